@@ -1,0 +1,63 @@
+"""Types and checks of arrays that every part shares."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[np.floating[Any]]
+RandomState: TypeAlias = "int | np.random.Generator | np.random.RandomState | np.random.SeedSequence | None"
+
+
+def random_generator(random_state: RandomState) -> np.random.Generator:
+    """Return a generator for anything scikit-learn or NumPy users pass as ``random_state``.
+
+    The global generator is never read or advanced. A legacy ``RandomState`` seeds a new generator with one draw.
+
+    Examples
+    --------
+    >>> from quartic.arrays import random_generator
+    >>> float(random_generator(0).random()) == float(random_generator(0).random())
+    True
+    """
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(0, 2**31 - 1))
+    if isinstance(random_state, bool) or (
+        random_state is not None
+        and not isinstance(random_state, int | np.integer | np.random.Generator | np.random.SeedSequence)
+    ):
+        raise TypeError(
+            f"random_state must be None, an int, a numpy Generator or a RandomState, got {type(random_state).__name__}"
+        )
+    if isinstance(random_state, int | np.integer) and random_state < 0:
+        raise ValueError(f"random_state must be a nonnegative int, got {random_state}")
+    return np.random.default_rng(random_state)
+
+
+def finite_matrix(A: Any, name: str) -> Array:
+    """Return ``A`` as a C-ordered finite 2-D float array (float32 is kept, all else becomes float64).
+
+    Raises
+    ------
+    TypeError
+        If ``A`` is complex or not numeric.
+    ValueError
+        If ``A`` is not 2-D, or holds NaN or infinity; the message names the first such entry.
+    """
+    A = np.asarray(A)
+    if A.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must be real numbers, got dtype {A.dtype}")
+    if A.ndim != 2:
+        raise ValueError(f"{name} must be a 2-D array, got {A.ndim} dimension{'s' * (A.ndim != 1)}, shape {A.shape}")
+    A = np.ascontiguousarray(A, dtype=working_dtype(A.dtype))
+    if not np.isfinite(A).all():
+        row, column = (int(k) for k in np.argwhere(~np.isfinite(A))[0])
+        raise ValueError(f"{name} must be finite, but {name}[{row}, {column}] is {A[row, column]}")
+    return A
+
+
+def working_dtype(dtype: np.dtype[Any]) -> type[np.floating[Any]]:
+    """Return the type we compute in: float32 stays, everything else becomes float64."""
+    return np.float32 if dtype == np.dtype(np.float32) else np.float64

@@ -1,0 +1,100 @@
+"""A graph as people have it, as a sparse matrix."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from quartic.arrays import finite_matrix
+
+
+def as_adjacency(obj: Any) -> sp.csr_array:
+    """Return the symmetric weighted adjacency matrix of a graph in any common form.
+
+    Parameters
+    ----------
+    obj : networkx graph, pandas frame, array or sparse matrix
+        A networkx graph gives its edge attribute ``weight`` (1 where it has none), nodes in the graph's own order. A
+        frame whose columns are its index in another order is brought into the order of the index.
+
+    Returns
+    -------
+    csr_array (n, n)
+        A new float64 matrix, exactly symmetric, sorted indices, no stored zeros.
+
+    Raises
+    ------
+    ValueError
+        If the matrix is not square, not finite or not symmetric; the message names the first entry at fault.
+    TypeError
+        If ``obj`` is none of these.
+
+    Examples
+    --------
+    >>> from quartic.graphs import as_adjacency
+    >>> as_adjacency([[0, 2], [2, 0]]).toarray()
+    array([[0., 2.],
+           [2., 0.]])
+    """
+    A = _matrix(obj)
+    if A.shape[0] != A.shape[1]:
+        raise ValueError(
+            f"an adjacency matrix must be square, got shape {A.shape}; for features, use graphs.similarity first"
+        )
+    A.sum_duplicates()
+    A.eliminate_zeros()
+    if not np.isfinite(A.data).all():
+        at = int(np.flatnonzero(~np.isfinite(A.data))[0])
+        row = int(np.searchsorted(A.indptr, at, side="right")) - 1
+        raise ValueError(f"the adjacency matrix must be finite, but entry ({row}, {A.indices[at]}) is {A.data[at]}")
+    return _symmetric(A)
+
+
+def _matrix(obj: Any) -> sp.csr_array:
+    networkx = sys.modules.get("networkx")  # a graph of networkx cannot exist before its module does
+    if networkx is not None and isinstance(obj, networkx.Graph):
+        if len(obj) == 0:
+            raise ValueError("the networkx graph has no nodes")
+        return sp.csr_array(networkx.to_scipy_sparse_array(obj, dtype=np.float64, weight="weight"), copy=True)
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(obj, pandas.DataFrame):
+        return _from_frame(obj, pandas)
+    if sp.issparse(obj):
+        if obj.dtype.kind not in "fiub":
+            raise TypeError(f"the adjacency matrix must be real numbers, got dtype {obj.dtype}")
+        if obj.ndim != 2:
+            raise ValueError(f"the adjacency matrix must be 2-D, got shape {obj.shape}")
+        return sp.csr_array(obj, dtype=np.float64, copy=True)
+    return sp.csr_array(finite_matrix(obj, "the adjacency matrix"), dtype=np.float64)
+
+
+def _from_frame(frame: Any, pandas: Any) -> sp.csr_array:
+    if not frame.columns.equals(frame.index) and frame.index.is_unique and frame.columns.is_unique:
+        same = len(frame.index) == len(frame.columns) and frame.index.isin(frame.columns).all()
+        if same:
+            frame = frame[list(frame.index)]
+    if len(frame.columns) and all(isinstance(kind, pandas.SparseDtype) for kind in frame.dtypes):
+        return sp.csr_array(frame.sparse.to_coo(), dtype=np.float64)
+    return sp.csr_array(finite_matrix(frame.to_numpy(), "the adjacency frame"), dtype=np.float64)
+
+
+def _symmetric(A: sp.csr_array) -> sp.csr_array:
+    """Even out round-off between A and Aᵀ; refuse more than that."""
+    gap = sp.coo_array(A - A.T)
+    gap.eliminate_zeros()
+    if gap.nnz == 0:
+        A.sort_indices()
+        return A
+    if abs(gap.data).max() > 1e-10 * abs(A.data).max():
+        at = int(np.argmax(abs(gap.data)))
+        row, column = int(gap.coords[0][at]), int(gap.coords[1][at])
+        raise ValueError(
+            f"the graph must be undirected, but the weight of ({row}, {column}) is {A[row, column]:g} and that of "
+            f"({column}, {row}) is {A[column, row]:g}; pass (A + A.T) / 2, or G.to_undirected() of a networkx graph"
+        )
+    A = sp.csr_array((A + A.T) / 2)
+    A.sort_indices()
+    return A

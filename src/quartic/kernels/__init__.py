@@ -1,0 +1,8 @@
+"""Bregman kernels: the geometries in which quartic losses are smooth."""
+
+from quartic.kernels.base import Kernel
+from quartic.kernels.euclidean import EuclideanKernel
+from quartic.kernels.gram import GramKernel
+from quartic.kernels.norm import NormKernel
+
+__all__ = ["EuclideanKernel", "GramKernel", "Kernel", "NormKernel"]

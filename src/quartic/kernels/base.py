@@ -1,0 +1,48 @@
+"""What a kernel h must offer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Self
+
+from quartic.arrays import Array
+from quartic.ops import inner
+
+if TYPE_CHECKING:
+    from quartic.losses.base import Loss
+    from quartic.penalties.base import Penalty
+
+
+class Kernel(ABC):
+    """A strictly convex function h that sets the geometry: the Bregman distance D_h replaces ½‖X − Y‖².
+
+    A kernel of your own needs ``value``, ``gradient`` and ``mirror``; then it works with every Bregman solver.
+    """
+
+    @abstractmethod
+    def value(self, X: Array) -> float:
+        """Return h(X)."""
+
+    @abstractmethod
+    def gradient(self, X: Array) -> Array:
+        """Return ∇h(X)."""
+
+    @abstractmethod
+    def mirror(self, V: Array, penalty: Penalty | None = None, t: float = 1.0) -> Array:
+        """Return argmin_U  h(U) + t g(U) − ⟨V, U⟩, with g the penalty (none when left out)."""
+
+    def divergence(self, X: Array, Y: Array) -> float:
+        """Return D_h(X, Y) = h(X) − h(Y) − ⟨∇h(Y), X − Y⟩.
+
+        This default subtracts and so keeps no digit between close neighbours: a kernel that is to converge beyond
+        half precision should override it with a formula in X − Y.
+        """
+        return self.value(X) - self.value(Y) - inner(self.gradient(Y), X - Y)
+
+    @classmethod
+    def for_loss(cls, loss: Loss, tight: bool = True) -> Self:
+        """Return the kernel for which the loss is 1-smooth."""
+        raise TypeError(
+            f"{cls.__name__} has no constants that make every loss relatively smooth; "
+            "use NormKernel.for_loss or GramKernel.for_loss, or give your kernel a for_loss of its own"
+        )

@@ -1,0 +1,43 @@
+"""The Euclidean kernel: the geometry of ordinary gradient methods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from quartic.arrays import Array
+from quartic.kernels.base import Kernel
+from quartic.kernels.mirror_maps import mirror_map
+from quartic.ops import squared_norm
+
+if TYPE_CHECKING:
+    from quartic.penalties.base import Penalty
+
+
+@dataclass(frozen=True)
+class EuclideanKernel(Kernel):
+    """h(X) = ½‖X‖². No quartic loss is smooth relative to it: it serves with a dynamic step, and to compare with.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.kernels import EuclideanKernel
+    >>> EuclideanKernel().value(np.ones((2, 2)))
+    2.0
+    """
+
+    def value(self, X: Array) -> float:
+        """Return ½‖X‖²."""
+        return 0.5 * squared_norm(X)
+
+    def gradient(self, X: Array) -> Array:
+        """Return X."""
+        return X
+
+    def divergence(self, X: Array, Y: Array) -> float:
+        """Return ½‖X − Y‖²."""
+        return 0.5 * squared_norm(X - Y)
+
+    def mirror(self, V: Array, penalty: Penalty | None = None, t: float = 1.0) -> Array:
+        """Return prox_{t g}(V)."""
+        return mirror_map(self, V, penalty, t)

@@ -1,0 +1,125 @@
+"""The table of closed-form mirror maps: which kernel goes with which penalty, and how.
+
+A mirror map is ``argmin_U h(U) + t g(U) − ⟨V, U⟩``. For the norm kernel every one of them has the form W / z: a
+pointwise map of V gives W, and one scalar z = α‖U‖² + σ, from a cubic equation, gives the length.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from quartic.arrays import Array
+from quartic.kernels.gram_subproblem import gram_mirror
+from quartic.ops import norm
+from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Penalty, Ridge, Zero
+from quartic.polynomials import unit_cubic_root
+
+if TYPE_CHECKING:
+    from quartic.kernels.base import Kernel
+
+MirrorMap: TypeAlias = Callable[[Any, Array, Any, float], Array]
+
+
+def norm_length(W: Array, alpha: float, sigma: float) -> Array:
+    """Return the U parallel to W with (α‖U‖² + σ) U = W.
+
+    U = √(σ/α)·y·W/‖W‖, where y³ + y = ‖W‖√(α/σ)/σ: the cubic of Proposition 2 made free of units, so that it
+    neither cancels nor overflows.
+    """
+    size = norm(W)
+    if size == 0.0:
+        return np.zeros_like(W)
+    length = math.sqrt(sigma / alpha)
+    factor = length * unit_cubic_root(size / (length * alpha * length * length)) / size
+    if math.isfinite(factor):
+        return factor * W
+    return (W / size) * (factor * size)
+
+
+def _norm_pointwise(kernel: Any, V: Array, penalty: Penalty, t: float) -> Array:
+    # The maps of these penalties do not depend on the scale z: W = prox(V, t).
+    return norm_length(penalty.prox(V, t), kernel.alpha, kernel.sigma)
+
+
+def _norm_ridge(kernel: Any, V: Array, penalty: Any, t: float) -> Array:
+    W = np.maximum(V, 0) if penalty.nonnegative else V
+    return norm_length(W, kernel.alpha, kernel.sigma + t * penalty.weight)
+
+
+def _norm_l0(kernel: Any, V: Array, penalty: Any, t: float) -> Array:
+    """Keep the k largest |V|, where k minimises k·t·weight − h*(‖V_top-k‖), convex in k.
+
+    With p = ‖U‖² the conjugate is h* = ¾αp² + ½σp, and ‖V‖² = p(αp + σ)². Taking one more entry v adds v² to ‖V‖²;
+    what it adds to p and to h* follows from divided differences, without cancellation.
+    """
+    alpha, sigma = kernel.alpha, kernel.sigma
+    size = np.abs(V).ravel()
+    order = np.argsort(-size, kind="stable")
+    squares = np.square(size[order], dtype=np.float64)
+    length = math.sqrt(sigma / alpha)
+    y = unit_cubic_root(np.sqrt(np.cumsum(squares)) / (length * sigma))
+    p = np.square(length * y)
+    before = np.concatenate([[0.0], p[:-1]])
+    slope = alpha**2 * (p * p + p * before + before * before) + 2 * alpha * sigma * (p + before) + sigma**2
+    gain = squares / slope * (0.75 * alpha * (p + before) + 0.5 * sigma)
+    kept = order[: int(np.count_nonzero(gain > t * penalty.weight))]
+    W = np.zeros(V.size, dtype=V.dtype)
+    W[kept] = V.ravel()[kept]
+    return norm_length(W.reshape(V.shape), alpha, sigma)
+
+
+def _gram_plain(kernel: Any, V: Array, penalty: Penalty, t: float) -> Array:
+    return gram_mirror(V, kernel.alpha, kernel.beta, kernel.sigma)
+
+
+def _gram_ridge(kernel: Any, V: Array, penalty: Any, t: float) -> Array:
+    return gram_mirror(V, kernel.alpha, kernel.beta, kernel.sigma + t * penalty.weight)
+
+
+def _euclidean(kernel: Any, V: Array, penalty: Penalty, t: float) -> Array:
+    return penalty.prox(V, t)
+
+
+# The table. A kernel of one's own brings its own `mirror` and needs no row here.
+MIRROR_MAPS: dict[str, dict[type[Penalty], MirrorMap]] = {
+    "NormKernel": {
+        Zero: _norm_pointwise,
+        Nonnegative: _norm_pointwise,
+        L1: _norm_pointwise,
+        NonnegativeL1: _norm_pointwise,
+        L0: _norm_l0,
+        Ridge: _norm_ridge,
+        NonnegativeRidge: _norm_ridge,
+    },
+    "GramKernel": {Zero: _gram_plain, Ridge: _gram_ridge},
+    "EuclideanKernel": {Penalty: _euclidean},
+}
+
+_NO_PENALTY = Zero()
+
+
+def find_mirror_map(kernel: Kernel, penalty: Penalty) -> MirrorMap:
+    """Return the map of this pair, or raise a ValueError that lists the pairs that exist."""
+    row = MIRROR_MAPS.get(type(kernel).__name__, {})
+    found = row.get(type(penalty)) or row.get(Penalty)
+    if found is None:
+        pairs = "; ".join(
+            f"{name} with {', '.join(cls.__name__ if cls is not Penalty else 'any penalty' for cls in penalties)}"
+            for name, penalties in MIRROR_MAPS.items()
+        )
+        raise ValueError(
+            f"no closed-form mirror map for {type(kernel).__name__} with {type(penalty).__name__}; there are: {pairs}"
+        )
+    return found
+
+
+def mirror_map(kernel: Kernel, V: Array, penalty: Penalty | None, t: float) -> Array:
+    """Return argmin_U  h(U) + t g(U) − ⟨V, U⟩ by the map of the table."""
+    if not t >= 0:
+        raise ValueError(f"t must be nonnegative, got {t!r}")
+    penalty = _NO_PENALTY if penalty is None else penalty
+    return find_mirror_map(kernel, penalty)(kernel, V, penalty, t)

@@ -1,0 +1,74 @@
+"""The quartic norm kernel h_N."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from quartic.arrays import Array
+from quartic.kernels.base import Kernel
+from quartic.kernels.constants import positive_finite, sigma_for
+from quartic.kernels.mirror_maps import mirror_map
+from quartic.ops import inner, squared_norm
+
+if TYPE_CHECKING:
+    from quartic.losses.base import Loss
+    from quartic.penalties.base import Penalty
+
+
+@dataclass(frozen=True)
+class NormKernel(Kernel):
+    r"""The norm kernel :math:`h_N(X) = \frac{\alpha}{4}\|X\|^4 + \frac{\sigma}{2}\|X\|^2`.
+
+    Parameters
+    ----------
+    alpha, sigma : float
+        Positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.kernels import NormKernel
+    >>> h = NormKernel(alpha=6.0, sigma=1.0)
+    >>> X = np.arange(6.0).reshape(3, 2)
+    >>> bool(np.allclose(h.mirror(h.gradient(X)), X))
+    True
+    """
+
+    alpha: float
+    sigma: float
+
+    def __post_init__(self) -> None:
+        positive_finite(self, "alpha", "sigma")
+
+    @classmethod
+    def for_loss(cls, loss: Loss, tight: bool = True) -> Self:
+        """Return the constants for which the loss is 1-smooth (Proposition 1): α = 6 L_F, σ = 2‖∇F(0)‖.
+
+        With ``tight`` σ is 2·max(0, λ_max(∇F(0))) instead. The proof of Proposition 1 uses ‖∇F(0)‖ only to bound
+        ⟨∇F(0), UUᵀ⟩ ≤ ‖∇F(0)‖‖U‖²; since UUᵀ is positive semidefinite of trace ‖U‖², its largest eigenvalue does.
+        """
+        return cls(alpha=6 * loss.smoothness, sigma=sigma_for(loss, tight))
+
+    def value(self, X: Array) -> float:
+        """Return h_N(X)."""
+        square = squared_norm(X)
+        return (0.25 * self.alpha * square + 0.5 * self.sigma) * square
+
+    def gradient(self, X: Array) -> Array:
+        """Return (α‖X‖² + σ) X."""
+        return (self.alpha * squared_norm(X) + self.sigma) * X
+
+    def divergence(self, X: Array, Y: Array) -> float:
+        """Return D_h(X, Y), from D = X − Y, so that close neighbours keep their digits.
+
+        With a = ‖Y‖², b = 2⟨Y, D⟩, c = ‖D‖²: D_h = α/4·(b² + 2ac + 2bc + c²) + σ/2·c, where the bracket is
+        ‖X‖⁴ − ‖Y‖⁴ less its first-order term 2ab, all of second order in D: (b + c)² + 2ac.
+        """
+        D = X - Y
+        a, b, c = squared_norm(Y), 2 * inner(Y, D), squared_norm(D)
+        return 0.25 * self.alpha * ((b + c) ** 2 + 2 * a * c) + 0.5 * self.sigma * c
+
+    def mirror(self, V: Array, penalty: Penalty | None = None, t: float = 1.0) -> Array:
+        """Return argmin_U  h_N(U) + t g(U) − ⟨V, U⟩ (Proposition 2, and section 4.1 with a penalty)."""
+        return mirror_map(self, V, penalty, t)

@@ -1,0 +1,335 @@
+"""The one loop that runs every solver: stopping, timing, history, progress, checkpoints, interrupts."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from quartic import checkpoint as checkpoints
+from quartic.arrays import Array, RandomState, random_generator
+from quartic.checkpoint import Checkpoint
+from quartic.losses import Point
+from quartic.problem import Problem
+from quartic.result import History, Result, Status
+from quartic.solvers.base import NoProgress, Solver, State
+from quartic.solvers.registry import choose_solver
+from quartic.start import start_for
+
+# A checkpoint is written this often, in seconds.
+_CHECKPOINT_EVERY = 5.0
+# Stationarity within this factor of the gradient's round-off cannot be told from zero.
+_ROUND_OFF = 4.0
+# A run is stalled when neither objective nor stationarity has improved for so many iterations.
+_PATIENCE = 500
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback sees after each iteration."""
+
+    n_iter: int
+    X: Array
+    objective: float
+    stationarity: float
+    n_products: int
+    time: float
+    step: float
+    target: float
+
+
+def minimize(
+    problem: Problem,
+    X0: Any = None,
+    *,
+    rank: int | None = None,
+    solver: str | Solver = "auto",
+    tol: float = 1e-3,
+    reference: float | None = None,
+    max_iter: int = 10_000,
+    max_time: float | None = None,
+    callback: Callable[[Progress], object] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    random_state: RandomState = None,
+    verbose: bool = False,
+) -> Result:
+    """Minimise F(XXᵀ) + g(X) over X (n, r).
+
+    Parameters
+    ----------
+    problem : Problem
+        The loss, the penalty, the kernel.
+    X0 : array (n, r), optional
+        The start. It must be feasible and not zero, a saddle of every such loss.
+    rank : int, optional
+        r, for a random start; needed when there is no X0.
+    solver : str or Solver, default="auto"
+        A name from `quartic.solvers.SOLVERS`, or an object. "auto" takes the fastest that fits.
+    tol, reference : float
+        The run has converged when ‖stationarity(X)‖ ≤ tol · reference; the reference is that of the start when left
+        out. It also counts as converged when stationarity is at round-off.
+    max_iter, max_time : int, float
+        Limits on iterations and seconds.
+    callback : callable, optional
+        Called with a `Progress` after each iteration. StopIteration ends the run; any other exception passes through
+        after the checkpoint is written.
+    checkpoint : path, optional
+        A file that holds the run's state, written every few seconds and at the end. If it exists the run goes on from
+        it.
+    random_state : int, Generator or RandomState, optional
+        For the random start.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic import Problem, minimize
+    >>> from quartic.losses import LeastSquares
+    >>> from quartic.penalties import Nonnegative
+    >>> M = np.kron(np.eye(3), np.ones((4, 4)))      # three groups of four
+    >>> result = minimize(Problem(LeastSquares(M), Nonnegative()), rank=3, tol=1e-8, random_state=0)
+    >>> result.status
+    <Status.CONVERGED: 'converged'>
+    """
+    started = time.perf_counter()
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem must be a quartic.Problem, got {type(problem).__name__}")
+    _check_limits(tol, reference, max_iter, max_time)
+    chosen = choose_solver(solver, problem)
+    problem = problem.counted()
+    if problem.loss.gradient_norm_at_zero == 0.0:
+        return _zero_is_the_answer(problem, X0, rank, chosen, started)
+    X0 = start_for(problem, X0, rank, random_generator(random_state))
+    if chosen.requires.kernel:
+        problem = problem.with_kernel()
+    run = _Run(problem, chosen, tol, max_iter, max_time, callback, checkpoint, started)
+    with _bar(verbose) as show:
+        return run.go(X0, reference, show)
+
+
+class _Run:
+    """One run under way."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        solver: Solver,
+        tol: float,
+        max_iter: int,
+        max_time: float | None,
+        callback: Callable[[Progress], object] | None,
+        path: str | os.PathLike[str] | None,
+        started: float,
+    ) -> None:
+        self.problem, self.solver, self.tol = problem, solver, tol
+        self.max_iter, self.max_time = max_iter, math.inf if max_time is None else max_time
+        self.callback, self.path, self.started = callback, path, started
+        self.earlier_time, self.earlier_products = 0.0, 0  # of the runs this one goes on from
+        self.n_iter = 0
+        self.rows: list[tuple[float, float, float, int, float]] = []
+        self.saved = time.perf_counter()
+
+    # -- the loop ---------------------------------------------------------------------------------------------------
+
+    def go(self, X0: Array, reference: float | None, show: Callable[[Progress], object]) -> Result:
+        """Iterate until there is a reason to stop."""
+        state = self._resume() if self.path is not None else None
+        if state is None:
+            state = self.solver.init(self.problem, X0)
+            self.best, self.best_objective = state.point, math.inf
+            self.reference = self.problem.stationarity(state.point) if reference is None else float(reference)
+            self._record(state)
+        self.last_gain, self.least = self.n_iter, self.rows[-1][2]
+        while True:
+            ended = self._reason_to_stop(state)
+            if ended is None:
+                try:
+                    state = self.solver.step(self.problem, state)
+                except NoProgress as stop:
+                    ended = Status.STALLED, f"stalled at iteration {self.n_iter}: {stop}"
+                except KeyboardInterrupt:
+                    ended = self._interrupted()
+                else:
+                    self.n_iter += 1
+                    self._record(state)
+                    ended = self._tell(state, show)
+            elif ended[0] is Status.CONVERGED:
+                state, ended = self._confirm(state, ended)
+            if ended is not None:
+                return self._finish(state, *ended)
+
+    def _reason_to_stop(self, state: State) -> tuple[Status, str] | None:
+        elapsed, objective, stationarity, _, _ = self.rows[-1]
+        if not (math.isfinite(objective) and math.isfinite(stationarity)):
+            what = "objective" if not math.isfinite(objective) else "gradient"
+            return Status.NON_FINITE, f"the {what} became non-finite in iteration {self.n_iter}; the point before it is returned"
+        if stationarity <= self.tol * self.reference:
+            return Status.CONVERGED, f"converged: stationarity {stationarity:.3e} ≤ {self.tol:g} × {self.reference:.3e}"
+        if stationarity <= _ROUND_OFF * state.point.rounding:
+            return Status.CONVERGED, f"converged: stationarity {stationarity:.3e} is at round-off"
+        if self.n_iter >= self.max_iter:
+            return Status.MAX_ITER, f"stopped at max_iter = {self.max_iter}{self._distance(stationarity)}"
+        if elapsed >= self.max_time:
+            return Status.MAX_TIME, f"stopped at max_time = {self.max_time:g} s{self._distance(stationarity)}"
+        if self.n_iter - self.last_gain >= _PATIENCE:
+            return Status.STALLED, f"stalled: no gain in {_PATIENCE} iterations{self._distance(stationarity)}"
+        return None
+
+    def _distance(self, stationarity: float) -> str:
+        share = stationarity / self.reference if self.reference > 0 else math.inf
+        return f" with stationarity at {share:.1e} of the reference (tol = {self.tol:g}); raise the limit or tol"
+
+    def _confirm(self, state: State, ended: tuple[Status, str]) -> tuple[State, tuple[Status, str] | None]:
+        """Believe in convergence only at a point whose product is fresh: carried products drift."""
+        fresh = self.problem.loss.at(state.point.X)
+        stationarity = self.problem.stationarity(fresh)
+        if stationarity <= max(self.tol * self.reference * (1 + 1e-6), _ROUND_OFF * fresh.rounding):
+            return state, ended
+        state = replace(state, point=fresh)
+        self.rows[-1] = (*self.rows[-1][:2], stationarity, *self.rows[-1][3:])
+        return state, None
+
+    def _record(self, state: State) -> None:
+        point = state.point
+        objective, stationarity = self.problem.objective(point), self.problem.stationarity(point)
+        self.rows.append((self._elapsed(), objective, stationarity, self._products(), state.step))
+        if objective < self.best_objective:
+            self.best, self.best_objective = point, objective
+            self.last_gain = self.n_iter
+        if self.n_iter and stationarity < self.least:
+            self.least, self.last_gain = stationarity, self.n_iter
+
+    def _tell(self, state: State, show: Callable[[Progress], object]) -> tuple[Status, str] | None:
+        """Let the callback and the progress bar see the iterate, and keep a checkpoint now and then."""
+        try:
+            elapsed, objective, stationarity, products, step = self.rows[-1]
+            progress = Progress(
+                self.n_iter, state.point.X, objective, stationarity, products, elapsed, step, self.tol * self.reference
+            )
+            show(progress)
+            if self.callback is not None:
+                self.callback(progress)
+            if self.path is not None and time.perf_counter() - self.saved >= _CHECKPOINT_EVERY:
+                self._save(state)
+        except StopIteration as stop:
+            words = f": {stop}" if str(stop) else ""
+            return Status.CALLBACK, f"stopped by the callback in iteration {self.n_iter}{words}"
+        except KeyboardInterrupt:
+            return self._interrupted()
+        except BaseException:
+            self._save(state)
+            raise
+        return None
+
+    def _interrupted(self) -> tuple[Status, str]:
+        return Status.INTERRUPTED, f"interrupted in iteration {self.n_iter}; the best point so far is returned"
+
+    def _finish(self, state: State, status: Status, message: str) -> Result:
+        """Return the result, with objective and stationarity measured anew at X, in float64."""
+        if status is not Status.NON_FINITE:
+            self._save(state)
+        converged = status is Status.CONVERGED
+        X = state.point.X if converged else self.best.X
+        objective, stationarity = referee(self.problem, X)
+        return Result(
+            X, objective, stationarity, status, message, self.n_iter, self._products(), self._elapsed(),
+            self._history(), self.solver.name,
+        )  # fmt: skip
+
+    def _elapsed(self) -> float:
+        return self.earlier_time + time.perf_counter() - self.started
+
+    def _products(self) -> int:
+        return self.earlier_products + self.problem.loss.n_products
+
+    def _history(self) -> History:
+        seconds, objective, stationarity, products, step = (np.array(column) for column in zip(*self.rows, strict=True))
+        return History(seconds, objective, stationarity, products.astype(np.int64), step)
+
+    # -- checkpoints ------------------------------------------------------------------------------------------------
+
+    def _identity(self) -> dict[str, str]:
+        problem = self.problem
+        return {
+            "solver": repr(self.solver),
+            "data": problem.loss.fingerprint(),
+            "penalty": repr(problem.penalty),
+            "kernel": repr(problem.kernel) if self.solver.requires.kernel else "",
+        }
+
+    def _save(self, state: State) -> None:
+        if self.path is None:
+            return
+        numbers = {
+            "n_iter": self.n_iter,
+            "time": self._elapsed(),
+            "n_products": self._products(),
+            "reference": self.reference,
+            "best_objective": self.best_objective,
+        }
+        arrays = checkpoints.pack_state(state)
+        checkpoints._pack(arrays, "best", self.best)
+        arrays["history"] = np.array(self.rows)
+        checkpoints.save(self.path, Checkpoint(self._identity(), numbers, arrays))
+        self.saved = time.perf_counter()
+
+    def _resume(self) -> State | None:
+        assert self.path is not None
+        kept = checkpoints.load(self.path, self._identity())
+        if kept is None:
+            return None
+        state = checkpoints.unpack_state(self.solver.state, kept.arrays, self.problem.loss)
+        self.best = checkpoints._unpack(kept.arrays, "best", self.problem.loss)
+        self.best_objective, self.reference = kept.numbers["best_objective"], kept.numbers["reference"]
+        self.n_iter = int(kept.numbers["n_iter"])
+        self.earlier_time, self.earlier_products = kept.numbers["time"], int(kept.numbers["n_products"])
+        self.rows = [(t, f, s, int(p), step) for t, f, s, p, step in kept.arrays["history"].tolist()]
+        return state
+
+
+def referee(problem: Problem, X: Array) -> tuple[float, float]:
+    """Return the objective and the norm of stationarity at X, in float64: the one judge of every solver."""
+    point: Point = problem.loss.at(X.astype(np.float64, copy=False))
+    return problem.objective(point), problem.stationarity(point)
+
+
+def _zero_is_the_answer(problem: Problem, X0: Any, rank: int | None, solver: Solver, started: float) -> Result:
+    """Data that are all zero: F is least at 0, and so is every penalty."""
+    columns = np.shape(X0)[1] if X0 is not None and np.ndim(X0) == 2 else rank
+    if columns is None:
+        raise ValueError("give a start X0 of shape (n, r), or rank=r for a random one")
+    X = np.zeros((problem.loss.n_points, columns), dtype=problem.loss.dtype)
+    seconds = time.perf_counter() - started
+    nothing = History(np.array([seconds]), np.zeros(1), np.zeros(1), np.zeros(1, np.int64), np.full(1, math.nan))
+    message = "converged: the data are all zero, and so is the answer"
+    return Result(X, 0.0, 0.0, Status.CONVERGED, message, 0, 0, seconds, nothing, solver.name)
+
+
+def _check_limits(tol: Any, reference: Any, max_iter: Any, max_time: Any) -> None:
+    if not isinstance(tol, int | float) or isinstance(tol, bool) or not 0 <= tol < math.inf:
+        raise ValueError(f"tol must be a nonnegative number, got {tol!r}")
+    if reference is not None and not 0 <= reference < math.inf:
+        raise ValueError(f"reference must be a nonnegative number, got {reference!r}")
+    if not isinstance(max_iter, int | np.integer) or isinstance(max_iter, bool) or max_iter < 0:
+        raise ValueError(f"max_iter must be a nonnegative integer, got {max_iter!r}")
+    if max_time is not None and not max_time > 0:
+        raise ValueError(f"max_time must be a positive number of seconds, or None, got {max_time!r}")
+
+
+def _bar(verbose: bool) -> AbstractContextManager[Callable[[Progress], object]]:
+    if not verbose:
+        return nullcontext(lambda progress: None)
+    from quartic.progress import progress_bar
+
+    return progress_bar()

@@ -1,0 +1,9 @@
+"""Losses f(X) = F(XXᵀ)."""
+
+from quartic.losses.base import Loss
+from quartic.losses.distances import Distances
+from quartic.losses.least_squares import LeastSquares
+from quartic.losses.line import Line
+from quartic.losses.point import Point
+
+__all__ = ["Distances", "LeastSquares", "Line", "Loss", "Point"]

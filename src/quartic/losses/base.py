@@ -1,0 +1,133 @@
+"""What a loss f(X) = F(XXᵀ) must offer."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+
+from quartic.arrays import Array, finite_matrix
+from quartic.losses.line import Line
+from quartic.losses.point import Point
+from quartic.ops import inner
+
+
+class ProductCounter:
+    """Counts products with the data."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+class Loss(ABC):
+    """A loss f(X) = F(XXᵀ) with F smooth and convex.
+
+    Every product with the data (or pass over the pairs) goes through ``_count``, so that a run can say truthfully
+    how many it took.
+    """
+
+    n_points: int
+    #: whether F is quadratic, so that ``along`` is exact
+    quadratic: bool = False
+
+    def __init__(self) -> None:
+        self._counter = ProductCounter()
+        self._constants: dict[str, float] = {}
+
+    # -- the point --------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def at(self, X: Array) -> Point:
+        """Return the point at X: one product."""
+
+    @abstractmethod
+    def restore(self, arrays: dict[str, Array]) -> Point:
+        """Return the point that ``Point.arrays`` described, without a product."""
+
+    def extrapolate(self, p: Point, q: Point, t: float) -> Point:
+        """Return the point at p + t(p − q); free of products where the loss allows it."""
+        return self.at(p.X + t * (p.X - q.X))
+
+    def advance(self, p: Point, X: Array) -> tuple[Point, float]:
+        """Return the point at X and the remainder f(X) − f(p) − ⟨∇f(p), X − p⟩: one product.
+
+        This default subtracts. A loss that is to converge beyond half precision overrides it with a formula in X − p.
+        """
+        new = self.at(X)
+        return new, new.value - p.value - inner(p.gradient, X - p.X)
+
+    def along(self, p: Point, D: Array) -> Line:
+        """Return f on the line p + tD: one product, then everything on the line is free."""
+        raise TypeError(f"{type(self).__name__} is not a quartic on lines (its F is not quadratic)")
+
+    def value(self, X: Array) -> float:
+        """Return f(X)."""
+        return self.at(self.check(X)).value
+
+    def gradient(self, X: Array) -> Array:
+        """Return ∇f(X)."""
+        return self.at(self.check(X)).gradient
+
+    # -- constants --------------------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def smoothness(self) -> float:
+        """L_F: ∇F is Lipschitz with this constant."""
+
+    @property
+    def strong_convexity(self) -> float:
+        """μ_F: F is strongly convex with this constant (0: merely convex)."""
+        return 0.0
+
+    @property
+    @abstractmethod
+    def gradient_norm_at_zero(self) -> float:
+        """‖∇F(0)‖, the Frobenius norm."""
+
+    @property
+    def curvature_at_zero(self) -> float:
+        """max(0, λ_max(∇F(0))), or an upper bound of it."""
+        return self.gradient_norm_at_zero
+
+    # -- bookkeeping ------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Return a few words that tell this data from other data, for checkpoints."""
+
+    @abstractmethod
+    def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
+        """Return a random X (n, rank) of a sensible scale."""
+
+    @property
+    def dtype(self) -> type[np.floating[Any]]:
+        """The type the data are kept in: float64 or float32."""
+        return np.float64
+
+    def check(self, X: Any, name: str = "X") -> Array:
+        """Return X as a finite (n, r) float array, no coarser than the data, or raise an error that says what is wrong."""
+        X = finite_matrix(X, name)
+        if X.shape[0] != self.n_points:
+            raise ValueError(
+                f"{name} must have one row for each of the {self.n_points} points of the data, got shape {X.shape}"
+            )
+        if X.shape[1] == 0:
+            raise ValueError(f"{name} must have at least one column (the rank), got shape {X.shape}")
+        return X if self.dtype == np.float32 else X.astype(np.float64, copy=False)
+
+    @property
+    def n_products(self) -> int:
+        """How many products with the data were made so far."""
+        return self._counter.count
+
+    def counted(self) -> Self:
+        """Return the same loss with a counter of its own; the data and the known constants are shared."""
+        twin = copy.copy(self)
+        twin._counter = ProductCounter()
+        return twin
+
+    def _count(self, products: int = 1) -> None:
+        self._counter.count += products

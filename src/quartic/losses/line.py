@@ -1,0 +1,55 @@
+"""A loss on a line X + tD: an exact quartic in t where F is quadratic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from quartic.losses.point import Point
+from quartic.polynomials import real_roots_of_cubic
+
+
+@dataclass(frozen=True)
+class Line:
+    """f(X + tD) = f(X) + c₁t + c₂t² + c₃t³ + c₄t⁴.
+
+    Parameters
+    ----------
+    start : Point
+        The point at t = 0.
+    coefficients : tuple of 4 floats
+        c₁ … c₄.
+    move : callable
+        Makes the point at t, without another product.
+    """
+
+    start: Point
+    coefficients: tuple[float, float, float, float]
+    move: Callable[[float], Point]
+
+    def change(self, t: float) -> float:
+        """Return f(X + tD) − f(X), without cancellation."""
+        c1, c2, c3, c4 = self.coefficients
+        return t * (c1 + t * (c2 + t * (c3 + t * c4)))
+
+    def __call__(self, t: float) -> float:
+        """Return f(X + tD)."""
+        return self.start.value + self.change(t)
+
+    def minimizer(self, upper: float = math.inf) -> float:
+        """Return the t in [0, upper] of least f (the global one: the derivative is a cubic, all its roots are tried)."""
+        return self.minimizer_with(0.0, 0.0, upper)
+
+    def minimizer_with(self, linear: float, quadratic: float, upper: float = math.inf) -> float:
+        """Return the t in [0, upper] of least f(X + tD) + linear·t + quadratic·t² (a smooth penalty on the line)."""
+        c1, c2, c3, c4 = self.coefficients
+        c1, c2 = c1 + linear, c2 + quadratic
+        candidates = [t for t in real_roots_of_cubic(4 * c4, 3 * c3, 2 * c2, c1) if 0 < t < upper]
+        if math.isfinite(upper):
+            candidates.append(upper)
+        return min(candidates, key=lambda t: t * (c1 + t * (c2 + t * (c3 + t * c4))), default=0.0)
+
+    def point(self, t: float) -> Point:
+        """Return the point X + tD; no product is made."""
+        return self.move(t)

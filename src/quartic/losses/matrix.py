@@ -1,0 +1,176 @@
+"""A symmetric matrix M as the losses see it: dense, sparse or an operator, known by its products."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
+
+from quartic.arrays import Array, finite_matrix, working_dtype
+
+# |M − Mᵀ| may be this much of max|M|: what round-off leaves of a matrix that was meant to be symmetric
+_ASYMMETRY = {np.float64: 1e-10, np.float32: 1e-5}
+
+
+class Matrix(ABC):
+    """A symmetric n × n matrix: its size, its squared norm, its products."""
+
+    n: int
+    dtype: type[np.floating[Any]]
+    squared_norm: float
+
+    @abstractmethod
+    def product(self, X: Array) -> Array:
+        """Return M X."""
+
+    @abstractmethod
+    def total(self) -> tuple[float, int]:
+        """Return the sum of all entries, and the products it took."""
+
+    def dense(self) -> Array | None:
+        """Return M as a dense array where it is at hand."""
+        return None
+
+
+class DenseMatrix(Matrix):
+    """A NumPy array."""
+
+    def __init__(self, M: Any) -> None:
+        self.M = finite_matrix(M, "M")
+        _check_square(self.M.shape)
+        self.n = self.M.shape[0]
+        self.dtype = working_dtype(self.M.dtype)
+        _check_symmetric(lambda rows: self.M[rows] - self.M[:, rows].T, self.M, self.n, self.dtype)
+        self.squared_norm = _sum_of_squares(self.M)
+
+    def product(self, X: Array) -> Array:
+        """Return M X."""
+        return self.M @ X
+
+    def total(self) -> tuple[float, int]:
+        """Return ΣM."""
+        return float(self.M.sum(dtype=np.float64)), 0
+
+    def dense(self) -> Array:
+        """Return M."""
+        return self.M
+
+
+class SparseMatrix(Matrix):
+    """Any SciPy sparse format, kept as CSR."""
+
+    def __init__(self, M: Any) -> None:
+        _check_square(M.shape)
+        if M.dtype.kind not in "fiub":
+            raise TypeError(f"M must be real numbers, got dtype {M.dtype}")
+        self.dtype = working_dtype(M.dtype)
+        A = sp.csr_array(M, dtype=self.dtype)
+        if not A.has_canonical_format:
+            if A.data is getattr(M, "data", None):
+                A = A.copy()
+            A.sum_duplicates()
+        bad = np.flatnonzero(~np.isfinite(A.data))
+        if len(bad):
+            row = int(np.searchsorted(A.indptr, bad[0], side="right")) - 1
+            raise ValueError(f"M must be finite, but M[{row}, {A.indices[bad[0]]}] is {A.data[bad[0]]}")
+        self.M = A
+        self.n = A.shape[0]
+        transpose = A.T.tocsr()
+        same_pattern = np.array_equal(A.indptr, transpose.indptr) and np.array_equal(A.indices, transpose.indices)
+        if not (same_pattern and np.array_equal(A.data, transpose.data)):
+            difference = (A - transpose).tocoo()
+            _raise_if_asymmetric(np.abs(difference.data), difference.row, difference.col, _largest(A.data), self.dtype, A)
+        self.squared_norm = _sum_of_squares(A.data)
+
+    def product(self, X: Array) -> Array:
+        """Return M X."""
+        Y: Array = self.M @ X
+        return Y
+
+    def total(self) -> tuple[float, int]:
+        """Return ΣM."""
+        return float(self.M.data.sum(dtype=np.float64)), 0
+
+    def dense(self) -> Array | None:
+        """Return M, where it is small."""
+        return self.M.toarray() if self.n <= 2000 else None
+
+
+class OperatorMatrix(Matrix):
+    """A SciPy LinearOperator, whose symmetry and squared norm are taken on trust."""
+
+    def __init__(self, M: LinearOperator, squared_norm: float | None) -> None:
+        _check_square(M.shape)
+        if squared_norm is None:
+            raise ValueError(
+                "a LinearOperator shows no entries: give squared_norm=, the squared Frobenius norm of M "
+                "(it only shifts the objective by a constant)"
+            )
+        if not (0 <= squared_norm < math.inf):
+            raise ValueError(f"squared_norm must be nonnegative and finite, got {squared_norm!r}")
+        self.M = M
+        self.n = M.shape[0]
+        self.dtype = working_dtype(np.dtype(M.dtype if M.dtype is not None else np.float64))
+        self.squared_norm = float(squared_norm)
+
+    def product(self, X: Array) -> Array:
+        """Return M X."""
+        Y = self.M.matvec(X[:, 0])[:, None] if X.shape[1] == 1 else self.M.matmat(X)
+        return np.ascontiguousarray(Y, dtype=X.dtype)
+
+    def total(self) -> tuple[float, int]:
+        """Return 1ᵀM1."""
+        return float(np.sum(self.product(np.ones((self.n, 1), dtype=self.dtype)), dtype=np.float64)), 1
+
+
+def as_matrix(M: Any, squared_norm: float | None = None) -> Matrix:
+    """Return M as a `Matrix`, or raise an error that says what is wrong with it."""
+    if isinstance(M, Matrix):
+        return M
+    if isinstance(M, LinearOperator):
+        return OperatorMatrix(M, squared_norm)
+    return SparseMatrix(M) if sp.issparse(M) else DenseMatrix(M)
+
+
+def _check_square(shape: tuple[int, ...]) -> None:
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise ValueError(
+            f"M must be a square symmetric matrix, got shape {shape}; "
+            "for features (rows are samples) build a graph first: quartic.graphs.similarity(X)"
+        )
+    if shape[0] == 0:
+        raise ValueError("M is empty (0 × 0); it needs at least one row")
+
+
+def _largest(values: Array) -> float:
+    return float(np.abs(values).max(initial=0.0))
+
+
+def _check_symmetric(
+    difference: Callable[[slice], Array], M: Array, n: int, dtype: type[np.floating[Any]], rows: int = 512
+) -> None:
+    # Row blocks: M − Mᵀ at once would be a second matrix of that size.
+    largest = _largest(M)
+    for first in range(0, n, rows):
+        gap = np.abs(difference(slice(first, first + rows)))
+        i, j = np.unravel_index(int(gap.argmax()), gap.shape)
+        _raise_if_asymmetric(gap[i, j][None], np.array([first + i]), np.array([j]), largest, dtype, M)
+
+
+def _raise_if_asymmetric(gap: Array, rows: Any, cols: Any, largest: float, dtype: Any, M: Any) -> None:
+    worst = int(gap.argmax()) if len(gap) else 0
+    if len(gap) and gap[worst] > _ASYMMETRY[dtype] * largest:
+        i, j = int(rows[worst]), int(cols[worst])
+        raise ValueError(
+            f"M must be symmetric, but M[{i}, {j}] = {M[i, j]} and M[{j}, {i}] = {M[j, i]}; "
+            "if that is not a mistake, pass (M + M.T) / 2"
+        )
+
+
+def _sum_of_squares(values: Array) -> float:
+    return float(np.square(values, dtype=np.float64).sum())

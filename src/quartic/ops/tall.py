@@ -1,0 +1,58 @@
+"""Inner products, norms and Gram matrices of tall arrays, always accumulated in float64."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from quartic.arrays import Array
+
+# float32 input is widened this many rows at a time, so that no float64 copy of a tall array is ever made
+_ROWS = 4096
+
+
+def inner(A: Array, B: Array) -> float:
+    """Return ⟨A, B⟩ = Σ A_ij B_ij."""
+    if A.dtype == np.float64 and B.dtype == np.float64:
+        return float(np.dot(A.ravel(), B.ravel()))
+    return math.fsum(
+        float(np.dot(a.ravel(), b.ravel()))
+        for a, b in ((_widen(A[k : k + _ROWS]), _widen(B[k : k + _ROWS])) for k in range(0, len(A), _ROWS))
+    )
+
+
+def squared_norm(A: Array) -> float:
+    """Return ‖A‖²."""
+    return inner(A, A)
+
+
+def norm(A: Array) -> float:
+    """Return ‖A‖, also where the squares under- or overflow."""
+    squared = squared_norm(A)
+    if 1e-280 < squared < 1e300:
+        return math.sqrt(squared)
+    largest = float(np.abs(A).max(initial=0.0))
+    if largest == 0.0 or not math.isfinite(largest):
+        return largest
+    return largest * math.sqrt(squared_norm(A / largest))
+
+
+def gram(A: Array, B: Array | None = None) -> Array:
+    """Return AᵀB (AᵀA when B is left out), an r × r matrix in float64."""
+    B = A if B is None else B
+    if A.dtype == np.float64 and B.dtype == np.float64:
+        return A.T @ B
+    total = np.zeros((A.shape[1], B.shape[1]))
+    for k in range(0, len(A), _ROWS):
+        total += _widen(A[k : k + _ROWS]).T @ _widen(B[k : k + _ROWS])
+    return total
+
+
+def trace_inner(A: Array, B: Array) -> float:
+    """Return ⟨A, B⟩ of two small matrices."""
+    return float(np.vdot(A, B))
+
+
+def _widen(A: Array) -> Array:
+    return np.ascontiguousarray(A, dtype=np.float64)

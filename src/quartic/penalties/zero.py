@@ -1,0 +1,35 @@
+"""No penalty."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quartic.arrays import Array
+from quartic.penalties.base import Penalty
+
+
+@dataclass(frozen=True)
+class Zero(Penalty):
+    """No penalty: g(X) = 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.penalties import Zero
+    >>> Zero().value(np.ones((3, 2)))
+    0.0
+    """
+
+    smooth = True
+
+    def value(self, X: Array) -> float:
+        """Return 0."""
+        return 0.0
+
+    def prox(self, V: Array, t: float) -> Array:
+        """Return V itself."""
+        return V
+
+    def stationarity(self, X: Array, gradient: Array) -> Array:
+        """Return the gradient."""
+        return gradient

@@ -1,0 +1,86 @@
+"""Small polynomial equations, solved to the last digit: y³ + y = w, and the roots of a cubic."""
+
+from __future__ import annotations
+
+import math
+from typing import overload
+
+import numpy as np
+
+from quartic.arrays import Array
+
+
+@overload
+def unit_cubic_root(w: float) -> float: ...
+@overload
+def unit_cubic_root(w: Array) -> Array: ...
+def unit_cubic_root(w: float | Array) -> float | Array:
+    """Return the root y ≥ 0 of y³ + y = w for w ≥ 0, elementwise, to machine precision.
+
+    The closed form y = (2/√3) sinh(⅓ asinh(½·3√3·w)) neither cancels nor overflows, unlike Cardano's; it loses a few
+    digits to the logarithm when w is huge, which two Newton steps bring back.
+
+    Examples
+    --------
+    >>> from quartic.polynomials import unit_cubic_root
+    >>> unit_cubic_root(10.0)
+    2.0
+    """
+    y = (2 / math.sqrt(3)) * np.sinh(np.arcsinh(np.minimum(w, 1e300) * (1.5 * math.sqrt(3))) / 3)
+    for _ in range(2):
+        y = y - (y * (y * y + 1) - w) / (3 * y * y + 1)
+    return float(y) if np.ndim(w) == 0 else np.asarray(y)
+
+
+def real_roots_of_cubic(a: float, b: float, c: float, d: float) -> list[float]:
+    """Return the real roots of a x³ + b x² + c x + d; of the polynomial of lower degree where leading terms vanish.
+
+    Examples
+    --------
+    >>> from quartic.polynomials import real_roots_of_cubic
+    >>> [round(x, 12) for x in real_roots_of_cubic(1.0, -6.0, 11.0, -6.0)]
+    [1.0, 2.0, 3.0]
+    """
+    scale = max(abs(a), abs(b), abs(c), abs(d))
+    if scale == 0.0 or not math.isfinite(scale):
+        return []
+    a, b, c, d = a / scale, b / scale, c / scale, d / scale
+    if abs(a) < 1e-300 or (abs(b) > 0 and abs(a / b) < 1e-150):
+        return _roots_of_quadratic(b, c, d)
+    # Divide by the natural length of x before depressing, so that a tiny leading term does not swamp the rest.
+    length = max(abs(b / a), math.sqrt(abs(c / a)), math.cbrt(abs(d / a)))
+    if length == 0.0:
+        return [0.0]
+    b, c, d = b / a / length, c / a / length**2, d / a / length**3
+    p, q = c - b * b / 3, 2 * b**3 / 27 - b * c / 3 + d
+    discriminant = (q / 2) ** 2 + (p / 3) ** 3
+    if discriminant > 0:
+        u = math.cbrt(-q / 2 - math.copysign(math.sqrt(discriminant), q))
+        roots = [u - p / (3 * u) - b / 3 if u != 0.0 else -b / 3]
+    else:
+        radius = 2 * math.sqrt(max(-p / 3, 0.0))
+        angle = math.acos(max(-1.0, min(1.0, 3 * q / (p * radius)))) if p < 0 and radius > 0 else 0.0
+        roots = [radius * math.cos((angle - 2 * math.pi * k) / 3) - b / 3 for k in range(3)]
+    return sorted(_polish(x, b, c, d) * length for x in roots)
+
+
+def _polish(x: float, b: float, c: float, d: float) -> float:
+    for _ in range(3):
+        value, slope = ((x + b) * x + c) * x + d, (3 * x + 2 * b) * x + c
+        if slope == 0.0 or value == 0.0:
+            break
+        step = value / slope
+        if not abs(step) < 0.1 * max(1.0, abs(x)):  # a double root: Newton would jump away
+            break
+        x -= step
+    return x
+
+
+def _roots_of_quadratic(a: float, b: float, c: float) -> list[float]:
+    if abs(a) < 1e-300 * max(abs(b), abs(c), 1e-300) or a == 0.0:
+        return [-c / b] if b != 0.0 else []
+    discriminant = b * b - 4 * a * c
+    if discriminant < 0:
+        return []
+    q = -(b + math.copysign(math.sqrt(discriminant), b)) / 2
+    return sorted({q / a, c / q} if q != 0.0 else {0.0})

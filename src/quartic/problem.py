@@ -1,0 +1,90 @@
+"""A problem: a loss, a penalty, and the geometry to solve it in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from quartic.arrays import Array
+from quartic.kernels import GramKernel, Kernel, NormKernel
+from quartic.losses import Loss, Point
+from quartic.ops import norm
+from quartic.penalties import Penalty, Ridge, Zero
+
+_NONE = Zero()
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Minimise Ψ(X) = f(X) + g(X), with f(X) = F(XXᵀ).
+
+    Parameters
+    ----------
+    loss : Loss
+        f.
+    penalty : Penalty, optional
+        g; none when left out.
+    kernel : Kernel, optional
+        The geometry h. When left out: the Gram kernel where its mirror map exists (no penalty, or ridge), else the
+        norm kernel, with the constants that make f 1-smooth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic import Problem
+    >>> from quartic.losses import LeastSquares
+    >>> from quartic.penalties import Nonnegative
+    >>> Problem(LeastSquares(np.eye(3)), Nonnegative()).penalty
+    Nonnegative()
+    """
+
+    loss: Loss
+    penalty: Penalty = _NONE
+    kernel: Kernel | None = None
+
+    def __post_init__(self) -> None:
+        if self.penalty is None:
+            object.__setattr__(self, "penalty", _NONE)
+        for value, kind, name in ((self.loss, Loss, "loss"), (self.penalty, Penalty, "penalty")):
+            if not isinstance(value, kind):
+                hint = f"; did you mean {value.__name__}(...)?" if isinstance(value, type) else ""
+                raise TypeError(f"{name} must be a quartic {kind.__name__}, got {_kind_of(value)}{hint}")
+        if self.kernel is not None:
+            missing = [m for m in ("value", "gradient", "divergence", "mirror") if not hasattr(self.kernel, m)]
+            if missing or isinstance(self.kernel, type):
+                raise TypeError(
+                    f"kernel must be a kernel object such as NormKernel.for_loss(loss), got {_kind_of(self.kernel)}"
+                    + (f", which has no {', '.join(missing)}" if missing else "")
+                )
+
+    def objective(self, point: Point) -> float:
+        """Return Ψ at a point."""
+        return point.value + self.penalty.value(point.X)
+
+    def stationarity(self, point: Point) -> float:
+        """Return the norm of the least element of ∇f + ∂g: the stopping measure."""
+        return norm(self.penalty.stationarity(point.X, point.gradient))
+
+    def geometry(self) -> Kernel:
+        """Return the kernel, or the best one that fits."""
+        if self.kernel is not None:
+            return self.kernel
+        kind = GramKernel if type(self.penalty) in (Zero, Ridge) else NormKernel
+        return kind.for_loss(self.loss)
+
+    def counted(self) -> Problem:
+        """Return the same problem whose loss counts its products from zero."""
+        return replace(self, loss=self.loss.counted())
+
+    def with_kernel(self) -> Problem:
+        """Return the same problem with its kernel chosen."""
+        return replace(self, kernel=self.geometry())
+
+    def bregman_step(self, point: Point, step: float) -> Array:
+        """Return the Bregman iteration map T_λ(X) = argmin_U  g(U) + ⟨∇f(X), U − X⟩ + D_h(U, X)/λ."""
+        assert self.kernel is not None
+        V = self.kernel.gradient(point.X) - step * point.gradient
+        return self.kernel.mirror(V, self.penalty, step)
+
+
+def _kind_of(value: object) -> str:
+    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__

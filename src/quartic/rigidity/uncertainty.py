@@ -1,0 +1,208 @@
+"""Standard errors of coordinates from noisy distances."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from quartic.arrays import Array, RandomState, finite_matrix, random_generator
+from quartic.rigidity.determination import checked_anchors, generic_parts, spanning_anchors
+from quartic.rigidity.framework import orthonormal_columns, rigid_motions, rigidity_matrix
+from quartic.rigidity.null_space import Solve, Undecided, gram_inverse, null_samples
+from quartic.rigidity.pair_graph import Indices, Mask, PairGraph, checked_pairs
+from quartic.rigidity.reduction import skeleton
+
+EXACT_LIMIT = 3000
+
+
+def standard_errors(
+    pairs: Indices,
+    X: Array,
+    sigma: float | Array,
+    *,
+    anchors: Sequence[int] | Indices | None = None,
+    weights: Array | None = None,
+    n_samples: int = 200,
+    random_state: RandomState = 0,
+) -> Array:
+    r"""Return the standard error of each point, from the Gauss–Newton Hessian of the distance residuals.
+
+    With ``J`` the Jacobian of the distances (unit rows of the rigidity matrix), noise of standard deviation ``sigma`` on
+    them, ``S = diag(sigma^2)``, and the weights ``W`` of the fit, the covariance of the estimate is to first order
+
+    .. math:: C = H^+ J^\top W S W J H^+, \qquad H = J^\top W J,
+
+    which is ``sigma^2 (J^T J)^+`` for equal ``sigma`` and weights. The rigid motions that no anchor prevents are projected
+    out: errors are those that remain after the best alignment. A point's standard error is the square root of the trace
+    of its d × d block.
+
+    Parameters
+    ----------
+    pairs : (m, 2) array of int
+        The measured pairs; a repeated pair counts as two measurements.
+    X : (n, d) array
+        The estimate.
+    sigma : float or (m,) array
+        Standard deviation of the noise on the *distances* (not their squares): known, or estimated from residuals.
+    anchors : sequence of int, optional
+        Points whose coordinates are known; their error is 0.
+    weights : (m,) array, optional
+        Weights of the squared distance residuals in the fit. Default: ``1 / sigma^2``, the best ones.
+    n_samples : int
+        For more than 3000 free coordinates the diagonal blocks are estimated by ``n_samples`` random signs on the
+        residuals (unbiased for the variances; relative spread of the standard error about ``1 / sqrt(2 d n_samples)``).
+        Below, the answer is exact and this is not used.
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    errors : (n,) array
+        Infinite where the distances leave a point free to move at X, to first order: not locally rigid against the
+        largest rigid part, or in special position (as when all points lie in a plane of the space).
+
+    Examples
+    --------
+    Two anchors on a line, a point between them measured from both, and one whose distance to it is known:
+
+    >>> import numpy as np
+    >>> from quartic.rigidity import standard_errors
+    >>> X = np.array([[0.0], [4.0], [1.0], [2.0]])
+    >>> standard_errors(np.array([[0, 2], [1, 2], [2, 3]]), X, 0.1, anchors=[0, 1]).round(4).tolist()
+    [0.0, 0.0, 0.0707, 0.1225]
+    """
+    X = finite_matrix(X, "X").astype(np.float64, copy=False)
+    n, d = X.shape
+    pairs = checked_pairs(pairs, n)
+    known = checked_anchors(anchors, n)
+    rng = random_generator(random_state)
+    noise = _positive(sigma, "sigma", len(pairs))
+    weight = 1 / noise**2 if weights is None else _positive(weights, "weights", len(pairs))
+    weight = weight / weight.max(initial=1e-300)
+    if n_samples < 1:
+        raise ValueError(f"n_samples must be at least 1, got {n_samples}")
+
+    anchor = np.zeros(n, dtype=bool)
+    anchor[known] = True
+    ties = spanning_anchors(X, known)
+    spanning = len(ties) == d + 1
+    links = skeleton(known if spanning else ties, d)
+    graph = PairGraph.from_pairs(np.concatenate([pairs, links]), n)
+    _, rigid, _ = generic_parts(graph, d, rng, given=known if spanning else None)
+    rigid |= anchor
+    errors = np.full(n, np.inf)
+    while rigid.any():
+        inside = rigid[pairs[:, 0]] & rigid[pairs[:, 1]] & ~(anchor[pairs[:, 0]] & anchor[pairs[:, 1]])
+        problem = _Linearised(pairs[inside], X, rigid, anchor, weight[inside], noise[inside])
+        try:
+            loose = problem.loose_points(rng)
+            if not loose.any():
+                errors[rigid & ~anchor] = problem.errors(n_samples, rng)
+                break
+        except Undecided as cause:
+            raise RuntimeError(
+                f"standard errors of {np.count_nonzero(rigid)} points need a factorisation that does not fit in memory, "
+                "and the iteration in its place did not converge; ask for a part of the points"
+            ) from cause
+        rigid &= ~loose
+        rigid |= anchor
+    errors[anchor] = 0.0
+    return errors
+
+
+def _positive(values: Any, name: str, m: int) -> Array:
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim == 0:
+        values = np.full(m, float(values))
+    if values.shape != (m,):
+        raise ValueError(f"{name} must be a number or one number per pair ({m}), got shape {values.shape}")
+    bad = ~(np.isfinite(values) & (values > 0))
+    if bad.any():
+        k = int(np.flatnonzero(bad)[0])
+        raise ValueError(f"{name} must be positive and finite, but it is {values[k]} for pair {k}; leave such pairs out")
+    return values
+
+
+class _Linearised:
+    """The linear least-squares problem at X for the points in ``rigid`` that are not anchors."""
+
+    def __init__(self, pairs: Indices, X: Array, rigid: Mask, anchor: Mask, weight: Array, noise: Array) -> None:
+        self.n, self.d = X.shape
+        self.points = np.flatnonzero(rigid & ~anchor)
+        self.rigid, self.X = rigid, X
+        self.columns = (self.points[:, None] * self.d + np.arange(self.d)).ravel()
+        J = rigidity_matrix(pairs, X, unit=True)
+        root = np.sqrt(weight)
+        scaled = J.copy()
+        scaled.data *= np.repeat(root, 2 * self.d)
+        self.J = scaled.tocsc()[:, self.columns].tocsr()
+        self.noise = noise * root  # the noise of the weighted residuals
+        self.motions = self._free_motions(anchor)
+        adjacency = PairGraph.from_pairs(pairs, self.n).matrix()[self.points][:, self.points]
+        self.exact = len(self.columns) <= EXACT_LIMIT
+        self.pseudo_inverse: Array | None = None
+        self.solve: Solve = self._dense() if self.exact else gram_inverse(self.J, self.d, adjacency)
+
+    def _free_motions(self, anchor: Mask) -> Array:
+        """Return the rigid motions that leave every anchor in place, orthonormal, on the free points."""
+        motions = rigid_motions(self.X - self.X[self.points].mean(axis=0) if len(self.points) else self.X)
+        if anchor.any():
+            fixed = motions.reshape(self.n, self.d, -1)[anchor].reshape(-1, motions.shape[1])
+            _, s, rotation = np.linalg.svd(fixed, full_matrices=True)
+            rank = int(np.count_nonzero(s > 1e-9 * s.max(initial=0.0)))
+            motions = motions @ rotation[rank:].T
+        return orthonormal_columns(motions[self.columns]) if motions.shape[1] else motions[self.columns]
+
+    def _dense(self) -> Solve:
+        H = (self.J.T @ self.J).toarray()
+        scale = max(float(H.diagonal().max(initial=0.0)), 1e-300)
+        # With the rigid motions lifted to eigenvalue `scale` and a shift far below what counts, H is definite.
+        H += scale * (self.motions @ self.motions.T)
+        H.flat[:: len(H) + 1] += 1e-13 * scale
+        factor = scipy.linalg.lu_factor(H, check_finite=False)
+        return lambda B: scipy.linalg.lu_solve(factor, B, check_finite=False)
+
+    def loose_points(self, rng: np.random.Generator) -> Mask:
+        """Return the points that move to first order against the largest set that does not."""
+        loose = np.zeros(self.n, dtype=bool)
+        if len(self.points) == 0:
+            return loose
+        scale = float((self.J * self.J).sum(axis=0).max(initial=0.0))
+        if scale == 0.0:
+            loose[self.points] = True
+            return loose
+        J = self.J
+        found = null_samples(lambda Z: J.T @ (J @ Z), self.solve, self.motions, 4, rng, scale=scale, tol=1e-10)
+        if found.shape[1] == 0:
+            return loose
+        flat = found.reshape(len(self.points), -1)
+        loose[self.points] = np.abs(flat).max(axis=1) > 1e-6 * np.abs(flat).max()
+        # Motions are known up to rigid ones only: with nothing to hold on to, no set of points stands still for sure.
+        return loose
+
+    def errors(self, n_samples: int, rng: np.random.Generator) -> Array:
+        """Return the standard errors of ``points``."""
+        if len(self.points) == 0:
+            return np.empty(0)
+        J = self.J
+        if self.exact:
+            # Rows of (H^+ J^T) times the noise: their squares sum to the variances.
+            variance = np.zeros(len(self.columns))
+            for start in range(0, J.shape[0], 4096):
+                block = slice(start, start + 4096)
+                spread = self._project(self.solve(J[block].T.toarray())) * self.noise[block]
+                variance += np.sum(spread**2, axis=1)
+        else:
+            variance = np.zeros(len(self.columns))
+            for start in range(0, n_samples, 16):
+                signs = rng.integers(0, 2, size=(J.shape[0], min(16, n_samples - start))) * 2.0 - 1.0
+                spread = self._project(self.solve(J.T @ (signs * self.noise[:, None])))
+                variance += np.sum(spread**2, axis=1) / n_samples
+        errors: Array = np.sqrt(variance.reshape(-1, self.d).sum(axis=1))
+        return errors
+
+    def _project(self, Z: Array) -> Array:
+        projected: Array = Z - self.motions @ (self.motions.T @ Z)
+        return projected

@@ -1,0 +1,90 @@
+"""What a solver is: its settings, what it requires, ``init`` and ``step``. All else is the loop's."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from quartic.arrays import Array
+from quartic.losses import LeastSquares, Point
+from quartic.problem import Problem
+
+
+class NoProgress(Exception):
+    """Raised by a step that can go no further; the loop ends the run as stalled."""
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a solver is. Fields are points, arrays, numbers, or tuples of those: a checkpoint keeps them all.
+
+    Attributes
+    ----------
+    point : Point
+        The current iterate.
+    step : float
+        The step size that led to it, for the history.
+    """
+
+    point: Point
+    step: float = math.nan
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """What a solver needs of the problem.
+
+    Attributes
+    ----------
+    kernel : bool
+        A Bregman kernel with a mirror map for the penalty.
+    quadratic : bool
+        A loss whose F is quadratic, so that it is a quartic on lines.
+    products : bool
+        The least-squares loss of symmetric NMF, through products M X.
+    smooth, nonnegative : bool
+        Penalties it can handle: a smooth one (or none), one with X ≥ 0. Both: either. Neither: any.
+    """
+
+    kernel: bool = False
+    quadratic: bool = False
+    products: bool = False
+    smooth: bool = False
+    nonnegative: bool = False
+    plain: bool = False
+
+    def unmet(self, problem: Problem) -> str | None:
+        """Return what is missing, in words, or None."""
+        loss, penalty = problem.loss, problem.penalty
+        if self.products and not isinstance(loss, LeastSquares):
+            return f"a LeastSquares loss (symmetric NMF), but the loss is {type(loss).__name__}"
+        if self.quadratic and not loss.quadratic:
+            return f"a loss that is quartic on lines, but {type(loss).__name__} is not"
+        name = type(penalty).__name__
+        if self.plain and self.nonnegative and not (penalty.nonnegative and not hasattr(penalty, "weight")):
+            return f"the penalty Nonnegative(), but the penalty is {name}"
+        fits = (self.smooth and penalty.smooth) or (self.nonnegative and penalty.nonnegative)
+        if (self.smooth or self.nonnegative) and not fits:
+            wanted = " or ".join(
+                words for flag, words in ((self.smooth, "smooth (Zero, Ridge)"), (self.nonnegative, "with X ≥ 0")) if flag
+            )
+            return f"a penalty that is {wanted}, but the penalty is {name}"
+        return None
+
+
+class Solver(ABC):
+    """An algorithm: a frozen dataclass of its settings."""
+
+    name: ClassVar[str]
+    requires: ClassVar[Requirements] = Requirements()
+    state: ClassVar[type[State]] = State
+
+    @abstractmethod
+    def init(self, problem: Problem, X0: Array) -> State:
+        """Return the state at X0."""
+
+    @abstractmethod
+    def step(self, problem: Problem, state: State) -> State:
+        """Return the state after one iteration, or raise `NoProgress`."""

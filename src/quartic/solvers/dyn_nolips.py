@@ -1,0 +1,73 @@
+"""Dyn-NoLips: the paper's Algorithm 1 with its dynamical step size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from quartic.arrays import Array
+from quartic.ops import norm
+from quartic.problem import Problem
+from quartic.solvers.base import NoProgress, Requirements, Solver, State
+
+
+@dataclass(frozen=True)
+class DynState(State):
+    """The iterate, and the step to try next."""
+
+    next_step: float = 1.0
+
+
+@dataclass(frozen=True)
+class DynNoLips(Solver):
+    """X⁺ = T_λ(X), with the first λ of λ_k, λ_k/2, λ_k/4, … for which sufficient decrease holds; then λ_{k+1} = 2λ.
+
+    Sufficient decrease is f(X⁺) ≤ f(X) + ⟨∇f(X), X⁺ − X⟩ + D_h(X⁺, X)/λ. Both sides are computed from X⁺ − X, so
+    the test still sees a decrease far below the round-off of f.
+
+    Parameters
+    ----------
+    first_step : float, default=1.0
+        λ to try first; 1 is safe with the constants of ``Kernel.for_loss``.
+    max_step : float, default=1e12
+        λ_max of the paper.
+    max_halvings : int, default=100
+        How often a step is halved before the run is called stalled.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic import Problem, minimize
+    >>> from quartic.losses import LeastSquares
+    >>> from quartic.penalties import Nonnegative
+    >>> M = np.kron(np.eye(2), np.ones((3, 3)))
+    >>> result = minimize(Problem(LeastSquares(M), Nonnegative()), rank=2, solver="dyn-nolips", random_state=0)
+    >>> bool(result.objective < 1e-3)
+    True
+    """
+
+    name = "dyn-nolips"
+    requires = Requirements(kernel=True)
+    state = DynState
+
+    first_step: float = 1.0
+    max_step: float = 1e12
+    max_halvings: int = 100
+
+    def init(self, problem: Problem, X0: Array) -> DynState:
+        """Return the state at X0."""
+        return DynState(problem.loss.at(X0), next_step=self.first_step)
+
+    def step(self, problem: Problem, state: State) -> DynState:
+        """Return T_λ(X) for the first λ that decreases enough."""
+        assert problem.kernel is not None
+        p, step = state.point, min(cast(DynState, state).next_step, self.max_step)
+        for _ in range(self.max_halvings):
+            X = problem.bregman_step(p, step)
+            new, remainder = problem.loss.advance(p, X)
+            # ⟨∇f, X⁺ − X⟩ is not known better than this: a violation below it says nothing
+            allowance = p.rounding * norm(X - p.X)
+            if remainder <= problem.kernel.divergence(X, p.X) / step + allowance:
+                return DynState(new, step=step, next_step=2 * step)
+            step /= 2
+        raise NoProgress(f"no step down to λ = {step:.1e} decreases the objective enough")

@@ -1,0 +1,61 @@
+"""Gradient descent with Armijo's rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from quartic.arrays import Array
+from quartic.ops import inner, norm
+from quartic.problem import Problem
+from quartic.solvers.base import NoProgress, Requirements, Solver, State
+from quartic.solvers.dyn_nolips import DynState
+
+
+@dataclass(frozen=True)
+class GradientDescent(Solver):
+    """X⁺ = X − t∇Ψ(X), with t halved until Ψ(X⁺) ≤ Ψ(X) − c·t‖∇Ψ(X)‖², then doubled for the next iteration.
+
+    Parameters
+    ----------
+    sufficient_decrease : float, default=1e-4
+        c.
+    max_halvings : int, default=100
+        How often a step is halved before the run is called stalled.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic import Problem, minimize
+    >>> from quartic.losses import LeastSquares
+    >>> minimize(Problem(LeastSquares(np.eye(4))), rank=2, solver="gd", random_state=0).success
+    True
+    """
+
+    name = "gd"
+    requires = Requirements(smooth=True)
+    state = DynState
+
+    sufficient_decrease: float = 1e-4
+    max_halvings: int = 100
+
+    def init(self, problem: Problem, X0: Array) -> DynState:
+        """Return the state at X0; the first step is as long as X0."""
+        p = problem.loss.at(X0)
+        slope = problem.stationarity(p)
+        return DynState(p, next_step=norm(X0) / slope if slope > 0 else 1.0)
+
+    def step(self, problem: Problem, state: State) -> DynState:
+        """Return the first X − t∇Ψ(X) that decreases enough."""
+        p, step = state.point, cast(DynState, state).next_step
+        G = problem.penalty.stationarity(p.X, p.gradient)  # ∇Ψ, since the penalty is smooth
+        slope = inner(G, G)
+        for _ in range(self.max_halvings):
+            X = p.X - step * G
+            new, remainder = problem.loss.advance(p, X)
+            D = X - p.X
+            change = inner(p.gradient, D) + remainder + problem.penalty.change(p.X, X)
+            if change <= -self.sufficient_decrease * step * slope + p.rounding * norm(D):
+                return DynState(new, step=step, next_step=2 * step)
+            step /= 2
+        raise NoProgress(f"no step down to {step:.1e} along the negative gradient decreases the objective")

@@ -1,0 +1,48 @@
+"""NoLips: the Bregman gradient method with a fixed step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quartic.arrays import Array
+from quartic.problem import Problem
+from quartic.solvers.base import Requirements, Solver, State
+
+
+@dataclass(frozen=True)
+class NoLips(Solver):
+    """X⁺ = T_λ(X) with λ fixed.
+
+    With the constants of ``Kernel.for_loss`` the loss is 1-smooth, and λ = 1 never increases the objective.
+
+    Parameters
+    ----------
+    step_size : float, default=1.0
+        λ = 1/L, with L the relative smoothness of the loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic import Problem, minimize
+    >>> from quartic.losses import LeastSquares
+    >>> result = minimize(Problem(LeastSquares(np.eye(4))), rank=2, solver="nolips", random_state=0)
+    >>> result.success
+    True
+    """
+
+    name = "nolips"
+    requires = Requirements(kernel=True)
+
+    step_size: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.step_size < float("inf"):
+            raise ValueError(f"step_size must be positive and finite, got {self.step_size!r}")
+
+    def init(self, problem: Problem, X0: Array) -> State:
+        """Return the state at X0."""
+        return State(problem.loss.at(X0))
+
+    def step(self, problem: Problem, state: State) -> State:
+        """Return X⁺ = T_λ(X)."""
+        return State(problem.loss.at(problem.bregman_step(state.point, self.step_size)), self.step_size)

@@ -1,0 +1,85 @@
+"""Projected gradient with Armijo's rule along the projection arc (Lin 2007; Kuang, Yun and Park 2015)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from quartic.arrays import Array
+from quartic.losses import Point
+from quartic.ops import inner, norm
+from quartic.problem import Problem
+from quartic.solvers.base import NoProgress, Requirements, Solver, State
+from quartic.solvers.dyn_nolips import DynState
+
+
+@dataclass(frozen=True)
+class ProjectedGradient(Solver):
+    """X⁺ = max(X − t∇f(X), 0), with Ψ(X⁺) − Ψ(X) ≤ σ(⟨∇f(X), X⁺ − X⟩ + g(X⁺) − g(X)).
+
+    The step starts where the last one ended. While the condition holds, t grows by 1/β; as soon as it fails, the last
+    good step is taken. If it fails at once, t shrinks by β until it holds.
+
+    Parameters
+    ----------
+    beta : float, default=0.1
+        Factor between the steps tried.
+    sigma : float, default=0.01
+        The share of the predicted decrease that must be seen.
+    max_trials : int, default=60
+        Steps tried before the run is called stalled.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic import Problem, minimize
+    >>> from quartic.losses import LeastSquares
+    >>> from quartic.penalties import Nonnegative
+    >>> problem = Problem(LeastSquares(np.eye(4)), Nonnegative())
+    >>> minimize(problem, rank=2, solver="pg", random_state=0).success
+    True
+    """
+
+    name = "pg"
+    requires = Requirements(nonnegative=True)
+    state = DynState
+
+    beta: float = 0.1
+    sigma: float = 0.01
+    max_trials: int = 60
+
+    def __post_init__(self) -> None:
+        for name in ("beta", "sigma"):
+            if not 0 < getattr(self, name) < 1:
+                raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)!r}")
+
+    def init(self, problem: Problem, X0: Array) -> DynState:
+        """Return the state at X0; the first step tried is as long as X0."""
+        p = problem.loss.at(X0)
+        slope = problem.stationarity(p)
+        return DynState(p, next_step=norm(X0) / slope if slope > 0 else 1.0)
+
+    def step(self, problem: Problem, state: State) -> DynState:
+        """Return the point of the search."""
+        p, step = state.point, cast(DynState, state).next_step
+        found = self._try(problem, p, step)
+        growing = found is not None
+        for _ in range(self.max_trials):
+            trial = step / self.beta if growing else step * self.beta
+            following = self._try(problem, p, trial)
+            if growing and (following is None or (found is not None and (following.X == found.X).all())):
+                break
+            step, found = trial, following
+            if not growing and found is not None:
+                break
+        if found is None:
+            raise NoProgress(f"no step down to {step:.1e} along the projected gradient decreases the objective")
+        return DynState(found, step=step, next_step=step)
+
+    def _try(self, problem: Problem, p: Point, step: float) -> Point | None:
+        """Return the point at this step if it decreases enough."""
+        X = problem.penalty.prox(p.X - step * p.gradient, step)
+        new, remainder = problem.loss.advance(p, X)
+        D = X - p.X
+        predicted = inner(p.gradient, D) + problem.penalty.change(p.X, X)
+        return new if remainder <= (self.sigma - 1) * predicted + p.rounding * norm(D) else None

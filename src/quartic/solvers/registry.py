@@ -1,0 +1,54 @@
+"""Solvers by name, and which one fits a problem."""
+
+from __future__ import annotations
+
+from quartic.kernels import EuclideanKernel, GramKernel, NormKernel
+from quartic.kernels.mirror_maps import find_mirror_map
+from quartic.problem import Problem
+from quartic.solvers.base import Solver
+from quartic.solvers.dyn_nolips import DynNoLips
+from quartic.solvers.gradient_descent import GradientDescent
+from quartic.solvers.nolips import NoLips
+from quartic.solvers.projected_gradient import ProjectedGradient
+
+SOLVERS: dict[str, type[Solver]] = {cls.name: cls for cls in (NoLips, DynNoLips, ProjectedGradient, GradientDescent)}
+
+
+def choose_solver(solver: str | Solver, problem: Problem) -> Solver:
+    """Return the solver object asked for, checked against the problem.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or the solver does not fit; the message lists those that do.
+    """
+    if isinstance(solver, str):
+        if solver == "auto":
+            return _automatic(problem)
+        if solver not in SOLVERS:
+            raise ValueError(f"unknown solver {solver!r}; there are: auto, {', '.join(SOLVERS)}")
+        solver = SOLVERS[solver]()
+    elif isinstance(solver, type) or not isinstance(solver, Solver):
+        raise TypeError(
+            f"solver must be a name or a solver object such as DynNoLips(), got {solver!r}; "
+            f"names are: auto, {', '.join(SOLVERS)}"
+        )
+    reason = why_not(solver, problem)
+    if reason is not None:
+        fitting = [name for name, cls in SOLVERS.items() if why_not(cls(), problem) is None]
+        raise ValueError(f"solver {solver.name!r} needs {reason}; solvers that fit: auto, {', '.join(fitting)}")
+    return solver
+
+
+def why_not(solver: Solver, problem: Problem) -> str | None:
+    """Return why the solver does not fit the problem, or None if it does."""
+    if solver.requires.kernel and isinstance(problem.kernel, NormKernel | GramKernel | EuclideanKernel):
+        try:
+            find_mirror_map(problem.kernel, problem.penalty)
+        except ValueError as error:
+            return f"a kernel that goes with the penalty: {error}"
+    return solver.requires.unmet(problem)
+
+
+def _automatic(problem: Problem) -> Solver:
+    return DynNoLips()

@@ -1,0 +1,37 @@
+"""The start of a run: the user's, checked, or a random one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from quartic.arrays import Array
+from quartic.problem import Problem
+
+
+def start_for(problem: Problem, X0: Any, rank: int | None, generator: np.random.Generator) -> Array:
+    """Return a feasible start in the data's precision, or raise an error that says what is wrong with X0 or rank."""
+    loss, penalty = problem.loss, problem.penalty
+    if rank is not None:
+        if not isinstance(rank, int | np.integer) or isinstance(rank, bool):
+            raise TypeError(f"rank must be an integer, got {rank!r}")
+        if not 1 <= rank <= loss.n_points:
+            raise ValueError(f"rank must lie between 1 and the number of points, {loss.n_points}, got {rank}")
+    if X0 is None:
+        if rank is None:
+            raise ValueError("give a start X0 of shape (n, r), or rank=r for a random one")
+        X = loss.random_start(int(rank), penalty.nonnegative, generator)
+        return X.astype(loss.dtype, copy=False)
+    X = loss.check(X0, "X0").astype(loss.dtype, copy=False)
+    if rank is not None and X.shape[1] != rank:
+        raise ValueError(f"X0 has {X.shape[1]} columns but rank = {rank}; give one of them, or make them agree")
+    if penalty.nonnegative and (X < 0).any():
+        row, column = (int(k) for k in np.argwhere(X < 0)[0])
+        raise ValueError(
+            f"X0 must be nonnegative for {type(penalty).__name__}, but X0[{row}, {column}] = {X[row, column]}; "
+            "pass np.maximum(X0, 0)"
+        )
+    if not X.any():
+        raise ValueError("X0 is all zero, where the gradient of every such loss vanishes; use a random start (rank=r)")
+    return X
