@@ -51,11 +51,11 @@ def finite_matrix(A: Any, name: str) -> Array:
         raise TypeError(f"{name} must be real numbers, got dtype {A.dtype}")
     if A.ndim != 2:
         raise ValueError(f"{name} must be a 2-D array, got {A.ndim} dimension{'s' * (A.ndim != 1)}, shape {A.shape}")
-    A = np.ascontiguousarray(A, dtype=working_dtype(A.dtype))
-    if not np.isfinite(A).all():
-        row, column = (int(k) for k in np.argwhere(~np.isfinite(A))[0])
-        raise ValueError(f"{name} must be finite, but {name}[{row}, {column}] is {A[row, column]}")
-    return A
+    clean: Array = np.ascontiguousarray(A, dtype=working_dtype(A.dtype))
+    if not np.isfinite(clean).all():
+        row, column = (int(k) for k in np.argwhere(~np.isfinite(clean))[0])
+        raise ValueError(f"{name} must be finite, but {name}[{row}, {column}] is {clean[row, column]}")
+    return clean
 
 
 def working_dtype(dtype: np.dtype[Any]) -> type[np.floating[Any]]:

@@ -51,7 +51,7 @@ def load(path: str | os.PathLike[str], run: dict[str, str]) -> Checkpoint | None
     if not Path(path).exists():
         return None
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         header = json.loads(str(arrays.pop("header")))
         if header["format"] != _FORMAT:

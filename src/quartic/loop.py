@@ -26,6 +26,8 @@ from quartic.start import start_for
 _CHECKPOINT_EVERY = 5.0
 # Stationarity within this factor of the gradient's round-off cannot be told from zero.
 _ROUND_OFF = 4.0
+# A solver that can go no further within this factor of it has come as far as its own arithmetic allows.
+_ROUND_OFF_OF_SOLVER = 1000.0
 # A run is stalled when neither objective nor stationarity has improved for so many iterations.
 _PATIENCE = 500
 
@@ -118,6 +120,15 @@ def minimize(
         return run.go(X0, reference, show)
 
 
+@dataclass(frozen=True)
+class _End:
+    """Why a run ends; a claim to have converged is only believed if fresh stationarity is within ``bound``."""
+
+    status: Status
+    message: str
+    bound: float = math.inf
+
+
 class _Run:
     """One run under way."""
 
@@ -139,6 +150,7 @@ class _Run:
         self.n_iter = 0
         self.rows: list[tuple[float, float, float, int, float]] = []
         self.saved = time.perf_counter()
+        self.judged: Point | None = None  # the final point, evaluated afresh
 
     # -- the loop ---------------------------------------------------------------------------------------------------
 
@@ -157,48 +169,58 @@ class _Run:
                 try:
                     state = self.solver.step(self.problem, state)
                 except NoProgress as stop:
-                    ended = Status.STALLED, f"stalled at iteration {self.n_iter}: {stop}"
+                    ended = self._stalled(state, f" at iteration {self.n_iter}: {stop}")
                 except KeyboardInterrupt:
                     ended = self._interrupted()
                 else:
                     self.n_iter += 1
                     self._record(state)
                     ended = self._tell(state, show)
-            elif ended[0] is Status.CONVERGED:
+            elif ended.status is Status.CONVERGED:
                 state, ended = self._confirm(state, ended)
             if ended is not None:
-                return self._finish(state, *ended)
+                return self._finish(state, ended)
 
-    def _reason_to_stop(self, state: State) -> tuple[Status, str] | None:
+    def _reason_to_stop(self, state: State) -> _End | None:
         elapsed, objective, stationarity, _, _ = self.rows[-1]
         if not (math.isfinite(objective) and math.isfinite(stationarity)):
             what = "objective" if not math.isfinite(objective) else "gradient"
-            return Status.NON_FINITE, f"the {what} became non-finite in iteration {self.n_iter}; the point before it is returned"
-        if stationarity <= self.tol * self.reference:
-            return Status.CONVERGED, f"converged: stationarity {stationarity:.3e} ≤ {self.tol:g} × {self.reference:.3e}"
-        if stationarity <= _ROUND_OFF * state.point.rounding:
-            return Status.CONVERGED, f"converged: stationarity {stationarity:.3e} is at round-off"
+            where = f"the {what} became non-finite in iteration {self.n_iter}; the best point before it is returned"
+            return _End(Status.NON_FINITE, where)
+        target, floor = self.tol * self.reference, _ROUND_OFF * state.point.rounding
+        if stationarity <= target:
+            words = f"converged: stationarity {stationarity:.3e} ≤ {self.tol:g} × {self.reference:.3e}"
+            return _End(Status.CONVERGED, words, target * (1 + 1e-6))
+        if stationarity <= floor:
+            return _End(Status.CONVERGED, f"converged: stationarity {stationarity:.3e} is at round-off", 4 * floor)
         if self.n_iter >= self.max_iter:
-            return Status.MAX_ITER, f"stopped at max_iter = {self.max_iter}{self._distance(stationarity)}"
+            return _End(Status.MAX_ITER, f"stopped at max_iter = {self.max_iter}{self._distance(stationarity)}")
         if elapsed >= self.max_time:
-            return Status.MAX_TIME, f"stopped at max_time = {self.max_time:g} s{self._distance(stationarity)}"
+            return _End(Status.MAX_TIME, f"stopped at max_time = {self.max_time:g} s{self._distance(stationarity)}")
         if self.n_iter - self.last_gain >= _PATIENCE:
-            return Status.STALLED, f"stalled: no gain in {_PATIENCE} iterations{self._distance(stationarity)}"
+            return self._stalled(state, f": no gain in {_PATIENCE} iterations{self._distance(stationarity)}")
         return None
+
+    def _stalled(self, state: State, words: str) -> _End:
+        stationarity = self.rows[-1][2]
+        if stationarity <= _ROUND_OFF_OF_SOLVER * state.point.rounding:
+            return _End(Status.CONVERGED, f"converged: stationarity {stationarity:.3e} is at round-off")
+        return _End(Status.STALLED, f"stalled{words}")
 
     def _distance(self, stationarity: float) -> str:
         share = stationarity / self.reference if self.reference > 0 else math.inf
         return f" with stationarity at {share:.1e} of the reference (tol = {self.tol:g}); raise the limit or tol"
 
-    def _confirm(self, state: State, ended: tuple[Status, str]) -> tuple[State, tuple[Status, str] | None]:
+    def _confirm(self, state: State, end: _End) -> tuple[State, _End | None]:
         """Believe in convergence only at a point whose product is fresh: carried products drift."""
         fresh = self.problem.loss.at(state.point.X)
         stationarity = self.problem.stationarity(fresh)
-        if stationarity <= max(self.tol * self.reference * (1 + 1e-6), _ROUND_OFF * fresh.rounding):
-            return state, ended
-        state = replace(state, point=fresh)
-        self.rows[-1] = (*self.rows[-1][:2], stationarity, *self.rows[-1][3:])
-        return state, None
+        if stationarity > end.bound:
+            state = replace(state, point=fresh)
+            self.rows[-1] = (*self.rows[-1][:2], stationarity, *self.rows[-1][3:])
+            return state, None
+        self.judged = fresh
+        return state, end
 
     def _record(self, state: State) -> None:
         point = state.point
@@ -210,7 +232,7 @@ class _Run:
         if self.n_iter and stationarity < self.least:
             self.least, self.last_gain = stationarity, self.n_iter
 
-    def _tell(self, state: State, show: Callable[[Progress], object]) -> tuple[Status, str] | None:
+    def _tell(self, state: State, show: Callable[[Progress], object]) -> _End | None:
         """Let the callback and the progress bar see the iterate, and keep a checkpoint now and then."""
         try:
             elapsed, objective, stationarity, products, step = self.rows[-1]
@@ -224,7 +246,7 @@ class _Run:
                 self._save(state)
         except StopIteration as stop:
             words = f": {stop}" if str(stop) else ""
-            return Status.CALLBACK, f"stopped by the callback in iteration {self.n_iter}{words}"
+            return _End(Status.CALLBACK, f"stopped by the callback in iteration {self.n_iter}{words}")
         except KeyboardInterrupt:
             return self._interrupted()
         except BaseException:
@@ -232,18 +254,18 @@ class _Run:
             raise
         return None
 
-    def _interrupted(self) -> tuple[Status, str]:
-        return Status.INTERRUPTED, f"interrupted in iteration {self.n_iter}; the best point so far is returned"
+    def _interrupted(self) -> _End:
+        words = f"interrupted in iteration {self.n_iter}; the best point so far is returned"
+        return _End(Status.INTERRUPTED, words)
 
-    def _finish(self, state: State, status: Status, message: str) -> Result:
+    def _finish(self, state: State, end: _End) -> Result:
         """Return the result, with objective and stationarity measured anew at X, in float64."""
-        if status is not Status.NON_FINITE:
+        if end.status is not Status.NON_FINITE:
             self._save(state)
-        converged = status is Status.CONVERGED
-        X = state.point.X if converged else self.best.X
-        objective, stationarity = referee(self.problem, X)
+        X = state.point.X if end.status is Status.CONVERGED else self.best.X
+        objective, stationarity = referee(self.problem, X, self.judged)
         return Result(
-            X, objective, stationarity, status, message, self.n_iter, self._products(), self._elapsed(),
+            X, objective, stationarity, end.status, end.message, self.n_iter, self._products(), self._elapsed(),
             self._history(), self.solver.name,
         )  # fmt: skip
 
@@ -298,10 +320,14 @@ class _Run:
         return state
 
 
-def referee(problem: Problem, X: Array) -> tuple[float, float]:
-    """Return the objective and the norm of stationarity at X, in float64: the one judge of every solver."""
-    point: Point = problem.loss.at(X.astype(np.float64, copy=False))
-    return problem.objective(point), problem.stationarity(point)
+def referee(problem: Problem, X: Array, judged: Point | None = None) -> tuple[float, float]:
+    """Return the objective and the norm of stationarity at X, in float64: the one judge of every solver.
+
+    ``judged`` may hold a point made afresh at this X, which saves the product.
+    """
+    if judged is None or judged.X is not X or X.dtype != np.float64:
+        judged = problem.loss.at(X.astype(np.float64, copy=False))
+    return problem.objective(judged), problem.stationarity(judged)
 
 
 def _zero_is_the_answer(problem: Problem, X0: Any, rank: int | None, solver: Solver, started: float) -> Result:

@@ -158,14 +158,14 @@ def normalized_rmse(X: Any, X_true: Any, n_sample: int = 10**7, random_state: Ra
     if isinstance(n_sample, bool) or not isinstance(n_sample, int | np.integer) or n_sample < 1:
         raise ValueError(f"n_sample must be a positive integer, got {n_sample!r}")
     # Sums of squares over- and underflow sooner than the distances; the answer does not depend on this unit.
-    unit = max(float(np.abs(X_true - X_true[0]).max()), np.finfo(float).tiny)
+    unit = float(np.abs(X_true - X_true[0]).max(initial=0.0))
+    if unit == 0:
+        raise ValueError("all true distances are zero, so there is nothing to be relative to; check X_true")
     X, X_true = (X - X[0]) / unit, (X_true - X_true[0]) / unit
     if n <= ALL_PAIRS_UP_TO:
         error, size = _over_all_pairs(X, X_true)
     else:
         error, size = _over_sample(X, X_true, int(n_sample), random_state)
-    if size == 0:
-        raise ValueError("all true distances are zero, so there is nothing to be relative to; check X_true")
     return float(np.sqrt(error / size))
 
 

@@ -38,12 +38,11 @@ class Problem:
     """
 
     loss: Loss
-    penalty: Penalty = _NONE
+    penalty: Penalty = None  # type: ignore[assignment]  # None is replaced by Zero() below
     kernel: Kernel | None = None
 
     def __post_init__(self) -> None:
-        if self.penalty is None:
-            object.__setattr__(self, "penalty", _NONE)
+        object.__setattr__(self, "penalty", _NONE if self.penalty is None else self.penalty)
         for value, kind, name in ((self.loss, Loss, "loss"), (self.penalty, Penalty, "penalty")):
             if not isinstance(value, kind):
                 hint = f"; did you mean {value.__name__}(...)?" if isinstance(value, type) else ""

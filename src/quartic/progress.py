@@ -28,7 +28,8 @@ def progress_bar() -> Iterator[Callable[[Progress], None]]:
         first: list[float] = []
 
         def show(progress: Progress) -> None:
-            first.append(progress.stationarity) if not first else None
+            if not first:
+                first.append(progress.stationarity)
             way = math.log(first[0] / progress.target) if 0 < progress.target < first[0] else math.inf
             done = math.log(first[0] / progress.stationarity) if 0 < progress.stationarity < first[0] else 0.0
             bar.update(

@@ -131,4 +131,4 @@ def _rows(stored: Any) -> Any:
 
 
 def _from_zero(stored: Any) -> NDArray[np.int64]:
-    return stored.ravel().astype(np.int64) - 1
+    return np.asarray(stored).ravel().astype(np.int64) - 1

@@ -121,11 +121,11 @@ def distinct_integers(total: int, count: int, generator: np.random.Generator) ->
     drawn = np.empty(0, dtype=np.int64)
     while len(drawn) < count:
         missing = count - len(drawn)
-        more = generator.integers(total, size=missing + missing // 2 + 8)
-        drawn = np.unique(np.concatenate([drawn, more]))
+        more = generator.integers(total, size=missing + missing * missing // total + 8)
+        drawn = np.sort(np.concatenate([drawn, more]))  # faster than np.unique
+        drawn = drawn[np.diff(drawn, prepend=-1) > 0]
     if len(drawn) > count:  # any subset is as likely as any other, so the surplus may be any too
-        surplus = generator.choice(len(drawn), len(drawn) - count, replace=False)
-        drawn = np.delete(drawn, surplus)
+        drawn = np.delete(drawn, generator.choice(len(drawn), len(drawn) - count, replace=False, shuffle=False))
     return drawn
 
 

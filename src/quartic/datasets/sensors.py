@@ -136,7 +136,7 @@ def load_sensor_field(name: str = "test10-500") -> SensorField:
     stored = loadmat(data_file(name, f"snl/{name}.mat"))
     coordinates = np.ascontiguousarray(stored["PP"].T, dtype=np.float64)
     upper = coo_array(triu(stored["dd"], 1))
-    pairs = np.column_stack(upper.coords).astype(np.int64)
+    pairs = np.column_stack([upper.row, upper.col]).astype(np.int64)
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
     n, m = len(coordinates), int(stored["m"].item())
     anchors = {i: coordinates[i].copy() for i in range(n - m, n)}

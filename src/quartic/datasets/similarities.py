@@ -7,6 +7,7 @@ import hashlib
 import os
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,12 +97,13 @@ def _built(name: str) -> Similarity:
 
 def _read(name: str, path: Path) -> Similarity | None:
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             n = len(stored["indptr"]) - 1
             matrix = sp.csr_array((stored["data"], stored["indices"], stored["indptr"]), shape=(n, n))
             matrix.check_format()
-            return Similarity(name, matrix, stored["labels"] if "labels" in stored else None)
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):  # absent, or damaged: build it anew
+            return Similarity(name, matrix, stored.get("labels"))
+    # absent, or damaged: build it anew
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error):
         return None
 
 
@@ -114,7 +116,7 @@ def _write(path: Path, built: Similarity) -> None:
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+            np.savez_compressed(file, **arrays)
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):

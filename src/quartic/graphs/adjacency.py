@@ -90,7 +90,7 @@ def _symmetric(A: sp.csr_array) -> sp.csr_array:
         return A
     if abs(gap.data).max() > 1e-10 * abs(A.data).max():
         at = int(np.argmax(abs(gap.data)))
-        row, column = int(gap.coords[0][at]), int(gap.coords[1][at])
+        row, column = int(gap.row[at]), int(gap.col[at])
         raise ValueError(
             f"the graph must be undirected, but the weight of ({row}, {column}) is {A[row, column]:g} and that of "
             f"({column}, {row}) is {A[column, row]:g}; pass (A + A.T) / 2, or G.to_undirected() of a networkx graph"

@@ -35,9 +35,8 @@ def largest_cosines(features: Features, k: int) -> Neighbors:
     squares = features.squares
     inverse = np.zeros_like(squares)
     np.divide(1.0, np.sqrt(squares), out=inverse, where=squares > 0)
-    slack = 0.0 if features.exact else 2 * (features.terms + 4) * UNIT
+    X = features.X
     if features.sparse:
-        X = features.X
 
         def offer(first: int, last: int, columns: Any, origin: int, width: int) -> None:
             topk.offer_cosines_sparse(
@@ -46,8 +45,12 @@ def largest_cosines(features: Features, k: int) -> Neighbors:
 
         _each_sparse_tile(X, offer)
     else:
-        for first, origin, products in _dense_tiles(features.X):
-            topk.offer_cosines_dense(first, products, origin, features.X, squares, inverse, slack, heap)
+        slack = 0.0 if features.exact else 2 * (features.terms + 4) * UNIT
+
+        def offer_dense(first: int, products: Any, origin: int) -> None:
+            topk.offer_cosines_dense(first, products, origin, X, squares, inverse, slack, heap)
+
+        _each_dense_tile(X, offer_dense)
     return _pairs(heap)
 
 
@@ -90,8 +93,11 @@ def _nearest(features: Features, scales: Floats, k: int) -> Any:
     if not features.exact:  # shorter rows lose fewer digits in ‖a‖² + ‖b‖² − 2⟨a, b⟩
         centred = X - X.mean(axis=0)
         squares = np.einsum("ij,ij->i", centred, centred)
-    for first, origin, products in _dense_tiles(centred):
+
+    def offer_dense(first: int, products: Any, origin: int) -> None:
         topk.offer_distances_dense(first, products, origin, X, squares, scales, slack, heap)
+
+    _each_dense_tile(centred, offer_dense)
     return heap
 
 
@@ -124,16 +130,22 @@ def _pairs(heap: Any) -> Neighbors:
     return Neighbors(row=np.repeat(np.arange(len(counts)), counts), column=columns[kept], value=values[kept])
 
 
-def _dense_tiles(X: Floats) -> Any:
-    """Yield ``first, origin, X[first:first+BLOCK] X[origin:origin+TILE]ᵀ``; the array is overwritten by the next."""
-    n = len(X)
+def _each_dense_tile(X: Floats, offer: Callable[[int, Any, int], None]) -> None:
+    """Run ``offer(first, X[first:last] X[origin:origin + TILE]ᵀ, origin)`` on every block of rows and every tile."""
+    n, processors = len(X), _processors()
     room = np.empty(min(BLOCK, n) * min(TILE, n))
-    for first in range(0, n, BLOCK):
-        rows = X[first : first + BLOCK]
-        for origin in range(0, n, TILE):
-            others = X[origin : origin + TILE]
-            products = room[: len(rows) * len(others)].reshape(len(rows), len(others))
-            yield first, origin, np.matmul(rows, others.T, out=products)
+    share = max(64, -(-BLOCK // processors))  # the product has threads of its own, the search through it has these
+    with ThreadPoolExecutor(processors) as pool:
+        for first in range(0, n, BLOCK):
+            rows = X[first : first + BLOCK]
+            for origin in range(0, n, TILE):
+                others = X[origin : origin + TILE]
+                products = room[: len(rows) * len(others)].reshape(len(rows), len(others))
+                np.matmul(rows, others.T, out=products)
+                parts = range(0, len(rows), share)
+                jobs = [pool.submit(offer, first + at, products[at : at + share], origin) for at in parts]
+                for job in jobs:
+                    job.result()
 
 
 def _each_sparse_tile(X: sp.csr_array, offer: Callable[[int, int, Any, int, int], None]) -> None:

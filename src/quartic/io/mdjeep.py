@@ -43,7 +43,7 @@ class DistanceBounds:
     @property
     def exact(self) -> NDArray[np.bool_]:
         """Where the distance is known exactly, (m,)."""
-        return self.lower == self.upper
+        return np.asarray(self.lower == self.upper)
 
 
 def read_mdjeep(path: str | Path) -> DistanceBounds:

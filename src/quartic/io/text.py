@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import math
 import os
-import tempfile
+import secrets
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -32,16 +32,14 @@ def write_lines(path: str | Path, lines: Iterable[str]) -> None:
     content = "".join(f"{line}\n" for line in lines).encode()
     if path.suffix == ".gz":
         content = gzip.compress(content, mtime=0)  # no time stamp: the same data give the same bytes
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}; make it first")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")  # not mkstemp, whose files are private
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        mask = os.umask(0)  # a temporary file is private; the one that stays gets the usual rights
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
+        temporary.write_bytes(content)
         os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        temporary.unlink(missing_ok=True)
         raise
 
 

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from quartic.arrays import Array
+from quartic.polynomials import unit_cubic_root
 
 
 def solve_subproblem_by_nolips(
@@ -14,7 +15,8 @@ def solve_subproblem_by_nolips(
 ) -> Array:
     """Minimise φ(x) = α/4‖x‖⁴ + β/4 Σx_i⁴ + σ/2‖x‖² − ⟨η, x⟩ by NoLips with the norm kernel (the paper's Algorithm 2).
 
-    φ is 1-smooth relative to the norm kernel with α + 3β and σ. The cubic is solved by Cardano's formula as printed.
+    φ is 1-smooth relative to the norm kernel with α + 3β and σ. The cubic z²(z − σ) = c is solved by z = σ(1 + y²),
+    y³ + y = √(c/σ³): with Cardano's formula as printed the loop comes to rest at 1e-5 where c ≫ σ³.
 
     Examples
     --------
@@ -32,12 +34,16 @@ def solve_subproblem_by_nolips(
         if np.linalg.norm(gradient) <= tol * np.linalg.norm(eta):
             break
         v = (upper * (mu @ mu) + sigma) * mu - gradient
-        mu = v / cardano(upper * float(v @ v), sigma)
+        y = unit_cubic_root(math.sqrt(upper / sigma) * float(np.linalg.norm(v)) / sigma)
+        mu = v / (sigma * (1 + y * y))
     return mu
 
 
 def cardano(c: float, sigma: float) -> float:
-    """Return the z with z²(z − σ) = c, by Cardano's formula as the paper prints it."""
+    """Return the z with z²(z − σ) = c, by Cardano's formula as the paper prints it.
+
+    It overflows for c above 1e154 and loses digits for c ≫ σ³: here for reference only.
+    """
     root = math.sqrt(c * c + 4 / 27 * c * sigma**3)
     cube = sigma**3 / 27
     return sigma / 3 + math.cbrt((c + root) / 2 + cube) + math.cbrt((c - root) / 2 + cube)

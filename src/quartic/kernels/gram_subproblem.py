@@ -26,9 +26,10 @@ def gram_mirror(V: Array, alpha: float, beta: float, sigma: float) -> Array:
     if largest > 1e-250 and math.isfinite(largest) and float(squares[0]) > _WELL_CONDITIONED * largest:
         mu = solve_subproblem(np.sqrt(squares), alpha, beta, sigma)
         scale = 1 / (alpha * float(mu @ mu) + beta * mu**2 + sigma)
-        return V @ ((P * scale) @ P.T).astype(V.dtype, copy=False)
+        U: Array = V @ ((P * scale) @ P.T).astype(V.dtype, copy=False)
+        return U
     W, eta, Pt = np.linalg.svd(V.astype(np.float64, copy=False), full_matrices=False)
-    U: Array = ((W * solve_subproblem(eta, alpha, beta, sigma)) @ Pt).astype(V.dtype, copy=False)
+    U = ((W * solve_subproblem(eta, alpha, beta, sigma)) @ Pt).astype(V.dtype, copy=False)
     return U
 
 
@@ -69,13 +70,11 @@ def solve_subproblem(eta: Array, alpha: float, beta: float, sigma: float) -> Arr
 
 
 def _cubic(eta: Array, beta: float, linear: float) -> Array:
-    """Return the roots of β μ³ + linear·μ = η."""
-    if beta == 0.0:
-        return eta / linear
-    length = math.sqrt(linear / beta)
-    return length * unit_cubic_root(eta / (length * linear))
+    """Return the roots of β μ³ + linear·μ = η: μ = η / (linear·(1 + y²)) with y³ + y = η√(β/linear)/linear."""
+    y = unit_cubic_root(eta * (math.sqrt(beta / linear) / linear))
+    return eta / (linear * (1 + y * y))
 
 
 def _norm_of_mirror(size: float, alpha: float, sigma: float) -> float:
-    length = math.sqrt(sigma / alpha)
-    return length * unit_cubic_root(size / (length * sigma))
+    y = unit_cubic_root(size * (math.sqrt(alpha / sigma) / sigma))
+    return size / (sigma * (1 + y * y))

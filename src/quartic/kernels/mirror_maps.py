@@ -27,17 +27,11 @@ MirrorMap: TypeAlias = Callable[[Any, Array, Any, float], Array]
 def norm_length(W: Array, alpha: float, sigma: float) -> Array:
     """Return the U parallel to W with (α‖U‖² + σ) U = W.
 
-    U = √(σ/α)·y·W/‖W‖, where y³ + y = ‖W‖√(α/σ)/σ: the cubic of Proposition 2 made free of units, so that it
-    neither cancels nor overflows.
+    U = W / z with z = σ(1 + y²) and y³ + y = ‖W‖√(α/σ)/σ: the cubic z²(z − σ) = α‖W‖² of Proposition 2 made free
+    of units, so that it neither cancels nor overflows.
     """
-    size = norm(W)
-    if size == 0.0:
-        return np.zeros_like(W)
-    length = math.sqrt(sigma / alpha)
-    factor = length * unit_cubic_root(size / (length * alpha * length * length)) / size
-    if math.isfinite(factor):
-        return factor * W
-    return (W / size) * (factor * size)
+    y = unit_cubic_root(norm(W) * (math.sqrt(alpha / sigma) / sigma))
+    return W / (sigma * (1 + y * y))
 
 
 def _norm_pointwise(kernel: Any, V: Array, penalty: Penalty, t: float) -> Array:
@@ -85,6 +79,7 @@ def _euclidean(kernel: Any, V: Array, penalty: Penalty, t: float) -> Array:
 
 
 # The table. A kernel of one's own brings its own `mirror` and needs no row here.
+_ANY: Any = Penalty
 MIRROR_MAPS: dict[str, dict[type[Penalty], MirrorMap]] = {
     "NormKernel": {
         Zero: _norm_pointwise,
@@ -96,7 +91,7 @@ MIRROR_MAPS: dict[str, dict[type[Penalty], MirrorMap]] = {
         NonnegativeRidge: _norm_ridge,
     },
     "GramKernel": {Zero: _gram_plain, Ridge: _gram_ridge},
-    "EuclideanKernel": {Penalty: _euclidean},
+    "EuclideanKernel": {_ANY: _euclidean},
 }
 
 _NO_PENALTY = Zero()
@@ -105,10 +100,10 @@ _NO_PENALTY = Zero()
 def find_mirror_map(kernel: Kernel, penalty: Penalty) -> MirrorMap:
     """Return the map of this pair, or raise a ValueError that lists the pairs that exist."""
     row = MIRROR_MAPS.get(type(kernel).__name__, {})
-    found = row.get(type(penalty)) or row.get(Penalty)
+    found = row.get(type(penalty)) or row.get(_ANY)
     if found is None:
         pairs = "; ".join(
-            f"{name} with {', '.join(cls.__name__ if cls is not Penalty else 'any penalty' for cls in penalties)}"
+            f"{name} with {', '.join(cls.__name__ if cls is not _ANY else 'any penalty' for cls in penalties)}"
             for name, penalties in MIRROR_MAPS.items()
         )
         raise ValueError(

@@ -62,6 +62,10 @@ class Loss(ABC):
         """Return f on the line p + tD: one product, then everything on the line is free."""
         raise TypeError(f"{type(self).__name__} is not a quartic on lines (its F is not quadratic)")
 
+    def hessian_product(self, p: Point, D: Array) -> Array:
+        """Return the second derivative ∇²f(p)[D], as an array of D's shape: one product."""
+        raise TypeError(f"{type(self).__name__} offers no products with its second derivative")
+
     def value(self, X: Array) -> float:
         """Return f(X)."""
         return self.at(self.check(X)).value
@@ -108,15 +112,15 @@ class Loss(ABC):
         return np.float64
 
     def check(self, X: Any, name: str = "X") -> Array:
-        """Return X as a finite (n, r) float array, no coarser than the data, or raise an error that says what is wrong."""
-        X = finite_matrix(X, name)
-        if X.shape[0] != self.n_points:
+        """Return X as a finite (n, r) array, no coarser than the data, or raise an error that says what is wrong."""
+        clean = finite_matrix(X, name)
+        if clean.shape[0] != self.n_points:
             raise ValueError(
-                f"{name} must have one row for each of the {self.n_points} points of the data, got shape {X.shape}"
+                f"{name} must have one row for each of the {self.n_points} points of the data, got shape {clean.shape}"
             )
-        if X.shape[1] == 0:
-            raise ValueError(f"{name} must have at least one column (the rank), got shape {X.shape}")
-        return X if self.dtype == np.float32 else X.astype(np.float64, copy=False)
+        if clean.shape[1] == 0:
+            raise ValueError(f"{name} must have at least one column (the rank), got shape {clean.shape}")
+        return clean if self.dtype == np.float32 else clean.astype(np.float64, copy=False)
 
     @property
     def n_products(self) -> int:

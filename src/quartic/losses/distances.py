@@ -89,8 +89,9 @@ class Distances(PairSquares):
     @cached_property
     def _laplacian_diagonal(self) -> Array:
         wd = self.target.astype(np.float64) * (1.0 if self.weight is None else self.weight)
-        diagonal = np.bincount(self.rows, wd, self.n_points)
-        return diagonal + np.bincount(self.cols, wd, self.n_points)
+        diagonal: Array = np.bincount(self.rows, wd, self.n_points).astype(np.float64)
+        diagonal += np.bincount(self.cols, wd, self.n_points)
+        return diagonal
 
     @property
     def gradient_norm_at_zero(self) -> float:

@@ -96,6 +96,15 @@ class LeastSquares(Loss):
 
         return Line(p, self._quartic(p, D, MD), move)
 
+    def hessian_product(self, p: Point, D: Array) -> Array:
+        """Return ∇²f(X)[D] = 2(D XᵀX + X(DᵀX + XᵀD) − MD): one product."""
+        assert isinstance(p, LeastSquaresPoint)
+        T = gram(p.X, D)
+        H = D @ (2 * p.gram).astype(D.dtype, copy=False)
+        H += p.X @ (2 * (T + T.T)).astype(D.dtype, copy=False)
+        H -= 2 * self.product(D)
+        return H
+
     @staticmethod
     def _quartic(p: LeastSquaresPoint, D: Array, MD: Array) -> tuple[float, float, float, float]:
         S, T, C = p.gram, gram(p.X, D), gram(D)
@@ -149,7 +158,7 @@ class LeastSquares(Loss):
         return total / self.n_points**2
 
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
-        """Return the paper's start, 2·uniform(1e-5, √(mean(M)/r)) entrywise; a Gaussian one of best scale if signs are free."""
+        """Return the paper's start, 2·uniform(1e-5, √(mean(M)/r)) entrywise; where signs are free, a scaled Gaussian."""
         if nonnegative:
             top = max(math.sqrt(abs(self.mean_entry()) / rank), 2e-5)
             return 2 * generator.uniform(1e-5, top, size=(self.n_points, rank))

@@ -38,7 +38,7 @@ class Line:
         return self.start.value + self.change(t)
 
     def minimizer(self, upper: float = math.inf) -> float:
-        """Return the t in [0, upper] of least f (the global one: the derivative is a cubic, all its roots are tried)."""
+        """Return the t in [0, upper] of least f: the global one, since all roots of the derivative are tried."""
         return self.minimizer_with(0.0, 0.0, upper)
 
     def minimizer_with(self, linear: float, quadratic: float, upper: float = math.inf) -> float:

@@ -71,8 +71,7 @@ class SparseMatrix(Matrix):
         self.dtype = working_dtype(M.dtype)
         A = sp.csr_array(M, dtype=self.dtype)
         if not A.has_canonical_format:
-            if A.data is getattr(M, "data", None):
-                A = A.copy()
+            A = A.copy()  # the caller's arrays may be shared, and the next line sorts in place
             A.sum_duplicates()
         bad = np.flatnonzero(~np.isfinite(A.data))
         if len(bad):
@@ -84,7 +83,9 @@ class SparseMatrix(Matrix):
         same_pattern = np.array_equal(A.indptr, transpose.indptr) and np.array_equal(A.indices, transpose.indices)
         if not (same_pattern and np.array_equal(A.data, transpose.data)):
             difference = (A - transpose).tocoo()
-            _raise_if_asymmetric(np.abs(difference.data), difference.row, difference.col, _largest(A.data), self.dtype, A)
+            _raise_if_asymmetric(
+                np.abs(difference.data), difference.row, difference.col, _largest(A.data), self.dtype, A
+            )
         self.squared_norm = _sum_of_squares(A.data)
 
     def product(self, X: Array) -> Array:

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quartic.arrays import Array
-from quartic.losses.base import Loss
+from quartic.losses.base import ProductCounter
 from quartic.losses.line import Line
 from quartic.losses.point import Point
+from quartic.losses.sum_of_squares import SumOfSquares
 from quartic.ops import norm
 
 # Ranks up to this have passes compiled for them; the others share one.
 _SPECIAL_RANKS = 4
 
 
-class PairSquares(Loss):
+class PairSquares(SumOfSquares):
     """f(X) = ½ Σ_p w_p (q_p(X) − b_p)² over pairs p = (i, j), with q_p = ‖x_i − x_j‖² or ⟨x_i, x_j⟩.
 
     Each pass over the pairs gives the value and the gradient; pairs are kept sorted by row, each once.
@@ -28,6 +29,8 @@ class PairSquares(Loss):
     quadratic = True
     #: q is ‖x_i − x_j‖² where true, ⟨x_i, x_j⟩ where false
     difference: ClassVar[bool]
+    #: the names of the arrays, or None, that hold one number a pair
+    per_pair: ClassVar[tuple[str, ...]] = ("cols", "target", "weight")
 
     start: NDArray[np.int64]
     cols: NDArray[np.int32]
@@ -60,15 +63,84 @@ class PairSquares(Loss):
         """Return the exact quartic of f on p + tD, and its gradient there, a cubic: one pass."""
         from quartic.ops.pairs import line_coefficients
 
-        G1, G2, G3 = np.empty_like(D), np.empty_like(D), np.empty_like(D)
-        coefficients = self._run(line_coefficients, D)(p.X, D, *self._data, G1, G2, G3)
+        C = np.empty((len(D), 3, D.shape[1]), D.dtype)
+        coefficients = self._run(line_coefficients, D)(p.X, D, *self._data, C)
 
         def move(t: float) -> PairPoint:
-            G = p.gradient + t * (G1 + t * (G2 + t * G3))
+            G = p.gradient + t * (C[:, 0] + t * (C[:, 1] + t * C[:, 2]))
             return PairPoint(self, p.X + t * D, max(line(t), 0.0), G)
 
         line = Line(p, coefficients, move)
         return line
+
+    def hessian_product(self, p: Point, D: Array) -> Array:
+        """Return ∇²f(p)[D]: one pass."""
+        from quartic.ops.pairs import hessian_product
+
+        H = np.empty_like(D)
+        self._run(hessian_product, D)(p.X, D, *self._data, H)
+        return H
+
+    # -- Gauss–Newton -----------------------------------------------------------------------------------------------
+
+    def linearize(self, X: Array) -> tuple[PairPoint, Array]:
+        """Return the point at X and the packed row blocks of JᵀWJ, 4 Σ_j w (x_i − x_j)(x_i − x_j)ᵀ for distances."""
+        from quartic.ops.gauss_newton import linearize
+
+        G, rank = np.empty_like(X), X.shape[1]
+        B = np.empty((len(X), rank * (rank + 1) // 2))
+        value = self._run(linearize, X)(X, *self._data, G, B)
+        return PairPoint(self, X, float(value), G), B
+
+    def gauss_newton_product(self, p: Point, V: Array, out: Array) -> None:
+        """Write JᵀWJ V into ``out``: one pass, which reads neither targets nor anything stored a pair."""
+        from quartic.ops.gauss_newton import product
+
+        start, cols, _, weight = self._data
+        self._run(product, V)(p.X, V, start, cols, weight, out)
+
+    def gauss_newton_matrix(self, p: Point) -> Any:
+        """Return JᵀWJ, assembled from J, whose row for the pair (i, j) has 2r entries."""
+        import scipy.sparse as sp
+
+        self._count()
+        X, rank, m = p.X.astype(np.float64, copy=False), p.X.shape[1], self.n_pairs
+        rows, cols = self.rows.astype(np.int64), self.cols.astype(np.int64)
+        at_i, at_j = (2 * (X[rows] - X[cols]), 2 * (X[cols] - X[rows])) if self.difference else (X[cols], X[rows])
+        values = np.hstack([at_i, at_j])
+        if self.weight is not None:
+            values *= np.sqrt(self.weight)[:, None]
+        columns = np.hstack([rows[:, None] * rank + np.arange(rank), cols[:, None] * rank + np.arange(rank)])
+        J = sp.csr_array(
+            (values.ravel(), columns.ravel(), np.arange(0, 2 * rank * m + 1, 2 * rank)), shape=(m, len(X) * rank)
+        )
+        return (J.T @ J).tocsc()
+
+    def quartic(self, p: Point, D: Array) -> tuple[float, float, float, float]:
+        """Return the quartic of f on p + tD without the gradients there: one pass."""
+        from quartic.ops.gauss_newton import quartic
+
+        coefficients: tuple[float, float, float, float] = self._run(quartic, D)(p.X, D, *self._data)
+        return coefficients
+
+    def mean_degree(self) -> float:
+        """Return the mean number of pairs a point is in."""
+        return 2 * self.n_pairs / self.n_points
+
+    def sample(self, degree: float) -> Self:
+        """Return the loss over a sample of the pairs that leaves a point about ``degree`` of its own, or all it has."""
+        from quartic.ops.sampling import sample_pairs
+
+        self._count()
+        kept, start = sample_pairs(self.start, self.cols, float(degree))
+        part = type(self).__new__(type(self))
+        part.__dict__.update(self.__dict__, start=start, _counter=ProductCounter(), _constants={})
+        for name, value in list(part.__dict__.items()):
+            if isinstance(getattr(type(self), name, None), cached_property):
+                del part.__dict__[name]
+            elif name in self.per_pair and value is not None:
+                part.__dict__[name] = value[kept]
+        return part
 
     def _run(self, make: Any, X: Array) -> Any:
         self._count()

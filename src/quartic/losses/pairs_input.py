@@ -19,13 +19,15 @@ def check_pairs(
         raise ValueError(f"pairs must have shape (m, 2), one pair (i, j) a row, got {pairs.shape}")
     if len(pairs) == 0:
         raise ValueError("there are no pairs; at least one known value is needed")
-    if pairs.dtype.kind not in "iu":
-        if pairs.dtype.kind != "f" or not np.array_equal(pairs, np.floor(pairs)):
-            raise TypeError(f"pairs must be integer indices, got dtype {pairs.dtype}")
+    whole = pairs.dtype.kind in "iu" or (pairs.dtype.kind == "f" and np.array_equal(pairs, np.floor(pairs)))
+    if not whole:
+        raise TypeError(f"pairs must be integer indices, got dtype {pairs.dtype}")
     pairs = pairs.astype(np.int64)
     if pairs.min() < 0:
         row = int(np.argmax((pairs < 0).any(axis=1)))
-        raise ValueError(f"pairs must be nonnegative indices (counted from 0), but pairs[{row}] = {pairs[row].tolist()}")
+        raise ValueError(
+            f"pairs must be nonnegative indices (counted from 0), but pairs[{row}] = {pairs[row].tolist()}"
+        )
     largest = int(pairs.max())
     if n_points is None:
         n_points = largest + 1
@@ -52,15 +54,15 @@ def check_column(values: Any, m: int, name: str, *, nonnegative: bool) -> Array:
         raise TypeError(f"{name} must be real numbers, got dtype {values.dtype}")
     if values.shape != (m,):
         raise ValueError(f"{name} must have shape ({m},), one number for each pair, got {values.shape}")
-    values = np.ascontiguousarray(values, dtype=working_dtype(values.dtype))
-    bad = ~np.isfinite(values)
+    clean: Array = np.ascontiguousarray(values, dtype=working_dtype(values.dtype))
+    bad = ~np.isfinite(clean)
     if bad.any():
         row = int(np.argmax(bad))
-        raise ValueError(f"{name}[{row}] is {values[row]}; leave unknown pairs out, every listed value must be finite")
-    if nonnegative and values.min(initial=0.0) < 0:
-        row = int(np.argmax(values < 0))
-        raise ValueError(f"{name}[{row}] = {values[row]} is negative; {name} must be nonnegative")
-    return values
+        raise ValueError(f"{name}[{row}] is {clean[row]}; leave unknown pairs out, every listed value must be finite")
+    if nonnegative and clean.min(initial=0.0) < 0:
+        row = int(np.argmax(clean < 0))
+        raise ValueError(f"{name}[{row}] = {clean[row]} is negative; {name} must be nonnegative")
+    return clean
 
 
 def merge_duplicates(
@@ -88,8 +90,8 @@ def merge_duplicates(
         if gap.any():
             k = int(np.argmax(gap))
             raise ValueError(
-                f"the pair ({i[k]}, {j[k]}) is given twice and differs: {values[k]} (row {order[k]}) and {values[k + 1]} "
-                f"(row {order[k + 1]}); keep one of them, or their mean"
+                f"the pair ({i[k]}, {j[k]}) is given twice and differs: {values[k]} in row {order[k]}, "
+                f"{values[k + 1]} in row {order[k + 1]}; keep one of them, or their mean"
             )
         keep = np.concatenate([[True], ~again])
         i, j, values = i[keep], j[keep], values[keep]

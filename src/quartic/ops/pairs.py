@@ -17,46 +17,51 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from quartic.ops.vectors import put, vector
+
 # Sums may be reordered and fused; NaN and infinity keep their meaning.
-_FLAGS = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}
+FLAGS = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}
+
+# Indices are made unsigned before use: a signed one would be tested for counting from the end.
 
 
 @cache
 def value_and_gradient(rank: int, difference: bool, weighted: bool) -> Callable[..., float]:
     """Return the pass ``(X, start, cols, target, weight, G) -> f(X)``, which fills G with the gradient."""
+    zeros = (0.0,) * rank
 
-    @njit(**_FLAGS)
+    @njit(**FLAGS)
     def run(X: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any) -> Any:
         width = X.shape[1] if rank == 0 else rank
         G[:] = 0.0
-        x, u, total_i = np.empty(width), np.empty(width), np.empty(width)
+        x, u, s = vector(zeros, width), vector(zeros, width), vector(zeros, width)
         value = 0.0
         for i in range(X.shape[0]):
             for k in range(width):
-                x[k] = X[i, k]
-                total_i[k] = 0.0
+                x = put(x, k, X[i, k])
+                s = put(s, k, 0.0)
             for p in range(start[i], start[i + 1]):
-                j = cols[p]
-                e = -target[p]
+                j = np.uint64(cols[p])
+                e = -np.float64(target[p])
                 for k in range(width):
                     if difference:
-                        u[k] = x[k] - X[j, k]
+                        u = put(u, k, x[k] - X[j, k])
                         e += u[k] * u[k]
                     else:
-                        u[k] = X[j, k]
+                        u = put(u, k, X[j, k])
                         e += x[k] * u[k]
                 we = weight[p] * e if weighted else e
                 value += we * e
+                if difference:
+                    we *= 2
                 for k in range(width):
+                    s = put(s, k, s[k] + we * u[k])
                     if difference:
-                        g = 2 * we * u[k]
-                        total_i[k] += g
-                        G[j, k] -= g
+                        G[j, k] -= we * u[k]
                     else:
-                        total_i[k] += we * u[k]
                         G[j, k] += we * x[k]
             for k in range(width):
-                G[i, k] += total_i[k]
+                G[i, k] += s[k]
         return 0.5 * value
 
     return run  # type: ignore[no-any-return]
@@ -68,32 +73,37 @@ def value_gradient_and_remainder(rank: int, difference: bool, weighted: bool) ->
 
     The remainder is summed from Y − X, pair by pair, so that it keeps its digits however close Y is to X.
     """
+    zeros = (0.0,) * rank
 
-    @njit(**_FLAGS)
+    @njit(**FLAGS)
     def run(X: Any, Y: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any) -> Any:
         width = X.shape[1] if rank == 0 else rank
         G[:] = 0.0
-        x, y, d, total_i = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
+        x, y, d = vector(zeros, width), vector(zeros, width), vector(zeros, width)
+        z, s = vector(zeros, width), vector(zeros, width)
         value, remainder = 0.0, 0.0
         for i in range(X.shape[0]):
             for k in range(width):
-                x[k] = X[i, k]
-                y[k] = Y[i, k]
-                d[k] = y[k] - x[k]
-                total_i[k] = 0.0
+                x = put(x, k, X[i, k])
+                y = put(y, k, Y[i, k])
+                d = put(d, k, y[k] - x[k])
+                s = put(s, k, 0.0)
             for p in range(start[i], start[i + 1]):
-                j = cols[p]
-                before, after, b, c = -target[p], -target[p], 0.0, 0.0
+                j = np.uint64(cols[p])
+                e = -np.float64(target[p])
+                before, after, b, c = e, e, 0.0, 0.0
                 for k in range(width):
                     xj, yj = X[j, k], Y[j, k]
                     dj = yj - xj
                     if difference:
-                        u, v, z = x[k] - xj, d[k] - dj, y[k] - yj
+                        u, v = x[k] - xj, d[k] - dj
+                        z = put(z, k, y[k] - yj)
                         before += u * u
                         b += 2 * u * v
                         c += v * v
-                        after += z * z
+                        after += z[k] * z[k]
                     else:
+                        z = put(z, k, yj)
                         before += x[k] * xj
                         b += x[k] * dj + d[k] * xj
                         c += d[k] * dj
@@ -102,16 +112,16 @@ def value_gradient_and_remainder(rank: int, difference: bool, weighted: bool) ->
                 we = w * after
                 value += we * after
                 remainder += w * (0.5 * (b + c) * (b + c) + before * c)
+                if difference:
+                    we *= 2
                 for k in range(width):
+                    s = put(s, k, s[k] + we * z[k])
                     if difference:
-                        g = 2 * we * (y[k] - Y[j, k])
-                        total_i[k] += g
-                        G[j, k] -= g
+                        G[j, k] -= we * z[k]
                     else:
-                        total_i[k] += we * Y[j, k]
                         G[j, k] += we * y[k]
             for k in range(width):
-                G[i, k] += total_i[k]
+                G[i, k] += s[k]
         return 0.5 * value, remainder
 
     return run  # type: ignore[no-any-return]
@@ -119,40 +129,40 @@ def value_gradient_and_remainder(rank: int, difference: bool, weighted: bool) ->
 
 @cache
 def line_coefficients(rank: int, difference: bool, weighted: bool) -> Callable[..., tuple[float, float, float, float]]:
-    """Return the pass ``(X, D, start, cols, target, weight, G1, G2, G3) -> c1, c2, c3, c4``.
+    """Return the pass ``(X, D, start, cols, target, weight, C) -> c1, c2, c3, c4``.
 
-    f(X + tD) = f(X) + c1 t + c2 t² + c3 t³ + c4 t⁴ and ∇f(X + tD) = ∇f(X) + t G1 + t² G2 + t³ G3.
+    f(X + tD) = f(X) + c1 t + c2 t² + c3 t³ + c4 t⁴ and ∇f(X + tD) = ∇f(X) + t C[:, 0] + t² C[:, 1] + t³ C[:, 2]. The three lie
+    side by side: apart, at distances near a multiple of 4096 bytes, their stores would get in each other's way.
     """
+    zeros = (0.0,) * rank
 
-    @njit(**_FLAGS)
-    def run(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any, G1: Any, G2: Any, G3: Any) -> Any:
+    @njit(**FLAGS)
+    def run(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any, C: Any) -> Any:
         width = X.shape[1] if rank == 0 else rank
-        G1[:] = 0.0
-        G2[:] = 0.0
-        G3[:] = 0.0
+        C[:] = 0.0
         c1, c2, c3, c4 = 0.0, 0.0, 0.0, 0.0
-        x, d, u, v = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
-        s1, s2, s3 = np.empty(width), np.empty(width), np.empty(width)
+        x, d, u, v = vector(zeros, width), vector(zeros, width), vector(zeros, width), vector(zeros, width)
+        s1, s2, s3 = vector(zeros, width), vector(zeros, width), vector(zeros, width)
         for i in range(X.shape[0]):
             for k in range(width):
-                x[k] = X[i, k]
-                d[k] = D[i, k]
-                s1[k] = 0.0
-                s2[k] = 0.0
-                s3[k] = 0.0
+                x = put(x, k, X[i, k])
+                d = put(d, k, D[i, k])
+                s1 = put(s1, k, 0.0)
+                s2 = put(s2, k, 0.0)
+                s3 = put(s3, k, 0.0)
             for p in range(start[i], start[i + 1]):
-                j = cols[p]
-                e, b, c = -target[p], 0.0, 0.0
+                j = np.uint64(cols[p])
+                e, b, c = -np.float64(target[p]), 0.0, 0.0
                 for k in range(width):
                     if difference:
-                        u[k] = x[k] - X[j, k]
-                        v[k] = d[k] - D[j, k]
+                        u = put(u, k, x[k] - X[j, k])
+                        v = put(v, k, d[k] - D[j, k])
                         e += u[k] * u[k]
                         b += 2 * u[k] * v[k]
                         c += v[k] * v[k]
                     else:
-                        u[k] = X[j, k]
-                        v[k] = D[j, k]
+                        u = put(u, k, X[j, k])
+                        v = put(v, k, D[j, k])
                         e += x[k] * u[k]
                         b += x[k] * v[k] + d[k] * u[k]
                         c += d[k] * v[k]
@@ -166,21 +176,69 @@ def line_coefficients(rank: int, difference: bool, weighted: bool) -> Callable[.
                 e, b, c = w * e, w * b, w * c
                 for k in range(width):
                     g1, g2, g3 = e * v[k] + b * u[k], b * v[k] + c * u[k], c * v[k]
-                    s1[k] += g1
-                    s2[k] += g2
-                    s3[k] += g3
+                    s1 = put(s1, k, s1[k] + g1)
+                    s2 = put(s2, k, s2[k] + g2)
+                    s3 = put(s3, k, s3[k] + g3)
                     if difference:
-                        G1[j, k] -= g1
-                        G2[j, k] -= g2
-                        G3[j, k] -= g3
+                        C[j, 0, k] -= g1
+                        C[j, 1, k] -= g2
+                        C[j, 2, k] -= g3
                     else:
-                        G1[j, k] += e * d[k] + b * x[k]
-                        G2[j, k] += b * d[k] + c * x[k]
-                        G3[j, k] += c * d[k]
+                        C[j, 0, k] += e * d[k] + b * x[k]
+                        C[j, 1, k] += b * d[k] + c * x[k]
+                        C[j, 2, k] += c * d[k]
             for k in range(width):
-                G1[i, k] += s1[k]
-                G2[i, k] += s2[k]
-                G3[i, k] += s3[k]
+                C[i, 0, k] += s1[k]
+                C[i, 1, k] += s2[k]
+                C[i, 2, k] += s3[k]
         return c1, c2, c3, c4
+
+    return run  # type: ignore[no-any-return]
+
+
+@cache
+def hessian_product(rank: int, difference: bool, weighted: bool) -> Callable[..., None]:
+    """Return the pass ``(X, D, start, cols, target, weight, H)``, which fills H with ∇²f(X)[D]."""
+    zeros = (0.0,) * rank
+
+    @njit(**FLAGS)
+    def run(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any, H: Any) -> None:
+        width = X.shape[1] if rank == 0 else rank
+        H[:] = 0.0
+        x, d, u, v, s = (
+            vector(zeros, width), vector(zeros, width), vector(zeros, width), vector(zeros, width), vector(zeros, width)
+        )  # fmt: skip
+        for i in range(X.shape[0]):
+            for k in range(width):
+                x = put(x, k, X[i, k])
+                d = put(d, k, D[i, k])
+                s = put(s, k, 0.0)
+            for p in range(start[i], start[i + 1]):
+                j = np.uint64(cols[p])
+                e, b = -np.float64(target[p]), 0.0
+                for k in range(width):
+                    if difference:
+                        u = put(u, k, x[k] - X[j, k])
+                        v = put(v, k, d[k] - D[j, k])
+                        e += u[k] * u[k]
+                        b += 2 * u[k] * v[k]
+                    else:
+                        u = put(u, k, X[j, k])
+                        v = put(v, k, D[j, k])
+                        e += x[k] * u[k]
+                        b += x[k] * v[k] + d[k] * u[k]
+                w = weight[p] if weighted else 1.0
+                if difference:
+                    w *= 2
+                e, b = w * e, w * b
+                for k in range(width):
+                    g = e * v[k] + b * u[k]
+                    s = put(s, k, s[k] + g)
+                    if difference:
+                        H[j, k] -= g
+                    else:
+                        H[j, k] += e * d[k] + b * x[k]
+            for k in range(width):
+                H[i, k] += s[k]
 
     return run  # type: ignore[no-any-return]

@@ -73,7 +73,8 @@ class NonnegativeL1(Weighted):
 
     def prox(self, V: Array, t: float) -> Array:
         """Return max(V − t·weight, 0)."""
-        return np.maximum(V - t * self.weight, 0)
+        W: Array = np.maximum(V - t * self.weight, 0)
+        return W
 
     def change(self, X: Array, Y: Array) -> float:
         """Return weight · Σ(Y − X)."""

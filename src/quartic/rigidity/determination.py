@@ -11,7 +11,7 @@ import numpy as np
 from quartic.arrays import Array, RandomState, finite_matrix, random_generator
 from quartic.rigidity.flips import flips_in_graph
 from quartic.rigidity.growth import find_clique, grow, merge_bodies, trilaterated_bodies
-from quartic.rigidity.null_space import Undecided
+from quartic.rigidity.null_space import DENSE_LIMIT, Undecided, elimination_is_cheap
 from quartic.rigidity.pair_graph import Indices, Mask, PairGraph, checked_pairs
 from quartic.rigidity.parts import GenericFramework
 from quartic.rigidity.reduction import reduced_graph, skeleton
@@ -136,7 +136,9 @@ class Determination:
                 f"{'line' if self.n_dimensions == 2 else 'plane'} and may be flipped: {named(flipping)}."
             )
         if not self.complete:
-            sentences.append("The test was cut short as too large: more points may be determined than are counted here.")
+            sentences.append(
+                "The test was cut short as too large: more points may be determined than are counted here."
+            )
         return " ".join(sentences)
 
     def _frame(self) -> str:
@@ -294,24 +296,18 @@ def generic_parts(
     n = graph.n_points
     bodies = trilaterated_bodies(graph, d, rng, given=given)
     small, points, rims = reduced_graph(graph, bodies, d)
-    framework = None
-    complete = True
-    parts = list(bodies)
+    if small.n_points > DENSE_LIMIT and not elimination_is_cheap(small.matrix(), d):
+        bodies = _with_dense_core(graph, small, points, bodies, d, rng)
+        small, points, rims = reduced_graph(graph, bodies, d)
+    parts, framework, complete = bodies, None, True
     if small.n_points > d + 1:
         try:
             framework = GenericFramework(small, d, rng)
         except Undecided:
             complete = False
     if framework is not None:
-        for inside in framework.global_parts(rims):
-            part = np.zeros(n, dtype=bool)
-            part[points[inside]] = True
-            parts.append(part)
-        # A part that holds d + 1 points of a body holds the body, and may reach further by trilateration.
-        before = 0
-        while len(parts) != before:
-            before = len(parts)
-            parts = merge_bodies([grow(graph, np.flatnonzero(part), d + 1) for part in parts], d + 1)
+        found = [_lifted(inside, points, n) for inside in framework.global_parts(rims)]
+        parts = _closed(graph, [*bodies, *found], d)
     parts += _simplices(graph, d, parts, rng)
     if given is not None:  # the part tied to the anchors comes first, whatever its size
         parts.sort(key=lambda part: -np.count_nonzero(part[given]))
@@ -322,9 +318,44 @@ def generic_parts(
         rigid[points] |= _moving_as_one(framework, np.flatnonzero(rigid[points]))
     elif not parts and n <= d:
         rigid[:] = graph.degrees == n - 1
-    if np.count_nonzero(rigid) >= d:
+    if n > d and np.count_nonzero(rigid) <= d:  # two ends of one bar are no body to speak of
+        rigid[:] = False
+    elif np.count_nonzero(rigid) >= d:
         rigid = grow(graph, np.flatnonzero(rigid), d)
     return parts, rigid, complete
+
+
+def _lifted(inside: Mask, points: Indices, n: int) -> Mask:
+    mask = np.zeros(n, dtype=bool)
+    mask[points[inside]] = True
+    return mask
+
+
+def _closed(graph: PairGraph, bodies: list[Mask], d: int) -> list[Mask]:
+    """Join bodies that share d + 1 points and grow them by trilateration, until nothing changes."""
+    before = -1
+    while len(bodies) != before:
+        before = len(bodies)
+        bodies = merge_bodies([grow(graph, np.flatnonzero(body), d + 1) for body in bodies], d + 1)
+    return bodies
+
+
+def _with_dense_core(
+    graph: PairGraph, small: PairGraph, points: Indices, bodies: list[Mask], d: int, rng: np.random.Generator
+) -> list[Mask]:
+    """Add the bodies found in the well-linked core of a large random-looking graph.
+
+    The iteration in place of a factorisation converges fast there, and points of few distances then follow by
+    trilateration; with them in the graph from the start it may not converge at all.
+    """
+    core = np.flatnonzero(small.core(int(0.6 * small.degrees.mean())))
+    if len(core) <= d + 1:
+        return bodies
+    try:
+        parts = GenericFramework(small.restricted_to(core), d, rng).global_parts([])
+    except Undecided:
+        return bodies
+    return _closed(graph, [*bodies, *(_lifted(inside, points[core], graph.n_points) for inside in parts)], d)
 
 
 def _simplices(graph: PairGraph, d: int, parts: list[Mask], rng: np.random.Generator) -> list[Mask]:

@@ -20,7 +20,7 @@ from quartic.arrays import Array
 
 Solve: TypeAlias = Callable[[Array], Array]
 
-DENSE_LIMIT = 2500
+DENSE_LIMIT = 6000
 FILL_LIMIT = 2e9
 
 
@@ -52,7 +52,7 @@ def preconditioned_cg(apply: Solve, precondition: Solve, B: Array, *, tol: float
     Raises
     ------
     Undecided
-        If a column has not reached the relative residual ``tol``.
+        If a column has not reached the relative residual ``tol``, or A proves indefinite.
 
     Examples
     --------
@@ -74,7 +74,9 @@ def preconditioned_cg(apply: Solve, precondition: Solve, B: Array, *, tol: float
             return Z
         Q = apply(P)
         curvature = np.einsum("ij,ij->j", P, Q)
-        step = np.where(active & (curvature > 0), rho / np.where(curvature > 0, curvature, 1.0), 0.0)
+        if (curvature[active] <= 0).any():
+            raise Undecided("conjugate gradients met a direction of negative curvature")
+        step = np.where(active, rho / np.where(active, curvature, 1.0), 0.0)
         Z += step * P
         residual -= step * Q
         Y = precondition(residual)
@@ -84,7 +86,7 @@ def preconditioned_cg(apply: Solve, precondition: Solve, B: Array, *, tol: float
     raise Undecided(f"conjugate gradients did not converge in {max_iter} steps")
 
 
-def factorised(A: Any, *, definite: bool = True) -> Solve:
+def factorised(A: Any, *, definite: bool = True, dense: bool = False) -> Solve:
     """Return a solver with the symmetric sparse matrix ``A`` by LU factors: dense for small ones, SuperLU for others.
 
     Examples
@@ -94,8 +96,7 @@ def factorised(A: Any, *, definite: bool = True) -> Solve:
     >>> factorised(sp.diags_array([2.0, 4.0]))(np.array([[2.0], [2.0]])).ravel().tolist()
     [1.0, 0.5]
     """
-    wide = A.shape[0] <= DENSE_LIMIT and A.nnz > 0.02 * A.shape[0] ** 2
-    if A.shape[0] <= 300 or wide:
+    if A.shape[0] <= 300 or dense:
         factors = scipy.linalg.lu_factor(A.toarray(), check_finite=False)
         return lambda B: scipy.linalg.lu_solve(factors, B, check_finite=False)
     lu = splu(
@@ -158,17 +159,27 @@ def symmetric_inverse(A: Any) -> Solve:
     """
     size = A.shape[0]
     scale = float(np.abs(A).sum(axis=1).max(initial=1e-300))
-    if size <= DENSE_LIMIT or elimination_is_cheap(A, 1):
-        return factorised(A + 1e-13 * scale * sp.eye_array(size), definite=False)
-    shift = 1e-7 * scale**2
-    diagonal = np.asarray((A * A).sum(axis=1)).reshape(-1, 1) + shift
+    cheap = elimination_is_cheap(A, 1)
+    if cheap or size <= DENSE_LIMIT:
+        return factorised(A + 1e-13 * scale * sp.eye_array(size), definite=False, dense=not cheap)
+    diagonal = A.diagonal()[:, None]
+    squares = np.asarray((A * A).sum(axis=1)).reshape(-1, 1) + 1e-7 * scale**2
 
-    def apply(Z: Array) -> Array:
-        product: Array = A @ (A @ Z) + shift * Z
+    def plain(Z: Array) -> Array:
+        product: Array = A @ Z + 1e-7 * scale * Z
+        return product
+
+    def squared(Z: Array) -> Array:
+        product: Array = A @ (A @ Z) + 1e-7 * scale**2 * Z
         return product
 
     def solve(B: Array) -> Array:
-        return preconditioned_cg(apply, lambda Z: Z / diagonal, B, tol=1e-8, max_iter=1500)
+        try:
+            if diagonal.min() <= 0:
+                raise Undecided("not positive semidefinite")
+            return preconditioned_cg(plain, lambda Z: Z / diagonal, B, tol=1e-8, max_iter=1500)
+        except Undecided:
+            return preconditioned_cg(squared, lambda Z: Z / squares, B, tol=1e-8, max_iter=1500)
 
     return solve
 
@@ -219,7 +230,7 @@ def null_samples(
     Parameters
     ----------
     apply, inverse : callables
-        Products with A, and with the inverse of A slightly shifted.
+        Products with A (or with any matrix of the same null space), and with the inverse of A slightly shifted.
     known : (N, q) array
         An orthonormal basis of the part of the null space that is known beforehand.
 

@@ -113,6 +113,13 @@ class PairGraph:
         n = self.n_points
         return sp.csr_array((np.ones(len(self.indices)), self.indices, self.indptr), shape=(n, n))
 
+    def restricted_to(self, points: Indices) -> PairGraph:
+        """Return the graph on ``points`` alone, numbered in their order."""
+        position = np.full(self.n_points, -1, dtype=np.int64)
+        position[points] = np.arange(len(points))
+        pairs = position[self.pairs]
+        return PairGraph.from_pairs(pairs[(pairs >= 0).all(axis=1)], len(points))
+
     def components(self) -> Indices:
         """Return the label of each point's connected component, the largest component first."""
         _, labels = connected_components(self.matrix(), directed=False)

@@ -17,6 +17,25 @@ TOL_NULL = 1e-9
 TOL_FIT = 1e-6
 
 
+def shell(n: int, d: int, rng: np.random.Generator) -> Array:
+    """Return n random points near the unit sphere of R^d.
+
+    They are as generic as any others. Far-out points have all neighbours on one side, and balancing the pulls there
+    makes a stress matrix indefinite; on a sphere no point is further out than the others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.rigidity.parts import shell
+    >>> radius = np.linalg.norm(shell(50, 3, np.random.default_rng(0)), axis=1)
+    >>> bool((radius > 0.85).all() and (radius < 1.15).all())
+    True
+    """
+    P = rng.standard_normal((n, d))
+    P *= rng.uniform(0.85, 1.15, size=(n, 1)) / np.linalg.norm(P, axis=1, keepdims=True)
+    return P
+
+
 def equilibrium_stress(R: Array, inverse: Solve, rng: np.random.Generator) -> Array:
     r"""Return a random equilibrium stress, ``R^T omega = 0``, as near to all ones as a random one can be.
 
@@ -38,10 +57,37 @@ def equilibrium_stress(R: Array, inverse: Solve, rng: np.random.Generator) -> Ar
     >>> bool(np.abs(R.T @ omega).max() < 1e-12), bool(np.abs(omega).min() > 1e-3)
     (True, True)
     """
-    omega = 1.0 + 0.5 * rng.standard_normal(R.shape[0])
-    for _ in range(4):
-        omega = omega - R @ inverse((R.T @ omega)[:, None])[:, 0]
+    omega = 1.0 + 0.1 * rng.standard_normal(R.shape[0])
+    for _ in range(6):
+        force = R.T @ omega
+        if np.abs(force).max(initial=0.0) <= 1e-13 * np.abs(omega).max(initial=0.0):
+            break
+        omega = omega - R @ inverse(force[:, None])[:, 0]
     return omega
+
+
+def moving_with(X: Array, motions: Array, seed: Indices) -> Mask:
+    """Return the mask of the points that follow ``seed``, at least d points, in motions of shape (n, d, k).
+
+    Empty where the seed does not itself move rigidly.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.rigidity.parts import moving_with
+    >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> V = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 2.0]])[:, :, None]
+    >>> moving_with(X, V, np.array([0, 1])).tolist()
+    [True, True, False]
+    """
+    n, d = X.shape
+    rows = (seed[:, None] * d + np.arange(d)).ravel()
+    flat = motions.reshape(n * d, -1)
+    rigid = rigid_motions(X)
+    fit, *_ = np.linalg.lstsq(rigid[rows], flat[rows])
+    error = np.abs(flat - rigid @ fit).reshape(n, -1).max(axis=1, initial=0.0)
+    inside: Mask = error <= TOL_FIT * np.abs(flat).max(initial=1e-300)
+    return inside if inside[seed].all() else np.zeros(n, dtype=bool)
 
 
 class GenericFramework:
@@ -85,15 +131,13 @@ class GenericFramework:
     def __init__(self, graph: PairGraph, d: int, rng: np.random.Generator) -> None:
         n, pairs = graph.n_points, graph.pairs
         self.graph, self.d, self._rng = graph, d, rng
-        self.P = rng.standard_normal((n, d))
+        self.P = shell(n, d, rng)
         R = rigidity_matrix(pairs, self.P)
         adjacency = graph.matrix()
         inverse = gram_inverse(R, d, adjacency)
         known = orthonormal_columns(rigid_motions(self.P))
         scale = float((R * R).sum(axis=0).max())
-        motions = null_samples(
-            lambda Z: R.T @ (R @ Z), inverse, known, N_SAMPLES, rng, scale=scale, tol=TOL_NULL
-        )
+        motions = null_samples(lambda Z: R.T @ (R @ Z), inverse, known, N_SAMPLES, rng, scale=scale, tol=TOL_NULL)
         self.motions = motions.reshape(n, d, -1)
         self.kernel = self._stress_kernel(pairs, equilibrium_stress(R, inverse, rng))
 
@@ -121,15 +165,7 @@ class GenericFramework:
 
     def moving_with(self, seed: Indices) -> Mask:
         """Return the mask of the points that follow every rigid motion of ``seed`` (at least d points)."""
-        n, d = self.P.shape
-        rows = (seed[:, None] * d + np.arange(d)).ravel()
-        flat = self.motions.reshape(n * d, -1)
-        rigid = rigid_motions(self.P)
-        fit, *_ = np.linalg.lstsq(rigid[rows], flat[rows])
-        error = np.abs(flat - rigid @ fit).reshape(n, -1).max(axis=1, initial=0.0)
-        scale = np.abs(flat).max(initial=1e-300)
-        inside: Mask = error <= TOL_FIT * scale
-        return inside if inside[seed].all() else np.zeros(n, dtype=bool)
+        return moving_with(self.P, self.motions, seed)
 
     def globally_rigid_with(self, seed: Indices) -> Mask:
         """Return the mask of the points whose mutual distances are fixed with those of ``seed``; empty if none are."""

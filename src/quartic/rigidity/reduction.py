@@ -63,7 +63,5 @@ def reduced_graph(graph: PairGraph, bodies: list[Mask], d: int) -> tuple[PairGra
     points = np.flatnonzero(trimmed.core(d))
     position = np.full(n, -1, dtype=np.int64)
     position[points] = np.arange(len(points))
-    pairs = position[trimmed.pairs]
-    small = PairGraph.from_pairs(pairs[(pairs >= 0).all(axis=1)], len(points))
     rims = [position[body & (position >= 0)] for body in bodies]
-    return small, points, rims
+    return trimmed.restricted_to(points), points, rims

@@ -13,6 +13,7 @@ from quartic.rigidity.determination import checked_anchors, generic_parts, spann
 from quartic.rigidity.framework import orthonormal_columns, rigid_motions, rigidity_matrix
 from quartic.rigidity.null_space import Solve, Undecided, gram_inverse, null_samples
 from quartic.rigidity.pair_graph import Indices, Mask, PairGraph, checked_pairs
+from quartic.rigidity.parts import moving_with
 from quartic.rigidity.reduction import skeleton
 
 EXACT_LIMIT = 3000
@@ -93,7 +94,7 @@ def standard_errors(
     _, rigid, _ = generic_parts(graph, d, rng, given=known if spanning else None)
     rigid |= anchor
     errors = np.full(n, np.inf)
-    while rigid.any():
+    while (rigid & ~anchor).any():
         inside = rigid[pairs[:, 0]] & rigid[pairs[:, 1]] & ~(anchor[pairs[:, 0]] & anchor[pairs[:, 1]])
         problem = _Linearised(pairs[inside], X, rigid, anchor, weight[inside], noise[inside])
         try:
@@ -107,7 +108,6 @@ def standard_errors(
                 "and the iteration in its place did not converge; ask for a part of the points"
             ) from cause
         rigid &= ~loose
-        rigid |= anchor
     errors[anchor] = 0.0
     return errors
 
@@ -121,7 +121,9 @@ def _positive(values: Any, name: str, m: int) -> Array:
     bad = ~(np.isfinite(values) & (values > 0))
     if bad.any():
         k = int(np.flatnonzero(bad)[0])
-        raise ValueError(f"{name} must be positive and finite, but it is {values[k]} for pair {k}; leave such pairs out")
+        raise ValueError(
+            f"{name} must be positive and finite, but it is {values[k]} for pair {k}; leave such pairs out"
+        )
     return values
 
 
@@ -131,7 +133,8 @@ class _Linearised:
     def __init__(self, pairs: Indices, X: Array, rigid: Mask, anchor: Mask, weight: Array, noise: Array) -> None:
         self.n, self.d = X.shape
         self.points = np.flatnonzero(rigid & ~anchor)
-        self.rigid, self.X = rigid, X
+        self.rigid, self.anchor, self.X = rigid, anchor, X
+        self.graph = PairGraph.from_pairs(pairs, self.n)
         self.columns = (self.points[:, None] * self.d + np.arange(self.d)).ravel()
         J = rigidity_matrix(pairs, X, unit=True)
         root = np.sqrt(weight)
@@ -140,9 +143,8 @@ class _Linearised:
         self.J = scaled.tocsc()[:, self.columns].tocsr()
         self.noise = noise * root  # the noise of the weighted residuals
         self.motions = self._free_motions(anchor)
-        adjacency = PairGraph.from_pairs(pairs, self.n).matrix()[self.points][:, self.points]
+        adjacency = self.graph.matrix()[self.points][:, self.points]
         self.exact = len(self.columns) <= EXACT_LIMIT
-        self.pseudo_inverse: Array | None = None
         self.solve: Solve = self._dense() if self.exact else gram_inverse(self.J, self.d, adjacency)
 
     def _free_motions(self, anchor: Mask) -> Array:
@@ -169,18 +171,30 @@ class _Linearised:
         loose = np.zeros(self.n, dtype=bool)
         if len(self.points) == 0:
             return loose
-        scale = float((self.J * self.J).sum(axis=0).max(initial=0.0))
+        scale = float(np.sqrt((self.J * self.J).sum(axis=0).max(initial=0.0)))
         if scale == 0.0:
             loose[self.points] = True
             return loose
-        J = self.J
-        found = null_samples(lambda Z: J.T @ (J @ Z), self.solve, self.motions, 4, rng, scale=scale, tol=1e-10)
+        found = null_samples(lambda Z: self.J @ Z, self.solve, self.motions, 4, rng, scale=scale, tol=1e-6)
         if found.shape[1] == 0:
             return loose
-        flat = found.reshape(len(self.points), -1)
-        loose[self.points] = np.abs(flat).max(axis=1) > 1e-6 * np.abs(flat).max()
-        # Motions are known up to rigid ones only: with nothing to hold on to, no set of points stands still for sure.
+        motions = np.zeros((self.n, self.d, found.shape[1]))
+        motions[self.points] = found.reshape(len(self.points), self.d, -1)
+        loose[self.points] = True
+        loose &= ~self._largest_moving_as_one(motions, rng)
         return loose
+
+    def _largest_moving_as_one(self, motions: Array, rng: np.random.Generator) -> Mask:
+        held = np.flatnonzero(self.rigid & self.anchor)
+        if len(held) >= self.d:
+            return moving_with(self.X, motions, held)
+        best = np.zeros(self.n, dtype=bool)
+        for v in rng.permutation(self.points)[:100]:
+            neighbours = self.graph.neighbours(int(v))
+            if len(neighbours) >= self.d:
+                moving = moving_with(self.X, motions, np.append(neighbours, v)) & self.rigid
+                best = moving if np.count_nonzero(moving) > np.count_nonzero(best) else best
+        return best
 
     def errors(self, n_samples: int, rng: np.random.Generator) -> Array:
         """Return the standard errors of ``points``."""

@@ -68,7 +68,9 @@ class Requirements:
         fits = (self.smooth and penalty.smooth) or (self.nonnegative and penalty.nonnegative)
         if (self.smooth or self.nonnegative) and not fits:
             wanted = " or ".join(
-                words for flag, words in ((self.smooth, "smooth (Zero, Ridge)"), (self.nonnegative, "with X ≥ 0")) if flag
+                words
+                for flag, words in ((self.smooth, "smooth (Zero, Ridge)"), (self.nonnegative, "with X ≥ 0"))
+                if flag
             )
             return f"a penalty that is {wanted}, but the penalty is {name}"
         return None

@@ -24,10 +24,11 @@ def choose_solver(solver: str | Solver, problem: Problem) -> Solver:
     """
     if isinstance(solver, str):
         if solver == "auto":
-            return _automatic(problem)
-        if solver not in SOLVERS:
+            solver = _automatic(problem)
+        elif solver in SOLVERS:
+            solver = SOLVERS[solver]()
+        else:
             raise ValueError(f"unknown solver {solver!r}; there are: auto, {', '.join(SOLVERS)}")
-        solver = SOLVERS[solver]()
     elif isinstance(solver, type) or not isinstance(solver, Solver):
         raise TypeError(
             f"solver must be a name or a solver object such as DynNoLips(), got {solver!r}; "

@@ -1,0 +1,37 @@
+# `make demo` and `make test` do all the set-up: they need Python >= 3.11, make and a C compiler, nothing else.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test test-slow lint format wheel clean
+.DEFAULT_GOAL := test
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "quartic needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; call make PYTHON=/path/to/newer/python3")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.ready
+	$(BIN)/quartic demo
+
+test: lint
+	$(BIN)/python -m pytest -n 2 -m 'not slow'
+
+test-slow: $(VENV)/.ready
+	$(BIN)/python -m pytest -m slow
+
+lint: $(VENV)/.ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.ready
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+wheel: $(VENV)/.ready
+	$(BIN)/python -m build --wheel
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache

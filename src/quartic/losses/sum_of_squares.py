@@ -1,0 +1,51 @@
+"""What a loss must offer to be solved by Gauss–Newton: f(X) = ½‖e(X)‖² with a residual e that can be linearised."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Self
+
+from quartic.arrays import Array
+from quartic.losses.base import Loss
+from quartic.losses.point import Point
+
+
+class SumOfSquares(Loss):
+    """A loss f(X) = ½‖e(X)‖², with J the derivative of e (weights are part of e).
+
+    Each pass over the data is counted, the products with JᵀJ like any other.
+    """
+
+    @abstractmethod
+    def linearize(self, X: Array) -> tuple[Point, Array]:
+        """Return the point at X and the row blocks of JᵀJ there: one pass.
+
+        The blocks are symmetric r × r, one a row of X; each is packed as the rows of its lower triangle, so that the
+        array has the shape (n, r(r+1)/2). They are in float64.
+        """
+
+    @abstractmethod
+    def gauss_newton_product(self, p: Point, V: Array, out: Array) -> None:
+        """Write JᵀJ V into ``out``, with J at p: one pass."""
+
+    @abstractmethod
+    def gauss_newton_matrix(self, p: Point) -> Any:
+        """Return JᵀJ at p as a sparse matrix, unknowns in the order of X's rows: one pass."""
+
+    @abstractmethod
+    def quartic(self, p: Point, D: Array) -> tuple[float, float, float, float]:
+        """Return c₁ … c₄ of f(p + tD) = f(p) + c₁t + c₂t² + c₃t³ + c₄t⁴: one pass, cheaper than ``along``.
+
+        Needed only where ``quadratic`` is true.
+        """
+
+    @abstractmethod
+    def mean_degree(self) -> float:
+        """Return how many terms a row of X takes part in, on average."""
+
+    @abstractmethod
+    def sample(self, degree: float) -> Self:
+        """Return the loss over part of its terms, in which a row takes part in about ``degree`` of them: one pass.
+
+        It has a counter of its own.
+        """

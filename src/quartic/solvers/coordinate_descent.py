@@ -1,0 +1,79 @@
+"""Coordinate descent: one entry of X after the other, each by an exact minimisation (Vandaele et al. 2016)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from quartic.arrays import Array
+from quartic.losses import LeastSquares
+from quartic.losses.least_squares import LeastSquaresPoint
+from quartic.losses.matrix import DenseMatrix, SparseMatrix
+from quartic.problem import Problem
+from quartic.solvers.base import NoProgress, Requirements, Solver, State
+
+# Sweeps after which the carried product is made anew, lest its round-off grow.
+_REFRESH = 50
+
+
+@dataclass(frozen=True)
+class SweepState(State):
+    """The iterate, and how many sweeps its product has been carried."""
+
+    age: int = 0
+
+
+@dataclass(frozen=True)
+class CoordinateDescent(Solver):
+    """x_ik ← argmin over x ≥ 0 of ½‖M − XXᵀ‖², for every entry in turn; an iteration is a sweep over all of them.
+
+    As a function of one entry the loss is a quartic without cubic term; its least value is at 0 or at the largest root
+    of a cubic x³ + ax + b. Sweeps go row by row, which lets the product MX follow along: a sweep takes O(nnz·r + nr²)
+    operations, counts as one product, and leaves the loss and the gradient at the new point. It needs the entries of M,
+    so M must be a dense or sparse matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic import Problem, minimize
+    >>> from quartic.losses import LeastSquares
+    >>> from quartic.penalties import Nonnegative
+    >>> M = np.kron(np.eye(2), np.ones((3, 3)))
+    >>> result = minimize(Problem(LeastSquares(M), Nonnegative()), rank=2, solver="cd", random_state=0)
+    >>> bool(result.objective < 1e-3)
+    True
+    """
+
+    name = "cd"
+    requires = Requirements(products=True, nonnegative=True, plain=True)
+    state = SweepState
+
+    def init(self, problem: Problem, X0: Array) -> SweepState:
+        """Return the state at X0."""
+        matrix = cast(LeastSquares, problem.loss).matrix
+        if not isinstance(matrix, DenseMatrix | SparseMatrix):
+            raise ValueError(
+                f"solver 'cd' needs the entries of M, but M is a {type(matrix.M).__name__}, known by its products only; "
+                "pass a dense or sparse matrix, or choose another solver (hals, dyn-nolips)"
+            )
+        return SweepState(problem.loss.at(X0))
+
+    def step(self, problem: Problem, state: State) -> SweepState:
+        """Return the state after a sweep."""
+        from quartic.ops.entry_descent import sweep_dense, sweep_sparse
+
+        loss, p, age = cast(LeastSquares, problem.loss), cast(LeastSquaresPoint, state.point), cast(SweepState, state).age
+        X, MX, S = (np.array(A, order="C") for A in (p.X, p.MX, p.gram))
+        loss._count()
+        if isinstance(loss.matrix, SparseMatrix):
+            M = loss.matrix.M
+            moved = sweep_sparse(X, MX, S, M.indptr, M.indices, M.data)
+        else:
+            moved = sweep_dense(X, MX, S, cast(DenseMatrix, loss.matrix).M)
+        if not moved:
+            raise NoProgress("no entry moves: each is at its best")
+        if age + 1 == _REFRESH:
+            return SweepState(loss.at(X))
+        return SweepState(LeastSquaresPoint(loss, X, MX), age=age + 1)

@@ -1,0 +1,93 @@
+"""What SymHALS, SymANLS and ADMM share: two factors, M ≈ XYᵀ, drawn together by a penalty."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from quartic.arrays import Array
+from quartic.losses import LeastSquares
+from quartic.losses.least_squares import LeastSquaresPoint
+from quartic.ops import gram, inner, squared_norm, trace_inner
+from quartic.problem import Problem
+from quartic.solvers.base import Requirements, Solver, State
+
+
+def typical_eigenvalue(p: LeastSquaresPoint) -> float:
+    """Return |⟨MX, X⟩| / ‖X‖², the scale of M that X sees: the unit of the penalties, so that they are scale-free.
+
+    At a nonnegative random X it is near the largest eigenvalue of a graph, 1 for a normalised one.
+    """
+    quotient = abs(inner(p.MX, p.X)) / squared_norm(p.X)
+    return quotient if quotient > 0 else p.loss.gradient_norm_at_zero
+
+
+def check_weight(value: float | None, name: str, *, zero: bool) -> None:
+    """Raise if a penalty's weight is not a number ≥ 0 (> 0 unless ``zero`` is allowed), or None for the default."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise TypeError(f"{name} must be a number, or None for the default, got {value!r}")
+    if not (0 <= value < math.inf and (zero or value > 0)):
+        raise ValueError(f"{name} must be {'nonnegative' if zero else 'positive'} and finite, got {value!r}")
+
+
+@dataclass(frozen=True)
+class SplitState(State):
+    """X (the point, which is the symmetric answer), the other factor Y, and the weight μ in use."""
+
+    Y: Array = cast(Array, None)
+    mu: float = math.nan
+
+    @property
+    def penalised_objective(self) -> float:
+        """½‖M − XYᵀ‖² + μ‖X − Y‖², which no step increases; no product is needed."""
+        p, Y = cast(LeastSquaresPoint, self.point), self.Y
+        fit = 0.5 * p.loss.matrix.squared_norm - inner(p.MX, Y) + 0.5 * trace_inner(p.gram, gram(Y))
+        return fit + self.mu * squared_norm(p.X - Y)
+
+
+class PenalisedSolver(Solver):
+    """Alternate between the factors of the paper's (P-NMF), ½‖M − XYᵀ‖² + μ‖X − Y‖² over X, Y ≥ 0.
+
+    For one factor, the other fixed, this is a nonnegative least-squares problem for each row on its own, with the matrix
+    YᵀY + 2μI and the right-hand side MY + 2μY. Two products an iteration, MX and MY; MX also serves to judge X.
+    """
+
+    requires = Requirements(products=True, nonnegative=True, plain=True)
+    state = SplitState
+
+    mu: float | None
+    default_mu: float
+
+    def __post_init__(self) -> None:
+        check_weight(self.mu, "mu", zero=True)
+
+    def init(self, problem: Problem, X0: Array) -> SplitState:
+        """Return the state X = Y = X0."""
+        p = cast(LeastSquaresPoint, problem.loss.at(X0))
+        mu = self.default_mu * typical_eigenvalue(p) if self.mu is None else float(self.mu)
+        return SplitState(p, Y=X0, mu=mu)
+
+    def step(self, problem: Problem, state: State) -> SplitState:
+        """Return the state after an update of Y and one of X."""
+        state = cast(SplitState, state)
+        loss, p, mu = cast(LeastSquares, problem.loss), cast(LeastSquaresPoint, state.point), state.mu
+        Y = self._update(state.Y, p.X, p.MX, p.gram, mu)
+        X = self._update(p.X, Y, loss.product(Y), gram(Y), mu)
+        return SplitState(loss.at(X), Y=Y, mu=mu)
+
+    def _update(self, X: Array, Y: Array, MY: Array, S: Array, mu: float) -> Array:
+        """Return the new X for a fixed Y, with S = YᵀY."""
+        # one addition a term, the cheapest way to MY + 2μY that makes a single temporary
+        C = np.multiply(Y, 2 * mu)
+        C += MY
+        return self._minimize_rows(S + 2 * mu * np.eye(len(S)), C, X)
+
+    @abstractmethod
+    def _minimize_rows(self, G: Array, C: Array, X: Array) -> Array:
+        """Return an array X⁺ ≥ 0 whose rows have lower ½xᵀGx − cᵀx than those of X, which stays as it is."""
