@@ -196,7 +196,8 @@ def test_limits():
     assert (result.status, result.n_iter, result.success) == ("max_iter", 7, False)
     assert "max_iter = 7" in result.message
     assert minimize(problem, rank=3, max_iter=0, random_state=0).n_iter == 0
-    result = minimize(problem, rank=3, solver="nolips", tol=0, max_time=0.05, max_iter=10**6, random_state=0)
+    slow = helix_problem()
+    result = minimize(slow, rank=3, solver="nolips", tol=0, max_time=0.05, max_iter=10**6, random_state=0)
     assert result.status == "max_time"
 
 

@@ -3,10 +3,56 @@
 After Dragomir, d'Aspremont and Bolte, "Quartic First-Order Methods for Low-Rank Minimization" (2021).
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from quartic import diagnostics
 from quartic._version import __version__
 from quartic.loop import minimize
 from quartic.problem import Problem
 from quartic.result import History, Result, Status
 
-__all__ = ["History", "Problem", "Result", "Status", "__version__", "diagnostics", "minimize"]
+if TYPE_CHECKING:
+    from quartic import datasets, graphs, init, metrics
+    from quartic.estimators import SymNMF
+    from quartic.selection import RankSelection, select_rank
+
+# Imported when first asked for: scikit-learn and numba take longer to load than all the rest.
+_LATER = {
+    "RankSelection": "quartic.selection",
+    "SymNMF": "quartic.estimators",
+    "datasets": "",
+    "graphs": "",
+    "init": "",
+    "metrics": "",
+    "select_rank": "quartic.selection",
+}
+
+__all__ = [
+    "History",
+    "Problem",
+    "RankSelection",
+    "Result",
+    "Status",
+    "SymNMF",
+    "__version__",
+    "datasets",
+    "diagnostics",
+    "graphs",
+    "init",
+    "metrics",
+    "minimize",
+    "select_rank",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'quartic' has no attribute {name!r}")
+    found = getattr(import_module(_LATER[name]), name) if _LATER[name] else import_module(f"quartic.{name}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

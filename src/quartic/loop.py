@@ -20,7 +20,7 @@ from quartic.problem import Problem
 from quartic.result import History, Result, Status
 from quartic.solvers.base import NoProgress, Solver, State
 from quartic.solvers.registry import choose_solver
-from quartic.start import start_for
+from quartic.start import StartStrategy, reference_for, start_for
 
 # A checkpoint is written this often, in seconds.
 _CHECKPOINT_EVERY = 5.0
@@ -53,7 +53,7 @@ def minimize(
     rank: int | None = None,
     solver: str | Solver = "auto",
     tol: float = 1e-3,
-    reference: float | None = None,
+    reference: float | StartStrategy | None = None,
     max_iter: int = 10_000,
     max_time: float | None = None,
     callback: Callable[[Progress], object] | None = None,
@@ -67,15 +67,19 @@ def minimize(
     ----------
     problem : Problem
         The loss, the penalty, the kernel.
-    X0 : array (n, r), optional
-        The start. It must be feasible and not zero, a saddle of every such loss.
+    X0 : array (n, r) or callable, optional
+        The start. It must be feasible and not zero, a saddle of every such loss. A strategy of `quartic.init`, or any
+        ``X0(problem, rank, generator)`` that returns an array, is called within the run: its time and its products
+        count.
     rank : int, optional
-        r, for a random start; needed when there is no X0.
+        r, for a random start or a strategy; needed when X0 is not an array.
     solver : str or Solver, default="auto"
         A name from `quartic.solvers.SOLVERS`, or an object. "auto" takes the fastest that fits.
     tol, reference : float
         The run has converged when ‖stationarity(X)‖ ≤ tol · reference; the reference is that of the start when left
-        out. It also counts as converged when stationarity is at round-off.
+        out. It also counts as converged when stationarity is at round-off. A strategy in place of a number stands for
+        the stationarity of the start it makes: ``reference=quartic.init.random_start`` gives tol one meaning for all
+        starts.
     max_iter, max_time : int, float
         Limits on iterations and seconds.
     callback : callable, optional
@@ -85,7 +89,7 @@ def minimize(
         A file that holds the run's state, written every few seconds and at the end. If it exists the run goes on from
         it.
     random_state : int, Generator or RandomState, optional
-        For the random start.
+        For the start.
     verbose : bool, default=False
         Show a progress bar.
 
@@ -113,8 +117,9 @@ def minimize(
     if problem.loss.gradient_norm_at_zero == 0.0:
         return _zero_is_the_answer(problem, X0, rank, chosen, started)
     X0 = start_for(problem, X0, rank, random_generator(random_state))
+    reference = reference_for(problem, reference, X0.shape[1], random_generator(random_state))
     if chosen.requires.kernel:
-        problem = problem.with_kernel()
+        problem = problem.with_kernel(tight=chosen.requires.constants)
     run = _Run(problem, chosen, tol, max_iter, max_time, callback, checkpoint, started)
     with _bar(verbose) as show:
         return run.go(X0, reference, show)
@@ -345,7 +350,7 @@ def _zero_is_the_answer(problem: Problem, X0: Any, rank: int | None, solver: Sol
 def _check_limits(tol: Any, reference: Any, max_iter: Any, max_time: Any) -> None:
     if not isinstance(tol, int | float) or isinstance(tol, bool) or not 0 <= tol < math.inf:
         raise ValueError(f"tol must be a nonnegative number, got {tol!r}")
-    if reference is not None and not 0 <= reference < math.inf:
+    if reference is not None and not callable(reference) and not 0 <= reference < math.inf:
         raise ValueError(f"reference must be a nonnegative number, got {reference!r}")
     if not isinstance(max_iter, int | np.integer) or isinstance(max_iter, bool) or max_iter < 0:
         raise ValueError(f"max_iter must be a nonnegative integer, got {max_iter!r}")

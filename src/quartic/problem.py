@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 
 from quartic.arrays import Array
 from quartic.kernels import GramKernel, Kernel, NormKernel
-from quartic.losses import Loss, Point
-from quartic.ops import norm
+from quartic.losses import Loss, Move, Point
 from quartic.penalties import Penalty, Ridge, Zero
 
 _NONE = Zero()
@@ -47,13 +46,9 @@ class Problem:
             if not isinstance(value, kind):
                 hint = f"; did you mean {value.__name__}(...)?" if isinstance(value, type) else ""
                 raise TypeError(f"{name} must be a quartic {kind.__name__}, got {_kind_of(value)}{hint}")
-        if self.kernel is not None:
-            missing = [m for m in ("value", "gradient", "divergence", "mirror") if not hasattr(self.kernel, m)]
-            if missing or isinstance(self.kernel, type):
-                raise TypeError(
-                    f"kernel must be a kernel object such as NormKernel.for_loss(loss), got {_kind_of(self.kernel)}"
-                    + (f", which has no {', '.join(missing)}" if missing else "")
-                )
+        if self.kernel is not None and not isinstance(self.kernel, Kernel):
+            hint = f"; did you mean {self.kernel.__name__}.for_loss(loss)?" if isinstance(self.kernel, type) else ""
+            raise TypeError(f"kernel must be a quartic Kernel, got {_kind_of(self.kernel)}{hint}")
 
     def objective(self, point: Point) -> float:
         """Return Ψ at a point."""
@@ -61,28 +56,32 @@ class Problem:
 
     def stationarity(self, point: Point) -> float:
         """Return the norm of the least element of ∇f + ∂g: the stopping measure."""
-        return norm(self.penalty.stationarity(point.X, point.gradient))
+        return self.penalty.stationarity_norm(point.X, point.gradient)
 
-    def geometry(self) -> Kernel:
-        """Return the kernel, or the best one that fits."""
+    def geometry(self, tight: bool = True) -> Kernel:
+        """Return the kernel, or the best one that fits, with constants that are proven (``tight``) or cheap."""
         if self.kernel is not None:
             return self.kernel
         kind = GramKernel if type(self.penalty) in (Zero, Ridge) else NormKernel
-        return kind.for_loss(self.loss)
+        return kind.for_loss(self.loss, tight)
 
     def counted(self) -> Problem:
         """Return the same problem whose loss counts its products from zero."""
         return replace(self, loss=self.loss.counted())
 
-    def with_kernel(self) -> Problem:
+    def with_kernel(self, tight: bool = True) -> Problem:
         """Return the same problem with its kernel chosen."""
-        return replace(self, kernel=self.geometry())
+        return replace(self, kernel=self.geometry(tight))
 
     def bregman_step(self, point: Point, step: float) -> Array:
         """Return the Bregman iteration map T_λ(X) = argmin_U  g(U) + ⟨∇f(X), U − X⟩ + D_h(U, X)/λ."""
         assert self.kernel is not None
-        V = self.kernel.gradient(point.X) - step * point.gradient
-        return self.kernel.mirror(V, self.penalty, step)
+        return self.kernel.iterate(point, self.penalty, step)
+
+    def sufficient_decrease(self, move: Move, step: float) -> bool:
+        """Tell whether f(X⁺) ≤ f(X) + ⟨∇f(X), X⁺ − X⟩ + D_h(X⁺, X)/λ, the condition (suff_decrease) of the paper."""
+        assert self.kernel is not None
+        return move.remainder <= self.kernel.divergence_of(move) / step + move.allowance
 
 
 def _kind_of(value: object) -> str:

@@ -1,13 +1,17 @@
-"""The start of a run: the user's, checked, or a random one."""
+"""The start of a run: the user's, checked, one made by a strategy, or a random one."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from quartic.arrays import Array
 from quartic.problem import Problem
+
+#: What makes a start: it is called with the problem, whose loss counts its products, the rank and a generator.
+StartStrategy: TypeAlias = Callable[[Problem, int, np.random.Generator], Array]
 
 
 def start_for(problem: Problem, X0: Any, rank: int | None, generator: np.random.Generator) -> Array:
@@ -23,6 +27,10 @@ def start_for(problem: Problem, X0: Any, rank: int | None, generator: np.random.
             raise ValueError("give a start X0 of shape (n, r), or rank=r for a random one")
         X = loss.random_start(int(rank), penalty.nonnegative, generator)
         return X.astype(loss.dtype, copy=False)
+    if callable(X0):
+        if rank is None:
+            raise ValueError("X0 is a strategy that makes a start; give rank=r, the number of its columns")
+        X0 = X0(problem, int(rank), generator)
     X = loss.check(X0, "X0").astype(loss.dtype, copy=False)
     if rank is not None and X.shape[1] != rank:
         raise ValueError(f"X0 has {X.shape[1]} columns but rank = {rank}; give one of them, or make them agree")
@@ -35,3 +43,12 @@ def start_for(problem: Problem, X0: Any, rank: int | None, generator: np.random.
     if not X.any():
         raise ValueError("X0 is all zero, where the gradient of every such loss vanishes; use a random start (rank=r)")
     return X
+
+
+def reference_for(
+    problem: Problem, reference: Any, rank: int | None, generator: np.random.Generator
+) -> float | None:
+    """Return the reference of the stopping test: a number, that of a strategy's start, or None for that of X0."""
+    if not callable(reference):
+        return None if reference is None else float(reference)
+    return problem.stationarity(problem.loss.at(start_for(problem, reference, rank, generator)))

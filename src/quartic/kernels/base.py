@@ -10,6 +10,8 @@ from quartic.ops import inner
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss
+    from quartic.losses.move import Move
+    from quartic.losses.point import Point
     from quartic.penalties.base import Penalty
 
 
@@ -31,6 +33,10 @@ class Kernel(ABC):
     def mirror(self, V: Array, penalty: Penalty | None = None, t: float = 1.0) -> Array:
         """Return argmin_U  h(U) + t g(U) − ⟨V, U⟩, with g the penalty (none when left out)."""
 
+    def iterate(self, point: Point, penalty: Penalty, step: float) -> Array:
+        """Return the Bregman iteration map T_λ(X) = argmin_U  g(U) + ⟨∇f(X), U − X⟩ + D_h(U, X)/λ."""
+        return self.mirror(self.gradient(point.X) - step * point.gradient, penalty, step)
+
     def divergence(self, X: Array, Y: Array) -> float:
         """Return D_h(X, Y) = h(X) − h(Y) − ⟨∇h(Y), X − Y⟩.
 
@@ -38,6 +44,10 @@ class Kernel(ABC):
         half precision should override it with a formula in X − Y.
         """
         return self.value(X) - self.value(Y) - inner(self.gradient(Y), X - Y)
+
+    def divergence_of(self, move: Move) -> float:
+        """Return D_h(X + D, X) of a step, for kernels that can from its Gram matrices."""
+        return self.divergence(move.point.X, move.start.X)
 
     @classmethod
     def for_loss(cls, loss: Loss, tight: bool = True) -> Self:

@@ -16,6 +16,7 @@ from quartic.ops import gram, squared_norm, trace_inner
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss
+    from quartic.losses.move import Move
     from quartic.penalties.base import Penalty
 
 
@@ -80,7 +81,13 @@ class GramKernel(Kernel):
         the norm kernel, with a, b, c the traces of A, B, C.
         """
         D = X - Y
-        A, T, C = gram(Y), gram(Y, D), gram(D)
+        return self._divergence(gram(Y), gram(Y, D), gram(D))
+
+    def divergence_of(self, move: Move) -> float:
+        """Return D_h(X + D, X) of a step."""
+        return self._divergence(move.S, move.T, move.C)
+
+    def _divergence(self, A: Array, T: Array, C: Array) -> float:
         BC = T + T.T + C
         a, bc, c = float(np.trace(A)), float(np.trace(BC)), float(np.trace(C))
         return (

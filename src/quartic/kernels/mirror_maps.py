@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -24,14 +24,29 @@ if TYPE_CHECKING:
 MirrorMap: TypeAlias = Callable[[Any, Array, Any, float], Array]
 
 
-def norm_length(W: Array, alpha: float, sigma: float) -> Array:
-    """Return the U parallel to W with (α‖U‖² + σ) U = W.
+def norm_scale(size: float, alpha: float, sigma: float) -> float:
+    """Return the z with z²(z − σ) = α·size², the cubic of Proposition 2.
 
-    U = W / z with z = σ(1 + y²) and y³ + y = ‖W‖√(α/σ)/σ: the cubic z²(z − σ) = α‖W‖² of Proposition 2 made free
-    of units, so that it neither cancels nor overflows.
+    z = σ(1 + y²) with y³ + y = size·√(α/σ)/σ: free of units, so that it neither cancels nor overflows.
     """
-    y = unit_cubic_root(norm(W) * (math.sqrt(alpha / sigma) / sigma))
-    return W / (sigma * (1 + y * y))
+    y = unit_cubic_root(size * (math.sqrt(alpha / sigma) / sigma))
+    return sigma * (1 + y * y)
+
+
+def norm_length(W: Array, alpha: float, sigma: float) -> Array:
+    """Return the U parallel to W with (α‖U‖² + σ) U = W."""
+    return W / norm_scale(norm(W), alpha, sigma)
+
+
+def clipping(penalty: Penalty, t: float) -> tuple[bool, float, float] | None:
+    """Return (clip, shift, ridge) where the map of the norm kernel is max(V − shift, 0) or V − shift with σ + ridge."""
+    return {
+        Zero: lambda: (False, 0.0, 0.0),
+        Nonnegative: lambda: (True, 0.0, 0.0),
+        NonnegativeL1: lambda: (True, t * cast(NonnegativeL1, penalty).weight, 0.0),
+        Ridge: lambda: (False, 0.0, t * cast(Ridge, penalty).weight),
+        NonnegativeRidge: lambda: (True, 0.0, t * cast(NonnegativeRidge, penalty).weight),
+    }.get(type(penalty), lambda: None)()
 
 
 def _norm_pointwise(kernel: Any, V: Array, penalty: Penalty, t: float) -> Array:

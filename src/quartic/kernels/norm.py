@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
+
+import numpy as np
 
 from quartic.arrays import Array
 from quartic.kernels.base import Kernel
 from quartic.kernels.constants import positive_finite, sigma_for
-from quartic.kernels.mirror_maps import mirror_map
+from quartic.kernels.mirror_maps import clipping, mirror_map, norm_scale
 from quartic.ops import inner, squared_norm
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss
+    from quartic.losses.move import Move
+    from quartic.losses.point import Point
     from quartic.penalties.base import Penalty
 
 
@@ -66,8 +71,25 @@ class NormKernel(Kernel):
         ‖X‖⁴ − ‖Y‖⁴ less its first-order term 2ab, all of second order in D: (b + c)² + 2ac.
         """
         D = X - Y
-        a, b, c = squared_norm(Y), 2 * inner(Y, D), squared_norm(D)
+        return self._divergence(squared_norm(Y), 2 * inner(Y, D), squared_norm(D))
+
+    def divergence_of(self, move: Move) -> float:
+        """Return D_h(X + D, X) of a step."""
+        return self._divergence(float(np.trace(move.S)), 2 * float(np.trace(move.T)), float(np.trace(move.C)))
+
+    def _divergence(self, a: float, b: float, c: float) -> float:
         return 0.25 * self.alpha * ((b + c) ** 2 + 2 * a * c) + 0.5 * self.sigma * c
+
+    def iterate(self, point: Point, penalty: Penalty, step: float) -> Array:
+        """Return T_λ(X); in one pass for the penalties that clip or shift."""
+        cut = clipping(penalty, step)
+        if cut is None:
+            return super().iterate(point, penalty, step)
+        clip, shift, ridge = cut
+        front = self.alpha * float(np.trace(point.gram)) + self.sigma
+        W, square = point.combine(front, -step, shift, clip)
+        W *= 1 / norm_scale(math.sqrt(square), self.alpha, self.sigma + ridge)
+        return W
 
     def mirror(self, V: Array, penalty: Penalty | None = None, t: float = 1.0) -> Array:
         """Return argmin_U  h_N(U) + t g(U) − ⟨V, U⟩ (Proposition 2, and section 4.1 with a penalty)."""

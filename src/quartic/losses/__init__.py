@@ -4,6 +4,7 @@ from quartic.losses.base import Loss
 from quartic.losses.distances import Distances
 from quartic.losses.least_squares import LeastSquares
 from quartic.losses.line import Line
+from quartic.losses.move import Move
 from quartic.losses.point import Point
 
-__all__ = ["Distances", "LeastSquares", "Line", "Loss", "Point"]
+__all__ = ["Distances", "LeastSquares", "Line", "Loss", "Move", "Point"]

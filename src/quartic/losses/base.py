@@ -10,6 +10,7 @@ import numpy as np
 
 from quartic.arrays import Array, finite_matrix
 from quartic.losses.line import Line
+from quartic.losses.move import Move
 from quartic.losses.point import Point
 from quartic.ops import inner
 
@@ -50,13 +51,18 @@ class Loss(ABC):
         """Return the point at p + t(p − q); free of products where the loss allows it."""
         return self.at(p.X + t * (p.X - q.X))
 
-    def advance(self, p: Point, X: Array) -> tuple[Point, float]:
-        """Return the point at X and the remainder f(X) − f(p) − ⟨∇f(p), X − p⟩: one product.
+    def move(self, p: Point, X: Array) -> Move:
+        """Return the step from p to X with its remainder f(X) − f(p) − ⟨∇f(p), X − p⟩: one product.
 
         This default subtracts. A loss that is to converge beyond half precision overrides it with a formula in X − p.
         """
-        new = self.at(X)
-        return new, new.value - p.value - inner(p.gradient, X - p.X)
+        new, D = self.at(X), X - p.X
+        return Move(p, new, new.value - p.value - inner(p.gradient, D), D)
+
+    def advance(self, p: Point, X: Array) -> tuple[Point, float]:
+        """Return the point at X and the remainder f(X) − f(p) − ⟨∇f(p), X − p⟩: one product."""
+        move = self.move(p, X)
+        return move.point, move.remainder
 
     def along(self, p: Point, D: Array) -> Line:
         """Return f on the line p + tD: one product, then everything on the line is free."""

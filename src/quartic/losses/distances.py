@@ -87,20 +87,20 @@ class Distances(PairSquares):
         return bound + 2 * float(w.max(initial=0.0))
 
     @cached_property
-    def _laplacian_diagonal(self) -> Array:
-        wd = self.target.astype(np.float64) * (1.0 if self.weight is None else self.weight)
-        diagonal: Array = np.bincount(self.rows, wd, self.n_points).astype(np.float64)
-        diagonal += np.bincount(self.cols, wd, self.n_points)
-        return diagonal
+    def _sums(self) -> tuple[Array, float, float]:
+        """The diagonal of the Laplacian with weights w·d, Σ (w·d)² and Σ w·d²."""
+        from quartic.ops.pairs import weighted_degrees
+
+        self._count()
+        diagonal = np.zeros(self.n_points)
+        squares, loss = weighted_degrees(*self._data, self.weight is not None, diagonal)
+        return diagonal, float(squares), float(loss)
 
     @property
     def gradient_norm_at_zero(self) -> float:
         """‖∇F(0)‖, the norm of the graph Laplacian with weights w·d."""
-        if "gradient" not in self._constants:
-            wd = self.target.astype(np.float64) * (1.0 if self.weight is None else self.weight)
-            squares = float(self._laplacian_diagonal @ self._laplacian_diagonal) + 2 * float(wd @ wd)
-            self._constants["gradient"] = math.sqrt(squares)
-        return self._constants["gradient"]
+        diagonal, squares, _ = self._sums
+        return math.sqrt(float(diagonal @ diagonal) + 2 * squares)
 
     @property
     def curvature_at_zero(self) -> float:
@@ -110,7 +110,7 @@ class Distances(PairSquares):
     @property
     def gradient_scale(self) -> float:
         """What multiplies eps·‖X‖ in the gradient's round-off: the largest row of the Laplacian, thrice."""
-        return 4 * float(self._laplacian_diagonal.max(initial=0.0))
+        return 4 * float(self._sums[0].max(initial=0.0))
 
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return a centred Gaussian cloud, scaled so that f(tX) is least: one pass."""
@@ -122,8 +122,7 @@ class Distances(PairSquares):
         p = self.at(X)
         # f(tX) = f(0) − a t² + b t⁴ with f(0) = ½Σwd²; its value and slope at t = 1 give a and b, least at t² = a/(2b).
         slope = float(np.vdot(p.gradient, X))
-        wd2 = np.square(self.target, dtype=np.float64) * (1.0 if self.weight is None else self.weight)
-        drop = p.value - 0.5 * float(wd2.sum())
+        drop = p.value - 0.5 * self._sums[2]
         b = 0.5 * slope - drop
         a = b - drop
         return X * math.sqrt(a / (2 * b)) if a > 0 and b > 0 else X

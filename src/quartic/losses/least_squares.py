@@ -11,6 +11,7 @@ import numpy as np
 from quartic.arrays import Array
 from quartic.losses.base import Loss
 from quartic.losses.line import Line
+from quartic.losses.move import Move
 from quartic.losses.matrix import Matrix, as_matrix
 from quartic.losses.point import Point
 from quartic.losses.spectrum import negative_part_of_spectrum
@@ -76,15 +77,25 @@ class LeastSquares(Loss):
         """Return the point p + t(p − q); the product is linear, so it costs none."""
         assert isinstance(p, LeastSquaresPoint)
         assert isinstance(q, LeastSquaresPoint)
-        return LeastSquaresPoint(self, p.X + t * (p.X - q.X), p.MX + t * (p.MX - q.MX))
+        from quartic.ops.fused import extrapolate
 
-    def advance(self, p: Point, X: Array) -> tuple[LeastSquaresPoint, float]:
-        """Return the point at X and f(X) − f(p) − ⟨∇f(p), X − p⟩, from the difference D = X − p."""
+        Y, MY = np.empty_like(p.X), np.empty_like(p.MX)
+        extrapolate(p.X, q.X, t, Y)
+        extrapolate(p.MX, q.MX, t, MY)
+        return LeastSquaresPoint(self, Y, MY)
+
+    def move(self, p: Point, X: Array) -> Move:
+        """Return the step from p to X, its remainder from the difference D = X − p: one product."""
         assert isinstance(p, LeastSquaresPoint)
-        new = self.at(X)
-        D = X - p.X
-        _, c2, c3, c4 = self._quartic(p, D, new.MX - p.MX)
-        return new, c2 + c3 + c4
+        from quartic.ops.fused import difference
+
+        new, D = self.at(X), np.empty_like(X)
+        bend = difference(X, p.X, new.MX, p.MX, D)
+        T, C = gram(p.X, D), gram(D)
+        _, c2, c3, c4 = _quartic(0.0, p.gram, T, C, bend)
+        move = Move(p, new, c2 + c3 + c4, D)
+        move.__dict__.update(T=T, C=C)
+        return move
 
     def along(self, p: Point, D: Array) -> Line:
         """Return the exact quartic of f on p + tD: one product, M D."""
@@ -94,7 +105,7 @@ class LeastSquares(Loss):
         def move(t: float) -> LeastSquaresPoint:
             return LeastSquaresPoint(self, p.X + t * D, p.MX + t * MD)
 
-        return Line(p, self._quartic(p, D, MD), move)
+        return Line(p, _quartic(inner(p.gradient, D), p.gram, gram(p.X, D), gram(D), inner(MD, D)), move)
 
     def hessian_product(self, p: Point, D: Array) -> Array:
         """Return ∇²f(X)[D] = 2(D XᵀX + X(DᵀX + XᵀD) − MD): one product."""
@@ -104,16 +115,6 @@ class LeastSquares(Loss):
         H += p.X @ (2 * (T + T.T)).astype(D.dtype, copy=False)
         H -= 2 * self.product(D)
         return H
-
-    @staticmethod
-    def _quartic(p: LeastSquaresPoint, D: Array, MD: Array) -> tuple[float, float, float, float]:
-        S, T, C = p.gram, gram(p.X, D), gram(D)
-        return (
-            inner(p.gradient, D),
-            trace_inner(S, C) + trace_inner(T, T.T) + trace_inner(T, T) - inner(MD, D),
-            2 * trace_inner(T, C),
-            0.5 * trace_inner(C, C),
-        )
 
     # -- constants --------------------------------------------------------------------------------------------------
 
@@ -169,6 +170,12 @@ class LeastSquares(Loss):
         return X * math.sqrt(abs(fit) / size) if fit != 0 else X * math.sqrt(self.gradient_norm_at_zero) / norm(X)
 
 
+def _quartic(slope: float, S: Array, T: Array, C: Array, bend: float) -> tuple[float, float, float, float]:
+    """Return c₁ … c₄ of f on X + tD from S = XᵀX, T = XᵀD, C = DᵀD and bend = ⟨MD, D⟩."""
+    quadratic = trace_inner(S, C) + trace_inner(T, T.T) + trace_inner(T, T) - bend
+    return slope, quadratic, 2 * trace_inner(T, C), 0.5 * trace_inner(C, C)
+
+
 class LeastSquaresPoint(Point):
     """A point of `LeastSquares`: X and the product MX; the rest follows."""
 
@@ -176,11 +183,6 @@ class LeastSquaresPoint(Point):
         self.loss = loss
         self.X = X
         self.MX = MX
-
-    @cached_property
-    def gram(self) -> Array:
-        """XᵀX, in float64."""
-        return gram(self.X)
 
     @cached_property
     def value(self) -> float:
@@ -192,9 +194,19 @@ class LeastSquaresPoint(Point):
     @cached_property
     def gradient(self) -> Array:
         """2X(XᵀX) − 2MX."""
-        G = self.X @ (2 * self.gram).astype(self.X.dtype, copy=False)
-        G -= 2 * self.MX
+        from quartic.ops.fused import add_scaled
+
+        G: Array = self.X @ (2 * self.gram).astype(self.X.dtype, copy=False)
+        add_scaled(G, -2.0, self.MX)
         return G
+
+    def combine(self, a: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
+        """Return aX + b∇f(X) − shift = X(aI + 2bS) − 2b·MX − shift, clipped, without forming the gradient."""
+        from quartic.ops.fused import add_and_clip
+
+        A = 2 * b * self.gram + a * np.eye(self.X.shape[1])
+        W: Array = self.X @ A.astype(self.X.dtype, copy=False)
+        return W, add_and_clip(W, -2 * b, self.MX, shift, clip)
 
     @cached_property
     def rounding(self) -> float:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from quartic.arrays import Array
 from quartic.losses.base import ProductCounter
 from quartic.losses.line import Line
+from quartic.losses.move import Move
 from quartic.losses.point import Point
 from quartic.losses.sum_of_squares import SumOfSquares
 from quartic.ops import norm
@@ -51,13 +52,13 @@ class PairSquares(SumOfSquares):
         """Return the point kept in a checkpoint."""
         return PairPoint(self, arrays["X"], float(arrays["value"]), arrays["gradient"])
 
-    def advance(self, p: Point, X: Array) -> tuple[PairPoint, float]:
-        """Return the point at X and f(X) − f(p) − ⟨∇f(p), X − p⟩, summed pair by pair from X − p: one pass."""
+    def move(self, p: Point, X: Array) -> Move:
+        """Return the step from p to X, its remainder summed pair by pair from X − p: one pass."""
         from quartic.ops.pairs import value_gradient_and_remainder
 
         G = np.empty_like(X)
         value, remainder = self._run(value_gradient_and_remainder, X)(p.X, X, *self._data, G)
-        return PairPoint(self, X, float(value), G), float(remainder)
+        return Move(p, PairPoint(self, X, float(value), G), float(remainder), X - p.X)
 
     def along(self, p: Point, D: Array) -> Line:
         """Return the exact quartic of f on p + tD, and its gradient there, a cubic: one pass."""

@@ -22,7 +22,7 @@ def check_pairs(
     whole = pairs.dtype.kind in "iu" or (pairs.dtype.kind == "f" and np.array_equal(pairs, np.floor(pairs)))
     if not whole:
         raise TypeError(f"pairs must be integer indices, got dtype {pairs.dtype}")
-    pairs = pairs.astype(np.int64)
+    pairs = np.ascontiguousarray(pairs, dtype=np.int64)
     if pairs.min() < 0:
         row = int(np.argmax((pairs < 0).any(axis=1)))
         raise ValueError(
@@ -72,29 +72,42 @@ def merge_duplicates(
 
     A pair given more than once must say the same thing each time; otherwise a ValueError names it.
     """
-    from quartic.ops.sorting import sort_pairs
+    from quartic.ops.sorting import first_self_pair, has_repeats, in_order, row_starts, sort_pairs
 
-    i, j = np.minimum(pairs[:, 0], pairs[:, 1]), np.maximum(pairs[:, 0], pairs[:, 1])
-    if not diagonal and (i == j).any():
-        row = int(np.argmax(i == j))
-        raise ValueError(f"pairs[{row}] = {pairs[row].tolist()} joins a point to itself; leave such pairs out")
-    order, start = sort_pairs(i, j, n)
+    self_pair = -1 if diagonal else first_self_pair(pairs)
+    if self_pair >= 0:
+        raise ValueError(
+            f"pairs[{self_pair}] = {pairs[self_pair].tolist()} joins a point to itself; leave such pairs out"
+        )
+    if in_order(pairs):
+        start, cols = row_starts(pairs, n)
+        return start, cols, values.copy(), None if weights is None else weights.copy()
+    start, cols, sorted_values, sorted_weights = sort_pairs(
+        pairs, values, values[:0] if weights is None else weights, n
+    )
+    if has_repeats(start, cols):
+        return _merge(pairs, values, weights, n)
+    return start, cols, sorted_values, None if weights is None else sorted_weights
+
+
+def _merge(
+    pairs: NDArray[np.int64], values: Array, weights: Array | None, n: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32], Array, Array | None]:
+    i, j = pairs.min(axis=1), pairs.max(axis=1)
+    order = np.lexsort((j, i))
     i, j, values = i[order], j[order], values[order]
     weights = None if weights is None else weights[order]
     again = (i[1:] == i[:-1]) & (j[1:] == j[:-1])
-    if again.any():
-        gap = np.abs(values[1:] - values[:-1]) > 1e-9 * np.maximum(np.abs(values[1:]), np.abs(values[:-1]))
-        if weights is not None:
-            gap |= weights[1:] != weights[:-1]
-        gap &= again
-        if gap.any():
-            k = int(np.argmax(gap))
-            raise ValueError(
-                f"the pair ({i[k]}, {j[k]}) is given twice and differs: {values[k]} in row {order[k]}, "
-                f"{values[k + 1]} in row {order[k + 1]}; keep one of them, or their mean"
-            )
-        keep = np.concatenate([[True], ~again])
-        i, j, values = i[keep], j[keep], values[keep]
-        weights = None if weights is None else weights[keep]
-        start = np.concatenate([[0], np.cumsum(np.bincount(i, minlength=n))])
-    return start, j.astype(np.int32), np.ascontiguousarray(values), weights
+    gap = np.abs(values[1:] - values[:-1]) > 1e-9 * np.maximum(np.abs(values[1:]), np.abs(values[:-1]))
+    if weights is not None:
+        gap |= weights[1:] != weights[:-1]
+    gap &= again
+    if gap.any():
+        k = int(np.argmax(gap))
+        raise ValueError(
+            f"the pair ({i[k]}, {j[k]}) is given twice and differs: {values[k]} in row {order[k]}, "
+            f"{values[k + 1]} in row {order[k + 1]}; keep one of them, or their mean"
+        )
+    keep = np.concatenate([[True], ~again])
+    start = np.concatenate([[0], np.cumsum(np.bincount(i[keep], minlength=n))])
+    return start, j[keep].astype(np.int32), values[keep], None if weights is None else weights[keep]

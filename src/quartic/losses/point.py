@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
+
+import numpy as np
 
 from quartic.arrays import Array
+from quartic.ops import gram, squared_norm
 
 
 class Point(ABC):
@@ -38,6 +42,19 @@ class Point(ABC):
     @abstractmethod
     def rounding(self) -> float:
         """The size of the round-off in the gradient."""
+
+    @cached_property
+    def gram(self) -> Array:
+        """XᵀX, in float64."""
+        return gram(self.X)
+
+    def combine(self, a: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
+        """Return W = aX + b∇f(X) − shift, cut off below zero if ``clip``, and ‖W‖²."""
+        W = a * self.X + b * self.gradient
+        W -= shift
+        if clip:
+            np.maximum(W, 0, out=W)
+        return W, squared_norm(W)
 
     @abstractmethod
     def arrays(self) -> dict[str, Array]:

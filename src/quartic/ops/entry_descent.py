@@ -9,8 +9,8 @@ and as a function of one entry x_k alone, up to a constant, twice ¼x_k⁴ + ½a
 
     a = S_kk − m + Σ_{l≠k} x_l²,    b = Σ_{l≠k} S_kl x_l − p_k.
 
-S and p do not change while the entries of the row do. The product MX is kept up to date: row i moved by d adds M_ij d to
-row j. That is the only use of M, O(nnz·r) a sweep, and it leaves MX of the new X for the next gradient.
+S and p do not change while the entries of the row do. The product MX is kept up to date: row i moved by d adds M_ij d
+to row j. That is the only use of M, O(nnz·r) a sweep, and it leaves MX of the new X for the next gradient.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ def quartic_minimizer(a: float, b: float) -> float:
     a factor of two is at hand. From there Newton's steps fall to the root, for x³ + ax + b is convex on x > 0, in five
     or six; Cardano's formula would cancel where |a|³ and b² are far apart.
     """
-    if b < 0.0:
-        if a > 0.0:
-            x = min(np.cbrt(-b), -b / a)
-        else:
-            x = math.sqrt(-a) + np.cbrt(-b)
+    if a >= 0.0:
+        if b >= 0.0:
+            return 0.0
+        x = -b / a if -b < a * math.sqrt(a) else np.cbrt(-b)
+    elif b < 0.0:
+        x = math.sqrt(-a) + np.cbrt(-b)
     elif -a > 3.0 / np.cbrt(2.0) * np.cbrt(b) ** 2:
         x = math.sqrt(-a)
     else:
@@ -51,8 +52,8 @@ def quartic_minimizer(a: float, b: float) -> float:
 def _descend_row(x: Any, Mx: Any, m: float, S: Any, u: Any, d: Any, support: Any) -> bool:
     """Minimise over each entry of a row in turn; return whether any moved.
 
-    ``Mx`` is the row of MX, S the Gram matrix of all rows: this one is taken out and put back. ``u`` and ``support`` are
-    work space; ``d`` gets the change of the row. Most entries are 0 and stay so: work is done for the others only.
+    ``Mx`` is the row of MX, S the Gram matrix of all rows: this one is taken out and put back. ``u`` and ``support``
+    are work space; ``d`` gets the change of the row. Most entries are 0 and stay so: they cost next to nothing.
     """
     r = len(x)
     _add_outer(S, x, -1.0, support)
@@ -108,15 +109,15 @@ def sweep_sparse(X: Any, MX: Any, S: Any, indptr: Any, indices: Any, data: Any) 
         if _descend_row(X[i], MX[i], m, S, u, d, support):
             moved = True
             for e in range(indptr[i], indptr[i + 1]):
-                j = indices[e]
+                row, entry = MX[indices[e]], data[e]
                 for k in range(r):
-                    MX[j, k] += data[e] * d[k]
+                    row[k] += entry * d[k]
     return moved
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sweep_dense(X: Any, MX: Any, S: Any, M: Any) -> bool:
-    """Do what `sweep_sparse` does, for dense M."""
+    """Do what `sweep_sparse` does, for dense M, or for a block of rows: those of X and MX, and their block of M."""
     n, r = X.shape
     u, d, support = np.empty(r), np.empty(r), np.empty(r, np.int64)
     moved = False

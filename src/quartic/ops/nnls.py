@@ -53,7 +53,7 @@ def solve_nnls(G: Array, C: Array, start: Array) -> Array:
     X, passive = np.zeros((n, r)), start > 0
     fewest, patience = np.full(n, r + 1), np.full(n, _PATIENCE)
     pending = np.arange(n)
-    for _ in range(20 + 10 * r):
+    for _ in range(100 + 20 * r):
         order = pending[_by_pattern(passive[pending])]
         pending = _pivot(order, G, C, passive, X, fewest, patience)
         if not len(pending):

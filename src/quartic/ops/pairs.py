@@ -20,7 +20,12 @@ from numba import njit
 from quartic.ops.vectors import put, vector
 
 # Sums may be reordered and fused; NaN and infinity keep their meaning.
-FLAGS = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}
+FLAGS: dict[str, Any] = {
+    "cache": True,
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"contract", "reassoc", "nsz"},
+}
 
 # Indices are made unsigned before use: a signed one would be tested for counting from the end.
 
@@ -131,8 +136,8 @@ def value_gradient_and_remainder(rank: int, difference: bool, weighted: bool) ->
 def line_coefficients(rank: int, difference: bool, weighted: bool) -> Callable[..., tuple[float, float, float, float]]:
     """Return the pass ``(X, D, start, cols, target, weight, C) -> c1, c2, c3, c4``.
 
-    f(X + tD) = f(X) + c1 t + c2 t² + c3 t³ + c4 t⁴ and ∇f(X + tD) = ∇f(X) + t C[:, 0] + t² C[:, 1] + t³ C[:, 2]. The three lie
-    side by side: apart, at distances near a multiple of 4096 bytes, their stores would get in each other's way.
+    f(X + tD) = f(X) + c1 t + c2 t² + c3 t³ + c4 t⁴ and ∇f(X + tD) = ∇f(X) + t C[:, 0] + t² C[:, 1] + t³ C[:, 2].
+    The three lie side by side: at distances near a multiple of 4096 bytes their stores would hold each other up.
     """
     zeros = (0.0,) * rank
 
@@ -242,3 +247,20 @@ def hessian_product(rank: int, difference: bool, weighted: bool) -> Callable[...
                 H[i, k] += s[k]
 
     return run  # type: ignore[no-any-return]
+
+
+@njit(**FLAGS)
+def weighted_degrees(start: Any, cols: Any, target: Any, weight: Any, weighted: bool, total: Any) -> Any:
+    """Add w·b of each pair to its two points' entries of ``total``, and return Σ (w·b)² and Σ w·b²."""
+    squares, loss = 0.0, 0.0
+    for i in range(len(start) - 1):
+        here = 0.0
+        for p in range(start[i], start[i + 1]):
+            b = np.float64(target[p])
+            wb = weight[p] * b if weighted else b
+            here += wb
+            total[np.uint64(cols[p])] += wb
+            squares += wb * wb
+            loss += wb * b
+        total[i] += here
+    return squares, loss

@@ -46,6 +46,6 @@ def _put(v: Any, k: Any, value: Any) -> Any:
         return v
 
     def registers(v: Any, k: Any, value: Any) -> Any:
-        return tuple_setitem(v, k, value)
+        return tuple_setitem(v, k, value)  # type: ignore[call-arg]  # numba adds the context
 
     return registers if isinstance(v, types.UniTuple) else array

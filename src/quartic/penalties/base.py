@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from quartic.arrays import Array
+from quartic.ops import norm
 
 
 class Penalty(ABC):
@@ -31,6 +32,18 @@ class Penalty(ABC):
     @abstractmethod
     def stationarity(self, X: Array, gradient: Array) -> Array:
         """Return the element of ∇f(X) + ∂g(X) of least norm; its norm is the stopping measure."""
+
+    def stationarity_norm(self, X: Array, gradient: Array) -> float:
+        """Return the norm of ``stationarity``."""
+        return norm(self.stationarity(X, gradient))
+
+    def smooth_gradient(self, X: Array, gradient: Array) -> Array:
+        """Return ∇f(X) plus the gradient of g inside its domain, for penalties that have one there."""
+        return gradient
+
+    def on_line(self, X: Array, D: Array) -> tuple[float, float]:
+        """Return a and b of g(X + tD) = g(X) + at + bt² inside the domain, for penalties that are such there."""
+        return 0.0, 0.0
 
     def change(self, X: Array, Y: Array) -> float:
         """Return g(Y) − g(X); penalties that can do so avoid the cancellation between close neighbours."""

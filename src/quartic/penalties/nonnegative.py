@@ -18,7 +18,7 @@ def projected_gradient(X: Array, gradient: Array) -> Array:
 
 
 def _feasible(X: Array) -> bool:
-    return bool((X >= 0).all())
+    return bool(X.min(initial=0.0) >= 0)  # False where there is a NaN
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,12 @@ class Nonnegative(Penalty):
     def stationarity(self, X: Array, gradient: Array) -> Array:
         """Return the projected gradient."""
         return projected_gradient(X, gradient)
+
+    def stationarity_norm(self, X: Array, gradient: Array) -> float:
+        """Return ‖∇ᴾf(X)‖ in one pass."""
+        from quartic.ops.fused import projected_norm
+
+        return math.sqrt(projected_norm(X, gradient))
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,14 @@ class NonnegativeL1(Weighted):
         """Return max(V − t·weight, 0)."""
         W: Array = np.maximum(V - t * self.weight, 0)
         return W
+
+    def smooth_gradient(self, X: Array, gradient: Array) -> Array:
+        """Return ∇f + weight."""
+        return gradient + self.weight
+
+    def on_line(self, X: Array, D: Array) -> tuple[float, float]:
+        """Return weight·ΣD and 0."""
+        return self.weight * float(D.sum(dtype=np.float64)), 0.0
 
     def change(self, X: Array, Y: Array) -> float:
         """Return weight · Σ(Y − X)."""
@@ -111,6 +125,14 @@ class NonnegativeRidge(Weighted):
     def prox(self, V: Array, t: float) -> Array:
         """Return max(V, 0) / (1 + t·weight)."""
         return np.maximum(V, 0) / (1 + t * self.weight)
+
+    def smooth_gradient(self, X: Array, gradient: Array) -> Array:
+        """Return ∇f + weight·X."""
+        return gradient + self.weight * X
+
+    def on_line(self, X: Array, D: Array) -> tuple[float, float]:
+        """Return weight·⟨X, D⟩ and ½·weight·‖D‖²."""
+        return self.weight * inner(X, D), 0.5 * self.weight * squared_norm(D)
 
     def change(self, X: Array, Y: Array) -> float:
         """Return ½·weight·⟨Y − X, Y + X⟩."""

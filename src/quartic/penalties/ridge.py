@@ -40,6 +40,14 @@ class Ridge(Weighted):
         """Return ∇f + weight·X."""
         return gradient + self.weight * X
 
+    def smooth_gradient(self, X: Array, gradient: Array) -> Array:
+        """Return ∇f + weight·X."""
+        return gradient + self.weight * X
+
+    def on_line(self, X: Array, D: Array) -> tuple[float, float]:
+        """Return weight·⟨X, D⟩ and ½·weight·‖D‖²."""
+        return self.weight * inner(X, D), 0.5 * self.weight * squared_norm(D)
+
     def change(self, X: Array, Y: Array) -> float:
         """Return ½·weight·⟨Y − X, Y + X⟩."""
         return 0.5 * self.weight * inner(Y - X, Y + X)

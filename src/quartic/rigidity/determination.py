@@ -320,8 +320,13 @@ def generic_parts(
         rigid[:] = graph.degrees == n - 1
     if n > d and np.count_nonzero(rigid) <= d:  # two ends of one bar are no body to speak of
         rigid[:] = False
-    elif np.count_nonzero(rigid) >= d:
+    before = 0
+    while d <= np.count_nonzero(rigid) != before:
+        before = np.count_nonzero(rigid)
         rigid = grow(graph, np.flatnonzero(rigid), d)
+        for part in parts:  # d points that stand still hold the part they are in
+            if np.count_nonzero(part & rigid) >= d:
+                rigid |= part
     return parts, rigid, complete
 
 

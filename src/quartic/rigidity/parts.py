@@ -136,8 +136,9 @@ class GenericFramework:
         adjacency = graph.matrix()
         inverse = gram_inverse(R, d, adjacency)
         known = orthonormal_columns(rigid_motions(self.P))
-        scale = float((R * R).sum(axis=0).max())
-        motions = null_samples(lambda Z: R.T @ (R @ Z), inverse, known, N_SAMPLES, rng, scale=scale, tol=TOL_NULL)
+        scale = float(np.sqrt((R * R).sum(axis=0).max()))
+        # R itself is the judge, not RᵀR, in which a merely small motion would look like none.
+        motions = null_samples(lambda Z: R @ Z, inverse, known, N_SAMPLES, rng, scale=scale, tol=TOL_NULL)
         self.motions = motions.reshape(n, d, -1)
         self.kernel = self._stress_kernel(pairs, equilibrium_stress(R, inverse, rng))
 

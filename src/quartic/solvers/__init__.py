@@ -1,20 +1,40 @@
 """Solvers: one file an algorithm."""
 
+from quartic.solvers.admm import ADMM
+from quartic.solvers.anls import SymANLS
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
+from quartic.solvers.beta_snmf import BetaSNMF
+from quartic.solvers.conjugate_gradient import ConjugateGradient
+from quartic.solvers.coordinate_descent import CoordinateDescent
 from quartic.solvers.dyn_nolips import DynNoLips
 from quartic.solvers.gradient_descent import GradientDescent
+from quartic.solvers.hals import SymHALS
+from quartic.solvers.inertial import InertialNoLips
+from quartic.solvers.levenberg_marquardt import LevenbergMarquardt
+from quartic.solvers.lbfgs import LBFGS
 from quartic.solvers.nolips import NoLips
 from quartic.solvers.projected_gradient import ProjectedGradient
 from quartic.solvers.registry import SOLVERS
+from quartic.solvers.trust_region import TrustRegion
 
 __all__ = [
+    "ADMM",
+    "LBFGS",
     "SOLVERS",
+    "BetaSNMF",
+    "ConjugateGradient",
+    "CoordinateDescent",
     "DynNoLips",
     "GradientDescent",
+    "InertialNoLips",
+    "LevenbergMarquardt",
     "NoLips",
     "NoProgress",
     "ProjectedGradient",
     "Requirements",
     "Solver",
     "State",
+    "SymANLS",
+    "SymHALS",
+    "TrustRegion",
 ]

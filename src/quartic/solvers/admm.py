@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-import scipy.linalg
 
 from quartic.arrays import Array
 from quartic.losses import LeastSquares
@@ -17,24 +15,48 @@ from quartic.problem import Problem
 from quartic.solvers.base import Requirements, Solver, State
 from quartic.solvers.splitting import check_weight, typical_eigenvalue
 
-@dataclass(frozen=True)
-class ADMMState(State):
-    """Y ≥ 0 (the point, which is the symmetric answer), its twin X, the multipliers Λ, ρ, and the proximal weight."""
+# ρ, where none is given, beside the scale of M.
+_DEFAULT_RHO = 0.2
 
-    X: Array = cast(Array, None)
-    dual: Array = cast(Array, None)
-    rho: float = math.nan
-    proximal: float = 0.0
+
+@dataclass(frozen=True, kw_only=True)
+class ADMMState(State):
+    """Y ≥ 0 (the point, which is the symmetric answer), its twin X of free sign, the multipliers Λ, and ρ in use."""
+
+    X: Array
+    dual: Array
+    rho: float
 
 
 @dataclass(frozen=True)
 class ADMM(Solver):
     """Minimise ½‖M − XYᵀ‖² over Y ≥ 0 and X = Y by alternating directions, with multipliers Λ for X = Y.
 
-    X ← (MY + ρY + Λ)(YᵀY + ρI)⁻¹,  Λ ← Λ + ρ(Y − X),  then
-    Y ← argmin over Y ≥ 0 of ½‖M − XYᵀ‖² + ½ρ‖Y − X + Λ/ρ‖² + ½γ‖Y − Y_old‖²,  with γ = (6ξ/ρ)‖M − XYᵀ‖².
+    | X ← (MY + ρY + Λ)(YᵀY + ρI)⁻¹
+    | Λ ← Λ + ρ(Y − X)
+    | Y ← argmin over Y ≥ 0 of ½‖M − XYᵀ‖² + ½ρ‖Y − X + Λ/ρ‖² + ½γ‖Y − Y_old‖²,  γ = (6ξ/ρ)‖M − XY_oldᵀ‖²
 
-    Y is the symmetric answer, judged on ½‖M − YYᵀ‖². Two products an iteration. Neither loss is monotone.
+    The update of Y is a nonnegative least-squares problem, solved exactly. Y is the symmetric answer, judged on
+    ½‖M − YYᵀ‖², which may go up and down on the way. Two products an iteration, MX and MY.
+
+    Parameters
+    ----------
+    rho : float, optional
+        ρ > 0. The default is 0.2 times ⟨MX₀, X₀⟩/‖X₀‖², which follows the scale of M.
+    proximal : float, default=0.0
+        ξ ≥ 0, the share of the proximal weight. The authors' proof of convergence takes ξ = 1 (together with a bound on
+        the rows of Y and a ρ that grows with n, both left out here); steps are then too short to be of use.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic import Problem, minimize
+    >>> from quartic.losses import LeastSquares
+    >>> from quartic.penalties import Nonnegative
+    >>> M = np.kron(np.eye(2), np.ones((3, 3)))
+    >>> result = minimize(Problem(LeastSquares(M), Nonnegative()), rank=2, solver="admm", random_state=0)
+    >>> bool(result.objective < 1e-3)
+    True
     """
 
     name = "admm"
@@ -51,25 +73,33 @@ class ADMM(Solver):
     def init(self, problem: Problem, X0: Array) -> ADMMState:
         """Return the state X = Y = X0, Λ = 0."""
         p = cast(LeastSquaresPoint, problem.loss.at(X0))
-        rho = 1.0 * typical_eigenvalue(p) if self.rho is None else float(self.rho)
-        return ADMMState(p, X=X0, dual=np.zeros_like(X0), rho=rho, proximal=self._proximal(p, X0, rho))
+        rho = _DEFAULT_RHO * typical_eigenvalue(p) if self.rho is None else float(self.rho)
+        return ADMMState(point=p, X=X0, dual=np.zeros_like(X0), rho=rho)
 
     def step(self, problem: Problem, state: State) -> ADMMState:
         """Return the state after updates of X, Λ and Y."""
         from quartic.ops.nnls import solve_nnls
 
         state = cast(ADMMState, state)
-        loss, p = cast(LeastSquares, problem.loss), cast(LeastSquaresPoint, state.point)
-        rho, Y, eye = state.rho, p.X, np.eye(p.X.shape[1])
-        X = scipy.linalg.solve(p.gram + rho * eye, (p.MX + rho * Y + state.dual).T, assume_a="pos").T
-        X = np.ascontiguousarray(X, dtype=Y.dtype)
-        dual = state.dual + rho * (Y - X)
-        gamma = self._proximal(p, X, rho)
-        MX = loss.product(X)
-        Y = solve_nnls(gram(X) + (rho + gamma) * eye, MX + rho * X - dual + gamma * Y, Y)
-        return ADMMState(loss.at(Y), X=X, dual=dual, rho=rho, proximal=gamma)
+        loss, p, rho = cast(LeastSquares, problem.loss), cast(LeastSquaresPoint, state.point), state.rho
+        X = _solve_shifted(p.gram, rho, p.MX + rho * p.X + state.dual)
+        dual = state.dual + rho * (p.X - X)
+        gamma, S = self._proximal_weight(p, X, rho), gram(X)
+        C = loss.product(X) + rho * X - dual + gamma * p.X
+        Y = solve_nnls(S + (rho + gamma) * np.eye(len(S)), C, p.X)
+        return ADMMState(point=loss.at(Y), X=X, dual=dual, rho=rho)
 
-    def _proximal(self, p: LeastSquaresPoint, X: Array, rho: float) -> float:
+    def _proximal_weight(self, p: LeastSquaresPoint, X: Array, rho: float) -> float:
         """Return (6ξ/ρ)‖M − XYᵀ‖², Y the point's."""
+        if self.proximal == 0:
+            return 0.0
         fit = p.loss.matrix.squared_norm - 2 * inner(p.MX, X) + trace_inner(gram(X), p.gram)
         return 6 * self.proximal / rho * max(fit, 0.0)
+
+
+def _solve_shifted(S: Array, rho: float, C: Array) -> Array:
+    """Return C(S + ρI)⁻¹ by eigenvalues: S is a Gram matrix, so the inverse is bounded by 1/ρ whatever its rank."""
+    values, Q = np.linalg.eigh(S)
+    inverse = (Q / (np.maximum(values, 0) + rho)) @ Q.T
+    X: Array = C @ inverse.astype(C.dtype, copy=False)
+    return X

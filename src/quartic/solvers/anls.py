@@ -19,8 +19,8 @@ class SymANLS(PenalisedSolver):
     Parameters
     ----------
     mu : float, optional
-        μ ≥ 0. The default is {default} times ⟨MX₀, X₀⟩/‖X₀‖². With μ = 0 nothing draws X and Y together, and the limit is
-        as a rule not stationary for the symmetric problem; a large μ makes short steps.
+        μ ≥ 0. The default is 0.1 times ⟨MX₀, X₀⟩/‖X₀‖², which follows the scale of M. With μ = 0 nothing draws X and Y
+        together, and the limit is as a rule not stationary for the symmetric problem; a large μ makes short steps.
 
     Examples
     --------

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from quartic.arrays import Array
 from quartic.losses import LeastSquares, Point
+from quartic.losses.sum_of_squares import SumOfSquares
 from quartic.problem import Problem
 
 
@@ -40,8 +41,12 @@ class Requirements:
     ----------
     kernel : bool
         A Bregman kernel with a mirror map for the penalty.
+    constants : bool
+        Constants of that kernel as tight as can be proved; a dynamic step does as well with cheaper ones.
     quadratic : bool
         A loss whose F is quadratic, so that it is a quartic on lines.
+    sum_of_squares : bool
+        A loss ½‖e(X)‖² whose residuals can be linearised.
     products : bool
         The least-squares loss of symmetric NMF, through products M X.
     smooth, nonnegative : bool
@@ -49,7 +54,9 @@ class Requirements:
     """
 
     kernel: bool = False
+    constants: bool = False
     quadratic: bool = False
+    sum_of_squares: bool = False
     products: bool = False
     smooth: bool = False
     nonnegative: bool = False
@@ -60,6 +67,10 @@ class Requirements:
         loss, penalty = problem.loss, problem.penalty
         if self.products and not isinstance(loss, LeastSquares):
             return f"a LeastSquares loss (symmetric NMF), but the loss is {type(loss).__name__}"
+        if self.sum_of_squares and not isinstance(loss, SumOfSquares):
+            return (
+                f"a loss that is a sum of squares over pairs (such as Distances), but the loss is {type(loss).__name__}"
+            )
         if self.quadratic and not loss.quadratic:
             return f"a loss that is quartic on lines, but {type(loss).__name__} is not"
         name = type(penalty).__name__

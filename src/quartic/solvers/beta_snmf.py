@@ -8,9 +8,9 @@ from typing import cast
 import numpy as np
 
 from quartic.arrays import Array
-from quartic.losses import LeastSquares
 from quartic.losses.least_squares import LeastSquaresPoint
 from quartic.losses.line import Line
+from quartic.ops import inner, trace_inner
 from quartic.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 
@@ -56,11 +56,14 @@ class BetaSNMF(Solver):
 
     def step(self, problem: Problem, state: State) -> State:
         """Return the state at the update, or short of it."""
-        loss, p = cast(LeastSquares, problem.loss), cast(LeastSquaresPoint, state.point)
-        new = loss.at(self._update(p))
-        D = new.X - p.X
-        line = Line(p, loss._quartic(p, D, new.MX - p.MX), lambda t: loss.extrapolate(new, p, t - 1))
-        t = 1.0 if line.change(1.0) < 0 else line.minimizer(1.0)
+        p = cast(LeastSquaresPoint, state.point)
+        move = problem.loss.move(p, self._update(p))
+        new, slope = move.point, inner(p.gradient, move.D)
+        # the quartic on the line, from what the step already knows: c₂ + c₃ + c₄ is its remainder
+        c3, c4 = 2 * trace_inner(move.T, move.C), 0.5 * trace_inner(move.C, move.C)
+        quartic = slope, move.remainder - c3 - c4, c3, c4
+        line = Line(p, quartic, lambda t: problem.loss.extrapolate(new, p, t - 1))
+        t = 1.0 if slope + move.remainder < 0 else line.minimizer(1.0)
         if not line.change(t) < 0:
             raise NoProgress("the multiplicative update does not decrease the loss; entries that are 0 stay 0")
         return State(new if t == 1.0 else line.point(t), step=t)

@@ -10,12 +10,14 @@ import numpy as np
 from quartic.arrays import Array
 from quartic.losses import LeastSquares
 from quartic.losses.least_squares import LeastSquaresPoint
-from quartic.losses.matrix import DenseMatrix, SparseMatrix
+from quartic.losses.matrix import DenseMatrix, Matrix, SparseMatrix
 from quartic.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 
 # Sweeps after which the carried product is made anew, lest its round-off grow.
 _REFRESH = 50
+# Rows of a dense M that are swept before the product is brought up to date.
+_BLOCK = 64
 
 
 @dataclass(frozen=True)
@@ -55,25 +57,35 @@ class CoordinateDescent(Solver):
         matrix = cast(LeastSquares, problem.loss).matrix
         if not isinstance(matrix, DenseMatrix | SparseMatrix):
             raise ValueError(
-                f"solver 'cd' needs the entries of M, but M is a {type(matrix.M).__name__}, known by its products only; "
+                "solver 'cd' needs the entries of M, but M is known by its products only; "
                 "pass a dense or sparse matrix, or choose another solver (hals, dyn-nolips)"
             )
         return SweepState(problem.loss.at(X0))
 
     def step(self, problem: Problem, state: State) -> SweepState:
         """Return the state after a sweep."""
-        from quartic.ops.entry_descent import sweep_dense, sweep_sparse
-
-        loss, p, age = cast(LeastSquares, problem.loss), cast(LeastSquaresPoint, state.point), cast(SweepState, state).age
+        loss, p = cast(LeastSquares, problem.loss), cast(LeastSquaresPoint, state.point)
         X, MX, S = (np.array(A, order="C") for A in (p.X, p.MX, p.gram))
         loss._count()
-        if isinstance(loss.matrix, SparseMatrix):
-            M = loss.matrix.M
-            moved = sweep_sparse(X, MX, S, M.indptr, M.indices, M.data)
-        else:
-            moved = sweep_dense(X, MX, S, cast(DenseMatrix, loss.matrix).M)
-        if not moved:
+        if not _sweep(loss.matrix, X, MX, S):
             raise NoProgress("no entry moves: each is at its best")
-        if age + 1 == _REFRESH:
-            return SweepState(loss.at(X))
-        return SweepState(LeastSquaresPoint(loss, X, MX), age=age + 1)
+        age = cast(SweepState, state).age + 1
+        return SweepState(LeastSquaresPoint(loss, X, MX), age=age) if age < _REFRESH else SweepState(loss.at(X))
+
+
+def _sweep(matrix: Matrix, X: Array, MX: Array, S: Array) -> bool:
+    """Sweep over all entries, changing X, MX and S = XᵀX in place; return whether any moved."""
+    from quartic.ops.entry_descent import sweep_dense, sweep_sparse
+
+    if isinstance(matrix, SparseMatrix):
+        return bool(sweep_sparse(X, MX, S, matrix.M.indptr, matrix.M.indices, matrix.M.data))
+    assert isinstance(matrix, DenseMatrix)
+    M, moved = matrix.M, False
+    for first in range(0, len(X), _BLOCK):
+        # Within a block only the block's own rows of MX are needed; the rest follows in one matrix product.
+        rows = slice(first, first + _BLOCK)
+        before = X[rows].copy()
+        if sweep_dense(X[rows], MX[rows].copy(), S, np.ascontiguousarray(M[rows, rows])):
+            MX += M[rows].T @ (X[rows] - before)
+            moved = True
+    return moved

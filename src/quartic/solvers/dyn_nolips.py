@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import cast
 
 from quartic.arrays import Array
-from quartic.ops import norm
 from quartic.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 
@@ -60,14 +59,10 @@ class DynNoLips(Solver):
 
     def step(self, problem: Problem, state: State) -> DynState:
         """Return T_λ(X) for the first λ that decreases enough."""
-        assert problem.kernel is not None
         p, step = state.point, min(cast(DynState, state).next_step, self.max_step)
         for _ in range(self.max_halvings):
-            X = problem.bregman_step(p, step)
-            new, remainder = problem.loss.advance(p, X)
-            # ⟨∇f, X⁺ − X⟩ is not known better than this: a violation below it says nothing
-            allowance = p.rounding * norm(X - p.X)
-            if remainder <= problem.kernel.divergence(X, p.X) / step + allowance:
-                return DynState(new, step=step, next_step=2 * step)
+            move = problem.loss.move(p, problem.bregman_step(p, step))
+            if problem.sufficient_decrease(move, step):
+                return DynState(move.point, step=step, next_step=2 * step)
             step /= 2
         raise NoProgress(f"no step down to λ = {step:.1e} decreases the objective enough")

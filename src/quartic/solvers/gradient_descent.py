@@ -52,10 +52,9 @@ class GradientDescent(Solver):
         slope = inner(G, G)
         for _ in range(self.max_halvings):
             X = p.X - step * G
-            new, remainder = problem.loss.advance(p, X)
-            D = X - p.X
-            change = inner(p.gradient, D) + remainder + problem.penalty.change(p.X, X)
-            if change <= -self.sufficient_decrease * step * slope + p.rounding * norm(D):
-                return DynState(new, step=step, next_step=2 * step)
+            move = problem.loss.move(p, X)
+            change = inner(p.gradient, move.D) + move.remainder + problem.penalty.change(p.X, X)
+            if change <= -self.sufficient_decrease * step * slope + move.allowance:
+                return DynState(move.point, step=step, next_step=2 * step)
             step /= 2
         raise NoProgress(f"no step down to {step:.1e} along the negative gradient decreases the objective")

@@ -31,7 +31,7 @@ class NoLips(Solver):
     """
 
     name = "nolips"
-    requires = Requirements(kernel=True)
+    requires = Requirements(kernel=True, constants=True)
 
     step_size: float = 1.0
 

@@ -79,7 +79,6 @@ class ProjectedGradient(Solver):
     def _try(self, problem: Problem, p: Point, step: float) -> Point | None:
         """Return the point at this step if it decreases enough."""
         X = problem.penalty.prox(p.X - step * p.gradient, step)
-        new, remainder = problem.loss.advance(p, X)
-        D = X - p.X
-        predicted = inner(p.gradient, D) + problem.penalty.change(p.X, X)
-        return new if remainder <= (self.sigma - 1) * predicted + p.rounding * norm(D) else None
+        move = problem.loss.move(p, X)
+        predicted = inner(p.gradient, move.D) + problem.penalty.change(p.X, X)
+        return move.point if move.remainder <= (self.sigma - 1) * predicted + move.allowance else None

@@ -5,13 +5,41 @@ from __future__ import annotations
 from quartic.kernels import EuclideanKernel, GramKernel, NormKernel
 from quartic.kernels.mirror_maps import find_mirror_map
 from quartic.problem import Problem
+from quartic.solvers.admm import ADMM
+from quartic.solvers.anls import SymANLS
 from quartic.solvers.base import Solver
+from quartic.solvers.beta_snmf import BetaSNMF
+from quartic.solvers.conjugate_gradient import ConjugateGradient
+from quartic.solvers.coordinate_descent import CoordinateDescent
 from quartic.solvers.dyn_nolips import DynNoLips
 from quartic.solvers.gradient_descent import GradientDescent
+from quartic.solvers.hals import SymHALS
+from quartic.solvers.inertial import InertialNoLips
+from quartic.solvers.levenberg_marquardt import LevenbergMarquardt
+from quartic.solvers.lbfgs import LBFGS
 from quartic.solvers.nolips import NoLips
 from quartic.solvers.projected_gradient import ProjectedGradient
+from quartic.solvers.trust_region import TrustRegion
 
-SOLVERS: dict[str, type[Solver]] = {cls.name: cls for cls in (NoLips, DynNoLips, ProjectedGradient, GradientDescent)}
+SOLVERS: dict[str, type[Solver]] = {
+    cls.name: cls
+    for cls in (
+        NoLips,
+        DynNoLips,
+        InertialNoLips,
+        LBFGS,
+        ProjectedGradient,
+        BetaSNMF,
+        CoordinateDescent,
+        SymHALS,
+        SymANLS,
+        ADMM,
+        GradientDescent,
+        TrustRegion,
+        ConjugateGradient,
+        LevenbergMarquardt,
+    )
+}
 
 
 def choose_solver(solver: str | Solver, problem: Problem) -> Solver:

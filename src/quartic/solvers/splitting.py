@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import cast
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -36,12 +36,12 @@ def check_weight(value: float | None, name: str, *, zero: bool) -> None:
         raise ValueError(f"{name} must be {'nonnegative' if zero else 'positive'} and finite, got {value!r}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SplitState(State):
     """X (the point, which is the symmetric answer), the other factor Y, and the weight μ in use."""
 
-    Y: Array = cast(Array, None)
-    mu: float = math.nan
+    Y: Array
+    mu: float
 
     @property
     def penalised_objective(self) -> float:
@@ -54,15 +54,15 @@ class SplitState(State):
 class PenalisedSolver(Solver):
     """Alternate between the factors of the paper's (P-NMF), ½‖M − XYᵀ‖² + μ‖X − Y‖² over X, Y ≥ 0.
 
-    For one factor, the other fixed, this is a nonnegative least-squares problem for each row on its own, with the matrix
-    YᵀY + 2μI and the right-hand side MY + 2μY. Two products an iteration, MX and MY; MX also serves to judge X.
+    For one factor, the other fixed, this is a nonnegative least-squares problem for each row on its own, with the
+    matrix YᵀY + 2μI and the right-hand side MY + 2μY. Two products an iteration, MX and MY; MX also serves to judge X.
     """
 
     requires = Requirements(products=True, nonnegative=True, plain=True)
     state = SplitState
 
     mu: float | None
-    default_mu: float
+    default_mu: ClassVar[float]
 
     def __post_init__(self) -> None:
         check_weight(self.mu, "mu", zero=True)
@@ -71,7 +71,7 @@ class PenalisedSolver(Solver):
         """Return the state X = Y = X0."""
         p = cast(LeastSquaresPoint, problem.loss.at(X0))
         mu = self.default_mu * typical_eigenvalue(p) if self.mu is None else float(self.mu)
-        return SplitState(p, Y=X0, mu=mu)
+        return SplitState(point=p, Y=X0, mu=mu)
 
     def step(self, problem: Problem, state: State) -> SplitState:
         """Return the state after an update of Y and one of X."""
@@ -79,14 +79,11 @@ class PenalisedSolver(Solver):
         loss, p, mu = cast(LeastSquares, problem.loss), cast(LeastSquaresPoint, state.point), state.mu
         Y = self._update(state.Y, p.X, p.MX, p.gram, mu)
         X = self._update(p.X, Y, loss.product(Y), gram(Y), mu)
-        return SplitState(loss.at(X), Y=Y, mu=mu)
+        return SplitState(point=loss.at(X), Y=Y, mu=mu)
 
     def _update(self, X: Array, Y: Array, MY: Array, S: Array, mu: float) -> Array:
         """Return the new X for a fixed Y, with S = YᵀY."""
-        # one addition a term, the cheapest way to MY + 2μY that makes a single temporary
-        C = np.multiply(Y, 2 * mu)
-        C += MY
-        return self._minimize_rows(S + 2 * mu * np.eye(len(S)), C, X)
+        return self._minimize_rows(S + 2 * mu * np.eye(len(S)), MY + 2 * mu * Y, X)
 
     @abstractmethod
     def _minimize_rows(self, G: Array, C: Array, X: Array) -> Array:

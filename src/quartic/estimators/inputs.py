@@ -1,0 +1,48 @@
+"""Graphs and frames as people have them, made ready for scikit-learn's checks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quartic.graphs import as_adjacency
+
+
+def is_graph(X: Any) -> bool:
+    """Tell whether X is a networkx graph."""
+    networkx = sys.modules.get("networkx")  # a graph of networkx cannot exist before its module does
+    return networkx is not None and isinstance(X, networkx.Graph)
+
+
+def is_frame(X: Any) -> bool:
+    """Tell whether X is a pandas frame."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(X, pandas.DataFrame)
+
+
+def matrix_of(X: Any) -> Any:
+    """Return the adjacency matrix of a graph; a frame with its columns in the order of its index; all else as it is."""
+    if is_graph(X):
+        return as_adjacency(X)
+    if is_frame(X) and X.index.is_unique and X.columns.is_unique and not X.columns.equals(X.index):
+        if len(X.index) == len(X.columns) and X.index.isin(X.columns).all():
+            return X[list(X.index)]
+    return X
+
+
+def names_of(X: Any, n: int) -> NDArray[Any]:
+    """Return the nodes of a graph, the index of a frame, or 0 … n − 1."""
+    if is_graph(X):
+        return _objects(X.nodes, n)
+    return np.asarray(X.index) if is_frame(X) else np.arange(n)
+
+
+def _objects(names: Iterable[Any], n: int) -> NDArray[Any]:
+    array = np.empty(n, dtype=object)  # filled one by one: nodes may be tuples, which are no axis
+    for at, name in enumerate(names):
+        array[at] = name
+    return array

@@ -1,0 +1,153 @@
+"""A start for symmetric factorisation from the leading eigenvectors of M, turned until they are nearly nonnegative."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import scipy.linalg
+
+from quartic.arrays import Array
+from quartic.losses import LeastSquares
+from quartic.ops import gram, inner, squared_norm
+from quartic.problem import Problem
+
+# Ritz values below this share of the largest are not worth telling apart, and would make the filter's range too wide.
+_FLOOR = 0.05
+# No entry is smaller than this share of a typical one: multiplicative methods cannot leave an exact zero.
+_LEAST = 0.01
+
+
+def spectral_start(
+    problem: Problem,
+    rank: int,
+    generator: np.random.Generator,
+    *,
+    n_filters: int = 2,
+    degree: int = 8,
+    n_extra: int = 10,
+    n_turns: int = 10,
+) -> Array:
+    r"""Return a start for :math:`M \approx XX^\top` made of the leading eigenpairs of M.
+
+    With :math:`Z = U_r \Lambda_r^{1/2}` every :math:`ZQ`, Q orthogonal, is a best approximation of rank r. Where X ≥ 0
+    is asked for, Q brings it as close to that as a few turns can,
+
+    .. math:: \min_{Q^\top Q = I,\; Y \ge 0} \|ZQ - Y\|, \qquad Y \leftarrow \max(ZQ, 0), \quad Q \leftarrow
+              \operatorname{polar}(Z^\top Y),
+
+    beginning with the r rows of U that a pivoted QR decomposition finds the most different. The answer is Y, its zeros
+    lifted to a hundredth of a typical entry (so that no method is locked there), times the best factor t for f(tX).
+
+    The eigenpairs need not be exact, and come from subspace iteration with Chebyshev filters: 3 + ``n_filters *
+    degree`` products with M in all. The subspace begins at random, so that seeds differ and ``n_init`` makes sense.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its loss must be `quartic.losses.LeastSquares` without weights.
+    rank : int
+        r.
+    generator : numpy.random.Generator
+        For the first subspace.
+    n_filters, degree : int
+        Rounds of filtering, and the degree of the polynomial.
+    n_extra : int
+        Dimensions of the subspace beyond r.
+    n_turns : int
+        Turns of Q; they cost no products.
+
+    Returns
+    -------
+    array (n, rank)
+
+    Notes
+    -----
+    Measured by ``benchmarks/symnmf_starts.py`` against the paper's random start, with the results in
+    ``benchmarks/symnmf_starts.md``.
+
+    The turns are the alternating Procrustes scheme of Huang, Sidiropoulos and Swami (2014), "Non-negative matrix
+    factorization revisited: uniqueness and algorithm for symmetric decomposition".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic import Problem, minimize
+    >>> from quartic.init import spectral_start
+    >>> from quartic.losses import LeastSquares
+    >>> from quartic.penalties import Nonnegative
+    >>> M = np.kron(np.eye(3), np.ones((4, 4)))      # three groups of four
+    >>> result = minimize(Problem(LeastSquares(M), Nonnegative()), spectral_start, rank=3, random_state=0)
+    >>> sorted(np.bincount(result.X.argmax(axis=1)).tolist())
+    [4, 4, 4]
+    """
+    loss = problem.loss
+    if type(loss) is not LeastSquares:
+        raise TypeError(
+            f"the spectral start needs the eigenvectors of M in LeastSquares(M), but the loss is "
+            f"{type(loss).__name__}; use a random start"
+        )
+    size = min(rank + n_extra, loss.n_points)
+    Q = generator.standard_normal((loss.n_points, size)).astype(loss.dtype, copy=False)
+    values, U = leading_eigenpairs(loss.product, Q, rank, n_filters, degree)
+    Z = U * np.sqrt(np.maximum(values, 0)).astype(loss.dtype)
+    if not problem.penalty.nonnegative:
+        return Z if Z.any() else loss.random_start(rank, False, generator)
+    typical = math.sqrt(squared_norm(Z) / Z.size)
+    X = np.maximum(_turned(Z, U, n_turns), np.asarray(_LEAST * typical, dtype=Z.dtype))
+    # f(tX) − f(0) = ½t⁴‖XᵀX‖² − t²⟨MX, X⟩ is least at t² = ⟨MX, X⟩ / ‖XᵀX‖².
+    fit = inner(loss.product(X), X)
+    if not fit > 0:  # M is negative on what is left of its eigenvectors: they say nothing about X ≥ 0
+        return loss.random_start(rank, True, generator)
+    X *= math.sqrt(fit / squared_norm(gram(X)))
+    return X
+
+
+def leading_eigenpairs(
+    product: Callable[[Array], Array], Q: Array, rank: int, n_filters: int, degree: int
+) -> tuple[Array, Array]:
+    """Return approximations of the ``rank`` algebraically largest eigenvalues of M, falling, and their eigenvectors.
+
+    Each round applies to the subspace the Chebyshev polynomial of M that is small between the least Ritz value and the
+    last one wanted, and steep above: 2 + ``n_filters * degree`` products.
+    """
+    Q = np.linalg.qr(product(Q))[0]
+    MQ = product(Q)
+    values, Q, MQ = _ritz(Q, MQ)
+    for _ in range(n_filters if Q.shape[1] < len(Q) else 0):
+        # Ritz values close in from inside; the mirror image of the upper end stands for a lower end not yet seen.
+        upper = max(values[-1], _FLOOR * values[0], np.finfo(Q.dtype).tiny)
+        lower = min(-upper, 1.05 * values[-1])
+        centre, half = (lower + upper) / 2, (upper - lower) / 2
+        before, T = Q, (MQ - centre * Q) / half
+        for _ in range(degree - 1):
+            before, T = T, (2 / half) * (product(T) - centre * T) - before
+        Q = np.linalg.qr(T)[0]
+        values, Q, MQ = _ritz(Q, product(Q))
+    return values[:rank], Q[:, :rank]
+
+
+def _ritz(Q: Array, MQ: Array) -> tuple[Array, Array, Array]:
+    """Return the Ritz values of the subspace, falling, with Q and MQ in the basis of the Ritz vectors."""
+    B = gram(Q, MQ)
+    values, V = np.linalg.eigh((B + B.T) / 2)
+    V = np.ascontiguousarray(V[:, ::-1], dtype=Q.dtype)
+    return values[::-1].astype(Q.dtype), Q @ V, MQ @ V
+
+
+def _turned(Z: Array, U: Array, n_turns: int) -> Array:
+    """Return ZQ with Q orthogonal and ZQ as nonnegative as the turns make it."""
+    rank = U.shape[1]
+    _, pivots = scipy.linalg.qr(U.T, mode="r", pivoting=True)
+    Y = Z @ _polar(U[pivots[:rank]].T)
+    Y *= np.where((Y**3).sum(axis=0) < 0, -1, 1).astype(Y.dtype)
+    for _ in range(n_turns):
+        Y = Z @ _polar(gram(Z, np.maximum(Y, 0))).astype(Z.dtype, copy=False)
+    return Y
+
+
+def _polar(A: Array) -> Array:
+    left, _, right = np.linalg.svd(A)
+    Q: Array = left @ right
+    return Q

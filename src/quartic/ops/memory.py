@@ -1,0 +1,72 @@
+"""Compiled passes of the limited-memory two-loop recursion, restricted to the free entries."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from numba import njit
+
+from quartic.ops.pairs import FLAGS
+
+
+@njit(**FLAGS)
+def free_entries(X: Any, G: Any, free: Any) -> None:
+    """Mark the entries that may move: those off the bound, and those the gradient pushes off it."""
+    x, g, f = X.ravel(), G.ravel(), free.ravel()
+    for k in range(x.size):
+        f[k] = x[k] > 0 or g[k] < 0
+
+
+@njit(**FLAGS)
+def subtract_and_dot(q: Any, c: float, y: Any, s: Any, z: Any, free: Any) -> Any:
+    """Q −= c·y on the free entries; returns ⟨s, q⟩, ⟨s, z⟩ and ⟨z, z⟩ over them."""
+    q_, y_, s_, z_, f_ = q.ravel(), y.ravel(), s.ravel(), z.ravel(), free.ravel()
+    c = q_.dtype.type(c)
+    sq, sz, zz = 0.0, 0.0, 0.0
+    for k in range(q_.size):
+        if f_[k]:
+            v = q_[k] - c * y_[k]
+            q_[k] = v
+            sq += float(s_[k]) * float(v)
+            sz += float(s_[k]) * float(z_[k])
+            zz += float(z_[k]) * float(z_[k])
+    return sq, sz, zz
+
+
+@njit(**FLAGS)
+def add_and_dot(q: Any, c: float, s: Any, y: Any, free: Any) -> float:
+    """Q += c·s on the free entries; returns ⟨y, q⟩ over them."""
+    q_, s_, y_, f_ = q.ravel(), s.ravel(), y.ravel(), free.ravel()
+    c = q_.dtype.type(c)
+    yq = 0.0
+    for k in range(q_.size):
+        if f_[k]:
+            v = q_[k] + c * s_[k]
+            q_[k] = v
+            yq += float(y_[k]) * float(v)
+    return yq
+
+
+@njit(**FLAGS)
+def clipped_direction(X: Any, q: Any, G: Any, D: Any) -> float:
+    """D = max(X − q, 0) − X; returns ⟨G, D⟩."""
+    x, q_, g, d = X.ravel(), q.ravel(), G.ravel(), D.ravel()
+    zero = x.dtype.type(0)
+    slope = 0.0
+    for k in range(x.size):
+        v = max(x[k] - q_[k], zero) - x[k]
+        d[k] = v
+        slope += float(g[k]) * float(v)
+    return slope
+
+
+@njit(**FLAGS)
+def longest_step(X: Any, D: Any) -> float:
+    """The largest t with X + tD ≥ 0."""
+    x, d = X.ravel(), D.ravel()
+    t = math.inf
+    for k in range(x.size):
+        if d[k] < 0:
+            t = min(t, -float(x[k]) / float(d[k]))
+    return t

@@ -1,0 +1,187 @@
+"""Nonlinear conjugate gradients with a preconditioner and an exact search of the quartic on each line."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal, cast
+
+import numpy as np
+
+from quartic.arrays import Array
+from quartic.losses.point import Point
+from quartic.losses.sum_of_squares import SumOfSquares
+from quartic.ops import gram, inner, norm
+from quartic.problem import Problem
+from quartic.solvers.base import NoProgress, Requirements, Solver, State
+from quartic.solvers.normal_equations import mean_diagonal
+from quartic.solvers.smooth import on_line, ridge_weight
+
+# What is added to a preconditioner, relative to its mean diagonal: rows with few pairs and lost columns stay bounded.
+_SHIFT = 1e-3
+# Blocks are made anew when X has moved by this share of its norm, and by then the gradient is fresh too.
+_STALE = 0.02
+# A gradient carried along lines is made anew after so many of them, or when it has shrunk this much.
+_REFRESH, _SHRUNK = 30, 1e-3
+
+Preconditioner = Literal["auto", "none", "gram", "block"]
+
+
+def _nothing() -> Array:
+    return np.empty((0, 0))
+
+
+@dataclass(frozen=True)
+class CGState(State):
+    """The iterate, and what the next step takes over.
+
+    Attributes
+    ----------
+    direction, earlier : array (n, r)
+        The last direction and the gradient where it began; empty at the start.
+    scale : float
+        ⟨G, P⁻¹G⟩ there.
+    blocks : array
+        The row blocks of the preconditioner, packed; empty where another is used.
+    made_at : array
+        Where the blocks were made.
+    carried : int
+        For how many lines the gradient was carried along.
+    fresh : float
+        The norm of the gradient when it was last made anew.
+    """
+
+    direction: Array = field(default_factory=_nothing)
+    earlier: Array = field(default_factory=_nothing)
+    scale: float = math.nan
+    blocks: Array = field(default_factory=_nothing)
+    made_at: Array = field(default_factory=_nothing)
+    carried: int = 0
+    fresh: float = math.inf
+
+
+@dataclass(frozen=True)
+class ConjugateGradient(Solver):
+    r"""Nonlinear conjugate gradients: :math:`D = -P^{-1}G + \beta D_-`, :math:`X^+ = X + tD` with the best t of all.
+
+    β is that of Polak and Ribière, and 0 where it would be negative or D no descent. On a line the loss is an exact
+    quartic, so t is found from one pass.
+
+    Parameters
+    ----------
+    preconditioner : {"auto", "none", "gram", "block"}, default="auto"
+        P. "gram": G ↦ G(XᵀX + shift)⁻¹, the metric of the factorisation. "block": the r × r row blocks of the
+        Gauss–Newton matrix, for losses that are sums of squares over pairs. "auto" takes blocks where there are
+        pairs, else Gram.
+
+    Notes
+    -----
+    With blocks an iteration makes two cheap passes, one for the quartic and one for the new gradient, which is
+    therefore never carried. Otherwise it makes one, which gives both, and the carried gradient is made anew now and
+    then.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic import Problem, minimize
+    >>> from quartic.losses import LeastSquares
+    >>> M = np.diag([3.0, 2.0, 1.0])
+    >>> result = minimize(Problem(LeastSquares(M)), rank=2, solver="ncg", tol=1e-10, random_state=0)
+    >>> round(result.objective, 12)
+    0.5
+    """
+
+    name = "ncg"
+    requires = Requirements(quadratic=True, smooth=True)
+    state = CGState
+
+    preconditioner: Preconditioner = "auto"
+
+    def __post_init__(self) -> None:
+        if self.preconditioner not in ("auto", "none", "gram", "block"):
+            raise ValueError(f'preconditioner must be "auto", "none", "gram" or "block", got {self.preconditioner!r}')
+
+    def _kind(self, problem: Problem) -> str:
+        pairs = isinstance(problem.loss, SumOfSquares)
+        if self.preconditioner == "block" and not pairs:
+            raise TypeError(
+                f'preconditioner="block" needs a sum of squares over pairs, but the loss is '
+                f'{type(problem.loss).__name__}; take "gram"'
+            )
+        return ("block" if pairs else "gram") if self.preconditioner == "auto" else self.preconditioner
+
+    def init(self, problem: Problem, X0: Array) -> CGState:
+        """Return the state at X0."""
+        ridge_weight(problem.penalty)
+        if self._kind(problem) != "block":
+            return CGState(problem.loss.at(X0))
+        point, blocks = cast(SumOfSquares, problem.loss).linearize(X0)
+        return CGState(point, blocks=blocks, made_at=X0)
+
+    def step(self, problem: Problem, state: State) -> CGState:
+        """Return the best point along the next conjugate direction."""
+        s, kind = cast(CGState, state), self._kind(problem)
+        p, weight = s.point, ridge_weight(problem.penalty)
+        G = problem.penalty.stationarity(p.X, p.gradient)
+        Z = _apply(kind, problem, p, s.blocks, weight, G)
+        scale = inner(G, Z)
+        D = -Z
+        if s.direction.size:
+            beta = (scale - inner(Z, s.earlier)) / s.scale
+            if beta > 0:
+                D += beta * s.direction
+                if not inner(G, D) < 0:
+                    D = -Z
+        if kind == "block":
+            return self._two_passes(problem, s, G, D, scale, weight)
+        return self._one_pass(problem, s, G, D, scale, weight)
+
+    def _one_pass(self, problem: Problem, s: CGState, G: Array, D: Array, scale: float, weight: float) -> CGState:
+        p = s.point
+        line = problem.loss.along(p, D)
+        t = _positive(line.minimizer_with(*on_line(weight, p.X, D)))
+        new, carried, fresh = line.point(t), s.carried + 1, min(s.fresh, norm(G)) if s.carried == 0 else s.fresh
+        if carried >= _REFRESH or norm(new.gradient) <= _SHRUNK * fresh:
+            new, carried = problem.loss.at(new.X), 0
+            fresh = norm(new.gradient)
+        return CGState(new, step=t, direction=D, earlier=G, scale=scale, carried=carried, fresh=fresh)
+
+    def _two_passes(self, problem: Problem, s: CGState, G: Array, D: Array, scale: float, weight: float) -> CGState:
+        from quartic.losses.line import Line
+
+        p, loss = s.point, cast(SumOfSquares, problem.loss)
+        line = Line(p, loss.quartic(p, D), lambda t: loss.at(p.X + t * D))
+        t = _positive(line.minimizer_with(*on_line(weight, p.X, D)))
+        X = p.X + t * D
+        if norm(X - s.made_at) > _STALE * norm(X):
+            new, blocks = loss.linearize(X)
+            return CGState(new, step=t, direction=D, earlier=G, scale=scale, blocks=blocks, made_at=X)
+        return CGState(
+            loss.at(X), step=t, direction=D, earlier=G, scale=scale, blocks=s.blocks, made_at=s.made_at
+        )  # fmt: skip
+
+
+def _positive(t: float) -> float:
+    if not t > 0:
+        raise NoProgress("the conjugate direction no longer descends: round-off is reached")
+    return t
+
+
+def _apply(kind: str, problem: Problem, p: Point, blocks: Array, weight: float, G: Array) -> Array:
+    """Return P⁻¹G."""
+    if kind == "none":
+        return G
+    rank = G.shape[1]
+    if kind == "gram":
+        # where only differences of rows count, the mean of X is no part of the metric
+        centred = getattr(problem.loss, "difference", False)
+        X = p.X - p.X.mean(axis=0) if centred else p.X
+        S = gram(X)
+        S += (_SHIFT * np.trace(S) / rank) * np.eye(rank)
+        return G @ np.linalg.inv(S).astype(G.dtype)
+    from quartic.ops.gauss_newton import factor_blocks, solve_blocks
+
+    L, Z = np.empty_like(blocks), np.empty_like(G)
+    factor_blocks(blocks, weight + _SHIFT * mean_diagonal(blocks, rank), rank, L)
+    solve_blocks(L, G, Z)
+    return Z

@@ -1,0 +1,101 @@
+"""The damped Gauss–Newton equations (JᵀJ + λI) D = −G: by preconditioned conjugate gradients, or by sparse factors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from quartic.arrays import Array
+from quartic.losses.point import Point
+from quartic.losses.sum_of_squares import SumOfSquares
+
+# Sparse factors are tried up to so many unknowns, and so many multiplications within the envelope.
+_UNKNOWNS, _WORK = 100_000, 3e10
+
+
+@dataclass(frozen=True)
+class Solution:
+    """D, and how it was come by.
+
+    Attributes
+    ----------
+    D : array (n, r)
+        The (approximate) solution, in float64.
+    n_iter : int
+        Steps of conjugate gradients.
+    reached : bool
+        Whether the residual asked for was reached.
+    """
+
+    D: Array
+    n_iter: int
+    reached: bool
+
+
+def mean_diagonal(blocks: Array, rank: int) -> float:
+    """Return the mean diagonal entry of the packed blocks: the scale that damping is measured on."""
+    return float(sum(blocks[:, k * (k + 3) // 2].mean() for k in range(rank))) / rank
+
+
+def conjugate_gradients(
+    loss: SumOfSquares, p: Point, G: Array, blocks: Array, shift: float, tolerance: float, max_iter: int
+) -> Solution:
+    """Solve (JᵀJ + shift·I) D = −G, preconditioned by the row blocks.
+
+    The residual goes down to ``tolerance`` times that of D = 0, in the norm of the preconditioner. What is returned
+    after ``max_iter`` steps is still a direction of descent.
+    """
+    from quartic.ops import gauss_newton as ops
+
+    G = G.astype(np.float64, copy=False)
+    D, R, Z, P, H, L = np.zeros_like(G), *(np.empty_like(G) for _ in range(4)), np.empty_like(blocks)
+    ops.factor_blocks(blocks, shift, G.shape[1], L)
+    first = rz = ops.first_direction(G, L, R, Z, P)
+    for k in range(max_iter):
+        loss.gauss_newton_product(p, P, H)
+        curvature = ops.add_shift(H, P, shift)
+        if not curvature > 0:  # round-off, or nothing left to do
+            return Solution(D, k + 1, True)
+        ops.descend(rz / curvature, P, H, D, R)
+        before, rz = rz, ops.solve_blocks(L, R, Z)
+        if not rz > tolerance**2 * first:
+            return Solution(D, k + 1, True)
+        ops.turn(rz / before, Z, P)
+    return Solution(D, max_iter, False)
+
+
+def direct(loss: SumOfSquares, p: Point, G: Array, shift: float) -> Array:
+    """Solve (JᵀJ + shift·I) D = −G by a sparse factorisation."""
+    import scipy.sparse as sp
+    from scipy.sparse.linalg import splu
+
+    A = loss.gauss_newton_matrix(p)
+    factors = splu(
+        A + shift * sp.eye_array(A.shape[0], format="csc"),
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.0,  # symmetric and positive definite: no pivoting
+        options={"SymmetricMode": True},
+    )
+    D: Array = factors.solve(-G.astype(np.float64).ravel()).reshape(G.shape)
+    return D
+
+
+def factorable(loss: SumOfSquares, p: Point) -> bool:
+    """Return whether sparse factors of JᵀJ stay small, which they do where the graph is local.
+
+    The bound is the work of a factorisation within the envelope of Cuthill and McKee's order: no more than a good
+    sparse one needs, by a factor that is small for local graphs.
+    """
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+    if p.X.size > _UNKNOWNS:
+        return False
+    A = loss.gauss_newton_matrix(p)
+    size = A.shape[0]
+    place = np.empty(size, np.int64)
+    place[reverse_cuthill_mckee(A.tocsr(), symmetric_mode=True)] = np.arange(size)
+    first = place.copy()
+    rows, columns = A.nonzero()
+    np.minimum.at(first, rows, place[columns])
+    return float(np.square((place - first).astype(np.float64)).sum()) <= _WORK
