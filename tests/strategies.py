@@ -30,11 +30,15 @@ def make_loss(kind: str, seed: int, n: int = 12):
         return LeastSquares(symmetric(seed, n) * 10 ** rng.uniform(-2, 2))
     if kind == "sparse":
         return LeastSquares(sp.csr_array(symmetric(seed, n, 0.2)))
+    if kind == "known entries":
+        W = np.where(symmetric(seed + 2, n, 0.3) != 0, rng.uniform(0.5, 1.5), 0)
+        np.fill_diagonal(W, 1.0)  # all known, so that the loss is coercive
+        return LeastSquares(np.where(W > 0, symmetric(seed, n), np.nan), weights=W)
     pairs = some_pairs(seed, n)
     squared = rng.random(len(pairs)) * 10 ** rng.uniform(-2, 2)
     weights = rng.random(len(pairs)) if kind == "weighted distances" else None
     return Distances(pairs, squared, n, weights)
 
 
-LOSSES = ("dense", "sparse", "distances", "weighted distances")
+LOSSES = ("dense", "sparse", "known entries", "distances", "weighted distances")
 losses = st.builds(make_loss, st.sampled_from(LOSSES), seeds)

@@ -39,8 +39,8 @@ def test_tight_constants_are_tighter_and_nearly_attained():
     assert loose.sigma == pytest.approx(2 * np.linalg.norm(M))
     assert tight.sigma == pytest.approx(-2 * np.linalg.eigvalsh(M)[0])
     too_small = NormKernel(tight.alpha, 0.5 * tight.sigma)
+    v = np.linalg.eigh(M)[1][:, :1]
     with pytest.raises(CheckFailed, match="not 1-smooth"):
-        v = np.linalg.eigh(M)[1][:, :1]
         check_relative_smoothness(_Aligned(loss, v), too_small, rank=1)
 
 

@@ -1,5 +1,6 @@
 """The loop and the first solvers: the convergence theorem, stopping, interrupts, checkpoints, errors."""
 
+import itertools
 import math
 import subprocess
 import sys
@@ -59,7 +60,7 @@ def test_descent_inequality(kind, seed, penalty, name, rank):
         Problem(loss, penalty, kernel), rank=rank, solver=name, tol=1e-9, max_iter=30, random_state=seed,
         callback=lambda p: iterates.append((p.X, p.objective, p.step)),
     )  # fmt: skip
-    for (X, before, _), (Y, after, step) in zip(iterates, iterates[1:], strict=False):
+    for (X, before, _), (Y, after, step) in itertools.pairwise(iterates):
         allowed = 1e-11 * (abs(before) + loss.gradient_norm_at_zero**2 / loss.smoothness)
         assert before - after >= kernel.divergence(X, Y) / step - allowed
 
@@ -383,7 +384,8 @@ def test_a_kernel_of_ones_own_works():
 
 
 def test_import_is_quick_and_silent():
-    code = "import sys, quartic; print([m for m in ('numba', 'sklearn', 'torch', 'dask', 'plotly', 'matplotlib', 'rich') if m in sys.modules])"
+    heavy = ("numba", "sklearn", "torch", "dask", "plotly", "matplotlib", "rich")
+    code = f"import sys, quartic; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
     assert done.stderr == ""

@@ -21,7 +21,8 @@ def brute_value(loss, X):
     total = 0.0
     weights = np.ones(loss.n_pairs) if loss.weight is None else loss.weight
     for i, j, d, w in zip(loss.rows, loss.cols, loss.target, weights, strict=True):
-        total += 0.5 * w * (float(np.sum((X[i] - X[j]) ** 2)) - d) ** 2
+        q = float(np.sum((X[i] - X[j]) ** 2)) if loss.difference else float(X[i] @ X[j])
+        total += 0.5 * w * (q - d) ** 2
     return total
 
 
@@ -265,3 +266,48 @@ def test_dtypes(dtype):
         loss = LeastSquares(A)
         assert loss.dtype == (np.float32 if dtype == np.float32 else np.float64)
         assert loss.value(np.eye(4)) == pytest.approx(0, abs=1e-12)
+
+
+@given(seeds)
+def test_known_entries_against_the_dense_sum(seed):
+    rng = np.random.default_rng(seed)
+    W = np.abs(symmetric(seed, 9, 0.4))
+    W[2, 2] = 0.7
+    M = symmetric(seed + 1, 9)
+    loss = LeastSquares(sp.csr_array(np.where(W > 0, M, 0)), weights=sp.csr_array(W))
+    X = rng.standard_normal((9, 3))
+    assert loss.value(X) == pytest.approx(0.5 * np.sum(W * (M - X @ X.T) ** 2), rel=1e-10)
+    assert loss.smoothness == W.max()
+    assert loss.gradient_norm_at_zero == pytest.approx(np.linalg.norm(W * M))
+    assert loss.curvature_at_zero == pytest.approx(max(0, -np.linalg.eigvalsh(W * M)[0]), abs=1e-9)
+    assert loss.mean_entry() == pytest.approx(np.sum(W * M) / W.sum())
+
+
+def test_all_weights_one_is_plain_least_squares():
+    M = symmetric(1)
+    X = np.random.default_rng(0).standard_normal((12, 2))
+    assert LeastSquares(M, weights=np.ones((12, 12))).value(X) == pytest.approx(LeastSquares(M).value(X), rel=1e-12)
+    assert LeastSquares(M, weights=np.ones((12, 12))).strong_convexity == 1
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones((2, 3)), "weights must be a square"),
+        (np.ones((2, 2)), r"same shape, got \(3, 3\) and \(2, 2\)"),
+        (-np.eye(3), "weights must be nonnegative"),
+        (np.zeros((3, 3)), "no entry of M is known"),
+        (np.triu(np.ones((3, 3))), "weights must be symmetric"),
+        (np.full((3, 3), np.nan), "weights must be finite"),
+    ],
+)
+def test_bad_weights(weights, message):
+    with pytest.raises(ValueError, match=message):
+        LeastSquares(np.eye(3), weights=weights)
+
+
+def test_unknown_entries_may_be_nan_known_ones_not():
+    M = np.array([[1.0, np.nan], [np.nan, 1.0]])
+    with pytest.raises(ValueError, match=r"M\[0, 1\] is nan, but weights say it is known"):
+        LeastSquares(M, weights=np.ones((2, 2)))
+    assert LeastSquares(M, weights=np.eye(2)).n_pairs == 2

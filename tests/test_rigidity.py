@@ -85,7 +85,9 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("d", "n", "pairs", "n_determined", "n_rigid"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+@pytest.mark.parametrize(
+    ("d", "n", "pairs", "n_determined", "n_rigid"), [c[1:] for c in CASES], ids=[c[0] for c in CASES]
+)
 def test_known_graphs(d, n, pairs, n_determined, n_rigid):
     result = assess(np.array(pairs, dtype=int).reshape(-1, 2), generic(n, d))
     assert np.count_nonzero(result.determined) == n_determined

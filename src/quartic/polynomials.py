@@ -35,6 +35,8 @@ def unit_cubic_root(w: float | Array) -> float | Array:
 def real_roots_of_cubic(a: float, b: float, c: float, d: float) -> list[float]:
     """Return the real roots of a x³ + b x² + c x + d; of the polynomial of lower degree where leading terms vanish.
 
+    A pair of roots that is real but for round-off counts as real.
+
     Examples
     --------
     >>> from quartic.polynomials import real_roots_of_cubic
@@ -54,7 +56,7 @@ def real_roots_of_cubic(a: float, b: float, c: float, d: float) -> list[float]:
     b, c, d = b / a / length, c / a / length**2, d / a / length**3
     p, q = c - b * b / 3, 2 * b**3 / 27 - b * c / 3 + d
     discriminant = (q / 2) ** 2 + (p / 3) ** 3
-    if discriminant > 1e-13 * max((q / 2) ** 2, abs(p / 3) ** 3):  # below: a double root, blurred by round-off
+    if discriminant > 1e-10 * max((q / 2) ** 2, abs(p / 3) ** 3):  # below: a double root, blurred by round-off
         u = math.cbrt(-q / 2 - math.copysign(math.sqrt(discriminant), q))
         roots = [u - p / (3 * u) - b / 3 if u != 0.0 else -b / 3]
     else:
@@ -65,14 +67,17 @@ def real_roots_of_cubic(a: float, b: float, c: float, d: float) -> list[float]:
 
 
 def _polish(x: float, b: float, c: float, d: float) -> float:
+    """Return x after Newton steps that lower the residual: at a double root they would jump about in round-off."""
+    value = ((x + b) * x + c) * x + d
     for _ in range(3):
-        value, slope = ((x + b) * x + c) * x + d, (3 * x + 2 * b) * x + c
-        if slope == 0.0 or value == 0.0:
+        slope = (3 * x + 2 * b) * x + c
+        if slope == 0.0:
             break
-        step = value / slope
-        if not abs(step) < 0.1 * max(1.0, abs(x)):  # a double root: Newton would jump away
+        y = x - value / slope
+        following = ((y + b) * y + c) * y + d
+        if not abs(following) < 0.5 * abs(value):
             break
-        x -= step
+        x, value = y, following
     return x
 
 

@@ -209,16 +209,15 @@ def select_rank(
         rest = pairs.without(held, held_out)
         return [pairs.error(factor(rest, int(rank), spectral_start, seed), held, held_out) for rank in tried]
 
-    # n_runs clusterings, then n_runs predictions, each of all ranks; the seeds are drawn, so the order is of no account.
+    # n_runs clusterings, then n_runs predictions, each of all ranks; the seeds are drawn, so order is of no account.
     jobs = [delayed(cluster)(seed) for seed in seeds[:n_runs]] + [delayed(predict)(seed) for seed in seeds[n_runs:]]
     answers = Parallel(n_jobs=n_jobs, require="sharedmem")(jobs)
     errors = np.array(answers[n_runs:]).T
     runs = [np.array(labels) for labels in zip(*answers[:n_runs], strict=True)]
     sample = generator.permutation(A.shape[0])[:_SAMPLE]
-    stability = np.array([np.nan if rank == 1 else _agreement(labels) for rank, labels in zip(tried, runs, strict=True)])
-    cophenetic = np.array(
-        [np.nan if rank == 1 else _cophenetic(labels[:, sample]) for rank, labels in zip(tried, runs, strict=True)]
-    )
+    stability = np.array([_agreement(labels) for labels in runs])
+    cophenetic = np.array([_cophenetic(labels[:, sample]) for labels in runs])
+    stability[tried == 1] = cophenetic[tried == 1] = np.nan  # one cluster is always the same
     padded = np.append(eigenvalues, np.nan)  # r = n has no next eigenvalue
     eigengap = padded[tried - 1] - padded[tried]
     votes = {

@@ -45,9 +45,7 @@ def start_for(problem: Problem, X0: Any, rank: int | None, generator: np.random.
     return X
 
 
-def reference_for(
-    problem: Problem, reference: Any, rank: int | None, generator: np.random.Generator
-) -> float | None:
+def reference_for(problem: Problem, reference: Any, rank: int | None, generator: np.random.Generator) -> float | None:
     """Return the reference of the stopping test: a number, that of a strategy's start, or None for that of X0."""
     if not callable(reference):
         return None if reference is None else float(reference)

@@ -28,10 +28,14 @@ def matrix_of(X: Any) -> Any:
     """Return the adjacency matrix of a graph; a frame with its columns in the order of its index; all else as it is."""
     if is_graph(X):
         return as_adjacency(X)
-    if is_frame(X) and X.index.is_unique and X.columns.is_unique and not X.columns.equals(X.index):
-        if len(X.index) == len(X.columns) and X.index.isin(X.columns).all():
-            return X[list(X.index)]
-    return X
+    return X[list(X.index)] if is_frame(X) and _permuted(X) else X
+
+
+def _permuted(frame: Any) -> bool:
+    """Tell whether the columns are the index, each name once, in another order."""
+    index, columns = frame.index, frame.columns
+    same = len(index) == len(columns) and index.is_unique and columns.is_unique and bool(index.isin(columns).all())
+    return same and not columns.equals(index)
 
 
 def names_of(X: Any, n: int) -> NDArray[Any]:

@@ -14,7 +14,6 @@ from quartic.init.components import distance_graph, start_by_component
 from quartic.rigidity.null_space import elimination_is_cheap, factorised, preconditioned_cg
 
 DENSE_LIMIT = 300
-FACTOR_LIMIT = 20_000
 
 
 def eigenmap_start(
@@ -101,12 +100,14 @@ def smallest_eigenvectors(graph: Any, k: int, rng: np.random.Generator, *, power
         _, U = scipy.linalg.eigh(L.toarray(), subset_by_index=(1, k))
         return np.asarray(U)
     shift = 1e-9 * float(degree.mean())
-    if n <= FACTOR_LIMIT and elimination_is_cheap(W, 1):
+    if elimination_is_cheap(W, 1):
         solve = factorised(L + shift * sp.eye_array(n))
     else:
 
         def solve(B: Array) -> Array:
-            return preconditioned_cg(lambda Z: L @ Z + shift * Z, lambda Z: Z / degree[:, None], B, tol=1e-3, max_iter=5000)
+            return preconditioned_cg(
+                lambda Z: L @ Z + shift * Z, lambda Z: Z / degree[:, None], B, tol=1e-3, max_iter=5000
+            )
 
     # Inverse iteration on a block somewhat larger than asked for; a start needs a few digits, not all.
     Z = rng.standard_normal((n, k + 4))

@@ -39,6 +39,7 @@ def spectral_start(
 
     beginning with the r rows of U that a pivoted QR decomposition finds the most different. The answer is Y, its zeros
     lifted to a hundredth of a typical entry (so that no method is locked there), times the best factor t for f(tX).
+    Only rows where M itself is zero stay zero.
 
     The eigenpairs need not be exact, and come from subspace iteration with Chebyshev filters: 3 + ``n_filters *
     degree`` products with M in all. The subspace begins at random, so that seeds differ and ``n_init`` makes sense.
@@ -97,7 +98,9 @@ def spectral_start(
     typical = math.sqrt(squared_norm(Z) / Z.size)
     X = np.maximum(_turned(Z, U, n_turns), np.asarray(_LEAST * typical, dtype=Z.dtype))
     # f(tX) − f(0) = ½t⁴‖XᵀX‖² − t²⟨MX, X⟩ is least at t² = ⟨MX, X⟩ / ‖XᵀX‖².
-    fit = inner(loss.product(X), X)
+    MX = loss.product(X)
+    X[~MX.any(axis=1)] = 0  # a node without edges: M ≥ 0 and X > 0 leave no other reason, and zero is its best row
+    fit = inner(MX, X)
     if not fit > 0:  # M is negative on what is left of its eigenvectors: they say nothing about X ≥ 0
         return loss.random_start(rank, True, generator)
     X *= math.sqrt(fit / squared_norm(gram(X)))
@@ -140,7 +143,7 @@ def _turned(Z: Array, U: Array, n_turns: int) -> Array:
     """Return ZQ with Q orthogonal and ZQ as nonnegative as the turns make it."""
     rank = U.shape[1]
     _, pivots = scipy.linalg.qr(U.T, mode="r", pivoting=True)
-    Y = Z @ _polar(U[pivots[:rank]].T)
+    Y: Array = Z @ _polar(U[pivots[:rank]].T)
     Y *= np.where((Y**3).sum(axis=0) < 0, -1, 1).astype(Y.dtype)
     for _ in range(n_turns):
         Y = Z @ _polar(gram(Z, np.maximum(Y, 0))).astype(Z.dtype, copy=False)

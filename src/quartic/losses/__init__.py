@@ -6,5 +6,6 @@ from quartic.losses.least_squares import LeastSquares
 from quartic.losses.line import Line
 from quartic.losses.move import Move
 from quartic.losses.point import Point
+from quartic.losses.weighted import WeightedLeastSquares
 
-__all__ = ["Distances", "LeastSquares", "Line", "Loss", "Move", "Point"]
+__all__ = ["Distances", "LeastSquares", "Line", "Loss", "Move", "Point", "WeightedLeastSquares"]

@@ -112,6 +112,11 @@ class Distances(PairSquares):
         """What multiplies eps·‖X‖ in the gradient's round-off: the largest row of the Laplacian, thrice."""
         return 4 * float(self._sums[0].max(initial=0.0))
 
+    @property
+    def value_at_zero(self) -> float:
+        """f(0) = ½ Σ w d²."""
+        return 0.5 * self._sums[2]
+
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return a centred Gaussian cloud, scaled so that f(tX) is least: one pass."""
         X = generator.standard_normal((self.n_points, rank))
@@ -119,10 +124,4 @@ class Distances(PairSquares):
             X = np.abs(X)
         else:
             X -= X.mean(axis=0)
-        p = self.at(X)
-        # f(tX) = f(0) − a t² + b t⁴ with f(0) = ½Σwd²; its value and slope at t = 1 give a and b, least at t² = a/(2b).
-        slope = float(np.vdot(p.gradient, X))
-        drop = p.value - 0.5 * self._sums[2]
-        b = 0.5 * slope - drop
-        a = b - drop
-        return X * math.sqrt(a / (2 * b)) if a > 0 and b > 0 else X
+        return self.best_scale(X)

@@ -11,8 +11,8 @@ import numpy as np
 from quartic.arrays import Array
 from quartic.losses.base import Loss
 from quartic.losses.line import Line
-from quartic.losses.move import Move
 from quartic.losses.matrix import Matrix, as_matrix
+from quartic.losses.move import Move
 from quartic.losses.point import Point
 from quartic.losses.spectrum import negative_part_of_spectrum
 from quartic.ops import gram, inner, norm, squared_norm, trace_inner
@@ -51,10 +51,16 @@ class LeastSquares(Loss):
 
     quadratic = True
 
+    def __new__(cls, *args: Any, weights: Any = None, **kwargs: Any) -> Any:
+        """Return a `WeightedLeastSquares` where there are weights: the pattern of known entries is then the data."""
+        if weights is None:
+            return super().__new__(cls)
+        from quartic.losses.weighted import WeightedLeastSquares
+
+        return WeightedLeastSquares(*args, weights)
+
     def __init__(self, M: Any, *, weights: Any = None, squared_norm: float | None = None) -> None:
         super().__init__()
-        if weights is not None:
-            raise TypeError("LeastSquares with weights is not there yet")
         self.matrix: Matrix = as_matrix(M, squared_norm)
         self.n_points = self.matrix.n
 
@@ -159,7 +165,7 @@ class LeastSquares(Loss):
         return total / self.n_points**2
 
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
-        """Return the paper's start, 2·uniform(1e-5, √(mean(M)/r)) entrywise; where signs are free, a scaled Gaussian."""
+        """Return the paper's start, 2·uniform(1e-5, √(mean(M)/r)); where signs are free, a scaled Gaussian."""
         if nonnegative:
             top = max(math.sqrt(abs(self.mean_entry()) / rank), 2e-5)
             return 2 * generator.uniform(1e-5, top, size=(self.n_points, rank))

@@ -42,7 +42,7 @@ class DenseMatrix(Matrix):
 
     def __init__(self, M: Any) -> None:
         self.M = finite_matrix(M, "M")
-        _check_square(self.M.shape)
+        check_square(self.M.shape)
         self.n = self.M.shape[0]
         self.dtype = working_dtype(self.M.dtype)
         _check_symmetric(lambda rows: self.M[rows] - self.M[:, rows].T, self.M, self.n, self.dtype)
@@ -64,10 +64,10 @@ class DenseMatrix(Matrix):
 class SparseMatrix(Matrix):
     """Any SciPy sparse format, kept as CSR."""
 
-    def __init__(self, M: Any) -> None:
-        _check_square(M.shape)
+    def __init__(self, M: Any, name: str = "M") -> None:
+        check_square(M.shape, name)
         if M.dtype.kind not in "fiub":
-            raise TypeError(f"M must be real numbers, got dtype {M.dtype}")
+            raise TypeError(f"{name} must be real numbers, got dtype {M.dtype}")
         self.dtype = working_dtype(M.dtype)
         A = sp.csr_array(M, dtype=self.dtype)
         if not A.has_canonical_format:
@@ -76,7 +76,7 @@ class SparseMatrix(Matrix):
         bad = np.flatnonzero(~np.isfinite(A.data))
         if len(bad):
             row = int(np.searchsorted(A.indptr, bad[0], side="right")) - 1
-            raise ValueError(f"M must be finite, but M[{row}, {A.indices[bad[0]]}] is {A.data[bad[0]]}")
+            raise ValueError(f"{name} must be finite, but {name}[{row}, {A.indices[bad[0]]}] is {A.data[bad[0]]}")
         self.M = A
         self.n = A.shape[0]
         transpose = A.T.tocsr()
@@ -84,7 +84,7 @@ class SparseMatrix(Matrix):
         if not (same_pattern and np.array_equal(A.data, transpose.data)):
             difference = (A - transpose).tocoo()
             _raise_if_asymmetric(
-                np.abs(difference.data), difference.row, difference.col, _largest(A.data), self.dtype, A
+                np.abs(difference.data), difference.row, difference.col, _largest(A.data), self.dtype, A, name
             )
         self.squared_norm = _sum_of_squares(A.data)
 
@@ -106,7 +106,7 @@ class OperatorMatrix(Matrix):
     """A SciPy LinearOperator, whose symmetry and squared norm are taken on trust."""
 
     def __init__(self, M: LinearOperator, squared_norm: float | None) -> None:
-        _check_square(M.shape)
+        check_square(M.shape)
         if squared_norm is None:
             raise ValueError(
                 "a LinearOperator shows no entries: give squared_norm=, the squared Frobenius norm of M "
@@ -138,14 +138,15 @@ def as_matrix(M: Any, squared_norm: float | None = None) -> Matrix:
     return SparseMatrix(M) if sp.issparse(M) else DenseMatrix(M)
 
 
-def _check_square(shape: tuple[int, ...]) -> None:
+def check_square(shape: tuple[int, ...], name: str = "M") -> None:
+    """Raise unless this is the shape of a square matrix with a row."""
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ValueError(
-            f"M must be a square symmetric matrix, got shape {shape}; "
+            f"{name} must be a square symmetric matrix, got shape {shape}; "
             "for features (rows are samples) build a graph first: quartic.graphs.similarity(X)"
         )
     if shape[0] == 0:
-        raise ValueError("M is empty (0 × 0); it needs at least one row")
+        raise ValueError(f"{name} is empty (0 × 0); it needs at least one row")
 
 
 def _largest(values: Array) -> float:
@@ -163,13 +164,13 @@ def _check_symmetric(
         _raise_if_asymmetric(gap[i, j][None], np.array([first + i]), np.array([j]), largest, dtype, M)
 
 
-def _raise_if_asymmetric(gap: Array, rows: Any, cols: Any, largest: float, dtype: Any, M: Any) -> None:
+def _raise_if_asymmetric(gap: Array, rows: Any, cols: Any, largest: float, dtype: Any, M: Any, name: str = "M") -> None:
     worst = int(gap.argmax()) if len(gap) else 0
     if len(gap) and gap[worst] > _ASYMMETRY[dtype] * largest:
         i, j = int(rows[worst]), int(cols[worst])
         raise ValueError(
-            f"M must be symmetric, but M[{i}, {j}] = {M[i, j]} and M[{j}, {i}] = {M[j, i]}; "
-            "if that is not a mistake, pass (M + M.T) / 2"
+            f"{name} must be symmetric, but {name}[{i}, {j}] = {M[i, j]} and {name}[{j}, {i}] = {M[j, i]}; "
+            f"if that is not a mistake, pass ({name} + {name}.T) / 2"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -15,7 +16,7 @@ from quartic.losses.line import Line
 from quartic.losses.move import Move
 from quartic.losses.point import Point
 from quartic.losses.sum_of_squares import SumOfSquares
-from quartic.ops import norm
+from quartic.ops import inner, norm
 
 # Ranks up to this have passes compiled for them; the others share one.
 _SPECIAL_RANKS = 4
@@ -168,6 +169,21 @@ class PairSquares(SumOfSquares):
     @abstractmethod
     def gradient_scale(self) -> float:
         """What multiplies eps·‖X‖ in the round-off of the gradient."""
+
+    @property
+    def value_at_zero(self) -> float:
+        """f(0) = ½ Σ w b²."""
+        squares = np.square(self.target, dtype=np.float64)
+        return 0.5 * float(squares.sum() if self.weight is None else np.dot(squares, self.weight))
+
+    def best_scale(self, X: Array) -> Array:
+        """Return the tX with the least f(tX): one pass."""
+        p = self.at(X)
+        # f(tX) = f(0) − a t² + b t⁴; its value and slope at t = 1 give a and b, and it is least at t² = a/(2b).
+        slope, drop = inner(p.gradient, X), p.value - self.value_at_zero
+        b = 0.5 * slope - drop
+        a = b - drop
+        return X * math.sqrt(a / (2 * b)) if a > 0 and b > 0 else X
 
     def fingerprint(self) -> str:
         """Return kind, sizes and sums of the data."""

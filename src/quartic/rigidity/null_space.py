@@ -21,7 +21,8 @@ from quartic.arrays import Array
 Solve: TypeAlias = Callable[[Array], Array]
 
 DENSE_LIMIT = 6000
-FILL_LIMIT = 2e9
+CHEAP = 3e11  # operations: some seconds
+FEASIBLE = 4e12  # a minute or two, and some gigabytes
 
 
 class Undecided(Exception):
@@ -125,8 +126,12 @@ def gram_inverse(R: Any, d: int, adjacency: Any) -> Solve:
     size = R.shape[1]
     blocks = diagonal_blocks(R, d)
     scale = float(np.trace(blocks, axis1=1, axis2=2).max(initial=1e-300)) / d
-    if size <= 300 or elimination_is_cheap(adjacency, d):
+
+    def factors() -> Solve:
         return factorised(R.T @ R + 1e-12 * scale * sp.eye_array(size))
+
+    if size <= 300 or elimination_is_cheap(adjacency, d):
+        return factors()
     shift = 1e-7 * scale
     inverses = np.linalg.inv(blocks + shift * np.eye(d))
     transposed = R.T.tocsr()
@@ -138,8 +143,35 @@ def gram_inverse(R: Any, d: int, adjacency: Any) -> Solve:
     def precondition(Z: Array) -> Array:
         return np.matmul(inverses, Z.reshape(-1, d, Z.shape[1])).reshape(Z.shape)
 
+    return iterated_or_factorised(
+        lambda B: preconditioned_cg(apply, precondition, B, tol=1e-8, max_iter=1000),
+        factors if elimination_is_cheap(adjacency, d, budget=FEASIBLE) else None,
+    )
+
+
+def iterated_or_factorised(iterate: Solve, factors: Callable[[], Solve] | None) -> Solve:
+    """Return a solver that iterates until that fails, and from then on uses factors, computed at that moment.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.rigidity.null_space import Undecided, iterated_or_factorised
+    >>> def fail(B):
+    ...     raise Undecided
+    >>> iterated_or_factorised(fail, lambda: lambda B: 2 * B)(np.ones(2)).tolist()
+    [2.0, 2.0]
+    """
+    fallback: list[Solve] = []
+
     def solve(B: Array) -> Array:
-        return preconditioned_cg(apply, precondition, B, tol=1e-8, max_iter=1500)
+        if not fallback:
+            try:
+                return iterate(B)
+            except Undecided:
+                if factors is None:
+                    raise
+                fallback.append(factors())
+        return fallback[0](B)
 
     return solve
 
@@ -159,9 +191,13 @@ def symmetric_inverse(A: Any) -> Solve:
     """
     size = A.shape[0]
     scale = float(np.abs(A).sum(axis=1).max(initial=1e-300))
+
+    def factors(dense: bool = False) -> Solve:
+        return factorised(A + 1e-13 * scale * sp.eye_array(size), definite=False, dense=dense)
+
     cheap = elimination_is_cheap(A, 1)
     if cheap or size <= DENSE_LIMIT:
-        return factorised(A + 1e-13 * scale * sp.eye_array(size), definite=False, dense=not cheap)
+        return factors(dense=not cheap)
     diagonal = A.diagonal()[:, None]
     squares = np.asarray((A * A).sum(axis=1)).reshape(-1, 1) + 1e-7 * scale**2
 
@@ -173,19 +209,22 @@ def symmetric_inverse(A: Any) -> Solve:
         product: Array = A @ (A @ Z) + 1e-7 * scale**2 * Z
         return product
 
-    def solve(B: Array) -> Array:
+    def iterate(B: Array) -> Array:
         try:
             if diagonal.min() <= 0:
                 raise Undecided("not positive semidefinite")
-            return preconditioned_cg(plain, lambda Z: Z / diagonal, B, tol=1e-8, max_iter=1500)
+            return preconditioned_cg(plain, lambda Z: Z / diagonal, B, tol=1e-8, max_iter=1000)
         except Undecided:
-            return preconditioned_cg(squared, lambda Z: Z / squares, B, tol=1e-8, max_iter=1500)
+            return preconditioned_cg(squared, lambda Z: Z / squares, B, tol=1e-8, max_iter=1000)
 
-    return solve
+    return iterated_or_factorised(iterate, factors if elimination_is_cheap(A, 1, budget=FEASIBLE) else None)
 
 
-def elimination_is_cheap(adjacency: Any, d: int) -> bool:
-    """Say whether sparse elimination on ``d`` unknowns a point stays far from filling in, judged by the bandwidth.
+def elimination_is_cheap(adjacency: Any, d: int, *, budget: float = CHEAP) -> bool:
+    """Say whether sparse elimination on ``d`` unknowns a point stays within ``budget`` operations.
+
+    Judged by the bandwidth w, as ``n d (w d)^2``: an overestimate for local graphs, whose elimination order is better
+    than the band's; where the band is the whole matrix, as in random graphs, the answer is no.
 
     Examples
     --------
@@ -195,9 +234,10 @@ def elimination_is_cheap(adjacency: Any, d: int) -> bool:
     True
     """
     n = adjacency.shape[0]
+    if n * d <= 800:
+        return True
     width = bandwidth(adjacency)
-    # The measured fill of local graphs is a quarter of the band or less; a random graph's band is the whole matrix.
-    return n * d <= 800 or (width <= 0.3 * n and 2.0 * n * width * d * d <= FILL_LIMIT)
+    return width <= 0.3 * n and n * d * float(width * d) ** 2 <= budget
 
 
 def diagonal_blocks(R: Any, d: int) -> Array:

@@ -26,7 +26,9 @@ _SAMPLE_FOR_EACH_COLUMN, _SAMPLE_AT_LEAST = 16, 48
 _SAMPLE_TOLERANCE, _SAMPLE_GAIN, _SAMPLE_STEPS = 1e-8, 1e-2, 60
 # Damping is relative to the mean diagonal of JᵀJ. The gauge makes JᵀJ singular, so it never goes down to nothing.
 _LEAST_DAMPING, _MOST_DAMPING = 1e-13, 1e8
-# Gauss–Newton equations are never solved to a smaller residual, relative to where they start.
+# Where a step lowers the loss by less than this share, residuals are there to stay and their curvature counts.
+_NEWTON_GAIN = 1e-2
+# The equations are never solved to a smaller residual, relative to where they start.
 _LEAST_RESIDUAL = 1e-3
 
 
@@ -46,6 +48,8 @@ class LMState(State):
         How many times in a row conjugate gradients ran into their limit.
     direct : int
         Whether a sparse factorisation is worth it: 1 yes, 0 no, −1 not yet asked.
+    newton : int
+        1 where the equations are those of Newton's method.
     sampled : int
         1 when the first phase, on a sample of the pairs, is over or not wanted.
     """
@@ -55,6 +59,7 @@ class LMState(State):
     earlier: float = math.inf
     slow_solves: int = 0
     direct: int = -1
+    newton: int = 0
     sampled: int = 1
 
 
@@ -66,6 +71,9 @@ class LevenbergMarquardt(Solver):
     r × r row blocks of JᵀJ as preconditioner, no further than the last step's progress warrants, or by a sparse
     factorisation. The step t is the exact minimiser of the quartic on the line. λ = μ·(mean diagonal of JᵀJ), and μ
     follows the ratio of the actual to the predicted decrease.
+
+    JᵀJ is the second derivative of the loss but for a term with the residuals. Where those stay, as with noise, the
+    loss soon stops falling; from then on conjugate gradients multiply by the whole second derivative: Newton's method.
 
     Where there are many more pairs than unknowns the first iteration solves the problem on a sample of the pairs:
     from far away a few dozen of them a point show the way as well as hundreds, at a fraction of the cost. If that
@@ -177,7 +185,14 @@ class LevenbergMarquardt(Solver):
             D = direct(loss, p, G, ridge + damping)
         else:
             residual = max(_LEAST_RESIDUAL, min(self.forcing, slope / s.earlier))
-            found = conjugate_gradients(loss, p, G, s.blocks, ridge + damping, residual, self.max_cg)
+
+            def product(V: Array, out: Array) -> None:
+                if s.newton:
+                    out[:] = loss.hessian_product(p, V)
+                else:
+                    loss.gauss_newton_product(p, V, out)
+
+            found = conjugate_gradients(product, G, s.blocks, ridge + damping, residual, self.max_cg)
             D, slow = found.D, 0 if found.reached else slow + 1
         predicted = 0.5 * (damping * squared_norm(D) - inner(G, D))  # of the model without damping, at t = 1
         D = D.astype(p.X.dtype, copy=False)
@@ -185,6 +200,7 @@ class LevenbergMarquardt(Solver):
         gain = -change / predicted if predicted > 0 else 0.0
         factor = 0.2 if gain > 0.75 else 3.0 if gain < 0.25 else 1.0
         point, blocks = loss.linearize(p.X + t * D)
+        newton = loss.quadratic and gain > 0.25 and point.value > (1 - _NEWTON_GAIN) * p.value
         return LMState(
             point,
             step=t,
@@ -193,6 +209,7 @@ class LevenbergMarquardt(Solver):
             earlier=slope,
             slow_solves=slow,
             direct=factors,
+            newton=int(newton or (s.newton and gain > 0.25)),
         )
 
 

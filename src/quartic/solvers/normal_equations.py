@@ -1,7 +1,8 @@
-"""The damped Gauss–Newton equations (JᵀJ + λI) D = −G: by preconditioned conjugate gradients, or by sparse factors."""
+"""The equations of a damped Newton step: by preconditioned conjugate gradients, or by sparse factors."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,12 +40,13 @@ def mean_diagonal(blocks: Array, rank: int) -> float:
 
 
 def conjugate_gradients(
-    loss: SumOfSquares, p: Point, G: Array, blocks: Array, shift: float, tolerance: float, max_iter: int
+    product: Callable[[Array, Array], None], G: Array, blocks: Array, shift: float, tolerance: float, max_iter: int
 ) -> Solution:
-    """Solve (JᵀJ + shift·I) D = −G, preconditioned by the row blocks.
+    """Solve (A + shift·I) D = −G, preconditioned by the row blocks plus the shift.
 
-    The residual goes down to ``tolerance`` times that of D = 0, in the norm of the preconditioner. What is returned
-    after ``max_iter`` steps is still a direction of descent.
+    ``product(V, out)`` writes AV into ``out``. The residual goes down to ``tolerance`` times that of D = 0, in the norm
+    of the preconditioner. What is returned after ``max_iter`` steps, or where A turns out not to be positive definite,
+    is still a direction of descent.
     """
     from quartic.ops import gauss_newton as ops
 
@@ -53,10 +55,10 @@ def conjugate_gradients(
     ops.factor_blocks(blocks, shift, G.shape[1], L)
     first = rz = ops.first_direction(G, L, R, Z, P)
     for k in range(max_iter):
-        loss.gauss_newton_product(p, P, H)
+        product(P, H)
         curvature = ops.add_shift(H, P, shift)
-        if not curvature > 0:  # round-off, or nothing left to do
-            return Solution(D, k + 1, True)
+        if not curvature > 0:
+            return Solution(D if k else P, k + 1, True)
         ops.descend(rz / curvature, P, H, D, R)
         before, rz = rz, ops.solve_blocks(L, R, Z)
         if not rz > tolerance**2 * first:
