@@ -33,8 +33,8 @@ def expected_failures(estimator):
         return {}
     return {
         "check_clustering": "it hands 50 × 2 features to an estimator whose input is an n × n similarity matrix",
-        "check_non_transformer_estimators_n_iter": "it asks for one iteration at least, but the spectral start factorises "
-        "the linear kernel of iris exactly, and none is needed",
+        "check_non_transformer_estimators_n_iter": "it asks for one iteration at least, but the spectral start "
+        "factorises the linear kernel of iris exactly, and none is needed",
     }
 
 
@@ -243,6 +243,8 @@ def test_weights_leave_unknown_entries_out():
     fitted = model.embedding_ @ model.embedding_.T
     assert np.linalg.norm(fitted - truth) < 1e-3 * np.linalg.norm(truth)
     assert model.objective_ == pytest.approx(0.5 * ((fitted - truth)[known] ** 2).sum(), rel=1e-6, abs=1e-12)
+    with pytest.raises(TypeError, match="random start"):
+        SymNMF(2, init="spectral").fit(M, weights=sp.csr_array(known.astype(float)))
 
 
 def test_pickle_and_clone():

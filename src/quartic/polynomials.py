@@ -56,7 +56,8 @@ def real_roots_of_cubic(a: float, b: float, c: float, d: float) -> list[float]:
     b, c, d = b / a / length, c / a / length**2, d / a / length**3
     p, q = c - b * b / 3, 2 * b**3 / 27 - b * c / 3 + d
     discriminant = (q / 2) ** 2 + (p / 3) ** 3
-    if discriminant > 1e-10 * max((q / 2) ** 2, abs(p / 3) ** 3):  # below: a double root, blurred by round-off
+    # The coefficients are at most 1, so q and p are known to a few eps: less than this is a double root in round-off.
+    if discriminant > 1e-15 * (abs(q) + p * p) + 1e-30:
         u = math.cbrt(-q / 2 - math.copysign(math.sqrt(discriminant), q))
         roots = [u - p / (3 * u) - b / 3 if u != 0.0 else -b / 3]
     else:

@@ -42,13 +42,14 @@ class Problem:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "penalty", _NONE if self.penalty is None else self.penalty)
-        for value, kind, name in ((self.loss, Loss, "loss"), (self.penalty, Penalty, "penalty")):
+        parts: list[tuple[object, type, str]] = [(self.loss, Loss, "loss"), (self.penalty, Penalty, "penalty")]
+        if self.kernel is not None:
+            parts.append((self.kernel, Kernel, "kernel"))
+        for value, kind, name in parts:
             if not isinstance(value, kind):
+                found = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
                 hint = f"; did you mean {value.__name__}(...)?" if isinstance(value, type) else ""
-                raise TypeError(f"{name} must be a quartic {kind.__name__}, got {_kind_of(value)}{hint}")
-        if self.kernel is not None and not isinstance(self.kernel, Kernel):
-            hint = f"; did you mean {self.kernel.__name__}.for_loss(loss)?" if isinstance(self.kernel, type) else ""
-            raise TypeError(f"kernel must be a quartic Kernel, got {_kind_of(self.kernel)}{hint}")
+                raise TypeError(f"{name} must be a quartic {kind.__name__}, got {found}{hint}")
 
     def objective(self, point: Point) -> float:
         """Return Ψ at a point."""
@@ -82,7 +83,3 @@ class Problem:
         """Tell whether f(X⁺) ≤ f(X) + ⟨∇f(X), X⁺ − X⟩ + D_h(X⁺, X)/λ, the condition (suff_decrease) of the paper."""
         assert self.kernel is not None
         return move.remainder <= self.kernel.divergence_of(move) / step + move.allowance
-
-
-def _kind_of(value: object) -> str:
-    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__

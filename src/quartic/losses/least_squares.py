@@ -57,7 +57,7 @@ class LeastSquares(Loss):
             return super().__new__(cls)
         from quartic.losses.weighted import WeightedLeastSquares
 
-        return WeightedLeastSquares(*args, weights)
+        return WeightedLeastSquares(args[0] if args else kwargs["M"], weights)
 
     def __init__(self, M: Any, *, weights: Any = None, squared_norm: float | None = None) -> None:
         super().__init__()

@@ -32,6 +32,10 @@ class Matrix(ABC):
     def total(self) -> tuple[float, int]:
         """Return the sum of all entries, and the products it took."""
 
+    def entries_per_row(self) -> float:
+        """Return about how many entries of a row a product touches."""
+        return float(self.n)
+
     def dense(self) -> Array | None:
         """Return M as a dense array where it is at hand."""
         return None
@@ -92,6 +96,10 @@ class SparseMatrix(Matrix):
         """Return M X."""
         Y: Array = self.M @ X
         return Y
+
+    def entries_per_row(self) -> float:
+        """Return the mean number of stored entries in a row."""
+        return self.M.nnz / self.n
 
     def total(self) -> tuple[float, int]:
         """Return ΣM."""

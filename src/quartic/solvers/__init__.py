@@ -10,8 +10,8 @@ from quartic.solvers.dyn_nolips import DynNoLips
 from quartic.solvers.gradient_descent import GradientDescent
 from quartic.solvers.hals import SymHALS
 from quartic.solvers.inertial import InertialNoLips
-from quartic.solvers.levenberg_marquardt import LevenbergMarquardt
 from quartic.solvers.lbfgs import LBFGS
+from quartic.solvers.levenberg_marquardt import LevenbergMarquardt
 from quartic.solvers.nolips import NoLips
 from quartic.solvers.projected_gradient import ProjectedGradient
 from quartic.solvers.registry import SOLVERS

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quartic.arrays import Array
 from quartic.losses import Point
@@ -117,7 +118,7 @@ class LBFGS(Solver):
             D, slope = -q, -inner(G, q)
         return D if slope < 0 else None
 
-    def _two_loop(self, problem: Problem, s: LBFGSState, q: Array, free: Array) -> Array:
+    def _two_loop(self, problem: Problem, s: LBFGSState, q: Array, free: NDArray[np.bool_]) -> Array:
         """Return H q, by the two-loop recursion over the free entries."""
         from quartic.ops.memory import add_and_dot, subtract_and_dot
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from quartic.kernels import EuclideanKernel, GramKernel, NormKernel
 from quartic.kernels.mirror_maps import find_mirror_map
+from quartic.losses import LeastSquares, Loss
 from quartic.problem import Problem
 from quartic.solvers.admm import ADMM
 from quartic.solvers.anls import SymANLS
@@ -15,8 +16,8 @@ from quartic.solvers.dyn_nolips import DynNoLips
 from quartic.solvers.gradient_descent import GradientDescent
 from quartic.solvers.hals import SymHALS
 from quartic.solvers.inertial import InertialNoLips
-from quartic.solvers.levenberg_marquardt import LevenbergMarquardt
 from quartic.solvers.lbfgs import LBFGS
+from quartic.solvers.levenberg_marquardt import LevenbergMarquardt
 from quartic.solvers.nolips import NoLips
 from quartic.solvers.projected_gradient import ProjectedGradient
 from quartic.solvers.trust_region import TrustRegion
@@ -80,4 +81,24 @@ def why_not(solver: Solver, problem: Problem) -> str | None:
 
 
 def _automatic(problem: Problem) -> Solver:
-    return DynNoLips()
+    """Return the fastest solver that fits, by the measurements in ``benchmarks/``.
+
+    - A kernel was asked for: the inertial method, the fastest that uses one (Dyn-NoLips for a penalty that is not
+      convex, for which extrapolation has no theory).
+    - Sums of squares over pairs, signs free: Levenberg–Marquardt.
+    - X ≥ 0: the inertial method where products are cheap (sparse M); L-BFGS, which needs three quarters of its
+      products but more passes over X, where they are not.
+    - Any other quadratic loss, signs free: L-BFGS.
+    """
+    loss, penalty = problem.loss, problem.penalty
+    if problem.kernel is None:
+        if penalty.smooth and LevenbergMarquardt.requires.unmet(problem) is None:
+            return LevenbergMarquardt()
+        if loss.quadratic and (penalty.smooth or (penalty.nonnegative and costly_product(loss))):
+            return LBFGS()
+    return InertialNoLips() if penalty.convex else DynNoLips()
+
+
+def costly_product(loss: Loss) -> bool:
+    """Tell whether a product with the data costs far more than a pass over X."""
+    return isinstance(loss, LeastSquares) and loss.matrix.entries_per_row() > 500

@@ -1,0 +1,182 @@
+"""The spectral start: what it promises, what it costs, and that runs count it."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from quartic import Problem, minimize
+from quartic.datasets import karate, planted_graph
+from quartic.init import random_start, spectral_start
+from quartic.losses import Distances, LeastSquares
+from quartic.penalties import Nonnegative, Zero
+
+
+def symnmf(M):
+    return Problem(LeastSquares(M), Nonnegative())
+
+
+def start(M, rank, seed=0, penalty=None, **settings):
+    problem = Problem(LeastSquares(M), penalty or Nonnegative())
+    return spectral_start(problem, rank, np.random.default_rng(seed), **settings)
+
+
+PLANTED, LABELS = planted_graph(400, 6, random_state=0)
+
+
+# -- the point itself -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("M", [PLANTED, karate().adjacency, np.ones((5, 5)), np.eye(2)])
+@pytest.mark.parametrize("rank", [1, 2])
+def test_positive_and_best_scaled(M, rank):
+    X = start(M, rank)
+    assert X.shape == (M.shape[0], rank)
+    assert np.isfinite(X).all()
+    assert (X > 0).all()  # a zero would lock multiplicative methods
+    # d/dt f(tX) = 2t³‖XᵀX‖² − 2t⟨MX, X⟩ vanishes at t = 1
+    assert np.linalg.norm(X.T @ X) ** 2 == pytest.approx(float(((M @ X) * X).sum()), rel=1e-10)
+
+
+def test_finds_planted_groups_alone():
+    """The gap is wide, so that the start is the answer but for its scale."""
+    X = start(PLANTED, 6)
+    table = np.zeros((6, 6))
+    np.add.at(table, (LABELS, X.argmax(axis=1)), 1)
+    assert (table > 0).sum() == 6
+
+
+def test_factorises_a_nonnegative_product_exactly():
+    """With orthogonal columns the turned eigenvectors are the factor."""
+    Y = np.kron(np.eye(4), np.ones((10, 1))) * np.random.default_rng(0).uniform(0.5, 2.0, (40, 1))
+    X = start(Y @ Y.T, 4)
+    assert np.linalg.norm(Y @ Y.T - X @ X.T) < 0.02 * np.linalg.norm(Y @ Y.T)  # zeros lifted to a hundredth
+    shuffled = np.abs(X.T @ Y).argmax(axis=1)
+    assert sorted(shuffled) == [0, 1, 2, 3]
+
+
+def test_follows_the_scale_of_the_data():
+    for factor in (1e-12, 1e12):
+        np.testing.assert_allclose(start(factor * PLANTED, 6), np.sqrt(factor) * start(PLANTED, 6), rtol=1e-6)
+
+
+def test_seeds():
+    np.testing.assert_array_equal(start(PLANTED, 8, seed=3), start(PLANTED, 8, seed=3))
+    assert not np.array_equal(start(PLANTED, 8, seed=3), start(PLANTED, 8, seed=4))
+
+
+def test_float32_stays():
+    X = start(PLANTED.astype(np.float32), 6)
+    assert X.dtype == np.float32
+    np.testing.assert_array_equal(X.argmax(axis=1), start(PLANTED, 6).argmax(axis=1))
+
+
+def test_nodes_without_edges_stay_zero():
+    M = sp.block_diag([PLANTED, sp.csr_array((3, 3))]).tocsr()
+    X = start(M, 6)
+    assert (X[-3:] == 0).all()
+    assert (X[:-3] > 0).all()
+
+
+@pytest.mark.parametrize("M", [-np.ones((6, 6)), -np.eye(6), np.diag([1e-300] * 6)])
+def test_matrices_without_a_useful_spectrum_still_start(M):
+    X = start(M, 2)
+    assert np.isfinite(X).all()
+    assert (X > 0).all()
+
+
+# -- eigenvectors -----------------------------------------------------------------------------------------------------
+
+
+def test_without_signs_it_is_the_best_low_rank_approximation():
+    X = start(PLANTED, 6, penalty=Zero(), n_filters=4)
+    values, U = eigsh(PLANTED, 6, which="LA")
+    np.testing.assert_allclose(X @ X.T, (U * values) @ U.T, atol=1e-6)
+
+
+def test_large_negative_eigenvalues_do_not_get_in():
+    """Filters amplify both ends of the spectrum until the lower end is seen."""
+    rng = np.random.default_rng(1)
+    Q = np.linalg.qr(rng.standard_normal((200, 200)))[0]
+    values = np.r_[np.linspace(5, 3, 4), rng.uniform(-0.5, 0.5, 176), np.linspace(-20, -4, 20)]
+    M = (Q * values) @ Q.T
+    X = start((M + M.T) / 2, 4, penalty=Zero(), n_filters=4)
+    np.testing.assert_allclose(np.linalg.eigvalsh(X.T @ X)[::-1], values[:4], rtol=1e-3)
+
+
+# -- in a run ---------------------------------------------------------------------------------------------------------
+
+
+def test_products_and_time_of_the_start_are_counted():
+    products = []
+
+    def product(X):
+        products.append(X.shape)
+        return PLANTED @ X
+
+    operator = LinearOperator(PLANTED.shape, matvec=product, matmat=product, dtype=np.float64)
+    loss = LeastSquares(operator, squared_norm=float((PLANTED.data**2).sum()))
+    result = minimize(Problem(loss, Nonnegative()), spectral_start, rank=6, random_state=0, reference=random_start)
+    assert result.n_products == len(products)
+    assert result.history.n_products[0] >= 3 + 2 * 8 + 1
+    assert loss.n_products == 0  # the user's loss keeps its own count
+
+
+def test_strategy_is_the_same_as_its_array():
+    problem = symnmf(PLANTED)
+    X0 = spectral_start(problem, 6, np.random.default_rng(5))
+    given = minimize(problem, X0, solver="inertial", tol=1e-6)
+    called = minimize(problem, spectral_start, rank=6, random_state=5, solver="inertial", tol=1e-6)
+    np.testing.assert_array_equal(given.X, called.X)
+    assert called.n_products == given.n_products + 3 + 2 * 8
+
+
+def test_reference_of_a_strategy():
+    """reference=random_start stands for the number measured at that start, for the price of one product."""
+    problem = symnmf(PLANTED)
+    point = problem.loss.at(random_start(problem, 6, np.random.default_rng(2)))
+    settings = {"X0": np.ones((400, 6)), "solver": "inertial", "random_state": 2}
+    number = minimize(problem, reference=problem.stationarity(point), **settings)
+    strategy = minimize(problem, reference=random_start, **settings)
+    np.testing.assert_array_equal(number.X, strategy.X)
+    assert number.message == strategy.message
+    assert strategy.n_products == number.n_products + 1
+
+
+def test_random_strategy_is_the_random_start():
+    problem = symnmf(PLANTED)
+    strategy = minimize(problem, random_start, rank=3, random_state=9, max_iter=3)
+    plain = minimize(problem, rank=3, random_state=9, max_iter=3)
+    np.testing.assert_array_equal(strategy.X, plain.X)
+
+
+@pytest.mark.parametrize("solver", ["dyn-nolips", "inertial"])
+def test_fewer_products_and_no_worse_than_random(solver):
+    """The measurement of benchmarks/symnmf_starts.md, in small."""
+    M, _ = planted_graph(500, 12, degree=6, p_within=0.7, random_state=2)
+    totals = {}
+    for strategy in (random_start, spectral_start):
+        runs = [
+            minimize(symnmf(M), strategy, rank=12, solver=solver, reference=random_start, random_state=seed)
+            for seed in range(3)
+        ]
+        assert all(run.success for run in runs)
+        totals[strategy] = (sum(run.n_products for run in runs), sum(run.objective for run in runs))
+    assert totals[spectral_start][0] < 0.8 * totals[random_start][0]
+    assert totals[spectral_start][1] <= totals[random_start][1] * (1 + 1e-4)
+
+
+# -- errors -----------------------------------------------------------------------------------------------------------
+
+
+def test_errors():
+    with pytest.raises(ValueError, match="give rank=r"):
+        minimize(symnmf(PLANTED), spectral_start)
+    with pytest.raises(ValueError, match="rank must lie between"):
+        minimize(symnmf(PLANTED), spectral_start, rank=401)
+    with pytest.raises(TypeError, match="the loss is Distances; use a random start"):
+        minimize(Problem(Distances([[0, 1], [1, 2]], [1.0, 1.0])), spectral_start, rank=2)
+    with pytest.raises(ValueError, match="X0 must have one row"):
+        minimize(symnmf(PLANTED), lambda problem, rank, generator: np.ones((3, rank)), rank=2)
+    with pytest.raises(ValueError, match="X0 has 5 columns but rank = 2"):
+        minimize(symnmf(PLANTED), lambda problem, rank, generator: np.ones((400, 5)), rank=2)
