@@ -159,7 +159,7 @@ def test_set_output_gives_a_frame():
 
 
 def test_best_of_several_runs_whatever_the_number_of_jobs():
-    M, _ = planted_graph(300, 8, degree=4, p_within=0.6, random_state=1)
+    M, _ = planted_graph(400, 8, degree=4, p_within=0.6, random_state=1)  # large enough for constants to cost products
     settings = {"init": "random", "solver": "inertial", "random_state": 7}
     one, three = (SymNMF(8, n_init=n, **settings).fit(M) for n in (1, 3))
     jobs = SymNMF(8, n_init=3, n_jobs=2, **settings).fit(M)
@@ -177,7 +177,7 @@ def test_best_of_several_runs_whatever_the_number_of_jobs():
     ]  # fmt: skip
     objectives = [single.objective for single in singles]
     assert len(set(objectives)) == 3
-    assert one.objective_ == objectives[0]
+    assert one.objective_ == objectives[0] > min(objectives)
     assert three.objective_ == min(objectives)
     assert three.result_.n_products == singles[int(np.argmin(objectives))].n_products
 

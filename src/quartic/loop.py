@@ -239,6 +239,8 @@ class _Run:
 
     def _tell(self, state: State, show: Callable[[Progress], object]) -> _End | None:
         """Let the callback and the progress bar see the iterate, and keep a checkpoint now and then."""
+        if self.callback is None and self.path is None and show is _no_bar:
+            return None
         try:
             elapsed, objective, stationarity, products, step = self.rows[-1]
             progress = Progress(
@@ -360,7 +362,11 @@ def _check_limits(tol: Any, reference: Any, max_iter: Any, max_time: Any) -> Non
 
 def _bar(verbose: bool) -> AbstractContextManager[Callable[[Progress], object]]:
     if not verbose:
-        return nullcontext(lambda progress: None)
+        return nullcontext(_no_bar)
     from quartic.progress import progress_bar
 
     return progress_bar()
+
+
+def _no_bar(progress: Progress) -> None:
+    """Show nothing."""

@@ -26,10 +26,15 @@ def unit_cubic_root(w: float | Array) -> float | Array:
     >>> unit_cubic_root(10.0)
     2.0
     """
-    y = (2 / math.sqrt(3)) * np.sinh(np.arcsinh(np.minimum(w, 1e300) * (1.5 * math.sqrt(3))) / 3)
+    if isinstance(w, float):
+        y = (2 / math.sqrt(3)) * math.sinh(math.asinh(min(w, 1e300) * (1.5 * math.sqrt(3))) / 3)
+        for _ in range(2):
+            y -= (y * (y * y + 1) - w) / (3 * y * y + 1)
+        return y
+    root: Array = (2 / math.sqrt(3)) * np.sinh(np.arcsinh(np.minimum(w, 1e300) * (1.5 * math.sqrt(3))) / 3)
     for _ in range(2):
-        y = y - (y * (y * y + 1) - w) / (3 * y * y + 1)
-    return float(y) if np.ndim(w) == 0 else np.asarray(y)
+        root -= (root * (root * root + 1) - w) / (3 * root * root + 1)
+    return root
 
 
 def real_roots_of_cubic(a: float, b: float, c: float, d: float) -> list[float]:

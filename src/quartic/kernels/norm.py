@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-import numpy as np
-
 from quartic.arrays import Array
 from quartic.kernels.base import Kernel
 from quartic.kernels.constants import positive_finite, sigma_for
@@ -75,7 +73,7 @@ class NormKernel(Kernel):
 
     def divergence_of(self, move: Move) -> float:
         """Return D_h(X + D, X) of a step."""
-        return self._divergence(float(np.trace(move.S)), 2 * float(np.trace(move.T)), float(np.trace(move.C)))
+        return self._divergence(float(move.S.trace()), 2 * float(move.T.trace()), float(move.C.trace()))
 
     def _divergence(self, a: float, b: float, c: float) -> float:
         return 0.25 * self.alpha * ((b + c) ** 2 + 2 * a * c) + 0.5 * self.sigma * c
@@ -86,7 +84,7 @@ class NormKernel(Kernel):
         if cut is None:
             return super().iterate(point, penalty, step)
         clip, shift, ridge = cut
-        front = self.alpha * float(np.trace(point.gram)) + self.sigma
+        front = self.alpha * float(point.gram.trace()) + self.sigma
         W, square = point.combine(front, -step, shift, clip)
         W *= 1 / norm_scale(math.sqrt(square), self.alpha, self.sigma + ridge)
         return W

@@ -17,6 +17,9 @@ from quartic.losses.point import Point
 from quartic.losses.spectrum import negative_part_of_spectrum
 from quartic.ops import gram, inner, norm, squared_norm, trace_inner
 
+# XᵀX is carried along for so many moves, then made anew.
+_LONGEST_CHAIN = 20
+
 
 class LeastSquares(Loss):
     r"""Least squares :math:`f(X) = \frac12\|M - XX^T\|^2`, so :math:`F(Y) = \frac12\|M - Y\|^2`.
@@ -77,7 +80,7 @@ class LeastSquares(Loss):
 
     def restore(self, arrays: dict[str, Array]) -> LeastSquaresPoint:
         """Return the point kept in a checkpoint."""
-        return LeastSquaresPoint(self, arrays["X"], arrays["MX"])
+        return LeastSquaresPoint(self, arrays["X"], arrays["MX"], arrays["gram"], int(arrays["age"]))
 
     def extrapolate(self, p: Point, q: Point, t: float) -> LeastSquaresPoint:
         """Return the point p + t(p − q); the product is linear, so it costs none."""
@@ -95,10 +98,13 @@ class LeastSquares(Loss):
         assert isinstance(p, LeastSquaresPoint)
         from quartic.ops.fused import difference
 
-        new, D = self.at(X), np.empty_like(X)
-        bend = difference(X, p.X, new.MX, p.MX, D)
+        MX, D = self.product(X), np.empty_like(X)
+        bend = difference(X, p.X, MX, p.MX, D)
         T, C = gram(p.X, D), gram(D)
         _, c2, c3, c4 = _quartic(0.0, p.gram, T, C, bend)
+        # (X + D)ᵀ(X + D) follows; every so often it is made anew, since round-off adds up
+        fresh = p.age >= _LONGEST_CHAIN
+        new = LeastSquaresPoint(self, X, MX, None if fresh else p.gram + T + T.T + C, 0 if fresh else p.age + 1)
         move = Move(p, new, c2 + c3 + c4, D)
         move.__dict__.update(T=T, C=C)
         return move
@@ -185,10 +191,13 @@ def _quartic(slope: float, S: Array, T: Array, C: Array, bend: float) -> tuple[f
 class LeastSquaresPoint(Point):
     """A point of `LeastSquares`: X and the product MX; the rest follows."""
 
-    def __init__(self, loss: LeastSquares, X: Array, MX: Array) -> None:
+    def __init__(self, loss: LeastSquares, X: Array, MX: Array, gram: Array | None = None, age: int = 0) -> None:
         self.loss = loss
         self.X = X
         self.MX = MX
+        self.age = age  # for how many moves XᵀX was carried along
+        if gram is not None:
+            self.__dict__["gram"] = gram
 
     @cached_property
     def value(self) -> float:
@@ -216,11 +225,10 @@ class LeastSquaresPoint(Point):
 
     @cached_property
     def rounding(self) -> float:
-        """eps·(‖X(XᵀX)‖ + ‖MX‖), twice."""
-        eps = float(np.finfo(self.X.dtype).eps)
+        """eps·(‖X(XᵀX)‖ + ‖MX‖), twice; near a solution the two are equal."""
         S = self.gram
-        return 2 * eps * (math.sqrt(max(trace_inner(S @ S, S), 0.0)) + norm(self.MX))
+        return 4 * float(np.finfo(self.X.dtype).eps) * math.sqrt(max(trace_inner(S @ S, S), 0.0))
 
     def arrays(self) -> dict[str, Array]:
-        """X and MX."""
-        return {"X": self.X, "MX": self.MX}
+        """X, MX, XᵀX and its age."""
+        return {"X": self.X, "MX": self.MX, "gram": self.gram, "age": np.asarray(self.age)}

@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
 from quartic.arrays import Array
 from quartic.losses.point import Point
 from quartic.ops import gram
@@ -50,7 +48,7 @@ class Move:
     @property
     def length(self) -> float:
         """‖D‖."""
-        return math.sqrt(max(float(np.trace(self.C)), 0.0))
+        return math.sqrt(max(float(self.C.trace()), 0.0))
 
     @property
     def allowance(self) -> float:

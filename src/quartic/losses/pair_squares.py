@@ -32,7 +32,7 @@ class PairSquares(SumOfSquares):
     #: q is ‖x_i − x_j‖² where true, ⟨x_i, x_j⟩ where false
     difference: ClassVar[bool]
     #: the names of the arrays, or None, that hold one number a pair
-    per_pair: ClassVar[tuple[str, ...]] = ("cols", "target", "weight")
+    per_pair: ClassVar[tuple[str, ...]] = ("target", "weight")
 
     start: NDArray[np.int64]
     cols: NDArray[np.int32]
@@ -125,24 +125,54 @@ class PairSquares(SumOfSquares):
         coefficients: tuple[float, float, float, float] = self._run(quartic, D)(p.X, D, *self._data)
         return coefficients
 
-    def mean_degree(self) -> float:
-        """Return the mean number of pairs a point is in."""
-        return 2 * self.n_pairs / self.n_points
+    # -- a part of the points, and the others' places ---------------------------------------------------------------
 
-    def sample(self, degree: float) -> Self:
-        """Return the loss over a sample of the pairs that leaves a point about ``degree`` of its own, or all it has."""
-        from quartic.ops.sampling import sample_pairs
+    def core(self, degree: float, rank: int) -> tuple[Self, NDArray[np.bool_]] | None:
+        """Return the loss among part of the points, each with about ``degree`` pairs there, and which points they are.
 
-        self._count()
-        kept, start = sample_pairs(self.start, self.cols, float(degree))
+        None where there is no such part: points with fewer than 2(r + 1) pairs in it are left out, and at least half
+        of it must remain.
+        """
+        from quartic.ops.placement import choose_core, pairs_among
+
+        share = degree * self.n_points / (2 * self.n_pairs)
+        self._count(2)
+        chosen = choose_core(self.start, self.cols, share, 2 * (rank + 1))
+        if chosen.sum() < 0.5 * share * self.n_points or not chosen.any():
+            return None
+        kept, start, cols = pairs_among(self.start, self.cols, chosen)
         part = type(self).__new__(type(self))
-        part.__dict__.update(self.__dict__, start=start, _counter=ProductCounter(), _constants={})
+        part.__dict__.update(self.__dict__, n_points=len(start) - 1, start=start, cols=cols)
+        part.__dict__.update(_counter=ProductCounter(), _constants={})
         for name, value in list(part.__dict__.items()):
             if isinstance(getattr(type(self), name, None), cached_property):
                 del part.__dict__[name]
             elif name in self.per_pair and value is not None:
                 part.__dict__[name] = value[kept]
-        return part
+        return part, chosen
+
+    def place(self, X: Array, placed: NDArray[np.bool_]) -> tuple[Array, NDArray[np.bool_]]:
+        """Return X with more points placed, and which are: those with 2(r + 1) placed neighbours or more: one pass.
+
+        ‖x‖² − 2⟨x, x_j⟩ + ‖x_j‖² = d_j is linear in x and ‖x‖²; x is the least-squares solution over the neighbours j,
+        from which ‖x‖² is eliminated by subtracting the mean equation. ⟨x, x_j⟩ = b_j is linear as it is.
+        """
+        from quartic.ops.placement import gather, least_squares_places
+
+        self._count()
+        rank = X.shape[1]
+        X = X.astype(np.float64)
+        if self.difference:
+            X -= X[placed].mean(axis=0)
+        S = np.zeros((len(X), (rank + 2) * (rank + 3) // 2))
+        gather(self.difference, self.weight is not None)(X, placed, *self._data, S)
+        new = ~placed & (S[:, -1] >= 2 * (rank + 1)) & (S[:, 0] > 0)
+        X[new] = least_squares_places(S[new], rank, self.difference)
+        return X, placed | new
+
+    def mean_degree(self) -> float:
+        """Return the mean number of pairs a point is in."""
+        return 2 * self.n_pairs / self.n_points
 
     def _run(self, make: Any, X: Array) -> Any:
         self._count()

@@ -5,6 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from quartic.arrays import Array
 from quartic.losses.base import Loss
 from quartic.losses.point import Point
@@ -44,8 +47,12 @@ class SumOfSquares(Loss):
         """Return how many terms a row of X takes part in, on average."""
 
     @abstractmethod
-    def sample(self, degree: float) -> Self:
-        """Return the loss over part of its terms, in which a row takes part in about ``degree`` of them: one pass.
+    def core(self, degree: float, rank: int) -> tuple[Self, NDArray[np.bool_]] | None:
+        """Return the loss over part of the rows of X, each in about ``degree`` terms, and which rows; None if none is.
 
         It has a counter of its own.
         """
+
+    @abstractmethod
+    def place(self, X: Array, placed: NDArray[np.bool_]) -> tuple[Array, NDArray[np.bool_]]:
+        """Return X with the rows that enough terms tie to placed ones set by them, and which rows are placed then."""

@@ -109,11 +109,12 @@ def factorised(A: Any, *, definite: bool = True, dense: bool = False) -> Solve:
     return lambda B: lu.solve(B)
 
 
-def gram_inverse(R: Any, d: int, adjacency: Any) -> Solve:
+def gram_inverse(R: Any, d: int, adjacency: Any, *, budget: float = CHEAP, tol: float = 1e-8) -> Solve:
     """Return a solver for ``R^T R`` plus a tiny multiple of the identity.
 
     Sparse factors where elimination stays sparse (local graphs); conjugate gradients with d × d diagonal blocks where
-    it cannot (random graphs, which are well conditioned).
+    it cannot (random graphs, which are well conditioned). ``budget`` is what factors may cost in operations, ``tol`` the
+    relative residual at which the iteration stops.
 
     Examples
     --------
@@ -130,7 +131,7 @@ def gram_inverse(R: Any, d: int, adjacency: Any) -> Solve:
     def factors() -> Solve:
         return factorised(R.T @ R + 1e-12 * scale * sp.eye_array(size))
 
-    if size <= 300 or elimination_is_cheap(adjacency, d):
+    if size <= 300 or elimination_is_cheap(adjacency, d, budget=budget):
         return factors()
     shift = 1e-7 * scale
     inverses = np.linalg.inv(blocks + shift * np.eye(d))
@@ -144,7 +145,7 @@ def gram_inverse(R: Any, d: int, adjacency: Any) -> Solve:
         return np.matmul(inverses, Z.reshape(-1, d, Z.shape[1])).reshape(Z.shape)
 
     return iterated_or_factorised(
-        lambda B: preconditioned_cg(apply, precondition, B, tol=1e-8, max_iter=1000),
+        lambda B: preconditioned_cg(apply, precondition, B, tol=tol, max_iter=1000),
         factors if elimination_is_cheap(adjacency, d, budget=FEASIBLE) else None,
     )
 

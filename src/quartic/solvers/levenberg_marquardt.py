@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal, cast
 
 import numpy as np
@@ -13,17 +13,17 @@ from quartic.losses.line import Line
 from quartic.losses.point import Point
 from quartic.losses.sum_of_squares import SumOfSquares
 from quartic.ops import inner, norm, squared_norm
-from quartic.penalties import Penalty
+from quartic.penalties import Penalty, Zero
 from quartic.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.normal_equations import conjugate_gradients, direct, factorable, mean_diagonal
 from quartic.solvers.smooth import on_line, ridge_weight
 
-# "auto" samples so many pairs a point for each column of X, and at least so many, where there are twice as many. With
-# two thirds of that, one random start in four on a square ends in a local minimum that all pairs do not have.
-_SAMPLE_FOR_EACH_COLUMN, _SAMPLE_AT_LEAST = 16, 48
-# The sample is left when the gradient has shrunk by this, or a step makes the loss smaller by less than this share.
-_SAMPLE_TOLERANCE, _SAMPLE_GAIN, _SAMPLE_STEPS = 1e-8, 1e-2, 60
+# "auto" wants so many pairs a point in the core for each column of X, and at least so many, where there are twice as
+# many in all. With two thirds of that, one random start in four on a square ends in a local minimum.
+_CORE_FOR_EACH_COLUMN, _CORE_AT_LEAST = 16, 48
+# The core is left when the gradient has shrunk by this, or a step makes the loss smaller by less than this share.
+_CORE_TOLERANCE, _CORE_GAIN, _CORE_STEPS = 1e-9, 1e-2, 60
 # Damping is relative to the mean diagonal of JᵀJ. The gauge makes JᵀJ singular, so it never goes down to nothing.
 _LEAST_DAMPING, _MOST_DAMPING = 1e-13, 1e8
 # Where a step lowers the loss by less than this share, residuals are there to stay and their curvature counts.
@@ -39,7 +39,7 @@ class LMState(State):
     Attributes
     ----------
     blocks : array (n, r(r+1)/2)
-        The row blocks of JᵀJ at the point, packed.
+        The row blocks of JᵀJ at the point, packed; empty where they are not yet known.
     damping : float
         μ.
     earlier : float
@@ -50,8 +50,8 @@ class LMState(State):
         Whether a sparse factorisation is worth it: 1 yes, 0 no, −1 not yet asked.
     newton : int
         1 where the equations are those of Newton's method.
-    sampled : int
-        1 when the first phase, on a sample of the pairs, is over or not wanted.
+    core_done : int
+        1 when the first phase, on part of the points, is over or not wanted.
     """
 
     blocks: Array = field(default_factory=lambda: np.empty((0, 0)))
@@ -60,7 +60,7 @@ class LMState(State):
     slow_solves: int = 0
     direct: int = -1
     newton: int = 0
-    sampled: int = 1
+    core_done: int = 1
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,10 @@ class LevenbergMarquardt(Solver):
     JᵀJ is the second derivative of the loss but for a term with the residuals. Where those stay, as with noise, the
     loss soon stops falling; from then on conjugate gradients multiply by the whole second derivative: Newton's method.
 
-    Where there are many more pairs than unknowns the first iteration solves the problem on a sample of the pairs:
-    from far away a few dozen of them a point show the way as well as hundreds, at a fraction of the cost. If that
-    does not lower the objective it is forgotten. Passes over the sample count by their share of the pairs.
+    Where a point has many more pairs than it needs, the first iteration goes by way of a core: it solves the problem of
+    part of the points, who have enough pairs among themselves, places the others by least squares from their pairs
+    with those placed, and goes on from there with all. If that does not lower the objective it is forgotten. Passes
+    over the pairs of the core count by their share.
 
     Parameters
     ----------
@@ -90,9 +91,9 @@ class LevenbergMarquardt(Solver):
     linear_solver : {"auto", "cg", "direct"}, default="auto"
         "auto" turns to the factorisation when conjugate gradients ran into their limit twice in a row and the graph
         is local enough for sparse factors.
-    sample : "auto" or float, default="auto"
-        Pairs a point in the first phase; 0 for none. "auto" takes 16 for each column of X, and 48 at least, where
-        there are twice as many.
+    core : "auto" or float, default="auto"
+        Pairs a point within the core; 0 for no core. "auto" takes 16 for each column of X, and 48 at least, where
+        there are twice as many in all.
 
     Notes
     -----
@@ -118,65 +119,69 @@ class LevenbergMarquardt(Solver):
     forcing: float = 0.3
     max_cg: int = 200
     linear_solver: Literal["auto", "cg", "direct"] = "auto"
-    sample: float | Literal["auto"] = "auto"
+    core: float | Literal["auto"] = "auto"
 
     def __post_init__(self) -> None:
         if self.linear_solver not in ("auto", "cg", "direct"):
             raise ValueError(f'linear_solver must be "auto", "cg" or "direct", got {self.linear_solver!r}')
-        if self.sample != "auto" and not (isinstance(self.sample, int | float) and self.sample >= 0):
-            raise ValueError(f'sample must be "auto" or a number of pairs a point, got {self.sample!r}')
+        if self.core != "auto" and not (isinstance(self.core, int | float) and self.core >= 0):
+            raise ValueError(f'core must be "auto" or a number of pairs a point, got {self.core!r}')
         if not (self.damping > 0 and 0 < self.forcing < 1 and self.max_cg >= 1):
             raise ValueError(f"damping and max_cg must be positive and forcing between 0 and 1, got {self}")
 
     def init(self, problem: Problem, X0: Array) -> LMState:
         """Return the state at X0."""
-        ridge_weight(problem.penalty)
-        loss = cast(SumOfSquares, problem.loss)
-        degree = self._degree(X0.shape[1])
-        wanted = degree > 0 and loss.mean_degree() >= 2 * degree
-        return replace(self._start(loss, X0), sampled=int(not wanted))
+        no_penalty = ridge_weight(problem.penalty) == 0
+        loss, degree = cast(SumOfSquares, problem.loss), self._core_degree(X0.shape[1])
+        wanted = no_penalty and 0 < 2 * degree <= loss.mean_degree()
+        return LMState(loss.at(X0), damping=self.damping, core_done=int(not wanted))
 
     def step(self, problem: Problem, state: State) -> LMState:
-        """Return the state after one damped Gauss–Newton step; the first may be a whole solve on a sample."""
+        """Return the state after one damped step; the first may go by way of the core."""
         s, loss = cast(LMState, state), cast(SumOfSquares, problem.loss)
-        if not s.sampled:
-            ahead = self._on_sample(loss, problem.penalty, s)
-            if problem.objective(ahead.point) < problem.objective(s.point):
+        if not s.core_done:
+            ahead = self._by_way_of_core(loss, s)
+            if ahead is not None and ahead.point.value < s.point.value:
                 return ahead
-            s = replace(s, sampled=1)
         return self._move(loss, problem.penalty, s)
 
-    def _degree(self, rank: int) -> float:
-        return max(_SAMPLE_FOR_EACH_COLUMN * rank, _SAMPLE_AT_LEAST) if self.sample == "auto" else float(self.sample)
+    def _core_degree(self, rank: int) -> float:
+        return max(_CORE_FOR_EACH_COLUMN * rank, _CORE_AT_LEAST) if self.core == "auto" else float(self.core)
 
-    def _start(self, loss: SumOfSquares, X: Array) -> LMState:
-        point, blocks = loss.linearize(X)
-        return LMState(point, blocks=blocks, damping=self.damping)
-
-    def _on_sample(self, loss: SumOfSquares, penalty: Penalty, s: LMState) -> LMState:
-        """Return where a solve on a sample of the pairs leads; the penalty is scaled down with the loss."""
-        part = loss.sample(self._degree(s.point.X.shape[1]))
-        share = part.mean_degree() / loss.mean_degree()
-        ridge = share * ridge_weight(penalty)
-        t = self._start(part, s.point.X)
-        target = _SAMPLE_TOLERANCE * norm(t.point.gradient)
-        for _ in range(_SAMPLE_STEPS):
+    def _by_way_of_core(self, loss: SumOfSquares, s: LMState) -> LMState | None:
+        """Return where solving for part of the points, and placing the others, leads; None where no part will do."""
+        X = s.point.X
+        found = loss.core(self._core_degree(X.shape[1]), X.shape[1])
+        if found is None:
+            return None
+        part, placed = found
+        t = LMState(part.at(X[placed]), damping=self.damping)
+        target = _CORE_TOLERANCE * norm(t.point.gradient)
+        for _ in range(_CORE_STEPS):
             before = t.point.value
             try:
-                t = self._move(part, penalty, t, ridge)
+                t = self._move(part, Zero(), t)
             except NoProgress:
                 break
-            if norm(t.point.gradient) <= target or t.point.value > (1 - _SAMPLE_GAIN) * before:
+            if norm(t.point.gradient) <= target or t.point.value > (1 - _CORE_GAIN) * before:
                 break
+        share = part.mean_degree() * part.n_points / (loss.mean_degree() * loss.n_points)
         loss._count(math.ceil(part.n_products * share))
-        return replace(self._start(loss, t.point.X), damping=t.damping)
+        X = X.copy()
+        X[placed] = t.point.X
+        reached = 0
+        while not placed.all() and placed.sum() > reached:  # a few rounds, where the graph is not evenly dense
+            reached = int(placed.sum())
+            X, placed = loss.place(X, placed)
+        return LMState(loss.at(X.astype(s.point.X.dtype, copy=False)), damping=t.damping)
 
-    def _move(self, loss: SumOfSquares, penalty: Penalty, s: LMState, ridge: float | None = None) -> LMState:
-        ridge = ridge_weight(penalty) if ridge is None else ridge
-        p = s.point
+    def _move(self, loss: SumOfSquares, penalty: Penalty, s: LMState) -> LMState:
+        p, blocks, ridge = s.point, s.blocks, ridge_weight(penalty)
+        if not blocks.size:
+            p, blocks = loss.linearize(p.X)
         G = p.gradient + ridge * p.X if ridge else p.gradient
         slope = norm(G)
-        scale = mean_diagonal(s.blocks, p.X.shape[1])
+        scale = mean_diagonal(blocks, p.X.shape[1])
         damping = s.damping * scale
         factors, slow = s.direct, s.slow_solves
         if self.linear_solver == "auto" and slow >= 2 and factors < 0:
@@ -192,7 +197,7 @@ class LevenbergMarquardt(Solver):
                 else:
                     loss.gauss_newton_product(p, V, out)
 
-            found = conjugate_gradients(product, G, s.blocks, ridge + damping, residual, self.max_cg)
+            found = conjugate_gradients(product, G, blocks, ridge + damping, residual, self.max_cg)
             D, slow = found.D, 0 if found.reached else slow + 1
         predicted = 0.5 * (damping * squared_norm(D) - inner(G, D))  # of the model without damping, at t = 1
         D = D.astype(p.X.dtype, copy=False)
