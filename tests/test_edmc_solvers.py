@@ -13,7 +13,7 @@ from quartic.kernels import GramKernel
 from quartic.losses import Distances, LeastSquares, pairs_input
 from quartic.losses.pair_squares import PairSquares
 from quartic.losses.pairs_input import merge_duplicates
-from quartic.ops import gauss_newton, pairs, sampling
+from quartic.ops import gauss_newton, pairs, placement
 from quartic.penalties import Nonnegative, Ridge, Zero
 from quartic.solvers import ConjugateGradient, LevenbergMarquardt, TrustRegion
 from quartic.solvers.normal_equations import conjugate_gradients, direct, factorable
@@ -25,7 +25,7 @@ NEW = {
     "ncg-gram": ConjugateGradient("gram"),
     "ncg-none": ConjugateGradient("none"),
     "lm": LevenbergMarquardt(),
-    "lm-whole": LevenbergMarquardt(sample=0),
+    "lm-whole": LevenbergMarquardt(core=0),
     "lm-direct": LevenbergMarquardt(linear_solver="direct"),
 }
 FAST = {name: NEW[name] for name in ("tr", "ncg-block", "ncg-gram", "lm", "lm-whole")}
@@ -346,40 +346,109 @@ def test_damped_steps_follow_a_loss_that_is_no_quartic_on_lines():
     assert rmse(result.X, points) < 1e-8
 
 
-# -- the sample, the factorisation ----------------------------------------------------------------------------------
+# -- the core, the factorisation ------------------------------------------------------------------------------------
 
 
-def test_sample_keeps_enough_pairs_of_every_point():
+def test_core_is_the_same_problem_among_part_of_the_points():
     points = helix(400)
     chosen, squared = known(points, 0.5)
     few = chosen[:, 1] == 399
-    keep = ~few | (np.cumsum(few) <= 7)  # the last point has seven
-    loss = Distances(chosen[keep], squared[keep], n_points=400)
-    part = loss.sample(40)
-    degree = np.bincount(part.rows, minlength=400) + np.bincount(part.cols, minlength=400)
-    assert degree[399] == 7
-    assert degree[:399].min() > 15
-    assert 35 < part.mean_degree() < 50
-    whole = {(i, j): d for i, j, d in zip(loss.rows, loss.cols, loss.target, strict=True)}
-    assert all(whole[i, j] == d for i, j, d in zip(part.rows, part.cols, part.target, strict=True))
+    keep = ~few | (np.cumsum(few) <= 7)  # the last point has seven pairs
+    weights = np.arange(1.0, keep.sum() + 1)
+    loss = Distances(chosen[keep], squared[keep], n_points=400, weights=weights)
+    part, members = loss.core(60, 3)
+    assert not members[399]
+    assert part.n_points == members.sum()
+    assert 50 < part.mean_degree() < 70
     assert part.gradient_norm_at_zero < loss.gradient_norm_at_zero
-    np.testing.assert_array_equal(part.cols, loss.sample(40).cols)
+    number = np.flatnonzero(members)
+    whole = {(i, j): row for i, j, *row in zip(loss.rows, loss.cols, loss.target, loss.weight, strict=True)}
+    found = {
+        (number[i], number[j]): row for i, j, *row in zip(part.rows, part.cols, part.target, part.weight, strict=True)
+    }
+    assert found == {pair: row for pair, row in whole.items() if members[pair[0]] and members[pair[1]]}
+    assert loss.core(60, 40) is None  # no point has 82 pairs there
 
 
-def test_a_misleading_sample_is_forgotten():
+@pytest.mark.parametrize("kind", ["distances", "weighted distances", "entries"])
+@pytest.mark.parametrize("rank", [2, 3, 6])
+def test_points_are_placed_by_their_pairs_with_placed_ones(kind, rank):
+    generator = np.random.default_rng(rank)
+    points = generator.standard_normal((60, rank))
+    placed = np.arange(60) < 30
+    i, j = np.triu_indices(60, 1)
+    some = (generator.random(len(i)) < 0.8) & ~((j == 59) & (i > 3))  # the last point has four pairs or fewer
+    pairs_given, i, j = np.column_stack([i, j])[some], i[some], j[some]
+    if kind == "entries":
+        loss = Entries(60, pairs_given, (points[i] * points[j]).sum(axis=1))
+    else:
+        weights = generator.uniform(1, 2, len(i)) if kind != "distances" else None
+        loss = Distances(pairs_given, ((points[i] - points[j]) ** 2).sum(axis=1), weights=weights)
+    X, now = loss.place(np.where(placed[:, None], points + 5.0 * (kind != "entries"), np.nan), placed)
+    assert now[:59].all()
+    assert not now[59]
+    gauge = 0.0 if kind == "entries" else points[placed].mean(axis=0)
+    np.testing.assert_allclose(X[:59], (points - gauge)[:59], atol=1e-10)
+
+
+def test_neighbours_in_a_plane_place_no_point_at_infinity():
+    generator = np.random.default_rng(0)
+    points = generator.standard_normal((30, 3))
+    points[:29, 2] = 0.0
+    pairs_given = np.column_stack([np.arange(29), np.full(29, 29)])
+    loss = Distances(pairs_given, ((points[:29] - points[29]) ** 2).sum(axis=1))
+    foot = (points[29] - points[:29].mean(axis=0)) * [1.0, 1.0, 0.0]
+    for _ in range(8):
+        turn = np.linalg.qr(generator.standard_normal((3, 3)))[0]
+        X, _ = loss.place(points @ turn, np.arange(30) < 29)
+        np.testing.assert_allclose(X[29] @ turn.T, foot, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["distances", "entries"])
+def test_placing_is_weighted_least_squares(kind):
+    generator = np.random.default_rng(0)
+    points, values, weights = generator.standard_normal((21, 3)), generator.uniform(1, 2, 20), generator.random(20)
+    points[:20] -= points[:20].mean(axis=0)
+    pairs_given = np.column_stack([np.arange(20), np.full(20, 20)])
+    if kind == "distances":
+        loss = Distances(pairs_given, values, weights=weights)
+        rows = np.column_stack([-2 * points[:20], np.ones(20)])  # unknowns: x and ‖x‖²
+        right = values - (points[:20] ** 2).sum(axis=1)
+    else:
+        loss = Entries(21, pairs_given, values, weights)
+        rows, right = points[:20], values
+    root = np.sqrt(weights)
+    expected = np.linalg.lstsq(rows * root[:, None], right * root, rcond=None)[0][:3]
+    X, _ = loss.place(points, np.arange(21) < 20)
+    np.testing.assert_allclose(X[20], expected, atol=1e-10)
+
+
+def test_a_misleading_core_is_forgotten():
     class Misleading(Distances):
-        def sample(self, degree):
-            part = super().sample(degree)
-            part.target = part.target[::-1].copy()
-            return part
+        def place(self, X, placed):
+            return X[::-1].copy(), placed | True
 
     points = helix(120)
     X0 = points + 1e-3 * np.random.default_rng(0).standard_normal(points.shape)
     loss = Misleading(*known(points, 0.9))
-    result = minimize(Problem(loss), X0, solver=LevenbergMarquardt(sample=30), tol=1e-9)
+    result = minimize(Problem(loss), X0, solver=LevenbergMarquardt(core=30), tol=1e-9)
     assert result.history.objective[1] < 0.1 * result.history.objective[0]
     assert result.n_iter < 6
     assert rmse(result.X, points) < 1e-9
+
+
+def test_a_graph_that_is_not_evenly_dense_is_solved_by_way_of_its_core():
+    """Half of the points have few pairs: some are placed in a second round, some not at all."""
+    points = helix(300)
+    i, j = np.triu_indices(300, 1)
+    generator = np.random.default_rng(0)
+    sparse = generator.random(300) < 0.5
+    keep = generator.random(len(i)) < np.where(sparse[i] & sparse[j], 0.02, np.where(sparse[i] | sparse[j], 0.2, 1.0))
+    loss = Distances(np.column_stack([i, j])[keep], ((points[i] - points[j]) ** 2).sum(axis=1)[keep])
+    result = minimize(Problem(loss), rank=3, solver=LevenbergMarquardt(core=40), tol=1e-10, random_state=0)
+    assert result.success, result.message
+    assert rmse(result.X, points) < 1e-8
+    assert result.n_iter < 10  # all pairs, from the same start, take 20
 
 
 def test_lm_turns_to_sparse_factors_on_a_long_strip(monkeypatch):
@@ -439,7 +508,7 @@ def test_products_are_counted_truthfully(name, monkeypatch):
 
         monkeypatch.setattr(module, function, of_pass if compiled else of_maker)
 
-    for module in (pairs, gauss_newton, sampling):
+    for module in (pairs, gauss_newton, placement):
         for function, value in list(vars(module).items()):
             takes_pairs = hasattr(value, "py_func") and "cols" in inspect.signature(value.py_func).parameters
             maker = hasattr(value, "__wrapped__") and not hasattr(value, "py_func")
@@ -448,7 +517,7 @@ def test_products_are_counted_truthfully(name, monkeypatch):
     result = minimize(Problem(loss), rank=3, solver=FAST[name], tol=1e-9, random_state=0)
     share = sum(visited) / loss.n_pairs
     assert result.n_products > 10
-    if name == "lm":  # passes over the sample count by their share, rounded up
+    if name == "lm":  # passes over the core count by their share, rounded up
         assert share < len(visited)
         assert share <= result.n_products < share + 1
     else:
@@ -492,7 +561,7 @@ def test_requirements_say_what_is_missing():
     "make",
     [
         lambda: LevenbergMarquardt(linear_solver="qr"),
-        lambda: LevenbergMarquardt(sample=-1),
+        lambda: LevenbergMarquardt(core=-1),
         lambda: LevenbergMarquardt(forcing=1.5),
         lambda: LevenbergMarquardt(max_cg=0),
         lambda: ConjugateGradient("diagonal"),

@@ -233,14 +233,33 @@ def test_iteration_and_factorisation_agree(d, monkeypatch):
     assert direct.n_determined == n
     assert np.count_nonzero(direct.part == 1) == 9
     monkeypatch.setattr(null_space, "DENSE_LIMIT", 0)
-    monkeypatch.setattr(null_space, "elimination_is_cheap", lambda adjacency, d: False)
+    monkeypatch.setattr(null_space, "elimination_is_cheap", lambda adjacency, d, budget=0.0: False)
     monkeypatch.setattr("quartic.rigidity.determination.DENSE_LIMIT", 0)
-    monkeypatch.setattr("quartic.rigidity.determination.elimination_is_cheap", lambda adjacency, d: False)
+    monkeypatch.setattr("quartic.rigidity.determination.elimination_is_cheap", lambda adjacency, d, budget=0.0: False)
     iterated = assess(pairs, X)
     assert iterated.complete
     assert (iterated.determined == direct.determined).all()
     assert (iterated.part == direct.part).all()
     assert (iterated.locally_rigid == direct.locally_rigid).all()
+
+
+def test_an_affine_image_is_not_yet_a_congruent_one():
+    # Were the kernel affine, the whole could still be sheared: two edges do not forbid it, three directions do.
+    bent = PairGraph.from_pairs(np.array([(0, 1), (1, 2)]), 6)
+    framework = GenericFramework(bent, 2, np.random.default_rng(0))
+    framework.kernel = np.zeros((6, 0))
+    assert not framework.globally_rigid_with(np.arange(6)).any()
+    framework.graph = PairGraph.from_pairs(np.array(complete(range(3))), 6)
+    assert framework.globally_rigid_with(np.arange(6)).all()
+
+
+def test_conjugate_gradients_say_when_they_do_not_apply():
+    B = np.ones((3, 2))
+    for A in (np.diag([1.0, -2.0, 3.0]), np.diag([1.0, 1e-9, 1e9])):
+        with pytest.raises(null_space.Undecided):
+            null_space.preconditioned_cg(lambda Z, A=A: A @ Z, lambda Z: Z, B, tol=1e-12, max_iter=2)
+    with pytest.raises(null_space.Undecided, match="negative curvature"):
+        null_space.preconditioned_cg(lambda Z: -Z, lambda Z: Z, B, tol=1e-12, max_iter=50)
 
 
 def test_what_cannot_be_decided_is_not_claimed(monkeypatch):

@@ -140,7 +140,9 @@ def select_rank(
       the smallest rank is preferred whose error is within one standard error of the least (of their differences, run
       by run: all ranks see the same pairs).
 
-    ``best`` is the median of the three: what two of them agree on, else the one between the others.
+    ``best`` is the median of the three: what two of them agree on, else the one between the others. Where ``votes``
+    differ, look at the figures: clusters much smaller than the rest are easily missed, nested ones have several right
+    answers, and the answer for a graph and for its normalised form need not be the same.
 
     Parameters
     ----------

@@ -15,8 +15,8 @@ def classical_mds(D: Array, n_components: int = 3, *, random_state: RandomState 
     .. math:: B = -\tfrac12 \Pi (D \circ D) \Pi, \quad \Pi = I - \tfrac1n 11^\top, \qquad X = V \Lambda_+^{1/2}
 
     with the ``n_components`` largest eigenpairs of B. Exact for Euclidean distances. B is never formed: Lanczos
-    iterations square and centre D on the fly, a block of rows at a time, so that nothing of size n × n is stored besides
-    D itself.
+    iterations square and centre D on the fly, a block of rows at a time, so that nothing of size n × n is stored
+    besides D itself.
 
     Parameters
     ----------

@@ -110,7 +110,7 @@ def smallest_eigenvectors(graph: Any, k: int, rng: np.random.Generator, *, power
             )
 
     # Inverse iteration on a block somewhat larger than asked for; a start needs a few digits, not all.
-    Z = rng.standard_normal((n, k + 4))
+    Z: Array = rng.standard_normal((n, k + 4))
     for _ in range(8):
         Z, _ = np.linalg.qr(Z - Z.mean(axis=0))
         Z = solve(Z)
@@ -146,4 +146,5 @@ def _fitted(U: Array, graph: Any, n_components: int, rng: np.random.Generator) -
     factor = np.sum(fitted * squares) / max(np.sum(fitted**2), float(np.finfo(float).tiny))
     X = np.zeros((len(U), n_components))
     X[:, :k] = U @ A * np.sqrt(max(float(factor), 0.0))
-    return X - X.mean(axis=0)
+    centred: Array = X - X.mean(axis=0)
+    return centred

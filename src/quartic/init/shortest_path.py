@@ -104,4 +104,5 @@ def _triangulated(landmark_paths: tuple[NDArray[np.int64], Array], n_components:
     scale = np.where(real, 1 / np.sqrt(np.where(real, values, 1.0)), 0.0)
     X = np.zeros((paths.shape[1], n_components))
     X[:, :k] = -0.5 * (squares - mean[:, None]).T @ (vectors * scale)
-    return X - X.mean(axis=0)
+    centred: Array = X - X.mean(axis=0)
+    return centred

@@ -1,11 +1,25 @@
 """Losses f(X) = F(XXᵀ)."""
 
+from quartic.losses.anchored import Anchored
 from quartic.losses.base import Loss
+from quartic.losses.bounded_distances import BoundedDistances
 from quartic.losses.distances import Distances
 from quartic.losses.least_squares import LeastSquares
 from quartic.losses.line import Line
 from quartic.losses.move import Move
 from quartic.losses.point import Point
+from quartic.losses.raw_stress import RawStress
 from quartic.losses.weighted import WeightedLeastSquares
 
-__all__ = ["Distances", "LeastSquares", "Line", "Loss", "Move", "Point", "WeightedLeastSquares"]
+__all__ = [
+    "Anchored",
+    "BoundedDistances",
+    "Distances",
+    "LeastSquares",
+    "Line",
+    "Loss",
+    "Move",
+    "Point",
+    "RawStress",
+    "WeightedLeastSquares",
+]

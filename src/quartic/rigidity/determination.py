@@ -159,7 +159,7 @@ def assess(
     *,
     anchors: Sequence[int] | Indices | None = None,
     n_points: int | None = None,
-    flip_tol: float = 0.05,
+    flip_tol: float = 0.1,
     random_state: RandomState = 0,
 ) -> Determination:
     r"""Say which points a set of distances determines.
@@ -322,7 +322,7 @@ def generic_parts(
         rigid[:] = False
     before = 0
     while d <= np.count_nonzero(rigid) != before:
-        before = np.count_nonzero(rigid)
+        before = int(np.count_nonzero(rigid))
         rigid = grow(graph, np.flatnonzero(rigid), d)
         for part in parts:  # d points that stand still hold the part they are in
             if np.count_nonzero(part & rigid) >= d:

@@ -8,17 +8,18 @@ from quartic.arrays import Array, finite_matrix
 from quartic.rigidity.pair_graph import Indices, Mask, PairGraph, checked_pairs
 
 
-def may_flip(pairs: Indices, X: Array, *, tol: float = 0.05) -> Mask:
+def may_flip(pairs: Indices, X: Array, *, tol: float = 0.1) -> Mask:
     r"""Say for each point whether its mirror image in a plane of its neighbours fits its distances nearly as well.
 
-    With ``c`` the centre of the neighbours ``y_j`` of ``x`` and ``e`` a principal axis of theirs, ``h = <e, x - c>`` and
-    ``s_j = <e, y_j - c>``, reflection moves ``x`` by ``2 |h|`` and turns each distance ``d_j`` into
+    With ``c`` the centre of the neighbours ``y_j`` of ``x`` and ``e`` a principal axis of theirs, ``h = <e, x - c>``
+    and ``s_j = <e, y_j - c>``, reflection moves ``x`` by ``2 |h|`` and turns each distance ``d_j`` into
 
     .. math:: d_j' = \sqrt{d_j^2 + 4 h s_j}.
 
     The point may flip when the root mean square of ``d_j' - d_j`` is at most ``tol`` times ``2 |h|``, the neighbours
-    being flat in the direction ``e``, and ``2 |h|`` is more than ``tol`` times its distances, so that it matters. A point
-    with exactly ``d`` neighbours always may; one with fewer is loose altogether and is not counted here.
+    being flat in the direction ``e``, and ``2 |h|`` is more than ``tol`` times its distances, so that it matters. A
+    point with exactly ``d`` neighbours always may; one with fewer is loose altogether and is not counted here.
+    Points are looked at one at a time: a group that may be turned over as a whole shows in :func:`standard_errors`.
 
     Parameters
     ----------
@@ -26,7 +27,7 @@ def may_flip(pairs: Indices, X: Array, *, tol: float = 0.05) -> Mask:
     X : (n, d) array
         Actual coordinates: unlike rigidity, this is a matter of where the points are.
     tol : float
-        How flat is flat; 0.05 catches the peptide planes of proteins.
+        How flat is flat.
 
     Returns
     -------

@@ -62,8 +62,8 @@ def rigid_motions(X: Array) -> Array:
     --------
     >>> import numpy as np
     >>> from quartic.rigidity.framework import rigid_motions
-    >>> rigid_motions(np.array([[1.0, 0.0], [0.0, 2.0]])).tolist()
-    [[1.0, 0.0, 0.0], [0.0, 1.0, -1.0], [1.0, 0.0, 2.0], [0.0, 1.0, 0.0]]
+    >>> rigid_motions(np.array([[1.0, 3.0], [-1.0, 2.0]])).tolist()
+    [[1.0, 0.0, 3.0], [0.0, 1.0, -1.0], [1.0, 0.0, 2.0], [0.0, 1.0, 1.0]]
     """
     n, d = X.shape
     first, second = np.triu_indices(d, 1)

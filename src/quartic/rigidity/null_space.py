@@ -22,7 +22,7 @@ Solve: TypeAlias = Callable[[Array], Array]
 
 DENSE_LIMIT = 6000
 CHEAP = 3e11  # operations: some seconds
-FEASIBLE = 4e12  # a minute or two, and some gigabytes
+FEASIBLE = 2e12  # a minute or two, and some gigabytes
 
 
 class Undecided(Exception):
@@ -60,7 +60,8 @@ def preconditioned_cg(apply: Solve, precondition: Solve, B: Array, *, tol: float
     >>> import numpy as np
     >>> from quartic.rigidity.null_space import preconditioned_cg
     >>> A = np.diag([1.0, 2.0])
-    >>> preconditioned_cg(lambda Z: A @ Z, lambda Z: Z, np.array([[1.0], [1.0]]), tol=1e-12, max_iter=9).ravel().tolist()
+    >>> B = np.array([[1.0], [1.0]])
+    >>> preconditioned_cg(lambda Z: A @ Z, lambda Z: Z, B, tol=1e-12, max_iter=9).ravel().tolist()
     [1.0, 0.5]
     """
     Z = np.zeros_like(B)
@@ -113,8 +114,8 @@ def gram_inverse(R: Any, d: int, adjacency: Any, *, budget: float = CHEAP, tol: 
     """Return a solver for ``R^T R`` plus a tiny multiple of the identity.
 
     Sparse factors where elimination stays sparse (local graphs); conjugate gradients with d × d diagonal blocks where
-    it cannot (random graphs, which are well conditioned). ``budget`` is what factors may cost in operations, ``tol`` the
-    relative residual at which the iteration stops.
+    it cannot (random graphs, which are well conditioned). ``budget`` is what factors may cost in operations, ``tol``
+    the relative residual at which the iteration stops.
 
     Examples
     --------
@@ -142,7 +143,8 @@ def gram_inverse(R: Any, d: int, adjacency: Any, *, budget: float = CHEAP, tol: 
         return product
 
     def precondition(Z: Array) -> Array:
-        return np.matmul(inverses, Z.reshape(-1, d, Z.shape[1])).reshape(Z.shape)
+        product: Array = np.matmul(inverses, Z.reshape(-1, d, Z.shape[1])).reshape(Z.shape)
+        return product
 
     return iterated_or_factorised(
         lambda B: preconditioned_cg(apply, precondition, B, tol=tol, max_iter=1000),
@@ -238,7 +240,7 @@ def elimination_is_cheap(adjacency: Any, d: int, *, budget: float = CHEAP) -> bo
     if n * d <= 800:
         return True
     width = bandwidth(adjacency)
-    return width <= 0.3 * n and n * d * float(width * d) ** 2 <= budget
+    return bool(width <= 0.3 * n and n * d * float(width * d) ** 2 <= budget)
 
 
 def diagonal_blocks(R: Any, d: int) -> Array:
@@ -288,7 +290,7 @@ def null_samples(
     [0.0, 0.0, 1.0, 0.0]
     """
     size, q = known.shape
-    Z = rng.standard_normal((size, max(0, min(n_samples, size - q))))
+    Z: Array = rng.standard_normal((size, max(0, min(n_samples, size - q))))
     if Z.shape[1] == 0:
         return Z
     for _ in range(3):

@@ -30,8 +30,8 @@ def checked_pairs(pairs: Any, n_points: int) -> Indices:
         raise ValueError(f"pairs must have shape (m, 2), one row of two point indices per distance, got {pairs.shape}")
     if pairs.dtype.kind not in "iu":
         raise TypeError(f"pairs must hold integers (point indices), got dtype {pairs.dtype}; use pairs.astype(int)")
-    pairs = pairs.astype(np.int64, copy=False)
-    outside = (pairs < 0) | (pairs >= n_points)
+    checked: Indices = pairs.astype(np.int64, copy=False)
+    outside = (checked < 0) | (checked >= n_points)
     if outside.any():
         row = int(np.flatnonzero(outside.any(axis=1))[0])
         raise ValueError(
@@ -42,7 +42,7 @@ def checked_pairs(pairs: Any, n_points: int) -> Indices:
     if loops.any():
         row = int(np.flatnonzero(loops)[0])
         raise ValueError(f"pairs[{row}] joins point {int(pairs[row, 0])} to itself; leave such pairs out")
-    return pairs
+    return checked
 
 
 @dataclass(frozen=True, eq=False)

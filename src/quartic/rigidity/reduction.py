@@ -27,9 +27,9 @@ def skeleton(points: Indices, d: int) -> Indices:
 def reduced_graph(graph: PairGraph, bodies: list[Mask], d: int) -> tuple[PairGraph, Indices, list[Indices]]:
     """Return a smaller graph in which the same points are tied to each other, its points, and the bodies' rims.
 
-    Of each body (a set of points whose mutual distances are fixed) only the rim stays, the points linked to others or
-    shared with another body, held together by a skeleton; then all but the d-core comes off, since a point of fewer
-    than ``d`` distances ties nothing.
+    Of each body (a set of points whose mutual distances are fixed) only the rim stays, the points linked to others,
+    held together by a skeleton; then all but the d-core comes off, since a point of fewer than ``d`` distances ties
+    nothing.
 
     Returns
     -------
@@ -51,11 +51,10 @@ def reduced_graph(graph: PairGraph, bodies: list[Mask], d: int) -> tuple[PairGra
     ([0, 1, 2, 6, 7], [0, 1, 2])
     """
     n = graph.n_points
-    membership = np.sum(bodies, axis=0) if bodies else np.zeros(n, dtype=np.int64)
     pairs = graph.pairs
     for body in bodies:
         inside = body[pairs[:, 0]] & body[pairs[:, 1]]
-        rim = body & (membership > 1)
+        rim = np.zeros(n, dtype=bool)
         leaving = pairs[body[pairs[:, 0]] != body[pairs[:, 1]]].ravel()
         rim[leaving[body[leaving]]] = True
         pairs = np.concatenate([pairs[~inside], skeleton(np.flatnonzero(rim), d)])

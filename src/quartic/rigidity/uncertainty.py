@@ -31,14 +31,14 @@ def standard_errors(
 ) -> Array:
     r"""Return the standard error of each point, from the Gauss–Newton Hessian of the distance residuals.
 
-    With ``J`` the Jacobian of the distances (unit rows of the rigidity matrix), noise of standard deviation ``sigma`` on
-    them, ``S = diag(sigma^2)``, and the weights ``W`` of the fit, the covariance of the estimate is to first order
+    With ``J`` the Jacobian of the distances (unit rows of the rigidity matrix), noise of standard deviation ``sigma``
+    on them, ``S = diag(sigma^2)``, and the weights ``W`` of the fit, the covariance of the estimate is to first order
 
     .. math:: C = H^+ J^\top W S W J H^+, \qquad H = J^\top W J,
 
-    which is ``sigma^2 (J^T J)^+`` for equal ``sigma`` and weights. The rigid motions that no anchor prevents are projected
-    out: errors are those that remain after the best alignment. A point's standard error is the square root of the trace
-    of its d × d block.
+    which is ``sigma^2 (J^T J)^+`` for equal ``sigma`` and weights. The rigid motions that no anchor prevents are
+    projected out: errors are those that remain after the best alignment. A point's standard error is the square root of
+    the trace of its d × d block.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def standard_errors(
                 break
         except Undecided as cause:
             raise RuntimeError(
-                f"standard errors of {np.count_nonzero(rigid)} points need a factorisation that does not fit in memory, "
+                f"standard errors of {np.count_nonzero(rigid)} points need a factorisation that does not fit in memory "
                 "and the iteration in its place did not converge; ask for a part of the points"
             ) from cause
         rigid &= ~loose
@@ -113,18 +113,18 @@ def standard_errors(
 
 
 def _positive(values: Any, name: str, m: int) -> Array:
-    values = np.asarray(values, dtype=np.float64)
-    if values.ndim == 0:
-        values = np.full(m, float(values))
-    if values.shape != (m,):
-        raise ValueError(f"{name} must be a number or one number per pair ({m}), got shape {values.shape}")
-    bad = ~(np.isfinite(values) & (values > 0))
+    numbers: Array = np.asarray(values, dtype=np.float64)
+    if numbers.ndim == 0:
+        numbers = np.full(m, float(numbers))
+    if numbers.shape != (m,):
+        raise ValueError(f"{name} must be a number or one number per pair ({m}), got shape {numbers.shape}")
+    bad = ~(np.isfinite(numbers) & (numbers > 0))
     if bad.any():
         k = int(np.flatnonzero(bad)[0])
         raise ValueError(
-            f"{name} must be positive and finite, but it is {values[k]} for pair {k}; leave such pairs out"
+            f"{name} must be positive and finite, but it is {numbers[k]} for pair {k}; leave such pairs out"
         )
-    return values
+    return numbers
 
 
 class _Linearised:
@@ -219,5 +219,6 @@ class _Linearised:
         return errors
 
     def _project(self, Z: Array) -> Array:
+        """Take out the rigid motions, which the nearly singular solve lets grow from rounding."""
         projected: Array = Z - self.motions @ (self.motions.T @ Z)
         return projected

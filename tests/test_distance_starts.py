@@ -1,0 +1,247 @@
+"""Starts from partial distances: exact where they must be, close where they can be, components apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.linalg
+from scipy.sparse.csgraph import dijkstra
+from scipy.spatial import cKDTree
+from scipy.spatial.distance import cdist
+
+from quartic.init.classical_mds import classical_mds
+from quartic.init.components import distance_graph, place_apart
+from quartic.init.eigenmap import eigenmap_start, smallest_eigenvectors
+from quartic.init.shortest_path import shortest_path_start
+from quartic.rigidity import null_space
+
+STARTS = [
+    shortest_path_start,
+    lambda *args, **kwargs: shortest_path_start(*args, **kwargs, n_landmarks=None),
+    eigenmap_start,
+]
+NAMES = ["landmarks", "all paths", "eigenmap"]
+
+
+def aligned_error(Y, X):
+    """Root mean square distance after the best rigid motion, relative to the extent of X."""
+    Y, X = Y - Y.mean(axis=0), X - X.mean(axis=0)
+    U, _, Vt = np.linalg.svd(Y.T @ X)
+    return np.linalg.norm(Y @ U @ Vt - X) / np.linalg.norm(X)
+
+
+def sensor_field(n, degree, d, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, d))
+    radius = np.sqrt(degree / n / np.pi) if d == 2 else (degree / n * 0.75 / np.pi) ** (1 / 3)
+    pairs = cKDTree(X).query_pairs(radius, output_type="ndarray")
+    return pairs, np.linalg.norm(X[pairs[:, 0]] - X[pairs[:, 1]], axis=1), X
+
+
+# Classical scaling
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 40, 300])
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_classical_mds_is_exact_for_euclidean_distances(n, d):
+    X = np.random.default_rng(n).standard_normal((n, d))
+    D = cdist(X, X)
+    Y = classical_mds(D, d)
+    assert Y.shape == (n, d)
+    np.testing.assert_allclose(cdist(Y, Y), D, atol=1e-7)  # square roots of eigenvalues exact to 1e-15
+    np.testing.assert_allclose(Y.mean(axis=0), 0, atol=1e-9)
+
+
+def test_classical_mds_equals_the_dense_eigenproblem():
+    D = np.abs(np.random.default_rng(0).standard_normal((400, 400)))
+    D = D + D.T
+    np.fill_diagonal(D, 0)
+    centring = np.eye(400) - 1 / 400
+    values, vectors = scipy.linalg.eigh(-0.5 * centring @ D**2 @ centring)
+    expected = vectors[:, -3:] * np.sqrt(values[-3:])
+    Y = classical_mds(D, 3)
+    np.testing.assert_allclose(Y @ Y.T, expected @ expected.T, atol=1e-6 * np.abs(expected).max() ** 2)
+    np.testing.assert_array_equal(classical_mds(D, 3), Y)
+
+
+def test_classical_mds_leaves_missing_dimensions_at_zero():
+    x = np.arange(200.0)
+    Y = classical_mds(np.abs(x[:, None] - x), 3)
+    assert np.abs(Y[:, 1:]).max() < 1e-3
+    np.testing.assert_allclose(np.abs(np.diff(Y[:, 0])), 1.0, atol=1e-8)
+
+
+def test_classical_mds_refuses_what_it_cannot_read():
+    with pytest.raises(ValueError, match="square"):
+        classical_mds(np.ones((2, 3)), 2)
+    with pytest.raises(ValueError, match=r"D\[0, 1\] is nan"):
+        classical_mds(np.array([[0.0, np.nan], [1.0, 0.0]]), 2)
+    with pytest.raises(ValueError, match="n_components"):
+        classical_mds(np.zeros((2, 2)), 0)
+
+
+# Shortest paths
+
+
+@pytest.mark.parametrize("n_landmarks", [10, None])
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_all_distances_known_gives_the_points_back(d, n_landmarks):
+    X = np.random.default_rng(1).standard_normal((60, d))
+    pairs = np.column_stack(np.triu_indices(60, 1))
+    Y = shortest_path_start(pairs, cdist(X, X)[pairs[:, 0], pairs[:, 1]], 60, d, n_landmarks=n_landmarks)
+    np.testing.assert_allclose(cdist(Y, Y), cdist(X, X), atol=1e-6)
+
+
+@pytest.mark.parametrize(("d", "tolerance"), [(2, 0.06), (3, 0.15)])
+def test_a_sensor_field_is_nearly_recovered(d, tolerance):
+    pairs, distances, X = sensor_field(1500, 22, d, seed=5)
+    full = aligned_error(shortest_path_start(pairs, distances, 1500, d, n_landmarks=None), X)
+    landmarks = aligned_error(shortest_path_start(pairs, distances, 1500, d), X)
+    assert full < tolerance
+    assert landmarks < 1.3 * full + 0.01
+
+
+def test_landmarks_lie_apart():
+    from quartic.init.shortest_path import _landmark_paths
+
+    pairs, distances, _ = sensor_field(400, 20, 2)
+    graph = distance_graph(pairs, distances, 400)
+    landmarks, paths = _landmark_paths(graph, 12, np.random.default_rng(0))
+    everything = dijkstra(graph, directed=False)
+    np.testing.assert_allclose(paths, everything[landmarks])
+    for k in range(1, 12):
+        nearest = everything[landmarks[:k]].min(axis=0)
+        assert nearest[landmarks[k]] == pytest.approx(nearest.max())
+
+
+# Eigenmaps
+
+
+@pytest.mark.parametrize("way", ["dense", "factors", "iteration"])
+def test_eigenvectors_are_those_of_the_laplacian(way, monkeypatch):
+    from quartic.init import eigenmap
+
+    # A strip, so that the smallest eigenvalues lie apart.
+    pairs, distances, X = sensor_field(500, 22, 2)
+    keep = (X[:, 1] < 0.55)[pairs].all(axis=1)
+    graph = distance_graph(pairs[keep], distances[keep], 500)
+    inside = np.flatnonzero(X[:, 1] < 0.55)
+    graph = graph[inside][:, inside]
+    monkeypatch.setattr(eigenmap, "DENSE_LIMIT", 10_000 if way == "dense" else 0)
+    if way == "iteration":
+        monkeypatch.setattr(eigenmap, "elimination_is_cheap", lambda adjacency, d: False)
+    U = smallest_eigenvectors(graph, 2, np.random.default_rng(0), power=1.0)
+    floor = 0.1 * np.sqrt(np.mean(graph.data**2))
+    W = graph.toarray()
+    W[W > 0] = 1 / np.maximum(W[W > 0], floor)
+    _, V = scipy.linalg.eigh(np.diag(W.sum(axis=1)) - W)
+    overlap = np.linalg.svd(U.T @ V[:, 1:3])[1]
+    assert overlap.min() > 1 - 1e-5
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_eigenmap_keeps_the_shape_of_a_sensor_field(d):
+    pairs, distances, X = sensor_field(1500, 24, d, seed=5)
+    Y = eigenmap_start(pairs, distances, 1500, d)
+    assert aligned_error(Y, X) < 0.4  # the rim is drawn in; a random start has 1.4 or so
+    fitted = np.sum((Y[pairs[:, 0]] - Y[pairs[:, 1]]) ** 2, axis=1)
+    # The scale is the best one: no common factor improves the fit of squared distances.
+    assert np.sum(fitted * distances**2) / np.sum(fitted**2) == pytest.approx(1.0, rel=1e-9)
+
+
+def test_eigenmap_keeps_the_scale_where_the_fit_has_to_be_cut():
+    from quartic.init.eigenmap import _fitted
+
+    # A line has no second dimension: the fitted M has rank one, and the second direction is kept small but not lost.
+    rng = np.random.default_rng(0)
+    x, noise = rng.random(60), rng.standard_normal(60)
+    pairs = np.array([(i, j) for i in range(60) for j in range(i)])
+    distances = np.abs(x[pairs[:, 0]] - x[pairs[:, 1]])
+    Y = _fitted(np.column_stack([x, noise]), distance_graph(pairs, distances, 60), 2, rng)
+    fitted = np.sum((Y[pairs[:, 0]] - Y[pairs[:, 1]]) ** 2, axis=1)
+    assert np.sum(fitted * distances**2) / np.sum(fitted**2) == pytest.approx(1.0, rel=1e-6)
+    assert (np.ptp(Y, axis=0) > 0.1).all()
+
+
+# Common to all
+
+
+def test_of_a_repeated_pair_the_shortest_distance_counts():
+    pairs = np.array([[0, 1], [1, 0], [0, 1], [1, 2], [2, 2]])
+    graph = distance_graph(pairs, np.array([3.0, 2.0, 5.0, 1.0, 7.0]), 3).toarray()
+    np.testing.assert_array_equal(graph, [[0, 2, 0], [2, 0, 1], [0, 1, 0]])
+
+
+@pytest.mark.parametrize("start", STARTS, ids=NAMES)
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_components_come_back_apart(start, d):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, d))
+    within = [(i, j) for i in range(30) for j in range(i) if (i < 12) == (j < 12) and i < 22]
+    pairs = np.array(within)
+    distances = np.linalg.norm(X[pairs[:, 0]] - X[pairs[:, 1]], axis=1)
+    Y = start(pairs, distances, 30, d, random_state=0)
+    labels = np.array([0] * 12 + [1] * 10 + list(range(2, 10)))
+    assert np.isfinite(Y).all()
+    D = cdist(Y, Y)
+    assert D[labels[:, None] != labels].min() > 0.99 * distances.mean()
+    boxes = [(Y[labels == k].min(axis=0), Y[labels == k].max(axis=0)) for k in range(10)]
+    for a in range(10):
+        for b in range(a):
+            assert ((boxes[a][0] > boxes[b][1]) | (boxes[b][0] > boxes[a][1])).any()
+
+
+@pytest.mark.parametrize("start", STARTS, ids=NAMES)
+def test_odd_input_still_gives_a_start(start):
+    assert start(np.empty((0, 2), dtype=int), np.empty(0), 3, 2).shape == (3, 2)
+    assert start(np.empty((0, 2), dtype=int), np.empty(0), 0, 2).shape == (0, 2)
+    two = start(np.array([[0, 1]]), np.array([3.0]), 2, 3)
+    assert np.linalg.norm(two[0] - two[1]) == pytest.approx(3.0)
+    # Zero distances, a pair given twice, distances that break the triangle inequality.
+    odd = start(np.array([[0, 1], [1, 0], [1, 2], [0, 2], [2, 3]]), np.array([0.0, 0.0, 1.0, 9.0, 1.0]), 4, 2)
+    assert np.isfinite(odd).all()
+    zero = start(np.array([[0, 1], [1, 2]]), np.zeros(2), 3, 2)
+    assert np.isfinite(zero).all()
+
+
+@pytest.mark.parametrize("start", STARTS, ids=NAMES)
+def test_scale_and_seed(start):
+    pairs, distances, _ = sensor_field(500, 20, 2, seed=2)
+    one = start(pairs, distances, 500, 2, random_state=3)
+    np.testing.assert_array_equal(start(pairs, distances, 500, 2, random_state=3), one)
+    scaled = start(pairs, 1e6 * distances, 500, 2, random_state=3)
+    np.testing.assert_allclose(scaled, 1e6 * one, atol=1e-5 * np.abs(scaled).max())
+
+
+@pytest.mark.parametrize("start", STARTS, ids=NAMES)
+@pytest.mark.parametrize(
+    ("pairs", "distances", "words"),
+    [
+        ([[0, 5]], [1.0], r"pairs\[0\] = \(0, 5\) names a point outside 0..2"),
+        ([[0, 1]], [-1.0], r"distances\[0\] is -1"),
+        ([[0, 1]], [np.nan], r"distances\[0\] is nan"),
+        ([[0, 1]], [1.0, 2.0], "one number per pair"),
+        ([[0.0, 1.0]], [1.0], "point indices"),
+    ],
+)
+def test_bad_input_is_named(start, pairs, distances, words):
+    with pytest.raises(ValueError, match=words):
+        start(np.array(pairs), np.array(distances), 3, 2)
+
+
+def test_too_few_landmarks():
+    with pytest.raises(ValueError, match="n_landmarks must be more than n_components"):
+        shortest_path_start(np.array([[0, 1]]), np.ones(1), 2, 3, n_landmarks=3)
+
+
+def test_many_single_points_are_laid_out_in_a_square_not_a_line():
+    Y = place_apart(np.zeros((400, 2)), np.arange(400), gap=1.0)
+    assert len(np.unique(Y, axis=0)) == 400
+    assert np.ptp(Y, axis=0).max() <= 21
+
+
+def test_bandwidth_tells_local_from_random():
+    pairs, distances, _ = sensor_field(2000, 15, 2)
+    assert null_space.elimination_is_cheap(distance_graph(pairs, distances, 2000), 2)
+    random = np.random.default_rng(0).integers(0, 2000, size=(15_000, 2))
+    assert not null_space.elimination_is_cheap(distance_graph(random, np.ones(15_000), 2000), 2)
