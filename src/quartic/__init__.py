@@ -14,11 +14,12 @@ from quartic.result import History, Result, Status
 
 if TYPE_CHECKING:
     from quartic import datasets, graphs, init, metrics
-    from quartic.estimators import SymNMF
+    from quartic.estimators import DistanceCompletion, SymNMF
     from quartic.selection import RankSelection, select_rank
 
 # Imported when first asked for: scikit-learn and numba take longer to load than all the rest.
 _LATER = {
+    "DistanceCompletion": "quartic.estimators",
     "RankSelection": "quartic.selection",
     "SymNMF": "quartic.estimators",
     "datasets": "",
@@ -29,6 +30,7 @@ _LATER = {
 }
 
 __all__ = [
+    "DistanceCompletion",
     "History",
     "Problem",
     "RankSelection",

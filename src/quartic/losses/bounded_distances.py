@@ -70,7 +70,9 @@ class BoundedDistances(Distances):
         weights = None if weights is None else weights.astype(np.float64)
         if (lower > upper).any():
             k = int(np.argmax(lower > upper))
-            raise ValueError(f"lower[{k}] = {lower[k]} is above upper[{k}] = {upper[k]}; bounds must satisfy lower <= upper")
+            raise ValueError(
+                f"lower[{k}] = {lower[k]} is above upper[{k}] = {upper[k]}; bounds must satisfy lower <= upper"
+            )
         merged = merge_duplicates(pairs, lower, weights, self.n_points)
         self.start, self.cols, self.target, self.weight = merged
         # the same pairs in the same order; an infinite bound is sorted as a number that no bound has

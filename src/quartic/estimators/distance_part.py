@@ -1,0 +1,220 @@
+"""One connected part of the data: its loss, how well points fit it, and runs on it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from quartic.arrays import Array
+from quartic.loop import minimize
+from quartic.losses import BoundedDistances, Distances, RawStress
+from quartic.ops import norm
+from quartic.penalties import Penalty
+from quartic.problem import Problem
+from quartic.result import Result
+from quartic.solvers import Solver
+
+# Distances met to this, relative to their size, are met: what remains is what the solver's tolerance leaves.
+_EXACT = 1e-7
+# A pair is an outlier when its relative error is so many times the typical one; of honest noise no pair is.
+_OUTLIER, _FEW = 6.0, 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Pairs with bounds on their distances, all linked, points numbered from 0.
+
+    Attributes
+    ----------
+    n : int
+        The number of points.
+    pairs : array of int64 (m, 2)
+    lower, upper, guess : array (m,)
+        Bounds on the distances, and a value between them.
+    weights : array (m,) or None
+    """
+
+    n: int
+    pairs: NDArray[np.int64]
+    lower: Array
+    upper: Array
+    guess: Array
+    weights: Array | None
+
+    @cached_property
+    def loss(self) -> Distances:
+        """The loss of squared distances."""
+        if np.array_equal(self.lower, self.upper):
+            return Distances(self.pairs, self.lower**2, self.n, self.weights)
+        return BoundedDistances(self.pairs, self.lower**2, self.upper**2, self.n, self.weights)
+
+    @cached_property
+    def stress(self) -> RawStress:
+        """The loss of distances; weights are those of squares, to first order."""
+        weights = None if self.weights is None else 4 * self.guess**2 * self.weights
+        if weights is not None and not weights.any():
+            weights = None
+        return RawStress(self.pairs, self.lower, self.upper, self.n, weights)
+
+    @cached_property
+    def links(self) -> NDArray[np.bool_]:
+        """The pairs that hold points together."""
+        return np.isfinite(self.upper)
+
+    @cached_property
+    def size(self) -> float:
+        """The root mean square of the distances."""
+        return float(np.sqrt(np.mean(self.guess**2)))
+
+    @cached_property
+    def adjacency(self) -> sp.csr_array:
+        """The graph of the links; its entries are the numbers of the pairs, plus one."""
+        i, j = self.pairs[self.links].T
+        number = np.flatnonzero(self.links) + 1.0
+        upper = sp.coo_array((number, (i, j)), shape=(self.n, self.n)).tocsr()
+        return sp.csr_array(upper + upper.T)
+
+    def errors(self, X: Array) -> Array:
+        """Return by how much each distance misses its bounds, with sign."""
+        errors = np.empty(len(self.pairs))
+        step = 1 << 20
+        for at in range(0, len(errors), step):
+            i, j = self.pairs[at : at + step].T
+            d = np.linalg.norm(X[i] - X[j], axis=1)
+            errors[at : at + step] = d - np.clip(d, self.lower[at : at + step], self.upper[at : at + step])
+        return errors
+
+    def is_met(self, X: Array) -> bool:
+        """Tell whether all distances are met, as far as a solver's tolerance allows."""
+        return float(np.sqrt(np.mean(self.errors(X) ** 2))) <= _EXACT * self.size
+
+    def outliers(self, X: Array) -> NDArray[np.bool_]:
+        """Return the pairs that are missed by far more than the others are."""
+        relative = np.abs(self.errors(X)) / np.maximum(self.guess, 0.05 * self.size)
+        typical = max(1.4826 * float(np.median(relative[relative > 0])) if (relative > 0).any() else 0.0, _EXACT)
+        return np.asarray(relative > _OUTLIER * typical)
+
+    def is_suspect(self, X: Array) -> bool:
+        """Tell whether the misfit looks like folds and flips rather than like noise."""
+        return float(self.outliers(X).mean()) > _FEW
+
+    def clustering(self, generator: np.random.Generator) -> float:
+        """Return the share of linked pairs among a point's neighbours, relative to that among all points.
+
+        Near 1 where pairs were drawn at random, large where only near points are linked.
+        """
+        A = self.adjacency
+        found = possible = 0
+        for i in generator.choice(self.n, min(self.n, 60), replace=False):
+            near = A.indices[A.indptr[i] : A.indptr[i + 1]][:60]
+            if len(near) > 1:
+                found += A[near][:, near].nnz
+                possible += len(near) * (len(near) - 1)
+        density = A.nnz / (self.n * (self.n - 1))
+        return found / possible / density if possible else np.inf
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How runs are made: the estimator's settings."""
+
+    rank: int
+    solver: str | Solver = "auto"
+    tol: float = 1e-8
+    max_iter: int = 10_000
+    deadline: float = np.inf
+    verbose: bool = False
+
+    def spent(self) -> bool:
+        """Tell whether the time is up."""
+        return time.perf_counter() >= self.deadline
+
+
+@dataclass(eq=False)
+class Search:
+    """Runs on one part, and what they led to.
+
+    Attributes
+    ----------
+    best : Result or None
+        The lowest so far, in ``rank`` dimensions.
+    words : list of str
+        What was done.
+    """
+
+    part: Part
+    effort: Effort
+    generator: np.random.Generator
+    best: Result | None = None
+    n_iter: int = 0
+    n_products: int = 0
+    words: list[str] = field(default_factory=list)
+
+    @cached_property
+    def reference(self) -> float:
+        """The gradient at a random start: what the tolerance refers to, whatever the start."""
+        start = self.part.loss.random_start(self.effort.rank, False, np.random.default_rng(0))
+        return norm(self.part.loss.at(start).gradient)
+
+    def run(self, X: Array, *, tol: float | None = None, max_iter: int | None = None, penalty: Penalty | None = None,
+            solver: str | Solver | None = None) -> Result:  # fmt: skip
+        """Minimise from X, in as many dimensions as X has."""
+        effort = self.effort
+        left = None if np.isinf(effort.deadline) else max(effort.deadline - time.perf_counter(), 1e-3)
+        result = minimize(
+            Problem(self.part.loss, penalty), self.usable(X), solver=effort.solver if solver is None else solver,
+            tol=effort.tol if tol is None else tol, reference=self.reference,
+            max_iter=effort.max_iter if max_iter is None else min(max_iter, effort.max_iter), max_time=left,
+            verbose=effort.verbose,
+        )  # fmt: skip
+        self.n_iter += result.n_iter
+        self.n_products += result.n_products
+        return result
+
+    def usable(self, X: Array) -> Array:
+        """Return X, with the least noise where all points, or many, are in one place and nothing could move."""
+        spread = float(np.abs(X - X[:1]).max(initial=0.0))
+        if spread > 0:
+            return X
+        noise: Array = X + self.part.size * self.generator.standard_normal(X.shape)
+        return noise
+
+    def offer(self, result: Result) -> bool:
+        """Keep the result if it is the lowest; tell whether it is lower by at least a hundredth."""
+        before = np.inf if self.best is None else self.best.objective
+        if result.objective < before or self.best is None:
+            self.best = result
+        return result.objective < 0.99 * before
+
+    @property
+    def X(self) -> Array:
+        """The best points so far."""
+        assert self.best is not None
+        return self.best.X
+
+    def done(self) -> bool:
+        """Tell whether nothing is left to be gained, or no time."""
+        return self.best is not None and (self.part.is_met(self.X) or self.effort.spent())
+
+
+def finished(search: Search, seconds: float) -> Result:
+    """Return the best result with the iterations, products and seconds of the whole search."""
+    assert search.best is not None
+    return replace(search.best, n_iter=search.n_iter, n_products=search.n_products, time=seconds)
+
+
+def principal_axes(X: Array, rank: int | None = None) -> Array:
+    """Return X centred and turned to its principal axes, the first ``rank`` of them, with signs that are always the same.
+
+    The entry of largest size in each column is positive.
+    """
+    X = X - X.mean(axis=0)
+    _, axes = np.linalg.eigh(X.T @ X)
+    Y: Array = X @ axes[:, ::-1][:, : X.shape[1] if rank is None else rank]
+    largest = np.abs(Y).argmax(axis=0)
+    return Y * np.where(Y[largest, np.arange(Y.shape[1])] < 0, -1.0, 1.0)

@@ -1,0 +1,115 @@
+"""From a connected set of distances to points: cheap starts first, then what it takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from quartic.arrays import Array
+from quartic.estimators import distance_starts as starts
+from quartic.estimators.distance_part import Effort, Part, Search, finished
+from quartic.estimators.distance_repairs import resolve_points, rounds_of_escape
+from quartic.result import Result
+
+# Pairs count as local where neighbours of a point are linked so many times as often as any two points.
+_LOCAL = 3.0
+# Above this many points the costly ways out are not tried.
+_LARGE = 30_000
+
+
+def locate(part: Part, init: Any, effort: Effort, generator: np.random.Generator) -> tuple[Result, str]:
+    """Return the best points found for a connected part, and what was done, in words.
+
+    Parameters
+    ----------
+    part : Part
+        The data.
+    init : str or array
+        ``"auto"``, the name of a start, or the start itself.
+    effort : Effort
+        The settings of the runs.
+    generator : Generator
+        For all that is random.
+    """
+    began = time.perf_counter()
+    search = Search(part, effort, generator)
+    if not isinstance(init, str):
+        search.offer(search.run(np.asarray(init, dtype=np.float64)))
+        search.words.append("the start that was given")
+    elif init == "auto":
+        _escalate(search)
+    else:
+        _from(search, init)
+    return finished(search, time.perf_counter() - began), "; ".join(search.words)
+
+
+def _start(search: Search, name: str) -> Array:
+    rank = search.effort.rank
+    make: dict[str, Callable[[], Array]] = {
+        "random": lambda: starts.random(search, rank),
+        "landmark": lambda: starts.shortest_paths(search, rank, landmarks=True),
+        "mds": lambda: starts.shortest_paths(search, rank, landmarks=False),
+        "eigenmap": lambda: starts.eigenmap(search, rank),
+        "relaxed": lambda: starts.relaxed(search, rank),
+        "lifted": lambda: starts.relaxed(
+            search, rank, starts.shortest_paths(search, rank + 2, landmarks=search.part.n > 1000)
+        ),
+    }
+    return make[name]()
+
+
+_WORDS = {
+    "random": "random start",
+    "landmark": "shortest paths from landmarks",
+    "mds": "shortest paths between all points",
+    "eigenmap": "Laplacian eigenmap",
+    "relaxed": "random start in two dimensions more",
+    "lifted": "shortest paths in two dimensions more",
+}
+
+
+def _from(search: Search, name: str) -> None:
+    """Minimise from the start of that name."""
+    search.offer(search.run(_start(search, name)))
+    search.words.append(f"{_WORDS[name]}{_outcome(search)}")
+
+
+def _escalate(search: Search) -> None:
+    """Try cheap starts first, look at the fit, and go on where it is bad."""
+    part = search.part
+    local = part.clustering(search.generator) > _LOCAL
+    order = ["landmark", "lifted", "eigenmap", "relaxed"] if local else ["random", "relaxed", "landmark", "lifted"]
+    rounds = 12 if part.n <= _LARGE else 3
+    for k, name in enumerate(order):
+        held = search.best
+        search.best = None  # each start gets its own chance to be improved
+        _from(search, name)
+        _improve(search, rounds if k == 0 else rounds // 2)
+        if held is not None and search.best is not None and held.objective <= search.best.objective:
+            search.best = held
+        if search.done() or not part.is_suspect(search.X) or part.n > _LARGE:
+            return
+    _improve(search, rounds)
+
+
+def _improve(search: Search, rounds: int) -> None:
+    """Leave the local minimum by way of more dimensions, then point by point."""
+    if search.done():
+        return
+    made = rounds_of_escape(search, rounds, patience=3)
+    if made:
+        search.words.append(f"{made} rounds through more dimensions{_outcome(search)}")
+    if search.done() or search.part.n > _LARGE:
+        return
+    moved = resolve_points(search)
+    if moved:
+        search.words.append(f"{moved} points placed anew one at a time{_outcome(search)}")
+
+
+def _outcome(search: Search) -> str:
+    errors = search.part.errors(search.X)
+    rms = float(np.sqrt(np.mean(errors**2)))
+    return f" (rmse {rms:.2g}{', all met' if search.part.is_met(search.X) else ''})"
