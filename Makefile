@@ -3,6 +3,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
+# Two test processes share two cores: BLAS threads on top of that would only wait for each other.
+export OPENBLAS_NUM_THREADS ?= 1
+export OMP_NUM_THREADS ?= 1
+
 .PHONY: demo test test-slow lint format wheel clean
 .DEFAULT_GOAL := test
 
