@@ -1,0 +1,5 @@
+"""``python -m quartic`` is the command ``quartic``."""
+
+from quartic.cli import main
+
+main()
