@@ -14,7 +14,7 @@ from quartic.result import Result
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 
 _LARGEST_HEAT_MAP = 400
-_MOST_LINES = 1500
+_MOST_LINES = 400
 
 
 def convergence(result: Result) -> tuple[Any, str]:
@@ -60,7 +60,11 @@ def reordered_similarity(M: Any, labels: NDArray[np.integer[Any]], random_state:
     block = sp.csr_array(M)[kept][:, kept].toarray() if sp.issparse(M) else np.asarray(M)[np.ix_(kept, kept)]
     top = float(np.quantile(block[block > 0], 0.9)) if (block > 0).any() else 1.0
     figure = go.Figure(go.Heatmap(z=block.astype(np.float32), colorscale="Viridis", zmin=0, zmax=top, showscale=False))
-    figure.update_layout(yaxis={"autorange": "reversed", "scaleanchor": "x"}, **_layout())
+    figure.update_layout(
+        xaxis={"constrain": "domain"},
+        yaxis={"autorange": "reversed", "scaleanchor": "x", "constrain": "domain"},
+        **_layout(),
+    )
     sample = f", a random {len(kept)} of {n} nodes" if len(kept) < n else ""
     within = float(block[labels[kept][:, None] == labels[kept][None, :]].sum() / max(block.sum(), 1e-300))
     return figure, (
@@ -103,7 +107,13 @@ def scatter_of_points(
         for name, c in zip(names, coordinates, strict=True)
     }
     traces = [
-        kind(**lines, mode="lines", name="known distances", line={"color": "#bbbbbb", "width": 1}, hoverinfo="skip")
+        kind(
+            **lines,
+            mode="lines",
+            name="known distances",
+            line={"color": "rgba(120, 120, 120, 0.35)", "width": 1},
+            hoverinfo="skip",
+        )
     ]
     sure = np.ones(n, dtype=bool) if determined is None else determined
     fixed = np.zeros(n, dtype=bool)
