@@ -41,7 +41,9 @@ def say(what: str, goal: str, reached: bool, seconds: float, more: str = "") -> 
 
 
 def fitted(pairs, distances, r, **settings):
-    known = {name: settings.pop(name) for name in ("anchors", "lower", "upper", "weights", "n_points") if name in settings}
+    known = {
+        name: settings.pop(name) for name in ("anchors", "lower", "upper", "weights", "n_points") if name in settings
+    }
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -70,9 +72,7 @@ def proteins(args: argparse.Namespace) -> None:
 def intervals(args: argparse.Namespace) -> None:
     for name in INTERVALS:
         given = read_mdjeep(data_home() / "mdjeep" / "interval" / f"{name}.nmr.gz")
-        model, seconds = fitted(
-            given.pairs, None, 3, lower=given.lower, upper=given.upper, n_points=given.n_points
-        )
+        model, seconds = fitted(given.pairs, None, 3, lower=given.lower, upper=given.upper, n_points=given.n_points)
         d = model.distances(given.pairs)
         worst = float(np.max(np.maximum(given.lower - d, d - given.upper)))
         what = f"MD-jeep {name}, {given.n_points} points, {len(d)} intervals: worst {worst:.1e}"
@@ -129,7 +129,13 @@ def large(args: argparse.Namespace) -> None:
         error = normalized_rmse(model.embedding_, X, n_sample=10**6)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         what = f"n = {len(X)}, {len(pairs)} pairs, {name}: rmse {error:.1e}"
-        say(what, "memory O(pairs)", error < 1e-6, seconds, f"peak {peak:.1f} GiB, {int(model.determined_.sum())} determined")
+        say(
+            what,
+            "memory O(pairs)",
+            error < 1e-6,
+            seconds,
+            f"peak {peak:.1f} GiB, {int(model.determined_.sum())} determined",
+        )
 
 
 def _large_sets():

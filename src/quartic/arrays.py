@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -56,6 +58,31 @@ def finite_matrix(A: Any, name: str) -> Array:
         row, column = (int(k) for k in np.argwhere(~np.isfinite(clean))[0])
         raise ValueError(f"{name} must be finite, but {name}[{row}, {column}] is {clean[row, column]}")
     return clean
+
+
+def as_floats(A: Any) -> Array:
+    """Return ``A`` as a C-ordered array of float32 or float64, itself where it is one: integers would truncate."""
+    A = np.asarray(A)
+    clean: Array = np.ascontiguousarray(A, dtype=working_dtype(A.dtype))
+    return clean
+
+
+def check_number(value: Any, name: str, *, zero: bool = False, below: float = math.inf) -> None:
+    """Raise unless ``value`` is a number above zero (or zero, where allowed) and below ``below``.
+
+    Examples
+    --------
+    >>> from quartic.arrays import check_number
+    >>> check_number(-1, "sigma")
+    Traceback (most recent call last):
+    ...
+    ValueError: sigma must be positive and finite, got -1
+    """
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    if not (0 <= value < below and (zero or value > 0)):
+        limit = "finite" if below == math.inf else f"below {below:g}"
+        raise ValueError(f"{name} must be {'nonnegative' if zero else 'positive'} and {limit}, got {value!r}")
 
 
 def working_dtype(dtype: np.dtype[Any]) -> type[np.floating[Any]]:

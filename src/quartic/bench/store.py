@@ -93,7 +93,9 @@ class Store:
         self._run = same[0] if same else len(records)
         self.folder.mkdir(parents=True, exist_ok=True)
         self._write_whole(self.path, self._text(self.rows, head=True))
-        text = json.dumps({"settings": asked, "runs": records if same else [*records, record]}, indent=1, ensure_ascii=False)
+        text = json.dumps(
+            {"settings": asked, "runs": records if same else [*records, record]}, indent=1, ensure_ascii=False
+        )
         self._write_whole(self.about, text + "\n")
         self._keys = {self._key_of(row) for row in self.rows}
 
@@ -103,7 +105,7 @@ class Store:
 
     def find(self, **key: Any) -> list[Row]:
         """Return the rows whose columns have these values."""
-        wanted = {name: str(value) for name, value in key.items()}
+        wanted = {name: _word(value) for name, value in key.items()}
         return [row for row in self.rows if all(row[name] == value for name, value in wanted.items())]
 
     def add(self, block: Iterable[Mapping[str, Any]]) -> None:
@@ -176,9 +178,9 @@ class Store:
 
 
 def _word(value: Any) -> str:
-    """Return a value as the table spells it; numbers keep six digits, NaN is empty."""
+    """Return a value as the table spells it; numbers keep ten digits, NaN is empty."""
     if isinstance(value, float):
-        return "" if value != value else f"{value:.6g}"
+        return "" if value != value else f"{value:.10g}"
     return str(value)
 
 

@@ -29,11 +29,13 @@ def fixed_threads(n_threads: int) -> Iterator[dict[str, int]]:
     if n_threads < 1:
         raise ValueError(f"n_threads must be at least 1, got {n_threads}")
     before = numba.get_num_threads()
-    n_numba = min(n_threads, numba.config.NUMBA_NUM_THREADS)
+    n_numba = min(n_threads, int(numba.config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
     numba.set_num_threads(n_numba)
     try:
         with threadpool_limits(n_threads):
-            found = {f"{pool['internal_api']} ({pool['prefix']})": int(pool["num_threads"]) for pool in threadpool_info()}
+            found = {
+                f"{pool['internal_api']} ({pool['prefix']})": int(pool["num_threads"]) for pool in threadpool_info()
+            }
             yield {**found, "numba": n_numba}
     finally:
         numba.set_num_threads(before)

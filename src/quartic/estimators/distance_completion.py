@@ -158,6 +158,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         "noise": [Interval(Real, 0, None, closed="neither"), None],
     }
 
+    _standard_errors: Array | None
     embedding_: Array
     rmse_: float
     determined_: NDArray[np.bool_]
@@ -491,16 +492,17 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _polished(self, loss: Distances, X: Array, data: Measurements, effort: Effort, said: str) -> Array:
         """Return X minimised once more, with the anchors held."""
-        center = data.places.mean(axis=0) if len(data.anchors) else np.zeros(X.shape[1])
-        held = Anchored(loss, data.anchors, data.places - center)
-        start = (X - center)[held.free]
+        anchored = len(data.anchors) > 0
+        center = data.places.mean(axis=0) if anchored else np.zeros(X.shape[1])
+        held = Anchored(loss, data.anchors, data.places - center) if anchored else None
+        start = X - center if held is None else (X - center)[held.free]
         left = None if np.isinf(effort.deadline) else max(effort.deadline - time.perf_counter(), 1e-3)
-        solver = "auto" if isinstance(loss, RawStress) else self.solver
         result = minimize(
-            Problem(held), start if start.any() else start + 1e-3, solver=solver, tol=self.tol,
-            reference=_reference(held), max_iter=self.max_iter, max_time=left, verbose=bool(self.verbose),
+            Problem(loss if held is None else held), start if start.any() else start + 1e-3,
+            solver="auto" if isinstance(loss, RawStress) else self.solver, tol=self.tol,
+            reference=_reference(loss, X.shape[1]), max_iter=self.max_iter, max_time=left, verbose=bool(self.verbose),
         )  # fmt: skip
-        X = held.fill(result.X) + center
+        X = result.X if held is None else held.fill(result.X) + center
         X[data.anchors] = data.places
         self.result_ = result
         self.n_iter_ += result.n_iter
@@ -588,7 +590,7 @@ def _with_anchor_pairs(data: Measurements) -> tuple[NDArray[np.int64], Array, Ar
     return np.concatenate([data.pairs[kept], data.anchors[at]]), lower, upper, guess, weights
 
 
-def _reference(held: Anchored) -> float:
+def _reference(loss: Distances, rank: int) -> float:
     """Return the gradient at a random start, to which the tolerance refers."""
-    X = held.random_start(held.places.shape[1], False, np.random.default_rng(0))
-    return float(np.linalg.norm(held.at(X).gradient))
+    X = loss.random_start(rank, False, np.random.default_rng(0))
+    return float(np.linalg.norm(loss.at(X).gradient))

@@ -71,11 +71,11 @@ def from_pairs(
         at = int(np.argmax(same))
         raise ValueError(f"pairs[{at}] = {pairs[at].tolist()} joins a point to itself; leave such pairs out")
     low, high, guess = _bounds(m, distances, lower, upper)
+    w: Array | None = None
     if isinstance(weights, str):
         _check_noise_word(weights)
-        w = None
-    else:
-        w = None if weights is None else check_column(weights, m, "weights", nonnegative=True).astype(np.float64)
+    elif weights is not None:
+        w = check_column(weights, m, "weights", nonnegative=True).astype(np.float64)
     flipped = pairs[:, 0] > pairs[:, 1]
     pairs[flipped] = pairs[flipped][:, ::-1]
     pairs, low, high, guess, w, repeated = _each_once(pairs, low, high, guess, w, n)
@@ -144,8 +144,7 @@ def known_entries(D: Any, name: str) -> tuple[NDArray[np.int64], Array]:
             )
         one = np.where(np.isnan(upper), mirror, upper)
         known = ~np.isnan(one) & (np.arange(n - first) > np.arange(len(one))[:, None])
-        i, j = np.nonzero(known)
-        pairs.append(np.column_stack([i + first, j + first]))
+        pairs.append(np.argwhere(known) + first)
         values.append(one[known])
     return np.concatenate(pairs).astype(np.int64), np.concatenate(values)
 
@@ -220,7 +219,7 @@ def _bounds(m: int, distances: Any, lower: Any, upper: Any) -> tuple[Array, Arra
             values = np.full(m, float(values))
         if values.shape != (m,):
             raise ValueError(f"{name} must have shape ({m},), one number for each pair, got {values.shape}")
-        clean = values.astype(np.float64)
+        clean: Array = values.astype(np.float64)
         if (clean < 0).any():
             at = int(np.argmax(clean < 0))
             raise ValueError(f"{name}[{at}] = {clean[at]} is negative; a distance cannot be")

@@ -11,16 +11,17 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quartic.arrays import Array
-from quartic.loop import minimize
+from quartic.loop import Progress, minimize
 from quartic.losses import BoundedDistances, Distances, RawStress
 from quartic.ops import norm
-from quartic.penalties import Penalty
+from quartic.penalties import Penalty, Zero
 from quartic.problem import Problem
 from quartic.result import Result
 from quartic.solvers import Solver
 
-# Distances met to this, relative to their size, are met: what remains is what the solver's tolerance leaves.
-_EXACT = 1e-7
+# Distances met to this, relative to their size, are met: what remains is what the solver's tolerance leaves. Bounds are
+# met at their rim, where steps grow short.
+_EXACT, _WITHIN = 1e-7, 1e-5
 # A pair is an outlier when its relative error is so many times the typical one; of honest noise no pair is.
 _OUTLIER, _FEW = 6.0, 1e-3
 
@@ -47,9 +48,14 @@ class Part:
     weights: Array | None
 
     @cached_property
+    def bounded(self) -> bool:
+        """Whether some pairs have room between their bounds."""
+        return not np.array_equal(self.lower, self.upper)
+
+    @cached_property
     def loss(self) -> Distances:
         """The loss of squared distances."""
-        if np.array_equal(self.lower, self.upper):
+        if not self.bounded:
             return Distances(self.pairs, self.lower**2, self.n, self.weights)
         return BoundedDistances(self.pairs, self.lower**2, self.upper**2, self.n, self.weights)
 
@@ -91,7 +97,7 @@ class Part:
 
     def is_met(self, X: Array) -> bool:
         """Tell whether all distances are met, as far as a solver's tolerance allows."""
-        return float(np.sqrt(np.mean(self.errors(X) ** 2))) <= _EXACT * self.size
+        return float(np.sqrt(np.mean(self.errors(X) ** 2))) <= (_WITHIN if self.bounded else _EXACT) * self.size
 
     def outliers(self, X: Array) -> NDArray[np.bool_]:
         """Return the pairs that are missed by far more than the others are."""
@@ -161,16 +167,24 @@ class Search:
         start = self.part.loss.random_start(self.effort.rank, False, np.random.default_rng(0))
         return norm(self.part.loss.at(start).gradient)
 
-    def run(self, X: Array, *, tol: float | None = None, max_iter: int | None = None, penalty: Penalty | None = None,
-            solver: str | Solver | None = None) -> Result:  # fmt: skip
-        """Minimise from X, in as many dimensions as X has."""
+    def run(
+        self,
+        X: Array,
+        *,
+        tol: float | None = None,
+        max_iter: int | None = None,
+        penalty: Penalty | None = None,
+        solver: str | Solver | None = None,
+        beat: float | None = None,
+    ) -> Result:
+        """Minimise from X, in as many dimensions as X has; a run that will not get below ``beat`` is given up."""
         effort = self.effort
         left = None if np.isinf(effort.deadline) else max(effort.deadline - time.perf_counter(), 1e-3)
         result = minimize(
-            Problem(self.part.loss, penalty), self.usable(X), solver=effort.solver if solver is None else solver,
+            Problem(self.part.loss, Zero() if penalty is None else penalty), self.usable(X), solver=effort.solver if solver is None else solver,
             tol=effort.tol if tol is None else tol, reference=self.reference,
             max_iter=effort.max_iter if max_iter is None else min(max_iter, effort.max_iter), max_time=left,
-            verbose=effort.verbose,
+            callback=None if beat is None else _Hopeless(beat), verbose=effort.verbose,
         )  # fmt: skip
         self.n_iter += result.n_iter
         self.n_products += result.n_products
@@ -186,7 +200,7 @@ class Search:
 
     def offer(self, result: Result) -> bool:
         """Keep the result if it is the lowest; tell whether it is lower by at least a hundredth."""
-        before = np.inf if self.best is None else self.best.objective
+        before = self.best_objective
         if result.objective < before or self.best is None:
             self.best = result
         return result.objective < 0.99 * before
@@ -197,9 +211,29 @@ class Search:
         assert self.best is not None
         return self.best.X
 
+    @property
+    def best_objective(self) -> float:
+        """Their loss."""
+        return np.inf if self.best is None else self.best.objective
+
     def done(self) -> bool:
         """Tell whether nothing is left to be gained, or no time."""
         return self.best is not None and (self.part.is_met(self.X) or self.effort.spent())
+
+
+class _Hopeless:
+    """A callback that ends a run whose progress will not take it below a value in a few more steps."""
+
+    def __init__(self, beat: float) -> None:
+        self.beat = beat
+        self.values: list[float] = []
+
+    def __call__(self, progress: Progress) -> None:
+        self.values.append(progress.objective)
+        if len(self.values) > 8 and progress.objective > 0.5 * self.beat:
+            rate = progress.objective / self.values[-9]
+            if rate > 0.8 or progress.objective * rate**3 > 0.9 * self.beat:
+                raise StopIteration
 
 
 def finished(search: Search, seconds: float) -> Result:

@@ -1,16 +1,20 @@
-"""Ways out of a local minimum: through more dimensions, and point by point."""
+"""Ways out of a local minimum: through more dimensions, point by point, piece by piece."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quartic.arrays import Array
 from quartic.estimators.distance_part import Part, Search, principal_axes
+from quartic.result import Result
 
 # Points that are re-solved one at a time in one go, the worst first.
 _MOST_POINTS = 500
 # A place is taken over if it lowers the point's own misfit to this share.
 _LOWER = 0.7
+# Pieces are shaken until so many times nothing was gained, fewer where a run takes longer; and at most so many times.
+_PATIENCE, _FEWEST, _MOST_SHAKES = 400, 40, 4000
 
 
 def through_more_dimensions(search: Search, extra: int, spread: float, steps: int) -> bool:
@@ -115,3 +119,71 @@ def _placed(x: Array, Y: Array, low: Array, high: Array, w: Array) -> tuple[Arra
             if damping > 1e6:
                 break
     return x, value
+
+
+def shake_pieces(search: Search) -> int:
+    """Reflect, scatter or lift small pieces where the fit is bad, again and again; return how often that helped.
+
+    A piece is a ball in the graph about an end of a badly met pair. It is reflected in a plane of the points around it,
+    scattered, or shaken into one or two dimensions more; a run from there either leads lower or is soon given up.
+    """
+    part, generator = search.part, search.generator
+    patience = int(np.clip(_PATIENCE * 250 / part.n, _FEWEST, _PATIENCE))
+    idle = helped = 0
+    for _ in range(_MOST_SHAKES):
+        if search.done() or idle >= patience:
+            break
+        best = search.X
+        errors = np.abs(part.errors(best)) ** generator.integers(1, 3)
+        pair = part.pairs[generator.choice(len(errors), p=errors / errors.sum())]
+        size = 1 + int(np.exp(generator.uniform(0, np.log(max(part.n / 2, 2)))))
+        piece = _ball(part, int(pair[generator.integers(2)]), size, generator)
+        found = _shaken(search, best.copy(), piece, search.best_objective)
+        idle += 1
+        if found.objective < 0.999 * search.best_objective:
+            search.offer(search.run(found.X))
+            idle, helped = 0, helped + 1
+    return helped
+
+
+def _shaken(search: Search, X: Array, piece: NDArray[np.int64], beat: float) -> Result:
+    """Return where a run leads after the piece is moved in one of four ways."""
+    part, generator, rank = search.part, search.generator, X.shape[1]
+    way, spread = int(generator.integers(4)), float(generator.uniform(0.2, 1.5)) * part.size
+    if way == 0:
+        X[piece] = _reflected(part, X, piece, generator)
+    elif way == 1:
+        X[piece] += spread * generator.standard_normal((len(piece), rank))
+    else:
+        extra = np.zeros((len(X), way - 1))
+        extra[piece] = spread * generator.standard_normal((len(piece), way - 1))
+        steps = 20 * int(generator.integers(1, 4))
+        X = principal_axes(search.run(np.hstack([X, extra]), tol=1e-6, max_iter=steps, beat=0.1 * beat).X, rank)
+    return search.run(X, max_iter=150, beat=beat)
+
+
+def _reflected(part: Part, X: Array, piece: NDArray[np.int64], generator: np.random.Generator) -> Array:
+    """Return the mirror image of a piece in a plane of its neighbours, mostly the one in which they lie best."""
+    A = part.adjacency
+    around = np.unique(np.concatenate([A.indices[A.indptr[i] : A.indptr[i + 1]] for i in piece]))
+    around = np.setdiff1d(around, piece)
+    Y = X[around if len(around) > 1 else piece]
+    center = Y.mean(axis=0)
+    _, axes = np.linalg.eigh((Y - center).T @ (Y - center))
+    axis = axes[:, int(generator.integers(X.shape[1])) if generator.random() < 0.5 else 0]
+    mirrored: Array = X[piece] - 2 * np.outer((X[piece] - center) @ axis, axis)
+    return mirrored
+
+
+def _ball(part: Part, center: int, size: int, generator: np.random.Generator) -> NDArray[np.int64]:
+    """Return about ``size`` points around one, nearest in the graph first."""
+    A = part.adjacency
+    found, inside = [center], {center}
+    for i in found:
+        for j in generator.permutation(A.indices[A.indptr[i] : A.indptr[i + 1]]).tolist():
+            if len(found) >= size:
+                return np.array(found)
+            if j not in inside:
+                inside.add(j)
+                found.append(j)
+    return np.array(found)

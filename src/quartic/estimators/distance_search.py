@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,15 @@ import numpy as np
 from quartic.arrays import Array
 from quartic.estimators import distance_starts as starts
 from quartic.estimators.distance_part import Effort, Part, Search, finished
-from quartic.estimators.distance_repairs import resolve_points, rounds_of_escape
+from quartic.estimators.distance_repairs import resolve_points, rounds_of_escape, shake_pieces
 from quartic.result import Result
 
 # Pairs count as local where neighbours of a point are linked so many times as often as any two points.
 _LOCAL = 3.0
 # Above this many points the costly ways out are not tried.
 _LARGE = 30_000
+# Up to this many, pieces are shaken one after the other.
+_SHAKEN = 5000
 
 
 def locate(part: Part, init: Any, effort: Effort, generator: np.random.Generator) -> tuple[Result, str]:
@@ -35,7 +38,11 @@ def locate(part: Part, init: Any, effort: Effort, generator: np.random.Generator
         For all that is random.
     """
     began = time.perf_counter()
-    search = Search(part, effort, generator)
+    weighted = part
+    if part.bounded and part.weights is None:
+        # bounds are met or not, whatever the weights; with these a short distance counts as much as a long one
+        weighted = replace(part, weights=1 / (part.guess**2 + 0.1 * part.size**2))
+    search = Search(weighted, effort, generator)
     if not isinstance(init, str):
         search.offer(search.run(np.asarray(init, dtype=np.float64)))
         search.words.append("the start that was given")
@@ -43,6 +50,10 @@ def locate(part: Part, init: Any, effort: Effort, generator: np.random.Generator
         _escalate(search)
     else:
         _from(search, init)
+    if weighted is not part:
+        plain = Search(part, effort, generator)
+        search.best = plain.run(search.X)
+        search.n_iter, search.n_products = search.n_iter + plain.n_iter, search.n_products + plain.n_products
     return finished(search, time.perf_counter() - began), "; ".join(search.words)
 
 
@@ -82,17 +93,22 @@ def _escalate(search: Search) -> None:
     part = search.part
     local = part.clustering(search.generator) > _LOCAL
     order = ["landmark", "lifted", "eigenmap", "relaxed"] if local else ["random", "relaxed", "landmark", "lifted"]
+    if part.bounded:  # pieces that are shaken do more for bounds than other starts
+        order = order[:2]
     rounds = 12 if part.n <= _LARGE else 3
+    kept: Result | None = None
     for k, name in enumerate(order):
-        held = search.best
         search.best = None  # each start gets its own chance to be improved
         _from(search, name)
         _improve(search, rounds if k == 0 else rounds // 2)
-        if held is not None and search.best is not None and held.objective <= search.best.objective:
-            search.best = held
-        if search.done() or not part.is_suspect(search.X) or part.n > _LARGE:
+        if kept is not None:
+            search.offer(kept)
+        kept = search.best
+        if search.done() or not (part.bounded or part.is_suspect(search.X)) or part.n > _LARGE:
             return
-    _improve(search, rounds)
+    if part.n <= _SHAKEN:
+        helped = shake_pieces(search)
+        search.words.append(f"pieces shaken, which helped {helped} times{_outcome(search)}")
 
 
 def _improve(search: Search, rounds: int) -> None:

@@ -13,17 +13,53 @@ from pathlib import Path
 from quartic.io.errors import FileFormatError
 
 
-def read_lines(path: str | Path) -> list[str]:
-    """Return the lines of a text file; a gzip file is known by its first two bytes, whatever its name."""
-    content = Path(path).read_bytes()
+def read_lines(path: str | Path, name: str | None = None) -> list[str]:
+    """Return the lines of a text file; a gzip file is known by its first two bytes, whatever its name.
+
+    ``name`` is what messages call the file. UTF-8, or UTF-16 with its mark, which is what spreadsheets write.
+    """
+    called = name or path
+    content = read_bytes(path, name)
+    coding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
-        if content[:2] == b"\x1f\x8b":
-            content = gzip.decompress(content)
-        return content.decode("utf-8-sig").splitlines()
+        return content.decode(coding).splitlines()
     except UnicodeDecodeError as error:
-        raise FileFormatError.at(path, content.count(b"\n", 0, error.start) + 1, "not a text file") from None
+        line = content.count(b"\n", 0, error.start) + 1
+        raise FileFormatError.at(called, line, "not a text file in UTF-8; save it as UTF-8") from None
+
+
+def read_bytes(path: str | Path, name: str | None = None) -> bytes:
+    """Return a file's content, unpacked where it is gzip; what would not fit the memory is refused."""
+    called = name or str(path)
+    check_size(os.path.getsize(path), called)
+    content = Path(path).read_bytes()
+    if content[:2] != b"\x1f\x8b":
+        return content
+    parts, total = [], 0
+    try:
+        with gzip.open(path) as file:
+            while part := file.read(1 << 24):
+                parts.append(part)
+                total += len(part)
+                check_size(total, called)
     except (OSError, EOFError, zlib.error) as error:
-        raise FileFormatError(f"{path}: damaged gzip file ({error})") from None
+        raise FileFormatError(f"{called}: damaged gzip file ({error})") from None
+    return b"".join(parts)
+
+
+def check_size(n_bytes: int, name: str) -> None:
+    """Raise where a file says, or turns out, to need more than half of this machine's memory."""
+    if n_bytes > _memory() // 2:
+        raise FileFormatError(
+            f"{name}: {n_bytes / 2**30:.1f} GiB of data would not fit this machine's {_memory() / 2**30:.1f} GiB of memory"
+        )
+
+
+def _memory() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not a POSIX system
+        return 16 * 2**30
 
 
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:

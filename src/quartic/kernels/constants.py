@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from quartic.kernels.base import Kernel
     from quartic.losses.base import Loss
-
-
-def positive_finite(kernel: Kernel, *names: str) -> None:
-    """Raise unless the named parameters of the kernel are positive and finite."""
-    for name in names:
-        value = getattr(kernel, name)
-        if not 0 < value < math.inf:
-            raise ValueError(f"{type(kernel).__name__}: {name} must be positive and finite, got {value!r}")
 
 
 def sigma_for(loss: Loss, tight: bool) -> float:

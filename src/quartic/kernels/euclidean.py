@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from quartic.arrays import Array
+from quartic.arrays import Array, as_floats
 from quartic.kernels.base import Kernel
 from quartic.kernels.mirror_maps import mirror_map
 from quartic.ops import squared_norm
@@ -28,15 +28,15 @@ class EuclideanKernel(Kernel):
 
     def value(self, X: Array) -> float:
         """Return ½‖X‖²."""
-        return 0.5 * squared_norm(X)
+        return 0.5 * squared_norm(as_floats(X))
 
     def gradient(self, X: Array) -> Array:
         """Return X."""
-        return X
+        return as_floats(X)
 
     def divergence(self, X: Array, Y: Array) -> float:
         """Return ½‖X − Y‖²."""
-        return 0.5 * squared_norm(X - Y)
+        return 0.5 * squared_norm(as_floats(X) - as_floats(Y))
 
     def mirror(self, V: Array, penalty: Penalty | None = None, t: float = 1.0) -> Array:
         """Return prox_{t g}(V)."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from quartic.arrays import Array
+from quartic.arrays import Array, as_floats, check_number
 from quartic.kernels.base import Kernel
-from quartic.kernels.constants import positive_finite, sigma_for
+from quartic.kernels.constants import sigma_for
 from quartic.kernels.mirror_maps import mirror_map
 from quartic.ops import gram, squared_norm, trace_inner
 
@@ -46,10 +45,9 @@ class GramKernel(Kernel):
     sigma: float
 
     def __post_init__(self) -> None:
-        positive_finite(self, "sigma")
-        for name in ("alpha", "beta"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"GramKernel: {name} must be nonnegative and finite, got {getattr(self, name)!r}")
+        check_number(self.alpha, "GramKernel: alpha", zero=True)
+        check_number(self.beta, "GramKernel: beta", zero=True)
+        check_number(self.sigma, "GramKernel: sigma")
 
     @classmethod
     def for_loss(cls, loss: Loss, tight: bool = True) -> Self:
@@ -62,13 +60,15 @@ class GramKernel(Kernel):
 
     def value(self, X: Array) -> float:
         """Return h_G(X)."""
-        S = gram(X)
+        S = gram(as_floats(X))
         trace = float(np.trace(S))
         return 0.25 * self.alpha * trace**2 + 0.25 * self.beta * trace_inner(S, S) + 0.5 * self.sigma * trace
 
     def gradient(self, X: Array) -> Array:
         """Return X (α‖X‖² I + β XᵀX + σ I)."""
-        return X @ self.metric(gram(X)).astype(X.dtype, copy=False)
+        X = as_floats(X)
+        G: Array = X @ self.metric(gram(X)).astype(X.dtype, copy=False)
+        return G
 
     def metric(self, S: Array) -> Array:
         """Return the r × r matrix α·tr(S)·I + β·S + σ·I, by which ∇h multiplies from the right where S = XᵀX."""
@@ -80,6 +80,7 @@ class GramKernel(Kernel):
         With A = YᵀY, B = YᵀD + DᵀY, C = DᵀD the Gram term is β/4·(‖B + C‖² + 2⟨A, C⟩); the norm term is that of
         the norm kernel, with a, b, c the traces of A, B, C.
         """
+        X, Y = as_floats(X), as_floats(Y)
         D = X - Y
         return self._divergence(gram(Y), gram(Y, D), gram(D))
 

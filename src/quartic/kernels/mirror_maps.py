@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from quartic.arrays import Array
+from quartic.arrays import Array, as_floats
 from quartic.kernels.gram_subproblem import gram_mirror
 from quartic.ops import norm
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Penalty, Ridge, Zero
@@ -114,7 +114,8 @@ _NO_PENALTY = Zero()
 
 def find_mirror_map(kernel: Kernel, penalty: Penalty) -> MirrorMap:
     """Return the map of this pair, or raise a ValueError that lists the pairs that exist."""
-    row = MIRROR_MAPS.get(type(kernel).__name__, {})
+    # by name along the ancestors: a kernel derived from one of the table's has its maps
+    row = next((MIRROR_MAPS[cls.__name__] for cls in type(kernel).__mro__ if cls.__name__ in MIRROR_MAPS), {})
     found = row.get(type(penalty)) or row.get(_ANY)
     if found is None:
         pairs = "; ".join(
@@ -132,4 +133,4 @@ def mirror_map(kernel: Kernel, V: Array, penalty: Penalty | None, t: float) -> A
     if not t >= 0:
         raise ValueError(f"t must be nonnegative, got {t!r}")
     penalty = _NO_PENALTY if penalty is None else penalty
-    return find_mirror_map(kernel, penalty)(kernel, V, penalty, t)
+    return find_mirror_map(kernel, penalty)(kernel, as_floats(V), penalty, t)

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from quartic.arrays import Array
+from quartic.arrays import Array, as_floats, check_number
 from quartic.kernels.base import Kernel
-from quartic.kernels.constants import positive_finite, sigma_for
+from quartic.kernels.constants import sigma_for
 from quartic.kernels.mirror_maps import clipping, mirror_map, norm_scale
 from quartic.ops import inner, squared_norm
 
@@ -42,7 +42,8 @@ class NormKernel(Kernel):
     sigma: float
 
     def __post_init__(self) -> None:
-        positive_finite(self, "alpha", "sigma")
+        check_number(self.alpha, "NormKernel: alpha")
+        check_number(self.sigma, "NormKernel: sigma")
 
     @classmethod
     def for_loss(cls, loss: Loss, tight: bool = True) -> Self:
@@ -55,11 +56,12 @@ class NormKernel(Kernel):
 
     def value(self, X: Array) -> float:
         """Return h_N(X)."""
-        square = squared_norm(X)
+        square = squared_norm(as_floats(X))
         return (0.25 * self.alpha * square + 0.5 * self.sigma) * square
 
     def gradient(self, X: Array) -> Array:
         """Return (α‖X‖² + σ) X."""
+        X = as_floats(X)
         return (self.alpha * squared_norm(X) + self.sigma) * X
 
     def divergence(self, X: Array, Y: Array) -> float:
@@ -68,6 +70,7 @@ class NormKernel(Kernel):
         With a = ‖Y‖², b = 2⟨Y, D⟩, c = ‖D‖²: D_h = α/4·(b² + 2ac + 2bc + c²) + σ/2·c, where the bracket is
         ‖X‖⁴ − ‖Y‖⁴ less its first-order term 2ab, all of second order in D: (b + c)² + 2ac.
         """
+        X, Y = as_floats(X), as_floats(Y)
         D = X - Y
         return self._divergence(squared_norm(Y), 2 * inner(Y, D), squared_norm(D))
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from quartic.arrays import Array
+from quartic.arrays import Array, check_number
 from quartic.ops import norm
 
 
@@ -15,11 +15,17 @@ class Penalty(ABC):
 
     Two facts tell solvers what they may do with it: ``nonnegative`` (its domain is X ≥ 0) and ``smooth``
     (it is differentiable, so that its gradient can be followed). ``convex`` is what the convergence theorem asks for.
+    ``ridge`` is ρ where g(X) = ½ρ‖X‖², for solvers that work with its second derivative.
     """
 
     nonnegative: ClassVar[bool] = False
     smooth: ClassVar[bool] = False
     convex: ClassVar[bool] = True
+
+    @property
+    def ridge(self) -> float | None:
+        """ρ where g(X) = ½ρ‖X‖² (0 for no penalty), None for any other g."""
+        return None
 
     @abstractmethod
     def value(self, X: Array) -> float:
@@ -39,11 +45,11 @@ class Penalty(ABC):
 
     def smooth_gradient(self, X: Array, gradient: Array) -> Array:
         """Return ∇f(X) plus the gradient of g inside its domain, for penalties that have one there."""
-        return gradient
+        return self.stationarity(X, gradient) if self.smooth else gradient
 
     def on_line(self, X: Array, D: Array) -> tuple[float, float]:
         """Return a and b of g(X + tD) = g(X) + at + bt² inside the domain, for penalties that are such there."""
-        return 0.0, 0.0
+        raise TypeError(f"{type(self).__name__} does not say what it is on lines (it has no method on_line)")
 
     def change(self, X: Array, Y: Array) -> float:
         """Return g(Y) − g(X); penalties that can do so avoid the cancellation between close neighbours."""
@@ -63,8 +69,4 @@ class Weighted(Penalty):
     weight: float
 
     def __post_init__(self) -> None:
-        if not 0 < self.weight < float("inf"):
-            raise ValueError(
-                f"{type(self).__name__}: weight must be positive and finite, got {self.weight!r}; "
-                "for no penalty use Zero() or Nonnegative()"
-            )
+        check_number(self.weight, f"{type(self).__name__}: weight (for no penalty use Zero() or Nonnegative())")

@@ -47,6 +47,10 @@ class Nonnegative(Penalty):
         """Return the projected gradient."""
         return projected_gradient(X, gradient)
 
+    def on_line(self, X: Array, D: Array) -> tuple[float, float]:
+        """Return 0 and 0."""
+        return 0.0, 0.0
+
     def stationarity_norm(self, X: Array, gradient: Array) -> float:
         """Return ‖∇ᴾf(X)‖ in one pass."""
         from quartic.ops.fused import projected_norm

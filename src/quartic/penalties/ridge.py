@@ -40,9 +40,10 @@ class Ridge(Weighted):
         """Return ∇f + weight·X."""
         return gradient + self.weight * X
 
-    def smooth_gradient(self, X: Array, gradient: Array) -> Array:
-        """Return ∇f + weight·X."""
-        return gradient + self.weight * X
+    @property
+    def ridge(self) -> float:
+        """The weight."""
+        return self.weight
 
     def on_line(self, X: Array, D: Array) -> tuple[float, float]:
         """Return weight·⟨X, D⟩ and ½·weight·‖D‖²."""

@@ -21,6 +21,7 @@ class Zero(Penalty):
     """
 
     smooth = True
+    ridge = 0.0
 
     def value(self, X: Array) -> float:
         """Return 0."""
@@ -33,3 +34,7 @@ class Zero(Penalty):
     def stationarity(self, X: Array, gradient: Array) -> Array:
         """Return the gradient."""
         return gradient
+
+    def on_line(self, X: Array, D: Array) -> tuple[float, float]:
+        """Return 0 and 0."""
+        return 0.0, 0.0

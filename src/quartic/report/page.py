@@ -16,7 +16,8 @@ body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; m
        padding: 1rem; overflow-wrap: anywhere; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; border-top: 1px solid #ddd; padding-top: 1rem; }
 table { border-collapse: collapse; } td { padding: .15rem .8rem .15rem 0; vertical-align: top; }
-td:first-child { color: #555; white-space: nowrap; } figure { margin: 1rem 0; } figcaption { color: #444; font-size: .95rem; }
+td:first-child { color: #555; white-space: nowrap; }
+figure { margin: 1rem 0; } figcaption { color: #444; font-size: .95rem; }
 pre { background: #f5f5f5; padding: .8rem; overflow-x: auto; }
 """
 

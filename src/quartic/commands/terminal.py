@@ -1,0 +1,106 @@
+"""How a command speaks: what it has to say goes to standard error, one line each; results go to standard output."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shlex
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+# Control characters in names and messages could drive the terminal.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+
+
+def one_line(text: object) -> str:
+    """Return a text as one line that is safe to print."""
+    return _CONTROL.sub(" ", " ".join(str(text).split()))
+
+
+class Voice:
+    """Says things on standard error, unless it is to be quiet."""
+
+    def __init__(self, command: str, quiet: bool = False) -> None:
+        self.command, self.quiet = command, quiet
+
+    def say(self, text: str) -> None:
+        """Say something that matters only to those who watch."""
+        if not self.quiet:
+            typer.echo(one_line(text), err=True)
+
+    def warn(self, text: str) -> None:
+        """Say something that must be heard."""
+        typer.echo(f"quartic {self.command}: {one_line(text)}", err=True)
+
+
+@contextmanager
+def errors_as_one_line(voice: Voice) -> Iterator[None]:
+    """Turn what is wrong with the input into one line and exit code 2."""
+    try:
+        yield
+    except (ValueError, TypeError, OSError, NotImplementedError, ImportError) as error:
+        voice.warn(_said(error))
+        raise typer.Exit(2) from None
+    except MemoryError:
+        voice.warn("not enough memory for this input; try a sparse graph, fewer neighbours or a part of the data")
+        raise typer.Exit(2) from None
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror.lower()}"
+    return str(error) or type(error).__name__
+
+
+@contextmanager
+def gathered_warnings() -> Iterator[list[str]]:
+    """Gather what is warned of, each thing once, less that a run did not converge, which is said in any case."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    said: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield said
+    for warning in caught:
+        text = one_line(warning.message)
+        if not issubclass(warning.category, ConvergenceWarning | DeprecationWarning) and text not in said:
+            said.append(text)
+
+
+def print_json(facts: dict[str, Any]) -> None:
+    """Print one object; numbers that JSON does not have become null."""
+    write_stdout(json.dumps(_plain(facts), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def write_stdout(text: str) -> None:
+    """Write to standard output; whoever reads may stop reading."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # what is still in the buffer goes nowhere, or Python would complain of it when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def command_line() -> str:
+    """Return the command as it was typed."""
+    return shlex.join(["quartic", *sys.argv[1:]])

@@ -1,0 +1,238 @@
+"""Graphs: edge lists, adjacency matrices, GraphML."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from quartic.io.arrays import check_finite, one_matrix
+from quartic.io.errors import FileFormatError
+from quartic.io.source import Source, source_of
+from quartic.io.tables import FIRST_END, SECOND_END, WEIGHT, Table, find_column, number_names, read_table
+
+MATRIX_NAMES = ("A", "M", "W", "adjacency", "similarity", "array")
+
+
+@dataclass(frozen=True, eq=False)
+class GraphTable:
+    """An undirected graph with named nodes.
+
+    Attributes
+    ----------
+    adjacency : csr_array (n, n)
+        Symmetric weights.
+    names : tuple of str
+        Of the nodes.
+    guess : str
+        How the file was read, in words.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from quartic.io import GraphTable
+    >>> GraphTable(sp.eye_array(2, format="csr"), ("a", "b")).names
+    ('a', 'b')
+    """
+
+    adjacency: Any = field(repr=False)
+    names: tuple[str, ...]
+    guess: str = ""
+
+
+def read_graph(path: str | os.PathLike[str]) -> GraphTable:
+    """Read a graph: an edge list or matrix in a table of text, .mtx, .npz, .npy, .mat, or GraphML.
+
+    An edge list has two columns of nodes, by name or number, and maybe one of weights. An edge may stand there twice,
+    in either direction, if its weights agree.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; ``-`` is standard input.
+
+    Returns
+    -------
+    GraphTable
+        The symmetric adjacency matrix and the names of the nodes.
+
+    Raises
+    ------
+    FileFormatError
+        With the line at fault.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from quartic.io import read_graph
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "friends.csv"
+    >>> _ = file.write_text("source,target,weight\\nann,bob,2\\nbob,cid,1\\n")
+    >>> friends = read_graph(file)
+    >>> friends.names, friends.adjacency.nnz
+    (('ann', 'bob', 'cid'), 4)
+    """
+    with source_of(path) as source:
+        return graph_of(source)
+
+
+def graph_of(source: Source) -> GraphTable:
+    """Return the graph in a source."""
+    if source.kind == "mdjeep":
+        raise FileFormatError(f"{source.name}: this kind of file holds distances; use quartic locate")
+    if source.kind == "graphml":
+        return _graphml(source)
+    if source.kind == "table":
+        return graph_of_table(read_table(source))
+    return graph_of_matrix(one_matrix(source, MATRIX_NAMES), source.name)
+
+
+def graph_of_matrix(matrix: Any, name: str, names: tuple[str, ...] | None = None) -> GraphTable:
+    """Return a square matrix as a graph; one triangle of it is enough."""
+    check_finite(matrix, name)
+    n, columns = matrix.shape
+    if n != columns:
+        raise FileFormatError(f"{name}: a graph is a square matrix, this one is {n} × {columns}; say --as features")
+    A = sp.csr_array(matrix, dtype=np.float64, copy=True)
+    A.sum_duplicates()
+    A.eliminate_zeros()
+    if A.nnz == 0:
+        raise FileFormatError(f"{name}: the matrix is zero, a graph without an edge")
+    if _is_triangle(A):
+        A = sp.csr_array(A + A.T - sp.diags_array(A.diagonal()))
+    elif not is_symmetric(A):
+        gap = sp.coo_array(abs(A - A.T))
+        at = int(np.argmax(gap.data))
+        i, j = int(gap.row[at]), int(gap.col[at])
+        raise FileFormatError(
+            f"{name}: not an undirected graph: the entry ({i}, {j}) is {A[i, j]:g} but ({j}, {i}) is {A[j, i]:g}; "
+            "make the matrix symmetric"
+        )
+    else:
+        A = sp.csr_array((A + A.T) / 2)
+    A.sort_indices()
+    given = names or tuple(map(str, range(n)))
+    return GraphTable(A, given, f"graph: {n} nodes, {_edges(A)} edges (a {n} × {n} matrix)")
+
+
+def graph_of_table(table: Table) -> GraphTable:
+    """Return the graph in a table: an edge list, or a matrix with or without names."""
+    labelled = matrix_names(table)
+    if labelled is not None:
+        return graph_of_matrix(table.numbers(range(1, table.n_columns)), table.name, labelled)
+    ends = edge_columns(table)
+    if ends is None and table.n_columns == len(table) > 3:
+        return graph_of_matrix(table.numbers(range(table.n_columns)), table.name)
+    if ends is None:
+        known = "" if table.header is None else f"; the columns are {', '.join(table.header)}"
+        raise FileFormatError.at(
+            table.name, table.numbers_of_lines[0], f"an edge list has columns source,target[,weight]{known}"
+        )
+    return _edge_list(table, *ends)
+
+
+def edge_columns(table: Table) -> tuple[int, int, int | None] | None:
+    """Return the columns of the two ends and of the weight: by their names, or the first two or three."""
+    if table.header is not None:
+        i, j = find_column(table.header, FIRST_END), find_column(table.header, SECOND_END)
+        if i is not None and j is not None:
+            return i, j, find_column(table.header, WEIGHT)
+    if table.n_columns == 2:
+        return 0, 1, None
+    if table.n_columns == 3 and table.is_numeric(2):
+        return 0, 1, 2
+    return None
+
+
+def matrix_names(table: Table) -> tuple[str, ...] | None:
+    """Return the names of a square matrix that has them in its first row and column, else None."""
+    if table.header is None or table.n_columns != len(table) + 1:
+        return None
+    first = table.words(0)
+    return tuple(first) if tuple(first) == table.header[1:] else None
+
+
+def is_symmetric(A: Any) -> bool:
+    """Tell whether a square matrix equals its transpose, up to rounding."""
+    gap = abs(A - A.T)
+    return bool(gap.max() <= 1e-8 * abs(A).max())
+
+
+def _is_triangle(A: sp.csr_array) -> bool:
+    entries = A.tocoo()
+    off = entries.row != entries.col
+    return bool(off.any()) and bool((entries.row <= entries.col).all() or (entries.row >= entries.col).all())
+
+
+def _edges(A: sp.csr_array) -> int:
+    return int((A.nnz + np.count_nonzero(A.diagonal())) // 2)
+
+
+def _edge_list(table: Table, first: int, second: int, weight: int | None) -> GraphTable:
+    pairs, names = number_names(table.identities([first, second], "node"))
+    weights = np.ones(len(pairs)) if weight is None else table.numbers([weight])[:, 0]
+    A = _symmetric_matrix(pairs, weights, len(names), names, table)
+    columns = [table.title(column) for column in (first, second)]
+    said = f"graph: {len(names)} nodes, {_edges(A)} edges ({table.layout()}; ends in {columns[0]} and {columns[1]}"
+    said += ", no weights)" if weight is None else f", weights in {table.title(weight)})"
+    return GraphTable(A, names, said)
+
+
+def _symmetric_matrix(
+    pairs: NDArray[np.int64], weights: NDArray[np.float64], n: int, names: tuple[str, ...], table: Table
+) -> sp.csr_array:
+    ordered = np.sort(pairs, axis=1)
+    key = ordered[:, 0] * n + ordered[:, 1]
+    order = np.argsort(key, kind="stable")
+    again = np.flatnonzero(key[order][1:] == key[order][:-1]) + 1
+    one, two = order[again - 1], order[again]
+    differs = np.abs(weights[one] - weights[two]) > 1e-9 * np.maximum(np.abs(weights[one]), np.abs(weights[two]))
+    if differs.any():
+        at = int(np.argmax(differs))
+        a, b = int(one[at]), int(two[at])
+        i, j = (names[k] for k in ordered[b])
+        raise FileFormatError.at(
+            table.name,
+            table.numbers_of_lines[b],
+            f"the edge between {i} and {j} has weight {weights[b]:g}, but {weights[a]:g} in line "
+            f"{table.numbers_of_lines[a]}; keep one of them, or their sum",
+        )
+    kept = np.ones(len(key), dtype=bool)
+    kept[two] = False
+    i, j, w = ordered[kept, 0], ordered[kept, 1], weights[kept]
+    off = i != j
+    rows, columns = np.concatenate([i, j[off]]), np.concatenate([j, i[off]])
+    A = sp.csr_array((np.concatenate([w, w[off]]), (rows, columns)), shape=(n, n))
+    A.sort_indices()
+    return A
+
+
+def _graphml(source: Source) -> GraphTable:
+    if find_spec("networkx") is None:
+        raise FileFormatError(
+            f"{source.name}: GraphML needs networkx: pip install networkx, or save an edge list as CSV"
+        )
+    from xml.etree.ElementTree import ParseError
+
+    import networkx
+
+    try:
+        graph = networkx.read_graphml(source.path)
+    except (ParseError, networkx.NetworkXError, ValueError, KeyError) as error:
+        raise FileFormatError(f"{source.name}: not a GraphML file ({error})") from None
+    if graph.number_of_edges() == 0:
+        raise FileFormatError(f"{source.name}: a graph without an edge")
+    undirected = networkx.Graph(graph)
+    try:
+        A = networkx.to_scipy_sparse_array(undirected, dtype=np.float64, weight="weight", format="csr")
+    except (TypeError, ValueError) as error:
+        raise FileFormatError(f"{source.name}: an edge's weight is not a number ({error})") from None
+    check_finite(A, source.name)
+    A.sort_indices()
+    names = tuple(str(node) for node in undirected.nodes)
+    said = ", directions dropped" if graph.is_directed() else ""
+    return GraphTable(sp.csr_array(A), names, f"graph: {len(names)} nodes, {_edges(A)} edges (GraphML{said})")
