@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow lint format wheel clean
+.PHONY: demo test test-slow test-browser lint format wheel clean
 .DEFAULT_GOAL := test
 
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -24,6 +24,10 @@ test: lint
 
 test-slow: $(VENV)/.ready
 	$(BIN)/python -m pytest -m slow
+
+test-browser: $(VENV)/.ready
+	@command -v chromium >/dev/null || { apt-get update && apt-get install --yes --no-install-recommends chromium; }
+	$(BIN)/python -m pytest -m browser tests/test_browser.py
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .

@@ -72,7 +72,9 @@ def proteins(args: argparse.Namespace) -> None:
 def intervals(args: argparse.Namespace) -> None:
     for name in INTERVALS:
         given = read_mdjeep(data_home() / "mdjeep" / "interval" / f"{name}.nmr.gz")
-        model, seconds = fitted(given.pairs, None, 3, lower=given.lower, upper=given.upper, n_points=given.n_points)
+        model, seconds = fitted(
+            given.pairs, None, 3, n_init=2, lower=given.lower, upper=given.upper, n_points=given.n_points
+        )
         d = model.distances(given.pairs)
         worst = float(np.max(np.maximum(given.lower - d, d - given.upper)))
         what = f"MD-jeep {name}, {given.n_points} points, {len(d)} intervals: worst {worst:.1e}"

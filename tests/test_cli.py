@@ -1,25 +1,125 @@
-"""The command line, as a user meets it: in a process of its own."""
+"""The command line, as a user meets it: most of it in a process of its own."""
 
+import csv
+import io
 import json
+import os
+import re
+import shlex
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
+from typer.testing import CliRunner
 
 import quartic
+from quartic.cli import app
+from quartic.commands import watch
+from quartic.datasets import helix, karate, pair_distances, random_pairs
+from quartic.io import read_pdb, read_xyz
+from quartic.metrics import clustering_accuracy, normalized_rmse
 
 
-def run(*arguments, cwd=None, code=0):
-    done = subprocess.run([sys.executable, "-m", "quartic", *arguments], capture_output=True, text=True, cwd=cwd)
+def run(*arguments, cwd=None, code=0, given=None):
+    done = subprocess.run(
+        [sys.executable, "-m", "quartic", *map(str, arguments)], capture_output=True, text=True, cwd=cwd, input=given
+    )
     assert done.returncode == code, done.stderr
     return done
 
 
+def quick(*arguments, code=0, given=None):
+    """The same within this process, where importing everything again would only take time."""
+    done = CliRunner().invoke(app, list(map(str, arguments)), input=given)
+    assert done.exit_code == code, done.output
+    return done
+
+
+def rows_of(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.fixture
+def club(tmp_path):
+    """The karate club as an edge list with names."""
+    A = karate().adjacency.tocoo()
+    rows = [f"m{i},m{j},1" for i, j in zip(A.row, A.col, strict=True) if i < j]
+    path = tmp_path / "club.csv"
+    path.write_text("source,target,weight\n" + "\n".join(rows) + "\n")
+    return path
+
+
+@pytest.fixture
+def walk(tmp_path):
+    """A third of the distances of forty points of a helix."""
+    truth = helix(40, random_state=0)
+    pairs = random_pairs(40, 0.4, random_state=0)
+    distances = pair_distances(truth, pairs)
+    path = tmp_path / "walk.csv"
+    rows = [f"{i},{j},{d!r}" for (i, j), d in zip(pairs.tolist(), distances.tolist(), strict=True)]
+    path.write_text("i,j,d\n" + "\n".join(rows) + "\n")
+    return path, truth
+
+
+# -- what every command has -------------------------------------------------------------------------------------------
+
+
 def test_version_and_help():
     assert run("--version").stdout == f"quartic {quartic.__version__}\n"
-    for command in ((), ("demo",), ("info",)):
-        assert "Usage" in run(*command, "--help").stdout
-    assert "Example: quartic demo" in run("demo", "--help").stdout
+    listed = quick("--help").stdout
+    for command in ("cluster", "locate", "demo", "info", "paper", "bench"):
+        assert command in listed
+        assert "Usage" in quick(command, "--help").stdout
+    for command in ("cluster", "locate", "demo", "info"):
+        assert f"Example: quartic {command}" in quick(command, "--help").stdout
+
+
+def test_help_loads_nothing_heavy():
+    code = (
+        "import sys; sys.argv = ['quartic', '--help']\n"
+        "from quartic.cli import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print([m for m in ('numba', 'sklearn', 'plotly', 'matplotlib', 'quartic.bench.commands') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_completion_is_offered():
+    asked = {"_QUARTIC_COMPLETE": "complete_bash", "COMP_WORDS": "quartic clu", "COMP_CWORD": "1"}
+    assert CliRunner().invoke(app, [], prog_name="quartic", env=asked).stdout.strip() == "cluster"
+
+
+def test_info():
+    facts = json.loads(run("info", "--json").stdout)
+    assert facts["quartic"] == quartic.__version__
+    assert "numba" in quick("info").stdout
+
+
+def test_unknown_command_is_exit_code_2():
+    assert "No such command" in run("nonsense", code=2).stderr
+
+
+def test_the_commands_of_the_readme_run(tmp_path, monkeypatch):
+    text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    for content in re.findall(r"```csv\n(.*?)```", text, re.DOTALL):
+        (tmp_path / content.split()[1]).write_text(content)
+    commands = re.findall(r"```sh\nquartic (.*?)\n```", text)
+    monkeypatch.chdir(tmp_path)
+    for command in commands:
+        quick(*shlex.split(command))
+    clusters = {row["node"]: row["cluster"] for row in rows_of((tmp_path / "clusters.csv").read_text())}
+    assert clusters["ann"] == clusters["bob"] == clusters["cid"] != clusters["eve"]
+    points = rows_of((tmp_path / "points.csv").read_text())
+    assert [point["determined"] for point in points] == ["true"] * 4
+    assert (tmp_path / "points.html").stat().st_size > 1e6
+
+
+# -- demo -------------------------------------------------------------------------------------------------------------
 
 
 def test_demo_writes_a_page_that_needs_no_network(tmp_path):
@@ -35,7 +135,7 @@ def test_demo_writes_a_page_that_needs_no_network(tmp_path):
 
 def test_demo_in_json(tmp_path):
     pytest.importorskip("plotly", reason="the report extra is not installed")
-    results = json.loads(run("demo", "--json", cwd=tmp_path).stdout)
+    results = json.loads(quick("demo", "--json", "--report", tmp_path / "page.html").stdout)
     assert results["Clusters of a graph (symmetric NMF)"]["accuracy"] > 0.95
     assert results["Points from a tenth of their distances"]["normalized_rmse"] < 1e-6
 
@@ -54,11 +154,248 @@ def test_demo_without_the_report_extra(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_info():
-    facts = json.loads(run("info", "--json").stdout)
-    assert facts["quartic"] == quartic.__version__
-    assert "numba" in run("info").stdout
+# -- cluster ----------------------------------------------------------------------------------------------------------
 
 
-def test_unknown_command_is_exit_code_2():
-    assert "No such command" in run("nonsense", code=2).stderr
+def test_cluster_an_edge_list(club, tmp_path):
+    done = run("cluster", club, "-k", 2, "-o", tmp_path / "out.csv")
+    assert done.stdout == ""
+    assert "graph: 34 nodes, 78 edges" in done.stderr
+    assert "\x1b" not in done.stderr  # no bar in a pipe
+    rows = rows_of((tmp_path / "out.csv").read_text())
+    assert list(rows[0]) == ["node", "cluster", "membership_0", "membership_1"]
+    nodes = [int(row["node"][1:]) for row in rows]
+    labels = [int(row["cluster"]) for row in rows]
+    assert clustering_accuracy(karate().labels[nodes], np.array(labels)) > 0.9
+    assert all(abs(float(row["membership_0"]) + float(row["membership_1"]) - 1) < 1e-4 for row in rows)
+
+
+def test_cluster_from_and_to_a_pipe(club):
+    done = run("cluster", "-", "-k", 2, given=club.read_text())
+    assert len(rows_of(done.stdout)) == 34
+    assert "stdin: graph" in done.stderr
+    quiet = quick("cluster", "-", "-k", 2, "--quiet", given=club.read_text())
+    assert (quiet.stdout, quiet.stderr) == (done.stdout, "")
+
+
+def test_whoever_reads_may_stop_reading(club):
+    command = f"{sys.executable} -m quartic cluster {club} -k 2 | head -1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert done.stdout == "node,cluster,membership_0,membership_1\n"
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+
+
+def test_cluster_in_json(club, tmp_path):
+    facts = json.loads(quick("cluster", club, "-k", 2, "--json").stdout)
+    assert (facts["read_as"], facts["n_nodes"], sum(facts["sizes"])) == ("graph", 34, 34)
+    assert facts["converged"] is True
+    assert {"node", "cluster", "memberships"} == set(facts["nodes"][0])
+    facts = json.loads(quick("cluster", club, "-k", 2, "--json", "-o", tmp_path / "out.npz").stdout)
+    assert "nodes" not in facts
+    with np.load(tmp_path / "out.npz", allow_pickle=False) as stored:
+        assert stored["membership"].shape == (34, 2)
+        assert stored["node"][0] == "m0"
+
+
+def test_cluster_features(tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(0, 1, (20, 3)), rng.normal(9, 1, (20, 3))])
+    (tmp_path / "x.csv").write_text("a;b;c\n" + "\n".join(";".join(map(str, row)) for row in X.tolist()))
+    sp.save_npz(tmp_path / "x.npz", sp.csr_array(np.abs(X)))
+    done = quick("cluster", tmp_path / "x.csv", "-k", 2, "-o", tmp_path / "out.npy", "--seed", 1)
+    assert "features: 40 rows, 3 columns of numbers" in done.stderr
+    labels = np.load(tmp_path / "out.npy")
+    assert clustering_accuracy(np.repeat([0, 1], 20), labels) == 1.0
+    quick(
+        "cluster", tmp_path / "x.npz", "-k", 2, "-o", tmp_path / "out.npy", "--neighbors", "all", "--affinity", "cosine"
+    )
+
+
+def test_a_run_that_does_not_converge_is_exit_code_1_and_written(club, tmp_path):
+    done = quick("cluster", club, "-k", 2, "-o", tmp_path / "out.csv", "--max-iter", 1, "--tol", 1e-12, code=1)
+    assert "did not converge" in done.stderr
+    assert len(rows_of((tmp_path / "out.csv").read_text())) == 34
+
+
+# -- locate -----------------------------------------------------------------------------------------------------------
+
+
+def test_locate_a_list(walk, tmp_path):
+    path, truth = walk
+    done = run("locate", path, "-d", 3, "-o", tmp_path / "out.csv")
+    assert done.stdout == ""
+    rows = rows_of((tmp_path / "out.csv").read_text())
+    assert list(rows[0]) == ["point", "x", "y", "z", "determined"]
+    assert [row["point"] for row in rows] == [str(k) for k in range(40)]
+    assert all(row["determined"] == "true" for row in rows)
+    X = np.array([[float(row[axis]) for axis in "xyz"] for row in rows])
+    assert normalized_rmse(X, truth) < 1e-6
+
+
+def test_locate_writes_what_it_is_asked_for(walk, tmp_path):
+    path, truth = walk
+    for suffix in (".npy", ".xyz", ".pdb", ".tsv"):
+        quick("locate", path, "-d", 3, "-o", tmp_path / f"out{suffix}")
+    assert normalized_rmse(np.load(tmp_path / "out.npy"), truth) < 1e-6
+    np.testing.assert_array_equal(read_xyz(tmp_path / "out.xyz").coordinates, np.load(tmp_path / "out.npy"))
+    assert len(read_pdb(tmp_path / "out.pdb")) == 40
+    assert (tmp_path / "out.tsv").read_text().startswith("point\tx\ty\tz\tdetermined\n")
+
+
+def test_locate_with_anchors_noise_and_names(tmp_path):
+    places = {"north": (0.0, 1.0), "east": (1.0, 0.0), "south": (0.0, -1.0), "here": (0.2, 0.1)}
+    names = list(places)
+    rows = [
+        f"{a}\t{b}\t{np.hypot(places[a][0] - places[b][0], places[a][1] - places[b][1])}"
+        for k, a in enumerate(names)
+        for b in names[k + 1 :]
+    ]
+    (tmp_path / "d.tsv").write_text("from\tto\tdistance\n" + "\n".join(rows))
+    known = tmp_path / "known.csv"
+    known.write_text("point,x,y\n" + "".join(f"{n},{places[n][0]},{places[n][1]}\n" for n in names[:3]))
+    found = rows_of(quick("locate", tmp_path / "d.tsv", "-d", 2, "--anchors", known, "--noise", 0.1).stdout)
+    here = next(row for row in found if row["point"] == "here")
+    assert (float(here["x"]), float(here["y"])) == pytest.approx((0.2, 0.1), abs=1e-6)
+    assert float(here["standard_error"]) > 0
+    # what was written can be used again
+    (tmp_path / "again.csv").write_text(quick("locate", tmp_path / "d.tsv", "-d", 2, "--anchors", known).stdout)
+    turned = rows_of(quick("locate", tmp_path / "d.tsv", "-d", 2, "--align", tmp_path / "again.csv").stdout)
+    assert float(turned[3]["x"]) == pytest.approx(0.2, abs=1e-6)
+
+
+def test_locate_bounds_from_a_pipe_in_json():
+    text = "i,j,lower,upper\n0,1,1,1\n1,2,1,1\n0,2,1.2,1.6\n"
+    facts = json.loads(quick("locate", "-", "-d", 2, "--json", given=text).stdout)
+    points = np.array([[point["x"], point["y"]] for point in facts["points"]])
+    assert 1.2 - 1e-6 <= np.linalg.norm(points[0] - points[2]) <= 1.6 + 1e-6
+    assert facts["warnings"]  # bounds determine nothing, and that is said
+
+
+# -- Ctrl-C -----------------------------------------------------------------------------------------------------------
+
+
+def _signalled(monkeypatch, number, at):
+    """Send this process a signal when an iteration is reached."""
+    see = watch.Watcher.__call__
+
+    def call(self, progress):
+        if self.seen == at:
+            os.kill(os.getpid(), number)
+        see(self, progress)
+
+    monkeypatch.setattr(watch.Watcher, "__call__", call)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_writes_the_best_so_far(club, tmp_path, monkeypatch, number):
+    _signalled(monkeypatch, number, 3)
+    before = signal.getsignal(number)
+    common = ("-k", 2, "-o", tmp_path / "out.csv", "--solver", "nolips", "--tol", 0, "--n-init", 4, "--json")
+    done = quick("cluster", club, *common, code=1)
+    assert "interrupted: the best result so far is written to" in done.stderr
+    assert len(rows_of((tmp_path / "out.csv").read_text())) == 34
+    facts = json.loads(done.stdout)
+    assert (facts["interrupted"], facts["status"]) == (True, "interrupted")
+    assert signal.getsignal(number) is before
+
+
+def test_a_signal_ends_a_search_of_many_runs(walk, tmp_path, monkeypatch):
+    path, _ = walk
+    _signalled(monkeypatch, signal.SIGINT, 2)
+    done = quick("locate", path, "-d", 2, "-o", tmp_path / "out.csv", code=1)
+    assert "interrupted" in done.stderr
+    assert len(rows_of((tmp_path / "out.csv").read_text())) == 40
+
+
+def test_a_second_signal_ends_at_once(club, tmp_path, monkeypatch):
+    see = watch.Watcher.__call__
+
+    def call(self, progress):
+        if self.seen == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+        see(self, progress)
+
+    monkeypatch.setattr(watch.Watcher, "__call__", call)
+    done = quick("cluster", club, "-k", 2, "-o", tmp_path / "out.csv", "--tol", 0, "--solver", "nolips", code=1)
+    assert "nothing is written" in done.stderr
+    assert not (tmp_path / "out.csv").exists()
+
+
+# -- faults -----------------------------------------------------------------------------------------------------------
+
+LETTER = "Dear reader,\nthis is a letter.\nIt has, alas, no table in it,\nand will never have one, not even now.\n"
+CLUSTER_FAULTS = {
+    "missing file": (None, ("-k", 2), "no such file"),
+    "empty file": ("", ("-k", 2), "the file is empty"),
+    "a file of text": (LETTER, ("-k", 2), "not a table of data"),
+    "a graph with NaN": ("a,b,1\nb,c,nan\n", ("-k", 2), "in.csv:2: there is no number in column 3"),
+    "k larger than n": ("a,b,1\nb,c,2\n", ("-k", 9), "more clusters than the 3 nodes"),
+    "k of zero": ("a,b,1\nb,c,2\n", ("-k", 0), "at least 1"),
+    "ambiguous": ("5,3,1.2\n4,2,2.2\n5,3,1.1\n6,6,1\n", ("-k", 2), "say --as graph or --as features"),
+    "unknown solver": ("a,b,1\nb,c,2\n", ("-k", 2, "--solver", "magic"), "choose auto or one of"),
+    "no time": ("a,b,1\nb,c,2\n", ("-k", 2, "--max-time", 0), "--max-time 0"),
+    "neighbours": ("x,y\n1,2\n3,4\n5,7\n", ("-k", 2, "--neighbors", "few"), "whole number, auto or all"),
+    "contradiction": ("a,b,1\nb,c,2\n", ("-k", 2, "--as", "graph", "--affinity", "cosine"), "contradict"),
+    "distances": ("i,j,d\n0,1,1\n1,2,2\n", ("-k", 2), "in.csv:1: column 'd' seems to hold distances"),
+    "unknown kind": ("a,b,1\nb,c,2\n", ("-k", 2, "--as", "poem"), "graph or features"),
+}
+LOCATE_FAULTS = {
+    "missing file": (None, (), "no such file"),
+    "negative distance": ("i,j,d\n0,1,1\n1,2,-2\n", (), "in.csv:3: -2 in column 'd' is negative"),
+    "unknown columns": ("foo,bar,baz\n0,1,1\n", (), "in.csv:1: unknown column 'foo', 'bar', 'baz'; expected i,j,d"),
+    "two that disagree": (
+        "i,j,d\n0,1,1\n1,2,2\n1,0,3\n",
+        (),
+        "in.csv:4: the distance of 1 and 0 is 3, but 1 in",
+    ),
+    "one column": ("d\n1\n2\n", (), "only one column"),
+    "not whole": ("i,j,d\n0,1.5,1\n", (), "in.csv:2: 1.5 in column 'j' is no point"),
+    "text": (LETTER, (), "only one column"),
+    "too many dimensions": ("i,j,d\n0,1,1\n", ("-d", 3), "choose a smaller -d"),
+    "missing anchors": ("i,j,d\n0,1,1\n1,2,1\n", ("-d", 2, "--anchors", "nowhere.csv"), "nowhere.csv: no such file"),
+    "a word of weights": ("i,j,d\n0,1,1\n1,2,1\n", ("-d", 2, "--weights", "heavy"), "the only word is noise"),
+    "negative noise": ("i,j,d\n0,1,1\n1,2,1\n", ("-d", 2, "--noise", -1), "--noise"),
+}
+
+
+@pytest.mark.parametrize(
+    ("command", "fault"), [("cluster", name) for name in CLUSTER_FAULTS] + [("locate", name) for name in LOCATE_FAULTS]
+)
+def test_faulty_input_is_one_line_and_nothing_written(tmp_path, command, fault):
+    text, options, words = (CLUSTER_FAULTS if command == "cluster" else LOCATE_FAULTS)[fault]
+    path = tmp_path / "in.csv"
+    if text is not None:
+        path.write_text(text)
+    before = sorted(tmp_path.iterdir())
+    done = quick(command, path, "-o", tmp_path / "out.csv", "--report", tmp_path / "r.html", *options, code=2)
+    assert done.stdout == ""
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [("out.doc", "must end in one of"), ("nowhere/out.csv", "there is no folder"), ("folder.csv", "this is a folder")],
+)
+def test_where_a_result_cannot_go_is_said_before_the_work(club, tmp_path, output, words):
+    (tmp_path / "folder.csv").mkdir()
+    done = quick("cluster", club, "-k", 2, "-o", tmp_path / output, code=2)
+    assert words in done.stderr
+    assert "graph" not in done.stderr
+
+
+def test_a_fault_in_a_process_of_its_own(tmp_path):
+    (tmp_path / "in.csv").write_text("i,j,d\n0,1,1\n1,2,\n")
+    done = run("locate", tmp_path / "in.csv", "-d", 2, code=2)
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+
+
+def test_control_characters_do_not_reach_the_terminal(tmp_path):
+    path = tmp_path / "in.csv"
+    path.write_text("i,j,d\n0,1,\x1b[31mred\n0,2,1\n1,2,1\n")
+    assert "\x1b" not in quick("locate", path, "-d", 2, code=2).stderr

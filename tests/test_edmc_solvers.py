@@ -257,7 +257,7 @@ def test_carried_gradients_are_made_anew_now_and_then():
     result = minimize(Problem(loss), rank=3, solver=ConjugateGradient("none"), tol=1e-9, random_state=0)
     made = np.diff(result.history.n_products)
     assert set(made) == {1, 2}
-    assert result.n_iter / 30 - 1 < (made == 2).sum() < result.n_iter / 10
+    assert result.n_iter / 50 - 1 < (made == 2).sum() < result.n_iter / 10
 
 
 @pytest.mark.parametrize("name", FAST)
@@ -552,9 +552,11 @@ def test_requirements_say_what_is_missing():
         smooth = True
         value = prox = stationarity = None
 
-    for solver in (LevenbergMarquardt(), ConjugateGradient(), TrustRegion()):
-        with pytest.raises(TypeError, match="Zero and Ridge, not"):
-            solver.init(Problem(loss, Odd()), helix(20))
+    for solver in ("lm", "ncg", "tr"):
+        with pytest.raises(ValueError, match=r"multiple of ½‖X‖² \(Zero, Ridge\), but the penalty is Odd"):
+            minimize(Problem(loss, Odd()), rank=2, solver=solver)
+    with pytest.raises(ValueError, match="on lines, but Odd has no method on_line"):
+        minimize(Problem(loss, Odd()), rank=2, solver="lbfgs")
 
 
 @pytest.mark.parametrize(

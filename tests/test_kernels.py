@@ -54,8 +54,8 @@ class _Aligned(LeastSquares):
     def at(self, X):
         return super().at(self.v @ (self.v.T @ X))
 
-    def advance(self, p, X):
-        return super().advance(p, self.v @ (self.v.T @ X))
+    def move(self, p, X):
+        return super().move(p, self.v @ (self.v.T @ X))
 
 
 @pytest.mark.parametrize("sigma", [1e-8, 1e-4, 1.0, 1e4, 1e8])
@@ -230,3 +230,24 @@ def test_bad_constants(make, message):
 def test_euclidean_kernel_has_no_constants():
     with pytest.raises(TypeError, match=r"NormKernel\.for_loss"):
         EuclideanKernel.for_loss(LeastSquares(np.eye(3)))
+
+
+@pytest.mark.parametrize("kernel", [EuclideanKernel(), NormKernel(6.0, 0.3), GramKernel(0.5, 2.0, 0.3)], ids=repr)
+def test_integers_lists_and_any_order_give_the_same(kernel):
+    """Integer arrays once truncated the answer of the Gram kernel to integers."""
+    V = np.array([[1, 2], [3, -1], [0, 5]])
+    X, Y = V.astype(float), 0.5 * V
+    for form in (V, V.tolist(), np.asfortranarray(X)):
+        np.testing.assert_array_equal(kernel.mirror(form), kernel.mirror(X))
+        np.testing.assert_array_equal(kernel.gradient(form), kernel.gradient(X))
+        assert kernel.value(form) == kernel.value(X)
+        assert kernel.divergence(form, Y) == kernel.divergence(X, Y)
+
+
+def test_derived_kernels_have_the_maps_of_their_parents():
+    class Louder(NormKernel):
+        def mirror(self, V, penalty=None, t=1.0):
+            return 1.01 * super().mirror(V, penalty, t)
+
+    with pytest.raises(AssertionError, match="misses V"):
+        check_mirror(Louder(6.0, 1.0))

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import quartic
-from quartic import Problem, minimize
+from quartic import Problem, loop, minimize
 from quartic.kernels import EuclideanKernel, GramKernel, NormKernel
 from quartic.losses import Distances, LeastSquares
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge, Zero
-from quartic.solvers import SOLVERS, DynNoLips, NoLips
+from quartic.solvers import SOLVERS, DynNoLips, GradientDescent, InertialNoLips, NoLips, TrustRegion
 from strategies import LOSSES, make_loss, seeds, symmetric
 
 CONVEX = [Zero(), Nonnegative(), L1(0.1), NonnegativeL1(0.1), Ridge(0.2), NonnegativeRidge(0.2)]
@@ -202,6 +202,14 @@ def test_limits():
     assert result.status == "max_time"
 
 
+def test_the_callers_start_is_neither_changed_nor_returned():
+    X0 = START.copy()
+    X0.flags.writeable = False
+    result = minimize(GOOD, X0, max_iter=0)
+    assert not np.shares_memory(result.X, X0)
+    assert result.X.flags.writeable
+
+
 def test_reference_decides_what_tol_means():
     problem = planted()
     loose = minimize(problem, rank=3, tol=1e-2, random_state=0)
@@ -241,6 +249,59 @@ def test_ctrl_c_returns_the_best_point():
     result = minimize(planted(), rank=3, callback=interrupt, tol=0, random_state=0)
     assert result.status == "interrupted"
     assert result.objective == pytest.approx(result.history.objective.min(), rel=1e-12)
+
+
+@pytest.mark.parametrize("where", ["product", "stationarity", "confirm"])
+def test_ctrl_c_is_caught_wherever_it_arrives(where, monkeypatch):
+    """A signal comes between any two lines of Python, not only within a step."""
+    problem = planted()
+    calls = itertools.count()
+
+    def struck(real):
+        def call(*args, **kwargs):
+            if next(calls) == 7:
+                raise KeyboardInterrupt
+            return real(*args, **kwargs)
+
+        return call
+
+    if where == "product":
+        monkeypatch.setattr(LeastSquares, "product", struck(LeastSquares.product))
+    elif where == "stationarity":
+        monkeypatch.setattr(Problem, "stationarity", struck(Problem.stationarity))
+    else:
+        calls = itertools.count(7)
+        monkeypatch.setattr(loop._Run, "_confirm", struck(loop._Run._confirm))
+    result = minimize(problem, rank=3, solver="dyn-nolips", random_state=0)
+    assert result.status == "interrupted"
+    assert len(result.history) == result.n_iter + 1
+    assert result.objective == pytest.approx(result.history.objective.min())
+
+
+@pytest.mark.parametrize("name", [name for name in SOLVERS if name not in ("cd", "lm")])
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("after", [1, 2, 4])
+def test_products_that_turn_non_finite_end_the_run_as_such(name, bad, after):
+    """Neither as stalled, however often a step was halved, nor as converged; and without a NumPy warning."""
+    A = np.random.default_rng(0).random((20, 20))
+    M = A + A.T
+    made = itertools.count()
+
+    def product(X):
+        Y = M @ X
+        if next(made) >= after:
+            Y[3, 0] = bad
+        return Y
+
+    operator = sp.linalg.LinearOperator(
+        (20, 20), matvec=lambda x: product(x.reshape(-1, 1)), matmat=product, dtype=float
+    )
+    penalty = None if name in ("gd", "tr", "ncg") else Nonnegative()
+    problem = Problem(LeastSquares(operator, squared_norm=float((M**2).sum())), penalty)
+    result = minimize(problem, np.ones((20, 3)) + np.eye(20, 3), solver=name, tol=1e-12, max_iter=50)
+    assert result.status == "non_finite", result.message
+    assert "iteration" in result.message
+    assert np.isfinite(result.X).all()
 
 
 def test_non_finite_values_are_caught():
@@ -287,6 +348,37 @@ def test_resumed_run_is_the_same_run(name, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["run.npz"]
 
 
+def test_a_resumed_run_makes_no_start(tmp_path):
+    starts = []
+
+    def start(problem, rank, generator):
+        starts.append(rank)
+        return START
+
+    path = tmp_path / "run.npz"
+    for max_iter in (3, 6):
+        result = minimize(GOOD, start, rank=3, tol=0, max_iter=max_iter, checkpoint=path)
+    assert starts == [3]
+    assert result.n_iter == 6
+
+
+def test_checkpoints_tell_ranks_and_matrices_of_one_norm_apart(tmp_path):
+    path = tmp_path / "run.npz"
+    minimize(GOOD, rank=3, max_iter=2, checkpoint=path, random_state=0)
+    with pytest.raises(ValueError, match=r"another run: its rank is '3', here '2'"):
+        minimize(GOOD, rank=2, checkpoint=path)
+    order = np.random.default_rng(0).permutation(12)
+    M = GOOD.loss.matrix.M[np.ix_(order, order)]
+    for matrix in (M, sp.csr_array(M)):
+        with pytest.raises(ValueError, match="another run: its data"):
+            minimize(Problem(LeastSquares(matrix), Nonnegative()), rank=3, checkpoint=path)
+
+
+def test_a_checkpoint_without_a_folder_is_refused_at_once(tmp_path):
+    with pytest.raises(ValueError, match=r"there is no folder .*nowhere'; make it first"):
+        minimize(GOOD, rank=3, checkpoint=tmp_path / "nowhere" / "run.npz")
+
+
 def test_foreign_checkpoints_are_refused_and_left_alone(tmp_path):
     path = tmp_path / "run.npz"
     minimize(planted(), rank=3, max_iter=3, checkpoint=path, random_state=0)
@@ -309,6 +401,7 @@ def test_foreign_checkpoints_are_refused_and_left_alone(tmp_path):
 # -- errors -----------------------------------------------------------------------------------------------------------
 
 GOOD = planted()
+NOTHING = Problem(LeastSquares(np.zeros((12, 12))), Nonnegative())
 START = np.ones((12, 3))
 
 
@@ -328,12 +421,24 @@ START = np.ones((12, 3))
         (lambda: minimize(GOOD, START, rank=2), "3 columns but rank = 2"),
         (lambda: minimize(GOOD, rank=3, solver="newton"), "unknown solver 'newton'; there are: auto, nolips"),
         (lambda: minimize(GOOD, rank=3, solver="gd"), "'gd' needs a penalty that is smooth.*solvers that fit: auto"),
-        (lambda: minimize(helix_problem(), rank=3, solver="pg"), "'pg' needs a penalty that is with X ≥ 0"),
+        (lambda: minimize(helix_problem(), rank=3, solver="pg"), "'pg' needs a penalty that keeps X ≥ 0"),
         (lambda: minimize(GOOD, rank=3, tol=-1), "tol must be"),
         (lambda: minimize(GOOD, rank=3, tol=math.nan), "tol must be"),
         (lambda: minimize(GOOD, rank=3, max_iter=-1), "max_iter must be"),
         (lambda: minimize(GOOD, rank=3, max_time=0), "max_time must be"),
         (lambda: minimize(GOOD, rank=3, reference=-1.0), "reference must be"),
+        (lambda: minimize(NOTHING, rank=0), "rank must lie between 1"),
+        (lambda: minimize(NOTHING, START[:5]), "X0 must have one row for each of the 12 points"),
+        (lambda: minimize(NOTHING, START, rank=2), "3 columns but rank = 2"),
+        (lambda: DynNoLips(first_step=-1.0), "first_step must be positive"),
+        (lambda: DynNoLips(max_halvings=0), "max_halvings must be at least 1"),
+        (lambda: InertialNoLips(growth=0.0), "growth must be positive"),
+        (lambda: GradientDescent(sufficient_decrease=2.0), "sufficient_decrease must be positive and below 1"),
+        (lambda: TrustRegion(max_inner=0), "max_inner must be at least 1"),
+        (
+            lambda: minimize(Problem(GOOD.loss, Nonnegative(), GramKernel(1.0, 1.0, 1.0)), rank=3),
+            "solvers that fit: lbfgs, pg",
+        ),
         (
             lambda: minimize(Problem(GOOD.loss, Nonnegative(), GramKernel(1.0, 1.0, 1.0)), rank=3, solver="nolips"),
             "no closed-form mirror map for GramKernel with Nonnegative; there are: NormKernel with",
@@ -396,6 +501,43 @@ def test_verbose_shows_a_bar_and_silence_is_silent(capsys):
     assert capsys.readouterr() == ("", "")
     minimize(planted(), rank=3, random_state=0, verbose=True)
     assert "objective" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("number", [np.float32(1e-3), np.float64(1e-3), np.int64(0), 0, 1])
+def test_limits_may_be_numbers_of_any_kind(number):
+    assert (
+        minimize(GOOD, rank=3, tol=number, reference=number, max_time=np.float32(60), max_iter=np.int32(5)).n_iter <= 5
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in SOLVERS if name != "lm"])
+@pytest.mark.parametrize("scale", [2.0**-460, 2.0**-40, 2.0**40, 2.0**400])
+def test_answers_follow_the_scale_of_the_data(name, scale):
+    """The paper's start has a 1e-5 in it, and sums of squares under- and overflow: neither may decide the answer."""
+    if name in ("gd", "tr", "lbfgs") and not 1e-100 < scale < 1e100:
+        pytest.skip("squares the gradient, which is of the order of the data to the power 1.5")
+    M = np.kron(np.eye(3), np.ones((3, 3))) * scale
+    penalty = None if name in ("gd", "ncg", "tr") else Nonnegative()
+    result = minimize(Problem(LeastSquares(M), penalty), rank=3, solver=name, tol=1e-5, random_state=0)
+    assert result.success, result.message
+    X = result.X / math.sqrt(scale)
+    assert np.linalg.norm(M / scale - X @ X.T) < 1e-2
+
+
+@pytest.mark.parametrize("name", [name for name in SOLVERS if name not in ("gd", "tr", "ncg", "lm", "admm")])
+def test_large_starts_do_not_end_at_zero(name):
+    """Zero is a saddle: a long step that cuts every entry off lowers the loss, and leads nowhere."""
+    A = np.random.default_rng(0).random((30, 30))
+    problem = Problem(LeastSquares(A + A.T), Nonnegative())
+    result = minimize(problem, 100 * (np.ones((30, 3)) + np.eye(30, 3)), solver=name, tol=1e-12, max_iter=200)
+    assert result.objective < 0.5 * problem.loss.value(np.zeros((30, 3)))
+
+
+def test_penalties_may_pull_to_zero():
+    problem = Problem(LeastSquares(np.eye(5)), NonnegativeL1(10.0))
+    result = minimize(problem, rank=2, solver="pg", random_state=0)
+    assert result.success
+    assert not result.X.any()
 
 
 def test_disconnected_and_rank_edge_cases():

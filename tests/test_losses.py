@@ -1,5 +1,6 @@
 """Losses: value, gradient, line, remainder and constants, against brute force; products counted; bad input refused."""
 
+import inspect
 import math
 
 import numpy as np
@@ -68,7 +69,8 @@ def test_remainder_keeps_its_digits(kind, distance):
     loss = make_loss(kind, 5)
     X, D = random_point(loss, 7)
     p = loss.at(X)
-    new, remainder = loss.advance(p, X + distance * D)
+    move = loss.move(p, X + distance * D)
+    new, remainder = move.point, move.remainder
     D = new.X - X
     _, c2, c3, c4 = loss.along(p, D / distance).coefficients
     exact = distance**2 * (c2 + distance * c3 + distance**2 * c4)
@@ -94,7 +96,7 @@ def test_a_point_costs_one_product(kind):
     assert p.value >= 0
     assert p.gradient.shape == X.shape
     assert loss.n_products == 1
-    loss.advance(p, X + D)
+    loss.move(p, X + D)
     assert loss.n_products == 2
     loss.along(p, D).point(0.3).gradient  # noqa: B018
     assert loss.n_products == 3
@@ -311,3 +313,63 @@ def test_unknown_entries_may_be_nan_known_ones_not():
     with pytest.raises(ValueError, match=r"M\[0, 1\] is nan, but weights say it is known"):
         LeastSquares(M, weights=np.ones((2, 2)))
     assert LeastSquares(M, weights=np.eye(2)).n_pairs == 2
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_points_from_integers_lists_and_any_order(kind):
+    """Compiled passes write into what they are given: an integer or Fortran-ordered array must not reach them."""
+    loss = make_loss(kind, 3)
+    rng = np.random.default_rng(0)
+    X, Y = (rng.integers(-3, 4, (loss.n_points, 2)) for _ in range(2))
+    exact, other = loss.at(X.astype(float)), loss.at(Y.astype(float))
+    for make in (np.asarray, np.ndarray.tolist, lambda A: np.asfortranarray(A.astype(float))):
+        p, q = loss.at(make(X)), loss.at(make(Y))
+        assert p.value == exact.value
+        np.testing.assert_array_equal(p.gradient, exact.gradient)
+        move = loss.move(p, make(Y))
+        assert move.remainder == loss.move(exact, Y.astype(float)).remainder
+        np.testing.assert_array_equal(move.point.gradient, loss.move(exact, Y.astype(float)).point.gradient)
+        assert loss.along(p, make(Y)).coefficients == loss.along(exact, Y.astype(float)).coefficients
+        np.testing.assert_allclose(
+            loss.extrapolate(p, q, 0.5).gradient, loss.extrapolate(exact, other, 0.5).gradient, rtol=1e-12, atol=1e-9
+        )
+
+
+def test_weights_are_left_as_they_are_and_may_be_of_any_kind():
+    M = symmetric(0, 6)
+    W = np.ones((6, 6))
+    W[1, 2] = W[2, 1] = 0
+    weights = sp.csr_array(np.ones((6, 6)))
+    weights[1, 2] = weights[2, 1] = 0  # stored
+    before = weights.copy()
+    for array in (weights.data, weights.indices, weights.indptr):
+        array.flags.writeable = False
+    expected = LeastSquares(M, weights=W).value(np.ones((6, 2)))
+    for form in (weights, W.astype(np.float16), W.astype(">f8"), W.astype(bool), W.tolist(), sp.lil_array(W)):
+        assert LeastSquares(M, weights=form).value(np.ones((6, 2))) == pytest.approx(expected)
+    assert weights.nnz == before.nnz == 36
+
+
+def test_operators_are_not_taken_for_zero_or_for_entries():
+    operator = aslinearoperator(np.eye(4))
+    with pytest.raises(ValueError, match="squared_norm = 0 says that M is zero"):
+        LeastSquares(operator, squared_norm=0.0)
+    with pytest.raises(TypeError, match="weights need the entries of M"):
+        LeastSquares(operator, weights=np.eye(4))
+    assert LeastSquares(aslinearoperator(np.zeros((4, 4))), squared_norm=0.0).value(np.zeros((4, 1))) == 0
+
+
+@pytest.mark.parametrize("scale", [1e-140, 1e-12, 1.0, 1e12])
+def test_the_papers_start_is_the_papers_and_follows_tiny_data(scale):
+    M = scale * np.abs(symmetric(0, 20))
+    for loss in (LeastSquares(M), LeastSquares(M, weights=np.ones((20, 20)))):
+        X = loss.random_start(3, True, np.random.default_rng(7))
+        top = math.sqrt(M.mean() / 3)
+        assert (X > 0).all()
+        assert X.max() <= 2 * top
+        if scale >= 1:
+            np.testing.assert_allclose(X, 2 * np.random.default_rng(7).uniform(1e-5, top, (20, 3)), rtol=1e-12)
+
+
+def test_the_signature_is_the_documented_one():
+    assert {"M", "weights", "squared_norm"} <= set(inspect.signature(LeastSquares).parameters)

@@ -365,3 +365,21 @@ def test_a_million_edges_in_less_than_a_gigabyte():
     unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss is in bytes there, in kilobytes elsewhere
     assert float(accuracy) > 0.99
     assert int(peak) * unit < 1e9
+
+
+def test_unknown_entries_may_be_nan():
+    M, labels = planted_graph(120, 3, random_state=0)
+    rng = np.random.default_rng(0)
+    known = rng.random((120, 120)) < 0.7
+    known |= known.T
+    holes = np.where(known, M.toarray(), np.nan)
+    model = SymNMF(3, random_state=0).fit(holes, weights=known)
+    assert clustering_accuracy(labels, model.labels_) > 0.95
+    np.testing.assert_array_equal(model.embedding_, SymNMF(3, random_state=0).fit(M, weights=known).embedding_)
+    with pytest.raises(ValueError, match="NaN"):
+        SymNMF(3).fit(holes)
+
+
+def test_a_graph_has_no_features():
+    with pytest.raises(ValueError, match="has no features for affinity='cosine'; use \"precomputed\""):
+        SymNMF(2, affinity="cosine").fit(nx.karate_club_graph())

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from quartic import Problem, minimize
+from quartic.datasets import planted_graph
 from quartic.losses import LeastSquares
 from quartic.ops import nnls
 from quartic.ops.entry_descent import quartic_minimizer
@@ -408,7 +409,9 @@ def test_pivoting_without_end_gives_way_to_descent(monkeypatch):
 
 def test_coordinate_descent_says_that_it_needs_entries():
     operator = LinearOperator((4, 4), matvec=lambda x: x, dtype=float)
-    with pytest.raises(ValueError, match=r"'cd' needs the entries of M.*pass a dense or sparse matrix"):
+    with pytest.raises(
+        ValueError, match=r"'cd' needs the entries of M .a dense or sparse matrix.*solvers that fit: (?!.*cd)"
+    ):
         minimize(_problem(operator, squared_norm=4.0), rank=2, solver="cd", random_state=0)
 
 
@@ -455,3 +458,12 @@ def test_orl_to_a_thousandth(orl, solver):
     assert (result.X >= 0).all()
     assert result.objective == pytest.approx(_objective(orl, result.X), rel=1e-12)
     assert _stationarity(orl, result.X) <= 1e-3 * _stationarity(orl, X0) * (1 + 1e-6)
+
+
+def test_multiplicative_updates_arrive_at_zero():
+    """An entry that shrinks by a factor each time would stay above zero for good, its gradient part of the measure."""
+    M, _ = planted_graph(120, 3, random_state=0)
+    result = minimize(_problem(M), rank=3, solver="beta", tol=1e-6, random_state=0)
+    assert result.success, result.message
+    assert np.diff(result.history.objective).max() <= 1e-12
+    assert (result.X == 0).any()

@@ -67,7 +67,7 @@ def as_floats(A: Any) -> Array:
     return clean
 
 
-def check_number(value: Any, name: str, *, zero: bool = False, below: float = math.inf) -> None:
+def check_number(value: Any, name: str, *, zero: bool = False, below: float = math.inf, cure: str = "") -> None:
     """Raise unless ``value`` is a number above zero (or zero, where allowed) and below ``below``.
 
     Examples
@@ -80,9 +80,17 @@ def check_number(value: Any, name: str, *, zero: bool = False, below: float = ma
     """
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number, got {value!r}")
-    if not (0 <= value < below and (zero or value > 0)):
+    if not (0 <= float(value) < below and (zero or float(value) > 0)):
         limit = "finite" if below == math.inf else f"below {below:g}"
-        raise ValueError(f"{name} must be {'nonnegative' if zero else 'positive'} and {limit}, got {value!r}")
+        raise ValueError(f"{name} must be {'nonnegative' if zero else 'positive'} and {limit}, got {value!r}{cure}")
+
+
+def check_count(value: Any, name: str) -> None:
+    """Raise unless ``value`` is an integer of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value!r}")
 
 
 def working_dtype(dtype: np.dtype[Any]) -> type[np.floating[Any]]:

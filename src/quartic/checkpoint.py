@@ -29,6 +29,13 @@ class Checkpoint:
     arrays: dict[str, Any]
 
 
+def check_folder(path: str | os.PathLike[str]) -> None:
+    """Raise if a checkpoint cannot be written there for want of a folder: at the end of a run it would be too late."""
+    folder = Path(path).parent
+    if not folder.is_dir():
+        raise ValueError(f"checkpoint={str(path)!r}: there is no folder {str(folder)!r}; make it first")
+
+
 def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
     """Write the checkpoint: to a temporary file beside it, synced to disk, then renamed over it."""
     target = Path(path)
@@ -76,33 +83,35 @@ def pack_state(state: State) -> dict[str, Any]:
     """Return the state as a flat dictionary of arrays: points, arrays, numbers, and tuples of them."""
     flat: dict[str, Any] = {}
     for field in fields(state):
-        _pack(flat, f"state.{field.name}", getattr(state, field.name))
+        pack(flat, f"state.{field.name}", getattr(state, field.name))
     return flat
 
 
-def _pack(flat: dict[str, Any], name: str, value: Any) -> None:
+def pack(flat: dict[str, Any], name: str, value: Any) -> None:
+    """Write a point, an array, a number or a tuple of them into ``flat``, under names that begin with ``name``."""
     if isinstance(value, Point):
         for key, array in value.arrays().items():
             flat[f"{name}.point.{key}"] = array
     elif isinstance(value, tuple):
         flat[f"{name}.length"] = np.array(len(value))
         for k, item in enumerate(value):
-            _pack(flat, f"{name}.{k}", item)
+            pack(flat, f"{name}.{k}", item)
     else:
         flat[name] = np.asarray(value)
 
 
 def unpack_state(kind: type[State], arrays: dict[str, Any], loss: Loss) -> State:
     """Return the state that `pack_state` flattened."""
-    return kind(**{field.name: _unpack(arrays, f"state.{field.name}", loss) for field in fields(kind)})
+    return kind(**{field.name: unpack(arrays, f"state.{field.name}", loss) for field in fields(kind)})
 
 
-def _unpack(arrays: dict[str, Any], name: str, loss: Loss) -> Any:
+def unpack(arrays: dict[str, Any], name: str, loss: Loss) -> Any:
+    """Return what `pack` wrote under ``name``."""
     if name in arrays:
         value = arrays[name]
         return value if value.ndim else value.item()
     if f"{name}.length" in arrays:
-        return tuple(_unpack(arrays, f"{name}.{k}", loss) for k in range(int(arrays[f"{name}.length"])))
+        return tuple(unpack(arrays, f"{name}.{k}", loss) for k in range(int(arrays[f"{name}.length"])))
     prefix = f"{name}.point."
     kept = {key[len(prefix) :]: array for key, array in arrays.items() if key.startswith(prefix)}
     return loss.restore(kept)

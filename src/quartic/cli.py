@@ -1,23 +1,51 @@
-"""The command ``quartic``."""
+"""The command ``quartic``: what it takes. What it does stands in `quartic.commands`."""
 
 from __future__ import annotations
 
 import json
-import os
-import platform
-import sys
-from importlib.metadata import PackageNotFoundError, version
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from quartic._version import __version__
 
+# Commands that live with what they run, and are loaded when they are called.
+_LATER = {"paper": "The paper's table and figures again.", "bench": "Side by side with other libraries."}
+
+
+class _Commands(TyperGroup):
+    """The commands; of those loaded later, help tells only what they are for."""
+
+    telling = False
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands."""
+        return [*super().list_commands(ctx), *_LATER]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command by its name."""
+        if cmd_name not in _LATER:
+            return super().get_command(ctx, cmd_name)
+        if self.telling:
+            return TyperGroup(name=cmd_name, help=_LATER[cmd_name])
+        return typer.main.get_command(getattr(import_module("quartic.bench.commands"), cmd_name))
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help without loading what it is about."""
+        self.telling = True
+        super().format_help(ctx, formatter)
+        self.telling = False
+
+
 app = typer.Typer(
+    cls=_Commands,
     help="Low-rank minimisation of F(XXᵀ) + g(X): clusters from similarities, coordinates from distances.",
     no_args_is_help=True,
     add_completion=True,
+    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
 
@@ -37,6 +65,132 @@ def _options(
     """Take what all commands share."""
 
 
+# -- options that commands share --------------------------------------------------------------------------------------
+
+Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="The result; - is standard output.")]
+Report = Annotated[str | None, typer.Option("--report", metavar="FILE.html", help="Write a page with figures too.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the starts; the same seed gives the same result.")]
+SolverName = Annotated[str, typer.Option("--solver", help="auto, or the name of a solver (see the README).")]
+MaxIter = Annotated[int, typer.Option(min=0, help="Most iterations of a run.")]
+MaxTime = Annotated[float | None, typer.Option(help="Most seconds; the best result so far is then written.")]
+Runs = Annotated[int, typer.Option("--n-init", min=1, help="Runs from different starts; the best is kept.")]
+Json = Annotated[bool, typer.Option("--json", help="Print a summary as JSON; without -o, the result is in it.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but warnings and errors.")]
+
+
+@app.command(
+    epilog="Example: quartic cluster friends.csv -k 5 -o clusters.csv --report clusters.html",
+)
+def cluster(
+    input: Annotated[
+        str,
+        typer.Argument(
+            metavar="INPUT",
+            help="A graph (.csv edge list .mtx .npz .graphml) or features (.csv .npy .npz .mat); - is standard input.",
+        ),
+    ],
+    n_clusters: Annotated[int, typer.Option("--clusters", "-k", help="How many clusters.")],
+    output: Output = "-",
+    report: Report = None,
+    as_: Annotated[
+        str | None, typer.Option("--as", metavar="graph|features", help="What INPUT is, where the guess is wrong.")
+    ] = None,
+    affinity: Annotated[
+        str | None,
+        typer.Option(
+            metavar="cosine|self_tuning",
+            help="The similarity of features: cosine for documents, self_tuning for the rest.",
+        ),
+    ] = None,
+    neighbors: Annotated[
+        str, typer.Option(metavar="N|auto|all", help="Of features: weights kept for each row, itself counted.")
+    ] = "auto",
+    solver: SolverName = "auto",
+    tol: Annotated[float, typer.Option(min=0, help="Stop at this share of the first gradient.")] = 1e-3,
+    max_iter: MaxIter = 10_000,
+    max_time: MaxTime = None,
+    n_init: Runs = 1,
+    seed: Seed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Find clusters in a graph or in features, by symmetric nonnegative matrix factorisation.
+
+    An edge list has the columns source,target and maybe weight; nodes may have names. Features have a row for each
+    sample and maybe a column of names. Separator, header and columns are found out, and the guess is printed.
+
+    The result has the columns node,cluster and a soft membership for each cluster (.csv .tsv .npz; .npy has the
+    clusters only). Exit code: 0 converged; 1 not converged, or interrupted (the result is written all the same);
+    2 faulty input (nothing is written).
+    """
+    from quartic.commands.cluster import ClusterOptions, run
+
+    run(
+        ClusterOptions(
+            input, n_clusters, output, report, as_, affinity, neighbors, solver, tol, max_iter, max_time, n_init, seed,
+            as_json, quiet,
+        )
+    )  # fmt: skip
+
+
+@app.command(
+    epilog="Example: quartic locate distances.csv -d 3 -o points.csv --anchors known.csv --report points.html",
+)
+def locate(
+    input: Annotated[
+        str,
+        typer.Argument(
+            metavar="INPUT",
+            help="Some distances (.csv i,j,d; a matrix; .npz .npy .mtx; MD-jeep .nmr, .gz); - is standard input.",
+        ),
+    ],
+    dimension: Annotated[int, typer.Option("--dimension", "-d", help="Coordinates of a point.")] = 3,
+    output: Output = "-",
+    report: Report = None,
+    anchors: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Points whose places are known: .csv point,x,y[,z].")
+    ] = None,
+    align: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Points (point,x,y[,z]) onto which the answer is turned."),
+    ] = None,
+    weights: Annotated[
+        str | None, typer.Option(metavar="noise", help="noise: for errors in proportion to the distance.")
+    ] = None,
+    noise: Annotated[
+        float | None, typer.Option(help="Standard deviation of the distances; adds a column standard_error.")
+    ] = None,
+    refine: Annotated[
+        str | None, typer.Option(metavar="stress", help="stress: fit the distances too, not only their squares.")
+    ] = None,
+    solver: SolverName = "auto",
+    tol: Annotated[float, typer.Option(min=0, help="Stop at this share of the first gradient.")] = 1e-8,
+    max_iter: MaxIter = 10_000,
+    max_time: MaxTime = None,
+    n_init: Runs = 1,
+    seed: Seed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Find points from some of the distances between them, and which of them the distances determine.
+
+    A list of distances has the columns i,j,d, points by name or number, and maybe lower and upper (bounds) and weight.
+    The separator, header and columns are found out, and the guess is printed.
+
+    The result has the columns point,x,y[,z],…,determined (.csv .tsv; .npy .pdb .xyz have the coordinates). Exit code:
+    0 converged; 1 not converged, or interrupted (the result is written all the same); 2 faulty input (nothing is
+    written).
+    """
+    from quartic.commands.locate import LocateOptions, run
+
+    run(
+        LocateOptions(
+            input, dimension, output, report, anchors, align, weights, noise, refine, solver, tol, max_iter, max_time,
+            n_init, seed, as_json, quiet,
+        )
+    )  # fmt: skip
+
+
 @app.command(epilog="Example: quartic demo --report my-report.html")
 def demo(
     report: Annotated[Path, typer.Option(help="Where the page is written.")] = Path("quartic-report.html"),
@@ -52,55 +206,14 @@ def demo(
 @app.command(epilog="Example: quartic info --json")
 def info(as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False) -> None:
     """Versions, threads, GPU and cache folders, for bug reports."""
-    facts = _facts()
+    from quartic.commands.info import facts
+
+    found = facts()
     if as_json:
-        typer.echo(json.dumps(facts, indent=2))
+        typer.echo(json.dumps(found, indent=2))
         return
-    for key, value in facts.items():
+    for key, value in found.items():
         typer.echo(f"{key:18} {value}")
-
-
-def _facts() -> dict[str, str]:
-    from quartic.datasets import cache_home, data_home
-
-    def found(package: str) -> str:
-        try:
-            return version(package)
-        except PackageNotFoundError:
-            return "not installed"
-
-    packages = ("numpy", "scipy", "scikit-learn", "numba", "plotly", "matplotlib", "torch", "dask")
-    return {
-        "quartic": __version__,
-        "python": f"{platform.python_version()} ({sys.executable})",
-        "platform": platform.platform(),
-        "cores": str(os.cpu_count()),
-        "blas threads": _blas_threads(),
-        "gpu": _gpu(),
-        "data folder": str(data_home()),
-        "cache folder": str(cache_home()),
-        **{package: found(package) for package in packages},
-    }
-
-
-def _blas_threads() -> str:
-    from threadpoolctl import threadpool_info
-
-    import quartic.ops  # noqa: F401  # loads NumPy, and its BLAS with it
-
-    pools = [f"{pool['internal_api']} {pool['num_threads']}" for pool in threadpool_info()]
-    return ", ".join(pools) or "unknown"
-
-
-def _gpu() -> str:
-    # torch takes seconds to load; it is asked only if something has loaded it, or it is installed
-    from importlib.util import find_spec
-
-    if find_spec("torch") is None:
-        return "torch is not installed"
-    import torch
-
-    return torch.cuda.get_device_name(0) if torch.cuda.is_available() else "none"
 
 
 def main() -> None:

@@ -120,12 +120,11 @@ def check_relative_smoothness(
         D = generator.standard_normal(shape)
         D *= max(norm(Y), natural) * 10 ** generator.uniform(-4, 1) / norm(D)
         p = loss.at(Y)
-        new, remainder = loss.advance(p, Y + D)
-        divergence = kernel.divergence(new.X, Y)
+        move = loss.move(p, Y + D)
+        divergence = kernel.divergence(move.point.X, Y)
         if not divergence > 0:
             raise CheckFailed(f"D_h(X, Y) = {divergence:.3e} for X ≠ Y: the kernel is not strictly convex")
-        allowance = p.rounding * norm(D)
-        largest = max(largest, (remainder - allowance) / divergence)
+        largest = max(largest, (move.remainder - move.allowance) / divergence)
     if largest > L * (1 + 1e-9):
         raise CheckFailed(
             f"the loss is not {L:g}-smooth relative to {kernel!r}: a sample needs L = {largest:.3g}; "

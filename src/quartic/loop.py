@@ -8,19 +8,20 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from quartic import checkpoint as checkpoints
-from quartic.arrays import Array, RandomState, random_generator
+from quartic.arrays import Array, RandomState, check_number, random_generator
 from quartic.checkpoint import Checkpoint
 from quartic.losses import Point
 from quartic.problem import Problem
 from quartic.result import History, Result, Status
 from quartic.solvers.base import NoProgress, Solver, State
 from quartic.solvers.registry import choose_solver
-from quartic.start import StartStrategy, reference_for, start_for
+from quartic.start import StartStrategy, check_rank, reference_for, start_for
 
 # A checkpoint is written this often, in seconds.
 _CHECKPOINT_EVERY = 5.0
@@ -113,16 +114,22 @@ def minimize(
         raise TypeError(f"problem must be a quartic.Problem, got {type(problem).__name__}")
     _check_limits(tol, reference, max_iter, max_time)
     chosen = choose_solver(solver, problem)
+    if checkpoint is not None:
+        checkpoints.check_folder(checkpoint)
     problem = problem.counted()
+    columns = check_rank(problem, X0, rank)
     if problem.loss.gradient_norm_at_zero == 0.0:
-        return _zero_is_the_answer(problem, X0, rank, chosen, started)
-    X0 = start_for(problem, X0, rank, random_generator(random_state))
-    reference = reference_for(problem, reference, X0.shape[1], random_generator(random_state))
+        return _zero_is_the_answer(problem, columns, chosen, started)
+
+    def begin() -> tuple[Array, float | None]:
+        X = start_for(problem, X0, rank, random_generator(random_state))
+        return X, reference_for(problem, reference, columns, random_generator(random_state))
+
     if chosen.requires.kernel:
         problem = problem.with_kernel(tight=chosen.requires.constants)
-    run = _Run(problem, chosen, tol, max_iter, max_time, callback, checkpoint, started)
+    run = _Run(problem, chosen, columns, tol, max_iter, max_time, callback, checkpoint, started)
     with _bar(verbose) as show:
-        return run.go(X0, reference, show)
+        return run.go(begin, show)
 
 
 @dataclass(frozen=True)
@@ -141,6 +148,7 @@ class _Run:
         self,
         problem: Problem,
         solver: Solver,
+        rank: int,
         tol: float,
         max_iter: int,
         max_time: float | None,
@@ -148,50 +156,62 @@ class _Run:
         path: str | os.PathLike[str] | None,
         started: float,
     ) -> None:
-        self.problem, self.solver, self.tol = problem, solver, tol
+        self.problem, self.solver, self.rank, self.tol = problem, solver, rank, tol
         self.max_iter, self.max_time = max_iter, math.inf if max_time is None else max_time
         self.callback, self.path, self.started = callback, path, started
         self.earlier_time, self.earlier_products = 0.0, 0  # of the runs this one goes on from
-        self.n_iter = 0
         self.rows: list[tuple[float, float, float, int, float]] = []
         self.saved = time.perf_counter()
         self.judged: Point | None = None  # the final point, evaluated afresh
 
     # -- the loop ---------------------------------------------------------------------------------------------------
 
-    def go(self, X0: Array, reference: float | None, show: Callable[[Progress], object]) -> Result:
-        """Iterate until there is a reason to stop."""
+    @property
+    def n_iter(self) -> int:
+        """Iterations done: the rows but for the start's."""
+        return len(self.rows) - 1
+
+    def go(self, begin: Callable[[], tuple[Array, float | None]], show: Callable[[Progress], object]) -> Result:
+        """Iterate from the checkpoint, or from what ``begin`` returns, until there is a reason to stop."""
         state = self._resume() if self.path is not None else None
         if state is None:
-            state = self.solver.init(self.problem, X0)
-            self.best, self.best_objective = state.point, math.inf
-            self.reference = self.problem.stationarity(state.point) if reference is None else float(reference)
-            self._record(state)
+            state = self._begin(*begin())
         self.last_gain, self.least = self.n_iter, self.rows[-1][2]
         while True:
-            ended = self._reason_to_stop(state)
-            if ended is None:
-                try:
-                    state = self.solver.step(self.problem, state)
-                except NoProgress as stop:
-                    ended = self._stalled(state, f" at iteration {self.n_iter}: {stop}")
-                except KeyboardInterrupt:
-                    ended = self._interrupted()
-                else:
-                    self.n_iter += 1
-                    self._record(state)
+            try:
+                ended = self._reason_to_stop(state)
+                if ended is None:
+                    state = self._advance(state)
                     ended = self._tell(state, show)
-            elif ended.status is Status.CONVERGED:
-                state, ended = self._confirm(state, ended)
+                elif ended.status is Status.CONVERGED:
+                    state, ended = self._confirm(state, ended)
+            except NoProgress as stop:
+                ended = self._stalled(state, f" at iteration {self.n_iter}: {stop}")
+            except KeyboardInterrupt:
+                ended = self._interrupted()
             if ended is not None:
                 return self._finish(state, ended)
+
+    # What overflows shows in the objective or the gradient, and is reported by the status rather than by warnings.
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _begin(self, X0: Array, reference: float | None) -> State:
+        state = self.solver.init(self.problem, X0)
+        self.best, self.best_objective = state.point, math.inf
+        self.reference = self.problem.stationarity(state.point) if reference is None else float(reference)
+        self._record(state)
+        return state
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _advance(self, state: State) -> State:
+        following = self.solver.step(self.problem, state)
+        self._record(following)
+        return following
 
     def _reason_to_stop(self, state: State) -> _End | None:
         elapsed, objective, stationarity, _, _ = self.rows[-1]
         if not (math.isfinite(objective) and math.isfinite(stationarity)):
-            what = "objective" if not math.isfinite(objective) else "gradient"
-            where = f"the {what} became non-finite in iteration {self.n_iter}; the best point before it is returned"
-            return _End(Status.NON_FINITE, where)
+            return self._non_finite(objective)
         target, floor = self.tol * self.reference, _ROUND_OFF * state.point.rounding
         if stationarity <= target:
             words = f"converged: stationarity {stationarity:.3e} ≤ {self.tol:g} × {self.reference:.3e}"
@@ -203,24 +223,35 @@ class _Run:
         if elapsed >= self.max_time:
             return _End(Status.MAX_TIME, f"stopped at max_time = {self.max_time:g} s{self._distance(stationarity)}")
         if self.n_iter - self.last_gain >= _PATIENCE:
-            return self._stalled(state, f": no gain in {_PATIENCE} iterations{self._distance(stationarity)}")
+            return self._stalled(state, f": no gain in {_PATIENCE} iterations")
         return None
 
+    def _non_finite(self, objective: float) -> _End:
+        what = "objective" if not math.isfinite(objective) else "gradient"
+        where = f"the {what} became non-finite in iteration {self.n_iter}; the best point before it is returned"
+        return _End(Status.NON_FINITE, where)
+
+    @np.errstate(over="ignore", invalid="ignore")
     def _stalled(self, state: State, words: str) -> _End:
-        stationarity = self.rows[-1][2]
+        """Tell why there was no progress; where a product made anew is not finite, no trial could have been better."""
+        self.judged = self.problem.loss.at(state.point.X)
+        objective, stationarity = self.problem.objective(self.judged), self.rows[-1][2]
+        if not (math.isfinite(objective) and math.isfinite(self.problem.stationarity(self.judged))):
+            return self._non_finite(objective)
         if stationarity <= _ROUND_OFF_OF_SOLVER * state.point.rounding:
             return _End(Status.CONVERGED, f"converged: stationarity {stationarity:.3e} is at round-off")
-        return _End(Status.STALLED, f"stalled{words}")
+        return _End(Status.STALLED, f"stalled{words}{self._distance(stationarity, cure='try another solver or start')}")
 
-    def _distance(self, stationarity: float) -> str:
+    def _distance(self, stationarity: float, cure: str = "raise the limit or tol") -> str:
         share = stationarity / self.reference if self.reference > 0 else math.inf
-        return f" with stationarity at {share:.1e} of the reference (tol = {self.tol:g}); raise the limit or tol"
+        return f", with stationarity at {share:.1e} of the reference (tol = {self.tol:g}); {cure}"
 
+    @np.errstate(over="ignore", invalid="ignore")
     def _confirm(self, state: State, end: _End) -> tuple[State, _End | None]:
         """Believe in convergence only at a point whose product is fresh: carried products drift."""
         fresh = self.problem.loss.at(state.point.X)
         stationarity = self.problem.stationarity(fresh)
-        if stationarity > end.bound:
+        if not stationarity <= end.bound:
             state = replace(state, point=fresh)
             self.rows[-1] = (*self.rows[-1][:2], stationarity, *self.rows[-1][3:])
             return state, None
@@ -231,7 +262,7 @@ class _Run:
         point = state.point
         objective, stationarity = self.problem.objective(point), self.problem.stationarity(point)
         self.rows.append((self._elapsed(), objective, stationarity, self._products(), state.step))
-        if objective < self.best_objective:
+        if objective < self.best_objective and math.isfinite(objective) and math.isfinite(stationarity):
             self.best, self.best_objective = point, objective
             self.last_gain = self.n_iter
         if self.n_iter and stationarity < self.least:
@@ -265,6 +296,7 @@ class _Run:
         words = f"interrupted in iteration {self.n_iter}; the best point so far is returned"
         return _End(Status.INTERRUPTED, words)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def _finish(self, state: State, end: _End) -> Result:
         """Return the result, with objective and stationarity measured anew at X, in float64."""
         if end.status is not Status.NON_FINITE:
@@ -288,11 +320,13 @@ class _Run:
 
     # -- checkpoints ------------------------------------------------------------------------------------------------
 
+    @cached_property
     def _identity(self) -> dict[str, str]:
         problem = self.problem
         return {
             "solver": repr(self.solver),
             "data": problem.loss.fingerprint(),
+            "rank": str(self.rank),
             "penalty": repr(problem.penalty),
             "kernel": repr(problem.kernel) if self.solver.requires.kernel else "",
         }
@@ -301,27 +335,25 @@ class _Run:
         if self.path is None:
             return
         numbers = {
-            "n_iter": self.n_iter,
             "time": self._elapsed(),
             "n_products": self._products(),
             "reference": self.reference,
             "best_objective": self.best_objective,
         }
         arrays = checkpoints.pack_state(state)
-        checkpoints._pack(arrays, "best", self.best)
+        checkpoints.pack(arrays, "best", self.best)
         arrays["history"] = np.array(self.rows)
-        checkpoints.save(self.path, Checkpoint(self._identity(), numbers, arrays))
+        checkpoints.save(self.path, Checkpoint(self._identity, numbers, arrays))
         self.saved = time.perf_counter()
 
     def _resume(self) -> State | None:
         assert self.path is not None
-        kept = checkpoints.load(self.path, self._identity())
+        kept = checkpoints.load(self.path, self._identity)
         if kept is None:
             return None
         state = checkpoints.unpack_state(self.solver.state, kept.arrays, self.problem.loss)
-        self.best = checkpoints._unpack(kept.arrays, "best", self.problem.loss)
+        self.best = checkpoints.unpack(kept.arrays, "best", self.problem.loss)
         self.best_objective, self.reference = kept.numbers["best_objective"], kept.numbers["reference"]
-        self.n_iter = int(kept.numbers["n_iter"])
         self.earlier_time, self.earlier_products = kept.numbers["time"], int(kept.numbers["n_products"])
         self.rows = [(t, f, s, int(p), step) for t, f, s, p, step in kept.arrays["history"].tolist()]
         return state
@@ -337,27 +369,24 @@ def referee(problem: Problem, X: Array, judged: Point | None = None) -> tuple[fl
     return problem.objective(judged), problem.stationarity(judged)
 
 
-def _zero_is_the_answer(problem: Problem, X0: Any, rank: int | None, solver: Solver, started: float) -> Result:
+def _zero_is_the_answer(problem: Problem, columns: int, solver: Solver, started: float) -> Result:
     """Data that are all zero: F is least at 0, and so is every penalty."""
-    columns = np.shape(X0)[1] if X0 is not None and np.ndim(X0) == 2 else rank
-    if columns is None:
-        raise ValueError("give a start X0 of shape (n, r), or rank=r for a random one")
     X = np.zeros((problem.loss.n_points, columns), dtype=problem.loss.dtype)
     seconds = time.perf_counter() - started
-    nothing = History(np.array([seconds]), np.zeros(1), np.zeros(1), np.zeros(1, np.int64), np.full(1, math.nan))
+    products = problem.loss.n_products
+    nothing = History(np.array([seconds]), np.zeros(1), np.zeros(1), np.array([products]), np.full(1, math.nan))
     message = "converged: the data are all zero, and so is the answer"
-    return Result(X, 0.0, 0.0, Status.CONVERGED, message, 0, 0, seconds, nothing, solver.name)
+    return Result(X, 0.0, 0.0, Status.CONVERGED, message, 0, products, seconds, nothing, solver.name)
 
 
 def _check_limits(tol: Any, reference: Any, max_iter: Any, max_time: Any) -> None:
-    if not isinstance(tol, int | float) or isinstance(tol, bool) or not 0 <= tol < math.inf:
-        raise ValueError(f"tol must be a nonnegative number, got {tol!r}")
-    if reference is not None and not callable(reference) and not 0 <= reference < math.inf:
-        raise ValueError(f"reference must be a nonnegative number, got {reference!r}")
+    check_number(tol, "tol", zero=True)
+    if reference is not None and not callable(reference):
+        check_number(reference, "reference", zero=True)
     if not isinstance(max_iter, int | np.integer) or isinstance(max_iter, bool) or max_iter < 0:
         raise ValueError(f"max_iter must be a nonnegative integer, got {max_iter!r}")
-    if max_time is not None and not max_time > 0:
-        raise ValueError(f"max_time must be a positive number of seconds, or None, got {max_time!r}")
+    if max_time is not None and max_time != math.inf:
+        check_number(max_time, "max_time", cure="; None is no limit")
 
 
 def _bar(verbose: bool) -> AbstractContextManager[Callable[[Progress], object]]:

@@ -28,7 +28,7 @@ def progress_bar() -> Iterator[Callable[[Progress], None]]:
 
 @contextmanager
 def watched_by(watcher: Callable[[Progress], None]) -> Iterator[None]:
-    """Let ``watcher`` see every iteration of verbose runs, in place of their bars; it may end one by KeyboardInterrupt."""
+    """Let ``watcher`` see every iteration of verbose runs, in place of bars; it may end a run by KeyboardInterrupt."""
     token = _watcher.set(watcher)
     try:
         yield

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +50,7 @@ class History:
         return len(self.time)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """The outcome of `quartic.minimize`.
 
@@ -89,3 +90,44 @@ class Result:
     def success(self) -> bool:
         """Whether the run converged."""
         return self.status is Status.CONVERGED
+
+    def plot(self, against: str = "n_iter", ax: Any = None) -> Any:
+        """Draw how the run converged, with matplotlib.
+
+        Parameters
+        ----------
+        against : {"n_iter", "time", "n_products"}
+            The horizontal axis.
+        ax : matplotlib axes, optional
+            Where to draw; a new figure when left out.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        from quartic import plots
+
+        return plots.history(self.history, against, ax)
+
+    def __repr__(self) -> str:
+        rows = "".join(f"\n  {name:12} {value}" for name, value in self._facts().items())
+        return f"Result of {self.solver or 'a run'}{rows}"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = "".join(
+            f'<tr><th style="text-align:left">{escape(name)}</th><td style="text-align:left">{escape(value)}</td></tr>'
+            for name, value in self._facts().items()
+        )
+        return f"<table><caption>Result of {escape(self.solver or 'a run')}</caption>{rows}</table>"
+
+    def _facts(self) -> dict[str, str]:
+        n, r = self.X.shape
+        return {
+            "status": f"{self.status}: {self.message}" if not self.message.startswith(self.status) else self.message,
+            "objective": f"{self.objective:.6e}",
+            "stationarity": f"{self.stationarity:.3e}",
+            "iterations": f"{self.n_iter} ({self.n_products} products, {self.time:.3g} s)",
+            "X": f"{n} × {r}, {self.X.dtype}",
+        }

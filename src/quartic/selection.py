@@ -324,6 +324,8 @@ class _Pairs:
 
 
 def _checked_ranks(ranks: Iterable[int], n: int) -> NDArray[np.int64]:
+    if not isinstance(ranks, Iterable):
+        raise TypeError(f"ranks must be several integers, for example range(2, 11), got {ranks!r}")
     given = list(ranks)
     if not given:
         raise ValueError("ranks is empty; name at least one, for example range(2, 11)")

@@ -14,24 +14,23 @@ from quartic.problem import Problem
 StartStrategy: TypeAlias = Callable[[Problem, int, np.random.Generator], Array]
 
 
-def start_for(problem: Problem, X0: Any, rank: int | None, generator: np.random.Generator) -> Array:
-    """Return a feasible start in the data's precision, or raise an error that says what is wrong with X0 or rank."""
+def check_rank(problem: Problem, X0: Any, rank: int | None) -> int:
+    """Return the number of columns the start will have, or raise an error that says what is wrong with X0 or rank."""
     loss, penalty = problem.loss, problem.penalty
     if rank is not None:
         if not isinstance(rank, int | np.integer) or isinstance(rank, bool):
             raise TypeError(f"rank must be an integer, got {rank!r}")
         if not 1 <= rank <= loss.n_points:
             raise ValueError(f"rank must lie between 1 and the number of points, {loss.n_points}, got {rank}")
-    if X0 is None:
+    if X0 is None or callable(X0):
         if rank is None:
-            raise ValueError("give a start X0 of shape (n, r), or rank=r for a random one")
-        X = loss.random_start(int(rank), penalty.nonnegative, generator)
-        return X.astype(loss.dtype, copy=False)
-    if callable(X0):
-        if rank is None:
-            raise ValueError("X0 is a strategy that makes a start; give rank=r, the number of its columns")
-        X0 = X0(problem, int(rank), generator)
-    X = loss.check(X0, "X0").astype(loss.dtype, copy=False)
+            raise ValueError(
+                "give a start X0 of shape (n, r), or rank=r for a random one"
+                if X0 is None
+                else "X0 is a strategy that makes a start; give rank=r, the number of its columns"
+            )
+        return int(rank)
+    X = loss.check(X0, "X0")
     if rank is not None and X.shape[1] != rank:
         raise ValueError(f"X0 has {X.shape[1]} columns but rank = {rank}; give one of them, or make them agree")
     if penalty.nonnegative and (X < 0).any():
@@ -40,6 +39,18 @@ def start_for(problem: Problem, X0: Any, rank: int | None, generator: np.random.
             f"X0 must be nonnegative for {type(penalty).__name__}, but X0[{row}, {column}] = {X[row, column]}; "
             "pass np.maximum(X0, 0)"
         )
+    return int(X.shape[1])
+
+
+def start_for(problem: Problem, X0: Any, rank: int | None, generator: np.random.Generator) -> Array:
+    """Return a feasible start in the data's precision, or raise an error that says what is wrong with X0 or rank."""
+    loss, columns = problem.loss, check_rank(problem, X0, rank)
+    if X0 is None:
+        return loss.random_start(columns, problem.penalty.nonnegative, generator).astype(loss.dtype, copy=False)
+    if callable(X0):
+        X0 = X0(problem, columns, generator)
+        check_rank(problem, X0, columns)
+    X = loss.check(X0, "X0").astype(loss.dtype)  # a copy: a run of no iterations returns it
     if not X.any():
         raise ValueError("X0 is all zero, where the gradient of every such loss vanishes; use a random start (rank=r)")
     return X

@@ -89,27 +89,32 @@ def _first(folder: Path, names: list[str], **table: Sequence[str]) -> tuple[str,
 
 
 def _table1(folder: Path, conditions: dict[str, list[Record]]) -> list[str]:
-    for name in ("table1", "table1-quick"):
+    lines = []
+    for name, title, command in (
+        ("table1", "Table 1", "quartic paper table1"),
+        ("table1-quick", "Table 1, quick run", "quartic paper table1 --quick"),
+    ):
         measured, tuning = (store.read() for store in stores(folder, name))
         if measured is not None and measured.rows:
-            break
-    else:
-        return []
-    conditions[name] = measured.records
+            conditions[name] = measured.records
+            lines += _one_table(measured, tuning, title, command)
+    return lines
+
+
+def _one_table(measured: Kept, tuning: Kept | None, title: str, command: str) -> list[str]:
     settings, rows = measured.settings, measured.rows
     limits = settings["limits"]
     # The paper's own ε first.
     epsilons = sorted(settings["epsilons"])
     lines = [
-        "## Table 1",
+        f"## {title}",
         "",
-        f"`quartic paper table1{' --quick' if name.endswith('quick') else ''}`. Seconds of processor time to "
-        "‖projected gradient‖ ≤ ε of its norm at the paper's start, measured by the referee from the iterates; mean "
-        "over the starts; in brackets the paper's. A dash: not from every start in the time given "
-        f"({limits['patience']:g} times dyn-nolips's, at least {limits['least']:g} s, at most {limits['most']:g} s). "
-        "Starts and set-up are timed. `auto` makes a start of its own, as `SymNMF` does; ε still refers to the "
-        "paper's. The paper's NoLips is dyn-nolips. The authors' code compares squared norms: their ε = 1e-3 is 0.0316 "
-        "in the norm, so the paper's numbers stand in brackets at both.",
+        f"`{command}`. Seconds of processor time to ‖projected gradient‖ ≤ ε of its norm at the paper's start, measured "
+        "by the referee from the iterates; mean over the starts; in brackets the paper's. A dash: not from every start in "
+        f"the time given ({limits['patience']:g} times dyn-nolips's, at least {limits['least']:g} s, at most "
+        f"{limits['most']:g} s). Starts and set-up are timed. `auto` makes a start of its own, as `SymNMF` does; ε still "
+        "refers to the paper's. The paper's NoLips is dyn-nolips. The authors' code compares squared norms: their "
+        "ε = 1e-3 is 0.0316 in the norm, so the paper's numbers stand in brackets at both.",
         "",
     ]
     for epsilon in epsilons:
@@ -118,14 +123,10 @@ def _table1(folder: Path, conditions: dict[str, list[Record]]) -> list[str]:
         lines += [f"### ε = {epsilon:g}: beside the paper", "", comparison(rows, epsilon), ""]
     if tuning is not None:
         grids = "; ".join(f"{n}: {{{', '.join(f'{p:g}' for p in grid)}}}" for n, grid in settings["grids"])
-        lines += [
-            "### Penalties",
-            "",
-            f"Tuned on {settings['tuning_starts']} start(s) that are not in the table, over {grids}.",
-            "",
-        ]
-        lines += [penalties_table(tuning.rows, epsilons, settings["tuning_starts"]), ""]
-    lines += ["## Where we are not the fastest", ""]
+        n_starts = settings["tuning_starts"]
+        lines += ["### Penalties", "", f"Tuned on {n_starts} start(s) that are not in the table, over {grids}.", ""]
+        lines += [penalties_table(tuning.rows, epsilons, n_starts), ""]
+    lines += ["### Where we are not the fastest", ""]
     for epsilon in epsilons:
         lines += [f"ε = {epsilon:g}:", "", fastest(rows, epsilon), ""]
     return lines

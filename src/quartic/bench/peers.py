@@ -11,8 +11,10 @@ from functools import partial
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 from quartic.bench import peers_edmc, peers_symnmf
-from quartic.bench.edmc import Helix
+from quartic.bench.edmc import Helix, warm_cases
 from quartic.bench.peers_edmc import CannotDo, Enough, Keeper
 from quartic.bench.record import describe_machine
 from quartic.bench.store import Row, Store
@@ -96,7 +98,7 @@ def run_peers(
         _warm_up()
         for cell in settings.cells:
             try:
-                case = cell.load()
+                case = _narrow(cell.load())
             except DatasetNotFound as error:
                 say(str(error))
                 continue
@@ -131,6 +133,11 @@ def _turns(
                 row = run(peer, seed)
             except CannotDo as why:
                 row = {"cannot": str(why)}
+            except Exception as error:
+                if peer.startswith("quartic"):
+                    raise
+                first = str(error).partition("\n")[0]  # what stops a peer is a result like any other
+                row = {"cannot": f"{type(error).__name__}: {first}"}
             store.add([{**key, **row}])
 
 
@@ -159,16 +166,24 @@ def _locate(case: Helix, settings: PeersSettings, peer: str, seed: int) -> dict[
     return row if reached is None else {**row, "seconds": reached}
 
 
+def _narrow(case: Case) -> Case:
+    """Return the case with 32-bit indices in its matrix, which scikit-learn's SpectralClustering insists on."""
+    matrix = case.matrix.copy()
+    matrix.indices, matrix.indptr = (part.astype(np.int32) for part in (matrix.indices, matrix.indptr))
+    return replace(case, matrix=matrix)
+
+
 def _warm_up() -> None:
     """Have everything compiled and imported."""
-    small = Cell("planted-120-3", 3).load()
+    small = _narrow(Cell("planted-120-3", 3).load())
     for cluster in peers_symnmf.PEERS.values():
         with suppress(CannotDo):
             cluster(small, 0, 1e-2, Watch(), 1.0)
-    for known in (0.5, 1.0):
-        for locate in peers_edmc.PEERS.values():
-            with suppress(CannotDo, Enough):
-                locate(Helix(30, known), 0, 1e-2, Keeper(1.0, False))
+    for case in (*warm_cases(), Helix(30, 1.0)):
+        for name, locate in peers_edmc.PEERS.items():
+            if case.n <= 60 or name.startswith("quartic"):
+                with suppress(CannotDo, Enough):
+                    locate(case, 0, 1e-2, Keeper(1.0, False))
 
 
 def peers_table(rows: list[Row]) -> str:

@@ -14,6 +14,7 @@ from quartic.bench.watch import Watch
 from quartic.loop import minimize
 from quartic.losses import Distances
 from quartic.problem import Problem
+from quartic.solvers import Solver
 
 
 class CannotDo(Exception):
@@ -70,7 +71,7 @@ def start(loss: Distances, seed: int) -> Array:
     return loss.random_start(RANK, False, np.random.default_rng(seed))
 
 
-def quartic_solver(solver: str) -> Callable[[Helix, int, float, Keeper], None]:
+def quartic_solver(solver: str | Solver) -> Callable[[Helix, int, float, Keeper], None]:
     """Return a run of one of our solvers."""
 
     def run(case: Helix, seed: int, tol: float, keeper: Keeper) -> None:
@@ -201,6 +202,8 @@ def networkx_layout(case: Helix, seed: int, tol: float, keeper: Keeper) -> None:
     import networkx as nx
 
     D = _complete(case, "networkx's Kamada–Kawai layout needs all distances (shortest paths stand in for unknown ones)")
+    if case.n > 150:
+        raise CannotDo("networkx's Kamada–Kawai layout takes over a minute on so many points")
     rows = {a: dict(enumerate(row)) for a, row in enumerate(D.tolist())}
     scale = float(np.abs(D).max())
     X0 = np.random.default_rng(seed).standard_normal((case.n, RANK)) * scale / 4

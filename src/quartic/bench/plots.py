@@ -86,9 +86,11 @@ def _matplotlib(panels: list[Panel], folder: Path, name: str, across: str, up: s
     for axis, panel in zip(axes.flat, panels, strict=False):
         for line in panel.lines:
             colour, dashed = STYLES.get(line.name, ("#000000", False))
+            # A mark at the end: a method that is there at its first iterate is a dot.
             (handles[line.name],) = axis.loglog(
                 line.times, np.maximum(line.values, floor), color=colour, linestyle="--" if dashed else "-",
-                linewidth=1.4 if dashed else 1.8, label=line.name,
+                linewidth=1.4 if dashed else 1.8, marker="o", markersize=4, markevery=[len(line.times) - 1],
+                label=line.name,
             )  # fmt: skip
         axis.set_title(panel.title, fontsize=10)
         axis.set_xlabel(across)
@@ -120,7 +122,8 @@ def _plotly(panels: list[Panel], folder: Path, name: str, across: str, up: str, 
             figure.add_trace(
                 Scatter(
                     x=line.times.tolist(), y=np.maximum(line.values, floor).tolist(), name=line.name,
-                    legendgroup=line.name, showlegend=line.name not in shown,
+                    legendgroup=line.name, showlegend=line.name not in shown, mode="lines+markers",
+                    marker={"size": [0] * (len(line.times) - 1) + [7]},
                     line={"color": colour, "dash": "dash" if dashed else "solid"},
                 ),
                 row=at // columns + 1, col=at % columns + 1,

@@ -9,7 +9,7 @@ from quartic.bench.contestants import PAPER_NAMES, SOLVERS
 from quartic.bench.paper_numbers import TITLES, in_paper, paper_seconds
 from quartic.bench.store import Row
 from quartic.bench.symnmf import Cell
-from quartic.bench.table1 import cells_of, mean_seconds
+from quartic.bench.table1 import cells_of, complete_starts, mean_seconds, was_run
 
 
 def heading(solver: str) -> str:
@@ -24,22 +24,22 @@ def seconds_table(rows: list[Row], epsilon: float) -> str:
     Examples
     --------
     >>> from quartic.bench.table1_text import seconds_table
-    >>> row = {"data": "coil20", "rank": "20", "solver": "dyn-nolips", "seed": "0"}
+    >>> row = {"data": "coil20", "rank": "20", "solver": "dyn-nolips", "parameter": "", "seed": "0"}
     >>> row |= {"epsilon": "0.001", "seconds": "0.5"}
     >>> print(seconds_table([row], 1e-3))
     | data | r | starts | dyn-nolips (paper: NoLips) |
     |---|---|---|---|
     | Coil-20 | 20 | 1 | 0.5 (23.7) |
     """
-    return _table(rows, lambda cell, solver: mean_seconds(rows, cell, solver, epsilon)[0], _paper_seconds, "{:.3g}")
+    return _table(rows, lambda cell, solver: mean_seconds(rows, cell, solver, epsilon), _paper_seconds, "{:.3g}")
 
 
 def ratio_table(rows: list[Row], epsilon: float) -> str:
     """Return the table of times as multiples of Dyn-NoLips's, the paper's in brackets."""
 
     def ratio(cell: Cell, solver: str) -> float | None:
-        base = mean_seconds(rows, cell, "dyn-nolips", epsilon)[0]
-        own = mean_seconds(rows, cell, solver, epsilon)[0]
+        base = mean_seconds(rows, cell, "dyn-nolips", epsilon)
+        own = mean_seconds(rows, cell, solver, epsilon)
         return None if base is None or own is None else own / base
 
     return _table(rows, ratio, _paper_ratio, "{:.2f}")
@@ -57,9 +57,10 @@ def comparison(rows: list[Row], epsilon: float) -> str:
         if solver == "dyn-nolips":
             continue
         here, paper = [], []
-        known = [cell for cell in cells if in_paper(cell.data, cell.rank, solver)]
-        for cell in cells:
-            base, own = (mean_seconds(rows, cell, name, epsilon)[0] for name in ("dyn-nolips", solver))
+        run = [cell for cell in cells if was_run(rows, cell, solver)]
+        known = [cell for cell in run if in_paper(cell.data, cell.rank, solver)]
+        for cell in run:
+            base, own = (mean_seconds(rows, cell, name, epsilon) for name in ("dyn-nolips", solver))
             if base is not None and own is not None:
                 here.append(own / base)
             elif own is not None:
@@ -67,7 +68,7 @@ def comparison(rows: list[Row], epsilon: float) -> str:
         paper = [ratio for cell in known if (ratio := _paper_ratio(cell, solver)) is not None]
         ratios = [value for value in here if value == value]
         lines.append(
-            f"| {heading(solver)} | {len(here)} of {len(cells)} | {f'{len(paper)} of {len(known)}' if known else ''} | "
+            f"| {heading(solver)} | {len(here)} of {len(run)} | {f'{len(paper)} of {len(known)}' if known else ''} | "
             f"{sum(value < 1 for value in ratios)} | {sum(value < 1 for value in paper) if known else ''} | "
             f"{_mean(ratios)} | {_mean(paper) if known else ''} |"
         )
@@ -84,9 +85,9 @@ def fastest(rows: list[Row], epsilon: float) -> str:
         times = {
             solver: seconds
             for solver in _solvers(rows)
-            if (seconds := mean_seconds(rows, cell, solver, epsilon)[0]) is not None
+            if (seconds := mean_seconds(rows, cell, solver, epsilon)) is not None
         }
-        if not times:
+        if len(times) < 2:
             continue
         first = min(times, key=times.__getitem__)
         theirs = [solver for solver in times if solver in PAPER_NAMES]
@@ -122,11 +123,11 @@ def _table(rows, ours, paper, form) -> str:  # type: ignore[no-untyped-def]
         "|---|---|---|" + "---|" * len(solvers),
     ]
     for cell in cells_of(rows):
-        starts = mean_seconds(rows, cell, "dyn-nolips", 0.0)[1]
+        starts = len(complete_starts(rows, cell))
         words = []
         for solver in solvers:
             own = ours(cell, solver)
-            word = "–" if own is None else form.format(own)
+            word = form.format(own) if own is not None else "–" if was_run(rows, cell, solver) else "not run"
             if in_paper(cell.data, cell.rank, solver):
                 theirs = paper(cell, solver)
                 word += f" ({'–' if theirs is None else f'{theirs:.3g}'})"

@@ -36,6 +36,6 @@ def fixed_threads(n_threads: int) -> Iterator[dict[str, int]]:
             found = {
                 f"{pool['internal_api']} ({pool['prefix']})": int(pool["num_threads"]) for pool in threadpool_info()
             }
-            yield {**found, "numba": n_numba}
+            yield {**dict(sorted(found.items())), "numba": n_numba}
     finally:
         numba.set_num_threads(before)

@@ -76,7 +76,7 @@ def write_points(
         header = ["point", *axis_names(X.shape[1]), "determined", *([] if errors is None else ["standard_error"])]
         ends = [[str(bool(sure)).lower()] for sure in determined]
         if errors is not None:
-            ends = [[sure, *([repr(e)] if np.isfinite(e) else ["inf"])] for [sure], e in zip(ends, errors.tolist(), strict=True)]
+            ends = [[*end, repr(error)] for end, error in zip(ends, errors.tolist(), strict=True)]
         rows = zip(names, X.tolist(), ends, strict=True)
         write_table(path, header, ([name, *map(repr, row), *end] for name, row, end in rows))
 
@@ -104,5 +104,3 @@ def _save(path: Path, array: Any = None, **arrays: Any) -> None:
             np.save(file, array, allow_pickle=False)
         else:
             np.savez(file, **arrays)
-
-

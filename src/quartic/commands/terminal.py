@@ -59,6 +59,22 @@ def _said(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
+def check_shared(report: str | None, solver: str, max_time: float | None) -> None:
+    """Raise where an option that commands share cannot be."""
+    from quartic.commands.results import check_target
+    from quartic.report import report_available
+    from quartic.solvers import SOLVERS
+
+    if report is not None:
+        check_target(report, (".html", ".htm"), "--report")
+        if not report_available():
+            raise ValueError("--report needs plotly: pip install 'quartic[report]'")
+    if solver != "auto" and solver not in SOLVERS:
+        raise ValueError(f"--solver {solver}: choose auto or one of {', '.join(SOLVERS)}")
+    if max_time is not None and not max_time > 0:
+        raise ValueError(f"--max-time {max_time:g}: give a positive number of seconds")
+
+
 @contextmanager
 def gathered_warnings() -> Iterator[list[str]]:
     """Gather what is warned of, each thing once, less that a run did not converge, which is said in any case."""

@@ -22,8 +22,8 @@ class StoppedAtOnce(BaseException):
 class Watcher:
     """Sees every iteration of every run.
 
-    A first signal ends the run under way, and those after it in their first iteration: the best point so far comes back as
-    a result. A signal before the first iteration, or a second one, ends everything.
+    A first signal ends the run under way, and those after it in their first iteration: the best point so far comes back
+    as a result. A signal before the first iteration, or a second one, ends everything.
     """
 
     def __init__(self) -> None:

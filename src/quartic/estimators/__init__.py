@@ -1,7 +1,8 @@
 """Estimators in the manner of scikit-learn."""
 
 from quartic.estimators.distance_completion import DistanceCompletion
-from quartic.estimators.distance_warnings import (
+from quartic.estimators.symnmf import SymNMF
+from quartic.locating.warnings import (
     DistanceWarning,
     DuplicateWarning,
     FlatWarning,
@@ -9,7 +10,6 @@ from quartic.estimators.distance_warnings import (
     MisfitWarning,
     UndeterminedWarning,
 )
-from quartic.estimators.symnmf import SymNMF
 
 __all__ = [
     "DistanceCompletion",

@@ -18,14 +18,16 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quartic.arrays import Array, RandomState, random_generator
-from quartic.estimators import distance_checks as checks
-from quartic.estimators.distance_frame import arranged, checked_signs, checked_targets, handed, moved_onto, orientations
-from quartic.estimators.distance_input import Measurements, from_matrix, from_pairs, known_entries
-from quartic.estimators.distance_part import Effort, Part
-from quartic.estimators.distance_search import locate
-from quartic.estimators.distance_warnings import InconsistentWarning
+from quartic.datasets import pair_distances, random_pairs
+from quartic.init import classical_mds
+from quartic.locating import checks as checks
+from quartic.locating.frame import arranged, checked_signs, checked_targets, handed, moved_onto, orientations
+from quartic.locating.input import Measurements, from_matrix, from_pairs, is_complete, known_entries
+from quartic.locating.part import Effort, Part
+from quartic.locating.search import locate
+from quartic.locating.warnings import InconsistentWarning
 from quartic.loop import minimize
-from quartic.losses import Anchored, Distances, RawStress
+from quartic.losses import Anchored, CompleteDistances, Distances, Loss, RawStress
 from quartic.problem import Problem
 from quartic.result import Result
 from quartic.rigidity import Determination, assess, standard_errors
@@ -34,6 +36,8 @@ from quartic.solvers import Solver
 _STARTS = ("auto", "random", "mds", "landmark", "eigenmap", "relaxed")
 # Anchors are linked to each other, all of them up to this many, else each to so many others.
 _ALL_LINKED, _LINKS = 40, 12
+# From so many points on a complete matrix is read in place; so many pairs a point are looked at for warnings.
+_MATRIX_FROM, _SAMPLED = 400, 60
 
 
 class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -54,9 +58,9 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     solver : str or Solver, default="auto"
         A name from `quartic.solvers.SOLVERS`, or a solver object. ``"auto"`` is Levenberg–Marquardt.
     init : {"auto", "random", "mds", "landmark", "eigenmap", "relaxed"} or array (n, r), default="auto"
-        The start: random; scaling of shortest paths, between all points or from 50 landmarks; Laplacian eigenmap; random
-        in two dimensions more; or the points given. ``"auto"`` tries cheap ones first, looks at the fit, and goes on
-        where it is bad (see Notes); ``start_`` says what it did.
+        The start: random; scaling of shortest paths, between all points or from 50 landmarks; Laplacian eigenmap;
+        random in two dimensions more; or the points given. ``"auto"`` tries cheap ones first, looks at the fit, and
+        goes on where it is bad (see Notes); ``start_`` says what it did.
     n_init : int, default=1
         Searches with different seeds; the lowest is kept. They end with the first that meets all distances.
     tol : float, default=1e-8
@@ -80,8 +84,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         ``"stress"``: from the answer minimise :math:`\tfrac12\sum w_{ij}(\|x_i - x_j\| - d_{ij})^2` too, which serves
         noisy distances better.
     noise : float, default=None
-        Standard deviation of the noise on the distances, for ``standard_errors_``; estimated from the residuals when left
-        out.
+        Standard deviation of the noise on the distances, for ``standard_errors_``; estimated from the residuals when
+        left out.
 
     Attributes
     ----------
@@ -89,8 +93,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         The points. Anchors are exactly where they were said to be. Without anchors and ``align_to``: centred, along
         principal axes, in each the largest coordinate positive; components that no distance links lie side by side.
     rmse_ : float
-        Root mean square of :math:`\|x_i - x_j\| - d_{ij}` over the known pairs, in the data's units; of a pair with bounds,
-        of the distance by which it leaves them.
+        Root mean square of :math:`\|x_i - x_j\| - d_{ij}` over the known pairs, in the data's units; for a pair with
+        bounds, of by how much it leaves them.
     determined_ : ndarray of bool (n,)
         False where the data cannot fix a point. See `quartic.rigidity.assess`.
     determination_ : Determination
@@ -110,11 +114,11 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     Notes
     -----
-    ``"auto"`` begins with shortest paths from landmarks where only near points are linked, and at random where pairs are.
-    A fit that leaves residuals is shaken into one or two dimensions more and brought back: pieces that lie on their wrong
-    side turn over there. Then points that fit badly are placed anew one at a time. It goes on to other starts while some
-    distances are missed by far more than the others, which noise does not do. Measured by
-    ``benchmarks/distance_acceptance.py``.
+    ``"auto"`` begins with shortest paths from landmarks where only near points are linked, and at random where pairs
+    are. A fit that leaves residuals is shaken into one or two dimensions more and brought back: pieces that lie on
+    their wrong side turn over there. Then points that fit badly are placed anew one at a time. It goes on to other
+    starts while some distances are missed by far more than the others, which noise does not do; at last small pieces
+    are reflected, scattered or lifted again and again. Measured by ``benchmarks/distance_acceptance.py``.
 
     Examples
     --------
@@ -222,7 +226,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         anchors : dict, optional
             ``{index: coordinates}`` of points whose coordinates are known.
         weights : matrix (n, n) or "noise", optional
-            Weights of the pairs; ``"noise"`` is w = 1/(δ + 0.01·mean δ), δ = d², for noise in proportion to the distance.
+            Weights of the pairs; ``"noise"`` is w = 1/(δ + 0.01·mean δ), δ = d², for noise that goes with the distance.
         lower, upper : matrix (n, n), optional
             Bounds on the distances, NaN (or not stored) where there is none. For a pair that has bounds these are kept,
             and its entry of D is only where the search begins.
@@ -233,6 +237,9 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """
         self._prepare()
         D = self._validated(D, reset=True)
+        nothing_else = all(given is None for given in (anchors, weights, lower, upper, self.refine))
+        if nothing_else and D.shape[0] >= _MATRIX_FROM and self._may_scale() and is_complete(D):
+            return self._fit_complete(D)
         return self._fit(from_matrix(D, weights, lower, upper, anchors, self.n_components))
 
     def fit_pairs(
@@ -295,8 +302,6 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             from scipy.spatial.distance import cdist
 
             return np.asarray(cdist(self.embedding_, self.embedding_))
-        from quartic.datasets import pair_distances
-
         return pair_distances(self.embedding_, pairs)
 
     def score(self, D: Any, y: Any = None) -> float:
@@ -329,6 +334,23 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if self._standard_errors is None:
             self._standard_errors = self._uncertainty()
         return self._standard_errors
+
+    def plot_points(self, ax: Any = None) -> Any:
+        """Draw the points, some known distances, anchors and what is not determined (matplotlib). Returns the axes."""
+        from quartic import plots
+
+        check_is_fitted(self)
+        data = self._data
+        return plots.points(self.embedding_, data.pairs, self.determined_, data.anchors.tolist(), ax)
+
+    def plot_errors(self, ax: Any = None) -> Any:
+        """Draw how far the known distances are missed, as a histogram (matplotlib). Returns the axes."""
+        from quartic import plots
+
+        check_is_fitted(self)
+        data = self._data
+        found = self.distances(data.pairs)
+        return plots.errors(found - np.clip(found, data.lower, data.upper), ax)
 
     def _uncertainty(self) -> Array:
         data, X = self._data, self.embedding_
@@ -373,8 +395,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         )  # fmt: skip
         if D.shape[0] != D.shape[1]:
             raise ValueError(
-                f'D must be a square matrix of distances, got shape {D.shape}; for features use metric="euclidean", for a '
-                "list of pairs fit_pairs"
+                f'D must be a square matrix of distances, got shape {D.shape}; for features use metric="euclidean", '
+                "for a list of pairs fit_pairs"
             )
         return D
 
@@ -411,6 +433,46 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             warnings.warn(
                 f"DistanceCompletion did not converge: {self.result_.message}", ConvergenceWarning, stacklevel=3
             )
+        return self
+
+    def _may_scale(self) -> bool:
+        """Tell whether the start may be classical scaling."""
+        return isinstance(self.init, str) and self.init in ("auto", "mds")
+
+    def _fit_complete(self, D: Array) -> Self:
+        """Fit a large complete matrix, read in place: classical scaling, then a run over all pairs."""
+        rank, n, level = self.n_components, len(D), 4
+        targets = None if self.align_to is None else checked_targets(self.align_to, n, rank)
+        simplices = None if self.signs is None else checked_signs(self.signs, n, rank)
+        pairs = random_pairs(n, min(1.0, _SAMPLED / (n - 1)), random_state=0)
+        d = np.asarray(D[pairs[:, 0], pairs[:, 1]], dtype=np.float64)
+        nobody = np.empty(0, dtype=np.int64)
+        self._data = Measurements(n, pairs, d, d, d, None, nobody, np.empty((0, rank)))
+        self._standard_errors = None
+        sample = Part(n, pairs, d, d, d, None)
+        checks.warn_of_triangles(sample, np.random.default_rng(0), level)
+        loss = CompleteDistances(D)
+        start = classical_mds(D, rank, random_state=0)
+        result = minimize(
+            Problem(loss), start if start.any() else None, rank=rank, solver=self.solver, tol=self.tol,
+            reference=_reference(loss, rank), max_iter=self.max_iter, max_time=self.max_time,
+            random_state=self.random_state, verbose=bool(self.verbose),
+        )  # fmt: skip
+        self.result_, self.n_iter_ = result, max(1, result.n_iter)
+        self.start_ = "classical scaling of the complete matrix"
+        self.component_ = np.zeros(n, dtype=np.int64)
+        self._place(result.X.astype(np.float64), self._data, self.component_, 1, targets, simplices, sample.size)
+        everything, no_one = np.ones(n, dtype=bool), np.empty(0, dtype=np.int64)
+        self.determination_ = Determination(
+            everything, self.component_, self.component_, everything, ~everything, no_one, no_one, rank, 0, False, True
+        )
+        self.determined_ = everything
+        self.rmse_ = _complete_rmse(D, self.embedding_)
+        self._n_features_out = rank
+        checks.warn_of_the_answer(self.determination_, sample, self.embedding_, 0, level)
+        if not result.success:
+            said = f"DistanceCompletion did not converge: {result.message}"
+            warnings.warn(said, ConvergenceWarning, stacklevel=3)
         return self
 
     def _searched(
@@ -471,8 +533,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         start = np.asarray(self.init, dtype=np.float64)
         if start.shape != (n, self.n_components):
             raise ValueError(
-                f"init must have one row for each of the {n} points and n_components = {self.n_components} columns, got "
-                f"shape {start.shape}"
+                f"init must have one row for each of the {n} points and n_components = {self.n_components} columns, "
+                f"got shape {start.shape}"
             )
         if not np.isfinite(start).all():
             raise ValueError("init must be finite")
@@ -535,8 +597,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             self.chirality_ = f"signs decide: {len(simplices[1]) - wrong} of {len(simplices[1])} are as wanted"
             if wrong:
                 warnings.warn(
-                    f"{wrong} of {len(simplices[1])} signs cannot be met by reflecting whole components: they contradict "
-                    "the others, anchors or align_to, or parts of the answer are flipped",
+                    f"{wrong} of {len(simplices[1])} signs cannot be met by reflecting whole components: they "
+                    "contradict the others, anchors or align_to, or parts of the answer are flipped",
                     InconsistentWarning,
                     stacklevel=5,
                 )
@@ -548,6 +610,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         tags.input_tags.sparse = precomputed
         tags.input_tags.pairwise = precomputed
         tags.input_tags.allow_nan = precomputed
+        tags.input_tags.positive_only = precomputed
         return tags
 
 
@@ -590,7 +653,18 @@ def _with_anchor_pairs(data: Measurements) -> tuple[NDArray[np.int64], Array, Ar
     return np.concatenate([data.pairs[kept], data.anchors[at]]), lower, upper, guess, weights
 
 
-def _reference(loss: Distances, rank: int) -> float:
+def _complete_rmse(D: Array, X: Array) -> float:
+    """Return the root mean square error over all pairs, a block of rows at a time."""
+    from scipy.spatial.distance import cdist
+
+    n, total = len(D), 0.0
+    rows = max(1, 2**20 // n)
+    for first in range(0, n, rows):
+        total += float(np.sum((cdist(X[first : first + rows], X) - D[first : first + rows]) ** 2))
+    return float(np.sqrt(total / (n * (n - 1))))
+
+
+def _reference(loss: Loss, rank: int) -> float:
     """Return the gradient at a random start, to which the tolerance refers."""
     X = loss.random_start(rank, False, np.random.default_rng(0))
     return float(np.linalg.norm(loss.at(X).gradient))

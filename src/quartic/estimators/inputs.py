@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quartic.graphs import as_adjacency
+from quartic.graphs.adjacency import in_index_order
 
 
 def is_graph(X: Any) -> bool:
@@ -28,14 +29,7 @@ def matrix_of(X: Any) -> Any:
     """Return the adjacency matrix of a graph; a frame with its columns in the order of its index; all else as it is."""
     if is_graph(X):
         return as_adjacency(X)
-    return X[list(X.index)] if is_frame(X) and _permuted(X) else X
-
-
-def _permuted(frame: Any) -> bool:
-    """Tell whether the columns are the index, each name once, in another order."""
-    index, columns = frame.index, frame.columns
-    same = len(index) == len(columns) and index.is_unique and columns.is_unique and bool(index.isin(columns).all())
-    return same and not columns.equals(index)
+    return in_index_order(X) if is_frame(X) else X
 
 
 def names_of(X: Any, n: int) -> NDArray[Any]:

@@ -19,11 +19,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quartic import graphs
 from quartic.arrays import Array, RandomState, random_generator
-from quartic.estimators.inputs import matrix_of, names_of
+from quartic.estimators.inputs import is_graph, matrix_of, names_of
 from quartic.init import random_start, spectral_start
 from quartic.loop import minimize
 from quartic.losses import LeastSquares
-from quartic.losses.matrix import as_matrix
 from quartic.penalties import Nonnegative, NonnegativeL1, NonnegativeRidge, Penalty
 from quartic.problem import Problem
 from quartic.result import Result
@@ -199,8 +198,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         y : ignored
         weights : sparse matrix (n, n), optional
             Where only part of M is known: symmetric, positive at the known entries. The loss is then
-            :math:`\tfrac12 \sum_{ij} w_{ij} (M_{ij} - (XX^\top)_{ij})^2`; entries outside the pattern are unknown, and
-            a known zero needs a weight of its own.
+            :math:`\tfrac12 \sum_{ij} w_{ij} (M_{ij} - (XX^\top)_{ij})^2`; entries outside the pattern are unknown,
+            may be NaN in M, and a known zero needs a weight of its own.
 
         Returns
         -------
@@ -209,23 +208,21 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self._validate_params()
         _check_device(self.device)
         penalty = self._penalty()
-        M = self._similarity(X)
-        matrix = as_matrix(M)
-        if self.n_components > matrix.n:
-            raise ValueError(
-                f"n_components = {self.n_components} must be at most the number of nodes, n_samples = {matrix.n}"
-            )
+        M = self._similarity(X, known=weights is None)
+        loss = LeastSquares(M, weights=weights)
+        n = loss.n_points
+        if self.n_components > n:
+            raise ValueError(f"n_components = {self.n_components} must be at most the number of nodes, n_samples = {n}")
 
         def problem() -> Problem:
             # A loss of its own for each run: constants that one run works out would otherwise be free for the next.
-            loss = LeastSquares(matrix) if weights is None else LeastSquares(M, weights=weights)
-            return Problem(loss, penalty)
+            return Problem(LeastSquares(loss.matrix) if weights is None else LeastSquares(M, weights=weights), penalty)
 
         best = self._best_run(problem, weights is not None)
         if not best.success:
             warnings.warn(f"SymNMF did not converge: {best.message}", ConvergenceWarning, stacklevel=2)
         self.affinity_matrix_ = M
-        self.node_names_ = names_of(X, matrix.n)
+        self.node_names_ = names_of(X, n)
         self.embedding_ = best.X
         self.labels_ = best.X.argmax(axis=1)
         self.objective_, self.n_iter_, self.result_ = best.objective, best.n_iter, best
@@ -279,17 +276,40 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         results: list[Result] = Parallel(n_jobs=self.n_jobs, require="sharedmem")(delayed(run)(seed) for seed in seeds)
         return min(results, key=lambda result: result.objective)
 
+    # -- figures ----------------------------------------------------------------------------------------------------
+
+    def plot_similarity(self, ax: Any = None) -> Any:
+        """Draw M with rows and columns ordered by cluster (matplotlib); of many nodes a sample. Returns the axes."""
+        from quartic import plots
+
+        check_is_fitted(self)
+        return plots.similarity(self.affinity_matrix_, self.labels_, ax)
+
+    def plot_memberships(self, ax: Any = None) -> Any:
+        """Draw how much each node belongs to each cluster (matplotlib). Returns the axes."""
+        from quartic import plots
+
+        return plots.memberships(self.memberships_, ax)
+
     # -- input ------------------------------------------------------------------------------------------------------
 
-    def _similarity(self, X: Any) -> Any:
-        """Return M, the similarity matrix of what ``fit`` was given."""
+    def _similarity(self, X: Any, known: bool) -> Any:
+        """Return M, the similarity matrix of what ``fit`` was given; where not all of it is known it may hold NaN."""
         if isinstance(X, LinearOperator):
             raise TypeError("SymNMF needs the entries of M; for a LinearOperator use quartic.minimize")
-        given = matrix_of(X) if self.affinity == "precomputed" else X
+        precomputed = self.affinity == "precomputed"
+        if is_graph(X) and not precomputed:
+            raise ValueError(f'a networkx graph has no features for affinity={self.affinity!r}; use "precomputed"')
         data = validate_data(
-            self, given, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_min_samples=2, order="C"
+            self,
+            matrix_of(X) if precomputed else X,
+            accept_sparse="csr",
+            dtype=(np.float64, np.float32),
+            ensure_min_samples=2,
+            ensure_all_finite=known or not precomputed,
+            order="C",
         )
-        if self.affinity == "precomputed":
+        if precomputed:
             return data
         if callable(self.affinity):
             return self.affinity(data)

@@ -71,11 +71,15 @@ def _matrix(obj: Any) -> sp.csr_array:
     return sp.csr_array(finite_matrix(obj, "the adjacency matrix"), dtype=np.float64)
 
 
+def in_index_order(frame: Any) -> Any:
+    """Return a pandas frame with its columns in the order of its index, where they are the same names, each once."""
+    index, columns = frame.index, frame.columns
+    same = len(index) == len(columns) and index.is_unique and columns.is_unique and bool(index.isin(columns).all())
+    return frame[list(index)] if same and not columns.equals(index) else frame
+
+
 def _from_frame(frame: Any, pandas: Any) -> sp.csr_array:
-    if not frame.columns.equals(frame.index) and frame.index.is_unique and frame.columns.is_unique:
-        same = len(frame.index) == len(frame.columns) and frame.index.isin(frame.columns).all()
-        if same:
-            frame = frame[list(frame.index)]
+    frame = in_index_order(frame)
     if len(frame.columns) and all(isinstance(kind, pandas.SparseDtype) for kind in frame.dtypes):
         return sp.csr_array(frame.sparse.to_coo(), dtype=np.float64)
     return sp.csr_array(finite_matrix(frame.to_numpy(), "the adjacency frame"), dtype=np.float64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,17 +15,7 @@ from quartic.io.arrays import read_arrays
 from quartic.io.errors import FileFormatError
 from quartic.io.mdjeep import read_mdjeep
 from quartic.io.source import Source, source_of
-from quartic.io.tables import (
-    DISTANCE,
-    FIRST_END,
-    LOWER,
-    SECOND_END,
-    UPPER,
-    Table,
-    find_column,
-    number_names,
-    read_table,
-)
+from quartic.io.tables import DISTANCE, LOWER, UPPER, Table, find_column, find_ends, number_names, read_table
 
 _WEIGHT = ("weight", "weights", "w")
 _EXPECTED = "expected i,j,d, or i,j,lower,upper, and maybe weight"
@@ -209,7 +199,7 @@ def _of_mdjeep(source: Source) -> DistanceTable:
 
 def _of_table(table: Table) -> DistanceTable:
     if table.n_columns == 1:
-        raise FileFormatError.at(table.name, table.numbers_of_lines[0], f"only one column; {_EXPECTED}")
+        raise FileFormatError.at(table.name, table.header_line, f"only one column; {_EXPECTED}")
     if _is_matrix(table):
         named = table.header is not None
         D = table.numbers(range(int(named), table.n_columns), missing=True, negative=False)
@@ -258,7 +248,7 @@ def _is_matrix(table: Table) -> bool:
 
 def _roles(table: Table) -> dict[str, int]:
     """Return the column of each thing we know, or raise an error that names the columns we do not."""
-    line = table.numbers_of_lines[0]
+    line = table.header_line
     if table.header is None:
         if table.n_columns == 3:
             return {"i": 0, "j": 1, "d": 2}
@@ -267,10 +257,11 @@ def _roles(table: Table) -> dict[str, int]:
         raise FileFormatError.at(
             table.name, line, f"{table.n_columns} columns without names; {_EXPECTED}: add a first line that names them"
         )
-    known: Mapping[str, Sequence[str]] = {
-        "i": FIRST_END, "j": SECOND_END, "lower": LOWER, "upper": UPPER, "weight": _WEIGHT, "d": DISTANCE,
-    }  # fmt: skip
+    known = {"lower": LOWER, "upper": UPPER, "weight": _WEIGHT, "d": DISTANCE}
+    ends = find_ends(table.header)
     roles = {role: at for role, names in known.items() if (at := find_column(table.header, names)) is not None}
+    if ends is not None:
+        roles |= {"i": ends[0], "j": ends[1]}
     unknown = [name for k, name in enumerate(table.header) if k not in roles.values()]
     missing = [role for role in ("i", "j") if role not in roles]
     if not missing and not {"d", "lower", "upper"} & set(roles):
@@ -278,7 +269,7 @@ def _roles(table: Table) -> dict[str, int]:
     if unknown or missing:
         fault = f"unknown column {', '.join(map(repr, unknown))}" if unknown else f"no column {', '.join(missing)}"
         cure = "rename or remove it" if unknown and not missing else "rename the columns"
-        raise FileFormatError(f"{table.name}: {fault}; {_EXPECTED}: {cure}")
+        raise FileFormatError.at(table.name, table.header_line, f"{fault}; {_EXPECTED}: {cure}")
     return roles
 
 
@@ -295,13 +286,14 @@ def _of_arrays(arrays: dict[str, Any], name: str) -> DistanceTable:
             f"found {', '.join(arrays) or 'none'}"
         )
     D = matrices[0]
-    if D.shape[0] == D.shape[1]:
-        if not sp.issparse(D) and not (np.nan_to_num(np.diagonal(D)) == 0).all():
-            i = int(np.argmax(np.nan_to_num(np.diagonal(D)) != 0))
-            raise FileFormatError(f"{name}: the distance of point {i} to itself, {D[i, i]:g}, must be 0")
-        return _of_matrix(D, name, tuple(map(str, range(D.shape[0]))))
-    if not sp.issparse(D) and D.shape[1] == 3:
+    loops = np.zeros(1) if sp.issparse(D) or D.shape[0] != D.shape[1] else np.nan_to_num(np.diagonal(D))
+    if not sp.issparse(D) and D.shape[1] == 3 and (len(D) != 3 or loops.any()):
         return _of_pairs({"pairs": D[:, :2], "distances": D[:, 2]}, name)
+    if loops.any():
+        i = int(np.argmax(loops != 0))
+        raise FileFormatError(f"{name}: the distance of point {i} to itself, {D[i, i]:g}, must be 0")
+    if D.shape[0] == D.shape[1]:
+        return _of_matrix(D, name, tuple(map(str, range(D.shape[0]))))
     raise FileFormatError(
         f"{name}: distances are a square matrix or three columns i,j,d, this is {D.shape[0]} × {D.shape[1]}"
     )
@@ -365,7 +357,7 @@ def _check(table: DistanceTable, name: str) -> None:
     """Raise an error that names the first row that cannot be: not a number, negative, twice with different values."""
     same = table.pairs[:, 0] == table.pairs[:, 1]
     if same.any():
-        raise FileFormatError(f"{name}: {table.places[int(np.argmax(same))]} pairs a point with itself; take it out")
+        raise FileFormatError(f"{_at(name, table, int(np.argmax(same)))}: a point is paired with itself; take it out")
     columns = {
         "distance": table.distances,
         "lower bound": table.lower,
@@ -385,7 +377,7 @@ def _check(table: DistanceTable, name: str) -> None:
             at = int(np.argmax(bad))
             word = "is negative" if column[at] < 0 else "is not a finite number"
             raise FileFormatError(
-                f"{name}: {table.places[at]}: the {what} {column[at]:g} {word}; correct it or take it out"
+                f"{_at(name, table, at)}: the {what} {column[at]:g} {word}; correct it or take it out"
             )
     if bounded:
         _check_bounds(table, name)
@@ -402,9 +394,15 @@ def _check(table: DistanceTable, name: str) -> None:
             at = int(np.argmax(differs))
             p, q = (table.names[k] for k in table.pairs[two[at]])
             raise FileFormatError(
-                f"{name}: {table.places[two[at]]}: the {what} of {p} and {q} is {b[at]:g}, but {a[at]:g} in "
+                f"{_at(name, table, int(two[at]))}: the {what} of {p} and {q} is {b[at]:g}, but {a[at]:g} in "
                 f"{table.places[one[at]]}; keep one of them, or their mean"
             )
+
+
+def _at(name: str, table: DistanceTable, row: int) -> str:
+    """Return where a row stands, ``file:line`` where it has a line."""
+    place = table.places[row]
+    return f"{name}:{place.removeprefix('line ')}" if place.startswith("line ") else f"{name}: {place}"
 
 
 def _check_bounds(table: DistanceTable, name: str) -> None:
@@ -421,4 +419,4 @@ def _check_bounds(table: DistanceTable, name: str) -> None:
         (outside, "the distance is outside its bounds; correct one of them"),
     ):
         if bad.any():
-            raise FileFormatError(f"{name}: {table.places[int(np.argmax(bad))]}: {fault}")
+            raise FileFormatError(f"{_at(name, table, int(np.argmax(bad)))}: {fault}")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from quartic.io.arrays import check_finite, one_matrix
 from quartic.io.errors import FileFormatError
 from quartic.io.source import Source, source_of
-from quartic.io.tables import FIRST_END, SECOND_END, WEIGHT, Table, find_column, number_names, read_table
+from quartic.io.tables import DISTANCE, WEIGHT, Table, find_column, find_ends, number_names, read_table
 
 MATRIX_NAMES = ("A", "M", "W", "adjacency", "similarity", "array")
 
@@ -138,9 +138,9 @@ def graph_of_table(table: Table) -> GraphTable:
 def edge_columns(table: Table) -> tuple[int, int, int | None] | None:
     """Return the columns of the two ends and of the weight: by their names, or the first two or three."""
     if table.header is not None:
-        i, j = find_column(table.header, FIRST_END), find_column(table.header, SECOND_END)
-        if i is not None and j is not None:
-            return i, j, find_column(table.header, WEIGHT)
+        ends = find_ends(table.header)
+        if ends is not None:
+            return *ends, find_column(table.header, WEIGHT)
     if table.n_columns == 2:
         return 0, 1, None
     if table.n_columns == 3 and table.is_numeric(2):
@@ -173,13 +173,30 @@ def _edges(A: sp.csr_array) -> int:
 
 
 def _edge_list(table: Table, first: int, second: int, weight: int | None) -> GraphTable:
+    left = [column for column in range(table.n_columns) if column not in (first, second, weight)]
+    _refuse_distances(table, left)
     pairs, names = number_names(table.identities([first, second], "node"))
     weights = np.ones(len(pairs)) if weight is None else table.numbers([weight])[:, 0]
     A = _symmetric_matrix(pairs, weights, len(names), names, table)
     columns = [table.title(column) for column in (first, second)]
     said = f"graph: {len(names)} nodes, {_edges(A)} edges ({table.layout()}; ends in {columns[0]} and {columns[1]}"
     said += ", no weights)" if weight is None else f", weights in {table.title(weight)})"
+    if left:
+        said += f"; left out: {', '.join(table.title(column) for column in left)}"
     return GraphTable(A, names, said)
+
+
+def _refuse_distances(table: Table, columns: list[int]) -> None:
+    """Raise where the weights of a graph seem to be distances, which say the opposite."""
+    called = [] if table.header is None else [table.header[column] for column in columns]
+    for name in called:
+        if name.lower() in DISTANCE:
+            raise FileFormatError.at(
+                table.name,
+                table.header_line,
+                f"column {name!r} seems to hold distances, a graph has similarities; rename it to weight if it does, "
+                "or use quartic locate",
+            )
 
 
 def _symmetric_matrix(

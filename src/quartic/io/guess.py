@@ -22,7 +22,7 @@ from quartic.io.graph_files import (
     matrix_names,
 )
 from quartic.io.source import Source, source_of
-from quartic.io.tables import FIRST_END, SECOND_END, Table, find_column, read_table
+from quartic.io.tables import CLEAR_ENDS, Table, find_ends, read_table
 
 _ASK = "say --as graph or --as features"
 
@@ -88,11 +88,8 @@ def _guessed_table(table: Table) -> GraphTable | FeatureTable:
     if matrix_names(table) is not None:
         return graph_of_table(table)
     header = table.header
-    if (
-        header is not None
-        and find_column(header, FIRST_END) is not None
-        and find_column(header, SECOND_END) is not None
-    ):
+    named = None if header is None else find_ends(header, CLEAR_ENDS)
+    if named is not None and all(table.is_integer(column) or not table.is_numeric(column) for column in named):
         return graph_of_table(table)
     numeric = [table.is_numeric(column) for column in range(table.n_columns)]
     if all(numeric) and table.n_columns == len(table) > 1 and header is None:

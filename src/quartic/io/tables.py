@@ -18,6 +18,7 @@ from quartic.io.source import Source
 from quartic.io.text import read_lines
 
 SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas", " ": "spaces"}
+_NONE = "\n"  # of a table with one column
 MISSING = frozenset({"", "na", "nan", "n/a", "null", "none", "#n/a"})
 _LOOKED_AT = 200  # rows from which the layout is guessed
 _BLOCK = 4096
@@ -47,6 +48,8 @@ class Table:
         Cells of a row.
     decimal_comma : bool
         Whether numbers are written 1,5.
+    header_line : int
+        The line of the header, or of the first row.
     """
 
     name: str
@@ -56,6 +59,7 @@ class Table:
     header: tuple[str, ...] | None
     n_columns: int
     decimal_comma: bool = False
+    header_line: int = 1
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -193,7 +197,7 @@ def read_table(source: Source) -> Table:
     if any("\x00" in line for line in texts[:_LOOKED_AT]):
         raise FileFormatError.at(source.name, numbers_of_lines[0], "not a text file; is its name right?")
     separator, n_columns = _separator(texts[:_LOOKED_AT])
-    table = Table(source.name, texts, numbers_of_lines, separator, None, n_columns)
+    table = Table(source.name, texts, numbers_of_lines, separator, None, n_columns, header_line=numbers_of_lines[0])
     table = replace(table, decimal_comma=_has_decimal_comma(table))
     header = _header(table)
     if header is None:
@@ -223,24 +227,27 @@ def number_names(rows: Sequence[tuple[str, ...]]) -> tuple[NDArray[np.int64], tu
 def _cells(lines: Sequence[str], separator: str) -> Iterator[list[str]]:
     if separator == " ":
         return (line.split() for line in lines)
-    # without strict, a quote left open would swallow the lines after it
-    if any('"' in line for line in lines):
-        return ([cell.strip() for cell in next(csv.reader([line], delimiter=separator))] for line in lines)
-    return ([cell.strip() for cell in line.split(separator)] for line in lines)
+    return ([cell.strip() for cell in _cut(line, separator)] for line in lines)
+
+
+def _cut(line: str, separator: str) -> list[str]:
+    if '"' not in line:
+        return line.split(separator)
+    try:  # line by line: a quote left open would swallow the lines after it
+        return next(csv.reader([line], delimiter=separator))
+    except (csv.Error, StopIteration):  # a cell longer than csv allows
+        return line.split(separator)
 
 
 def _separator(lines: Sequence[str]) -> tuple[str, int]:
     """Return the separator that cuts the lines into the same number of cells, and that number."""
-    best: tuple[float, str, int] = (0.0, ",", 1)
+    best: tuple[float, str, int] = (0.0, _NONE, 1)
     for separator in SEPARATORS:
         counts = Counter(len(cells) for cells in _cells(lines, separator))
         n_cells, n_lines = max(counts.items(), key=lambda pair: (pair[1], pair[0]))
         share = n_lines / len(lines)
-        if (
-            n_cells > 1
-            and share > best[0]
-            and (share == 1.0 or (share >= 0.8 and len(lines) > 2) or n_lines >= len(lines) - 1 >= 2)
-        ):
+        # a few odd lines are faults in a table; many are no table
+        if n_cells > 1 and share > best[0] and (share == 1.0 or (share >= 0.75 and len(lines) > 3)):
             best = (share, separator, n_cells)
     return best[1], best[2]
 
@@ -259,7 +266,7 @@ def _header(table: Table) -> tuple[str, ...] | None:
     first, *others = (row for row in table.sample() if len(row) == table.n_columns)
     names = tuple(first)
     said = {name.lower() for name in names}
-    if said <= KNOWN_NAMES and not any(name in row for name in names for row in others):
+    if said <= (KNOWN_NAMES if others else ALL_NAMES) and not any(name in row for name in names for row in others):
         return names
     if not others:
         return None
@@ -291,30 +298,27 @@ def _count(n: int, what: str) -> str:
     return f"{n} {what}{'' if n == 1 else 's'}"
 
 
-FIRST_END = (
-    "i",
-    "source",
-    "from",
-    "src",
-    "u",
-    "a",
-    "node1",
-    "node_1",
-    "point1",
-    "point_1",
-    "p1",
-    "atom1",
-    "id1",
-    "start",
-)
-SECOND_END = ("j", "target", "to", "dst", "v", "b", "node2", "node_2", "point2", "point_2", "p2", "atom2", "id2", "end")
+# Names of the two ends of a pair, one after the other; the last two may be anything.
+ENDS = (
+    ("i", "j"), ("source", "target"), ("from", "to"), ("src", "dst"), ("node1", "node2"), ("node_1", "node_2"),
+    ("point1", "point2"), ("point_1", "point_2"), ("p1", "p2"), ("atom1", "atom2"), ("id1", "id2"), ("start", "end"),
+    ("u", "v"), ("a", "b"),
+)  # fmt: skip
+CLEAR_ENDS = ENDS[:-3]
 WEIGHT = ("weight", "w", "similarity", "value", "strength", "count")
 DISTANCE = ("d", "dist", "distance", "length", "range", "value")
 LOWER = ("lower", "low", "lo", "min", "lb", "lower_bound")
 UPPER = ("upper", "high", "hi", "max", "ub", "upper_bound")
 NAMES = ("", "id", "index", "name", "node", "point", "label", "key", "sample", "document", "unnamed: 0")
-# a, b, u and v may as well be the names of two nodes
-KNOWN_NAMES = frozenset({*FIRST_END, *SECOND_END, *WEIGHT, *DISTANCE, *LOWER, *UPPER} - {"a", "b", "u", "v", "d", "w"})
+ALL_NAMES = frozenset({*(name for pair in ENDS for name in pair), *WEIGHT, *DISTANCE, *LOWER, *UPPER})
+KNOWN_NAMES = ALL_NAMES - {"a", "b", "u", "v", "d", "w"}  # these may as well be the names of nodes
+
+
+def find_ends(header: Sequence[str], ends: Sequence[tuple[str, str]] = ENDS) -> tuple[int, int] | None:
+    """Return the columns of the two ends of a pair, by their names."""
+    lowered = [name.lower() for name in header]
+    found = ((lowered.index(one), lowered.index(two)) for one, two in ends if one in lowered and two in lowered)
+    return next(found, None)
 
 
 def find_column(header: Sequence[str], names: Sequence[str]) -> int | None:

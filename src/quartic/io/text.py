@@ -51,7 +51,7 @@ def check_size(n_bytes: int, name: str) -> None:
     """Raise where a file says, or turns out, to need more than half of this machine's memory."""
     if n_bytes > _memory() // 2:
         raise FileFormatError(
-            f"{name}: {n_bytes / 2**30:.1f} GiB of data would not fit this machine's {_memory() / 2**30:.1f} GiB of memory"
+            f"{name}: {n_bytes / 2**30:.1f} GiB of data would not fit the memory here, {_memory() / 2**30:.1f} GiB"
         )
 
 

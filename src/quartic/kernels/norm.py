@@ -10,7 +10,7 @@ from quartic.arrays import Array, as_floats, check_number
 from quartic.kernels.base import Kernel
 from quartic.kernels.constants import sigma_for
 from quartic.kernels.mirror_maps import clipping, mirror_map, norm_scale
-from quartic.ops import inner, squared_norm
+from quartic.ops import inner, norm, squared_norm, squares_are_safe
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss
@@ -89,7 +89,8 @@ class NormKernel(Kernel):
         clip, shift, ridge = cut
         front = self.alpha * float(point.gram.trace()) + self.sigma
         W, square = point.combine(front, -step, shift, clip)
-        W *= 1 / norm_scale(math.sqrt(square), self.alpha, self.sigma + ridge)
+        size = math.sqrt(square) if squares_are_safe(square) else norm(W)
+        W *= 1 / norm_scale(size, self.alpha, self.sigma + ridge)
         return W
 
     def mirror(self, V: Array, penalty: Penalty | None = None, t: float = 1.0) -> Array:

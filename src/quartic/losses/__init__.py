@@ -3,6 +3,7 @@
 from quartic.losses.anchored import Anchored
 from quartic.losses.base import Loss
 from quartic.losses.bounded_distances import BoundedDistances
+from quartic.losses.complete_distances import CompleteDistances
 from quartic.losses.distances import Distances
 from quartic.losses.least_squares import LeastSquares
 from quartic.losses.line import Line
@@ -14,6 +15,7 @@ from quartic.losses.weighted import WeightedLeastSquares
 __all__ = [
     "Anchored",
     "BoundedDistances",
+    "CompleteDistances",
     "Distances",
     "LeastSquares",
     "Line",

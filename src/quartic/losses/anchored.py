@@ -17,7 +17,7 @@ from quartic.losses.sum_of_squares import SumOfSquares
 
 
 class Anchored(SumOfSquares):
-    r"""A loss over pairs with some points held: :math:`f(X) = \bar f(\bar X)`, :math:`\bar X` being X with the anchors' rows.
+    r"""A loss over pairs with some points held: :math:`f(X) = \bar f(\bar X)`, :math:`\bar X` with the anchors' rows.
 
     X has one row for each point that is *not* an anchor, in their order. Gradient, blocks and products are those of the
     loss over all points, with the anchors' rows left out.

@@ -59,11 +59,6 @@ class Loss(ABC):
         new, D = self.at(X), X - p.X
         return Move(p, new, new.value - p.value - inner(p.gradient, D), D)
 
-    def advance(self, p: Point, X: Array) -> tuple[Point, float]:
-        """Return the point at X and the remainder f(X) − f(p) − ⟨∇f(p), X − p⟩: one product."""
-        move = self.move(p, X)
-        return move.point, move.remainder
-
     def along(self, p: Point, D: Array) -> Line:
         """Return f on the line p + tD: one product, then everything on the line is free."""
         raise TypeError(f"{type(self).__name__} is not a quartic on lines (its F is not quadratic)")

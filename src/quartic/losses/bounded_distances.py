@@ -19,7 +19,7 @@ from quartic.losses.point import Point
 
 
 class BoundedDistances(Distances):
-    r"""Bounds on squared distances :math:`f(X) = \frac12\sum w_{ij}(\max(0, q_{ij}-u_{ij})^2 + \max(0, l_{ij}-q_{ij})^2)`.
+    r"""Bounds on squared distances :math:`f = \frac12\sum w_{ij}(\max(0, q_{ij}-u_{ij})^2+\max(0, l_{ij}-q_{ij})^2)`.
 
     Here :math:`q_{ij} = \|x_i - x_j\|^2`. A pair within its bounds costs nothing; where l = u it is the term of
     `Distances`. F is convex and smooth but not quadratic, so solvers that need a quartic on lines do not apply: ``lm``,

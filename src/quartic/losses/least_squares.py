@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from quartic.arrays import Array
+from quartic.arrays import Array, as_floats
 from quartic.losses.base import Loss
 from quartic.losses.line import Line
 from quartic.losses.matrix import Matrix, as_matrix
@@ -54,13 +54,15 @@ class LeastSquares(Loss):
 
     quadratic = True
 
-    def __new__(cls, *args: Any, weights: Any = None, **kwargs: Any) -> Any:
+    def __new__(
+        cls, M: Any = None, *args: Any, weights: Any = None, squared_norm: float | None = None, **kwargs: Any
+    ) -> Any:
         """Return a `WeightedLeastSquares` where there are weights: the pattern of known entries is then the data."""
         if weights is None:
             return super().__new__(cls)
         from quartic.losses.weighted import WeightedLeastSquares
 
-        return WeightedLeastSquares(args[0] if args else kwargs["M"], weights)
+        return WeightedLeastSquares(M, weights)
 
     def __init__(self, M: Any, *, weights: Any = None, squared_norm: float | None = None) -> None:
         super().__init__()
@@ -76,6 +78,7 @@ class LeastSquares(Loss):
 
     def at(self, X: Array) -> LeastSquaresPoint:
         """Return the point at X: one product."""
+        X = as_floats(X)
         return LeastSquaresPoint(self, X, self.product(X))
 
     def restore(self, arrays: dict[str, Array]) -> LeastSquaresPoint:
@@ -98,6 +101,7 @@ class LeastSquares(Loss):
         assert isinstance(p, LeastSquaresPoint)
         from quartic.ops.fused import difference
 
+        X = as_floats(X)
         MX, D = self.product(X), np.empty_like(X)
         bend = difference(X, p.X, MX, p.MX, D)
         T, C = gram(p.X, D), gram(D)
@@ -112,6 +116,7 @@ class LeastSquares(Loss):
     def along(self, p: Point, D: Array) -> Line:
         """Return the exact quartic of f on p + tD: one product, M D."""
         assert isinstance(p, LeastSquaresPoint)
+        D = as_floats(D)
         MD = self.product(D)
 
         def move(t: float) -> LeastSquaresPoint:
@@ -122,6 +127,7 @@ class LeastSquares(Loss):
     def hessian_product(self, p: Point, D: Array) -> Array:
         """Return ∇²f(X)[D] = 2(D XᵀX + X(DᵀX + XᵀD) − MD): one product."""
         assert isinstance(p, LeastSquaresPoint)
+        D = as_floats(D)
         T = gram(p.X, D)
         H = D @ (2 * p.gram).astype(D.dtype, copy=False)
         H += p.X @ (2 * (T + T.T)).astype(D.dtype, copy=False)
@@ -161,8 +167,9 @@ class LeastSquares(Loss):
         return self.matrix.dtype
 
     def fingerprint(self) -> str:
-        """Return kind, size and norm of the data."""
-        return f"LeastSquares n={self.n_points} squared_norm={self.matrix.squared_norm!r}"
+        """Return kind, size, norm and a checksum of the data."""
+        sums = f"squared_norm={self.matrix.squared_norm!r} checksum={self.matrix.checksum():.6e}"
+        return f"LeastSquares n={self.n_points} {sums}"
 
     def mean_entry(self) -> float:
         """Return the mean of all n² entries of M."""
@@ -173,13 +180,23 @@ class LeastSquares(Loss):
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return the paper's start, 2·uniform(1e-5, √(mean(M)/r)); where signs are free, a scaled Gaussian."""
         if nonnegative:
-            top = max(math.sqrt(abs(self.mean_entry()) / rank), 2e-5)
-            return 2 * generator.uniform(1e-5, top, size=(self.n_points, rank))
+            size = self.gradient_norm_at_zero / self.n_points
+            return nonnegative_start(self.n_points, rank, self.mean_entry(), size, generator)
         X = generator.standard_normal((self.n_points, rank))
         p = self.at(X)
         # f(tX) − f(0) = ½t⁴‖XᵀX‖² − t²⟨MX, X⟩ is least at t² = ⟨MX, X⟩ / ‖XᵀX‖².
         fit, size = inner(p.MX, X), squared_norm(p.gram)
         return X * math.sqrt(abs(fit) / size) if fit != 0 else X * math.sqrt(self.gradient_norm_at_zero) / norm(X)
+
+
+def nonnegative_start(n: int, rank: int, mean: float, size: float, generator: np.random.Generator) -> Array:
+    """Return the paper's start 2·uniform(1e-5, √(mean/r)) for a matrix with this mean entry.
+
+    The 1e-5 is for similarities. Where they are so small that it would not lie well below √(mean/r), or cancel in the
+    mean beside their root mean square ``size``, the bounds follow the scale of the data.
+    """
+    top = max(math.sqrt(abs(mean) / rank), 2e-5 * math.sqrt(size))
+    return 2 * generator.uniform(min(1e-5, top / 2), top, size=(n, rank))
 
 
 def _quartic(slope: float, S: Array, T: Array, C: Array, bend: float) -> tuple[float, float, float, float]:
@@ -204,7 +221,7 @@ class LeastSquaresPoint(Point):
         """½‖M − XXᵀ‖²."""
         S = self.gram
         value = 0.5 * self.loss.matrix.squared_norm + 0.5 * trace_inner(S, S) - inner(self.MX, self.X)
-        return max(value, 0.0) if not math.isnan(value) else value
+        return max(value, 0.0) if math.isfinite(value) else value
 
     @cached_property
     def gradient(self) -> Array:
@@ -226,8 +243,12 @@ class LeastSquaresPoint(Point):
     @cached_property
     def rounding(self) -> float:
         """eps·(‖X(XᵀX)‖ + ‖MX‖), twice; near a solution the two are equal."""
-        S = self.gram
-        return 4 * float(np.finfo(self.X.dtype).eps) * math.sqrt(max(trace_inner(S @ S, S), 0.0))
+        size = norm(self.gram)
+        if size == 0.0:
+            return 0.0
+        S = self.gram / size  # cubes over- and underflow long before S does
+        eps = float(np.finfo(self.X.dtype).eps)
+        return 4 * eps * size * math.sqrt(size) * math.sqrt(max(trace_inner(S @ S, S), 0.0))
 
     def arrays(self) -> dict[str, Array]:
         """X, MX, XᵀX and its age."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from quartic.arrays import Array, finite_matrix, working_dtype
+from quartic.arrays import Array, check_number, finite_matrix, working_dtype
 
 # |M − Mᵀ| may be this much of max|M|: what round-off leaves of a matrix that was meant to be symmetric
 _ASYMMETRY = {np.float64: 1e-10, np.float32: 1e-5}
@@ -40,6 +39,10 @@ class Matrix(ABC):
         """Return M as a dense array where it is at hand."""
         return None
 
+    def checksum(self) -> float:
+        """Return a number that tells M from matrices of the same norm; 0 where its entries are not at hand."""
+        return 0.0
+
 
 class DenseMatrix(Matrix):
     """A NumPy array."""
@@ -63,6 +66,10 @@ class DenseMatrix(Matrix):
     def dense(self) -> Array:
         """Return M."""
         return self.M
+
+    def checksum(self) -> float:
+        """Return ⟨w, Mw⟩ for a fixed vector w."""
+        return _checksum(self.M)
 
 
 class SparseMatrix(Matrix):
@@ -99,7 +106,7 @@ class SparseMatrix(Matrix):
 
     def entries_per_row(self) -> float:
         """Return the mean number of stored entries in a row."""
-        return self.M.nnz / self.n
+        return float(self.M.nnz / self.n)
 
     def total(self) -> tuple[float, int]:
         """Return ΣM."""
@@ -108,6 +115,10 @@ class SparseMatrix(Matrix):
     def dense(self) -> Array | None:
         """Return M, where it is small."""
         return self.M.toarray() if self.n <= 2000 else None
+
+    def checksum(self) -> float:
+        """Return ⟨w, Mw⟩ for a fixed vector w."""
+        return _checksum(self.M)
 
 
 class OperatorMatrix(Matrix):
@@ -118,10 +129,11 @@ class OperatorMatrix(Matrix):
         if squared_norm is None:
             raise ValueError(
                 "a LinearOperator shows no entries: give squared_norm=, the squared Frobenius norm of M "
-                "(it only shifts the objective by a constant)"
+                "(the objective and the kernels' constants need it)"
             )
-        if not (0 <= squared_norm < math.inf):
-            raise ValueError(f"squared_norm must be nonnegative and finite, got {squared_norm!r}")
+        check_number(squared_norm, "squared_norm", zero=True)
+        if squared_norm == 0 and np.any(M.matvec(np.cos(np.arange(M.shape[0])))):
+            raise ValueError("squared_norm = 0 says that M is zero, but a product with it is not; give ‖M‖²")
         self.M = M
         self.n = M.shape[0]
         self.dtype = working_dtype(np.dtype(M.dtype if M.dtype is not None else np.float64))
@@ -180,6 +192,11 @@ def _raise_if_asymmetric(gap: Array, rows: Any, cols: Any, largest: float, dtype
             f"{name} must be symmetric, but {name}[{i}, {j}] = {M[i, j]} and {name}[{j}, {i}] = {M[j, i]}; "
             f"if that is not a mistake, pass ({name} + {name}.T) / 2"
         )
+
+
+def _checksum(M: Any) -> float:
+    w = np.cos(np.arange(M.shape[0], dtype=np.float64)) + 0.5
+    return float(w @ (M @ w))
 
 
 def _sum_of_squares(values: Array) -> float:

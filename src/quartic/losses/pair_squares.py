@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from quartic.arrays import Array
+from quartic.arrays import Array, as_floats
 from quartic.losses.base import ProductCounter
 from quartic.losses.line import Line
 from quartic.losses.move import Move
@@ -45,6 +45,7 @@ class PairSquares(SumOfSquares):
         """Return the point at X: one pass."""
         from quartic.ops.pairs import value_and_gradient
 
+        X = as_floats(X)
         G = np.empty_like(X)
         value = self._run(value_and_gradient, X)(X, *self._data, G)
         return PairPoint(self, X, float(value), G)
@@ -57,6 +58,7 @@ class PairSquares(SumOfSquares):
         """Return the step from p to X, its remainder summed pair by pair from X − p: one pass."""
         from quartic.ops.pairs import value_gradient_and_remainder
 
+        X = as_floats(X)
         G = np.empty_like(X)
         value, remainder = self._run(value_gradient_and_remainder, X)(p.X, X, *self._data, G)
         return Move(p, PairPoint(self, X, float(value), G), float(remainder), X - p.X)
@@ -65,6 +67,7 @@ class PairSquares(SumOfSquares):
         """Return the exact quartic of f on p + tD, and its gradient there, a cubic: one pass."""
         from quartic.ops.pairs import line_coefficients
 
+        D = as_floats(D)
         C = np.empty((len(D), 3, D.shape[1]), D.dtype)
         coefficients = self._run(line_coefficients, D)(p.X, D, *self._data, C)
 

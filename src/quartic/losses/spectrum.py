@@ -23,7 +23,8 @@ def negative_part_of_spectrum(matrix: Matrix, count: Callable[[int], None]) -> f
         return max(0.0, -float(np.linalg.eigvalsh(M.astype(np.float64))[0]))
     if matrix.n <= _DENSE:
         count(1)
-        return max(0.0, -float(np.linalg.eigvalsh(matrix.product(np.eye(matrix.n)))[0]))
+        M = matrix.product(np.eye(matrix.n))
+        return max(0.0, -float(np.linalg.eigvalsh(M)[0])) if np.isfinite(M).all() else float("inf")
 
     def product(v: np.ndarray) -> np.ndarray:
         count(1)

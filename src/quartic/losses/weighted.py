@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
 
-from quartic.arrays import Array, working_dtype
+from quartic.arrays import Array, finite_matrix, working_dtype
+from quartic.losses.least_squares import nonnegative_start
 from quartic.losses.matrix import SparseMatrix, check_square
 from quartic.losses.pair_squares import PairSquares
 from quartic.losses.pairs_input import merge_duplicates
@@ -48,7 +50,11 @@ class WeightedLeastSquares(PairSquares):
 
     def __init__(self, M: Any, weights: Any) -> None:
         super().__init__()
-        W = SparseMatrix(sp.csr_array(weights), "weights").M
+        if isinstance(M, LinearOperator):
+            raise TypeError("weights need the entries of M, but M is a LinearOperator; pass an array or sparse matrix")
+        if not sp.issparse(weights):
+            weights = finite_matrix(weights, "weights")
+        W = SparseMatrix(sp.csr_array(weights, copy=True), "weights").M
         check_square(np.shape(M), "M")
         if np.shape(M) != W.shape:
             raise ValueError(f"M and weights must have the same shape, got {np.shape(M)} and {W.shape}")
@@ -126,8 +132,9 @@ class WeightedLeastSquares(PairSquares):
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return the start of `LeastSquares`, with the mean of the known entries."""
         if nonnegative:
-            top = max(math.sqrt(abs(self.mean_entry()) / rank), 2e-5)
-            return 2 * generator.uniform(1e-5, top, size=(self.n_points, rank))
+            assert self.weight is not None
+            size = math.sqrt(2 * self.value_at_zero / float(self.weight.sum()))
+            return nonnegative_start(self.n_points, rank, self.mean_entry(), size, generator)
         return self.best_scale(generator.standard_normal((self.n_points, rank)))
 
 

@@ -27,10 +27,15 @@ def squared_norm(A: Array) -> float:
     return inner(A, A)
 
 
+def squares_are_safe(total: float) -> bool:
+    """Tell whether a sum of squares is so far from under- and overflow that its root can be trusted."""
+    return 1e-280 < total < 1e300
+
+
 def norm(A: Array) -> float:
     """Return ‖A‖, also where the squares under- or overflow."""
     squared = squared_norm(A)
-    if 1e-280 < squared < 1e300:
+    if squares_are_safe(squared):
         return math.sqrt(squared)
     largest = float(np.abs(A).max(initial=0.0))
     if largest == 0.0 or not math.isfinite(largest):

@@ -69,4 +69,5 @@ class Weighted(Penalty):
     weight: float
 
     def __post_init__(self) -> None:
-        check_number(self.weight, f"{type(self).__name__}: weight (for no penalty use Zero() or Nonnegative())")
+        cure = "; for no penalty use Zero() or Nonnegative()"
+        check_number(self.weight, f"{type(self).__name__}: weight", cure=cure)

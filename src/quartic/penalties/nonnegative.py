@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from quartic.arrays import Array
-from quartic.ops import inner, squared_norm
+from quartic.ops import inner, norm, squared_norm, squares_are_safe
 from quartic.penalties.base import Penalty, Weighted
 
 
@@ -55,7 +55,8 @@ class Nonnegative(Penalty):
         """Return ‖∇ᴾf(X)‖ in one pass."""
         from quartic.ops.fused import projected_norm
 
-        return math.sqrt(projected_norm(X, gradient))
+        squared = float(projected_norm(X, gradient))
+        return math.sqrt(squared) if squares_are_safe(squared) else norm(self.stationarity(X, gradient))
 
 
 @dataclass(frozen=True)

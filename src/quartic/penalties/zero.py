@@ -21,7 +21,6 @@ class Zero(Penalty):
     """
 
     smooth = True
-    ridge = 0.0
 
     def value(self, X: Array) -> float:
         """Return 0."""
@@ -34,6 +33,11 @@ class Zero(Penalty):
     def stationarity(self, X: Array, gradient: Array) -> Array:
         """Return the gradient."""
         return gradient
+
+    @property
+    def ridge(self) -> float:
+        """0."""
+        return 0.0
 
     def on_line(self, X: Array, D: Array) -> tuple[float, float]:
         """Return 0 and 0."""

@@ -7,13 +7,13 @@ from typing import cast
 
 import numpy as np
 
-from quartic.arrays import Array
+from quartic.arrays import Array, check_number
 from quartic.losses import LeastSquares
 from quartic.losses.least_squares import LeastSquaresPoint
 from quartic.ops import gram, inner, trace_inner
 from quartic.problem import Problem
 from quartic.solvers.base import Requirements, Solver, State
-from quartic.solvers.splitting import check_weight, typical_eigenvalue
+from quartic.solvers.splitting import typical_eigenvalue
 
 # ρ, where none is given, beside the scale of M.
 _DEFAULT_RHO = 0.2
@@ -67,8 +67,9 @@ class ADMM(Solver):
     proximal: float = 0.0
 
     def __post_init__(self) -> None:
-        check_weight(self.rho, "rho", zero=False)
-        check_weight(self.proximal, "proximal", zero=True)
+        if self.rho is not None:
+            check_number(self.rho, "rho")
+        check_number(self.proximal, "proximal", zero=True)
 
     def init(self, problem: Problem, X0: Array) -> ADMMState:
         """Return the state X = Y = X0, Λ = 0."""

@@ -9,7 +9,9 @@ from typing import ClassVar
 
 from quartic.arrays import Array
 from quartic.losses import LeastSquares, Point
+from quartic.losses.matrix import OperatorMatrix
 from quartic.losses.sum_of_squares import SumOfSquares
+from quartic.penalties import Penalty
 from quartic.problem import Problem
 
 
@@ -49,8 +51,14 @@ class Requirements:
         A loss ½‖e(X)‖² whose residuals can be linearised.
     products : bool
         The least-squares loss of symmetric NMF, through products M X.
+    entries : bool
+        The entries of M, dense or sparse; a LinearOperator shows none.
     smooth, nonnegative : bool
         Penalties it can handle: a smooth one (or none), one with X ≥ 0. Both: either. Neither: any.
+    plain : bool
+        X ≥ 0 and nothing besides.
+    ridge : bool
+        A smooth penalty that is a multiple of ½‖X‖².
     """
 
     kernel: bool = False
@@ -58,15 +66,19 @@ class Requirements:
     quadratic: bool = False
     sum_of_squares: bool = False
     products: bool = False
+    entries: bool = False
     smooth: bool = False
     nonnegative: bool = False
     plain: bool = False
+    ridge: bool = False
 
     def unmet(self, problem: Problem) -> str | None:
         """Return what is missing, in words, or None."""
         loss, penalty = problem.loss, problem.penalty
         if self.products and not isinstance(loss, LeastSquares):
             return f"a LeastSquares loss (symmetric NMF), but the loss is {type(loss).__name__}"
+        if self.entries and isinstance(loss, LeastSquares) and isinstance(loss.matrix, OperatorMatrix):
+            return "the entries of M (a dense or sparse matrix), but M is a LinearOperator"
         if self.sum_of_squares and not isinstance(loss, SumOfSquares):
             return (
                 f"a loss that is a sum of squares over pairs (such as Distances), but the loss is {type(loss).__name__}"
@@ -80,10 +92,14 @@ class Requirements:
         if (self.smooth or self.nonnegative) and not fits:
             wanted = " or ".join(
                 words
-                for flag, words in ((self.smooth, "smooth (Zero, Ridge)"), (self.nonnegative, "with X ≥ 0"))
+                for flag, words in ((self.smooth, "is smooth (Zero, Ridge)"), (self.nonnegative, "keeps X ≥ 0"))
                 if flag
             )
-            return f"a penalty that is {wanted}, but the penalty is {name}"
+            return f"a penalty that {wanted}, but the penalty is {name}"
+        if self.ridge and penalty.ridge is None:
+            return f"a penalty that is a multiple of ½‖X‖² (Zero, Ridge), but the penalty is {name}"
+        if self.quadratic and type(penalty).on_line is Penalty.on_line:
+            return f"a penalty that says what it is on lines, but {name} has no method on_line"
         return None
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 
-from quartic.arrays import Array
+from quartic.arrays import Array, check_number
 from quartic.losses.least_squares import LeastSquaresPoint
 from quartic.losses.line import Line
-from quartic.ops import inner, trace_inner
+from quartic.ops import inner, norm, trace_inner
 from quartic.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 
@@ -47,6 +48,7 @@ class BetaSNMF(Solver):
     beta: float = 0.99
 
     def __post_init__(self) -> None:
+        check_number(self.beta, "beta", zero=True)
         if not 0 < self.beta <= 1:
             raise ValueError(f"beta must be positive and at most 1, got {self.beta!r}")
 
@@ -72,4 +74,8 @@ class BetaSNMF(Solver):
         size = p.X @ p.gram.astype(p.X.dtype, copy=False)
         # X / (X XᵀX) ≤ 1 / (XᵀX)_kk stays bounded where X is tiny; it is 0 where X is 0, whatever the denominator
         ratio = np.divide(p.X, size, out=np.zeros_like(p.X), where=size > 0)
-        return np.maximum((1 - self.beta) * p.X + self.beta * ratio * p.MX, 0)
+        X: Array = np.maximum((1 - self.beta) * p.X + self.beta * ratio * p.MX, 0)
+        # an entry on its way to 0 would never arrive; below round-off beside the others it is there
+        negligible = float(np.finfo(X.dtype).eps) * norm(X) / math.sqrt(X.size)
+        X[(negligible > X) & (size > p.MX)] = 0
+        return X

@@ -15,14 +15,12 @@ from quartic.ops import gram, inner, norm
 from quartic.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.normal_equations import mean_diagonal
-from quartic.solvers.smooth import on_line, ridge_weight
+from quartic.solvers.refresh import refreshed
 
 # What is added to a preconditioner, relative to its mean diagonal: rows with few pairs and lost columns stay bounded.
 _SHIFT = 1e-3
 # Blocks are made anew when X has moved by this share of its norm, and by then the gradient is fresh too.
 _STALE = 0.02
-# A gradient carried along lines is made anew after so many of them, or when it has shrunk this much.
-_REFRESH, _SHRUNK = 30, 1e-3
 
 Preconditioner = Literal["auto", "none", "gram", "block"]
 
@@ -48,7 +46,7 @@ class CGState(State):
     carried : int
         For how many lines the gradient was carried along.
     fresh : float
-        The norm of the gradient when it was last made anew.
+        The stationarity when the point was last made anew.
     """
 
     direction: Array = field(default_factory=_nothing)
@@ -92,7 +90,7 @@ class ConjugateGradient(Solver):
     """
 
     name = "ncg"
-    requires = Requirements(quadratic=True, smooth=True)
+    requires = Requirements(quadratic=True, smooth=True, ridge=True)
     state = CGState
 
     preconditioner: Preconditioner = "auto"
@@ -112,7 +110,6 @@ class ConjugateGradient(Solver):
 
     def init(self, problem: Problem, X0: Array) -> CGState:
         """Return the state at X0."""
-        ridge_weight(problem.penalty)
         if self._kind(problem) != "block":
             return CGState(problem.loss.at(X0))
         point, blocks = cast(SumOfSquares, problem.loss).linearize(X0)
@@ -121,9 +118,9 @@ class ConjugateGradient(Solver):
     def step(self, problem: Problem, state: State) -> CGState:
         """Return the best point along the next conjugate direction."""
         s, kind = cast(CGState, state), self._kind(problem)
-        p, weight = s.point, ridge_weight(problem.penalty)
+        p = s.point
         G = problem.penalty.stationarity(p.X, p.gradient)
-        Z = _apply(kind, problem, p, s.blocks, weight, G)
+        Z = _apply(kind, problem, p, s.blocks, G)
         scale = inner(G, Z)
         D = -Z
         if s.direction.size:
@@ -133,25 +130,22 @@ class ConjugateGradient(Solver):
                 if not inner(G, D) < 0:
                     D = -Z
         if kind == "block":
-            return self._two_passes(problem, s, G, D, scale, weight)
-        return self._one_pass(problem, s, G, D, scale, weight)
+            return self._two_passes(problem, s, G, D, scale)
+        return self._one_pass(problem, s, G, D, scale)
 
-    def _one_pass(self, problem: Problem, s: CGState, G: Array, D: Array, scale: float, weight: float) -> CGState:
+    def _one_pass(self, problem: Problem, s: CGState, G: Array, D: Array, scale: float) -> CGState:
         p = s.point
         line = problem.loss.along(p, D)
-        t = _positive(line.minimizer_with(*on_line(weight, p.X, D)))
-        new, carried, fresh = line.point(t), s.carried + 1, min(s.fresh, norm(G)) if s.carried == 0 else s.fresh
-        if carried >= _REFRESH or norm(new.gradient) <= _SHRUNK * fresh:
-            new, carried = problem.loss.at(new.X), 0
-            fresh = norm(new.gradient)
+        t = _positive(line.minimizer_with(*problem.penalty.on_line(p.X, D)))
+        new, carried, fresh = refreshed(problem, line.point(t), s.carried + 1, s.fresh)
         return CGState(new, step=t, direction=D, earlier=G, scale=scale, carried=carried, fresh=fresh)
 
-    def _two_passes(self, problem: Problem, s: CGState, G: Array, D: Array, scale: float, weight: float) -> CGState:
+    def _two_passes(self, problem: Problem, s: CGState, G: Array, D: Array, scale: float) -> CGState:
         from quartic.losses.line import Line
 
         p, loss = s.point, cast(SumOfSquares, problem.loss)
         line = Line(p, loss.quartic(p, D), lambda t: loss.at(p.X + t * D))
-        t = _positive(line.minimizer_with(*on_line(weight, p.X, D)))
+        t = _positive(line.minimizer_with(*problem.penalty.on_line(p.X, D)))
         X = p.X + t * D
         if norm(X - s.made_at) > _STALE * norm(X):
             new, blocks = loss.linearize(X)
@@ -167,7 +161,7 @@ def _positive(t: float) -> float:
     return t
 
 
-def _apply(kind: str, problem: Problem, p: Point, blocks: Array, weight: float, G: Array) -> Array:
+def _apply(kind: str, problem: Problem, p: Point, blocks: Array, G: Array) -> Array:
     """Return P⁻¹G."""
     if kind == "none":
         return G
@@ -182,6 +176,6 @@ def _apply(kind: str, problem: Problem, p: Point, blocks: Array, weight: float, 
     from quartic.ops.gauss_newton import factor_blocks, solve_blocks
 
     L, Z = np.empty_like(blocks), np.empty_like(G)
-    factor_blocks(blocks, weight + _SHIFT * mean_diagonal(blocks, rank), rank, L)
+    factor_blocks(blocks, (problem.penalty.ridge or 0.0) + _SHIFT * mean_diagonal(blocks, rank), rank, L)
     solve_blocks(L, G, Z)
     return Z

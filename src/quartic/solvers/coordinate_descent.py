@@ -49,17 +49,11 @@ class CoordinateDescent(Solver):
     """
 
     name = "cd"
-    requires = Requirements(products=True, nonnegative=True, plain=True)
+    requires = Requirements(products=True, entries=True, nonnegative=True, plain=True)
     state = SweepState
 
     def init(self, problem: Problem, X0: Array) -> SweepState:
         """Return the state at X0."""
-        matrix = cast(LeastSquares, problem.loss).matrix
-        if not isinstance(matrix, DenseMatrix | SparseMatrix):
-            raise ValueError(
-                "solver 'cd' needs the entries of M, but M is known by its products only; "
-                "pass a dense or sparse matrix, or choose another solver (hals, dyn-nolips)"
-            )
         return SweepState(problem.loss.at(X0))
 
     def step(self, problem: Problem, state: State) -> SweepState:

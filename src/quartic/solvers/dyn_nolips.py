@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from quartic.arrays import Array
+from quartic.arrays import Array, check_count, check_number
 from quartic.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 
@@ -52,6 +52,11 @@ class DynNoLips(Solver):
     first_step: float = 1.0
     max_step: float = 1e12
     max_halvings: int = 100
+
+    def __post_init__(self) -> None:
+        check_number(self.first_step, "first_step")
+        check_number(self.max_step, "max_step")
+        check_count(self.max_halvings, "max_halvings")
 
     def init(self, problem: Problem, X0: Array) -> DynState:
         """Return the state at X0."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from quartic.arrays import Array
+from quartic.arrays import Array, check_count, check_number
 from quartic.ops import inner, norm
 from quartic.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
@@ -38,6 +38,10 @@ class GradientDescent(Solver):
 
     sufficient_decrease: float = 1e-4
     max_halvings: int = 100
+
+    def __post_init__(self) -> None:
+        check_number(self.sufficient_decrease, "sufficient_decrease", below=1.0)
+        check_count(self.max_halvings, "max_halvings")
 
     def init(self, problem: Problem, X0: Array) -> DynState:
         """Return the state at X0; the first step is as long as X0."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from quartic.arrays import Array
 from quartic.solvers.splitting import PenalisedSolver
@@ -35,7 +34,6 @@ class SymHALS(PenalisedSolver):
     """
 
     name = "hals"
-    default_mu: ClassVar[float] = 0.1
 
     mu: float | None = None
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import cast
 
-from quartic.arrays import Array
+from quartic.arrays import Array, check_count, check_number
 from quartic.losses import Point
 from quartic.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
@@ -58,6 +58,10 @@ class InertialNoLips(Solver):
 
     growth: float = 1.1
     max_halvings: int = 100
+
+    def __post_init__(self) -> None:
+        check_number(self.growth, "growth")
+        check_count(self.max_halvings, "max_halvings")
 
     def init(self, problem: Problem, X0: Array) -> InertialState:
         """Return the state at X0."""

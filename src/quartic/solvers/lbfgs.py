@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from quartic.arrays import Array
+from quartic.arrays import Array, check_count
 from quartic.losses import Point
 from quartic.ops import gram, inner, norm
 from quartic.problem import Problem
@@ -69,8 +69,7 @@ class LBFGS(Solver):
     memory: int = 7
 
     def __post_init__(self) -> None:
-        if not isinstance(self.memory, int) or self.memory < 1:
-            raise ValueError(f"memory must be a positive integer, got {self.memory!r}")
+        check_count(self.memory, "memory")
 
     def init(self, problem: Problem, X0: Array) -> LBFGSState:
         """Return the state at X0."""

@@ -17,7 +17,6 @@ from quartic.penalties import Penalty, Zero
 from quartic.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.normal_equations import conjugate_gradients, direct, factorable, mean_diagonal
-from quartic.solvers.smooth import on_line, ridge_weight
 
 # "auto" wants so many pairs a point in the core for each column of X, and at least so many, where there are twice as
 # many in all. With two thirds of that, one random start in four on a square ends in a local minimum.
@@ -112,7 +111,7 @@ class LevenbergMarquardt(Solver):
     """
 
     name = "lm"
-    requires = Requirements(sum_of_squares=True, smooth=True)
+    requires = Requirements(sum_of_squares=True, smooth=True, ridge=True)
     state = LMState
 
     damping: float = 1e-2
@@ -131,7 +130,7 @@ class LevenbergMarquardt(Solver):
 
     def init(self, problem: Problem, X0: Array) -> LMState:
         """Return the state at X0."""
-        no_penalty = ridge_weight(problem.penalty) == 0
+        no_penalty = problem.penalty.ridge == 0
         loss, degree = cast(SumOfSquares, problem.loss), self._core_degree(X0.shape[1])
         wanted = no_penalty and 0 < 2 * degree <= loss.mean_degree()
         return LMState(loss.at(X0), damping=self.damping, core_done=int(not wanted))
@@ -176,7 +175,7 @@ class LevenbergMarquardt(Solver):
         return LMState(loss.at(X.astype(s.point.X.dtype, copy=False)), damping=t.damping)
 
     def _move(self, loss: SumOfSquares, penalty: Penalty, s: LMState) -> LMState:
-        p, blocks, ridge = s.point, s.blocks, ridge_weight(penalty)
+        p, blocks, ridge = s.point, s.blocks, penalty.ridge or 0.0
         if not blocks.size:
             p, blocks = loss.linearize(p.X)
         G = p.gradient + ridge * p.X if ridge else p.gradient
@@ -201,7 +200,7 @@ class LevenbergMarquardt(Solver):
             D, slow = found.D, 0 if found.reached else slow + 1
         predicted = 0.5 * (damping * squared_norm(D) - inner(G, D))  # of the model without damping, at t = 1
         D = D.astype(p.X.dtype, copy=False)
-        t, change = _exact_step(loss, p, D, ridge) if loss.quadratic else _backtrack(loss, penalty, p, G, D)
+        t, change = _exact_step(loss, penalty, p, D) if loss.quadratic else _backtrack(loss, penalty, p, G, D)
         gain = -change / predicted if predicted > 0 else 0.0
         factor = 0.2 if gain > 0.75 else 3.0 if gain < 0.25 else 1.0
         point, blocks = loss.linearize(p.X + t * D)
@@ -218,10 +217,10 @@ class LevenbergMarquardt(Solver):
         )
 
 
-def _exact_step(loss: SumOfSquares, p: Point, D: Array, ridge: float) -> tuple[float, float]:
+def _exact_step(loss: SumOfSquares, penalty: Penalty, p: Point, D: Array) -> tuple[float, float]:
     """Return the t > 0 of least Ψ(p + tD), and the change of Ψ at t = 1."""
     line = Line(p, loss.quartic(p, D), lambda t: loss.at(p.X + t * D))
-    linear, quadratic = on_line(ridge, p.X, D)
+    linear, quadratic = penalty.on_line(p.X, D)
     t = line.minimizer_with(linear, quadratic)
     if not t > 0:
         raise NoProgress("the Gauss–Newton direction no longer descends: round-off is reached")
@@ -233,8 +232,7 @@ def _backtrack(loss: SumOfSquares, penalty: Penalty, p: Point, G: Array, D: Arra
     slope, t = inner(G, D), 1.0
     for _ in range(60):
         X = p.X + t * D
-        _, remainder = loss.advance(p, X)
-        change = t * inner(p.gradient, D) + remainder + penalty.change(p.X, X)
+        change = t * inner(p.gradient, D) + loss.move(p, X).remainder + penalty.change(p.X, X)
         if change <= 1e-4 * t * slope + p.rounding * t * norm(D):
             return t, change if t == 1.0 else 0.0
         t /= 2

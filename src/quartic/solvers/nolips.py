@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quartic.arrays import Array
+from quartic.arrays import Array, check_number
 from quartic.problem import Problem
 from quartic.solvers.base import Requirements, Solver, State
 
@@ -36,8 +36,7 @@ class NoLips(Solver):
     step_size: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0 < self.step_size < float("inf"):
-            raise ValueError(f"step_size must be positive and finite, got {self.step_size!r}")
+        check_number(self.step_size, "step_size")
 
     def init(self, problem: Problem, X0: Array) -> State:
         """Return the state at X0."""

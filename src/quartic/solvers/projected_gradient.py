@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from quartic.arrays import Array
+from quartic.arrays import Array, check_count, check_number
 from quartic.losses import Point
 from quartic.ops import inner, norm
 from quartic.problem import Problem
@@ -49,9 +49,9 @@ class ProjectedGradient(Solver):
     max_trials: int = 60
 
     def __post_init__(self) -> None:
-        for name in ("beta", "sigma"):
-            if not 0 < getattr(self, name) < 1:
-                raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)!r}")
+        check_number(self.beta, "beta", below=1.0)
+        check_number(self.sigma, "sigma", below=1.0)
+        check_count(self.max_trials, "max_trials")
 
     def init(self, problem: Problem, X0: Array) -> DynState:
         """Return the state at X0; the first step tried is as long as X0."""
@@ -77,8 +77,14 @@ class ProjectedGradient(Solver):
         return DynState(found, step=step, next_step=step)
 
     def _try(self, problem: Problem, p: Point, step: float) -> Point | None:
-        """Return the point at this step if it decreases enough."""
+        """Return the point at this step if it decreases enough.
+
+        A long step may cut every entry off. From a large start that is a decrease, but 0 is a saddle, which no step
+        leaves, unless the penalty pulls towards it.
+        """
         X = problem.penalty.prox(p.X - step * p.gradient, step)
+        if not X.any() and not problem.penalty.smooth_gradient(X, X).any():
+            return None
         move = problem.loss.move(p, X)
         predicted = inner(p.gradient, move.D) + problem.penalty.change(p.X, X)
         return move.point if move.remainder <= (self.sigma - 1) * predicted + move.allowance else None

@@ -66,7 +66,9 @@ def choose_solver(solver: str | Solver, problem: Problem) -> Solver:
     reason = why_not(solver, problem)
     if reason is not None:
         fitting = [name for name, cls in SOLVERS.items() if why_not(cls(), problem) is None]
-        raise ValueError(f"solver {solver.name!r} needs {reason}; solvers that fit: auto, {', '.join(fitting)}")
+        if why_not(_automatic(problem), problem) is None:
+            fitting.insert(0, "auto")
+        raise ValueError(f"solver {solver.name!r} needs {reason}; solvers that fit: {', '.join(fitting) or 'none'}")
     return solver
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
 import numpy as np
 
-from quartic.arrays import Array
+from quartic.arrays import Array, check_number
 from quartic.losses import LeastSquares
 from quartic.losses.least_squares import LeastSquaresPoint
 from quartic.ops import gram, inner, squared_norm, trace_inner
@@ -24,16 +23,6 @@ def typical_eigenvalue(p: LeastSquaresPoint) -> float:
     """
     quotient = abs(inner(p.MX, p.X)) / squared_norm(p.X)
     return quotient if quotient > 0 else p.loss.gradient_norm_at_zero
-
-
-def check_weight(value: float | None, name: str, *, zero: bool) -> None:
-    """Raise if a penalty's weight is not a number ≥ 0 (> 0 unless ``zero`` is allowed), or None for the default."""
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise TypeError(f"{name} must be a number, or None for the default, got {value!r}")
-    if not (0 <= value < math.inf and (zero or value > 0)):
-        raise ValueError(f"{name} must be {'nonnegative' if zero else 'positive'} and finite, got {value!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,10 +51,12 @@ class PenalisedSolver(Solver):
     state = SplitState
 
     mu: float | None
-    default_mu: ClassVar[float]
+    #: μ, where none is given, beside the scale of M
+    default_mu: ClassVar[float] = 0.1
 
     def __post_init__(self) -> None:
-        check_weight(self.mu, "mu", zero=True)
+        if self.mu is not None:
+            check_number(self.mu, "mu", zero=True)
 
     def init(self, problem: Problem, X0: Array) -> SplitState:
         """Return the state X = Y = X0."""

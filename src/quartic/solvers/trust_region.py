@@ -8,12 +8,11 @@ from typing import cast
 
 import numpy as np
 
-from quartic.arrays import Array
+from quartic.arrays import Array, check_count, check_number
 from quartic.losses.point import Point
 from quartic.ops import gram, inner, norm, squared_norm
 from quartic.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
-from quartic.solvers.smooth import ridge_weight
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class TrustRegion(Solver):
     """
 
     name = "tr"
-    requires = Requirements(quadratic=True, smooth=True)
+    requires = Requirements(quadratic=True, smooth=True, ridge=True)
     state = TRState
 
     max_inner: int = 500
@@ -66,9 +65,14 @@ class TrustRegion(Solver):
     theta: float = 1.0
     accept: float = 0.1
 
+    def __post_init__(self) -> None:
+        check_count(self.max_inner, "max_inner")
+        check_number(self.kappa, "kappa", below=1.0)
+        check_number(self.theta, "theta", zero=True)
+        check_number(self.accept, "accept", below=0.25)
+
     def init(self, problem: Problem, X0: Array) -> TRState:
         """Return the state at X0, with a quarter of its norm as radius."""
-        ridge_weight(problem.penalty)
         p = problem.loss.at(X0)
         return TRState(p, radius=0.25 * norm(X0), first=problem.stationarity(p))
 
@@ -80,27 +84,28 @@ class TrustRegion(Solver):
             raise NoProgress(f"the trust region has shrunk to a radius of {s.radius:.1e}")
         Z, predicted, at_edge = self._inner(problem, p, s.radius, s.first)
         X = p.X + Z
-        new, remainder = problem.loss.advance(p, X)
-        D = X - p.X
-        change = inner(p.gradient, D) + remainder + problem.penalty.change(p.X, X)
+        move = problem.loss.move(p, X)
+        change = inner(p.gradient, move.D) + move.remainder + problem.penalty.change(p.X, X)
         # a decrease below what ⟨G, D⟩ is known to says nothing: it counts as predicted
-        unknown = p.rounding * norm(D)
-        ratio = (unknown - change) / (unknown + predicted)
+        unknown = move.allowance
+        ratio = (unknown - change) / (unknown + predicted) if unknown + predicted > 0 else -math.inf
         radius = s.radius
         if not ratio >= 0.25:
-            radius = 0.25 * min(radius, norm(D))
+            radius = 0.25 * min(radius, move.length)
         elif ratio > 0.75 and at_edge:
             radius = 2 * radius
         taken = ratio >= self.accept
-        return TRState(new if taken else p, step=norm(D) if taken else 0.0, radius=radius, first=s.first)
+        return TRState(move.point if taken else p, step=move.length if taken else 0.0, radius=radius, first=s.first)
 
     def _inner(self, problem: Problem, p: Point, radius: float, first: float) -> tuple[Array, float, bool]:
         """Return the step, the decrease the model predicts, and whether the step ends at the edge of the region."""
-        weight = ridge_weight(problem.penalty)
+        weight = problem.penalty.ridge
         horizontal = Horizontal(p.X)
         R = horizontal(problem.penalty.stationarity(p.X, p.gradient))
         Z, HZ = np.zeros_like(R), np.zeros_like(R)
         G, P, rr = R, -R, squared_norm(R)
+        if rr == 0.0:
+            raise NoProgress("the square of the gradient is zero in floating point; scale the data up")
         slope = math.sqrt(rr)
         target = slope * min(self.kappa, (slope / first) ** self.theta if first > 0 else 1.0)
         at_edge = False
@@ -115,7 +120,8 @@ class TrustRegion(Solver):
             if a == math.inf or size + 2 * a * overlap + a * a * pp >= radius * radius:
                 # to the edge: the root a > 0 of ‖Z + aP‖ = Δ
                 gap = max(radius * radius - size, 0.0)
-                a = gap / (overlap + math.sqrt(overlap * overlap + pp * gap)) if pp > 0 else 0.0
+                reach = overlap + math.sqrt(overlap * overlap + pp * gap)
+                a = gap / reach if reach > 0 else 0.0
                 at_edge = True
             Z, HZ = Z + a * P, HZ + a * HP
             if at_edge:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quartic.arrays import Array
-from quartic.estimators.distance_part import principal_axes
 from quartic.init.components import place_apart
+from quartic.locating.part import principal_axes
 
 Labels = NDArray[np.int64]
 
@@ -30,7 +30,7 @@ def moved_onto(X: Array, at: NDArray[np.int64], places: Array) -> Array:
 
 
 def arranged(X: Array, component: Labels, fixed: NDArray[np.bool_], gap: float) -> Array:
-    """Return X with every component that is not fixed in space centred, on its principal axes, and apart from the others.
+    """Return X with every component that is not fixed centred, on its principal axes, and apart from the others.
 
     Parameters
     ----------
@@ -82,8 +82,8 @@ def checked_targets(align_to: Any, n: int, rank: int) -> tuple[NDArray[np.int64]
         table = np.asarray(align_to, dtype=np.float64)
         if table.shape != (n, rank):
             raise ValueError(
-                f"align_to must be a dict {{index: coordinates}} or an array ({n}, {rank}) with NaN rows where there is "
-                f"nothing to align to, got shape {table.shape}"
+                f"align_to must be a dict {{index: coordinates}} or an array ({n}, {rank}) with NaN rows where there "
+                f"is nothing to align to, got shape {table.shape}"
             )
     known = np.flatnonzero(np.isfinite(table).all(axis=1))
     if len(known) == 0:
@@ -96,7 +96,7 @@ def checked_signs(signs: Any, n: int, rank: int) -> tuple[NDArray[np.int64], Arr
     table = np.asarray(signs)
     if table.ndim != 2 or table.shape[1] != rank + 2 or table.dtype.kind not in "iuf":
         raise ValueError(
-            f"signs must have rows of {rank + 1} indices and a sign (+1 or -1), shape (k, {rank + 2}), got {table.shape}"
+            f"signs must have rows of {rank + 1} indices and a sign (1 or -1), shape (k, {rank + 2}), got {table.shape}"
         )
     simplices, wanted = table[:, :-1].astype(np.int64), np.sign(table[:, -1].astype(np.float64))
     bad = ((simplices < 0) | (simplices >= n)).any(axis=1) | (wanted == 0)

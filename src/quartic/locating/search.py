@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from quartic.arrays import Array
-from quartic.estimators import distance_starts as starts
-from quartic.estimators.distance_part import Effort, Part, Search, finished
-from quartic.estimators.distance_repairs import resolve_points, rounds_of_escape, shake_pieces
-from quartic.result import Result
+from quartic.locating import starts as starts
+from quartic.locating.part import Effort, Part, Search, finished
+from quartic.locating.repairs import resolve_points, rounds_of_escape, shake_pieces, through_more_dimensions
+from quartic.loop import minimize
+from quartic.problem import Problem
+from quartic.result import Result, Status
 
 # Pairs count as local where neighbours of a point are linked so many times as often as any two points.
 _LOCAL = 3.0
@@ -21,6 +23,12 @@ _LOCAL = 3.0
 _LARGE = 30_000
 # Up to this many, pieces are shaken one after the other.
 _SHAKEN = 5000
+# Starts with distances drawn within their bounds; fewer for more points.
+_RESTARTS = 60
+# A start is worth some more effort where it comes within this factor of the best.
+_WORTH_A_TRY = 10.0
+# Bounds are approached from outside, where the gradient vanishes with the misfit: this much less of it is asked for.
+_RIM, _RIM_STEPS = 1e-5, 2000
 
 
 def locate(part: Part, init: Any, effort: Effort, generator: np.random.Generator) -> tuple[Result, str]:
@@ -38,6 +46,8 @@ def locate(part: Part, init: Any, effort: Effort, generator: np.random.Generator
         For all that is random.
     """
     began = time.perf_counter()
+    if not part.guess.any():
+        return minimize(Problem(part.loss), rank=effort.rank), "all distances are zero"
     weighted = part
     if part.bounded and part.weights is None:
         # bounds are met or not, whatever the weights; with these a short distance counts as much as a long one
@@ -51,8 +61,12 @@ def locate(part: Part, init: Any, effort: Effort, generator: np.random.Generator
     else:
         _from(search, init)
     if weighted is not part:
+        tol = _RIM * effort.tol
+        search.offer(search.run(search.X, tol=tol, max_iter=_RIM_STEPS))
         plain = Search(part, effort, generator)
-        search.best = plain.run(search.X)
+        search.best = plain.run(search.X, tol=tol, max_iter=_RIM_STEPS)
+        if search.best.stationarity <= effort.tol * plain.reference:
+            search.best = replace(search.best, status=Status.CONVERGED)
         search.n_iter, search.n_products = search.n_iter + plain.n_iter, search.n_products + plain.n_products
     return finished(search, time.perf_counter() - began), "; ".join(search.words)
 
@@ -106,9 +120,32 @@ def _escalate(search: Search) -> None:
         kept = search.best
         if search.done() or not (part.bounded or part.is_suspect(search.X)) or part.n > _LARGE:
             return
-    if part.n <= _SHAKEN:
+    if part.bounded:
+        _restart(search, int(np.clip(_RESTARTS * 250 / part.n, 5, _RESTARTS)))
+    if part.n <= _SHAKEN and not search.done():
         helped = shake_pieces(search)
         search.words.append(f"pieces shaken, which helped {helped} times{_outcome(search)}")
+
+
+def _restart(search: Search, times: int) -> None:
+    """Begin again with other distances within the bounds, each time a little way through more dimensions."""
+    kept = search.best
+    made = 0
+    while made < times and not search.done():
+        made += 1
+        beat = search.best_objective
+        search.best = None
+        X = starts.within_bounds(search, search.effort.rank)
+        search.offer(search.run(X, max_iter=200, beat=_WORTH_A_TRY * beat))
+        for extra in (1, 2):
+            if not search.done() and search.best_objective < _WORTH_A_TRY * beat:
+                through_more_dimensions(search, extra, 0.3, 40)
+        if not search.done() and search.part.is_nearly_met(search.X):
+            search.offer(search.run(search.X, tol=_RIM * search.effort.tol, max_iter=_RIM_STEPS))
+        if kept is not None:
+            search.offer(kept)
+        kept = search.best
+    search.words.append(f"{made} starts with distances drawn within the bounds{_outcome(search)}")
 
 
 def _improve(search: Search, rounds: int) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quartic.arrays import Array
-from quartic.estimators.distance_input import Measurements
-from quartic.estimators.distance_part import Part
-from quartic.estimators.distance_warnings import (
+from quartic.locating.input import Measurements
+from quartic.locating.part import Part
+from quartic.locating.warnings import (
     DuplicateWarning,
     FlatWarning,
     InconsistentWarning,
@@ -22,8 +23,8 @@ from quartic.rigidity import Determination
 _SLACK = 1e-6
 # Triangles looked at.
 _TRIANGLES = 200_000
-# Points are flat where their extent in a direction is below this share of their greatest.
-_FLAT = 1e-5
+# Points are flat where the distances are met to this share of their size without a direction.
+_FLAT = 1e-6
 
 
 def warn_of_repeats(data: Measurements, level: int) -> None:
@@ -74,9 +75,9 @@ def warn_of_triangles(part: Part, generator: np.random.Generator, level: int) ->
     count, total, worst = broken_triangles(part, generator)
     if count:
         warnings.warn(
-            f"{count:,} of {total:,} triangles looked at break the triangle inequality, {worst} the most: no points have "
-            "these distances, and the answer is the nearest in least squares. Noise does this; so does a wrong unit or a "
-            'wrong pair. weights="noise" or refine="stress" serve noisy data better',
+            f"{count:,} of {total:,} triangles looked at break the triangle inequality, {worst} the most: no points "
+            "have these distances, and the answer is the nearest in least squares. Noise does this; so does a wrong "
+            'unit or a wrong pair. weights="noise" or refine="stress" serve noisy data better',
             InconsistentWarning,
             stacklevel=level,
         )
@@ -96,8 +97,8 @@ def warn_of_anchors(data: Measurements, level: int) -> None:
     if wrong.any():
         i, j = data.pairs[both][int(np.argmax(wrong))].tolist()
         warnings.warn(
-            f"{int(wrong.sum())} distances between anchors differ from those of their places, the first between {i} and "
-            f"{j}; the places are kept",
+            f"{int(wrong.sum())} distances between anchors differ from those of their places, the first between {i} "
+            f"and {j}; the places are kept",
             InconsistentWarning,
             stacklevel=level,
         )
@@ -112,14 +113,12 @@ def warn_of_the_answer(found: Determination, part: Part, X: Array, n_bounds: int
             else ""
         )
         warnings.warn(found.summary() + note, UndeterminedWarning, stacklevel=level)
-    dimension = occupied_dimension(X[found.component == 0])
-    if dimension < X.shape[1] and np.count_nonzero(found.component == 0) > dimension + 1:
-        space = {0: "in one place", 1: "on a line", 2: "in a plane"}.get(
-            dimension, f"in a space of {dimension} dimensions"
-        )
+    dimension = needed_dimension(part, X, found.component)
+    if dimension < X.shape[1]:
+        space = {0: "in one place", 1: "on a line", 2: "in a plane"}.get(dimension, f"in {dimension} dimensions")
         warnings.warn(
-            f"the points lie {space}, although n_components = {X.shape[1]}: n_components = {max(dimension, 1)} would do, "
-            "and what is determined may be more than is said",
+            f"the points lie {space}, although n_components = {X.shape[1]}: n_components = {max(dimension, 1)} would "
+            "do, and more may be determined than is said",
             FlatWarning,
             stacklevel=level,
         )
@@ -128,12 +127,42 @@ def warn_of_the_answer(found: Determination, part: Part, X: Array, n_bounds: int
         errors = np.abs(part.errors(X))
         worst = part.pairs[int(np.argmax(errors))].tolist()
         warnings.warn(
-            f"{int(outliers.sum()):,} of {len(outliers):,} distances are missed by far more than the others, {worst} the "
-            f"most (by {float(errors.max()):.3g}): wrong distances, or a local minimum; try n_init, another init, or "
-            "another random_state",
+            f"{int(outliers.sum()):,} of {len(outliers):,} distances are missed by far more than the others, {worst} "
+            f"the most (by {float(errors.max()):.3g}): wrong distances, or a local minimum; try n_init, another init "
+            "or another random_state",
             MisfitWarning,
             stacklevel=level,
         )
+
+
+def needed_dimension(part: Part, X: Array, component: NDArray[np.int64]) -> int:
+    """Return in how few dimensions the points of the largest component meet the distances as well.
+
+    The fit decides, not how thin the points are: a dimension that is not needed shrinks only as the root of the misfit.
+    Few points never need more dimensions than they have neighbours, which is no news.
+    """
+    rank = int(X.shape[1])
+    largest = component == 0
+    if np.count_nonzero(largest) <= rank + 1:
+        return rank
+    Y = X.copy()
+    center = X[largest].mean(axis=0)
+    _, axes = np.linalg.eigh((X[largest] - center).T @ (X[largest] - center))
+    Y[largest] = (X[largest] - center) @ axes[:, ::-1]
+    inside = largest[part.pairs].all(axis=1)
+
+    def misfit(Y: Array) -> float:
+        return float(np.sqrt(np.mean(part.errors(Y)[inside] ** 2)))
+
+    before, loss = misfit(Y), part.loss.value(Y)
+    for k in range(rank, 0, -1):
+        Y[largest, k - 1] = 0.0
+        after = misfit(Y)
+        # under noise a dimension that is needed may still matter little: then the loss alone tells
+        as_good = after <= 1.001 * before and part.loss.value(Y) <= (1 + 1e-6) * loss
+        if after > _FLAT * part.size and not as_good:
+            return k
+    return 0
 
 
 def occupied_dimension(X: Array) -> int:
@@ -141,4 +170,4 @@ def occupied_dimension(X: Array) -> int:
     if len(X) < 2:
         return 0
     extent = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)
-    return int(np.count_nonzero(extent > _FLAT * extent[0])) if extent[0] > 0 else 0
+    return int(np.count_nonzero(extent > 1e-9 * extent[0])) if extent[0] > 0 else 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quartic.arrays import Array
-from quartic.estimators.distance_part import Part, Search, principal_axes
 from quartic.init import eigenmap_start, shortest_path_start
+from quartic.locating.part import Part, Search, principal_axes
 from quartic.ops import inner, squared_norm
 from quartic.penalties import Penalty
 
@@ -26,6 +26,18 @@ def shortest_paths(search: Search, rank: int, landmarks: bool) -> Array:
         part.pairs[part.links], part.guess[part.links], part.n, rank, search.generator, n_landmarks=n_landmarks
     )
     return part.loss.best_scale(search.usable(X))
+
+
+def within_bounds(search: Search, rank: int) -> Array:
+    """Return scaling of shortest paths with distances drawn within their bounds, by way of some more dimensions."""
+    part, generator = search.part, search.generator
+    links = part.links
+    drawn = generator.uniform(part.lower[links], part.upper[links])
+    extra, noise = int(generator.integers(1, 5)), float(generator.choice([0.3, 1.0, 2.0]))
+    n_landmarks = None if part.n <= _ALL_PATHS else 50
+    X = shortest_path_start(part.pairs[links], drawn, part.n, rank + extra, generator, n_landmarks=n_landmarks)
+    X += noise * part.size * generator.standard_normal(X.shape)
+    return principal_axes(search.run(X, tol=1e-6, max_iter=60).X, rank)
 
 
 def eigenmap(search: Search, rank: int) -> Array:

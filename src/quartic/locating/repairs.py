@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quartic.arrays import Array
-from quartic.estimators.distance_part import Part, Search, principal_axes
+from quartic.locating.part import Part, Search, principal_axes
 from quartic.result import Result
 
 # Points that are re-solved one at a time in one go, the worst first.
@@ -14,14 +14,14 @@ _MOST_POINTS = 500
 # A place is taken over if it lowers the point's own misfit to this share.
 _LOWER = 0.7
 # Pieces are shaken until so many times nothing was gained, fewer where a run takes longer; and at most so many times.
-_PATIENCE, _FEWEST, _MOST_SHAKES = 400, 40, 4000
+_PATIENCE, _FEWEST, _MOST_SHAKES = 200, 20, 2000
 
 
 def through_more_dimensions(search: Search, extra: int, spread: float, steps: int) -> bool:
     """Shake the best points into ``extra`` dimensions more, minimise there, come back; tell whether that helped.
 
-    Where all is well there is no force and nothing moves. A piece that lies on its wrong side is under strain, and turns
-    over through the new dimensions, in which no wall stands between the two sides.
+    Where all is well there is no force and nothing moves. A piece that lies on its wrong side is under strain, and
+    turns over through the new dimensions, in which no wall stands between the two sides.
     """
     X, rank = search.X, search.effort.rank
     shake = spread * search.part.size * search.generator.standard_normal((len(X), extra))

@@ -21,9 +21,10 @@ from quartic.solvers import Solver
 
 # Distances met to this, relative to their size, are met: what remains is what the solver's tolerance leaves. Bounds are
 # met at their rim, where steps grow short.
-_EXACT, _WITHIN = 1e-7, 1e-5
+_EXACT, _WITHIN, _NEARLY = 1e-7, 1e-5, 1e-4
 # A pair is an outlier when its relative error is so many times the typical one; of honest noise no pair is.
 _OUTLIER, _FEW = 6.0, 1e-3
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,11 +100,22 @@ class Part:
         """Tell whether all distances are met, as far as a solver's tolerance allows."""
         return float(np.sqrt(np.mean(self.errors(X) ** 2))) <= (_WITHIN if self.bounded else _EXACT) * self.size
 
+    def is_nearly_met(self, X: Array) -> bool:
+        """Tell whether the misfit is so small that it will probably vanish."""
+        return float(np.sqrt(np.mean(self.errors(X) ** 2))) <= _NEARLY * self.size
+
     def outliers(self, X: Array) -> NDArray[np.bool_]:
-        """Return the pairs that are missed by far more than the others are."""
-        relative = np.abs(self.errors(X)) / np.maximum(self.guess, 0.05 * self.size)
-        typical = max(1.4826 * float(np.median(relative[relative > 0])) if (relative > 0).any() else 0.0, _EXACT)
-        return np.asarray(relative > _OUTLIER * typical)
+        """Return the pairs that are missed by far more than the others are, absolutely and for their length.
+
+        Noise may go with the distance or not, and squares let long distances rule; none of that does both.
+        """
+        errors = np.abs(self.errors(X))
+        found = np.ones(len(errors), dtype=bool)
+        for measure in (errors / max(self.size, _TINY), errors / np.maximum(self.guess, max(0.05 * self.size, _TINY))):
+            missed = measure[measure > 0]
+            typical = 1.4826 * float(np.median(missed)) if len(missed) else 0.0
+            found &= measure > _OUTLIER * max(typical, _EXACT)
+        return found
 
     def is_suspect(self, X: Array) -> bool:
         """Tell whether the misfit looks like folds and flips rather than like noise."""
@@ -181,7 +193,8 @@ class Search:
         effort = self.effort
         left = None if np.isinf(effort.deadline) else max(effort.deadline - time.perf_counter(), 1e-3)
         result = minimize(
-            Problem(self.part.loss, Zero() if penalty is None else penalty), self.usable(X), solver=effort.solver if solver is None else solver,
+            Problem(self.part.loss, Zero() if penalty is None else penalty), self.usable(X),
+            solver=effort.solver if solver is None else solver,
             tol=effort.tol if tol is None else tol, reference=self.reference,
             max_iter=effort.max_iter if max_iter is None else min(max_iter, effort.max_iter), max_time=left,
             callback=None if beat is None else _Hopeless(beat), verbose=effort.verbose,
@@ -243,7 +256,7 @@ def finished(search: Search, seconds: float) -> Result:
 
 
 def principal_axes(X: Array, rank: int | None = None) -> Array:
-    """Return X centred and turned to its principal axes, the first ``rank`` of them, with signs that are always the same.
+    """Return X centred and turned to its principal axes, the first ``rank`` of them, with signs always the same.
 
     The entry of largest size in each column is positive.
     """

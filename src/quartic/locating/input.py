@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,8 +125,31 @@ def known_entries(D: Any, name: str) -> tuple[NDArray[np.int64], Array]:
     """
     if sp.issparse(D):
         return _known_sparse(D, name)
-    n = D.shape[0]
     pairs, values = [], []
+    for first, one in _upper_blocks(D, name):
+        known = ~np.isnan(one) & (np.arange(one.shape[1]) > np.arange(len(one))[:, None])
+        pairs.append(np.argwhere(known) + first)
+        values.append(one[known])
+    return np.concatenate(pairs).astype(np.int64), np.concatenate(values)
+
+
+def is_complete(D: Any) -> bool:
+    """Tell whether every distance is known, having checked them as `known_entries` does."""
+    if sp.issparse(D):
+        return False
+    for _, one in _upper_blocks(D, "D"):
+        missing = np.isnan(one)
+        np.fill_diagonal(missing, False)
+        if missing.any():
+            return False
+        if np.isinf(one).any():
+            raise ValueError("D holds an infinite distance; put NaN where a distance is unknown")
+    return True
+
+
+def _upper_blocks(D: Any, name: str) -> Iterator[tuple[int, Array]]:
+    """Yield blocks of rows from the diagonal on, checked; an entry that stands only below it is taken from there."""
+    n = D.shape[0]
     rows = max(1, _BLOCK // max(n, 1))
     for first in range(0, n, rows):
         upper = np.asarray(D[first : first + rows, first:], dtype=np.float64)
@@ -135,18 +158,23 @@ def known_entries(D: Any, name: str) -> tuple[NDArray[np.int64], Array]:
         if name == "D" and (diagonal > 0).any():
             i = first + int(np.argmax(diagonal > 0))
             raise ValueError(f"{name}[{i}, {i}] = {float(D[i, i])}, but a point has distance 0 to itself")
+        _refuse_negative(upper, name, first)
+        _refuse_negative(mirror, name, first)
         gap = np.abs(upper - mirror) > _ASYMMETRY * np.maximum(np.abs(upper), np.abs(mirror))
         if gap.any():
             i, j = np.argwhere(gap)[0] + first
             raise ValueError(
-                f"{name} is not symmetric: {name}[{i}, {j}] = {float(D[i, j])} but {name}[{j}, {i}] = {float(D[j, i])}; "
-                "give one of them and NaN for the other, or their mean"
+                f"{name} is not symmetric: {name}[{i}, {j}] = {float(D[i, j])} but {name}[{j}, {i}] = "
+                f"{float(D[j, i])}; give one of them and NaN for the other, or their mean"
             )
-        one = np.where(np.isnan(upper), mirror, upper)
-        known = ~np.isnan(one) & (np.arange(n - first) > np.arange(len(one))[:, None])
-        pairs.append(np.argwhere(known) + first)
-        values.append(one[known])
-    return np.concatenate(pairs).astype(np.int64), np.concatenate(values)
+        yield first, np.where(np.isnan(upper), mirror, upper)
+
+
+def _refuse_negative(block: Array, name: str, first: int) -> None:
+    if (block < 0).any():
+        i, j = np.argwhere(block < 0)[0] + first
+        value = float(block[i - first, j - first])
+        raise ValueError(f"Negative values in data: {name}[{i}, {j}] = {value}, but a distance cannot be negative")
 
 
 def _known_sparse(D: Any, name: str) -> tuple[NDArray[np.int64], Array]:
@@ -155,6 +183,11 @@ def _known_sparse(D: Any, name: str) -> tuple[NDArray[np.int64], Array]:
     if name == "D" and (values[i == j] > 0).any():
         at = int(i[(i == j) & (values > 0)][0])
         raise ValueError(f"{name}[{at}, {at}] is not 0, but a point has distance 0 to itself")
+    if (values < 0).any():
+        at = int(np.argmax(values < 0))
+        raise ValueError(
+            f"Negative values in data: {name}[{i[at]}, {j[at]}] = {values[at]}, but a distance cannot be negative"
+        )
     known = (i != j) & ~np.isnan(values)
     i, j, values = i[known], j[known], values[known]
     n = D.shape[0]

@@ -1,0 +1,214 @@
+"""``quartic cluster``: from a graph or features to clusters."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import typer
+
+from quartic.commands import code
+from quartic.commands.results import check_target, write_clusters
+from quartic.commands.terminal import (
+    Voice,
+    check_shared,
+    command_line,
+    errors_as_one_line,
+    gathered_warnings,
+    print_json,
+)
+from quartic.commands.watch import StoppedAtOnce, watching
+from quartic.io import FeatureTable, FileFormatError, GraphTable, read_similarity
+from quartic.report import Section, clustering_figures, clustering_tables, write_page
+
+OUTPUTS = (".csv", ".tsv", ".npy", ".npz")
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """What was asked for."""
+
+    input: str
+    n_clusters: int
+    output: str
+    report: str | None
+    as_: str | None
+    affinity: str | None
+    neighbors: str
+    solver: str
+    tol: float
+    max_iter: int
+    max_time: float | None
+    n_init: int
+    seed: int
+    as_json: bool
+    quiet: bool
+
+
+def run(options: ClusterOptions) -> None:
+    """Cluster, write, report; exit with 1 where the run did not converge, with 2 where the input is at fault."""
+    voice = Voice("cluster", options.quiet)
+    with errors_as_one_line(voice):
+        _check(options)
+        table = read_similarity(options.input, _kind(options))
+        model, settings = _model(options, table)
+    voice.say(f"{'stdin' if options.input == '-' else options.input}: {table.guess}")
+    began = time.perf_counter()
+    with errors_as_one_line(voice), gathered_warnings() as said:
+        try:
+            with watching(options.quiet) as watcher:
+                model.fit(table.adjacency if isinstance(table, GraphTable) else table.X)
+        except StoppedAtOnce:
+            voice.warn("stopped before there was a result; nothing is written")
+            raise typer.Exit(1) from None
+    seconds = time.perf_counter() - began
+    for text in said:
+        voice.warn(f"warning: {text}")
+    with errors_as_one_line(voice):
+        if not (options.as_json and options.output == "-"):
+            write_clusters(options.output, table.names, model.labels_, model.memberships_)
+        if options.report is not None:
+            section = _section(options, table, model, settings, seconds, said)
+            write_page(options.report, f"Clusters of {options.input}", [section])
+    _tell(options, voice, table, model, seconds, said, watcher.interrupted)
+    if watcher.interrupted:
+        voice.warn(f"interrupted: the best result so far is written{_where(options.output)}")
+    elif not model.result_.success:
+        voice.warn(f"did not converge, the result is written all the same: {model.result_.message}")
+    if watcher.interrupted or not model.result_.success:
+        raise typer.Exit(1)
+
+
+def _where(output: str) -> str:
+    return "" if output == "-" else f" to {output}"
+
+
+def _check(options: ClusterOptions) -> None:
+    if options.n_clusters < 1:
+        raise ValueError(f"-k {options.n_clusters}: the number of clusters must be at least 1")
+    check_target(options.output, OUTPUTS, "-o")
+    check_shared(options.report, options.solver, options.max_time)
+
+
+def _kind(options: ClusterOptions) -> str | None:
+    """Return graph or features, where the options say so."""
+    implied = {"precomputed": "graph", "cosine": "features", "self_tuning": "features"}.get(options.affinity or "")
+    if options.as_ is not None and implied is not None and options.as_ != implied:
+        raise ValueError(f"--as {options.as_} and --affinity {options.affinity} contradict each other; leave one out")
+    return options.as_ or implied
+
+
+def _model(options: ClusterOptions, table: GraphTable | FeatureTable) -> tuple[Any, dict[str, Any]]:
+    from quartic import SymNMF
+
+    n = len(table.names)
+    if n < 2:
+        raise FileFormatError(f"{options.input}: only {n} row; there is nothing to cluster")
+    if options.n_clusters > n:
+        what = "nodes" if isinstance(table, GraphTable) else "rows"
+        raise ValueError(
+            f"-k {options.n_clusters}: more clusters than the {n} {what} of {options.input}; choose -k {n} or less"
+        )
+    settings: dict[str, Any] = {}
+    if isinstance(table, FeatureTable):
+        settings["affinity"] = options.affinity or ("cosine" if sp.issparse(table.X) else "self_tuning")
+        settings["n_neighbors"] = _neighbors(options.neighbors)
+    settings |= {
+        "solver": options.solver,
+        "n_init": options.n_init,
+        "tol": options.tol,
+        "max_iter": options.max_iter,
+        "max_time": options.max_time,
+        "random_state": options.seed,
+    }
+    return SymNMF(options.n_clusters, verbose=True, **settings), settings
+
+
+def _neighbors(given: str) -> int | str | None:
+    if given in ("auto", "all"):
+        return None if given == "all" else "auto"
+    if not given.isdigit() or int(given) < 1:
+        raise ValueError(f"--neighbors {given}: give a whole number, auto or all")
+    return int(given)
+
+
+def _found(table: GraphTable | FeatureTable, model: Any) -> str:
+    sizes = np.bincount(model.labels_, minlength=model.n_components)
+    strongest = model.memberships_.max(axis=1).mean()
+    return (
+        f"{len(sizes)} clusters of {len(table.names)} nodes; sizes from {sizes.min()} to {sizes.max()}; "
+        f"a node belongs to its cluster by {100 * strongest:.0f} % on average"
+    )
+
+
+def _tell(
+    options: ClusterOptions, voice: Voice, table: GraphTable | FeatureTable, model: Any, seconds: float,
+    said: list[str], interrupted: bool,
+) -> None:  # fmt: skip
+    if options.as_json:
+        facts: dict[str, Any] = {
+            "command": "cluster",
+            "input": options.input,
+            "read_as": "graph" if isinstance(table, GraphTable) else "features",
+            "guess": table.guess,
+            "n_nodes": len(table.names),
+            "n_clusters": options.n_clusters,
+            "sizes": np.bincount(model.labels_, minlength=options.n_clusters).tolist(),
+            "output": None if options.output == "-" else options.output,
+            "report": options.report,
+            "warnings": said,
+            "interrupted": interrupted,
+            **code.run_numbers(model.result_, seconds, options.seed),
+        }
+        if options.output == "-":
+            rows = zip(table.names, model.labels_.tolist(), model.memberships_.tolist(), strict=True)
+            facts["nodes"] = [{"node": node, "cluster": cluster, "memberships": m} for node, cluster, m in rows]
+        print_json(facts)
+        return
+    voice.say(_found(table, model))
+    if model.result_.success:
+        voice.say(f"{model.result_.message}; {model.result_.solver}, {seconds:.2f} s")
+    if options.output != "-":
+        voice.say(f"written: {options.output}")
+    if options.report is not None:
+        voice.say(f"report: {options.report}")
+
+
+def _section(
+    options: ClusterOptions, table: GraphTable | FeatureTable, model: Any, settings: dict[str, Any], seconds: float,
+    said: list[str],
+) -> Section:  # fmt: skip
+    features, columns = (table.X, table.columns) if isinstance(table, FeatureTable) else (None, ())
+    facts = {
+        "input": options.input,
+        "read as": table.guess,
+        "found": _found(table, model),
+        **code.run_facts(model.result_, seconds, options.seed),
+    }
+    return Section(
+        "Clusters by symmetric NMF",
+        facts,
+        clustering_figures(model, table.names),
+        _code(options, table, settings),
+        clustering_tables(model, table.names, features, columns),
+        said,
+        command_line(),
+    )
+
+
+def _code(options: ClusterOptions, table: GraphTable | FeatureTable, settings: dict[str, Any]) -> str:
+    from quartic import SymNMF
+
+    path, note = code.opened(options.input, ".csv")
+    defaults = SymNMF().get_params()
+    reader, data = ("read_graph", "adjacency") if isinstance(table, GraphTable) else ("read_features", "X")
+    made = code.call("SymNMF", str(options.n_clusters), settings, defaults)
+    return (
+        f"from quartic import SymNMF\nfrom quartic.io import {reader}\n\n{note}"
+        f"table = {reader}({path})\n"
+        f"model = {made}.fit(table.{data})\n"
+        "for name, cluster in zip(table.names, model.labels_):\n    print(name, cluster)\n"
+    )

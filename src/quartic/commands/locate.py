@@ -1,0 +1,267 @@
+"""``quartic locate``: from a few distances to coordinates."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import typer
+
+from quartic.commands import code
+from quartic.commands.results import axis_names, check_target, write_points
+from quartic.commands.terminal import (
+    Voice,
+    check_shared,
+    command_line,
+    errors_as_one_line,
+    gathered_warnings,
+    print_json,
+)
+from quartic.commands.watch import StoppedAtOnce, watching
+from quartic.io import DistanceTable, FileFormatError, read_anchors, read_distances
+from quartic.report import (
+    Section,
+    localisation_figures,
+    localisation_tables,
+    residuals_of,
+    write_page,
+)
+
+OUTPUTS = (".csv", ".tsv", ".npy", ".pdb", ".xyz")
+# Warnings speak of Python's parameters; here they are options.
+_OPTIONS = {
+    'weights="noise"': "--weights noise",
+    'refine="stress"': "--refine stress",
+    "n_components =": "-d =",
+    "n_init": "--n-init",
+    "another init, ": "",
+    "random_state": "--seed",
+}
+
+
+@dataclass(frozen=True)
+class LocateOptions:
+    """What was asked for."""
+
+    input: str
+    dimension: int
+    output: str
+    report: str | None
+    anchors: str | None
+    align: str | None
+    weights: str | None
+    noise: float | None
+    refine: str | None
+    solver: str
+    tol: float
+    max_iter: int
+    max_time: float | None
+    n_init: int
+    seed: int
+    as_json: bool
+    quiet: bool
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """The data and how they are to be fitted."""
+
+    table: DistanceTable
+    anchors: dict[int, Any]
+    align_to: dict[int, Any] | None
+    settings: dict[str, Any]
+    known: dict[str, Any]
+
+
+def run(options: LocateOptions) -> None:
+    """Locate, write, report; exit with 1 where the run did not converge, with 2 where the input is at fault."""
+    voice = Voice("locate", options.quiet)
+    with errors_as_one_line(voice):
+        _check(options)
+        job = _read(options)
+        model = _model(options, job)
+    voice.say(f"{'stdin' if options.input == '-' else options.input}: {job.table.guess}")
+    began = time.perf_counter()
+    with errors_as_one_line(voice), gathered_warnings() as warned:
+        try:
+            with watching(options.quiet) as watcher:
+                model.fit_pairs(job.table.pairs, **job.known, anchors=job.anchors or None)
+        except StoppedAtOnce:
+            voice.warn("stopped before there was a result; nothing is written")
+            raise typer.Exit(1) from None
+    seconds = time.perf_counter() - began
+    said = [_in_options(text, job.table) for text in warned]
+    for text in said:
+        voice.warn(f"warning: {text}")
+    with errors_as_one_line(voice):
+        errors = model.standard_errors_ if options.noise is not None else None
+        if not (options.as_json and options.output == "-"):
+            write_points(options.output, job.table.names, model.embedding_, model.determined_, errors)
+        if options.report is not None:
+            section = _section(options, job, model, seconds, said)
+            write_page(options.report, f"Points from {options.input}", [section])
+    _tell(options, voice, job.table, model, seconds, said, watcher.interrupted)
+    if watcher.interrupted:
+        where = "" if options.output == "-" else f" to {options.output}"
+        voice.warn(f"interrupted: the best result so far is written{where}")
+    elif not model.result_.success:
+        voice.warn(f"did not converge, the result is written all the same: {model.result_.message}")
+    if watcher.interrupted or not model.result_.success:
+        raise typer.Exit(1)
+
+
+def _check(options: LocateOptions) -> None:
+    if options.dimension < 1:
+        raise ValueError(f"-d {options.dimension}: the dimension must be at least 1")
+    check_target(options.output, OUTPUTS, "-o")
+    if options.output.lower().endswith((".pdb", ".xyz")) and options.dimension > 3:
+        raise ValueError(f"-o {options.output}: atoms have at most 3 coordinates, not {options.dimension}; write .csv")
+    check_shared(options.report, options.solver, options.max_time)
+    if options.noise is not None and not options.noise > 0:
+        raise ValueError(f"--noise {options.noise:g}: give a positive standard deviation")
+    if options.weights not in (None, "noise"):
+        raise ValueError(
+            f"--weights {options.weights}: the only word is noise; weights of your own are a column weight"
+        )
+    if options.refine not in (None, "stress"):
+        raise ValueError(f"--refine {options.refine}: the only way is stress")
+    if options.input == "-" and "-" in (options.anchors, options.align):
+        raise ValueError("standard input can be read only once; give the anchors as a file")
+
+
+def _read(options: LocateOptions) -> _Job:
+    table = read_distances(options.input)
+    if options.dimension > table.n_points - 1:
+        raise FileFormatError(
+            f"{options.input}: {table.n_points} points span at most {table.n_points - 1} dimensions, not "
+            f"{options.dimension}; choose a smaller -d"
+        )
+    d = options.dimension
+    anchors = {} if options.anchors is None else read_anchors(options.anchors, table.names, d)
+    align_to = None if options.align is None else read_anchors(options.align, table.names, d)
+    known = {key: value for key, value in table.columns().items() if value is not None}
+    if options.weights is not None:
+        if table.weights is not None:
+            raise ValueError(f"--weights noise: {options.input} has weights of its own; leave one of them out")
+        known["weights"] = options.weights
+    settings = {
+        "solver": options.solver,
+        "n_init": options.n_init,
+        "tol": options.tol,
+        "max_iter": options.max_iter,
+        "max_time": options.max_time,
+        "refine": options.refine,
+        "noise": options.noise,
+        "random_state": options.seed,
+    }
+    return _Job(table, anchors, align_to, settings, known)
+
+
+def _model(options: LocateOptions, job: _Job) -> Any:
+    from quartic import DistanceCompletion
+
+    return DistanceCompletion(options.dimension, verbose=True, align_to=job.align_to, **job.settings)
+
+
+def _in_options(text: str, table: DistanceTable) -> str:
+    for parameter, option in _OPTIONS.items():
+        text = text.replace(parameter, option)
+    if table.names != tuple(map(str, range(table.n_points))):
+        text += " (points counted from 0, in the order of the result)"
+    return text
+
+
+def _found(table: DistanceTable, model: Any) -> str:
+    sure = int(np.count_nonzero(model.determined_))
+    return (
+        f"{table.n_points} points in {model.n_components} dimensions, {sure} of them determined; "
+        f"root mean square error of the {len(table.pairs)} pairs {model.rmse_:.3g}"
+    )
+
+
+def _tell(
+    options: LocateOptions, voice: Voice, table: DistanceTable, model: Any, seconds: float, said: list[str],
+    interrupted: bool,
+) -> None:  # fmt: skip
+    if options.as_json:
+        determined = np.asarray(model.determined_)
+        facts: dict[str, Any] = {
+            "command": "locate",
+            "input": options.input,
+            "guess": table.guess,
+            "n_points": table.n_points,
+            "n_pairs": len(table.pairs),
+            "dimension": options.dimension,
+            "rmse": float(model.rmse_),
+            "n_determined": int(determined.sum()),
+            "not_determined": [table.names[i] for i in np.flatnonzero(~determined)],
+            "chirality": model.chirality_,
+            "output": None if options.output == "-" else options.output,
+            "report": options.report,
+            "warnings": said,
+            "interrupted": interrupted,
+            **code.run_numbers(model.result_, seconds, options.seed),
+        }
+        if options.output == "-":
+            axes = axis_names(options.dimension)
+            rows = zip(table.names, model.embedding_.tolist(), determined.tolist(), strict=True)
+            facts["points"] = [
+                {"point": name, **dict(zip(axes, place, strict=True)), "determined": sure} for name, place, sure in rows
+            ]
+        print_json(facts)
+        return
+    voice.say(_found(table, model))
+    if model.result_.success:
+        voice.say(f"{model.result_.message}; {model.result_.solver}, {seconds:.2f} s")
+    if options.output != "-":
+        voice.say(f"written: {options.output}")
+    if options.report is not None:
+        voice.say(f"report: {options.report}")
+
+
+def _section(options: LocateOptions, job: _Job, model: Any, seconds: float, said: list[str]) -> Section:
+    table = job.table
+    residuals, given = residuals_of(model.embedding_, table.pairs, table.distances, table.lower, table.upper)
+    facts = {
+        "input": options.input,
+        "read as": table.guess,
+        "found": _found(table, model),
+        "mirror image": model.chirality_,
+        "search": model.start_,
+        **code.run_facts(model.result_, seconds, options.seed),
+    }
+    return Section(
+        "Points from distances",
+        facts,
+        localisation_figures(model, table.pairs, residuals, list(job.anchors), table.names),
+        _code(options, job),
+        localisation_tables(model, table.pairs, residuals, given, table.names),
+        said,
+        command_line(),
+    )
+
+
+def _code(options: LocateOptions, job: _Job) -> str:
+    from quartic import DistanceCompletion
+
+    path, note = code.opened(options.input, ".csv")
+    readers = "read_anchors, read_distances" if options.anchors or options.align else "read_distances"
+    lines = [f"table = read_distances({path})"]
+    settings, fit = dict(job.settings), ["table.pairs", "**table.columns()"]
+    if options.weights is not None:
+        fit[1] = f'**table.columns() | {{"weights": {options.weights!r}}}'
+    if options.anchors is not None:
+        lines.append(f"anchors = read_anchors({options.anchors!r}, table.names, {options.dimension})")
+        fit.append("anchors=anchors")
+    made = code.call("DistanceCompletion", str(options.dimension), settings, DistanceCompletion().get_params())
+    if options.align is not None:
+        lines.append(f"align_to = read_anchors({options.align!r}, table.names, {options.dimension})")
+        made = made[:-1] + ", align_to=align_to)"
+    return (
+        f"from quartic import DistanceCompletion\nfrom quartic.io import {readers}\n\n{note}"
+        + "\n".join(lines)
+        + f"\nmodel = {made}\nmodel.fit_pairs({', '.join(fit)})\n"
+        "for name, place in zip(table.names, model.embedding_):\n    print(name, place)\n"
+    )

@@ -1,0 +1,193 @@
+"""The distance loss where every distance is known: read from the matrix in place."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quartic.arrays import Array, finite_matrix
+from quartic.losses.line import Line
+from quartic.losses.move import Move
+from quartic.losses.point import Point
+from quartic.losses.sum_of_squares import SumOfSquares
+from quartic.ops import inner, norm
+
+
+class CompleteDistances(SumOfSquares):
+    r"""All distances known: :math:`f(X) = \frac12\sum_{i<j}(\|x_i - x_j\|^2 - d_{ij}^2)^2`.
+
+    What `Distances` is for a list of pairs, without the list: nothing of size n × n is made besides D.
+
+    Parameters
+    ----------
+    D : array (n, n)
+        Distances, not squares; symmetric. It is kept, not copied.
+
+    Notes
+    -----
+    Constants: those of `Distances` with every degree n − 1, so L_F = 2n.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.losses import CompleteDistances
+    >>> CompleteDistances(np.array([[0.0, 2.0], [2.0, 0.0]])).value(np.array([[0.0], [1.0]]))
+    4.5
+    """
+
+    quadratic = True
+    difference = True
+
+    def __init__(self, D: Any) -> None:
+        super().__init__()
+        self.D = finite_matrix(D, "D")
+        self.n_points = len(self.D)
+        if self.D.shape[0] != self.D.shape[1]:
+            raise ValueError(f"D must be square, one row and one column for each point, got shape {self.D.shape}")
+
+    def at(self, X: Array) -> CompletePoint:
+        """Return the point at X: one pass."""
+        from quartic.ops.complete_pairs import linearize
+
+        self._count()
+        G = np.empty_like(X)
+        return CompletePoint(self, X, float(linearize(X, self.D, G, np.empty((0, 0)))), G)
+
+    def restore(self, arrays: dict[str, Array]) -> CompletePoint:
+        """Return the point kept in a checkpoint."""
+        return CompletePoint(self, arrays["X"], float(arrays["value"]), arrays["gradient"])
+
+    def move(self, p: Point, X: Array) -> Move:
+        """Return the step from p to X, its remainder from the quartic on the line between them: two passes."""
+        D = X - p.X
+        _, c2, c3, c4 = self.quartic(p, D)
+        return Move(p, self.at(X), c2 + c3 + c4, D)
+
+    def along(self, p: Point, D: Array) -> Line:
+        """Return the quartic of f on p + tD: one pass; a point on the line takes another."""
+        return Line(p, self.quartic(p, D), lambda t: self.at(p.X + t * D))
+
+    def hessian_product(self, p: Point, D: Array) -> Array:
+        """Return ∇²f(p)[D]: one pass."""
+        H = np.empty_like(D)
+        self._product(p, D, True, H)
+        return H
+
+    def linearize(self, X: Array) -> tuple[CompletePoint, Array]:
+        """Return the point at X and the packed row blocks of JᵀJ: one pass."""
+        from quartic.ops.complete_pairs import linearize
+
+        self._count()
+        G, rank = np.empty_like(X), X.shape[1]
+        B = np.empty((len(X), rank * (rank + 1) // 2))
+        value = linearize(X, self.D, G, B)
+        return CompletePoint(self, X, float(value), G), B
+
+    def gauss_newton_product(self, p: Point, V: Array, out: Array) -> None:
+        """Write JᵀJ V into ``out``: one pass."""
+        self._product(p, V, False, out)
+
+    def _product(self, p: Point, V: Array, newton: bool, out: Array) -> None:
+        from quartic.ops.complete_pairs import product
+
+        self._count()
+        product(p.X, V, self.D, newton, out)
+
+    def gauss_newton_matrix(self, p: Point) -> Any:
+        """Raise: every block of it is full."""
+        raise MemoryError("the Gauss–Newton matrix of complete distances is dense; use conjugate gradients")
+
+    def quartic(self, p: Point, D: Array) -> tuple[float, float, float, float]:
+        """Return the quartic of f on p + tD: one pass."""
+        from quartic.ops.complete_pairs import quartic
+
+        self._count()
+        coefficients: tuple[float, float, float, float] = quartic(p.X, D, self.D)
+        return coefficients
+
+    def mean_degree(self) -> float:
+        """Return n − 1."""
+        return float(self.n_points - 1)
+
+    def core(self, degree: float, rank: int) -> tuple[Self, NDArray[np.bool_]] | None:
+        """Return None: classical scaling is the better beginning."""
+        return None
+
+    def place(self, X: Array, placed: NDArray[np.bool_]) -> tuple[Array, NDArray[np.bool_]]:
+        """Return X as it is."""
+        return X, placed
+
+    @property
+    def smoothness(self) -> float:
+        """2n."""
+        return 2.0 * self.n_points
+
+    @cached_property
+    def _sums(self) -> tuple[Array, float]:
+        """The sums of d² in each row, and of d⁴ over the pairs."""
+        self._count()
+        rows, fourth = np.empty(self.n_points), 0.0
+        step = max(1, 2**19 // self.n_points)
+        for first in range(0, self.n_points, step):
+            squares = self.D[first : first + step].astype(np.float64) ** 2
+            rows[first : first + step] = squares.sum(axis=1)
+            fourth += float(np.einsum("ij,ij->", squares, squares))
+        return rows, 0.5 * fourth
+
+    @property
+    def gradient_norm_at_zero(self) -> float:
+        """‖∇F(0)‖, the norm of the graph Laplacian with weights d²."""
+        rows, fourth = self._sums
+        return math.sqrt(float(rows @ rows) + 2 * fourth)
+
+    @property
+    def curvature_at_zero(self) -> float:
+        """0: ∇F(0) is negative semidefinite."""
+        return 0.0
+
+    def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
+        """Return a centred Gaussian cloud, scaled so that f(tX) is least: one pass."""
+        X = generator.standard_normal((self.n_points, rank))
+        X = np.abs(X) if nonnegative else X - X.mean(axis=0)
+        p = self.at(X)
+        # f(tX) = f(0) − a t² + b t⁴, as for `Distances`
+        slope, drop = inner(p.gradient, X), p.value - 0.5 * self._sums[1]
+        b = 0.5 * slope - drop
+        a = b - drop
+        return X * math.sqrt(a / (2 * b)) if a > 0 and b > 0 else X
+
+    def fingerprint(self) -> str:
+        """Return kind, size and sums of the data."""
+        rows, fourth = self._sums
+        return f"CompleteDistances n={self.n_points} rows={float(rows @ np.arange(len(rows)))!r} fourth={fourth!r}"
+
+
+class CompletePoint(Point):
+    """A point of a `CompleteDistances` loss."""
+
+    def __init__(self, loss: CompleteDistances, X: Array, value: float, gradient: Array) -> None:
+        self.loss, self.X = loss, X
+        self._value, self._gradient = value, gradient
+
+    @property
+    def value(self) -> float:
+        """f(X)."""
+        return self._value
+
+    @property
+    def gradient(self) -> Array:
+        """∇f(X)."""
+        return self._gradient
+
+    @property
+    def rounding(self) -> float:
+        """About eps times the largest row of the Laplacian, thrice, times ‖X‖."""
+        return 4 * float(np.finfo(self.X.dtype).eps) * float(self.loss._sums[0].max(initial=0.0)) * norm(self.X)
+
+    def arrays(self) -> dict[str, Array]:
+        """X, the value and the gradient."""
+        return {"X": self.X, "value": np.float64(self._value), "gradient": self._gradient}  # type: ignore[dict-item]

@@ -1,0 +1,122 @@
+"""Figures in matplotlib, for scripts and notebooks; the methods ``plot`` of results and estimators draw them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quartic.arrays import Array
+from quartic.result import History
+
+# Okabe and Ito's palette, which colour-blind readers can tell apart
+_BLUE, _ORANGE, _GREEN, _VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
+_MOST_LINES = 500
+
+
+def new_axes(projection: str | None = None, size: tuple[float, float] = (5.5, 3.6)) -> Any:
+    """Return the axes of a new figure: pyplot's where it is in use, so that notebooks show it."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("plot needs matplotlib: pip install 'quartic[report]'") from error
+    figure = plt.figure(figsize=size, layout="constrained")
+    return figure.add_subplot(projection=projection)
+
+
+def history(run: History, against: str = "n_iter", ax: Any = None) -> Any:
+    """Draw stationarity and objective against iterations, seconds or products."""
+    ax = new_axes() if ax is None else ax
+    x = {"n_iter": np.arange(len(run)), "time": run.time, "n_products": run.n_products}.get(against)
+    if x is None:
+        raise ValueError(f"against must be n_iter, time or n_products, got {against!r}")
+    floor = np.maximum(run.stationarity, np.finfo(np.float64).tiny)
+    (one,) = ax.semilogy(x, floor, color=_BLUE, label="stationarity")
+    words = {"n_iter": "iteration", "time": "seconds", "n_products": "products"}
+    ax.set(xlabel=words[against], ylabel="stationarity")
+    right = ax.twinx()
+    (two,) = right.plot(x, run.objective, color=_VERMILION, linestyle=":", label="objective")
+    if (run.objective > 0).all() and run.objective.max() > 100 * run.objective.min():
+        right.set_yscale("log")
+    right.set_ylabel("objective")
+    ax.legend(handles=[one, two], loc="upper right")
+    return ax
+
+
+def similarity(M: Any, labels: NDArray[np.integer[Any]], ax: Any = None, random_state: Any = 0) -> Any:
+    """Draw the similarity matrix with rows and columns ordered by cluster; a sample of them where there are many."""
+    from quartic.report.cluster_figures import ordered_block
+
+    ax = new_axes(size=(4.5, 4.5)) if ax is None else ax
+    kept, block = ordered_block(M, labels, random_state)
+    top = float(np.quantile(block[block > 0], 0.9)) if (block > 0).any() else 1.0
+    ax.imshow(block, cmap="viridis", vmin=0, vmax=top, interpolation="nearest")
+    found, first, count = np.unique(labels[kept], return_index=True, return_counts=True)
+    for edge in first[1:]:
+        ax.axhline(edge - 0.5, color="white", linewidth=0.5)
+        ax.axvline(edge - 0.5, color="white", linewidth=0.5)
+    middle = first + (count - 1) / 2
+    ax.set_xticks(middle, found)
+    ax.set_yticks(middle, found)
+    sample = f" (a sample of {len(kept)} of {len(labels)} nodes)" if len(kept) < len(labels) else ""
+    ax.set(xlabel="cluster", ylabel="cluster", title=f"Similarities by cluster{sample}")
+    return ax
+
+
+def memberships(shares: Array, ax: Any = None) -> Any:
+    """Draw how much each node belongs to each cluster, nodes ordered by cluster and by doubt."""
+    from quartic.report.cluster_figures import membership_order
+
+    ax = new_axes(size=(6.5, 1.2 + 0.25 * shares.shape[1])) if ax is None else ax
+    image = ax.imshow(
+        shares[membership_order(shares)].T, aspect="auto", cmap="cividis", vmin=0, vmax=1, interpolation="nearest"
+    )
+    ax.figure.colorbar(image, ax=ax, label="membership")
+    ax.set(xlabel="nodes, ordered by cluster", ylabel="cluster", xticks=[])
+    ax.yaxis.get_major_locator().set_params(integer=True)
+    return ax
+
+
+def points(
+    X: Array,
+    pairs: NDArray[np.integer[Any]] | None = None,
+    determined: NDArray[np.bool_] | None = None,
+    anchors: Sequence[int] = (),
+    ax: Any = None,
+) -> Any:
+    """Draw points in the plane or in space, some known distances as lines, anchors and doubtful points marked."""
+    n, d = X.shape
+    flat = d <= 2
+    ax = new_axes(None if flat else "3d", (5.0, 5.0)) if ax is None else ax
+    places = np.column_stack([X, np.zeros(n)]) if d == 1 else X[:, : 2 if flat else 3]
+    if pairs is not None and len(pairs):
+        chosen = np.asarray(pairs)[:: max(1, len(pairs) // _MOST_LINES)]
+        ends = np.stack(
+            [places[chosen[:, 0]], places[chosen[:, 1]], np.full((len(chosen), places.shape[1]), np.nan)], 1
+        )
+        ax.plot(*ends.reshape(-1, places.shape[1]).T, color="0.8", linewidth=0.6, zorder=0)
+    sure = np.ones(n, dtype=bool) if determined is None else np.asarray(determined)
+    fixed = np.zeros(n, dtype=bool)
+    fixed[list(anchors)] = True
+    groups = (
+        ("points", sure & ~fixed, _BLUE, "o"),
+        ("not determined", ~sure & ~fixed, _VERMILION, "x"),
+        ("anchors", fixed, _GREEN, "D"),
+    )
+    for name, which, colour, marker in groups:
+        if which.any():
+            ax.scatter(*places[which].T, s=14, color=colour, marker=marker, label=name)
+    ax.set_aspect("equal")
+    ax.legend()
+    return ax
+
+
+def errors(residuals: Array, ax: Any = None) -> Any:
+    """Draw how the errors of the known distances are distributed."""
+    ax = new_axes() if ax is None else ax
+    ax.hist(residuals, bins=min(60, max(5, int(np.sqrt(len(residuals))))), color=_BLUE)
+    rms = float(np.sqrt(np.mean(np.square(residuals))))
+    ax.set(xlabel="found − given", ylabel="pairs", title=f"Errors of the known distances: {rms:.2g} (RMS)")
+    return ax

@@ -1,0 +1,84 @@
+"""The reports in a real browser: Debian's chromium, without a window and without a network."""
+
+import csv
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from browser import Browser, find_chromium
+from quartic.cli import app
+from quartic.datasets import helix, karate, pair_distances, random_pairs
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(find_chromium() is None, reason="chromium is not installed; make test-browser installs it"),
+]
+pytest.importorskip("plotly", reason="the report extra is not installed")
+
+EVIL = "<script>window.bitten = 1</script>"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with Browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    """Both reports, of data with a name that bites and a point that nothing holds."""
+    folder = tmp_path_factory.mktemp("reports")
+    A = karate().adjacency.tocoo()
+    edges = [[EVIL if i == 0 else f"m{i}", f"m{j}", 1] for i, j in zip(A.row, A.col, strict=True) if i < j]
+    truth = helix(40, random_state=0)
+    pairs = random_pairs(40, 0.4, random_state=0)
+    distances = pair_distances(truth, pairs)
+    pairs = [[i, j, d] for (i, j), d in zip(pairs.tolist(), distances.tolist(), strict=True)]
+    for name, header, rows in (
+        ("club", ["source", "target", "weight"], edges),
+        ("walk", ["i", "j", "d"], [*pairs, [EVIL, 1, 9.0]]),
+    ):
+        with (folder / f"{name}.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([header, *rows])
+    for name, command in (("club", ["cluster", "-k", "3"]), ("walk", ["locate", "-d", "3"])):
+        page = folder / f"{name}.html"
+        done = CliRunner().invoke(
+            app, [*command, str(folder / f"{name}.csv"), "-o", str(folder / f"{name}-out.csv"), "--report", str(page)]
+        )
+        assert done.exit_code == 0, done.output
+    return folder
+
+
+@pytest.mark.parametrize("name", ["club", "walk"])
+@pytest.mark.parametrize("width", [390, 1200])
+def test_a_report_opens(browser, reports, name, width):
+    page = reports / f"{name}.html"
+    browser.open(page, width, 844, mobile=width < 500)
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    assert browser.evaluate("document.querySelectorAll('figure').length") == (4 if name == "club" else 3)
+    assert browser.evaluate(
+        "[...document.querySelectorAll('figure')].every(f => f.getBoundingClientRect().height > 150)"
+    )
+    assert browser.evaluate("typeof window.bitten") == "undefined"
+    assert EVIL in browser.evaluate("document.body.innerText")
+    browser.evaluate("new Promise(resolve => setTimeout(resolve, 300))")  # whatever comes late
+    assert browser.errors == []
+    assert [url for url in browser.requests if not url.startswith("data:")] == [page.resolve().as_uri()]
+
+
+def test_the_points_turn(browser, reports):
+    browser.open(reports / "walk.html")
+    figure = "document.querySelector('.plotly-graph-div')"
+    eye = f"(() => {{const e = {figure}._fullLayout.scene._scene.getCamera().eye; return [e.x, e.y, e.z];}})()"
+    browser.until(f"{figure}._fullLayout.scene._scene && {figure}.querySelector('canvas')")
+    browser.evaluate(f"{figure}.scrollIntoView()")
+    x, y, width, height = browser.evaluate(
+        f"(() => {{const b = {figure}.getBoundingClientRect(); return [b.x, b.y, b.width, b.height];}})()"
+    )
+    before = np.array(browser.evaluate(eye))
+    browser.drag(x + width / 2, y + height / 2, 120, 30)
+    browser.until(f"Math.hypot(...{eye}.map((v, k) => v - {before.tolist()}[k])) > 0.1")
+    after = np.array(browser.evaluate(eye))
+    assert np.linalg.norm(after) == pytest.approx(np.linalg.norm(before), rel=0.05)  # turned, not zoomed
+    assert browser.errors == []

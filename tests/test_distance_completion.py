@@ -1,0 +1,551 @@
+"""DistanceCompletion: answers against the truth, honest accounts, and errors that say what is wrong."""
+
+import os
+import pickle
+import subprocess
+import sys
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.spatial.distance import pdist, squareform
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from quartic import DistanceCompletion
+from quartic.datasets import (
+    DatasetNotFound,
+    helix,
+    load_points,
+    load_sensor_field,
+    pair_distances,
+    pairs_within,
+    protein,
+    random_pairs,
+    sensor_field,
+)
+from quartic.estimators import (
+    DuplicateWarning,
+    FlatWarning,
+    InconsistentWarning,
+    MisfitWarning,
+    UndeterminedWarning,
+)
+from quartic.metrics import align, normalized_rmse, rmsd
+
+
+def points(n=60, r=3, seed=0):
+    return np.random.default_rng(seed).random((n, r))
+
+
+def partial(X, share=0.5, seed=0):
+    """Return D with NaN where unknown."""
+    D = squareform(pdist(X))
+    i, j = random_pairs(len(X), 1 - share, random_state=seed).T
+    D[i, j] = D[j, i] = np.nan
+    return D
+
+
+def or_skip(load, *args):
+    try:
+        return load(*args)
+    except DatasetNotFound as missing:
+        pytest.skip(str(missing))
+
+
+# -- one answer, whatever the form of the data ----------------------------------------------------------------------
+
+
+def test_matrix_sparse_and_pairs_give_the_same_points():
+    X = points()
+    D = partial(X)
+    known = ~np.isnan(D)
+    sparse = sp.csr_array(np.where(known, D, 0.0))
+    i, j = np.nonzero(np.triu(known, 1))
+    models = [
+        DistanceCompletion(random_state=0).fit(D),
+        DistanceCompletion(random_state=0).fit(sparse),
+        DistanceCompletion(random_state=0).fit(sp.triu(sparse)),
+        DistanceCompletion(random_state=0).fit_pairs(np.column_stack([j, i]), D[i, j]),
+    ]
+    for model in models:
+        np.testing.assert_array_equal(model.embedding_, models[0].embedding_)
+        assert model.rmse_ < 1e-8
+        assert model.determined_.all()
+        assert normalized_rmse(model.embedding_, X) < 1e-8
+    full = models[0].distances()
+    np.testing.assert_allclose(full, squareform(pdist(X)), atol=1e-7)
+    np.testing.assert_allclose(models[0].distances([[0, 1], [5, 2]]), full[[0, 5], [1, 2]])
+    assert models[0].score(D) == pytest.approx(-models[0].rmse_)
+    assert models[0].score(np.asarray(full)) == pytest.approx(0, abs=1e-8)
+
+
+def test_frame_is_centred_principal_and_deterministic():
+    X = points(seed=3) * [3.0, 2.0, 1.0]
+    a = DistanceCompletion(random_state=0).fit(partial(X)).embedding_
+    b = DistanceCompletion(random_state=1).fit(partial(X)).embedding_
+    np.testing.assert_allclose(a.mean(axis=0), 0, atol=1e-12)
+    S = a.T @ a
+    np.testing.assert_allclose(S, np.diag(np.diag(S)), atol=1e-9 * S[0, 0])
+    assert (np.diff(np.diag(S)) < 0).all()
+    assert (a[np.abs(a).argmax(axis=0), range(3)] > 0).all()
+    np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+def test_same_seed_same_answer_whatever_the_jobs():
+    D = partial(points(40))
+    runs = [DistanceCompletion(init="random", n_init=3, n_jobs=k, random_state=5).fit(D) for k in (None, 2)]
+    np.testing.assert_array_equal(runs[0].embedding_, runs[1].embedding_)
+
+
+@pytest.mark.parametrize("init", ["random", "mds", "landmark", "eigenmap", "relaxed", "auto"])
+def test_every_start_reaches_the_answer_on_easy_data(init):
+    X = points(150, 2, seed=1)
+    pairs = pairs_within(X, 0.45)
+    model = DistanceCompletion(2, init=init, random_state=0).fit_pairs(pairs, pair_distances(X, pairs))
+    if init in ("random", "eigenmap"):  # nothing is promised but a stationary point
+        assert model.result_.success
+    else:
+        assert normalized_rmse(model.embedding_, X) < 1e-8
+    assert model.start_
+
+
+@pytest.mark.filterwarnings("ignore::quartic.estimators.MisfitWarning")
+@pytest.mark.parametrize("solver", ["lm", "ncg", "lbfgs", "dyn-nolips"])
+def test_solvers(solver):
+    X = helix(80, random_state=0)
+    pairs = random_pairs(80, 0.5, random_state=0)
+    model = DistanceCompletion(solver=solver, random_state=0).fit_pairs(pairs, pair_distances(X, pairs))
+    assert normalized_rmse(model.embedding_, X) < 1e-6
+
+
+def test_a_start_that_is_given():
+    X = points(30)
+    model = DistanceCompletion(init=X + 0.01, random_state=0).fit(partial(X))
+    assert model.rmse_ < 1e-8
+    with pytest.raises(ValueError, match="init must have one row"):
+        DistanceCompletion(init=X[:5]).fit(partial(X))
+
+
+def test_complete_distances_and_features():
+    X = points(50, 5, seed=2)
+    with pytest.warns(FlatWarning, match="5 dimensions"):
+        exact = DistanceCompletion(7, random_state=0).fit(squareform(pdist(X)))
+    assert normalized_rmse(exact.embedding_, X) < 1e-7
+    model = DistanceCompletion(2, metric="euclidean", random_state=0).fit(X)
+    assert model.embedding_.shape == (50, 2)
+    # no worse than the principal components, the classical answer
+    Y = X - X.mean(axis=0)
+    principal = Y @ np.linalg.svd(Y)[2][:2].T
+    i, j = np.triu_indices(50, 1)
+
+    def loss(Z):
+        return np.sum((np.sum((Z[i] - Z[j]) ** 2, axis=1) - np.sum((X[i] - X[j]) ** 2, axis=1)) ** 2)
+
+    assert loss(model.embedding_) < loss(principal)
+
+
+def test_large_complete_matrices_are_read_in_place():
+    """The answer is that of the list of pairs, and nothing of the size of the matrix is made on the way."""
+    rng = np.random.default_rng(0)
+    X = rng.random((450, 3))
+    D = squareform(pdist(X) * (1 + 0.02 * rng.standard_normal(450 * 449 // 2)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InconsistentWarning)
+        model = DistanceCompletion(random_state=0).fit(D)
+        i, j = np.triu_indices(450, 1)
+        listed = DistanceCompletion(random_state=0).fit_pairs(np.column_stack([i, j]), D[i, j])
+    np.testing.assert_allclose(align(model.embedding_, listed.embedding_), listed.embedding_, atol=1e-6)
+    assert model.rmse_ == pytest.approx(listed.rmse_, rel=1e-6)
+    assert model.determined_.all()
+    big = squareform(pdist(rng.random((2000, 2))))
+    DistanceCompletion(2, random_state=0).fit(big[:500, :500])  # compile, so that only data are counted below
+    tracemalloc.start()
+    exact = DistanceCompletion(2, random_state=0).fit(big)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert exact.rmse_ < 1e-8
+    assert peak < 5 * big.nbytes  # a block of 32 MB and a few copies of it, checked against the list of pairs' 200 MB
+
+
+# -- local graphs: where random starts fail -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("degree", "shape", "seed"), [(14, "square", 0), (14, "square", 2), (20, "c", 2)])
+def test_sensor_fields_to_machine_precision(degree, shape, seed):
+    field = sensor_field(1000, degree, shape=shape, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndeterminedWarning)
+        model = DistanceCompletion(2, random_state=0).fit_pairs(field.pairs, field.distances, n_points=1000)
+    sure = model.determined_
+    assert sure.mean() > 0.95
+    error = align(model.embedding_[sure], field.coordinates[sure]) - field.coordinates[sure]
+    assert np.abs(error).max() < 1e-6
+
+
+def test_auto_says_what_it_did_and_goes_on_where_the_first_start_fails():
+    field = sensor_field(1000, 14, random_state=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndeterminedWarning)
+        first = DistanceCompletion(2, init="landmark", random_state=0).fit_pairs(field.pairs, field.distances)
+        model = DistanceCompletion(2, random_state=0).fit_pairs(field.pairs, field.distances)
+    assert "landmarks" in model.start_
+    assert model.result_.objective <= max(first.result_.objective, 1e-16)
+    if first.rmse_ > 1e-6:
+        assert "more dimensions" in model.start_
+        assert model.rmse_ < 1e-8
+
+
+def test_protein():
+    X = or_skip(protein, "1ptq").coordinates
+    pairs = pairs_within(X, 6.0)
+    model = DistanceCompletion(random_state=0).fit_pairs(pairs, pair_distances(X, pairs))
+    assert np.mean(np.linalg.norm(align(model.embedding_, X) - X, axis=1) < 0.05) >= 0.998
+    noisy = pair_distances(X, pairs) * (1 + 0.02 * np.random.default_rng(0).standard_normal(len(pairs)))
+    with pytest.warns(InconsistentWarning, match="triangle"):
+        model = DistanceCompletion(random_state=0).fit_pairs(pairs, noisy)
+    assert rmsd(model.embedding_, X) < 1
+
+
+# -- anchors, bounds, weights ---------------------------------------------------------------------------------------
+
+
+def test_anchors_stay_exactly_there():
+    X = points(60, 2) + 100
+    anchors = {k: X[k] for k in (4, 17, 33)}
+    model = DistanceCompletion(2, random_state=0).fit(partial(X), anchors=anchors)
+    for k, place in anchors.items():
+        np.testing.assert_array_equal(model.embedding_[k], place)
+    np.testing.assert_allclose(model.embedding_, X, atol=1e-6)
+    assert model.chirality_ == "the anchors decide"
+
+
+def test_anchors_alone_place_a_point():
+    """No distance between the anchors is given: their places say it."""
+    anchors = {0: [0.0, 0.0], 1: [1.0, 0.0], 2: [0.0, 1.0]}
+    d = np.linalg.norm(np.array(list(anchors.values())) - [0.3, 0.4], axis=1)
+    model = DistanceCompletion(2, random_state=0).fit_pairs([[0, 3], [1, 3], [2, 3]], d, anchors=anchors)
+    np.testing.assert_allclose(model.embedding_[3], [0.3, 0.4], atol=1e-7)
+    assert model.determined_.all()
+
+
+@pytest.mark.filterwarnings("ignore::quartic.estimators.MisfitWarning")
+def test_anchors_that_contradict_distances_are_kept_with_a_warning():
+    X = points(20, 2)
+    places = {0: X[0], 1: X[1] + 0.1, 2: X[2]}
+    D = squareform(pdist(X))
+    with pytest.warns(InconsistentWarning, match="distances between anchors"):
+        model = DistanceCompletion(2, random_state=0).fit(D, anchors=places)
+    np.testing.assert_array_equal(model.embedding_[1], places[1])
+
+
+def test_stanford_benchmark():
+    field = or_skip(load_sensor_field)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = DistanceCompletion(2, random_state=0).fit_pairs(
+            field.pairs, field.distances, anchors=field.anchors, weights="noise"
+        )
+    error = np.linalg.norm(model.embedding_ - field.coordinates, axis=1)[:490]
+    assert np.median(error) < 0.02
+
+
+@pytest.mark.filterwarnings("ignore::quartic.estimators.UndeterminedWarning")
+def test_bounds_are_kept():
+    X = points(60, 3)
+    i, j = np.triu_indices(60, 1)
+    d = pdist(X)
+    pairs = np.column_stack([i, j])
+    lower, upper = 0.9 * d, 1.1 * d
+    lower[::3] = upper[::3] = d[::3]
+    upper[1::6] = np.nan  # a lower bound only
+    model = DistanceCompletion(random_state=0).fit_pairs(pairs, lower=lower, upper=upper)
+    found = model.distances(pairs)
+    assert (found >= lower - 1e-4).all()
+    assert (found <= np.nan_to_num(upper, nan=np.inf) + 1e-4).all()
+    D = squareform(np.where(lower == upper, d, np.nan))
+    np.fill_diagonal(D, 0)
+    same = DistanceCompletion(random_state=0).fit(D, lower=squareform(lower), upper=squareform(upper))
+    assert same.rmse_ < 1e-4
+
+
+@pytest.mark.filterwarnings("ignore::quartic.estimators.InconsistentWarning")
+def test_noise_weights_and_stress_are_better_under_noise():
+    X = helix(300, random_state=0)
+    pairs = random_pairs(300, 0.3, random_state=0)
+    d = pair_distances(X, pairs) * (1 + 0.1 * np.random.default_rng(0).standard_normal(44_850 * 3 // 10))
+    plain, weighted, stress = (
+        normalized_rmse(model.fit_pairs(pairs, d, weights=weights).embedding_, X)
+        for model, weights in (
+            (DistanceCompletion(random_state=0), None),
+            (DistanceCompletion(random_state=0), "noise"),
+            (DistanceCompletion(random_state=0, refine="stress"), None),
+        )
+    )
+    assert weighted < 0.5 * plain
+    assert stress < 0.5 * plain
+
+
+def test_weights_of_zero_leave_a_pair_out():
+    X = points(30, 2)
+    D = partial(X, 0.8)
+    wrong, weights = D.copy(), np.ones_like(D)
+    i, j = np.argwhere(np.triu(~np.isnan(D), 1))[7]
+    wrong[i, j] = wrong[j, i] = 3 * D[i, j]
+    weights[i, j] = weights[j, i] = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = DistanceCompletion(2, random_state=0).fit(wrong, weights=weights)
+    assert normalized_rmse(model.embedding_, X) < 1e-7
+
+
+# -- the frame ------------------------------------------------------------------------------------------------------
+
+
+def test_align_to():
+    X = points(40, 3) + 5
+    model = DistanceCompletion(align_to=X, random_state=0).fit(partial(X))
+    np.testing.assert_allclose(model.embedding_, X, atol=1e-6)
+    some = DistanceCompletion(align_to={k: X[k] for k in range(5)}, random_state=0).fit(partial(X))
+    np.testing.assert_allclose(some.embedding_, X, atol=1e-6)
+    with pytest.raises(ValueError, match="align_to"):
+        DistanceCompletion(align_to=X[:3]).fit(partial(X))
+
+
+def test_signs_choose_the_mirror_image():
+    X = points(40, 3)
+    D = partial(X)
+    simplex = [0, 1, 2, 3]
+    for sign in (1, -1):
+        model = DistanceCompletion(signs=[[*simplex, sign]], random_state=0).fit(D)
+        E = model.embedding_
+        assert np.sign(np.linalg.det(E[1:4] - E[0])) == sign
+        assert "1 of 1" in model.chirality_
+    free = DistanceCompletion(random_state=0).fit(D)
+    assert "both" in free.chirality_
+    E, M = free.embedding_, free.mirror_image_
+    np.testing.assert_allclose(pdist(E), pdist(M))
+    assert np.linalg.det(E[1:4] - E[0]) * np.linalg.det(M[1:4] - M[0]) < 0
+    with pytest.warns(InconsistentWarning, match="1 of 3 signs"):
+        DistanceCompletion(signs=[[0, 1, 2, 3, 1], [0, 1, 2, 3, 1], [0, 1, 2, 3, -1]], random_state=0).fit(D)
+
+
+# -- what the data do not fix ---------------------------------------------------------------------------------------
+
+
+def test_two_components_come_back_apart_and_labelled():
+    X, Y = points(20, 2), points(12, 2, seed=1)
+    D = np.full((33, 33), np.nan)
+    D[:20, :20], D[20:32, 20:32] = squareform(pdist(X)), squareform(pdist(Y))
+    with pytest.warns(UndeterminedWarning, match="3 components"):
+        model = DistanceCompletion(2, random_state=0).fit(D)
+    np.testing.assert_array_equal(model.component_, [0] * 20 + [1] * 12 + [2])
+    np.testing.assert_array_equal(model.determined_, [True] * 20 + [False] * 13)
+    assert model.rmse_ < 1e-8
+    E = model.embedding_
+    low, high = ([E[part].min(axis=0) for part in (slice(20), slice(20, 32), slice(32, 33))],
+                 [E[part].max(axis=0) for part in (slice(20), slice(20, 32), slice(32, 33))])  # fmt: skip
+    for a in range(3):
+        for b in range(a):
+            assert ((low[a] > high[b]) | (low[b] > high[a])).any()  # their boxes do not meet
+
+
+def test_a_point_with_one_distance():
+    D = np.full((21, 21), np.nan)
+    D[:20, :20] = squareform(pdist(points(20, 2)))
+    D[20, 0] = 0.5
+    with pytest.warns(UndeterminedWarning, match=r"20 of 21 points .* 1 hangs on too few distances"):
+        model = DistanceCompletion(2, random_state=0).fit(D)
+    assert not model.determined_[20]
+    assert model.determined_[:20].all()
+    assert model.distances([[0, 20]])[0] == pytest.approx(0.5)
+
+
+def test_points_on_a_line():
+    D = squareform(pdist(np.arange(20.0)[:, None] ** 1.5))
+    with pytest.warns(FlatWarning, match="on a line"):
+        model = DistanceCompletion(2, random_state=0).fit(D)
+    np.testing.assert_allclose(model.distances(), D, atol=1e-5)
+
+
+def test_duplicates_that_agree():
+    X = points(15, 2)
+    i, j = np.triu_indices(15, 1)
+    pairs = np.concatenate([np.column_stack([i, j]), np.column_stack([j, i])[:4]])
+    with pytest.warns(DuplicateWarning, match="4 pairs are given more than once"):
+        model = DistanceCompletion(2, random_state=0).fit_pairs(pairs, pair_distances(X, pairs))
+    assert normalized_rmse(model.embedding_, X) < 1e-8
+
+
+@pytest.mark.filterwarnings("ignore::quartic.estimators.MisfitWarning")
+def test_triangle_inequality():
+    D = squareform(pdist(points(10, 2)))
+    D[0, 1] = D[1, 0] = 2.0
+    with pytest.warns(InconsistentWarning, match=r"break the triangle inequality, \(0, 1, \d\)"):
+        model = DistanceCompletion(2, random_state=0).fit(D)
+    assert np.isfinite(model.embedding_).all()
+
+
+@pytest.mark.filterwarnings("ignore::quartic.estimators.InconsistentWarning")
+def test_a_wrong_distance_is_pointed_at():
+    X = points(100, 2)
+    pairs = random_pairs(100, 0.3, random_state=0)
+    d = pair_distances(X, pairs)
+    d[10:13] *= 1.5
+    with pytest.warns(MisfitWarning, match="missed by far more"):
+        DistanceCompletion(2, random_state=0).fit_pairs(pairs, d)
+
+
+def test_all_distances_zero():
+    with pytest.warns(FlatWarning, match="in one place"):
+        model = DistanceCompletion(2, random_state=0).fit(np.zeros((4, 4)))
+    np.testing.assert_array_equal(model.embedding_, 0)
+
+
+def test_standard_errors_are_the_spread_of_answers():
+    X = points(40, 2, seed=4)
+    i, j = np.triu_indices(40, 1)
+    pairs, d = np.column_stack([i, j])[::2], pdist(X)[::2]
+    anchors = {k: X[k] for k in range(3)}
+    found, said = [], None
+    for seed in range(40):
+        noisy = d + 0.005 * np.random.default_rng(seed).standard_normal(len(d))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = DistanceCompletion(2, random_state=0, init=X).fit_pairs(pairs, np.abs(noisy), anchors=anchors)
+        found.append(model.embedding_)
+        said = model.standard_errors_ if said is None else said
+    spread = np.sqrt(np.mean(np.sum((np.array(found) - X) ** 2, axis=2), axis=0))
+    assert (said[:3] == 0).all()
+    # 40 draws of two coordinates: each spread is known to 8 %, their mean ratio far better
+    assert np.mean(said[3:] / spread[3:]) == pytest.approx(1.0, abs=0.15)
+
+
+# -- errors ---------------------------------------------------------------------------------------------------------
+
+GOOD = squareform(pdist(np.random.default_rng(0).random((6, 2))))
+
+
+def changed(value, *where):
+    D = GOOD.copy()
+    for i, j in where:
+        D[i, j] = value
+    return D
+
+
+@pytest.mark.parametrize(
+    ("D", "known", "match"),
+    [
+        (changed(-1.0, (0, 1), (1, 0)), {}, "negative"),
+        (np.full((5, 5), np.nan), {}, "no known distance"),
+        (changed(9.0, (0, 1)), {}, r"not symmetric: D\[0, 1\] = 9.0"),
+        (sp.csr_array(changed(9.0, (0, 1))), {}, r"not symmetric: the pair \(0, 1\)"),
+        (changed(1.0, (2, 2)), {}, r"D\[2, 2\]"),
+        (changed(np.inf, (0, 1), (1, 0)), {}, "[Ii]nf"),
+        (GOOD[:4], {}, "square"),
+        (GOOD, {"anchors": {9: [0.0, 0.0]}}, "anchor 9 is outside the 6 points"),
+        (GOOD, {"anchors": {0: [0.0, 0.0, 0.0]}}, "n_components = 2"),
+        (GOOD, {"anchors": {0: [0.0, np.nan]}}, "finite"),
+        (GOOD, {"anchors": {0: [1.0, 1.0], 1: [1.0, 1.0]}}, "same place"),
+        (GOOD, {"anchors": {k: [float(k), 0.0] for k in range(6)}}, "nothing to find"),
+        (GOOD, {"lower": GOOD + 1, "upper": GOOD}, "above upper"),
+        (GOOD, {"weights": "loud"}, "noise"),
+        (GOOD, {"weights": np.ones((3, 3))}, "shape of D"),
+        (GOOD * 1e80, {}, "unit"),
+    ],
+)
+def test_bad_matrices(D, known, match):
+    with pytest.raises(ValueError, match=match):
+        DistanceCompletion(2).fit(D, **known)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "distances", "known", "match"),
+    [
+        ([[0, 1], [1, 0]], [1.0, 2.0], {}, "given twice and differs"),
+        ([[0, 0]], [1.0], {}, "itself"),
+        ([[0, 1]], [np.nan], {}, r"distances\[0\] is nan"),
+        ([[0, 1]], [-1.0], {}, "negative"),
+        ([[0, 1]], None, {}, "give distances"),
+        ([[0, 5]], [1.0], {"n_points": 3}, "outside the 3 points"),
+        ([[0, 1], [1, 2]], [1.0], {}, r"shape \(2,\)"),
+        (np.empty((0, 2), dtype=int), [], {}, "no pairs"),
+        ([[0, 1]], [3.0], {"lower": [1.0], "upper": [2.0]}, "outside its bounds"),
+        ([[0, 1]], None, {"upper": [2.0]}, "all points in one place"),
+    ],
+)
+def test_bad_pairs(pairs, distances, known, match):
+    with pytest.raises(ValueError, match=match):
+        DistanceCompletion(2).fit_pairs(pairs, distances, **known)
+
+
+def test_bad_parameters():
+    with pytest.raises(TypeError, match="dict"):
+        DistanceCompletion(2).fit(GOOD, anchors=[[0.0, 0.0]])
+    with pytest.raises(NotImplementedError, match="CPU"):
+        DistanceCompletion(device="cuda").fit(GOOD)
+    with pytest.raises(ValueError, match="init"):
+        DistanceCompletion(init="best").fit(GOOD)
+    with pytest.raises(ValueError, match="signs"):
+        DistanceCompletion(2, signs=[[0, 1, 2]]).fit(GOOD)
+    with pytest.raises(ValueError, match="unknown solver"):
+        DistanceCompletion(2, solver="best").fit(GOOD)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        DistanceCompletion(2, max_iter=0, init="random", random_state=0).fit(GOOD)
+
+
+# -- scikit-learn ---------------------------------------------------------------------------------------------------
+
+
+def test_pickle_clone_and_pandas():
+    D = partial(points(30))
+    model = DistanceCompletion(random_state=0).fit(D)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.embedding_, model.embedding_)
+    np.testing.assert_array_equal(clone(model).fit(D).embedding_, model.embedding_)
+    pytest.importorskip("pandas")
+    frame = DistanceCompletion(random_state=0).set_output(transform="pandas").fit_transform(D)
+    assert list(frame.columns) == ["distancecompletion0", "distancecompletion1", "distancecompletion2"]
+    assert list(model.get_feature_names_out()) == list(frame.columns)
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(
+    # one start is enough: the random matrices of some checks are no distances, and "auto" would look long for an answer
+    [DistanceCompletion(2, init="mds"), DistanceCompletion(2, metric="euclidean", init="mds")]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+# -- size -----------------------------------------------------------------------------------------------------------
+
+
+def test_us_cities():
+    X = or_skip(load_points, "uscities")
+    pairs = random_pairs(len(X), 0.05, random_state=0)
+    model = DistanceCompletion(2, random_state=0).fit_pairs(pairs, pair_distances(X, pairs))
+    assert np.abs(align(model.embedding_, X) - X).max() < 1e-6
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_points_in_memory_of_the_pairs():
+    code = (
+        "import resource, warnings\n"
+        "from quartic import DistanceCompletion\n"
+        "from quartic.datasets import helix, pair_distances, random_pairs\n"
+        "from quartic.metrics import normalized_rmse\n"
+        "X = helix(100_000, random_state=0)\n"
+        "pairs = random_pairs(100_000, 4e-4, random_state=0)\n"
+        "warnings.simplefilter('ignore')\n"
+        "model = DistanceCompletion(random_state=0).fit_pairs(pairs, pair_distances(X, pairs))\n"
+        "print(normalized_rmse(model.embedding_, X, 10**6), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+    )
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    error, peak = done.stdout.split()
+    assert float(error) < 1e-6
+    assert int(peak) * (1 if sys.platform == "darwin" else 1024) < 4e9

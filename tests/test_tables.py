@@ -1,0 +1,301 @@
+"""Files as people have them: what is read, what is guessed, and what is refused, with the line at fault."""
+
+import gzip
+import io as standard_io
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.io import mmwrite, savemat
+
+from quartic import io
+from quartic.io.source import open_source, source_of
+from quartic.io.tables import read_table
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(content, name="data.csv"):
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
+
+
+# -- the layout of a table --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "separator", "header", "values"),
+    [
+        ("1,2\n3,4\n", ",", None, [[1, 2], [3, 4]]),
+        ("a,b\n1,2\n3,4\n", ",", ("a", "b"), [[1, 2], [3, 4]]),
+        ("a;b\n1,5;2\n3;4,25\n", ";", ("a", "b"), [[1.5, 2], [3, 4.25]]),
+        ("1\t2\n3\t4\n", "\t", None, [[1, 2], [3, 4]]),
+        ("# said\n% said\n\n1 2\n 3   4 \n", " ", None, [[1, 2], [3, 4]]),
+        ("x|y\n1|2\n3|4\n", "|", ("x", "y"), [[1, 2], [3, 4]]),
+        ('"a, b","c"\n"1",2\n3,4\n', ",", ("a, b", "c"), [[1, 2], [3, 4]]),
+        ("\ufeffa,b\r\n1,2\r\n3,4\r\n", ",", ("a", "b"), [[1, 2], [3, 4]]),
+        ("1e3,-2.5\n.5,4\n", ",", None, [[1000, -2.5], [0.5, 4]]),
+    ],
+)
+def test_separator_and_header_are_found(file, text, separator, header, values):
+    table = read_table(open_source(file(text)))
+    assert (table.separator, table.header) == (separator, header)
+    np.testing.assert_array_equal(table.numbers([0, 1]), values)
+
+
+def test_spreadsheet_text_in_utf16_and_gzip(file):
+    text = "name,x\nMüller,1\nStraße,2\n"
+    for content in (text.encode("utf-16"), gzip.compress(text.encode())):
+        assert io.read_features(file(content)).names == ("Müller", "Straße")
+
+
+def test_a_bad_cell_deep_in_a_long_table_is_named(file):
+    rows = [f"{k},{k / 2}" for k in range(10_000)]
+    rows[9000] = "9000,oops"
+    with pytest.raises(io.FileFormatError, match=r"data.csv:9002: 'oops' in column 'y' is not a number"):
+        io.read_features(file("x,y\n" + "\n".join(rows)))
+
+
+def test_standard_input(file, monkeypatch):
+    class Stdin:
+        buffer = standard_io.BytesIO(b"ann,bob\nbob,cid\n")
+
+    monkeypatch.setattr(sys, "stdin", Stdin)
+    assert io.read_graph("-").names == ("ann", "bob", "cid")
+    Stdin.buffer = standard_io.BytesIO(b"")
+    with pytest.raises(io.FileFormatError, match="stdin: nothing came in"), source_of("-"):
+        pass
+
+
+# -- graphs and features ----------------------------------------------------------------------------------------------
+
+TRIANGLE = np.array([[0, 1, 2], [1, 0, 3], [2, 3, 0]], dtype=float)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "source,target,weight\na,b,1\na,c,2\nb,c,3\n",
+        "Weight;From;To\n1;a;b\n2;a;c\n3;b;c\n",
+        "a b 1\na c 2\nb c 3\nc b 3\n",
+        ",a,b,c\na,0,1,2\nb,1,0,3\nc,2,3,0\n",
+    ],
+)
+def test_one_graph_in_many_tables(file, text):
+    graph = io.read_similarity(file(text))
+    assert isinstance(graph, io.GraphTable)
+    assert graph.names == ("a", "b", "c")
+    np.testing.assert_array_equal(graph.adjacency.toarray(), TRIANGLE)
+
+
+def test_one_graph_in_many_files(tmp_path):
+    mmwrite(tmp_path / "g.mtx", sp.coo_array(TRIANGLE))
+    mmwrite(tmp_path / "upper.mtx", sp.coo_array(np.triu(TRIANGLE)))
+    sp.save_npz(tmp_path / "g.npz", sp.csr_array(TRIANGLE))
+    sp.save_npz(tmp_path / "coo.npz", sp.coo_array(TRIANGLE))
+    np.save(tmp_path / "g.npy", TRIANGLE)
+    savemat(tmp_path / "g.mat", {"A": sp.csc_array(TRIANGLE), "labels": np.arange(3)})
+    for name in ("g.mtx", "g.npz", "coo.npz", "g.npy", "g.mat"):
+        np.testing.assert_array_equal(io.read_similarity(tmp_path / name).adjacency.toarray(), TRIANGLE)
+    np.testing.assert_array_equal(io.read_graph(tmp_path / "upper.mtx").adjacency.toarray(), TRIANGLE)
+
+
+def test_graphml(tmp_path, monkeypatch):
+    networkx = pytest.importorskip("networkx", reason="networkx is not installed")
+    graph = networkx.Graph([("a", "b", {"weight": 2.0}), ("b", "c")])
+    networkx.write_graphml(graph, tmp_path / "g.graphml")
+    found = io.read_similarity(tmp_path / "g.graphml")
+    assert found.names == ("a", "b", "c")
+    assert found.adjacency[0, 1] == 2.0
+    monkeypatch.setattr("quartic.io.graph_files.find_spec", lambda name: None)
+    with pytest.raises(io.FileFormatError, match="pip install networkx"):
+        io.read_graph(tmp_path / "g.graphml")
+
+
+def test_numbered_nodes_keep_their_names(file):
+    graph = io.read_graph(file("10 7\n7 300\n"))
+    assert graph.names == ("7", "10", "300")
+
+
+def test_features_with_names_and_text(file):
+    table = io.read_similarity(file("id,height,colour,width\nr1,1,red,2\nr2,3,blue,4\nr3,5,red,6\n"))
+    assert isinstance(table, io.FeatureTable)
+    assert (table.names, table.columns) == (("r1", "r2", "r3"), ("height", "width"))
+    np.testing.assert_array_equal(table.X, [[1, 2], [3, 4], [5, 6]])
+    assert "text left out: column 'colour'" in table.guess
+
+
+def test_features_in_many_files(tmp_path):
+    X = np.arange(6.0).reshape(3, 2)
+    np.save(tmp_path / "x.npy", X)
+    np.savez(tmp_path / "x.npz", X=X, labels=np.arange(3))
+    savemat(tmp_path / "x.mat", {"fea": X, "gnd": np.arange(3)})
+    mmwrite(tmp_path / "x.mtx", sp.coo_array(X))
+    for name in ("x.npy", "x.npz", "x.mat", "x.mtx"):
+        found = io.read_similarity(tmp_path / name).X
+        np.testing.assert_array_equal(found.toarray() if sp.issparse(found) else found, X)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("5,3,1.2\n4,2,2.2\n5,3,1.1\n6,6,1\n", "whole numbers: the ends of edges, or features"),
+        ("1,2\n1,2\n4,7\n", "whole numbers"),
+        ("1,2\n3,4\n", "not symmetric: a graph, or features"),
+        ("a,x,1\nb,y,2\n", "two columns of words that have none in common"),
+    ],
+)
+def test_ambiguous_input_is_an_error_until_said(file, text, words):
+    path = file(text)
+    with pytest.raises(io.FileFormatError, match=words) as error:
+        io.read_similarity(path)
+    assert "--as graph or --as features" in str(error.value)
+    assert isinstance(io.read_similarity(path, "features"), io.FeatureTable)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "the file is empty"),
+        ("# only a comment\n", "no row of data"),
+        ("source,target\n", "data.csv:1: there are column names, but no rows"),
+        ("hello world\n", "no graph, and no numbers"),
+        ("Dear reader,\nthis is a letter\nand no table at all, or is it?\n", "no column of numbers"),
+        ("a,b,1\nb,c,nan\n", "data.csv:2: there is no number in column 3"),
+        ("a,b,1\nb,c,inf\n", "data.csv:2: inf in column 3 is not finite"),
+        ("a,b,1\nb,c,2\nb,a,3\n", "data.csv:3: the edge between a and b has weight 3, but 1 in line 1"),
+        ("source,target\na,b\nb,\n", "data.csv:3: column 'target' names no node"),
+        ("a,b\nb,c\nc\nd,a\n", "data.csv:3: 1 cell where the others have 2"),
+        (b"a,b\n\xff\xfe\xff", "data.csv:2: not a text file"),
+        (b"\x00\x01\x02\x03", "not a text file"),
+        ("x,y\n1,2\n3,\n", "data.csv:3: there is no number in column 'y'"),
+    ],
+)
+def test_faulty_tables(file, text, words):
+    with pytest.raises(io.FileFormatError) as error:
+        io.read_similarity(file(text))
+    assert words in str(error.value)
+
+
+def test_faulty_binary_files(tmp_path, file):
+    nan = sp.csr_array(np.where(TRIANGLE == 3, np.nan, TRIANGLE))
+    sp.save_npz(tmp_path / "nan.npz", nan)
+    np.save(tmp_path / "objects.npy", np.array([{}], dtype=object), allow_pickle=True)
+    np.save(tmp_path / "whole.npy", np.ones((30, 20)))
+    content = (tmp_path / "whole.npy").read_bytes()
+    cases = {
+        "nan.npz": "row 1, column 2",
+        "objects.npy": "Python objects",
+        file(content[:300], "short.npy").name: "cut short",
+        file(content.replace(b"(30, 20), }", b"(9000000,9000000), }"), "liar.npy").name: "not a NumPy array|cut short",
+        file(b"PK\x03\x04garbage", "broken.npz").name: "damaged .npz",
+        file("%%MatrixMarket matrix coordinate real general\n9000000000000 9 1\n1 1 1\n", "huge.mtx").name: "memory",
+        file("%%MatrixMarket matrix coordinate real general\n9 9 800\n1 1 1\n", "cut.mtx").name: "cut short",
+        file("%%MatrixMarket nonsense\n", "no.mtx").name: "not a Matrix Market file",
+        file(b"MATLAB 7.3 MAT-file" + b"\0" * 200, "new.mat").name: "MATLAB",
+    }
+    for name, words in cases.items():
+        with pytest.raises(io.FileFormatError, match=words):
+            io.read_similarity(tmp_path / name)
+
+
+def test_a_sparse_file_with_indices_out_of_range_is_refused(tmp_path):
+    A = sp.csr_array(TRIANGLE)
+    np.savez(
+        tmp_path / "wild.npz",
+        data=A.data,
+        indices=A.indices + 7,
+        indptr=A.indptr,
+        shape=A.shape,
+        format=np.array("csr"),
+    )
+    with pytest.raises(io.FileFormatError, match="damaged sparse matrix"):
+        io.read_graph(tmp_path / "wild.npz")
+
+
+# -- distances --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "i,j,d\na,b,3\na,c,4\nb,c,5\n",
+        "a b 3\na c 4\nb c 5\n",
+        "distance;to;from\n3;b;a\n4;c;a\n5;c;b\n5;c;b\n",
+        ",a,b,c\na,0,3,4\nb,3,0,5\nc,4,5,0\n",
+        ",a,b,c\na,,3,4\nb,,,5\nc,,,\n",
+    ],
+)
+def test_one_set_of_distances_in_many_tables(file, text):
+    table = io.read_distances(file(text))
+    found = {frozenset(table.names[k] for k in pair): d for pair, d in zip(table.pairs, table.distances, strict=True)}
+    assert found == {frozenset("ab"): 3, frozenset("ac"): 4, frozenset("bc"): 5}
+
+
+def test_one_set_of_distances_in_many_files(tmp_path):
+    D = np.array([[0, 3, 4], [3, 0, 5], [4, 5, 0]], dtype=float)
+    pairs, distances = np.array([[0, 1], [0, 2], [1, 2]]), np.array([3.0, 4.0, 5.0])
+    np.savez(tmp_path / "p.npz", pairs=pairs, distances=distances)
+    np.save(tmp_path / "d.npy", D)
+    np.save(tmp_path / "list.npy", np.column_stack([pairs, distances]))
+    sp.save_npz(tmp_path / "s.npz", sp.csr_array(np.triu(D)))
+    mmwrite(tmp_path / "m.mtx", sp.coo_array(D))
+    io.write_mdjeep(tmp_path / "e.nmr", pairs, distances)
+    io.write_mdjeep(tmp_path / "e.nmr.gz", pairs, distances)
+    for name in ("p.npz", "d.npy", "list.npy", "s.npz", "m.mtx", "e.nmr", "e.nmr.gz"):
+        table = io.read_distances(tmp_path / name)
+        np.testing.assert_array_equal(table.pairs, pairs, err_msg=name)
+        np.testing.assert_array_equal(table.distances, distances)
+    assert io.read_distances(tmp_path / "e.nmr").names == ("1", "2", "3")
+
+
+def test_bounds_and_weights(file):
+    table = io.read_distances(file("i,j,d,lower,upper,weight\n0,1,,1,2,1\n1,2,3,,,2\n0,2,,,4,1\n"))
+    np.testing.assert_array_equal(table.distances, [np.nan, 3, np.nan])
+    np.testing.assert_array_equal(table.lower, [1, np.nan, np.nan])
+    np.testing.assert_array_equal(table.upper, [2, np.nan, 4])
+    np.testing.assert_array_equal(table.weights, [1, 2, 1])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("i,j,d\n0,1,1\n1,2,-2\n", "data.csv:3: -2 in column 'd' is negative"),
+        ("foo,bar,baz\n0,1,1\n", "data.csv:1: unknown column 'foo', 'bar', 'baz'; expected i,j,d"),
+        ("i,j,d,uper\n0,1,1,2\n", "data.csv:1: unknown column 'uper'"),
+        ("i,j,weight\n0,1,1\n", "no column d"),
+        ("i,j,d\n0,1,1\n1,2,2\n1,0,3\n", "data.csv:4: the distance of 1 and 0 is 3, but 1 in line 2"),
+        ("d\n1\n2\n", "data.csv:1: only one column"),
+        ("0 1\n1 2\n0 3\n", "only two columns"),
+        ("0 1 2 3\n1 2 2 3\n", "4 columns without names"),
+        ("i,j,d\n0,1.5,1\n", "data.csv:2: 1.5 in column 'j' is no point"),
+        ("i,j,d\n0,1,far\n0,2,1\n1,2,1\n", "data.csv:2: 'far' in column 'd' is not a number"),
+        ("i,j,d\n0,1,\n0,2,1\n", "data.csv:2: there is no number in column 'd'"),
+        ("i,j,d\n0,0,1\n", "data.csv:2: the point 0 is paired with itself"),
+        ("i,j,lower,upper\n0,1,3,2\n", "data.csv:2: the lower bound is above the upper"),
+        ("i,j,d,upper\n0,1,3,2\n", "data.csv:2: the distance is outside its bounds"),
+        ("i,j,lower,upper\n0,1,,\n", "data.csv:2: neither a distance nor a bound"),
+        ("i,j,d\n0,1,1\n0,2\n1,2,1\n", "data.csv:3: 2 cells where the others have 3"),
+        (",a,b\na,0,1\nb,2,0\n", "the distance of b and a is 2, but 1"),
+    ],
+)
+def test_faulty_distances(file, text, words):
+    with pytest.raises(io.FileFormatError) as error:
+        io.read_distances(file(text))
+    assert words in str(error.value)
+
+
+def test_anchors(file):
+    path = file("point,x,y,determined\nb,1,2,true\na,0,0.5,false\n")
+    anchors = io.read_anchors(path, ["a", "b", "c"], 2)
+    assert {k: v.tolist() for k, v in anchors.items()} == {1: [1.0, 2.0], 0: [0.0, 0.5]}
+    with pytest.raises(io.FileFormatError, match=r"data.csv:2: the anchor 'b' is in no distance"):
+        io.read_anchors(path, ["a"], 2)
+    with pytest.raises(io.FileFormatError, match="2 coordinates where 3 are needed"):
+        io.read_anchors(path, ["a", "b"], 3)
+    with pytest.raises(io.FileFormatError, match="two places"):
+        io.read_anchors(file("a,0,0\na,1,1\n"), ["a"], 2)
