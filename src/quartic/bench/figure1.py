@@ -65,7 +65,7 @@ class Figure1Settings:
 
     @classmethod
     def quick(cls) -> Figure1Settings:
-        """Return a choice of about three minutes: the cells of the quick table, whose penalties it takes, and one start."""
+        """Return a choice of about three minutes: one start, and the cells and penalties of the quick table."""
         table = Table1Settings.quick()
         return cls(cells=table.cells, starts=1, seconds=3.0, table=table, name="figure1-quick")
 

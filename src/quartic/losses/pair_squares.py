@@ -220,7 +220,8 @@ class PairSquares(SumOfSquares):
 
     def fingerprint(self) -> str:
         """Return kind, sizes and sums of the data."""
-        checksum = float(np.dot(self.target, 1.0 + np.arange(self.n_pairs) % 1009))
+        place = 1.0 + np.arange(self.n_pairs) % 1009
+        checksum = float(np.dot(self.target, place) + np.dot(self.cols.astype(np.float64), place))
         total = float(self.n_pairs if self.weight is None else self.weight.sum())
         return f"{type(self).__name__} n={self.n_points} pairs={self.n_pairs} target={checksum!r} weight={total!r}"
 
