@@ -28,6 +28,7 @@ from quartic.datasets import (
     sensor_field,
 )
 from quartic.estimators import (
+    DistanceWarning,
     DuplicateWarning,
     FlatWarning,
     InconsistentWarning,
@@ -549,3 +550,16 @@ def test_a_hundred_thousand_points_in_memory_of_the_pairs():
     error, peak = done.stdout.split()
     assert float(error) < 1e-6
     assert int(peak) * (1 if sys.platform == "darwin" else 1024) < 4e9
+
+
+def test_exact_distances_give_points_to_round_off():
+    """A fit within the tolerance goes on to round-off, and still counts as converged."""
+    for seed in range(3):
+        field = sensor_field(300, 20, random_state=seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DistanceWarning)
+            model = DistanceCompletion(2, random_state=0).fit_pairs(field.pairs, field.distances, n_points=300)
+        sure = model.determined_
+        found = align(model.embedding_[sure], field.coordinates[sure])
+        assert model.result_.success
+        assert np.abs(found - field.coordinates[sure]).max() < 1e-11

@@ -111,10 +111,10 @@ def _one_table(measured: Kept, tuning: Kept | None, title: str, command: str) ->
         "",
         f"`{command}`. Seconds of processor time to ‖projected gradient‖ ≤ ε of its norm at the paper's start, "
         "measured by the referee from the iterates; mean over the starts; in brackets the paper's. A dash: not from "
-        f"every start in the time given ({limits['patience']:g} times dyn-nolips's, at least {limits['least']:g} s, at most "
-        f"{limits['most']:g} s). Starts and set-up are timed. `auto` makes a start of its own, as `SymNMF` does; ε "
-        "still refers to the paper's. The paper's NoLips is dyn-nolips. The authors' code compares squared norms: their "
-        "ε = 1e-3 is 0.0316 in the norm, so the paper's numbers stand in brackets at both.",
+        f"every start in the time given ({limits['patience']:g} times dyn-nolips's, at least {limits['least']:g} s, "
+        f"at most {limits['most']:g} s). Starts and set-up are timed. `auto` makes a start of its own, as `SymNMF` "
+        "does; ε still refers to the paper's. The paper's NoLips is dyn-nolips. The authors' code compares squared "
+        "norms: their ε = 1e-3 is 0.0316 in the norm, so the paper's numbers stand in brackets at both.",
         "",
     ]
     for epsilon in epsilons:

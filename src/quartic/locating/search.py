@@ -21,6 +21,8 @@ from quartic.result import Result, Status
 _LOCAL = 3.0
 # Above this many points the costly ways out are not tried.
 _LARGE = 30_000
+# Steps from a fit within the tolerance to one at round-off.
+_LAST_STEPS = 8
 # Up to this many, pieces are shaken one after the other.
 _SHAKEN = 5000
 # Starts with distances drawn within their bounds; fewer for more points.
@@ -60,6 +62,7 @@ def locate(part: Part, init: Any, effort: Effort, generator: np.random.Generator
         _escalate(search)
     else:
         _from(search, init)
+    _polish(search)
     if weighted is not part:
         tol = _RIM * effort.tol
         search.offer(search.run(search.X, tol=tol, max_iter=_RIM_STEPS))
@@ -146,6 +149,16 @@ def _restart(search: Search, times: int) -> None:
             search.offer(kept)
         kept = search.best
     search.words.append(f"{made} starts with distances drawn within the bounds{_outcome(search)}")
+
+
+def _polish(search: Search) -> None:
+    """Go on to round-off where all distances are met: near an exact answer a few steps more double its digits."""
+    if search.effort.solver == "auto" and not search.part.bounded and search.done() and not search.effort.spent():
+        before = search.best
+        after = search.run(search.X, tol=0.0, max_iter=_LAST_STEPS)
+        if before is not None and before.success and not after.success:  # it had converged, to the tolerance asked for
+            after = replace(after, status=before.status, message=before.message)
+        search.offer(after)
 
 
 def _improve(search: Search, rounds: int) -> None:

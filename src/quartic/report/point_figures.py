@@ -12,6 +12,7 @@ from quartic.arrays import Array
 from quartic.report.style import COLOURS, layout, shown
 
 _MOST_LINES = 300
+_MOST_NAMES = 20
 _EYE = {"x": 0.85, "y": -0.95, "z": 0.6}
 _MOST_POINTS = 20_000
 
@@ -61,9 +62,11 @@ def scatter_of_points(
             at = {axis: c[which] for axis, c in zip(axes, coordinates, strict=True)}
             marker = {"color": colour, "size": 7 if flat else 3.5, "symbol": symbol}
             label = [shown(i if names is None else names[i]) for i in np.flatnonzero(which).tolist()]
-            traces.append(kind(**at, mode="markers", name=name, marker=marker, text=label, hoverinfo="text"))
+            mode = "markers+text" if n <= _MOST_NAMES else "markers"
+            style = {"marker": marker, "textposition": "top center", "textfont": {"size": 12}, "hoverinfo": "text"}
+            traces.append(kind(**at, mode=mode, name=name, text=label, **style))
     figure = go.Figure(traces)
-    how = "drag to move, pinch to zoom" if flat else "drag to turn"
+    how = "drag to move" if flat else "drag to turn"
     title = f"The points ({how})"
     if flat:
         figure.update_layout(layout(title, yaxis={"scaleanchor": "x"}, dragmode="pan"))
