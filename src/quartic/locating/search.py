@@ -26,7 +26,7 @@ _LAST_STEPS = 8
 # Up to this many, pieces are shaken one after the other.
 _SHAKEN = 5000
 # Starts with distances drawn within their bounds; fewer for more points.
-_RESTARTS = 60
+_RESTARTS = 240
 # A start is worth some more effort where it comes within this factor of the best.
 _WORTH_A_TRY = 10.0
 # Bounds are approached from outside, where the gradient vanishes with the misfit: this much less of it is asked for.
