@@ -205,3 +205,11 @@ def test_the_kernel_constants_hold_with_anchors(held):
 def test_bad_anchors(anchors, places, match):
     with pytest.raises(ValueError, match=match):
         Anchored(Distances([[0, 1], [1, 2]], [1.0, 1.0]), anchors, places)
+
+
+def test_the_trust_region_is_refused_where_points_are_held():
+    """It works modulo rotations, which anchors forbid: it would stall."""
+    whole = Distances(some_pairs(0, 12), np.ones(len(some_pairs(0, 12))), 12)
+    held = Anchored(whole, [0, 1, 2], np.eye(3))
+    with pytest.raises(ValueError, match=r"'tr' needs a loss that does not change when X is rotated.*solvers that fit"):
+        minimize(Problem(held), rank=3, solver="tr", random_state=0)

@@ -49,6 +49,8 @@ class Anchored(SumOfSquares):
     array([[0.5, 0.5]])
     """
 
+    rotations = False
+
     def __init__(self, loss: Distances, anchors: Any, places: Any) -> None:
         # no counter of its own: products are made, and counted, by the loss over all points
         self._constants = {}

@@ -32,6 +32,8 @@ class Loss(ABC):
     n_points: int
     #: whether F is quadratic, so that ``along`` is exact
     quadratic: bool = False
+    #: whether f(XQ) = f(X) for every rotation Q, as for every F(XXᵀ); points held in place end that
+    rotations: bool = True
 
     def __init__(self) -> None:
         self._counter = ProductCounter()

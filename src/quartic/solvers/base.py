@@ -47,6 +47,8 @@ class Requirements:
         Constants of that kernel as tight as can be proved; a dynamic step does as well with cheaper ones.
     quadratic : bool
         A loss whose F is quadratic, so that it is a quartic on lines.
+    rotations : bool
+        A loss that rotations of X leave as it is.
     sum_of_squares : bool
         A loss ½‖e(X)‖² whose residuals can be linearised.
     products : bool
@@ -64,6 +66,7 @@ class Requirements:
     kernel: bool = False
     constants: bool = False
     quadratic: bool = False
+    rotations: bool = False
     sum_of_squares: bool = False
     products: bool = False
     entries: bool = False
@@ -85,6 +88,8 @@ class Requirements:
             )
         if self.quadratic and not loss.quadratic:
             return f"a loss that is quartic on lines, but {type(loss).__name__} is not"
+        if self.rotations and not loss.rotations:
+            return f"a loss that does not change when X is rotated, but {type(loss).__name__} holds points in place"
         name = type(penalty).__name__
         if self.plain and self.nonnegative and not (penalty.nonnegative and not hasattr(penalty, "weight")):
             return f"the penalty Nonnegative(), but the penalty is {name}"

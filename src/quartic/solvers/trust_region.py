@@ -57,7 +57,7 @@ class TrustRegion(Solver):
     """
 
     name = "tr"
-    requires = Requirements(quadratic=True, smooth=True, ridge=True)
+    requires = Requirements(quadratic=True, rotations=True, smooth=True, ridge=True)
     state = TRState
 
     max_inner: int = 500
