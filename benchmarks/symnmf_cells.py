@@ -61,6 +61,7 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", default=["coil20", "cbcl", "tdt2", "reuters"])
     parser.add_argument("--ranks", nargs="+", type=int, default=[10, 20, 30, 40])
     parser.add_argument("--starts", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=100, help="the spectral start was tuned on seeds 0 to 9")
     parser.add_argument("--tol", type=float, default=1e-3)
     parser.add_argument("--quick", action="store_true", help="two data sets, two ranks, two starts")
     parser.add_argument("--out", help="append the table to this file")
@@ -69,7 +70,8 @@ def main() -> None:
         options.data, options.ranks, options.starts = ["coil20", "reuters"], [10, 30], 2
     with fixed_threads(1) as threads:
         lines = [
-            f"{'; '.join(describe_machine(threads).values())}; ε = {options.tol:g}, {options.starts} starts",
+            f"{'; '.join(describe_machine(threads).values())}; ε = {options.tol:g}, {options.starts} starts, "
+            f"seeds from {options.first_seed}",
             "",
             "| data | r | hals (best μ) / auto | dyn-nolips / auto | inertial / auto "
             "| products auto, inertial, hals, dyn | objective over the best |",
@@ -84,7 +86,10 @@ def main() -> None:
                 except DatasetNotFound as missing:
                     print(missing, file=sys.stderr)
                     break
-                found = summary(run_cell(case, range(options.starts), options.tol), options.starts)
+                found = summary(
+                    run_cell(case, range(options.first_seed, options.first_seed + options.starts), options.tol),
+                    options.starts,
+                )
                 hals = min((k for k in found if k.startswith("hals")), key=lambda k: found[k][0], default=None)
                 if hals is None or not {"auto", "dyn-nolips", "inertial"} <= set(found):
                     line = f"| {name} | {rank} | did not converge: {', '.join(set(SOLVERS) - set(found))} | | | | |"
