@@ -17,6 +17,7 @@ from quartic import checkpoint as checkpoints
 from quartic.arrays import Array, RandomState, check_number, random_generator
 from quartic.checkpoint import Checkpoint
 from quartic.losses import Point
+from quartic.ops import astype, float_type
 from quartic.problem import Problem
 from quartic.result import History, Result, Status
 from quartic.solvers.base import NoProgress, Solver, State
@@ -260,6 +261,7 @@ class _Run:
 
     def _record(self, state: State) -> None:
         point = state.point
+        self.problem.anticipate(point)
         objective, stationarity = self.problem.objective(point), self.problem.stationarity(point)
         self.rows.append((self._elapsed(), objective, stationarity, self._products(), state.step))
         if objective < self.best_objective and math.isfinite(objective) and math.isfinite(stationarity):
@@ -364,14 +366,14 @@ def referee(problem: Problem, X: Array, judged: Point | None = None) -> tuple[fl
 
     ``judged`` may hold a point made afresh at this X, which saves the product.
     """
-    if judged is None or judged.X is not X or X.dtype != np.float64:
-        judged = problem.loss.at(X.astype(np.float64, copy=False))
+    if judged is None or judged.X is not X or float_type(X) is not np.float64:
+        judged = problem.loss.at(astype(X, np.float64))
     return problem.objective(judged), problem.stationarity(judged)
 
 
 def _zero_is_the_answer(problem: Problem, columns: int, solver: Solver, started: float) -> Result:
     """Data that are all zero: F is least at 0, and so is every penalty."""
-    X = np.zeros((problem.loss.n_points, columns), dtype=problem.loss.dtype)
+    X = problem.loss.space.zeros((problem.loss.n_points, columns), problem.loss.dtype)
     seconds = time.perf_counter() - started
     products = problem.loss.n_products
     nothing = History(np.array([seconds]), np.zeros(1), np.zeros(1), np.array([products]), np.full(1, math.nan))

@@ -12,7 +12,8 @@ from quartic.arrays import Array, finite_matrix
 from quartic.losses.line import Line
 from quartic.losses.move import Move
 from quartic.losses.point import Point
-from quartic.ops import inner
+from quartic.ops import astype, inner
+from quartic.ops.space import HostSpace
 
 
 class ProductCounter:
@@ -71,7 +72,7 @@ class Loss(ABC):
 
     def value(self, X: Array) -> float:
         """Return f(X)."""
-        return self.at(self.check(X)).value
+        return float(self.at(self.check(X)).value)
 
     def gradient(self, X: Array) -> Array:
         """Return ∇f(X)."""
@@ -114,16 +115,22 @@ class Loss(ABC):
         """The type the data are kept in: float64 or float32."""
         return np.float64
 
+    @property
+    def space(self) -> Any:
+        """Where the arrays of this loss live: in the host's memory, or on a torch device."""
+        return HostSpace()
+
     def check(self, X: Any, name: str = "X") -> Array:
         """Return X as a finite (n, r) array, no coarser than the data, or raise an error that says what is wrong."""
-        clean = finite_matrix(X, name)
+        clean = finite_matrix(self.space.take(X, name), name)
         if clean.shape[0] != self.n_points:
             raise ValueError(
-                f"{name} must have one row for each of the {self.n_points} points of the data, got shape {clean.shape}"
+                f"{name} must have one row for each of the {self.n_points} points of the data, "
+                f"got shape {tuple(clean.shape)}"
             )
         if clean.shape[1] == 0:
-            raise ValueError(f"{name} must have at least one column (the rank), got shape {clean.shape}")
-        return clean if self.dtype == np.float32 else clean.astype(np.float64, copy=False)
+            raise ValueError(f"{name} must have at least one column (the rank), got shape {tuple(clean.shape)}")
+        return clean if self.dtype == np.float32 else astype(clean, np.float64)
 
     @property
     def n_products(self) -> int:

@@ -10,10 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from quartic.arrays import Array, check_number, finite_matrix, working_dtype
+from quartic.arrays import Array, check_number, finite_matrix, is_torch, working_dtype
+from quartic.ops.space import HostSpace
 
 # |M − Mᵀ| may be this much of max|M|: what round-off leaves of a matrix that was meant to be symmetric
-_ASYMMETRY = {np.float64: 1e-10, np.float32: 1e-5}
+ASYMMETRY = {np.float64: 1e-10, np.float32: 1e-5}
 
 
 class Matrix(ABC):
@@ -22,6 +23,8 @@ class Matrix(ABC):
     n: int
     dtype: type[np.floating[Any]]
     squared_norm: float
+    #: where its products live
+    space: Any = HostSpace()
 
     @abstractmethod
     def product(self, X: Array) -> Array:
@@ -155,6 +158,10 @@ def as_matrix(M: Any, squared_norm: float | None = None) -> Matrix:
         return M
     if isinstance(M, LinearOperator):
         return OperatorMatrix(M, squared_norm)
+    if is_torch(M):
+        from quartic.losses.torch_matrix import as_torch_matrix
+
+        return as_torch_matrix(M)
     return SparseMatrix(M) if sp.issparse(M) else DenseMatrix(M)
 
 
@@ -186,7 +193,7 @@ def _check_symmetric(
 
 def _raise_if_asymmetric(gap: Array, rows: Any, cols: Any, largest: float, dtype: Any, M: Any, name: str = "M") -> None:
     worst = int(gap.argmax()) if len(gap) else 0
-    if len(gap) and gap[worst] > _ASYMMETRY[dtype] * largest:
+    if len(gap) and gap[worst] > ASYMMETRY[dtype] * largest:
         i, j = int(rows[worst]), int(cols[worst])
         raise ValueError(
             f"{name} must be symmetric, but {name}[{i}, {j}] = {M[i, j]} and {name}[{j}, {i}] = {M[j, i]}; "

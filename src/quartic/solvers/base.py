@@ -11,6 +11,7 @@ from quartic.arrays import Array
 from quartic.losses import LeastSquares, Point
 from quartic.losses.matrix import OperatorMatrix
 from quartic.losses.sum_of_squares import SumOfSquares
+from quartic.ops.space import HostSpace
 from quartic.penalties import Penalty
 from quartic.problem import Problem
 
@@ -61,6 +62,8 @@ class Requirements:
         X ≥ 0 and nothing besides.
     ridge : bool
         A smooth penalty that is a multiple of ½‖X‖².
+    host : bool
+        NumPy or SciPy data: its compiled passes know no torch tensors.
     """
 
     kernel: bool = False
@@ -74,10 +77,13 @@ class Requirements:
     nonnegative: bool = False
     plain: bool = False
     ridge: bool = False
+    host: bool = False
 
     def unmet(self, problem: Problem) -> str | None:
         """Return what is missing, in words, or None."""
         loss, penalty = problem.loss, problem.penalty
+        if self.host and not isinstance(loss.space, HostSpace):
+            return "data in NumPy or SciPy arrays, but they are torch tensors (pass them .cpu() and as NumPy)"
         if self.products and not isinstance(loss, LeastSquares):
             return f"a LeastSquares loss (symmetric NMF), but the loss is {type(loss).__name__}"
         if self.entries and isinstance(loss, LeastSquares) and isinstance(loss.matrix, OperatorMatrix):
