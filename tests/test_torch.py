@@ -8,9 +8,10 @@ import scipy.sparse as sp
 
 from quartic import Problem, minimize
 from quartic.kernels import GramKernel, NormKernel
-from quartic.losses import LeastSquares
+from quartic.losses import Distances, LeastSquares
 from quartic.ops import waiting
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge, Zero
+from quartic.solvers import LevenbergMarquardt
 
 torch = pytest.importorskip("torch", reason="torch is not installed; `make test-torch` installs it and runs these")
 
@@ -101,3 +102,71 @@ def test_reads_from_the_device_are_few(solver, most):
     reads, products = np.diff(np.array(counts[2:]), axis=0).T
     extra = 1 if solver == "pg" else 0  # it compares two trial points
     assert (reads <= most * np.maximum(products, 1) + extra).all()
+
+
+# -- distances --------------------------------------------------------------------------------------------------------
+
+
+def pairs_of(n=80, degree=24, seed=0, rank=3, dtype=np.float64):
+    """Random points, and squared distances of random pairs."""
+    rng = np.random.default_rng(seed)
+    points = rng.random((n, rank))
+    pairs = np.array(np.triu_indices(n, 1)).T
+    pairs = pairs[rng.permutation(len(pairs))[: n * degree // 2]]
+    pairs = np.where(rng.random((len(pairs), 1)) < 0.5, pairs, pairs[:, ::-1])
+    squared = np.square(points[pairs[:, 0]] - points[pairs[:, 1]]).sum(axis=1)
+    return pairs, squared.astype(dtype), points
+
+
+def distances(torch_too=True, weighted=False, **kwargs):
+    pairs, squared, _ = pairs_of(**kwargs)
+    weights = np.random.default_rng(5).uniform(0.5, 2, len(pairs)).astype(squared.dtype) if weighted else None
+    ours = Distances(pairs, squared, weights=weights)
+    theirs = Distances(
+        torch.from_numpy(pairs.copy()), torch.from_numpy(squared),
+        weights=None if weights is None else torch.from_numpy(weights),
+    )  # fmt: skip
+    return ours, theirs
+
+
+EDMC = ["dyn-nolips", "inertial", "gd", "lbfgs", "ncg", LevenbergMarquardt(core=0), "tr"]
+
+
+@pytest.mark.parametrize("solver", EDMC, ids=str)
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_distances_are_the_same_run(solver, weighted):
+    ours, theirs = distances(weighted=weighted)
+    X0 = np.random.default_rng(3).standard_normal((80, 3))
+    settings = {"solver": solver, "tol": 0.0, "max_iter": 10}
+    a, b = minimize(Problem(ours), X0, **settings), minimize(Problem(theirs), torch.from_numpy(X0), **settings)
+    np.testing.assert_allclose(b.X.numpy(), a.X, atol=1e-8 * np.abs(a.X).max())
+    assert a.n_products == b.n_products
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_constants_of_distances(weighted):
+    ours, theirs = distances(weighted=weighted)
+    for name in ("smoothness", "gradient_norm_at_zero", "gradient_scale", "value_at_zero", "n_pairs", "n_points"):
+        assert getattr(theirs, name) == pytest.approx(getattr(ours, name), rel=1e-12), name
+
+
+def test_distances_in_float32():
+    _, theirs = distances(dtype=np.float32)
+    result = minimize(Problem(theirs), rank=3, random_state=0, tol=1e-3)
+    assert result.X.dtype == torch.float32
+    assert result.success
+
+
+def test_pairs_given_twice_or_wrong():
+    pairs, d = torch.tensor([[0, 1], [1, 0], [1, 2], [0, 2]]), torch.tensor([1.0, 1.0, 2.0, 3.0])
+    assert Distances(pairs, d).n_pairs == 3
+    with pytest.raises(ValueError, match=r"the pair \(0, 1\) is given twice and differs: 1.0 in row 0, 5.0 in row 1"):
+        Distances(pairs, torch.tensor([1.0, 5.0, 2.0, 3.0]))
+    with pytest.raises(ValueError, match=r"pairs\[2\] = \[1, 1\] joins a point to itself"):
+        Distances(torch.tensor([[0, 1], [1, 2], [1, 1]]), torch.ones(3))
+    with pytest.raises(ValueError, match=r"squared\[1\] is nan"):
+        Distances(pairs, torch.tensor([1.0, float("nan"), 2.0, 3.0]))
+    with pytest.raises(ValueError, match="outside the 2 points"):
+        Distances(pairs, d, n_points=2)
+    with pytest.raises(TypeError, match="integer indices"):
+        Distances(pairs + 0.5, d)

@@ -4,6 +4,7 @@ from quartic.arrays import is_torch
 from quartic.ops.dispatch import namespace, passes
 from quartic.ops.elementwise import (
     astype,
+    bare,
     clip_in_place,
     copy,
     eps,
@@ -30,6 +31,7 @@ from quartic.ops.waiting import delayed, on_host
 
 __all__ = [
     "astype",
+    "bare",
     "clip_in_place",
     "copy",
     "delayed",
