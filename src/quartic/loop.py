@@ -21,7 +21,8 @@ from quartic.problem import Problem
 from quartic.result import History, Result, Status
 from quartic.solvers.base import NoProgress, Solver, State
 from quartic.solvers.registry import choose_solver
-from quartic.start import StartStrategy, check_rank, reference_for, start_for
+from quartic.start import Starts, StartStrategy, check_rank
+from quartic.units import Units
 
 # A checkpoint is written this often, in seconds.
 _CHECKPOINT_EVERY = 5.0
@@ -116,18 +117,22 @@ def minimize(
     chosen = choose_solver(solver, problem)
     if checkpoint is not None:
         checkpoints.check_folder(checkpoint)
-    problem = problem.counted()
-    columns = check_rank(problem, X0, rank)
+    given = problem.counted()
+    columns = check_rank(given, X0, rank)
+    problem, units = given.in_good_units()
     if problem.loss.gradient_norm_at_zero == 0.0:
         return _zero_is_the_answer(problem, columns, chosen, started)
-
-    def begin() -> tuple[Array, float | None]:
-        X = start_for(problem, X0, rank, random_generator(random_state))
-        return X, reference_for(problem, reference, columns, random_generator(random_state))
-
+    if units:
+        chosen = chosen.in_units(units)
     if chosen.requires.kernel:
         problem = problem.with_kernel(tight=chosen.requires.constants)
-    run = _Run(problem, chosen, columns, tol, max_iter, max_time, callback, checkpoint, started)
+    starts = Starts(given, problem, units, columns)
+
+    def begin() -> tuple[Array, float | None]:
+        X = starts.start(X0, random_generator(random_state))
+        return X, starts.reference(reference, random_generator(random_state))
+
+    run = _Run(problem, units, chosen, columns, tol, max_iter, max_time, callback, checkpoint, started)
     with _bar(verbose) as show:
         return run.go(begin, show)
 
@@ -142,11 +147,12 @@ class _End:
 
 
 class _Run:
-    """One run under way."""
+    """One run under way; it works in units of its own, and speaks to the user in the user's."""
 
     def __init__(
         self,
         problem: Problem,
+        units: Units,
         solver: Solver,
         rank: int,
         tol: float,
@@ -156,7 +162,7 @@ class _Run:
         path: str | os.PathLike[str] | None,
         started: float,
     ) -> None:
-        self.problem, self.solver, self.rank, self.tol = problem, solver, rank, tol
+        self.problem, self.units, self.solver, self.rank, self.tol = problem, units, solver, rank, tol
         self.max_iter, self.max_time = max_iter, math.inf if max_time is None else max_time
         self.callback, self.path, self.started = callback, path, started
         self.earlier_time, self.earlier_products = 0.0, 0  # of the runs this one goes on from
@@ -214,10 +220,13 @@ class _Run:
             return self._non_finite(objective)
         target, floor = self.tol * self.reference, _ROUND_OFF * state.point.rounding
         if stationarity <= target:
-            words = f"converged: stationarity {stationarity:.3e} ≤ {self.tol:g} × {self.reference:.3e}"
+            shown = (
+                f"{self.units.gradient(stationarity):.3e} ≤ {self.tol:g} × {self.units.gradient(self.reference):.3e}"
+            )
+            words = f"converged: stationarity {shown}"
             return _End(Status.CONVERGED, words, target * (1 + 1e-6))
         if stationarity <= floor:
-            return _End(Status.CONVERGED, f"converged: stationarity {stationarity:.3e} is at round-off", 4 * floor)
+            return _End(Status.CONVERGED, self._at_round_off(stationarity), 4 * floor)
         if self.n_iter >= self.max_iter:
             return _End(Status.MAX_ITER, f"stopped at max_iter = {self.max_iter}{self._distance(stationarity)}")
         if elapsed >= self.max_time:
@@ -239,8 +248,11 @@ class _Run:
         if not (math.isfinite(objective) and math.isfinite(self.problem.stationarity(self.judged))):
             return self._non_finite(objective)
         if stationarity <= _ROUND_OFF_OF_SOLVER * state.point.rounding:
-            return _End(Status.CONVERGED, f"converged: stationarity {stationarity:.3e} is at round-off")
+            return _End(Status.CONVERGED, self._at_round_off(stationarity))
         return _End(Status.STALLED, f"stalled{words}{self._distance(stationarity, cure='try another solver or start')}")
+
+    def _at_round_off(self, stationarity: float) -> str:
+        return f"converged: stationarity {self.units.gradient(stationarity):.3e} is at round-off"
 
     def _distance(self, stationarity: float, cure: str = "raise the limit or tol") -> str:
         share = stationarity / self.reference if self.reference > 0 else math.inf
@@ -273,10 +285,7 @@ class _Run:
         if self.callback is None and self.path is None and show is _no_bar:
             return None
         try:
-            elapsed, objective, stationarity, products, step = self.rows[-1]
-            progress = Progress(
-                self.n_iter, state.point.X, objective, stationarity, products, elapsed, step, self.tol * self.reference
-            )
+            progress = self._progress(state.point.X)
             show(progress)
             if self.callback is not None:
                 self.callback(progress)
@@ -292,6 +301,19 @@ class _Run:
             raise
         return None
 
+    def _progress(self, X: Array) -> Progress:
+        units, (elapsed, objective, stationarity, products, step) = self.units, self.rows[-1]
+        return Progress(
+            self.n_iter,
+            units.X(X),
+            units.objective(objective),
+            units.gradient(stationarity),
+            products,
+            elapsed,
+            units.step(step, self.solver.step_unit),
+            units.gradient(self.tol * self.reference),
+        )
+
     def _interrupted(self) -> _End:
         words = f"interrupted in iteration {self.n_iter}; the best point so far is returned"
         return _End(Status.INTERRUPTED, words)
@@ -301,11 +323,11 @@ class _Run:
         """Return the result, with objective and stationarity measured anew at X, in float64."""
         if end.status is not Status.NON_FINITE:
             self._save(state)
-        X = state.point.X if end.status is Status.CONVERGED else self.best.X
+        X, units = state.point.X if end.status is Status.CONVERGED else self.best.X, self.units
         objective, stationarity = referee(self.problem, X, self.judged)
         return Result(
-            X, objective, stationarity, end.status, end.message, self.n_iter, self._products(), self._elapsed(),
-            self._history(), self.solver.name,
+            units.X(X), units.objective(objective), units.gradient(stationarity), end.status, end.message, self.n_iter,
+            self._products(), self._elapsed(), self._history(), self.solver.name,
         )  # fmt: skip
 
     def _elapsed(self) -> float:
@@ -316,14 +338,22 @@ class _Run:
 
     def _history(self) -> History:
         seconds, objective, stationarity, products, step = (np.array(column) for column in zip(*self.rows, strict=True))
-        return History(seconds, objective, stationarity, products.astype(np.int64), step)
+        units = self.units
+        return History(
+            seconds,
+            units.objective(objective),
+            units.gradient(stationarity),
+            products.astype(np.int64),
+            units.step(step, self.solver.step_unit),
+        )
 
     # -- checkpoints ------------------------------------------------------------------------------------------------
 
     @cached_property
     def _identity(self) -> dict[str, str]:
         problem = self.problem
-        return {
+        scaled = {"units": repr(self.units)} if self.units else {}
+        return scaled | {
             "solver": repr(self.solver),
             "data": problem.loss.fingerprint(),
             "rank": str(self.rank),

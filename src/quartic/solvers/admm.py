@@ -13,7 +13,8 @@ from quartic.losses.least_squares import LeastSquaresPoint
 from quartic.ops import gram, inner, trace_inner
 from quartic.problem import Problem
 from quartic.solvers.base import Requirements, Solver, State
-from quartic.solvers.splitting import typical_eigenvalue
+from quartic.solvers.splitting import typical_eigenvalue, with_weight
+from quartic.units import Units
 
 # ρ, where none is given, beside the scale of M.
 _DEFAULT_RHO = 0.2
@@ -70,6 +71,10 @@ class ADMM(Solver):
         if self.rho is not None:
             check_number(self.rho, "rho")
         check_number(self.proximal, "proximal", zero=True)
+
+    def in_units(self, units: Units) -> ADMM:
+        """Return the solver with ρ, the weight of a square, scaled."""
+        return with_weight(self, "rho", units)
 
     def init(self, problem: Problem, X0: Array) -> ADMMState:
         """Return the state X = Y = X0, Λ = 0."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar, cast
+from dataclasses import dataclass, replace
+from typing import ClassVar, TypeVar, cast
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from quartic.losses.least_squares import LeastSquaresPoint
 from quartic.ops import gram, inner, squared_norm, trace_inner
 from quartic.problem import Problem
 from quartic.solvers.base import Requirements, Solver, State
+from quartic.units import Units, shifted
+
+_S = TypeVar("_S", bound=Solver)
 
 
 def typical_eigenvalue(p: LeastSquaresPoint) -> float:
@@ -23,6 +26,15 @@ def typical_eigenvalue(p: LeastSquaresPoint) -> float:
     """
     quotient = abs(inner(p.MX, p.X)) / squared_norm(p.X)
     return quotient if quotient > 0 else p.loss.gradient_norm_at_zero
+
+
+def with_weight(solver: _S, name: str, units: Units) -> _S:
+    """Return the solver with this setting, the weight of a square of X, in other units; None stays the default."""
+    weight = getattr(solver, name)
+    if weight is None:
+        return solver
+    there = shifted(float(weight), units.value - 2 * units.length)
+    return replace(solver, **{name: there})  # type: ignore[type-var]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +69,10 @@ class PenalisedSolver(Solver):
     def __post_init__(self) -> None:
         if self.mu is not None:
             check_number(self.mu, "mu", zero=True)
+
+    def in_units(self, units: Units) -> PenalisedSolver:
+        """Return the solver with μ, the weight of a square, scaled."""
+        return with_weight(self, "mu", units)
 
     def init(self, problem: Problem, X0: Array) -> SplitState:
         """Return the state X = Y = X0."""
