@@ -19,6 +19,7 @@ from quartic.checkpoint import Checkpoint
 from quartic.losses import Point
 from quartic.problem import Problem
 from quartic.result import History, Result, Status
+from quartic.saddle import objective_falls_from_zero
 from quartic.solvers.base import NoProgress, Solver, State
 from quartic.solvers.registry import choose_solver
 from quartic.start import Starts, StartStrategy, check_rank
@@ -219,13 +220,14 @@ class _Run:
         if not (math.isfinite(objective) and math.isfinite(stationarity)):
             return self._non_finite(objective)
         target, floor = self.tol * self.reference, _ROUND_OFF * state.point.rounding
-        if stationarity <= target:
+        at_saddle = stationarity <= max(target, floor) and self._at_saddle(state.point)
+        if stationarity <= target and not at_saddle:
             shown = (
                 f"{self.units.gradient(stationarity):.3e} ≤ {self.tol:g} × {self.units.gradient(self.reference):.3e}"
             )
             words = f"converged: stationarity {shown}"
             return _End(Status.CONVERGED, words, target * (1 + 1e-6))
-        if stationarity <= floor:
+        if stationarity <= floor and not at_saddle:
             return _End(Status.CONVERGED, self._at_round_off(stationarity), 4 * floor)
         if self.n_iter >= self.max_iter:
             return _End(Status.MAX_ITER, f"stopped at max_iter = {self.max_iter}{self._distance(stationarity)}")
@@ -247,9 +249,20 @@ class _Run:
         objective, stationarity = self.problem.objective(self.judged), self.rows[-1][2]
         if not (math.isfinite(objective) and math.isfinite(self.problem.stationarity(self.judged))):
             return self._non_finite(objective)
+        if self._at_saddle(state.point):
+            words = "stalled at X = 0, a saddle from which the objective falls; try another start or solver"
+            return _End(Status.STALLED, words)
         if stationarity <= _ROUND_OFF_OF_SOLVER * state.point.rounding:
             return _End(Status.CONVERGED, self._at_round_off(stationarity))
         return _End(Status.STALLED, f"stalled{words}{self._distance(stationarity, cure='try another solver or start')}")
+
+    def _at_saddle(self, point: Point) -> bool:
+        """Tell whether the point is zero and no answer: stationarity vanishes there whatever the data."""
+        return not point.X.any() and self._falls_from_zero
+
+    @cached_property
+    def _falls_from_zero(self) -> bool:
+        return objective_falls_from_zero(self.problem)
 
     def _at_round_off(self, stationarity: float) -> str:
         return f"converged: stationarity {self.units.gradient(stationarity):.3e} is at round-off"

@@ -11,11 +11,14 @@ import numpy as np
 from quartic.arrays import Array, check_number
 from quartic.losses import LeastSquares
 from quartic.losses.least_squares import LeastSquaresPoint
-from quartic.ops import gram, inner, squared_norm, trace_inner
+from quartic.ops import gram, inner, norm, squared_norm, trace_inner
 from quartic.problem import Problem
 from quartic.solvers.base import Requirements, Solver, State
 from quartic.units import Units, shifted
 
+# The iteration has come to rest where a step is this much shorter than X and Y are apart; they are together where that
+# is no more than this beside X.
+_AT_REST, _TOGETHER = 1e-3, 1e-8
 _S = TypeVar("_S", bound=Solver)
 
 
@@ -86,7 +89,19 @@ class PenalisedSolver(Solver):
         loss, p, mu = cast(LeastSquares, problem.loss), cast(LeastSquaresPoint, state.point), state.mu
         Y = self._update(state.Y, p.X, p.MX, p.gram, mu)
         X = self._update(p.X, Y, loss.product(Y), gram(Y), mu)
-        return SplitState(point=loss.at(X), Y=Y, mu=mu)
+        return SplitState(point=loss.at(X), Y=Y, mu=self._next_mu(mu, X, p.X, Y))
+
+    def _next_mu(self, mu: float, X: Array, before: Array, Y: Array) -> float:
+        """Return μ, doubled where the iteration has come to rest with X and Y apart.
+
+        Where M has strongly negative eigenvalues the penalised problem has stationary points with X ≠ Y until μ is
+        large enough: with X = Z + E and Y = Z − E it curves along E as ⟨M − ZZᵀ, EEᵀ⟩ + 4μ‖E‖² or more. They are no
+        answer to the symmetric problem. A μ that was asked for stays.
+        """
+        if self.mu is not None:
+            return mu
+        apart = norm(X - Y)
+        return 2 * mu if norm(X - before) <= _AT_REST * apart and apart > _TOGETHER * norm(X) else mu
 
     def _update(self, X: Array, Y: Array, MY: Array, S: Array, mu: float) -> Array:
         """Return the new X for a fixed Y, with S = YᵀY."""
