@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from quartic import checkpoint as checkpoints
+from quartic.archives import DAMAGE
 from quartic.arrays import Array, RandomState, check_number, random_generator
 from quartic.checkpoint import Checkpoint
 from quartic.losses import Point
@@ -183,7 +185,6 @@ class _Run:
         state = self._resume() if self.path is not None else None
         if state is None:
             state = self._begin(*begin())
-        self.last_gain, self.least = self.n_iter, self.rows[-1][2]
         while True:
             try:
                 ended = self._reason_to_stop(state)
@@ -206,7 +207,9 @@ class _Run:
         state = self.solver.init(self.problem, X0)
         self.best, self.best_objective = state.point, math.inf
         self.reference = self.problem.stationarity(state.point) if reference is None else float(reference)
+        self.last_gain, self.least = 0, math.inf
         self._record(state)
+        self.least = self.rows[-1][2]
         return state
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -365,16 +368,17 @@ class _Run:
     @cached_property
     def _identity(self) -> dict[str, str]:
         problem = self.problem
-        scaled = {"units": repr(self.units)} if self.units else {}
-        return scaled | {
+        return {
             "solver": repr(self.solver),
             "data": problem.loss.fingerprint(),
+            "units": f"2^{-self.units.length}",
             "rank": str(self.rank),
             "penalty": repr(problem.penalty),
             "kernel": repr(problem.kernel) if self.solver.requires.kernel else "",
         }
 
     def _save(self, state: State) -> None:
+        """Write a checkpoint; where that fails the run goes on, since its result is worth more."""
         if self.path is None:
             return
         numbers = {
@@ -382,23 +386,39 @@ class _Run:
             "n_products": self._products(),
             "reference": self.reference,
             "best_objective": self.best_objective,
+            "last_gain": self.last_gain,
+            "least": self.least,
         }
         arrays = checkpoints.pack_state(state)
         checkpoints.pack(arrays, "best", self.best)
         arrays["history"] = np.array(self.rows)
-        checkpoints.save(self.path, Checkpoint(self._identity, numbers, arrays))
         self.saved = time.perf_counter()
+        try:
+            checkpoints.save(self.path, Checkpoint(self._identity, numbers, arrays))
+        except OSError as error:
+            words = f"the checkpoint {str(self.path)!r} could not be written ({error}); the run goes on without"
+            warnings.warn(words, RuntimeWarning, stacklevel=2)
 
     def _resume(self) -> State | None:
         assert self.path is not None
+        checkpoints.sweep(self.path)
         kept = checkpoints.load(self.path, self._identity)
         if kept is None:
             return None
-        state = checkpoints.unpack_state(self.solver.state, kept.arrays, self.problem.loss)
-        self.best = checkpoints.unpack(kept.arrays, "best", self.problem.loss)
-        self.best_objective, self.reference = kept.numbers["best_objective"], kept.numbers["reference"]
-        self.earlier_time, self.earlier_products = kept.numbers["time"], int(kept.numbers["n_products"])
-        self.rows = [(t, f, s, int(p), step) for t, f, s, p, step in kept.arrays["history"].tolist()]
+        loss, numbers, shape = self.problem.loss, kept.numbers, (self.problem.loss.n_points, self.rank)
+        try:
+            state = checkpoints.unpack_state(self.solver.state, kept.arrays, loss, shape)
+            best = checkpoints.unpack(kept.arrays, "best", loss)
+            checkpoints.check_shape(best, shape)
+            rows = [(t, f, s, int(p), step) for t, f, s, p, step in kept.arrays["history"].tolist()]
+            gain = int(numbers["last_gain"]), numbers["least"]
+            reference, best_objective = numbers["reference"], numbers["best_objective"]
+            earlier = numbers["time"], int(numbers["n_products"])
+        except (AttributeError, *DAMAGE) as error:
+            raise checkpoints.broken(self.path, error) from error
+        # only now that all of it is there: a checkpoint is never half read
+        self.rows, self.best, self.best_objective, self.reference = rows, best, best_objective, reference
+        (self.last_gain, self.least), (self.earlier_time, self.earlier_products) = gain, earlier
         return state
 
 
