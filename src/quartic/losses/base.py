@@ -14,6 +14,7 @@ from quartic.losses.move import Move
 from quartic.losses.point import Point
 from quartic.ops import astype, inner
 from quartic.ops.space import HostSpace
+from quartic.units import Units, shift_to_one
 
 
 class ProductCounter:
@@ -35,6 +36,8 @@ class Loss(ABC):
     quadratic: bool = False
     #: whether f(XQ) = f(X) for every rotation Q, as for every F(XXᵀ); points held in place end that
     rotations: bool = True
+    #: f is about the size of X to this power where X fits the data
+    degree: int = 4
 
     def __init__(self) -> None:
         self._counter = ProductCounter()
@@ -99,6 +102,27 @@ class Loss(ABC):
     def curvature_at_zero(self) -> float:
         """max(0, λ_max(∇F(0))), or an upper bound of it."""
         return self.gradient_norm_at_zero
+
+    # -- scale ------------------------------------------------------------------------------------------------------
+
+    def exponents(self) -> tuple[int | None, int | None] | None:
+        """Return log₂ of the size of the X that the data ask for, and of the weights; None for nothing but zeros.
+
+        None in place of the pair says that the loss cannot be had in other units; it is then taken as it is.
+        """
+        return None
+
+    def units(self) -> Units:
+        """Return units in which data and weights are of size one; those of the user where they are near enough."""
+        found = self.exponents()
+        if found is None:
+            return Units()
+        length, weight = (shift_to_one(power, self.dtype) for power in found)
+        return Units(length, self.degree * length + weight)
+
+    def in_units(self, units: Units) -> Self:
+        """Return the loss f̃(X̃) = 2^value · f(X̃ / 2^length); it shares the counter of products."""
+        raise TypeError(f"{type(self).__name__} cannot be had in other units")
 
     # -- bookkeeping ------------------------------------------------------------------------------------------------
 

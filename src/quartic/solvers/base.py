@@ -14,6 +14,7 @@ from quartic.losses.sum_of_squares import SumOfSquares
 from quartic.ops.space import HostSpace
 from quartic.penalties import Penalty
 from quartic.problem import Problem
+from quartic.units import Units
 
 
 class NoProgress(Exception):
@@ -120,6 +121,12 @@ class Solver(ABC):
     name: ClassVar[str]
     requires: ClassVar[Requirements] = Requirements()
     state: ClassVar[type[State]] = State
+    #: the unit of ``State.step`` is that of X to this power, over that of Ψ to the other; most steps are bare numbers
+    step_unit: ClassVar[tuple[int, int]] = (0, 0)
+
+    def in_units(self, units: Units) -> Solver:
+        """Return the solver with those of its settings scaled that are not bare numbers."""
+        return self
 
     @abstractmethod
     def init(self, problem: Problem, X0: Array) -> State:
