@@ -10,6 +10,7 @@ from quartic.losses.line import Line
 from quartic.losses.move import Move
 from quartic.losses.point import Point
 from quartic.losses.raw_stress import RawStress
+from quartic.losses.robust import Robust
 from quartic.losses.weighted import WeightedLeastSquares
 
 __all__ = [
@@ -23,5 +24,6 @@ __all__ = [
     "Move",
     "Point",
     "RawStress",
+    "Robust",
     "WeightedLeastSquares",
 ]

@@ -1,4 +1,4 @@
-"""Limited-memory BFGS with an exact search of the quartic on each line, projected where X ≥ 0."""
+"""Limited-memory BFGS, with an exact search where the loss is a quartic on lines; projected where X ≥ 0."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from quartic.losses import Point
 from quartic.ops import gram, inner, norm
 from quartic.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
+from quartic.solvers.line_search import search_line
 from quartic.solvers.refresh import refreshed
 
 
@@ -41,6 +42,8 @@ class LBFGSState(State):
 class LBFGS(Solver):
     """D = −H∇Ψ with H from the last few steps, then the best t of all on X + tD: one product an iteration.
 
+    Where the loss is no quartic on lines, t is found by Armijo's rule, as a rule from one or two trials.
+
     For X ≥ 0 the two-loop recursion runs over the free entries (X > 0, or pushed off the bound), and
     D = max(X − H∇Ψ, 0) − X, which keeps X + tD feasible up to t = 1 and beyond to the first bound.
     Where signs are free the recursion starts from the metric of the factorisation, G ↦ G(XᵀX + shift)⁻¹.
@@ -63,7 +66,7 @@ class LBFGS(Solver):
     """
 
     name = "lbfgs"
-    requires = Requirements(quadratic=True, smooth=True, nonnegative=True)
+    requires = Requirements(smooth=True, nonnegative=True, lines=True)
     state = LBFGSState
 
     memory: int = 7
@@ -85,21 +88,35 @@ class LBFGS(Solver):
             if not s.steps:
                 raise NoProgress("the gradient no longer descends: round-off is reached")
             return self.step(problem, LBFGSState(p, s.step, carried=s.carried, fresh=s.fresh))
-        line = problem.loss.along(p, D)
         upper = _longest(p.X, D) if penalty.nonnegative else math.inf
-        t = line.minimizer_with(*penalty.on_line(p.X, D), upper)
-        if not t > 0:
+        found = self._exact(problem, s, D, upper) if problem.loss.quadratic else self._armijo(problem, s, D, upper)
+        if found is None:
             raise NoProgress("the line search finds no lower point: round-off is reached")
-        new = line.point(t)
-        if penalty.nonnegative:
-            np.maximum(new.X, 0, out=new.X)  # the bound reached at t is met but for round-off
-        new, carried, fresh = refreshed(problem, new, s.carried + 1, s.fresh)
+        new, t, carried, fresh = found
         change = penalty.smooth_gradient(new.X, new.gradient) - G
         steps, changes = s.steps, s.changes
         moved = t * D
         if inner(moved, change) > 1e-12 * norm(moved) * norm(change):
             steps, changes = (*steps, moved)[-self.memory :], (*changes, change)[-self.memory :]
         return LBFGSState(new, t, steps, changes, carried, fresh)
+
+    def _exact(self, problem: Problem, s: LBFGSState, D: Array, upper: float) -> tuple[Point, float, int, float] | None:
+        """Return the best point on the line, made from the product with D; its t; how it was carried."""
+        p, penalty = s.point, problem.penalty
+        line = problem.loss.along(p, D)
+        t = line.minimizer_with(*penalty.on_line(p.X, D), upper)
+        if not t > 0:
+            return None
+        new = line.point(t)
+        if penalty.nonnegative:
+            np.maximum(new.X, 0, out=new.X)  # the bound reached at t is met but for round-off
+        new, carried, fresh = refreshed(problem, new, s.carried + 1, s.fresh)
+        return new, t, carried, fresh
+
+    def _armijo(self, problem: Problem, s: LBFGSState, D: Array, upper: float) -> tuple[Point, float, int, float] | None:
+        """Return a lower point on the line, which is a fresh one."""
+        found = search_line(problem, s.point, D, upper)
+        return None if found is None else (*found, 0, math.inf)
 
     def _direction(self, problem: Problem, s: LBFGSState, G: Array) -> Array | None:
         """Return a direction of descent, or None if the memory gives none."""
