@@ -10,6 +10,7 @@ from quartic.losses.line import Line
 from quartic.losses.move import Move
 from quartic.losses.point import Point
 from quartic.losses.raw_stress import RawStress
+from quartic.losses.rectangular import MaskedRectangular, Rectangular
 from quartic.losses.robust import Robust
 from quartic.losses.weighted import WeightedLeastSquares
 
@@ -21,9 +22,11 @@ __all__ = [
     "LeastSquares",
     "Line",
     "Loss",
+    "MaskedRectangular",
     "Move",
     "Point",
     "RawStress",
+    "Rectangular",
     "Robust",
     "WeightedLeastSquares",
 ]

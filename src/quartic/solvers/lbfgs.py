@@ -46,7 +46,8 @@ class LBFGS(Solver):
 
     For X ≥ 0 the two-loop recursion runs over the free entries (X > 0, or pushed off the bound), and
     D = max(X − H∇Ψ, 0) − X, which keeps X + tD feasible up to t = 1 and beyond to the first bound.
-    Where signs are free the recursion starts from the metric of the factorisation, G ↦ G(XᵀX + shift)⁻¹.
+    It starts from a diagonal of second derivatives where the loss has one. Where signs are free the recursion starts
+    from the metric of the factorisation, G ↦ G(XᵀX + shift)⁻¹.
 
     Parameters
     ----------
@@ -161,9 +162,14 @@ class LBFGS(Solver):
     def _first_metric(
         self, problem: Problem, p: Point, q: Array, scale: float, steps: tuple[Array, ...], changes: tuple[Array, ...]
     ) -> Array:
-        """Return H₀ q: a multiple of q, or of q(XᵀX + shift)⁻¹ where signs are free."""
+        """Return H₀ q: a multiple of q, of q by the loss's diagonal, or of q(XᵀX + shift)⁻¹ where signs are free."""
         if problem.penalty.nonnegative:
-            return q * q.dtype.type(scale or norm(p.X) / norm(q))
+            diagonal = problem.loss.curvature_diagonal(p)
+            if diagonal is None:
+                return q * q.dtype.type(scale or norm(p.X) / norm(q))
+            Q: Array = q / diagonal
+            factor = inner(steps[-1], changes[-1]) / inner(changes[-1], changes[-1] / diagonal) if steps else 0.0
+            return Q * q.dtype.type(factor if factor > 0 else norm(p.X) / norm(Q))
         X = p.X - p.X.mean(axis=0) if getattr(problem.loss, "difference", False) else p.X
         S = gram(X)
         rank = len(S)
