@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 
-from quartic.arrays import Array, finite_matrix
+from quartic.arrays import Array, as_floats, finite_matrix
 from quartic.losses.line import Line
 from quartic.losses.move import Move
 from quartic.losses.point import Point
-from quartic.ops import astype, inner
+from quartic.ops import astype, inner, norm
 from quartic.ops.space import HostSpace
 from quartic.units import Units, shift_to_one
 
@@ -72,6 +73,28 @@ class Loss(ABC):
     def hessian_product(self, p: Point, D: Array) -> Array:
         """Return the second derivative ∇²f(p)[D], as an array of D's shape: one product."""
         raise TypeError(f"{type(self).__name__} offers no products with its second derivative")
+
+    def curvature_diagonal(self, p: Point) -> Array | None:
+        """Return about the diagonal of ∇²f(p), positive and of X's shape; None where a loss has no cheap one."""
+        return None
+
+    def gradient_operator(self, p: Point) -> Callable[[Array], Array]:
+        """Return the map V ↦ ∇F(XXᵀ)V for V (n, k), with X that of the point: the certificates of optimality need it.
+
+        ∇f([X, εV]) = 2∇F(XXᵀ + ε²VVᵀ)[X, εV]. This default takes ε so small that ε²VVᵀ is lost beside XXᵀ, while the
+        last columns, which are linear in ε, keep all their digits. It costs a product with r + k columns.
+        """
+
+        def apply(V: Array) -> Array:
+            V = as_floats(V)
+            size = norm(V)
+            if size == 0.0:
+                return np.zeros_like(V)
+            eps = float(np.finfo(V.dtype).eps) * (norm(p.X) or 1.0) / size
+            G = self.at(np.hstack([p.X.astype(V.dtype, copy=False), eps * V])).gradient
+            return G[:, p.X.shape[1] :] / (2 * eps)
+
+        return apply
 
     def value(self, X: Array) -> float:
         """Return f(X)."""

@@ -49,6 +49,8 @@ class Requirements:
         Constants of that kernel as tight as can be proved; a dynamic step does as well with cheaper ones.
     quadratic : bool
         A loss whose F is quadratic, so that it is a quartic on lines.
+    lines : bool
+        A penalty that says what it is on lines, where the loss is a quartic there.
     rotations : bool
         A loss that rotations of X leave as it is.
     sum_of_squares : bool
@@ -70,6 +72,7 @@ class Requirements:
     kernel: bool = False
     constants: bool = False
     quadratic: bool = False
+    lines: bool = False
     rotations: bool = False
     sum_of_squares: bool = False
     products: bool = False
@@ -110,7 +113,8 @@ class Requirements:
             return f"a penalty that {wanted}, but the penalty is {name}"
         if self.ridge and penalty.ridge is None:
             return f"a penalty that is a multiple of ½‖X‖² (Zero, Ridge), but the penalty is {name}"
-        if self.quadratic and type(penalty).on_line is Penalty.on_line:
+        searches = self.quadratic or (self.lines and loss.quadratic)
+        if searches and type(penalty).on_line is Penalty.on_line:
             return f"a penalty that says what it is on lines, but {name} has no method on_line"
         return None
 
