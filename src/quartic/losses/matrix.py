@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from quartic.arrays import Array, check_number, finite_matrix, working_dtype
+from quartic.distributed.inputs import is_dask_array
 
 # |M − Mᵀ| may be this much of max|M|: what round-off leaves of a matrix that was meant to be symmetric
 _ASYMMETRY = {np.float64: 1e-10, np.float32: 1e-5}
@@ -22,6 +23,8 @@ class Matrix(ABC):
     n: int
     dtype: type[np.floating[Any]]
     squared_norm: float
+    #: whether single entries can be looked at, not only products
+    entries: bool = True
 
     @abstractmethod
     def product(self, X: Array) -> Array:
@@ -124,6 +127,8 @@ class SparseMatrix(Matrix):
 class OperatorMatrix(Matrix):
     """A SciPy LinearOperator, whose symmetry and squared norm are taken on trust."""
 
+    entries = False
+
     def __init__(self, M: LinearOperator, squared_norm: float | None) -> None:
         check_square(M.shape)
         if squared_norm is None:
@@ -155,6 +160,10 @@ def as_matrix(M: Any, squared_norm: float | None = None) -> Matrix:
         return M
     if isinstance(M, LinearOperator):
         return OperatorMatrix(M, squared_norm)
+    if is_dask_array(M):
+        from quartic.losses.dask_matrix import DaskMatrix
+
+        return DaskMatrix(M)
     return SparseMatrix(M) if sp.issparse(M) else DenseMatrix(M)
 
 
