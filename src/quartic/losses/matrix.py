@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from quartic.arrays import Array, check_number, finite_matrix, is_torch, working_dtype
+from quartic.distributed.inputs import is_dask_array
 from quartic.ops.space import HostSpace
 from quartic.units import exponent, shifted
 
@@ -28,6 +29,8 @@ class Matrix(ABC):
     squared_norm: float
     #: where its products live
     space: Any = HostSpace()
+    #: whether single entries can be looked at, not only products
+    entries: bool = True
 
     @abstractmethod
     def product(self, X: Array) -> Array:
@@ -167,6 +170,8 @@ class SparseMatrix(Matrix):
 class OperatorMatrix(Matrix):
     """A SciPy LinearOperator, whose symmetry and squared norm are taken on trust."""
 
+    entries = False
+
     def __init__(self, M: LinearOperator, squared_norm: float | None) -> None:
         check_square(M.shape)
         if squared_norm is None:
@@ -211,6 +216,10 @@ def as_matrix(M: Any, squared_norm: float | None = None) -> Matrix:
         from quartic.losses.torch_matrix import as_torch_matrix
 
         return as_torch_matrix(M)
+    if is_dask_array(M):
+        from quartic.losses.dask_matrix import DaskMatrix
+
+        return DaskMatrix(M)
     return SparseMatrix(M) if sp.issparse(M) else DenseMatrix(M)
 
 
