@@ -9,6 +9,7 @@ from quartic.arrays import Array, is_torch
 from quartic.kernels import GramKernel, Kernel, NormKernel
 from quartic.losses import Loss, Move, Point
 from quartic.penalties import Penalty, Ridge, Zero
+from quartic.units import Units
 
 _NONE = Zero()
 
@@ -99,6 +100,20 @@ class Problem:
     def counted(self) -> Problem:
         """Return the same problem whose loss counts its products from zero."""
         return replace(self, loss=self.loss.counted())
+
+    def in_good_units(self) -> tuple[Problem, Units]:
+        """Return the problem in units in which its data are of size one, and those units.
+
+        Itself, where the data are near enough to that, or where a part of it cannot be had in other units.
+        """
+        units = self.loss.units()
+        if not units:
+            return self, units
+        penalty = self.penalty.in_units(units)
+        kernel = None if self.kernel is None else self.kernel.in_units(units)
+        if penalty is None or (self.kernel is not None and kernel is None):
+            return self, Units()
+        return Problem(self.loss.in_units(units), penalty, kernel), units
 
     def with_kernel(self, tight: bool = True) -> Problem:
         """Return the same problem with its kernel chosen."""

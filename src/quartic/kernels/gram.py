@@ -9,9 +9,10 @@ import numpy as np
 
 from quartic.arrays import Array, as_floats, check_number
 from quartic.kernels.base import Kernel
-from quartic.kernels.constants import sigma_for
+from quartic.kernels.constants import scaled_constants, sigma_for
 from quartic.kernels.mirror_maps import mirror_map
 from quartic.ops import gram, on_host, squared_norm, times, trace_inner
+from quartic.units import Units
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss
@@ -58,6 +59,10 @@ class GramKernel(Kernel):
         """
         L, mu = loss.smoothness, loss.strong_convexity
         return cls(alpha=2 * (L - mu), beta=2 * L, sigma=sigma_for(loss, tight))
+
+    def in_units(self, units: Units) -> Self | None:
+        """Return the same with its constants scaled."""
+        return scaled_constants(self, units)
 
     def value(self, X: Array) -> float:
         """Return h_G(X)."""

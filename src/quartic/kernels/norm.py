@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Self
 
 from quartic.arrays import Array, as_floats, check_number
 from quartic.kernels.base import Kernel
-from quartic.kernels.constants import sigma_for
+from quartic.kernels.constants import scaled_constants, sigma_for
 from quartic.kernels.mirror_maps import clipping, mirror_map, norm_scale
 from quartic.ops import front_of, inner, length, squared_norm
+from quartic.units import Units
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss
@@ -52,6 +53,10 @@ class NormKernel(Kernel):
         ⟨∇F(0), UUᵀ⟩ ≤ ‖∇F(0)‖‖U‖²; since UUᵀ is positive semidefinite of trace ‖U‖², its largest eigenvalue does.
         """
         return cls(alpha=6 * loss.smoothness, sigma=sigma_for(loss, tight))
+
+    def in_units(self, units: Units) -> Self | None:
+        """Return the same with its constants scaled."""
+        return scaled_constants(self, units)
 
     def value(self, X: Array) -> float:
         """Return h_N(X)."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from quartic.ops import (
     trace_inner,
 )
 from quartic.ops.space import HostSpace
+from quartic.units import Units
 
 # XᵀX is carried along for so many moves, then made anew.
 _LONGEST_CHAIN = 20
@@ -46,8 +48,8 @@ class LeastSquares(Loss):
 
     Parameters
     ----------
-    M : array, sparse matrix or array, or LinearOperator, (n, n)
-        Symmetric. Only its products with tall matrices are used.
+    M : array, sparse matrix or array, LinearOperator, or Dask array of row blocks, (n, n)
+        Symmetric. Only its products with tall matrices are used. See `quartic.losses.dask_matrix.DaskMatrix`.
     weights : sparse (n, n), optional
         Weights of the known entries; entries outside the pattern are unknown. See `WeightedLeastSquares`.
     squared_norm : float, optional
@@ -148,6 +150,20 @@ class LeastSquares(Loss):
         H += times(p.X, 2 * (T + T.T))
         H -= 2 * self.product(D)
         return H
+
+    # -- scale ------------------------------------------------------------------------------------------------------
+
+    def exponents(self) -> tuple[int | None, int | None]:
+        """Return log₂ of the root of ‖M‖."""
+        power = self.matrix.exponent()
+        return None if power is None else power // 2, None
+
+    def in_units(self, units: Units) -> Self:
+        """Return the loss of 4^length · M."""
+        twin = copy.copy(self)
+        twin.matrix = self.matrix.scaled(2 * units.length)
+        twin._constants = {}
+        return twin
 
     # -- constants --------------------------------------------------------------------------------------------------
 

@@ -22,13 +22,19 @@ def check_pairs(
         raise ValueError(f"pairs must have shape (m, 2), one pair (i, j) a row, got {tuple(pairs.shape)}")
     if len(pairs) == 0:
         raise ValueError("there are no pairs; at least one known value is needed")
-    if pairs.is_complex() or pairs.dtype == torch.bool or (pairs.is_floating_point() and bool((pairs.frac() != 0).any())):
+    if (
+        pairs.is_complex()
+        or pairs.dtype == torch.bool
+        or (pairs.is_floating_point() and bool((pairs.frac() != 0).any()))
+    ):
         raise TypeError(f"pairs must be integer indices, got dtype {pairs.dtype}")
     pairs = pairs.to(torch.int64)
     low, high = (int(k) for k in torch.stack([pairs.min(), pairs.max()]))
     if low < 0:
         row = _first((pairs < 0).any(dim=1))
-        raise ValueError(f"pairs must be nonnegative indices (counted from 0), but pairs[{row}] = {pairs[row].tolist()}")
+        raise ValueError(
+            f"pairs must be nonnegative indices (counted from 0), but pairs[{row}] = {pairs[row].tolist()}"
+        )
     if n_points is None:
         n_points = high + 1
     elif int(n_points) != n_points or n_points < 1:

@@ -19,7 +19,9 @@ def linearize(rank: int, difference: bool, weighted: bool) -> Pass:
     def run(X: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any, B: Any) -> Any:
         kernels = kernels_for(X, rank_limit=True)
         if kernels is not None:
-            return _numbers(kernels.pairs("linearize", X, X, start, cols, target, weight if weighted else None, G, B))[0]
+            return _numbers(kernels.pairs("linearize", X, X, start, cols, target, weight if weighted else None, G, B))[
+                0
+            ]
         i, j, w = _pairs(start, cols, target, weight, weighted)
         u = (X[i] - X[j]).to(DOUBLE)
         e = u.square().sum(1) - target

@@ -28,7 +28,9 @@ def value_and_gradient(rank: int, difference: bool, weighted: bool) -> Pass:
     def run(X: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any) -> Any:
         kernels = kernels_for(X, rank_limit=True)
         if kernels is not None:
-            return _numbers(kernels.pairs("value_and_gradient", X, X, start, cols, target, weight if weighted else None, G))[0]
+            return _numbers(
+                kernels.pairs("value_and_gradient", X, X, start, cols, target, weight if weighted else None, G)
+            )[0]
         i, j, w = _pairs(start, cols, target, weight, weighted)
         u = (X[i] - X[j]).to(DOUBLE)
         e = u.square().sum(1) - target

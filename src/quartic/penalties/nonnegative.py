@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Self
 
 from quartic.arrays import Array
 from quartic.ops import delayed, inner, least, namespace, passes, positive_part, root, squared_norm, total
 from quartic.penalties.base import Penalty, Weighted
+from quartic.units import Units
 
 
 def projected_gradient(X: Array, gradient: Array) -> Array:
@@ -36,6 +38,10 @@ class Nonnegative(Penalty):
     """
 
     nonnegative = True
+
+    def in_units(self, units: Units) -> Self:
+        """Return itself."""
+        return self
 
     def value(self, X: Array) -> float:
         """Return 0 where X ≥ 0, else infinity."""
@@ -77,6 +83,7 @@ class NonnegativeL1(Weighted):
     """
 
     nonnegative = True
+    degree = 1
 
     def value(self, X: Array) -> float:
         """Return weight · ΣX where X ≥ 0, else infinity."""
@@ -121,6 +128,7 @@ class NonnegativeRidge(Weighted):
     """
 
     nonnegative = True
+    degree = 2
 
     def value(self, X: Array) -> float:
         """Return ½·weight·‖X‖² where X ≥ 0, else infinity."""

@@ -33,6 +33,8 @@ class L1(Weighted):
     array([[ 2., -0.]])
     """
 
+    degree = 1
+
     def value(self, X: Array) -> float:
         """Return weight · Σ|X|."""
         return self.weight * total(abs(X))
@@ -70,6 +72,7 @@ class L0(Weighted):
     """
 
     convex = False
+    degree = 0
 
     def value(self, X: Array) -> float:
         """Return weight times the number of nonzeros."""

@@ -35,6 +35,7 @@ class GradientDescent(Solver):
     name = "gd"
     requires = Requirements(smooth=True)
     state = DynState
+    step_unit = (2, 1)
 
     sufficient_decrease: float = 1e-4
     max_halvings: int = 100

@@ -1,4 +1,4 @@
-"""Limited-memory BFGS with an exact search of the quartic on each line, projected where X ≥ 0."""
+"""Limited-memory BFGS, with an exact search where the loss is a quartic on lines; projected where X ≥ 0."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from quartic.ops import (
 )
 from quartic.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
+from quartic.solvers.line_search import search_line
 from quartic.solvers.refresh import refreshed
 
 
@@ -49,9 +50,12 @@ class LBFGSState(State):
 class LBFGS(Solver):
     """D = −H∇Ψ with H from the last few steps, then the best t of all on X + tD: one product an iteration.
 
+    Where the loss is no quartic on lines, t is found by Armijo's rule, as a rule from one or two trials.
+
     For X ≥ 0 the two-loop recursion runs over the free entries (X > 0, or pushed off the bound), and
     D = max(X − H∇Ψ, 0) − X, which keeps X + tD feasible up to t = 1 and beyond to the first bound.
-    Where signs are free the recursion starts from the metric of the factorisation, G ↦ G(XᵀX + shift)⁻¹.
+    It starts from a diagonal of second derivatives where the loss has one. Where signs are free the recursion starts
+    from the metric of the factorisation, G ↦ G(XᵀX + shift)⁻¹.
 
     Parameters
     ----------
@@ -71,7 +75,7 @@ class LBFGS(Solver):
     """
 
     name = "lbfgs"
-    requires = Requirements(quadratic=True, smooth=True, nonnegative=True)
+    requires = Requirements(smooth=True, nonnegative=True, lines=True)
     state = LBFGSState
 
     memory: int = 7
@@ -89,21 +93,25 @@ class LBFGS(Solver):
         p, penalty = s.point, problem.penalty
         G = penalty.smooth_gradient(p.X, p.gradient)
         D, slope = self._direction(problem, s, G)
-        line = problem.loss.along(p, D)
         upper = passes("memory", D).longest_step(p.X, D) if penalty.nonnegative else math.inf
-        t = line.minimizer_with(*penalty.on_line(p.X, D), upper)
+        # made before the slope is looked at: a device then answers for both at once
+        line = problem.loss.along(p, D) if problem.loss.quadratic else None
+        t = 0.0 if line is None else line.minimizer_with(*penalty.on_line(p.X, D), upper)
         if not slope < 0:
             if not s.steps:
                 raise NoProgress("the gradient no longer descends: round-off is reached")
             return self.step(problem, LBFGSState(p, s.step, carried=s.carried, fresh=s.fresh))
-        if not t > 0:
+        found = search_line(problem, p, D, upper) if line is None else (line.point(t), t) if t > 0 else None
+        if found is None:
             raise NoProgress("the line search finds no lower point: round-off is reached")
-        new = line.point(t)
-        if penalty.nonnegative:
+        new, t = found
+        if line is not None and penalty.nonnegative:
             clip_in_place(new.X)  # the bound reached at t is met but for round-off
         moved, change = t * D, penalty.smooth_gradient(new.X, new.gradient) - G
         bend, sizes = inner(moved, change), norm(moved) * norm(change)
-        new, carried, fresh = refreshed(problem, new, s.carried + 1, s.fresh)
+        carried, fresh = 0, math.inf
+        if line is not None:
+            new, carried, fresh = refreshed(problem, new, s.carried + 1, s.fresh)
         steps, changes = s.steps, s.changes
         if bend > 1e-12 * sizes:
             steps, changes = (*steps, moved)[-self.memory :], (*changes, change)[-self.memory :]
@@ -120,10 +128,17 @@ class LBFGS(Solver):
         return -q, -inner(G, q)
 
     def _first_metric(self, problem: Problem, s: LBFGSState, q: Array, scale: float | None) -> Array:
-        """Return H₀ q: a multiple of q, or of q(XᵀX + shift)⁻¹ where signs are free."""
+        """Return H₀ q: a multiple of q, of q by the loss's diagonal, or of q(XᵀX + shift)⁻¹ where signs are free."""
         X = s.point.X
         if problem.penalty.nonnegative:
-            return q * (quotient_of_norms(X, q) if scale is None else scale)
+            diagonal = problem.loss.curvature_diagonal(s.point)
+            if diagonal is None:
+                return q * (quotient_of_norms(X, q) if scale is None else scale)
+            Q = q / diagonal
+            factor = (
+                inner(s.steps[-1], s.changes[-1]) / inner(s.changes[-1], s.changes[-1] / diagonal) if s.steps else 0
+            )
+            return Q * (factor if factor > 0 else quotient_of_norms(X, Q))
         if getattr(problem.loss, "difference", False):
             X = X - X.mean(axis=0)
         inverse = regular_inverse(gram(X), 1e-3)

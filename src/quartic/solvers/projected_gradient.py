@@ -43,6 +43,7 @@ class ProjectedGradient(Solver):
     name = "pg"
     requires = Requirements(nonnegative=True)
     state = DynState
+    step_unit = (2, 1)
 
     beta: float = 0.1
     sigma: float = 0.01
