@@ -53,11 +53,11 @@ class Problem:
 
     def objective(self, point: Point) -> float:
         """Return Ψ at a point."""
-        return point.value + self.penalty.value(point.X)
+        return point.value + self.penalty.value_at(point)
 
     def stationarity(self, point: Point) -> float:
         """Return the norm of the least element of ∇f + ∂g: the stopping measure."""
-        return self.penalty.stationarity_norm(point.X, point.gradient)
+        return self.penalty.stationarity_at(point)
 
     def geometry(self, tight: bool = True) -> Kernel:
         """Return the kernel, or the best one that fits, with constants that are proven (``tight``) or cheap."""

@@ -13,6 +13,7 @@ from quartic.losses.line import Line
 from quartic.losses.move import Move
 from quartic.losses.point import Point
 from quartic.ops import inner
+from quartic.ops.workspace import Fresh, Workspace
 
 
 class ProductCounter:
@@ -34,6 +35,8 @@ class Loss(ABC):
     quadratic: bool = False
     #: whether f(XQ) = f(X) for every rotation Q, as for every F(XXᵀ); points held in place end that
     rotations: bool = True
+    #: where the tall arrays of points come from
+    arrays: Fresh = Fresh()
 
     def __init__(self) -> None:
         self._counter = ProductCounter()
@@ -58,8 +61,8 @@ class Loss(ABC):
 
         This default subtracts. A loss that is to converge beyond half precision overrides it with a formula in X − p.
         """
-        new, D = self.at(X), X - p.X
-        return Move(p, new, new.value - p.value - inner(p.gradient, D), D)
+        new = self.at(X)
+        return Move(p, new, new.value - p.value - inner(p.gradient, new.X - p.X))
 
     def along(self, p: Point, D: Array) -> Line:
         """Return f on the line p + tD: one product, then everything on the line is free."""
@@ -131,8 +134,9 @@ class Loss(ABC):
         return self._counter.count
 
     def counted(self) -> Self:
-        """Return the same loss with a counter of its own; the data and the known constants are shared."""
+        """Return the same loss for one run: with its own counter and workspace; data and constants are shared."""
         twin = copy.copy(self)
+        twin.arrays = Workspace()
         twin._counter = ProductCounter()
         return twin
 

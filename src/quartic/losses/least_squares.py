@@ -15,10 +15,7 @@ from quartic.losses.matrix import Matrix, as_matrix
 from quartic.losses.move import Move
 from quartic.losses.point import Point
 from quartic.losses.spectrum import negative_part_of_spectrum
-from quartic.ops import gram, inner, norm, squared_norm, trace_inner
-
-# XᵀX is carried along for so many moves, then made anew.
-_LONGEST_CHAIN = 20
+from quartic.ops import gram, inner, norm, squared_norm, squares_are_safe, trace_inner
 
 
 class LeastSquares(Loss):
@@ -74,7 +71,7 @@ class LeastSquares(Loss):
     def product(self, X: Array) -> Array:
         """Return M X, counted."""
         self._count()
-        return self.matrix.product(X)
+        return self.matrix.product(X, self.arrays.like(X))
 
     def at(self, X: Array) -> LeastSquaresPoint:
         """Return the point at X: one product."""
@@ -83,34 +80,35 @@ class LeastSquares(Loss):
 
     def restore(self, arrays: dict[str, Array]) -> LeastSquaresPoint:
         """Return the point kept in a checkpoint."""
-        return LeastSquaresPoint(self, arrays["X"], arrays["MX"], arrays["gram"], int(arrays["age"]))
+        return LeastSquaresPoint(self, arrays["X"], arrays["MX"], arrays["gram"])
 
     def extrapolate(self, p: Point, q: Point, t: float) -> LeastSquaresPoint:
         """Return the point p + t(p − q); the product is linear, so it costs none."""
         assert isinstance(p, LeastSquaresPoint)
         assert isinstance(q, LeastSquaresPoint)
-        from quartic.ops.fused import extrapolate
+        from quartic.ops.factor import extrapolated
 
-        Y, MY = np.empty_like(p.X), np.empty_like(p.MX)
-        extrapolate(p.X, q.X, t, Y)
-        extrapolate(p.MX, q.MX, t, MY)
-        return LeastSquaresPoint(self, Y, MY)
+        Y, MY = self.arrays.like(p.X), self.arrays.like(p.X)
+        S = extrapolated(p.X, q.X, p.MX, q.MX, t, Y, MY)
+        return LeastSquaresPoint(self, Y, MY, S)
 
     def move(self, p: Point, X: Array) -> Move:
-        """Return the step from p to X, its remainder from the difference D = X − p: one product."""
+        """Return the step from p to X, its remainder from the difference D = X − p: one product.
+
+        With S = pᵀp, C = DᵀD and B = XᵀX − S the remainder is ⟨S, C⟩ + ½‖B‖² − ⟨MD, D⟩. Every term is of second order
+        in D, and the round-off in B, eps·‖S‖, enters only times B itself: the remainder is known to eps·‖X‖/‖D‖ of
+        its size, where a difference of values would lose it below √eps.
+        """
         assert isinstance(p, LeastSquaresPoint)
-        from quartic.ops.fused import difference
+        from quartic.ops.factor import step_sums
 
         X = as_floats(X)
-        MX, D = self.product(X), np.empty_like(X)
-        bend = difference(X, p.X, MX, p.MX, D)
-        T, C = gram(p.X, D), gram(D)
-        _, c2, c3, c4 = _quartic(0.0, p.gram, T, C, bend)
-        # (X + D)ᵀ(X + D) follows; every so often it is made anew, since round-off adds up
-        fresh = p.age >= _LONGEST_CHAIN
-        new = LeastSquaresPoint(self, X, MX, None if fresh else p.gram + T + T.T + C, 0 if fresh else p.age + 1)
-        move = Move(p, new, c2 + c3 + c4, D)
-        move.__dict__.update(T=T, C=C)
+        MX = self.product(X)
+        gram, C, (bend, along, length, fit), feasible = step_sums(X, p.X, MX, p.MX)
+        B = gram - p.gram
+        remainder = trace_inner(p.gram, C) + 0.5 * trace_inner(B, B) - bend
+        move = Move(p, LeastSquaresPoint(self, X, MX, gram, fit, feasible), remainder)
+        move.__dict__.update(C=C, sizes=(float(p.gram.trace()), 2 * along, length))
         return move
 
     def along(self, p: Point, D: Array) -> Line:
@@ -206,39 +204,69 @@ def _quartic(slope: float, S: Array, T: Array, C: Array, bend: float) -> tuple[f
 
 
 class LeastSquaresPoint(Point):
-    """A point of `LeastSquares`: X and the product MX; the rest follows."""
+    """A point of `LeastSquares`: X and the product MX; the rest follows.
 
-    def __init__(self, loss: LeastSquares, X: Array, MX: Array, gram: Array | None = None, age: int = 0) -> None:
+    What a pass over X has found out already may be given: XᵀX, ``fit`` = ⟨MX, X⟩, and whether X ≥ 0.
+    """
+
+    def __init__(
+        self,
+        loss: LeastSquares,
+        X: Array,
+        MX: Array,
+        gram: Array | None = None,
+        fit: float | None = None,
+        feasible: bool | None = None,
+    ) -> None:
         self.loss = loss
         self.X = X
         self.MX = MX
-        self.age = age  # for how many moves XᵀX was carried along
-        if gram is not None:
-            self.__dict__["gram"] = gram
+        known = {"gram": gram, "fit": fit, "feasible": feasible}
+        self.__dict__.update({name: value for name, value in known.items() if value is not None})
+
+    @cached_property
+    def gram(self) -> Array:
+        """XᵀX, in float64."""
+        from quartic.ops.factor import gram_of
+
+        return gram_of(self.X)
+
+    @cached_property
+    def fit(self) -> float:
+        """⟨MX, X⟩."""
+        return inner(self.MX, self.X)
 
     @cached_property
     def value(self) -> float:
         """½‖M − XXᵀ‖²."""
         S = self.gram
-        value = 0.5 * self.loss.matrix.squared_norm + 0.5 * trace_inner(S, S) - inner(self.MX, self.X)
+        value = 0.5 * self.loss.matrix.squared_norm + 0.5 * trace_inner(S, S) - self.fit
         return max(value, 0.0) if math.isfinite(value) else value
 
     @cached_property
     def gradient(self) -> Array:
         """2X(XᵀX) − 2MX."""
-        from quartic.ops.fused import add_scaled
+        from quartic.ops.factor import stepped
 
-        G: Array = self.X @ (2 * self.gram).astype(self.X.dtype, copy=False)
-        add_scaled(G, -2.0, self.MX)
+        G = self.loss.arrays.like(self.X)
+        stepped(self.X, 2 * self.gram, -2.0, self.MX, 0.0, False, G)
         return G
 
     def combine(self, a: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
         """Return aX + b∇f(X) − shift = X(aI + 2bS) − 2b·MX − shift, clipped, without forming the gradient."""
-        from quartic.ops.fused import add_and_clip
+        from quartic.ops.factor import stepped
 
+        W = self.loss.arrays.like(self.X)
         A = 2 * b * self.gram + a * np.eye(self.X.shape[1])
-        W: Array = self.X @ A.astype(self.X.dtype, copy=False)
-        return W, add_and_clip(W, -2 * b, self.MX, shift, clip)
+        return W, stepped(self.X, A, -2 * b, self.MX, shift, clip, W)
+
+    @cached_property
+    def projected_norm(self) -> float:
+        """‖∇ᴾf(X)‖, without forming the gradient."""
+        from quartic.ops.factor import projected_norm
+
+        squared = projected_norm(self.X, 2 * self.gram, self.MX)
+        return math.sqrt(squared) if squares_are_safe(squared) else super().projected_norm
 
     @cached_property
     def rounding(self) -> float:
@@ -251,5 +279,5 @@ class LeastSquaresPoint(Point):
         return 4 * eps * size * math.sqrt(size) * math.sqrt(max(trace_inner(S @ S, S), 0.0))
 
     def arrays(self) -> dict[str, Array]:
-        """X, MX, XᵀX and its age."""
-        return {"X": self.X, "MX": self.MX, "gram": self.gram, "age": np.asarray(self.age)}
+        """X, MX and XᵀX."""
+        return {"X": self.X, "MX": self.MX, "gram": self.gram}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from functools import cached_property
 
 import numpy as np
 
 from quartic.arrays import Array
-from quartic.ops import gram, squared_norm
+from quartic.ops import gram, norm, squared_norm, squares_are_safe
 
 
 class Point(ABC):
@@ -47,6 +48,21 @@ class Point(ABC):
     def gram(self) -> Array:
         """XᵀX, in float64."""
         return gram(self.X)
+
+    @cached_property
+    def feasible(self) -> bool:
+        """Whether X ≥ 0, without a NaN."""
+        return bool(self.X.min(initial=0.0) >= 0)
+
+    @cached_property
+    def projected_norm(self) -> float:
+        """‖∇ᴾf(X)‖: of the gradient where X > 0, of its negative part where X = 0."""
+        from quartic.ops.fused import projected_norm
+
+        squared = float(projected_norm(self.X, self.gradient))
+        if squares_are_safe(squared):
+            return math.sqrt(squared)
+        return norm(np.where(self.X > 0, self.gradient, np.minimum(self.gradient, 0)))
 
     def combine(self, a: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
         """Return W = aX + b∇f(X) − shift, cut off below zero if ``clip``, and ‖W‖²."""

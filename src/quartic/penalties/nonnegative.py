@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -57,6 +58,14 @@ class Nonnegative(Penalty):
 
         squared = float(projected_norm(X, gradient))
         return math.sqrt(squared) if squares_are_safe(squared) else norm(self.stationarity(X, gradient))
+
+    def value_at(self, point: Any) -> float:
+        """Return 0 where X ≥ 0, else infinity."""
+        return 0.0 if point.feasible else math.inf
+
+    def stationarity_at(self, point: Any) -> float:
+        """Return ‖∇ᴾf(X)‖, which points of some losses have without their gradient."""
+        return float(point.projected_norm)
 
 
 @dataclass(frozen=True)
