@@ -204,6 +204,6 @@ def _projected_norm(X: Any, S: Any, MX: Any, parts: Any, rows: int, first: int, 
             for k in range(x.size):
                 v = np.float64(g[k]) - 2.0 * np.float64(mx[k])
                 if x[k] <= 0:
-                    v = min(v, 0.0)
+                    v = min(v, np.float64(0))
                 total += v * v
         parts[piece] = total

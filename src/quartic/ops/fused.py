@@ -68,6 +68,6 @@ def projected_norm(X: Any, G: Any) -> float:
     for k in range(x.size):
         v = np.float64(g[k])
         if x[k] <= 0:
-            v = min(v, 0.0)
+            v = min(v, np.float64(0))
         total += v * v
     return total
