@@ -61,7 +61,7 @@ class PairSquares(SumOfSquares):
         X = as_floats(X)
         G = namespace(X).empty_like(X)
         value, remainder = self._pass("pairs", "value_gradient_and_remainder", X)(p.X, X, *self._data, G)
-        return Move(p, PairPoint(self, X, value, G), remainder, X - p.X)
+        return Move(p, PairPoint(self, X, value, G), remainder)
 
     def along(self, p: Point, D: Array) -> Line:
         """Return the exact quartic of f on p + tD, and its gradient there, a cubic: one pass."""

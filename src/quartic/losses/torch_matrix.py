@@ -46,9 +46,9 @@ class TorchDenseMatrix(Matrix):
         """Return M_ij."""
         return float(self.M[i, j])
 
-    def product(self, X: Any) -> Any:
+    def product(self, X: Any, out: Any = None) -> Any:
         """Return M X."""
-        return (self.M if X.dtype == self.M.dtype else self.M.to(X.dtype)) @ X
+        return torch.mm(self.M if X.dtype == self.M.dtype else self.M.to(X.dtype), X, out=out)
 
     def entries(self) -> Any:
         """Return M."""
@@ -114,12 +114,12 @@ class TorchSparseMatrix(Matrix):
 
             _refuse(float(gap[worst]), float(values.abs().max()), self.dtype, *at, entry)
 
-    def product(self, X: Any) -> Any:
+    def product(self, X: Any, out: Any = None) -> Any:
         """Return M X."""
         M = self.M
         if X.dtype != M.dtype:
             M = csr(M.crow_indices(), M.col_indices(), M.values().to(X.dtype), self.n)
-        return M @ X
+        return torch.mm(M, X, out=out)
 
     def entries(self) -> Any:
         """Return the stored entries."""

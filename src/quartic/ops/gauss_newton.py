@@ -239,7 +239,7 @@ def add_shift(H: Any, P: Any, shift: float) -> Any:
 
 @njit(**FLAGS)
 def descend(rz: float, curvature: float, P: Any, H: Any, D: Any, R: Any) -> None:
-    """Move along the direction by a = rz / curvature: D += aP, R −= aH; not at all where the curvature is not positive."""
+    """Move by a = rz / curvature, where that is positive, along the direction: D += aP, R −= aH."""
     a = rz / curvature if curvature > 0 else 0.0
     for i in range(P.shape[0]):
         for k in range(P.shape[1]):

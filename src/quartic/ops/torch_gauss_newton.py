@@ -7,21 +7,19 @@ from typing import Any
 import torch
 
 from quartic.ops.torch_kernels import kernels_for
-from quartic.ops.torch_pairs import Pass, _by_row, _distances_only, _numbers, _pairs, _quartic, _terms
+from quartic.ops.torch_pairs import Pass, _by_row, _some, _distances_only, _numbers, _pairs, _quartic, _terms
 from quartic.ops.torch_tall import DOUBLE, dot
 from quartic.ops.waiting import Waiting
 
 
 def linearize(rank: int, difference: bool, weighted: bool) -> Pass:
-    """Return the pass ``(X, start, cols, target, weight, G, B) -> f(X)``, which fills G with ∇f and B with row blocks."""
+    """Return the pass ``(X, start, cols, target, weight, G, B) -> f(X)``, which fills G with ∇f, B with row blocks."""
     _distances_only(difference)
 
     def run(X: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any, B: Any) -> Any:
-        kernels = kernels_for(X, rank_limit=True)
+        kernels = kernels_for("triton_pairs", X)
         if kernels is not None:
-            return _numbers(kernels.pairs("linearize", X, X, start, cols, target, weight if weighted else None, G, B))[
-                0
-            ]
+            return _numbers(kernels.pairs("linearize", X, X, start, cols, target, _some(weight, weighted), G, B))[0]
         i, j, w = _pairs(start, cols, target, weight, weighted)
         u = (X[i] - X[j]).to(DOUBLE)
         e = u.square().sum(1) - target
@@ -38,9 +36,9 @@ def product(rank: int, difference: bool, weighted: bool) -> Pass:
     _distances_only(difference)
 
     def run(X: Any, V: Any, start: Any, cols: Any, weight: Any, H: Any) -> None:
-        kernels = kernels_for(X, rank_limit=True)
+        kernels = kernels_for("triton_pairs", X)
         if kernels is not None:
-            kernels.pairs("product", X, V, start, cols, weight, weight if weighted else None, H)
+            kernels.pairs("product", X, V, start, cols, weight, _some(weight, weighted), H)
             return
         i, j, w = _pairs(start, cols, weight, weight, weighted)
         u, v = (X[i] - X[j]).to(DOUBLE), (V[i] - V[j]).to(DOUBLE)
@@ -54,9 +52,9 @@ def quartic(rank: int, difference: bool, weighted: bool) -> Pass:
     _distances_only(difference)
 
     def run(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any) -> Any:
-        kernels = kernels_for(X, rank_limit=True)
+        kernels = kernels_for("triton_pairs", X)
         if kernels is not None:
-            return _numbers(kernels.pairs("quartic", X, D, start, cols, target, weight if weighted else None))
+            return _numbers(kernels.pairs("quartic", X, D, start, cols, target, _some(weight, weighted)))
         i, j, w = _pairs(start, cols, target, weight, weighted)
         _, _, e, b, c = _terms(X, D, i, j, target)
         return _numbers(_quartic(w, e, b, c))
@@ -87,7 +85,7 @@ def factor_blocks(B: Any, shift: float, width: int) -> Any:
 
 def solve_blocks(L: Any, R: Any, Z: Any) -> Any:
     """Fill Z with the solutions of (B_i + shift·I) z_i = r_i, and return ⟨R, Z⟩."""
-    kernels = kernels_for(R, rank_limit=True)
+    kernels = kernels_for("triton_pairs", R)
     if kernels is not None:
         return Waiting(kernels.solve(L, R, Z))
     torch.sum(L * R[:, None, :], dim=2, out=Z)
@@ -109,7 +107,7 @@ def add_shift(H: Any, P: Any, shift: float) -> Any:
 
 
 def descend(rz: Any, curvature: Any, P: Any, H: Any, D: Any, R: Any) -> None:
-    """Move along the direction by a = rz / curvature: D += aP, R −= aH; not at all where the curvature is not positive."""
+    """Move by a = rz / curvature, where that is positive, along the direction: D += aP, R −= aH."""
     a = torch.where(curvature.tensor > 0, rz.tensor / curvature.tensor, 0.0)
     D.addcmul_(P, a)
     R.addcmul_(H, a, value=-1.0)

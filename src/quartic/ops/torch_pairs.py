@@ -16,7 +16,7 @@ import torch
 
 from quartic.ops.torch_kernels import kernels_for
 from quartic.ops.torch_tall import DOUBLE
-from quartic.ops.waiting import Waiting, delayed
+from quartic.ops.waiting import entries as _numbers
 
 Pass = Callable[..., Any]
 
@@ -26,11 +26,11 @@ def value_and_gradient(rank: int, difference: bool, weighted: bool) -> Pass:
     _distances_only(difference)
 
     def run(X: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any) -> Any:
-        kernels = kernels_for(X, rank_limit=True)
+        kernels = kernels_for("triton_pairs", X)
         if kernels is not None:
-            return _numbers(
-                kernels.pairs("value_and_gradient", X, X, start, cols, target, weight if weighted else None, G)
-            )[0]
+            return _numbers(kernels.pairs("value_and_gradient", X, X, start, cols, target, _some(weight, weighted), G))[
+                0
+            ]
         i, j, w = _pairs(start, cols, target, weight, weighted)
         u = (X[i] - X[j]).to(DOUBLE)
         e = u.square().sum(1) - target
@@ -46,9 +46,9 @@ def value_gradient_and_remainder(rank: int, difference: bool, weighted: bool) ->
     _distances_only(difference)
 
     def run(X: Any, Y: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any) -> Any:
-        kernels = kernels_for(X, rank_limit=True)
+        kernels = kernels_for("triton_pairs", X)
         if kernels is not None:
-            return _numbers(kernels.pairs("remainder", X, Y, start, cols, target, weight if weighted else None, G))
+            return _numbers(kernels.pairs("remainder", X, Y, start, cols, target, _some(weight, weighted), G))
         i, j, w = _pairs(start, cols, target, weight, weighted)
         u, z, D = (X[i] - X[j]).to(DOUBLE), (Y[i] - Y[j]).to(DOUBLE), Y - X
         v = (D[i] - D[j]).to(DOUBLE)
@@ -62,13 +62,13 @@ def value_gradient_and_remainder(rank: int, difference: bool, weighted: bool) ->
 
 
 def line_coefficients(rank: int, difference: bool, weighted: bool) -> Pass:
-    """Return the pass ``(X, D, start, cols, target, weight, C) -> c1, c2, c3, c4``; C holds the cubic of the gradient."""
+    """Return the pass ``(X, D, start, cols, target, weight, C) -> c1, c2, c3, c4``; C is the cubic of the gradient."""
     _distances_only(difference)
 
     def run(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any, C: Any) -> Any:
-        kernels = kernels_for(X, rank_limit=True)
+        kernels = kernels_for("triton_pairs", X)
         if kernels is not None:
-            return _numbers(kernels.pairs("line", X, D, start, cols, target, weight if weighted else None, C))
+            return _numbers(kernels.pairs("line", X, D, start, cols, target, _some(weight, weighted), C))
         i, j, w = _pairs(start, cols, target, weight, weighted)
         u, v, e, b, c = _terms(X, D, i, j, target)
         e1, b1, c1 = ((2 * w * s)[:, None] for s in (e, b, c))
@@ -84,9 +84,9 @@ def hessian_product(rank: int, difference: bool, weighted: bool) -> Pass:
     _distances_only(difference)
 
     def run(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any, H: Any) -> None:
-        kernels = kernels_for(X, rank_limit=True)
+        kernels = kernels_for("triton_pairs", X)
         if kernels is not None:
-            kernels.pairs("hessian", X, D, start, cols, target, weight if weighted else None, H)
+            kernels.pairs("hessian", X, D, start, cols, target, _some(weight, weighted), H)
             return
         i, j, w = _pairs(start, cols, target, weight, weighted)
         u, v, e, b, _ = _terms(X, D, i, j, target)
@@ -109,6 +109,10 @@ def _distances_only(difference: bool) -> None:
         raise NotImplementedError("on torch tensors only distances are there, not entries; pass NumPy arrays")
 
 
+def _some(weight: Any, weighted: bool) -> Any:
+    return weight if weighted else None
+
+
 def _pairs(start: Any, cols: Any, target: Any, weight: Any, weighted: bool) -> tuple[Any, Any, Any]:
     rows = torch.repeat_interleave(torch.arange(len(start) - 1, device=start.device), start.diff())
     return rows, cols.to(torch.int64), weight.to(DOUBLE) if weighted else torch.ones_like(target, dtype=DOUBLE)
@@ -129,9 +133,3 @@ def _by_row(out: Any, rows: Any, terms: Any) -> None:
     """Fill ``out`` with the sums of the terms of each row, taken in float64."""
     total = torch.zeros(out.shape, dtype=DOUBLE, device=out.device)
     out.copy_(total.index_add_(0, rows, terms))
-
-
-def _numbers(vector: torch.Tensor) -> tuple[Any, ...]:
-    """Return the entries of a vector as numbers that are read together, when they are needed."""
-    read = Waiting(vector)
-    return tuple(delayed(lambda v, k=k: float(v[k]), read) for k in range(len(vector)))
