@@ -26,6 +26,7 @@ from quartic.ops.elementwise import (
     to_host,
     total,
 )
+from quartic.ops.subspace import most_different_rows, orthonormal
 from quartic.ops.tall import gram, inner, moved_gram, norm, root, squared_norm, squares_are_safe, trace_inner
 from quartic.ops.waiting import delayed, on_host
 
@@ -47,10 +48,12 @@ __all__ = [
     "is_zero",
     "least",
     "length",
+    "most_different_rows",
     "moved_gram",
     "namespace",
     "norm",
     "on_host",
+    "orthonormal",
     "passes",
     "positive_part",
     "quotient",

@@ -1,4 +1,4 @@
-"""The passes of `quartic.ops.factor` for torch tensors: fused Triton kernels on a GPU, a few calls of torch elsewhere."""
+"""The passes of `quartic.ops.factor` for torch tensors: Triton kernels on a GPU, a few calls of torch elsewhere."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from quartic.ops.torch_kernels import kernels_for
-from quartic.ops.torch_pairs import Pass, _by_row, _some, _distances_only, _numbers, _pairs, _quartic, _terms
+from quartic.ops.torch_pairs import Pass, _by_row, _distances_only, _numbers, _pairs, _quartic, _some, _terms
 from quartic.ops.torch_tall import DOUBLE, dot
 from quartic.ops.waiting import Waiting
 
