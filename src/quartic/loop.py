@@ -20,6 +20,7 @@ from quartic.arrays import Array, RandomState, check_number, random_generator
 from quartic.checkpoint import Checkpoint
 from quartic.losses import Point
 from quartic.ops import astype, float_type
+from quartic.ops.threads import one_blas_thread
 from quartic.problem import Problem
 from quartic.result import History, Result, Status
 from quartic.saddle import objective_falls_from_zero
@@ -114,6 +115,26 @@ def minimize(
     >>> result.status
     <Status.CONVERGED: 'converged'>
     """
+    with one_blas_thread():
+        return _minimize(
+            problem, X0, rank, solver, tol, reference, max_iter, max_time, callback, checkpoint, random_state, verbose
+        )
+
+
+def _minimize(
+    problem: Problem,
+    X0: Any,
+    rank: int | None,
+    solver: str | Solver,
+    tol: float,
+    reference: float | StartStrategy | None,
+    max_iter: int,
+    max_time: float | None,
+    callback: Callable[[Progress], object] | None,
+    checkpoint: str | os.PathLike[str] | None,
+    random_state: RandomState,
+    verbose: bool,
+) -> Result:
     started = time.perf_counter()
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a quartic.Problem, got {type(problem).__name__}")

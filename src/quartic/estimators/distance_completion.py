@@ -28,6 +28,7 @@ from quartic.locating.search import locate
 from quartic.locating.warnings import InconsistentWarning
 from quartic.loop import minimize
 from quartic.losses import Anchored, CompleteDistances, Distances, Loss, RawStress
+from quartic.ops.threads import limited_to, share_of
 from quartic.problem import Problem
 from quartic.result import Result
 from quartic.rigidity import Determination, assess, standard_errors
@@ -68,7 +69,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     max_iter, max_time : int, float or None
         Limits: iterations of a run, seconds of the whole search.
     n_jobs : int or None, default=None
-        Searches done at the same time, in threads. The answer does not depend on it.
+        Threads to use: searches are done at the same time, and threads left over shared among them. None: one search
+        at a time, on as many threads as the environment allows. The answer does not depend on it.
     device : None or "cpu"
         Where to compute.
     random_state : int, RandomState, Generator or None
@@ -514,7 +516,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         seeds = [int(generator.integers(2**63)) for _ in range(self.n_init if isinstance(init, str) else 1)]
 
         def one(seed: int) -> tuple[Result, str]:
-            return locate(part, init, effort, np.random.default_rng(seed))
+            with limited_to(share_of(self.n_jobs, len(seeds))):
+                return locate(part, init, effort, np.random.default_rng(seed))
 
         if self.n_jobs in (None, 1):
             found = []

@@ -248,4 +248,3 @@ def _member(archive: zipfile.ZipFile, path: str, name: str) -> Any:
             return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape)
     with archive.open(member) as entry:
         return np.load(io.BytesIO(entry.read()), allow_pickle=False)
-

@@ -336,10 +336,8 @@ def _move(part: Distances, X: Array, Y: Array) -> tuple[Any, ...]:
 
 
 def _along(part: Distances, X: Array, D: Array) -> tuple[Any, ...]:
-    from quartic.ops.pairs import line_coefficients
-
     C = np.empty((len(D), 3, D.shape[1]), D.dtype)
-    coefficients = part._run(line_coefficients, D)(X, D, *part._data, C)
+    coefficients = part._pass("pairs", "line_coefficients", D)(X, D, *part._data, C)
     return *coefficients, C[:, 0], C[:, 1], C[:, 2]
 
 

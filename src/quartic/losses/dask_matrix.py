@@ -80,7 +80,7 @@ class DaskMatrix(Matrix):
         self.squared_norm = math.fsum(fact["squares"] for fact in self.blocks.facts)
         self._check_symmetric()
 
-    def product(self, X: Array) -> Array:
+    def product(self, X: Array, out: Array | None = None) -> Array:
         """Return M X."""
         Y = np.empty((self.n, X.shape[1]), dtype=np.result_type(self.dtype, X.dtype))
         for k, rows in enumerate(self.blocks.map(_product, np.ascontiguousarray(X))):
@@ -155,7 +155,9 @@ def _prepared(block: Any, k: int, *, rows: list[int], width: int, dtype: Any) ->
             f"{block.shape}; look at how block {k} is made"
         )
     elif block.shape[0] != rows[k]:
-        fault = f"block {k} of M is said to have {rows[k]} rows, but has the shape {block.shape}; look at how it is made"
+        fault = (
+            f"block {k} of M is said to have {rows[k]} rows, but has the shape {block.shape}; look at how it is made"
+        )
     if fault is not None:  # told there, raised here: what a worker raises it also logs
         return RowBlock(first, np.empty((0, width)), fault)
     if sp.issparse(block):
