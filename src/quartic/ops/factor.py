@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from quartic.arrays import Array
-from quartic.ops.pairs import FLAGS
+from quartic.ops.flags import FLAGS
 from quartic.ops.small import BLOCK, add_upper_gram, block_times_small
 from quartic.ops.threads import spread
 
