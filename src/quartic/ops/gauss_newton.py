@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 from quartic.ops.flags import FLAGS
-from quartic.ops.row_chunks import over_rows
+from quartic.ops.row_chunks import over_rows, wide
 from quartic.ops.vectors import put, vector
 
 
@@ -80,6 +80,7 @@ def linearize(rank: int, difference: bool, weighted: bool) -> Callable[..., floa
         return 0.5 * value
 
     def run(X: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any, B: Any) -> Any:
+        X = wide(X)
         return over_rows(
             lambda first, last, G, B: rows(X, start, cols, target, weight, G, B, first, last), start, X, G, B
         )
@@ -126,6 +127,7 @@ def product(rank: int, difference: bool, weighted: bool) -> Callable[..., None]:
                 H[i, k] += s[k]
 
     def run(X: Any, V: Any, start: Any, cols: Any, weight: Any, H: Any) -> None:
+        X, V = wide(X), wide(V)
         over_rows(lambda first, last, H: rows(X, V, start, cols, weight, H, first, last), start, X, H)
 
     return run
@@ -170,6 +172,7 @@ def quartic(rank: int, difference: bool, weighted: bool) -> Callable[..., tuple[
         return c1, c2, c3, 0.5 * c4
 
     def run(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any) -> Any:
+        X, D = wide(X), wide(D)
         return over_rows(lambda first, last: rows(X, D, start, cols, target, weight, first, last), start, X)
 
     return run

@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 
 from quartic.ops.flags import FLAGS
-from quartic.ops.row_chunks import over_rows
+from quartic.ops.row_chunks import over_rows, wide
 from quartic.ops.vectors import put, vector
 
 # Indices are made unsigned before use: a signed one would be tested for counting from the end.
@@ -64,6 +64,7 @@ def value_and_gradient(rank: int, difference: bool, weighted: bool) -> Callable[
         return 0.5 * value
 
     def run(X: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any) -> Any:
+        X = wide(X)
         return over_rows(lambda first, last, G: rows(X, start, cols, target, weight, G, first, last), start, X, G)
 
     return run
@@ -122,6 +123,7 @@ def value_gradient_and_remainder(rank: int, difference: bool, weighted: bool) ->
         return 0.5 * value, remainder
 
     def run(X: Any, Y: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any) -> Any:
+        X, Y = wide(X), wide(Y)
         D = Y - X
         return over_rows(lambda first, last, G: rows(X, D, start, cols, target, weight, G, first, last), start, X, G)
 
@@ -195,6 +197,7 @@ def line_coefficients(rank: int, difference: bool, weighted: bool) -> Callable[.
         return c1, c2, c3, c4
 
     def run(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any, C: Any) -> Any:
+        X, D = wide(X), wide(D)
         return over_rows(lambda first, last, C: rows(X, D, start, cols, target, weight, C, first, last), start, X, C)
 
     return run
@@ -246,6 +249,7 @@ def hessian_product(rank: int, difference: bool, weighted: bool) -> Callable[...
                 H[i, k] += s[k]
 
     def run(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any, H: Any) -> None:
+        X, D = wide(X), wide(D)
         over_rows(lambda first, last, H: rows(X, D, start, cols, target, weight, H, first, last), start, X, H)
 
     return run

@@ -26,15 +26,24 @@ _MOST = 8
 _COST = 10.0
 
 
+def wide(X: Array) -> Array:
+    """Return X in float64, itself where it is: a pass reads each row many times, and would convert it each time."""
+    return X.astype(np.float64, copy=False)
+
+
 def over_rows(call: Callable[..., Any], start: Any, X: Array, *outputs: Array) -> Any:
-    """Return ``call(first, last, *outputs)`` over all rows; it fills the outputs, and may return numbers to add up."""
+    """Return ``call(first, last, *outputs)`` over all rows; it fills the outputs, and may return numbers to add up.
+
+    Sums are made in float64, and rounded at the end where the output is coarser.
+    """
     n, n_pairs = len(X), int(start[-1])
     most = _MOST if not outputs else _MOST * X.size // max(1, sum(out.size for out in outputs))
     n_chunks = min(most, n_pairs // _PAIRS_IN_A_CHUNK, n_pairs // max(1, _PAIRS_FOR_A_ROW * n))
-    if n_chunks <= 1:
+    n_chunks = max(1, n_chunks)
+    if n_chunks == 1 and all(out.dtype == np.float64 for out in outputs):
         return call(0, n, *outputs)
     bounds = [0, *np.searchsorted(start, np.linspace(0, n_pairs, n_chunks + 1)[1:-1]).tolist(), n]
-    parts = [np.empty((n_chunks, *out.shape), out.dtype) for out in outputs]
+    parts = [np.empty((n_chunks, *out.shape)) for out in outputs]
     found: list[Any] = [None] * n_chunks
 
     def work(first: int, last: int) -> None:
