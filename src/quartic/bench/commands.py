@@ -17,16 +17,21 @@ from rich.markdown import Markdown
 from quartic.bench.contestants import SOLVERS
 from quartic.bench.figure1 import Figure1Settings, run_figure1
 from quartic.bench.figure2 import Figure2Settings, run_figure2
+from quartic.bench.floor import FloorSettings, floor_table, plain, run_floor
+from quartic.bench.growth import GrowthSettings, at_most, growth_table, run_growth
 from quartic.bench.page import write_page
 from quartic.bench.paper_numbers import DATA, RANKS
 from quartic.bench.peers import PeersSettings, peers_table, run_peers
+from quartic.bench.record import describe_machine
+from quartic.bench.speed import SpeedSettings, run_speed, speed_table
 from quartic.bench.store import SettingsChanged
 from quartic.bench.symnmf import Cell
 from quartic.bench.table1 import Table1Settings, run_table1
 from quartic.bench.table1_text import comparison, ratio_table, seconds_table
+from quartic.bench.threads import fixed_threads
 
 paper = typer.Typer(help="The paper's table and figures again.", no_args_is_help=True)
-bench = typer.Typer(help="Side by side with other libraries.", no_args_is_help=True)
+bench = typer.Typer(help="Speed: beside other libraries, beside the machine's own limits.", no_args_is_help=True)
 
 Results = Annotated[
     Path, typer.Option("--results", help="Folder for results; a run that was interrupted goes on from it.")
@@ -148,6 +153,70 @@ def peers(
         return
     _show("Peers", peers_table(rows))
     typer.echo(f"rows: {results / settings.name}.csv")
+
+
+@bench.command("floor", epilog="Example: quartic bench floor --quick --threads 1")
+def floor(
+    quick: Quick = False,
+    threads: Annotated[list[int] | None, typer.Option(min=1, help="Numbers of threads; 1 and 2 if left out.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """A whole iteration as a multiple of its bare product, and that beside copying memory."""
+    settings = FloorSettings.quick() if quick else FloorSettings()
+    settings = replace(settings, threads=tuple(threads)) if threads else settings
+    with _running() as (say, progress):
+        rows = run_floor(settings, progress)
+        say("; ".join(describe_machine().values()))
+    if as_json:
+        typer.echo(json.dumps(plain(rows)))
+        return
+    _show("An iteration beside its bare product", floor_table(rows))
+
+
+@bench.command("growth", epilog="Example: quartic bench growth --quick")
+def growth(
+    quick: Quick = False,
+    most: Annotated[int | None, typer.Option(min=1, help="Leave out larger sizes.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Time and memory for more and more nodes and pairs, with the exponents of the fit."""
+    settings = at_most(GrowthSettings.quick() if quick else GrowthSettings(), most)
+    with _running() as (say, progress):
+        rows = run_growth(settings, progress)
+        say("; ".join(describe_machine().values()))
+    if as_json:
+        typer.echo(json.dumps(rows))
+        return
+    _show("Growth", growth_table(rows))
+
+
+@bench.command("speed", epilog="Example: quartic bench speed --data reuters --rank 20 --starts 2")
+def speed(
+    quick: Quick = False,
+    starts: Starts = None,
+    data: Annotated[list[str] | None, typer.Option(help=f"Data sets, of {', '.join(DATA)}.")] = None,
+    rank: Annotated[list[int] | None, typer.Option(min=1, help=f"Ranks; the paper's are {RANKS}.")] = None,
+    only: Annotated[str, typer.Option(help="symnmf or edmc: leave out the other.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """How many times faster auto is: than SymHALS and Dyn-NoLips, than SciPy and pymanopt. One thread."""
+    settings = SpeedSettings.quick() if quick else SpeedSettings()
+    _known("--data", [name for name in data or () if not name.startswith("planted-")], DATA)
+    _known("--only", [only] if only else None, ("symnmf", "edmc"))
+    settings = replace(
+        settings,
+        starts=starts or settings.starts,
+        data=() if only == "edmc" else tuple(data or settings.data),
+        ranks=tuple(rank or settings.ranks),
+        helices=() if only == "symnmf" else settings.helices,
+    )
+    with _running() as (say, progress), fixed_threads(1) as found:
+        rows = run_speed(settings, progress)
+        say("; ".join(describe_machine(found).values()))
+    if as_json:
+        typer.echo(json.dumps(plain(rows)))
+        return
+    _show("How many times faster auto is", speed_table(rows))
 
 
 @bench.command("page", epilog="Example: quartic bench page -o benchmarks/RESULTS.md --notes benchmarks/remarks.md")
