@@ -65,8 +65,14 @@ def _memory() -> str:
 
 
 def _commit() -> str:
-    """Return the commit the package's source is at, with a plus where it was changed since; or that there is none."""
+    """Return the commit the package's source is at, with a plus where it was changed since; or that there is none.
+
+    A copy of the source without its repository may be told by the variable QUARTIC_COMMIT.
+    """
     import quartic
+
+    if told := os.environ.get("QUARTIC_COMMIT"):
+        return told
 
     folder = Path(quartic.__file__).parent
 
