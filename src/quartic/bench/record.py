@@ -37,8 +37,10 @@ def describe_machine(threads: dict[str, int] | None = None) -> Record:
             versions.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             versions.append(f"{name} not installed")
+    beside = os.environ.get("QUARTIC_PROCESSES")  # told by whoever shares a run out
     return {
-        "machine": f"{_processor()}, {os.cpu_count()} cores, {_memory()}, {platform.system()}",
+        "machine": f"{_processor()}, {os.cpu_count()} cores, {_memory()}, {platform.system()}"
+        + (f"; {beside} processes measured at the same time, each on a core of its own" if beside else ""),
         "versions": ", ".join(versions),
         "threads": ", ".join(f"{name} {count}" for name, count in (threads or {}).items()) or "not fixed",
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
