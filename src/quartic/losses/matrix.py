@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import copy
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from quartic.arrays import Array, check_number, finite_matrix, working_dtype
+from quartic.arrays import Array, check_number, finite_matrix, is_torch, working_dtype
+from quartic.distributed.inputs import is_dask_array
+from quartic.ops.space import HostSpace
+from quartic.units import exponent, shifted
 
 # |M − Mᵀ| may be this much of max|M|: what round-off leaves of a matrix that was meant to be symmetric
-_ASYMMETRY = {np.float64: 1e-10, np.float32: 1e-5}
+ASYMMETRY = {np.float64: 1e-10, np.float32: 1e-5}
 
 
 class Matrix(ABC):
@@ -22,10 +27,28 @@ class Matrix(ABC):
     n: int
     dtype: type[np.floating[Any]]
     squared_norm: float
+    #: where its products live
+    space: Any = HostSpace()
+    #: whether single entries can be looked at, not only products
+    entries: bool = True
 
     @abstractmethod
     def product(self, X: Array) -> Array:
         """Return M X."""
+
+    def exponent(self) -> int | None:
+        """Return log₂ of ‖M‖, or of the largest entry where the squares under- or overflow; None for M = 0."""
+        if 1e-280 < self.squared_norm < math.inf:
+            return exponent(math.sqrt(self.squared_norm))
+        return exponent(self.entries())
+
+    def entries(self) -> Array:
+        """Return an array of the entries that are not zero, or 0 where they are not at hand."""
+        return np.zeros(1)
+
+    @abstractmethod
+    def scaled(self, power: int) -> Matrix:
+        """Return 2^power · M."""
 
     @abstractmethod
     def total(self) -> tuple[float, int]:
@@ -58,6 +81,17 @@ class DenseMatrix(Matrix):
     def product(self, X: Array) -> Array:
         """Return M X."""
         return self.M @ X
+
+    def entries(self) -> Array:
+        """Return M."""
+        return self.M
+
+    def scaled(self, power: int) -> Self:
+        """Return 2^power · M."""
+        twin = copy.copy(self)
+        twin.M = shifted(self.M, power)
+        twin.squared_norm = _sum_of_squares(twin.M)
+        return twin
 
     def total(self) -> tuple[float, int]:
         """Return ΣM."""
@@ -104,6 +138,18 @@ class SparseMatrix(Matrix):
         Y: Array = self.M @ X
         return Y
 
+    def entries(self) -> Array:
+        """Return the stored entries."""
+        stored: Array = self.M.data
+        return stored
+
+    def scaled(self, power: int) -> Self:
+        """Return 2^power · M, on the same pattern."""
+        twin = copy.copy(self)
+        twin.M = sp.csr_array((shifted(self.M.data, power), self.M.indices, self.M.indptr), shape=self.M.shape)
+        twin.squared_norm = _sum_of_squares(twin.M.data)
+        return twin
+
     def entries_per_row(self) -> float:
         """Return the mean number of stored entries in a row."""
         return float(self.M.nnz / self.n)
@@ -124,6 +170,8 @@ class SparseMatrix(Matrix):
 class OperatorMatrix(Matrix):
     """A SciPy LinearOperator, whose symmetry and squared norm are taken on trust."""
 
+    entries = False
+
     def __init__(self, M: LinearOperator, squared_norm: float | None) -> None:
         check_square(M.shape)
         if squared_norm is None:
@@ -138,11 +186,20 @@ class OperatorMatrix(Matrix):
         self.n = M.shape[0]
         self.dtype = working_dtype(np.dtype(M.dtype if M.dtype is not None else np.float64))
         self.squared_norm = float(squared_norm)
+        self.power = 0  # products are scaled by two to this power
 
     def product(self, X: Array) -> Array:
         """Return M X."""
         Y = self.M.matvec(X[:, 0])[:, None] if X.shape[1] == 1 else self.M.matmat(X)
-        return np.ascontiguousarray(Y, dtype=X.dtype)
+        Y = np.ascontiguousarray(Y, dtype=X.dtype)
+        return shifted(Y, self.power)
+
+    def scaled(self, power: int) -> Self:
+        """Return 2^power · M, which scales each product."""
+        twin = copy.copy(self)
+        twin.power = self.power + power
+        twin.squared_norm = shifted(self.squared_norm, 2 * power)
+        return twin
 
     def total(self) -> tuple[float, int]:
         """Return 1ᵀM1."""
@@ -155,6 +212,14 @@ def as_matrix(M: Any, squared_norm: float | None = None) -> Matrix:
         return M
     if isinstance(M, LinearOperator):
         return OperatorMatrix(M, squared_norm)
+    if is_torch(M):
+        from quartic.losses.torch_matrix import as_torch_matrix
+
+        return as_torch_matrix(M)
+    if is_dask_array(M):
+        from quartic.losses.dask_matrix import DaskMatrix
+
+        return DaskMatrix(M)
     return SparseMatrix(M) if sp.issparse(M) else DenseMatrix(M)
 
 
@@ -186,7 +251,7 @@ def _check_symmetric(
 
 def _raise_if_asymmetric(gap: Array, rows: Any, cols: Any, largest: float, dtype: Any, M: Any, name: str = "M") -> None:
     worst = int(gap.argmax()) if len(gap) else 0
-    if len(gap) and gap[worst] > _ASYMMETRY[dtype] * largest:
+    if len(gap) and gap[worst] > ASYMMETRY[dtype] * largest:
         i, j = int(rows[worst]), int(cols[worst])
         raise ValueError(
             f"{name} must be symmetric, but {name}[{i}, {j}] = {M[i, j]} and {name}[{j}, {i}] = {M[j, i]}; "
@@ -199,5 +264,6 @@ def _checksum(M: Any) -> float:
     return float(w @ (M @ w))
 
 
+@np.errstate(over="ignore", under="ignore")
 def _sum_of_squares(values: Array) -> float:
     return float(np.square(values, dtype=np.float64).sum())
