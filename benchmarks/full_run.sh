@@ -17,6 +17,9 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 export PYTHON=${PYTHON:-python3} PYTHONPATH=$here/src${PYTHONPATH:+:$PYTHONPATH} RESULTS=$results CELLS=$here/benchmarks/symnmf_cells.py
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 export DEADLINE=$(($(date +%s) + seconds)) PATIENCE=${PATIENCE:-5} QUARTIC_PROCESSES=$cores
+# graphs that are built, and compiled code, once for all processes
+export XDG_CACHE_HOME=${XDG_CACHE_HOME:-${TMPDIR:-/tmp}/quartic-full-run-$UID}
+export NUMBA_CACHE_DIR=${NUMBA_CACHE_DIR:-$XDG_CACHE_HOME/numba}
 if [ -z "${QUARTIC_COMMIT:-}" ] && commit=$(git -C "$here" rev-parse --short HEAD 2>/dev/null); then
     [ -z "$(git -C "$here" status --porcelain -- src)" ] || commit+=+
     export QUARTIC_COMMIT=$commit
