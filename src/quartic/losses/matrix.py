@@ -30,7 +30,7 @@ class Matrix(ABC):
     #: where its products live
     space: Any = HostSpace()
     #: whether single entries can be looked at, not only products
-    entries: bool = True
+    shows_entries: bool = True
 
     @abstractmethod
     def product(self, X: Array) -> Array:
@@ -46,9 +46,9 @@ class Matrix(ABC):
         """Return an array of the entries that are not zero, or 0 where they are not at hand."""
         return np.zeros(1)
 
-    @abstractmethod
     def scaled(self, power: int) -> Matrix:
         """Return 2^power · M."""
+        return ScaledMatrix(self, power)
 
     @abstractmethod
     def total(self) -> tuple[float, int]:
@@ -65,6 +65,33 @@ class Matrix(ABC):
     def checksum(self) -> float:
         """Return a number that tells M from matrices of the same norm; 0 where its entries are not at hand."""
         return 0.0
+
+
+class ScaledMatrix(Matrix):
+    """2^power times another matrix, whose products are scaled: for those whose entries are best left where they are."""
+
+    def __init__(self, matrix: Matrix, power: int) -> None:
+        self.matrix, self.power = matrix, power
+        self.n, self.dtype, self.space = matrix.n, matrix.dtype, matrix.space
+        self.shows_entries = matrix.shows_entries
+        self.squared_norm = shifted(matrix.squared_norm, 2 * power)
+
+    def product(self, X: Array) -> Array:
+        """Return 2^power · M X."""
+        return shifted(self.matrix.product(X), self.power)
+
+    def total(self) -> tuple[float, int]:
+        """Return the sum of all entries."""
+        total, products = self.matrix.total()
+        return shifted(total, self.power), products
+
+    def entries_per_row(self) -> float:
+        """Return what the matrix says."""
+        return self.matrix.entries_per_row()
+
+    def checksum(self) -> float:
+        """Return that of the matrix, scaled."""
+        return shifted(self.matrix.checksum(), self.power)
 
 
 class DenseMatrix(Matrix):
@@ -170,7 +197,7 @@ class SparseMatrix(Matrix):
 class OperatorMatrix(Matrix):
     """A SciPy LinearOperator, whose symmetry and squared norm are taken on trust."""
 
-    entries = False
+    shows_entries = False
 
     def __init__(self, M: LinearOperator, squared_norm: float | None) -> None:
         check_square(M.shape)
@@ -186,20 +213,11 @@ class OperatorMatrix(Matrix):
         self.n = M.shape[0]
         self.dtype = working_dtype(np.dtype(M.dtype if M.dtype is not None else np.float64))
         self.squared_norm = float(squared_norm)
-        self.power = 0  # products are scaled by two to this power
 
     def product(self, X: Array) -> Array:
         """Return M X."""
         Y = self.M.matvec(X[:, 0])[:, None] if X.shape[1] == 1 else self.M.matmat(X)
-        Y = np.ascontiguousarray(Y, dtype=X.dtype)
-        return shifted(Y, self.power)
-
-    def scaled(self, power: int) -> Self:
-        """Return 2^power · M, which scales each product."""
-        twin = copy.copy(self)
-        twin.power = self.power + power
-        twin.squared_norm = shifted(self.squared_norm, 2 * power)
-        return twin
+        return np.ascontiguousarray(Y, dtype=X.dtype)
 
     def total(self) -> tuple[float, int]:
         """Return 1ᵀM1."""
