@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import typer
@@ -19,12 +21,21 @@ _CTRL_C = 130  # what a shell makes of SIGINT
 class PlainSpokenGroup(TyperGroup):
     """Commands whose usage errors are one line on standard error, with exit code 2, and no box around it."""
 
-    def main(self, *arguments: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
         """Run a command, and leave with its exit code."""
+        run = partial(super().main, args, prog_name, complete_var, False, windows_expand_args, **extra)
         if not standalone_mode:
-            return super().main(*arguments, standalone_mode=False, **extra)
+            return run()
         try:
-            code = super().main(*arguments, standalone_mode=False, **extra)
+            code = run()
         except _UsageFault as fault:
             if type(fault).__name__ != "NoArgsIsHelpError":  # that one has printed the help
                 typer.echo(usage_line(fault), err=True)
