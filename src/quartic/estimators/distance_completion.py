@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -30,7 +31,7 @@ from quartic.loop import minimize
 from quartic.losses import Anchored, CompleteDistances, Distances, Loss, RawStress
 from quartic.ops.threads import limited_to, share_of
 from quartic.problem import Problem
-from quartic.result import Result
+from quartic.result import Result, Status
 from quartic.rigidity import Determination, assess, standard_errors
 from quartic.solvers import Solver
 
@@ -423,6 +424,9 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             X = self._held(whole, X, data, effort)
         if self.refine == "stress":
             X = self._refined(whole, X, data, effort)
+        if effort.stopped():
+            said = "interrupted; the best points so far are returned"
+            self.result_ = replace(self.result_, status=Status.INTERRUPTED, message=said)
         self._place(X, data, component, n_components, targets, simplices, whole.size)
         self.rmse_ = float(np.sqrt(np.mean(whole.errors(self.embedding_) ** 2)))
         fixing = data.pairs[data.exact if data.weights is None else data.exact & (data.weights > 0)]
@@ -523,7 +527,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             found = []
             for seed in seeds:
                 found.append(one(seed))
-                if part.is_met(found[-1][0].X):
+                if effort.stopped() or part.is_met(found[-1][0].X):
                     break
         else:
             _ = part.loss, part.adjacency  # made once, before the threads share them
@@ -565,8 +569,10 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         result = minimize(
             Problem(loss if held is None else held), start if start.any() else start + 1e-3,
             solver="auto" if isinstance(loss, RawStress) else self.solver, tol=self.tol,
-            reference=_reference(loss, X.shape[1]), max_iter=self.max_iter, max_time=left, verbose=bool(self.verbose),
+            reference=_reference(loss, X.shape[1]), max_iter=effort.most(self.max_iter), max_time=left,
+            verbose=bool(self.verbose),
         )  # fmt: skip
+        effort.note(result)
         X = result.X if held is None else held.fill(result.X) + center
         X[data.anchors] = data.places
         self.result_ = result
