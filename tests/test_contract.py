@@ -16,7 +16,16 @@ from quartic import Problem, minimize
 from quartic.diagnostics import check_gradient, check_relative_smoothness
 from quartic.kernels import GramKernel, NormKernel
 from quartic.kernels.mirror_maps import find_mirror_map
-from quartic.losses import BoundedDistances, CompleteDistances, Distances, LeastSquares
+from quartic.losses import (
+    BoundedDistances,
+    CodedDiffraction,
+    CompleteDistances,
+    Completion,
+    Distances,
+    LeastSquares,
+    PhaseRetrieval,
+    Sensing,
+)
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge, Zero
 from quartic.solvers import SOLVERS
 from quartic.solvers.registry import why_not
@@ -35,6 +44,55 @@ def points(dtype, seed):
     return np.linalg.norm(X[:, None] - X[None], axis=2).astype(dtype)
 
 
+def entries(dtype, seed):
+    """Return rows, columns and values of a matrix of rank two: some entries once, some in both orders, the diagonal."""
+    i, j = np.concatenate([some_pairs(seed, N, 0.6), some_pairs(seed, N, 0.6)[:7, ::-1], [[k, k] for k in range(N)]]).T
+    X = np.random.default_rng(seed).standard_normal((N, 2))
+    return i, j, (X @ X.T)[i, j].astype(dtype)
+
+
+def gaussians(dtype, seed, *shape):
+    A = np.random.default_rng(seed + 5).standard_normal(shape)
+    return (A if len(shape) < 3 else A + A.swapaxes(1, 2)).astype(dtype)
+
+
+def sensed(A, seed, noise=0.1):
+    """Return measurements of a matrix of rank two, with a little noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((N, 2))
+    Y, noise = X @ X.T, noise * rng.standard_normal(len(A))
+    return (np.einsum("kij,ij->k", A, Y) if A.ndim == 3 else np.einsum("ki,ij,kj->k", A, Y, A)) + noise
+
+
+def sampling(dtype, seed):
+    """Return complex sampling vectors for a signal of length 4."""
+    A = gaussians(np.float64, seed, 30, 4) + 1j * gaussians(np.float64, seed + 1, 30, 4)
+    return A.astype(np.complex64 if dtype == np.float32 else np.complex128)
+
+
+def intensities(A, seed):
+    rng = np.random.default_rng(seed)
+    z = rng.standard_normal(A.shape[1]) + 1j * rng.standard_normal(A.shape[1])
+    return np.abs(A @ z) ** 2 * rng.uniform(0.9, 1.1, A.shape[0])
+
+
+def masks(dtype, seed):
+    return CodedDiffraction(sampling(dtype, seed)[:6])
+
+
+class Diagonals:
+    """An operator of one's own: Y ↦ the sums of Y along its diagonals."""
+
+    n_points = N
+
+    def forward(self, X):
+        return np.array([np.trace(X @ X.T, k) for k in range(N)])
+
+    def adjoint(self, y, X):
+        Y = sum(v * (np.eye(N, k=k) + np.eye(N, k=-k)) / 2 for k, v in enumerate(y))
+        return Y @ X
+
+
 # Each makes a loss over a few rows (N, or 2N where it must), from data in the dtype given; other seed, other data.
 LOSSES = {
     "least squares": lambda dtype, seed: LeastSquares(symmetric(seed, N).astype(dtype)),
@@ -44,6 +102,33 @@ LOSSES = {
     ),
     "known entries": lambda dtype, seed: LeastSquares(
         symmetric(seed, N).astype(dtype), weights=(np.abs(symmetric(seed + 1, N, 0.3)) + np.eye(N)).astype(dtype)
+    ),
+    "completion": lambda dtype, seed: Completion(*entries(dtype, seed), N),
+    "completion, weights and ridge": lambda dtype, seed: Completion(
+        *entries(dtype, seed), N, weights=entries(dtype, seed)[2] ** 2 + dtype(0.1), ridge=0.3
+    ),
+    "sensing, vectors": lambda dtype, seed: Sensing(
+        gaussians(dtype, seed, 40, N), sensed(gaussians(dtype, seed, 40, N), seed)
+    ),
+    "sensing, matrices": lambda dtype, seed: Sensing(
+        gaussians(dtype, seed, 40, N, N), sensed(gaussians(dtype, seed, 40, N, N), seed)
+    ),
+    "sensing, sparse": lambda dtype, seed: Sensing(
+        [sp.csr_array(symmetric(seed + k, N, 0.2).astype(dtype)) for k in range(30)],
+        sensed(np.array([symmetric(seed + k, N, 0.2) for k in range(30)]), seed),
+    ),
+    "sensing, operator": lambda dtype, seed: Sensing(Diagonals(), 1.0 + np.random.default_rng(seed).random(N)),
+    "phase retrieval, real": lambda dtype, seed: PhaseRetrieval(
+        gaussians(dtype, seed, 40, N), intensities(gaussians(dtype, seed, 40, N), seed)
+    ),
+    "phase retrieval, complex": lambda dtype, seed: PhaseRetrieval(
+        sampling(dtype, seed), intensities(sampling(dtype, seed), seed)
+    ),
+    "phase retrieval, patterns": lambda dtype, seed: PhaseRetrieval(
+        masks(dtype, seed), intensities(masks(dtype, seed), seed)
+    ),
+    "phase retrieval, real from complex": lambda dtype, seed: PhaseRetrieval(
+        sampling(dtype, seed), intensities(sampling(dtype, seed), seed), real=True
     ),
     "distances": lambda dtype, seed: Distances(some_pairs(seed, N), squares(dtype, seed), N),
     "distances, weights": lambda dtype, seed: Distances(
@@ -60,7 +145,7 @@ PENALTIES = [Zero(), Ridge(0.2), Nonnegative(), NonnegativeL1(0.1), NonnegativeR
 GENERAL = [name for name, cls in SOLVERS.items() if not cls.requires.products]
 
 # These keep their data in float64 whatever comes in.
-DOUBLE = {"distances, all", "distances, bounds"}
+DOUBLE = {"distances, all", "distances, bounds", "sensing, operator"}
 
 every_loss = pytest.mark.parametrize("make", LOSSES.values(), ids=LOSSES)
 

@@ -1,4 +1,4 @@
-"""The start of a run: the user's, checked, one made by a strategy, or a random one."""
+"""The start of a run: the user's, checked, one made by a strategy, or the loss's own."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def start_for(problem: Problem, X0: Any, rank: int | None, generator: np.random.
     """Return a feasible start in the data's precision, or raise an error that says what is wrong with X0 or rank."""
     loss, columns = problem.loss, check_rank(problem, X0, rank)
     if X0 is None:
-        return loss.random_start(columns, problem.penalty.nonnegative, generator).astype(loss.dtype, copy=False)
+        return loss.default_start(columns, problem.penalty.nonnegative, generator).astype(loss.dtype, copy=False)
     if callable(X0):
         X0 = X0(problem, columns, generator)
         check_rank(problem, X0, columns)
