@@ -24,6 +24,7 @@ from quartic.losses import (
     Distances,
     LeastSquares,
     PhaseRetrieval,
+    Quadratic,
     Sensing,
 )
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge, Zero
@@ -80,6 +81,15 @@ def masks(dtype, seed):
     return CodedDiffraction(sampling(dtype, seed)[:6])
 
 
+def weights(dtype, seed, share=0.3):
+    return (np.abs(symmetric(seed + 3, N, share)) + np.eye(N)).astype(dtype)
+
+
+def on_products(X, Z):
+    """Return 𝒜(XXᵀ)Z for 𝒜Y = ½Y + diag(Y), known by its products."""
+    return 0.5 * X @ (X.T @ Z) + (X**2).sum(axis=1, keepdims=True) * Z
+
+
 class Diagonals:
     """An operator of one's own: Y ↦ the sums of Y along its diagonals."""
 
@@ -130,6 +140,16 @@ LOSSES = {
     "phase retrieval, real from complex": lambda dtype, seed: PhaseRetrieval(
         sampling(dtype, seed), intensities(sampling(dtype, seed), seed), real=True
     ),
+    "quadratic": lambda dtype, seed: Quadratic(None, symmetric(seed, N).astype(dtype)),
+    "quadratic, weights": lambda dtype, seed: Quadratic(weights(dtype, seed), symmetric(seed, N).astype(dtype)),
+    "quadratic, sparse": lambda dtype, seed: Quadratic(
+        sp.csr_array(weights(dtype, seed)), sp.csr_array(symmetric(seed, N, 0.3).astype(dtype))
+    ),
+    "quadratic, all entries": lambda dtype, seed: Quadratic(
+        np.kron(weights(dtype, seed), weights(dtype, seed)) @ np.kron(weights(dtype, seed), weights(dtype, seed)),
+        symmetric(seed, N).astype(dtype),
+    ),
+    "quadratic, products": lambda dtype, seed: Quadratic(on_products, symmetric(seed, N).astype(dtype)),
     "distances": lambda dtype, seed: Distances(some_pairs(seed, N), squares(dtype, seed), N),
     "distances, weights": lambda dtype, seed: Distances(
         some_pairs(seed, N), squares(dtype, seed), N, weights=squares(dtype, seed)[::-1]
@@ -379,7 +399,9 @@ def test_every_solver_that_fits_ends_stationary(make, penalty):
         assert result.success, words
         outside = penalty.stationarity(result.X, differenced_gradient(loss, result.X))
         reference = result.history.stationarity[0]
-        noise = 1e-9 * loss.value(result.X) / max(np.abs(result.X).max(), 1e-3 * size_of(loss))  # of the differences
+        noise = (
+            1e-9 * abs(loss.value(result.X)) / max(np.abs(result.X).max(), 1e-3 * size_of(loss))
+        )  # of the differences
         assert np.linalg.norm(outside) <= 2e-4 * reference + noise, words
     assert {"auto", "dyn-nolips", "inertial"} <= fitted
 

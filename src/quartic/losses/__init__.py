@@ -12,6 +12,7 @@ from quartic.losses.line import Line
 from quartic.losses.move import Move
 from quartic.losses.phase_retrieval import PhaseRetrieval
 from quartic.losses.point import Point
+from quartic.losses.quadratic import Quadratic
 from quartic.losses.raw_stress import RawStress
 from quartic.losses.sensing import Sensing
 from quartic.losses.weighted import WeightedLeastSquares
@@ -29,6 +30,7 @@ __all__ = [
     "Move",
     "PhaseRetrieval",
     "Point",
+    "Quadratic",
     "RawStress",
     "Sensing",
     "WeightedLeastSquares",
