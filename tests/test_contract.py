@@ -85,6 +85,12 @@ def weights(dtype, seed, share=0.3):
     return (np.abs(symmetric(seed + 3, N, share)) + np.eye(N)).astype(dtype)
 
 
+def mixing(dtype, seed):
+    """Return the matrix of 𝒜Y = (Y + C²YC²)/10, which maps all entries to all."""
+    C = symmetric(seed + 4, N, 0.5)
+    return (np.eye(N * N) + np.kron(C, C) @ np.kron(C, C)).astype(dtype) / 10
+
+
 def on_products(X, Z):
     """Return 𝒜(XXᵀ)Z for 𝒜Y = ½Y + diag(Y), known by its products."""
     return 0.5 * X @ (X.T @ Z) + (X**2).sum(axis=1, keepdims=True) * Z
@@ -115,7 +121,7 @@ LOSSES = {
     ),
     "completion": lambda dtype, seed: Completion(*entries(dtype, seed), N),
     "completion, weights and ridge": lambda dtype, seed: Completion(
-        *entries(dtype, seed), N, weights=entries(dtype, seed)[2] ** 2 + dtype(0.1), ridge=0.3
+        *entries(dtype, seed), N, weights=np.abs(entries(dtype, seed)[2]) + dtype(0.3), ridge=0.3
     ),
     "sensing, vectors": lambda dtype, seed: Sensing(
         gaussians(dtype, seed, 40, N), sensed(gaussians(dtype, seed, 40, N), seed)
@@ -146,8 +152,7 @@ LOSSES = {
         sp.csr_array(weights(dtype, seed)), sp.csr_array(symmetric(seed, N, 0.3).astype(dtype))
     ),
     "quadratic, all entries": lambda dtype, seed: Quadratic(
-        np.kron(weights(dtype, seed), weights(dtype, seed)) @ np.kron(weights(dtype, seed), weights(dtype, seed)),
-        symmetric(seed, N).astype(dtype),
+        mixing(dtype, seed), symmetric(seed, N).astype(dtype),
     ),
     "quadratic, products": lambda dtype, seed: Quadratic(on_products, symmetric(seed, N).astype(dtype)),
     "distances": lambda dtype, seed: Distances(some_pairs(seed, N), squares(dtype, seed), N),
@@ -390,8 +395,8 @@ def test_every_solver_that_fits_ends_stationary(make, penalty):
         ):
             continue
         fitted.add(name)
-        limit = 200 if name == "nolips" else 20_000
-        result = minimize(problem, rank=2, solver=name, tol=1e-4, max_iter=limit, random_state=SEED)
+        limit = 50 if name == "nolips" else 20_000
+        result = minimize(problem, rank=2, solver=name, tol=1e-3, max_iter=limit, random_state=SEED)
         words = f"{name} with {kernel}: {result.message}"
         if name == "nolips":  # a fixed step at the worst-case constant: it goes down, however slowly
             assert result.history.objective[-1] <= result.history.objective[0], words
@@ -402,7 +407,7 @@ def test_every_solver_that_fits_ends_stationary(make, penalty):
         noise = (
             1e-9 * abs(loss.value(result.X)) / max(np.abs(result.X).max(), 1e-3 * size_of(loss))
         )  # of the differences
-        assert np.linalg.norm(outside) <= 2e-4 * reference + noise, words
+        assert np.linalg.norm(outside) <= 2e-3 * reference + noise, words
     assert {"auto", "dyn-nolips", "inertial"} <= fitted
 
 
@@ -414,7 +419,7 @@ def test_dyn_nolips_never_rises(make, penalty):
         pytest.skip("this loss has no finite constant, and says so")
     for kernel in kernels_for(loss, penalty):
         problem = Problem(loss, penalty, kernel)
-        result = minimize(problem, rank=2, solver="dyn-nolips", tol=1e-7, max_iter=300, random_state=SEED)
+        result = minimize(problem, rank=2, solver="dyn-nolips", tol=1e-7, max_iter=100, random_state=SEED)
         objective = result.history.objective
         # values are known to round-off of the largest term of the sum, which is about f(0)
         allowed = 1e-13 * (abs(objective[0]) + abs(loss.value(np.zeros_like(result.X))) + 1e-300)

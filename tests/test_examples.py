@@ -34,7 +34,7 @@ def test_completion():
 
 
 def test_sensing():
-    error, kept, figure = load("plot_sensing").run(rank=4)
+    error, kept, figure = load("plot_sensing").run(rank=6)
     assert error < 1e-6
     assert 0.9 < kept <= 1 + 1e-9
     assert figure is not None
