@@ -79,7 +79,8 @@ def minimize(
         ``X0(problem, rank, generator)`` that returns an array, is called within the run: its time and its products
         count.
     rank : int, optional
-        r, for a random start or a strategy; needed when X0 is not an array.
+        r, for the loss's own start (random, or spectral where the data suggest one) or a strategy; needed when X0 is
+        not an array.
     solver : str or Solver, default="auto"
         A name from `quartic.solvers.SOLVERS`, or an object. "auto" takes the fastest that fits.
     tol, reference : float

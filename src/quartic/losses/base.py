@@ -160,6 +160,10 @@ class Loss(ABC):
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return a random X (n, rank) of a sensible scale."""
 
+    def default_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
+        """Return the start `minimize` takes when none is given: a random one, or one that the data suggest."""
+        return self.random_start(rank, nonnegative, generator)
+
     @property
     def dtype(self) -> type[np.floating[Any]]:
         """The type the data are kept in: float64 or float32."""

@@ -102,12 +102,12 @@ class ScaledMatrix(Matrix):
 class DenseMatrix(Matrix):
     """A NumPy array."""
 
-    def __init__(self, M: Any) -> None:
-        self.M = finite_matrix(M, "M")
-        check_square(self.M.shape)
+    def __init__(self, M: Any, name: str = "M") -> None:
+        self.M = finite_matrix(M, name)
+        check_square(self.M.shape, name)
         self.n = self.M.shape[0]
         self.dtype = working_dtype(self.M.dtype)
-        _check_symmetric(lambda rows: self.M[rows] - self.M[:, rows].T, self.M, self.n, self.dtype)
+        _check_symmetric(lambda rows: self.M[rows] - self.M[:, rows].T, self.M, self.n, self.dtype, name=name)
         self.squared_norm = _sum_of_squares(self.M)
 
     def product(self, X: Array, out: Array | None = None) -> Array:
@@ -286,14 +286,19 @@ def _largest(values: Array) -> float:
 
 
 def _check_symmetric(
-    difference: Callable[[slice], Array], M: Array, n: int, dtype: type[np.floating[Any]], rows: int = 512
+    difference: Callable[[slice], Array],
+    M: Array,
+    n: int,
+    dtype: type[np.floating[Any]],
+    rows: int = 512,
+    name: str = "M",
 ) -> None:
     # Row blocks: M − Mᵀ at once would be a second matrix of that size.
     largest = _largest(M)
     for first in range(0, n, rows):
         gap = np.abs(difference(slice(first, first + rows)))
         i, j = np.unravel_index(int(gap.argmax()), gap.shape)
-        _raise_if_asymmetric(gap[i, j][None], np.array([first + i]), np.array([j]), largest, dtype, M)
+        _raise_if_asymmetric(gap[i, j][None], np.array([first + i]), np.array([j]), largest, dtype, M, name)
 
 
 def _raise_if_asymmetric(gap: Array, rows: Any, cols: Any, largest: float, dtype: Any, M: Any, name: str = "M") -> None:
