@@ -229,6 +229,7 @@ class _Run:
     def _non_finite(self, objective: float) -> _End:
         what = "objective" if not math.isfinite(objective) else "gradient"
         where = f"the {what} became non-finite in iteration {self.n_iter}; the best point before it is returned"
+        where += f"; {self.problem.loss.advice}" if self.problem.loss.advice else ""
         return _End(Status.NON_FINITE, where)
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -240,7 +241,8 @@ class _Run:
             return self._non_finite(objective)
         if stationarity <= _ROUND_OFF_OF_SOLVER * state.point.rounding:
             return _End(Status.CONVERGED, f"converged: stationarity {stationarity:.3e} is at round-off")
-        return _End(Status.STALLED, f"stalled{words}{self._distance(stationarity, cure='try another solver or start')}")
+        cure = self.problem.loss.advice or "try another solver or start"
+        return _End(Status.STALLED, f"stalled{words}{self._distance(stationarity, cure)}")
 
     def _distance(self, stationarity: float, cure: str = "raise the limit or tol") -> str:
         share = stationarity / self.reference if self.reference > 0 else math.inf

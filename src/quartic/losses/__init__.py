@@ -12,6 +12,7 @@ from quartic.losses.point import Point
 from quartic.losses.raw_stress import RawStress
 from quartic.losses.rectangular import MaskedRectangular, Rectangular
 from quartic.losses.robust import Robust
+from quartic.losses.smooth import Smooth
 from quartic.losses.weighted import WeightedLeastSquares
 
 __all__ = [
@@ -28,5 +29,6 @@ __all__ = [
     "RawStress",
     "Rectangular",
     "Robust",
+    "Smooth",
     "WeightedLeastSquares",
 ]

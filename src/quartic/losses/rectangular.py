@@ -66,6 +66,7 @@ class Rectangular(Loss):
     """
 
     quadratic = True
+    infimum = 0.0
 
     def __new__(cls, A: Any = None, *args: Any, weights: Any = None, **kwargs: Any) -> Any:
         """Return a `MaskedRectangular` where there are weights: the pattern of known entries is then the data."""

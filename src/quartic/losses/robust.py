@@ -67,6 +67,8 @@ class Robust(Loss):
     True
     """
 
+    infimum = 0.0
+
     def __init__(
         self, M: Any, loss: str = "huber", delta: float = 1.0, *, weights: Any = None, mask: Any = None
     ) -> None:
