@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from quartic.arrays import Array, RandomState, check_number, random_generator
-from quartic.ops.lanczos import lowest_eigenpairs
 from quartic.ops import inner, norm, squared_norm
+from quartic.ops.lanczos import lowest_eigenpairs
 from quartic.problem import Problem
 
 
@@ -164,8 +164,8 @@ def ridge_to_certify(problem: Any) -> float:
     penalty, name = problem.penalty, type(problem.penalty).__name__
     if penalty.nonnegative:
         raise ValueError(
-            f"no certificate of optimality exists for {name}: with X ≥ 0 the convex problem is over completely positive "
-            "matrices, where even membership is NP-hard; use no penalty or Ridge, or compare several starts"
+            f"no certificate of optimality exists for {name}: with X ≥ 0 the convex problem is over completely "
+            "positive matrices, where even membership is NP-hard; use no penalty or Ridge, or compare several starts"
         )
     if penalty.ridge is None:
         raise ValueError(
@@ -176,9 +176,7 @@ def ridge_to_certify(problem: Any) -> float:
     return penalty.ridge
 
 
-def _radius(
-    problem: Problem, objective: float, trace: float, ridge: float, given: float | None
-) -> tuple[float, bool]:
+def _radius(problem: Problem, objective: float, trace: float, ridge: float, given: float | None) -> tuple[float, bool]:
     """Return R, and whether every minimiser is known to have a trace of at most that."""
     bound = 2 * (objective - problem.loss.infimum) / ridge if ridge > 0 else math.inf
     if given is not None:

@@ -57,7 +57,7 @@ class RankGrowth:
     @property
     def rank(self) -> int:
         """The number of columns of X."""
-        return self.X.shape[1]
+        return int(self.X.shape[1])
 
 
 def grow_rank(

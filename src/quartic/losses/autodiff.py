@@ -74,9 +74,6 @@ def _double_precision(jax: Any) -> AbstractContextManager[Any]:
     if hasattr(jax, "enable_x64"):
         context: AbstractContextManager[Any] = jax.enable_x64(True)
         return context
-    try:
-        from jax.experimental import enable_x64
-    except ImportError:
-        return nullcontext()
-    older: AbstractContextManager[Any] = enable_x64()
-    return older
+    older = getattr(sys.modules.get("jax.experimental"), "enable_x64", nullcontext)
+    made: AbstractContextManager[Any] = older()
+    return made

@@ -21,7 +21,8 @@ KINDS = ("huber", "pseudo-huber", "logcosh")
 
 
 class Robust(Loss):
-    r"""Robust fit :math:`f(X) = \sum_{ij} w_{ij}\,\rho\big((XX^T)_{ij} - M_{ij}\big)`, so that gross errors do not rule.
+    r"""Robust fit :math:`f(X) = \sum_{ij} w_{ij}\,\rho\big((XX^T)_{ij} - M_{ij}\big)`, so that gross errors do
+    not rule.
 
     ρ is ½e² for small e and grows like δ|e| for large e:
 

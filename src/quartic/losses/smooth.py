@@ -135,9 +135,7 @@ class Smooth(Loss):
             return self._differentiated(X)
         argument = X @ X.T if self.of == "Y" else X
         value, found = (
-            self.F(argument)
-            if self._gradient_of_F is True
-            else (self.F(argument), self._users_gradient(argument))
+            self.F(argument) if self._gradient_of_F is True else (self.F(argument), self._users_gradient(argument))
         )
         return _number(value), self._gradient(X, found)
 
@@ -180,8 +178,8 @@ class Smooth(Loss):
             factor = 1.0 if abs(ratio - 1) < abs(ratio - 2) else 2.0
             if not abs(ratio - factor) <= 1e-2:
                 raise ValueError(
-                    f"gradient is neither ∇F(XXᵀ)X nor ∇f(X): along itself F rises {ratio:.4g} times as fast as it says "
-                    "(1 and 2 are right); compare the two with quartic.diagnostics.check_gradient"
+                    f"gradient is neither ∇F(XXᵀ)X nor ∇f(X): along itself F rises {ratio:.4g} times as fast as it "
+                    "says (1 and 2 are right); compare the two with quartic.diagnostics.check_gradient"
                 )
             self._learnt["factor"] = factor
         return float(self._learnt["factor"])

@@ -39,7 +39,12 @@ class Lowest:
 
 
 def lowest_eigenpairs(
-    product: Callable[[Array], Array], n: int, k: int, tolerance: float, generator: np.random.Generator, steps: int = 300
+    product: Callable[[Array], Array],
+    n: int,
+    k: int,
+    tolerance: float,
+    generator: np.random.Generator,
+    steps: int = 300,
 ) -> Lowest:
     """Return the k lowest eigenpairs by Lanczos' method with full orthogonalisation, from a random vector.
 

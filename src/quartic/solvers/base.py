@@ -82,9 +82,8 @@ class Requirements:
         """Return what is missing, in words, or None."""
         loss, penalty = problem.loss, problem.penalty
         if self.constants and loss.estimated and problem.kernel is None:
-            return (
-                f"constants that are known, but those of {type(loss).__name__} are estimated: give smoothness=, or a kernel"
-            )
+            kind = type(loss).__name__
+            return f"constants that are known, but those of {kind} are estimated: give smoothness=, or a kernel"
         if self.products and not isinstance(loss, LeastSquares):
             return f"a LeastSquares loss (symmetric NMF), but the loss is {type(loss).__name__}"
         if self.entries and isinstance(loss, LeastSquares) and isinstance(loss.matrix, OperatorMatrix):

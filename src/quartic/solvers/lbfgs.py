@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from quartic.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.line_search import search_line
 from quartic.solvers.refresh import refreshed
+
+# A point on a line, its t, for how many lines it was carried, and the stationarity when last made anew.
+_Found: TypeAlias = tuple[Point, float, int, float]
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,7 @@ class LBFGS(Solver):
             steps, changes = (*steps, moved)[-self.memory :], (*changes, change)[-self.memory :]
         return LBFGSState(new, t, steps, changes, carried, fresh)
 
-    def _exact(self, problem: Problem, s: LBFGSState, D: Array, upper: float) -> tuple[Point, float, int, float] | None:
+    def _exact(self, problem: Problem, s: LBFGSState, D: Array, upper: float) -> _Found | None:
         """Return the best point on the line, made from the product with D; its t; how it was carried."""
         p, penalty = s.point, problem.penalty
         line = problem.loss.along(p, D)
@@ -114,7 +117,7 @@ class LBFGS(Solver):
         new, carried, fresh = refreshed(problem, new, s.carried + 1, s.fresh)
         return new, t, carried, fresh
 
-    def _armijo(self, problem: Problem, s: LBFGSState, D: Array, upper: float) -> tuple[Point, float, int, float] | None:
+    def _armijo(self, problem: Problem, s: LBFGSState, D: Array, upper: float) -> _Found | None:
         """Return a lower point on the line, which is a fresh one."""
         found = search_line(problem, s.point, D, upper)
         return None if found is None else (*found, 0, math.inf)
