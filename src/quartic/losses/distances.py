@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from quartic.arrays import Array, working_dtype
+from quartic.distributed.inputs import is_dask_array, is_dask_frame
 from quartic.losses.pair_squares import PairSquares
 from quartic.losses.pairs_input import check_pairs, merge_duplicates
 
@@ -22,7 +23,8 @@ class Distances(PairSquares):
     Parameters
     ----------
     pairs : int array (m, 2)
-        The pairs (i, j) with known distance; i ≠ j. A pair given twice with the same value counts once.
+        The pairs (i, j) with known distance; i ≠ j. A pair given twice with the same value counts once. A Dask array or
+        dataframe makes it a `quartic.losses.dask_distances.DaskDistances`.
     squared : array (m,)
         The known *squared* distances.
     n_points : int, optional
@@ -53,6 +55,14 @@ class Distances(PairSquares):
     """
 
     difference = True
+
+    def __new__(cls, pairs: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """Return a `DaskDistances` where the pairs are Dask's."""
+        if cls is Distances and (is_dask_array(pairs) or is_dask_frame(pairs)):
+            from quartic.losses.dask_distances import DaskDistances
+
+            return super().__new__(DaskDistances)
+        return super().__new__(cls)
 
     def __init__(self, pairs: Any, squared: Any, n_points: int | None = None, weights: Any = None) -> None:
         super().__init__()

@@ -1,0 +1,57 @@
+"""What of a user's data is Dask's, and how it falls into blocks."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from quartic.arrays import working_dtype
+
+
+def is_dask_array(A: Any) -> bool:
+    """Tell whether A is a Dask array; Dask is not imported for that."""
+    module = sys.modules.get("dask.array")  # an array of Dask cannot exist before its module does
+    return module is not None and isinstance(A, module.Array)
+
+
+def is_dask_frame(A: Any) -> bool:
+    """Tell whether A is a Dask dataframe."""
+    module = sys.modules.get("dask.dataframe")
+    return module is not None and isinstance(A, module.DataFrame)
+
+
+def is_dask_series(A: Any) -> bool:
+    """Tell whether A is a column of a Dask dataframe."""
+    module = sys.modules.get("dask.dataframe")
+    return module is not None and isinstance(A, module.Series)
+
+
+def row_recipes(A: Any, name: str) -> tuple[list[Any], list[int]]:
+    """Return the row blocks of a Dask array as delayed objects, and how many rows each is said to have.
+
+    Where a row block is cut into columns as well, its pieces are joined: the products need whole rows.
+    """
+    from dask import delayed
+
+    if any(math.isnan(size) for sizes in A.chunks for size in sizes):
+        raise ValueError(f"the blocks of {name} are of unknown size; call {name}.compute_chunk_sizes() first")
+    pieces = A.to_delayed()
+    if pieces.ndim == 1:
+        return list(pieces), [int(rows) for rows in A.chunks[0]]
+    joined = [row[0] if len(row) == 1 else delayed(_side_by_side, pure=False)(list(row)) for row in pieces]
+    return joined, [int(rows) for rows in A.chunks[0]]
+
+
+def _side_by_side(pieces: list[Any]) -> Any:
+    return sp.hstack(pieces, format="csr") if any(map(sp.issparse, pieces)) else np.hstack(pieces)
+
+
+def checked_dtype(A: Any, name: str) -> type[np.floating[Any]]:
+    """Return the type we compute in, or raise where the numbers are not real."""
+    if np.dtype(A.dtype).kind not in "fiub":
+        raise TypeError(f"{name} must be real numbers, got dtype {A.dtype}")
+    return working_dtype(np.dtype(A.dtype))
