@@ -266,6 +266,7 @@ class _Run:
     def _non_finite(self, objective: float) -> _End:
         what = "objective" if not math.isfinite(objective) else "gradient"
         where = f"the {what} became non-finite in iteration {self.n_iter}; the best point before it is returned"
+        where += f"; {self.problem.loss.advice}" if self.problem.loss.advice else ""
         return _End(Status.NON_FINITE, where)
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -280,7 +281,8 @@ class _Run:
             return _End(Status.STALLED, words)
         if stationarity <= _ROUND_OFF_OF_SOLVER * state.point.rounding:
             return _End(Status.CONVERGED, self._at_round_off(stationarity))
-        return _End(Status.STALLED, f"stalled{words}{self._distance(stationarity, cure='try another solver or start')}")
+        cure = self.problem.loss.advice or "try another solver or start"
+        return _End(Status.STALLED, f"stalled{words}{self._distance(stationarity, cure)}")
 
     def _at_saddle(self, point: Point) -> bool:
         """Tell whether the point is zero and no answer: stationarity vanishes there whatever the data."""

@@ -17,6 +17,7 @@ from quartic.losses.raw_stress import RawStress
 from quartic.losses.rectangular import MaskedRectangular, Rectangular
 from quartic.losses.robust import Robust
 from quartic.losses.sensing import Sensing
+from quartic.losses.smooth import Smooth
 from quartic.losses.weighted import WeightedLeastSquares
 
 __all__ = [
@@ -38,5 +39,6 @@ __all__ = [
     "Rectangular",
     "Robust",
     "Sensing",
+    "Smooth",
     "WeightedLeastSquares",
 ]

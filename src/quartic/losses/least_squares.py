@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Self
 
@@ -69,6 +70,7 @@ class LeastSquares(Loss):
     """
 
     quadratic = True
+    infimum = 0.0
 
     def __new__(
         cls, M: Any = None, *args: Any, weights: Any = None, squared_norm: float | None = None, **kwargs: Any
@@ -147,6 +149,15 @@ class LeastSquares(Loss):
         H += times(p.X, 2 * (T + T.T))
         H -= 2 * self.product(D)
         return H
+
+    def gradient_operator(self, p: Point) -> Callable[[Array], Array]:
+        """Return the map V ↦ X(XᵀV) − MV: one product each time."""
+
+        def apply(V: Array) -> Array:
+            V = as_floats(V)
+            return p.X @ (p.X.T @ V) - self.product(V)
+
+        return apply
 
     # -- scale ------------------------------------------------------------------------------------------------------
 
