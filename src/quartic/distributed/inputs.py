@@ -55,3 +55,24 @@ def checked_dtype(A: Any, name: str) -> type[np.floating[Any]]:
     if np.dtype(A.dtype).kind not in "fiub":
         raise TypeError(f"{name} must be real numbers, got dtype {A.dtype}")
     return working_dtype(np.dtype(A.dtype))
+
+
+def entries_among(A: Any, nodes: Any) -> Any:
+    """Return the entries of a Dask array of row blocks in these rows and columns, dense, in the order given."""
+    import dask
+    from dask import delayed
+
+    recipes, rows = row_recipes(A, "M")
+    first = np.concatenate([[0], np.cumsum(rows)])
+    owner = np.searchsorted(first, nodes, side="right") - 1
+    pick = delayed(_picked, pure=False)
+    found = dask.compute(*(pick(recipes[k], nodes[owner == k] - first[k], nodes) for k in range(len(rows))))
+    block = np.empty((len(nodes), len(nodes)))
+    for k, part in enumerate(found):
+        block[owner == k] = part
+    return block
+
+
+def _picked(block: Any, rows: Any, columns: Any) -> Any:
+    part = block[rows][:, columns]
+    return part.toarray() if sp.issparse(part) else part
