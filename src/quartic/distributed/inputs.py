@@ -76,3 +76,41 @@ def entries_among(A: Any, nodes: Any) -> Any:
 def _picked(block: Any, rows: Any, columns: Any) -> Any:
     part = block[rows][:, columns]
     return part.toarray() if sp.issparse(part) else part
+
+
+def in_blocks(A: Any, n_blocks: int) -> Any:
+    """Return a matrix in memory, dense or sparse, as a Dask array of row blocks, each a part of the graph.
+
+    Parameters
+    ----------
+    A : array or sparse matrix (n, p)
+        What to cut.
+    n_blocks : int
+        How many blocks, if there are as many rows.
+
+    Returns
+    -------
+    dask.array.Array
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from quartic.distributed import in_blocks
+    >>> in_blocks(sp.eye_array(4, format="csr"), 2).chunks
+    ((2, 2), (4,))
+    """
+    try:
+        import dask.array as da
+        from dask import delayed
+    except ImportError as missing:
+        raise ImportError('row blocks need Dask: pip install "quartic[distributed]"') from missing
+
+    A = sp.csr_array(A) if sp.issparse(A) else np.asarray(A)
+    ends = np.linspace(0, A.shape[0], max(1, min(n_blocks, A.shape[0])) + 1).astype(int)
+    meta = sp.csr_array((0, 0), dtype=A.dtype) if sp.issparse(A) else np.empty((0, 0), dtype=A.dtype)
+    return da.concatenate(
+        [
+            da.from_delayed(delayed(A[a:b], pure=False), shape=(int(b - a), A.shape[1]), dtype=A.dtype, meta=meta)
+            for a, b in zip(ends[:-1], ends[1:], strict=True)
+        ]
+    )
