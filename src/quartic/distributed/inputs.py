@@ -30,6 +30,13 @@ def is_dask_series(A: Any) -> bool:
     return module is not None and isinstance(A, module.Series)
 
 
+def is_persisted(source: Any) -> bool:
+    """Tell whether a collection, or one of several, is made of what workers have in memory: then that is its recipe."""
+    distributed = sys.modules.get("distributed")
+    given = list(source) if isinstance(source, tuple) else [source]
+    return distributed is not None and bool(distributed.futures_of([one for one in given if one is not None]))
+
+
 def row_recipes(A: Any, name: str) -> tuple[list[Any], list[int]]:
     """Return the row blocks of a Dask array as delayed objects, and how many rows each is said to have.
 

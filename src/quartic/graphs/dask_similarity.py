@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quartic.distributed.blocks import made
-from quartic.distributed.inputs import checked_dtype, row_recipes
+from quartic.distributed.inputs import checked_dtype, is_persisted, row_recipes
 from quartic.graphs import features as one_machine
 from quartic.graphs.features import BLOCK, UNIT, Floats
 from quartic.graphs.neighbors import SIGMA_NEIGHBOR, TILE
@@ -87,7 +87,7 @@ class _Building:
         recipes, self.rows = row_recipes(X, "X")
         self.n, self.kept = int(X.shape[0]), kept
         self.first = np.concatenate([[0], np.cumsum(self.rows)])
-        self.blocks = [_handle(recipe) for recipe in recipes]
+        self.blocks = recipes if is_persisted(X) else [_handle(recipe) for recipe in recipes]
         self._delayed = lambda function: dask.delayed(function, pure=False)
         self.rule = self._agreed(Rule(cosine), int(X.shape[1]))
 
@@ -197,13 +197,8 @@ def _handle(recipe: Any) -> Any:
 
     A block that is one task's result stays in memory until all others have met it: with files that is not needed.
     """
-    import sys
-
     import cloudpickle
 
-    distributed = sys.modules.get("distributed")
-    if distributed is not None and distributed.futures_of(recipe):
-        return recipe
     packed = cloudpickle.dumps(recipe)
     return packed if len(packed) < _SMALL_RECIPE else recipe
 

@@ -78,7 +78,7 @@ class DaskDistances(Distances):
         super(Distances, self).__init__()
         name = "squared" if power == 2 else "distances"
         recipes = pair_recipes(pairs, squared, weights, ends, name)
-        options = {"client": client, "memory_limit": memory_limit}
+        options = {"source": (pairs, squared, weights), "client": client, "memory_limit": memory_limit}
         if n_points is None:
             n_points = 1 + max(blocks_of(recipes, _as_they_are, _largest_index, keep=False, **options).facts)
         check_count(n_points, "n_points")

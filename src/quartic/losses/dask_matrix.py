@@ -72,7 +72,7 @@ class DaskMatrix(Matrix):
         self.first = np.concatenate([[0], np.cumsum(rows)])
         prepare = partial(_prepared, rows=rows, width=self.n, dtype=self.dtype)
         self.blocks: Blocks = blocks_of(
-            recipes, prepare, _inspected, client=client, keep=keep, memory_limit=memory_limit
+            recipes, prepare, _inspected, source=M, client=client, keep=keep, memory_limit=memory_limit
         )
         for fact in self.blocks.facts:
             if fact["fault"] is not None:
