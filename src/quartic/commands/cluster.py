@@ -57,7 +57,9 @@ def run(options: ClusterOptions) -> None:
     voice = Voice("cluster", options.quiet)
     with errors_as_one_line(voice):
         _check(options)
-        table = read_folder(options.input) if is_folder(options.input) else read_similarity(options.input, _kind(options))
+        table = (
+            read_folder(options.input) if is_folder(options.input) else read_similarity(options.input, _kind(options))
+        )
         model, settings = _model(options, table)
     voice.say(f"{'stdin' if options.input == '-' else options.input}: {table.guess}")
     with ExitStack() as stack:

@@ -13,8 +13,9 @@ from quartic.distributed import connect, in_blocks
 from quartic.distributed.client import INSTALL
 from quartic.io import FeatureTable, GraphTable, read_blocks
 
-# Blocks for each thread: a few, so that those of a worker that dies are shared out among the others.
-_BLOCKS_EACH = 4
+# Blocks for each thread: a few, so that those of a worker that dies are shared out among the others; none so small
+# that to hand it out costs more than to work on it.
+_BLOCKS_EACH, _ROWS_AT_LEAST = 4, 2000
 
 
 @contextmanager
@@ -64,7 +65,8 @@ def spread(table: GraphTable | FeatureTable, client: Any) -> Any:
     data = table.adjacency if isinstance(table, GraphTable) else table.X
     if client is None or isinstance(table, BlockTable):
         return data
-    return in_blocks(data, _BLOCKS_EACH * sum(client.nthreads().values()))
+    threads = sum(client.nthreads().values())
+    return in_blocks(data, max(threads, min(_BLOCKS_EACH * threads, data.shape[0] // _ROWS_AT_LEAST)))
 
 
 def client_code(scheduler: str | None, n_workers: int | None) -> tuple[str, str]:

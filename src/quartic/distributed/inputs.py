@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -118,6 +119,6 @@ def in_blocks(A: Any, n_blocks: int) -> Any:
     return da.concatenate(
         [
             da.from_delayed(delayed(A[a:b], pure=False), shape=(int(b - a), A.shape[1]), dtype=A.dtype, meta=meta)
-            for a, b in zip(ends[:-1], ends[1:], strict=True)
+            for a, b in pairwise(ends)
         ]
     )

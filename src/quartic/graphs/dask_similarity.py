@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,7 @@ class _Building:
         self.n, self.kept = int(X.shape[0]), kept
         self.first = np.concatenate([[0], np.cumsum(self.rows)])
         self.blocks = recipes if is_persisted(X) else [_handle(recipe) for recipe in recipes]
-        self._delayed = lambda function: dask.delayed(function, pure=False)
+        self._delayed: Any = partial(dask.delayed, pure=False)
         self.rule = self._agreed(Rule(cosine), int(X.shape[1]))
 
     def _agreed(self, rule: Rule, width: int) -> Rule:
@@ -115,7 +116,7 @@ class _Building:
         tasks = [self._delayed(function)(block, *more) for block, more in zip(self.blocks, arguments, strict=True)]
         return list(dask.compute(*tasks))
 
-    # -- neighbours -------------------------------------------------------------------------------------------------
+    # -- neighbours --------------------------------------------------------------------------------------------------
 
     def _heaps(self, k: int, scales: Floats) -> list[Any]:
         """Return tasks that make the heaps of each block's rows: k best columns each."""
@@ -126,7 +127,9 @@ class _Building:
         for i in range(len(self.rows)):
             heap: Any = None
             for j in range(len(self.rows)):
-                heap = offer(heap, self.blocks[i], self.blocks[j], rule, scales, k, int(self.first[i]), int(self.first[j]))
+                heap = offer(
+                    heap, self.blocks[i], self.blocks[j], rule, scales, k, int(self.first[i]), int(self.first[j])
+                )
             heaps.append(heap)
         return heaps
 
@@ -142,7 +145,7 @@ class _Building:
         return scales
 
     def _for_copies(self, scales: Floats) -> Floats:
-        """Return the scales with those of seven or more copies set to the distance to the nearest point that differs."""
+        """Return the scales, those of seven or more copies being the distance to the nearest point that differs."""
         import dask
 
         scales = scales.copy()
@@ -157,7 +160,7 @@ class _Building:
         scales[scales == 0] = 1.0
         return scales
 
-    # -- the graph --------------------------------------------------------------------------------------------------
+    # -- the graph ---------------------------------------------------------------------------------------------------
 
     def graph(self, normalize: bool) -> Any:
         """Return the graph."""
@@ -174,7 +177,9 @@ class _Building:
             scales = self.scales
             heaps = self._heaps(self.kept, scales)
         shared = delayed(scales)
-        kept = [weigh(heap, shared, int(first), self.rule.cosine) for heap, first in zip(heaps, self.first, strict=False)]
+        kept = [
+            weigh(heap, shared, int(first), self.rule.cosine) for heap, first in zip(heaps, self.first, strict=False)
+        ]
         pieces = [cut(block, self.first) for block in kept]
         rows = [unite(block, [piece[i] for piece in pieces]) for i, block in enumerate(kept)]
         rows = list(dask.persist(*rows))
@@ -188,7 +193,10 @@ class _Building:
         meta = sp.csr_array((0, 0), dtype=np.float64)
         shapes = [(size, self.n) for size in self.rows]
         return da.concatenate(
-            [da.from_delayed(block, shape=shape, dtype=np.float64, meta=meta) for block, shape in zip(rows, shapes, strict=True)]
+            [
+                da.from_delayed(block, shape=shape, dtype=np.float64, meta=meta)
+                for block, shape in zip(rows, shapes, strict=True)
+            ]
         )
 
 
@@ -203,7 +211,7 @@ def _handle(recipe: Any) -> Any:
     return packed if len(packed) < _SMALL_RECIPE else recipe
 
 
-# -- tasks ----------------------------------------------------------------------------------------------------------------
+# -- tasks ----------------------------------------------------------------------------------------------------------
 
 
 def _rows_of(handle: Any, rule: Rule | None = None) -> Any:
@@ -231,7 +239,11 @@ def _looked_at(handle: Any, rows: int, width: int, first: int) -> tuple[str | No
         said = f"the block of X that begins with row {first} has the shape {X.shape}, not {(rows, width)}"
         return f"{said}; look at how it is made", 0.0, 0.0
     largest = one_machine._row_maxima(X)
-    return None, float(largest[largest > 0].min(initial=np.inf)) if largest.any() else 0.0, float(largest.max(initial=0.0))
+    return (
+        None,
+        float(largest[largest > 0].min(initial=np.inf)) if largest.any() else 0.0,
+        float(largest.max(initial=0.0)),
+    )
 
 
 def _described(handle: Any, rule: Rule) -> tuple[bool, float, int, Floats | None]:
@@ -261,9 +273,7 @@ def _offered(
     n = A.shape[0]
     keys, values, columns, counts = heap if heap is not None else _empty_heap(n, k)
     heap = keys.copy(), values.copy(), columns + (n - first_others), counts.copy()
-    stack = sp.vstack([A, B], format="csr") if sp.issparse(A) else np.vstack([A, B])
-    if sp.issparse(stack):
-        stack = sp.csr_array(stack)
+    stack: Any = sp.csr_array(sp.vstack([A, B], format="csr")) if sp.issparse(A) else np.vstack([A, B])
     squares = one_machine._described(stack).squares
     near = np.concatenate([scales[first_mine : first_mine + n], scales[first_others : first_others + B.shape[0]]])
     if rule.cosine:
@@ -330,7 +340,7 @@ def _weighed(heap: Any, scales: Floats, first: int, cosine: bool) -> sp.csr_arra
 def _cut(kept: sp.csr_array, first: NDArray[np.int64]) -> list[Any]:
     """Return the columns that belong to each block, transposed: what that block's rows are kept by."""
     by_column = kept.tocsc()
-    return [sp.csr_array(by_column[:, a:b].T) for a, b in zip(first[:-1], first[1:], strict=True)]
+    return [sp.csr_array(by_column[:, a:b].T) for a, b in pairwise(first)]
 
 
 def _united(kept: sp.csr_array, others: list[Any]) -> sp.csr_array:

@@ -96,7 +96,7 @@ class DaskDistances(Distances):
         self._weighted = any(fact["weighted"] for fact in facts)
         self._refuse_repeats()
 
-    # -- the point --------------------------------------------------------------------------------------------------
+    # -- the point ---------------------------------------------------------------------------------------------------
 
     def at(self, X: Array) -> PairPoint:
         """Return the point at X: one pass."""
@@ -157,12 +157,12 @@ class DaskDistances(Distances):
         self._count()
         return self.blocks.sum(function, *shared)
 
-    # -- the pairs, and constants -----------------------------------------------------------------------------------
+    # -- the pairs, and constants ------------------------------------------------------------------------------------
 
     @property
     def n_pairs(self) -> int:
         """How many pairs there are."""
-        return sum(fact["n_pairs"] for fact in self.blocks.facts)
+        return int(sum(fact["n_pairs"] for fact in self.blocks.facts))
 
     @property
     def rows(self) -> NDArray[np.int32]:
@@ -183,7 +183,7 @@ class DaskDistances(Distances):
             Qx = degree * x + self._sum(_adjacency_product, x)[0]
             bound = min(bound, float((Qx / x).max()))
             x = 0.5 * (x / np.linalg.norm(x) + Qx / np.linalg.norm(Qx))
-        return bound + 2 * max(fact["largest_weight"] for fact in self.blocks.facts)
+        return bound + 2 * float(max(fact["largest_weight"] for fact in self.blocks.facts))
 
     @cached_property
     def _sums(self) -> tuple[Array, float, float]:
@@ -273,7 +273,7 @@ def _column_recipes(column: Any, rows: list[int], name: str) -> list[Any]:
     return row_recipes(column.rechunk((tuple(rows),)), name)[0]
 
 
-# -- what is done with a chunk, on a worker -------------------------------------------------------------------------------
+# -- what is done with a chunk, on a worker -------------------------------------------------------------------------
 
 
 class _Faulty:
