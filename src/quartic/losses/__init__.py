@@ -10,6 +10,8 @@ from quartic.losses.line import Line
 from quartic.losses.move import Move
 from quartic.losses.point import Point
 from quartic.losses.raw_stress import RawStress
+from quartic.losses.rectangular import MaskedRectangular, Rectangular
+from quartic.losses.robust import Robust
 from quartic.losses.weighted import WeightedLeastSquares
 
 __all__ = [
@@ -20,8 +22,11 @@ __all__ = [
     "LeastSquares",
     "Line",
     "Loss",
+    "MaskedRectangular",
     "Move",
     "Point",
     "RawStress",
+    "Rectangular",
+    "Robust",
     "WeightedLeastSquares",
 ]

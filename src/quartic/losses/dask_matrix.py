@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from quartic.arrays import Array
 from quartic.distributed.blocks import Blocks, Keep, blocks_of
 from quartic.distributed.inputs import checked_dtype, is_dask_array, row_recipes
-from quartic.losses.matrix import _ASYMMETRY, Matrix, _raise_if_asymmetric, check_square
+from quartic.losses.matrix import ASYMMETRY, Matrix, _raise_if_asymmetric, check_square
 
 # A test of symmetry by products with random vectors must allow for their round-off, this many times eps·‖M‖.
 _ROUND_OFF = 64.0
@@ -55,7 +55,7 @@ class DaskMatrix(Matrix):
     0.0
     """
 
-    entries = False
+    shows_entries = False
 
     def __init__(
         self, M: Any, *, client: Any = None, keep: Keep = "auto", memory_limit: float | str | None = None
@@ -114,7 +114,7 @@ class DaskMatrix(Matrix):
         P = self.product(np.column_stack([u, v]))
         gap = abs(float(u @ P[:, 1] - v @ P[:, 0]))
         slack = _ROUND_OFF * float(np.finfo(np.float64).eps) * math.sqrt(self.squared_norm)
-        if gap > _ASYMMETRY[self.dtype] * largest + slack:
+        if gap > ASYMMETRY[self.dtype] * largest + slack:
             self._find_asymmetry(v, P[:, 1], largest)
 
     def _find_asymmetry(self, v: Array, Mv: Array, largest: float) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -15,10 +16,28 @@ from quartic.losses.matrix import Matrix, as_matrix
 from quartic.losses.move import Move
 from quartic.losses.point import Point
 from quartic.losses.spectrum import negative_part_of_spectrum
-from quartic.ops import gram, inner, norm, squared_norm, trace_inner
+from quartic.ops import (
+    delayed,
+    eps,
+    gram,
+    inner,
+    moved_gram,
+    namespace,
+    norm,
+    on_host,
+    passes,
+    shifted,
+    small_like,
+    squared_norm,
+    times,
+    trace_inner,
+)
+from quartic.ops.space import HostSpace
+from quartic.units import Units
 
 # XᵀX is carried along for so many moves, then made anew.
 _LONGEST_CHAIN = 20
+_HOST = HostSpace()
 
 
 class LeastSquares(Loss):
@@ -83,33 +102,30 @@ class LeastSquares(Loss):
 
     def restore(self, arrays: dict[str, Array]) -> LeastSquaresPoint:
         """Return the point kept in a checkpoint."""
-        return LeastSquaresPoint(self, arrays["X"], arrays["MX"], arrays["gram"], int(arrays["age"]))
+        X, MX = self.space.adopt(arrays["X"]), self.space.adopt(arrays["MX"])
+        return LeastSquaresPoint(self, X, MX, small_like(X, arrays["gram"]), int(arrays["age"]))
 
     def extrapolate(self, p: Point, q: Point, t: float) -> LeastSquaresPoint:
         """Return the point p + t(p − q); the product is linear, so it costs none."""
         assert isinstance(p, LeastSquaresPoint)
         assert isinstance(q, LeastSquaresPoint)
-        from quartic.ops.fused import extrapolate
-
-        Y, MY = np.empty_like(p.X), np.empty_like(p.MX)
-        extrapolate(p.X, q.X, t, Y)
-        extrapolate(p.MX, q.MX, t, MY)
+        fused, xp = passes("fused", p.X), namespace(p.X)
+        Y, MY = xp.empty_like(p.X), xp.empty_like(p.MX)
+        fused.extrapolate(p.X, q.X, t, Y)
+        fused.extrapolate(p.MX, q.MX, t, MY)
         return LeastSquaresPoint(self, Y, MY)
 
     def move(self, p: Point, X: Array) -> Move:
         """Return the step from p to X, its remainder from the difference D = X − p: one product."""
         assert isinstance(p, LeastSquaresPoint)
-        from quartic.ops.fused import difference
-
         X = as_floats(X)
-        MX, D = self.product(X), np.empty_like(X)
-        bend = difference(X, p.X, MX, p.MX, D)
+        MX, D = self.product(X), namespace(X).empty_like(X)
+        bend = passes("fused", X).difference(X, p.X, MX, p.MX, D)
         T, C = gram(p.X, D), gram(D)
-        _, c2, c3, c4 = _quartic(0.0, p.gram, T, C, bend)
         # (X + D)ᵀ(X + D) follows; every so often it is made anew, since round-off adds up
         fresh = p.age >= _LONGEST_CHAIN
-        new = LeastSquaresPoint(self, X, MX, None if fresh else p.gram + T + T.T + C, 0 if fresh else p.age + 1)
-        move = Move(p, new, c2 + c3 + c4, D)
+        new = LeastSquaresPoint(self, X, MX, None if fresh else moved_gram(p.gram, T, C), 0 if fresh else p.age + 1)
+        move = Move(p, new, delayed(_remainder, p.gram, T, C, bend), D)
         move.__dict__.update(T=T, C=C)
         return move
 
@@ -122,17 +138,32 @@ class LeastSquares(Loss):
         def move(t: float) -> LeastSquaresPoint:
             return LeastSquaresPoint(self, p.X + t * D, p.MX + t * MD)
 
-        return Line(p, _quartic(inner(p.gradient, D), p.gram, gram(p.X, D), gram(D), inner(MD, D)), move)
+        coefficients = delayed(_quartic, inner(p.gradient, D), p.gram, gram(p.X, D), gram(D), inner(MD, D))
+        return Line(p, coefficients, move)
 
     def hessian_product(self, p: Point, D: Array) -> Array:
         """Return ∇²f(X)[D] = 2(D XᵀX + X(DᵀX + XᵀD) − MD): one product."""
         assert isinstance(p, LeastSquaresPoint)
         D = as_floats(D)
         T = gram(p.X, D)
-        H = D @ (2 * p.gram).astype(D.dtype, copy=False)
-        H += p.X @ (2 * (T + T.T)).astype(D.dtype, copy=False)
+        H = times(D, 2 * p.gram)
+        H += times(p.X, 2 * (T + T.T))
         H -= 2 * self.product(D)
         return H
+
+    # -- scale ------------------------------------------------------------------------------------------------------
+
+    def exponents(self) -> tuple[int | None, int | None]:
+        """Return log₂ of the root of ‖M‖."""
+        power = self.matrix.exponent()
+        return None if power is None else power // 2, None
+
+    def in_units(self, units: Units) -> Self:
+        """Return the loss of 4^length · M."""
+        twin = copy.copy(self)
+        twin.matrix = self.matrix.scaled(2 * units.length)
+        twin._constants = {}
+        return twin
 
     # -- constants --------------------------------------------------------------------------------------------------
 
@@ -166,6 +197,11 @@ class LeastSquares(Loss):
         """The type of M."""
         return self.matrix.dtype
 
+    @property
+    def space(self) -> Any:
+        """Where M is."""
+        return self.matrix.space
+
     def fingerprint(self) -> str:
         """Return kind, size, norm and a checksum of the data."""
         sums = f"squared_norm={self.matrix.squared_norm!r} checksum={self.matrix.checksum():.6e}"
@@ -181,28 +217,38 @@ class LeastSquares(Loss):
         """Return the paper's start, 2·uniform(1e-5, √(mean(M)/r)); where signs are free, a scaled Gaussian."""
         if nonnegative:
             size = self.gradient_norm_at_zero / self.n_points
-            return nonnegative_start(self.n_points, rank, self.mean_entry(), size, generator)
-        X = generator.standard_normal((self.n_points, rank))
+            return nonnegative_start(self.n_points, rank, self.mean_entry(), size, generator, self.space)
+        X: Array = self.space.normal(generator, (self.n_points, rank))
         p = self.at(X)
         # f(tX) − f(0) = ½t⁴‖XᵀX‖² − t²⟨MX, X⟩ is least at t² = ⟨MX, X⟩ / ‖XᵀX‖².
         fit, size = inner(p.MX, X), squared_norm(p.gram)
-        return X * math.sqrt(abs(fit) / size) if fit != 0 else X * math.sqrt(self.gradient_norm_at_zero) / norm(X)
+        scale = math.sqrt(abs(fit) / size) if fit != 0 else math.sqrt(self.gradient_norm_at_zero) / float(norm(X))
+        return X * scale
 
 
-def nonnegative_start(n: int, rank: int, mean: float, size: float, generator: np.random.Generator) -> Array:
+def nonnegative_start(
+    n: int, rank: int, mean: float, size: float, generator: np.random.Generator, space: Any = _HOST
+) -> Array:
     """Return the paper's start 2·uniform(1e-5, √(mean/r)) for a matrix with this mean entry.
 
     The 1e-5 is for similarities. Where they are so small that it would not lie well below √(mean/r), or cancel in the
     mean beside their root mean square ``size``, the bounds follow the scale of the data.
     """
     top = max(math.sqrt(abs(mean) / rank), 2e-5 * math.sqrt(size))
-    return 2 * generator.uniform(min(1e-5, top / 2), top, size=(n, rank))
+    X: Array = 2 * space.uniform(generator, min(1e-5, top / 2), top, (n, rank))
+    return X
 
 
 def _quartic(slope: float, S: Array, T: Array, C: Array, bend: float) -> tuple[float, float, float, float]:
     """Return c₁ … c₄ of f on X + tD from S = XᵀX, T = XᵀD, C = DᵀD and bend = ⟨MD, D⟩."""
     quadratic = trace_inner(S, C) + trace_inner(T, T.T) + trace_inner(T, T) - bend
-    return slope, quadratic, 2 * trace_inner(T, C), 0.5 * trace_inner(C, C)
+    return float(slope), float(quadratic), 2 * trace_inner(T, C), 0.5 * trace_inner(C, C)
+
+
+def _remainder(S: Array, T: Array, C: Array, bend: float) -> float:
+    """Return what f(X + D) − f(X) is beyond the first order."""
+    _, c2, c3, c4 = _quartic(0.0, S, T, C, bend)
+    return c2 + c3 + c4
 
 
 class LeastSquaresPoint(Point):
@@ -219,36 +265,36 @@ class LeastSquaresPoint(Point):
     @cached_property
     def value(self) -> float:
         """½‖M − XXᵀ‖²."""
-        S = self.gram
-        value = 0.5 * self.loss.matrix.squared_norm + 0.5 * trace_inner(S, S) - inner(self.MX, self.X)
-        return max(value, 0.0) if math.isfinite(value) else value
+        constant = 0.5 * self.loss.matrix.squared_norm
+
+        def finish(S: Array, fit: float) -> float:
+            value = constant + 0.5 * trace_inner(S, S) - fit
+            return max(value, 0.0) if math.isfinite(value) else value
+
+        value: float = delayed(finish, self.gram, inner(self.MX, self.X))
+        return value
 
     @cached_property
     def gradient(self) -> Array:
         """2X(XᵀX) − 2MX."""
-        from quartic.ops.fused import add_scaled
-
-        G: Array = self.X @ (2 * self.gram).astype(self.X.dtype, copy=False)
-        add_scaled(G, -2.0, self.MX)
+        G = times(self.X, shifted(self.gram, 0.0, 2.0))
+        passes("fused", G).add_scaled(G, -2.0, self.MX)
         return G
 
     def combine(self, a: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
         """Return aX + b∇f(X) − shift = X(aI + 2bS) − 2b·MX − shift, clipped, without forming the gradient."""
-        from quartic.ops.fused import add_and_clip
-
-        A = 2 * b * self.gram + a * np.eye(self.X.shape[1])
-        W: Array = self.X @ A.astype(self.X.dtype, copy=False)
-        return W, add_and_clip(W, -2 * b, self.MX, shift, clip)
+        W = times(self.X, shifted(self.gram, a, 2 * b))
+        return W, passes("fused", W).add_and_clip(W, -2 * b, self.MX, shift, clip)
 
     @cached_property
     def rounding(self) -> float:
         """eps·(‖X(XᵀX)‖ + ‖MX‖), twice; near a solution the two are equal."""
-        size = norm(self.gram)
+        S = on_host(self.gram)
+        size = norm(S)
         if size == 0.0:
             return 0.0
-        S = self.gram / size  # cubes over- and underflow long before S does
-        eps = float(np.finfo(self.X.dtype).eps)
-        return 4 * eps * size * math.sqrt(size) * math.sqrt(max(trace_inner(S @ S, S), 0.0))
+        S = S / size  # cubes over- and underflow long before S does
+        return 4 * eps(self.X) * size * math.sqrt(size) * math.sqrt(max(trace_inner(S @ S, S), 0.0))
 
     def arrays(self) -> dict[str, Array]:
         """X, MX, XᵀX and its age."""

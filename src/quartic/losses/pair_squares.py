@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import abstractmethod
 from functools import cached_property
@@ -17,6 +18,7 @@ from quartic.losses.move import Move
 from quartic.losses.point import Point
 from quartic.losses.sum_of_squares import SumOfSquares
 from quartic.ops import inner, norm
+from quartic.units import Units, exponent, shifted
 
 # Ranks up to this have passes compiled for them; the others share one.
 _SPECIAL_RANKS = 4
@@ -128,6 +130,30 @@ class PairSquares(SumOfSquares):
         coefficients: tuple[float, float, float, float] = self._run(quartic, D)(p.X, D, *self._data)
         return coefficients
 
+    # -- scale ------------------------------------------------------------------------------------------------------
+
+    def exponents(self) -> tuple[int | None, int | None]:
+        """Return log₂ of the root of the largest |b|, and of the largest weight."""
+        power = exponent(self.target)
+        return None if power is None else power // 2, None if self.weight is None else exponent(self.weight)
+
+    def in_units(self, units: Units) -> Self:
+        """Return the loss of 4^length · b, with the weights scaled too."""
+        power = units.value - self.degree * units.length
+        return self._twin(
+            target=shifted(self.target, 2 * units.length),
+            weight=None if self.weight is None else shifted(self.weight, power),
+        )
+
+    def _twin(self, **changes: Any) -> Self:
+        """Return a copy with other data: what was worked out from the old ones is forgotten."""
+        twin = copy.copy(self)
+        for name in list(twin.__dict__):
+            if isinstance(getattr(type(self), name, None), cached_property):
+                del twin.__dict__[name]
+        twin.__dict__.update(changes, _constants={})
+        return twin
+
     # -- a part of the points, and the others' places ---------------------------------------------------------------
 
     def core(self, degree: float, rank: int) -> tuple[Self, NDArray[np.bool_]] | None:
@@ -144,14 +170,14 @@ class PairSquares(SumOfSquares):
         if chosen.sum() < 0.5 * share * self.n_points or not chosen.any():
             return None
         kept, start, cols = pairs_among(self.start, self.cols, chosen)
-        part = type(self).__new__(type(self))
-        part.__dict__.update(self.__dict__, n_points=len(start) - 1, start=start, cols=cols)
-        part.__dict__.update(_counter=ProductCounter(), _constants={})
-        for name, value in list(part.__dict__.items()):
-            if isinstance(getattr(type(self), name, None), cached_property):
-                del part.__dict__[name]
-            elif name in self.per_pair and value is not None:
-                part.__dict__[name] = value[kept]
+        given = {name: getattr(self, name) for name in self.per_pair}
+        part = self._twin(
+            n_points=len(start) - 1,
+            start=start,
+            cols=cols,
+            _counter=ProductCounter(),
+            **{name: None if value is None else value[kept] for name, value in given.items()},
+        )
         return part, chosen
 
     def place(self, X: Array, placed: NDArray[np.bool_]) -> tuple[Array, NDArray[np.bool_]]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from functools import cached_property
 
-import numpy as np
-
 from quartic.arrays import Array
-from quartic.ops import gram, squared_norm
+from quartic.ops import clip_in_place, gram, squared_norm
 
 
 class Point(ABC):
@@ -53,7 +51,7 @@ class Point(ABC):
         W = a * self.X + b * self.gradient
         W -= shift
         if clip:
-            np.maximum(W, 0, out=W)
+            clip_in_place(W)
         return W, squared_norm(W)
 
     @abstractmethod

@@ -59,6 +59,7 @@ class TrustRegion(Solver):
     name = "tr"
     requires = Requirements(quadratic=True, rotations=True, smooth=True, ridge=True)
     state = TRState
+    step_unit = (1, 0)
 
     max_inner: int = 500
     kappa: float = 0.1
