@@ -85,6 +85,9 @@ class LeastSquares(Loss):
 
     def restore(self, arrays: dict[str, Array]) -> LeastSquaresPoint:
         """Return the point kept in a checkpoint."""
+        rank = arrays["X"].shape[1]
+        if arrays["MX"].shape != arrays["X"].shape or arrays["gram"].shape != (rank, rank):
+            raise ValueError("MX or XᵀX does not go with X")
         return LeastSquaresPoint(self, arrays["X"], arrays["MX"], arrays["gram"], int(arrays["age"]))
 
     def extrapolate(self, p: Point, q: Point, t: float) -> LeastSquaresPoint:

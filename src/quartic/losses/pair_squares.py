@@ -54,6 +54,8 @@ class PairSquares(SumOfSquares):
 
     def restore(self, arrays: dict[str, Array]) -> PairPoint:
         """Return the point kept in a checkpoint."""
+        if arrays["gradient"].shape != arrays["X"].shape or len(arrays["X"]) != self.n_points:
+            raise ValueError("the gradient does not go with X")
         return PairPoint(self, arrays["X"], float(arrays["value"]), arrays["gradient"])
 
     def move(self, p: Point, X: Array) -> Move:
