@@ -21,10 +21,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from quartic.arrays import Array, RandomState, random_generator
 from quartic.datasets import pair_distances, random_pairs
 from quartic.distributed.inputs import is_dask_array, is_dask_frame
+from quartic.estimators.other_units import fit_in_other_units
 from quartic.init import classical_mds
 from quartic.locating import checks as checks
 from quartic.locating.frame import arranged, checked_signs, checked_targets, handed, moved_onto, orientations
-from quartic.locating.input import Measurements, from_matrix, from_pairs, is_complete, known_entries
+from quartic.locating.input import (
+    Measurements,
+    from_matrix,
+    from_pairs,
+    is_complete,
+    known_entries,
+    power_of_distances,
+)
 from quartic.locating.part import Effort, Part
 from quartic.locating.search import locate
 from quartic.locating.warnings import InconsistentWarning
@@ -245,7 +253,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self._prepare()
         D = self._validated(D, reset=True)
         nothing_else = all(given is None for given in (anchors, weights, lower, upper, self.refine))
-        if nothing_else and D.shape[0] >= _MATRIX_FROM and self._may_scale() and is_complete(D):
+        large = D.shape[0] >= _MATRIX_FROM and self._may_scale()
+        if nothing_else and large and is_complete(D) and not power_of_distances(D[0], D[0]):
             return self._fit_complete(D)
         return self._fit(from_matrix(D, weights, lower, upper, anchors, self.n_components))
 
@@ -429,6 +438,12 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return self._fit(data, everything if len(few) < everything.n_pairs else None)
 
     def _fit(self, data: Measurements, everything: DaskDistances | None = None) -> Self:
+        if data.power and everything is not None:
+            raise ValueError(f"distances in Dask's chunks must be nearer to one: multiply them by 2**{-data.power}")
+        if data.power:
+            fit_in_other_units(self, data)
+            return self
+        self.__dict__.pop("_uncertainty", None)  # of a fit in other units
         rank, n = self.n_components, data.n_points
         targets = None if self.align_to is None else checked_targets(self.align_to, n, rank)
         simplices = None if self.signs is None else checked_signs(self.signs, n, rank)

@@ -101,6 +101,9 @@ class LeastSquares(Loss):
 
     def restore(self, arrays: dict[str, Array]) -> LeastSquaresPoint:
         """Return the point kept in a checkpoint."""
+        rank = arrays["X"].shape[1]
+        if arrays["MX"].shape != arrays["X"].shape or arrays["gram"].shape != (rank, rank):
+            raise ValueError("MX or XᵀX does not go with X")
         X, MX = self.space.adopt(arrays["X"]), self.space.adopt(arrays["MX"])
         return LeastSquaresPoint(self, X, MX, small_like(X, arrays["gram"]))
 

@@ -81,9 +81,9 @@ class ScaledMatrix(Matrix):
         self.shows_entries = matrix.shows_entries
         self.squared_norm = shifted(matrix.squared_norm, 2 * power)
 
-    def product(self, X: Array) -> Array:
+    def product(self, X: Array, out: Array | None = None) -> Array:
         """Return 2^power · M X."""
-        return shifted(self.matrix.product(X), self.power)
+        return shifted(self.matrix.product(X, out), self.power)
 
     def total(self) -> tuple[float, int]:
         """Return the sum of all entries."""

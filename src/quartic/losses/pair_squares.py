@@ -53,6 +53,8 @@ class PairSquares(SumOfSquares):
 
     def restore(self, arrays: dict[str, Array]) -> PairPoint:
         """Return the point kept in a checkpoint."""
+        if arrays["gradient"].shape != arrays["X"].shape or len(arrays["X"]) != self.n_points:
+            raise ValueError("the gradient does not go with X")
         X, G = self.space.adopt(arrays["X"]), self.space.adopt(arrays["gradient"])
         return PairPoint(self, X, float(arrays["value"]), G)
 
