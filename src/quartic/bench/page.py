@@ -42,7 +42,6 @@ def write_page(
         --------
         >>> import tempfile
         >>> from pathlib import Path
-    from typing import Any
         >>> from quartic.bench import write_page
         >>> folder = Path(tempfile.mkdtemp())
         >>> write_page(folder, folder / "RESULTS.md").read_text().splitlines()[-1]
