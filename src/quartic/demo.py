@@ -43,13 +43,13 @@ def run(report: Path, as_json: bool, seed: int) -> None:
     """Run the demo, print its results, and write the page where the figures can be drawn."""
     from rich.console import Console
 
-    from quartic.report import report_available, write_page
-
     console = Console(stderr=as_json)
     jobs = []
     for title, do in (("clusters of a graph", _cluster), ("points from a tenth of their distances", _locate)):
         with console.status(f"{title} …"):
             jobs.append(do(seed))
+    from quartic.report import report_available, write_page  # after the first sign of life: it loads slowly
+
     page = None
     if report_available():
         write_page(report, "quartic demo", [job.section for job in jobs])

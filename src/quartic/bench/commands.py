@@ -31,7 +31,7 @@ from quartic.bench.table1_text import comparison, ratio_table, seconds_table
 from quartic.bench.threads import fixed_threads
 
 paper = typer.Typer(help="The paper's table and figures again.", no_args_is_help=True)
-bench = typer.Typer(help="Speed: beside other libraries, beside the machine's own limits.", no_args_is_help=True)
+bench = typer.Typer(help="Speed: beside others, and beside the machine's limits.", no_args_is_help=True)
 
 Results = Annotated[
     Path, typer.Option("--results", help="Folder for results; a run that was interrupted goes on from it.")
