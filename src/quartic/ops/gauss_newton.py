@@ -178,8 +178,20 @@ def quartic(rank: int, difference: bool, weighted: bool) -> Callable[..., tuple[
     return run
 
 
+def factor_blocks(B: Any, shift: float, width: int) -> Any:
+    """Return the packed Cholesky factors of the blocks B_i + shift·I; the diagonal is kept inverted."""
+    L = np.empty_like(B)
+    fill_factors(B, shift, width, L)
+    return L
+
+
+def diagonal_mean(B: Any, rank: int) -> float:
+    """Return the mean diagonal entry of the packed blocks."""
+    return float(sum(B[:, k * (k + 3) // 2].mean() for k in range(rank))) / rank
+
+
 @njit(**FLAGS)
-def factor_blocks(B: Any, shift: float, width: int, L: Any) -> None:
+def fill_factors(B: Any, shift: float, width: int, L: Any) -> None:
     """Fill L with the packed Cholesky factors of the blocks B_i + shift·I; the diagonal is kept inverted."""
     for i in range(B.shape[0]):
         for k in range(width):
@@ -241,8 +253,9 @@ def add_shift(H: Any, P: Any, shift: float) -> Any:
 
 
 @njit(**FLAGS)
-def descend(a: float, P: Any, H: Any, D: Any, R: Any) -> None:
-    """Move along the direction: D += aP, R −= aH."""
+def descend(rz: float, curvature: float, P: Any, H: Any, D: Any, R: Any) -> None:
+    """Move by a = rz / curvature, where that is positive, along the direction: D += aP, R −= aH."""
+    a = rz / curvature if curvature > 0 else 0.0
     for i in range(P.shape[0]):
         for k in range(P.shape[1]):
             D[i, k] += a * P[i, k]
@@ -250,8 +263,9 @@ def descend(a: float, P: Any, H: Any, D: Any, R: Any) -> None:
 
 
 @njit(**FLAGS)
-def turn(b: float, Z: Any, P: Any) -> None:
-    """Set the next conjugate direction, P = Z + bP."""
+def turn(rz: float, before: float, Z: Any, P: Any) -> None:
+    """Set the next conjugate direction, P = Z + (rz / before) P."""
+    b = rz / before
     for i in range(P.shape[0]):
         for k in range(P.shape[1]):
             P[i, k] = Z[i, k] + b * P[i, k]

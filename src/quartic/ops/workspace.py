@@ -6,7 +6,8 @@ import sys
 
 import numpy as np
 
-from quartic.arrays import Array
+from quartic.arrays import Array, is_torch
+from quartic.ops.dispatch import namespace
 
 # Arrays below this size come from the allocator's own cache; above it each would be mapped, zeroed and unmapped anew.
 _WORTH_KEEPING = 1 << 16
@@ -16,7 +17,10 @@ class Fresh:
     """Hands out new arrays."""
 
     def like(self, X: Array) -> Array:
-        """Return an uninitialised C-ordered array with the shape and type of X."""
+        """Return an uninitialised C-ordered array with the shape and type of X; a tensor where X is one."""
+        if is_torch(X):  # torch keeps freed memory itself
+            new: Array = namespace(X).empty_like(X)
+            return new
         return np.empty(X.shape, X.dtype)
 
 
@@ -43,6 +47,8 @@ class Workspace(Fresh):
 
     def like(self, X: Array) -> Array:
         """Return an uninitialised C-ordered array with the shape and type of X."""
+        if is_torch(X):
+            return super().like(X)
         shape, dtype = X.shape, X.dtype
         if X.nbytes < _WORTH_KEEPING or not _COUNTS_ARE_EXACT:
             return np.empty(shape, dtype)

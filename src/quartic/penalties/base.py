@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 from quartic.arrays import Array, check_number
 from quartic.ops import norm
+from quartic.units import Units
 
 
 class Penalty(ABC):
@@ -63,6 +64,10 @@ class Penalty(ABC):
         """Return g(Y) − g(X); penalties that can do so avoid the cancellation between close neighbours."""
         return self.value(Y) - self.value(X)
 
+    def in_units(self, units: Units) -> Self | None:
+        """Return g̃(X̃) = 2^value · g(X̃ / 2^length), or None for a penalty that cannot be had in other units."""
+        return None
+
 
 @dataclass(frozen=True)
 class Weighted(Penalty):
@@ -74,7 +79,15 @@ class Weighted(Penalty):
         The factor, positive and finite.
     """
 
+    #: g(tX) = t^degree · g(X)
+    degree: ClassVar[int]
+
     weight: float
+
+    def in_units(self, units: Units) -> Self | None:
+        """Return the same with the weight scaled."""
+        weight = units.factor(self.weight, self.degree)
+        return None if weight is None else replace(self, weight=weight)
 
     def __post_init__(self) -> None:
         cure = "; for no penalty use Zero() or Nonnegative()"
