@@ -14,6 +14,7 @@ Products are counted, seconds are not: the table is the same on any machine. Sta
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -140,8 +141,8 @@ class FromInertial(LBFGS):
         for _ in range(self.first):
             s = inertial.step(problem, s)
             path = [*path, s.point][-self.memory - 1 :]
-        steps = tuple(b.X - a.X for a, b in zip(path, path[1:], strict=False))
-        changes = tuple(b.gradient - a.gradient for a, b in zip(path, path[1:], strict=False))
+        steps = tuple(b.X - a.X for a, b in itertools.pairwise(path))
+        changes = tuple(b.gradient - a.gradient for a, b in itertools.pairwise(path))
         return LBFGSState(s.point, steps=steps, changes=changes)
 
 

@@ -35,6 +35,8 @@ _CHECKPOINT_EVERY = 5.0
 _ROUND_OFF = 4.0
 # A solver that can go no further within this factor of it has come as far as its own arithmetic allows.
 _ROUND_OFF_OF_SOLVER = 1000.0
+# A run keeps about so many arrays of X's size, the largest number of any solver with its memory.
+_TALL_ARRAYS = 16
 # A run is stalled when neither objective nor stationarity has improved for so many iterations.
 _PATIENCE = 500
 
@@ -79,7 +81,8 @@ def minimize(
         ``X0(problem, rank, generator)`` that returns an array, is called within the run: its time and its products
         count.
     rank : int, optional
-        r, for a random start or a strategy; needed when X0 is not an array.
+        r, for the loss's own start (random, or spectral where the data suggest one) or a strategy; needed when X0 is
+        not an array.
     solver : str or Solver, default="auto"
         A name from `quartic.solvers.SOLVERS`, or an object. "auto" takes the fastest that fits.
     tol, reference : float
@@ -159,7 +162,10 @@ def _minimize(
 
     run = _Run(problem, units, chosen, columns, tol, max_iter, max_time, callback, checkpoint, started)
     with _bar(verbose) as show:
-        return run.go(begin, show)
+        data, size = problem.loss.size()
+        tall = problem.loss.n_points * columns * np.dtype(problem.loss.dtype).itemsize
+        with problem.loss.space.errors(f"{data}, rank {columns}", size + _TALL_ARRAYS * tall):
+            return run.go(begin, show)
 
 
 @dataclass(frozen=True)
@@ -265,6 +271,7 @@ class _Run:
     def _non_finite(self, objective: float) -> _End:
         what = "objective" if not math.isfinite(objective) else "gradient"
         where = f"the {what} became non-finite in iteration {self.n_iter}; the best point before it is returned"
+        where += f"; {self.problem.loss.advice}" if self.problem.loss.advice else ""
         return _End(Status.NON_FINITE, where)
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -279,7 +286,8 @@ class _Run:
             return _End(Status.STALLED, words)
         if stationarity <= _ROUND_OFF_OF_SOLVER * state.point.rounding:
             return _End(Status.CONVERGED, self._at_round_off(stationarity))
-        return _End(Status.STALLED, f"stalled{words}{self._distance(stationarity, cure='try another solver or start')}")
+        cure = self.problem.loss.advice or "try another solver or start"
+        return _End(Status.STALLED, f"stalled{words}{self._distance(stationarity, cure)}")
 
     def _at_saddle(self, point: Point) -> bool:
         """Tell whether the point is zero and no answer: stationarity vanishes there whatever the data."""

@@ -68,9 +68,8 @@ def shifted(x: Any, power: int) -> Any:
     """Return x · 2^power, of numbers and arrays alike: exact, but for what then under- or overflows."""
     if power == 0:
         return x
-    if is_torch(x):
-        half = power // 2  # 2^power itself may be out of range
-        return x * 2.0**half * 2.0 ** (power - half)
+    if is_torch(x):  # in two halves: two to the whole power may overflow where the result does not
+        return x * 2.0 ** (power // 2) * 2.0 ** (power - power // 2)
     with np.errstate(over="ignore", under="ignore"):
         y = np.ldexp(x, power)
     return y if isinstance(x, np.ndarray) else float(y)

@@ -21,11 +21,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quartic import graphs
 from quartic.arrays import Array, RandomState, is_torch, random_generator
+from quartic.distributed.inputs import is_dask_array
 from quartic.estimators.devices import device_for, moved, to_scipy
 from quartic.estimators.inputs import is_graph, matrix_of, names_of
 from quartic.init import random_start, spectral_start
 from quartic.loop import minimize
 from quartic.losses import LeastSquares
+from quartic.losses.dask_matrix import DaskMatrix
 from quartic.ops import namespace, to_host
 from quartic.ops.threads import limited_to, share_of
 from quartic.penalties import Nonnegative, NonnegativeL1, NonnegativeRidge, Penalty
@@ -92,7 +94,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         Cluster of each node: the largest entry of its row of X, the first of equals.
     memberships_ : ndarray (n, r)
         Rows of X scaled to sum 1: soft memberships. A zero row, a node that no cluster wants, becomes uniform.
-    affinity_matrix_ : ndarray or csr_array (n, n)
+    affinity_matrix_ : ndarray, csr_array or Dask array (n, n)
         M.
     objective_ : float
         ½‖M − XXᵀ‖², plus the penalty.
@@ -201,7 +203,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         Parameters
         ----------
         X : array, sparse matrix, frame (n, n) or networkx graph; or features (n, n_features)
-            The similarity matrix if ``affinity="precomputed"``, else features.
+            The similarity matrix if ``affinity="precomputed"``, else features. Either may be a Dask array of row
+            blocks, which stays where it is; a `quartic.losses.dask_matrix.DaskMatrix` says how blocks are kept.
         y : ignored
         weights : sparse matrix (n, n), optional
             Where only part of M is known: symmetric, positive at the known entries. The loss is then
@@ -233,7 +236,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             M = to_scipy(M) if is_torch(M) else M
         if not best.success:
             warnings.warn(f"SymNMF did not converge: {best.message}", ConvergenceWarning, stacklevel=2)
-        self.affinity_matrix_ = M
+        self.affinity_matrix_ = M.M if isinstance(M, DaskMatrix) else M
         self.node_names_ = names_of(X, n)
         self.embedding_ = best.X
         self.labels_ = best.X.argmax(axis=1)
@@ -312,6 +315,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         if isinstance(X, LinearOperator):
             raise TypeError("SymNMF needs the entries of M; for a LinearOperator use quartic.minimize")
         precomputed = self.affinity == "precomputed"
+        if is_dask_array(X) or isinstance(X, DaskMatrix):
+            return self._similarity_in_blocks(X, precomputed, known)
         if is_graph(X) and not precomputed:
             raise ValueError(f'a networkx graph has no features for affinity={self.affinity!r}; use "precomputed"')
         if is_torch(X):
@@ -343,6 +348,17 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         if callable(self.affinity):
             return self.affinity(X)
         return graphs.similarity(X, kind=self.affinity, n_neighbors=self.n_neighbors)  # type: ignore[arg-type]
+
+    def _similarity_in_blocks(self, X: Any, precomputed: bool, known: bool) -> Any:
+        """Return M of a Dask array, which no check of scikit-learn may bring here."""
+        if not known:
+            raise TypeError("weights are for matrices in memory, but X is in Dask's blocks; leave weights out")
+        self.n_features_in_ = X.n if isinstance(X, DaskMatrix) else int(X.shape[1])
+        if precomputed:
+            return X if isinstance(X, DaskMatrix) else DaskMatrix(X)
+        if callable(self.affinity):
+            return self.affinity(X)
+        return DaskMatrix(graphs.similarity(X, kind=self.affinity, n_neighbors=self.n_neighbors))  # type: ignore[arg-type]
 
     def _penalty(self) -> Penalty:
         if isinstance(self.penalty, Penalty) and not self.penalty.nonnegative:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Self
@@ -36,6 +37,12 @@ class Loss(ABC):
     n_points: int
     #: whether F is quadratic, so that ``along`` is exact
     quadratic: bool = False
+    #: what F(Y) is known not to fall below, for any Y ⪰ 0
+    infimum: float = -math.inf
+    #: whether the constants below are guesses, good enough for a dynamic step only
+    estimated: bool = False
+    #: what a user should look at when no step descends
+    advice: str = ""
     #: whether f(XQ) = f(X) for every rotation Q, as for every F(XXᵀ); points held in place end that
     rotations: bool = True
     #: f is about the size of X to this power where X fits the data
@@ -160,10 +167,18 @@ class Loss(ABC):
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return a random X (n, rank) of a sensible scale."""
 
+    def default_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
+        """Return the start `minimize` takes when none is given: a random one, or one that the data suggest."""
+        return self.random_start(rank, nonnegative, generator)
+
     @property
     def dtype(self) -> type[np.floating[Any]]:
         """The type the data are kept in: float64 or float32."""
         return np.float64
+
+    def size(self) -> tuple[str, float]:
+        """Return the data's sizes in words, and about how many bytes they take."""
+        return f"{self.n_points} points", 0.0
 
     @property
     def space(self) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Self
 
@@ -69,6 +70,7 @@ class LeastSquares(Loss):
     """
 
     quadratic = True
+    infimum = 0.0
 
     def __new__(
         cls, M: Any = None, *args: Any, weights: Any = None, squared_norm: float | None = None, **kwargs: Any
@@ -99,6 +101,9 @@ class LeastSquares(Loss):
 
     def restore(self, arrays: dict[str, Array]) -> LeastSquaresPoint:
         """Return the point kept in a checkpoint."""
+        rank = arrays["X"].shape[1]
+        if arrays["MX"].shape != arrays["X"].shape or arrays["gram"].shape != (rank, rank):
+            raise ValueError("MX or XᵀX does not go with X")
         X, MX = self.space.adopt(arrays["X"]), self.space.adopt(arrays["MX"])
         return LeastSquaresPoint(self, X, MX, small_like(X, arrays["gram"]))
 
@@ -148,6 +153,15 @@ class LeastSquares(Loss):
         H -= 2 * self.product(D)
         return H
 
+    def gradient_operator(self, p: Point) -> Callable[[Array], Array]:
+        """Return the map V ↦ X(XᵀV) − MV: one product each time."""
+
+        def apply(V: Array) -> Array:
+            V = as_floats(V)
+            return p.X @ (p.X.T @ V) - self.product(V)
+
+        return apply
+
     # -- scale ------------------------------------------------------------------------------------------------------
 
     def exponents(self) -> tuple[int | None, int | None]:
@@ -193,6 +207,13 @@ class LeastSquares(Loss):
     def dtype(self) -> type[np.floating[Any]]:
         """The type of M."""
         return self.matrix.dtype
+
+    def size(self) -> tuple[str, float]:
+        """Return the size of M in words, and about how many bytes it takes."""
+        entries = self.matrix.entries_per_row() * self.n_points
+        bytes_each = np.dtype(self.dtype).itemsize
+        sparse = entries < 0.5 * float(self.n_points) ** 2
+        return f"M with {self.n_points} rows and {entries:.3g} entries", entries * (bytes_each + 4 * sparse)
 
     @property
     def space(self) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
@@ -15,7 +16,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from quartic.arrays import Array, check_number, finite_matrix, is_torch, working_dtype
 from quartic.distributed.inputs import is_dask_array
-from quartic.ops.space import HostSpace
+from quartic.ops.space import HostSpace, space_of
 from quartic.units import exponent, shifted
 
 # |M − Mᵀ| may be this much of max|M|: what round-off leaves of a matrix that was meant to be symmetric
@@ -35,7 +36,7 @@ class Matrix(ABC):
     #: where its products live
     space: Any = HostSpace()
     #: whether single entries can be looked at, not only products
-    entries: bool = True
+    shows_entries: bool = True
 
     @abstractmethod
     def product(self, X: Array, out: Array | None = None) -> Array:
@@ -51,9 +52,9 @@ class Matrix(ABC):
         """Return an array of the entries that are not zero, or 0 where they are not at hand."""
         return np.zeros(1)
 
-    @abstractmethod
     def scaled(self, power: int) -> Matrix:
         """Return 2^power · M."""
+        return ScaledMatrix(self, power)
 
     @abstractmethod
     def total(self) -> tuple[float, int]:
@@ -72,15 +73,42 @@ class Matrix(ABC):
         return 0.0
 
 
+class ScaledMatrix(Matrix):
+    """2^power times another matrix, whose products are scaled: for those whose entries are best left where they are."""
+
+    def __init__(self, matrix: Matrix, power: int) -> None:
+        self.matrix, self.power = matrix, power
+        self.n, self.dtype, self.space = matrix.n, matrix.dtype, matrix.space
+        self.shows_entries = matrix.shows_entries
+        self.squared_norm = shifted(matrix.squared_norm, 2 * power)
+
+    def product(self, X: Array, out: Array | None = None) -> Array:
+        """Return 2^power · M X."""
+        return shifted(self.matrix.product(X, out), self.power)
+
+    def total(self) -> tuple[float, int]:
+        """Return the sum of all entries."""
+        total, products = self.matrix.total()
+        return shifted(total, self.power), products
+
+    def entries_per_row(self) -> float:
+        """Return what the matrix says."""
+        return self.matrix.entries_per_row()
+
+    def checksum(self) -> float:
+        """Return that of the matrix, scaled."""
+        return shifted(self.matrix.checksum(), self.power)
+
+
 class DenseMatrix(Matrix):
     """A NumPy array."""
 
-    def __init__(self, M: Any) -> None:
-        self.M = finite_matrix(M, "M")
-        check_square(self.M.shape)
+    def __init__(self, M: Any, name: str = "M") -> None:
+        self.M = finite_matrix(M, name)
+        check_square(self.M.shape, name)
         self.n = self.M.shape[0]
         self.dtype = working_dtype(self.M.dtype)
-        _check_symmetric(lambda rows: self.M[rows] - self.M[:, rows].T, self.M, self.n, self.dtype)
+        _check_symmetric(lambda rows: self.M[rows] - self.M[:, rows].T, self.M, self.n, self.dtype, name=name)
         self.squared_norm = _sum_of_squares(self.M)
 
     def product(self, X: Array, out: Array | None = None) -> Array:
@@ -199,7 +227,7 @@ class SparseMatrix(Matrix):
 class OperatorMatrix(Matrix):
     """A SciPy LinearOperator, whose symmetry and squared norm are taken on trust."""
 
-    entries = False
+    shows_entries = False
 
     def __init__(self, M: LinearOperator, squared_norm: float | None) -> None:
         check_square(M.shape)
@@ -215,20 +243,11 @@ class OperatorMatrix(Matrix):
         self.n = M.shape[0]
         self.dtype = working_dtype(np.dtype(M.dtype if M.dtype is not None else np.float64))
         self.squared_norm = float(squared_norm)
-        self.power = 0  # products are scaled by two to this power
 
     def product(self, X: Array, out: Array | None = None) -> Array:
         """Return M X."""
         Y = self.M.matvec(X[:, 0])[:, None] if X.shape[1] == 1 else self.M.matmat(X)
-        Y = np.ascontiguousarray(Y, dtype=X.dtype)
-        return shifted(Y, self.power)
-
-    def scaled(self, power: int) -> Self:
-        """Return 2^power · M, which scales each product."""
-        twin = copy.copy(self)
-        twin.power = self.power + power
-        twin.squared_norm = shifted(self.squared_norm, 2 * power)
-        return twin
+        return np.ascontiguousarray(Y, dtype=X.dtype)
 
     def total(self) -> tuple[float, int]:
         """Return 1ᵀM1."""
@@ -244,7 +263,9 @@ def as_matrix(M: Any, squared_norm: float | None = None) -> Matrix:
     if is_torch(M):
         from quartic.losses.torch_matrix import as_torch_matrix
 
-        return as_torch_matrix(M)
+        entries = M.numel() if M.layout == sys.modules["torch"].strided else M._nnz()
+        with space_of(M).errors(f"M with {M.shape[0]} rows and {entries} entries", 60.0 * entries):
+            return as_torch_matrix(M)
     if is_dask_array(M):
         from quartic.losses.dask_matrix import DaskMatrix
 
@@ -268,14 +289,19 @@ def _largest(values: Array) -> float:
 
 
 def _check_symmetric(
-    difference: Callable[[slice], Array], M: Array, n: int, dtype: type[np.floating[Any]], rows: int = 512
+    difference: Callable[[slice], Array],
+    M: Array,
+    n: int,
+    dtype: type[np.floating[Any]],
+    rows: int = 512,
+    name: str = "M",
 ) -> None:
     # Row blocks: M − Mᵀ at once would be a second matrix of that size.
     largest = _largest(M)
     for first in range(0, n, rows):
         gap = np.abs(difference(slice(first, first + rows)))
         i, j = np.unravel_index(int(gap.argmax()), gap.shape)
-        _raise_if_asymmetric(gap[i, j][None], np.array([first + i]), np.array([j]), largest, dtype, M)
+        _raise_if_asymmetric(gap[i, j][None], np.array([first + i]), np.array([j]), largest, dtype, M, name)
 
 
 def _raise_if_asymmetric(gap: Array, rows: Any, cols: Any, largest: float, dtype: Any, M: Any, name: str = "M") -> None:

@@ -57,6 +57,8 @@ class PairSquares(SumOfSquares):
 
     def restore(self, arrays: dict[str, Array]) -> PairPoint:
         """Return the point kept in a checkpoint."""
+        if arrays["gradient"].shape != arrays["X"].shape or len(arrays["X"]) != self.n_points:
+            raise ValueError("the gradient does not go with X")
         X, G = self.space.adopt(arrays["X"]), self.space.adopt(arrays["gradient"])
         return PairPoint(self, X, float(arrays["value"]), G)
 
@@ -232,6 +234,11 @@ class PairSquares(SumOfSquares):
     def n_pairs(self) -> int:
         """How many pairs there are."""
         return len(self.target) // (2 if is_torch(self.target) else 1)
+
+    def size(self) -> tuple[str, float]:
+        """Return the number of pairs in words, and about how many bytes they take, each in two rows."""
+        each = np.dtype(self.dtype).itemsize * (1 if self.weight is None else 2) + 4
+        return f"{self.n_points} points with {self.n_pairs} pairs", 2.0 * self.n_pairs * each
 
     @property
     def space(self) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from quartic.arrays import Array
-from quartic.ops.pairs import FLAGS
+from quartic.ops.flags import FLAGS
 from quartic.ops.small import BLOCK, add_upper_gram, block_times_small
 from quartic.ops.threads import spread
 
@@ -34,10 +34,10 @@ def _grams(n_pieces: int, rank: int) -> Array:
 
 
 def _sum_of_grams(parts: Array) -> Array:
-    """Return the sum of the pieces, whose upper triangles count, as whole symmetric matrix."""
-    S = parts.sum(axis=0)
-    whole: Array = np.triu(S) + np.triu(S, 1).T
-    return whole
+    """Return the sum of the pieces, whose upper triangles count, as a whole symmetric matrix."""
+    S = np.empty(parts.shape[1:])
+    _add_up(parts, S)
+    return S
 
 
 def _spread(work: Any, X: Array, multiplications: float) -> None:
@@ -103,6 +103,16 @@ def projected_norm(X: Array, S: Array, MX: Array) -> float:
     parts = np.zeros(_n_pieces(X))
     _spread(lambda rows, first, last: _projected_norm(X, S, MX, parts, rows, first, last), X, 2 * len(S) + 3)
     return float(parts.sum())
+
+
+@njit(**FLAGS)
+def _add_up(parts: Any, S: Any) -> None:
+    for j in range(len(S)):
+        for k in range(j, len(S)):
+            total = 0.0
+            for piece in range(len(parts)):
+                total += parts[piece, j, k]
+            S[j, k] = S[k, j] = total
 
 
 @njit(**FLAGS)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from quartic.ops.pairs import FLAGS
+from quartic.ops.flags import FLAGS
 
 
 def two_loop(

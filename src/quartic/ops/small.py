@@ -10,7 +10,7 @@ from typing import Any
 
 from numba import njit
 
-from quartic.ops.pairs import FLAGS
+from quartic.ops.flags import FLAGS
 from quartic.ops.registers import add_to_gram, rows_times_small, widest_tile
 
 # Rows of a block: with 40 columns in double precision 20 kB, beside the small matrix, stay in the first cache.

@@ -10,7 +10,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from quartic.arrays import Array
-from quartic.ops.pairs import FLAGS
+from quartic.ops.flags import FLAGS
 from quartic.ops.registers import sparse_rows
 from quartic.ops.threads import spread
 

@@ -134,10 +134,9 @@ class LBFGS(Solver):
             diagonal = problem.loss.curvature_diagonal(s.point)
             if diagonal is None:
                 return q * (quotient_of_norms(X, q) if scale is None else scale)
-            Q = q / diagonal
-            factor = (
-                inner(s.steps[-1], s.changes[-1]) / inner(s.changes[-1], s.changes[-1] / diagonal) if s.steps else 0
-            )
+            Q: Array = q / diagonal
+            y = s.changes[-1] if s.steps else None
+            factor = 0.0 if y is None else float(inner(s.steps[-1], y) / inner(y, y / diagonal))
             return Q * (factor if factor > 0 else quotient_of_norms(X, Q))
         if getattr(problem.loss, "difference", False):
             X = X - X.mean(axis=0)
