@@ -1,4 +1,4 @@
-"""Similarity graphs of dense features on a torch device: blocked brute force, the best of each row kept tile by tile."""
+"""Similarity graphs of dense features on a torch device: blocked brute force, the best of a row kept tile by tile."""
 
 from __future__ import annotations
 
