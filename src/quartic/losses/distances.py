@@ -56,6 +56,7 @@ class Distances(PairSquares):
     """
 
     difference = True
+    relocates = True
 
     def __new__(cls, pairs: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Return a `DaskDistances` where the pairs are Dask's."""
