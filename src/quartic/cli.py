@@ -114,11 +114,18 @@ def cluster(
     seed: Seed = 0,
     as_json: Json = False,
     quiet: Quiet = False,
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Work on this Dask cluster, such as tcp://10.0.0.1:8786.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(metavar="N", help="Start a Dask cluster of N processes here, and work on it.")
+    ] = None,
 ) -> None:
     """Find clusters in a graph or in features, by symmetric nonnegative matrix factorisation.
 
     An edge list has the columns source,target and maybe weight; nodes may have names. Features have a row for each
-    sample and maybe a column of names. Separator, header and columns are found out, and the guess is printed.
+    sample and maybe a column of names. Separator, header and columns are found out, and the guess is printed. A graph
+    larger than memory is a folder of row blocks (quartic.io.write_blocks).
 
     The result has the columns node,cluster and a soft membership for each cluster (.csv .tsv .npz; .npy has the
     clusters only). Exit code: 0 converged; 1 not converged, or interrupted (the result is written all the same);
@@ -129,7 +136,7 @@ def cluster(
     run(
         ClusterOptions(
             input, n_clusters, output, report, as_, affinity, neighbors, solver, tol, max_iter, max_time, n_init, seed,
-            as_json, quiet,
+            as_json, quiet, scheduler, workers,
         )
     )  # fmt: skip
 
