@@ -11,6 +11,8 @@ sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 import warnings
 
+from examples_of import SavedPictures
+
 from quartic import __version__
 
 project = "quartic"
@@ -72,7 +74,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "examples_of.OrderOfReading",
     "reset_modules": ("matplotlib",),
     "abort_on_example_error": True,
-    "image_scrapers": ("matplotlib",),
+    "image_scrapers": ("matplotlib", SavedPictures()),
     "matplotlib_animations": False,
     "copyfile_regex": "",
     "capture_repr": (),

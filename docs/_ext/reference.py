@@ -19,6 +19,7 @@ PAGES = (
     ("quartic.rigidity", "What distances determine"),
     ("quartic.diagnostics", "Checks for your own losses and kernels"),
     ("quartic.estimators", "Estimators and their warnings"),
+    ("quartic.distributed", "Data in blocks"),
     ("quartic.datasets", "Data sets"),
     ("quartic.io", "Files"),
 )
