@@ -28,6 +28,7 @@ def test_formulas_become_mathml():
     half = to_mathml(r"\tfrac12 \|X\|^2", block=True)
     assert re.search(r"<mfrac[^>]*>\s*<mn>1</mn>\s*<mn>2</mn>\s*</mfrac>", half)
     assert 'stretchy="false">‖' in half
+    assert "(" in to_mathml(r"\rho\big((x)\big)", block=False)
     assert "…" in to_mathml(r"1, \dots, r", block=False)
 
 
