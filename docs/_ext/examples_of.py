@@ -15,6 +15,13 @@ READING = (
     "sensors",
     "us_cities",
     "paper",
+    "completion",
+    "phase_retrieval",
+    "sensing",
+    "robust",
+    "parts",
+    "maxcut",
+    "certificate",
     "own_loss",
     "own_kernel",
 )

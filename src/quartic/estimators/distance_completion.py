@@ -433,7 +433,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self._data, self._standard_errors = data, None
         component, n_components = components_of(data)
         whole = Part(n, data.pairs, data.lower, data.upper, data.guess, data.weights)
-        checks.warn_of_triangles(whole, np.random.default_rng(0), level)
+        checks.warn_of_triangles(whole, np.random.default_rng(0), level, data.weights is None and self.refine is None)
         deadline = np.inf if self.max_time is None else time.perf_counter() + self.max_time
         effort = Effort(rank, self.solver, self.tol, self.max_iter, deadline, bool(self.verbose))
         X = self._searched(data, component, n_components, effort, generator)
