@@ -15,7 +15,7 @@ from quartic.losses.line import Line
 from quartic.losses.matrix import DenseMatrix, Matrix, OperatorMatrix, SparseMatrix
 from quartic.losses.move import Move
 from quartic.losses.point import Point
-from quartic.losses.quadratic_maps import as_map
+from quartic.losses.quadratic_maps import SparseWeights, as_map
 from quartic.losses.spectrum import negative_part_of_spectrum
 from quartic.ops import inner, norm
 
@@ -78,6 +78,11 @@ class Quadratic(Loss):
         if smoothness is not None:
             check_number(smoothness, "smoothness")
             self._constants["smoothness"] = float(smoothness)
+
+    @property
+    def weighs_few(self) -> bool:
+        """Whether 𝒜 weighs hardly more entries of Y than there are rows: penalised constraints."""
+        return isinstance(self.map, SparseWeights) and self.map.A.nnz <= 2 * self.n_points
 
     # -- the point --------------------------------------------------------------------------------------------------
 
