@@ -25,7 +25,10 @@ from quartic.losses import (
     LeastSquares,
     PhaseRetrieval,
     Quadratic,
+    Rectangular,
+    Robust,
     Sensing,
+    Smooth,
 )
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge, Zero
 from quartic.solvers import SOLVERS
@@ -109,6 +112,10 @@ class Diagonals:
         return Y @ X
 
 
+def oblong(dtype, seed):
+    return np.random.default_rng(seed).uniform(0, 2, (N - 3, 4)).astype(dtype)
+
+
 # Each makes a loss over a few rows (N, or 2N where it must), from data in the dtype given; other seed, other data.
 LOSSES = {
     "least squares": lambda dtype, seed: LeastSquares(symmetric(seed, N).astype(dtype)),
@@ -163,6 +170,27 @@ LOSSES = {
     "distances, bounds": lambda dtype, seed: BoundedDistances(
         some_pairs(seed, N), squares(dtype, seed), squares(dtype, seed) + dtype(0.3), N
     ),
+    "robust, huber": lambda dtype, seed: Robust(symmetric(seed, N).astype(dtype), "huber", 3.0),
+    "robust, pseudo-huber": lambda dtype, seed: Robust(symmetric(seed, N).astype(dtype), "pseudo-huber", 0.7),
+    "robust, logcosh": lambda dtype, seed: Robust(symmetric(seed, N).astype(dtype), "logcosh", 0.7),
+    "robust, sparse": lambda dtype, seed: Robust(sp.csr_array(symmetric(seed, N, 0.3).astype(dtype)), "logcosh", 1.0),
+    "robust, known entries": lambda dtype, seed: Robust(
+        symmetric(seed, N).astype(dtype),
+        "pseudo-huber",
+        0.7,
+        weights=(np.abs(symmetric(seed + 1, N, 0.3)) + np.eye(N)).astype(dtype),
+    ),
+    "rectangular": lambda dtype, seed: Rectangular(oblong(dtype, seed)),
+    "rectangular, sparse": lambda dtype, seed: Rectangular(sp.csr_array(np.maximum(oblong(dtype, seed) - 1, 0))),
+    "rectangular, known entries": lambda dtype, seed: Rectangular(
+        oblong(dtype, seed), weights=np.where(oblong(dtype, seed + 1) > 0.2, oblong(dtype, seed) + 1, 0)
+    ),
+    "smooth": lambda dtype, seed: Smooth(
+        lambda X: 0.5 * np.sum((X @ X.T - symmetric(seed, N)) ** 2),
+        lambda X: (X @ X.T - symmetric(seed, N)) @ X,
+        1.0,
+        n=N,
+    ),
 }  # fmt: skip
 
 PENALTIES = [Zero(), Ridge(0.2), Nonnegative(), NonnegativeL1(0.1), NonnegativeRidge(0.2), L1(0.1), L0(0.05)]
@@ -170,7 +198,7 @@ PENALTIES = [Zero(), Ridge(0.2), Nonnegative(), NonnegativeL1(0.1), NonnegativeR
 GENERAL = [name for name, cls in SOLVERS.items() if not cls.requires.products]
 
 # These keep their data in float64 whatever comes in.
-DOUBLE = {"distances, all", "distances, bounds", "sensing, operator"}
+DOUBLE = {"distances, all", "distances, bounds", "sensing, operator", "smooth"}
 
 every_loss = pytest.mark.parametrize("make", LOSSES.values(), ids=LOSSES)
 
@@ -255,7 +283,7 @@ def test_move_keeps_its_digits(make, distance):
     move = loss.move(p, X + distance * D)
     np.testing.assert_allclose(move.D, distance * D, rtol=1e-6)
     np.testing.assert_allclose(move.point.gradient, loss.gradient(X + distance * D), rtol=1e-9, atol=1e-9)
-    nodes, weights = np.polynomial.legendre.leggauss(60)
+    nodes, weights = np.polynomial.legendre.leggauss(60 if loss.quadratic else 400)
     total, t = 0.0, 1e-5
     for s, w in zip((nodes + 1) / 2, weights / 2, strict=True):
         Y = X + s * distance * D

@@ -511,11 +511,9 @@ def test_limits_may_be_numbers_of_any_kind(number):
 
 
 @pytest.mark.parametrize("name", [name for name in SOLVERS if name != "lm"])
-@pytest.mark.parametrize("scale", [2.0**-460, 2.0**-40, 2.0**40, 2.0**400])
+@pytest.mark.parametrize("scale", [2.0**-1040, 2.0**-460, 2.0**-40, 2.0**40, 2.0**460, 2.0**1010])
 def test_answers_follow_the_scale_of_the_data(name, scale):
     """The paper's start has a 1e-5 in it, and sums of squares under- and overflow: neither may decide the answer."""
-    if name in ("gd", "tr", "lbfgs") and not 1e-100 < scale < 1e100:
-        pytest.skip("squares the gradient, which is of the order of the data to the power 1.5")
     M = np.kron(np.eye(3), np.ones((3, 3))) * scale
     penalty = None if name in ("gd", "ncg", "tr") else Nonnegative()
     result = minimize(Problem(LeastSquares(M), penalty), rank=3, solver=name, tol=1e-5, random_state=0)
@@ -524,7 +522,7 @@ def test_answers_follow_the_scale_of_the_data(name, scale):
     assert np.linalg.norm(M / scale - X @ X.T) < 1e-2
 
 
-@pytest.mark.parametrize("name", [name for name in SOLVERS if name not in ("gd", "tr", "ncg", "lm", "admm")])
+@pytest.mark.parametrize("name", [name for name in SOLVERS if name not in ("gd", "tr", "ncg", "lm")])
 def test_large_starts_do_not_end_at_zero(name):
     """Zero is a saddle: a long step that cuts every entry off lowers the loss, and leads nowhere."""
     A = np.random.default_rng(0).random((30, 30))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -14,14 +15,19 @@ from typing import Any
 import numpy as np
 
 from quartic import checkpoint as checkpoints
+from quartic.archives import DAMAGE
 from quartic.arrays import Array, RandomState, check_number, random_generator
 from quartic.checkpoint import Checkpoint
 from quartic.losses import Point
+from quartic.ops import astype, float_type
+from quartic.ops.threads import one_blas_thread
 from quartic.problem import Problem
 from quartic.result import History, Result, Status
+from quartic.saddle import objective_falls_from_zero
 from quartic.solvers.base import NoProgress, Solver, State
 from quartic.solvers.registry import choose_solver
-from quartic.start import StartStrategy, check_rank, reference_for, start_for
+from quartic.start import Starts, StartStrategy, check_rank
+from quartic.units import Units
 
 # A checkpoint is written this often, in seconds.
 _CHECKPOINT_EVERY = 5.0
@@ -110,6 +116,26 @@ def minimize(
     >>> result.status
     <Status.CONVERGED: 'converged'>
     """
+    with one_blas_thread():
+        return _minimize(
+            problem, X0, rank, solver, tol, reference, max_iter, max_time, callback, checkpoint, random_state, verbose
+        )
+
+
+def _minimize(
+    problem: Problem,
+    X0: Any,
+    rank: int | None,
+    solver: str | Solver,
+    tol: float,
+    reference: float | StartStrategy | None,
+    max_iter: int,
+    max_time: float | None,
+    callback: Callable[[Progress], object] | None,
+    checkpoint: str | os.PathLike[str] | None,
+    random_state: RandomState,
+    verbose: bool,
+) -> Result:
     started = time.perf_counter()
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a quartic.Problem, got {type(problem).__name__}")
@@ -117,18 +143,22 @@ def minimize(
     chosen = choose_solver(solver, problem)
     if checkpoint is not None:
         checkpoints.check_folder(checkpoint)
-    problem = problem.counted()
-    columns = check_rank(problem, X0, rank)
+    given = problem.counted()
+    columns = check_rank(given, X0, rank)
+    problem, units = given.in_good_units()
     if problem.loss.gradient_norm_at_zero == 0.0:
         return _zero_is_the_answer(problem, columns, chosen, started)
-
-    def begin() -> tuple[Array, float | None]:
-        X = start_for(problem, X0, rank, random_generator(random_state))
-        return X, reference_for(problem, reference, columns, random_generator(random_state))
-
+    if units:
+        chosen = chosen.in_units(units)
     if chosen.requires.kernel:
         problem = problem.with_kernel(tight=chosen.requires.constants)
-    run = _Run(problem, chosen, columns, tol, max_iter, max_time, callback, checkpoint, started)
+    starts = Starts(given, problem, units, columns)
+
+    def begin() -> tuple[Array, float | None]:
+        X = starts.start(X0, random_generator(random_state))
+        return X, starts.reference(reference, random_generator(random_state))
+
+    run = _Run(problem, units, chosen, columns, tol, max_iter, max_time, callback, checkpoint, started)
     with _bar(verbose) as show:
         return run.go(begin, show)
 
@@ -143,11 +173,12 @@ class _End:
 
 
 class _Run:
-    """One run under way."""
+    """One run under way; it works in units of its own, and speaks to the user in the user's."""
 
     def __init__(
         self,
         problem: Problem,
+        units: Units,
         solver: Solver,
         rank: int,
         tol: float,
@@ -157,7 +188,7 @@ class _Run:
         path: str | os.PathLike[str] | None,
         started: float,
     ) -> None:
-        self.problem, self.solver, self.rank, self.tol = problem, solver, rank, tol
+        self.problem, self.units, self.solver, self.rank, self.tol = problem, units, solver, rank, tol
         self.max_iter, self.max_time = max_iter, math.inf if max_time is None else max_time
         self.callback, self.path, self.started = callback, path, started
         self.earlier_time, self.earlier_products = 0.0, 0  # of the runs this one goes on from
@@ -177,7 +208,6 @@ class _Run:
         state = self._resume() if self.path is not None else None
         if state is None:
             state = self._begin(*begin())
-        self.last_gain, self.least = self.n_iter, self.rows[-1][2]
         while True:
             try:
                 ended = self._reason_to_stop(state)
@@ -200,7 +230,9 @@ class _Run:
         state = self.solver.init(self.problem, X0)
         self.best, self.best_objective = state.point, math.inf
         self.reference = self.problem.stationarity(state.point) if reference is None else float(reference)
+        self.last_gain, self.least = 0, math.inf
         self._record(state)
+        self.least = self.rows[-1][2]
         return state
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -214,11 +246,15 @@ class _Run:
         if not (math.isfinite(objective) and math.isfinite(stationarity)):
             return self._non_finite(objective)
         target, floor = self.tol * self.reference, _ROUND_OFF * state.point.rounding
-        if stationarity <= target:
-            words = f"converged: stationarity {stationarity:.3e} ≤ {self.tol:g} × {self.reference:.3e}"
+        at_saddle = stationarity <= max(target, floor) and self._at_saddle(state.point)
+        if stationarity <= target and not at_saddle:
+            shown = (
+                f"{self.units.gradient(stationarity):.3e} ≤ {self.tol:g} × {self.units.gradient(self.reference):.3e}"
+            )
+            words = f"converged: stationarity {shown}"
             return _End(Status.CONVERGED, words, target * (1 + 1e-6))
-        if stationarity <= floor:
-            return _End(Status.CONVERGED, f"converged: stationarity {stationarity:.3e} is at round-off", 4 * floor)
+        if stationarity <= floor and not at_saddle:
+            return _End(Status.CONVERGED, self._at_round_off(stationarity), 4 * floor)
         if self.n_iter >= self.max_iter:
             return _End(Status.MAX_ITER, f"stopped at max_iter = {self.max_iter}{self._distance(stationarity)}")
         if elapsed >= self.max_time:
@@ -230,6 +266,7 @@ class _Run:
     def _non_finite(self, objective: float) -> _End:
         what = "objective" if not math.isfinite(objective) else "gradient"
         where = f"the {what} became non-finite in iteration {self.n_iter}; the best point before it is returned"
+        where += f"; {self.problem.loss.advice}" if self.problem.loss.advice else ""
         return _End(Status.NON_FINITE, where)
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -239,9 +276,24 @@ class _Run:
         objective, stationarity = self.problem.objective(self.judged), self.rows[-1][2]
         if not (math.isfinite(objective) and math.isfinite(self.problem.stationarity(self.judged))):
             return self._non_finite(objective)
+        if self._at_saddle(state.point):
+            words = "stalled at X = 0, a saddle from which the objective falls; try another start or solver"
+            return _End(Status.STALLED, words)
         if stationarity <= _ROUND_OFF_OF_SOLVER * state.point.rounding:
-            return _End(Status.CONVERGED, f"converged: stationarity {stationarity:.3e} is at round-off")
-        return _End(Status.STALLED, f"stalled{words}{self._distance(stationarity, cure='try another solver or start')}")
+            return _End(Status.CONVERGED, self._at_round_off(stationarity))
+        cure = self.problem.loss.advice or "try another solver or start"
+        return _End(Status.STALLED, f"stalled{words}{self._distance(stationarity, cure)}")
+
+    def _at_saddle(self, point: Point) -> bool:
+        """Tell whether the point is zero and no answer: stationarity vanishes there whatever the data."""
+        return not point.X.any() and self._falls_from_zero
+
+    @cached_property
+    def _falls_from_zero(self) -> bool:
+        return objective_falls_from_zero(self.problem)
+
+    def _at_round_off(self, stationarity: float) -> str:
+        return f"converged: stationarity {self.units.gradient(stationarity):.3e} is at round-off"
 
     def _distance(self, stationarity: float, cure: str = "raise the limit or tol") -> str:
         share = stationarity / self.reference if self.reference > 0 else math.inf
@@ -261,6 +313,7 @@ class _Run:
 
     def _record(self, state: State) -> None:
         point = state.point
+        self.problem.anticipate(point)
         objective, stationarity = self.problem.objective(point), self.problem.stationarity(point)
         self.rows.append((self._elapsed(), objective, stationarity, self._products(), state.step))
         if objective < self.best_objective and math.isfinite(objective) and math.isfinite(stationarity):
@@ -274,10 +327,7 @@ class _Run:
         if self.callback is None and self.path is None and show is _no_bar:
             return None
         try:
-            elapsed, objective, stationarity, products, step = self.rows[-1]
-            progress = Progress(
-                self.n_iter, state.point.X, objective, stationarity, products, elapsed, step, self.tol * self.reference
-            )
+            progress = self._progress(state.point.X)
             show(progress)
             if self.callback is not None:
                 self.callback(progress)
@@ -293,6 +343,19 @@ class _Run:
             raise
         return None
 
+    def _progress(self, X: Array) -> Progress:
+        units, (elapsed, objective, stationarity, products, step) = self.units, self.rows[-1]
+        return Progress(
+            self.n_iter,
+            units.X(X),
+            units.objective(objective),
+            units.gradient(stationarity),
+            products,
+            elapsed,
+            units.step(step, self.solver.step_unit),
+            units.gradient(self.tol * self.reference),
+        )
+
     def _interrupted(self) -> _End:
         words = f"interrupted in iteration {self.n_iter}; the best point so far is returned"
         return _End(Status.INTERRUPTED, words)
@@ -302,11 +365,11 @@ class _Run:
         """Return the result, with objective and stationarity measured anew at X, in float64."""
         if end.status is not Status.NON_FINITE:
             self._save(state)
-        X = state.point.X if end.status is Status.CONVERGED else self.best.X
+        X, units = state.point.X if end.status is Status.CONVERGED else self.best.X, self.units
         objective, stationarity = referee(self.problem, X, self.judged)
         return Result(
-            X, objective, stationarity, end.status, end.message, self.n_iter, self._products(), self._elapsed(),
-            self._history(), self.solver.name,
+            units.X(X), units.objective(objective), units.gradient(stationarity), end.status, end.message, self.n_iter,
+            self._products(), self._elapsed(), self._history(), self.solver.name,
         )  # fmt: skip
 
     def _elapsed(self) -> float:
@@ -317,7 +380,14 @@ class _Run:
 
     def _history(self) -> History:
         seconds, objective, stationarity, products, step = (np.array(column) for column in zip(*self.rows, strict=True))
-        return History(seconds, objective, stationarity, products.astype(np.int64), step)
+        units = self.units
+        return History(
+            seconds,
+            units.objective(objective),
+            units.gradient(stationarity),
+            products.astype(np.int64),
+            units.step(step, self.solver.step_unit),
+        )
 
     # -- checkpoints ------------------------------------------------------------------------------------------------
 
@@ -327,12 +397,14 @@ class _Run:
         return {
             "solver": repr(self.solver),
             "data": problem.loss.fingerprint(),
+            "units": f"2^{-self.units.length}",
             "rank": str(self.rank),
             "penalty": repr(problem.penalty),
             "kernel": repr(problem.kernel) if self.solver.requires.kernel else "",
         }
 
     def _save(self, state: State) -> None:
+        """Write a checkpoint; where that fails the run goes on, since its result is worth more."""
         if self.path is None:
             return
         numbers = {
@@ -340,23 +412,39 @@ class _Run:
             "n_products": self._products(),
             "reference": self.reference,
             "best_objective": self.best_objective,
+            "last_gain": self.last_gain,
+            "least": self.least,
         }
         arrays = checkpoints.pack_state(state)
         checkpoints.pack(arrays, "best", self.best)
         arrays["history"] = np.array(self.rows)
-        checkpoints.save(self.path, Checkpoint(self._identity, numbers, arrays))
         self.saved = time.perf_counter()
+        try:
+            checkpoints.save(self.path, Checkpoint(self._identity, numbers, arrays))
+        except OSError as error:
+            words = f"the checkpoint {str(self.path)!r} could not be written ({error}); the run goes on without"
+            warnings.warn(words, RuntimeWarning, stacklevel=2)
 
     def _resume(self) -> State | None:
         assert self.path is not None
+        checkpoints.sweep(self.path)
         kept = checkpoints.load(self.path, self._identity)
         if kept is None:
             return None
-        state = checkpoints.unpack_state(self.solver.state, kept.arrays, self.problem.loss)
-        self.best = checkpoints.unpack(kept.arrays, "best", self.problem.loss)
-        self.best_objective, self.reference = kept.numbers["best_objective"], kept.numbers["reference"]
-        self.earlier_time, self.earlier_products = kept.numbers["time"], int(kept.numbers["n_products"])
-        self.rows = [(t, f, s, int(p), step) for t, f, s, p, step in kept.arrays["history"].tolist()]
+        loss, numbers, shape = self.problem.loss, kept.numbers, (self.problem.loss.n_points, self.rank)
+        try:
+            state = checkpoints.unpack_state(self.solver.state, kept.arrays, loss, shape)
+            best = checkpoints.unpack(kept.arrays, "best", loss)
+            checkpoints.check_shape(best, shape)
+            rows = [(t, f, s, int(p), step) for t, f, s, p, step in kept.arrays["history"].tolist()]
+            gain = int(numbers["last_gain"]), numbers["least"]
+            reference, best_objective = numbers["reference"], numbers["best_objective"]
+            earlier = numbers["time"], int(numbers["n_products"])
+        except (AttributeError, *DAMAGE) as error:
+            raise checkpoints.broken(self.path, error) from error
+        # only now that all of it is there: a checkpoint is never half read
+        self.rows, self.best, self.best_objective, self.reference = rows, best, best_objective, reference
+        (self.last_gain, self.least), (self.earlier_time, self.earlier_products) = gain, earlier
         return state
 
 
@@ -365,14 +453,14 @@ def referee(problem: Problem, X: Array, judged: Point | None = None) -> tuple[fl
 
     ``judged`` may hold a point made afresh at this X, which saves the product.
     """
-    if judged is None or judged.X is not X or X.dtype != np.float64:
-        judged = problem.loss.at(X.astype(np.float64, copy=False))
+    if judged is None or judged.X is not X or float_type(X) is not np.float64:
+        judged = problem.loss.at(astype(X, np.float64))
     return problem.objective(judged), problem.stationarity(judged)
 
 
 def _zero_is_the_answer(problem: Problem, columns: int, solver: Solver, started: float) -> Result:
     """Data that are all zero: F is least at 0, and so is every penalty."""
-    X = np.zeros((problem.loss.n_points, columns), dtype=problem.loss.dtype)
+    X = problem.loss.space.zeros((problem.loss.n_points, columns), problem.loss.dtype)
     seconds = time.perf_counter() - started
     products = problem.loss.n_products
     nothing = History(np.array([seconds]), np.zeros(1), np.zeros(1), np.array([products]), np.full(1, math.nan))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from quartic.arrays import Array
+from quartic.arrays import Array, is_torch
 from quartic.kernels import GramKernel, Kernel, NormKernel
 from quartic.losses import Loss, Move, Point
 from quartic.penalties import Penalty, Ridge, Zero
+from quartic.units import Units
 
 _NONE = Zero()
 
@@ -53,11 +55,37 @@ class Problem:
 
     def objective(self, point: Point) -> float:
         """Return Ψ at a point."""
-        return point.value + self.penalty.value(point.X)
+        return float(point.value) + float(self._kept(point, "penalty", lambda: self.penalty.value_at(point)))
 
     def stationarity(self, point: Point) -> float:
         """Return the norm of the least element of ∇f + ∂g: the stopping measure."""
-        return self.penalty.stationarity_norm(point.X, point.gradient)
+        return float(self._kept(point, "stationarity", lambda: self.penalty.stationarity_at(point)))
+
+    def move(self, start: Point, X: Array) -> Move:
+        """Return the loss's step from a point to X.
+
+        On a device the objective and the stationarity there are set going at once, so that they are read together with
+        what decides whether the step is accepted.
+        """
+        move = self.loss.move(start, X)
+        self.anticipate(move.point)
+        return move
+
+    def anticipate(self, point: Point) -> None:
+        """Set going on a device, without waiting for it, what `objective` and `stationarity` will ask for."""
+        if not is_torch(point.X):
+            return
+        _ = point.value
+        self._kept(point, "penalty", lambda: self.penalty.value_at(point))
+        self._kept(point, "stationarity", lambda: self.penalty.stationarity_at(point))
+
+    def _kept(self, point: Point, name: str, measure: Callable[[], float]) -> float:
+        """Return a measure of the point by this penalty, taken once."""
+        kept = point.__dict__.get(f"_{name}")
+        if kept is None or kept[0] is not self.penalty:
+            kept = point.__dict__[f"_{name}"] = (self.penalty, measure())
+        value: float = kept[1]
+        return value
 
     def geometry(self, tight: bool = True) -> Kernel:
         """Return the kernel, or the best one that fits, with constants that are proven (``tight``) or cheap."""
@@ -69,6 +97,20 @@ class Problem:
     def counted(self) -> Problem:
         """Return the same problem whose loss counts its products from zero."""
         return replace(self, loss=self.loss.counted())
+
+    def in_good_units(self) -> tuple[Problem, Units]:
+        """Return the problem in units in which its data are of size one, and those units.
+
+        Itself, where the data are near enough to that, or where a part of it cannot be had in other units.
+        """
+        units = self.loss.units()
+        if not units:
+            return self, units
+        penalty = self.penalty.in_units(units)
+        kernel = None if self.kernel is None else self.kernel.in_units(units)
+        if penalty is None or (self.kernel is not None and kernel is None):
+            return self, Units()
+        return Problem(self.loss.in_units(units), penalty, kernel), units
 
     def with_kernel(self, tight: bool = True) -> Problem:
         """Return the same problem with its kernel chosen."""

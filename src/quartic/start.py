@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from quartic.arrays import Array
+from quartic.ops import astype, copy, first_entry, is_zero
 from quartic.problem import Problem
+from quartic.units import Units, shifted
 
 #: What makes a start: it is called with the problem, whose loss counts its products, the rank and a generator.
 StartStrategy: TypeAlias = Callable[[Problem, int, np.random.Generator], Array]
@@ -33,31 +36,56 @@ def check_rank(problem: Problem, X0: Any, rank: int | None) -> int:
     X = loss.check(X0, "X0")
     if rank is not None and X.shape[1] != rank:
         raise ValueError(f"X0 has {X.shape[1]} columns but rank = {rank}; give one of them, or make them agree")
-    if penalty.nonnegative and (X < 0).any():
-        row, column = (int(k) for k in np.argwhere(X < 0)[0])
+    negative = first_entry(X < 0) if penalty.nonnegative else None
+    if negative is not None:
+        row, column = negative
         raise ValueError(
-            f"X0 must be nonnegative for {type(penalty).__name__}, but X0[{row}, {column}] = {X[row, column]}; "
+            f"X0 must be nonnegative for {type(penalty).__name__}, but X0[{row}, {column}] = {float(X[row, column])}; "
             "pass np.maximum(X0, 0)"
         )
     return int(X.shape[1])
 
 
-def start_for(problem: Problem, X0: Any, rank: int | None, generator: np.random.Generator) -> Array:
-    """Return a feasible start in the data's precision, or raise an error that says what is wrong with X0 or rank."""
-    loss, columns = problem.loss, check_rank(problem, X0, rank)
-    if X0 is None:
-        return loss.default_start(columns, problem.penalty.nonnegative, generator).astype(loss.dtype, copy=False)
-    if callable(X0):
-        X0 = X0(problem, columns, generator)
-        check_rank(problem, X0, columns)
-    X = loss.check(X0, "X0").astype(loss.dtype)  # a copy: a run of no iterations returns it
-    if not X.any():
-        raise ValueError("X0 is all zero, where the gradient of every such loss vanishes; use a random start (rank=r)")
-    return X
+@dataclass(frozen=True)
+class Starts:
+    """Makes starts in the units of a run.
 
+    Attributes
+    ----------
+    given : Problem
+        The user's problem, which strategies see: what they know besides it is in the user's units too.
+    problem : Problem
+        The same in the units of the run.
+    units : Units
+        Those of the run.
+    rank : int
+        r.
+    """
 
-def reference_for(problem: Problem, reference: Any, rank: int | None, generator: np.random.Generator) -> float | None:
-    """Return the reference of the stopping test: a number, that of a strategy's start, or None for that of X0."""
-    if not callable(reference):
-        return None if reference is None else float(reference)
-    return problem.stationarity(problem.loss.at(start_for(problem, reference, rank, generator)))
+    given: Problem
+    problem: Problem
+    units: Units
+    rank: int
+
+    def start(self, X0: Any, generator: np.random.Generator) -> Array:
+        """Return a feasible start in the data's precision, or raise an error that says what is wrong with X0."""
+        loss = self.problem.loss
+        if X0 is None:
+            return astype(loss.default_start(self.rank, self.problem.penalty.nonnegative, generator), loss.dtype)
+        if callable(X0):
+            X0 = X0(self.given, self.rank, generator)
+            check_rank(self.given, X0, self.rank)
+        X = copy(astype(loss.check(X0, "X0"), loss.dtype))  # a run of no iterations returns it
+        if is_zero(X):
+            raise ValueError(
+                "X0 is all zero, where the gradient of every such loss vanishes; use a random start (rank=r)"
+            )
+        return shifted(X, self.units.length)
+
+    def reference(self, reference: Any, generator: np.random.Generator) -> float | None:
+        """Return the reference of the stopping test: a number, that of a strategy's start, or None for that of X0."""
+        if reference is None:
+            return None
+        if not callable(reference):
+            return shifted(float(reference), self.units.value - self.units.length)
+        return self.problem.stationarity(self.problem.loss.at(self.start(reference, generator)))

@@ -6,8 +6,10 @@ import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from quartic.bench import figure1, figure2, peers
+from quartic.bench.plots import draw
 from quartic.bench.record import Record
 from quartic.bench.store import Kept, Store
 from quartic.bench.table1 import stores
@@ -138,13 +140,15 @@ def _figures(folder: Path, page: Path, conditions: dict[str, list[Record]]) -> l
         "figure1": "Normalised objective gap (f(Xᵏ) − f_min)/‖M‖² against seconds; f_min: the least value met.",
         "figure2": "Normalised RMSE over all distances against seconds, on the helix.",
     }
-    for base, module in (("figure1", figure1), ("figure2", figure2)):
+    modules: dict[str, Any] = {"figure1": figure1, "figure2": figure2}
+    for base, module in modules.items():
         found = _first(folder, [base, f"{base}-quick"], columns=module.COLUMNS, key=module.KEY)
         if found is None:
             continue
         name, kept = found
         conditions[name] = kept.records
         lines += [f"## Figure {base[-1]}", "", f"`quartic paper {base}`. {words[base]}", ""]
+        draw(module.panels_of(kept.rows), folder, name, module.AXES)
         image = folder / f"{name}.png"
         if image.is_file() and image.stat().st_size <= _LARGEST:
             figures = page.parent / "figures"

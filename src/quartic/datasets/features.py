@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from quartic.datasets.home import data_file
+from quartic.datasets.stored import stored_arrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +53,11 @@ def load_coil20(size: int = 128) -> Dataset:
     (1440, 16384)
     """
     if size == 128:
-        with np.load(data_file("coil20", "coil20/coil20_128x128.npz"), allow_pickle=False) as stored:
-            return Dataset("coil20", _rows(stored["X"]), _from_zero(stored["y"]))
+        X, y = stored_arrays("coil20", "coil20/coil20_128x128.npz", "X", "y")
+        return Dataset("coil20", _rows(X), _from_zero(y))
     if size == 32:
-        stored = _matlab("coil20", "coil20/COIL20.mat")
-        return Dataset("coil20", _rows(stored["fea"]), _from_zero(stored["gnd"]))
+        X, y = stored_arrays("coil20", "coil20/COIL20.mat", "fea", "gnd")
+        return Dataset("coil20", _rows(X), _from_zero(y))
     raise ValueError(f"size must be 128 or 32, got {size!r}")
 
 
@@ -70,8 +70,8 @@ def load_cbcl() -> Dataset:
     >>> load_cbcl().features.shape  # doctest: +SKIP
     (2429, 361)
     """
-    with np.load(data_file("cbcl", "cbcl/cbcl_faces_19x19.npz"), allow_pickle=False) as stored:
-        return Dataset("cbcl", _rows(stored["X"]), None)
+    (X,) = stored_arrays("cbcl", "cbcl/cbcl_faces_19x19.npz", "X")
+    return Dataset("cbcl", _rows(X), None)
 
 
 def load_orl() -> Dataset:
@@ -83,9 +83,9 @@ def load_orl() -> Dataset:
     >>> load_orl().features.shape  # doctest: +SKIP
     (400, 10304)
     """
-    stored = _matlab("orl", "orl/ORL.mat")
-    order = np.load(data_file("orl", "orl/orl_row_of_reference.npy"), allow_pickle=False)
-    return Dataset("orl", _rows(stored["fea"])[order], _from_zero(stored["gnd"])[order])
+    X, y = stored_arrays("orl", "orl/ORL.mat", "fea", "gnd")
+    (order,) = stored_arrays("orl", "orl/orl_row_of_reference.npy")
+    return Dataset("orl", _rows(X)[order], _from_zero(y)[order])
 
 
 def load_tdt2() -> Dataset:
@@ -97,8 +97,8 @@ def load_tdt2() -> Dataset:
     >>> load_tdt2().features.shape  # doctest: +SKIP
     (9394, 36771)
     """
-    stored = _matlab("tdt2", "tdt2/TDT2.mat")
-    return Dataset("tdt2", _rows(stored["fea"]), _from_zero(stored["gnd"]))
+    X, y = stored_arrays("tdt2", "tdt2/TDT2.mat", "fea", "gnd")
+    return Dataset("tdt2", _rows(X), _from_zero(y))
 
 
 def load_reuters() -> Dataset:
@@ -110,16 +110,10 @@ def load_reuters() -> Dataset:
     >>> load_reuters().features.shape  # doctest: +SKIP
     (7963, 18933)
     """
-    stored = _matlab("reuters", "reuters21578/Reuters21578.mat")
-    labels = _from_zero(stored["gnd"])
+    X, y = stored_arrays("reuters", "reuters21578/Reuters21578.mat", "fea", "gnd")
+    labels = _from_zero(y)
     kept = np.flatnonzero(labels < 25)
-    return Dataset("reuters", _rows(stored["fea"])[kept], labels[kept])
-
-
-def _matlab(dataset: str, relative: str) -> Any:
-    from scipy.io import loadmat
-
-    return loadmat(data_file(dataset, relative))
+    return Dataset("reuters", _rows(X)[kept], labels[kept])
 
 
 def _rows(stored: Any) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from quartic.datasets.home import data_file
+from quartic.datasets.stored import stored_arrays
 
 FILES = {
     "polbooks": "polbooks",
@@ -74,11 +74,12 @@ def load_graph(name: str) -> Graph:
     adjacency = _matrix(name, f"{stem}_adjacency.npz")
     if name == "dblp":
         return Graph(name, adjacency, None, _matrix(name, f"{stem}_membership.npz"))
-    labels = np.load(data_file(name, f"{stem}_labels.npy"), allow_pickle=False)
+    (labels,) = stored_arrays(name, f"{stem}_labels.npy")
     return Graph(name, adjacency, labels.astype(np.int64))
 
 
 def _matrix(name: str, relative: str) -> sp.csr_array:
-    A = sp.csr_array(sp.load_npz(data_file(name, relative)), dtype=np.float64)
+    (stored,) = stored_arrays(name, relative)
+    A = sp.csr_array(stored, dtype=np.float64)
     A.sum_duplicates()
     return A

@@ -55,6 +55,8 @@ def data_home() -> Path:
 
 def data_file(dataset: str, relative: str) -> Path:
     """Return the path of a file of ``dataset`` under `data_home`, or raise `DatasetNotFound`."""
+    if ".." in Path(relative).parts or Path(relative).is_absolute():
+        raise ValueError(f"data set {dataset!r}: {relative!r} leads out of the data folder")
     path = data_home() / relative
     if not path.is_file():
         raise DatasetNotFound(

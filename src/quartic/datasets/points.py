@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from quartic.arrays import RandomState, random_generator
 from quartic.datasets.home import data_file
 from quartic.datasets.pairs import checked_count
-from quartic.io import Structure, read_pdb
+from quartic.datasets.stored import stored_arrays
+from quartic.io import FileFormatError, Structure, read_pdb
+from quartic.io.text import read_lines
 
 
 def helix(n: int, random_state: RandomState = None) -> NDArray[np.float64]:
@@ -109,12 +111,13 @@ def load_points(name: str) -> NDArray[np.float64]:
     (2920, 2)
     """
     if name == "uscities":
-        from scipy.io import loadmat
-
-        cities = loadmat(data_file(name, "points/UScities.mat"))["spt"]
+        (cities,) = stored_arrays(name, "points/UScities.mat", "spt")
         return np.array(cities[:, :2], dtype=np.float64)
     if name == "cow":
-        lines = data_file(name, "points/cow.off").read_text().splitlines()
-        n = int(lines[1].split()[0])
-        return np.array([line.split() for line in lines[2 : 2 + n]], dtype=np.float64)
+        lines = read_lines(data_file(name, "points/cow.off"))
+        try:
+            n = int(lines[1].split()[0])
+            return np.array([line.split() for line in lines[2 : 2 + n]], dtype=np.float64)
+        except (IndexError, ValueError) as error:
+            raise FileFormatError(f"points/cow.off: not a file of points ({error})") from None
     raise ValueError(f"name must be uscities or cow, got {name!r}")

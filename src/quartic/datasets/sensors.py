@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quartic.arrays import RandomState, random_generator
-from quartic.datasets.home import data_file
 from quartic.datasets.pairs import Pairs, checked_count, pair_distances
+from quartic.datasets.stored import stored_arrays
 
 Floats = NDArray[np.float64]
 
@@ -130,15 +130,14 @@ def load_sensor_field(name: str = "test10-500") -> SensorField:
     """
     if name != "test10-500":
         raise ValueError(f"name must be 'test10-500', got {name!r}")
-    from scipy.io import loadmat
     from scipy.sparse import coo_array, triu
 
-    stored = loadmat(data_file(name, f"snl/{name}.mat"))
-    coordinates = np.ascontiguousarray(stored["PP"].T, dtype=np.float64)
-    upper = coo_array(triu(stored["dd"], 1))
+    places, distances, n_anchors = stored_arrays(name, f"snl/{name}.mat", "PP", "dd", "m")
+    coordinates = np.ascontiguousarray(places.T, dtype=np.float64)
+    upper = coo_array(triu(distances, 1))
     pairs = np.column_stack([upper.row, upper.col]).astype(np.int64)
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
-    n, m = len(coordinates), int(stored["m"].item())
+    n, m = len(coordinates), int(n_anchors.item())
     anchors = {i: coordinates[i].copy() for i in range(n - m, n)}
     return SensorField(coordinates, pairs[order], upper.data[order].astype(np.float64), anchors)
 

@@ -6,8 +6,6 @@ import contextlib
 import hashlib
 import os
 import tempfile
-import zipfile
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from quartic.archives import DAMAGE, read_npz
 from quartic.datasets.features import Dataset, load_cbcl, load_coil20
 from quartic.datasets.home import cache_home, data_file
+from quartic.datasets.stored import stored_arrays
 
 AUTHORS = ("tdt2", "reuters", "orl")
 BUILT: dict[str, tuple[str, Callable[[], Dataset]]] = {
@@ -69,9 +69,10 @@ def load_similarity(name: str) -> Similarity:
     4094
     """
     if name in AUTHORS:
-        matrix = sp.csr_array(sp.load_npz(data_file(name, f"paper_symnmf/{name}_similarity.npz")), dtype=np.float64)
+        (stored,) = stored_arrays(name, f"paper_symnmf/{name}_similarity.npz")
+        matrix = sp.csr_array(stored, dtype=np.float64)
         matrix.sum_duplicates()
-        labels = np.load(data_file(name, f"paper_symnmf/{name}_labels.npy"), allow_pickle=False)
+        (labels,) = stored_arrays(name, f"paper_symnmf/{name}_labels.npy")
         return Similarity(name, matrix, labels.astype(np.int64) - 1)
     if name in BUILT:
         return _built(name)
@@ -97,13 +98,12 @@ def _built(name: str) -> Similarity:
 
 def _read(name: str, path: Path) -> Similarity | None:
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            n = len(stored["indptr"]) - 1
-            matrix = sp.csr_array((stored["data"], stored["indices"], stored["indptr"]), shape=(n, n))
-            matrix.check_format()
-            return Similarity(name, matrix, stored.get("labels"))
-    # absent, or damaged: build it anew
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error):
+        stored = read_npz(path)
+        n = len(stored["indptr"]) - 1
+        matrix = sp.csr_array((stored["data"], stored["indices"], stored["indptr"]), shape=(n, n))
+        matrix.check_format(full_check=True)
+        return Similarity(name, matrix, stored.get("labels"))
+    except (OSError, *DAMAGE):  # absent, or damaged: build it anew
         return None
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-import zipfile
-import zlib
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from quartic.archives import DAMAGE, check_claim, read_npy, read_npz
 from quartic.io.errors import FileFormatError
+from quartic.io.matlab import matlab_arrays
+from quartic.io.matrix_market import read_matrix_market
 from quartic.io.source import Source
-from quartic.io.text import check_size
+from quartic.io.text import read_bytes
 
 
 def read_arrays(source: Source) -> dict[str, Any]:
@@ -67,105 +68,76 @@ def _fault(name: str, row: int, column: int, value: Any) -> str:
 
 def _npy(source: Source) -> dict[str, Any]:
     with source.path.open("rb") as file:
-        _check_header(file, os.path.getsize(source.path), source.name)
-        file.seek(0)
-        return {"array": np.load(file, allow_pickle=False)}
+        try:
+            return {"array": read_npy(file, os.path.getsize(source.path))}
+        except DAMAGE as error:
+            raise FileFormatError(f"{source.name}: not a NumPy array ({error})") from None
 
 
 def _npz(source: Source) -> dict[str, Any]:
     try:
-        with zipfile.ZipFile(source.path) as archive:
-            check_size(sum(entry.file_size for entry in archive.infolist()), source.name)
-            for entry in archive.infolist():
-                with archive.open(entry) as file:
-                    _check_header(file, entry.file_size, f"{source.name} ({entry.filename})")
-        with np.load(source.path, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+        arrays = read_npz(source.path)
+    except (OSError, *DAMAGE) as error:
         raise FileFormatError(f"{source.name}: damaged .npz file ({error})") from None
     if {"format", "shape", "data"} <= set(arrays):
-        return {"": _sparse(arrays, source.name)}
+        return {"": _sparse(arrays, source)}
     return arrays
 
 
-def _sparse(arrays: dict[str, Any], name: str) -> Any:
+def _sparse(arrays: dict[str, Any], source: Source) -> Any:
     """Return the matrix that `scipy.sparse.save_npz` wrote, with its indices checked."""
+    name = source.name
     try:
         kind = arrays["format"].item()
         kind = kind.decode("ascii") if isinstance(kind, bytes) else str(kind)
         rows, columns = (int(k) for k in arrays["shape"])
-        check_size(8 * (rows + 1), name)
+        check_claim(8 * (max(rows, columns) + 1), os.path.getsize(source.path), f"{rows} × {columns}")
         data = arrays["data"]
+        _check_numbers(data, "data")
         if kind == "coo":
+            _check_indices(arrays["row"], rows, "row")
+            _check_indices(arrays["col"], columns, "col")
             matrix = sp.coo_array((data, (arrays["row"], arrays["col"])), shape=(rows, columns))
         elif kind in ("csr", "csc"):
+            _check_indices(arrays["indices"], columns if kind == "csr" else rows, "indices")
+            _check_indices(arrays["indptr"], len(data) + 1, "indptr")
+            if (np.diff(arrays["indptr"].astype(np.int64)) < 0).any():
+                raise ValueError("indptr must not fall")
             make = sp.csr_array if kind == "csr" else sp.csc_array
             matrix = make((data, arrays["indices"], arrays["indptr"]), shape=(rows, columns))
             matrix.check_format(full_check=True)
         else:
             raise FileFormatError(f"{name}: the sparse format {kind!r} is not known; save it as CSR")
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except DAMAGE as error:
         if isinstance(error, FileFormatError):
             raise
         raise FileFormatError(f"{name}: damaged sparse matrix ({error})") from None
     return sp.csr_array(matrix)
 
 
-def _check_header(file: Any, n_bytes: int, name: str) -> None:
-    """Raise where an array's header says more than its file holds, or that it holds Python objects."""
-    try:
-        version = np.lib.format.read_magic(file)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, _, dtype = read(file)
-    except ValueError as error:
-        raise FileFormatError(f"{name}: not a NumPy array ({error})") from None
-    if dtype.hasobject:
-        raise FileFormatError(f"{name}: holds Python objects, which are not read; save numbers")
-    size = dtype.itemsize
-    for k in shape:
-        size *= int(k)
-    if size > n_bytes:
-        raise FileFormatError(f"{name}: cut short: {shape} of {dtype} said, {n_bytes} bytes there")
-    check_size(size, name)
+def _check_numbers(values: Any, what: str) -> None:
+    if values.ndim != 1 or values.dtype.kind not in "fiub":
+        raise ValueError(f"{what} must be real numbers in a row, got {values.dtype} of shape {values.shape}")
+
+
+def _check_indices(values: Any, below: int, what: str) -> None:
+    """Raise unless these are indices from 0 to below ``below``: compiled code follows them without a look."""
+    if values.ndim != 1 or values.dtype.kind not in "iu":
+        raise ValueError(f"{what} must be whole numbers in a row, got {values.dtype} of shape {values.shape}")
+    if len(values) and (int(values.min()) < 0 or int(values.max()) >= below):
+        raise ValueError(f"{what} must lie between 0 and {below - 1}")
 
 
 def _mat(source: Source) -> dict[str, Any]:
-    from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError, whosmat
-
-    check_size(os.path.getsize(source.path), source.name)
     try:
-        # compressed variables say how large they are before they are unpacked
-        check_size(
-            sum(8 * int(np.prod(shape, dtype=object)) for _, shape, kind in whosmat(source.path) if kind != "sparse"),
-            source.name,
-        )
-        stored = loadmat(source.path)
+        return matlab_arrays(read_bytes(source.path, source.name))
     except NotImplementedError:
         raise FileFormatError(f"{source.name}: MATLAB's 7.3 format is not read; save it with -v7") from None
-    except (MatReadError, ValueError, TypeError, zlib.error, EOFError, KeyError) as error:
+    except DAMAGE as error:
         if isinstance(error, FileFormatError):
             raise
         raise FileFormatError(f"{source.name}: not a MATLAB file ({error})") from None
-    return {
-        name: sp.csr_array(array) if sp.issparse(array) else array
-        for name, array in stored.items()
-        if not name.startswith("__")
-    }
 
 
 def _mtx(source: Source) -> dict[str, Any]:
-    from scipy.io import mminfo, mmread
-
-    try:
-        rows, columns, entries, layout, *_ = mminfo(str(source.path))
-        room = os.path.getsize(source.path) * (200 if source.path.suffix == ".gz" else 1)
-        if int(entries) > room:
-            raise FileFormatError(f"{source.name}: cut short: {entries} entries said, {room} bytes there")
-        check_size(8 * (int(rows) + 1) if layout == "coordinate" else 8 * int(rows) * int(columns), source.name)
-        matrix = mmread(str(source.path))
-    except (ValueError, OverflowError, TypeError, OSError, EOFError) as error:
-        if isinstance(error, FileFormatError):
-            raise
-        raise FileFormatError(f"{source.name}: not a Matrix Market file ({error})") from None
-    return {"": sp.csr_array(matrix) if sp.issparse(matrix) else np.asarray(matrix)}
+    return {"": read_matrix_market(read_bytes(source.path, source.name), source.name)}

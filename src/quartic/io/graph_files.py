@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from io import BytesIO
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +17,7 @@ from quartic.io.arrays import check_finite, one_matrix
 from quartic.io.errors import FileFormatError
 from quartic.io.source import Source, source_of
 from quartic.io.tables import DISTANCE, WEIGHT, Table, find_column, find_ends, number_names, read_table
+from quartic.io.text import read_bytes
 
 MATRIX_NAMES = ("A", "M", "W", "adjacency", "similarity", "array")
 
@@ -233,20 +236,24 @@ def _graphml(source: Source) -> GraphTable:
         raise FileFormatError(
             f"{source.name}: GraphML needs networkx: pip install networkx, or save an edge list as CSV"
         )
-    from xml.etree.ElementTree import ParseError
-
     import networkx
 
+    from quartic.io.xml import check_xml
+
+    content = read_bytes(source.path, source.name)
+    check_xml(content, source.name)
     try:
-        graph = networkx.read_graphml(source.path)
-    except (ParseError, networkx.NetworkXError, ValueError, KeyError) as error:
+        with catch_warnings():
+            simplefilter("ignore")  # of keys that are not declared, which are then text
+            graph = networkx.read_graphml(BytesIO(content))
+        undirected = networkx.Graph(graph)
+    except (networkx.NetworkXException, AttributeError, LookupError, SyntaxError, TypeError, ValueError) as error:
         raise FileFormatError(f"{source.name}: not a GraphML file ({error})") from None
     if graph.number_of_edges() == 0:
         raise FileFormatError(f"{source.name}: a graph without an edge")
-    undirected = networkx.Graph(graph)
     try:
         A = networkx.to_scipy_sparse_array(undirected, dtype=np.float64, weight="weight", format="csr")
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise FileFormatError(f"{source.name}: an edge's weight is not a number ({error})") from None
     check_finite(A, source.name)
     A.sort_indices()

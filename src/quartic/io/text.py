@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
+from quartic.archives import check_fits
 from quartic.io.errors import FileFormatError
 
 
@@ -49,17 +50,10 @@ def read_bytes(path: str | Path, name: str | None = None) -> bytes:
 
 def check_size(n_bytes: int, name: str) -> None:
     """Raise where a file says, or turns out, to need more than half of this machine's memory."""
-    if n_bytes > _memory() // 2:
-        raise FileFormatError(
-            f"{name}: {n_bytes / 2**30:.1f} GiB of data would not fit the memory here, {_memory() / 2**30:.1f} GiB"
-        )
-
-
-def _memory() -> int:
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # not a POSIX system
-        return 16 * 2**30
+        check_fits(n_bytes)
+    except ValueError as error:
+        raise FileFormatError(f"{name}: {error}") from None
 
 
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:

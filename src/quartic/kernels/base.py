@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from quartic.arrays import Array
 from quartic.ops import inner
+from quartic.units import Units
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss
@@ -44,6 +45,10 @@ class Kernel(ABC):
         half precision should override it with a formula in X − Y.
         """
         return self.value(X) - self.value(Y) - inner(self.gradient(Y), X - Y)
+
+    def in_units(self, units: Units) -> Self | None:
+        """Return h̃(X̃) = 2^value · h(X̃ / 2^length), or None for a kernel that cannot be had in other units."""
+        return None
 
     def divergence_of(self, move: Move) -> float:
         """Return D_h(X + D, X) of a step, for kernels that can from its Gram matrices."""

@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from quartic.kernels.base import Kernel
+from quartic.units import Units
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss
+
+_K = TypeVar("_K", bound=Kernel)
+
+
+def scaled_constants(kernel: _K, units: Units) -> _K | None:
+    """Return the kernel with σ, the weight of a square, and the weights of its quartic terms in other units."""
+    scaled: dict[str, float] = {}
+    for field in fields(kernel):  # type: ignore[arg-type]  # the kernels that call this are dataclasses
+        value = getattr(kernel, field.name)
+        there = units.factor(value, 2 if field.name == "sigma" else 4) if value else 0.0
+        if there is None:
+            return None
+        scaled[field.name] = there
+    return replace(kernel, **scaled)  # type: ignore[type-var]
 
 
 def sigma_for(loss: Loss, tight: bool) -> float:

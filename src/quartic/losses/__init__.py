@@ -14,7 +14,10 @@ from quartic.losses.phase_retrieval import PhaseRetrieval
 from quartic.losses.point import Point
 from quartic.losses.quadratic import Quadratic
 from quartic.losses.raw_stress import RawStress
+from quartic.losses.rectangular import MaskedRectangular, Rectangular
+from quartic.losses.robust import Robust
 from quartic.losses.sensing import Sensing
+from quartic.losses.smooth import Smooth
 from quartic.losses.weighted import WeightedLeastSquares
 
 __all__ = [
@@ -27,11 +30,15 @@ __all__ = [
     "LeastSquares",
     "Line",
     "Loss",
+    "MaskedRectangular",
     "Move",
     "PhaseRetrieval",
     "Point",
     "Quadratic",
     "RawStress",
+    "Rectangular",
+    "Robust",
     "Sensing",
+    "Smooth",
     "WeightedLeastSquares",
 ]

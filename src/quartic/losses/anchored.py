@@ -14,6 +14,7 @@ from quartic.losses.line import Line
 from quartic.losses.move import Move
 from quartic.losses.point import Point
 from quartic.losses.sum_of_squares import SumOfSquares
+from quartic.units import Units, exponent, shifted
 
 
 class Anchored(SumOfSquares):
@@ -148,6 +149,22 @@ class Anchored(SumOfSquares):
     def place(self, X: Array, placed: NDArray[np.bool_]) -> tuple[Array, NDArray[np.bool_]]:
         """Return X as it is."""
         return X, placed
+
+    # -- scale ------------------------------------------------------------------------------------------------------
+
+    def exponents(self) -> tuple[int | None, int | None] | None:
+        """Return those of the loss over all points, or of the anchors' places where they are larger."""
+        found, here = self.whole.exponents(), exponent(self.places)
+        if found is None or here is None:
+            return found
+        return here if found[0] is None else max(found[0], here), found[1]
+
+    def in_units(self, units: Units) -> Self:
+        """Return the same in other units, the anchors' places scaled too."""
+        twin = copy.copy(self)
+        twin.whole = self.whole.in_units(units)
+        twin.places = np.asarray(shifted(self.places, units.length), dtype=np.float64)
+        return twin
 
     # -- constants --------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from quartic.losses.move import Move
 from quartic.losses.pair_squares import PairPoint
 from quartic.losses.pairs_input import check_column, check_pairs, merge_duplicates
 from quartic.losses.point import Point
+from quartic.units import Units, exponent, shifted
 
 
 class BoundedDistances(Distances):
@@ -164,6 +165,17 @@ class BoundedDistances(Distances):
         return self.start, self.cols, self.target, self.upper, weight, self.weight is not None, self.root
 
     # -- scale ------------------------------------------------------------------------------------------------------
+
+    def exponents(self) -> tuple[int | None, int | None]:
+        """Return log₂ of the root of the largest finite bound (raw stress: of the bound itself), and of the weights."""
+        power = exponent(np.where(np.isfinite(self.upper), self.upper, self.target))
+        weight = None if self.weight is None else exponent(self.weight)
+        return None if power is None else 2 * power // self.degree, weight
+
+    def in_units(self, units: Units) -> Self:
+        """Return the loss of scaled bounds and weights."""
+        power, twin = self.degree // 2 * units.length, super().in_units(units)
+        return twin._twin(target=shifted(self.target, power), upper=shifted(self.upper, power))
 
     @cached_property
     def _reach(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from functools import cached_property
 from typing import Any, Self
@@ -15,6 +16,7 @@ from quartic.losses.move import Move
 from quartic.losses.point import Point
 from quartic.losses.sum_of_squares import SumOfSquares
 from quartic.ops import inner, norm
+from quartic.units import Units, exponent, shifted
 
 
 class CompleteDistances(SumOfSquares):
@@ -120,6 +122,18 @@ class CompleteDistances(SumOfSquares):
     def place(self, X: Array, placed: NDArray[np.bool_]) -> tuple[Array, NDArray[np.bool_]]:
         """Return X as it is."""
         return X, placed
+
+    def exponents(self) -> tuple[int | None, int | None]:
+        """Return log₂ of the largest distance from the first point, which half of any other is at most."""
+        power = exponent(self.D[0])
+        return exponent(self.D) if power is None else power, None
+
+    def in_units(self, units: Units) -> Self:
+        """Return the loss of 2^length · D."""
+        twin = copy.copy(self)
+        twin.__dict__.pop("_sums", None)
+        twin.D = shifted(self.D, units.length)
+        return twin
 
     @property
     def smoothness(self) -> float:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import copy
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from quartic.arrays import Array, check_number, finite_matrix, working_dtype
+from quartic.arrays import Array, check_number, finite_matrix, is_torch, working_dtype
+from quartic.distributed.inputs import is_dask_array
+from quartic.ops.space import HostSpace
+from quartic.units import exponent, shifted
 
 # |M − Mᵀ| may be this much of max|M|: what round-off leaves of a matrix that was meant to be symmetric
-_ASYMMETRY = {np.float64: 1e-10, np.float32: 1e-5}
+ASYMMETRY = {np.float64: 1e-10, np.float32: 1e-5}
+# A dense product is shared out in at most so many pieces, of whole blocks of rows.
+_ROWS, _PIECES = 64, 16
+# Below so many multiplications SciPy's product does: ours is compiled for each rank.
+_SMALL = 50_000
 
 
 class Matrix(ABC):
@@ -22,10 +32,28 @@ class Matrix(ABC):
     n: int
     dtype: type[np.floating[Any]]
     squared_norm: float
+    #: where its products live
+    space: Any = HostSpace()
+    #: whether single entries can be looked at, not only products
+    shows_entries: bool = True
 
     @abstractmethod
-    def product(self, X: Array) -> Array:
-        """Return M X."""
+    def product(self, X: Array, out: Array | None = None) -> Array:
+        """Return M X, a C-ordered array of X's type where M has it too; in ``out`` where that will do."""
+
+    def exponent(self) -> int | None:
+        """Return log₂ of ‖M‖, or of the largest entry where the squares under- or overflow; None for M = 0."""
+        if 1e-280 < self.squared_norm < math.inf:
+            return exponent(math.sqrt(self.squared_norm))
+        return exponent(self.entries())
+
+    def entries(self) -> Array:
+        """Return an array of the entries that are not zero, or 0 where they are not at hand."""
+        return np.zeros(1)
+
+    def scaled(self, power: int) -> Matrix:
+        """Return 2^power · M."""
+        return ScaledMatrix(self, power)
 
     @abstractmethod
     def total(self) -> tuple[float, int]:
@@ -44,6 +72,33 @@ class Matrix(ABC):
         return 0.0
 
 
+class ScaledMatrix(Matrix):
+    """2^power times another matrix, whose products are scaled: for those whose entries are best left where they are."""
+
+    def __init__(self, matrix: Matrix, power: int) -> None:
+        self.matrix, self.power = matrix, power
+        self.n, self.dtype, self.space = matrix.n, matrix.dtype, matrix.space
+        self.shows_entries = matrix.shows_entries
+        self.squared_norm = shifted(matrix.squared_norm, 2 * power)
+
+    def product(self, X: Array, out: Array | None = None) -> Array:
+        """Return 2^power · M X."""
+        return shifted(self.matrix.product(X, out), self.power)
+
+    def total(self) -> tuple[float, int]:
+        """Return the sum of all entries."""
+        total, products = self.matrix.total()
+        return shifted(total, self.power), products
+
+    def entries_per_row(self) -> float:
+        """Return what the matrix says."""
+        return self.matrix.entries_per_row()
+
+    def checksum(self) -> float:
+        """Return that of the matrix, scaled."""
+        return shifted(self.matrix.checksum(), self.power)
+
+
 class DenseMatrix(Matrix):
     """A NumPy array."""
 
@@ -55,9 +110,32 @@ class DenseMatrix(Matrix):
         _check_symmetric(lambda rows: self.M[rows] - self.M[:, rows].T, self.M, self.n, self.dtype, name=name)
         self.squared_norm = _sum_of_squares(self.M)
 
-    def product(self, X: Array) -> Array:
-        """Return M X."""
-        return self.M @ X
+    def product(self, X: Array, out: Array | None = None) -> Array:
+        """Return M X, in row blocks that several threads share."""
+        from quartic.ops.threads import spread
+
+        if X.dtype != self.M.dtype:
+            return np.ascontiguousarray(self.M @ X)
+        Y = np.empty_like(X) if out is None else out
+        rows = _ROWS * max(1, -(-self.n // (_ROWS * _PIECES)))
+
+        def work(first: int, last: int) -> None:
+            for k in range(first, last):
+                np.matmul(self.M[k * rows : (k + 1) * rows], X, out=Y[k * rows : (k + 1) * rows])
+
+        spread(work, -(-self.n // rows), float(self.n) * self.n * X.shape[1])
+        return Y
+
+    def entries(self) -> Array:
+        """Return M."""
+        return self.M
+
+    def scaled(self, power: int) -> Self:
+        """Return 2^power · M."""
+        twin = copy.copy(self)
+        twin.M = shifted(self.M, power)
+        twin.squared_norm = _sum_of_squares(twin.M)
+        return twin
 
     def total(self) -> tuple[float, int]:
         """Return ΣM."""
@@ -99,10 +177,34 @@ class SparseMatrix(Matrix):
             )
         self.squared_norm = _sum_of_squares(A.data)
 
-    def product(self, X: Array) -> Array:
+    @cached_property
+    def _pieces(self) -> Any:
+        from quartic.ops.sparse import row_pieces
+
+        return row_pieces(self.M.indptr)
+
+    def product(self, X: Array, out: Array | None = None) -> Array:
         """Return M X."""
-        Y: Array = self.M @ X
+        from quartic.ops.sparse import WIDEST_RANK, sparse_product
+
+        small = self.M.nnz * X.shape[1] < _SMALL
+        if small or X.dtype != self.M.dtype or X.shape[1] > WIDEST_RANK or not X.flags.c_contiguous:
+            return np.ascontiguousarray(self.M @ X)
+        Y = np.empty_like(X) if out is None else out
+        sparse_product(self.M.indptr, self.M.indices, self.M.data, self._pieces, X, Y)
         return Y
+
+    def entries(self) -> Array:
+        """Return the stored entries."""
+        stored: Array = self.M.data
+        return stored
+
+    def scaled(self, power: int) -> Self:
+        """Return 2^power · M, on the same pattern."""
+        twin = copy.copy(self)
+        twin.M = sp.csr_array((shifted(self.M.data, power), self.M.indices, self.M.indptr), shape=self.M.shape)
+        twin.squared_norm = _sum_of_squares(twin.M.data)
+        return twin
 
     def entries_per_row(self) -> float:
         """Return the mean number of stored entries in a row."""
@@ -124,6 +226,8 @@ class SparseMatrix(Matrix):
 class OperatorMatrix(Matrix):
     """A SciPy LinearOperator, whose symmetry and squared norm are taken on trust."""
 
+    shows_entries = False
+
     def __init__(self, M: LinearOperator, squared_norm: float | None) -> None:
         check_square(M.shape)
         if squared_norm is None:
@@ -139,7 +243,7 @@ class OperatorMatrix(Matrix):
         self.dtype = working_dtype(np.dtype(M.dtype if M.dtype is not None else np.float64))
         self.squared_norm = float(squared_norm)
 
-    def product(self, X: Array) -> Array:
+    def product(self, X: Array, out: Array | None = None) -> Array:
         """Return M X."""
         Y = self.M.matvec(X[:, 0])[:, None] if X.shape[1] == 1 else self.M.matmat(X)
         return np.ascontiguousarray(Y, dtype=X.dtype)
@@ -155,6 +259,14 @@ def as_matrix(M: Any, squared_norm: float | None = None) -> Matrix:
         return M
     if isinstance(M, LinearOperator):
         return OperatorMatrix(M, squared_norm)
+    if is_torch(M):
+        from quartic.losses.torch_matrix import as_torch_matrix
+
+        return as_torch_matrix(M)
+    if is_dask_array(M):
+        from quartic.losses.dask_matrix import DaskMatrix
+
+        return DaskMatrix(M)
     return SparseMatrix(M) if sp.issparse(M) else DenseMatrix(M)
 
 
@@ -191,7 +303,7 @@ def _check_symmetric(
 
 def _raise_if_asymmetric(gap: Array, rows: Any, cols: Any, largest: float, dtype: Any, M: Any, name: str = "M") -> None:
     worst = int(gap.argmax()) if len(gap) else 0
-    if len(gap) and gap[worst] > _ASYMMETRY[dtype] * largest:
+    if len(gap) and gap[worst] > ASYMMETRY[dtype] * largest:
         i, j = int(rows[worst]), int(cols[worst])
         raise ValueError(
             f"{name} must be symmetric, but {name}[{i}, {j}] = {M[i, j]} and {name}[{j}, {i}] = {M[j, i]}; "
@@ -204,5 +316,6 @@ def _checksum(M: Any) -> float:
     return float(w @ (M @ w))
 
 
+@np.errstate(over="ignore", under="ignore")
 def _sum_of_squares(values: Array) -> float:
     return float(np.square(values, dtype=np.float64).sum())

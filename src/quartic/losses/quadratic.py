@@ -196,9 +196,9 @@ class _Negative(Matrix):
     def __init__(self, B: Matrix) -> None:
         self.B, self.n, self.dtype, self.squared_norm = B, B.n, B.dtype, B.squared_norm
 
-    def product(self, X: Array) -> Array:
+    def product(self, X: Array, out: Array | None = None) -> Array:
         """Return −BX."""
-        return -self.B.product(X)
+        return -self.B.product(X, out)
 
     def total(self) -> tuple[float, int]:
         """Return −ΣB."""

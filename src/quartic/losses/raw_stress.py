@@ -38,6 +38,7 @@ class RawStress(BoundedDistances):
     """
 
     root = True
+    degree = 2
 
     def __init__(
         self, pairs: Any, distances: Any, upper: Any = None, n_points: int | None = None, weights: Any = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +16,7 @@ from quartic.losses.matrix import SparseMatrix, check_square
 from quartic.losses.pair_squares import PairSquares
 from quartic.losses.pairs_input import merge_duplicates
 from quartic.losses.spectrum import negative_part_of_spectrum
+from quartic.units import Units, shifted
 
 
 class WeightedLeastSquares(PairSquares):
@@ -81,6 +82,12 @@ class WeightedLeastSquares(PairSquares):
         )
         self._largest, self._full = float(known.data.max()), W.nnz == self.n_points**2
         self._least = float(known.data.min())
+
+    def in_units(self, units: Units) -> Self:
+        """Return the loss of 4^length · M, with the weights scaled too."""
+        twin, power = super().in_units(units), units.value - self.degree * units.length
+        twin._largest, twin._least = shifted(self._largest, power), shifted(self._least, power)
+        return twin
 
     @property
     def dtype(self) -> type[np.floating[Any]]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 from quartic.arrays import Array, check_number
 from quartic.ops import norm
+from quartic.units import Units
 
 
 class Penalty(ABC):
@@ -43,6 +44,14 @@ class Penalty(ABC):
         """Return the norm of ``stationarity``."""
         return norm(self.stationarity(X, gradient))
 
+    def value_at(self, point: Any) -> float:
+        """Return g at a `quartic.losses.Point`, which may know already what g asks of X."""
+        return self.value(point.X)
+
+    def stationarity_at(self, point: Any) -> float:
+        """Return the norm of ``stationarity`` at a `quartic.losses.Point`, which may have it without its gradient."""
+        return self.stationarity_norm(point.X, point.gradient)
+
     def smooth_gradient(self, X: Array, gradient: Array) -> Array:
         """Return ∇f(X) plus the gradient of g inside its domain, for penalties that have one there."""
         return self.stationarity(X, gradient) if self.smooth else gradient
@@ -55,6 +64,10 @@ class Penalty(ABC):
         """Return g(Y) − g(X); penalties that can do so avoid the cancellation between close neighbours."""
         return self.value(Y) - self.value(X)
 
+    def in_units(self, units: Units) -> Self | None:
+        """Return g̃(X̃) = 2^value · g(X̃ / 2^length), or None for a penalty that cannot be had in other units."""
+        return None
+
 
 @dataclass(frozen=True)
 class Weighted(Penalty):
@@ -66,7 +79,15 @@ class Weighted(Penalty):
         The factor, positive and finite.
     """
 
+    #: g(tX) = t^degree · g(X)
+    degree: ClassVar[int]
+
     weight: float
+
+    def in_units(self, units: Units) -> Self | None:
+        """Return the same with the weight scaled."""
+        weight = units.factor(self.weight, self.degree)
+        return None if weight is None else replace(self, weight=weight)
 
     def __post_init__(self) -> None:
         cure = "; for no penalty use Zero() or Nonnegative()"

@@ -27,6 +27,7 @@ class Ridge(Weighted):
     """
 
     smooth = True
+    degree = 2
 
     def value(self, X: Array) -> float:
         """Return ½·weight·‖X‖²."""

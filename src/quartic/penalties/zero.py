@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 from quartic.arrays import Array
 from quartic.penalties.base import Penalty
+from quartic.units import Units
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,10 @@ class Zero(Penalty):
     """
 
     smooth = True
+
+    def in_units(self, units: Units) -> Self:
+        """Return itself."""
+        return self
 
     def value(self, X: Array) -> float:
         """Return 0."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -10,22 +11,35 @@ import numpy as np
 from quartic.arrays import Array, check_number
 from quartic.losses import LeastSquares
 from quartic.losses.least_squares import LeastSquaresPoint
-from quartic.ops import gram, inner, trace_inner
+from quartic.ops import gram, inner, norm, trace_inner
 from quartic.problem import Problem
 from quartic.solvers.base import Requirements, Solver, State
-from quartic.solvers.splitting import typical_eigenvalue
+from quartic.solvers.splitting import typical_eigenvalue, with_weight
+from quartic.units import Units
 
 # ρ, where none is given, beside the scale of M.
 _DEFAULT_RHO = 0.2
+# It is doubled where ‖X − Y‖ has not come down by this factor for so many iterations, unless it is negligible.
+_NEARER, _PATIENCE, _TOGETHER = 0.9, 50, 1e-8
 
 
 @dataclass(frozen=True, kw_only=True)
 class ADMMState(State):
-    """Y ≥ 0 (the point, which is the symmetric answer), its twin X of free sign, the multipliers Λ, and ρ in use."""
+    """Y ≥ 0 (the point, which is the symmetric answer), its twin X of free sign, the multipliers Λ, and ρ in use.
+
+    Attributes
+    ----------
+    apart : float
+        The least ‖X − Y‖ under this ρ.
+    waited : int
+        For how many iterations it has not shrunk.
+    """
 
     X: Array
     dual: Array
     rho: float
+    apart: float = math.inf
+    waited: int = 0
 
 
 @dataclass(frozen=True)
@@ -42,7 +56,8 @@ class ADMM(Solver):
     Parameters
     ----------
     rho : float, optional
-        ρ > 0. The default is 0.2 times ⟨MX₀, X₀⟩/‖X₀‖², which follows the scale of M.
+        ρ > 0. The default is 0.2 times ⟨MX₀, X₀⟩/‖X₀‖², which follows the scale of M, and is doubled where X and Y do
+        not draw nearer for long, as they do not where M has strongly negative eigenvalues.
     proximal : float, default=0.0
         ξ ≥ 0, the share of the proximal weight. The authors' proof of convergence takes ξ = 1 (together with a bound on
         the rows of Y and a ρ that grows with n, both left out here); steps are then too short to be of use.
@@ -60,7 +75,7 @@ class ADMM(Solver):
     """
 
     name = "admm"
-    requires = Requirements(products=True, nonnegative=True, plain=True)
+    requires = Requirements(host=True, products=True, nonnegative=True, plain=True)
     state = ADMMState
 
     rho: float | None = None
@@ -70,6 +85,10 @@ class ADMM(Solver):
         if self.rho is not None:
             check_number(self.rho, "rho")
         check_number(self.proximal, "proximal", zero=True)
+
+    def in_units(self, units: Units) -> ADMM:
+        """Return the solver with ρ, the weight of a square, scaled."""
+        return with_weight(self, "rho", units)
 
     def init(self, problem: Problem, X0: Array) -> ADMMState:
         """Return the state X = Y = X0, Λ = 0."""
@@ -88,7 +107,22 @@ class ADMM(Solver):
         gamma, S = self._proximal_weight(p, X, rho), gram(X)
         C = loss.product(X) + rho * X - dual + gamma * p.X
         Y = solve_nnls(S + (rho + gamma) * np.eye(len(S)), C, p.X)
-        return ADMMState(point=loss.at(Y), X=X, dual=dual, rho=rho)
+        return self._watched(state, ADMMState(point=loss.at(Y), X=X, dual=dual, rho=rho))
+
+    def _watched(self, before: ADMMState, state: ADMMState) -> ADMMState:
+        """Return the state with ρ doubled where X and Y have not drawn nearer for long.
+
+        With ρ below the negative curvature of ½‖M − XYᵀ‖² the iteration goes round in circles. A ρ that was asked for
+        stays.
+        """
+        if self.rho is not None:
+            return state
+        apart = norm(state.X - state.point.X)
+        if apart <= _NEARER * before.apart or apart <= _TOGETHER * norm(state.X):
+            return replace(state, apart=apart)
+        if before.waited < _PATIENCE:
+            return replace(state, apart=before.apart, waited=before.waited + 1)
+        return replace(state, rho=2 * state.rho)
 
     def _proximal_weight(self, p: LeastSquaresPoint, X: Array, rho: float) -> float:
         """Return (6ξ/ρ)‖M − XYᵀ‖², Y the point's."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from quartic.arrays import Array
 from quartic.solvers.splitting import PenalisedSolver
@@ -18,8 +18,10 @@ class SymANLS(PenalisedSolver):
     Parameters
     ----------
     mu : float, optional
-        μ ≥ 0. The default is 0.1 times ⟨MX₀, X₀⟩/‖X₀‖², which follows the scale of M. With μ = 0 nothing draws X and Y
-        together, and the limit is as a rule not stationary for the symmetric problem; a large μ makes short steps.
+        μ ≥ 0. The default is 0.1 times ⟨MX₀, X₀⟩/‖X₀‖², which follows the scale of M, and is doubled where the
+        iteration comes to rest with X ≠ Y, as it does where M has strongly negative eigenvalues. With μ = 0 nothing
+        draws X and Y together, and the limit is as a rule not stationary for the symmetric problem; a large μ makes
+        short steps.
 
     Examples
     --------
@@ -34,6 +36,7 @@ class SymANLS(PenalisedSolver):
     """
 
     name = "anls"
+    requires = replace(PenalisedSolver.requires, host=True)
 
     mu: float | None = None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quartic.arrays import Array
+from quartic.ops import copy, passes
 from quartic.solvers.splitting import PenalisedSolver
 
 
@@ -18,8 +19,10 @@ class SymHALS(PenalisedSolver):
     Parameters
     ----------
     mu : float, optional
-        μ ≥ 0. The default is 0.1 times ⟨MX₀, X₀⟩/‖X₀‖², which follows the scale of M. With μ = 0 nothing draws X and Y
-        together, and the limit is as a rule not stationary for the symmetric problem; a large μ makes short steps.
+        μ ≥ 0. The default is 0.1 times ⟨MX₀, X₀⟩/‖X₀‖², which follows the scale of M, and is doubled where the
+        iteration comes to rest with X ≠ Y, as it does where M has strongly negative eigenvalues. With μ = 0 nothing
+        draws X and Y together, and the limit is as a rule not stationary for the symmetric problem; a large μ makes
+        short steps.
 
     Examples
     --------
@@ -38,8 +41,6 @@ class SymHALS(PenalisedSolver):
     mu: float | None = None
 
     def _minimize_rows(self, G: Array, C: Array, X: Array) -> Array:
-        from quartic.ops.row_sweeps import sweep_rows
-
-        X = X.copy()
-        sweep_rows(X, G, C)
+        X = copy(X)
+        passes("row_sweeps", X).sweep_rows(X, G, C)
         return X

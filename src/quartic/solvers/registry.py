@@ -88,11 +88,12 @@ def _automatic(problem: Problem) -> Solver:
     - A kernel was asked for: the inertial method, the fastest that uses one (Dyn-NoLips for a penalty that is not
       convex, for which extrapolation has no theory).
     - Sums of squares over pairs, signs free: Levenberg–Marquardt.
-    - X ≥ 0: the inertial method where products are cheap and extrapolating costs none (sparse M); L-BFGS, which needs
-      three quarters of its products there and a quarter elsewhere, but more passes over X, where they are not.
+    - X ≥ 0: the inertial method where products are cheap and extrapolating costs none (sparse M); elsewhere L-BFGS,
+      which needs three quarters of its products for dense M, a quarter for other quadratic losses, and a tenth where
+      the loss knows its diagonal of second derivatives (rectangular factorisation), but more passes over X.
     - Signs free, constraints penalised (`Quadratic` that weighs few entries of XXᵀ, as for MaxCut): the trust region,
       since such a loss is stiff across the constraints and flat along them.
-    - Any other quadratic loss, signs free: L-BFGS.
+    - Any other loss, signs free: L-BFGS.
     """
     loss, penalty = problem.loss, problem.penalty
     if problem.kernel is None:
@@ -100,11 +101,12 @@ def _automatic(problem: Problem) -> Solver:
             return LevenbergMarquardt()
         if isinstance(loss, Quadratic) and loss.weighs_few and TrustRegion.requires.unmet(problem) is None:
             return TrustRegion()
-        if loss.quadratic and (penalty.smooth or (penalty.nonnegative and costly_product(loss))):
+        scaled = type(loss).curvature_diagonal is not Loss.curvature_diagonal
+        if penalty.smooth or (penalty.nonnegative and (scaled or costly_product(loss))):
             return LBFGS()
     return InertialNoLips() if penalty.convex else DynNoLips()
 
 
 def costly_product(loss: Loss) -> bool:
     """Tell whether a product with the data costs far more than a pass over X, or extrapolating costs one as well."""
-    return not isinstance(loss, LeastSquares) or loss.matrix.entries_per_row() > 500
+    return loss.matrix.entries_per_row() > 500 if isinstance(loss, LeastSquares) else loss.quadratic

@@ -1,0 +1,126 @@
+"""NumPy's own files, .npy and .npz, read without unpickling and without believing a header before it is checked."""
+
+from __future__ import annotations
+
+import os
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+# What a damaged file may raise on its way through zipfile, zlib and NumPy. RuntimeError: a member is encrypted.
+DAMAGE = (
+    ValueError, TypeError, KeyError, IndexError, OverflowError, EOFError, NotImplementedError, RuntimeError,
+    SyntaxError, RecursionError, UnicodeError, zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error,
+    tokenize.TokenError,
+)  # fmt: skip
+# The members of an archive we write are a few dozen; one of a million empty ones would take minutes to list.
+_MOST_MEMBERS = 100_000
+_LONGEST_HEADER = 10_000
+
+
+def machine_memory() -> int:
+    """Return how much memory this machine has, in bytes."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not a POSIX system
+        return 16 * 2**30
+
+
+def check_fits(n_bytes: int) -> None:
+    """Raise where data say, or turn out, to need more than half of this machine's memory."""
+    if n_bytes > machine_memory() // 2:
+        raise ValueError(
+            f"{n_bytes / 2**30:.1f} GiB of data would not fit the memory here, {machine_memory() / 2**30:.1f} GiB"
+        )
+
+
+def check_claim(n_bytes: int, file_bytes: int, what: str) -> None:
+    """Raise where a few words in a file ask for far more memory than the file's size makes likely."""
+    check_fits(n_bytes)
+    if n_bytes > max(2**28, 64 * file_bytes):
+        raise ValueError(f"{what} said, {n_bytes / 2**30:.1f} GiB, in a file of {file_bytes} bytes; is it damaged?")
+
+
+def read_npy(file: IO[bytes], n_bytes: int) -> Any:
+    """Return the array in a file of this size; its header is checked against the size before memory is taken.
+
+    Raises
+    ------
+    ValueError
+        Where it is not a whole array of numbers or text.
+    """
+    version = np.lib.format.read_magic(file)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        raise ValueError(f"its format, version {version[0]}.{version[1]}, is not known")
+    shape, fortran, dtype = readers[version](file, max_header_size=_LONGEST_HEADER)
+    if dtype.hasobject:
+        raise ValueError("holds Python objects, which are not read; save numbers")
+    count = 1
+    for k in shape:
+        if k < 0:
+            raise ValueError(f"the shape {shape} cannot be")
+        count *= int(k)
+    size = count * dtype.itemsize
+    if size > n_bytes:
+        raise ValueError(f"cut short: {shape} of {dtype} said, {n_bytes} bytes there")
+    check_fits(size)
+    content = np.empty(size, dtype=np.uint8)
+    filled = 0
+    while filled < size:
+        part = file.read(min(size - filled, 1 << 24))
+        if not part:
+            raise ValueError(f"cut short: {shape} of {dtype} said, {filled} bytes there")
+        content[filled : filled + len(part)] = np.frombuffer(part, dtype=np.uint8)
+        filled += len(part)
+    flat = content.view(dtype) if size else np.empty(count, dtype=dtype)
+    return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
+
+
+def read_npz(path: str | os.PathLike[str], called: Callable[[str], str] = str) -> dict[str, Any]:
+    """Return all arrays of an archive by their names.
+
+    Members are read where they lie and never unpacked to disk, so that their names lead nowhere; those that look like
+    paths out of the archive are refused all the same.
+
+    Raises
+    ------
+    ValueError
+        Where the archive, or one of its arrays, is damaged, or larger than the memory.
+    """
+    size = Path(path).stat().st_size
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        if len(members) > _MOST_MEMBERS:
+            raise ValueError(f"{len(members)} members in the archive; at most {_MOST_MEMBERS} are read")
+        check_fits(sum(member.file_size for member in members))
+        arrays: dict[str, Any] = {}
+        for member in members:
+            _check_member(member, size)
+            name = member.filename.removesuffix(".npy")
+            if name in arrays:
+                raise ValueError(f"two members are called {name}")
+            with archive.open(member) as file:
+                try:
+                    arrays[name] = read_npy(file, member.file_size)
+                    if file.read(1):  # reading to the end also checks the checksum
+                        raise ValueError("there is more after the array")
+                except DAMAGE as error:
+                    raise ValueError(f"{called(name)}: {error}") from None
+    return arrays
+
+
+def _check_member(member: zipfile.ZipInfo, size: int) -> None:
+    name = member.filename
+    if name.startswith(("/", "\\")) or ".." in name.replace("\\", "/").split("/") or ":" in name or "\x00" in name:
+        raise ValueError(f"the member {name!r} leads out of the archive")
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"the member {name!r} is packed in a way that is not read")
+    # DEFLATE packs a thousandfold at most
+    if member.compress_size > size or member.file_size > 1100 * member.compress_size + 1000:
+        raise ValueError(f"the member {name!r} says it holds {member.file_size} bytes, in {member.compress_size}")
