@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
@@ -14,11 +16,12 @@ from quartic.losses.base import Loss
 from quartic.losses.line import Line
 from quartic.losses.matrix import OperatorMatrix
 from quartic.losses.measured_smoothness import largest_gram_eigenvalue
-from quartic.losses.measurements import DENSE, WORK, Measurements, as_measurements
+from quartic.losses.measurements import DENSE, WORK, Measurements, Scaled, as_measurements
 from quartic.losses.move import Move
 from quartic.losses.point import Point
 from quartic.losses.spectrum import leading_eigenpairs, negative_part_of_spectrum
 from quartic.ops import inner, norm, squared_norm
+from quartic.units import Units, exponent, shifted
 
 # A start is fitted within the span of the leading eigenvectors up to this rank: r(r + 1)/2 unknowns.
 _FITTED = 20
@@ -74,6 +77,7 @@ class Sensing(Loss):
     """
 
     quadratic = True
+    infimum = 0.0
 
     def __init__(self, A: Any, b: Any, *, smoothness: float | None = None) -> None:
         super().__init__()
@@ -151,6 +155,33 @@ class Sensing(Loss):
         V = self.measurements.image(D)
         half = self.measurements.polars((p.image, V))[:, 0]
         return 4 * self.measurements.adjoint(half, p.image) + 2 * self.measurements.adjoint(p.residual, V)
+
+    def gradient_operator(self, p: Point) -> Callable[[Array], Array]:
+        """Return V ↦ 𝒜*(e)V with e the residual: one product a call."""
+        assert isinstance(p, SensingPoint)
+        return lambda V: self._adjoint_times(p.residual, as_floats(V))
+
+    # -- scale ------------------------------------------------------------------------------------------------------
+
+    def exponents(self) -> tuple[int | None, int | None]:
+        """Return log₂ of the root of |b| over the size of 𝒜, and twice log₂ of the latter: one product."""
+        self._count()
+        U = self.measurements.image(np.cos(np.arange(self.n_points, dtype=self.dtype))[:, None])
+        here, measured = exponent(self.b), exponent(self.measurements.polars((U, U)))
+        if here is None or measured is None:
+            return None, None
+        return (here - measured) // 2, 2 * measured
+
+    def in_units(self, units: Units) -> Self:
+        """Return ½‖2^k 𝒜(XXᵀ) − 2^k 4^length b‖², where 2k is what value has besides 4·length."""
+        twin, k = copy.copy(self), (units.value - self.degree * units.length) // 2
+        twin.measurements = Scaled(self.measurements, k)
+        twin.b = shifted(self.b, k + 2 * units.length)
+        known = self._constants.get("smoothness")
+        twin._constants = {} if known is None else {"smoothness": shifted(known, 2 * k)}
+        for name in ("_adjoint_of_b", "gradient_scale"):
+            twin.__dict__.pop(name, None)
+        return twin
 
     # -- constants --------------------------------------------------------------------------------------------------
 
