@@ -169,7 +169,7 @@ class Smooth(Loss):
         """Return 1 where the user's gradient is ∇f(X), 2 where it is ∇F(XXᵀ)X; raise where it is neither."""
         if "factor" not in self._learnt:
             ratio = self._rise(X, G)
-            Y = np.random.default_rng(0).standard_normal(X.shape)
+            Y = np.abs(np.random.default_rng(0).standard_normal(X.shape))
             for scale in (1.0, 1e2, 1e-2, 1e4, 1e-4, 1e6, 1e-6):  # X may be where f is all but constant
                 if ratio is None:
                     ratio = self._rise(scale * Y, as_floats(self._users_gradient(scale * Y)))
@@ -253,12 +253,14 @@ class Smooth(Loss):
     def _at_zero(self) -> Callable[[Array], Array]:
         return self.gradient_operator(self.at(np.zeros((self.n_points, 1))))
 
+    @np.errstate(all="ignore")
     def _probe(self) -> float:
         """Return the largest curvature of F seen along a few random Y = xxᵀ, at the scale of the data."""
         generator, largest = np.random.default_rng(0), 0.0
         slope = self.gradient_norm_at_zero
         for columns in (1, 1, 2, 4):
-            X = generator.standard_normal((self.n_points, min(columns, self.n_points)))
+            # X ≥ 0: there every entry of XXᵀ is positive, and logarithms and roots of them exist
+            X = np.abs(generator.standard_normal((self.n_points, min(columns, self.n_points))))
             X /= math.sqrt(norm(gram(X)))  # ‖XXᵀ‖ = 1
             before, tau = inner(self._at_zero()(X), X), 1.0
             for _ in range(3):
