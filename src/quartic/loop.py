@@ -20,6 +20,7 @@ from quartic.arrays import Array, RandomState, check_number, random_generator
 from quartic.checkpoint import Checkpoint
 from quartic.losses import Point
 from quartic.ops import astype, float_type
+from quartic.ops.threads import one_blas_thread
 from quartic.problem import Problem
 from quartic.result import History, Result, Status
 from quartic.saddle import objective_falls_from_zero
@@ -78,7 +79,8 @@ def minimize(
         ``X0(problem, rank, generator)`` that returns an array, is called within the run: its time and its products
         count.
     rank : int, optional
-        r, for a random start or a strategy; needed when X0 is not an array.
+        r, for the loss's own start (random, or spectral where the data suggest one) or a strategy; needed when X0 is
+        not an array.
     solver : str or Solver, default="auto"
         A name from `quartic.solvers.SOLVERS`, or an object. "auto" takes the fastest that fits.
     tol, reference : float
@@ -114,6 +116,26 @@ def minimize(
     >>> result.status
     <Status.CONVERGED: 'converged'>
     """
+    with one_blas_thread():
+        return _minimize(
+            problem, X0, rank, solver, tol, reference, max_iter, max_time, callback, checkpoint, random_state, verbose
+        )
+
+
+def _minimize(
+    problem: Problem,
+    X0: Any,
+    rank: int | None,
+    solver: str | Solver,
+    tol: float,
+    reference: float | StartStrategy | None,
+    max_iter: int,
+    max_time: float | None,
+    callback: Callable[[Progress], object] | None,
+    checkpoint: str | os.PathLike[str] | None,
+    random_state: RandomState,
+    verbose: bool,
+) -> Result:
     started = time.perf_counter()
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a quartic.Problem, got {type(problem).__name__}")

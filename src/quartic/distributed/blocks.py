@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 from quartic.distributed.client import check_workers, current_client
+from quartic.distributed.inputs import is_persisted
 
 Keep = Literal["auto"] | bool
 
@@ -58,6 +59,7 @@ def blocks_of(
     prepare: Callable[[Any, int], Any],
     inspect: Callable[[Any], Any],
     *,
+    source: Any = (),
     client: Any = None,
     keep: Keep = "auto",
     memory_limit: float | str | None = None,
@@ -72,6 +74,8 @@ def blocks_of(
         ``prepare(made, k)`` turns what the k-th recipe makes into the block.
     inspect : callable
         Its answer for each block is kept in ``facts``.
+    source : collection, or sequence of collections
+        What the recipes were taken from. Where that is in the workers' memory already, there it stays.
     client : distributed.Client, optional
         The cluster; the client made last when left out.
     keep : {"auto", True, False}
@@ -93,7 +97,7 @@ def blocks_of(
     from quartic.distributed.cluster import ClusterBlocks
 
     check_workers(client)
-    return ClusterBlocks(recipes, prepare, inspect, client, keep)
+    return ClusterBlocks(recipes, prepare, inspect, client, True if is_persisted(source) else keep)
 
 
 def made(recipe: Any) -> Any:

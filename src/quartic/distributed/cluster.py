@@ -35,11 +35,8 @@ class ClusterBlocks(Blocks):
         keep: Keep,
     ) -> None:
         import cloudpickle
-        from distributed import futures_of
 
         self.client, self._size = client, len(recipes)
-        if futures_of(list(recipes)):
-            keep = True  # the user has put them into the workers' memory, and there is no recipe but that
         self._recipes = list(recipes)
         self._prepare = prepare
         self._packed = None if keep is True else [cloudpickle.dumps(recipe) for recipe in recipes]

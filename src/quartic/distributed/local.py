@@ -30,7 +30,8 @@ class LocalBlocks(Blocks):
         self.limit = _limit(memory_limit)
         self.threads = _threads()
         self._blocks: list[Any] | None = None
-        self.facts, blocks, largest = [], [], 0
+        blocks: list[Any] = []
+        self.facts, largest = [], 0
         used, room = 0, SHARE * self.limit
         keeping = keep is not False
         # the first alone, to see how many may be in memory at once

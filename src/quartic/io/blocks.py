@@ -119,7 +119,8 @@ def read_blocks(folder: str | os.PathLike[str]) -> Any:
     if len(widths) > 1:
         k = next(k for k, (shape, _) in enumerate(shapes) if shape[1] != shapes[0][0][1])
         raise FileFormatError(
-            f"{files[k]}: {shapes[k][0][1]} columns, but {files[0].name} has {shapes[0][0][1]}; all blocks must be as wide"
+            f"{files[k]}: {shapes[k][0][1]} columns, but {files[0].name} has {shapes[0][0][1]}; all blocks must be "
+            "equally wide"
         )
     dtype = np.result_type(*(dtype for _, dtype in shapes))
     meta = sp.csr_array((0, 0), dtype=dtype) if files[0].suffix == ".npz" else np.empty((0, 0), dtype=dtype)
@@ -182,9 +183,10 @@ def _write(folder: Path, k: int, block: Any) -> None:
 
 
 def _write_sparse(file: Any, A: sp.csr_array) -> None:
+    narrow = np.int32 if max(*A.shape, A.nnz) < 2**31 else np.int64  # what SciPy would make of them anyway
     arrays = {
-        "indices": A.indices,
-        "indptr": A.indptr,
+        "indices": A.indices.astype(narrow, copy=False),
+        "indptr": A.indptr.astype(narrow, copy=False),
         "format": np.array(b"csr"),
         "shape": np.array(A.shape),
         "data": A.data,
@@ -248,4 +250,3 @@ def _member(archive: zipfile.ZipFile, path: str, name: str) -> Any:
             return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape)
     with archive.open(member) as entry:
         return np.load(io.BytesIO(entry.read()), allow_pickle=False)
-

@@ -78,7 +78,7 @@ class DaskDistances(Distances):
         super(Distances, self).__init__()
         name = "squared" if power == 2 else "distances"
         recipes = pair_recipes(pairs, squared, weights, ends, name)
-        options = {"client": client, "memory_limit": memory_limit}
+        options = {"source": (pairs, squared, weights), "client": client, "memory_limit": memory_limit}
         if n_points is None:
             n_points = 1 + max(blocks_of(recipes, _as_they_are, _largest_index, keep=False, **options).facts)
         check_count(n_points, "n_points")
@@ -96,7 +96,7 @@ class DaskDistances(Distances):
         self._weighted = any(fact["weighted"] for fact in facts)
         self._refuse_repeats()
 
-    # -- the point --------------------------------------------------------------------------------------------------
+    # -- the point ---------------------------------------------------------------------------------------------------
 
     def at(self, X: Array) -> PairPoint:
         """Return the point at X: one pass."""
@@ -157,12 +157,12 @@ class DaskDistances(Distances):
         self._count()
         return self.blocks.sum(function, *shared)
 
-    # -- the pairs, and constants -----------------------------------------------------------------------------------
+    # -- the pairs, and constants ------------------------------------------------------------------------------------
 
     @property
     def n_pairs(self) -> int:
         """How many pairs there are."""
-        return sum(fact["n_pairs"] for fact in self.blocks.facts)
+        return int(sum(fact["n_pairs"] for fact in self.blocks.facts))
 
     @property
     def rows(self) -> NDArray[np.int32]:
@@ -183,7 +183,7 @@ class DaskDistances(Distances):
             Qx = degree * x + self._sum(_adjacency_product, x)[0]
             bound = min(bound, float((Qx / x).max()))
             x = 0.5 * (x / np.linalg.norm(x) + Qx / np.linalg.norm(Qx))
-        return bound + 2 * max(fact["largest_weight"] for fact in self.blocks.facts)
+        return bound + 2 * float(max(fact["largest_weight"] for fact in self.blocks.facts))
 
     @cached_property
     def _sums(self) -> tuple[Array, float, float]:
@@ -195,7 +195,13 @@ class DaskDistances(Distances):
 
         A pair is chosen or not whatever chunk it is in, so that a repeated one shows.
         """
-        share = min(1.0, size / self.n_pairs)
+        return self._chosen(np.full(self.n_points, size / self.n_pairs))
+
+    def thinned(self, degree: float) -> tuple[NDArray[np.int64], Array, Array | None]:
+        """Return about ``degree`` pairs a point, all of a point that has fewer: enough to begin with."""
+        return self._chosen(degree / np.maximum(self._sum(_count)[0], 1.0))
+
+    def _chosen(self, share: Array) -> tuple[NDArray[np.int64], Array, Array | None]:
         pieces = list(self.blocks.map(_sampled, share))
         weights = np.concatenate([piece[2] for piece in pieces]) if self._weighted else None
         return np.concatenate([piece[0] for piece in pieces]), np.concatenate([piece[1] for piece in pieces]), weights
@@ -267,7 +273,7 @@ def _column_recipes(column: Any, rows: list[int], name: str) -> list[Any]:
     return row_recipes(column.rechunk((tuple(rows),)), name)[0]
 
 
-# -- what is done with a chunk, on a worker -------------------------------------------------------------------------------
+# -- what is done with a chunk, on a worker -------------------------------------------------------------------------
 
 
 class _Faulty:
@@ -336,10 +342,8 @@ def _move(part: Distances, X: Array, Y: Array) -> tuple[Any, ...]:
 
 
 def _along(part: Distances, X: Array, D: Array) -> tuple[Any, ...]:
-    from quartic.ops.pairs import line_coefficients
-
     C = np.empty((len(D), 3, D.shape[1]), D.dtype)
-    coefficients = part._run(line_coefficients, D)(X, D, *part._data, C)
+    coefficients = part._pass("pairs", "line_coefficients", D)(X, D, *part._data, C)
     return *coefficients, C[:, 0], C[:, 1], C[:, 2]
 
 
@@ -386,16 +390,17 @@ def _adjacency_product(part: Distances, x: Array) -> tuple[Any, ...]:
     return (np.bincount(rows, w * x[cols], n) + np.bincount(cols, w * x[rows], n),)
 
 
-def _sampled(part: Distances, share: float) -> tuple[Any, ...]:
+def _count(part: Distances) -> tuple[Any, ...]:
+    return (np.bincount(part.rows, minlength=part.n_points) + np.bincount(part.cols, minlength=part.n_points),)
+
+
+def _sampled(part: Distances, share: Array) -> tuple[Any, ...]:
     pairs = np.column_stack([part.rows, part.cols]).astype(np.int64)
-    if share < 1.0:
-        # a multiplicative hash of the two ends: its upper bits are as good as random
-        mixed = pairs[:, 0].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + pairs[:, 1].astype(np.uint64)
-        mixed ^= mixed >> np.uint64(29)
-        mixed *= np.uint64(0xBF58476D1CE4E5B9)
-        chosen = mixed >> np.uint64(11) < np.uint64(share * 2.0**53)
-    else:
-        chosen = np.ones(len(pairs), dtype=bool)
+    # a multiplicative hash of the two ends: its upper bits are as good as random
+    mixed = pairs[:, 0].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + pairs[:, 1].astype(np.uint64)
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    chosen = (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53 < np.maximum(share[pairs[:, 0]], share[pairs[:, 1]])
     weights = np.ones(len(pairs)) if part.weight is None else part.weight
     return pairs[chosen], part.target[chosen], weights[chosen]
 

@@ -72,7 +72,7 @@ class DaskMatrix(Matrix):
         self.first = np.concatenate([[0], np.cumsum(rows)])
         prepare = partial(_prepared, rows=rows, width=self.n, dtype=self.dtype)
         self.blocks: Blocks = blocks_of(
-            recipes, prepare, _inspected, client=client, keep=keep, memory_limit=memory_limit
+            recipes, prepare, _inspected, source=M, client=client, keep=keep, memory_limit=memory_limit
         )
         for fact in self.blocks.facts:
             if fact["fault"] is not None:
@@ -80,7 +80,7 @@ class DaskMatrix(Matrix):
         self.squared_norm = math.fsum(fact["squares"] for fact in self.blocks.facts)
         self._check_symmetric()
 
-    def product(self, X: Array) -> Array:
+    def product(self, X: Array, out: Array | None = None) -> Array:
         """Return M X."""
         Y = np.empty((self.n, X.shape[1]), dtype=np.result_type(self.dtype, X.dtype))
         for k, rows in enumerate(self.blocks.map(_product, np.ascontiguousarray(X))):
@@ -89,7 +89,7 @@ class DaskMatrix(Matrix):
 
     def entries_per_row(self) -> float:
         """Return the mean number of entries of a row that a product touches."""
-        return sum(fact["entries"] for fact in self.blocks.facts) / self.n
+        return float(sum(fact["entries"] for fact in self.blocks.facts) / self.n)
 
     def total(self) -> tuple[float, int]:
         """Return ΣM."""
@@ -104,7 +104,7 @@ class DaskMatrix(Matrix):
         w = np.cos(np.arange(self.n, dtype=np.float64)) + 0.5
         return float(w @ self.product(w[:, None])[:, 0])
 
-    # -- checks -----------------------------------------------------------------------------------------------------
+    # -- checks ------------------------------------------------------------------------------------------------------
 
     def _check_symmetric(self) -> None:
         largest = max(fact["largest"] for fact in self.blocks.facts)
@@ -128,7 +128,7 @@ class DaskMatrix(Matrix):
         _raise_if_asymmetric(gap[[j]], np.array([i]), np.array([j]), largest, self.dtype, entries)
 
 
-# -- what is done with a block, on a worker -------------------------------------------------------------------------------
+# -- what is done with a block, on a worker -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +155,9 @@ def _prepared(block: Any, k: int, *, rows: list[int], width: int, dtype: Any) ->
             f"{block.shape}; look at how block {k} is made"
         )
     elif block.shape[0] != rows[k]:
-        fault = f"block {k} of M is said to have {rows[k]} rows, but has the shape {block.shape}; look at how it is made"
+        fault = (
+            f"block {k} of M is said to have {rows[k]} rows, but has the shape {block.shape}; look at how it is made"
+        )
     if fault is not None:  # told there, raised here: what a worker raises it also logs
         return RowBlock(first, np.empty((0, width)), fault)
     if sp.issparse(block):
@@ -208,11 +210,11 @@ def _transposed_product(block: RowBlock, v: Array) -> tuple[Array]:
 
 
 def _row(block: RowBlock, i: int) -> Array:
-    return _filled(block.rows[[i - block.first]])[0]
+    return _filled(block.rows[[i - block.first]]).reshape(-1)
 
 
 def _column(block: RowBlock, j: int) -> Array:
-    return _filled(block.rows[:, [j]])[:, 0]
+    return _filled(block.rows[:, [j]]).reshape(-1)
 
 
 def _filled(A: Any) -> Array:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from quartic.ops.pairs import FLAGS
+from quartic.ops.flags import FLAGS
 
 # The gaps are differences written so that nothing cancels: their terms must not be put in another order.
 _EXACT: dict[str, Any] = {**FLAGS, "fastmath": {"contract"}}
