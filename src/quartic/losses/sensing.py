@@ -73,6 +73,7 @@ class Sensing(Loss):
     """
 
     quadratic = True
+    infimum = 0.0
 
     def __init__(self, A: Any, b: Any, *, smoothness: float | None = None) -> None:
         super().__init__()
