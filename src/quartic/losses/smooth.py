@@ -16,8 +16,9 @@ from quartic.losses.base import Loss
 from quartic.losses.gradient_point import GradientPoint
 from quartic.losses.move import Move
 from quartic.losses.point import Point
-from quartic.ops import gram, inner, norm, trace_inner
+from quartic.ops import gram, inner, is_torch, norm, trace_inner
 from quartic.ops.lanczos import lowest_eigenpairs
+from quartic.ops.space import HostSpace
 
 # ∇F(0) is formed up to this size, and sampled by so many random vectors above.
 _DENSE, _SAMPLES = 200, 8
@@ -281,6 +282,11 @@ class Smooth(Loss):
             raise ValueError("Smooth does not know the size of X: give n=, or a start X0 of shape (n, r)")
         return self._n
 
+    @property
+    def space(self) -> HostSpace:
+        """The host's memory; a tensor that comes in, as a start for a function of torch's, is brought there."""
+        return _HostSpaceForTensors()
+
     def check(self, X: Any, name: str = "X") -> Array:
         """Return X as a finite (n, r) array; the first X says what n is, where it was not given."""
         if self._n is None and np.ndim(X) == 2:
@@ -298,6 +304,14 @@ class Smooth(Loss):
         X = np.abs(X) if nonnegative else X
         X *= math.sqrt(self.gradient_norm_at_zero / (self.smoothness * norm(gram(X))))
         return min((X * 2.0**k for k in range(-4, 4)), key=lambda Y: _finite(self.at(Y).value))
+
+
+class _HostSpaceForTensors(HostSpace):
+    """The host's memory, where tensors are welcome: F is given what it works with, whatever X came in as."""
+
+    def take(self, A: Any, name: str) -> Any:
+        """Return A, a tensor as the array of its numbers."""
+        return super().take(A.detach().cpu().numpy() if is_torch(A) else A, name)
 
 
 def _number(value: Any) -> float:
