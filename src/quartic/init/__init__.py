@@ -7,4 +7,11 @@ from quartic.init.rectangular import rectangular_start
 from quartic.init.shortest_path import shortest_path_start
 from quartic.init.spectral import spectral_start
 
-__all__ = ["classical_mds", "eigenmap_start", "random_start", "rectangular_start", "shortest_path_start", "spectral_start"]
+__all__ = [
+    "classical_mds",
+    "eigenmap_start",
+    "random_start",
+    "rectangular_start",
+    "shortest_path_start",
+    "spectral_start",
+]

@@ -190,6 +190,9 @@ class DaskDistances(Distances):
         diagonal, squares, loss = self._sum(_zero_sums)
         return diagonal, float(squares), float(loss)
 
+    def exponents(self) -> None:
+        """Return None: the chunks are in the user's units, and stay in them."""
+
     def sample(self, size: int) -> tuple[NDArray[np.int64], Array, Array | None]:
         """Return about ``size`` of the pairs, chosen by a hash of their ends, with squared distances and weights.
 
