@@ -76,8 +76,8 @@ def blocks_of(
         Its answer for each block is kept in ``facts``.
     source : collection, or sequence of collections
         What the recipes were taken from. Where that is in the workers' memory already, there it stays.
-    client : distributed.Client, optional
-        The cluster; the client made last when left out.
+    client : distributed.Client or False, optional
+        The cluster; the client made last when left out. False: none, whether there is one or not.
     keep : {"auto", True, False}
         Whether blocks stay in memory. "auto": where they take at most two fifths of it.
     memory_limit : int or str, optional
@@ -85,7 +85,7 @@ def blocks_of(
         workers' own limits hold.
     """
     client = current_client() if client is None else client
-    if client is None:
+    if client is None or client is False:
         from quartic.distributed.local import LocalBlocks
 
         return LocalBlocks(recipes, prepare, inspect, keep, memory_limit)

@@ -190,7 +190,7 @@ class DaskDistances(Distances):
         diagonal, squares, loss = self._sum(_zero_sums)
         return diagonal, float(squares), float(loss)
 
-    def exponents(self) -> None:
+    def exponents(self) -> None:  # type: ignore[override]
         """Return None: the chunks are in the user's units, and stay in them."""
 
     def sample(self, size: int) -> tuple[NDArray[np.int64], Array, Array | None]:

@@ -31,8 +31,9 @@ class DaskMatrix(Matrix):
     ----------
     M : dask.array.Array (n, n)
         Symmetric. `quartic.io.read_blocks` makes one of a folder of files.
-    client : distributed.Client, optional
-        The cluster; the client made last when left out. Without any, threads of this process do the work.
+    client : distributed.Client or False, optional
+        The cluster; the client made last when left out. Without any, or with False, threads of this process do the
+        work.
     keep : {"auto", True, False}
         Whether blocks stay in memory. "auto": where they take at most two fifths of it. Otherwise each product reads
         them anew, which is how a matrix larger than memory is factorised.
