@@ -16,6 +16,7 @@ import os
 import platform
 import statistics
 import time
+from itertools import pairwise
 from pathlib import Path
 
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
@@ -30,8 +31,7 @@ from distributed import Client, LocalCluster, wait
 from quartic import Problem, minimize
 from quartic._version import __version__
 from quartic.distributed import in_blocks
-from quartic.losses import LeastSquares
-from quartic.losses.dask_matrix import DaskMatrix
+from quartic.losses import DaskMatrix, LeastSquares
 from quartic.penalties import Nonnegative
 
 WORKERS = 2
@@ -85,7 +85,7 @@ def _second(pair: tuple) -> np.ndarray:
 def on_workers(client: Client, M: sp.csr_array, X: np.ndarray, steps: int, step: float) -> float:
     """Return the seconds of a step with X in row blocks on the workers; only r × r matrices come here."""
     ends = np.linspace(0, len(X), WORKERS + 1).astype(int)
-    cuts = list(zip(ends[:-1], ends[1:], strict=True))
+    cuts = list(pairwise(ends))
     blocks = client.scatter([M[a:b] for a, b in cuts], direct=True)
     parts = client.scatter([X[a:b] for a, b in cuts], direct=True)
     S = X.T @ X
@@ -115,7 +115,8 @@ def on_client(loss: LeastSquares, X: np.ndarray, steps: int, step: float) -> flo
 
 def overhead(client: Client, sizes: list[tuple[int, int, int]], repeats: int) -> list[str]:
     lines = [
-        "| n | entries | r | bare product, 1 thread | 2 threads | product, Dask | iteration, 1 process | iteration, Dask | ratio |",
+        "| n | entries | r | bare product, 1 thread | 2 threads | by Dask | iteration, 1 process | iteration, Dask |"
+        " ratio |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for n, per_row, rank in sizes:
@@ -232,9 +233,10 @@ class Model:
             for gigabits in (10, 25, 100):
                 parts = self.seconds(1e7, 1e9, 20, workers, threads=8, network=gigabits / 8 * 1e9 * 0.9)
                 moved = 8.0 * 1e7 * 20 * (workers + 1)
+                figures = [parts[name] for name in ("X out", "among workers", "work", "rows back")]
+                cells = [f"{seconds:.1f} s" for seconds in (*figures, sum(parts.values()))]
                 lines.append(
-                    f"| {workers} × 8 threads | {gigabits} Gbit/s | {parts['X out']:.1f} s | {parts['among workers']:.1f} s | "
-                    f"{parts['work']:.1f} s | {parts['rows back']:.1f} s | {sum(parts.values()):.1f} s | {moved / 1e9:.0f} GB |"
+                    f"| {workers} × 8 threads | {gigabits} Gbit/s | {' | '.join(cells)} | {moved / 1e9:.0f} GB |"
                 )
         return lines
 
@@ -270,8 +272,8 @@ def main() -> None:
         "# What Dask costs",
         "",
         f"Made by `python benchmarks/dask_overhead.py`{' `--quick`' if quick else ''}; {platform.machine()}, "
-        f"{os.cpu_count()} cores shared with other work (load {began[0]:.1f} before, {os.getloadavg()[0]:.1f} after), Python "
-        f"{platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
+        f"{os.cpu_count()} cores shared with other work (load {began[0]:.1f} before, {os.getloadavg()[0]:.1f} after), "
+        f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
         f"Dask {dask.__version__}, quartic {__version__}.",
         "",
         "## An iteration on two workers, against one process with two threads",
@@ -282,8 +284,8 @@ def main() -> None:
         "",
         "## Where X lives",
         "",
-        "One projected gradient step. On the client: X goes to the workers and rows come back. On the workers: each block's",
-        "task takes all row blocks of X, and only r × r matrices come to the client.",
+        "One projected gradient step. On the client: X goes to the workers and rows come back. On the workers: each",
+        "block's task takes all row blocks of X, and only r × r matrices come to the client.",
         "",
         *where,
         "",

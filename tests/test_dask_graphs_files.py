@@ -16,7 +16,7 @@ from quartic import SymNMF
 from quartic.cli import app
 from quartic.graphs import similarity
 from quartic.io import FileFormatError, read_blocks, write_blocks
-from quartic.losses import LeastSquares
+from quartic.losses import DaskMatrix, LeastSquares
 
 dask = pytest.importorskip("dask", reason='needs pip install "quartic[distributed]"')
 distributed = pytest.importorskip("distributed", reason='needs pip install "quartic[distributed]"')
@@ -25,7 +25,6 @@ import dask.array as da  # noqa: E402
 
 from quartic.distributed import in_blocks  # noqa: E402
 from quartic.io.blocks import read_block  # noqa: E402
-from quartic.losses.dask_matrix import DaskMatrix  # noqa: E402
 
 # -- graphs ----------------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from blocks_problem import X0, M, run
 from quartic import Problem, SymNMF, minimize
-from quartic.losses import LeastSquares
+from quartic.losses import DaskMatrix, LeastSquares
 from quartic.penalties import Nonnegative
 
 dask = pytest.importorskip("dask", reason='needs pip install "quartic[distributed]"')
@@ -19,7 +19,6 @@ distributed = pytest.importorskip("distributed", reason='needs pip install "quar
 import dask.array as da  # noqa: E402
 
 from quartic.distributed import in_blocks  # noqa: E402
-from quartic.losses.dask_matrix import DaskMatrix  # noqa: E402
 
 
 @pytest.mark.parametrize("solver", ["inertial", "lbfgs", "hals"])

@@ -21,6 +21,7 @@ PAGES = (
     ("quartic.estimators", "Estimators and their warnings"),
     ("quartic.datasets", "Data sets"),
     ("quartic.io", "Files"),
+    ("quartic.distributed", "Clusters"),
 )
 HEAD = """\
 API reference

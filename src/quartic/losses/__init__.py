@@ -4,6 +4,8 @@ from quartic.losses.anchored import Anchored
 from quartic.losses.base import Loss
 from quartic.losses.bounded_distances import BoundedDistances
 from quartic.losses.complete_distances import CompleteDistances
+from quartic.losses.dask_distances import DaskDistances
+from quartic.losses.dask_matrix import DaskMatrix
 from quartic.losses.distances import Distances
 from quartic.losses.least_squares import LeastSquares
 from quartic.losses.line import Line
@@ -18,6 +20,8 @@ __all__ = [
     "Anchored",
     "BoundedDistances",
     "CompleteDistances",
+    "DaskDistances",
+    "DaskMatrix",
     "Distances",
     "LeastSquares",
     "Line",

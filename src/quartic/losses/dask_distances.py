@@ -41,7 +41,7 @@ class DaskDistances(Distances):
     ends : (str, str), optional
         Of a dataframe: the columns of the two ends; the first two when left out.
     client, keep, memory_limit
-        As in `quartic.losses.dask_matrix.DaskMatrix`.
+        As in `quartic.losses.DaskMatrix`.
     power : int, default=2
         1 where ``squared`` holds distances, which are then squared where they are.
 

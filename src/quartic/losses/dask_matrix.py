@@ -50,8 +50,7 @@ class DaskMatrix(Matrix):
     --------
     >>> import numpy as np
     >>> import dask.array as da
-    >>> from quartic.losses import LeastSquares
-    >>> from quartic.losses.dask_matrix import DaskMatrix
+    >>> from quartic.losses import DaskMatrix, LeastSquares
     >>> M = da.from_array(np.kron(np.eye(2), np.ones((3, 3))), chunks=(2, 6))
     >>> loss = LeastSquares(DaskMatrix(M, keep=False))
     >>> float(loss.value(np.kron(np.eye(2), np.ones((3, 1)))))

@@ -49,7 +49,7 @@ class LeastSquares(Loss):
     Parameters
     ----------
     M : array, sparse matrix or array, LinearOperator, or Dask array of row blocks, (n, n)
-        Symmetric. Only its products with tall matrices are used. See `quartic.losses.dask_matrix.DaskMatrix`.
+        Symmetric. Only its products with tall matrices are used. See `quartic.losses.DaskMatrix`.
     weights : sparse (n, n), optional
         Weights of the known entries; entries outside the pattern are unknown. See `WeightedLeastSquares`.
     squared_norm : float, optional
