@@ -75,6 +75,7 @@ sphinx_gallery_conf = {
     "image_scrapers": ("matplotlib",),
     "matplotlib_animations": False,
     "copyfile_regex": "",
+    "capture_repr": (),
     "default_thumb_file": str(Path(__file__).parent / "_static" / "mark.svg"),
 }
 warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")

@@ -16,7 +16,20 @@ from quartic import Problem, minimize
 from quartic.diagnostics import check_gradient, check_relative_smoothness
 from quartic.kernels import GramKernel, NormKernel
 from quartic.kernels.mirror_maps import find_mirror_map
-from quartic.losses import BoundedDistances, CompleteDistances, Distances, LeastSquares
+from quartic.losses import (
+    BoundedDistances,
+    CodedDiffraction,
+    CompleteDistances,
+    Completion,
+    Distances,
+    LeastSquares,
+    PhaseRetrieval,
+    Quadratic,
+    Rectangular,
+    Robust,
+    Sensing,
+    Smooth,
+)
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge, Zero
 from quartic.solvers import SOLVERS
 from quartic.solvers.registry import why_not
@@ -35,6 +48,74 @@ def points(dtype, seed):
     return np.linalg.norm(X[:, None] - X[None], axis=2).astype(dtype)
 
 
+def entries(dtype, seed):
+    """Return rows, columns and values of a matrix of rank two: some entries once, some in both orders, the diagonal."""
+    i, j = np.concatenate([some_pairs(seed, N, 0.6), some_pairs(seed, N, 0.6)[:7, ::-1], [[k, k] for k in range(N)]]).T
+    X = np.random.default_rng(seed).standard_normal((N, 2))
+    return i, j, (X @ X.T)[i, j].astype(dtype)
+
+
+def gaussians(dtype, seed, *shape):
+    A = np.random.default_rng(seed + 5).standard_normal(shape)
+    return (A if len(shape) < 3 else A + A.swapaxes(1, 2)).astype(dtype)
+
+
+def sensed(A, seed, noise=0.1):
+    """Return measurements of a matrix of rank two, with a little noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((N, 2))
+    Y, noise = X @ X.T, noise * rng.standard_normal(len(A))
+    return (np.einsum("kij,ij->k", A, Y) if A.ndim == 3 else np.einsum("ki,ij,kj->k", A, Y, A)) + noise
+
+
+def sampling(dtype, seed):
+    """Return complex sampling vectors for a signal of length 4."""
+    A = gaussians(np.float64, seed, 30, 4) + 1j * gaussians(np.float64, seed + 1, 30, 4)
+    return A.astype(np.complex64 if dtype == np.float32 else np.complex128)
+
+
+def intensities(A, seed):
+    rng = np.random.default_rng(seed)
+    z = rng.standard_normal(A.shape[1]) + 1j * rng.standard_normal(A.shape[1])
+    return np.abs(A @ z) ** 2 * rng.uniform(0.9, 1.1, A.shape[0])
+
+
+def masks(dtype, seed):
+    return CodedDiffraction(sampling(dtype, seed)[:6])
+
+
+def weights(dtype, seed, share=0.3):
+    return (np.abs(symmetric(seed + 3, N, share)) + np.eye(N)).astype(dtype)
+
+
+def mixing(dtype, seed):
+    """Return the matrix of 𝒜Y = (Y + C²YC²)/10, which maps all entries to all."""
+    C = symmetric(seed + 4, N, 0.5)
+    return (np.eye(N * N) + np.kron(C, C) @ np.kron(C, C)).astype(dtype) / 10
+
+
+def on_products(X, Z):
+    """Return 𝒜(XXᵀ)Z for 𝒜Y = ½Y + diag(Y), known by its products."""
+    return 0.5 * X @ (X.T @ Z) + (X**2).sum(axis=1, keepdims=True) * Z
+
+
+class Diagonals:
+    """An operator of one's own: Y ↦ the sums of Y along its diagonals."""
+
+    n_points = N
+
+    def forward(self, X):
+        return np.array([np.trace(X @ X.T, k) for k in range(N)])
+
+    def adjoint(self, y, X):
+        Y = sum(v * (np.eye(N, k=k) + np.eye(N, k=-k)) / 2 for k, v in enumerate(y))
+        return Y @ X
+
+
+def oblong(dtype, seed):
+    return np.random.default_rng(seed).uniform(0, 2, (N - 3, 4)).astype(dtype)
+
+
 # Each makes a loss over a few rows (N, or 2N where it must), from data in the dtype given; other seed, other data.
 LOSSES = {
     "least squares": lambda dtype, seed: LeastSquares(symmetric(seed, N).astype(dtype)),
@@ -45,6 +126,42 @@ LOSSES = {
     "known entries": lambda dtype, seed: LeastSquares(
         symmetric(seed, N).astype(dtype), weights=(np.abs(symmetric(seed + 1, N, 0.3)) + np.eye(N)).astype(dtype)
     ),
+    "completion": lambda dtype, seed: Completion(*entries(dtype, seed), N),
+    "completion, weights and ridge": lambda dtype, seed: Completion(
+        *entries(dtype, seed), N, weights=np.abs(entries(dtype, seed)[2]) + dtype(0.3), ridge=0.3
+    ),
+    "sensing, vectors": lambda dtype, seed: Sensing(
+        gaussians(dtype, seed, 40, N), sensed(gaussians(dtype, seed, 40, N), seed)
+    ),
+    "sensing, matrices": lambda dtype, seed: Sensing(
+        gaussians(dtype, seed, 40, N, N), sensed(gaussians(dtype, seed, 40, N, N), seed)
+    ),
+    "sensing, sparse": lambda dtype, seed: Sensing(
+        [sp.csr_array(symmetric(seed + k, N, 0.2).astype(dtype)) for k in range(30)],
+        sensed(np.array([symmetric(seed + k, N, 0.2) for k in range(30)]), seed),
+    ),
+    "sensing, operator": lambda dtype, seed: Sensing(Diagonals(), 1.0 + np.random.default_rng(seed).random(N)),
+    "phase retrieval, real": lambda dtype, seed: PhaseRetrieval(
+        gaussians(dtype, seed, 40, N), intensities(gaussians(dtype, seed, 40, N), seed)
+    ),
+    "phase retrieval, complex": lambda dtype, seed: PhaseRetrieval(
+        sampling(dtype, seed), intensities(sampling(dtype, seed), seed)
+    ),
+    "phase retrieval, patterns": lambda dtype, seed: PhaseRetrieval(
+        masks(dtype, seed), intensities(masks(dtype, seed), seed)
+    ),
+    "phase retrieval, real from complex": lambda dtype, seed: PhaseRetrieval(
+        sampling(dtype, seed), intensities(sampling(dtype, seed), seed), real=True
+    ),
+    "quadratic": lambda dtype, seed: Quadratic(None, symmetric(seed, N).astype(dtype)),
+    "quadratic, weights": lambda dtype, seed: Quadratic(weights(dtype, seed), symmetric(seed, N).astype(dtype)),
+    "quadratic, sparse": lambda dtype, seed: Quadratic(
+        sp.csr_array(weights(dtype, seed)), sp.csr_array(symmetric(seed, N, 0.3).astype(dtype))
+    ),
+    "quadratic, all entries": lambda dtype, seed: Quadratic(
+        mixing(dtype, seed), symmetric(seed, N).astype(dtype),
+    ),
+    "quadratic, products": lambda dtype, seed: Quadratic(on_products, symmetric(seed, N).astype(dtype)),
     "distances": lambda dtype, seed: Distances(some_pairs(seed, N), squares(dtype, seed), N),
     "distances, weights": lambda dtype, seed: Distances(
         some_pairs(seed, N), squares(dtype, seed), N, weights=squares(dtype, seed)[::-1]
@@ -53,6 +170,27 @@ LOSSES = {
     "distances, bounds": lambda dtype, seed: BoundedDistances(
         some_pairs(seed, N), squares(dtype, seed), squares(dtype, seed) + dtype(0.3), N
     ),
+    "robust, huber": lambda dtype, seed: Robust(symmetric(seed, N).astype(dtype), "huber", 3.0),
+    "robust, pseudo-huber": lambda dtype, seed: Robust(symmetric(seed, N).astype(dtype), "pseudo-huber", 0.7),
+    "robust, logcosh": lambda dtype, seed: Robust(symmetric(seed, N).astype(dtype), "logcosh", 0.7),
+    "robust, sparse": lambda dtype, seed: Robust(sp.csr_array(symmetric(seed, N, 0.3).astype(dtype)), "logcosh", 1.0),
+    "robust, known entries": lambda dtype, seed: Robust(
+        symmetric(seed, N).astype(dtype),
+        "pseudo-huber",
+        0.7,
+        weights=(np.abs(symmetric(seed + 1, N, 0.3)) + np.eye(N)).astype(dtype),
+    ),
+    "rectangular": lambda dtype, seed: Rectangular(oblong(dtype, seed)),
+    "rectangular, sparse": lambda dtype, seed: Rectangular(sp.csr_array(np.maximum(oblong(dtype, seed) - 1, 0))),
+    "rectangular, known entries": lambda dtype, seed: Rectangular(
+        oblong(dtype, seed), weights=np.where(oblong(dtype, seed + 1) > 0.2, oblong(dtype, seed) + 1, 0)
+    ),
+    "smooth": lambda dtype, seed: Smooth(
+        lambda X: 0.5 * np.sum((X @ X.T - symmetric(seed, N)) ** 2),
+        lambda X: (X @ X.T - symmetric(seed, N)) @ X,
+        1.0,
+        n=N,
+    ),
 }  # fmt: skip
 
 PENALTIES = [Zero(), Ridge(0.2), Nonnegative(), NonnegativeL1(0.1), NonnegativeRidge(0.2), L1(0.1), L0(0.05)]
@@ -60,7 +198,7 @@ PENALTIES = [Zero(), Ridge(0.2), Nonnegative(), NonnegativeL1(0.1), NonnegativeR
 GENERAL = [name for name, cls in SOLVERS.items() if not cls.requires.products]
 
 # These keep their data in float64 whatever comes in.
-DOUBLE = {"distances, all", "distances, bounds"}
+DOUBLE = {"distances, all", "distances, bounds", "sensing, operator", "smooth"}
 
 every_loss = pytest.mark.parametrize("make", LOSSES.values(), ids=LOSSES)
 
@@ -145,7 +283,7 @@ def test_move_keeps_its_digits(make, distance):
     move = loss.move(p, X + distance * D)
     np.testing.assert_allclose(move.D, distance * D, rtol=1e-6)
     np.testing.assert_allclose(move.point.gradient, loss.gradient(X + distance * D), rtol=1e-9, atol=1e-9)
-    nodes, weights = np.polynomial.legendre.leggauss(60)
+    nodes, weights = np.polynomial.legendre.leggauss(60 if loss.quadratic else 400)
     total, t = 0.0, 1e-5
     for s, w in zip((nodes + 1) / 2, weights / 2, strict=True):
         Y = X + s * distance * D
@@ -285,8 +423,8 @@ def test_every_solver_that_fits_ends_stationary(make, penalty):
         ):
             continue
         fitted.add(name)
-        limit = 200 if name == "nolips" else 20_000
-        result = minimize(problem, rank=2, solver=name, tol=1e-4, max_iter=limit, random_state=SEED)
+        limit = 50 if name == "nolips" else 20_000
+        result = minimize(problem, rank=2, solver=name, tol=1e-3, max_iter=limit, random_state=SEED)
         words = f"{name} with {kernel}: {result.message}"
         if name == "nolips":  # a fixed step at the worst-case constant: it goes down, however slowly
             assert result.history.objective[-1] <= result.history.objective[0], words
@@ -294,8 +432,10 @@ def test_every_solver_that_fits_ends_stationary(make, penalty):
         assert result.success, words
         outside = penalty.stationarity(result.X, differenced_gradient(loss, result.X))
         reference = result.history.stationarity[0]
-        noise = 1e-9 * loss.value(result.X) / max(np.abs(result.X).max(), 1e-3 * size_of(loss))  # of the differences
-        assert np.linalg.norm(outside) <= 2e-4 * reference + noise, words
+        noise = (
+            1e-9 * abs(loss.value(result.X)) / max(np.abs(result.X).max(), 1e-3 * size_of(loss))
+        )  # of the differences
+        assert np.linalg.norm(outside) <= 2e-3 * reference + noise, words
     assert {"auto", "dyn-nolips", "inertial"} <= fitted
 
 
@@ -307,7 +447,7 @@ def test_dyn_nolips_never_rises(make, penalty):
         pytest.skip("this loss has no finite constant, and says so")
     for kernel in kernels_for(loss, penalty):
         problem = Problem(loss, penalty, kernel)
-        result = minimize(problem, rank=2, solver="dyn-nolips", tol=1e-7, max_iter=300, random_state=SEED)
+        result = minimize(problem, rank=2, solver="dyn-nolips", tol=1e-7, max_iter=100, random_state=SEED)
         objective = result.history.objective
         # values are known to round-off of the largest term of the sum, which is about f(0)
         allowed = 1e-13 * (abs(objective[0]) + abs(loss.value(np.zeros_like(result.X))) + 1e-300)

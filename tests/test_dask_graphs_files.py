@@ -206,7 +206,7 @@ def test_the_command_starts_workers(tmp_path):
     features = np.random.default_rng(0).standard_normal((60, 2)) + 9 * np.eye(2)[np.arange(60) % 2]
     np.savetxt(tmp_path / "features.csv", features, delimiter=",")
     command = [sys.executable, "-m", "quartic", "cluster", str(tmp_path / "features.csv"), "-k", "2", "--json"]
-    ran = subprocess.run([*command, "--workers", "2"], capture_output=True, text=True, timeout=120)
+    ran = subprocess.run([*command, "--workers", "2"], capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0, ran.stderr
     assert "dashboard: http://127.0.0.1" in ran.stderr
     assert "Dask: 2 workers, 2 threads" in ran.stderr

@@ -7,10 +7,12 @@ import pytest
 import scipy.sparse as sp
 
 from quartic import Problem, minimize
+from quartic.init import random_start, spectral_start
 from quartic.kernels import GramKernel, NormKernel
-from quartic.losses import LeastSquares
+from quartic.losses import Distances, LeastSquares
 from quartic.ops import waiting
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge, Zero
+from quartic.solvers import LevenbergMarquardt
 
 torch = pytest.importorskip("torch", reason="torch is not installed; `make test-torch` installs it and runs these")
 
@@ -101,3 +103,188 @@ def test_reads_from_the_device_are_few(solver, most):
     reads, products = np.diff(np.array(counts[2:]), axis=0).T
     extra = 1 if solver == "pg" else 0  # it compares two trial points
     assert (reads <= most * np.maximum(products, 1) + extra).all()
+
+
+# -- distances --------------------------------------------------------------------------------------------------------
+
+
+def pairs_of(n=80, degree=24, seed=0, rank=3, dtype=np.float64):
+    """Random points, and squared distances of random pairs."""
+    rng = np.random.default_rng(seed)
+    points = rng.random((n, rank))
+    pairs = np.array(np.triu_indices(n, 1)).T
+    pairs = pairs[rng.permutation(len(pairs))[: n * degree // 2]]
+    pairs = np.where(rng.random((len(pairs), 1)) < 0.5, pairs, pairs[:, ::-1])
+    squared = np.square(points[pairs[:, 0]] - points[pairs[:, 1]]).sum(axis=1)
+    return pairs, squared.astype(dtype), points
+
+
+def distances(torch_too=True, weighted=False, **kwargs):
+    pairs, squared, _ = pairs_of(**kwargs)
+    weights = np.random.default_rng(5).uniform(0.5, 2, len(pairs)).astype(squared.dtype) if weighted else None
+    ours = Distances(pairs, squared, weights=weights)
+    theirs = Distances(
+        torch.from_numpy(pairs.copy()), torch.from_numpy(squared),
+        weights=None if weights is None else torch.from_numpy(weights),
+    )  # fmt: skip
+    return ours, theirs
+
+
+EDMC = ["dyn-nolips", "inertial", "gd", "lbfgs", "ncg", LevenbergMarquardt(core=0), "tr"]
+
+
+@pytest.mark.parametrize("solver", EDMC, ids=str)
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_distances_are_the_same_run(solver, weighted):
+    ours, theirs = distances(weighted=weighted)
+    X0 = np.random.default_rng(3).standard_normal((80, 3))
+    settings = {"solver": solver, "tol": 0.0, "max_iter": 10}
+    a, b = minimize(Problem(ours), X0, **settings), minimize(Problem(theirs), torch.from_numpy(X0), **settings)
+    np.testing.assert_allclose(b.X.numpy(), a.X, atol=1e-8 * np.abs(a.X).max())
+    assert a.n_products == b.n_products
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_constants_of_distances(weighted):
+    ours, theirs = distances(weighted=weighted)
+    for name in ("smoothness", "gradient_norm_at_zero", "gradient_scale", "value_at_zero", "n_pairs", "n_points"):
+        assert getattr(theirs, name) == pytest.approx(getattr(ours, name), rel=1e-12), name
+
+
+def test_distances_in_float32():
+    _, theirs = distances(dtype=np.float32)
+    result = minimize(Problem(theirs), rank=3, random_state=0, tol=1e-3)
+    assert result.X.dtype == torch.float32
+    assert result.success
+
+
+def test_pairs_given_twice_or_wrong():
+    pairs, d = torch.tensor([[0, 1], [1, 0], [1, 2], [0, 2]]), torch.tensor([1.0, 1.0, 2.0, 3.0])
+    assert Distances(pairs, d).n_pairs == 3
+    with pytest.raises(ValueError, match=r"the pair \(0, 1\) is given twice and differs: 1.0 in row 0, 5.0 in row 1"):
+        Distances(pairs, torch.tensor([1.0, 5.0, 2.0, 3.0]))
+    with pytest.raises(ValueError, match=r"pairs\[2\] = \[1, 1\] joins a point to itself"):
+        Distances(torch.tensor([[0, 1], [1, 2], [1, 1]]), torch.ones(3))
+    with pytest.raises(ValueError, match=r"squared\[1\] is nan"):
+        Distances(pairs, torch.tensor([1.0, float("nan"), 2.0, 3.0]))
+    with pytest.raises(ValueError, match="outside the 2 points"):
+        Distances(pairs, d, n_points=2)
+    with pytest.raises(TypeError, match="integer indices"):
+        Distances(pairs + 0.5, d)
+
+
+# -- starts -----------------------------------------------------------------------------------------------------------
+
+
+def planted(n=3000, groups=8, seed=0, dtype=np.float64):
+    """The graph of the benchmarks, small: ten neighbours drawn by each node, 85 % within its community."""
+    rng = np.random.default_rng(seed)
+    member = rng.integers(groups, size=n)
+    order, size = np.argsort(member, kind="stable"), np.bincount(member, minlength=groups)
+    first = np.cumsum(size) - size
+    rows = np.repeat(np.arange(n), 10)
+    inside = order[first[member[rows]] + (rng.random(len(rows)) * size[member[rows]]).astype(int)]
+    columns = np.where(rng.random(len(rows)) < 0.85, inside, rng.integers(n, size=len(rows)))
+    W = sp.coo_array((np.ones(len(rows)), (rows, columns)), shape=(n, n)).tocsr()
+    W = W + W.T + sp.eye_array(n)
+    d = 1 / np.sqrt(W.sum(axis=1))
+    return sp.csr_array(sp.diags_array(d) @ W @ sp.diags_array(d)).astype(dtype), member
+
+
+def purity(labels, member):
+    table = np.zeros((labels.max() + 1, member.max() + 1))
+    np.add.at(table, (labels, member), 1)
+    return table.max(axis=1).sum() / len(member)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_spectral_start_on_the_device_finds_the_communities(dtype):
+    M, member = planted(dtype=DTYPES[dtype][0])
+    problem = Problem(LeastSquares(tensor(M)), Nonnegative())
+    result = minimize(problem, spectral_start, rank=8, reference=random_start, random_state=0)
+    assert result.success
+    assert result.X.dtype == DTYPES[dtype][1]
+    assert result.n_products < 100
+    assert purity(result.X.argmax(dim=1).numpy(), member) > 0.99
+
+
+def test_a_start_of_the_wrong_kind_or_place():
+    M = graph()
+    problem = Problem(LeastSquares(M), Nonnegative())
+    with pytest.raises(TypeError, match=r"X0 is a torch tensor on cpu, but the data are NumPy"):
+        minimize(problem, torch.ones(60, 3))
+    problem = Problem(LeastSquares(tensor(M)), Nonnegative())
+    with pytest.raises(ValueError, match=r"X0 is on meta, but the data are on cpu; pass X0.to\(\"cpu\"\)"):
+        minimize(problem, torch.ones(60, 3, device="meta"))
+    result = minimize(problem, start(60, 3))  # NumPy is moved
+    assert isinstance(result.X, torch.Tensor)
+    with pytest.raises(ValueError, match=r"X0\[0, 1\] = -1.0"):
+        minimize(problem, torch.tensor([[1.0, -1.0]] * 60, dtype=torch.float64))
+    X0 = torch.ones(60, 2)
+    X0[2, 0] = float("nan")
+    with pytest.raises(ValueError, match=r"must be finite, but X0\[2, 0\] is nan"):
+        minimize(problem, X0)
+
+
+def test_random_starts_repeat():
+    problem = Problem(LeastSquares(tensor(graph())), Nonnegative())
+    a, b = (minimize(problem, rank=3, random_state=7, max_iter=5).X for _ in range(2))
+    assert torch.equal(a, b)
+
+
+# -- matrices ---------------------------------------------------------------------------------------------------------
+
+
+def test_matrices_are_checked():
+    M = torch.eye(4, dtype=torch.float64)
+    bad = M.clone()
+    bad[1, 2] = 0.5
+    for form in (bad, bad.to_sparse_coo()):
+        with pytest.raises(ValueError, match=r"M must be symmetric, but M\[(1, 2|2, 1)\] = 0.[05]"):
+            LeastSquares(form)
+    bad[1, 2] = float("nan")
+    for form in (bad, bad.to_sparse_coo()):
+        with pytest.raises(ValueError, match=r"M must be finite, but M\[1, 2\] is nan"):
+            LeastSquares(form)
+    with pytest.raises(ValueError, match="square symmetric matrix"):
+        LeastSquares(torch.ones(3, 4))
+    with pytest.raises(TypeError, match="real numbers"):
+        LeastSquares(torch.ones(3, 3, dtype=torch.complex64))
+
+
+def test_sparse_input_need_not_be_canonical():
+    M = graph()
+    coo = sp.coo_array(M)
+    twice = torch.sparse_coo_tensor(
+        torch.from_numpy(np.hstack([coo.coords, coo.coords])), torch.from_numpy(np.tile(coo.data / 2, 2)), M.shape
+    )
+    X = start(60, 3)
+    assert LeastSquares(twice).value(torch.from_numpy(X)) == pytest.approx(LeastSquares(M).value(X), rel=1e-12)
+
+
+def test_solvers_that_need_numpy_say_so():
+    problem = Problem(LeastSquares(tensor(graph())), Nonnegative())
+    with pytest.raises(ValueError, match=r"solver 'cd' needs data in NumPy or SciPy arrays.*solvers that fit: auto"):
+        minimize(problem, rank=3, solver="cd")
+
+
+@pytest.mark.parametrize("solver", ["inertial", "lbfgs", "hals"])
+def test_a_resumed_run_is_the_same_run(tmp_path, solver):
+    problem = Problem(LeastSquares(tensor(graph())), Nonnegative())
+    X0 = torch.from_numpy(start(60, 3))
+    whole = minimize(problem, X0, solver=solver, tol=0.0, max_iter=12)
+    path = tmp_path / "run.npz"
+    minimize(problem, X0, solver=solver, tol=0.0, max_iter=5, checkpoint=path)
+    resumed = minimize(problem, X0, solver=solver, tol=0.0, max_iter=12, checkpoint=path)
+    assert torch.equal(whole.X, resumed.X)
+
+
+@pytest.mark.parametrize("solver", ["lm", "ncg", "tr"])
+def test_a_resumed_run_over_pairs_is_the_same_run(tmp_path, solver):
+    _, loss = distances()
+    X0 = torch.from_numpy(np.random.default_rng(3).standard_normal((80, 3)))
+    whole = minimize(Problem(loss), X0, solver=solver, tol=0.0, max_iter=6)
+    path = tmp_path / "run.npz"
+    minimize(Problem(loss), X0, solver=solver, tol=0.0, max_iter=3, checkpoint=path)
+    resumed = minimize(Problem(loss), X0, solver=solver, tol=0.0, max_iter=6, checkpoint=path)
+    assert torch.equal(whole.X, resumed.X)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import numpy as np
 DAMAGE = (
     ValueError, TypeError, KeyError, IndexError, OverflowError, EOFError, NotImplementedError, RuntimeError,
     SyntaxError, RecursionError, UnicodeError, zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error,
+    tokenize.TokenError,
 )  # fmt: skip
 # The members of an archive we write are a few dozen; one of a million empty ones would take minutes to list.
 _MOST_MEMBERS = 100_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import hashlib
 import json
 import os
 import tempfile
@@ -44,7 +45,8 @@ def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
     Whenever the process or the machine stops, there is the old file or the new one, whole.
     """
     target = Path(path)
-    header = json.dumps({"format": _FORMAT, "run": checkpoint.run, "numbers": checkpoint.numbers})
+    sums = digest(checkpoint.arrays)
+    header = json.dumps({"format": _FORMAT, "run": checkpoint.run, "numbers": checkpoint.numbers, "digest": sums})
     # the number of the process is in the name, so that what a killed one left behind can be told, and swept up
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.{os.getpid()}.", suffix=".tmp")
     try:
@@ -102,6 +104,8 @@ def load(path: str | os.PathLike[str], run: dict[str, str]) -> Checkpoint | None
         written = header["format"]
         if written == _FORMAT:
             found = Checkpoint(_texts(header["run"]), _numbers(header["numbers"]), arrays)
+            if header["digest"] != digest(arrays):
+                raise ValueError("its arrays are not those that were written")
     except (OSError, AttributeError, *DAMAGE) as error:
         raise broken(path, error) from error
     if written != _FORMAT:
@@ -118,6 +122,16 @@ def load(path: str | os.PathLike[str], run: dict[str, str]) -> Checkpoint | None
 def broken(path: str | os.PathLike[str], error: BaseException) -> ValueError:
     """Return the error that refuses a file by name."""
     return ValueError(f"{path} is not a whole quartic checkpoint ({type(error).__name__}: {error}); {_LAST_WORDS}")
+
+
+def digest(arrays: dict[str, Any]) -> str:
+    """Return a digest of names, types, shapes and contents."""
+    total = hashlib.blake2b(digest_size=16)
+    for name in sorted(arrays):
+        array = np.asarray(arrays[name])
+        total.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        total.update(np.ascontiguousarray(array).data)
+    return total.hexdigest()
 
 
 def _texts(given: Any) -> dict[str, str]:
@@ -156,7 +170,22 @@ def unpack_state(kind: type[State], arrays: dict[str, Any], loss: Loss, like: tu
         raise ValueError(f"a state of {', '.join(sorted(names)) or 'nothing'} is not one of {kind.__name__}")
     state = kind(**{field.name: unpack(arrays, f"state.{field.name}", loss) for field in fields(kind)})
     check_shape(state.point, like)
+    for field in fields(state):
+        _check_arrays(getattr(state, field.name), field.name, like)
     return state
+
+
+def _check_arrays(value: Any, name: str, like: tuple[int, int]) -> None:
+    """Raise unless arrays are of the shape of X, or of its packed row blocks: compiled passes do not look."""
+    if isinstance(value, tuple):
+        for item in value:
+            _check_arrays(item, name, like)
+    elif isinstance(value, Point):
+        check_shape(value, like)
+    elif isinstance(value, np.ndarray):
+        shapes = like, (like[0], like[1] * (like[1] + 1) // 2)
+        if value.dtype.kind != "f" or (value.size and value.shape not in shapes):
+            raise ValueError(f"{name} is {value.dtype} of shape {value.shape}")
 
 
 def check_shape(point: Any, like: tuple[int, int]) -> None:

@@ -11,12 +11,13 @@ import typer
 from typer.core import TyperGroup
 
 from quartic._version import __version__
+from quartic.commands.usage import PlainSpokenGroup
 
 # Commands that live with what they run, and are loaded when they are called.
 _LATER = {"paper": "The paper's table and figures again.", "bench": "Side by side with other libraries."}
 
 
-class _Commands(TyperGroup):
+class _Commands(PlainSpokenGroup):
     """The commands; of those loaded later, help tells only what they are for."""
 
     telling = False
@@ -200,7 +201,9 @@ def locate(
 
 @app.command(epilog="Example: quartic demo --report my-report.html")
 def demo(
-    report: Annotated[Path, typer.Option(help="Where the page is written.")] = Path("quartic-report.html"),
+    report: Annotated[Path, typer.Option(metavar="FILE.html", help="Where the page is written.")] = Path(
+        "quartic-report.html"
+    ),
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON, nothing else.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of the data and the starts.")] = 0,
 ) -> None:
@@ -225,4 +228,4 @@ def info(as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")]
 
 def main() -> None:
     """Run the command line."""
-    app()
+    app(prog_name="quartic")

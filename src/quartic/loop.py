@@ -20,6 +20,7 @@ from quartic.arrays import Array, RandomState, check_number, random_generator
 from quartic.checkpoint import Checkpoint
 from quartic.losses import Point
 from quartic.ops import astype, float_type
+from quartic.ops.threads import one_blas_thread
 from quartic.problem import Problem
 from quartic.result import History, Result, Status
 from quartic.saddle import objective_falls_from_zero
@@ -78,7 +79,8 @@ def minimize(
         ``X0(problem, rank, generator)`` that returns an array, is called within the run: its time and its products
         count.
     rank : int, optional
-        r, for a random start or a strategy; needed when X0 is not an array.
+        r, for the loss's own start (random, or spectral where the data suggest one) or a strategy; needed when X0 is
+        not an array.
     solver : str or Solver, default="auto"
         A name from `quartic.solvers.SOLVERS`, or an object. "auto" takes the fastest that fits.
     tol, reference : float
@@ -114,6 +116,26 @@ def minimize(
     >>> result.status
     <Status.CONVERGED: 'converged'>
     """
+    with one_blas_thread():
+        return _minimize(
+            problem, X0, rank, solver, tol, reference, max_iter, max_time, callback, checkpoint, random_state, verbose
+        )
+
+
+def _minimize(
+    problem: Problem,
+    X0: Any,
+    rank: int | None,
+    solver: str | Solver,
+    tol: float,
+    reference: float | StartStrategy | None,
+    max_iter: int,
+    max_time: float | None,
+    callback: Callable[[Progress], object] | None,
+    checkpoint: str | os.PathLike[str] | None,
+    random_state: RandomState,
+    verbose: bool,
+) -> Result:
     started = time.perf_counter()
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a quartic.Problem, got {type(problem).__name__}")
@@ -244,6 +266,7 @@ class _Run:
     def _non_finite(self, objective: float) -> _End:
         what = "objective" if not math.isfinite(objective) else "gradient"
         where = f"the {what} became non-finite in iteration {self.n_iter}; the best point before it is returned"
+        where += f"; {self.problem.loss.advice}" if self.problem.loss.advice else ""
         return _End(Status.NON_FINITE, where)
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -258,7 +281,8 @@ class _Run:
             return _End(Status.STALLED, words)
         if stationarity <= _ROUND_OFF_OF_SOLVER * state.point.rounding:
             return _End(Status.CONVERGED, self._at_round_off(stationarity))
-        return _End(Status.STALLED, f"stalled{words}{self._distance(stationarity, cure='try another solver or start')}")
+        cure = self.problem.loss.advice or "try another solver or start"
+        return _End(Status.STALLED, f"stalled{words}{self._distance(stationarity, cure)}")
 
     def _at_saddle(self, point: Point) -> bool:
         """Tell whether the point is zero and no answer: stationarity vanishes there whatever the data."""

@@ -55,11 +55,11 @@ class Problem:
 
     def objective(self, point: Point) -> float:
         """Return Ψ at a point."""
-        return float(point.value) + float(self._kept(point, "penalty", lambda: self.penalty.value(point.X)))
+        return float(point.value) + float(self._kept(point, "penalty", lambda: self.penalty.value_at(point)))
 
     def stationarity(self, point: Point) -> float:
         """Return the norm of the least element of ∇f + ∂g: the stopping measure."""
-        return float(self._kept(point, "stationarity", lambda: self._stationarity(point)))
+        return float(self._kept(point, "stationarity", lambda: self.penalty.stationarity_at(point)))
 
     def move(self, start: Point, X: Array) -> Move:
         """Return the loss's step from a point to X.
@@ -76,11 +76,8 @@ class Problem:
         if not is_torch(point.X):
             return
         _ = point.value
-        self._kept(point, "penalty", lambda: self.penalty.value(point.X))
-        self._kept(point, "stationarity", lambda: self._stationarity(point))
-
-    def _stationarity(self, point: Point) -> float:
-        return self.penalty.stationarity_norm(point.X, point.gradient)
+        self._kept(point, "penalty", lambda: self.penalty.value_at(point))
+        self._kept(point, "stationarity", lambda: self.penalty.stationarity_at(point))
 
     def _kept(self, point: Point, name: str, measure: Callable[[], float]) -> float:
         """Return a measure of the point by this penalty, taken once."""

@@ -1,4 +1,4 @@
-"""The start of a run: the user's, checked, one made by a strategy, or a random one."""
+"""The start of a run: the user's, checked, one made by a strategy, or the loss's own."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Starts:
         """Return a feasible start in the data's precision, or raise an error that says what is wrong with X0."""
         loss = self.problem.loss
         if X0 is None:
-            return astype(loss.random_start(self.rank, self.problem.penalty.nonnegative, generator), loss.dtype)
+            return astype(loss.default_start(self.rank, self.problem.penalty.nonnegative, generator), loss.dtype)
         if callable(X0):
             X0 = X0(self.given, self.rank, generator)
             check_rank(self.given, X0, self.rank)

@@ -77,8 +77,11 @@ def shifted(x: Any, power: int) -> Any:
 
 def exponent(x: Any) -> int | None:
     """Return ⌈log₂ max|x|⌉, or None where there is nothing but zeros."""
-    x = np.asarray(x)
-    largest = max(float(x.max(initial=0.0)), -float(x.min(initial=0.0)))
+    if is_torch(x):
+        largest = float(x.abs().max()) if len(x.reshape(-1)) else 0.0
+    else:
+        x = np.asarray(x)
+        largest = max(float(x.max(initial=0.0)), -float(x.min(initial=0.0)))
     return math.frexp(largest)[1] if largest > 0 and math.isfinite(largest) else None
 
 

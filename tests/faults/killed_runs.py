@@ -1,8 +1,8 @@
 """Kill runs at random moments and let them go on from their checkpoints; tell what became of them, as JSON.
 
 Called as ``python killed_runs.py FOLDER KILLS SEED SOLVER...``. Every iteration is checkpointed, so that many kills
-fall into a write. Each run is killed until it has had its share, then left to end; its answer must be that of a run never
-killed, bit for bit.
+fall into a write. Each run is killed until it has had its share, then left to end; its answer must be that of a run
+never killed, bit for bit.
 """
 
 import json

@@ -22,6 +22,7 @@ from quartic.bench.figure2 import Figure2Settings, measure_figure2
 from quartic.bench.peers import PeersSettings, measure_peers
 from quartic.bench.store import SettingsChanged
 from quartic.bench.table1 import Table1Settings, measure_table1
+from quartic.bench.tuning import Limits
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -31,15 +32,16 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         if given.what == "table1":
             settings = Table1Settings.quick() if given.quick else Table1Settings()
-            settings = replace(settings, cells=cells_asked(given.cell) or settings.cells)
+            settings = replace(
+                settings, cells=cells_asked(given.cell) or settings.cells, limits=_limits(settings, given)
+            )
             if given.solver:
                 settings = replace(settings, solvers=solvers_asked(given.solver))
-            if given.seconds is not None:
-                settings = replace(settings, limits=replace(settings.limits, most=given.seconds))
             measure: Any = measure_table1
         elif given.what == "figure1":
             settings = Figure1Settings.quick() if given.quick else Figure1Settings()
-            settings = replace(settings, cells=cells_asked(given.cell) or settings.cells)
+            table = replace(settings.table, limits=_limits(settings.table, given))
+            settings = replace(settings, cells=cells_asked(given.cell) or settings.cells, table=table)
             measure = measure_figure1
         elif given.what == "figure2":
             settings = Figure2Settings.quick() if given.quick else Figure2Settings()
@@ -65,6 +67,13 @@ def main(words: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _limits(table: Table1Settings, given: argparse.Namespace) -> Limits:
+    limits = table.limits
+    if given.what == "table1" and given.seconds is not None:
+        limits = replace(limits, most=given.seconds)
+    return limits if given.patience is None else replace(limits, patience=given.patience)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "python -m quartic.bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -76,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--starts", type=int, help="random starts; 0 tunes penalties, and that is all")
     parser.add_argument("--first-start", type=int, default=0, help="seed of the first; those of the others follow")
     parser.add_argument("--seconds", type=float, help="limit on one run")
+    parser.add_argument("--patience", type=float, help="of the table: times what Dyn-NoLips took that a run may take")
     parser.add_argument("--quick", action="store_true", help="a few minutes instead of hours")
     parser.add_argument("-o", "--results", default="results", help="folder for results")
     return parser

@@ -37,7 +37,18 @@ def helices_asked(words: Sequence[str]) -> tuple[tuple[int, float], ...]:
 
 def solvers_asked(words: Sequence[str]) -> tuple[str, ...]:
     """Return solvers of the table by name, Dyn-NoLips, which limits the others, before them."""
-    for word in words:
-        if word not in SOLVERS:
-            raise ValueError(f"{word!r} is not one of {', '.join(SOLVERS)}")
+    check_words("--solver", words, list(SOLVERS))
     return tuple(dict.fromkeys(("dyn-nolips", *words)))
+
+
+def check_words(option: str, words: Sequence[str], among: Sequence[str]) -> None:
+    """Raise unless each word is one of those known.
+
+    Examples
+    --------
+    >>> from quartic.bench.choice import check_words
+    >>> check_words("--only", ["edmc"], ("symnmf", "edmc"))
+    """
+    for word in words:
+        if word not in among:
+            raise ValueError(f"{option} {word!r} is not one of {', '.join(among)}")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from quartic.bench.contestants import GRIDS, SOLVERS, contestant
-from quartic.bench.curves import Thinning, average, curves_of
+from quartic.bench.curves import Thinning, average, complete, curves_of
 from quartic.bench.plots import Axes, Line, Panel, draw
 from quartic.bench.store import Row, Store
 from quartic.bench.symnmf import COLUMNS as TABLE_COLUMNS
@@ -139,7 +139,7 @@ def panels_of(rows: list[Row]) -> list[Panel]:
     """Return what the rows hold as panels of curves, in the paper's order."""
     panels = []
     for data, rank in ((cell.data, str(cell.rank)) for cell in cells_of(rows)):
-        here = [row for row in rows if (row["data"], row["rank"]) == (data, rank)]
+        here = complete([row for row in rows if (row["data"], row["rank"]) == (data, rank)], "solver")
         least = min(float(row["objective"]) for row in here)
         norm = float(here[0]["norm"])
         lines = []

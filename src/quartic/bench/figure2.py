@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from quartic.bench.curves import average, curves_of
+from quartic.bench.curves import average, complete, curves_of
 from quartic.bench.edmc import METHODS, Helix, run_method, warm_up
 from quartic.bench.plots import Axes, Line, Panel, draw
 from quartic.bench.store import Row, Store
@@ -141,7 +141,7 @@ def panels_of(rows: list[Row]) -> list[Panel]:
     """Return what the rows hold as panels of curves."""
     panels = []
     for n, known in cases_of(rows):
-        here = [row for row in rows if (row["n"], row["known"]) == (n, known)]
+        here = complete([row for row in rows if (row["n"], row["known"]) == (n, known)], "method")
         found = curves_of(here, ["method"], "rmse")
         lines = [Line(method, *average(found[method,])) for method in METHODS if (method,) in found]
         starts = len({row["seed"] for row in here})

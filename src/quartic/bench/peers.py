@@ -205,7 +205,7 @@ def peers_table(rows: list[Row]) -> str:
             mine = [row for row in here if row["peer"] == peer]
             if not mine:
                 continue
-            cannot = next((row["cannot"] for row in mine if row["cannot"]), None)
+            cannot = next((row["cannot"].replace("|", "/") for row in mine if row["cannot"]), None)
             if cannot:
                 lines.append(f"| {peer} | cannot: {cannot} |" + " |" * len(columns))
                 continue

@@ -85,7 +85,7 @@ def _page(panels: list[Panel], folder: Path, name: str, axes: Axes) -> list[Path
     from quartic.report import Section, write_page
 
     path = folder / f"{name}.html"
-    write_page(path, name, [Section(axes.up, figures=[interactive(panel, axes) for panel in panels])])
+    write_page(path, f"quartic: {name}", [Section(axes.up, figures=[interactive(panel, axes) for panel in panels])])
     return [path]
 
 
@@ -140,9 +140,15 @@ def interactive(panel: Panel, axes: Axes) -> tuple[Any, str]:
                 line={"color": colour, "dash": "dash" if dashed else "solid"},
             )
         )  # fmt: skip
-    scale = {"type": "log", "exponentformat": "power", "nticks": 8, "automargin": True}
+    scale = {"type": "log", "exponentformat": "power", "automargin": True}
     figure.update_layout(
-        layout(panel.title, xaxis={"title": axes.across, **scale}, yaxis={"title": axes.up, **scale}, height=520)
+        layout(
+            panel.title,
+            xaxis={"title": axes.across, "dtick": 1, **scale},
+            yaxis={"title": axes.up, "nticks": 8, **scale},
+            legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "entrywidth": 78, "font": {"size": 12}},
+            height=520,
+        )
     )
     ends = ", ".join(f"{line.name} {line.values[-1]:.1e} after {line.times[-1]:.2g} s" for line in panel.lines)
     return figure, f"Where the curves end: {ends}."

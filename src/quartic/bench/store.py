@@ -6,8 +6,8 @@ import csv
 import io
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -129,6 +129,13 @@ class Store:
                 os.fsync(file.fileno())
             self.rows += rows
             self._keys |= {self._key_of(row) for row in rows}
+
+    @contextmanager
+    def alone(self, what: str) -> Iterator[None]:
+        """Do a part of the work while no other process does it: wait for one that does, and take up what it wrote."""
+        with locked(self.folder / f".{self.name}-{what}.lock"):
+            self.add([])
+            yield
 
     def _locked(self) -> AbstractContextManager[None]:
         return locked(self.folder / f".{self.name}.lock")

@@ -80,7 +80,9 @@ def tune(
     order = [base, *(contestant(name, parameter) for parameter in sorted(grid, key=_from_the_middle))]
     entries = [Entry(f"tuning {who.name}", who.key, partial(race, who)) for who in order]
     seeds = range(FIRST_SEED, FIRST_SEED + settings.tuning_starts)
-    take_turns(store, title, case.cell.key, (), seeds, progress, first=entries)
+    # Whoever else tunes the same waits, and then finds it done.
+    with store.alone(f"{case.cell.data}-{case.cell.rank}-{name}"):
+        take_turns(store, title, case.cell.key, (), seeds, progress, first=entries)
     chosen = best_penalties(store.find(**case.cell.key, solver=name), targets, settings.tuning_starts)
     words = ", ".join(f"{parameter:g} for ε = {epsilon:g}" for epsilon, parameter in chosen.items())
     tried = ", ".join(f"{p:g}" for p in grid)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from quartic.distributed.client import check_workers, current_client
 from quartic.distributed.inputs import is_persisted
+from quartic.ops.threads import limited_to
 
 Keep = Literal["auto"] | bool
 
@@ -98,6 +99,12 @@ def blocks_of(
 
     check_workers(client)
     return ClusterBlocks(recipes, prepare, inspect, client, True if is_persisted(source) else keep)
+
+
+def applied(function: Callable[..., Any], block: Any, *shared: Any) -> Any:
+    """Return ``function(block, *shared)``, done in one thread: blocks are what threads share here."""
+    with limited_to(1):
+        return function(block, *shared)
 
 
 def made(recipe: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -20,18 +21,27 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from quartic.arrays import Array, RandomState, random_generator
 from quartic.datasets import pair_distances, random_pairs
 from quartic.distributed.inputs import is_dask_array, is_dask_frame
+from quartic.estimators.other_units import fit_in_other_units
 from quartic.init import classical_mds
 from quartic.locating import checks as checks
 from quartic.locating.frame import arranged, checked_signs, checked_targets, handed, moved_onto, orientations
-from quartic.locating.input import Measurements, from_matrix, from_pairs, is_complete, known_entries
+from quartic.locating.input import (
+    Measurements,
+    from_matrix,
+    from_pairs,
+    is_complete,
+    known_entries,
+    power_of_distances,
+)
 from quartic.locating.part import Effort, Part
 from quartic.locating.search import locate
 from quartic.locating.warnings import InconsistentWarning
 from quartic.loop import minimize
 from quartic.losses import Anchored, CompleteDistances, Distances, Loss, RawStress
 from quartic.losses.dask_distances import DaskDistances
+from quartic.ops.threads import limited_to, share_of
 from quartic.problem import Problem
-from quartic.result import Result
+from quartic.result import Result, Status
 from quartic.rigidity import Determination, assess, standard_errors
 from quartic.solvers import Solver
 
@@ -72,7 +82,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     max_iter, max_time : int, float or None
         Limits: iterations of a run, seconds of the whole search.
     n_jobs : int or None, default=None
-        Searches done at the same time, in threads. The answer does not depend on it.
+        Threads to use: searches are done at the same time, and threads left over shared among them. None: one search
+        at a time, on as many threads as the environment allows. The answer does not depend on it.
     device : None or "cpu"
         Where to compute.
     random_state : int, RandomState, Generator or None
@@ -242,7 +253,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self._prepare()
         D = self._validated(D, reset=True)
         nothing_else = all(given is None for given in (anchors, weights, lower, upper, self.refine))
-        if nothing_else and D.shape[0] >= _MATRIX_FROM and self._may_scale() and is_complete(D):
+        large = D.shape[0] >= _MATRIX_FROM and self._may_scale()
+        if nothing_else and large and is_complete(D) and not power_of_distances(D[0], D[0]):
             return self._fit_complete(D)
         return self._fit(from_matrix(D, weights, lower, upper, anchors, self.n_components))
 
@@ -426,6 +438,12 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return self._fit(data, everything if len(few) < everything.n_pairs else None)
 
     def _fit(self, data: Measurements, everything: DaskDistances | None = None) -> Self:
+        if data.power and everything is not None:
+            raise ValueError(f"distances in Dask's chunks must be nearer to one: multiply them by 2**{-data.power}")
+        if data.power:
+            fit_in_other_units(self, data)
+            return self
+        self.__dict__.pop("_uncertainty", None)  # of a fit in other units
         rank, n = self.n_components, data.n_points
         targets = None if self.align_to is None else checked_targets(self.align_to, n, rank)
         simplices = None if self.signs is None else checked_signs(self.signs, n, rank)
@@ -448,6 +466,9 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             X = self._refined(whole, X, data, effort)
         if everything is not None:
             X = self._polished(everything, X, data, effort, f"minimised over all {everything.n_pairs:,} pairs")
+        if effort.stopped():
+            said = "interrupted; the best points so far are returned"
+            self.result_ = replace(self.result_, status=Status.INTERRUPTED, message=said)
         self._place(X, data, component, n_components, targets, simplices, whole.size)
         missed = np.sqrt(np.mean(whole.errors(self.embedding_) ** 2))
         self.rmse_ = float(missed) if everything is None else everything.misfit(self.embedding_)
@@ -542,13 +563,14 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         seeds = [int(generator.integers(2**63)) for _ in range(self.n_init if isinstance(init, str) else 1)]
 
         def one(seed: int) -> tuple[Result, str]:
-            return locate(part, init, effort, np.random.default_rng(seed))
+            with limited_to(share_of(self.n_jobs, len(seeds))):
+                return locate(part, init, effort, np.random.default_rng(seed))
 
         if self.n_jobs in (None, 1):
             found = []
             for seed in seeds:
                 found.append(one(seed))
-                if part.is_met(found[-1][0].X):
+                if effort.stopped() or part.is_met(found[-1][0].X):
                     break
         else:
             _ = part.loss, part.adjacency  # made once, before the threads share them
@@ -590,8 +612,10 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         result = minimize(
             Problem(loss if held is None else held), start if start.any() else start + 1e-3,
             solver="auto" if isinstance(loss, RawStress) else self.solver, tol=self.tol,
-            reference=_reference(loss, X.shape[1]), max_iter=self.max_iter, max_time=left, verbose=bool(self.verbose),
+            reference=_reference(loss, X.shape[1]), max_iter=effort.most(self.max_iter), max_time=left,
+            verbose=bool(self.verbose),
         )  # fmt: skip
+        effort.note(result)
         X = result.X if held is None else held.fill(result.X) + center
         X[data.anchors] = data.places
         self.result_ = result

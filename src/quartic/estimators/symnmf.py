@@ -25,6 +25,7 @@ from quartic.init import random_start, spectral_start
 from quartic.loop import minimize
 from quartic.losses import LeastSquares
 from quartic.losses.dask_matrix import DaskMatrix
+from quartic.ops.threads import limited_to, share_of
 from quartic.penalties import Nonnegative, NonnegativeL1, NonnegativeRidge, Penalty
 from quartic.problem import Problem
 from quartic.result import Result
@@ -66,7 +67,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     max_iter, max_time : int, float or None
         Limits of each run, in iterations and seconds.
     n_jobs : int or None, default=None
-        Runs done at the same time, in threads. The answer does not depend on it.
+        Threads to use: runs are done at the same time, and threads left over shared among them. None: one run at a
+        time, on as many threads as the environment allows. The answer does not depend on it.
     device : None or "cpu"
         Where to compute.
     random_state : int, RandomState, Generator or None
@@ -260,18 +262,19 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             n_runs = 1
 
         def run(seed: int) -> Result:
-            return minimize(
-                problem(),
-                start,
-                rank=self.n_components,
-                solver=self.solver,
-                tol=self.tol,
-                reference=None if start is None else random_start,
-                max_iter=self.max_iter,
-                max_time=self.max_time,
-                random_state=seed,
-                verbose=bool(self.verbose),
-            )
+            with limited_to(share_of(self.n_jobs, n_runs)):
+                return minimize(
+                    problem(),
+                    start,
+                    rank=self.n_components,
+                    solver=self.solver,
+                    tol=self.tol,
+                    reference=None if start is None else random_start,
+                    max_iter=self.max_iter,
+                    max_time=self.max_time,
+                    random_state=seed,
+                    verbose=bool(self.verbose),
+                )
 
         # Seeds are drawn before any run, one by one, so that more runs or jobs leave the first ones as they were.
         generator = random_generator(self.random_state)

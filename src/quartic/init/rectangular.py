@@ -19,10 +19,10 @@ def rectangular_start(
     r"""Return a start [U; V] for :math:`A \approx UV^\top` from the leading singular triplets of A.
 
     With :math:`A \approx \sum_k \sigma_k u_k v_k^\top` the columns are :math:`\sqrt{\sigma_k}u_k` and
-    :math:`\sqrt{\sigma_k}v_k`, balanced. Where X ≥ 0 is asked for, each pair is replaced by its positive or its negative
-    parts, whichever carry more of it (Boutsidis and Gallopoulos 2008), and zeros are lifted to a random fraction of the
-    mean, since some methods cannot leave them. Unknown entries count as zeros, and the result is scaled to fit the
-    known ones best.
+    :math:`\sqrt{\sigma_k}v_k`, balanced. Where X ≥ 0 is asked for, each pair is replaced by its positive or its
+    negative parts, whichever carry more of it (Boutsidis and Gallopoulos 2008), and zeros are lifted to a random
+    fraction of the mean, since some methods cannot leave them. Unknown entries count as zeros, and the result is scaled
+    to fit the known ones best.
 
     The triplets come from subspace iteration from a random subspace: ``n_rounds`` + 1 products, and seeds differ.
 

@@ -10,9 +10,10 @@ import scipy.sparse as sp
 
 from quartic.archives import DAMAGE, check_claim, read_npy, read_npz
 from quartic.io.errors import FileFormatError
-from quartic.io.matlab import check_matlab
+from quartic.io.matlab import matlab_arrays
+from quartic.io.matrix_market import read_matrix_market
 from quartic.io.source import Source
-from quartic.io.text import check_size
+from quartic.io.text import read_bytes
 
 
 def read_arrays(source: Source) -> dict[str, Any]:
@@ -76,7 +77,7 @@ def _npy(source: Source) -> dict[str, Any]:
 def _npz(source: Source) -> dict[str, Any]:
     try:
         arrays = read_npz(source.path)
-    except DAMAGE as error:
+    except (OSError, *DAMAGE) as error:
         raise FileFormatError(f"{source.name}: damaged .npz file ({error})") from None
     if {"format", "shape", "data"} <= set(arrays):
         return {"": _sparse(arrays, source)}
@@ -128,49 +129,15 @@ def _check_indices(values: Any, below: int, what: str) -> None:
 
 
 def _mat(source: Source) -> dict[str, Any]:
-    from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError, whosmat
-
-    size = os.path.getsize(source.path)
-    check_size(size, source.name)
     try:
-        with source.path.open("rb") as file:
-            unpacked = check_matlab(file, size)
-        # how large variables are is said before their numbers; a sparse one takes a number for each row and column
-        for _, shape, kind in whosmat(source.path):
-            sparse = kind == "sparse"
-            n_bytes = 8 * (sum(shape) + 1) if sparse else 8 * int(np.prod(shape, dtype=object))
-            check_claim(n_bytes, unpacked, " × ".join(map(str, shape)))
-        stored = loadmat(source.path, verify_compressed_data_integrity=True)
-        arrays = {name: _checked(array) for name, array in stored.items() if not name.startswith("__")}
+        return matlab_arrays(read_bytes(source.path, source.name))
     except NotImplementedError:
         raise FileFormatError(f"{source.name}: MATLAB's 7.3 format is not read; save it with -v7") from None
-    except (MatReadError, MemoryError, AttributeError, OSError, *DAMAGE) as error:
+    except DAMAGE as error:
+        if isinstance(error, FileFormatError):
+            raise
         raise FileFormatError(f"{source.name}: not a MATLAB file ({error})") from None
-    return arrays
-
-
-def _checked(array: Any) -> Any:
-    """Return an array as it is, a sparse one as CSR once its indices are known to be good."""
-    if not sp.issparse(array):
-        return array
-    array.check_format(full_check=True)
-    return sp.csr_array(array)
 
 
 def _mtx(source: Source) -> dict[str, Any]:
-    from scipy.io import mminfo, mmread
-
-    room = os.path.getsize(source.path) * (200 if source.path.suffix == ".gz" else 1)
-    try:
-        rows, columns, entries, layout, *_ = mminfo(str(source.path))
-        if int(entries) > room:
-            raise FileFormatError(f"{source.name}: cut short: {entries} entries said, {room} bytes there")
-        n_bytes = 8 * (int(rows) + int(columns) + 2) if layout == "coordinate" else 8 * int(rows) * int(columns)
-        check_claim(n_bytes, room, f"{rows} × {columns}")
-        matrix = mmread(str(source.path))
-    except (OSError, MemoryError, *DAMAGE) as error:
-        if isinstance(error, FileFormatError):
-            raise
-        raise FileFormatError(f"{source.name}: not a Matrix Market file ({error})") from None
-    return {"": sp.csr_array(matrix) if sp.issparse(matrix) else np.asarray(matrix)}
+    return {"": read_matrix_market(read_bytes(source.path, source.name), source.name)}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from io import BytesIO
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import scipy.sparse as sp
@@ -242,7 +243,9 @@ def _graphml(source: Source) -> GraphTable:
     content = read_bytes(source.path, source.name)
     check_xml(content, source.name)
     try:
-        graph = networkx.read_graphml(BytesIO(content))
+        with catch_warnings():
+            simplefilter("ignore")  # of keys that are not declared, which are then text
+            graph = networkx.read_graphml(BytesIO(content))
         undirected = networkx.Graph(graph)
     except (networkx.NetworkXException, AttributeError, LookupError, SyntaxError, TypeError, ValueError) as error:
         raise FileFormatError(f"{source.name}: not a GraphML file ({error})") from None

@@ -158,5 +158,7 @@ def _vertex(text: str, path: str | Path, at: int) -> int:
     except ValueError:
         vertex = 0
     if vertex < 1:
-        raise FileFormatError.at(path, at, f"a vertex must be an integer from 1 on, got {text!r}")
+        raise FileFormatError.at(path, at, f"a vertex must be an integer from 1 on, got {text[:80]!r}")
+    if vertex > 2**31:
+        raise FileFormatError.at(path, at, f"a vertex must be at most 2³¹, got {text[:80]}")
     return vertex - 1

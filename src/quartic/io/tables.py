@@ -23,7 +23,7 @@ MISSING = frozenset({"", "na", "nan", "n/a", "null", "none", "#n/a"})
 _LOOKED_AT = 200  # rows from which the layout is guessed
 _BLOCK = 4096
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
-_INTEGER = re.compile(r"[+-]?\d+")
+_INTEGER = re.compile(r"[+-]?\d{1,400}")  # longer ones are names
 _WHOLE = re.compile(r"([+-]?\d+)\.0*")
 _FRACTION = re.compile(r"[+-]?\d*\.\d*")
 

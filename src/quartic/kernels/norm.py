@@ -80,7 +80,7 @@ class NormKernel(Kernel):
 
     def divergence_of(self, move: Move) -> float:
         """Return D_h(X + D, X) of a step."""
-        return self._divergence(float(move.S.trace()), 2 * float(move.T.trace()), float(move.C.trace()))
+        return self._divergence(*move.sizes)
 
     def _divergence(self, a: float, b: float, c: float) -> float:
         return 0.25 * self.alpha * ((b + c) ** 2 + 2 * a * c) + 0.5 * self.sigma * c

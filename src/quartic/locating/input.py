@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from quartic.arrays import Array
 from quartic.losses.pairs_input import check_column, check_pairs
+from quartic.units import exponent, shifted
 
 _BLOCK = 1 << 22  # entries of a matrix looked at together
+_FAR = 100  # log₂ of distances that are scaled before they are worked with: beyond 1e±30
 _ASYMMETRY = 1e-8  # relative; what rounding in somebody's file may leave
 
 
@@ -36,6 +38,8 @@ class Measurements:
         Where the anchors are.
     n_repeated : int
         Pairs that were given more than once.
+    power : int
+        Distances and places are in a unit 2^power times the user's; 0 unless those are far from one.
     """
 
     n_points: int
@@ -47,6 +51,7 @@ class Measurements:
     anchors: NDArray[np.int64]
     places: Array
     n_repeated: int = 0
+    power: int = 0
 
     @property
     def exact(self) -> NDArray[np.bool_]:
@@ -79,11 +84,12 @@ def from_pairs(
     flipped = pairs[:, 0] > pairs[:, 1]
     pairs[flipped] = pairs[flipped][:, ::-1]
     pairs, low, high, guess, w, repeated = _each_once(pairs, low, high, guess, w, n)
+    index, places = checked_anchors(anchors, n, rank)
+    power = power_of_distances(high, low)
+    low, high, guess, places = (shifted(column, -power) for column in (low, high, guess, places))
     if isinstance(weights, str):
         w = noise_weights(guess)
-    index, places = checked_anchors(anchors, n, rank)
-    _check_scale(high, low)
-    return Measurements(n, pairs, low, high, guess, w, index, places, repeated)
+    return Measurements(n, pairs, low, high, guess, w, index, places, repeated, power)
 
 
 def from_matrix(D: Any, weights: Any, lower: Any, upper: Any, anchors: Any, rank: int) -> Measurements:
@@ -363,9 +369,7 @@ def checked_anchors(anchors: Any, n: int, rank: int) -> tuple[NDArray[np.int64],
     return np.array(index, dtype=np.int64)[order], found
 
 
-def _check_scale(upper: Array, lower: Array) -> None:
-    """Raise where squares of squares would over- or underflow."""
-    finite = np.where(np.isfinite(upper), upper, lower)
-    largest = float(finite.max(initial=0.0))
-    if largest and not 1e-70 < largest < 1e70:
-        raise ValueError(f"the largest distance is {largest}; choose a unit in which it lies between 1e-70 and 1e70")
+def power_of_distances(upper: Array, lower: Array) -> int:
+    """Return log₂ of the unit to work in: 0, but where the squares of squares would come near the ends of the range."""
+    power = exponent(np.where(np.isfinite(upper), upper, lower))
+    return power if power is not None and abs(power) > _FAR else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Self
@@ -15,6 +16,7 @@ from quartic.losses.move import Move
 from quartic.losses.point import Point
 from quartic.ops import astype, inner, norm
 from quartic.ops.space import HostSpace
+from quartic.ops.workspace import Fresh, Workspace
 from quartic.units import Units, shift_to_one
 
 
@@ -35,10 +37,18 @@ class Loss(ABC):
     n_points: int
     #: whether F is quadratic, so that ``along`` is exact
     quadratic: bool = False
+    #: what F(Y) is known not to fall below, for any Y ⪰ 0
+    infimum: float = -math.inf
+    #: whether the constants below are guesses, good enough for a dynamic step only
+    estimated: bool = False
+    #: what a user should look at when no step descends
+    advice: str = ""
     #: whether f(XQ) = f(X) for every rotation Q, as for every F(XXᵀ); points held in place end that
     rotations: bool = True
     #: f is about the size of X to this power where X fits the data
     degree: int = 4
+    #: where the tall arrays of points come from
+    arrays: Fresh = Fresh()
 
     def __init__(self) -> None:
         self._counter = ProductCounter()
@@ -63,8 +73,8 @@ class Loss(ABC):
 
         This default subtracts. A loss that is to converge beyond half precision overrides it with a formula in X − p.
         """
-        new, D = self.at(X), X - p.X
-        return Move(p, new, new.value - p.value - inner(p.gradient, D), D)
+        new = self.at(X)
+        return Move(p, new, new.value - p.value - inner(p.gradient, new.X - p.X))
 
     def along(self, p: Point, D: Array) -> Line:
         """Return f on the line p + tD: one product, then everything on the line is free."""
@@ -157,6 +167,10 @@ class Loss(ABC):
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return a random X (n, rank) of a sensible scale."""
 
+    def default_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
+        """Return the start `minimize` takes when none is given: a random one, or one that the data suggest."""
+        return self.random_start(rank, nonnegative, generator)
+
     @property
     def dtype(self) -> type[np.floating[Any]]:
         """The type the data are kept in: float64 or float32."""
@@ -185,8 +199,9 @@ class Loss(ABC):
         return self._counter.count
 
     def counted(self) -> Self:
-        """Return the same loss with a counter of its own; the data and the known constants are shared."""
+        """Return the same loss for one run: with its own counter and workspace; data and constants are shared."""
         twin = copy.copy(self)
+        twin.arrays = Workspace()
         twin._counter = ProductCounter()
         return twin
 

@@ -17,6 +17,7 @@ from quartic.losses.line import Line
 from quartic.losses.move import Move
 from quartic.losses.pair_squares import PairPoint
 from quartic.losses.point import Point
+from quartic.ops.space import HostSpace
 
 # So many pairs are looked at for one that stands in two chunks: where all do, or one in a hundred, it is seen.
 _LOOKED_AT = 1_000_000
@@ -108,7 +109,7 @@ class DaskDistances(Distances):
         """Return the step from p to X, its remainder summed pair by pair: one pass."""
         X = as_floats(X)
         value, remainder, G = self._sum(_move, p.X, X)
-        return Move(p, PairPoint(self, X, float(value), G), float(remainder), X - p.X)
+        return Move(p, PairPoint(self, X, float(value), G), float(remainder))
 
     def along(self, p: Point, D: Array) -> Line:
         """Return the exact quartic of f on p + tD, and its gradient there, a cubic: one pass."""
@@ -168,6 +169,11 @@ class DaskDistances(Distances):
     def rows(self) -> NDArray[np.int32]:
         """The pairs are not in one place."""
         raise TypeError("the pairs of a DaskDistances are in chunks, not in one place")
+
+    @property
+    def space(self) -> HostSpace:
+        """X is here, whatever the workers have."""
+        return HostSpace()
 
     @property
     def dtype(self) -> type[np.floating[Any]]:
@@ -345,10 +351,8 @@ def _move(part: Distances, X: Array, Y: Array) -> tuple[Any, ...]:
 
 
 def _along(part: Distances, X: Array, D: Array) -> tuple[Any, ...]:
-    from quartic.ops.pairs import line_coefficients
-
     C = np.empty((len(D), 3, D.shape[1]), D.dtype)
-    coefficients = part._run(line_coefficients, D)(X, D, *part._data, C)
+    coefficients = part._pass("pairs", "line_coefficients", D)(X, D, *part._data, C)
     return *coefficients, C[:, 0], C[:, 1], C[:, 2]
 
 

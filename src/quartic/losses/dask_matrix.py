@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from quartic.arrays import Array
 from quartic.distributed.blocks import Blocks, Keep, blocks_of
 from quartic.distributed.inputs import checked_dtype, is_dask_array, row_recipes
-from quartic.losses.matrix import ASYMMETRY, Matrix, _raise_if_asymmetric, check_square
+from quartic.losses.matrix import _SMALL, ASYMMETRY, Matrix, _raise_if_asymmetric, check_square
 from quartic.ops.tall import squares_are_safe
 from quartic.units import exponent
 
@@ -83,7 +83,7 @@ class DaskMatrix(Matrix):
         self.largest = float(max(fact["largest"] for fact in self.blocks.facts))
         self._check_symmetric()
 
-    def product(self, X: Array) -> Array:
+    def product(self, X: Array, out: Array | None = None) -> Array:
         """Return M X."""
         Y = np.empty((self.n, X.shape[1]), dtype=np.result_type(self.dtype, X.dtype))
         for k, rows in enumerate(self.blocks.map(_product, np.ascontiguousarray(X))):
@@ -211,7 +211,14 @@ def _non_finite(block: RowBlock) -> str | None:
 
 
 def _product(block: RowBlock, X: Array) -> Array:
-    rows: Array = block.rows @ X
+    from quartic.ops.sparse import WIDEST_RANK, row_pieces, sparse_product
+
+    A = block.rows
+    if not sp.issparse(A) or X.dtype != A.dtype or X.shape[1] > WIDEST_RANK or A.nnz * X.shape[1] < _SMALL:
+        rows: Array = A @ X
+        return rows
+    rows = np.empty((A.shape[0], X.shape[1]), dtype=X.dtype)
+    sparse_product(A.indptr, A.indices, A.data, row_pieces(A.indptr), X, rows)
     return rows
 
 

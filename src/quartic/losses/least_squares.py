@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Self
 
@@ -14,18 +15,17 @@ from quartic.losses.base import Loss
 from quartic.losses.line import Line
 from quartic.losses.matrix import Matrix, as_matrix
 from quartic.losses.move import Move
-from quartic.losses.point import Point
+from quartic.losses.point import Point, projected_gradient
 from quartic.losses.spectrum import negative_part_of_spectrum
 from quartic.ops import (
     delayed,
     eps,
     gram,
     inner,
-    moved_gram,
-    namespace,
     norm,
     on_host,
     passes,
+    root,
     shifted,
     small_like,
     squared_norm,
@@ -35,8 +35,6 @@ from quartic.ops import (
 from quartic.ops.space import HostSpace
 from quartic.units import Units
 
-# XᵀX is carried along for so many moves, then made anew.
-_LONGEST_CHAIN = 20
 _HOST = HostSpace()
 
 
@@ -72,6 +70,7 @@ class LeastSquares(Loss):
     """
 
     quadratic = True
+    infimum = 0.0
 
     def __new__(
         cls, M: Any = None, *args: Any, weights: Any = None, squared_norm: float | None = None, **kwargs: Any
@@ -93,7 +92,7 @@ class LeastSquares(Loss):
     def product(self, X: Array) -> Array:
         """Return M X, counted."""
         self._count()
-        return self.matrix.product(X)
+        return self.matrix.product(X, self.arrays.like(X))
 
     def at(self, X: Array) -> LeastSquaresPoint:
         """Return the point at X: one product."""
@@ -102,31 +101,34 @@ class LeastSquares(Loss):
 
     def restore(self, arrays: dict[str, Array]) -> LeastSquaresPoint:
         """Return the point kept in a checkpoint."""
+        rank = arrays["X"].shape[1]
+        if arrays["MX"].shape != arrays["X"].shape or arrays["gram"].shape != (rank, rank):
+            raise ValueError("MX or XᵀX does not go with X")
         X, MX = self.space.adopt(arrays["X"]), self.space.adopt(arrays["MX"])
-        return LeastSquaresPoint(self, X, MX, small_like(X, arrays["gram"]), int(arrays["age"]))
+        return LeastSquaresPoint(self, X, MX, small_like(X, arrays["gram"]))
 
     def extrapolate(self, p: Point, q: Point, t: float) -> LeastSquaresPoint:
         """Return the point p + t(p − q); the product is linear, so it costs none."""
         assert isinstance(p, LeastSquaresPoint)
         assert isinstance(q, LeastSquaresPoint)
-        fused, xp = passes("fused", p.X), namespace(p.X)
-        Y, MY = xp.empty_like(p.X), xp.empty_like(p.MX)
-        fused.extrapolate(p.X, q.X, t, Y)
-        fused.extrapolate(p.MX, q.MX, t, MY)
-        return LeastSquaresPoint(self, Y, MY)
+        Y, MY = self.arrays.like(p.X), self.arrays.like(p.X)
+        S = passes("factor", p.X).extrapolated(p.X, q.X, p.MX, q.MX, t, Y, MY)
+        return LeastSquaresPoint(self, Y, MY, S)
 
     def move(self, p: Point, X: Array) -> Move:
-        """Return the step from p to X, its remainder from the difference D = X − p: one product."""
+        """Return the step from p to X, its remainder from the difference D = X − p: one product.
+
+        With S = pᵀp, C = DᵀD and B = XᵀX − S the remainder is ⟨S, C⟩ + ½‖B‖² − ⟨MD, D⟩. Every term is of second order
+        in D, and the round-off in B, eps·‖S‖, enters only times B itself: the remainder is known to eps·‖X‖/‖D‖ of
+        its size, where a difference of values would lose it below √eps.
+        """
         assert isinstance(p, LeastSquaresPoint)
         X = as_floats(X)
-        MX, D = self.product(X), namespace(X).empty_like(X)
-        bend = passes("fused", X).difference(X, p.X, MX, p.MX, D)
-        T, C = gram(p.X, D), gram(D)
-        # (X + D)ᵀ(X + D) follows; every so often it is made anew, since round-off adds up
-        fresh = p.age >= _LONGEST_CHAIN
-        new = LeastSquaresPoint(self, X, MX, None if fresh else moved_gram(p.gram, T, C), 0 if fresh else p.age + 1)
-        move = Move(p, new, delayed(_remainder, p.gram, T, C, bend), D)
-        move.__dict__.update(T=T, C=C)
+        MX = self.product(X)
+        gram, C, (bend, along, length, fit), feasible = passes("factor", X).step_sums(X, p.X, MX, p.MX)
+        remainder = delayed(_remainder, p.gram, gram, C, bend)
+        move = Move(p, LeastSquaresPoint(self, X, MX, gram, fit, feasible), remainder)
+        move.__dict__.update(C=C, sizes=(delayed(lambda S: float(S.trace()), p.gram), 2 * along, length))
         return move
 
     def along(self, p: Point, D: Array) -> Line:
@@ -150,6 +152,15 @@ class LeastSquares(Loss):
         H += times(p.X, 2 * (T + T.T))
         H -= 2 * self.product(D)
         return H
+
+    def gradient_operator(self, p: Point) -> Callable[[Array], Array]:
+        """Return the map V ↦ X(XᵀV) − MV: one product each time."""
+
+        def apply(V: Array) -> Array:
+            V = as_floats(V)
+            return p.X @ (p.X.T @ V) - self.product(V)
+
+        return apply
 
     # -- scale ------------------------------------------------------------------------------------------------------
 
@@ -245,22 +256,43 @@ def _quartic(slope: float, S: Array, T: Array, C: Array, bend: float) -> tuple[f
     return float(slope), float(quadratic), 2 * trace_inner(T, C), 0.5 * trace_inner(C, C)
 
 
-def _remainder(S: Array, T: Array, C: Array, bend: float) -> float:
-    """Return what f(X + D) − f(X) is beyond the first order."""
-    _, c2, c3, c4 = _quartic(0.0, S, T, C, bend)
-    return c2 + c3 + c4
+def _remainder(S: Array, new: Array, C: Array, bend: float) -> float:
+    """Return what f(X + D) − f(X) is beyond the first order, from XᵀX, that of X + D, DᵀD and bend = ⟨MD, D⟩."""
+    B = new - S
+    return trace_inner(S, C) + 0.5 * trace_inner(B, B) - bend
 
 
 class LeastSquaresPoint(Point):
-    """A point of `LeastSquares`: X and the product MX; the rest follows."""
+    """A point of `LeastSquares`: X and the product MX; the rest follows.
 
-    def __init__(self, loss: LeastSquares, X: Array, MX: Array, gram: Array | None = None, age: int = 0) -> None:
+    What a pass over X has found out already may be given: XᵀX, ``fit`` = ⟨MX, X⟩, and whether X ≥ 0.
+    """
+
+    def __init__(
+        self,
+        loss: LeastSquares,
+        X: Array,
+        MX: Array,
+        gram: Array | None = None,
+        fit: float | None = None,
+        feasible: bool | None = None,
+    ) -> None:
         self.loss = loss
         self.X = X
         self.MX = MX
-        self.age = age  # for how many moves XᵀX was carried along
-        if gram is not None:
-            self.__dict__["gram"] = gram
+        known = {"gram": gram, "fit": fit, "feasible": feasible}
+        self.__dict__.update({name: value for name, value in known.items() if value is not None})
+
+    @cached_property
+    def gram(self) -> Array:
+        """XᵀX, in float64."""
+        S: Array = passes("factor", self.X).gram_of(self.X)
+        return S
+
+    @cached_property
+    def fit(self) -> float:
+        """⟨MX, X⟩."""
+        return inner(self.MX, self.X)
 
     @cached_property
     def value(self) -> float:
@@ -271,20 +303,28 @@ class LeastSquaresPoint(Point):
             value = constant + 0.5 * trace_inner(S, S) - fit
             return max(value, 0.0) if math.isfinite(value) else value
 
-        value: float = delayed(finish, self.gram, inner(self.MX, self.X))
+        value: float = delayed(finish, self.gram, self.fit)
         return value
 
     @cached_property
     def gradient(self) -> Array:
         """2X(XᵀX) − 2MX."""
-        G = times(self.X, shifted(self.gram, 0.0, 2.0))
-        passes("fused", G).add_scaled(G, -2.0, self.MX)
+        G = self.loss.arrays.like(self.X)
+        passes("factor", G).stepped(self.X, shifted(self.gram, 0.0, 2.0), -2.0, self.MX, 0.0, False, G)
         return G
 
     def combine(self, a: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
         """Return aX + b∇f(X) − shift = X(aI + 2bS) − 2b·MX − shift, clipped, without forming the gradient."""
-        W = times(self.X, shifted(self.gram, a, 2 * b))
-        return W, passes("fused", W).add_and_clip(W, -2 * b, self.MX, shift, clip)
+        W = self.loss.arrays.like(self.X)
+        A = shifted(self.gram, a, 2 * b)
+        return W, passes("factor", W).stepped(self.X, A, -2 * b, self.MX, shift, clip, W)
+
+    @cached_property
+    def projected_norm(self) -> float:
+        """‖∇ᴾf(X)‖, without forming the gradient."""
+        squared = passes("factor", self.X).projected_norm(self.X, shifted(self.gram, 0.0, 2.0), self.MX)
+        size: float = delayed(lambda s: root(s, projected_gradient(self.X, self.gradient)), squared)
+        return size
 
     @cached_property
     def rounding(self) -> float:
@@ -297,5 +337,5 @@ class LeastSquaresPoint(Point):
         return 4 * eps(self.X) * size * math.sqrt(size) * math.sqrt(max(trace_inner(S @ S, S), 0.0))
 
     def arrays(self) -> dict[str, Array]:
-        """X, MX, XᵀX and its age."""
-        return {"X": self.X, "MX": self.MX, "gram": self.gram, "age": np.asarray(self.age)}
+        """X, MX and XᵀX."""
+        return {"X": self.X, "MX": self.MX, "gram": self.gram}

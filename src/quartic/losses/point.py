@@ -6,7 +6,14 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 
 from quartic.arrays import Array
-from quartic.ops import clip_in_place, gram, squared_norm
+from quartic.ops import clip_in_place, delayed, gram, least, namespace, passes, root, squared_norm
+
+
+def projected_gradient(X: Array, gradient: Array) -> Array:
+    """Return the paper's ∇ᴾf(X): the gradient where X > 0, its negative part where X = 0."""
+    xp = namespace(X)
+    projected: Array = xp.where(X > 0, gradient, xp.clip(gradient, None, 0))
+    return projected
 
 
 class Point(ABC):
@@ -45,6 +52,18 @@ class Point(ABC):
     def gram(self) -> Array:
         """XᵀX, in float64."""
         return gram(self.X)
+
+    @cached_property
+    def feasible(self) -> bool:
+        """Whether X ≥ 0, without a NaN."""
+        return delayed(lambda low: low >= 0, least(self.X))  # type: ignore[no-any-return]
+
+    @cached_property
+    def projected_norm(self) -> float:
+        """‖∇ᴾf(X)‖: of the gradient where X > 0, of its negative part where X = 0."""
+        squared = passes("fused", self.X).projected_norm(self.X, self.gradient)
+        size: float = delayed(lambda s: root(s, projected_gradient(self.X, self.gradient)), squared)
+        return size
 
     def combine(self, a: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
         """Return W = aX + b∇f(X) − shift, cut off below zero if ``clip``, and ‖W‖²."""

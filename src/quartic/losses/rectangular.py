@@ -66,6 +66,7 @@ class Rectangular(Loss):
     """
 
     quadratic = True
+    infimum = 0.0
 
     def __new__(cls, A: Any = None, *args: Any, weights: Any = None, **kwargs: Any) -> Any:
         """Return a `MaskedRectangular` where there are weights: the pattern of known entries is then the data."""
@@ -258,7 +259,7 @@ class MaskedRectangular(WeightedLeastSquares):
 
     def curvature_diagonal(self, p: Point) -> Array:
         """Return Σ_j w_ij · mean_j(v_jk²) for the rows of U, and likewise for those of V: exact if all w are equal."""
-        m, n = self.shape
+        m = self.shape[0]
         U, V = p.X[:m], p.X[m:]
         mean_u, mean_v = ((np.square(Z, dtype=np.float64).mean(axis=0)) for Z in (U, V))
         return _in_two(p.X, m, np.outer(self._degrees[:m], mean_v), np.outer(self._degrees[m:], mean_u))
@@ -270,7 +271,8 @@ class MaskedRectangular(WeightedLeastSquares):
         degrees = np.bincount(self.rows, self.weight, self.n_points) + np.bincount(
             self.cols, self.weight, self.n_points
         )
-        return np.maximum(degrees, 1e-3 * degrees.mean())
+        floored: Array = np.maximum(degrees, 1e-3 * degrees.mean())
+        return floored
 
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return a random X of the scale of the known entries."""

@@ -87,7 +87,7 @@ class SparseRectangular(RectangularMatrix):
 
     def entries_per_row(self) -> float:
         """Return the mean number of stored entries, each used twice."""
-        return 2.0 * self.A.nnz / sum(self.shape)
+        return float(2 * self.A.nnz / sum(self.shape))
 
 
 def as_rectangular(A: Any) -> RectangularMatrix:

@@ -21,7 +21,8 @@ KINDS = ("huber", "pseudo-huber", "logcosh")
 
 
 class Robust(Loss):
-    r"""Robust fit :math:`f(X) = \sum_{ij} w_{ij}\,\rho\big((XX^T)_{ij} - M_{ij}\big)`, so that gross errors do not rule.
+    r"""Robust fit :math:`f(X) = \sum_{ij} w_{ij}\,\rho\big((XX^T)_{ij} - M_{ij}\big)`, so that gross errors do
+    not rule.
 
     ρ is ½e² for small e and grows like δ|e| for large e:
 
@@ -66,6 +67,8 @@ class Robust(Loss):
     >>> bool(np.allclose(np.abs(X[:, 0]), x, atol=0.02))
     True
     """
+
+    infimum = 0.0
 
     def __init__(
         self, M: Any, loss: str = "huber", delta: float = 1.0, *, weights: Any = None, mask: Any = None

@@ -98,7 +98,7 @@ class AllEntries(Entries):
         """Return ψ(M), sparse where M is: ψ(0) = 0."""
         from quartic.ops.robust import block_tangents
 
-        M = self.matrix.M.copy()  # type: ignore[attr-defined]
+        M: Any = self.matrix.M.copy()
         block_tangents(kind)(M.data if sp.issparse(M) else M, delta)
         return SparseMatrix(M) if sp.issparse(M) else DenseMatrix(M)
 
@@ -115,7 +115,7 @@ class AllEntries(Entries):
         return f"n={self.n} squared_norm={self.matrix.squared_norm!r} checksum={self.matrix.checksum():.6e}"
 
     def _stored(self) -> Array:
-        M = self.matrix.M  # type: ignore[attr-defined]
+        M: Any = self.matrix.M
         stored: Array = M.data if sp.issparse(M) else M.ravel()
         return stored
 
@@ -125,7 +125,7 @@ class AllEntries(Entries):
 
     def _residual(self, X: Array, I: slice, J: slice) -> Array:
         E: Array = X[I] @ X[J].T
-        M = self.matrix.M  # type: ignore[attr-defined]
+        M: Any = self.matrix.M
         E -= M[I, J].toarray() if sp.issparse(M) else M[I, J]
         return E
 

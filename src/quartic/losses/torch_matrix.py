@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ import torch
 from quartic.losses.matrix import ASYMMETRY, Matrix, check_square
 from quartic.ops.torch_input import dtype_for, finite_matrix
 from quartic.ops.torch_space import DeviceSpace
+from quartic.units import shifted
 
 _SPARSE = (torch.sparse_csr, torch.sparse_coo, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 # Rows compared at a time with their transposes
@@ -44,9 +46,20 @@ class TorchDenseMatrix(Matrix):
         """Return M_ij."""
         return float(self.M[i, j])
 
-    def product(self, X: Any) -> Any:
+    def product(self, X: Any, out: Any = None) -> Any:
         """Return M X."""
-        return (self.M if X.dtype == self.M.dtype else self.M.to(X.dtype)) @ X
+        return torch.mm(self.M if X.dtype == self.M.dtype else self.M.to(X.dtype), X, out=out)
+
+    def entries(self) -> Any:
+        """Return M."""
+        return self.M
+
+    def scaled(self, power: int) -> Self:
+        """Return 2^power · M."""
+        twin = copy.copy(self)
+        twin.M = shifted(self.M, power)
+        twin.squared_norm = float(twin.M.square().sum(dtype=torch.float64))
+        return twin
 
     def total(self) -> tuple[float, int]:
         """Return ΣM."""
@@ -101,12 +114,23 @@ class TorchSparseMatrix(Matrix):
 
             _refuse(float(gap[worst]), float(values.abs().max()), self.dtype, *at, entry)
 
-    def product(self, X: Any) -> Any:
+    def product(self, X: Any, out: Any = None) -> Any:
         """Return M X."""
         M = self.M
         if X.dtype != M.dtype:
             M = csr(M.crow_indices(), M.col_indices(), M.values().to(X.dtype), self.n)
-        return M @ X
+        return torch.mm(M, X, out=out)
+
+    def entries(self) -> Any:
+        """Return the stored entries."""
+        return self.M.values()
+
+    def scaled(self, power: int) -> Self:
+        """Return 2^power · M, on the same pattern."""
+        twin, values = copy.copy(self), shifted(self.M.values(), power)
+        twin.M = csr(self.M.crow_indices(), self.M.col_indices(), values, self.n)
+        twin.squared_norm = float(values.square().sum(dtype=torch.float64))
+        return twin
 
     def entries_per_row(self) -> float:
         """Return the mean number of stored entries in a row."""

@@ -4,6 +4,7 @@ from quartic.arrays import is_torch
 from quartic.ops.dispatch import namespace, passes
 from quartic.ops.elementwise import (
     astype,
+    bare,
     clip_in_place,
     copy,
     eps,
@@ -25,11 +26,13 @@ from quartic.ops.elementwise import (
     to_host,
     total,
 )
+from quartic.ops.subspace import most_different_rows, orthonormal
 from quartic.ops.tall import gram, inner, moved_gram, norm, root, squared_norm, squares_are_safe, trace_inner
 from quartic.ops.waiting import delayed, on_host
 
 __all__ = [
     "astype",
+    "bare",
     "clip_in_place",
     "copy",
     "delayed",
@@ -45,10 +48,12 @@ __all__ = [
     "is_zero",
     "least",
     "length",
+    "most_different_rows",
     "moved_gram",
     "namespace",
     "norm",
     "on_host",
+    "orthonormal",
     "passes",
     "positive_part",
     "quotient",

@@ -136,6 +136,11 @@ def small_like(X: Any, A: Any) -> Array:
     return A
 
 
+def bare(S: Any) -> Any:
+    """Return a small matrix as the array it is, on the device a tensor, for arithmetic there without a read."""
+    return S.tensor if isinstance(S, Waiting) else S
+
+
 def shifted(S: Any, a: Any, b: Any) -> Array:
     """Return aI + bS for a small matrix S, on the device where S is; a may be a number there too."""
     if isinstance(S, Waiting):
@@ -170,7 +175,7 @@ def quotient(a: Any, b: Any) -> float:
     """Return a / b, on the device where they are: for use as a factor of tall arrays."""
     if isinstance(a, Waiting) and isinstance(b, Waiting):
         return a.tensor / b.tensor
-    return a / b
+    return float(a) / float(b)
 
 
 def quotient_of_norms(X: Any, Y: Any) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from quartic.ops.pairs import FLAGS
+from quartic.ops.flags import FLAGS
 
 
 def two_loop(
@@ -68,9 +68,9 @@ def subtract_and_dot(q: Any, c: float, y: Any, s: Any, z: Any, free: Any) -> Any
         if f_[k]:
             v = q_[k] - c * y_[k]
             q_[k] = v
-            sq += float(s_[k]) * float(v)
-            sz += float(s_[k]) * float(z_[k])
-            zz += float(z_[k]) * float(z_[k])
+            sq += np.float64(s_[k]) * np.float64(v)
+            sz += np.float64(s_[k]) * np.float64(z_[k])
+            zz += np.float64(z_[k]) * np.float64(z_[k])
     return sq, sz, zz
 
 
@@ -84,7 +84,7 @@ def add_and_dot(q: Any, c: float, s: Any, y: Any, free: Any) -> float:
         if f_[k]:
             v = q_[k] + c * s_[k]
             q_[k] = v
-            yq += float(y_[k]) * float(v)
+            yq += np.float64(y_[k]) * np.float64(v)
     return yq
 
 
@@ -97,7 +97,7 @@ def clipped_direction(X: Any, q: Any, G: Any, D: Any) -> float:
     for k in range(x.size):
         v = max(x[k] - q_[k], zero) - x[k]
         d[k] = v
-        slope += float(g[k]) * float(v)
+        slope += np.float64(g[k]) * np.float64(v)
     return slope
 
 
@@ -108,5 +108,5 @@ def longest_step(X: Any, D: Any) -> float:
     t = math.inf
     for k in range(x.size):
         if d[k] < 0:
-            t = min(t, -float(x[k]) / float(d[k]))
+            t = min(t, -np.float64(x[k]) / np.float64(d[k]))
     return t

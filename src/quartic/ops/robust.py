@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from quartic.ops.pairs import FLAGS
+from quartic.ops.flags import FLAGS
 
 # The gaps are differences written so that nothing cancels: their terms must not be put in another order.
 _EXACT: dict[str, Any] = {**FLAGS, "fastmath": {"contract"}}
@@ -73,7 +73,7 @@ def logcosh_tangent(e: float) -> Any:
 
 
 @njit(**_EXACT)
-def logcosh_gap(e: float, d: float) -> float:
+def logcosh_gap(e: float, d: float) -> Any:
     """log(cosh d + T sinh d) − Td with T = tanh e; for small d by series whose terms are all of second order.
 
     With z = cosh d − 1 + T sinh d it is (log(1 + z) − z) + (cosh d − 1) + T(sinh d − d).

@@ -126,6 +126,12 @@ def delayed(function: Callable[..., Any], *arguments: Any) -> Any:
     return function(*arguments)
 
 
+def entries(vector: Any) -> tuple[Any, ...]:
+    """Return the entries of a tensor of one dimension as numbers that are read together, when they are needed."""
+    read = Waiting(vector)
+    return tuple(delayed(lambda v, k=k: float(v[k]), read) for k in range(len(vector)))
+
+
 def on_host(x: Any) -> Any:
     """Return x, read from the device if it was waiting."""
     return x.host if isinstance(x, _Number) else x

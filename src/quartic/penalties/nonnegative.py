@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from quartic.arrays import Array
 from quartic.ops import delayed, inner, least, namespace, passes, positive_part, root, squared_norm, total
@@ -63,6 +63,15 @@ class Nonnegative(Penalty):
         """Return ‖∇ᴾf(X)‖ in one pass."""
         squared = passes("fused", X).projected_norm(X, gradient)
         return delayed(lambda s: root(s, self.stationarity(X, gradient)), squared)  # type: ignore[no-any-return]
+
+    def value_at(self, point: Any) -> float:
+        """Return 0 where X ≥ 0, else infinity."""
+        return delayed(lambda ok: 0.0 if ok else math.inf, point.feasible)  # type: ignore[no-any-return]
+
+    def stationarity_at(self, point: Any) -> float:
+        """Return ‖∇ᴾf(X)‖, which points of some losses have without their gradient."""
+        size: float = point.projected_norm
+        return size
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,9 @@ class Requirements:
     def unmet(self, problem: Problem) -> str | None:
         """Return what is missing, in words, or None."""
         loss, penalty = problem.loss, problem.penalty
+        if self.constants and loss.estimated and problem.kernel is None:
+            kind = type(loss).__name__
+            return f"constants that are known, but those of {kind} are estimated: give smoothness=, or a kernel"
         if self.host and not isinstance(loss.space, HostSpace):
             return "data in NumPy or SciPy arrays, but they are torch tensors (pass them .cpu() and as NumPy)"
         if self.products and not isinstance(loss, LeastSquares):

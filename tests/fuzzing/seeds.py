@@ -1,0 +1,129 @@
+"""Sound files of every format that is read, small ones, from which the fuzzer makes unsound ones."""
+
+import gzip
+import io
+from pathlib import Path
+
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+
+from quartic import Problem, minimize
+from quartic.io import (
+    read_anchors,
+    read_distances,
+    read_features,
+    read_graph,
+    read_mdjeep,
+    read_pdb,
+    read_similarity,
+    read_xyz,
+    write_pdb,
+    write_xyz,
+)
+from quartic.losses import LeastSquares
+from quartic.penalties import Nonnegative
+
+A = np.array([[0, 2, 1, 0], [2, 0, 0, 1], [1, 0, 0, 3], [0, 1, 3, 0]], dtype=float)
+D = np.array([[0, 1, 1.5, 2], [1, 0, 1, 1.2], [1.5, 1, 0, 1.1], [2, 1.2, 1.1, 0]])
+EDGES = "source,target,weight\nann,bob,2\nbob,cid,1\ncid,dee,3\nann,dee,0.5\n"
+NUMBERED = "0 1 2.5\n1 2 1\n2 3 0.25\n# a remark\n0 3 1\n"
+DISTANCES = "i;j;d;lower;upper;weight\n1;2;1,5;1,4;1,6;1\n2;3;2,5;;;1\n1;3;2;1;3;0,5\n"
+FEATURES = "name\theight\twidth\tcolour\nrose\t1.5\t2\tred\nfern\t0.5\t1\tgreen\noak\t9\t4\tgreen\n"
+ANCHORS = "point,x,y\nann,0,1\nbob,1.5,-2\n"
+NMR = "1 2 1 1 1.5 1.5 N CA ALA ALA\n1 3 1 1 2.0 3.0 N C ALA ALA\n2 3 1 1 1.5 1.5 CA C ALA ALA\n"
+GRAPHML = """<?xml version="1.0" encoding="UTF-8"?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key id="d0" for="edge" attr.name="weight" attr.type="double"/>
+<key id="d1" for="node" attr.name="colour" attr.type="string"><default>red</default></key>
+<graph edgedefault="undirected">
+<node id="ann"/><node id="bob"><data key="d1">blue</data></node><node id="cid"/>
+<edge source="ann" target="bob"><data key="d0">2.5</data></edge>
+<edge source="bob" target="cid"><data key="d0">1</data></edge>
+</graph></graphml>
+"""
+
+
+def _npy(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def _npz(**arrays):
+    file = io.BytesIO()
+    np.savez_compressed(file, **arrays)
+    return file.getvalue()
+
+
+def _sparse_npz(matrix):
+    file = io.BytesIO()
+    sp.save_npz(file, matrix)
+    return file.getvalue()
+
+
+def _mat(variables, **options):
+    file = io.BytesIO()
+    scipy.io.savemat(file, variables, **options)
+    return file.getvalue()
+
+
+def _mtx(matrix, **options):
+    file = io.BytesIO()
+    scipy.io.mmwrite(file, matrix, **options)
+    return file.getvalue()
+
+
+def _written(folder, name, write):
+    write(folder / name)
+    return (folder / name).read_bytes()
+
+
+def _checkpoint(folder):
+    minimize(PROBLEM, rank=2, max_iter=3, random_state=0, solver="lbfgs", checkpoint=folder / "seed-run.npz")
+    return (folder / "seed-run.npz").read_bytes()
+
+
+PROBLEM = Problem(LeastSquares(A), Nonnegative())
+
+
+def _resume(path):
+    return minimize(PROBLEM, rank=2, max_iter=4, random_state=0, solver="lbfgs", checkpoint=path)
+
+
+def _anchors(path):
+    return read_anchors(path, ["ann", "bob", "cid"], 2)
+
+
+def formats(folder: Path):
+    """Return for each format: the end of the file's name, sound contents, and what reads them."""
+    atoms = np.array([[0.0, 1.0, 2.0], [1.5, -2.25, 3.0], [4.0, 5.0, 6.5]])
+    similar, distances = [read_similarity, read_graph, read_features], [read_distances]
+    pairs = {"pairs": np.array([[0, 1], [1, 2], [0, 2]]), "distances": np.array([1.0, 2.0, 2.5])}
+    return {
+        "csv": (".csv", [EDGES.encode(), DISTANCES.encode(), b"a,b\nb,c\nc,a\n"], similar + distances),
+        "table": (".txt", [NUMBERED.encode(), FEATURES.encode(), FEATURES.encode("utf-16")], similar + distances),
+        "csv.gz": (".csv.gz", [gzip.compress(EDGES.encode()), gzip.compress(DISTANCES.encode())], similar + distances),
+        "anchors": (".csv", [ANCHORS.encode()], [_anchors]),
+        "npy": (".npy", [_npy(A), _npy(D.astype(np.float32)), _npy(np.asfortranarray(A)), _npy(A > 0)],
+                similar + distances),
+        "npz": (".npz", [_npz(A=A), _npz(X=D, labels=np.arange(4)), _npz(**pairs)], similar + distances),
+        "npz sparse": (".npz", [_sparse_npz(sp.csr_array(A)), _sparse_npz(sp.coo_array(A)),
+                                _sparse_npz(sp.csc_array(A))], similar + distances),
+        "mat": (".mat", [_mat({"A": A}), _mat({"fea": D, "gnd": np.ones((4, 1))}), _mat({"W": sp.csc_array(A)}),
+                         _mat({"s": {"a": A}, "W": A, "t": "text"})], similar + distances),
+        "mat packed": (".mat", [_mat({"A": A}, do_compression=True),
+                                _mat({"W": sp.csc_array(A)}, do_compression=True)], similar + distances),
+        "mat 4": (".mat", [_mat({"A": A}, format="4"), _mat({"W": sp.csc_array(A)}, format="4")], similar + distances),
+        "mtx": (".mtx", [_mtx(sp.coo_array(A)), _mtx(A), _mtx(sp.coo_array(A), symmetry="general"),
+                         b"%%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n2 1\n3 1\n"],
+                similar + distances),
+        "mtx.gz": (".mtx.gz", [gzip.compress(_mtx(sp.coo_array(A)))], similar + distances),
+        "graphml": (".graphml", [GRAPHML.encode(), GRAPHML.replace("undirected", "directed").encode()], similar),
+        "mdjeep": (".nmr", [NMR.encode(), b"1 2 1.5 1.5 N CA\n1 3 2.0 3.0 N C\n"], [read_mdjeep, read_distances]),
+        "pdb": (".pdb", [_written(folder, "seed.pdb", lambda path: write_pdb(path, atoms))], [read_pdb]),
+        "xyz": (".xyz", [_written(folder, "seed.xyz", lambda path: write_xyz(path, atoms, "three"))], [read_xyz]),
+        "checkpoint": (".npz", [_checkpoint(folder)], [_resume]),
+        "unnamed": ("", [EDGES.encode(), _npy(A), _npz(A=A), _mat({"A": A}), _mtx(sp.coo_array(A)), GRAPHML.encode()],
+                    similar + distances),
+    }  # fmt: skip
