@@ -175,7 +175,7 @@ class Model:
     """
 
     def __init__(self, client: Client, quick: bool) -> None:
-        self.client, self.repeats = client, 3 if quick else 7
+        self.client, self.repeats = client, 3 if quick else 5
         n, rank = (50_000, 20) if quick else (200_000, 20)
         empty, self.latency = graph(200, 4), 0.0
         tiny = LeastSquares(DaskMatrix(in_blocks(empty, 2 * WORKERS), client=client))
@@ -247,10 +247,8 @@ def main() -> None:
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     quick = options.quick
-    sizes = (
-        [(20_000, 20, 20)] if quick else [(20_000, 20, 20), (200_000, 20, 20), (200_000, 100, 20), (200_000, 250, 20)]
-    )
-    repeats = 2 if quick else 5
+    sizes = [(20_000, 20, 20)] if quick else [(20_000, 20, 20), (200_000, 20, 20), (200_000, 100, 20)]
+    repeats = 2 if quick else 3
     with (
         LocalCluster(
             n_workers=WORKERS,
@@ -263,7 +261,7 @@ def main() -> None:
     ):
         began = os.getloadavg()
         table = overhead(client, sizes, repeats)
-        where = places(client, sizes[:3], repeats)
+        where = places(client, sizes[:2], repeats)
         model = Model(client, quick)
         checked = model.check(
             [(20_000, 20, 20), (50_000, 40, 10)] if quick else [(50_000, 40, 10), (100_000, 60, 20), (400_000, 20, 10)]

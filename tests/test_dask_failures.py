@@ -208,6 +208,8 @@ def test_other_faults_of_the_array():
         DaskMatrix(in_blocks(M, 3), memory_limit="much")
     with pytest.raises(TypeError, match="Dask array"):
         DaskMatrix(M)
+    with pytest.raises(TypeError, match="weights are for matrices in memory"):
+        LeastSquares(in_blocks(M, 3), weights=M)
     with pytest.raises(ValueError, match="smaller blocks"):
         DaskMatrix(in_blocks(M.toarray(), 2), keep=False, memory_limit=1000)
 

@@ -7,6 +7,7 @@ scheduler's memory of what was made from what does not grow with the iterations.
 
 from __future__ import annotations
 
+import warnings
 from asyncio import CancelledError
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -80,7 +81,10 @@ class ClusterBlocks(Blocks):
     def _keep(self, k: int) -> Any:
         from dask import delayed
 
-        return self.client.compute(delayed(self._prepare, pure=False)(self._recipes[k], k))
+        with warnings.catch_warnings():
+            # of a matrix in memory the recipe is the data: Dask warns of that, and there is no other way
+            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+            return self.client.compute(delayed(self._prepare, pure=False)(self._recipes[k], k))
 
     # -- passes -----------------------------------------------------------------------------------------------------
 
