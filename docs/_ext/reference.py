@@ -22,6 +22,7 @@ PAGES = (
     ("quartic.distributed", "Data in blocks"),
     ("quartic.datasets", "Data sets"),
     ("quartic.io", "Files"),
+    ("quartic.distributed", "Clusters"),
 )
 HEAD = """\
 API reference

@@ -204,7 +204,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         ----------
         X : array, sparse matrix, frame (n, n) or networkx graph; or features (n, n_features)
             The similarity matrix if ``affinity="precomputed"``, else features. Either may be a Dask array of row
-            blocks, which stays where it is; a `quartic.losses.dask_matrix.DaskMatrix` says how blocks are kept.
+            blocks, which stays where it is; a `quartic.losses.DaskMatrix` says how blocks are kept.
         y : ignored
         weights : sparse matrix (n, n), optional
             Where only part of M is known: symmetric, positive at the known entries. The loss is then
