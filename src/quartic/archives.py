@@ -7,6 +7,7 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
@@ -58,7 +59,11 @@ def read_npy(file: IO[bytes], n_bytes: int) -> Any:
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in readers:
         raise ValueError(f"its format, version {version[0]}.{version[1]}, is not known")
-    shape, fortran, dtype = readers[version](file, max_header_size=_LONGEST_HEADER)
+    word = file.read(2 if version == (1, 0) else 4)
+    length = int.from_bytes(word, "little")
+    if length > min(_LONGEST_HEADER, n_bytes):  # to ask for it would be to take the memory
+        raise ValueError(f"a header of {length} bytes said")
+    shape, fortran, dtype = readers[version](BytesIO(word + file.read(length)), max_header_size=_LONGEST_HEADER)
     if dtype.hasobject:
         raise ValueError("holds Python objects, which are not read; save numbers")
     count = 1
