@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow test-browser lint format wheel clean
+.PHONY: demo test test-slow test-browser docs lint format wheel clean
 .DEFAULT_GOAL := test
 
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -25,9 +25,18 @@ test: lint
 test-slow: $(VENV)/.ready
 	$(BIN)/python -m pytest -m slow
 
-test-browser: $(VENV)/.ready
+test-browser: docs
 	@command -v chromium >/dev/null || { apt-get update && apt-get install --yes --no-install-recommends chromium; }
 	$(BIN)/python -m pytest -m browser tests/test_browser.py
+
+$(VENV)/.docs-ready: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	@touch $@
+
+# The site, in docs/_build/html: no network while it is built or read, and every warning is an error.
+docs: $(VENV)/.docs-ready
+	MPLBACKEND=Agg $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .
@@ -42,4 +51,4 @@ wheel: $(VENV)/.ready
 	$(BIN)/python -m build --wheel
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) build dist docs/_build docs/gallery docs/api .mypy_cache .ruff_cache .pytest_cache

@@ -45,10 +45,10 @@ def run(path: str | None = None, share: float = 0.05, seed: int = 0) -> tuple[Di
 def draw(model: DistanceCompletion, truth: np.ndarray, name: str, n_pairs: int, error: float) -> object:
     """Return the map found, with the true places as circles around it."""
     try:
-        from matplotlib.figure import Figure
+        import matplotlib.pyplot as plt
     except ImportError:
         return None
-    figure = Figure(figsize=(8, 5), layout="constrained")
+    figure = plt.figure(figsize=(8, 5), layout="constrained")
     axes = figure.add_subplot(aspect="equal")
     axes.scatter(*truth.T, s=18, facecolors="none", edgecolors="#bbbbbb", linewidths=0.6, label="true place")
     axes.scatter(*model.embedding_.T, s=2, color="#0072B2", label="found")
@@ -62,5 +62,4 @@ if __name__ == "__main__":
     print(f"normalised RMSE over all pairs: {rmse:.2e}")
     print(fitted.start_)
     if picture is not None:
-        picture.savefig("us-cities.png", dpi=150)
-        print("us-cities.png")
+        picture.show()

@@ -1,8 +1,30 @@
-"""One hypothesis profile for all: no deadline, since compiled code is slow the first time."""
+"""One hypothesis profile for all: no deadline, since compiled code is slow the first time; one Dask cluster for all."""
 
+import logging
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
     "quartic", deadline=None, max_examples=40, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("quartic")
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """Two worker processes; loopback, and ports that happen to be free."""
+    distributed = pytest.importorskip("distributed", reason='needs pip install "quartic[distributed]"')
+    quiet = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, **quiet) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client(cluster):
+    """A client of the two workers, the current one while a test runs."""
+    import distributed
+
+    with distributed.Client(cluster) as client:
+        client.wait_for_workers(2, timeout=60)
+        yield client

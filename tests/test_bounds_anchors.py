@@ -121,7 +121,7 @@ def test_bounds_are_met_by_every_solver_that_fits(solver):
     assert (np.diff(result.history.objective) <= 1e-12).all() or solver == "inertial"
 
 
-@pytest.mark.parametrize("solver", ["ncg", "lbfgs", "tr"])
+@pytest.mark.parametrize("solver", ["ncg", "tr"])
 def test_solvers_that_need_a_quartic_refuse_bounds(solver):
     with pytest.raises(ValueError, match="quartic on lines"):
         minimize(Problem(make("bounds", 0)), rank=2, solver=solver)

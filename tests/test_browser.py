@@ -82,3 +82,42 @@ def test_the_points_turn(browser, reports):
     after = np.array(browser.evaluate(eye))
     assert np.linalg.norm(after) == pytest.approx(np.linalg.norm(before), rel=0.05)  # turned, not zoomed
     assert browser.errors == []
+
+
+@pytest.fixture(scope="module")
+def figures(tmp_path_factory):
+    """The page of a figure, and the report of a table and a figure, both of tiny runs."""
+    folder = tmp_path_factory.mktemp("figures")
+    words = ["paper", "figure2", "--quick", "-n", "60", "-n", "80", "--known", "0.5", "--starts", "1", "--seconds", "1"]
+    table = ["paper", "table1", "--quick", "--cell", "planted-100-2:2", "--starts", "1", "--solver", "cd"]
+    for command in (words, table):
+        assert CliRunner().invoke(app, [*command, "-o", str(folder)]).exit_code == 0
+    done = CliRunner().invoke(
+        app,
+        [
+            "bench",
+            "page",
+            "-o",
+            str(folder / "page.md"),
+            "--results",
+            str(folder),
+            "--report",
+            str(folder / "all.html"),
+        ],
+    )
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+@pytest.mark.parametrize("name", ["figure2-quick", "all"])
+@pytest.mark.parametrize("width", [390, 1200])
+def test_figures_of_the_paper_open(browser, figures, name, width):
+    page = figures / f"{name}.html"
+    browser.open(page, width, 844, mobile=width < 500)
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    assert browser.evaluate("document.querySelectorAll('figure').length") == 2
+    curves = "document.querySelector('.plotly-graph-div').querySelectorAll('.scatterlayer .trace').length"
+    assert browser.evaluate(curves) == 8
+    browser.evaluate("new Promise(resolve => setTimeout(resolve, 300))")
+    assert browser.errors == []
+    assert [url for url in browser.requests if not url.startswith("data:")] == [page.resolve().as_uri()]

@@ -74,8 +74,11 @@ def test_version_and_help():
     for command in ("cluster", "locate", "demo", "info", "paper", "bench"):
         assert command in listed
         assert "Usage" in quick(command, "--help").stdout
-    for command in ("cluster", "locate", "demo", "info"):
-        assert f"Example: quartic {command}" in quick(command, "--help").stdout
+    for words in (
+        "cluster", "locate", "demo", "info", "paper table1", "paper figure1", "paper figure2", "bench peers",
+        "bench page",
+    ):  # fmt: skip
+        assert f"Example: quartic {words}" in quick(*words.split(), "--help").stdout
 
 
 def test_help_loads_nothing_heavy():
@@ -89,9 +92,16 @@ def test_help_loads_nothing_heavy():
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_completion_is_offered():
-    asked = {"_QUARTIC_COMPLETE": "complete_bash", "COMP_WORDS": "quartic clu", "COMP_CWORD": "1"}
-    assert CliRunner().invoke(app, [], prog_name="quartic", env=asked).stdout.strip() == "cluster"
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [("quartic clu", "cluster"), ("quartic cluster --rep", "--report"), ("quartic paper ta", "table1")],
+)
+def test_completion_is_offered(typed, completed):
+    count = str(len(typed.split()) - 1)
+    asked = {"_QUARTIC_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": count}
+    assert CliRunner().invoke(app, [], prog_name="quartic", env=asked).stdout.strip() == completed
+    asked = {"_QUARTIC_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": typed}
+    assert completed in CliRunner().invoke(app, [], prog_name="quartic", env=asked).stdout
 
 
 def test_info():
@@ -100,8 +110,50 @@ def test_info():
     assert "numba" in quick("info").stdout
 
 
-def test_unknown_command_is_exit_code_2():
-    assert "No such command" in run("nonsense", code=2).stderr
+USAGE_FAULTS = {
+    "an unknown command": ("clustr", "quartic: no such command 'clustr'. Did you mean 'cluster'? See quartic --help"),
+    "an unknown option": ("cluster x.csv -k 2 --nope", "quartic cluster: no such option: --nope; see quartic cluster"),
+    "no input": ("cluster -k 2", "quartic cluster: missing argument 'INPUT'; see quartic cluster --help"),
+    "no k": ("cluster x.csv", "quartic cluster: missing option '--clusters' / '-k'; see"),
+    "a word for a number": ("locate x.csv -d two", "quartic locate: invalid value for '--dimension' / '-d'"),
+    "an option without its value": ("locate x.csv -d", "option '-d' requires an argument"),
+    "too much": ("locate x.csv more", "quartic locate: got unexpected extra argument"),
+    "a seed below zero": ("cluster x.csv -k 2 --seed -3", "invalid value for '--seed'"),
+    "a command of a group": ("paper nothing", "quartic paper: no such command 'nothing'"),
+    "an option of a group's command": ("bench peers --nope", "quartic bench peers: no such option: --nope"),
+    "a page in no folder": (
+        "demo --report nowhere/x.html",
+        "quartic demo: --report nowhere/x.html: there is no folder",
+    ),
+    "a page that is none": ("demo --report x.txt", "must end in one of .html"),
+}
+
+
+@pytest.mark.parametrize("fault", USAGE_FAULTS)
+def test_a_fault_in_the_call_is_one_line(fault, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words, said = USAGE_FAULTS[fault]
+    done = CliRunner().invoke(app, words.split(), prog_name="quartic")
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_fault_in_the_call_in_a_process_of_its_own():
+    done = run("nonsense", code=2)
+    assert done.stderr == "quartic: no such command 'nonsense'; see quartic --help\n"
+    done = run(code=2)  # nothing at all: the help
+    assert "locate" in done.stdout
+    assert done.stderr == ""
+
+
+def test_a_place_that_cannot_be_written_to_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    done = quick("bench", "page", "-o", tmp_path / "file" / "page.md", "--results", tmp_path, code=2)
+    assert done.stderr.count("\n") == 1
+    assert "file" in done.stderr
 
 
 def test_the_commands_of_the_readme_run(tmp_path, monkeypatch):
@@ -129,8 +181,9 @@ def test_demo_writes_a_page_that_needs_no_network(tmp_path):
     page = (tmp_path / "quartic-report.html").read_text(encoding="utf-8")
     head = page.split("<script>")[0] + page.split("</script>")[-1]
     assert "http" not in head  # nothing is fetched: the plotting library stands inside
-    assert page.count("<figure") == 6
-    assert page.count("aria-label") >= 6
+    assert page.count("<figure") == 7
+    assert page.count("aria-label") >= 7
+    assert "Soft memberships" in page
 
 
 def test_demo_in_json(tmp_path):
@@ -305,6 +358,34 @@ def test_a_signal_ends_a_search_of_many_runs(walk, tmp_path, monkeypatch):
     _signalled(monkeypatch, signal.SIGINT, 2)
     done = quick("locate", path, "-d", 2, "-o", tmp_path / "out.csv", code=1)
     assert "interrupted" in done.stderr
+    assert len(rows_of((tmp_path / "out.csv").read_text())) == 40
+
+
+def test_a_search_told_to_stop_makes_no_further_run(walk, tmp_path, monkeypatch):
+    """In the plane the helix has no fit: without a signal the search goes on through every way out there is."""
+    path, _ = walk
+    whole = json.loads(quick("locate", path, "-d", 2, "--json", "-o", tmp_path / "out.csv").stdout)
+    _signalled(monkeypatch, signal.SIGINT, 30)
+    done = quick("locate", path, "-d", 2, "--json", "-o", tmp_path / "out.csv", code=1)
+    facts = json.loads(done.stdout)
+    assert (facts["interrupted"], facts["status"]) == (True, "interrupted")
+    assert facts["n_iter"] <= 31 < whole["n_iter"] / 3
+    assert "interrupted: the best result so far is written to" in done.stderr
+    assert "did not converge" not in done.stderr
+
+
+def test_a_signal_between_runs_is_seen_too(walk, tmp_path, monkeypatch):
+    path, _ = walk
+    from quartic.locating import repairs
+
+    def told(*_):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return 0
+
+    monkeypatch.setattr("quartic.locating.search.resolve_points", told)
+    assert repairs.resolve_points is not told
+    done = quick("locate", path, "-d", 2, "-o", tmp_path / "out.csv", code=1)
+    assert "interrupted: the best result so far is written to" in done.stderr
     assert len(rows_of((tmp_path / "out.csv").read_text())) == 40
 
 

@@ -562,3 +562,29 @@ def test_exact_distances_give_points_to_round_off():
         found = align(model.embedding_[sure], field.coordinates[sure])
         assert model.result_.success
         assert np.abs(found - field.coordinates[sure]).max() < 1e-11
+
+
+@pytest.mark.parametrize("refine", [None, "stress"])
+def test_an_interrupted_run_ends_the_whole_search(refine):
+    """What Ctrl-C does in a script or a notebook: the run under way ends, and no other is begun."""
+    from quartic.progress import watched_by
+    from quartic.result import Status
+
+    truth = helix(40, random_state=0)
+    pairs = random_pairs(40, 0.4, random_state=0)
+    seen = []
+
+    def once(progress):
+        seen.append(progress.n_iter)
+        if len(seen) == 12:
+            raise KeyboardInterrupt
+
+    model = DistanceCompletion(2, n_init=3, random_state=0, verbose=True, refine=refine)
+    with watched_by(once), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit_pairs(pairs, pair_distances(truth, pairs))
+    assert len(seen) == 12
+    assert model.result_.status is Status.INTERRUPTED
+    assert "interrupted" in model.result_.message
+    assert model.embedding_.shape == (40, 2)
+    assert np.isfinite(model.embedding_).all()

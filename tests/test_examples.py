@@ -1,18 +1,98 @@
-"""Every gallery script runs, at a small size, and finds what it says it finds."""
+"""Every gallery script runs, and finds what it says it finds. They are small enough to be run as they are."""
 
+import contextlib
 import importlib.util
+import io
+import runpy
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
+pytest.importorskip("matplotlib", reason="the report extra is not installed")
+
+
+@pytest.fixture(autouse=True)
+def figures(monkeypatch, tmp_path):
+    """Draw without a window, anywhere but in the source tree, and close all figures afterwards."""
+    import matplotlib
+    import matplotlib.pyplot as plt
+
+    matplotlib.use("Agg")
+    monkeypatch.chdir(tmp_path)
+    yield plt
+    plt.close("all")
+
+
+def run(name):
+    """Run a script as the gallery does, and return its names and what it printed."""
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        names = runpy.run_path(str(EXAMPLES / f"plot_{name}.py"), run_name="__main__")
+    return names, said.getvalue()
 
 
 def load(name):
+    """Import a script that has functions to call with settings of one's own."""
     spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def test_communities(figures):
+    names, said = run("communities")
+    assert names["share"] > 0.95  # the club: one member in doubt
+    assert names["chosen"].best == 3
+    assert names["right"].mean() > 0.98
+    assert set(np.flatnonzero(names["both"])) >= set(names["in_two"])
+    assert "97% of the members" in said
+    assert len(figures.get_fignums()) == 2
+
+
+def test_documents(figures):
+    names, said = run("documents")
+    assert len(names["documents"]) > 500
+    information = names["nmi"](names["labels"], names["model"].labels_)
+    assert information > 0.55
+    assert information > names["nmi"](names["labels"], names["plain"])
+    assert said.count("topic ") == len(names["PARTS"])
+    assert len(figures.get_fignums()) == 1
+
+
+def test_digits(figures):
+    names, _ = run("digits")
+    assert names["accuracy"] > 0.75
+    assert names["model"].result_.success
+    assert len(figures.get_fignums()) == 2
+
+
+def test_protein(figures):
+    names, said = run("protein")
+    assert names["n"] == 99
+    assert names["error"] < 2.0  # Å; helices on the wrong side would be off by 7
+    rise = np.linalg.norm(names["atoms"][4] - names["atoms"][1])
+    assert rise == pytest.approx(3.8, abs=0.05)  # neighbouring CA of a real protein
+    assert "UndeterminedWarning" not in said
+    assert "warning: " in said
+    assert len(figures.get_fignums()) == 2
+
+
+def test_sensors(figures):
+    names, said = run("sensors")
+    assert names["off"].mean() < 0.02
+    assert 0.8 < names["inside"].mean() <= 1  # two standard errors: 86 % if they were exact
+    assert f"not determined: [{names['lonely']}]" in said
+    assert len(figures.get_fignums()) == 2
+
+
+def test_paper(figures):
+    names, _ = run("paper")
+    runs, passes = names["runs"], names["passes"]
+    assert all(result.success for result in runs.values())
+    assert runs["inertial"].n_products < 0.6 * runs["dyn-nolips"].n_products
+    assert passes["lm"] < 0.5 * passes["dyn-nolips, Gram kernel"]
+    assert len(figures.get_fignums()) == 2
 
 
 def test_us_cities(tmp_path):
@@ -23,6 +103,69 @@ def test_us_cities(tmp_path):
     assert error < 1e-6
     assert figure is not None
     assert model.embedding_.shape == (400, 2)
+
+
+def without(monkeypatch, package):
+    """Hide a package."""
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *rest: None if name == package else found(name, *rest)
+    )
+
+
+def test_gpu(monkeypatch):
+    with monkeypatch.context() as hidden:
+        without(hidden, "torch")
+        names, said = run("gpu")
+    assert names["done"] is None
+    assert "pip install 'quartic[gpu]'" in said
+    if importlib.util.find_spec("torch") is not None:
+        model, result = load("plot_gpu").run(2000, 8)
+        assert model.result_.success
+        assert result.success
+
+
+def test_cluster(monkeypatch):
+    with monkeypatch.context() as hidden:
+        without(hidden, "dask")
+        names, said = run("cluster")
+    assert names["done"] is None
+    assert "pip install 'quartic[distributed]'" in said
+    if importlib.util.find_spec("distributed") is not None:
+        assert load("plot_cluster").run(1000, 4).success
+
+
+def test_completion():
+    errors, figure = load("plot_completion").run(n_samples=600, share=0.2, ranks=(2, 6))
+    assert figure is not None
+    for found, best in errors.values():
+        assert best <= found <= 1.1 * best
+
+
+def test_sensing():
+    error, kept, figure = load("plot_sensing").run(rank=6)
+    assert error < 1e-6
+    assert 0.9 < kept <= 1 + 1e-9
+    assert figure is not None
+
+
+def test_phase_retrieval():
+    error, figure = load("plot_phase_retrieval").run(side=24)
+    assert error < 1e-6
+    assert figure is not None
+    assert 0 < load("plot_phase_retrieval").run(side=24, noise=0.05)[0] < 0.1
+
+
+def test_maxcut():
+    """The torus with even sides is bipartite; Petersen's graph has a largest cut of 12, its relaxation 12½."""
+    grid, petersen, figure = load("plot_maxcut").run(side=8)
+    assert grid.size == 128
+    assert grid.bound == pytest.approx(128, rel=1e-3)
+    assert petersen.size == 12
+    assert petersen.relaxation == pytest.approx(12.5, rel=1e-4)
+    assert petersen.relaxation <= 12.5 + 1e-9 <= petersen.bound + 2e-9
+    assert petersen.bound == pytest.approx(12.5, rel=1e-3)
+    assert figure is not None
 
 
 def test_every_script_has_a_test():

@@ -14,33 +14,43 @@ from quartic.result import History, Result, Status
 
 if TYPE_CHECKING:
     from quartic import datasets, graphs, init, metrics
+    from quartic.certificate import Certificate, certify
     from quartic.estimators import DistanceCompletion, SymNMF
+    from quartic.rank_growth import RankGrowth, grow_rank
     from quartic.selection import RankSelection, select_rank
 
 # Imported when first asked for: scikit-learn and numba take longer to load than all the rest.
 _LATER = {
+    "Certificate": "quartic.certificate",
     "DistanceCompletion": "quartic.estimators",
+    "RankGrowth": "quartic.rank_growth",
     "RankSelection": "quartic.selection",
     "SymNMF": "quartic.estimators",
+    "certify": "quartic.certificate",
     "datasets": "",
     "graphs": "",
+    "grow_rank": "quartic.rank_growth",
     "init": "",
     "metrics": "",
     "select_rank": "quartic.selection",
 }
 
 __all__ = [
+    "Certificate",
     "DistanceCompletion",
     "History",
     "Problem",
+    "RankGrowth",
     "RankSelection",
     "Result",
     "Status",
     "SymNMF",
     "__version__",
+    "certify",
     "datasets",
     "diagnostics",
     "graphs",
+    "grow_rank",
     "init",
     "metrics",
     "minimize",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -11,6 +12,20 @@ from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[np.floating[Any]]
 RandomState: TypeAlias = "int | np.random.Generator | np.random.RandomState | np.random.SeedSequence | None"
+
+
+def is_torch(A: Any) -> bool:
+    """Tell whether A is a torch tensor; torch is not imported to find out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.arrays import is_torch
+    >>> is_torch(np.ones(3))
+    False
+    """
+    torch = sys.modules.get("torch")  # a tensor cannot exist before its module does
+    return torch is not None and isinstance(A, torch.Tensor)
 
 
 def random_generator(random_state: RandomState) -> np.random.Generator:
@@ -41,6 +56,8 @@ def random_generator(random_state: RandomState) -> np.random.Generator:
 def finite_matrix(A: Any, name: str) -> Array:
     """Return ``A`` as a C-ordered finite 2-D float array (float32 is kept, all else becomes float64).
 
+    A torch tensor stays one, on its device.
+
     Raises
     ------
     TypeError
@@ -48,6 +65,11 @@ def finite_matrix(A: Any, name: str) -> Array:
     ValueError
         If ``A`` is not 2-D, or holds NaN or infinity; the message names the first such entry.
     """
+    if is_torch(A):
+        from quartic.ops import torch_input
+
+        tensor: Array = torch_input.finite_matrix(A, name)
+        return tensor
     A = np.asarray(A)
     if A.dtype.kind not in "fiub":
         raise TypeError(f"{name} must be real numbers, got dtype {A.dtype}")
@@ -62,6 +84,11 @@ def finite_matrix(A: Any, name: str) -> Array:
 
 def as_floats(A: Any) -> Array:
     """Return ``A`` as a C-ordered array of float32 or float64, itself where it is one: integers would truncate."""
+    if is_torch(A):
+        from quartic.ops import torch_input
+
+        tensor: Array = torch_input.as_floats(A)
+        return tensor
     A = np.asarray(A)
     clean: Array = np.ascontiguousarray(A, dtype=working_dtype(A.dtype))
     return clean

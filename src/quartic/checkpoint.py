@@ -16,6 +16,7 @@ import numpy as np
 
 from quartic.archives import DAMAGE, read_npz
 from quartic.losses import Loss, Point
+from quartic.ops import to_host
 from quartic.solvers.base import State
 
 _FORMAT = "quartic checkpoint 2"
@@ -153,13 +154,13 @@ def pack(flat: dict[str, Any], name: str, value: Any) -> None:
     """Write a point, an array, a number or a tuple of them into ``flat``, under names that begin with ``name``."""
     if isinstance(value, Point):
         for key, array in value.arrays().items():
-            flat[f"{name}.point.{key}"] = array
+            flat[f"{name}.point.{key}"] = np.asarray(to_host(array))
     elif isinstance(value, tuple):
         flat[f"{name}.length"] = np.array(len(value))
         for k, item in enumerate(value):
             pack(flat, f"{name}.{k}", item)
     else:
-        flat[name] = np.asarray(value)
+        flat[name] = np.asarray(to_host(value))
 
 
 def unpack_state(kind: type[State], arrays: dict[str, Any], loss: Loss, like: tuple[int, int]) -> State:
@@ -197,7 +198,7 @@ def unpack(arrays: dict[str, Any], name: str, loss: Loss) -> Any:
     """Return what `pack` wrote under ``name``."""
     if name in arrays:
         value = arrays[name]
-        return value if value.ndim else value.item()
+        return loss.space.adopt(value) if value.ndim else value.item()
     if f"{name}.length" in arrays:
         return tuple(unpack(arrays, f"{name}.{k}", loss) for k in range(int(arrays[f"{name}.length"])))
     prefix = f"{name}.point."

@@ -11,12 +11,13 @@ import typer
 from typer.core import TyperGroup
 
 from quartic._version import __version__
+from quartic.commands.usage import PlainSpokenGroup
 
 # Commands that live with what they run, and are loaded when they are called.
 _LATER = {"paper": "The paper's table and figures again.", "bench": "Side by side with other libraries."}
 
 
-class _Commands(TyperGroup):
+class _Commands(PlainSpokenGroup):
     """The commands; of those loaded later, help tells only what they are for."""
 
     telling = False
@@ -113,11 +114,18 @@ def cluster(
     seed: Seed = 0,
     as_json: Json = False,
     quiet: Quiet = False,
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Work on this Dask cluster, such as tcp://10.0.0.1:8786.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(metavar="N", help="Start a Dask cluster of N processes here, and work on it.")
+    ] = None,
 ) -> None:
     """Find clusters in a graph or in features, by symmetric nonnegative matrix factorisation.
 
     An edge list has the columns source,target and maybe weight; nodes may have names. Features have a row for each
-    sample and maybe a column of names. Separator, header and columns are found out, and the guess is printed.
+    sample and maybe a column of names. Separator, header and columns are found out, and the guess is printed. A graph
+    larger than memory is a folder of row blocks (quartic.io.write_blocks).
 
     The result has the columns node,cluster and a soft membership for each cluster (.csv .tsv .npz; .npy has the
     clusters only). Exit code: 0 converged; 1 not converged, or interrupted (the result is written all the same);
@@ -128,7 +136,7 @@ def cluster(
     run(
         ClusterOptions(
             input, n_clusters, output, report, as_, affinity, neighbors, solver, tol, max_iter, max_time, n_init, seed,
-            as_json, quiet,
+            as_json, quiet, scheduler, workers,
         )
     )  # fmt: skip
 
@@ -193,7 +201,9 @@ def locate(
 
 @app.command(epilog="Example: quartic demo --report my-report.html")
 def demo(
-    report: Annotated[Path, typer.Option(help="Where the page is written.")] = Path("quartic-report.html"),
+    report: Annotated[Path, typer.Option(metavar="FILE.html", help="Where the page is written.")] = Path(
+        "quartic-report.html"
+    ),
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON, nothing else.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of the data and the starts.")] = 0,
 ) -> None:
@@ -218,4 +228,4 @@ def info(as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")]
 
 def main() -> None:
     """Run the command line."""
-    app()
+    app(prog_name="quartic")

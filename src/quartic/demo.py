@@ -43,8 +43,12 @@ def run(report: Path, as_json: bool, seed: int) -> None:
     """Run the demo, print its results, and write the page where the figures can be drawn."""
     from rich.console import Console
 
+    from quartic.commands.results import check_target
+    from quartic.commands.terminal import Voice, errors_as_one_line
     from quartic.report import report_available, write_page
 
+    with errors_as_one_line(Voice("demo")):
+        check_target(report, (".html", ".htm"), "--report")
     console = Console(stderr=as_json)
     jobs = []
     for title, do in (("clusters of a graph", _cluster), ("points from a tenth of their distances", _locate)):
@@ -71,7 +75,7 @@ def _cluster(seed: int) -> Job:
     from quartic import SymNMF
     from quartic.datasets import planted_graph
     from quartic.metrics import clustering_accuracy, nmi
-    from quartic.report import Section, cluster_sizes, convergence, reordered_similarity, report_available
+    from quartic.report import Section, clustering_figures, report_available
 
     M, truth = planted_graph(3000, 8, random_state=seed)
     started = time.perf_counter()
@@ -89,11 +93,7 @@ def _cluster(seed: int) -> Job:
         "accuracy": accuracy, "nmi": information, "objective": model.objective_, "n_iter": model.n_iter_,
         "converged": model.result_.success, "seconds": seconds,
     }  # fmt: skip
-    figures = (
-        [reordered_similarity(M, model.labels_), cluster_sizes(model.labels_), convergence(model.result_)]
-        if report_available()
-        else []
-    )
+    figures = clustering_figures(model) if report_available() else []
     title = "Clusters of a graph (symmetric NMF)"
     return Job(title, facts, numbers, Section(title, facts, figures, _CLUSTER_CODE.format(seed=seed)))
 

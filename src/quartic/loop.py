@@ -19,6 +19,8 @@ from quartic.archives import DAMAGE
 from quartic.arrays import Array, RandomState, check_number, random_generator
 from quartic.checkpoint import Checkpoint
 from quartic.losses import Point
+from quartic.ops import astype, float_type
+from quartic.ops.threads import one_blas_thread
 from quartic.problem import Problem
 from quartic.result import History, Result, Status
 from quartic.saddle import objective_falls_from_zero
@@ -77,7 +79,8 @@ def minimize(
         ``X0(problem, rank, generator)`` that returns an array, is called within the run: its time and its products
         count.
     rank : int, optional
-        r, for a random start or a strategy; needed when X0 is not an array.
+        r, for the loss's own start (random, or spectral where the data suggest one) or a strategy; needed when X0 is
+        not an array.
     solver : str or Solver, default="auto"
         A name from `quartic.solvers.SOLVERS`, or an object. "auto" takes the fastest that fits.
     tol, reference : float
@@ -113,6 +116,26 @@ def minimize(
     >>> result.status
     <Status.CONVERGED: 'converged'>
     """
+    with one_blas_thread():
+        return _minimize(
+            problem, X0, rank, solver, tol, reference, max_iter, max_time, callback, checkpoint, random_state, verbose
+        )
+
+
+def _minimize(
+    problem: Problem,
+    X0: Any,
+    rank: int | None,
+    solver: str | Solver,
+    tol: float,
+    reference: float | StartStrategy | None,
+    max_iter: int,
+    max_time: float | None,
+    callback: Callable[[Progress], object] | None,
+    checkpoint: str | os.PathLike[str] | None,
+    random_state: RandomState,
+    verbose: bool,
+) -> Result:
     started = time.perf_counter()
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a quartic.Problem, got {type(problem).__name__}")
@@ -243,6 +266,7 @@ class _Run:
     def _non_finite(self, objective: float) -> _End:
         what = "objective" if not math.isfinite(objective) else "gradient"
         where = f"the {what} became non-finite in iteration {self.n_iter}; the best point before it is returned"
+        where += f"; {self.problem.loss.advice}" if self.problem.loss.advice else ""
         return _End(Status.NON_FINITE, where)
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -257,7 +281,8 @@ class _Run:
             return _End(Status.STALLED, words)
         if stationarity <= _ROUND_OFF_OF_SOLVER * state.point.rounding:
             return _End(Status.CONVERGED, self._at_round_off(stationarity))
-        return _End(Status.STALLED, f"stalled{words}{self._distance(stationarity, cure='try another solver or start')}")
+        cure = self.problem.loss.advice or "try another solver or start"
+        return _End(Status.STALLED, f"stalled{words}{self._distance(stationarity, cure)}")
 
     def _at_saddle(self, point: Point) -> bool:
         """Tell whether the point is zero and no answer: stationarity vanishes there whatever the data."""
@@ -288,6 +313,7 @@ class _Run:
 
     def _record(self, state: State) -> None:
         point = state.point
+        self.problem.anticipate(point)
         objective, stationarity = self.problem.objective(point), self.problem.stationarity(point)
         self.rows.append((self._elapsed(), objective, stationarity, self._products(), state.step))
         if objective < self.best_objective and math.isfinite(objective) and math.isfinite(stationarity):
@@ -427,14 +453,14 @@ def referee(problem: Problem, X: Array, judged: Point | None = None) -> tuple[fl
 
     ``judged`` may hold a point made afresh at this X, which saves the product.
     """
-    if judged is None or judged.X is not X or X.dtype != np.float64:
-        judged = problem.loss.at(X.astype(np.float64, copy=False))
+    if judged is None or judged.X is not X or float_type(X) is not np.float64:
+        judged = problem.loss.at(astype(X, np.float64))
     return problem.objective(judged), problem.stationarity(judged)
 
 
 def _zero_is_the_answer(problem: Problem, columns: int, solver: Solver, started: float) -> Result:
     """Data that are all zero: F is least at 0, and so is every penalty."""
-    X = np.zeros((problem.loss.n_points, columns), dtype=problem.loss.dtype)
+    X = problem.loss.space.zeros((problem.loss.n_points, columns), problem.loss.dtype)
     seconds = time.perf_counter() - started
     products = problem.loss.n_products
     nothing = History(np.array([seconds]), np.zeros(1), np.zeros(1), np.array([products]), np.full(1, math.nan))

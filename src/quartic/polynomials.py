@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import overload
 
 import numpy as np
 
-from quartic.arrays import Array
+from quartic.arrays import Array, is_torch
 
 
 @overload
@@ -31,7 +32,8 @@ def unit_cubic_root(w: float | Array) -> float | Array:
         for _ in range(2):
             y -= (y * (y * y + 1) - w) / (3 * y * y + 1)
         return y
-    root: Array = (2 / math.sqrt(3)) * np.sinh(np.arcsinh(np.minimum(w, 1e300) * (1.5 * math.sqrt(3))) / 3)
+    xp = sys.modules["torch"] if is_torch(w) else np
+    root: Array = (2 / math.sqrt(3)) * xp.sinh(xp.arcsinh(xp.clip(w, None, 1e300) * (1.5 * math.sqrt(3))) / 3)
     for _ in range(2):
         root -= (root * (root * root + 1) - w) / (3 * root * root + 1)
     return root

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from quartic.arrays import Array
+from quartic.arrays import Array, is_torch
 from quartic.kernels import GramKernel, Kernel, NormKernel
 from quartic.losses import Loss, Move, Point
 from quartic.penalties import Penalty, Ridge, Zero
@@ -54,11 +55,37 @@ class Problem:
 
     def objective(self, point: Point) -> float:
         """Return Ψ at a point."""
-        return point.value + self.penalty.value(point.X)
+        return float(point.value) + float(self._kept(point, "penalty", lambda: self.penalty.value_at(point)))
 
     def stationarity(self, point: Point) -> float:
         """Return the norm of the least element of ∇f + ∂g: the stopping measure."""
-        return self.penalty.stationarity_norm(point.X, point.gradient)
+        return float(self._kept(point, "stationarity", lambda: self.penalty.stationarity_at(point)))
+
+    def move(self, start: Point, X: Array) -> Move:
+        """Return the loss's step from a point to X.
+
+        On a device the objective and the stationarity there are set going at once, so that they are read together with
+        what decides whether the step is accepted.
+        """
+        move = self.loss.move(start, X)
+        self.anticipate(move.point)
+        return move
+
+    def anticipate(self, point: Point) -> None:
+        """Set going on a device, without waiting for it, what `objective` and `stationarity` will ask for."""
+        if not is_torch(point.X):
+            return
+        _ = point.value
+        self._kept(point, "penalty", lambda: self.penalty.value_at(point))
+        self._kept(point, "stationarity", lambda: self.penalty.stationarity_at(point))
+
+    def _kept(self, point: Point, name: str, measure: Callable[[], float]) -> float:
+        """Return a measure of the point by this penalty, taken once."""
+        kept = point.__dict__.get(f"_{name}")
+        if kept is None or kept[0] is not self.penalty:
+            kept = point.__dict__[f"_{name}"] = (self.penalty, measure())
+        value: float = kept[1]
+        return value
 
     def geometry(self, tight: bool = True) -> Kernel:
         """Return the kernel, or the best one that fits, with constants that are proven (``tight``) or cheap."""

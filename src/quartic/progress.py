@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 # Who is shown the iterations of verbose runs instead of a bar each: the command line has one for all of them.
 _watcher: ContextVar[Callable[[Progress], None] | None] = ContextVar("quartic_progress_watcher", default=None)
+# Who says that a search of many runs is to come to its end.
+_stop: ContextVar[Callable[[], bool] | None] = ContextVar("quartic_stop", default=None)
 
 
 @contextmanager
@@ -27,13 +29,23 @@ def progress_bar() -> Iterator[Callable[[Progress], None]]:
 
 
 @contextmanager
-def watched_by(watcher: Callable[[Progress], None]) -> Iterator[None]:
-    """Let ``watcher`` see every iteration of verbose runs, in place of bars; it may end a run by KeyboardInterrupt."""
-    token = _watcher.set(watcher)
+def watched_by(watcher: Callable[[Progress], None], stop: Callable[[], bool] | None = None) -> Iterator[None]:
+    """Let ``watcher`` see every iteration of verbose runs, in place of bars; it may end a run by KeyboardInterrupt.
+
+    ``stop`` is asked between the runs of a search whether it is to end with the best so far.
+    """
+    token, stopping = _watcher.set(watcher), _stop.set(stop)
     try:
         yield
     finally:
         _watcher.reset(token)
+        _stop.reset(stopping)
+
+
+def stop_requested() -> bool:
+    """Tell whether whoever watches wants a search to end."""
+    stop = _stop.get()
+    return stop is not None and stop()
 
 
 @contextmanager

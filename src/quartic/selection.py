@@ -17,6 +17,7 @@ from quartic.init import random_start, spectral_start
 from quartic.loop import minimize
 from quartic.losses import LeastSquares
 from quartic.metrics import ari
+from quartic.ops.threads import limited_to, share_of
 from quartic.penalties import Nonnegative
 from quartic.problem import Problem
 from quartic.solvers import Solver
@@ -198,10 +199,11 @@ def select_rank(
     eigenvalues = _leading_eigenvalues(A, int(tried[-1]) + 1, generator)
 
     def factor(matrix: sp.csr_array, rank: int, start: StartStrategy, seed: int) -> Array:
-        return minimize(
-            Problem(LeastSquares(matrix), Nonnegative()), start, rank=rank, reference=random_start, solver=solver,
-            tol=tol, max_iter=max_iter, random_state=seed,
-        ).X  # fmt: skip
+        with limited_to(share_of(n_jobs, 2 * n_runs)):
+            return minimize(
+                Problem(LeastSquares(matrix), Nonnegative()), start, rank=rank, reference=random_start, solver=solver,
+                tol=tol, max_iter=max_iter, random_state=seed,
+            ).X  # fmt: skip
 
     def cluster(seed: int) -> list[Labels]:
         return [factor(A, int(rank), random_start, seed).argmax(axis=1) for rank in tried]

@@ -1,4 +1,4 @@
-"""The start of a run: the user's, checked, one made by a strategy, or a random one."""
+"""The start of a run: the user's, checked, one made by a strategy, or the loss's own."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from quartic.arrays import Array
+from quartic.ops import astype, copy, first_entry, is_zero
 from quartic.problem import Problem
 from quartic.units import Units, shifted
 
@@ -35,10 +36,11 @@ def check_rank(problem: Problem, X0: Any, rank: int | None) -> int:
     X = loss.check(X0, "X0")
     if rank is not None and X.shape[1] != rank:
         raise ValueError(f"X0 has {X.shape[1]} columns but rank = {rank}; give one of them, or make them agree")
-    if penalty.nonnegative and (X < 0).any():
-        row, column = (int(k) for k in np.argwhere(X < 0)[0])
+    negative = first_entry(X < 0) if penalty.nonnegative else None
+    if negative is not None:
+        row, column = negative
         raise ValueError(
-            f"X0 must be nonnegative for {type(penalty).__name__}, but X0[{row}, {column}] = {X[row, column]}; "
+            f"X0 must be nonnegative for {type(penalty).__name__}, but X0[{row}, {column}] = {float(X[row, column])}; "
             "pass np.maximum(X0, 0)"
         )
     return int(X.shape[1])
@@ -69,13 +71,12 @@ class Starts:
         """Return a feasible start in the data's precision, or raise an error that says what is wrong with X0."""
         loss = self.problem.loss
         if X0 is None:
-            X = loss.random_start(self.rank, self.problem.penalty.nonnegative, generator)
-            return X.astype(loss.dtype, copy=False)
+            return astype(loss.default_start(self.rank, self.problem.penalty.nonnegative, generator), loss.dtype)
         if callable(X0):
             X0 = X0(self.given, self.rank, generator)
             check_rank(self.given, X0, self.rank)
-        X = loss.check(X0, "X0").astype(loss.dtype)  # a copy: a run of no iterations returns it
-        if not X.any():
+        X = copy(astype(loss.check(X0, "X0"), loss.dtype))  # a run of no iterations returns it
+        if is_zero(X):
             raise ValueError(
                 "X0 is all zero, where the gradient of every such loss vanishes; use a random start (rank=r)"
             )

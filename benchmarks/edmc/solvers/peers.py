@@ -49,7 +49,7 @@ class Solver(BaseSolver):
     def run(self, callback):
         try:
             PEERS[NAMES[self.peer]](self.case, self.seed, 1e-10, _Teller(self, callback))
-        except (Enough, CannotDo):
+        except (Enough, CannotDo, ImportError):
             return
 
     def get_result(self):

@@ -99,3 +99,27 @@ def curves_of(rows: list[Row], group: list[str], value: str) -> dict[tuple[str, 
         key: [(np.array([t for t, _ in run]), np.array([v for _, v in run])) for run in runs.values()]
         for key, runs in found.items()
     }
+
+
+def complete(rows: list[Row], who: str) -> list[Row]:
+    """Return the rows of those starts that all have run, of a case under way; of all starts, if there is none.
+
+    Parameters
+    ----------
+    rows : list of dict
+        Of one case.
+    who : str
+        The column that tells who ran.
+
+    Examples
+    --------
+    >>> from quartic.bench.curves import complete
+    >>> rows = [{"who": who, "seed": seed} for who, seed in (("a", "0"), ("a", "1"), ("b", "0"))]
+    >>> [row["seed"] for row in complete(rows, "who")]
+    ['0', '0']
+    """
+    seeds: dict[str, set[str]] = {}
+    for row in rows:
+        seeds.setdefault(row[who], set()).add(row["seed"])
+    common = set.intersection(*seeds.values()) if seeds else set()
+    return [row for row in rows if row["seed"] in common] if common else rows

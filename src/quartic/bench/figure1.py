@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import os
-import random
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from quartic.bench.contestants import GRIDS, SOLVERS, contestant
-from quartic.bench.curves import Thinning, average, curves_of
-from quartic.bench.plots import Line, Panel, draw
-from quartic.bench.record import describe_machine
+from quartic.bench.curves import Thinning, average, complete, curves_of
+from quartic.bench.plots import Axes, Line, Panel, draw
 from quartic.bench.store import Row, Store
 from quartic.bench.symnmf import COLUMNS as TABLE_COLUMNS
-from quartic.bench.symnmf import KEY, Case, Cell, Contestant, warm_up
-from quartic.bench.table1 import Table1Settings
-from quartic.bench.threads import fixed_threads
+from quartic.bench.symnmf import KEY, Case, Cell, Contestant, loaded, warm_up
+from quartic.bench.table1 import Table1Settings, cells_of
 from quartic.bench.tuning import tune
+from quartic.bench.turns import Entry, Say, measuring, take_turns
 from quartic.bench.watch import Watch
-from quartic.datasets import DatasetNotFound
 from quartic.init import random_start, spectral_start
 from quartic.loop import Progress, minimize, referee
 
 PANELS = (Cell("coil20", 20), Cell("cbcl", 20), Cell("tdt2", 30), Cell("reuters", 30))
 COLUMNS = ("data", "rank", "solver", "parameter", "seed", "seconds", "objective", "norm", "n")
+AXES = Axes("seconds", "(f(Xᵏ) − f_min) / ‖M‖²", floor=1e-8)
 
 
 @dataclass(frozen=True)
@@ -42,6 +40,8 @@ class Figure1Settings:
         Curves.
     starts : int
         Random starts.
+    first_start : int
+        The seed of the first; those of the others follow.
     seconds : float
         How long each run goes on.
     table : Table1Settings
@@ -59,6 +59,7 @@ class Figure1Settings:
     cells: tuple[Cell, ...] = PANELS
     solvers: tuple[str, ...] = SOLVERS
     starts: int = 10
+    first_start: int = 0
     seconds: float = 20.0
     table: Table1Settings = field(default_factory=Table1Settings)
     name: str = "figure1"
@@ -71,10 +72,7 @@ class Figure1Settings:
 
 
 def run_figure1(
-    settings: Figure1Settings,
-    folder: str | os.PathLike[str],
-    say: Callable[[str], object] = print,
-    progress: Callable[[str], object] = lambda _: None,
+    settings: Figure1Settings, folder: str | os.PathLike[str], say: Say = print, progress: Say = lambda _: None
 ) -> list[Path]:
     """Run what is not yet there, and draw; return the files made.
 
@@ -87,43 +85,35 @@ def run_figure1(
     say, progress : callable
         Take lines for the user, and words on what is being run.
     """
+    store = measure_figure1(settings, folder, say, progress)
+    store.export()
+    return draw(panels_of(store.rows), folder, settings.name, AXES)
+
+
+def measure_figure1(
+    settings: Figure1Settings, folder: str | os.PathLike[str], say: Say = print, progress: Say = lambda _: None
+) -> Store:
+    """Run what is not yet there; several processes may do so at once, each its own cells or starts."""
+    table = settings.table
     store = Store(folder, settings.name, COLUMNS, KEY)
-    tuning = Store(folder, f"{settings.table.name}-tuning", TABLE_COLUMNS, KEY)
-    table, wall = settings.table, settings.table.threads > 1
-    with fixed_threads(table.threads) as threads:
-        record = describe_machine(threads)
-        store.open(replace(settings, cells=(), solvers=(), starts=0), record)
-        tuning.open(replace(table, data=(), ranks=(), cells=(), solvers=(), starts=0), record)
-        for cell in settings.cells:
-            try:
-                case = cell.load()
-            except DatasetNotFound as error:
-                say(str(error))
-                continue
+    tuning = Store(folder, f"{table.name}-tuning", TABLE_COLUMNS, KEY)
+    agree = replace(settings, cells=(), solvers=(), starts=0, first_start=0, table=table.must_agree())
+    with measuring(table.threads, (store, agree), (tuning, table.must_agree())):
+        for case in loaded(settings.cells, say):
             entries = []
             for name in settings.solvers:
-                if name not in GRIDS:
-                    entries.append(contestant(name))
+                chosen = tune(case, name, tuning, table, say, progress) if name in GRIDS else {}
+                if name in GRIDS and not chosen:
                     continue
-                progress(f"{cell.data} r={cell.rank}: tuning {name}")
-                grid = dict(table.grids)[name]
-                targets = list(table.epsilons)
-                chosen = tune(case, name, tuning, targets, table.limits, table.tuning_starts, grid, wall, say)
-                if chosen:
-                    entries.append(contestant(name, chosen[min(chosen)]))
-            for seed in range(settings.starts):
-                turn = list(entries)
-                random.Random(seed).shuffle(turn)
-                for who in turn:
-                    if not store.has(data=cell.data, rank=cell.rank, **who.key, seed=seed):
-                        progress(f"{cell.data} r={cell.rank}: {who.name}, start {seed + 1}")
-                        warm_up(case, who)
-                        store.add(_run(case, who, seed, settings.seconds, wall))
-    store.export()
-    return draw_figure1(store.rows, folder, settings.name)
+                who = contestant(name, chosen[min(chosen)] if chosen else None)
+                warm_up(case, who)
+                entries.append(Entry(name, who.key, partial(_run, case, who, settings.seconds, table.threads > 1)))
+            seeds = range(settings.first_start, settings.first_start + settings.starts)
+            take_turns(store, case.cell.title, case.cell.key, entries, seeds, progress)
+    return store
 
 
-def _run(case: Case, who: Contestant, seed: int, limit: float, wall: bool) -> list[dict[str, Any]]:
+def _run(case: Case, who: Contestant, limit: float, wall: bool, seed: int) -> list[dict[str, Any]]:
     watch = Watch(wall)
     problem = case.problem()
     curve = Thinning(watch, lambda X: referee(case.judge, X)[0])
@@ -141,16 +131,15 @@ def _run(case: Case, who: Contestant, seed: int, limit: float, wall: bool) -> li
     if result.status == "interrupted":
         raise KeyboardInterrupt
     curve.last(result.X)
-    common = {"data": case.cell.data, "rank": case.cell.rank, **who.key, "seed": seed}
-    common |= {"norm": float(np.sqrt((case.matrix.data**2).sum())), "n": case.matrix.shape[0]}
+    common = {"norm": float(np.sqrt((case.matrix.data**2).sum())), "n": case.matrix.shape[0]}
     return [{**common, "seconds": t, "objective": value} for t, value in curve.points]
 
 
-def draw_figure1(rows: list[Row], folder: str | os.PathLike[str], name: str) -> list[Path]:
-    """Draw what the rows hold."""
+def panels_of(rows: list[Row]) -> list[Panel]:
+    """Return what the rows hold as panels of curves, in the paper's order."""
     panels = []
-    for data, rank in dict.fromkeys((row["data"], row["rank"]) for row in rows):
-        here = [row for row in rows if (row["data"], row["rank"]) == (data, rank)]
+    for data, rank in ((cell.data, str(cell.rank)) for cell in cells_of(rows)):
+        here = complete([row for row in rows if (row["data"], row["rank"]) == (data, rank)], "solver")
         least = min(float(row["objective"]) for row in here)
         norm = float(here[0]["norm"])
         lines = []
@@ -162,6 +151,4 @@ def draw_figure1(rows: list[Row], folder: str | os.PathLike[str], name: str) -> 
                 lines.append(Line(solver, times, values))
         starts = len({row["seed"] for row in here})
         panels.append(Panel(f"{data}, n = {here[0]['n']}, r = {rank}, mean of {starts} start(s)", lines))
-    if not panels:
-        return []
-    return draw(panels, folder, name, "seconds", "(f(Xᵏ) − f_min) / ‖M‖²", floor=1e-8)
+    return panels

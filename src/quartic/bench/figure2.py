@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-import random
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from quartic.bench.curves import average, curves_of
+from quartic.bench.curves import average, complete, curves_of
 from quartic.bench.edmc import METHODS, Helix, run_method, warm_up
-from quartic.bench.plots import Line, Panel, draw
-from quartic.bench.record import describe_machine
+from quartic.bench.plots import Axes, Line, Panel, draw
 from quartic.bench.store import Row, Store
-from quartic.bench.threads import fixed_threads
+from quartic.bench.turns import Entry, Say, measuring, take_turns
 
 COLUMNS = ("n", "known", "method", "seed", "seconds", "rmse")
 KEY = ("n", "known", "method", "seed")
+AXES = Axes("seconds", "normalised RMSE over all distances", floor=1e-10)
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,8 @@ class Figure2Settings:
         Curves.
     starts : int
         Random starts.
+    first_start : int
+        The seed of the first; those of the others follow.
     seconds : float
         Limit on a run.
     threads : int
@@ -49,6 +51,7 @@ class Figure2Settings:
     cases: tuple[tuple[int, float], ...] = ((2000, 0.1), (5000, 0.1), (2000, 0.05), (5000, 0.05))
     methods: tuple[str, ...] = METHODS
     starts: int = 10
+    first_start: int = 0
     seconds: float = 60.0
     threads: int = 1
     name: str = "figure2"
@@ -60,10 +63,7 @@ class Figure2Settings:
 
 
 def run_figure2(
-    settings: Figure2Settings,
-    folder: str | os.PathLike[str],
-    say: Callable[[str], object] = print,
-    progress: Callable[[str], object] = lambda _: None,
+    settings: Figure2Settings, folder: str | os.PathLike[str], say: Say = print, progress: Say = lambda _: None
 ) -> list[Path]:
     """Run what is not yet there, and draw; return the files made.
 
@@ -76,25 +76,33 @@ def run_figure2(
     say, progress : callable
         Take lines for the user, and words on what is being run.
     """
+    store = measure_figure2(settings, folder, say, progress)
+    store.export()
+    return draw(panels_of(store.rows), folder, settings.name, AXES)
+
+
+def measure_figure2(
+    settings: Figure2Settings, folder: str | os.PathLike[str], say: Say = print, progress: Say = lambda _: None
+) -> Store:
+    """Run what is not yet there; several processes may do so at once, each its own cases or starts."""
     store = Store(folder, settings.name, COLUMNS, KEY)
-    with fixed_threads(settings.threads) as threads:
-        store.open(replace(settings, cases=(), methods=(), starts=0), describe_machine(threads))
+    wall = settings.threads > 1
+    with measuring(settings.threads, (store, replace(settings, cases=(), methods=(), starts=0, first_start=0))):
         warm_up(settings.methods)
         for n, known in settings.cases:
             case = Helix(n, known)
-            for seed in range(settings.starts):
-                turn = list(settings.methods)
-                random.Random(seed).shuffle(turn)
-                for method in turn:
-                    key = {"n": n, "known": known, "method": method, "seed": seed}
-                    if not store.has(**key):
-                        progress(f"helix n={n}, {known:.0%} known: {method}, start {seed + 1}")
-                        points = run_method(case, method, seed, settings.seconds, wall=settings.threads > 1)
-                        store.add({**key, "seconds": t, "rmse": error} for t, error in points)
-    store.export()
-    for line in summary(store.rows):
-        say(line)
-    return draw_figure2(store.rows, folder, settings.name)
+            entries = [
+                Entry(method, {"method": method}, partial(_run, case, method, settings.seconds, wall))
+                for method in settings.methods
+            ]
+            seeds = range(settings.first_start, settings.first_start + settings.starts)
+            title = f"helix n={n}, {known:.0%} known"
+            take_turns(store, title, {"n": n, "known": known}, entries, seeds, progress)
+    return store
+
+
+def _run(case: Helix, method: str, limit: float, wall: bool, seed: int) -> list[dict[str, Any]]:
+    return [{"seconds": t, "rmse": error} for t, error in run_method(case, method, seed, limit, wall=wall)]
 
 
 def times_to(rows: list[Row], n: str, known: str, method: str, target: float) -> list[float | None]:
@@ -112,7 +120,7 @@ def summary(rows: list[Row], targets: tuple[float, ...] = (1e-4, 1e-6, 1e-8)) ->
         "| n | known | method | recovered (RMSE ≤ 1e-4) | " + " | ".join(f"s to {e:g}" for e in targets) + " |",
         "|---|---|---|---|" + "---|" * len(targets),
     ]
-    for n, known in dict.fromkeys((row["n"], row["known"]) for row in rows):
+    for n, known in cases_of(rows):
         for method in METHODS:
             found = {target: times_to(rows, n, known, method, target) for target in (1e-4, *targets)}
             starts = len(found[1e-4])
@@ -129,15 +137,18 @@ def summary(rows: list[Row], targets: tuple[float, ...] = (1e-4, 1e-6, 1e-8)) ->
     return lines
 
 
-def draw_figure2(rows: list[Row], folder: str | os.PathLike[str], name: str) -> list[Path]:
-    """Draw what the rows hold."""
+def panels_of(rows: list[Row]) -> list[Panel]:
+    """Return what the rows hold as panels of curves."""
     panels = []
-    for n, known in dict.fromkeys((row["n"], row["known"]) for row in rows):
-        here = [row for row in rows if (row["n"], row["known"]) == (n, known)]
+    for n, known in cases_of(rows):
+        here = complete([row for row in rows if (row["n"], row["known"]) == (n, known)], "method")
         found = curves_of(here, ["method"], "rmse")
         lines = [Line(method, *average(found[method,])) for method in METHODS if (method,) in found]
         starts = len({row["seed"] for row in here})
         panels.append(Panel(f"helix, n = {n}, {float(known):.0%} known, mean of {starts} start(s)", lines))
-    if not panels:
-        return []
-    return draw(panels, folder, name, "seconds", "normalised RMSE over all distances", floor=1e-10)
+    return panels
+
+
+def cases_of(rows: list[Row]) -> list[tuple[str, str]]:
+    """Return the cases the rows are of, the paper's 10 % before the 5 % of the authors' script."""
+    return sorted({(row["n"], row["known"]) for row in rows}, key=lambda case: (-float(case[1]), int(case[0])))

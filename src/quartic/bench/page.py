@@ -6,8 +6,10 @@ import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from quartic.bench import figure1, figure2, peers
+from quartic.bench.plots import draw
 from quartic.bench.record import Record
 from quartic.bench.store import Kept, Store
 from quartic.bench.table1 import stores
@@ -22,28 +24,29 @@ def write_page(
 ) -> Path:
     """Write the results page from a results folder, full runs where they are there and quick ones where not.
 
-    Parameters
-    ----------
-    folder : path
-        Where `run_table1`, `run_figure1`, `run_figure2` and `run_peers` keep results.
-    page : path
-        The Markdown file to write; images are put into ``figures`` beside it.
-    notes : path, optional
-        A Markdown file of remarks, put at the top of the results.
+        Parameters
+        ----------
+        folder : path
+            Where `run_table1`, `run_figure1`, `run_figure2` and `run_peers` keep results.
+        page : path
+            The Markdown file to write; images are put into ``figures`` beside it.
+        notes : path, optional
+            A Markdown file of remarks, put at the top of the results.
 
-    Returns
-    -------
-    Path
-        The page.
+        Returns
+        -------
+        Path
+            The page.
 
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from quartic.bench import write_page
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> write_page(folder, folder / "RESULTS.md").read_text().splitlines()[-1]
-    'Nothing was run yet.'
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+    from typing import Any
+        >>> from quartic.bench import write_page
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> write_page(folder, folder / "RESULTS.md").read_text().splitlines()[-1]
+        'Nothing was run yet.'
     """
     folder, page = Path(folder), Path(page)
     parts = [
@@ -138,13 +141,15 @@ def _figures(folder: Path, page: Path, conditions: dict[str, list[Record]]) -> l
         "figure1": "Normalised objective gap (f(Xᵏ) − f_min)/‖M‖² against seconds; f_min: the least value met.",
         "figure2": "Normalised RMSE over all distances against seconds, on the helix.",
     }
-    for base, module in (("figure1", figure1), ("figure2", figure2)):
+    modules: dict[str, Any] = {"figure1": figure1, "figure2": figure2}
+    for base, module in modules.items():
         found = _first(folder, [base, f"{base}-quick"], columns=module.COLUMNS, key=module.KEY)
         if found is None:
             continue
         name, kept = found
         conditions[name] = kept.records
         lines += [f"## Figure {base[-1]}", "", f"`quartic paper {base}`. {words[base]}", ""]
+        draw(module.panels_of(kept.rows), folder, name, module.AXES)
         image = folder / f"{name}.png"
         if image.is_file() and image.stat().st_size <= _LARGEST:
             figures = page.parent / "figures"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,12 +15,10 @@ import numpy as np
 from quartic.bench import peers_edmc, peers_symnmf
 from quartic.bench.edmc import Helix, warm_cases
 from quartic.bench.peers_edmc import CannotDo, Enough, Keeper
-from quartic.bench.record import describe_machine
 from quartic.bench.store import Row, Store
-from quartic.bench.symnmf import Case, Cell
-from quartic.bench.threads import fixed_threads
+from quartic.bench.symnmf import Case, Cell, loaded
+from quartic.bench.turns import Entry, Say, measuring, take_turns
 from quartic.bench.watch import Watch
-from quartic.datasets import DatasetNotFound
 from quartic.loop import referee
 
 COLUMNS = ("job", "case", "peer", "seed", "seconds", "spent", "objective", "share", "nmi", "rmse", "cannot")
@@ -40,6 +37,8 @@ class PeersSettings:
         Points, and share of the distances known; a share of 1 is what methods for complete distances need.
     starts : int
         Random starts.
+    first_start : int
+        The seed of the first; those of the others follow.
     tol : float
         For clustering: ε of the projected gradient at the paper's start.
     target : float
@@ -61,6 +60,7 @@ class PeersSettings:
     cells: tuple[Cell, ...] = (Cell("coil20", 20), Cell("tdt2", 30), Cell("reuters", 25))
     helices: tuple[tuple[int, float], ...] = ((2000, 0.1), (300, 1.0))
     starts: int = 3
+    first_start: int = 0
     tol: float = 1e-3
     target: float = 1e-6
     seconds: float = 60.0
@@ -76,10 +76,7 @@ class PeersSettings:
 
 
 def run_peers(
-    settings: PeersSettings,
-    folder: str | os.PathLike[str],
-    say: Callable[[str], object] = print,
-    progress: Callable[[str], object] = lambda _: None,
+    settings: PeersSettings, folder: str | os.PathLike[str], say: Say = print, progress: Say = lambda _: None
 ) -> list[Row]:
     """Run what is not yet there and return the rows.
 
@@ -92,53 +89,53 @@ def run_peers(
     say, progress : callable
         Take lines for the user, and words on what is being run.
     """
-    store = Store(folder, settings.name, COLUMNS, KEY)
-    with fixed_threads(settings.threads) as threads:
-        store.open(replace(settings, cells=(), helices=(), starts=0), describe_machine(threads))
-        _warm_up()
-        for cell in settings.cells:
-            try:
-                case = _narrow(cell.load())
-            except DatasetNotFound as error:
-                say(str(error))
-                continue
-            _turns(store, settings, "clusters", f"{cell.data} r={cell.rank}", list(peers_symnmf.PEERS), progress,
-                   partial(_cluster, case, settings))  # fmt: skip
-        for n, known in settings.helices:
-            helix = Helix(n, known)
-            _turns(store, settings, "distances", f"helix n={n}, {known:.0%} known", list(peers_edmc.PEERS), progress,
-                   partial(_locate, helix, settings))  # fmt: skip
+    store = measure_peers(settings, folder, say, progress)
     store.export()
     return store.rows
 
 
-def _turns(
-    store: Store,
-    settings: PeersSettings,
-    job: str,
-    case: str,
-    peers: list[str],
-    progress: Callable[[str], object],
-    run: Callable[[str, int], dict[str, Any]],
-) -> None:
-    for seed in range(settings.starts):
-        turn = list(peers)
-        random.Random(seed).shuffle(turn)
-        for peer in turn:
-            key = {"job": job, "case": case, "peer": peer, "seed": seed}
-            if store.has(**key):
-                continue
-            progress(f"{case}: {peer}, start {seed + 1}")
-            try:
-                row = run(peer, seed)
-            except CannotDo as why:
-                row = {"cannot": str(why)}
-            except Exception as error:
-                if peer.startswith("quartic"):
-                    raise
-                first = str(error).partition("\n")[0]  # what stops a peer is a result like any other
-                row = {"cannot": f"{type(error).__name__}: {first}"}
-            store.add([{**key, **row}])
+def measure_peers(
+    settings: PeersSettings, folder: str | os.PathLike[str], say: Say = print, progress: Say = lambda _: None
+) -> Store:
+    """Run what is not yet there; several processes may do so at once, each its own cases or starts."""
+    store = Store(folder, settings.name, COLUMNS, KEY)
+    seeds = range(settings.first_start, settings.first_start + settings.starts)
+    said: set[str] = set()
+
+    def compete(job: str, title: str, names: Iterable[str], run: Callable[[str, int], dict[str, Any]]) -> None:
+        def entry(peer: str) -> Entry:
+            return Entry(peer, {"peer": peer}, partial(_attempt, peer, partial(run, peer), say, said))
+
+        take_turns(store, title, {"job": job, "case": title}, [entry(peer) for peer in names], seeds, progress)
+
+    with measuring(settings.threads, (store, replace(settings, cells=(), helices=(), starts=0, first_start=0))):
+        _warm_up()
+        for case in loaded(settings.cells, say):
+            compete("clusters", case.cell.title, peers_symnmf.PEERS, partial(_cluster, _narrow(case), settings))
+        for n, known in settings.helices:
+            title = f"helix n={n}, {known:.0%} known"
+            compete("distances", title, peers_edmc.PEERS, partial(_locate, Helix(n, known), settings))
+    return store
+
+
+def _attempt(
+    peer: str, run: Callable[[int], dict[str, Any]], say: Say, said: set[str], seed: int
+) -> list[dict[str, Any]]:
+    """Run a peer; what stops it is a result like any other, but for a package that is not there."""
+    try:
+        return [run(seed)]
+    except CannotDo as why:
+        return [{"cannot": str(why)}]
+    except ImportError as error:
+        if peer not in said:
+            say(f"{peer} is left out: {error}")
+        said.add(peer)
+        return []
+    except Exception as error:
+        if peer.startswith("quartic"):
+            raise
+        first = str(error).partition("\n")[0]
+        return [{"cannot": f"{type(error).__name__}: {first}"}]
 
 
 def _cluster(case: Case, settings: PeersSettings, peer: str, seed: int) -> dict[str, Any]:
@@ -177,12 +174,12 @@ def _warm_up() -> None:
     """Have everything compiled and imported."""
     small = _narrow(Cell("planted-120-3", 3).load())
     for cluster in peers_symnmf.PEERS.values():
-        with suppress(CannotDo):
+        with suppress(CannotDo, ImportError):
             cluster(small, 0, 1e-2, Watch(), 1.0)
     for case in (*warm_cases(), Helix(30, 1.0)):
         for name, locate in peers_edmc.PEERS.items():
             if case.n <= 60 or name.startswith("quartic"):
-                with suppress(CannotDo, Enough):
+                with suppress(CannotDo, Enough, ImportError):
                     locate(case, 0, 1e-2, Keeper(1.0, False))
 
 
@@ -208,7 +205,7 @@ def peers_table(rows: list[Row]) -> str:
             mine = [row for row in here if row["peer"] == peer]
             if not mine:
                 continue
-            cannot = next((row["cannot"] for row in mine if row["cannot"]), None)
+            cannot = next((row["cannot"].replace("|", "/") for row in mine if row["cannot"]), None)
             if cannot:
                 lines.append(f"| {peer} | cannot: {cannot} |" + " |" * len(columns))
                 continue

@@ -147,7 +147,7 @@ def pymanopt_method(manifold_name: str, optimizer_name: str) -> Callable[[Helix,
             import pymanopt
             from pymanopt import manifolds, optimizers
         except ImportError:
-            raise CannotDo("pymanopt is not installed (pip install 'quartic[bench]')") from None
+            raise ImportError("pymanopt is not installed (pip install 'quartic[bench]')") from None
         loss = case.loss()
         X0 = start(loss, seed)
         goal = tol * float(np.linalg.norm(loss.at(X0).gradient))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,34 +47,49 @@ class Panel:
     lines: list[Line]
 
 
-def draw(
-    panels: list[Panel], folder: str | os.PathLike[str], name: str, across: str, up: str, floor: float
-) -> list[Path]:
-    """Draw panels, two in a row, to ``<name>.png``, ``.pdf`` and ``.html``; return the paths.
+@dataclass(frozen=True)
+class Axes:
+    """Titles of the axes; values below ``floor`` are drawn there, because a logarithm has no zero."""
+
+    across: str
+    up: str
+    floor: float
+
+
+def draw(panels: list[Panel], folder: str | os.PathLike[str], name: str, axes: Axes) -> list[Path]:
+    """Draw panels to ``<name>.png`` and ``.pdf``, two in a row, and ``.html``; return the paths.
 
     A format whose package (matplotlib, plotly) is not installed is left out.
 
     Parameters
     ----------
     panels : list of Panel
-        At least one.
+        Without any, nothing is drawn.
     folder, name
         Where, and under what name.
-    across, up : str
-        Titles of the axes.
-    floor : float
-        Values below are drawn here: a logarithm has no zero.
+    axes : Axes
+        What they have in common.
     """
-    made = []
-    for painter in (_matplotlib, _plotly):
+    made: list[Path] = []
+    if not panels:
+        return made
+    for painter in (_image, _page):
         try:
-            made += painter(panels, Path(folder), name, across, up, floor)
+            made += painter(panels, Path(folder), name, axes)
         except ImportError:
             continue
     return made
 
 
-def _matplotlib(panels: list[Panel], folder: Path, name: str, across: str, up: str, floor: float) -> list[Path]:
+def _page(panels: list[Panel], folder: Path, name: str, axes: Axes) -> list[Path]:
+    from quartic.report import Section, write_page
+
+    path = folder / f"{name}.html"
+    write_page(path, f"quartic: {name}", [Section(axes.up, figures=[interactive(panel, axes) for panel in panels])])
+    return [path]
+
+
+def _image(panels: list[Panel], folder: Path, name: str, titles: Axes) -> list[Path]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.backends.backend_pdf import FigureCanvasPdf
     from matplotlib.figure import Figure
@@ -88,13 +104,13 @@ def _matplotlib(panels: list[Panel], folder: Path, name: str, across: str, up: s
             colour, dashed = STYLES.get(line.name, ("#000000", False))
             # A mark at the end: a method that is there at its first iterate is a dot.
             (handles[line.name],) = axis.loglog(
-                line.times, np.maximum(line.values, floor), color=colour, linestyle="--" if dashed else "-",
+                line.times, np.maximum(line.values, titles.floor), color=colour, linestyle="--" if dashed else "-",
                 linewidth=1.4 if dashed else 1.8, marker="o", markersize=4, markevery=[len(line.times) - 1],
                 label=line.name,
             )  # fmt: skip
         axis.set_title(panel.title, fontsize=10)
-        axis.set_xlabel(across)
-        axis.set_ylabel(up)
+        axis.set_xlabel(titles.across)
+        axis.set_ylabel(titles.up)
         axis.grid(True, which="major", alpha=0.25)
     for axis in list(axes.flat)[len(panels) :]:
         axis.set_visible(False)
@@ -108,30 +124,31 @@ def _matplotlib(panels: list[Panel], folder: Path, name: str, across: str, up: s
     return [png, pdf]
 
 
-def _plotly(panels: list[Panel], folder: Path, name: str, across: str, up: str, floor: float) -> list[Path]:
-    from plotly.graph_objects import Scatter
-    from plotly.subplots import make_subplots
+def interactive(panel: Panel, axes: Axes) -> tuple[Any, str]:
+    """Return a panel as a plotly figure for a page, and the same in words."""
+    from plotly.graph_objects import Figure, Scatter
 
-    columns = min(2, len(panels))
-    rows = -(-len(panels) // columns)
-    figure = make_subplots(rows, columns, subplot_titles=[panel.title for panel in panels])
-    shown: set[str] = set()
-    for at, panel in enumerate(panels):
-        for line in panel.lines:
-            colour, dashed = STYLES.get(line.name, ("#000000", False))
-            figure.add_trace(
-                Scatter(
-                    x=line.times.tolist(), y=np.maximum(line.values, floor).tolist(), name=line.name,
-                    legendgroup=line.name, showlegend=line.name not in shown, mode="lines+markers",
-                    marker={"size": [0] * (len(line.times) - 1) + [7]},
-                    line={"color": colour, "dash": "dash" if dashed else "solid"},
-                ),
-                row=at // columns + 1, col=at % columns + 1,
-            )  # fmt: skip
-            shown.add(line.name)
-    figure.update_xaxes(type="log", title_text=across, exponentformat="power")
-    figure.update_yaxes(type="log", title_text=up, exponentformat="power")
-    figure.update_layout(template="plotly_white", height=420 * rows + 60, title_text=name)
-    path = folder / f"{name}.html"
-    figure.write_html(path, include_plotlyjs=True, full_html=True)
-    return [path]
+    from quartic.report.style import layout
+
+    figure = Figure()
+    for line in panel.lines:
+        colour, dashed = STYLES.get(line.name, ("#000000", False))
+        figure.add_trace(
+            Scatter(
+                x=line.times.tolist(), y=np.maximum(line.values, axes.floor).tolist(), name=line.name,
+                mode="lines+markers", marker={"size": [0] * (len(line.times) - 1) + [7]},
+                line={"color": colour, "dash": "dash" if dashed else "solid"},
+            )
+        )  # fmt: skip
+    scale = {"type": "log", "exponentformat": "power", "automargin": True}
+    figure.update_layout(
+        layout(
+            panel.title,
+            xaxis={"title": axes.across, "dtick": 1, **scale},
+            yaxis={"title": axes.up, "nticks": 8, **scale},
+            legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "entrywidth": 78, "font": {"size": 12}},
+            height=520,
+        )
+    )
+    ends = ", ".join(f"{line.name} {line.values[-1]:.1e} after {line.times[-1]:.2g} s" for line in panel.lines)
+    return figure, f"Where the curves end: {ends}."

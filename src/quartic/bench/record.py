@@ -37,8 +37,10 @@ def describe_machine(threads: dict[str, int] | None = None) -> Record:
             versions.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             versions.append(f"{name} not installed")
+    beside = os.environ.get("QUARTIC_PROCESSES")  # told by whoever shares a run out
     return {
-        "machine": f"{_processor()}, {os.cpu_count()} cores, {_memory()}, {platform.system()}",
+        "machine": f"{_processor()}, {os.cpu_count()} cores, {_memory()}, {platform.system()}"
+        + (f"; {beside} processes measured at the same time, each on a core of its own" if beside else ""),
         "versions": ", ".join(versions),
         "threads": ", ".join(f"{name} {count}" for name, count in (threads or {}).items()) or "not fixed",
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -65,8 +67,14 @@ def _memory() -> str:
 
 
 def _commit() -> str:
-    """Return the commit the package's source is at, with a plus where it was changed since; or that there is none."""
+    """Return the commit the package's source is at, with a plus where it was changed since; or that there is none.
+
+    A copy of the source without its repository may be told by the variable QUARTIC_COMMIT.
+    """
     import quartic
+
+    if told := os.environ.get("QUARTIC_COMMIT"):
+        return told
 
     folder = Path(quartic.__file__).parent
 

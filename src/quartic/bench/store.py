@@ -6,11 +6,13 @@ import csv
 import io
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from quartic.bench.lock import locked
 from quartic.bench.record import Record
 
 Row = dict[str, str]
@@ -33,7 +35,8 @@ class Store:
     """One table of results, ``<folder>/<name>.csv``, with ``<name>.json`` beside it for settings and machine.
 
     Rows that belong together, such as those of one curve, are added in one block, and a block is there whole or not at
-    all: a block cut short when the machine stopped is dropped when the table is opened again.
+    all: one cut short when the machine stopped is dropped before the next is written. Several processes may add to one
+    table; of two blocks with the same key the first counts.
 
     Parameters
     ----------
@@ -79,25 +82,22 @@ class Store:
             Of `describe_machine`.
         """
         asked = _plain(settings)
-        kept = self.read()
-        if kept is not None and kept.rows and kept.settings != asked:
-            other = sorted(k for k in {*asked, *kept.settings} if asked.get(k) != kept.settings.get(k))
-            was = ", ".join(f"{k} = {kept.settings.get(k)!r}" for k in other)
-            raise SettingsChanged(
-                f"{self.path} was made with other settings ({was}); delete it, or name another results folder"
-            )
-        records = kept.records if kept is not None else []
-        self.rows = kept.rows if kept is not None else []
-        # A run under the same conditions is not another one, whatever the time of day.
-        same = [at for at, old in enumerate(records) if {**old, "date": ""} == {**record, "date": ""}]
-        self._run = same[0] if same else len(records)
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._write_whole(self.path, self._text(self.rows, head=True))
-        text = json.dumps(
-            {"settings": asked, "runs": records if same else [*records, record]}, indent=1, ensure_ascii=False
-        )
-        self._write_whole(self.about, text + "\n")
-        self._keys = {self._key_of(row) for row in self.rows}
+        with self._locked():
+            kept = self.read()
+            if kept is not None and kept.rows and kept.settings != asked:
+                other = sorted(k for k in {*asked, *kept.settings} if asked.get(k) != kept.settings.get(k))
+                was = ", ".join(f"{k} = {kept.settings.get(k)!r}" for k in other)
+                raise SettingsChanged(
+                    f"{self.path} was made with other settings ({was}); delete it, or name another results folder"
+                )
+            records = kept.records if kept is not None else []
+            # A run under the same conditions is not another one, whatever the time of day.
+            same = [at for at, old in enumerate(records) if {**old, "date": ""} == {**record, "date": ""}]
+            self._run = same[0] if same else len(records)
+            about = {"settings": asked, "runs": records if same else [*records, record]}
+            self._write_whole(self.about, json.dumps(about, indent=1, ensure_ascii=False) + "\n")
+            self._take(kept.rows if kept is not None else [])
 
     def has(self, **key: Any) -> bool:
         """Tell whether the block with this key is there."""
@@ -109,7 +109,7 @@ class Store:
         return [row for row in self.rows if all(row[name] == value for name, value in wanted.items())]
 
     def add(self, block: Iterable[Mapping[str, Any]]) -> None:
-        """Write a block of rows, which is safe on disk when this returns."""
+        """Write a block of rows, which is safe on disk when this returns, and take up what others wrote meanwhile."""
         block = list(block)
         rows: list[Row] = []
         for at, given in enumerate(block):
@@ -118,12 +118,34 @@ class Store:
             if unknown:
                 raise ValueError(f"{self.name} has no column {', '.join(sorted(unknown))}")
             rows.append({name: _word(whole.get(name, "")) for name in self.columns})
-        with self.path.open("a", encoding="utf-8", newline="") as file:
-            file.write(self._text(rows))
-            file.flush()
-            os.fsync(file.fileno())
-        self.rows += rows
-        self._keys |= {self._key_of(row) for row in rows}
+        with self._locked():
+            kept = self.read()
+            self._take(kept.rows if kept is not None else [])
+            if not rows or self._key_of(rows[0]) in self._keys:
+                return
+            with self.path.open("a", encoding="utf-8", newline="") as file:
+                file.write(self._text(rows))
+                file.flush()
+                os.fsync(file.fileno())
+            self.rows += rows
+            self._keys |= {self._key_of(row) for row in rows}
+
+    @contextmanager
+    def alone(self, what: str) -> Iterator[None]:
+        """Do a part of the work while no other process does it: wait for one that does, and take up what it wrote."""
+        with locked(self.folder / f".{self.name}-{what}.lock"):
+            self.add([])
+            yield
+
+    def _locked(self) -> AbstractContextManager[None]:
+        return locked(self.folder / f".{self.name}.lock")
+
+    def _take(self, rows: list[Row]) -> None:
+        """Take rows for those of the table, and see that nothing else is on disk: no block cut short."""
+        self.rows, self._keys = rows, {self._key_of(row) for row in rows}
+        text = self._text(rows, head=True)
+        if not self.path.is_file() or self.path.stat().st_size != len(text.encode()):
+            self._write_whole(self.path, text)
 
     def read(self) -> Kept | None:
         """Return what is on disk, blocks that were cut short left out; None if there is nothing."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from quartic.bench.paper_numbers import DATA
 from quartic.bench.watch import Watch
 from quartic.init import random_start, spectral_start
 from quartic.loop import Progress, minimize, referee
@@ -56,6 +58,47 @@ class Cell:
             return Case(self, matrix, labels)
         found = load_similarity(self.data)
         return Case(self, found.matrix, found.labels)
+
+    @property
+    def title(self) -> str:
+        """Its name for people."""
+        return f"{self.data} r={self.rank}"
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """The columns that name it."""
+        return {"data": self.data, "rank": self.rank}
+
+    @classmethod
+    def parse(cls, text: str) -> Cell:
+        """Return the cell written ``data:rank``, as on the command line.
+
+        Examples
+        --------
+        >>> from quartic.bench import Cell
+        >>> Cell.parse("tdt2:20")
+        Cell(data='tdt2', rank=20)
+        """
+        data, _, rank = text.partition(":")
+        planted = re.fullmatch(r"planted-[1-9]\d*-[1-9]\d*", data)
+        if (data not in DATA and not planted) or not re.fullmatch(r"[1-9]\d*", rank):
+            raise ValueError(f"{text!r} is not a cell: write data:rank, as in tdt2:20; data sets: {', '.join(DATA)}")
+        return cls(data, int(rank))
+
+
+def loaded(cells: Iterable[Cell], say: Callable[[str], object]) -> Iterator[Case]:
+    """Yield the cells with their matrices; say once of each data set that it is missing, and go on without it."""
+    from quartic.datasets import DatasetNotFound
+
+    absent: set[str] = set()
+    for cell in cells:
+        if cell.data in absent:
+            continue
+        try:
+            yield cell.load()
+        except DatasetNotFound as error:
+            absent.add(cell.data)
+            say(str(error))
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,8 +200,7 @@ def run_once(
         status = "reached"
     else:
         status = "out of time" if result.status == "callback" else str(result.status)
-    common = {"data": case.cell.data, "rank": case.cell.rank, **contestant.key, "seed": seed}
-    common |= {"least": marks.least, "status": status, "spent": spent}
+    common = {**case.cell.key, **contestant.key, "seed": seed, "least": marks.least, "status": status, "spent": spent}
     return [{**common, "epsilon": epsilon, **marks.reached.get(epsilon, {})} for epsilon in targets]
 
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import random
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from statistics import mean
+from typing import Any
 
 from quartic.bench.contestants import GRIDS, SOLVERS, contestant
 from quartic.bench.paper_numbers import DATA, RANKS
-from quartic.bench.record import describe_machine
 from quartic.bench.store import Row, Store
-from quartic.bench.symnmf import COLUMNS, KEY, Case, Cell, Contestant, run_once, warm_up
-from quartic.bench.threads import fixed_threads
+from quartic.bench.symnmf import COLUMNS, KEY, Case, Cell, Contestant, loaded, run_once, warm_up
 from quartic.bench.tuning import Limits, seconds_of, tune
-from quartic.datasets import DatasetNotFound
+from quartic.bench.turns import Entry, Say, measuring, take_turns
 
 #: The paper's ε, and what it becomes where squared norms are compared, as the authors' code does.
 EPSILONS = (1e-3, 0.0316)
@@ -36,7 +34,9 @@ class Table1Settings:
     solvers : tuple of str
         Columns.
     starts : int
-        Random starts, seeds 0, 1, …
+        Random starts; with none, penalties are tuned and that is all.
+    first_start : int
+        The seed of the first; those of the others follow.
     epsilons : tuple of float
         Targets, all from one run.
     limits : Limits
@@ -60,6 +60,7 @@ class Table1Settings:
     cells: tuple[Cell, ...] = ()
     solvers: tuple[str, ...] = SOLVERS
     starts: int = 10
+    first_start: int = 0
     epsilons: tuple[float, ...] = EPSILONS
     limits: Limits = field(default_factory=Limits)
     tuning_starts: int = 1
@@ -82,6 +83,14 @@ class Table1Settings:
         """Return the cells."""
         return self.cells or tuple(Cell(data, rank) for data in self.data for rank in self.ranks)
 
+    def seeds(self) -> range:
+        """Return the seeds of the starts."""
+        return range(self.first_start, self.first_start + self.starts)
+
+    def must_agree(self) -> Table1Settings:
+        """Return what rows of one table share, whatever cells, solvers and starts were asked for."""
+        return replace(self, data=(), ranks=(), cells=(), solvers=(), starts=0, first_start=0)
+
     def in_words(self) -> str:
         """Return a sentence that says what is run."""
         cells = ", ".join(f"{cell.data} r={cell.rank}" for cell in self.all_cells())
@@ -95,12 +104,11 @@ class Table1Settings:
 
 @dataclass(frozen=True)
 class Table1:
-    """What there is after a run: rows of measured runs and of tuning, the settings, and data sets that are missing."""
+    """What there is after a run: the settings, rows of measured runs and of tuning."""
 
     settings: Table1Settings
     rows: list[Row]
     tuning: list[Row]
-    missing: list[str]
 
 
 def stores(folder: str | os.PathLike[str], name: str = "table1") -> tuple[Store, Store]:
@@ -111,10 +119,10 @@ def stores(folder: str | os.PathLike[str], name: str = "table1") -> tuple[Store,
 def run_table1(
     settings: Table1Settings,
     folder: str | os.PathLike[str],
-    say: Callable[[str], object] = print,
-    progress: Callable[[str], object] = lambda _: None,
+    say: Say = print,
+    progress: Say = lambda _: None,
 ) -> Table1:
-    """Run what is not yet there and return the rows.
+    """Run what is not yet there and return the rows; a copy as parquet is made where that can be written.
 
     Parameters
     ----------
@@ -131,89 +139,62 @@ def run_table1(
     -------
     Table1
     """
-    measured, tuning = stores(folder, settings.name)
-    missing: list[str] = []
-    absent: set[str] = set()
-    with fixed_threads(settings.threads) as threads:
-        record = describe_machine(threads)
-        for store in (measured, tuning):
-            store.open(_must_agree(settings), record)
-        for cell in settings.all_cells():
-            if cell.data in absent:
-                continue
-            try:
-                case = cell.load()
-            except DatasetNotFound as error:
-                absent.add(cell.data)
-                missing.append(str(error))
-                say(str(error))
-                continue
-            _run_cell(case, settings, measured, tuning, say, progress)
-    for store in (measured, tuning):
+    table = measure_table1(settings, folder, say, progress)
+    for store in stores(folder, settings.name):
         store.export()
-    return Table1(settings, measured.rows, tuning.rows, missing)
+    return table
 
 
-def _must_agree(settings: Table1Settings) -> Table1Settings:
-    """Rows belong together whatever cells, solvers and number of starts were asked for."""
-    return replace(settings, data=(), ranks=(), cells=(), solvers=(), starts=0)
+def measure_table1(
+    settings: Table1Settings, folder: str | os.PathLike[str], say: Say = print, progress: Say = lambda _: None
+) -> Table1:
+    """Run what is not yet there; several processes may do so at once, each its own cells or starts."""
+    measured, tuning = stores(folder, settings.name)
+    with measuring(settings.threads, (measured, settings.must_agree()), (tuning, settings.must_agree())):
+        for case in loaded(settings.all_cells(), say):
+            _run_cell(case, settings, measured, tuning, say, progress)
+    return Table1(settings, measured.rows, tuning.rows)
 
 
-def _run_cell(
-    case: Case,
-    settings: Table1Settings,
-    measured: Store,
-    tuning: Store,
-    say: Callable[[str], object],
-    progress: Callable[[str], object],
-) -> None:
-    cell, targets, wall = case.cell, list(settings.epsilons), settings.threads > 1
+def _run_cell(case: Case, settings: Table1Settings, measured: Store, tuning: Store, say: Say, progress: Say) -> None:
+    targets = list(settings.epsilons)
+    base = contestant("dyn-nolips")
     entries: list[tuple[Contestant, list[float]]] = []
     for name in settings.solvers:
-        if name == "dyn-nolips":
-            continue
-        if name not in GRIDS:
+        if name in GRIDS:
+            chosen = tune(case, name, tuning, settings, say, progress)
+            for parameter in sorted(set(chosen.values())):
+                entries.append((contestant(name, parameter), [e for e in targets if chosen.get(e) == parameter]))
+        elif name != base.name:
             entries.append((contestant(name), targets))
-            continue
-        progress(f"{cell.data} r={cell.rank}: tuning {name}")
-        grid = dict(settings.grids)[name]
-        chosen = tune(case, name, tuning, targets, settings.limits, settings.tuning_starts, grid, wall, say)
-        for parameter in sorted(set(chosen.values())):
-            entries.append((contestant(name, parameter), [e for e in targets if chosen.get(e) == parameter]))
-    base = contestant("dyn-nolips")
-    for who, _ in [(base, targets), *entries]:
+    if not settings.starts:
+        return
+    for who in (base, *(who for who, _ in entries)):
         warm_up(case, who)
-    for seed in range(settings.starts):
-        rows = _measure(case, base, seed, targets, settings.limits.most, measured, wall, progress)
-        limit = settings.limits.against(seconds_of(rows, min(targets)))
-        # Solvers take turns, in another order for each start: the machine's drift hits all alike.
-        turn = list(entries)
-        random.Random(seed).shuffle(turn)
-        for who, aims in turn:
-            _measure(case, who, seed, aims, limit, measured, wall, progress)
+
+    def entry(who: Contestant, aims: list[float]) -> Entry:
+        return Entry(who.name, who.key, partial(_measure, case, who, aims, settings, measured))
+
+    first = [entry(base, targets)]
+    take_turns(
+        measured, case.cell.title, case.cell.key, [entry(*each) for each in entries], settings.seeds(), progress, first
+    )
 
 
 def _measure(
-    case: Case,
-    who: Contestant,
-    seed: int,
-    targets: list[float],
-    limit: float,
-    store: Store,
-    wall: bool,
-    progress: Callable[[str], object],
-) -> list[Row]:
+    case: Case, who: Contestant, targets: list[float], settings: Table1Settings, store: Store, seed: int
+) -> list[dict[str, Any]]:
     """Run one solver on one start, for those targets it has reached from every start before."""
-    key = {"data": case.cell.data, "rank": case.cell.rank, **who.key}
-    if not store.has(**key, seed=seed):
-        earlier = [row for row in store.find(**key) if int(row["seed"]) < seed]
-        failed = {float(row["epsilon"]) for row in earlier if not row["seconds"]}
-        left = [epsilon for epsilon in targets if epsilon not in failed]
-        if not left:
-            return []
-        progress(f"{case.cell.data} r={case.cell.rank}: {who.name}, start {seed + 1}")
-        store.add(run_once(case, who, seed, left, limit, wall))
-    return store.find(**key, seed=seed)
+    earlier = [row for row in store.find(**case.cell.key, **who.key) if int(row["seed"]) < seed]
+    failed = {float(row["epsilon"]) for row in earlier if not row["seconds"]}
+    left = [epsilon for epsilon in targets if epsilon not in failed]
+    if not left:
+        return []
+    limit = settings.limits.most
+    if who.name != "dyn-nolips":
+        base = store.find(**case.cell.key, solver="dyn-nolips", seed=seed)
+        limit = settings.limits.against(seconds_of(base, min(settings.epsilons)))
+    return run_once(case, who, seed, left, limit, settings.threads > 1)
 
 
 def rows_of(rows: list[Row], cell: Cell) -> list[Row]:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from statistics import mean
+from typing import TYPE_CHECKING, Any
 
-from quartic.bench.contestants import GRIDS, contestant
+from quartic.bench.contestants import contestant
 from quartic.bench.store import Row, Store
 from quartic.bench.symnmf import Case, Contestant, run_once, warm_up
+from quartic.bench.turns import Entry, Say, take_turns
+
+if TYPE_CHECKING:
+    from quartic.bench.table1 import Table1Settings
 
 # Seeds of the starts that serve for tuning only.
 FIRST_SEED = 1000
@@ -49,32 +54,39 @@ def tune(
     case: Case,
     name: str,
     store: Store,
-    targets: list[float],
-    limits: Limits,
-    n_starts: int,
-    grid: tuple[float, ...] | None = None,
-    wall: bool = False,
-    say: Callable[[str], object] = lambda _: None,
+    settings: Table1Settings,
+    say: Say = lambda _: None,
+    progress: Say = lambda _: None,
 ) -> dict[float, float]:
     """Return the penalty that reaches each target first by mean time; a target that none reached is left out.
 
     Every run is a row of ``store``; what is there is not run again. The grid is gone through from its middle, and a
     penalty that takes over twice what the best took so far is given up.
     """
-    grid = GRIDS[name] if grid is None else grid
-    hardest = min(targets)
-    for seed in range(FIRST_SEED, FIRST_SEED + n_starts):
-        base = _run(case, contestant("dyn-nolips"), seed, targets, limits.most, store, wall)
-        limit = limits.against(seconds_of(base, hardest))
-        best = math.inf
-        for parameter in sorted(grid, key=_from_the_middle):
-            rows = _run(case, contestant(name, parameter), seed, targets, min(limit, max(limits.least, _RACE * best)),
-                        store, wall)  # fmt: skip
-            best = min(best, seconds_of(rows, hardest) or math.inf)
-    chosen = best_penalties(store.find(data=case.cell.data, rank=case.cell.rank, solver=name), targets, n_starts)
+    title, targets, limits = case.cell.title, list(settings.epsilons), settings.limits
+    grid, hardest = dict(settings.grids)[name], min(settings.epsilons)
+    base = contestant("dyn-nolips")
+
+    def race(who: Contestant, seed: int) -> list[dict[str, Any]]:
+        rows = store.find(**case.cell.key, seed=seed)
+        limit = limits.most
+        if who.name == name:
+            limit = limits.against(seconds_of([row for row in rows if row["solver"] == base.name], hardest))
+            times = [seconds_of([row], hardest) for row in rows if row["solver"] == name]
+            limit = min(limit, max(limits.least, _RACE * min((t for t in times if t is not None), default=math.inf)))
+        warm_up(case, who)
+        return run_once(case, who, seed, targets, limit, settings.threads > 1)
+
+    order = [base, *(contestant(name, parameter) for parameter in sorted(grid, key=_from_the_middle))]
+    entries = [Entry(f"tuning {who.name}", who.key, partial(race, who)) for who in order]
+    seeds = range(FIRST_SEED, FIRST_SEED + settings.tuning_starts)
+    # Whoever else tunes the same waits, and then finds it done.
+    with store.alone(f"{case.cell.data}-{case.cell.rank}-{name}"):
+        take_turns(store, title, case.cell.key, (), seeds, progress, first=entries)
+    chosen = best_penalties(store.find(**case.cell.key, solver=name), targets, settings.tuning_starts)
     words = ", ".join(f"{parameter:g} for ε = {epsilon:g}" for epsilon, parameter in chosen.items())
     tried = ", ".join(f"{p:g}" for p in grid)
-    say(f"{case.cell.data} r={case.cell.rank}: {name} tuned over {{{tried}}}: {words or 'none reaches a target'}")
+    say(f"{title}: {name} tuned over {{{tried}}}: {words or 'none reaches a target'}")
     return chosen
 
 
@@ -90,16 +102,6 @@ def best_penalties(rows: list[Row], targets: list[float], n_starts: int) -> dict
         if whole:
             chosen[epsilon] = min(whole, key=whole.__getitem__)
     return chosen
-
-
-def _run(
-    case: Case, who: Contestant, seed: int, targets: list[float], limit: float, store: Store, wall: bool
-) -> list[Row]:
-    key = {"data": case.cell.data, "rank": case.cell.rank, **who.key, "seed": seed}
-    if not store.has(**key):
-        warm_up(case, who)
-        store.add(run_once(case, who, seed, targets, limit, wall))
-    return store.find(**key)
 
 
 def _from_the_middle(parameter: float) -> float:

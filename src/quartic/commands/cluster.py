@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ from quartic.commands.terminal import (
     print_json,
 )
 from quartic.commands.watch import StoppedAtOnce, watching
+from quartic.commands.workers import BlockTable, client_code, is_folder, read_folder, spread, workers
 from quartic.io import FeatureTable, FileFormatError, GraphTable, read_similarity
 from quartic.report import Section, clustering_figures, clustering_tables, write_page
 
@@ -46,6 +48,8 @@ class ClusterOptions:
     seed: int
     as_json: bool
     quiet: bool
+    scheduler: str | None = None
+    workers: int | None = None
 
 
 def run(options: ClusterOptions) -> None:
@@ -53,14 +57,26 @@ def run(options: ClusterOptions) -> None:
     voice = Voice("cluster", options.quiet)
     with errors_as_one_line(voice):
         _check(options)
-        table = read_similarity(options.input, _kind(options))
+        table = (
+            read_folder(options.input) if is_folder(options.input) else read_similarity(options.input, _kind(options))
+        )
         model, settings = _model(options, table)
     voice.say(f"{'stdin' if options.input == '-' else options.input}: {table.guess}")
+    with ExitStack() as stack:
+        with errors_as_one_line(voice):
+            client = stack.enter_context(workers(options.scheduler, options.workers, voice))
+        _fit_and_write(options, voice, table, model, settings, client)
+
+
+def _fit_and_write(
+    options: ClusterOptions, voice: Voice, table: GraphTable | FeatureTable, model: Any, settings: dict[str, Any],
+    client: Any,
+) -> None:  # fmt: skip
     began = time.perf_counter()
     with errors_as_one_line(voice), gathered_warnings() as said:
         try:
             with watching(options.quiet) as watcher:
-                model.fit(table.adjacency if isinstance(table, GraphTable) else table.X)
+                model.fit(spread(table, client))
         except StoppedAtOnce:
             voice.warn("stopped before there was a result; nothing is written")
             raise typer.Exit(1) from None
@@ -203,12 +219,17 @@ def _code(options: ClusterOptions, table: GraphTable | FeatureTable, settings: d
     from quartic import SymNMF
 
     path, note = code.opened(options.input, ".csv")
-    defaults = SymNMF().get_params()
+    made = code.call("SymNMF", str(options.n_clusters), settings, SymNMF().get_params())
+    before, how = client_code(options.scheduler, options.workers)
+    if isinstance(table, BlockTable):
+        return (
+            f"{before}from quartic import SymNMF\nfrom quartic.io import read_blocks\n\n"
+            f"model = {made}.fit(read_blocks({path}))\nprint(model.labels_)\n"
+        )
     reader, data = ("read_graph", "adjacency") if isinstance(table, GraphTable) else ("read_features", "X")
-    made = code.call("SymNMF", str(options.n_clusters), settings, defaults)
     return (
-        f"from quartic import SymNMF\nfrom quartic.io import {reader}\n\n{note}"
+        f"{before}from quartic import SymNMF\nfrom quartic.io import {reader}\n\n{note}"
         f"table = {reader}({path})\n"
-        f"model = {made}.fit(table.{data})\n"
+        f"model = {made}.fit({how.format(f'table.{data}')})\n"
         "for name, cluster in zip(table.names, model.labels_):\n    print(name, cluster)\n"
     )

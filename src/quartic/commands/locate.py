@@ -36,7 +36,7 @@ _OPTIONS = {
     'refine="stress"': "--refine stress",
     "n_components =": "-d =",
     "n_init": "--n-init",
-    "another init, ": "",
+    ", another init or another": " or another",
     "random_state": "--seed",
 }
 

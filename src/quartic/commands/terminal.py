@@ -46,14 +46,15 @@ def errors_as_one_line(voice: Voice) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError, OSError, NotImplementedError, ImportError) as error:
-        voice.warn(_said(error))
+        voice.warn(said(error))
         raise typer.Exit(2) from None
     except MemoryError:
         voice.warn("not enough memory for this input; try a sparse graph, fewer neighbours or a part of the data")
         raise typer.Exit(2) from None
 
 
-def _said(error: Exception) -> str:
+def said(error: Exception) -> str:
+    """Return what an error says, in a form fit for people."""
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror.lower()}"
     return str(error) or type(error).__name__

@@ -22,15 +22,15 @@ class StoppedAtOnce(BaseException):
 class Watcher:
     """Sees every iteration of every run.
 
-    A first signal ends the run under way, and those after it in their first iteration: the best point so far comes back
-    as a result. A signal before the first iteration, or a second one, ends everything.
+    A first signal ends the run under way, and a search of many runs with it: the best point so far comes back as a
+    result. A signal before the first iteration, or a second one, ends everything.
     """
 
     def __init__(self) -> None:
         self.show: Callable[[Progress], None] | None = None
         self.seen = 0
         self.asked = False
-        self.interrupted = False  # a run was ended
+        self.interrupted = False  # a run, or a search, was ended
 
     def __call__(self, progress: Progress) -> None:
         """See an iteration."""
@@ -40,6 +40,11 @@ class Watcher:
         if self.asked:
             self.interrupted = True
             raise KeyboardInterrupt
+
+    def stop(self) -> bool:
+        """Tell a search whether to end."""
+        self.interrupted |= self.asked
+        return self.asked
 
     def on_signal(self, number: int, frame: Any) -> None:
         """Take a signal."""
@@ -61,5 +66,5 @@ def watching(quiet: bool) -> Iterator[Watcher]:
             from rich.console import Console
 
             watcher.show = stack.enter_context(shared_bar(Console(stderr=True), transient=True))
-        stack.enter_context(watched_by(watcher))
+        stack.enter_context(watched_by(watcher, watcher.stop))
         yield watcher

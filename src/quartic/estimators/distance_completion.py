@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -19,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quartic.arrays import Array, RandomState, random_generator
 from quartic.datasets import pair_distances, random_pairs
+from quartic.distributed.inputs import is_dask_array, is_dask_frame
 from quartic.estimators.other_units import fit_in_other_units
 from quartic.init import classical_mds
 from quartic.locating import checks as checks
@@ -36,8 +38,10 @@ from quartic.locating.search import locate
 from quartic.locating.warnings import InconsistentWarning
 from quartic.loop import minimize
 from quartic.losses import Anchored, CompleteDistances, Distances, Loss, RawStress
+from quartic.losses.dask_distances import DaskDistances
+from quartic.ops.threads import limited_to, share_of
 from quartic.problem import Problem
-from quartic.result import Result
+from quartic.result import Result, Status
 from quartic.rigidity import Determination, assess, standard_errors
 from quartic.solvers import Solver
 
@@ -46,6 +50,8 @@ _STARTS = ("auto", "random", "mds", "landmark", "eigenmap", "relaxed")
 _ALL_LINKED, _LINKS = 40, 12
 # From so many points on a complete matrix is read in place; so many pairs a point are looked at for warnings.
 _MATRIX_FROM, _SAMPLED = 400, 60
+# Of pairs in chunks so many a point are brought here to begin with.
+_PAIRS_EACH = 60.0
 
 
 class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -76,7 +82,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     max_iter, max_time : int, float or None
         Limits: iterations of a run, seconds of the whole search.
     n_jobs : int or None, default=None
-        Searches done at the same time, in threads. The answer does not depend on it.
+        Threads to use: searches are done at the same time, and threads left over shared among them. None: one search
+        at a time, on as many threads as the environment allows. The answer does not depend on it.
     device : None or "cpu"
         Where to compute.
     random_state : int, RandomState, Generator or None
@@ -267,9 +274,11 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         Parameters
         ----------
         pairs : int array (m, 2)
-            The pairs (i, j), counted from 0, in any order.
+            The pairs (i, j), counted from 0, in any order. A Dask array, or a Dask dataframe whose first two columns
+            are the ends, stays in its chunks: points are found from some 60 pairs each, brought here, and then fitted
+            to all; what those few determine, all do. Each pair may stand there once, and bounds are not taken.
         distances : array (m,), optional
-            Their distances (not squares); NaN where only bounds are known.
+            Their distances (not squares); NaN where only bounds are known. Of a dataframe: a column, or its name.
         n_points : int, optional
             The number of points; the largest index + 1 when left out.
         weights : array (m,) or "noise", optional
@@ -284,6 +293,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self
         """
         self._prepare()
+        if is_dask_array(pairs) or is_dask_frame(pairs):
+            return self._fit_chunks(pairs, distances, n_points, weights, lower, upper, anchors)
         data = from_pairs(pairs, distances, n_points, weights, lower, upper, anchors, self.n_components)
         self.n_features_in_ = data.n_points
         return self._fit(data)
@@ -409,7 +420,26 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             )
         return D
 
-    def _fit(self, data: Measurements) -> Self:
+    def _fit_chunks(
+        self, pairs: Any, distances: Any, n_points: int | None, weights: Any, lower: Any, upper: Any, anchors: Any
+    ) -> Self:
+        """Fit pairs that stay in Dask's chunks: a search with some pairs of each point, then a run over all."""
+        in_frame = is_dask_frame(pairs)
+        if lower is not None or upper is not None or self.refine is not None:
+            raise TypeError("bounds and refine are for pairs in memory, but the pairs are in Dask's chunks")
+        if isinstance(weights, str) and not in_frame:
+            raise TypeError(f"weights = {weights!r} is for pairs in memory; give a Dask array of weights")
+        if distances is None:
+            raise ValueError("give the distances of the pairs")
+        everything = DaskDistances(pairs, distances, n_points, weights, power=1)
+        few, squared, w = everything.thinned(_PAIRS_EACH)
+        data = from_pairs(few, np.sqrt(squared), everything.n_points, w, None, None, anchors, self.n_components)
+        self.n_features_in_ = data.n_points
+        return self._fit(data, everything if len(few) < everything.n_pairs else None)
+
+    def _fit(self, data: Measurements, everything: DaskDistances | None = None) -> Self:
+        if data.power and everything is not None:
+            raise ValueError(f"distances in Dask's chunks must be nearer to one: multiply them by 2**{-data.power}")
         if data.power:
             fit_in_other_units(self, data)
             return self
@@ -434,8 +464,14 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             X = self._held(whole, X, data, effort)
         if self.refine == "stress":
             X = self._refined(whole, X, data, effort)
+        if everything is not None:
+            X = self._polished(everything, X, data, effort, f"minimised over all {everything.n_pairs:,} pairs")
+        if effort.stopped():
+            said = "interrupted; the best points so far are returned"
+            self.result_ = replace(self.result_, status=Status.INTERRUPTED, message=said)
         self._place(X, data, component, n_components, targets, simplices, whole.size)
-        self.rmse_ = float(np.sqrt(np.mean(whole.errors(self.embedding_) ** 2)))
+        missed = np.sqrt(np.mean(whole.errors(self.embedding_) ** 2))
+        self.rmse_ = float(missed) if everything is None else everything.misfit(self.embedding_)
         fixing = data.pairs[data.exact if data.weights is None else data.exact & (data.weights > 0)]
         self.determination_ = assess(fixing, self.embedding_, anchors=data.anchors, random_state=0)
         self.determined_, self.component_ = self.determination_.determined, component
@@ -527,13 +563,14 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         seeds = [int(generator.integers(2**63)) for _ in range(self.n_init if isinstance(init, str) else 1)]
 
         def one(seed: int) -> tuple[Result, str]:
-            return locate(part, init, effort, np.random.default_rng(seed))
+            with limited_to(share_of(self.n_jobs, len(seeds))):
+                return locate(part, init, effort, np.random.default_rng(seed))
 
         if self.n_jobs in (None, 1):
             found = []
             for seed in seeds:
                 found.append(one(seed))
-                if part.is_met(found[-1][0].X):
+                if effort.stopped() or part.is_met(found[-1][0].X):
                     break
         else:
             _ = part.loss, part.adjacency  # made once, before the threads share them
@@ -575,8 +612,10 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         result = minimize(
             Problem(loss if held is None else held), start if start.any() else start + 1e-3,
             solver="auto" if isinstance(loss, RawStress) else self.solver, tol=self.tol,
-            reference=_reference(loss, X.shape[1]), max_iter=self.max_iter, max_time=left, verbose=bool(self.verbose),
+            reference=_reference(loss, X.shape[1]), max_iter=effort.most(self.max_iter), max_time=left,
+            verbose=bool(self.verbose),
         )  # fmt: skip
+        effort.note(result)
         X = result.X if held is None else held.fill(result.X) + center
         X[data.anchors] = data.places
         self.result_ = result

@@ -19,10 +19,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quartic import graphs
 from quartic.arrays import Array, RandomState, random_generator
+from quartic.distributed.inputs import is_dask_array
 from quartic.estimators.inputs import is_graph, matrix_of, names_of
 from quartic.init import random_start, spectral_start
 from quartic.loop import minimize
 from quartic.losses import LeastSquares
+from quartic.losses.dask_matrix import DaskMatrix
+from quartic.ops.threads import limited_to, share_of
 from quartic.penalties import Nonnegative, NonnegativeL1, NonnegativeRidge, Penalty
 from quartic.problem import Problem
 from quartic.result import Result
@@ -64,7 +67,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     max_iter, max_time : int, float or None
         Limits of each run, in iterations and seconds.
     n_jobs : int or None, default=None
-        Runs done at the same time, in threads. The answer does not depend on it.
+        Threads to use: runs are done at the same time, and threads left over shared among them. None: one run at a
+        time, on as many threads as the environment allows. The answer does not depend on it.
     device : None or "cpu"
         Where to compute.
     random_state : int, RandomState, Generator or None
@@ -85,7 +89,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         Cluster of each node: the largest entry of its row of X, the first of equals.
     memberships_ : ndarray (n, r)
         Rows of X scaled to sum 1: soft memberships. A zero row, a node that no cluster wants, becomes uniform.
-    affinity_matrix_ : ndarray or csr_array (n, n)
+    affinity_matrix_ : ndarray, csr_array or Dask array (n, n)
         M.
     objective_ : float
         ½‖M − XXᵀ‖², plus the penalty.
@@ -194,7 +198,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         Parameters
         ----------
         X : array, sparse matrix, frame (n, n) or networkx graph; or features (n, n_features)
-            The similarity matrix if ``affinity="precomputed"``, else features.
+            The similarity matrix if ``affinity="precomputed"``, else features. Either may be a Dask array of row
+            blocks, which stays where it is; a `quartic.losses.dask_matrix.DaskMatrix` says how blocks are kept.
         y : ignored
         weights : sparse matrix (n, n), optional
             Where only part of M is known: symmetric, positive at the known entries. The loss is then
@@ -221,7 +226,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         best = self._best_run(problem, weights is not None)
         if not best.success:
             warnings.warn(f"SymNMF did not converge: {best.message}", ConvergenceWarning, stacklevel=2)
-        self.affinity_matrix_ = M
+        self.affinity_matrix_ = M.M if isinstance(M, DaskMatrix) else M
         self.node_names_ = names_of(X, n)
         self.embedding_ = best.X
         self.labels_ = best.X.argmax(axis=1)
@@ -257,18 +262,19 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             n_runs = 1
 
         def run(seed: int) -> Result:
-            return minimize(
-                problem(),
-                start,
-                rank=self.n_components,
-                solver=self.solver,
-                tol=self.tol,
-                reference=None if start is None else random_start,
-                max_iter=self.max_iter,
-                max_time=self.max_time,
-                random_state=seed,
-                verbose=bool(self.verbose),
-            )
+            with limited_to(share_of(self.n_jobs, n_runs)):
+                return minimize(
+                    problem(),
+                    start,
+                    rank=self.n_components,
+                    solver=self.solver,
+                    tol=self.tol,
+                    reference=None if start is None else random_start,
+                    max_iter=self.max_iter,
+                    max_time=self.max_time,
+                    random_state=seed,
+                    verbose=bool(self.verbose),
+                )
 
         # Seeds are drawn before any run, one by one, so that more runs or jobs leave the first ones as they were.
         generator = random_generator(self.random_state)
@@ -298,6 +304,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         if isinstance(X, LinearOperator):
             raise TypeError("SymNMF needs the entries of M; for a LinearOperator use quartic.minimize")
         precomputed = self.affinity == "precomputed"
+        if is_dask_array(X) or isinstance(X, DaskMatrix):
+            return self._similarity_in_blocks(X, precomputed, known)
         if is_graph(X) and not precomputed:
             raise ValueError(f'a networkx graph has no features for affinity={self.affinity!r}; use "precomputed"')
         data = validate_data(
@@ -314,6 +322,17 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         if callable(self.affinity):
             return self.affinity(data)
         return graphs.similarity(data, kind=self.affinity, n_neighbors=self.n_neighbors)  # type: ignore[arg-type]
+
+    def _similarity_in_blocks(self, X: Any, precomputed: bool, known: bool) -> Any:
+        """Return M of a Dask array, which no check of scikit-learn may bring here."""
+        if not known:
+            raise TypeError("weights are for matrices in memory, but X is in Dask's blocks; leave weights out")
+        self.n_features_in_ = X.n if isinstance(X, DaskMatrix) else int(X.shape[1])
+        if precomputed:
+            return X if isinstance(X, DaskMatrix) else DaskMatrix(X)
+        if callable(self.affinity):
+            return self.affinity(X)
+        return DaskMatrix(graphs.similarity(X, kind=self.affinity, n_neighbors=self.n_neighbors))  # type: ignore[arg-type]
 
     def _penalty(self) -> Penalty:
         if isinstance(self.penalty, Penalty) and not self.penalty.nonnegative:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
+from quartic.distributed.inputs import is_dask_array
 from quartic.graphs.features import cosine_features, distance_features
 from quartic.graphs.neighbors import Neighbors, largest_cosines, local_scales, smallest_scaled_distances
 from quartic.graphs.normalization import normalize as normalized
@@ -20,7 +21,7 @@ def similarity(
     kind: Literal["cosine", "self_tuning"] = "cosine",
     n_neighbors: int | Literal["auto"] | None = "auto",
     normalize: bool = True,
-) -> sp.csr_array:
+) -> Any:
     r"""Build a sparse similarity graph of the rows of ``X``.
 
     ``"cosine"`` (documents):
@@ -37,8 +38,9 @@ def similarity(
 
     Parameters
     ----------
-    X : array or sparse matrix (n_points, n_features)
-        Features, taken as they are: term counts need no tf-idf, images no scaling.
+    X : array, sparse matrix or Dask array (n_points, n_features)
+        Features, taken as they are: term counts need no tf-idf, images no scaling. A Dask array of row blocks, dense or
+        sparse, makes a Dask array of the same graph, built where the features are.
     kind : {"cosine", "self_tuning"}
         The weight.
     n_neighbors : int, "auto" or None
@@ -49,7 +51,7 @@ def similarity(
 
     Returns
     -------
-    csr_array (n_points, n_points)
+    csr_array, or Dask array of csr_array row blocks (n_points, n_points)
         Symmetric, float64, nonnegative, sorted indices, no stored zeros.
 
     Notes
@@ -77,6 +79,10 @@ def similarity(
     if not isinstance(normalize, bool | np.bool_):
         raise TypeError(f"normalize must be True or False, got {normalize!r}")
     _check_neighbors(n_neighbors)
+    if is_dask_array(X):
+        from quartic.graphs.dask_similarity import similarity_in_blocks
+
+        return similarity_in_blocks(X, kind == "cosine", _kept(n_neighbors, int(X.shape[0])), bool(normalize))
     if kind == "cosine":
         features = cosine_features(X)
         pairs = largest_cosines(features, _kept(n_neighbors, features.n))

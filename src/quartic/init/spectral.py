@@ -6,11 +6,23 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import scipy.linalg
 
 from quartic.arrays import Array
 from quartic.losses import LeastSquares
-from quartic.ops import gram, inner, squared_norm
+from quartic.ops import (
+    astype,
+    float_type,
+    gram,
+    inner,
+    is_zero,
+    most_different_rows,
+    namespace,
+    on_host,
+    orthonormal,
+    positive_part,
+    squared_norm,
+    times,
+)
 from quartic.problem import Problem
 
 # Ritz values below this share of the largest are not worth telling apart, and would make the filter's range too wide.
@@ -101,20 +113,20 @@ def spectral_start(
             f"{type(loss).__name__}; use a random start"
         )
     size = min(rank + n_extra, loss.n_points)
-    Q = generator.standard_normal((loss.n_points, size)).astype(loss.dtype, copy=False)
+    Q = astype(loss.space.normal(generator, (loss.n_points, size)), loss.dtype)
     values, U = leading_eigenpairs(loss.product, Q, rank, n_filters, degree)
-    Z = U * np.sqrt(np.maximum(values, 0)).astype(loss.dtype)
+    Z = times(U, np.diag(np.sqrt(np.maximum(values, 0))))
     if not problem.penalty.nonnegative:
-        return Z if Z.any() else loss.random_start(rank, False, generator)
-    typical = math.sqrt(squared_norm(Z) / Z.size)
-    X = np.maximum(_turned(Z, U, n_turns), np.asarray(_LEAST * typical, dtype=Z.dtype))
+        return loss.random_start(rank, False, generator) if is_zero(Z) else Z
+    typical = math.sqrt(squared_norm(Z) / (loss.n_points * rank))
+    X = _turned(Z, U, n_turns).clip(_LEAST * typical, None)
     # f(tX) − f(0) = ½t⁴‖XᵀX‖² − t²⟨MX, X⟩ is least at t² = ⟨MX, X⟩ / ‖XᵀX‖².
     MX = loss.product(X)
     X[~MX.any(axis=1)] = 0  # a node without edges: M ≥ 0 and X > 0 leave no other reason, and zero is its best row
-    fit = inner(MX, X)
+    fit, size_of_gram = inner(MX, X), on_host(gram(X))
     if not fit > 0:  # M is negative on what is left of its eigenvectors: they say nothing about X ≥ 0
         return loss.random_start(rank, True, generator)
-    X *= math.sqrt(fit / squared_norm(gram(X)))
+    X *= math.sqrt(fit / squared_norm(size_of_gram))
     return X
 
 
@@ -126,42 +138,40 @@ def leading_eigenpairs(
     Each round applies to the subspace the Chebyshev polynomial of M that is small between the least Ritz value and the
     last one wanted, and steep above: 2 + ``n_filters * degree`` products.
     """
-    Q = np.linalg.qr(product(Q))[0]
+    Q = orthonormal(product(Q))
     MQ = product(Q)
     values, Q, MQ = _ritz(Q, MQ)
     for _ in range(n_filters if Q.shape[1] < len(Q) else 0):
         # Ritz values close in from inside; the mirror image of the upper end stands for a lower end not yet seen.
-        upper = max(values[-1], _FLOOR * values[0], np.finfo(Q.dtype).tiny)
+        upper = max(values[-1], _FLOOR * values[0], np.finfo(float_type(Q)).tiny)
         lower = min(-upper, 1.05 * values[-1])
         centre, half = (lower + upper) / 2, (upper - lower) / 2
         before, T = Q, (MQ - centre * Q) / half
         for _ in range(degree - 1):
             before, T = T, (2 / half) * (product(T) - centre * T) - before
-        Q = np.linalg.qr(T)[0]
+        Q = orthonormal(T)
         values, Q, MQ = _ritz(Q, product(Q))
     return values[:rank], Q[:, :rank]
 
 
 def _ritz(Q: Array, MQ: Array) -> tuple[Array, Array, Array]:
     """Return the Ritz values of the subspace, falling, with Q and MQ in the basis of the Ritz vectors."""
-    B = gram(Q, MQ)
+    B = on_host(gram(Q, MQ))
     values, V = np.linalg.eigh((B + B.T) / 2)
-    V = np.ascontiguousarray(V[:, ::-1], dtype=Q.dtype)
-    return values[::-1].astype(Q.dtype), Q @ V, MQ @ V
+    V = np.ascontiguousarray(V[:, ::-1])
+    return values[::-1].astype(float_type(Q)), times(Q, V), times(MQ, V)
 
 
 def _turned(Z: Array, U: Array, n_turns: int) -> Array:
     """Return ZQ with Q orthogonal and ZQ as nonnegative as the turns make it."""
-    rank = U.shape[1]
-    _, pivots = scipy.linalg.qr(U.T, mode="r", pivoting=True)
-    Y: Array = Z @ _polar(U[pivots[:rank]].T)
-    Y *= np.where((Y**3).sum(axis=0) < 0, -1, 1).astype(Y.dtype)
+    Y = times(Z, _polar(most_different_rows(U).T))
+    Y *= namespace(Y).sign(cubes := (Y**3).sum(axis=0)) + (cubes == 0)
     for _ in range(n_turns):
-        Y = Z @ _polar(gram(Z, np.maximum(Y, 0))).astype(Z.dtype, copy=False)
+        Y = times(Z, _polar(on_host(gram(Z, positive_part(Y)))))
     return Y
 
 
 def _polar(A: Array) -> Array:
-    left, _, right = np.linalg.svd(A)
+    left, _, right = np.linalg.svd(A.astype(np.float64))
     Q: Array = left @ right
     return Q

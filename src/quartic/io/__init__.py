@@ -1,6 +1,9 @@
 """Files of points, distances, graphs and features."""
 
-from quartic.io.distance_files import DistanceTable, read_anchors, read_distances
+from quartic.io.anchors import read_anchors
+from quartic.io.blocks import read_blocks, write_blocks
+from quartic.io.distance_files import read_distances
+from quartic.io.distance_table import DistanceTable
 from quartic.io.errors import FileFormatError
 from quartic.io.features import FeatureTable, read_features
 from quartic.io.graph_files import GraphTable, read_graph
@@ -18,6 +21,7 @@ __all__ = [
     "GraphTable",
     "Structure",
     "read_anchors",
+    "read_blocks",
     "read_distances",
     "read_features",
     "read_graph",
@@ -25,6 +29,7 @@ __all__ = [
     "read_pdb",
     "read_similarity",
     "read_xyz",
+    "write_blocks",
     "write_mdjeep",
     "write_pdb",
     "write_xyz",

@@ -11,12 +11,13 @@ from quartic.arrays import Array, as_floats, check_number
 from quartic.kernels.base import Kernel
 from quartic.kernels.constants import scaled_constants, sigma_for
 from quartic.kernels.mirror_maps import mirror_map
-from quartic.ops import gram, squared_norm, trace_inner
+from quartic.ops import gram, on_host, squared_norm, times, trace_inner
 from quartic.units import Units
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss
     from quartic.losses.move import Move
+    from quartic.losses.point import Point
     from quartic.penalties.base import Penalty
 
 
@@ -65,19 +66,25 @@ class GramKernel(Kernel):
 
     def value(self, X: Array) -> float:
         """Return h_G(X)."""
-        S = gram(as_floats(X))
+        S = on_host(gram(as_floats(X)))
         trace = float(np.trace(S))
         return 0.25 * self.alpha * trace**2 + 0.25 * self.beta * trace_inner(S, S) + 0.5 * self.sigma * trace
 
     def gradient(self, X: Array) -> Array:
         """Return X (α‖X‖² I + β XᵀX + σ I)."""
         X = as_floats(X)
-        G: Array = X @ self.metric(gram(X)).astype(X.dtype, copy=False)
-        return G
+        return times(X, self.metric(gram(X)))
 
     def metric(self, S: Array) -> Array:
         """Return the r × r matrix α·tr(S)·I + β·S + σ·I, by which ∇h multiplies from the right where S = XᵀX."""
+        S = on_host(S)
         return self.beta * S + (self.alpha * float(np.trace(S)) + self.sigma) * np.eye(len(S))
+
+    def iterate(self, point: Point, penalty: Penalty, step: float) -> Array:
+        """Return T_λ(X), with the XᵀX that the point has at hand."""
+        V = times(point.X, self.metric(point.gram))
+        V -= step * point.gradient
+        return self.mirror(V, penalty, step)
 
     def divergence(self, X: Array, Y: Array) -> float:
         """Return D_h(X, Y), from D = X − Y, so that close neighbours keep their digits.
@@ -87,11 +94,11 @@ class GramKernel(Kernel):
         """
         X, Y = as_floats(X), as_floats(Y)
         D = X - Y
-        return self._divergence(gram(Y), gram(Y, D), gram(D))
+        return self._divergence(*(on_host(S) for S in (gram(Y), gram(Y, D), gram(D))))
 
     def divergence_of(self, move: Move) -> float:
         """Return D_h(X + D, X) of a step."""
-        return self._divergence(move.S, move.T, move.C)
+        return self._divergence(on_host(move.S), on_host(move.T), on_host(move.C))
 
     def _divergence(self, A: Array, T: Array, C: Array) -> float:
         BC = T + T.T + C

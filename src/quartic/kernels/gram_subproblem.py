@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from quartic.arrays import Array
-from quartic.ops import gram
+from quartic.ops import astype, float_type, gram, namespace, times, to_host
 from quartic.polynomials import unit_cubic_root
 
 # Below this ratio of squared singular values VᵀV has lost too many digits of the small ones: take the SVD of V.
@@ -26,11 +26,10 @@ def gram_mirror(V: Array, alpha: float, beta: float, sigma: float) -> Array:
     if largest > 1e-250 and math.isfinite(largest) and float(squares[0]) > _WELL_CONDITIONED * largest:
         mu = solve_subproblem(np.sqrt(squares), alpha, beta, sigma)
         scale = 1 / (alpha * float(mu @ mu) + beta * mu**2 + sigma)
-        U: Array = V @ ((P * scale) @ P.T).astype(V.dtype, copy=False)
-        return U
-    W, eta, Pt = np.linalg.svd(V.astype(np.float64, copy=False), full_matrices=False)
-    U = ((W * solve_subproblem(eta, alpha, beta, sigma)) @ Pt).astype(V.dtype, copy=False)
-    return U
+        return times(V, (P * scale) @ P.T)
+    W, eta, Pt = namespace(V).linalg.svd(astype(V, np.float64), full_matrices=False)
+    U = times(W, solve_subproblem(to_host(eta), alpha, beta, sigma)[:, None] * to_host(Pt))
+    return astype(U, float_type(V))
 
 
 def solve_subproblem(eta: Array, alpha: float, beta: float, sigma: float) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 
 from quartic.arrays import Array, as_floats
 from quartic.kernels.gram_subproblem import gram_mirror
-from quartic.ops import norm
+from quartic.ops import astype, falling_order, namespace, norm, positive_part
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Penalty, Ridge, Zero
 from quartic.polynomials import unit_cubic_root
 
@@ -35,7 +35,7 @@ def norm_scale(size: float, alpha: float, sigma: float) -> float:
 
 def norm_length(W: Array, alpha: float, sigma: float) -> Array:
     """Return the U parallel to W with (α‖U‖² + σ) U = W."""
-    return W / norm_scale(norm(W), alpha, sigma)
+    return W / norm_scale(float(norm(W)), alpha, sigma)
 
 
 def clipping(penalty: Penalty, t: float) -> tuple[bool, float, float] | None:
@@ -55,7 +55,7 @@ def _norm_pointwise(kernel: Any, V: Array, penalty: Penalty, t: float) -> Array:
 
 
 def _norm_ridge(kernel: Any, V: Array, penalty: Any, t: float) -> Array:
-    W = np.maximum(V, 0) if penalty.nonnegative else V
+    W = positive_part(V) if penalty.nonnegative else V
     return norm_length(W, kernel.alpha, kernel.sigma + t * penalty.weight)
 
 
@@ -66,18 +66,19 @@ def _norm_l0(kernel: Any, V: Array, penalty: Any, t: float) -> Array:
     what it adds to p and to h* follows from divided differences, without cancellation.
     """
     alpha, sigma = kernel.alpha, kernel.sigma
-    size = np.abs(V).ravel()
-    order = np.argsort(-size, kind="stable")
-    squares = np.square(size[order], dtype=np.float64)
+    xp, flat = namespace(V), V.reshape(-1)
+    order = falling_order(abs(flat))
+    squares = astype(flat[order], np.float64) ** 2
     length = math.sqrt(sigma / alpha)
-    y = unit_cubic_root(np.sqrt(np.cumsum(squares)) / (length * sigma))
-    p = np.square(length * y)
-    before = np.concatenate([[0.0], p[:-1]])
+    y = unit_cubic_root(xp.sqrt(xp.cumsum(squares, 0)) / (length * sigma))
+    p = (length * y) ** 2
+    before = xp.zeros_like(p)
+    before[1:] = p[:-1]
     slope = alpha**2 * (p * p + p * before + before * before) + 2 * alpha * sigma * (p + before) + sigma**2
     gain = squares / slope * (0.75 * alpha * (p + before) + 0.5 * sigma)
-    kept = order[: int(np.count_nonzero(gain > t * penalty.weight))]
-    W = np.zeros(V.size, dtype=V.dtype)
-    W[kept] = V.ravel()[kept]
+    kept = order[: int((gain > t * penalty.weight).sum())]
+    W = xp.zeros_like(flat)
+    W[kept] = flat[kept]
     return norm_length(W.reshape(V.shape), alpha, sigma)
 
 

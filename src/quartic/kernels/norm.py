@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -10,7 +9,7 @@ from quartic.arrays import Array, as_floats, check_number
 from quartic.kernels.base import Kernel
 from quartic.kernels.constants import scaled_constants, sigma_for
 from quartic.kernels.mirror_maps import clipping, mirror_map, norm_scale
-from quartic.ops import inner, norm, squared_norm, squares_are_safe
+from quartic.ops import front_of, inner, length, squared_norm
 from quartic.units import Units
 
 if TYPE_CHECKING:
@@ -62,12 +61,12 @@ class NormKernel(Kernel):
     def value(self, X: Array) -> float:
         """Return h_N(X)."""
         square = squared_norm(as_floats(X))
-        return (0.25 * self.alpha * square + 0.5 * self.sigma) * square
+        return float((0.25 * self.alpha * square + 0.5 * self.sigma) * square)
 
     def gradient(self, X: Array) -> Array:
         """Return (α‖X‖² + σ) X."""
         X = as_floats(X)
-        return (self.alpha * squared_norm(X) + self.sigma) * X
+        return float(self.alpha * squared_norm(X) + self.sigma) * X
 
     def divergence(self, X: Array, Y: Array) -> float:
         """Return D_h(X, Y), from D = X − Y, so that close neighbours keep their digits.
@@ -77,11 +76,11 @@ class NormKernel(Kernel):
         """
         X, Y = as_floats(X), as_floats(Y)
         D = X - Y
-        return self._divergence(squared_norm(Y), 2 * inner(Y, D), squared_norm(D))
+        return float(self._divergence(squared_norm(Y), 2 * inner(Y, D), squared_norm(D)))
 
     def divergence_of(self, move: Move) -> float:
         """Return D_h(X + D, X) of a step."""
-        return self._divergence(float(move.S.trace()), 2 * float(move.T.trace()), float(move.C.trace()))
+        return self._divergence(*move.sizes)
 
     def _divergence(self, a: float, b: float, c: float) -> float:
         return 0.25 * self.alpha * ((b + c) ** 2 + 2 * a * c) + 0.5 * self.sigma * c
@@ -92,10 +91,8 @@ class NormKernel(Kernel):
         if cut is None:
             return super().iterate(point, penalty, step)
         clip, shift, ridge = cut
-        front = self.alpha * float(point.gram.trace()) + self.sigma
-        W, square = point.combine(front, -step, shift, clip)
-        size = math.sqrt(square) if squares_are_safe(square) else norm(W)
-        W *= 1 / norm_scale(size, self.alpha, self.sigma + ridge)
+        W, square = point.combine(front_of(point.gram, self.alpha, self.sigma), -step, shift, clip)
+        W *= 1 / norm_scale(length(W, square), self.alpha, self.sigma + ridge)
         return W
 
     def mirror(self, V: Array, penalty: Penalty | None = None, t: float = 1.0) -> Array:

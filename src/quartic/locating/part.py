@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,7 +17,8 @@ from quartic.losses import BoundedDistances, Distances, RawStress
 from quartic.ops import norm
 from quartic.penalties import Penalty, Zero
 from quartic.problem import Problem
-from quartic.result import Result
+from quartic.progress import stop_requested
+from quartic.result import Result, Status
 from quartic.solvers import Solver
 
 # Distances met to this, relative to their size, are met: what remains is what the solver's tolerance leaves. Bounds are
@@ -147,10 +149,24 @@ class Effort:
     max_iter: int = 10_000
     deadline: float = np.inf
     verbose: bool = False
+    interrupted: threading.Event = field(default_factory=threading.Event)  # set when Ctrl-C has ended a run
 
     def spent(self) -> bool:
-        """Tell whether the time is up."""
-        return time.perf_counter() >= self.deadline
+        """Tell whether the search is to end with what it has: the time is up, or it was told to stop."""
+        return time.perf_counter() >= self.deadline or self.stopped()
+
+    def stopped(self) -> bool:
+        """Tell whether it was told to stop, by Ctrl-C or by whoever watches."""
+        return self.interrupted.is_set() or stop_requested()
+
+    def most(self, max_iter: int) -> int:
+        """Return a limit on iterations: none are made once the search was told to stop."""
+        return 0 if self.stopped() else min(max_iter, self.max_iter)
+
+    def note(self, result: Result) -> None:
+        """Remember if a run was interrupted."""
+        if result.status is Status.INTERRUPTED:
+            self.interrupted.set()
 
 
 @dataclass(eq=False)
@@ -196,11 +212,12 @@ class Search:
             Problem(self.part.loss, Zero() if penalty is None else penalty), self.usable(X),
             solver=effort.solver if solver is None else solver,
             tol=effort.tol if tol is None else tol, reference=self.reference,
-            max_iter=effort.max_iter if max_iter is None else min(max_iter, effort.max_iter), max_time=left,
+            max_iter=effort.most(effort.max_iter if max_iter is None else max_iter), max_time=left,
             callback=None if beat is None else _Hopeless(beat), verbose=effort.verbose,
         )  # fmt: skip
         self.n_iter += result.n_iter
         self.n_products += result.n_products
+        effort.note(result)
         return result
 
     def usable(self, X: Array) -> Array:
@@ -231,7 +248,7 @@ class Search:
 
     def done(self) -> bool:
         """Tell whether nothing is left to be gained, or no time."""
-        return self.best is not None and (self.part.is_met(self.X) or self.effort.spent())
+        return self.best is not None and (self.effort.spent() or self.part.is_met(self.X))
 
 
 class _Hopeless:

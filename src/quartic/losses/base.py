@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 
-from quartic.arrays import Array, finite_matrix
+from quartic.arrays import Array, as_floats, finite_matrix
 from quartic.losses.line import Line
 from quartic.losses.move import Move
 from quartic.losses.point import Point
-from quartic.ops import inner
+from quartic.ops import astype, inner, norm
+from quartic.ops.space import HostSpace
+from quartic.ops.workspace import Fresh, Workspace
 from quartic.units import Units, shift_to_one
 
 
@@ -33,10 +37,18 @@ class Loss(ABC):
     n_points: int
     #: whether F is quadratic, so that ``along`` is exact
     quadratic: bool = False
+    #: what F(Y) is known not to fall below, for any Y ⪰ 0
+    infimum: float = -math.inf
+    #: whether the constants below are guesses, good enough for a dynamic step only
+    estimated: bool = False
+    #: what a user should look at when no step descends
+    advice: str = ""
     #: whether f(XQ) = f(X) for every rotation Q, as for every F(XXᵀ); points held in place end that
     rotations: bool = True
     #: f is about the size of X to this power where X fits the data
     degree: int = 4
+    #: where the tall arrays of points come from
+    arrays: Fresh = Fresh()
 
     def __init__(self) -> None:
         self._counter = ProductCounter()
@@ -61,8 +73,8 @@ class Loss(ABC):
 
         This default subtracts. A loss that is to converge beyond half precision overrides it with a formula in X − p.
         """
-        new, D = self.at(X), X - p.X
-        return Move(p, new, new.value - p.value - inner(p.gradient, D), D)
+        new = self.at(X)
+        return Move(p, new, new.value - p.value - inner(p.gradient, new.X - p.X))
 
     def along(self, p: Point, D: Array) -> Line:
         """Return f on the line p + tD: one product, then everything on the line is free."""
@@ -72,9 +84,31 @@ class Loss(ABC):
         """Return the second derivative ∇²f(p)[D], as an array of D's shape: one product."""
         raise TypeError(f"{type(self).__name__} offers no products with its second derivative")
 
+    def curvature_diagonal(self, p: Point) -> Array | None:
+        """Return about the diagonal of ∇²f(p), positive and of X's shape; None where a loss has no cheap one."""
+        return None
+
+    def gradient_operator(self, p: Point) -> Callable[[Array], Array]:
+        """Return the map V ↦ ∇F(XXᵀ)V for V (n, k), with X that of the point: the certificates of optimality need it.
+
+        ∇f([X, εV]) = 2∇F(XXᵀ + ε²VVᵀ)[X, εV]. This default takes ε so small that ε²VVᵀ is lost beside XXᵀ, while the
+        last columns, which are linear in ε, keep all their digits. It costs a product with r + k columns.
+        """
+
+        def apply(V: Array) -> Array:
+            V = as_floats(V)
+            size = norm(V)
+            if size == 0.0:
+                return np.zeros_like(V)
+            eps = float(np.finfo(V.dtype).eps) * (norm(p.X) or 1.0) / size
+            G = self.at(np.hstack([p.X.astype(V.dtype, copy=False), eps * V])).gradient
+            return G[:, p.X.shape[1] :] / (2 * eps)
+
+        return apply
+
     def value(self, X: Array) -> float:
         """Return f(X)."""
-        return self.at(self.check(X)).value
+        return float(self.at(self.check(X)).value)
 
     def gradient(self, X: Array) -> Array:
         """Return ∇f(X)."""
@@ -133,21 +167,31 @@ class Loss(ABC):
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return a random X (n, rank) of a sensible scale."""
 
+    def default_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
+        """Return the start `minimize` takes when none is given: a random one, or one that the data suggest."""
+        return self.random_start(rank, nonnegative, generator)
+
     @property
     def dtype(self) -> type[np.floating[Any]]:
         """The type the data are kept in: float64 or float32."""
         return np.float64
 
+    @property
+    def space(self) -> Any:
+        """Where the arrays of this loss live: in the host's memory, or on a torch device."""
+        return HostSpace()
+
     def check(self, X: Any, name: str = "X") -> Array:
         """Return X as a finite (n, r) array, no coarser than the data, or raise an error that says what is wrong."""
-        clean = finite_matrix(X, name)
+        clean = finite_matrix(self.space.take(X, name), name)
         if clean.shape[0] != self.n_points:
             raise ValueError(
-                f"{name} must have one row for each of the {self.n_points} points of the data, got shape {clean.shape}"
+                f"{name} must have one row for each of the {self.n_points} points of the data, "
+                f"got shape {tuple(clean.shape)}"
             )
         if clean.shape[1] == 0:
-            raise ValueError(f"{name} must have at least one column (the rank), got shape {clean.shape}")
-        return clean if self.dtype == np.float32 else clean.astype(np.float64, copy=False)
+            raise ValueError(f"{name} must have at least one column (the rank), got shape {tuple(clean.shape)}")
+        return clean if self.dtype == np.float32 else astype(clean, np.float64)
 
     @property
     def n_products(self) -> int:
@@ -155,8 +199,9 @@ class Loss(ABC):
         return self._counter.count
 
     def counted(self) -> Self:
-        """Return the same loss with a counter of its own; the data and the known constants are shared."""
+        """Return the same loss for one run: with its own counter and workspace; data and constants are shared."""
         twin = copy.copy(self)
+        twin.arrays = Workspace()
         twin._counter = ProductCounter()
         return twin
 

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from quartic.arrays import Array, working_dtype
+from quartic.arrays import Array, is_torch
+from quartic.distributed.inputs import is_dask_array, is_dask_frame
 from quartic.losses.pair_squares import PairSquares
 from quartic.losses.pairs_input import check_pairs, merge_duplicates
+from quartic.ops import float_type, inner, passes
 
 
 class Distances(PairSquares):
@@ -22,7 +24,8 @@ class Distances(PairSquares):
     Parameters
     ----------
     pairs : int array (m, 2)
-        The pairs (i, j) with known distance; i ≠ j. A pair given twice with the same value counts once.
+        The pairs (i, j) with known distance; i ≠ j. A pair given twice with the same value counts once. A Dask array or
+        dataframe makes it a `quartic.losses.dask_distances.DaskDistances`.
     squared : array (m,)
         The known *squared* distances.
     n_points : int, optional
@@ -54,15 +57,32 @@ class Distances(PairSquares):
 
     difference = True
 
+    def __new__(cls, pairs: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """Return a `DaskDistances` where the pairs are Dask's."""
+        if cls is Distances and (is_dask_array(pairs) or is_dask_frame(pairs)):
+            from quartic.losses.dask_distances import DaskDistances
+
+            return super().__new__(DaskDistances)
+        return super().__new__(cls)
+
     def __init__(self, pairs: Any, squared: Any, n_points: int | None = None, weights: Any = None) -> None:
         super().__init__()
+        if any(is_torch(A) for A in (pairs, squared, weights)):
+            self._take_tensors(pairs, squared, n_points, weights)
+            return
         pairs, squared, weights, self.n_points = check_pairs(pairs, squared, n_points, weights, "squared")
         self.start, self.cols, self.target, self.weight = merge_duplicates(pairs, squared, weights, self.n_points)
+
+    def _take_tensors(self, pairs: Any, squared: Any, n_points: int | None, weights: Any) -> None:
+        from quartic.losses.torch_pairs_input import check_pairs, in_both_rows
+
+        pairs, squared, weights, self.n_points = check_pairs(pairs, squared, n_points, weights, "squared")
+        self.start, self.cols, self.target, self.weight = in_both_rows(pairs, squared, weights, self.n_points)
 
     @property
     def dtype(self) -> type[np.floating[Any]]:
         """The type of the distances."""
-        return working_dtype(self.target.dtype)
+        return float_type(self.target)
 
     @property
     def smoothness(self) -> float:
@@ -72,6 +92,10 @@ class Distances(PairSquares):
         return self._constants["smoothness"]
 
     def _smoothness(self) -> float:
+        if is_torch(self.cols):
+            from quartic.ops.torch_smoothness import distance_smoothness
+
+            return distance_smoothness(self.start, self.cols, self.weight, self._count)
         w = np.ones(self.n_pairs) if self.weight is None else self.weight.astype(np.float64)
         shape = (self.n_points, self.n_points)
         upper = sp.csr_array((w, self.cols, self.start), shape=shape)
@@ -89,28 +113,31 @@ class Distances(PairSquares):
     @cached_property
     def _sums(self) -> tuple[Array, float, float]:
         """The diagonal of the Laplacian with weights w·d, Σ (w·d)² and Σ w·d²."""
-        from quartic.ops.pairs import weighted_degrees
-
         self._count()
-        diagonal = np.zeros(self.n_points)
-        squares, loss = weighted_degrees(*self._data, self.weight is not None, diagonal)
+        diagonal = self.space.zeros((self.n_points,), np.float64)
+        degrees = passes("pairs", diagonal).weighted_degrees
+        squares, loss = degrees(*self._data, self.weight is not None, diagonal)
         return diagonal, float(squares), float(loss)
 
     @property
     def gradient_norm_at_zero(self) -> float:
         """‖∇F(0)‖, the norm of the graph Laplacian with weights w·d."""
         diagonal, squares, _ = self._sums
-        return math.sqrt(float(diagonal @ diagonal) + 2 * squares)
+        return math.sqrt(float(inner(diagonal, diagonal)) + 2 * squares)
 
     @property
     def curvature_at_zero(self) -> float:
         """0: ∇F(0) is negative semidefinite."""
         return 0.0
 
+    @cached_property
+    def _largest_degree(self) -> float:
+        return float(self._sums[0].max())
+
     @property
     def gradient_scale(self) -> float:
         """What multiplies eps·‖X‖ in the gradient's round-off: the largest row of the Laplacian, thrice."""
-        return 4 * float(self._sums[0].max(initial=0.0))
+        return 4 * self._largest_degree
 
     @property
     def value_at_zero(self) -> float:
@@ -119,9 +146,9 @@ class Distances(PairSquares):
 
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return a centred Gaussian cloud, scaled so that f(tX) is least: one pass."""
-        X = generator.standard_normal((self.n_points, rank))
+        X: Array = self.space.normal(generator, (self.n_points, rank))
         if nonnegative:
-            X = np.abs(X)
+            X = abs(X)
         else:
             X -= X.mean(axis=0)
         return self.best_scale(X)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Self
 
@@ -14,13 +15,27 @@ from quartic.losses.base import Loss
 from quartic.losses.line import Line
 from quartic.losses.matrix import Matrix, as_matrix
 from quartic.losses.move import Move
-from quartic.losses.point import Point
+from quartic.losses.point import Point, projected_gradient
 from quartic.losses.spectrum import negative_part_of_spectrum
-from quartic.ops import gram, inner, norm, squared_norm, trace_inner
+from quartic.ops import (
+    delayed,
+    eps,
+    gram,
+    inner,
+    norm,
+    on_host,
+    passes,
+    root,
+    shifted,
+    small_like,
+    squared_norm,
+    times,
+    trace_inner,
+)
+from quartic.ops.space import HostSpace
 from quartic.units import Units
 
-# XᵀX is carried along for so many moves, then made anew.
-_LONGEST_CHAIN = 20
+_HOST = HostSpace()
 
 
 class LeastSquares(Loss):
@@ -31,8 +46,8 @@ class LeastSquares(Loss):
 
     Parameters
     ----------
-    M : array, sparse matrix or array, or LinearOperator, (n, n)
-        Symmetric. Only its products with tall matrices are used.
+    M : array, sparse matrix or array, LinearOperator, or Dask array of row blocks, (n, n)
+        Symmetric. Only its products with tall matrices are used. See `quartic.losses.dask_matrix.DaskMatrix`.
     weights : sparse (n, n), optional
         Weights of the known entries; entries outside the pattern are unknown. See `WeightedLeastSquares`.
     squared_norm : float, optional
@@ -55,6 +70,7 @@ class LeastSquares(Loss):
     """
 
     quadratic = True
+    infimum = 0.0
 
     def __new__(
         cls, M: Any = None, *args: Any, weights: Any = None, squared_norm: float | None = None, **kwargs: Any
@@ -76,7 +92,7 @@ class LeastSquares(Loss):
     def product(self, X: Array) -> Array:
         """Return M X, counted."""
         self._count()
-        return self.matrix.product(X)
+        return self.matrix.product(X, self.arrays.like(X))
 
     def at(self, X: Array) -> LeastSquaresPoint:
         """Return the point at X: one product."""
@@ -88,34 +104,31 @@ class LeastSquares(Loss):
         rank = arrays["X"].shape[1]
         if arrays["MX"].shape != arrays["X"].shape or arrays["gram"].shape != (rank, rank):
             raise ValueError("MX or XᵀX does not go with X")
-        return LeastSquaresPoint(self, arrays["X"], arrays["MX"], arrays["gram"], int(arrays["age"]))
+        X, MX = self.space.adopt(arrays["X"]), self.space.adopt(arrays["MX"])
+        return LeastSquaresPoint(self, X, MX, small_like(X, arrays["gram"]))
 
     def extrapolate(self, p: Point, q: Point, t: float) -> LeastSquaresPoint:
         """Return the point p + t(p − q); the product is linear, so it costs none."""
         assert isinstance(p, LeastSquaresPoint)
         assert isinstance(q, LeastSquaresPoint)
-        from quartic.ops.fused import extrapolate
-
-        Y, MY = np.empty_like(p.X), np.empty_like(p.MX)
-        extrapolate(p.X, q.X, t, Y)
-        extrapolate(p.MX, q.MX, t, MY)
-        return LeastSquaresPoint(self, Y, MY)
+        Y, MY = self.arrays.like(p.X), self.arrays.like(p.X)
+        S = passes("factor", p.X).extrapolated(p.X, q.X, p.MX, q.MX, t, Y, MY)
+        return LeastSquaresPoint(self, Y, MY, S)
 
     def move(self, p: Point, X: Array) -> Move:
-        """Return the step from p to X, its remainder from the difference D = X − p: one product."""
-        assert isinstance(p, LeastSquaresPoint)
-        from quartic.ops.fused import difference
+        """Return the step from p to X, its remainder from the difference D = X − p: one product.
 
+        With S = pᵀp, C = DᵀD and B = XᵀX − S the remainder is ⟨S, C⟩ + ½‖B‖² − ⟨MD, D⟩. Every term is of second order
+        in D, and the round-off in B, eps·‖S‖, enters only times B itself: the remainder is known to eps·‖X‖/‖D‖ of
+        its size, where a difference of values would lose it below √eps.
+        """
+        assert isinstance(p, LeastSquaresPoint)
         X = as_floats(X)
-        MX, D = self.product(X), np.empty_like(X)
-        bend = difference(X, p.X, MX, p.MX, D)
-        T, C = gram(p.X, D), gram(D)
-        _, c2, c3, c4 = _quartic(0.0, p.gram, T, C, bend)
-        # (X + D)ᵀ(X + D) follows; every so often it is made anew, since round-off adds up
-        fresh = p.age >= _LONGEST_CHAIN
-        new = LeastSquaresPoint(self, X, MX, None if fresh else p.gram + T + T.T + C, 0 if fresh else p.age + 1)
-        move = Move(p, new, c2 + c3 + c4, D)
-        move.__dict__.update(T=T, C=C)
+        MX = self.product(X)
+        gram, C, (bend, along, length, fit), feasible = passes("factor", X).step_sums(X, p.X, MX, p.MX)
+        remainder = delayed(_remainder, p.gram, gram, C, bend)
+        move = Move(p, LeastSquaresPoint(self, X, MX, gram, fit, feasible), remainder)
+        move.__dict__.update(C=C, sizes=(delayed(lambda S: float(S.trace()), p.gram), 2 * along, length))
         return move
 
     def along(self, p: Point, D: Array) -> Line:
@@ -127,17 +140,27 @@ class LeastSquares(Loss):
         def move(t: float) -> LeastSquaresPoint:
             return LeastSquaresPoint(self, p.X + t * D, p.MX + t * MD)
 
-        return Line(p, _quartic(inner(p.gradient, D), p.gram, gram(p.X, D), gram(D), inner(MD, D)), move)
+        coefficients = delayed(_quartic, inner(p.gradient, D), p.gram, gram(p.X, D), gram(D), inner(MD, D))
+        return Line(p, coefficients, move)
 
     def hessian_product(self, p: Point, D: Array) -> Array:
         """Return ∇²f(X)[D] = 2(D XᵀX + X(DᵀX + XᵀD) − MD): one product."""
         assert isinstance(p, LeastSquaresPoint)
         D = as_floats(D)
         T = gram(p.X, D)
-        H = D @ (2 * p.gram).astype(D.dtype, copy=False)
-        H += p.X @ (2 * (T + T.T)).astype(D.dtype, copy=False)
+        H = times(D, 2 * p.gram)
+        H += times(p.X, 2 * (T + T.T))
         H -= 2 * self.product(D)
         return H
+
+    def gradient_operator(self, p: Point) -> Callable[[Array], Array]:
+        """Return the map V ↦ X(XᵀV) − MV: one product each time."""
+
+        def apply(V: Array) -> Array:
+            V = as_floats(V)
+            return p.X @ (p.X.T @ V) - self.product(V)
+
+        return apply
 
     # -- scale ------------------------------------------------------------------------------------------------------
 
@@ -185,6 +208,11 @@ class LeastSquares(Loss):
         """The type of M."""
         return self.matrix.dtype
 
+    @property
+    def space(self) -> Any:
+        """Where M is."""
+        return self.matrix.space
+
     def fingerprint(self) -> str:
         """Return kind, size, norm and a checksum of the data."""
         sums = f"squared_norm={self.matrix.squared_norm!r} checksum={self.matrix.checksum():.6e}"
@@ -200,75 +228,114 @@ class LeastSquares(Loss):
         """Return the paper's start, 2·uniform(1e-5, √(mean(M)/r)); where signs are free, a scaled Gaussian."""
         if nonnegative:
             size = self.gradient_norm_at_zero / self.n_points
-            return nonnegative_start(self.n_points, rank, self.mean_entry(), size, generator)
-        X = generator.standard_normal((self.n_points, rank))
+            return nonnegative_start(self.n_points, rank, self.mean_entry(), size, generator, self.space)
+        X: Array = self.space.normal(generator, (self.n_points, rank))
         p = self.at(X)
         # f(tX) − f(0) = ½t⁴‖XᵀX‖² − t²⟨MX, X⟩ is least at t² = ⟨MX, X⟩ / ‖XᵀX‖².
         fit, size = inner(p.MX, X), squared_norm(p.gram)
-        return X * math.sqrt(abs(fit) / size) if fit != 0 else X * math.sqrt(self.gradient_norm_at_zero) / norm(X)
+        scale = math.sqrt(abs(fit) / size) if fit != 0 else math.sqrt(self.gradient_norm_at_zero) / float(norm(X))
+        return X * scale
 
 
-def nonnegative_start(n: int, rank: int, mean: float, size: float, generator: np.random.Generator) -> Array:
+def nonnegative_start(
+    n: int, rank: int, mean: float, size: float, generator: np.random.Generator, space: Any = _HOST
+) -> Array:
     """Return the paper's start 2·uniform(1e-5, √(mean/r)) for a matrix with this mean entry.
 
     The 1e-5 is for similarities. Where they are so small that it would not lie well below √(mean/r), or cancel in the
     mean beside their root mean square ``size``, the bounds follow the scale of the data.
     """
     top = max(math.sqrt(abs(mean) / rank), 2e-5 * math.sqrt(size))
-    return 2 * generator.uniform(min(1e-5, top / 2), top, size=(n, rank))
+    X: Array = 2 * space.uniform(generator, min(1e-5, top / 2), top, (n, rank))
+    return X
 
 
 def _quartic(slope: float, S: Array, T: Array, C: Array, bend: float) -> tuple[float, float, float, float]:
     """Return c₁ … c₄ of f on X + tD from S = XᵀX, T = XᵀD, C = DᵀD and bend = ⟨MD, D⟩."""
     quadratic = trace_inner(S, C) + trace_inner(T, T.T) + trace_inner(T, T) - bend
-    return slope, quadratic, 2 * trace_inner(T, C), 0.5 * trace_inner(C, C)
+    return float(slope), float(quadratic), 2 * trace_inner(T, C), 0.5 * trace_inner(C, C)
+
+
+def _remainder(S: Array, new: Array, C: Array, bend: float) -> float:
+    """Return what f(X + D) − f(X) is beyond the first order, from XᵀX, that of X + D, DᵀD and bend = ⟨MD, D⟩."""
+    B = new - S
+    return trace_inner(S, C) + 0.5 * trace_inner(B, B) - bend
 
 
 class LeastSquaresPoint(Point):
-    """A point of `LeastSquares`: X and the product MX; the rest follows."""
+    """A point of `LeastSquares`: X and the product MX; the rest follows.
 
-    def __init__(self, loss: LeastSquares, X: Array, MX: Array, gram: Array | None = None, age: int = 0) -> None:
+    What a pass over X has found out already may be given: XᵀX, ``fit`` = ⟨MX, X⟩, and whether X ≥ 0.
+    """
+
+    def __init__(
+        self,
+        loss: LeastSquares,
+        X: Array,
+        MX: Array,
+        gram: Array | None = None,
+        fit: float | None = None,
+        feasible: bool | None = None,
+    ) -> None:
         self.loss = loss
         self.X = X
         self.MX = MX
-        self.age = age  # for how many moves XᵀX was carried along
-        if gram is not None:
-            self.__dict__["gram"] = gram
+        known = {"gram": gram, "fit": fit, "feasible": feasible}
+        self.__dict__.update({name: value for name, value in known.items() if value is not None})
+
+    @cached_property
+    def gram(self) -> Array:
+        """XᵀX, in float64."""
+        S: Array = passes("factor", self.X).gram_of(self.X)
+        return S
+
+    @cached_property
+    def fit(self) -> float:
+        """⟨MX, X⟩."""
+        return inner(self.MX, self.X)
 
     @cached_property
     def value(self) -> float:
         """½‖M − XXᵀ‖²."""
-        S = self.gram
-        value = 0.5 * self.loss.matrix.squared_norm + 0.5 * trace_inner(S, S) - inner(self.MX, self.X)
-        return max(value, 0.0) if math.isfinite(value) else value
+        constant = 0.5 * self.loss.matrix.squared_norm
+
+        def finish(S: Array, fit: float) -> float:
+            value = constant + 0.5 * trace_inner(S, S) - fit
+            return max(value, 0.0) if math.isfinite(value) else value
+
+        value: float = delayed(finish, self.gram, self.fit)
+        return value
 
     @cached_property
     def gradient(self) -> Array:
         """2X(XᵀX) − 2MX."""
-        from quartic.ops.fused import add_scaled
-
-        G: Array = self.X @ (2 * self.gram).astype(self.X.dtype, copy=False)
-        add_scaled(G, -2.0, self.MX)
+        G = self.loss.arrays.like(self.X)
+        passes("factor", G).stepped(self.X, shifted(self.gram, 0.0, 2.0), -2.0, self.MX, 0.0, False, G)
         return G
 
     def combine(self, a: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
         """Return aX + b∇f(X) − shift = X(aI + 2bS) − 2b·MX − shift, clipped, without forming the gradient."""
-        from quartic.ops.fused import add_and_clip
+        W = self.loss.arrays.like(self.X)
+        A = shifted(self.gram, a, 2 * b)
+        return W, passes("factor", W).stepped(self.X, A, -2 * b, self.MX, shift, clip, W)
 
-        A = 2 * b * self.gram + a * np.eye(self.X.shape[1])
-        W: Array = self.X @ A.astype(self.X.dtype, copy=False)
-        return W, add_and_clip(W, -2 * b, self.MX, shift, clip)
+    @cached_property
+    def projected_norm(self) -> float:
+        """‖∇ᴾf(X)‖, without forming the gradient."""
+        squared = passes("factor", self.X).projected_norm(self.X, shifted(self.gram, 0.0, 2.0), self.MX)
+        size: float = delayed(lambda s: root(s, projected_gradient(self.X, self.gradient)), squared)
+        return size
 
     @cached_property
     def rounding(self) -> float:
         """eps·(‖X(XᵀX)‖ + ‖MX‖), twice; near a solution the two are equal."""
-        size = norm(self.gram)
+        S = on_host(self.gram)
+        size = norm(S)
         if size == 0.0:
             return 0.0
-        S = self.gram / size  # cubes over- and underflow long before S does
-        eps = float(np.finfo(self.X.dtype).eps)
-        return 4 * eps * size * math.sqrt(size) * math.sqrt(max(trace_inner(S @ S, S), 0.0))
+        S = S / size  # cubes over- and underflow long before S does
+        return 4 * eps(self.X) * size * math.sqrt(size) * math.sqrt(max(trace_inner(S @ S, S), 0.0))
 
     def arrays(self) -> dict[str, Array]:
-        """X, MX, XᵀX and its age."""
-        return {"X": self.X, "MX": self.MX, "gram": self.gram, "age": np.asarray(self.age)}
+        """X, MX and XᵀX."""
+        return {"X": self.X, "MX": self.MX, "gram": self.gram}

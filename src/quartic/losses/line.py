@@ -30,12 +30,12 @@ class Line:
 
     def change(self, t: float) -> float:
         """Return f(X + tD) − f(X), without cancellation."""
-        c1, c2, c3, c4 = self.coefficients
+        c1, c2, c3, c4 = (float(c) for c in self.coefficients)
         return t * (c1 + t * (c2 + t * (c3 + t * c4)))
 
     def __call__(self, t: float) -> float:
         """Return f(X + tD)."""
-        return self.start.value + self.change(t)
+        return float(self.start.value) + self.change(t)
 
     def minimizer(self, upper: float = math.inf) -> float:
         """Return the t in [0, upper] of least f: the global one, since all roots of the derivative are tried."""
@@ -43,8 +43,8 @@ class Line:
 
     def minimizer_with(self, linear: float, quadratic: float, upper: float = math.inf) -> float:
         """Return the t in [0, upper] of least f(X + tD) + linear·t + quadratic·t² (a smooth penalty on the line)."""
-        c1, c2, c3, c4 = self.coefficients
-        c1, c2 = c1 + linear, c2 + quadratic
+        c1, c2, c3, c4 = (float(c) for c in self.coefficients)
+        c1, c2, upper = float(c1 + linear), float(c2 + quadratic), float(upper)
         candidates = [t for t in real_roots_of_cubic(4 * c4, 3 * c3, 2 * c2, c1) if 0 < t < upper]
         if math.isfinite(upper):
             candidates.append(upper)

@@ -6,17 +6,24 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from quartic.arrays import Array, check_number, finite_matrix, working_dtype
+from quartic.arrays import Array, check_number, finite_matrix, is_torch, working_dtype
+from quartic.distributed.inputs import is_dask_array
+from quartic.ops.space import HostSpace
 from quartic.units import exponent, shifted
 
 # |M − Mᵀ| may be this much of max|M|: what round-off leaves of a matrix that was meant to be symmetric
-_ASYMMETRY = {np.float64: 1e-10, np.float32: 1e-5}
+ASYMMETRY = {np.float64: 1e-10, np.float32: 1e-5}
+# A dense product is shared out in at most so many pieces, of whole blocks of rows.
+_ROWS, _PIECES = 64, 16
+# Below so many multiplications SciPy's product does: ours is compiled for each rank.
+_SMALL = 50_000
 
 
 class Matrix(ABC):
@@ -25,10 +32,14 @@ class Matrix(ABC):
     n: int
     dtype: type[np.floating[Any]]
     squared_norm: float
+    #: where its products live
+    space: Any = HostSpace()
+    #: whether single entries can be looked at, not only products
+    shows_entries: bool = True
 
     @abstractmethod
-    def product(self, X: Array) -> Array:
-        """Return M X."""
+    def product(self, X: Array, out: Array | None = None) -> Array:
+        """Return M X, a C-ordered array of X's type where M has it too; in ``out`` where that will do."""
 
     def exponent(self) -> int | None:
         """Return log₂ of ‖M‖, or of the largest entry where the squares under- or overflow; None for M = 0."""
@@ -40,9 +51,9 @@ class Matrix(ABC):
         """Return an array of the entries that are not zero, or 0 where they are not at hand."""
         return np.zeros(1)
 
-    @abstractmethod
     def scaled(self, power: int) -> Matrix:
         """Return 2^power · M."""
+        return ScaledMatrix(self, power)
 
     @abstractmethod
     def total(self) -> tuple[float, int]:
@@ -61,20 +72,59 @@ class Matrix(ABC):
         return 0.0
 
 
+class ScaledMatrix(Matrix):
+    """2^power times another matrix, whose products are scaled: for those whose entries are best left where they are."""
+
+    def __init__(self, matrix: Matrix, power: int) -> None:
+        self.matrix, self.power = matrix, power
+        self.n, self.dtype, self.space = matrix.n, matrix.dtype, matrix.space
+        self.shows_entries = matrix.shows_entries
+        self.squared_norm = shifted(matrix.squared_norm, 2 * power)
+
+    def product(self, X: Array, out: Array | None = None) -> Array:
+        """Return 2^power · M X."""
+        return shifted(self.matrix.product(X, out), self.power)
+
+    def total(self) -> tuple[float, int]:
+        """Return the sum of all entries."""
+        total, products = self.matrix.total()
+        return shifted(total, self.power), products
+
+    def entries_per_row(self) -> float:
+        """Return what the matrix says."""
+        return self.matrix.entries_per_row()
+
+    def checksum(self) -> float:
+        """Return that of the matrix, scaled."""
+        return shifted(self.matrix.checksum(), self.power)
+
+
 class DenseMatrix(Matrix):
     """A NumPy array."""
 
-    def __init__(self, M: Any) -> None:
-        self.M = finite_matrix(M, "M")
-        check_square(self.M.shape)
+    def __init__(self, M: Any, name: str = "M") -> None:
+        self.M = finite_matrix(M, name)
+        check_square(self.M.shape, name)
         self.n = self.M.shape[0]
         self.dtype = working_dtype(self.M.dtype)
-        _check_symmetric(lambda rows: self.M[rows] - self.M[:, rows].T, self.M, self.n, self.dtype)
+        _check_symmetric(lambda rows: self.M[rows] - self.M[:, rows].T, self.M, self.n, self.dtype, name=name)
         self.squared_norm = _sum_of_squares(self.M)
 
-    def product(self, X: Array) -> Array:
-        """Return M X."""
-        return self.M @ X
+    def product(self, X: Array, out: Array | None = None) -> Array:
+        """Return M X, in row blocks that several threads share."""
+        from quartic.ops.threads import spread
+
+        if X.dtype != self.M.dtype:
+            return np.ascontiguousarray(self.M @ X)
+        Y = np.empty_like(X) if out is None else out
+        rows = _ROWS * max(1, -(-self.n // (_ROWS * _PIECES)))
+
+        def work(first: int, last: int) -> None:
+            for k in range(first, last):
+                np.matmul(self.M[k * rows : (k + 1) * rows], X, out=Y[k * rows : (k + 1) * rows])
+
+        spread(work, -(-self.n // rows), float(self.n) * self.n * X.shape[1])
+        return Y
 
     def entries(self) -> Array:
         """Return M."""
@@ -127,9 +177,21 @@ class SparseMatrix(Matrix):
             )
         self.squared_norm = _sum_of_squares(A.data)
 
-    def product(self, X: Array) -> Array:
+    @cached_property
+    def _pieces(self) -> Any:
+        from quartic.ops.sparse import row_pieces
+
+        return row_pieces(self.M.indptr)
+
+    def product(self, X: Array, out: Array | None = None) -> Array:
         """Return M X."""
-        Y: Array = self.M @ X
+        from quartic.ops.sparse import WIDEST_RANK, sparse_product
+
+        small = self.M.nnz * X.shape[1] < _SMALL
+        if small or X.dtype != self.M.dtype or X.shape[1] > WIDEST_RANK or not X.flags.c_contiguous:
+            return np.ascontiguousarray(self.M @ X)
+        Y = np.empty_like(X) if out is None else out
+        sparse_product(self.M.indptr, self.M.indices, self.M.data, self._pieces, X, Y)
         return Y
 
     def entries(self) -> Array:
@@ -164,6 +226,8 @@ class SparseMatrix(Matrix):
 class OperatorMatrix(Matrix):
     """A SciPy LinearOperator, whose symmetry and squared norm are taken on trust."""
 
+    shows_entries = False
+
     def __init__(self, M: LinearOperator, squared_norm: float | None) -> None:
         check_square(M.shape)
         if squared_norm is None:
@@ -178,20 +242,11 @@ class OperatorMatrix(Matrix):
         self.n = M.shape[0]
         self.dtype = working_dtype(np.dtype(M.dtype if M.dtype is not None else np.float64))
         self.squared_norm = float(squared_norm)
-        self.power = 0  # products are scaled by two to this power
 
-    def product(self, X: Array) -> Array:
+    def product(self, X: Array, out: Array | None = None) -> Array:
         """Return M X."""
         Y = self.M.matvec(X[:, 0])[:, None] if X.shape[1] == 1 else self.M.matmat(X)
-        Y = np.ascontiguousarray(Y, dtype=X.dtype)
-        return shifted(Y, self.power)
-
-    def scaled(self, power: int) -> Self:
-        """Return 2^power · M, which scales each product."""
-        twin = copy.copy(self)
-        twin.power = self.power + power
-        twin.squared_norm = shifted(self.squared_norm, 2 * power)
-        return twin
+        return np.ascontiguousarray(Y, dtype=X.dtype)
 
     def total(self) -> tuple[float, int]:
         """Return 1ᵀM1."""
@@ -204,6 +259,14 @@ def as_matrix(M: Any, squared_norm: float | None = None) -> Matrix:
         return M
     if isinstance(M, LinearOperator):
         return OperatorMatrix(M, squared_norm)
+    if is_torch(M):
+        from quartic.losses.torch_matrix import as_torch_matrix
+
+        return as_torch_matrix(M)
+    if is_dask_array(M):
+        from quartic.losses.dask_matrix import DaskMatrix
+
+        return DaskMatrix(M)
     return SparseMatrix(M) if sp.issparse(M) else DenseMatrix(M)
 
 
@@ -223,19 +286,24 @@ def _largest(values: Array) -> float:
 
 
 def _check_symmetric(
-    difference: Callable[[slice], Array], M: Array, n: int, dtype: type[np.floating[Any]], rows: int = 512
+    difference: Callable[[slice], Array],
+    M: Array,
+    n: int,
+    dtype: type[np.floating[Any]],
+    rows: int = 512,
+    name: str = "M",
 ) -> None:
     # Row blocks: M − Mᵀ at once would be a second matrix of that size.
     largest = _largest(M)
     for first in range(0, n, rows):
         gap = np.abs(difference(slice(first, first + rows)))
         i, j = np.unravel_index(int(gap.argmax()), gap.shape)
-        _raise_if_asymmetric(gap[i, j][None], np.array([first + i]), np.array([j]), largest, dtype, M)
+        _raise_if_asymmetric(gap[i, j][None], np.array([first + i]), np.array([j]), largest, dtype, M, name)
 
 
 def _raise_if_asymmetric(gap: Array, rows: Any, cols: Any, largest: float, dtype: Any, M: Any, name: str = "M") -> None:
     worst = int(gap.argmax()) if len(gap) else 0
-    if len(gap) and gap[worst] > _ASYMMETRY[dtype] * largest:
+    if len(gap) and gap[worst] > ASYMMETRY[dtype] * largest:
         i, j = int(rows[worst]), int(cols[worst])
         raise ValueError(
             f"{name} must be symmetric, but {name}[{i}, {j}] = {M[i, j]} and {name}[{j}, {i}] = {M[j, i]}; "

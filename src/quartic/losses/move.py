@@ -21,14 +21,19 @@ class Move:
         p, and the new point p + D.
     remainder : float
         f(p + D) − f(p) − ⟨∇f(p), D⟩, computed without cancellation.
-    D : array (n, r)
-        The step.
+    step : array (n, r), optional
+        D, where it is at hand; worked out when asked for otherwise.
     """
 
     start: Point
     point: Point
     remainder: float
-    D: Array
+    step: Array | None = None
+
+    @cached_property
+    def D(self) -> Array:
+        """The step p + D − p."""
+        return self.point.X - self.start.X if self.step is None else self.step
 
     @cached_property
     def S(self) -> Array:
@@ -45,10 +50,15 @@ class Move:
         """DᵀD."""
         return gram(self.D)
 
+    @cached_property
+    def sizes(self) -> tuple[float, float, float]:
+        """‖X‖², 2⟨X, D⟩ and ‖D‖², with X the start."""
+        return float(self.S.trace()), 2 * float(self.T.trace()), float(self.C.trace())
+
     @property
     def length(self) -> float:
         """‖D‖."""
-        return math.sqrt(max(float(self.C.trace()), 0.0))
+        return math.sqrt(max(self.sizes[2], 0.0))
 
     @property
     def allowance(self) -> float:

@@ -17,7 +17,8 @@ from quartic.losses.line import Line
 from quartic.losses.move import Move
 from quartic.losses.point import Point
 from quartic.losses.sum_of_squares import SumOfSquares
-from quartic.ops import inner, norm
+from quartic.ops import eps, float_type, inner, is_torch, namespace, norm, passes, to_host, total
+from quartic.ops.space import space_of
 from quartic.units import Units, exponent, shifted
 
 # Ranks up to this have passes compiled for them; the others share one.
@@ -45,35 +46,30 @@ class PairSquares(SumOfSquares):
 
     def at(self, X: Array) -> PairPoint:
         """Return the point at X: one pass."""
-        from quartic.ops.pairs import value_and_gradient
-
         X = as_floats(X)
-        G = np.empty_like(X)
-        value = self._run(value_and_gradient, X)(X, *self._data, G)
-        return PairPoint(self, X, float(value), G)
+        G = namespace(X).empty_like(X)
+        value = self._pass("pairs", "value_and_gradient", X)(X, *self._data, G)
+        return PairPoint(self, X, value, G)
 
     def restore(self, arrays: dict[str, Array]) -> PairPoint:
         """Return the point kept in a checkpoint."""
         if arrays["gradient"].shape != arrays["X"].shape or len(arrays["X"]) != self.n_points:
             raise ValueError("the gradient does not go with X")
-        return PairPoint(self, arrays["X"], float(arrays["value"]), arrays["gradient"])
+        X, G = self.space.adopt(arrays["X"]), self.space.adopt(arrays["gradient"])
+        return PairPoint(self, X, float(arrays["value"]), G)
 
     def move(self, p: Point, X: Array) -> Move:
         """Return the step from p to X, its remainder summed pair by pair from X − p: one pass."""
-        from quartic.ops.pairs import value_gradient_and_remainder
-
         X = as_floats(X)
-        G = np.empty_like(X)
-        value, remainder = self._run(value_gradient_and_remainder, X)(p.X, X, *self._data, G)
-        return Move(p, PairPoint(self, X, float(value), G), float(remainder), X - p.X)
+        G = namespace(X).empty_like(X)
+        value, remainder = self._pass("pairs", "value_gradient_and_remainder", X)(p.X, X, *self._data, G)
+        return Move(p, PairPoint(self, X, value, G), remainder)
 
     def along(self, p: Point, D: Array) -> Line:
         """Return the exact quartic of f on p + tD, and its gradient there, a cubic: one pass."""
-        from quartic.ops.pairs import line_coefficients
-
         D = as_floats(D)
-        C = np.empty((len(D), 3, D.shape[1]), D.dtype)
-        coefficients = self._run(line_coefficients, D)(p.X, D, *self._data, C)
+        C = self.space.zeros((len(D), 3, D.shape[1]), float_type(D))
+        coefficients = self._pass("pairs", "line_coefficients", D)(p.X, D, *self._data, C)
 
         def move(t: float) -> PairPoint:
             G = p.gradient + t * (C[:, 0] + t * (C[:, 1] + t * C[:, 2]))
@@ -84,29 +80,23 @@ class PairSquares(SumOfSquares):
 
     def hessian_product(self, p: Point, D: Array) -> Array:
         """Return ∇²f(p)[D]: one pass."""
-        from quartic.ops.pairs import hessian_product
-
-        H = np.empty_like(D)
-        self._run(hessian_product, D)(p.X, D, *self._data, H)
+        H = namespace(D).empty_like(D)
+        self._pass("pairs", "hessian_product", D)(p.X, D, *self._data, H)
         return H
 
     # -- Gauss–Newton -----------------------------------------------------------------------------------------------
 
     def linearize(self, X: Array) -> tuple[PairPoint, Array]:
         """Return the point at X and the packed row blocks of JᵀWJ, 4 Σ_j w (x_i − x_j)(x_i − x_j)ᵀ for distances."""
-        from quartic.ops.gauss_newton import linearize
-
-        G, rank = np.empty_like(X), X.shape[1]
-        B = np.empty((len(X), rank * (rank + 1) // 2))
-        value = self._run(linearize, X)(X, *self._data, G, B)
-        return PairPoint(self, X, float(value), G), B
+        G, rank = namespace(X).empty_like(X), X.shape[1]
+        B = self.space.zeros((len(X), rank * (rank + 1) // 2), np.float64)
+        value = self._pass("gauss_newton", "linearize", X)(X, *self._data, G, B)
+        return PairPoint(self, X, value, G), B
 
     def gauss_newton_product(self, p: Point, V: Array, out: Array) -> None:
         """Write JᵀWJ V into ``out``: one pass, which reads neither targets nor anything stored a pair."""
-        from quartic.ops.gauss_newton import product
-
         start, cols, _, weight = self._data
-        self._run(product, V)(p.X, V, start, cols, weight, out)
+        self._pass("gauss_newton", "product", V)(p.X, V, start, cols, weight, out)
 
     def gauss_newton_matrix(self, p: Point) -> Any:
         """Return JᵀWJ, assembled from J, whose row for the pair (i, j) has 2r entries."""
@@ -127,9 +117,7 @@ class PairSquares(SumOfSquares):
 
     def quartic(self, p: Point, D: Array) -> tuple[float, float, float, float]:
         """Return the quartic of f on p + tD without the gradients there: one pass."""
-        from quartic.ops.gauss_newton import quartic
-
-        coefficients: tuple[float, float, float, float] = self._run(quartic, D)(p.X, D, *self._data)
+        coefficients: tuple[float, float, float, float] = self._pass("gauss_newton", "quartic", D)(p.X, D, *self._data)
         return coefficients
 
     # -- scale ------------------------------------------------------------------------------------------------------
@@ -164,6 +152,8 @@ class PairSquares(SumOfSquares):
         None where there is no such part: points with fewer than 2(r + 1) pairs in it are left out, and at least half
         of it must remain.
         """
+        if is_torch(self.cols):  # a device has the threads to treat all points at once
+            return None
         from quartic.ops.placement import choose_core, pairs_among
 
         share = degree * self.n_points / (2 * self.n_pairs)
@@ -205,10 +195,11 @@ class PairSquares(SumOfSquares):
         """Return the mean number of pairs a point is in."""
         return 2 * self.n_pairs / self.n_points
 
-    def _run(self, make: Any, X: Array) -> Any:
+    def _pass(self, family: str, name: str, X: Array) -> Any:
+        """Return the pass of that name for arrays like X, made for its rank and this kind of pair; it is counted."""
         self._count()
         rank = X.shape[1] if X.shape[1] <= _SPECIAL_RANKS else 0
-        return make(rank, self.difference, self.weight is not None)
+        return getattr(passes(family, X), name)(rank, self.difference, self.weight is not None)
 
     @property
     def _data(self) -> tuple[Any, ...]:
@@ -224,7 +215,12 @@ class PairSquares(SumOfSquares):
     @property
     def n_pairs(self) -> int:
         """How many pairs there are."""
-        return len(self.target)
+        return len(self.target) // (2 if is_torch(self.target) else 1)
+
+    @property
+    def space(self) -> Any:
+        """Where the pairs are."""
+        return space_of(self.target)
 
     @property
     @abstractmethod
@@ -241,17 +237,18 @@ class PairSquares(SumOfSquares):
         """Return the tX with the least f(tX): one pass."""
         p = self.at(X)
         # f(tX) = f(0) − a t² + b t⁴; its value and slope at t = 1 give a and b, and it is least at t² = a/(2b).
-        slope, drop = inner(p.gradient, X), p.value - self.value_at_zero
+        slope, drop = float(inner(p.gradient, X)), float(p.value) - self.value_at_zero
         b = 0.5 * slope - drop
         a = b - drop
         return X * math.sqrt(a / (2 * b)) if a > 0 and b > 0 else X
 
     def fingerprint(self) -> str:
         """Return kind, sizes and sums of the data."""
-        place = 1.0 + np.arange(self.n_pairs) % 1009
-        checksum = float(np.dot(self.target, place) + np.dot(self.cols.astype(np.float64), place))
-        total = float(self.n_pairs if self.weight is None else self.weight.sum())
-        return f"{type(self).__name__} n={self.n_points} pairs={self.n_pairs} target={checksum!r} weight={total!r}"
+        target, cols = to_host(self.target), to_host(self.cols)
+        place = 1.0 + np.arange(len(target)) % 1009
+        checksum = float(np.dot(target, place) + np.dot(cols.astype(np.float64), place))
+        weight = float(self.n_pairs if self.weight is None else total(self.weight))
+        return f"{type(self).__name__} n={self.n_points} pairs={self.n_pairs} target={checksum!r} weight={weight!r}"
 
 
 class PairPoint(Point):
@@ -279,8 +276,7 @@ class PairPoint(Point):
 
         The residual q − b of a pair cannot be known better than eps·(q + b), however small it is.
         """
-        eps = float(np.finfo(self.X.dtype).eps)
-        return eps * self.loss.gradient_scale * norm(self.X)
+        return eps(self.X) * self.loss.gradient_scale * norm(self.X)
 
     def arrays(self) -> dict[str, Array]:
         """X, the value and the gradient."""

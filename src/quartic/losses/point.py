@@ -5,10 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from functools import cached_property
 
-import numpy as np
-
 from quartic.arrays import Array
-from quartic.ops import gram, squared_norm
+from quartic.ops import clip_in_place, delayed, gram, least, namespace, passes, root, squared_norm
+
+
+def projected_gradient(X: Array, gradient: Array) -> Array:
+    """Return the paper's ∇ᴾf(X): the gradient where X > 0, its negative part where X = 0."""
+    xp = namespace(X)
+    projected: Array = xp.where(X > 0, gradient, xp.clip(gradient, None, 0))
+    return projected
 
 
 class Point(ABC):
@@ -48,12 +53,24 @@ class Point(ABC):
         """XᵀX, in float64."""
         return gram(self.X)
 
+    @cached_property
+    def feasible(self) -> bool:
+        """Whether X ≥ 0, without a NaN."""
+        return delayed(lambda low: low >= 0, least(self.X))  # type: ignore[no-any-return]
+
+    @cached_property
+    def projected_norm(self) -> float:
+        """‖∇ᴾf(X)‖: of the gradient where X > 0, of its negative part where X = 0."""
+        squared = passes("fused", self.X).projected_norm(self.X, self.gradient)
+        size: float = delayed(lambda s: root(s, projected_gradient(self.X, self.gradient)), squared)
+        return size
+
     def combine(self, a: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
         """Return W = aX + b∇f(X) − shift, cut off below zero if ``clip``, and ‖W‖²."""
         W = a * self.X + b * self.gradient
         W -= shift
         if clip:
-            np.maximum(W, 0, out=W)
+            clip_in_place(W)
         return W, squared_norm(W)
 
     @abstractmethod

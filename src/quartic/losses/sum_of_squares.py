@@ -19,6 +19,8 @@ class SumOfSquares(Loss):
     Each pass over the data is counted, the products with JᵀJ like any other.
     """
 
+    infimum = 0.0
+
     @abstractmethod
     def linearize(self, X: Array) -> tuple[Point, Array]:
         """Return the point at X and the row blocks of JᵀJ there: one pass.

@@ -106,7 +106,11 @@ class WeightedLeastSquares(PairSquares):
 
     @cached_property
     def _gradient_at_zero(self) -> Any:
-        """W ∘ M as a sparse symmetric matrix: −∇F(0)."""
+        """−∇F(0)."""
+        return self._weighted_entries()
+
+    def _weighted_entries(self) -> Any:
+        """Return W ∘ M as a sparse symmetric matrix."""
         assert self.weight is not None
         upper = sp.csr_array(
             (self.target * self.weight, self.cols, self.start), shape=(self.n_points, self.n_points), dtype=np.float64

@@ -1,5 +1,71 @@
-"""The few hot primitives that solvers, kernels and losses share."""
+"""The few hot primitives that solvers, kernels and losses share, for NumPy arrays and torch tensors alike."""
 
-from quartic.ops.tall import gram, inner, norm, squared_norm, squares_are_safe, trace_inner
+from quartic.arrays import is_torch
+from quartic.ops.dispatch import namespace, passes
+from quartic.ops.elementwise import (
+    astype,
+    bare,
+    clip_in_place,
+    copy,
+    eps,
+    equal,
+    falling_order,
+    first_entry,
+    float_type,
+    front_of,
+    is_zero,
+    least,
+    length,
+    positive_part,
+    quotient,
+    quotient_of_norms,
+    regular_inverse,
+    shifted,
+    small_like,
+    times,
+    to_host,
+    total,
+)
+from quartic.ops.subspace import most_different_rows, orthonormal
+from quartic.ops.tall import gram, inner, moved_gram, norm, root, squared_norm, squares_are_safe, trace_inner
+from quartic.ops.waiting import delayed, on_host
 
-__all__ = ["gram", "inner", "norm", "squared_norm", "squares_are_safe", "trace_inner"]
+__all__ = [
+    "astype",
+    "bare",
+    "clip_in_place",
+    "copy",
+    "delayed",
+    "eps",
+    "equal",
+    "falling_order",
+    "first_entry",
+    "float_type",
+    "front_of",
+    "gram",
+    "inner",
+    "is_torch",
+    "is_zero",
+    "least",
+    "length",
+    "most_different_rows",
+    "moved_gram",
+    "namespace",
+    "norm",
+    "on_host",
+    "orthonormal",
+    "passes",
+    "positive_part",
+    "quotient",
+    "quotient_of_norms",
+    "regular_inverse",
+    "root",
+    "shifted",
+    "small_like",
+    "squared_norm",
+    "squares_are_safe",
+    "times",
+    "to_host",
+    "total",
+    "trace_inner",
+]

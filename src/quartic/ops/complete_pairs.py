@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numba import njit
 
-from quartic.ops.pairs import FLAGS
+from quartic.ops.flags import FLAGS
 
 
 @njit(**FLAGS)
@@ -19,7 +20,7 @@ def linearize(X: Any, D: Any, G: Any, B: Any) -> Any:
     value = 0.0
     for i in range(n):
         for j in range(i + 1, n):
-            e = -float(D[i, j]) * float(D[i, j])
+            e = -np.float64(D[i, j]) * np.float64(D[i, j])
             for k in range(rank):
                 e += (X[i, k] - X[j, k]) ** 2
             value += e * e
@@ -44,7 +45,7 @@ def product(X: Any, V: Any, D: Any, newton: bool, H: Any) -> None:
     H[:] = 0.0
     for i in range(n):
         for j in range(i + 1, n):
-            e = -float(D[i, j]) * float(D[i, j]) if newton else 0.0
+            e = -np.float64(D[i, j]) * np.float64(D[i, j]) if newton else 0.0
             b = 0.0
             for k in range(rank):
                 u = X[i, k] - X[j, k]
@@ -66,7 +67,7 @@ def quartic(X: Any, V: Any, D: Any) -> Any:
     c1, c2, c3, c4 = 0.0, 0.0, 0.0, 0.0
     for i in range(n):
         for j in range(i + 1, n):
-            e, b, c = -float(D[i, j]) * float(D[i, j]), 0.0, 0.0
+            e, b, c = -np.float64(D[i, j]) * np.float64(D[i, j]), 0.0, 0.0
             for k in range(rank):
                 u, v = X[i, k] - X[j, k], V[i, k] - V[j, k]
                 e += u * u

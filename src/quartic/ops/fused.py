@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numba import njit
 
-from quartic.ops.pairs import FLAGS
+from quartic.ops.flags import FLAGS
 
 
 @njit(**FLAGS)
@@ -44,7 +45,7 @@ def add_and_clip(V: Any, s: float, P: Any, shift: float, clip: bool) -> float:
         if clip:
             w = max(w, zero)
         v[k] = w
-        total += float(w) * float(w)
+        total += np.float64(w) * np.float64(w)
     return total
 
 
@@ -55,7 +56,7 @@ def difference(X: Any, Y: Any, P: Any, Q: Any, D: Any) -> float:
     total = 0.0
     for k in range(x.size):
         d[k] = x[k] - y[k]
-        total += (float(p[k]) - float(q[k])) * float(d[k])
+        total += (np.float64(p[k]) - np.float64(q[k])) * np.float64(d[k])
     return total
 
 
@@ -65,8 +66,8 @@ def projected_norm(X: Any, G: Any) -> float:
     x, g = X.ravel(), G.ravel()
     total = 0.0
     for k in range(x.size):
-        v = float(g[k])
+        v = np.float64(g[k])
         if x[k] <= 0:
-            v = min(v, 0.0)
+            v = min(v, np.float64(0))
         total += v * v
     return total

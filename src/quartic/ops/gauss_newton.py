@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from quartic.ops.pairs import FLAGS
+from quartic.ops.flags import FLAGS
+from quartic.ops.row_chunks import over_rows, wide
 from quartic.ops.vectors import put, vector
 
 
@@ -29,14 +30,14 @@ def linearize(rank: int, difference: bool, weighted: bool) -> Callable[..., floa
     zeros, corners = (0.0,) * rank, (0.0,) * (rank * (rank + 1) // 2)
 
     @njit(**FLAGS)
-    def run(X: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any, B: Any) -> Any:
+    def rows(X: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any, B: Any, first: int, last: int) -> Any:
         width = X.shape[1] if rank == 0 else rank
         G[:] = 0.0
         B[:] = 0.0
         x, u, s = vector(zeros, width), vector(zeros, width), vector(zeros, width)
         S = vector(corners, width * (width + 1) // 2)
         value = 0.0
-        for i in range(X.shape[0]):
+        for i in range(first, last):
             for k in range(width):
                 x = put(x, k, X[i, k])
                 s = put(s, k, 0.0)
@@ -78,7 +79,13 @@ def linearize(rank: int, difference: bool, weighted: bool) -> Callable[..., floa
                 B[i, q] += S[q]
         return 0.5 * value
 
-    return run  # type: ignore[no-any-return]
+    def run(X: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any, B: Any) -> Any:
+        X = wide(X)
+        return over_rows(
+            lambda first, last, G, B: rows(X, start, cols, target, weight, G, B, first, last), start, X, G, B
+        )
+
+    return run
 
 
 @cache
@@ -87,11 +94,11 @@ def product(rank: int, difference: bool, weighted: bool) -> Callable[..., None]:
     zeros = (0.0,) * rank
 
     @njit(**FLAGS)
-    def run(X: Any, V: Any, start: Any, cols: Any, weight: Any, H: Any) -> None:
+    def rows(X: Any, V: Any, start: Any, cols: Any, weight: Any, H: Any, first: int, last: int) -> None:
         width = X.shape[1] if rank == 0 else rank
         H[:] = 0.0
         x, v, u, s = vector(zeros, width), vector(zeros, width), vector(zeros, width), vector(zeros, width)
-        for i in range(X.shape[0]):
+        for i in range(first, last):
             for k in range(width):
                 x = put(x, k, X[i, k])
                 v = put(v, k, V[i, k])
@@ -119,7 +126,11 @@ def product(rank: int, difference: bool, weighted: bool) -> Callable[..., None]:
             for k in range(width):
                 H[i, k] += s[k]
 
-    return run  # type: ignore[no-any-return]
+    def run(X: Any, V: Any, start: Any, cols: Any, weight: Any, H: Any) -> None:
+        X, V = wide(X), wide(V)
+        over_rows(lambda first, last, H: rows(X, V, start, cols, weight, H, first, last), start, X, H)
+
+    return run
 
 
 @cache
@@ -131,11 +142,11 @@ def quartic(rank: int, difference: bool, weighted: bool) -> Callable[..., tuple[
     zeros = (0.0,) * rank
 
     @njit(**FLAGS)
-    def run(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any) -> Any:
+    def rows(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any, first: int, last: int) -> Any:
         width = X.shape[1] if rank == 0 else rank
         c1, c2, c3, c4 = 0.0, 0.0, 0.0, 0.0
         x, d = vector(zeros, width), vector(zeros, width)
-        for i in range(X.shape[0]):
+        for i in range(first, last):
             for k in range(width):
                 x = put(x, k, X[i, k])
                 d = put(d, k, D[i, k])
@@ -160,11 +171,27 @@ def quartic(rank: int, difference: bool, weighted: bool) -> Callable[..., tuple[
                 c4 += w * c * c
         return c1, c2, c3, 0.5 * c4
 
-    return run  # type: ignore[no-any-return]
+    def run(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any) -> Any:
+        X, D = wide(X), wide(D)
+        return over_rows(lambda first, last: rows(X, D, start, cols, target, weight, first, last), start, X)
+
+    return run
+
+
+def factor_blocks(B: Any, shift: float, width: int) -> Any:
+    """Return the packed Cholesky factors of the blocks B_i + shift·I; the diagonal is kept inverted."""
+    L = np.empty_like(B)
+    fill_factors(B, shift, width, L)
+    return L
+
+
+def diagonal_mean(B: Any, rank: int) -> float:
+    """Return the mean diagonal entry of the packed blocks."""
+    return float(sum(B[:, k * (k + 3) // 2].mean() for k in range(rank))) / rank
 
 
 @njit(**FLAGS)
-def factor_blocks(B: Any, shift: float, width: int, L: Any) -> None:
+def fill_factors(B: Any, shift: float, width: int, L: Any) -> None:
     """Fill L with the packed Cholesky factors of the blocks B_i + shift·I; the diagonal is kept inverted."""
     for i in range(B.shape[0]):
         for k in range(width):
@@ -226,8 +253,9 @@ def add_shift(H: Any, P: Any, shift: float) -> Any:
 
 
 @njit(**FLAGS)
-def descend(a: float, P: Any, H: Any, D: Any, R: Any) -> None:
-    """Move along the direction: D += aP, R −= aH."""
+def descend(rz: float, curvature: float, P: Any, H: Any, D: Any, R: Any) -> None:
+    """Move by a = rz / curvature, where that is positive, along the direction: D += aP, R −= aH."""
+    a = rz / curvature if curvature > 0 else 0.0
     for i in range(P.shape[0]):
         for k in range(P.shape[1]):
             D[i, k] += a * P[i, k]
@@ -235,8 +263,9 @@ def descend(a: float, P: Any, H: Any, D: Any, R: Any) -> None:
 
 
 @njit(**FLAGS)
-def turn(b: float, Z: Any, P: Any) -> None:
-    """Set the next conjugate direction, P = Z + bP."""
+def turn(rz: float, before: float, Z: Any, P: Any) -> None:
+    """Set the next conjugate direction, P = Z + (rz / before) P."""
+    b = rz / before
     for i in range(P.shape[0]):
         for k in range(P.shape[1]):
             P[i, k] = Z[i, k] + b * P[i, k]

@@ -3,16 +3,56 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numba import njit
 
-from quartic.ops.pairs import FLAGS
+from quartic.ops.flags import FLAGS
+
+
+def two_loop(
+    G: Any, steps: tuple[Any, ...], changes: tuple[Any, ...], free: Any, first_metric: Callable[[Any, Any], Any]
+) -> Any:
+    """Return H G over the free entries, with H from the pairs (s, y) and H₀ q = ``first_metric(q, sᵀy/yᵀy)``.
+
+    Pairs without positive curvature there are left out; None for that number where none is left.
+    """
+    if free is None:
+        free = np.ones(G.shape, dtype=np.bool_)
+    q = np.where(free, G, 0)
+    used: list[tuple[int, float, float]] = []
+    coefficient, last, scale = 0.0, q, 0.0
+    for i in reversed(range(len(steps))):
+        sq, sy, yy = subtract_and_dot(q, coefficient, last, steps[i], changes[i], free)
+        coefficient, last = 0.0, q
+        if sy > 1e-10 * yy * scale and sy > 0 and yy > 0:
+            scale = scale or sy / yy
+            coefficient, last = sq / sy, changes[i]
+            used.append((i, coefficient, sy))
+    if coefficient:
+        subtract_and_dot(q, coefficient, last, last, last, free)
+    q = first_metric(q, scale or None)
+    coefficient, last = 0.0, q
+    for i, a, sy in reversed(used):
+        yq = add_and_dot(q, coefficient, last, changes[i], free)
+        coefficient, last = a - yq / sy, steps[i]
+    if coefficient:
+        add_and_dot(q, coefficient, last, last, free)
+    return q
+
+
+def free_entries(X: Any, G: Any) -> Any:
+    """Return where entries may move: those off the bound, and those the gradient pushes off it."""
+    free = np.empty(X.shape, dtype=np.bool_)
+    mark_free(X, G, free)
+    return free
 
 
 @njit(**FLAGS)
-def free_entries(X: Any, G: Any, free: Any) -> None:
-    """Mark the entries that may move: those off the bound, and those the gradient pushes off it."""
+def mark_free(X: Any, G: Any, free: Any) -> None:
+    """Mark the entries that may move."""
     x, g, f = X.ravel(), G.ravel(), free.ravel()
     for k in range(x.size):
         f[k] = x[k] > 0 or g[k] < 0
@@ -28,9 +68,9 @@ def subtract_and_dot(q: Any, c: float, y: Any, s: Any, z: Any, free: Any) -> Any
         if f_[k]:
             v = q_[k] - c * y_[k]
             q_[k] = v
-            sq += float(s_[k]) * float(v)
-            sz += float(s_[k]) * float(z_[k])
-            zz += float(z_[k]) * float(z_[k])
+            sq += np.float64(s_[k]) * np.float64(v)
+            sz += np.float64(s_[k]) * np.float64(z_[k])
+            zz += np.float64(z_[k]) * np.float64(z_[k])
     return sq, sz, zz
 
 
@@ -44,7 +84,7 @@ def add_and_dot(q: Any, c: float, s: Any, y: Any, free: Any) -> float:
         if f_[k]:
             v = q_[k] + c * s_[k]
             q_[k] = v
-            yq += float(y_[k]) * float(v)
+            yq += np.float64(y_[k]) * np.float64(v)
     return yq
 
 
@@ -57,7 +97,7 @@ def clipped_direction(X: Any, q: Any, G: Any, D: Any) -> float:
     for k in range(x.size):
         v = max(x[k] - q_[k], zero) - x[k]
         d[k] = v
-        slope += float(g[k]) * float(v)
+        slope += np.float64(g[k]) * np.float64(v)
     return slope
 
 
@@ -68,5 +108,5 @@ def longest_step(X: Any, D: Any) -> float:
     t = math.inf
     for k in range(x.size):
         if d[k] < 0:
-            t = min(t, -float(x[k]) / float(d[k]))
+            t = min(t, -np.float64(x[k]) / np.float64(d[k]))
     return t

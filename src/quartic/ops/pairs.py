@@ -17,15 +17,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from quartic.ops.flags import FLAGS
+from quartic.ops.row_chunks import over_rows, wide
 from quartic.ops.vectors import put, vector
-
-# Sums may be reordered and fused; NaN and infinity keep their meaning.
-FLAGS: dict[str, Any] = {
-    "cache": True,
-    "nogil": True,
-    "error_model": "numpy",
-    "fastmath": {"contract", "reassoc", "nsz"},
-}
 
 # Indices are made unsigned before use: a signed one would be tested for counting from the end.
 
@@ -36,12 +30,12 @@ def value_and_gradient(rank: int, difference: bool, weighted: bool) -> Callable[
     zeros = (0.0,) * rank
 
     @njit(**FLAGS)
-    def run(X: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any) -> Any:
+    def rows(X: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any, first: int, last: int) -> Any:
         width = X.shape[1] if rank == 0 else rank
         G[:] = 0.0
         x, u, s = vector(zeros, width), vector(zeros, width), vector(zeros, width)
         value = 0.0
-        for i in range(X.shape[0]):
+        for i in range(first, last):
             for k in range(width):
                 x = put(x, k, X[i, k])
                 s = put(s, k, 0.0)
@@ -69,54 +63,53 @@ def value_and_gradient(rank: int, difference: bool, weighted: bool) -> Callable[
                 G[i, k] += s[k]
         return 0.5 * value
 
-    return run  # type: ignore[no-any-return]
+    def run(X: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any) -> Any:
+        X = wide(X)
+        return over_rows(lambda first, last, G: rows(X, start, cols, target, weight, G, first, last), start, X, G)
+
+    return run
 
 
 @cache
 def value_gradient_and_remainder(rank: int, difference: bool, weighted: bool) -> Callable[..., tuple[float, float]]:
     """Return the pass ``(X, Y, start, cols, target, weight, G) -> f(Y), f(Y) − f(X) − ⟨∇f(X), Y − X⟩``; G is ∇f(Y).
 
-    The remainder is summed from Y − X, pair by pair, so that it keeps its digits however close Y is to X.
+    The remainder is summed from D = Y − X, pair by pair, so that it keeps its digits however close Y is to X. On the
+    line q goes from q₀ to q₁ = q₀ + β + γ, and a pair's share is w(½(β + γ)² + (q₀ − b)γ).
     """
     zeros = (0.0,) * rank
 
     @njit(**FLAGS)
-    def run(X: Any, Y: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any) -> Any:
+    def rows(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any, first: int, last: int) -> Any:
         width = X.shape[1] if rank == 0 else rank
         G[:] = 0.0
-        x, y, d = vector(zeros, width), vector(zeros, width), vector(zeros, width)
-        z, s = vector(zeros, width), vector(zeros, width)
+        x, d, z, s = vector(zeros, width), vector(zeros, width), vector(zeros, width), vector(zeros, width)
         value, remainder = 0.0, 0.0
-        for i in range(X.shape[0]):
+        for i in range(first, last):
             for k in range(width):
                 x = put(x, k, X[i, k])
-                y = put(y, k, Y[i, k])
-                d = put(d, k, y[k] - x[k])
+                d = put(d, k, D[i, k])
                 s = put(s, k, 0.0)
             for p in range(start[i], start[i + 1]):
                 j = np.uint64(cols[p])
-                e = -np.float64(target[p])
-                before, after, b, c = e, e, 0.0, 0.0
+                after, change, c = -np.float64(target[p]), 0.0, 0.0
                 for k in range(width):
-                    xj, yj = X[j, k], Y[j, k]
-                    dj = yj - xj
                     if difference:
-                        u, v = x[k] - xj, d[k] - dj
-                        z = put(z, k, y[k] - yj)
-                        before += u * u
-                        b += 2 * u * v
-                        c += v * v
+                        u, v = x[k] - X[j, k], d[k] - D[j, k]
+                        z = put(z, k, u + v)
                         after += z[k] * z[k]
+                        change += (u + z[k]) * v
+                        c += v * v
                     else:
-                        z = put(z, k, yj)
-                        before += x[k] * xj
-                        b += x[k] * dj + d[k] * xj
+                        xj, dj = X[j, k], D[j, k]
+                        z = put(z, k, xj + dj)
+                        after += (x[k] + d[k]) * z[k]
+                        change += x[k] * dj + d[k] * z[k]
                         c += d[k] * dj
-                        after += y[k] * yj
                 w = weight[p] if weighted else 1.0
                 we = w * after
                 value += we * after
-                remainder += w * (0.5 * (b + c) * (b + c) + before * c)
+                remainder += w * (0.5 * change * change + (after - change) * c)
                 if difference:
                     we *= 2
                 for k in range(width):
@@ -124,12 +117,17 @@ def value_gradient_and_remainder(rank: int, difference: bool, weighted: bool) ->
                     if difference:
                         G[j, k] -= we * z[k]
                     else:
-                        G[j, k] += we * y[k]
+                        G[j, k] += we * (x[k] + d[k])
             for k in range(width):
                 G[i, k] += s[k]
         return 0.5 * value, remainder
 
-    return run  # type: ignore[no-any-return]
+    def run(X: Any, Y: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any) -> Any:
+        X, Y = wide(X), wide(Y)
+        D = Y - X
+        return over_rows(lambda first, last, G: rows(X, D, start, cols, target, weight, G, first, last), start, X, G)
+
+    return run
 
 
 @cache
@@ -142,13 +140,13 @@ def line_coefficients(rank: int, difference: bool, weighted: bool) -> Callable[.
     zeros = (0.0,) * rank
 
     @njit(**FLAGS)
-    def run(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any, C: Any) -> Any:
+    def rows(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any, C: Any, first: int, last: int) -> Any:
         width = X.shape[1] if rank == 0 else rank
         C[:] = 0.0
         c1, c2, c3, c4 = 0.0, 0.0, 0.0, 0.0
         x, d, u, v = vector(zeros, width), vector(zeros, width), vector(zeros, width), vector(zeros, width)
         s1, s2, s3 = vector(zeros, width), vector(zeros, width), vector(zeros, width)
-        for i in range(X.shape[0]):
+        for i in range(first, last):
             for k in range(width):
                 x = put(x, k, X[i, k])
                 d = put(d, k, D[i, k])
@@ -198,7 +196,11 @@ def line_coefficients(rank: int, difference: bool, weighted: bool) -> Callable[.
                 C[i, 2, k] += s3[k]
         return c1, c2, c3, c4
 
-    return run  # type: ignore[no-any-return]
+    def run(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any, C: Any) -> Any:
+        X, D = wide(X), wide(D)
+        return over_rows(lambda first, last, C: rows(X, D, start, cols, target, weight, C, first, last), start, X, C)
+
+    return run
 
 
 @cache
@@ -207,13 +209,13 @@ def hessian_product(rank: int, difference: bool, weighted: bool) -> Callable[...
     zeros = (0.0,) * rank
 
     @njit(**FLAGS)
-    def run(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any, H: Any) -> None:
+    def rows(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any, H: Any, first: int, last: int) -> None:
         width = X.shape[1] if rank == 0 else rank
         H[:] = 0.0
         x, d, u, v, s = (
             vector(zeros, width), vector(zeros, width), vector(zeros, width), vector(zeros, width), vector(zeros, width)
         )  # fmt: skip
-        for i in range(X.shape[0]):
+        for i in range(first, last):
             for k in range(width):
                 x = put(x, k, X[i, k])
                 d = put(d, k, D[i, k])
@@ -246,7 +248,11 @@ def hessian_product(rank: int, difference: bool, weighted: bool) -> Callable[...
             for k in range(width):
                 H[i, k] += s[k]
 
-    return run  # type: ignore[no-any-return]
+    def run(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any, H: Any) -> None:
+        X, D = wide(X), wide(D)
+        over_rows(lambda first, last, H: rows(X, D, start, cols, target, weight, H, first, last), start, X, H)
+
+    return run
 
 
 @njit(**FLAGS)

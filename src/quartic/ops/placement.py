@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from quartic.arrays import Array
-from quartic.ops.pairs import FLAGS
+from quartic.ops.flags import FLAGS
 
 
 @njit(cache=True, nogil=True)

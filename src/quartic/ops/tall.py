@@ -1,12 +1,17 @@
-"""Inner products, norms and Gram matrices of tall arrays, always accumulated in float64."""
+"""Inner products, norms and Gram matrices of tall arrays, always accumulated in float64.
+
+Those of torch tensors are `Waiting`: they are read from the device when they are used.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from quartic.arrays import Array
+from quartic.arrays import Array, is_torch
+from quartic.ops.waiting import Waiting, delayed, wait_for
 
 # float32 input is widened this many rows at a time, so that no float64 copy of a tall array is ever made
 _ROWS = 4096
@@ -14,6 +19,10 @@ _ROWS = 4096
 
 def inner(A: Array, B: Array) -> float:
     """Return ⟨A, B⟩ = Σ A_ij B_ij."""
+    if is_torch(A):
+        from quartic.ops import torch_tall
+
+        return torch_tall.inner(A, B)
     if A.dtype == np.float64 and B.dtype == np.float64:
         return float(np.dot(A.ravel(), B.ravel()))
     return math.fsum(
@@ -34,17 +43,30 @@ def squares_are_safe(total: float) -> bool:
 
 def norm(A: Array) -> float:
     """Return ‖A‖, also where the squares under- or overflow."""
-    squared = squared_norm(A)
-    if squares_are_safe(squared):
-        return math.sqrt(squared)
-    largest = float(np.abs(A).max(initial=0.0))
-    if largest == 0.0 or not math.isfinite(largest):
-        return largest
-    return largest * math.sqrt(squared_norm(A / largest))
+    return root(squared_norm(A), A)
+
+
+def root(squared: float, A: Array) -> float:
+    """Return ‖A‖ from its square; where that under- or overflowed, from A scaled."""
+
+    def finish(squared: float) -> float:
+        if squares_are_safe(squared):
+            return math.sqrt(squared)
+        largest = float(abs(A).max()) if 0 not in A.shape else 0.0
+        if largest == 0.0 or not math.isfinite(largest):
+            return largest
+        return largest * math.sqrt(squared_norm(A / largest))
+
+    length: float = delayed(finish, squared)
+    return length
 
 
 def gram(A: Array, B: Array | None = None) -> Array:
     """Return AᵀB (AᵀA when B is left out), an r × r matrix in float64."""
+    if is_torch(A):
+        from quartic.ops import torch_tall
+
+        return torch_tall.gram(A, B)
     B = A if B is None else B
     if A.dtype == np.float64 and B.dtype == np.float64:
         return A.T @ B
@@ -52,6 +74,13 @@ def gram(A: Array, B: Array | None = None) -> Array:
     for k in range(0, len(A), _ROWS):
         total += _widen(A[k : k + _ROWS]).T @ _widen(B[k : k + _ROWS])
     return total
+
+
+def moved_gram(S: Any, T: Any, C: Any) -> Array:
+    """Return (X + D)ᵀ(X + D) from S = XᵀX, T = XᵀD and C = DᵀD."""
+    if isinstance(S, Waiting) and isinstance(T, Waiting) and isinstance(C, Waiting):
+        return wait_for(S.tensor + T.tensor + T.tensor.T + C.tensor)
+    return S + T + T.T + C
 
 
 def trace_inner(A: Array, B: Array) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from quartic.arrays import Array, check_number
 from quartic.ops import norm
@@ -43,6 +43,14 @@ class Penalty(ABC):
     def stationarity_norm(self, X: Array, gradient: Array) -> float:
         """Return the norm of ``stationarity``."""
         return norm(self.stationarity(X, gradient))
+
+    def value_at(self, point: Any) -> float:
+        """Return g at a `quartic.losses.Point`, which may know already what g asks of X."""
+        return self.value(point.X)
+
+    def stationarity_at(self, point: Any) -> float:
+        """Return the norm of ``stationarity`` at a `quartic.losses.Point`, which may have it without its gradient."""
+        return self.stationarity_norm(point.X, point.gradient)
 
     def smooth_gradient(self, X: Array, gradient: Array) -> Array:
         """Return ∇f(X) plus the gradient of g inside its domain, for penalties that have one there."""

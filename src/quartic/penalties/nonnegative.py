@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Self
-
-import numpy as np
+from typing import Any, Self
 
 from quartic.arrays import Array
-from quartic.ops import inner, norm, squared_norm, squares_are_safe
+from quartic.ops import delayed, inner, least, namespace, passes, positive_part, root, squared_norm, total
 from quartic.penalties.base import Penalty, Weighted
 from quartic.units import Units
 
 
 def projected_gradient(X: Array, gradient: Array) -> Array:
     """Return the paper's ∇ᴾf(X): the gradient where X > 0, its negative part where X = 0."""
-    return np.where(X > 0, gradient, np.minimum(gradient, 0))
+    xp = namespace(X)
+    clipped: Array = xp.where(X > 0, gradient, xp.clip(gradient, None, 0))
+    return clipped
 
 
-def _feasible(X: Array) -> bool:
-    return bool(X.min(initial=0.0) >= 0)  # False where there is a NaN
+def _where_feasible(value: float, X: Array) -> float:
+    """Return the value, infinity where X has a negative entry or a NaN."""
+    kept: float = delayed(lambda value, low: float(value) if low >= 0 else math.inf, value, least(X))
+    return kept
 
 
 @dataclass(frozen=True)
@@ -43,11 +45,11 @@ class Nonnegative(Penalty):
 
     def value(self, X: Array) -> float:
         """Return 0 where X ≥ 0, else infinity."""
-        return 0.0 if _feasible(X) else math.inf
+        return _where_feasible(0.0, X)
 
     def prox(self, V: Array, t: float) -> Array:
         """Return the projection max(V, 0)."""
-        return np.maximum(V, 0)
+        return positive_part(V)
 
     def stationarity(self, X: Array, gradient: Array) -> Array:
         """Return the projected gradient."""
@@ -59,10 +61,17 @@ class Nonnegative(Penalty):
 
     def stationarity_norm(self, X: Array, gradient: Array) -> float:
         """Return ‖∇ᴾf(X)‖ in one pass."""
-        from quartic.ops.fused import projected_norm
+        squared = passes("fused", X).projected_norm(X, gradient)
+        return delayed(lambda s: root(s, self.stationarity(X, gradient)), squared)  # type: ignore[no-any-return]
 
-        squared = float(projected_norm(X, gradient))
-        return math.sqrt(squared) if squares_are_safe(squared) else norm(self.stationarity(X, gradient))
+    def value_at(self, point: Any) -> float:
+        """Return 0 where X ≥ 0, else infinity."""
+        return delayed(lambda ok: 0.0 if ok else math.inf, point.feasible)  # type: ignore[no-any-return]
+
+    def stationarity_at(self, point: Any) -> float:
+        """Return ‖∇ᴾf(X)‖, which points of some losses have without their gradient."""
+        size: float = point.projected_norm
+        return size
 
 
 @dataclass(frozen=True)
@@ -87,12 +96,11 @@ class NonnegativeL1(Weighted):
 
     def value(self, X: Array) -> float:
         """Return weight · ΣX where X ≥ 0, else infinity."""
-        return self.weight * float(X.sum(dtype=np.float64)) if _feasible(X) else math.inf
+        return _where_feasible(self.weight * total(X), X)
 
     def prox(self, V: Array, t: float) -> Array:
         """Return max(V − t·weight, 0)."""
-        W: Array = np.maximum(V - t * self.weight, 0)
-        return W
+        return positive_part(V - t * self.weight)
 
     def smooth_gradient(self, X: Array, gradient: Array) -> Array:
         """Return ∇f + weight."""
@@ -100,11 +108,11 @@ class NonnegativeL1(Weighted):
 
     def on_line(self, X: Array, D: Array) -> tuple[float, float]:
         """Return weight·ΣD and 0."""
-        return self.weight * float(D.sum(dtype=np.float64)), 0.0
+        return self.weight * total(D), 0.0
 
     def change(self, X: Array, Y: Array) -> float:
         """Return weight · Σ(Y − X)."""
-        return self.weight * float((Y - X).sum(dtype=np.float64)) if _feasible(Y) else math.inf
+        return _where_feasible(self.weight * total(Y - X), Y)
 
     def stationarity(self, X: Array, gradient: Array) -> Array:
         """Return the projected gradient of f + weight·ΣX."""
@@ -133,11 +141,11 @@ class NonnegativeRidge(Weighted):
 
     def value(self, X: Array) -> float:
         """Return ½·weight·‖X‖² where X ≥ 0, else infinity."""
-        return 0.5 * self.weight * squared_norm(X) if _feasible(X) else math.inf
+        return _where_feasible(0.5 * self.weight * squared_norm(X), X)
 
     def prox(self, V: Array, t: float) -> Array:
         """Return max(V, 0) / (1 + t·weight)."""
-        return np.maximum(V, 0) / (1 + t * self.weight)
+        return positive_part(V) / (1 + t * self.weight)
 
     def smooth_gradient(self, X: Array, gradient: Array) -> Array:
         """Return ∇f + weight·X."""
@@ -149,7 +157,7 @@ class NonnegativeRidge(Weighted):
 
     def change(self, X: Array, Y: Array) -> float:
         """Return ½·weight·⟨Y − X, Y + X⟩."""
-        return 0.5 * self.weight * inner(Y - X, Y + X) if _feasible(Y) else math.inf
+        return _where_feasible(0.5 * self.weight * inner(Y - X, Y + X), Y)
 
     def stationarity(self, X: Array, gradient: Array) -> Array:
         """Return the projected gradient of f + ½·weight·‖X‖²."""

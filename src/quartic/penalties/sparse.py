@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from quartic.arrays import Array
+from quartic.ops import namespace, positive_part, total
 from quartic.penalties.base import Weighted
 
 
 def soft_threshold(V: Array, level: float) -> Array:
     """Return sign(V) · max(|V| − level, 0)."""
-    return np.sign(V) * np.maximum(np.abs(V) - level, 0)
+    kept: Array = namespace(V).sign(V) * positive_part(abs(V) - level)
+    return kept
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class L1(Weighted):
 
     def value(self, X: Array) -> float:
         """Return weight · Σ|X|."""
-        return self.weight * float(np.abs(X).sum(dtype=np.float64))
+        return self.weight * total(abs(X))
 
     def prox(self, V: Array, t: float) -> Array:
         """Return V soft-thresholded at t·weight."""
@@ -45,11 +45,13 @@ class L1(Weighted):
 
     def change(self, X: Array, Y: Array) -> float:
         """Return weight · Σ(|Y| − |X|)."""
-        return self.weight * float((np.abs(Y) - np.abs(X)).sum(dtype=np.float64))
+        return self.weight * total(abs(Y) - abs(X))
 
     def stationarity(self, X: Array, gradient: Array) -> Array:
         """Return ∇f + weight·sign(X) where X ≠ 0, and the part of ∇f that the ℓ1 norm cannot hold where X = 0."""
-        return np.where(X != 0, gradient + self.weight * np.sign(X), soft_threshold(gradient, self.weight))
+        xp = namespace(X)
+        element: Array = xp.where(X != 0, gradient + self.weight * xp.sign(X), soft_threshold(gradient, self.weight))
+        return element
 
 
 @dataclass(frozen=True)
@@ -74,12 +76,14 @@ class L0(Weighted):
 
     def value(self, X: Array) -> float:
         """Return weight times the number of nonzeros."""
-        return self.weight * float(np.count_nonzero(X))
+        return self.weight * total(X != 0)
 
     def prox(self, V: Array, t: float) -> Array:
         """Return V with the entries below √(2·t·weight) set to zero."""
-        return np.where(np.abs(V) > math.sqrt(2 * t * self.weight), V, 0)
+        kept: Array = namespace(V).where(abs(V) > math.sqrt(2 * t * self.weight), V, 0)
+        return kept
 
     def stationarity(self, X: Array, gradient: Array) -> Array:
         """Return the gradient on the nonzeros: where X = 0 the limiting subdifferential of g is the whole line."""
-        return np.where(X != 0, gradient, 0)
+        element: Array = namespace(X).where(X != 0, gradient, 0)
+        return element

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quartic.arrays import Array, RandomState, random_generator
+from quartic.distributed.inputs import entries_among, is_dask_array
 from quartic.report.style import COLOURS, layout, shown
 
 _LARGEST_HEAT_MAP = 400
@@ -58,6 +59,8 @@ def ordered_block(
     if n > _LARGEST_HEAT_MAP:
         kept = np.sort(random_generator(random_state).choice(n, _LARGEST_HEAT_MAP, replace=False))
     kept = kept[np.argsort(labels[kept], kind="stable")]
+    if is_dask_array(M):
+        return kept, entries_among(M, kept)
     block = sp.csr_array(M)[kept][:, kept].toarray() if sp.issparse(M) else np.asarray(M)[np.ix_(kept, kept)]
     return kept, block
 

@@ -75,7 +75,7 @@ class ADMM(Solver):
     """
 
     name = "admm"
-    requires = Requirements(products=True, nonnegative=True, plain=True)
+    requires = Requirements(host=True, products=True, nonnegative=True, plain=True)
     state = ADMMState
 
     rho: float | None = None

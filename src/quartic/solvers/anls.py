@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from quartic.arrays import Array
 from quartic.solvers.splitting import PenalisedSolver
@@ -36,6 +36,7 @@ class SymANLS(PenalisedSolver):
     """
 
     name = "anls"
+    requires = replace(PenalisedSolver.requires, host=True)
 
     mu: float | None = None
 

@@ -11,6 +11,7 @@ from quartic.arrays import Array
 from quartic.losses import LeastSquares, Point
 from quartic.losses.matrix import OperatorMatrix
 from quartic.losses.sum_of_squares import SumOfSquares
+from quartic.ops.space import HostSpace
 from quartic.penalties import Penalty
 from quartic.problem import Problem
 from quartic.units import Units
@@ -48,6 +49,8 @@ class Requirements:
         Constants of that kernel as tight as can be proved; a dynamic step does as well with cheaper ones.
     quadratic : bool
         A loss whose F is quadratic, so that it is a quartic on lines.
+    lines : bool
+        A penalty that says what it is on lines, where the loss is a quartic there.
     rotations : bool
         A loss that rotations of X leave as it is.
     sum_of_squares : bool
@@ -62,11 +65,14 @@ class Requirements:
         X ≥ 0 and nothing besides.
     ridge : bool
         A smooth penalty that is a multiple of ½‖X‖².
+    host : bool
+        NumPy or SciPy data: its compiled passes know no torch tensors.
     """
 
     kernel: bool = False
     constants: bool = False
     quadratic: bool = False
+    lines: bool = False
     rotations: bool = False
     sum_of_squares: bool = False
     products: bool = False
@@ -75,14 +81,21 @@ class Requirements:
     nonnegative: bool = False
     plain: bool = False
     ridge: bool = False
+    host: bool = False
 
     def unmet(self, problem: Problem) -> str | None:
         """Return what is missing, in words, or None."""
         loss, penalty = problem.loss, problem.penalty
+        if self.constants and loss.estimated and problem.kernel is None:
+            kind = type(loss).__name__
+            return f"constants that are known, but those of {kind} are estimated: give smoothness=, or a kernel"
+        if self.host and not isinstance(loss.space, HostSpace):
+            return "data in NumPy or SciPy arrays, but they are torch tensors (pass them .cpu() and as NumPy)"
         if self.products and not isinstance(loss, LeastSquares):
             return f"a LeastSquares loss (symmetric NMF), but the loss is {type(loss).__name__}"
-        if self.entries and isinstance(loss, LeastSquares) and isinstance(loss.matrix, OperatorMatrix):
-            return "the entries of M (a dense or sparse matrix), but M is a LinearOperator"
+        if self.entries and isinstance(loss, LeastSquares) and not loss.matrix.shows_entries:
+            kind = "a LinearOperator" if isinstance(loss.matrix, OperatorMatrix) else "spread over blocks"
+            return f"the entries of M (a dense or sparse matrix), but M is {kind}"
         if self.sum_of_squares and not isinstance(loss, SumOfSquares):
             return (
                 f"a loss that is a sum of squares over pairs (such as Distances), but the loss is {type(loss).__name__}"
@@ -104,7 +117,8 @@ class Requirements:
             return f"a penalty that {wanted}, but the penalty is {name}"
         if self.ridge and penalty.ridge is None:
             return f"a penalty that is a multiple of ½‖X‖² (Zero, Ridge), but the penalty is {name}"
-        if self.quadratic and type(penalty).on_line is Penalty.on_line:
+        searches = self.quadratic or (self.lines and loss.quadratic)
+        if searches and type(penalty).on_line is Penalty.on_line:
             return f"a penalty that says what it is on lines, but {name} has no method on_line"
         return None
 

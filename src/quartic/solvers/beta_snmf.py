@@ -43,7 +43,7 @@ class BetaSNMF(Solver):
     """
 
     name = "beta"
-    requires = Requirements(products=True, nonnegative=True, plain=True)
+    requires = Requirements(host=True, products=True, nonnegative=True, plain=True)
 
     beta: float = 0.99
 

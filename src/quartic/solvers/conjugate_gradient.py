@@ -11,7 +11,7 @@ import numpy as np
 from quartic.arrays import Array
 from quartic.losses.point import Point
 from quartic.losses.sum_of_squares import SumOfSquares
-from quartic.ops import gram, inner, norm
+from quartic.ops import gram, inner, namespace, norm, passes, regular_inverse, times
 from quartic.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.normal_equations import mean_diagonal
@@ -123,12 +123,11 @@ class ConjugateGradient(Solver):
         Z = _apply(kind, problem, p, s.blocks, G)
         scale = inner(G, Z)
         D = -Z
-        if s.direction.size:
-            beta = (scale - inner(Z, s.earlier)) / s.scale
-            if beta > 0:
+        if len(s.direction):
+            overlap, along = inner(Z, s.earlier), inner(G, s.direction)
+            beta = float(scale - overlap) / float(s.scale)
+            if beta > 0 and beta * along < scale:  # else D would not descend
                 D += beta * s.direction
-                if not inner(G, D) < 0:
-                    D = -Z
         if kind == "block":
             return self._two_passes(problem, s, G, D, scale)
         return self._one_pass(problem, s, G, D, scale)
@@ -147,7 +146,8 @@ class ConjugateGradient(Solver):
         line = Line(p, loss.quartic(p, D), lambda t: loss.at(p.X + t * D))
         t = _positive(line.minimizer_with(*problem.penalty.on_line(p.X, D)))
         X = p.X + t * D
-        if norm(X - s.made_at) > _STALE * norm(X):
+        moved, size = norm(X - s.made_at), norm(X)
+        if moved > _STALE * size:
             new, blocks = loss.linearize(X)
             return CGState(new, step=t, direction=D, earlier=G, scale=scale, blocks=blocks, made_at=X)
         return CGState(
@@ -170,12 +170,8 @@ def _apply(kind: str, problem: Problem, p: Point, blocks: Array, G: Array) -> Ar
         # where only differences of rows count, the mean of X is no part of the metric
         centred = getattr(problem.loss, "difference", False)
         X = p.X - p.X.mean(axis=0) if centred else p.X
-        S = gram(X)
-        S += (_SHIFT * np.trace(S) / rank) * np.eye(rank)
-        return G @ np.linalg.inv(S).astype(G.dtype)
-    from quartic.ops.gauss_newton import factor_blocks, solve_blocks
-
-    L, Z = np.empty_like(blocks), np.empty_like(G)
-    factor_blocks(blocks, (problem.penalty.ridge or 0.0) + _SHIFT * mean_diagonal(blocks, rank), rank, L)
-    solve_blocks(L, G, Z)
+        return times(G, regular_inverse(gram(X), _SHIFT))
+    ops, Z = passes("gauss_newton", G), namespace(G).empty_like(G)
+    L = ops.factor_blocks(blocks, (problem.penalty.ridge or 0.0) + _SHIFT * float(mean_diagonal(blocks, rank)), rank)
+    ops.solve_blocks(L, G, Z)
     return Z

@@ -49,7 +49,7 @@ class CoordinateDescent(Solver):
     """
 
     name = "cd"
-    requires = Requirements(products=True, entries=True, nonnegative=True, plain=True)
+    requires = Requirements(host=True, products=True, entries=True, nonnegative=True, plain=True)
     state = SweepState
 
     def init(self, problem: Problem, X0: Array) -> SweepState:

@@ -48,7 +48,7 @@ class GradientDescent(Solver):
         """Return the state at X0; the first step is as long as X0."""
         p = problem.loss.at(X0)
         slope = problem.stationarity(p)
-        return DynState(p, next_step=norm(X0) / slope if slope > 0 else 1.0)
+        return DynState(p, next_step=float(norm(X0)) / slope if slope > 0 else 1.0)
 
     def step(self, problem: Problem, state: State) -> DynState:
         """Return the first X − t∇Ψ(X) that decreases enough."""
@@ -57,7 +57,7 @@ class GradientDescent(Solver):
         slope = inner(G, G)
         for _ in range(self.max_halvings):
             X = p.X - step * G
-            move = problem.loss.move(p, X)
+            move = problem.move(p, X)
             change = inner(p.gradient, move.D) + move.remainder + problem.penalty.change(p.X, X)
             if change <= -self.sufficient_decrease * step * slope + move.allowance:
                 return DynState(move.point, step=step, next_step=2 * step)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quartic.arrays import Array
+from quartic.ops import copy, passes
 from quartic.solvers.splitting import PenalisedSolver
 
 
@@ -40,8 +41,6 @@ class SymHALS(PenalisedSolver):
     mu: float | None = None
 
     def _minimize_rows(self, G: Array, C: Array, X: Array) -> Array:
-        from quartic.ops.row_sweeps import sweep_rows
-
-        X = X.copy()
-        sweep_rows(X, G, C)
+        X = copy(X)
+        passes("row_sweeps", X).sweep_rows(X, G, C)
         return X

@@ -85,7 +85,7 @@ class InertialNoLips(Solver):
     def _descend(self, problem: Problem, p: Point, step: float) -> tuple[Point, float] | None:
         """Return T_λ(p) for the first λ that decreases enough, and that λ."""
         for _ in range(self.max_halvings):
-            move = problem.loss.move(p, problem.bregman_step(p, step))
+            move = problem.move(p, problem.bregman_step(p, step))
             if problem.sufficient_decrease(move, step):
                 return move.point, step
             step /= 2

@@ -1,19 +1,28 @@
-"""Limited-memory BFGS with an exact search of the quartic on each line, projected where X ≥ 0."""
+"""Limited-memory BFGS, with an exact search where the loss is a quartic on lines; projected where X ≥ 0."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
-import numpy as np
-from numpy.typing import NDArray
-
 from quartic.arrays import Array, check_count
-from quartic.losses import Point
-from quartic.ops import gram, inner, norm
+from quartic.ops import (
+    clip_in_place,
+    gram,
+    inner,
+    namespace,
+    norm,
+    passes,
+    quotient,
+    quotient_of_norms,
+    regular_inverse,
+    times,
+)
 from quartic.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
+from quartic.solvers.line_search import search_line
 from quartic.solvers.refresh import refreshed
 
 
@@ -41,9 +50,12 @@ class LBFGSState(State):
 class LBFGS(Solver):
     """D = −H∇Ψ with H from the last few steps, then the best t of all on X + tD: one product an iteration.
 
+    Where the loss is no quartic on lines, t is found by Armijo's rule, as a rule from one or two trials.
+
     For X ≥ 0 the two-loop recursion runs over the free entries (X > 0, or pushed off the bound), and
     D = max(X − H∇Ψ, 0) − X, which keeps X + tD feasible up to t = 1 and beyond to the first bound.
-    Where signs are free the recursion starts from the metric of the factorisation, G ↦ G(XᵀX + shift)⁻¹.
+    It starts from a diagonal of second derivatives where the loss has one. Where signs are free the recursion starts
+    from the metric of the factorisation, G ↦ G(XᵀX + shift)⁻¹.
 
     Parameters
     ----------
@@ -63,7 +75,7 @@ class LBFGS(Solver):
     """
 
     name = "lbfgs"
-    requires = Requirements(quadratic=True, smooth=True, nonnegative=True)
+    requires = Requirements(smooth=True, nonnegative=True, lines=True)
     state = LBFGSState
 
     memory: int = 7
@@ -80,85 +92,57 @@ class LBFGS(Solver):
         s = cast(LBFGSState, state)
         p, penalty = s.point, problem.penalty
         G = penalty.smooth_gradient(p.X, p.gradient)
-        D = self._direction(problem, s, G)
-        if D is None:
+        D, slope = self._direction(problem, s, G)
+        upper = passes("memory", D).longest_step(p.X, D) if penalty.nonnegative else math.inf
+        # made before the slope is looked at: a device then answers for both at once
+        line = problem.loss.along(p, D) if problem.loss.quadratic else None
+        t = 0.0 if line is None else line.minimizer_with(*penalty.on_line(p.X, D), upper)
+        if not slope < 0:
             if not s.steps:
                 raise NoProgress("the gradient no longer descends: round-off is reached")
             return self.step(problem, LBFGSState(p, s.step, carried=s.carried, fresh=s.fresh))
-        line = problem.loss.along(p, D)
-        upper = _longest(p.X, D) if penalty.nonnegative else math.inf
-        t = line.minimizer_with(*penalty.on_line(p.X, D), upper)
-        if not t > 0:
+        found = search_line(problem, p, D, upper) if line is None else (line.point(t), t) if t > 0 else None
+        if found is None:
             raise NoProgress("the line search finds no lower point: round-off is reached")
-        new = line.point(t)
-        if penalty.nonnegative:
-            np.maximum(new.X, 0, out=new.X)  # the bound reached at t is met but for round-off
-        new, carried, fresh = refreshed(problem, new, s.carried + 1, s.fresh)
-        change = penalty.smooth_gradient(new.X, new.gradient) - G
+        new, t = found
+        if line is not None and penalty.nonnegative:
+            clip_in_place(new.X)  # the bound reached at t is met but for round-off
+        moved, change = t * D, penalty.smooth_gradient(new.X, new.gradient) - G
+        bend, sizes = inner(moved, change), norm(moved) * norm(change)
+        carried, fresh = 0, math.inf
+        if line is not None:
+            new, carried, fresh = refreshed(problem, new, s.carried + 1, s.fresh)
         steps, changes = s.steps, s.changes
-        moved = t * D
-        if inner(moved, change) > 1e-12 * norm(moved) * norm(change):
+        if bend > 1e-12 * sizes:
             steps, changes = (*steps, moved)[-self.memory :], (*changes, change)[-self.memory :]
         return LBFGSState(new, t, steps, changes, carried, fresh)
 
-    def _direction(self, problem: Problem, s: LBFGSState, G: Array) -> Array | None:
-        """Return a direction of descent, or None if the memory gives none."""
-        from quartic.ops.memory import clipped_direction, free_entries
-
-        X, nonnegative = s.point.X, problem.penalty.nonnegative
-        free = np.ones(X.shape, dtype=np.bool_)
-        if nonnegative:
-            free_entries(X, G, free)
-        q = self._two_loop(problem, s, np.where(free, G, 0), free)
-        if nonnegative:
-            D = np.empty_like(X)
-            slope = clipped_direction(X, q, G, D)
-        else:
-            D, slope = -q, -inner(G, q)
-        return D if slope < 0 else None
-
-    def _two_loop(self, problem: Problem, s: LBFGSState, q: Array, free: NDArray[np.bool_]) -> Array:
-        """Return H q, by the two-loop recursion over the free entries."""
-        from quartic.ops.memory import add_and_dot, subtract_and_dot
-
-        used: list[tuple[int, float, float]] = []
-        coefficient, last, scale = 0.0, q, 0.0
-        for i in reversed(range(len(s.steps))):
-            sq, sy, yy = subtract_and_dot(q, coefficient, last, s.steps[i], s.changes[i], free)
-            coefficient, last = 0.0, q
-            if sy > 1e-10 * yy * (scale or 0.0) and sy > 0 and yy > 0:
-                scale = scale or sy / yy
-                coefficient, last = sq / sy, s.changes[i]
-                used.append((i, coefficient, sy))
-        if coefficient:
-            subtract_and_dot(q, coefficient, last, last, last, free)
-        q = self._first_metric(problem, s.point, q, scale, s.steps, s.changes)
-        coefficient, last = 0.0, q
-        for i, a, sy in reversed(used):
-            yq = add_and_dot(q, coefficient, last, s.changes[i], free)
-            coefficient, last = a - yq / sy, s.steps[i]
-        if coefficient:
-            add_and_dot(q, coefficient, last, last, free)
-        return q
-
-    def _first_metric(
-        self, problem: Problem, p: Point, q: Array, scale: float, steps: tuple[Array, ...], changes: tuple[Array, ...]
-    ) -> Array:
-        """Return H₀ q: a multiple of q, or of q(XᵀX + shift)⁻¹ where signs are free."""
+    def _direction(self, problem: Problem, s: LBFGSState, G: Array) -> tuple[Array, float]:
+        """Return a direction and the slope along it, negative unless the memory misleads."""
+        X, memory = s.point.X, passes("memory", s.point.X)
+        free = memory.free_entries(X, G) if problem.penalty.nonnegative else None
+        q = memory.two_loop(G, s.steps, s.changes, free, partial(self._first_metric, problem, s))
         if problem.penalty.nonnegative:
-            return q * q.dtype.type(scale or norm(p.X) / norm(q))
-        X = p.X - p.X.mean(axis=0) if getattr(problem.loss, "difference", False) else p.X
-        S = gram(X)
-        rank = len(S)
-        inverse = np.linalg.inv(S + 1e-3 * np.trace(S) / rank * np.eye(rank)).astype(q.dtype)
-        Q = q @ inverse
-        if steps:
-            y = changes[-1]
-            return Q * (inner(steps[-1], y) / inner(y, y @ inverse))
-        return Q * (norm(p.X) / norm(Q))
+            D = namespace(X).empty_like(X)
+            return D, memory.clipped_direction(X, q, G, D)
+        return -q, -inner(G, q)
 
-
-def _longest(X: Array, D: Array) -> float:
-    from quartic.ops.memory import longest_step
-
-    return float(longest_step(X, D))
+    def _first_metric(self, problem: Problem, s: LBFGSState, q: Array, scale: float | None) -> Array:
+        """Return H₀ q: a multiple of q, of q by the loss's diagonal, or of q(XᵀX + shift)⁻¹ where signs are free."""
+        X = s.point.X
+        if problem.penalty.nonnegative:
+            diagonal = problem.loss.curvature_diagonal(s.point)
+            if diagonal is None:
+                return q * (quotient_of_norms(X, q) if scale is None else scale)
+            Q: Array = q / diagonal
+            y = s.changes[-1] if s.steps else None
+            factor = 0.0 if y is None else float(inner(s.steps[-1], y) / inner(y, y / diagonal))
+            return Q * (factor if factor > 0 else quotient_of_norms(X, Q))
+        if getattr(problem.loss, "difference", False):
+            X = X - X.mean(axis=0)
+        inverse = regular_inverse(gram(X), 1e-3)
+        Q = times(q, inverse)
+        if s.steps:
+            y = s.changes[-1]
+            return Q * quotient(inner(s.steps[-1], y), inner(y, times(y, inverse)))
+        return Q * quotient_of_norms(s.point.X, Q)

@@ -12,7 +12,7 @@ from quartic.arrays import Array
 from quartic.losses.line import Line
 from quartic.losses.point import Point
 from quartic.losses.sum_of_squares import SumOfSquares
-from quartic.ops import inner, norm, squared_norm
+from quartic.ops import astype, delayed, float_type, inner, norm, squared_norm
 from quartic.penalties import Penalty, Zero
 from quartic.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
@@ -39,6 +39,8 @@ class LMState(State):
     ----------
     blocks : array (n, r(r+1)/2)
         The row blocks of JᵀJ at the point, packed; empty where they are not yet known.
+    scale : float
+        Their mean diagonal entry.
     damping : float
         μ.
     earlier : float
@@ -54,6 +56,7 @@ class LMState(State):
     """
 
     blocks: Array = field(default_factory=lambda: np.empty((0, 0)))
+    scale: float = 0.0
     damping: float = 0.0
     earlier: float = math.inf
     slow_solves: int = 0
@@ -175,20 +178,20 @@ class LevenbergMarquardt(Solver):
         return LMState(loss.at(X.astype(s.point.X.dtype, copy=False)), damping=t.damping)
 
     def _move(self, loss: SumOfSquares, penalty: Penalty, s: LMState) -> LMState:
-        p, blocks, ridge = s.point, s.blocks, penalty.ridge or 0.0
-        if not blocks.size:
+        p, blocks, scale, ridge = s.point, s.blocks, s.scale, penalty.ridge or 0.0
+        if not len(blocks):
             p, blocks = loss.linearize(p.X)
+            scale = mean_diagonal(blocks, p.X.shape[1])
         G = p.gradient + ridge * p.X if ridge else p.gradient
         slope = norm(G)
-        scale = mean_diagonal(blocks, p.X.shape[1])
-        damping = s.damping * scale
+        damping = s.damping * float(scale)
         factors, slow = s.direct, s.slow_solves
         if self.linear_solver == "auto" and slow >= 2 and factors < 0:
             factors = int(factorable(loss, p))
         if self.linear_solver == "direct" or (self.linear_solver == "auto" and slow >= 2 and factors > 0):
             D = direct(loss, p, G, ridge + damping)
         else:
-            residual = max(_LEAST_RESIDUAL, min(self.forcing, slope / s.earlier))
+            residual = delayed(lambda g, before: max(_LEAST_RESIDUAL, min(self.forcing, g / before)), slope, s.earlier)
 
             def product(V: Array, out: Array) -> None:
                 if s.newton:
@@ -199,21 +202,23 @@ class LevenbergMarquardt(Solver):
             found = conjugate_gradients(product, G, blocks, ridge + damping, residual, self.max_cg)
             D, slow = found.D, 0 if found.reached else slow + 1
         predicted = 0.5 * (damping * squared_norm(D) - inner(G, D))  # of the model without damping, at t = 1
-        D = D.astype(p.X.dtype, copy=False)
+        D = astype(D, float_type(p.X))
         t, change = _exact_step(loss, penalty, p, D) if loss.quadratic else _backtrack(loss, penalty, p, G, D)
         gain = -change / predicted if predicted > 0 else 0.0
         factor = 0.2 if gain > 0.75 else 3.0 if gain < 0.25 else 1.0
         point, blocks = loss.linearize(p.X + t * D)
-        newton = loss.quadratic and gain > 0.25 and point.value > (1 - _NEWTON_GAIN) * p.value
+        stays = loss.quadratic and gain > 0.25
+        newton = delayed(lambda f, before: int(f > (1 - _NEWTON_GAIN) * before), point.value, p.value) if stays else 0
         return LMState(
             point,
             step=t,
             blocks=blocks,
+            scale=mean_diagonal(blocks, p.X.shape[1]),
             damping=min(max(s.damping * factor, _LEAST_DAMPING), _MOST_DAMPING),
             earlier=slope,
             slow_solves=slow,
             direct=factors,
-            newton=int(newton or (s.newton and gain > 0.25)),
+            newton=1 if s.newton and gain > 0.25 else newton,
         )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from quartic.arrays import Array
 from quartic.losses.point import Point
 from quartic.losses.sum_of_squares import SumOfSquares
+from quartic.ops import astype, is_torch, namespace, passes
 
 # Sparse factors are tried up to so many unknowns, and so many multiplications within the envelope.
 _UNKNOWNS, _WORK = 100_000, 3e10
@@ -36,7 +37,8 @@ class Solution:
 
 def mean_diagonal(blocks: Array, rank: int) -> float:
     """Return the mean diagonal entry of the packed blocks: the scale that damping is measured on."""
-    return float(sum(blocks[:, k * (k + 3) // 2].mean() for k in range(rank))) / rank
+    mean: float = passes("gauss_newton", blocks).diagonal_mean(blocks, rank)
+    return mean
 
 
 def conjugate_gradients(
@@ -48,22 +50,21 @@ def conjugate_gradients(
     of the preconditioner. What is returned after ``max_iter`` steps, or where A turns out not to be positive definite,
     is still a direction of descent.
     """
-    from quartic.ops import gauss_newton as ops
-
-    G = G.astype(np.float64, copy=False)
-    D, R, Z, P, H, L = np.zeros_like(G), *(np.empty_like(G) for _ in range(4)), np.empty_like(blocks)
-    ops.factor_blocks(blocks, shift, G.shape[1], L)
+    ops, xp = passes("gauss_newton", G), namespace(G)
+    G = astype(G, np.float64)
+    D, R, Z, P, H = xp.zeros_like(G), *(xp.empty_like(G) for _ in range(4))
+    L = ops.factor_blocks(blocks, shift, G.shape[1])
     first = rz = ops.first_direction(G, L, R, Z, P)
     for k in range(max_iter):
         product(P, H)
         curvature = ops.add_shift(H, P, shift)
+        ops.descend(rz, curvature, P, H, D, R)  # does nothing where the curvature is not positive
+        before, rz = rz, ops.solve_blocks(L, R, Z)
         if not curvature > 0:
             return Solution(D if k else P, k + 1, True)
-        ops.descend(rz / curvature, P, H, D, R)
-        before, rz = rz, ops.solve_blocks(L, R, Z)
         if not rz > tolerance**2 * first:
             return Solution(D, k + 1, True)
-        ops.turn(rz / before, Z, P)
+        ops.turn(rz, before, Z, P)
     return Solution(D, max_iter, False)
 
 
@@ -72,6 +73,8 @@ def direct(loss: SumOfSquares, p: Point, G: Array, shift: float) -> Array:
     import scipy.sparse as sp
     from scipy.sparse.linalg import splu
 
+    if is_torch(p.X):
+        raise TypeError('linear_solver="direct" needs a sparse factorisation, which torch has not; use "cg"')
     A = loss.gauss_newton_matrix(p)
     factors = splu(
         A + shift * sp.eye_array(A.shape[0], format="csc"),
@@ -91,7 +94,7 @@ def factorable(loss: SumOfSquares, p: Point) -> bool:
     """
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-    if p.X.size > _UNKNOWNS:
+    if is_torch(p.X) or p.X.size > _UNKNOWNS:
         return False
     A = loss.gauss_newton_matrix(p)
     size = A.shape[0]

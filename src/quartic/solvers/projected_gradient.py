@@ -7,7 +7,7 @@ from typing import cast
 
 from quartic.arrays import Array, check_count, check_number
 from quartic.losses import Point
-from quartic.ops import inner, norm
+from quartic.ops import equal, inner, is_zero, norm
 from quartic.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.dyn_nolips import DynState
@@ -58,7 +58,7 @@ class ProjectedGradient(Solver):
         """Return the state at X0; the first step tried is as long as X0."""
         p = problem.loss.at(X0)
         slope = problem.stationarity(p)
-        return DynState(p, next_step=norm(X0) / slope if slope > 0 else 1.0)
+        return DynState(p, next_step=float(norm(X0)) / slope if slope > 0 else 1.0)
 
     def step(self, problem: Problem, state: State) -> DynState:
         """Return the point of the search."""
@@ -68,7 +68,7 @@ class ProjectedGradient(Solver):
         for _ in range(self.max_trials):
             trial = step / self.beta if growing else step * self.beta
             following = self._try(problem, p, trial)
-            if growing and (following is None or (found is not None and (following.X == found.X).all())):
+            if growing and (following is None or (found is not None and equal(following.X, found.X))):
                 break
             step, found = trial, following
             if not growing and found is not None:
@@ -84,8 +84,8 @@ class ProjectedGradient(Solver):
         leaves, unless the penalty pulls towards it.
         """
         X = problem.penalty.prox(p.X - step * p.gradient, step)
-        if not X.any() and not problem.penalty.smooth_gradient(X, X).any():
-            return None
-        move = problem.loss.move(p, X)
+        move, cut_off = problem.move(p, X), is_zero(X)
         predicted = inner(p.gradient, move.D) + problem.penalty.change(p.X, X)
-        return move.point if move.remainder <= (self.sigma - 1) * predicted + move.allowance else None
+        if not move.remainder <= (self.sigma - 1) * predicted + move.allowance:
+            return None
+        return None if cut_off and is_zero(problem.penalty.smooth_gradient(X, X)) else move.point

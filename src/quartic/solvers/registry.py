@@ -89,14 +89,16 @@ def _automatic(problem: Problem) -> Solver:
       convex, for which extrapolation has no theory).
     - Sums of squares over pairs, signs free: Levenberg–Marquardt.
     - X ≥ 0: the inertial method where products are cheap (sparse M); L-BFGS, which needs three quarters of its
-      products but more passes over X, where they are not.
-    - Any other quadratic loss, signs free: L-BFGS.
+      products but more passes over X, where they are not, and where the loss knows its diagonal of second derivatives
+      (rectangular factorisation: a tenth of the products).
+    - Any other loss, signs free: L-BFGS.
     """
     loss, penalty = problem.loss, problem.penalty
     if problem.kernel is None:
         if penalty.smooth and LevenbergMarquardt.requires.unmet(problem) is None:
             return LevenbergMarquardt()
-        if loss.quadratic and (penalty.smooth or (penalty.nonnegative and costly_product(loss))):
+        scaled = type(loss).curvature_diagonal is not Loss.curvature_diagonal
+        if penalty.smooth or (penalty.nonnegative and (scaled or costly_product(loss))):
             return LBFGS()
     return InertialNoLips() if penalty.convex else DynNoLips()
 

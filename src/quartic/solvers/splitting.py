@@ -11,7 +11,7 @@ import numpy as np
 from quartic.arrays import Array, check_number
 from quartic.losses import LeastSquares
 from quartic.losses.least_squares import LeastSquaresPoint
-from quartic.ops import gram, inner, norm, squared_norm, trace_inner
+from quartic.ops import gram, inner, norm, on_host, squared_norm, trace_inner
 from quartic.problem import Problem
 from quartic.solvers.base import Requirements, Solver, State
 from quartic.units import Units, shifted
@@ -27,7 +27,7 @@ def typical_eigenvalue(p: LeastSquaresPoint) -> float:
 
     At a nonnegative random X it is near the largest eigenvalue of a graph, 1 for a normalised one.
     """
-    quotient = abs(inner(p.MX, p.X)) / squared_norm(p.X)
+    quotient = abs(float(inner(p.MX, p.X))) / float(squared_norm(p.X))
     return quotient if quotient > 0 else p.loss.gradient_norm_at_zero
 
 
@@ -52,7 +52,7 @@ class SplitState(State):
         """½‖M − XYᵀ‖² + μ‖X − Y‖², which no step increases; no product is needed."""
         p, Y = cast(LeastSquaresPoint, self.point), self.Y
         fit = 0.5 * p.loss.matrix.squared_norm - inner(p.MX, Y) + 0.5 * trace_inner(p.gram, gram(Y))
-        return fit + self.mu * squared_norm(p.X - Y)
+        return float(fit + self.mu * squared_norm(p.X - Y))
 
 
 class PenalisedSolver(Solver):
@@ -105,7 +105,7 @@ class PenalisedSolver(Solver):
 
     def _update(self, X: Array, Y: Array, MY: Array, S: Array, mu: float) -> Array:
         """Return the new X for a fixed Y, with S = YᵀY."""
-        return self._minimize_rows(S + 2 * mu * np.eye(len(S)), MY + 2 * mu * Y, X)
+        return self._minimize_rows(on_host(S) + 2 * mu * np.eye(len(S)), MY + 2 * mu * Y, X)
 
     @abstractmethod
     def _minimize_rows(self, G: Array, C: Array, X: Array) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 
 from quartic.arrays import Array, check_count, check_number
 from quartic.losses.point import Point
-from quartic.ops import gram, inner, norm, squared_norm
+from quartic.ops import bare, gram, inner, namespace, norm, quotient, small_like, squared_norm, times
 from quartic.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 
@@ -75,17 +75,17 @@ class TrustRegion(Solver):
     def init(self, problem: Problem, X0: Array) -> TRState:
         """Return the state at X0, with a quarter of its norm as radius."""
         p = problem.loss.at(X0)
-        return TRState(p, radius=0.25 * norm(X0), first=problem.stationarity(p))
+        return TRState(p, radius=0.25 * float(norm(X0)), first=problem.stationarity(p))
 
     def step(self, problem: Problem, state: State) -> TRState:
         """Return the state after one trial step, taken or not."""
         s = cast(TRState, state)
         p = s.point
-        if s.radius < 1e-15 * norm(p.X):
+        if s.radius < 1e-15 * math.sqrt(max(float(p.gram.trace()), 0.0)):
             raise NoProgress(f"the trust region has shrunk to a radius of {s.radius:.1e}")
         Z, predicted, at_edge = self._inner(problem, p, s.radius, s.first)
         X = p.X + Z
-        move = problem.loss.move(p, X)
+        move = problem.move(p, X)
         change = inner(p.gradient, move.D) + move.remainder + problem.penalty.change(p.X, X)
         # a decrease below what ⟨G, D⟩ is known to says nothing: it counts as predicted
         unknown = move.allowance
@@ -103,9 +103,9 @@ class TrustRegion(Solver):
         weight = problem.penalty.ridge
         horizontal = Horizontal(p.X)
         R = horizontal(problem.penalty.stationarity(p.X, p.gradient))
-        Z, HZ = np.zeros_like(R), np.zeros_like(R)
+        Z, HZ = namespace(R).zeros_like(R), namespace(R).zeros_like(R)
         G, P, rr = R, -R, squared_norm(R)
-        if rr == 0.0:
+        if not rr > 0.0:
             raise NoProgress("the square of the gradient is zero in floating point; scale the data up")
         slope = math.sqrt(rr)
         target = slope * min(self.kappa, (slope / first) ** self.theta if first > 0 else 1.0)
@@ -117,21 +117,22 @@ class TrustRegion(Solver):
             HP = horizontal(HP)
             curvature = inner(P, HP)
             size, overlap, pp = squared_norm(Z), inner(Z, P), squared_norm(P)
-            a = rr / curvature if curvature > 0 else math.inf
+            following = R + quotient(rr, curvature) * HP  # the next residual, unless the step ends here
+            before, rr = rr, squared_norm(following)
+            a = float(before) / float(curvature) if curvature > 0 else math.inf
             if a == math.inf or size + 2 * a * overlap + a * a * pp >= radius * radius:
                 # to the edge: the root a > 0 of ‖Z + aP‖ = Δ
-                gap = max(radius * radius - size, 0.0)
-                reach = overlap + math.sqrt(overlap * overlap + pp * gap)
+                gap = max(radius * radius - float(size), 0.0)
+                reach = float(overlap) + math.sqrt(overlap * overlap + pp * gap)
                 a = gap / reach if reach > 0 else 0.0
                 at_edge = True
             Z, HZ = Z + a * P, HZ + a * HP
             if at_edge:
                 break
-            R = R + a * HP
-            before, rr = rr, squared_norm(R)
+            R = following
             if math.sqrt(rr) <= target:
                 break
-            P = -R + (rr / before) * P
+            P = -R + quotient(rr, before) * P
         return Z, -(inner(G, Z) + 0.5 * inner(Z, HZ)), at_edge
 
 
@@ -155,15 +156,14 @@ class Horizontal:
 
     def __init__(self, X: Array) -> None:
         self.X = X
-        values, self.vectors = np.linalg.eigh(gram(X))
+        values, vectors = np.linalg.eigh(gram(X))
         sums = values[:, None] + values[None, :]
         # where two directions of X are lost the equation says nothing of their rotation
-        self.sums = np.where(sums > 1e-15 * values[-1], sums, np.inf)
+        self.sums = bare(small_like(X, np.where(sums > 1e-15 * values[-1], sums, np.inf)))
+        self.vectors = bare(small_like(X, vectors))
 
     def __call__(self, Z: Array) -> Array:
         """Return the horizontal part of Z."""
-        T = gram(self.X, Z)
-        Q = self.vectors
+        T, Q = bare(gram(self.X, Z)), self.vectors
         omega = Q @ ((Q.T @ (T - T.T) @ Q) / self.sums) @ Q.T
-        projected: Array = Z - self.X @ omega.astype(Z.dtype, copy=False)
-        return projected
+        return Z - times(self.X, omega)

@@ -1,0 +1,124 @@
+"""What of a user's data is Dask's, and how it falls into blocks."""
+
+from __future__ import annotations
+
+import math
+import sys
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from quartic.arrays import working_dtype
+
+
+def is_dask_array(A: Any) -> bool:
+    """Tell whether A is a Dask array; Dask is not imported for that."""
+    module = sys.modules.get("dask.array")  # an array of Dask cannot exist before its module does
+    return module is not None and isinstance(A, module.Array)
+
+
+def is_dask_frame(A: Any) -> bool:
+    """Tell whether A is a Dask dataframe."""
+    module = sys.modules.get("dask.dataframe")
+    return module is not None and isinstance(A, module.DataFrame)
+
+
+def is_dask_series(A: Any) -> bool:
+    """Tell whether A is a column of a Dask dataframe."""
+    module = sys.modules.get("dask.dataframe")
+    return module is not None and isinstance(A, module.Series)
+
+
+def is_persisted(source: Any) -> bool:
+    """Tell whether a collection, or one of several, is made of what workers have in memory: then that is its recipe."""
+    distributed = sys.modules.get("distributed")
+    given = list(source) if isinstance(source, tuple) else [source]
+    return distributed is not None and bool(distributed.futures_of([one for one in given if one is not None]))
+
+
+def row_recipes(A: Any, name: str) -> tuple[list[Any], list[int]]:
+    """Return the row blocks of a Dask array as delayed objects, and how many rows each is said to have.
+
+    Where a row block is cut into columns as well, its pieces are joined: the products need whole rows.
+    """
+    from dask import delayed
+
+    if any(math.isnan(size) for sizes in A.chunks for size in sizes):
+        raise ValueError(f"the blocks of {name} are of unknown size; call {name}.compute_chunk_sizes() first")
+    pieces = A.to_delayed()
+    if pieces.ndim == 1:
+        return list(pieces), [int(rows) for rows in A.chunks[0]]
+    joined = [row[0] if len(row) == 1 else delayed(_side_by_side, pure=False)(list(row)) for row in pieces]
+    return joined, [int(rows) for rows in A.chunks[0]]
+
+
+def _side_by_side(pieces: list[Any]) -> Any:
+    return sp.hstack(pieces, format="csr") if any(map(sp.issparse, pieces)) else np.hstack(pieces)
+
+
+def checked_dtype(A: Any, name: str) -> type[np.floating[Any]]:
+    """Return the type we compute in, or raise where the numbers are not real."""
+    if np.dtype(A.dtype).kind not in "fiub":
+        raise TypeError(f"{name} must be real numbers, got dtype {A.dtype}")
+    return working_dtype(np.dtype(A.dtype))
+
+
+def entries_among(A: Any, nodes: Any) -> Any:
+    """Return the entries of a Dask array of row blocks in these rows and columns, dense, in the order given."""
+    import dask
+    from dask import delayed
+
+    recipes, rows = row_recipes(A, "M")
+    first = np.concatenate([[0], np.cumsum(rows)])
+    owner = np.searchsorted(first, nodes, side="right") - 1
+    pick = delayed(_picked, pure=False)
+    found = dask.compute(*(pick(recipes[k], nodes[owner == k] - first[k], nodes) for k in range(len(rows))))
+    block = np.empty((len(nodes), len(nodes)))
+    for k, part in enumerate(found):
+        block[owner == k] = part
+    return block
+
+
+def _picked(block: Any, rows: Any, columns: Any) -> Any:
+    part = block[rows][:, columns]
+    return part.toarray() if sp.issparse(part) else part
+
+
+def in_blocks(A: Any, n_blocks: int) -> Any:
+    """Return a matrix in memory, dense or sparse, as a Dask array of row blocks, each a part of the graph.
+
+    Parameters
+    ----------
+    A : array or sparse matrix (n, p)
+        What to cut.
+    n_blocks : int
+        How many blocks, if there are as many rows.
+
+    Returns
+    -------
+    dask.array.Array
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from quartic.distributed import in_blocks
+    >>> in_blocks(sp.eye_array(4, format="csr"), 2).chunks
+    ((2, 2), (4,))
+    """
+    try:
+        import dask.array as da
+        from dask import delayed
+    except ImportError as missing:
+        raise ImportError('row blocks need Dask: pip install "quartic[distributed]"') from missing
+
+    A = sp.csr_array(A) if sp.issparse(A) else np.asarray(A)
+    ends = np.linspace(0, A.shape[0], max(1, min(n_blocks, A.shape[0])) + 1).astype(int)
+    meta = sp.csr_array((0, 0), dtype=A.dtype) if sp.issparse(A) else np.empty((0, 0), dtype=A.dtype)
+    return da.concatenate(
+        [
+            da.from_delayed(delayed(A[a:b], pure=False), shape=(int(b - a), A.shape[1]), dtype=A.dtype, meta=meta)
+            for a, b in pairwise(ends)
+        ]
+    )

@@ -1,0 +1,308 @@
+"""A loss of one's own: any smooth F(XXᵀ), given by functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
+
+from quartic.arrays import Array, as_floats, check_count, check_number
+from quartic.losses.autodiff import ValueAndGradient, differentiate
+from quartic.losses.base import Loss
+from quartic.losses.gradient_point import GradientPoint
+from quartic.losses.move import Move
+from quartic.losses.point import Point
+from quartic.ops import gram, inner, norm, trace_inner
+from quartic.ops.lanczos import lowest_eigenpairs
+
+# ∇F(0) is formed up to this size, and sampled by so many random vectors above.
+_DENSE, _SAMPLES = 200, 8
+
+
+class Smooth(Loss):
+    r"""A function of your own, :math:`f(X) = F(XX^T)`, known by its values and products with its gradient.
+
+    Parameters
+    ----------
+    F : callable
+        ``F(X)`` returns F(XXᵀ) for X (n, r). With ``of="Y"`` it is called as ``F(Y)`` with the whole Y = XXᵀ, for
+        trials at small n.
+    gradient : callable or True, optional
+        ``gradient(X)`` returns the product ∇F(XXᵀ)X, or the gradient of f, which is twice that: the two are told apart
+        by a difference quotient when first used, and anything else is refused. It may also return ∇F(XXᵀ) itself as a
+        sparse matrix or LinearOperator (n, n). With ``of="Y"``, ``gradient(Y)`` returns ∇F(Y).
+        True: F returns the pair (value, gradient). When left out, F must be written with torch or jax, and is
+        differentiated.
+    smoothness : float, optional
+        L_F, the Lipschitz constant of ∇F. When left out it is estimated from a few random points, and the dynamic step
+        of ``dyn-nolips``, ``inertial`` and others corrects the estimate; ``nolips``, whose step is fixed, needs it.
+    n : int, optional
+        The number of rows of X; needed for a random start, taken from X0 otherwise.
+    of : {"X", "Y"}, default="X"
+        What F takes.
+    strong_convexity : float, default=0
+        μ_F.
+    infimum : float, optional
+        A lower bound of F, for the gap that `quartic.certify` reports.
+    device : optional
+        Where torch is to differentiate F, if not on the CPU.
+
+    Notes
+    -----
+    A step is accepted by f(X⁺) − f(X) − ⟨∇f(X), X⁺ − X⟩. Nothing is known of f but its values, whose difference drowns
+    in round-off near a solution. There, ½⟨∇f(X⁺) − ∇f(X), X⁺ − X⟩ stands for it, which differs by O(‖X⁺ − X‖³).
+
+    Where the constants are estimated: ∇F(0) is formed by n products up to n = 200 and sampled above; L_F is the largest
+    |⟨∇F(τY) − ∇F(0), Y⟩| / (τ‖Y‖²) over random Y ⪰ 0 of the size ‖∇F(0)‖/L_F.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic import Problem, minimize
+    >>> from quartic.losses import Smooth
+    >>> M = np.diag([3.0, 2.0, 1.0])
+    >>> loss = Smooth(lambda X: 0.5 * np.sum((X @ X.T - M) ** 2), lambda X: (X @ X.T - M) @ X, n=3)
+    >>> round(minimize(Problem(loss), rank=2, tol=1e-8, random_state=0).objective, 6)
+    0.5
+    """
+
+    advice = (
+        "if the gradient may be wrong, run quartic.diagnostics.check_gradient(loss, X); if the constants may be, "
+        "check_relative_smoothness(loss, kernel)"
+    )
+
+    def __init__(
+        self,
+        F: Callable[..., Any],
+        gradient: Callable[..., Any] | bool | None = None,
+        smoothness: float | None = None,
+        *,
+        n: int | None = None,
+        of: str = "X",
+        strong_convexity: float = 0.0,
+        infimum: float = -math.inf,
+        device: Any = None,
+    ) -> None:
+        super().__init__()
+        if not callable(F) or not (callable(gradient) or gradient is True or gradient is None):
+            raise TypeError(
+                "F must be a function, and gradient a function, True (F returns both) or left out, "
+                f"got {type(F).__name__} and {gradient!r}"
+            )
+        if of not in ("X", "Y"):
+            raise ValueError(f'of must be "X" (F takes X) or "Y" (F takes XXᵀ), got {of!r}')
+        if n is not None:
+            check_count(n, "n")
+        if smoothness is not None:
+            check_number(smoothness, "smoothness")
+        check_number(strong_convexity, "strong_convexity", zero=True)
+        self.F, self.of, self.infimum, self.device = F, of, infimum, device
+        self._gradient_of_F, self._n = gradient, n
+        self._smoothness, self._strong_convexity = smoothness, strong_convexity
+        self.estimated = smoothness is None
+        # what is found out on the way, shared by copies of this loss: how to differentiate, and by which factor
+        self._learnt: dict[str, Any] = {}
+
+    # -- the point --------------------------------------------------------------------------------------------------
+
+    def at(self, X: Array) -> GradientPoint:
+        """Return the point at X: one call of F and of its gradient."""
+        X = as_floats(X)
+        self._count()
+        return GradientPoint(X, *self._evaluate(X), self._rounding)
+
+    def restore(self, arrays: dict[str, Array]) -> GradientPoint:
+        """Return the point kept in a checkpoint."""
+        return GradientPoint(arrays["X"], float(arrays["value"]), arrays["gradient"], self._rounding)
+
+    def move(self, p: Point, X: Array) -> Move:
+        """Return the step from p to X; its remainder from the gradients where values no longer tell the two apart."""
+        new = self.at(X)
+        D = new.X - p.X
+        remainder = new.value - p.value - inner(p.gradient, D)
+        noise = math.sqrt(float(np.finfo(new.X.dtype).eps)) / 100 * (abs(p.value) + abs(new.value))
+        if abs(remainder) <= noise:
+            remainder = 0.5 * inner(new.gradient - p.gradient, D)
+        return Move(p, new, remainder, D)
+
+    def _evaluate(self, X: Array) -> tuple[float, Array]:
+        """Return f(X) and ∇f(X)."""
+        if self._gradient_of_F is None:
+            return self._differentiated(X)
+        argument = X @ X.T if self.of == "Y" else X
+        value, found = (
+            self.F(argument) if self._gradient_of_F is True else (self.F(argument), self._users_gradient(argument))
+        )
+        return _number(value), self._gradient(X, found)
+
+    def _differentiated(self, X: Array) -> tuple[float, Array]:
+        if "differentiated" not in self._learnt:
+            F = self.F
+            f = (lambda X: F(X @ X.T)) if self.of == "Y" else F
+            self._learnt["differentiated"] = differentiate(f, X, self.device)
+        run: ValueAndGradient = self._learnt["differentiated"]
+        value, G = run(X)
+        return value, as_floats(G)
+
+    def _gradient(self, X: Array, found: Any) -> Array:
+        """Return ∇f(X) from what the user's gradient returned."""
+        n, r = X.shape
+        matrix = sp.issparse(found) or isinstance(found, LinearOperator)
+        if matrix or self.of == "Y" or (np.shape(found) == (n, n) and n != r):
+            if np.shape(found) != (n, n):
+                raise ValueError(f"gradient must return ∇F of shape {(n, n)}, got {np.shape(found)}")
+            product = found @ X
+            transposed = found.T @ X if not isinstance(found, LinearOperator) else product
+            return as_floats(np.asarray(product) + np.asarray(transposed))
+        G = as_floats(found)
+        if G.shape != X.shape:
+            raise ValueError(
+                f"gradient must return an array of the shape of X, {X.shape}, or ∇F(XXᵀ), {(n, n)}; got {G.shape}"
+            )
+        return G * self._factor(X, G)
+
+    def _factor(self, X: Array, G: Array) -> float:
+        """Return 1 where the user's gradient is ∇f(X), 2 where it is ∇F(XXᵀ)X; raise where it is neither."""
+        if "factor" not in self._learnt:
+            ratio = self._rise(X, G)
+            Y = np.random.default_rng(0).standard_normal(X.shape)
+            for scale in (1.0, 1e2, 1e-2, 1e4, 1e-4, 1e6, 1e-6):  # X may be where f is all but constant
+                if ratio is None:
+                    ratio = self._rise(scale * Y, as_floats(self._users_gradient(scale * Y)))
+            if ratio is None:
+                return 1.0
+            factor = 1.0 if abs(ratio - 1) < abs(ratio - 2) else 2.0
+            if not abs(ratio - factor) <= 1e-2:
+                raise ValueError(
+                    f"gradient is neither ∇F(XXᵀ)X nor ∇f(X): along itself F rises {ratio:.4g} times as fast as it "
+                    "says (1 and 2 are right); compare the two with quartic.diagnostics.check_gradient"
+                )
+            self._learnt["factor"] = factor
+        return float(self._learnt["factor"])
+
+    def _rise(self, X: Array, G: Array) -> float | None:
+        """Return how fast f rises along G, as a multiple of ‖G‖; None where differences of f do not tell."""
+        size, length = norm(G), norm(X)
+        if not (0 < size < math.inf and length > 0):
+            return None
+        D, ratios = G * (length / size), []
+        for t in (1e-3, 1e-4, 1e-5):
+            self._count(2)
+            after, before = self._users_value(X + t * D), self._users_value(X - t * D)
+            expected = 2 * t * size * length
+            if math.isfinite(after - before) and expected > 1e-9 * max(abs(after), abs(before)):
+                ratios.append((after - before) / expected)
+        return min(ratios, key=lambda ratio: min(abs(ratio - 1), abs(ratio - 2)), default=None)
+
+    def _users_value(self, X: Array) -> float:
+        return _number(self.F(X)[0] if self._gradient_of_F is True else self.F(X))
+
+    def _users_gradient(self, X: Array) -> Any:
+        if self._gradient_of_F is True:
+            return self.F(X)[1]
+        assert callable(self._gradient_of_F)
+        return self._gradient_of_F(X)
+
+    def _rounding(self, p: Point) -> float:
+        """Return about 8 eps·L_F·‖X(XᵀX)‖, what the products of a smooth F of this size leave."""
+        S = gram(p.X)
+        cubed = math.sqrt(max(trace_inner(S @ S, S), 0.0))
+        return 8 * float(np.finfo(p.X.dtype).eps) * self.smoothness * cubed
+
+    # -- constants --------------------------------------------------------------------------------------------------
+
+    @property
+    def smoothness(self) -> float:
+        """L_F as given, or an estimate from below."""
+        if self._smoothness is not None:
+            return self._smoothness
+        if "smoothness" not in self._constants:
+            self._constants["smoothness"] = self._probe()
+        return self._constants["smoothness"]
+
+    @property
+    def strong_convexity(self) -> float:
+        """μ_F as given."""
+        return self._strong_convexity
+
+    @property
+    def gradient_norm_at_zero(self) -> float:
+        """‖∇F(0)‖, for large n estimated from products with random vectors."""
+        if "norm" not in self._constants:
+            n, generator = self.n_points, np.random.default_rng(0)
+            exact = n <= _DENSE
+            V = np.eye(n) if exact else generator.standard_normal((n, _SAMPLES))
+            size = norm(self._at_zero()(V)) / (1.0 if exact else math.sqrt(_SAMPLES))
+            self._constants["norm"] = size if math.isfinite(size) else 1.0
+        return self._constants["norm"]
+
+    @property
+    def curvature_at_zero(self) -> float:
+        """max(0, λ_max(∇F(0))), for large n by Lanczos' method plus its residual."""
+        if "curvature" not in self._constants:
+            apply, size = self._at_zero(), self.gradient_norm_at_zero
+            generator = np.random.default_rng(0)
+            found = lowest_eigenpairs(lambda V: -apply(V), self.n_points, 1, 1e-2 * size, generator, steps=30)
+            self._constants["curvature"] = min(max(0.0, -float(found.values[0]) + found.residual), size)
+        return self._constants["curvature"]
+
+    def _at_zero(self) -> Callable[[Array], Array]:
+        return self.gradient_operator(self.at(np.zeros((self.n_points, 1))))
+
+    def _probe(self) -> float:
+        """Return the largest curvature of F seen along a few random Y = xxᵀ, at the scale of the data."""
+        generator, largest = np.random.default_rng(0), 0.0
+        slope = self.gradient_norm_at_zero
+        for columns in (1, 1, 2, 4):
+            X = generator.standard_normal((self.n_points, min(columns, self.n_points)))
+            X /= math.sqrt(norm(gram(X)))  # ‖XXᵀ‖ = 1
+            before, tau = inner(self._at_zero()(X), X), 1.0
+            for _ in range(3):
+                after = 0.5 * inner(self.at(math.sqrt(tau) * X).gradient, X) / math.sqrt(tau)
+                curvature = abs(after - before) / tau
+                if not (math.isfinite(curvature) and curvature > 0):
+                    break
+                largest = max(largest, curvature)
+                tau = slope / curvature if slope > 0 else tau / 10
+        return largest if largest > 0 else 1.0
+
+    # -- bookkeeping ------------------------------------------------------------------------------------------------
+
+    @property
+    def n_points(self) -> int:  # type: ignore[override]
+        """The number of rows of X."""
+        if self._n is None:
+            raise ValueError("Smooth does not know the size of X: give n=, or a start X0 of shape (n, r)")
+        return self._n
+
+    def check(self, X: Any, name: str = "X") -> Array:
+        """Return X as a finite (n, r) array; the first X says what n is, where it was not given."""
+        if self._n is None and np.ndim(X) == 2:
+            self._n = int(np.shape(X)[0])
+        return super().check(X, name)
+
+    def fingerprint(self) -> str:
+        """Return the name of F, n, and F at a fixed point."""
+        X = np.cos(np.arange(2.0 * self.n_points)).reshape(-1, 2)
+        return f"Smooth {getattr(self.F, '__name__', '')} n={self.n_points} value={self.at(X).value!r}"
+
+    def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
+        """Return a random X whose scale is the best of a few powers of two."""
+        X = generator.standard_normal((self.n_points, rank))
+        X = np.abs(X) if nonnegative else X
+        X *= math.sqrt(self.gradient_norm_at_zero / (self.smoothness * norm(gram(X))))
+        return min((X * 2.0**k for k in range(-4, 4)), key=lambda Y: _finite(self.at(Y).value))
+
+
+def _number(value: Any) -> float:
+    if np.size(value) != 1:
+        raise ValueError(f"F must return one number, got an array of shape {np.shape(value)}")
+    return float(np.asarray(value).reshape(()))
+
+
+def _finite(value: float) -> float:
+    return value if math.isfinite(value) else math.inf

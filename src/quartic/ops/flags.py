@@ -1,0 +1,13 @@
+"""How everything here is compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# Sums may be reordered and fused; NaN and infinity keep their meaning.
+FLAGS: dict[str, Any] = {
+    "cache": True,
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"contract", "reassoc", "nsz"},
+}

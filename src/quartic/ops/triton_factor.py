@@ -1,0 +1,229 @@
+"""The passes of a symmetric factorisation as Triton kernels: each reads its arrays once, in tiles of whole rows.
+
+A program walks over tiles of rows, far apart, and keeps its sums in float64 in registers; torch adds up those of all
+programs, always in the same order. Products of a tile with r × r matrices run on the tensor cores: float32 as three
+products of rounded halves, which keeps all but the last bit or two.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+
+# Rows of a tile; programs for each multiprocessor. Found by benchmarks/gpu.py on an H200.
+ROWS, PER_PROCESSOR, WARPS = 64, 4, 4
+PRECISION = "tf32x3"
+
+
+@triton.jit
+def _extrapolated(
+    X, Z, MX, MZ, Y, MY, grams, t1, t2, t3, n, width, tiles,
+    R: tl.constexpr, C: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    t = tl.zeros((1, 1), tl.float64) + t1 + t2 + t3
+    c = tl.arange(0, C)
+    S = tl.zeros((C, C), tl.float64)
+    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
+        row = (tile * R + tl.arange(0, R)).to(tl.int64)
+        inside = (row < n)[:, None] & (c < width)[None, :]
+        place = row[:, None] * width + c[None, :]
+        x = tl.load(X + place, mask=inside, other=0.0)
+        z = tl.load(Z + place, mask=inside, other=0.0)
+        y = x + t.to(x.dtype) * (x - z)
+        tl.store(Y + place, y, mask=inside)
+        mx = tl.load(MX + place, mask=inside, other=0.0)
+        mz = tl.load(MZ + place, mask=inside, other=0.0)
+        tl.store(MY + place, mx + t.to(x.dtype) * (mx - mz), mask=inside)
+        S += tl.dot(tl.trans(y), y, input_precision=PRECISION, out_dtype=x.dtype).to(tl.float64)
+    at = tl.program_id(0) * C * C + c[:, None] * C + c[None, :]
+    tl.store(grams + at, S)
+
+
+@triton.jit
+def _stepped(
+    X, A, MX, W, sums, s1, s2, s3, h1, h2, h3, n, width, tiles,
+    CLIP: tl.constexpr, R: tl.constexpr, C: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    s = tl.zeros((1, 1), tl.float64) + s1 + s2 + s3
+    shift = tl.zeros((1, 1), tl.float64) + h1 + h2 + h3
+    c = tl.arange(0, C)
+    small = (c < width)[:, None] & (c < width)[None, :]
+    a = tl.load(A + c[:, None] * width + c[None, :], mask=small, other=0.0)
+    total = tl.zeros((R, C), tl.float64)
+    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
+        row = (tile * R + tl.arange(0, R)).to(tl.int64)
+        inside = (row < n)[:, None] & (c < width)[None, :]
+        place = row[:, None] * width + c[None, :]
+        x = tl.load(X + place, mask=inside, other=0.0)
+        mx = tl.load(MX + place, mask=inside, other=0.0)
+        w = tl.dot(x, a, input_precision=PRECISION, out_dtype=x.dtype) + (s.to(x.dtype) * mx - shift.to(x.dtype))
+        if CLIP:
+            w = tl.where(w < 0, 0.0, w)  # a NaN stays one
+        tl.store(W + place, w, mask=inside)
+        total += tl.where(inside, w.to(tl.float64) * w.to(tl.float64), 0.0)
+    tl.store(sums + tl.program_id(0), tl.sum(tl.sum(total, 1), 0))
+
+
+@triton.jit
+def _step_sums(
+    X, Y, MX, MY, grams, steps, sums, n, width, tiles,
+    R: tl.constexpr, C: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    c = tl.arange(0, C)
+    S = tl.zeros((C, C), tl.float64)
+    T = tl.zeros((C, C), tl.float64)
+    bend = tl.zeros((R,), tl.float64)
+    along = tl.zeros((R,), tl.float64)
+    length = tl.zeros((R,), tl.float64)
+    fit = tl.zeros((R,), tl.float64)
+    outside = tl.zeros((R,), tl.float64)
+    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
+        row = (tile * R + tl.arange(0, R)).to(tl.int64)
+        inside = (row < n)[:, None] & (c < width)[None, :]
+        place = row[:, None] * width + c[None, :]
+        x = tl.load(X + place, mask=inside, other=0.0)
+        y = tl.load(Y + place, mask=inside, other=0.0)
+        mx = tl.load(MX + place, mask=inside, other=0.0)
+        my = tl.load(MY + place, mask=inside, other=0.0)
+        d = x - y
+        S += tl.dot(tl.trans(x), x, input_precision=PRECISION, out_dtype=x.dtype).to(tl.float64)
+        T += tl.dot(tl.trans(d), d, input_precision=PRECISION, out_dtype=x.dtype).to(tl.float64)
+        # a row is short enough for its sums to be taken as they are
+        bend += tl.sum((mx - my) * d, 1).to(tl.float64)
+        along += tl.sum(y * d, 1).to(tl.float64)
+        length += tl.sum(d * d, 1).to(tl.float64)
+        fit += tl.sum(mx * x, 1).to(tl.float64)
+        outside += tl.sum(tl.where(x >= 0, 0.0, 1.0), 1).to(tl.float64)
+    at = tl.program_id(0) * C * C + c[:, None] * C + c[None, :]
+    tl.store(grams + at, S)
+    tl.store(steps + at, T)
+    mine = sums + tl.program_id(0) * 5
+    tl.store(mine, tl.sum(bend, 0))
+    tl.store(mine + 1, tl.sum(along, 0))
+    tl.store(mine + 2, tl.sum(length, 0))
+    tl.store(mine + 3, tl.sum(fit, 0))
+    tl.store(mine + 4, tl.sum(outside, 0))
+
+
+@triton.jit
+def _projected_norm(
+    X, A, MX, sums, n, width, tiles,
+    R: tl.constexpr, C: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    c = tl.arange(0, C)
+    small = (c < width)[:, None] & (c < width)[None, :]
+    a = tl.load(A + c[:, None] * width + c[None, :], mask=small, other=0.0)
+    total = tl.zeros((R,), tl.float64)
+    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
+        row = (tile * R + tl.arange(0, R)).to(tl.int64)
+        inside = (row < n)[:, None] & (c < width)[None, :]
+        place = row[:, None] * width + c[None, :]
+        x = tl.load(X + place, mask=inside, other=0.0)
+        mx = tl.load(MX + place, mask=inside, other=0.0)
+        g = tl.dot(x, a, input_precision=PRECISION, out_dtype=x.dtype) - 2 * mx
+        g = tl.where((x <= 0) & (g > 0), 0.0, g)
+        total += tl.sum(g * g, 1).to(tl.float64)
+    tl.store(sums + tl.program_id(0), tl.sum(total, 0))
+
+
+@triton.jit
+def _gram(
+    X, grams, n, width, tiles,
+    R: tl.constexpr, C: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    c = tl.arange(0, C)
+    S = tl.zeros((C, C), tl.float64)
+    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
+        row = (tile * R + tl.arange(0, R)).to(tl.int64)
+        inside = (row < n)[:, None] & (c < width)[None, :]
+        x = tl.load(X + row[:, None] * width + c[None, :], mask=inside, other=0.0)
+        S += tl.dot(tl.trans(x), x, input_precision=PRECISION, out_dtype=x.dtype).to(tl.float64)
+    tl.store(grams + tl.program_id(0) * C * C + c[:, None] * C + c[None, :], S)
+
+
+class _Launch:
+    """Sizes of a launch, and room for the sums of its programs."""
+
+    def __init__(self, X: Any) -> None:
+        self.n, self.width = X.shape
+        self.tiles = triton.cdiv(self.n, ROWS)
+        self.programs = min(self.tiles, PER_PROCESSOR * _processors(X.device))
+        self.settings = {
+            "R": ROWS, "C": max(16, triton.next_power_of_2(self.width)), "PRECISION": PRECISION, "num_warps": WARPS,
+        }  # fmt: skip
+        self.device = X.device
+
+    def grams(self) -> Any:
+        C = self.settings["C"]
+        return torch.empty((self.programs, C, C), dtype=torch.float64, device=self.device)
+
+    def sums(self, count: int) -> Any:
+        return torch.empty((self.programs, count), dtype=torch.float64, device=self.device)
+
+    def sizes(self) -> tuple[int, int, int]:
+        return self.n, self.width, self.tiles
+
+    def gram(self, parts: Any) -> Any:
+        return parts.sum(dim=0)[: self.width, : self.width]
+
+
+def _thirds(x: float) -> tuple[float, float, float]:
+    """Return three numbers of single precision, the only kind a kernel takes as such, whose sum is x."""
+    first = float(np.float32(x))
+    second = float(np.float32(x - first))
+    return first, second, float(np.float32(x - first - second))
+
+
+_KNOWN: dict[Any, int] = {}
+
+
+def _processors(device: Any) -> int:
+    if device.type != "cuda":
+        return 1
+    if device not in _KNOWN:
+        _KNOWN[device] = torch.cuda.get_device_properties(device).multi_processor_count
+    return _KNOWN[device]
+
+
+def gram_of(X: Any) -> Any:
+    """Return XᵀX."""
+    run = _Launch(X)
+    grams = run.grams()
+    _gram[(run.programs,)](X, grams, *run.sizes(), **run.settings)
+    return run.gram(grams)
+
+
+def extrapolated(X: Any, Z: Any, MX: Any, MZ: Any, t: float, Y: Any, MY: Any) -> Any:
+    """Fill Y = X + t(X − Z) and MY likewise; return YᵀY."""
+    run = _Launch(X)
+    grams = run.grams()
+    _extrapolated[(run.programs,)](X, Z, MX, MZ, Y, MY, grams, *_thirds(t), *run.sizes(), **run.settings)
+    return run.gram(grams)
+
+
+def stepped(X: Any, A: Any, s: float, MX: Any, shift: float, clip: bool, W: Any) -> Any:
+    """Fill W = XA + s·MX − shift, cut off below zero if ``clip``; return ‖W‖²."""
+    run = _Launch(X)
+    sums = run.sums(1)
+    _stepped[(run.programs,)](X, A, MX, W, sums, *_thirds(s), *_thirds(shift), *run.sizes(), CLIP=clip, **run.settings)
+    return sums.sum()
+
+
+def step_sums(X: Any, Y: Any, MX: Any, MY: Any) -> tuple[Any, Any, Any]:
+    """Return XᵀX, DᵀD, and ⟨MD, D⟩, ⟨Y, D⟩, ‖D‖², ⟨MX, X⟩ with the number of entries that are not X ≥ 0."""
+    run = _Launch(X)
+    grams, steps, sums = run.grams(), run.grams(), run.sums(5)
+    _step_sums[(run.programs,)](X, Y, MX, MY, grams, steps, sums, *run.sizes(), **run.settings)
+    return run.gram(grams), run.gram(steps), sums.sum(dim=0)
+
+
+def projected_norm(X: Any, S: Any, MX: Any) -> Any:
+    """Return ‖∇ᴾ‖² of the gradient G = XS − 2MX."""
+    run = _Launch(X)
+    sums = run.sums(1)
+    _projected_norm[(run.programs,)](X, S, MX, sums, *run.sizes(), **run.settings)
+    return sums.sum()

@@ -1,0 +1,147 @@
+"""Robust losses: against brute force and quadrature, exact remainders, and the fit least squares cannot make."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse.linalg import aslinearoperator
+from scipy.special import huber, pseudo_huber
+
+from quartic import Problem, minimize
+from quartic.losses import LeastSquares, Robust
+from quartic.losses.robust import KINDS
+from quartic.penalties import Nonnegative
+from strategies import seeds, symmetric
+
+
+def rho(kind, e, delta):
+    """By SciPy, and by the definition."""
+    if kind == "logcosh":
+        return delta**2 * np.logaddexp(e / delta, -e / delta) - delta**2 * np.log(2)
+    return (huber if kind == "huber" else pseudo_huber)(delta, e)
+
+
+def second_derivative(kind, e):
+    return {
+        "huber": (np.abs(e) <= 1).astype(float),
+        "pseudo-huber": (1 + e * e) ** -1.5,
+        "logcosh": np.cosh(np.minimum(np.abs(e), 300)) ** -2.0,
+    }[kind]
+
+
+@settings(max_examples=15)
+@given(seeds, st.sampled_from(KINDS), st.sampled_from([0.05, 1.0, 20.0]))
+def test_value_against_scipy(seed, kind, delta):
+    M = symmetric(seed, 9)
+    X = np.random.default_rng(seed).standard_normal((9, 3))
+    E = X @ X.T - M
+    for form in (M, sp.csr_array(M)):
+        assert Robust(form, kind, delta).value(X) == pytest.approx(np.sum(rho(kind, E, delta)), rel=1e-10)
+    W = np.abs(symmetric(seed + 1, 9, 0.4)) + np.eye(9)
+    known = Robust(np.where(W > 0, M, np.nan), kind, delta, weights=W)
+    assert known.value(X) == pytest.approx(np.sum(W * rho(kind, E, delta)), rel=1e-10)
+    masked = Robust(M, kind, delta, mask=W > 0)
+    assert masked.value(X) == pytest.approx(np.sum(rho(kind, E, delta)[W > 0]), rel=1e-10)
+
+
+def test_blocks_do_not_show(monkeypatch):
+    """The same in blocks of 4 rows, which do not divide 10, as in one."""
+    loss = Robust(symmetric(0, 10), "pseudo-huber", 0.5)
+    X, Y = np.random.default_rng(0).standard_normal((2, 10, 3))
+    whole, move = loss.at(X), loss.move(loss.at(X), Y)
+    monkeypatch.setattr("quartic.losses.robust_entries._BLOCK", 4)
+    np.testing.assert_allclose(loss.at(X).gradient, whole.gradient, atol=1e-12)
+    again = loss.move(whole, Y)
+    assert again.remainder == pytest.approx(move.remainder, rel=1e-12)
+    np.testing.assert_allclose(again.point.gradient, move.point.gradient, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", [1e-9, 1e-4, 0.03, 0.08, 1.0, 30.0])
+def test_gaps_keep_their_digits(kind, size):
+    """ρ(e + d) − ρ(e) − ψ(e)d = ∫₀ᵈ (d − s)ρ''(e + s)ds, by Gauss's rule, for e on both sides of every bend."""
+    from quartic.ops.robust import _GAPS
+
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    for e, d in itertools.product((-3.0, -1.0, -0.4, 0.0, 1e-5, 0.7, 2.5), (-size, 0.7 * size)):
+        # Huber's second derivative jumps at ±1: integrate between the jumps
+        cuts = sorted({0.0, d, *(c - e for c in (-1.0, 1.0) if min(0, d) < c - e < max(0, d))}, reverse=d < 0)
+        exact = 0.0
+        for a, b in itertools.pairwise(cuts):
+            s = a + (b - a) * (nodes + 1) / 2
+            exact += np.sum(weights * (d - s) * second_derivative(kind, e + s)) * (b - a) / 2
+        # where ρ'' itself is tiny (the far ends of log cosh) digits beyond those of d² are of no use
+        assert _GAPS[kind](e, d) == pytest.approx(exact, rel=1e-9, abs=1e-12 * d * d)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_large_delta_is_least_squares(kind):
+    M = symmetric(3, 8)
+    X = np.random.default_rng(1).standard_normal((8, 2))
+    assert Robust(M, kind, 1e4).value(X) == pytest.approx(LeastSquares(M).value(X), rel=1e-6)
+    np.testing.assert_allclose(Robust(M, kind, 1e4).gradient(X), LeastSquares(M).gradient(X), rtol=1e-5, atol=1e-5)
+
+
+def spoiled(n=150, rank=3, share=0.05, seed=0, nonnegative=False):
+    """Return a matrix of low rank, and the same with gross errors in a share of its entries."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, rank)) if nonnegative else rng.standard_normal((n, rank))
+    M = X @ X.T
+    wrong = np.triu(rng.random((n, n)) < share)
+    errors = np.where(wrong, rng.choice([-1, 1], (n, n)) * rng.uniform(10, 50, (n, n)), 0)
+    return M, M + errors + np.triu(errors, 1).T
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("solver", ["auto", "dyn-nolips", "inertial", "gd"])
+def test_gross_errors_do_not_rule(kind, solver):
+    M, N = spoiled()
+    X = minimize(Problem(Robust(N, kind, 0.05)), rank=3, solver=solver, tol=1e-6, random_state=0).X
+    assert np.linalg.norm(X @ X.T - M) < 0.01 * np.linalg.norm(M)
+    Y = minimize(Problem(LeastSquares(N)), rank=3, tol=1e-6, random_state=0).X
+    assert np.linalg.norm(Y @ Y.T - M) > 0.3 * np.linalg.norm(M)
+
+
+def test_nonnegative_and_masked():
+    M, N = spoiled(nonnegative=True)
+    mask = np.triu(np.random.default_rng(1).random(M.shape) < 0.4)
+    loss = Robust(np.where(mask | mask.T, N, np.nan), "huber", 0.02, mask=mask | mask.T)
+    X = minimize(Problem(loss, Nonnegative()), rank=3, tol=1e-6, random_state=0).X
+    assert (X >= 0).all()
+    assert np.linalg.norm(X @ X.T - M) < 0.02 * np.linalg.norm(M)
+
+
+def test_a_run_goes_on_from_a_checkpoint(tmp_path):
+    _, N = spoiled(40)
+    problem = Problem(Robust(N, "pseudo-huber", 0.1))
+    whole = minimize(problem, rank=3, tol=1e-9, max_iter=12, random_state=0)
+    for limit in (5, 12):
+        part = minimize(problem, rank=3, tol=1e-9, max_iter=limit, random_state=0, checkpoint=tmp_path / "run.npz")
+    np.testing.assert_array_equal(part.X, whole.X)
+    with pytest.raises(ValueError, match="data"):
+        minimize(Problem(Robust(N, "pseudo-huber", 0.2)), rank=3, tol=1e-9, checkpoint=tmp_path / "run.npz")
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Robust(np.eye(3), "l2"), ValueError, "loss must be one of 'huber', 'pseudo-huber', 'logcosh'"),
+        (lambda: Robust(np.eye(3), delta=0), ValueError, "delta must be positive"),
+        (lambda: Robust(np.eye(3), weights=np.eye(3), mask=np.eye(3)), ValueError, "weights or mask, not both"),
+        (lambda: Robust(aslinearoperator(np.eye(3))), (TypeError, ValueError), "entries of M|squared_norm"),
+        (lambda: Robust(np.ones((2, 3))), ValueError, "square symmetric"),
+        (lambda: Robust(np.full((2, 2), np.nan)), ValueError, "finite"),
+    ],
+)
+def test_bad_data(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_solvers_that_need_quartic_lines_say_so():
+    problem = Problem(Robust(np.eye(4)))
+    with pytest.raises(ValueError, match=r"quartic on lines, but Robust is not.*solvers that fit: auto"):
+        minimize(problem, rank=2, solver="ncg")

@@ -1,0 +1,290 @@
+"""Torch tensors in, torch tensors out: the same code, the same answers, few reads from the device."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from quartic import Problem, minimize
+from quartic.init import random_start, spectral_start
+from quartic.kernels import GramKernel, NormKernel
+from quartic.losses import Distances, LeastSquares
+from quartic.ops import waiting
+from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge, Zero
+from quartic.solvers import LevenbergMarquardt
+
+torch = pytest.importorskip("torch", reason="torch is not installed; `make test-torch` installs it and runs these")
+
+DTYPES = {"float64": (np.float64, torch.float64), "float32": (np.float32, torch.float32)}
+
+
+def graph(n=60, groups=3, seed=0, dtype=np.float64):
+    """A symmetric sparse graph of communities."""
+    rng = np.random.default_rng(seed)
+    member = rng.integers(groups, size=n)
+    A = np.triu(rng.random((n, n)) < np.where(member[:, None] == member, 0.6, 0.05), 1)
+    A = A + A.T + np.eye(n)
+    d = A.sum(axis=1)
+    return sp.csr_array(A / np.sqrt(d[:, None] * d)).astype(dtype)
+
+
+def tensor(A):
+    """The same matrix as a tensor, sparse ones as CSR."""
+    if not sp.issparse(A):
+        return torch.from_numpy(np.array(A))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch calls CSR a beta feature
+        return torch.sparse_csr_tensor(
+            torch.from_numpy(A.indptr), torch.from_numpy(A.indices), torch.from_numpy(A.data), A.shape
+        )
+
+
+def start(n, r, seed=1, dtype=np.float64):
+    return np.random.default_rng(seed).uniform(0.1, 0.5, (n, r)).astype(dtype)
+
+
+def both(M, X0, penalty, kernel=None, **settings):
+    """Run the same problem on NumPy and on torch, and return both results."""
+    ours = minimize(Problem(LeastSquares(M), penalty, kernel), X0, **settings)
+    theirs = minimize(Problem(LeastSquares(tensor(M)), penalty, kernel), torch.from_numpy(X0), **settings)
+    assert isinstance(theirs.X, torch.Tensor)
+    return ours, theirs
+
+
+SYMNMF = ["nolips", "dyn-nolips", "inertial", "lbfgs", "pg", "hals"]
+
+
+@pytest.mark.parametrize("solver", SYMNMF)
+@pytest.mark.parametrize("kind", ["sparse", "dense"])
+def test_symmetric_nmf_is_the_same_run(solver, kind):
+    M = graph()
+    M = M if kind == "sparse" else M.toarray()
+    ours, theirs = both(M, start(60, 3), Nonnegative(), solver=solver, tol=0.0, max_iter=20)
+    assert theirs.X.dtype == torch.float64
+    np.testing.assert_allclose(theirs.X.numpy(), ours.X, atol=1e-10)
+    assert theirs.n_products == ours.n_products
+    np.testing.assert_allclose(theirs.history.stationarity, ours.history.stationarity, rtol=1e-8)
+
+
+@pytest.mark.parametrize("solver", SYMNMF)
+def test_float32_stays_float32_and_converges(solver):
+    M = graph(dtype=np.float32)
+    ours, theirs = both(M, start(60, 3, dtype=np.float32), Nonnegative(), solver=solver, tol=1e-3)
+    assert theirs.X.dtype == torch.float32
+    assert theirs.success == ours.success
+    if ours.success:
+        assert theirs.objective == pytest.approx(ours.objective, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "penalty", [Zero(), L1(0.01), L0(0.001), Ridge(0.1), NonnegativeL1(0.01), NonnegativeRidge(0.1)], ids=repr
+)
+@pytest.mark.parametrize("kernel", [NormKernel(6.0, 1.0), GramKernel(0.0, 2.0, 1.0)], ids=["norm", "gram"])
+def test_every_penalty_and_kernel(penalty, kernel):
+    if isinstance(kernel, GramKernel) and not isinstance(penalty, Zero | Ridge):
+        pytest.skip("no closed-form map for this pair")
+    ours, theirs = both(graph(), start(60, 3), penalty, kernel, solver="dyn-nolips", tol=0.0, max_iter=20)
+    np.testing.assert_allclose(theirs.X.numpy(), ours.X, atol=1e-10)
+    assert theirs.objective == pytest.approx(ours.objective, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("solver", "most"), [("inertial", 1), ("dyn-nolips", 1), ("nolips", 1), ("pg", 1), ("lbfgs", 2)]
+)
+def test_reads_from_the_device_are_few(solver, most):
+    """One read a trial step (a product, here); L-BFGS reads once for the line and once for the point on it."""
+    problem = Problem(LeastSquares(tensor(graph(200))), Nonnegative(), NormKernel(6.0, 1.0))
+    counts = []
+    minimize(
+        problem, torch.from_numpy(start(200, 3)), solver=solver, tol=0.0, max_iter=30,
+        callback=lambda p: counts.append((waiting.reads(), p.n_products)),
+    )  # fmt: skip
+    reads, products = np.diff(np.array(counts[2:]), axis=0).T
+    extra = 1 if solver == "pg" else 0  # it compares two trial points
+    assert (reads <= most * np.maximum(products, 1) + extra).all()
+
+
+# -- distances --------------------------------------------------------------------------------------------------------
+
+
+def pairs_of(n=80, degree=24, seed=0, rank=3, dtype=np.float64):
+    """Random points, and squared distances of random pairs."""
+    rng = np.random.default_rng(seed)
+    points = rng.random((n, rank))
+    pairs = np.array(np.triu_indices(n, 1)).T
+    pairs = pairs[rng.permutation(len(pairs))[: n * degree // 2]]
+    pairs = np.where(rng.random((len(pairs), 1)) < 0.5, pairs, pairs[:, ::-1])
+    squared = np.square(points[pairs[:, 0]] - points[pairs[:, 1]]).sum(axis=1)
+    return pairs, squared.astype(dtype), points
+
+
+def distances(torch_too=True, weighted=False, **kwargs):
+    pairs, squared, _ = pairs_of(**kwargs)
+    weights = np.random.default_rng(5).uniform(0.5, 2, len(pairs)).astype(squared.dtype) if weighted else None
+    ours = Distances(pairs, squared, weights=weights)
+    theirs = Distances(
+        torch.from_numpy(pairs.copy()), torch.from_numpy(squared),
+        weights=None if weights is None else torch.from_numpy(weights),
+    )  # fmt: skip
+    return ours, theirs
+
+
+EDMC = ["dyn-nolips", "inertial", "gd", "lbfgs", "ncg", LevenbergMarquardt(core=0), "tr"]
+
+
+@pytest.mark.parametrize("solver", EDMC, ids=str)
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_distances_are_the_same_run(solver, weighted):
+    ours, theirs = distances(weighted=weighted)
+    X0 = np.random.default_rng(3).standard_normal((80, 3))
+    settings = {"solver": solver, "tol": 0.0, "max_iter": 10}
+    a, b = minimize(Problem(ours), X0, **settings), minimize(Problem(theirs), torch.from_numpy(X0), **settings)
+    np.testing.assert_allclose(b.X.numpy(), a.X, atol=1e-8 * np.abs(a.X).max())
+    assert a.n_products == b.n_products
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_constants_of_distances(weighted):
+    ours, theirs = distances(weighted=weighted)
+    for name in ("smoothness", "gradient_norm_at_zero", "gradient_scale", "value_at_zero", "n_pairs", "n_points"):
+        assert getattr(theirs, name) == pytest.approx(getattr(ours, name), rel=1e-12), name
+
+
+def test_distances_in_float32():
+    _, theirs = distances(dtype=np.float32)
+    result = minimize(Problem(theirs), rank=3, random_state=0, tol=1e-3)
+    assert result.X.dtype == torch.float32
+    assert result.success
+
+
+def test_pairs_given_twice_or_wrong():
+    pairs, d = torch.tensor([[0, 1], [1, 0], [1, 2], [0, 2]]), torch.tensor([1.0, 1.0, 2.0, 3.0])
+    assert Distances(pairs, d).n_pairs == 3
+    with pytest.raises(ValueError, match=r"the pair \(0, 1\) is given twice and differs: 1.0 in row 0, 5.0 in row 1"):
+        Distances(pairs, torch.tensor([1.0, 5.0, 2.0, 3.0]))
+    with pytest.raises(ValueError, match=r"pairs\[2\] = \[1, 1\] joins a point to itself"):
+        Distances(torch.tensor([[0, 1], [1, 2], [1, 1]]), torch.ones(3))
+    with pytest.raises(ValueError, match=r"squared\[1\] is nan"):
+        Distances(pairs, torch.tensor([1.0, float("nan"), 2.0, 3.0]))
+    with pytest.raises(ValueError, match="outside the 2 points"):
+        Distances(pairs, d, n_points=2)
+    with pytest.raises(TypeError, match="integer indices"):
+        Distances(pairs + 0.5, d)
+
+
+# -- starts -----------------------------------------------------------------------------------------------------------
+
+
+def planted(n=3000, groups=8, seed=0, dtype=np.float64):
+    """The graph of the benchmarks, small: ten neighbours drawn by each node, 85 % within its community."""
+    rng = np.random.default_rng(seed)
+    member = rng.integers(groups, size=n)
+    order, size = np.argsort(member, kind="stable"), np.bincount(member, minlength=groups)
+    first = np.cumsum(size) - size
+    rows = np.repeat(np.arange(n), 10)
+    inside = order[first[member[rows]] + (rng.random(len(rows)) * size[member[rows]]).astype(int)]
+    columns = np.where(rng.random(len(rows)) < 0.85, inside, rng.integers(n, size=len(rows)))
+    W = sp.coo_array((np.ones(len(rows)), (rows, columns)), shape=(n, n)).tocsr()
+    W = W + W.T + sp.eye_array(n)
+    d = 1 / np.sqrt(W.sum(axis=1))
+    return sp.csr_array(sp.diags_array(d) @ W @ sp.diags_array(d)).astype(dtype), member
+
+
+def purity(labels, member):
+    table = np.zeros((labels.max() + 1, member.max() + 1))
+    np.add.at(table, (labels, member), 1)
+    return table.max(axis=1).sum() / len(member)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_spectral_start_on_the_device_finds_the_communities(dtype):
+    M, member = planted(dtype=DTYPES[dtype][0])
+    problem = Problem(LeastSquares(tensor(M)), Nonnegative())
+    result = minimize(problem, spectral_start, rank=8, reference=random_start, random_state=0)
+    assert result.success
+    assert result.X.dtype == DTYPES[dtype][1]
+    assert result.n_products < 100
+    assert purity(result.X.argmax(dim=1).numpy(), member) > 0.99
+
+
+def test_a_start_of_the_wrong_kind_or_place():
+    M = graph()
+    problem = Problem(LeastSquares(M), Nonnegative())
+    with pytest.raises(TypeError, match=r"X0 is a torch tensor on cpu, but the data are NumPy"):
+        minimize(problem, torch.ones(60, 3))
+    problem = Problem(LeastSquares(tensor(M)), Nonnegative())
+    with pytest.raises(ValueError, match=r"X0 is on meta, but the data are on cpu; pass X0.to\(\"cpu\"\)"):
+        minimize(problem, torch.ones(60, 3, device="meta"))
+    result = minimize(problem, start(60, 3))  # NumPy is moved
+    assert isinstance(result.X, torch.Tensor)
+    with pytest.raises(ValueError, match=r"X0\[0, 1\] = -1.0"):
+        minimize(problem, torch.tensor([[1.0, -1.0]] * 60, dtype=torch.float64))
+    X0 = torch.ones(60, 2)
+    X0[2, 0] = float("nan")
+    with pytest.raises(ValueError, match=r"must be finite, but X0\[2, 0\] is nan"):
+        minimize(problem, X0)
+
+
+def test_random_starts_repeat():
+    problem = Problem(LeastSquares(tensor(graph())), Nonnegative())
+    a, b = (minimize(problem, rank=3, random_state=7, max_iter=5).X for _ in range(2))
+    assert torch.equal(a, b)
+
+
+# -- matrices ---------------------------------------------------------------------------------------------------------
+
+
+def test_matrices_are_checked():
+    M = torch.eye(4, dtype=torch.float64)
+    bad = M.clone()
+    bad[1, 2] = 0.5
+    for form in (bad, bad.to_sparse_coo()):
+        with pytest.raises(ValueError, match=r"M must be symmetric, but M\[(1, 2|2, 1)\] = 0.[05]"):
+            LeastSquares(form)
+    bad[1, 2] = float("nan")
+    for form in (bad, bad.to_sparse_coo()):
+        with pytest.raises(ValueError, match=r"M must be finite, but M\[1, 2\] is nan"):
+            LeastSquares(form)
+    with pytest.raises(ValueError, match="square symmetric matrix"):
+        LeastSquares(torch.ones(3, 4))
+    with pytest.raises(TypeError, match="real numbers"):
+        LeastSquares(torch.ones(3, 3, dtype=torch.complex64))
+
+
+def test_sparse_input_need_not_be_canonical():
+    M = graph()
+    coo = sp.coo_array(M)
+    twice = torch.sparse_coo_tensor(
+        torch.from_numpy(np.hstack([coo.coords, coo.coords])), torch.from_numpy(np.tile(coo.data / 2, 2)), M.shape
+    )
+    X = start(60, 3)
+    assert LeastSquares(twice).value(torch.from_numpy(X)) == pytest.approx(LeastSquares(M).value(X), rel=1e-12)
+
+
+def test_solvers_that_need_numpy_say_so():
+    problem = Problem(LeastSquares(tensor(graph())), Nonnegative())
+    with pytest.raises(ValueError, match=r"solver 'cd' needs data in NumPy or SciPy arrays.*solvers that fit: auto"):
+        minimize(problem, rank=3, solver="cd")
+
+
+@pytest.mark.parametrize("solver", ["inertial", "lbfgs", "hals"])
+def test_a_resumed_run_is_the_same_run(tmp_path, solver):
+    problem = Problem(LeastSquares(tensor(graph())), Nonnegative())
+    X0 = torch.from_numpy(start(60, 3))
+    whole = minimize(problem, X0, solver=solver, tol=0.0, max_iter=12)
+    path = tmp_path / "run.npz"
+    minimize(problem, X0, solver=solver, tol=0.0, max_iter=5, checkpoint=path)
+    resumed = minimize(problem, X0, solver=solver, tol=0.0, max_iter=12, checkpoint=path)
+    assert torch.equal(whole.X, resumed.X)
+
+
+@pytest.mark.parametrize("solver", ["lm", "ncg", "tr"])
+def test_a_resumed_run_over_pairs_is_the_same_run(tmp_path, solver):
+    _, loss = distances()
+    X0 = torch.from_numpy(np.random.default_rng(3).standard_normal((80, 3)))
+    whole = minimize(Problem(loss), X0, solver=solver, tol=0.0, max_iter=6)
+    path = tmp_path / "run.npz"
+    minimize(Problem(loss), X0, solver=solver, tol=0.0, max_iter=3, checkpoint=path)
+    resumed = minimize(Problem(loss), X0, solver=solver, tol=0.0, max_iter=6, checkpoint=path)
+    assert torch.equal(whole.X, resumed.X)
