@@ -42,8 +42,8 @@ def killing(rows):
         "",
         f"{len(rows)} runs, one for each solver, checkpointed in every iteration and each killed by SIGKILL at "
         f"{rows[0]['kills']} random moments, {kills} in all. At {within} of them a temporary file lay half written. "
-        f"Resumed, {len(rows) - len(lost)} of {len(rows)} ended at the X, history and status of a run never killed, bit for bit. "
-        f"Lost: {', '.join(lost) or 'nothing'}. By `tests/faults/killed_runs.py`.",
+        f"Resumed, {len(rows) - len(lost)} of {len(rows)} ended at the X, history and status of a run never killed, "
+        f"bit for bit. Lost: {', '.join(lost) or 'nothing'}. By `tests/faults/killed_runs.py`.",
     ]
 
 

@@ -33,6 +33,12 @@ def machine_memory() -> int:
         return 16 * 2**30
 
 
+def in_short(error: BaseException) -> str:
+    """Return what an error says, at a length that can be read: some quote half the file."""
+    text = str(error)
+    return text if len(text) <= 300 else f"{text[:300]}…"
+
+
 def check_fits(n_bytes: int) -> None:
     """Raise where data say, or turn out, to need more than half of this machine's memory."""
     if n_bytes > machine_memory() // 2:
@@ -124,7 +130,7 @@ def read_npz(path: str | os.PathLike[str], called: Callable[[str], str] = str) -
                     if file.read(1):  # reading to the end also checks the checksum
                         raise ValueError("there is more after the array")
                 except DAMAGE as error:
-                    raise ValueError(f"{called(name)}: {error}") from None
+                    raise ValueError(f"{called(name)}: {in_short(error)}") from None
     return arrays
 
 
