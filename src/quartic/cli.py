@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +15,10 @@ from quartic._version import __version__
 from quartic.commands.usage import PlainSpokenGroup
 
 # Commands that live with what they run, and are loaded when they are called.
-_LATER = {"paper": "The paper's table and figures again.", "bench": "Side by side with other libraries."}
+_LATER = {
+    "paper": "The paper's table and figures again.",
+    "bench": "Speed: beside other libraries, beside the machine's own limits.",
+}
 
 
 class _Commands(PlainSpokenGroup):
@@ -64,6 +68,17 @@ def _options(
     ] = False,
 ) -> None:
     """Take what all commands share."""
+    _say_when_compiling()
+
+
+def _say_when_compiling() -> None:
+    """Print the library's one line about compiling, which its logger says the first time it runs on a machine."""
+    logger = logging.getLogger("quartic")
+    if not logger.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("quartic: %(message)s"))
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
 
 
 # -- options that commands share --------------------------------------------------------------------------------------

@@ -45,7 +45,6 @@ def run(report: Path, as_json: bool, seed: int) -> None:
 
     from quartic.commands.results import check_target
     from quartic.commands.terminal import Voice, errors_as_one_line
-    from quartic.report import report_available, write_page
 
     with errors_as_one_line(Voice("demo")):
         check_target(report, (".html", ".htm"), "--report")
@@ -54,6 +53,8 @@ def run(report: Path, as_json: bool, seed: int) -> None:
     for title, do in (("clusters of a graph", _cluster), ("points from a tenth of their distances", _locate)):
         with console.status(f"{title} …"):
             jobs.append(do(seed))
+    from quartic.report import report_available, write_page  # after the first sign of life: it loads slowly
+
     page = None
     if report_available():
         write_page(report, "quartic demo", [job.section for job in jobs])

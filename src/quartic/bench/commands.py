@@ -33,7 +33,7 @@ from quartic.bench.threads import fixed_threads
 from quartic.commands.terminal import Voice, command_line, errors_as_one_line, write_stdout
 
 paper = typer.Typer(help="The paper's table and figures again.", no_args_is_help=True)
-bench = typer.Typer(help="Speed: beside other libraries, beside the machine's own limits.", no_args_is_help=True)
+bench = typer.Typer(help="Speed: beside others, and beside the machine's limits.", no_args_is_help=True)
 
 Results = Annotated[
     Path, typer.Option("--results", "-o", help="Folder for results; a run that was interrupted goes on from it.")

@@ -24,29 +24,28 @@ def write_page(
 ) -> Path:
     """Write the results page from a results folder, full runs where they are there and quick ones where not.
 
-        Parameters
-        ----------
-        folder : path
-            Where `run_table1`, `run_figure1`, `run_figure2` and `run_peers` keep results.
-        page : path
-            The Markdown file to write; images are put into ``figures`` beside it.
-        notes : path, optional
-            A Markdown file of remarks, put at the top of the results.
+    Parameters
+    ----------
+    folder : path
+        Where `run_table1`, `run_figure1`, `run_figure2` and `run_peers` keep results.
+    page : path
+        The Markdown file to write; images are put into ``figures`` beside it.
+    notes : path, optional
+        A Markdown file of remarks, put at the top of the results.
 
-        Returns
-        -------
-        Path
-            The page.
+    Returns
+    -------
+    Path
+        The page.
 
-        Examples
-        --------
-        >>> import tempfile
-        >>> from pathlib import Path
-    from typing import Any
-        >>> from quartic.bench import write_page
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> write_page(folder, folder / "RESULTS.md").read_text().splitlines()[-1]
-        'Nothing was run yet.'
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from quartic.bench import write_page
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> write_page(folder, folder / "RESULTS.md").read_text().splitlines()[-1]
+    'Nothing was run yet.'
     """
     folder, page = Path(folder), Path(page)
     parts = [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from quartic.ops.compiling import tell_of_compilation
+
 # Sums may be reordered and fused; NaN and infinity keep their meaning.
 FLAGS: dict[str, Any] = {
     "cache": True,
@@ -11,3 +13,5 @@ FLAGS: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"contract", "reassoc", "nsz"},
 }
+
+tell_of_compilation()

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from quartic.ops.flags import FLAGS
 
-@njit(cache=True, nogil=True)
+
+@njit(**FLAGS)
 def first_self_pair(pairs: Any) -> int:
     """Return the first row that joins a point to itself, or −1."""
     for p in range(len(pairs)):
@@ -17,7 +19,7 @@ def first_self_pair(pairs: Any) -> int:
     return -1
 
 
-@njit(cache=True, nogil=True)
+@njit(**FLAGS)
 def in_order(pairs: Any) -> bool:
     """Return whether all pairs have i ≤ j, come by row, then column, and none comes twice."""
     before_i, before_j = -1, -1
@@ -29,7 +31,7 @@ def in_order(pairs: Any) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(**FLAGS)
 def row_starts(pairs: Any, n: int) -> Any:
     """Return where each row starts, and the columns, of pairs that are in order."""
     start, cols = np.zeros(n + 1, np.int64), np.empty(len(pairs), np.int32)
@@ -41,7 +43,7 @@ def row_starts(pairs: Any, n: int) -> Any:
     return start, cols
 
 
-@njit(cache=True, nogil=True)
+@njit(**FLAGS)
 def sort_pairs(pairs: Any, values: Any, weights: Any, n: int) -> Any:
     """Return start, cols, values and weights sorted by row, then column, each pair turned so that i ≤ j.
 
@@ -82,7 +84,7 @@ def sort_pairs(pairs: Any, values: Any, weights: Any, n: int) -> Any:
     return start, cols, new_values, new_weights
 
 
-@njit(cache=True, nogil=True)
+@njit(**FLAGS)
 def has_repeats(start: Any, cols: Any) -> bool:
     """Return whether a pair comes twice in a sorted list."""
     for i in range(len(start) - 1):
