@@ -52,10 +52,10 @@ def randomly(told):
     return [
         "## Random problems",
         "",
-        f"{told['problems']} random problems (scales from 1e-150 to 1e150, indefinite and singular matrices, points that "
-        f"coincide, every penalty), every solver that fits: {told['runs']:,} runs, which ended {ends}. Invalid results: "
-        f"{len(told['faults'])}. Invalid would be a NaN in X, a negative entry where X ≥ 0, an objective above the "
-        "start's, convergence claimed at a saddle. By `pytest -m slow tests/test_random_problems.py`.",
+        f"{told['problems']} random problems (scales from 1e-150 to 1e150, indefinite and singular matrices, points "
+        f"that coincide, every penalty), every solver that fits: {told['runs']:,} runs, which ended {ends}. Invalid "
+        f"results: {len(told['faults'])}. Invalid would be a NaN in X, a negative entry where X ≥ 0, an objective above "
+        "the start's, convergence claimed at a saddle. By `pytest -m slow tests/test_random_problems.py`.",
     ]
 
 

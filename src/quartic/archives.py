@@ -21,7 +21,8 @@ DAMAGE = (
 _MOST_MEMBERS = 100_000
 _LONGEST_HEADER = 10_000
 _HEADER = re.compile(
-    r"\{'descr': '([<>|=]?[a-zA-Z]\d{0,9})', 'fortran_order': (True|False), 'shape': \(((?:\d{1,18}, ?)*\d{0,18})\),? ?\}\s*"
+    r"\{'descr': '([<>|=]?[a-zA-Z]\d{0,9})', 'fortran_order': (True|False), "
+    r"'shape': \(((?:\d{1,18}, ?)*\d{0,18})\),? ?\}\s*"
 )
 
 
