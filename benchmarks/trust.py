@@ -54,8 +54,8 @@ def randomly(told):
         "",
         f"{told['problems']} random problems (scales from 1e-150 to 1e150, indefinite and singular matrices, points "
         f"that coincide, every penalty), every solver that fits: {told['runs']:,} runs, which ended {ends}. Invalid "
-        f"results: {len(told['faults'])}. Invalid would be a NaN in X, a negative entry where X ≥ 0, an objective above "
-        "the start's, convergence claimed at a saddle. By `pytest -m slow tests/test_random_problems.py`.",
+        f"results: {len(told['faults'])}. Invalid would be a NaN in X, a negative entry where X ≥ 0, an objective "
+        "above the start's, convergence claimed at a saddle. By `pytest -m slow tests/test_random_problems.py`.",
     ]
 
 
