@@ -29,7 +29,9 @@ ROWS: list[dict] = []
 def say(section: str, **facts: object) -> None:
     """Print one row of results, and keep it."""
     ROWS.append({"section": section, **facts})
-    print(section, " ".join(f"{k}={v:.6g}" if isinstance(v, float) else f"{k}={v}" for k, v in facts.items()), flush=True)
+    print(
+        section, " ".join(f"{k}={v:.6g}" if isinstance(v, float) else f"{k}={v}" for k, v in facts.items()), flush=True
+    )
 
 
 def ready() -> None:
@@ -126,7 +128,13 @@ def pieces(a) -> None:
         W = torch.empty_like(X)
         out = torch.empty_like(X)
         name = str(dtype).split(".")[1]
-        say("pieces", what="product", dtype=name, ms=clock(lambda: loss.matrix.product(X, out)), entries=M.values().numel())
+        say(
+            "pieces",
+            what="product",
+            dtype=name,
+            ms=clock(lambda: loss.matrix.product(X, out)),
+            entries=M.values().numel(),
+        )
         say("pieces", what="copy", dtype=name, ms=clock(lambda: W.copy_(X)))
         say("pieces", what="gram by torch", dtype=name, ms=clock(lambda: cross(X, X)))
         A = torch.rand((r, r), device=a.device, dtype=dtype)
@@ -248,7 +256,9 @@ def edmc(a) -> None:
                 sorting = time.perf_counter() - began
                 reads = waiting.reads()
                 limit = 30 if quick else 10_000
-                result = minimize(Problem(loss), rank=3, solver=solver, tol=a.edmc_tol, random_state=seed, max_iter=limit)
+                result = minimize(
+                    Problem(loss), rank=3, solver=solver, tol=a.edmc_tol, random_state=seed, max_iter=limit
+                )
                 ready()
                 seconds = time.perf_counter() - began
                 h = result.history
@@ -328,7 +338,12 @@ def quiet(a) -> None:
         def watch(progress) -> None:
             stats = torch.cuda.memory_stats() if torch.cuda.is_available() else {}
             seen.append(
-                (waiting.reads(), progress.n_products, stats.get("num_device_alloc", 0), stats.get("segment.all.allocated", 0))
+                (
+                    waiting.reads(),
+                    progress.n_products,
+                    stats.get("num_device_alloc", 0),
+                    stats.get("segment.all.allocated", 0),
+                )
             )
 
         minimize(task, rank=rank, solver=solver, tol=0.0, max_iter=25, random_state=0, callback=watch)

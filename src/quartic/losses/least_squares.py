@@ -323,7 +323,7 @@ class LeastSquaresPoint(Point):
     def projected_norm(self) -> float:
         """‖∇ᴾf(X)‖, without forming the gradient."""
         squared = passes("factor", self.X).projected_norm(self.X, shifted(self.gram, 0.0, 2.0), self.MX)
-        size: float = delayed(lambda s: root(s, projected_gradient(self.X, self.gradient)), squared)
+        size: float = delayed(lambda s: root(s, lambda: projected_gradient(self.X, self.gradient)), squared)
         return size
 
     @cached_property

@@ -6,6 +6,7 @@ Those of torch tensors are `Waiting`: they are read from the device when they ar
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -46,19 +47,23 @@ def norm(A: Array) -> float:
     return root(squared_norm(A), A)
 
 
-def root(squared: float, A: Array) -> float:
-    """Return ‖A‖ from its square; where that under- or overflowed, from A scaled."""
+def root(squared: float, A: Array | Callable[[], Array]) -> float:
+    """Return ‖A‖ from its square; where that under- or overflowed, from A scaled, or made and scaled."""
 
     def finish(squared: float) -> float:
         if squares_are_safe(squared):
             return math.sqrt(squared)
-        largest = float(abs(A).max()) if 0 not in A.shape else 0.0
-        if largest == 0.0 or not math.isfinite(largest):
-            return largest
-        return largest * math.sqrt(squared_norm(A / largest))
+        return _scaled_norm(A() if callable(A) else A)
 
     length: float = delayed(finish, squared)
     return length
+
+
+def _scaled_norm(A: Array) -> float:
+    largest = float(abs(A).max()) if 0 not in A.shape else 0.0
+    if largest == 0.0 or not math.isfinite(largest):
+        return largest
+    return largest * math.sqrt(squared_norm(A / largest))
 
 
 def gram(A: Array, B: Array | None = None) -> Array:
