@@ -161,6 +161,7 @@ def matrix_names(table: Table) -> tuple[str, ...] | None:
 
 def is_symmetric(A: Any) -> bool:
     """Tell whether a square matrix equals its transpose, up to rounding."""
+    A = A.astype(np.float64)  # truth values have no difference, and that of bytes wraps around
     gap = abs(A - A.T)
     return bool(gap.max() <= 1e-8 * abs(A).max())
 
