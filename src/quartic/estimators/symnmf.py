@@ -204,7 +204,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         ----------
         X : array, sparse matrix, frame (n, n) or networkx graph; or features (n, n_features)
             The similarity matrix if ``affinity="precomputed"``, else features. Either may be a Dask array of row
-            blocks, which stays where it is; a `quartic.losses.dask_matrix.DaskMatrix` says how blocks are kept.
+            blocks, which stays where it is; a `quartic.losses.DaskMatrix` says how blocks are kept.
         y : ignored
         weights : sparse matrix (n, n), optional
             Where only part of M is known: symmetric, positive at the known entries. The loss is then
@@ -338,17 +338,6 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             data = moved(data, device)
         return graphs.similarity(data, kind=self.affinity, n_neighbors=self.n_neighbors)  # type: ignore[arg-type]
 
-    def _similarity_of_tensor(self, X: Any) -> Any:
-        """Return M of a tensor, on its device; what is wrong with it the loss and the graph say."""
-        if X.ndim != 2 or X.shape[0] < 2:
-            raise ValueError(f"X must have two dimensions and two rows at least, got shape {tuple(X.shape)}")
-        self.n_features_in_ = X.shape[1]
-        if self.affinity == "precomputed":
-            return X
-        if callable(self.affinity):
-            return self.affinity(X)
-        return graphs.similarity(X, kind=self.affinity, n_neighbors=self.n_neighbors)  # type: ignore[arg-type]
-
     def _similarity_in_blocks(self, X: Any, precomputed: bool, known: bool) -> Any:
         """Return M of a Dask array, which no check of scikit-learn may bring here."""
         if not known:
@@ -359,6 +348,17 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         if callable(self.affinity):
             return self.affinity(X)
         return DaskMatrix(graphs.similarity(X, kind=self.affinity, n_neighbors=self.n_neighbors))  # type: ignore[arg-type]
+
+    def _similarity_of_tensor(self, X: Any) -> Any:
+        """Return M of a tensor, on its device; what is wrong with it the loss and the graph say."""
+        if X.ndim != 2 or X.shape[0] < 2:
+            raise ValueError(f"X must have two dimensions and two rows at least, got shape {tuple(X.shape)}")
+        self.n_features_in_ = X.shape[1]
+        if self.affinity == "precomputed":
+            return X
+        if callable(self.affinity):
+            return self.affinity(X)
+        return graphs.similarity(X, kind=self.affinity, n_neighbors=self.n_neighbors)  # type: ignore[arg-type]
 
     def _penalty(self) -> Penalty:
         if isinstance(self.penalty, Penalty) and not self.penalty.nonnegative:

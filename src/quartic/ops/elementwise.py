@@ -155,7 +155,7 @@ def shifted(S: Any, a: Any, b: Any) -> Array:
         A.diagonal().add_(a)
         return A
     A = b * S
-    A[np.diag_indices_from(A)] += float(a)
+    A.reshape(-1)[:: len(A) + 1] += float(a)
     return A
 
 
