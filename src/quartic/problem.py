@@ -69,13 +69,17 @@ class Problem:
         """
         move = self.loss.move(start, X)
         self.anticipate(move.point)
+        if is_torch(X):
+            _ = start.rounding
+            if "sizes" not in move.__dict__:
+                _ = move.S, move.T, move.C
         return move
 
     def anticipate(self, point: Point) -> None:
         """Set going on a device, without waiting for it, what `objective` and `stationarity` will ask for."""
         if not is_torch(point.X):
             return
-        _ = point.value
+        _ = point.value, point.rounding
         self._kept(point, "penalty", lambda: self.penalty.value_at(point))
         self._kept(point, "stationarity", lambda: self.penalty.stationarity_at(point))
 

@@ -24,7 +24,6 @@ from quartic.ops import (
     gram,
     inner,
     norm,
-    on_host,
     passes,
     root,
     shifted,
@@ -339,12 +338,17 @@ class LeastSquaresPoint(Point):
     @cached_property
     def rounding(self) -> float:
         """eps·(‖X(XᵀX)‖ + ‖MX‖), twice; near a solution the two are equal."""
-        S = on_host(self.gram)
-        size = norm(S)
-        if size == 0.0:
-            return 0.0
-        S = S / size  # cubes over- and underflow long before S does
-        return 4 * eps(self.X) * size * math.sqrt(size) * math.sqrt(max(trace_inner(S @ S, S), 0.0))
+        relative = 4 * eps(self.X)
+
+        def finish(S: Array) -> float:
+            size = norm(S)
+            if size == 0.0:
+                return 0.0
+            S = S / size  # cubes over- and underflow long before S does
+            return relative * size * math.sqrt(size) * math.sqrt(max(trace_inner(S @ S, S), 0.0))
+
+        rounding: float = delayed(finish, self.gram)
+        return rounding
 
     def arrays(self) -> dict[str, Array]:
         """X, MX and XᵀX."""

@@ -53,7 +53,8 @@ class Move:
     @cached_property
     def sizes(self) -> tuple[float, float, float]:
         """‖X‖², 2⟨X, D⟩ and ‖D‖², with X the start."""
-        return float(self.S.trace()), 2 * float(self.T.trace()), float(self.C.trace())
+        S, T, C = self.S, self.T, self.C  # all three under way before one is read
+        return float(S.trace()), 2 * float(T.trace()), float(C.trace())
 
     @property
     def length(self) -> float:
