@@ -233,3 +233,31 @@ def test_exponents_and_shifts():
     assert shifted(1.0, 2000) == math.inf
     assert shifted(1.0, -2000) == 0.0
     np.testing.assert_array_equal(shifted(np.array([5e-324]), 1074), [1.0])
+
+
+@pytest.mark.parametrize("k", [-500, -235, 235])
+@pytest.mark.parametrize("name", ["inertial", "lbfgs", "pg", "gd", "tr"])
+def test_tensors(name, k):
+    torch = pytest.importorskip("torch")
+    penalty = None if name in ("gd", "tr") else Nonnegative()
+    X0 = torch.tensor(np.abs(np.random.default_rng(0).standard_normal((N, 2))))
+    options = {"solver": name, "tol": 1e-9, "max_iter": 12}
+    plain = minimize(Problem(LeastSquares(torch.tensor(GRAPH)), penalty), X0, **options)
+    moved = minimize(
+        Problem(LeastSquares(torch.tensor(np.ldexp(GRAPH, 2 * k))), penalty),
+        torch.ldexp(X0, torch.tensor(k)),
+        **options,
+    )
+    close(np.ldexp(moved.X.numpy(), -k), plain.X.numpy())
+    assert moved.status == plain.status
+
+
+def test_zero_is_a_saddle_of_tensors_too():
+    torch = pytest.importorskip("torch")
+    from quartic.saddle import objective_falls_from_zero
+
+    for dtype in (torch.float64, torch.float32):
+        M = torch.tensor(GRAPH, dtype=dtype)
+        assert objective_falls_from_zero(Problem(LeastSquares(M), Nonnegative()))
+        assert objective_falls_from_zero(Problem(LeastSquares(M)))
+        assert not objective_falls_from_zero(Problem(LeastSquares(-M), Nonnegative()))
