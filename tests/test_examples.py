@@ -83,6 +83,8 @@ def test_sensors(figures):
     assert names["off"].mean() < 0.02
     assert 0.8 < names["inside"].mean() <= 1  # two standard errors: 86 % if they were exact
     assert f"not determined: [{names['lonely']}]" in said
+    assert "break the triangle inequality" in said
+    assert "serve noisy data better" not in said  # both of that advice are in use
     assert len(figures.get_fignums()) == 2
 
 

@@ -272,3 +272,134 @@ def test_arrays_still_held_are_not_used_again(graph):
     assert len(kept) > 10
     for X, copy in kept:
         assert np.array_equal(X, copy)
+
+
+class TestPairs:
+    """Passes over pairs: chunks of rows with sums of their own."""
+
+    @pytest.fixture(params=[np.float64, np.float32])
+    def loss(self, request, monkeypatch):
+        from quartic.losses import Distances
+        from quartic.ops import row_chunks
+
+        monkeypatch.setattr(row_chunks, "_PAIRS_IN_A_CHUNK", 500)  # several chunks of a small problem
+        rng = np.random.default_rng(0)
+        pairs = np.array([(i, j) for i in range(120) for j in range(i + 1, 120) if rng.random() < 0.6])
+        return Distances(pairs, rng.random(len(pairs)).astype(request.param), weights=rng.random(len(pairs)))
+
+    def passes(self, loss):
+        rng = np.random.default_rng(1)
+        X, D = (rng.standard_normal((loss.n_points, 3)).astype(loss.dtype) for _ in range(2))
+        p, H = loss.at(X), np.empty_like(D)
+        move, line = loss.move(p, X + D), loss.along(p, D)
+        new, blocks = loss.linearize(X)
+        loss.gauss_newton_product(p, D, H)
+        return {
+            "at": (p.value, p.gradient),
+            "move": (move.remainder, move.point.value, move.point.gradient),
+            "along": (*line.coefficients, line.point(0.3).gradient),
+            "linearize": (new.value, new.gradient, blocks),
+            "product": (H,),
+            "hessian": (loss.hessian_product(p, D),),
+            "quartic": loss.quartic(p, D),
+        }
+
+    def test_same_bits_on_two_threads(self, two, loss):
+        together, alone = self.passes(loss), on_one(lambda: self.passes(loss))
+        for name, values in together.items():
+            for a, b in zip(values, alone[name], strict=True):
+                assert np.array_equal(a, b), name
+
+    def test_chunks_change_nothing_but_round_off(self, loss, monkeypatch):
+        from quartic.ops import row_chunks
+
+        cut = self.passes(loss)
+        monkeypatch.setattr(row_chunks, "_PAIRS_IN_A_CHUNK", 10**9)
+        whole = self.passes(loss)
+        for name, values in cut.items():
+            for a, b in zip(values, whole[name], strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-5 if loss.dtype == np.float32 else 1e-10, atol=1e-8)
+                assert np.asarray(a).dtype == np.asarray(b).dtype
+
+    def test_several_threads_take_part(self, two, loss):
+        from quartic.ops import row_chunks
+
+        seen, original = set(), row_chunks.spread
+
+        def watched(work, n_pieces, multiplications):
+            def noted(first, last):
+                seen.add(threading.get_ident())
+                time.sleep(0.002)
+                work(first, last)
+
+            original(noted, n_pieces, multiplications)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(row_chunks, "spread", watched)
+            loss.at(np.random.default_rng(0).standard_normal((loss.n_points, 3)))
+        assert len(seen) == 2
+
+
+class TestCompiling:
+    def test_said_once_by_the_logger(self, caplog):
+        from types import SimpleNamespace
+
+        from quartic.ops.compiling import _Teller
+
+        def ours():
+            """Stand for a compiled function."""
+
+        ours.__module__ = "quartic.ops.pairs"
+        of = {
+            name: SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=f)})
+            for name, f in {"ours": ours, "theirs": time.sleep}.items()
+        }
+        teller = _Teller()
+        with caplog.at_level("INFO", logger="quartic"):
+            teller.on_start(of["theirs"])
+            assert not caplog.records
+            teller.on_start(of["ours"])
+            teller.on_start(of["ours"])
+        assert len(caplog.records) == 1
+        assert "compiling" in caplog.text
+
+    def test_a_new_function_is_heard_of(self, caplog, monkeypatch):
+        from numba import njit
+
+        from quartic.ops import compiling, flags  # noqa: F401
+
+        def new(x):
+            return x + 1
+
+        new.__module__ = "quartic.test"
+        monkeypatch.setattr(compiling.teller, "told", False)
+        with caplog.at_level("INFO", logger="quartic"):
+            assert njit(new)(1) == 2
+        assert "compiling" in caplog.text
+
+
+def test_bench_floor_and_growth_need_no_extras(tmp_path):
+    """They run where scikit-learn, typer, rich, pandas and threadpoolctl cannot be imported."""
+    import subprocess
+    import sys
+
+    script = """
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("sklearn", "typer", "rich", "pandas", "threadpoolctl"):
+            raise ImportError(name)
+sys.meta_path.insert(0, Missing())
+import numpy as np
+from quartic.bench.floor import FloorSettings, floor_table, run_floor
+from quartic.bench.growth import GrowthSettings, growth_table, run_growth
+settings = FloorSettings(graphs=(300,), data=(), points=((200, 2000),), threads=(1,), repeats=2, dtypes=(np.float64,))
+print(floor_table(run_floor(settings, lambda line: None)))
+rows = run_growth(GrowthSettings(nodes=(2000, 4000), pairs=(20000, 40000), repeats=2), lambda line: None)
+print(growth_table(rows))
+assert all(row["matrices"] <= row["allowed"] + 0.5 for row in rows), rows
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "graph, n = 300, r = 20 | float64 | 1" in done.stdout
+    assert "time grows like size^" in done.stdout

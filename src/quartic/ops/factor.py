@@ -21,7 +21,7 @@ from quartic.ops.small import BLOCK, add_upper_gram, block_times_small
 from quartic.ops.threads import spread
 
 # X is cut into at most so many pieces, each of whole blocks.
-_PIECES = 32
+_PIECES = 16
 
 
 def _rows_of_a_piece(n: int, rank: int) -> int:

@@ -6,6 +6,7 @@ Those of torch tensors are `Waiting`: they are read from the device when they ar
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -43,15 +44,16 @@ def squares_are_safe(total: float) -> bool:
 
 def norm(A: Array) -> float:
     """Return ‖A‖, also where the squares under- or overflow."""
-    return root(squared_norm(A), A)
+    return root(squared_norm(A), lambda: A)
 
 
-def root(squared: float, A: Array) -> float:
-    """Return ‖A‖ from its square; where that under- or overflowed, from A scaled."""
+def root(squared: float, make: Callable[[], Array]) -> float:
+    """Return ‖A‖ from its square; where that under- or overflowed, from A, then made for it, scaled."""
 
     def finish(squared: float) -> float:
         if squares_are_safe(squared):
             return math.sqrt(squared)
+        A = make()
         largest = float(abs(A).max()) if 0 not in A.shape else 0.0
         if largest == 0.0 or not math.isfinite(largest):
             return largest
