@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow test-browser docs lint format wheel clean
+.PHONY: demo test test-slow test-browser fuzz trust audit docs lint format wheel clean
 .DEFAULT_GOAL := test
 
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -24,6 +24,21 @@ test: lint
 
 test-slow: $(VENV)/.ready
 	$(BIN)/python -m pytest -m slow
+
+# Ten thousand spoiled files of every format that is read.
+fuzz: $(VENV)/.ready
+	$(BIN)/python tests/fuzzing/harness.py --count 10000 --json benchmarks/trust/fuzz.json
+
+# All figures of benchmarks/trust.md: two hours, one of them the long haul.
+trust: fuzz
+	mkdir -p benchmarks/trust/killed && $(BIN)/python tests/faults/killed_runs.py benchmarks/trust/killed 50 0 > benchmarks/trust/killed.json && rm -r benchmarks/trust/killed
+	QUARTIC_TRUST=benchmarks/trust $(BIN)/python -m pytest -m slow tests/test_random_problems.py
+	$(BIN)/python benchmarks/long_haul.py --minutes 60
+	$(BIN)/python benchmarks/trust.py
+
+# Known vulnerabilities in the pinned dependencies; needs the network, and says so where there is none.
+audit:
+	$(PYTHON) .ci/audit.py
 
 test-browser: docs
 	@command -v chromium >/dev/null || { apt-get update && apt-get install --yes --no-install-recommends chromium; }

@@ -156,6 +156,13 @@ def test_everything_on_the_page_is_escaped(tmp_path):
     assert page.words.count(EVIL) == 12
 
 
+def test_a_file_name_is_shown_and_not_run(club, tmp_path):
+    evil = club.rename(tmp_path / "<script>alert(1)<img src=x onerror=alert(2)>&amp;.csv")
+    page = report(tmp_path, "cluster", evil, "-k", 2, "-o", tmp_path / "<script>out.csv")
+    check_page(page, 4)
+    assert any("<script>alert(1)<img src=x onerror=alert(2)>&amp;.csv" in words for words in page.words)
+
+
 def test_a_page_that_cannot_be_written_leaves_nothing(tmp_path):
     (tmp_path / "p.html").mkdir()
     with pytest.raises(OSError, match=r"p\.html"):

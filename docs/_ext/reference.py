@@ -19,8 +19,10 @@ PAGES = (
     ("quartic.rigidity", "What distances determine"),
     ("quartic.diagnostics", "Checks for your own losses and kernels"),
     ("quartic.estimators", "Estimators and their warnings"),
+    ("quartic.distributed", "Data in blocks"),
     ("quartic.datasets", "Data sets"),
     ("quartic.io", "Files"),
+    ("quartic.distributed", "Clusters"),
 )
 HEAD = """\
 API reference
@@ -53,7 +55,8 @@ def page_of(module_name: str, title: str, seen: set[int]) -> str:
     lines = [f".. _{module_name}:", "", title, "=" * len(title), "", f".. currentmodule:: {module_name}", "", text, ""]
     fresh = [name for name in names_of(module) if id(getattr(module, name)) not in seen]
     seen.update(id(getattr(module, name)) for name in fresh)
-    lines += [".. autosummary::", "   :toctree: generated", "", *(f"   {name}" for name in fresh), ""]
+    lines += [".. autosummary::", "   :toctree: generated", "   :nosignatures:", ""]
+    lines += [f"   {name}" for name in fresh] + [""]
     return "\n".join(lines)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from quartic.archives import DAMAGE, read_npz
+from quartic.archives import DAMAGE, in_short, read_npz
 from quartic.losses import Loss, Point
 from quartic.ops import to_host
 from quartic.solvers.base import State
@@ -121,7 +121,9 @@ def load(path: str | os.PathLike[str], run: dict[str, str]) -> Checkpoint | None
 
 def broken(path: str | os.PathLike[str], error: BaseException) -> ValueError:
     """Return the error that refuses a file by name."""
-    return ValueError(f"{path} is not a whole quartic checkpoint ({type(error).__name__}: {error}); {_LAST_WORDS}")
+    return ValueError(
+        f"{path} is not a whole quartic checkpoint ({type(error).__name__}: {in_short(error)}); {_LAST_WORDS}"
+    )
 
 
 def digest(arrays: dict[str, Any]) -> str:

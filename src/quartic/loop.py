@@ -19,7 +19,7 @@ from quartic.archives import DAMAGE
 from quartic.arrays import Array, RandomState, check_number, random_generator
 from quartic.checkpoint import Checkpoint
 from quartic.losses import Point
-from quartic.ops import astype, float_type
+from quartic.ops import astype, float_type, is_zero
 from quartic.ops.threads import one_blas_thread
 from quartic.problem import Problem
 from quartic.result import History, Result, Status
@@ -286,7 +286,7 @@ class _Run:
 
     def _at_saddle(self, point: Point) -> bool:
         """Tell whether the point is zero and no answer: stationarity vanishes there whatever the data."""
-        return not point.X.any() and self._falls_from_zero
+        return is_zero(point.X) and self._falls_from_zero
 
     @cached_property
     def _falls_from_zero(self) -> bool:

@@ -7,11 +7,14 @@ import numpy as np
 from quartic.arrays import Array
 from quartic.losses import Loss
 from quartic.ops import inner, norm
+from quartic.ops.elementwise import to_host
 from quartic.problem import Problem
 
 # X = t·u is this small beside the X that the data ask for: what f has beyond its square there is below round-off.
 _SMALL = 2.0**-27
 _STARTS, _STEPS = 5, 40
+# a bend below zero by less than this, beside ‖∇F(0)‖, may be round-off
+_CLEAR = {np.float64: 1e-9, np.float32: 1e-5}
 
 
 def objective_falls_from_zero(problem: Problem) -> bool:
@@ -27,7 +30,7 @@ def objective_falls_from_zero(problem: Problem) -> bool:
     if not loss.rotations or not (0 < size < np.inf):
         return False
     generator = np.random.default_rng(0)
-    length = _SMALL * norm(loss.random_start(1, penalty.nonnegative, generator))
+    length = _SMALL * norm(to_host(loss.random_start(1, penalty.nonnegative, generator)))
     if not length > 0:
         return False
     for _ in range(_STARTS):
@@ -37,7 +40,7 @@ def objective_falls_from_zero(problem: Problem) -> bool:
             u = (u / norm(u)).astype(loss.dtype, copy=False)
             product = _product(loss, u, length)
             bend = inner(u, product) + (penalty.value(length * u) - penalty.value(0 * u)) / length**2
-            if bend < -1e-9 * size:
+            if bend < -_CLEAR[loss.dtype] * size:
                 return True
             u = size * u - product
             u = np.maximum(u, 0) if penalty.nonnegative else u
@@ -48,5 +51,6 @@ def objective_falls_from_zero(problem: Problem) -> bool:
 
 def _product(loss: Loss, u: Array, length: float) -> Array:
     """Return ∇F(0)u, from the gradient 2∇F(t²uuᵀ)tu close to 0."""
-    product: Array = loss.at(loss.dtype(length) * u).gradient / (2 * length)
+    there = loss.space.adopt(np.ascontiguousarray(loss.dtype(length) * u))
+    product: Array = to_host(loss.at(there).gradient) / (2 * length)
     return product

@@ -1,6 +1,6 @@
 """Kill runs at random moments and let them go on from their checkpoints; tell what became of them, as JSON.
 
-Called as ``python killed_runs.py FOLDER KILLS SEED SOLVER...``. Every iteration is checkpointed, so that many kills
+Called as ``python killed_runs.py FOLDER KILLS SEED [SOLVER...]``. Every iteration is checkpointed, so that many kills
 fall into a write. Each run is killed until it has had its share, then left to end; its answer must be that of a run
 never killed, bit for bit.
 """
@@ -91,4 +91,4 @@ def main(folder, kills, seed, names):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:] or list(SOLVERS))

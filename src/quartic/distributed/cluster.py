@@ -7,6 +7,7 @@ scheduler's memory of what was made from what does not grow with the iterations.
 
 from __future__ import annotations
 
+import warnings
 from asyncio import CancelledError
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from quartic.distributed.blocks import SHARE, Blocks, Keep, made
+from quartic.distributed.blocks import SHARE, Blocks, Keep, applied, made
 from quartic.distributed.sums import add
 
 # A pass is tried this often before the cluster is given up, and this many seconds are given to workers to come back.
@@ -52,8 +53,8 @@ class ClusterBlocks(Blocks):
     def _read(self, inspect: Callable[[Any], Any], keep: Keep) -> None:
         """Read each block once, no more at a time than there are threads for, and keep them while there is room."""
         limits = [w["memory_limit"] for w in self.client.scheduler_info()["workers"].values()]
-        unlimited = not all(limits)
-        room, most = SHARE * sum(limits), _ROOM * min(limits)
+        unlimited = not (limits and all(limits))
+        room, most = SHARE * sum(limits), _ROOM * min(limits, default=0)
         window = 2 * max(1, sum(self.client.nthreads().values()))
         self.facts, used = [], 0
         keeping = keep is not False
@@ -80,7 +81,10 @@ class ClusterBlocks(Blocks):
     def _keep(self, k: int) -> Any:
         from dask import delayed
 
-        return self.client.compute(delayed(self._prepare, pure=False)(self._recipes[k], k))
+        with warnings.catch_warnings():
+            # of a matrix in memory the recipe is the data: Dask warns of that, and there is no other way
+            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+            return self.client.compute(delayed(self._prepare, pure=False)(self._recipes[k], k))
 
     # -- passes -----------------------------------------------------------------------------------------------------
 
@@ -112,7 +116,7 @@ class ClusterBlocks(Blocks):
     def _of(self, k: int, function: Callable[..., Any], sent: tuple[Any, ...]) -> Any:
         name = function.__name__.strip("_")
         if self.kept:
-            return self._submit(name, function, self._futures[k], *sent)
+            return self._submit(name, applied, function, self._futures[k], *sent)
         return self._on_recipe(name, k, function, sent)
 
     def _on_recipe(self, name: str, k: int, function: Callable[..., Any], sent: tuple[Any, ...]) -> Any:
@@ -187,4 +191,4 @@ def _read_and_apply(
 ) -> Any:
     import pickle
 
-    return function(prepare(made(pickle.loads(packed)), k), *sent)
+    return applied(function, prepare(made(pickle.loads(packed)), k), *sent)

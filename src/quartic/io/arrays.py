@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from quartic.archives import DAMAGE, check_claim, read_npy, read_npz
+from quartic.archives import DAMAGE, check_claim, in_short, read_npy, read_npz
 from quartic.io.errors import FileFormatError
 from quartic.io.matlab import matlab_arrays
 from quartic.io.matrix_market import read_matrix_market
@@ -71,14 +71,14 @@ def _npy(source: Source) -> dict[str, Any]:
         try:
             return {"array": read_npy(file, os.path.getsize(source.path))}
         except DAMAGE as error:
-            raise FileFormatError(f"{source.name}: not a NumPy array ({error})") from None
+            raise FileFormatError(f"{source.name}: not a NumPy array ({in_short(error)})") from None
 
 
 def _npz(source: Source) -> dict[str, Any]:
     try:
         arrays = read_npz(source.path)
     except (OSError, *DAMAGE) as error:
-        raise FileFormatError(f"{source.name}: damaged .npz file ({error})") from None
+        raise FileFormatError(f"{source.name}: damaged .npz file ({in_short(error)})") from None
     if {"format", "shape", "data"} <= set(arrays):
         return {"": _sparse(arrays, source)}
     return arrays
@@ -111,7 +111,7 @@ def _sparse(arrays: dict[str, Any], source: Source) -> Any:
     except DAMAGE as error:
         if isinstance(error, FileFormatError):
             raise
-        raise FileFormatError(f"{name}: damaged sparse matrix ({error})") from None
+        raise FileFormatError(f"{name}: damaged sparse matrix ({in_short(error)})") from None
     return sp.csr_array(matrix)
 
 
@@ -136,7 +136,7 @@ def _mat(source: Source) -> dict[str, Any]:
     except DAMAGE as error:
         if isinstance(error, FileFormatError):
             raise
-        raise FileFormatError(f"{source.name}: not a MATLAB file ({error})") from None
+        raise FileFormatError(f"{source.name}: not a MATLAB file ({in_short(error)})") from None
 
 
 def _mtx(source: Source) -> dict[str, Any]:

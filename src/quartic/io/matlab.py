@@ -23,6 +23,7 @@ _CLASSES = {
     6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13: "u4", 14: "i8", 15: "u8",
 }  # fmt: skip
 _SPARSE = 5
+_MOST_ELEMENTS = 10_000
 _COMPLEX, _LOGICAL = 0x0800, 0x0200
 _KINDS_4 = ("f8", "f4", "i4", "i2", "u2", "u1")
 
@@ -55,8 +56,11 @@ def matlab_arrays(content: bytes) -> dict[str, Any]:
 def _elements(data: memoryview, order: str, inside: bool = False) -> Iterator[tuple[int, memoryview]]:
     """Yield kind and data of one element after the other; packed ones are unpacked."""
     byte_order: Any = "little" if order == "<" else "big"
-    at = 0
+    at = count = 0
     while at + 8 <= len(data):
+        count += 1
+        if count > _MOST_ELEMENTS:  # a few bytes of DEFLATE unfold to millions of empty ones
+            raise ValueError(f"more than {_MOST_ELEMENTS} elements")
         first = int.from_bytes(data[at : at + 4], byte_order)
         if first >> 16:  # four bytes or less stand within the tag
             kind, length, begin, end = first & 0xFFFF, first >> 16, at + 4, at + 8

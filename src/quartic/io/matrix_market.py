@@ -127,5 +127,5 @@ def _dense(body: bytes, rows: int, columns: int, symmetry: str, name: str, befor
     lower = np.zeros((rows, rows))
     # np.tril_indices goes by rows, the file by columns: the upper triangle of the transpose
     lower.T[np.triu_indices(rows, 0 if symmetry == "symmetric" else 1)] = values
-    diagonal = np.diag(lower.diagonal())
-    return lower + lower.T - diagonal if symmetry == "symmetric" else lower - lower.T
+    below = np.tril(lower, -1)
+    return lower + below.T if symmetry == "symmetric" else lower - below.T

@@ -25,7 +25,7 @@ class Distances(PairSquares):
     ----------
     pairs : int array (m, 2)
         The pairs (i, j) with known distance; i ≠ j. A pair given twice with the same value counts once. A Dask array or
-        dataframe makes it a `quartic.losses.dask_distances.DaskDistances`.
+        dataframe makes it a `quartic.losses.DaskDistances`.
     squared : array (m,)
         The known *squared* distances.
     n_points : int, optional
@@ -56,6 +56,7 @@ class Distances(PairSquares):
     """
 
     difference = True
+    relocates = True
 
     def __new__(cls, pairs: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Return a `DaskDistances` where the pairs are Dask's."""

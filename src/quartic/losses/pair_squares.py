@@ -23,6 +23,8 @@ from quartic.units import Units, exponent, shifted
 
 # Ranks up to this have passes compiled for them; the others share one.
 _SPECIAL_RANKS = 4
+# From so many points on a few are expected to end up in the wrong place.
+_MANY = 30_000
 
 
 class PairSquares(SumOfSquares):
@@ -34,6 +36,8 @@ class PairSquares(SumOfSquares):
     quadratic = True
     #: q is ‖x_i − x_j‖² where true, ⟨x_i, x_j⟩ where false
     difference: ClassVar[bool]
+    #: whether the places of its neighbours give the place of a point
+    relocates: ClassVar[bool] = False
     #: the names of the arrays, or None, that hold one number a pair
     per_pair: ClassVar[tuple[str, ...]] = ("target", "weight")
 
@@ -190,6 +194,20 @@ class PairSquares(SumOfSquares):
         new = ~placed & (S[:, -1] >= 2 * (rank + 1)) & (S[:, 0] > 0)
         X[new] = least_squares_places(S[new], rank, self.difference)
         return X, placed | new
+
+    def replaced(self, p: Point) -> Array | None:
+        """Return X with points that fit far worse than all others placed anew by their neighbours: one pass.
+
+        For tensors and many points only: of a million a few end up in a local minimum of their own. For NumPy data the
+        search behind `quartic.DistanceCompletion` sees to it.
+        """
+        if not (is_torch(p.X) and type(self).relocates and self.n_points > _MANY):
+            return None
+        from quartic.ops.torch_placement import replaced
+
+        self._count()
+        X: Array | None = replaced(p.X, self.start, self.cols, self.target, self.weight)
+        return X
 
     def mean_degree(self) -> float:
         """Return the mean number of pairs a point is in."""
