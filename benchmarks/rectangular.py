@@ -180,7 +180,7 @@ def completion(lines):
             runs = []
             for tol in (1e-2, 1e-3):
                 runs.append(("soft-impute", tol, *timed(lambda t=tol, w=weight, A=A: soft_impute(A, w, rank, t))))
-            for solver in ("auto", "lbfgs"):
+            for solver in ("lm", "lbfgs"):
                 for tol in (1e-2, 1e-3):
                     runs.append(
                         (
