@@ -139,9 +139,10 @@ def pieces(a) -> None:
         say("pieces", what="gram by torch", dtype=name, ms=clock(lambda: cross(X, X)))
         A = torch.rand((r, r), device=a.device, dtype=dtype)
         exact = cross(X.double(), X.double())
-        for rows, warps, per, precision in a.settings if dtype == torch.float32 else a.settings[:2]:
-            triton_factor.ROWS, triton_factor.WARPS = rows, warps
-            triton_factor.PER_PROCESSOR, triton_factor.PRECISION = per, precision
+        kept = dict(triton_factor.SETTINGS)
+        for rows, warps, per, precision in a.settings:
+            triton_factor.SETTINGS = dict.fromkeys(kept, (rows, warps, per))
+            triton_factor.PRECISION = precision
             try:
                 times = {
                     "gram": clock(lambda: torch_factor.gram_of(X)),
@@ -158,9 +159,10 @@ def pieces(a) -> None:
                     gram_error=error, step_error=step)  # fmt: skip
             except Exception as fault:
                 say("pieces", dtype=name, rows=rows, warps=warps, per=per, precision=precision, fault=repr(fault)[:200])
+        triton_factor.SETTINGS, triton_factor.PRECISION = kept, "ieee"
         del M, loss, X, Y, MX, MY, W, out
     for rows, tile, warps in a.pair_settings:
-        triton_pairs._ROWS, triton_pairs._TILE, triton_pairs._WARPS = rows, tile, warps
+        triton_pairs.SHORT = (rows, tile, warps)
         for dtype in (torch.float32, torch.float64):
             points, pairs, squared = cloud(a.points, 20 * a.points, dtype, a.device)
             loss = Distances(pairs, squared)
@@ -242,8 +244,8 @@ def edmc(a) -> None:
     for dtype in (torch.float32, torch.float64):
         points, pairs, squared = cloud(n, m, dtype, a.device)
         name = str(dtype).split(".")[1]
-        for solver in ("auto", "ncg", "lbfgs", "gd", "dyn-nolips"):
-            quick = solver in ("gd", "dyn-nolips")
+        for solver in ("auto", "ncg", "lbfgs", "gd", "dyn-nolips", "tr"):
+            quick = solver in ("gd", "dyn-nolips", "tr")
             warm = Distances(pairs, squared)
             minimize(Problem(warm), rank=3, solver=solver, tol=0.0, max_iter=4, random_state=9)
             X = torch.randn((n, 3), device=a.device, dtype=dtype)
@@ -369,11 +371,9 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     a = parser.parse_args()
     a.settings = [
-        (rows, warps, per, precision)
-        for precision in ("tf32x3", "ieee")
-        for rows, warps, per in ((64, 4, 4), (128, 8, 2), (128, 4, 4), (32, 4, 8), (64, 8, 4))
-    ]
-    a.pair_settings = [(32, 16, 4), (16, 32, 4), (64, 8, 4), (32, 8, 4), (128, 4, 4), (64, 16, 8), (16, 16, 4)]
+        (rows, warps, per, "ieee") for rows, warps, per in ((64, 4, 4), (32, 4, 8), (16, 4, 8), (32, 8, 4), (16, 2, 16))
+    ] + [(64, 4, 4, "tf32x3")]
+    a.pair_settings = [(128, 1, 4), (64, 2, 4), (32, 4, 4), (16, 8, 4), (64, 4, 4), (64, 4, 8), (32, 8, 4)]
     say("machine", device=torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu", torch=torch.__version__,
         python=sys.version.split()[0])  # fmt: skip
     for name in a.sections:

@@ -11,6 +11,8 @@ sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 import warnings
 
+from examples_of import SavedPictures
+
 from quartic import __version__
 
 project = "quartic"
@@ -34,6 +36,7 @@ extensions = [
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "gallery/backreferences", "sg_execution_times.rst", "**/sg_execution_times.rst"]
 language = "en_GB"
+smartquotes = False  # options begin with two hyphens
 nitpicky = False
 highlight_language = "python"
 html_math_renderer = "mathml"
@@ -72,7 +75,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "examples_of.OrderOfReading",
     "reset_modules": ("matplotlib",),
     "abort_on_example_error": True,
-    "image_scrapers": ("matplotlib",),
+    "image_scrapers": ("matplotlib", SavedPictures()),
     "matplotlib_animations": False,
     "copyfile_regex": "",
     "capture_repr": (),
@@ -90,6 +93,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
+html_show_search_summary = False  # made by fetching the pages found, which a browser refuses without a server
 html_theme_options = {
     "logo": {"alt_text": "quartic"},
     "navbar_align": "left",

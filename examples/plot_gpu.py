@@ -9,6 +9,7 @@ torch is not installed, the script says so and ends.
 
 # %%
 import importlib.util
+import warnings
 
 from quartic import Problem, SymNMF, minimize
 from quartic.datasets import planted_graph
@@ -38,9 +39,10 @@ def with_tensors(M, k, device):
     import torch
 
     M = M.tocsr()
-    tensor = torch.sparse_csr_tensor(
-        torch.as_tensor(M.indptr), torch.as_tensor(M.indices), torch.as_tensor(M.data), M.shape, device=device
-    )
+    parts = (torch.as_tensor(part) for part in (M.indptr, M.indices, M.data))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch calls its CSR tensors a beta
+        tensor = torch.sparse_csr_tensor(*parts, M.shape, device=device)
     result = minimize(Problem(LeastSquares(tensor), Nonnegative()), rank=k, solver="inertial", random_state=0)
     print(f"{type(result.X).__name__} on {result.X.device}, objective {result.objective:.4f}, {result.status}")
     return result

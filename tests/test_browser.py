@@ -1,6 +1,8 @@
-"""The reports in a real browser: Debian's chromium, without a window and without a network."""
+"""The reports and the site in a real browser: Debian's chromium, without a window and without a network."""
 
 import csv
+from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 import numpy as np
 import pytest
@@ -16,6 +18,15 @@ pytestmark = [
 ]
 pytest.importorskip("plotly", reason="the report extra is not installed")
 
+SITE = Path(__file__).parents[1] / "docs" / "_build" / "html"
+PAGES = {
+    "front page": "index",
+    "gallery": "gallery/index",
+    "example": "gallery/plot_communities",
+    "reference": "api/generated/quartic.SymNMF",
+    "mathematics": "mathematics/geometry",
+    "results": "results",
+}
 EVIL = "<script>window.bitten = 1</script>"
 
 
@@ -121,3 +132,56 @@ def test_figures_of_the_paper_open(browser, figures, name, width):
     browser.evaluate("new Promise(resolve => setTimeout(resolve, 300))")
     assert browser.errors == []
     assert [url for url in browser.requests if not url.startswith("data:")] == [page.resolve().as_uri()]
+
+
+# -- the site ---------------------------------------------------------------------------------------------------------
+
+needs_site = pytest.mark.skipif(
+    not (SITE / "index.html").is_file(), reason="the site is not built; make docs builds it"
+)
+
+
+@needs_site
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("width", [390, 1200])
+def test_a_page_of_the_site_opens(browser, page, width):
+    browser.open(SITE / f"{PAGES[page]}.html", width, 844, mobile=width < 500)
+    browser.evaluate("new Promise(resolve => setTimeout(resolve, 300))")  # whatever comes late
+    assert browser.errors == []
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    asked = [url for url in browser.requests if not url.startswith("data:")]
+    outside = [url for url in asked if not url.startswith(SITE.resolve().as_uri())]
+    assert outside == []
+    missing = [url for url in asked if not Path(unquote(urlparse(url).path)).is_file()]
+    assert missing == []
+    # every picture has come, and says in words what it shows
+    pictures = "[...document.querySelectorAll('article img')]"
+    assert browser.evaluate(f"{pictures}.every(i => i.complete && i.naturalWidth > 0 && i.alt !== null)")
+    if page in ("front page", "gallery", "example"):
+        assert browser.evaluate(f"{pictures}.length") >= 2
+
+
+@needs_site
+def test_formulas_are_drawn_by_the_browser(browser):
+    """As MathML of some size, centred, within its column."""
+    browser.open(SITE / "mathematics" / "geometry.html", 1200)
+    found = browser.evaluate(
+        "[...document.querySelectorAll('div.math math')].map(m => {const b = m.getBoundingClientRect(),"
+        "p = m.parentElement.getBoundingClientRect(); return [b.width, b.height, b.left - p.left];})"
+    )
+    assert len(found) > 8
+    assert all(width > 40 and height > 10 and left >= -1 for width, height, left in found)
+
+
+@needs_site
+def test_the_reference_shows_the_examples(browser):
+    browser.open(SITE / "api" / "generated" / "quartic.SymNMF.html", 1200)
+    assert browser.evaluate("document.querySelectorAll('.sphx-glr-thumbcontainer a').length") >= 3
+
+
+@needs_site
+def test_the_site_can_be_searched_without_a_server(browser):
+    browser.open(SITE / "search.html", 1200)
+    browser.send("Page.navigate", url=(SITE / "search.html").resolve().as_uri() + "?q=anchors")
+    browser.until("document.querySelectorAll('#search-results li a').length > 0")
+    assert browser.errors == []

@@ -420,6 +420,11 @@ CLUSTER_FAULTS = {
     "neighbours": ("x,y\n1,2\n3,4\n5,7\n", ("-k", 2, "--neighbors", "few"), "whole number, auto or all"),
     "contradiction": ("a,b,1\nb,c,2\n", ("-k", 2, "--as", "graph", "--affinity", "cosine"), "contradict"),
     "distances": ("i,j,d\n0,1,1\n1,2,2\n", ("-k", 2), "in.csv:1: column 'd' seems to hold distances"),
+    "a header nobody knows": (
+        "who,whom\n" + "".join(f"p{a},p{b}\n" for a in range(5) for b in range(a)),
+        ("-k", 2),
+        "in.csv:1: 'who' and 'whom' are in no other row: names of columns, or an edge?",
+    ),
     "unknown kind": ("a,b,1\nb,c,2\n", ("-k", 2, "--as", "poem"), "graph or features"),
 }
 LOCATE_FAULTS = {

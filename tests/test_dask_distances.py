@@ -7,14 +7,12 @@ import pytest
 
 from quartic import DistanceCompletion, Problem, minimize
 from quartic.datasets import helix, pair_distances, random_pairs
-from quartic.losses import Distances
+from quartic.losses import DaskDistances, Distances
 
 dask = pytest.importorskip("dask", reason='needs pip install "quartic[distributed]"')
 distributed = pytest.importorskip("distributed", reason='needs pip install "quartic[distributed]"')
 
 import dask.array as da  # noqa: E402
-
-from quartic.losses.dask_distances import DaskDistances  # noqa: E402
 
 N = 150
 POINTS = helix(N, random_state=0)

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from blocks_problem import QUIET, M, run, symmetric_graph
 from quartic import Problem, minimize
-from quartic.losses import LeastSquares
+from quartic.losses import DaskMatrix, LeastSquares
 from quartic.penalties import Nonnegative
 
 dask = pytest.importorskip("dask", reason='needs pip install "quartic[distributed]"')
@@ -23,7 +23,6 @@ distributed = pytest.importorskip("distributed", reason='needs pip install "quar
 import dask.array as da  # noqa: E402
 
 from quartic.distributed import connect, in_blocks  # noqa: E402
-from quartic.losses.dask_matrix import DaskMatrix  # noqa: E402
 
 # -- what dies -------------------------------------------------------------------------------------------------------
 
@@ -67,7 +66,7 @@ sys.path.insert(0, {tests!r})
 import quartic.loop
 from quartic import Problem, minimize
 from quartic.distributed import connect, in_blocks
-from quartic.losses import LeastSquares
+from quartic.losses import DaskMatrix, LeastSquares
 from quartic.penalties import Nonnegative
 from blocks_problem import M, X0
 quartic.loop._CHECKPOINT_EVERY = 0.2
@@ -209,6 +208,8 @@ def test_other_faults_of_the_array():
         DaskMatrix(in_blocks(M, 3), memory_limit="much")
     with pytest.raises(TypeError, match="Dask array"):
         DaskMatrix(M)
+    with pytest.raises(TypeError, match="weights are for matrices in memory"):
+        LeastSquares(in_blocks(M, 3), weights=M)
     with pytest.raises(ValueError, match="smaller blocks"):
         DaskMatrix(in_blocks(M.toarray(), 2), keep=False, memory_limit=1000)
 

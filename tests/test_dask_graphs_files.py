@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -16,7 +19,7 @@ from quartic import SymNMF
 from quartic.cli import app
 from quartic.graphs import similarity
 from quartic.io import FileFormatError, read_blocks, write_blocks
-from quartic.losses import LeastSquares
+from quartic.losses import DaskMatrix, LeastSquares
 
 dask = pytest.importorskip("dask", reason='needs pip install "quartic[distributed]"')
 distributed = pytest.importorskip("distributed", reason='needs pip install "quartic[distributed]"')
@@ -25,7 +28,6 @@ import dask.array as da  # noqa: E402
 
 from quartic.distributed import in_blocks  # noqa: E402
 from quartic.io.blocks import read_block  # noqa: E402
-from quartic.losses.dask_matrix import DaskMatrix  # noqa: E402
 
 # -- graphs ----------------------------------------------------------------------------------------------------------
 
@@ -204,11 +206,30 @@ def test_the_command_starts_workers(tmp_path):
     features = np.random.default_rng(0).standard_normal((60, 2)) + 9 * np.eye(2)[np.arange(60) % 2]
     np.savetxt(tmp_path / "features.csv", features, delimiter=",")
     command = [sys.executable, "-m", "quartic", "cluster", str(tmp_path / "features.csv"), "-k", "2", "--json"]
-    ran = subprocess.run([*command, "--workers", "2"], capture_output=True, text=True, timeout=120)
+    ran = subprocess.run([*command, "--workers", "2"], capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0, ran.stderr
     assert "dashboard: http://127.0.0.1" in ran.stderr
     assert "Dask: 2 workers, 2 threads" in ran.stderr
     assert json.loads(ran.stdout)["sizes"] == [30, 30]
+
+
+@pytest.mark.slow
+def test_ctrl_c_at_a_terminal_leaves_the_workers_alone_and_the_best_result_is_written(tmp_path):
+    """A terminal sends it to all processes in front, workers too."""
+    sp.save_npz(tmp_path / "graph.npz", M)
+    out = tmp_path / "out.csv"
+    command = [sys.executable, "-m", "quartic", "cluster", str(tmp_path / "graph.npz"), "-k", "4", "--tol", "0"]
+    command += ["--workers", "2", "--max-iter", "1000000", "--solver", "pg", "-o", str(out)]
+    run = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while not run.stderr.readline().startswith("dashboard"):
+        pass
+    time.sleep(20)
+    os.killpg(run.pid, signal.SIGINT)
+    said = run.communicate(timeout=120)[1]
+    assert run.returncode == 1, said
+    assert "interrupted: the best result so far is written" in said
+    assert "Traceback" not in said
+    assert out.exists()
 
 
 @pytest.mark.parametrize(

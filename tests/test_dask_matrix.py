@@ -9,8 +9,9 @@ import pytest
 import scipy.sparse as sp
 
 from blocks_problem import X0, M, run
-from quartic import SymNMF
-from quartic.losses import LeastSquares
+from quartic import Problem, SymNMF, minimize
+from quartic.losses import DaskMatrix, LeastSquares
+from quartic.penalties import Nonnegative
 
 dask = pytest.importorskip("dask", reason='needs pip install "quartic[distributed]"')
 distributed = pytest.importorskip("distributed", reason='needs pip install "quartic[distributed]"')
@@ -18,7 +19,6 @@ distributed = pytest.importorskip("distributed", reason='needs pip install "quar
 import dask.array as da  # noqa: E402
 
 from quartic.distributed import in_blocks  # noqa: E402
-from quartic.losses.dask_matrix import DaskMatrix  # noqa: E402
 
 
 @pytest.mark.parametrize("solver", ["inertial", "lbfgs", "hals"])
@@ -124,3 +124,11 @@ def test_symnmf_of_features_in_blocks(client):
         SymNMF(3, affinity="self_tuning", random_state=0).fit(A) for A in (da.from_array(X, chunks=(25, 3)), X)
     )
     assert np.array_equal(there.labels_, here.labels_)
+
+
+@pytest.mark.parametrize("power", [-460, 460])
+def test_data_of_any_scale_give_the_scaled_answer(power):
+    scaled = LeastSquares(in_blocks(sp.csr_array((np.ldexp(M.data, power), M.indices, M.indptr), M.shape), 3))
+    there = minimize(Problem(scaled, Nonnegative()), np.ldexp(X0, power // 2), solver="inertial", tol=0, max_iter=5)
+    here = run(LeastSquares(M), solver="inertial", tol=0, max_iter=5)
+    assert np.abs(np.ldexp(there.X, -power // 2) - here.X).max() <= 1e-10

@@ -83,6 +83,8 @@ def test_sensors(figures):
     assert names["off"].mean() < 0.02
     assert 0.8 < names["inside"].mean() <= 1  # two standard errors: 86 % if they were exact
     assert f"not determined: [{names['lonely']}]" in said
+    assert "break the triangle inequality" in said
+    assert "serve noisy data better" not in said  # both of that advice are in use
     assert len(figures.get_fignums()) == 2
 
 
@@ -103,6 +105,48 @@ def test_us_cities(tmp_path):
     assert error < 1e-6
     assert figure is not None
     assert model.embedding_.shape == (400, 2)
+
+
+def test_robust(figures):
+    names, _ = run("robust")
+    error = names["error"]
+    assert error["least squares"] > 0.3
+    assert max(error["huber"], error["pseudo-huber"], error["logcosh"]) < 0.05
+    assert min(names["by_delta"]) < 0.05
+    assert len(figures.get_fignums()) == 1
+
+
+def test_parts(figures):
+    names, _ = run("parts")
+    assert names["best"].objective < 1.01 * names["theirs"]
+    assert names["hidden"] < 0.9 * names["plain"]
+    assert (names["V"] >= 0).all()
+    assert len(figures.get_fignums()) == 2
+
+
+def test_certificate(figures):
+    names, said = run("certificate")
+    assert not names["too_small"].holds
+    assert names["found"].success
+    assert names["found"].certificate.gap < 1e-5 * names["found"].objective
+    for certificate in names["found"].certificates:
+        assert certificate.lower_bound <= names["found"].objective
+    assert "rank 2: not optimal" in said
+
+
+def test_own_loss(figures):
+    names, _ = run("own_loss")
+    assert names["poisson"].success
+    assert names["off"](names["poisson"].X) < 0.5 * names["off"](names["squares"].X)
+    assert len(figures.get_fignums()) == 1
+
+
+def test_own_kernel(figures):
+    names, _ = run("own_kernel")
+    passes = {key: result.n_products for key, result in names["runs"].items()}
+    assert all(result.success for result in names["runs"].values())
+    for solver in ("dyn-nolips", "inertial"):
+        assert passes[solver, "row-scaled"] < 0.5 * passes[solver, "norm kernel"]
 
 
 def without(monkeypatch, package):

@@ -11,7 +11,15 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from quartic import Problem, minimize
 from quartic.init import random_start
-from quartic.losses import CodedDiffraction, Completion, LeastSquares, PhaseRetrieval, Quadratic, Sensing
+from quartic.losses import (
+    CodedDiffraction,
+    Completion,
+    LeastSquares,
+    PhaseRetrieval,
+    Quadratic,
+    Sensing,
+    measured_smoothness,
+)
 from quartic.penalties import Nonnegative, Ridge
 from strategies import seeds, symmetric
 
@@ -263,13 +271,14 @@ def test_a_point_costs_one_forward_call_and_a_line_two_more():
     assert operator.calls == before + 4  # 𝒜 at X ± sD and at D
 
 
-def test_constants_of_large_operators_are_bounds():
+def test_constants_of_large_operators_are_bounds(monkeypatch):
     """Beyond what can be made at once: ‖A‖² max‖a_k‖² from a few products, and √L_F ‖b‖."""
     n = 1600
     rng = np.random.default_rng(0)
     A = rng.standard_normal((40, n))
     b = rng.random(40)
     loss = Sensing(aslinearoperator(A), b)
+    monkeypatch.setattr(measured_smoothness, "WORK", 1e6)
     K = (A @ A.T) ** 2
     exact = np.linalg.eigvalsh(K)[-1]
     assert exact <= loss.smoothness <= 10 * exact
@@ -277,6 +286,13 @@ def test_constants_of_large_operators_are_bounds():
     assert loss.curvature_at_zero == 0
     negative = Sensing(aslinearoperator(A), -b)
     assert negative.curvature_at_zero >= np.linalg.eigvalsh(A.T @ (b[:, None] * A))[-1] * (1 - 1e-6)
+
+
+def test_an_operator_too_large_for_its_constants_says_what_to_give(monkeypatch):
+    monkeypatch.setattr(measured_smoothness, "WORK", 1.0)
+    operator = Traces(planted(9, 3, 0))
+    with pytest.raises(ValueError, match=r"multiplications to find with n = 3; give smoothness="):
+        Sensing(operator, np.ones(9)).smoothness  # noqa: B018
 
 
 # -- phase retrieval --------------------------------------------------------------------------------------------------

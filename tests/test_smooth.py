@@ -116,7 +116,7 @@ def test_errors_say_what_to_give():
     with pytest.raises(ValueError, match="give n=, or a start X0"):
         minimize(Problem(Smooth(F, lambda X: (X @ X.T - M) @ X)), rank=2)
     with pytest.raises(
-        ValueError, match="constants that are known.*give smoothness=.*solvers that fit: auto, dyn-nolips"
+        ValueError, match=r"constants that are known.*give smoothness=.*solvers that fit: auto, dyn-nolips"
     ):
         minimize(Problem(Smooth(F, lambda X: (X @ X.T - M) @ X, n=N)), rank=2, solver="nolips")
     with pytest.raises(TypeError, match="F must be a function"):

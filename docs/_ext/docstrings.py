@@ -18,7 +18,7 @@ def escape_bars(lines: list[str]) -> list[str]:
             formula = None
         if line.lstrip().startswith((".. math::", ".. code", "::")) or line.rstrip().endswith("::"):
             formula = indent
-        if formula is not None or line.lstrip().startswith((">>>", "...", "+", "|")):
+        if formula is not None or line.lstrip().startswith((">>>", "...", "+", "| ")):
             result.append(line)
             continue
         parts = _KEPT.split(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,13 @@ READING = (
     "sensors",
     "us_cities",
     "paper",
+    "completion",
+    "phase_retrieval",
+    "sensing",
+    "robust",
+    "parts",
+    "maxcut",
+    "certificate",
     "own_loss",
     "own_kernel",
 )
@@ -35,6 +43,24 @@ class OrderOfReading:
 
     def __repr__(self) -> str:
         return "<OrderOfReading>"
+
+
+class SavedPictures:
+    """Takes the pictures that a script saves beside itself into the gallery, as those it draws with pyplot."""
+
+    def __repr__(self) -> str:
+        return "<SavedPictures>"
+
+    def __call__(self, block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
+        """Return the text that shows them."""
+        from sphinx_gallery.scrapers import figure_rst
+
+        shown = []
+        for picture in sorted(Path(block_vars["src_file"]).parent.glob("*.png")):
+            target = next(block_vars["image_path_iterator"])
+            shutil.move(picture, target)
+            shown.append(target)
+        return figure_rst(shown, gallery_conf["src_dir"])
 
 
 def _fill_missing(app: Any, *_: Any) -> None:

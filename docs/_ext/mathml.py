@@ -18,8 +18,8 @@ logger = logging.getLogger(__name__)
 
 # docutils reads \frac12 as 12 over what follows
 _SHORT_FRACTION = re.compile(r"\\([td]?)frac\s*(\d)\s*(\d)")
-# commands that docutils does not know, and ones it does
-_OTHER_NAMES = {r"\\dots(?![a-z])": r"\ldots", r"\\big/": "/"}
+# commands that docutils does not know: another name for one, and sizes of brackets that do without
+_OTHER_NAMES = {r"\\dots(?![a-zA-Z])": r"\ldots", r"\\[bB]igg?(?![a-zA-Z])": ""}
 # bars and brackets are of the size they are written in; else they grow to the height of the whole formula
 _FENCES = re.compile(r"<mo>([‖|⌊⌋⌈⌉⟨⟩])</mo>")
 

@@ -21,6 +21,7 @@ PAGES = (
     ("quartic.estimators", "Estimators and their warnings"),
     ("quartic.datasets", "Data sets"),
     ("quartic.io", "Files"),
+    ("quartic.distributed", "Clusters"),
 )
 HEAD = """\
 API reference
@@ -53,7 +54,8 @@ def page_of(module_name: str, title: str, seen: set[int]) -> str:
     lines = [f".. _{module_name}:", "", title, "=" * len(title), "", f".. currentmodule:: {module_name}", "", text, ""]
     fresh = [name for name in names_of(module) if id(getattr(module, name)) not in seen]
     seen.update(id(getattr(module, name)) for name in fresh)
-    lines += [".. autosummary::", "   :toctree: generated", "", *(f"   {name}" for name in fresh), ""]
+    lines += [".. autosummary::", "   :toctree: generated", "   :nosignatures:", ""]
+    lines += [f"   {name}" for name in fresh] + [""]
     return "\n".join(lines)
 
 
@@ -63,6 +65,10 @@ def _write(app: Any, *_: Any) -> None:
     seen: set[int] = set()
     pages = {f"{name}.rst": page_of(name, title, seen) for name, title in PAGES}
     pages["index.rst"] = HEAD + "".join(f"   {name}\n" for name, _ in PAGES)
+    wanted = {line.strip() for text in pages.values() for line in text.splitlines()}
+    for stub in (folder / "generated").glob("*.rst"):  # of a name that is no longer there, from an earlier build
+        if stub.stem.rpartition(".")[2] not in wanted:
+            stub.unlink()
     for name, text in pages.items():
         path = folder / name
         if not path.exists() or path.read_text(encoding="utf-8") != text:  # else Sphinx would read it anew

@@ -39,7 +39,7 @@ class Certificate:
     trace_radius : float
         R.
     global_bound : bool
-        Whether R is proven to be no restriction (then the gap is one to the global minimum).
+        Whether the gap holds for Y of any trace: R is proven to be no restriction, or F cannot fall below what is left.
     """
 
     holds: bool
@@ -91,6 +91,7 @@ def certify(
     all Y' of trace at most R: ``gap`` = ⟨Z, Y⟩ + max(0, −λ_min)·R. Where there is a ridge and F is known to be bounded
     below, a minimiser has ½ρ tr Y ≤ Ψ(X) − inf F, which gives an R that is no restriction. Without a ridge the convex
     problem may have no bounded minimiser; R is then 2‖X‖² unless given, and the gap is a statement about that set.
+    If F is known not to fall below ``loss.infimum``, Ψ(X) − inf F is a gap too, and the smaller one is reported.
 
     Parameters
     ----------
@@ -148,12 +149,14 @@ def certify(
     ZX = 0.5 * (point.gradient + ridge * X)
     objective, size, tolerance = problem.objective(point), norm(X), tol * scale
     radius, proven = _radius(problem, objective, squared_norm(X), ridge, trace_radius)
-    gap = inner(ZX, X) + max(0.0, found.residual - least) * radius
+    gap = max(inner(ZX, X) + max(0.0, found.residual - least) * radius, 0.0)
+    if objective - loss.infimum <= gap:  # as at an exact fit: nothing is below the infimum of F, whatever its trace
+        gap, proven = max(objective - loss.infimum, 0.0), True
     stationarity = norm(ZX) / size if size > 0 else 0.0
     holds = least - found.residual >= -tolerance and stationarity <= tolerance
     directions = found.vectors[:, found.values < -tolerance]
     return Certificate(
-        holds, least, found.residual, directions, stationarity, tolerance, objective, max(gap, 0.0), radius, proven
+        holds, least, found.residual, directions, stationarity, tolerance, objective, gap, radius, proven
     )
 
 

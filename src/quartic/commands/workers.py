@@ -17,6 +17,9 @@ from quartic.io import FeatureTable, GraphTable, read_blocks
 # that to hand it out costs more than to work on it.
 _BLOCKS_EACH, _ROWS_AT_LEAST = 4, 2000
 
+# A terminal sends Ctrl-C to all processes in front. It is this one's to take: workers that ended would end the run.
+_DEAF = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+
 
 @contextmanager
 def workers(scheduler: str | None, n_workers: int | None, voice: Voice) -> Iterator[Any]:
@@ -44,6 +47,7 @@ def workers(scheduler: str | None, n_workers: int | None, voice: Voice) -> Itera
             host="127.0.0.1",
             dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL,
+            preload=[_DEAF],
         ) as cluster,
         Client(cluster) as client,
     ):

@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 from quartic.distributed.client import check_workers, current_client
+from quartic.distributed.exchange import opened
 from quartic.distributed.inputs import is_persisted
+from quartic.ops.threads import limited_to
 
 Keep = Literal["auto"] | bool
 
@@ -76,8 +78,8 @@ def blocks_of(
         Its answer for each block is kept in ``facts``.
     source : collection, or sequence of collections
         What the recipes were taken from. Where that is in the workers' memory already, there it stays.
-    client : distributed.Client, optional
-        The cluster; the client made last when left out.
+    client : distributed.Client or False, optional
+        The cluster; the client made last when left out. False: none, whether there is one or not.
     keep : {"auto", True, False}
         Whether blocks stay in memory. "auto": where they take at most two fifths of it.
     memory_limit : int or str, optional
@@ -85,7 +87,7 @@ def blocks_of(
         workers' own limits hold.
     """
     client = current_client() if client is None else client
-    if client is None:
+    if client is None or client is False:
         from quartic.distributed.local import LocalBlocks
 
         return LocalBlocks(recipes, prepare, inspect, keep, memory_limit)
@@ -98,6 +100,12 @@ def blocks_of(
 
     check_workers(client)
     return ClusterBlocks(recipes, prepare, inspect, client, True if is_persisted(source) else keep)
+
+
+def applied(function: Callable[..., Any], block: Any, *shared: Any) -> Any:
+    """Return ``function(block, *shared)``, done in one thread: blocks are what threads share here."""
+    with limited_to(1):
+        return function(block, *map(opened, shared))
 
 
 def made(recipe: Any) -> Any:

@@ -7,14 +7,14 @@ scheduler's memory of what was made from what does not grow with the iterations.
 
 from __future__ import annotations
 
+import warnings
 from asyncio import CancelledError
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
-from quartic.distributed.blocks import SHARE, Blocks, Keep, made
+from quartic.distributed.blocks import SHARE, Blocks, Keep, applied, made
+from quartic.distributed.exchange import Exchange
 from quartic.distributed.sums import add
 
 # A pass is tried this often before the cluster is given up, and this many seconds are given to workers to come back.
@@ -37,6 +37,7 @@ class ClusterBlocks(Blocks):
         import cloudpickle
 
         self.client, self._size = client, len(recipes)
+        self.exchange = Exchange(client)
         self._recipes = list(recipes)
         self._prepare = prepare
         self._packed = None if keep is True else [cloudpickle.dumps(recipe) for recipe in recipes]
@@ -52,8 +53,8 @@ class ClusterBlocks(Blocks):
     def _read(self, inspect: Callable[[Any], Any], keep: Keep) -> None:
         """Read each block once, no more at a time than there are threads for, and keep them while there is room."""
         limits = [w["memory_limit"] for w in self.client.scheduler_info()["workers"].values()]
-        unlimited = not all(limits)
-        room, most = SHARE * sum(limits), _ROOM * min(limits)
+        unlimited = not (limits and all(limits))
+        room, most = SHARE * sum(limits), _ROOM * min(limits, default=0)
         window = 2 * max(1, sum(self.client.nthreads().values()))
         self.facts, used = [], 0
         keeping = keep is not False
@@ -80,7 +81,10 @@ class ClusterBlocks(Blocks):
     def _keep(self, k: int) -> Any:
         from dask import delayed
 
-        return self.client.compute(delayed(self._prepare, pure=False)(self._recipes[k], k))
+        with warnings.catch_warnings():
+            # of a matrix in memory the recipe is the data: Dask warns of that, and there is no other way
+            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+            return self.client.compute(delayed(self._prepare, pure=False)(self._recipes[k], k))
 
     # -- passes -----------------------------------------------------------------------------------------------------
 
@@ -112,7 +116,7 @@ class ClusterBlocks(Blocks):
     def _of(self, k: int, function: Callable[..., Any], sent: tuple[Any, ...]) -> Any:
         name = function.__name__.strip("_")
         if self.kept:
-            return self._submit(name, function, self._futures[k], *sent)
+            return self._submit(name, applied, function, self._futures[k], *sent)
         return self._on_recipe(name, k, function, sent)
 
     def _on_recipe(self, name: str, k: int, function: Callable[..., Any], sent: tuple[Any, ...]) -> Any:
@@ -126,19 +130,8 @@ class ClusterBlocks(Blocks):
         return self.client.submit(function, *arguments, key=f"quartic-{name}-{uuid.uuid4().hex}", pure=False)
 
     def _gathered(self, futures: list[Any]) -> list[Any]:
-        results: list[Any] = self.client.gather(futures, direct=self._direct)
+        results: list[Any] = self.client.gather(futures, direct=self.exchange.direct)
         return results
-
-    @property
-    def _direct(self) -> bool:
-        # On one machine the scheduler in between would be one copy more; elsewhere a client may not reach the workers.
-        return bool(self.client.direct_to_workers) or "127.0.0.1" in str(self.client.scheduler.address)
-
-    def _send(self, value: Any) -> Any:
-        """Return a handle of an array that each worker has a copy of; anything else goes with the tasks."""
-        if not isinstance(value, np.ndarray) or value.nbytes < 1 << 16:
-            return value
-        return self.client.scatter(value, broadcast=True, direct=self._direct, hash=False)
 
     def _tried(self, run: Callable[[tuple[Any, ...]], Any], shared: tuple[Any, ...]) -> Any:
         """Return ``run`` of what was sent; where a worker took something with it, send and run again."""
@@ -149,7 +142,11 @@ class ClusterBlocks(Blocks):
         fault: BaseException | None = None
         for _ in range(_ATTEMPTS):
             try:
-                return run(tuple(self._send(value) for value in shared))
+                with self.exchange.sent(shared) as sent:
+                    return run(sent)
+            except FileNotFoundError as absent:  # a worker that joined from another machine
+                if not (str(absent.filename).startswith(str(self.exchange.folder)) and self.exchange.give_up_sharing()):
+                    raise
             except KilledWorker as killed:
                 raise MemoryError(
                     f"a block has brought down its workers again and again ({killed}); it probably needs more memory "
@@ -187,4 +184,4 @@ def _read_and_apply(
 ) -> Any:
     import pickle
 
-    return function(prepare(made(pickle.loads(packed)), k), *sent)
+    return applied(function, prepare(made(pickle.loads(packed)), k), *sent)

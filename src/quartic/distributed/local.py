@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from quartic.distributed.blocks import SHARE, Blocks, Keep, made
+from quartic.distributed.blocks import SHARE, Blocks, Keep, applied, made
 from quartic.distributed.sums import PairwiseSum
 
 
@@ -73,7 +73,7 @@ class LocalBlocks(Blocks):
 
     def _apply(self, k: int, function: Callable[..., Any], *shared: Any) -> Any:
         block = self.prepare(made(self.recipes[k]), k) if self._blocks is None else self._blocks[k]
-        return function(block, *shared)
+        return applied(function, block, *shared)
 
     def _each(self, which: range, function: Callable[..., Any], *shared: Any) -> Iterator[Any]:
         """Yield in order; no more results wait than there are threads."""

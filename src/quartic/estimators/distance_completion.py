@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
@@ -19,12 +18,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quartic.arrays import Array, RandomState, random_generator
-from quartic.datasets import pair_distances, random_pairs
+from quartic.datasets import pair_distances
 from quartic.distributed.inputs import is_dask_array, is_dask_frame
+from quartic.estimators.devices import device_for
 from quartic.estimators.other_units import fit_in_other_units
-from quartic.init import classical_mds
 from quartic.locating import checks as checks
-from quartic.locating.frame import arranged, checked_signs, checked_targets, handed, moved_onto, orientations
+from quartic.locating.complete import all_determined, complete_rmse, sample_of, scaled_and_fitted
+from quartic.locating.frame import checked_signs, checked_targets, moved_onto
 from quartic.locating.input import (
     Measurements,
     from_matrix,
@@ -33,23 +33,22 @@ from quartic.locating.input import (
     known_entries,
     power_of_distances,
 )
+from quartic.locating.linked import components_of, with_anchor_pairs
 from quartic.locating.part import Effort, Part
+from quartic.locating.placing import Known, placed
+from quartic.locating.polish import polished
 from quartic.locating.search import locate
-from quartic.locating.warnings import InconsistentWarning
-from quartic.loop import minimize
-from quartic.losses import Anchored, CompleteDistances, Distances, Loss, RawStress
+from quartic.locating.uncertainty import errors_of_points
+from quartic.losses import Distances
 from quartic.losses.dask_distances import DaskDistances
 from quartic.ops.threads import limited_to, share_of
-from quartic.problem import Problem
 from quartic.result import Result, Status
-from quartic.rigidity import Determination, assess, standard_errors
+from quartic.rigidity import Determination, assess
 from quartic.solvers import Solver
 
 _STARTS = ("auto", "random", "mds", "landmark", "eigenmap", "relaxed")
-# Anchors are linked to each other, all of them up to this many, else each to so many others.
-_ALL_LINKED, _LINKS = 40, 12
-# From so many points on a complete matrix is read in place; so many pairs a point are looked at for warnings.
-_MATRIX_FROM, _SAMPLED = 400, 60
+# From so many points on a complete matrix is read in place.
+_MATRIX_FROM = 400
 # Of pairs in chunks so many a point are brought here to begin with.
 _PAIRS_EACH = 60.0
 
@@ -84,8 +83,9 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     n_jobs : int or None, default=None
         Threads to use: searches are done at the same time, and threads left over shared among them. None: one search
         at a time, on as many threads as the environment allows. The answer does not depend on it.
-    device : None or "cpu"
-        Where to compute.
+    device : None, "cpu", "cuda" or another device of torch
+        Where the runs are made. The distances are moved there once, and points come back as NumPy. Runs with bounds or
+        anchors, complete matrices, and what decides which points are determined, stay on the CPU.
     random_state : int, RandomState, Generator or None
         Seed.
     verbose : bool, default=False
@@ -373,35 +373,13 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return plots.errors(found - np.clip(found, data.lower, data.upper), ax)
 
     def _uncertainty(self) -> Array:
-        data, X = self._data, self.embedding_
-        exact = data.exact & (data.guess > 0)
-        pairs, d = data.pairs[exact], data.guess[exact]
-        w = np.ones(len(pairs)) if data.weights is None else data.weights[exact]
-        used = w > 0
-        pairs, d, w = pairs[used], d[used], w[used]
-        weights = 4 * d**2 * w
-        if self.refine == "stress" and data.weights is None:
-            weights = np.ones(len(pairs))
-        # with weights w the noise on a residual is taken to go as w^-1/2, which is what they are for
-        shape = np.ones(len(pairs)) if data.weights is None else 1 / np.sqrt(weights)
-        sigma = self.noise
-        if sigma is None:
-            rank = X.shape[1]
-            unknowns = rank * (len(X) - len(data.anchors)) - (0 if len(data.anchors) else rank * (rank + 1) // 2)
-            freedom = max(len(pairs) - unknowns, 1)
-            errors = (np.linalg.norm(X[pairs[:, 0]] - X[pairs[:, 1]], axis=1) - d) / shape
-            sigma = float(np.sqrt(np.sum(errors**2) / freedom))
-            if sigma == 0.0:
-                sigma = float(np.finfo(np.float64).tiny) ** 0.25
-        spread = sigma * shape if self.noise is None else np.full(len(pairs), sigma)
-        return standard_errors(pairs, X, spread, anchors=data.anchors, weights=weights, random_state=0)
+        return errors_of_points(self._data, self.embedding_, self.noise, self.refine == "stress")
 
     # -- the steps of fitting ---------------------------------------------------------------------------------------
 
     def _prepare(self) -> None:
         self._validate_params()
-        if self.device not in (None, "cpu"):
-            raise NotImplementedError(f'device = {self.device!r}: only the CPU is there yet (device=None or "cpu")')
+        self._device = device_for(self.device)
 
     def _validated(self, D: Any, *, reset: bool) -> Any:
         if self.metric == "euclidean":
@@ -454,11 +432,11 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             raise ValueError("every lower bound is 0: all points in one place keep every bound; give some distances")
         generator = random_generator(self.random_state)
         self._data, self._standard_errors = data, None
-        component, n_components = _components(data)
+        component, n_components = components_of(data)
         whole = Part(n, data.pairs, data.lower, data.upper, data.guess, data.weights)
-        checks.warn_of_triangles(whole, np.random.default_rng(0), level)
+        checks.warn_of_triangles(whole, np.random.default_rng(0), level, data.weights is None and self.refine is None)
         deadline = np.inf if self.max_time is None else time.perf_counter() + self.max_time
-        effort = Effort(rank, self.solver, self.tol, self.max_iter, deadline, bool(self.verbose))
+        effort = Effort(rank, self.solver, self.tol, self.max_iter, deadline, bool(self.verbose), self._device)
         X = self._searched(data, component, n_components, effort, generator)
         if len(data.anchors):
             X = self._held(whole, X, data, effort)
@@ -493,30 +471,18 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         rank, n, level = self.n_components, len(D), 4
         targets = None if self.align_to is None else checked_targets(self.align_to, n, rank)
         simplices = None if self.signs is None else checked_signs(self.signs, n, rank)
-        pairs = random_pairs(n, min(1.0, _SAMPLED / (n - 1)), random_state=0)
-        d = np.asarray(D[pairs[:, 0], pairs[:, 1]], dtype=np.float64)
-        nobody = np.empty(0, dtype=np.int64)
-        self._data = Measurements(n, pairs, d, d, d, None, nobody, np.empty((0, rank)))
-        self._standard_errors = None
-        sample = Part(n, pairs, d, d, d, None)
+        self._data, self._standard_errors = sample_of(D, rank), None
+        sample = Part(n, self._data.pairs, self._data.lower, self._data.upper, self._data.guess, None)
         checks.warn_of_triangles(sample, np.random.default_rng(0), level)
-        loss = CompleteDistances(D)
-        start = classical_mds(D, rank, random_state=0)
-        result = minimize(
-            Problem(loss), start if start.any() else None, rank=rank, solver=self.solver, tol=self.tol,
-            reference=_reference(loss, rank), max_iter=self.max_iter, max_time=self.max_time,
-            random_state=self.random_state, verbose=bool(self.verbose),
-        )  # fmt: skip
-        self.result_, self.n_iter_ = result, max(1, result.n_iter)
+        effort = Effort(rank, self.solver, self.tol, self.max_iter, verbose=bool(self.verbose))
+        self.result_ = result = scaled_and_fitted(D, effort, self.max_time, self.random_state)
+        self.n_iter_ = max(1, result.n_iter)
         self.start_ = "classical scaling of the complete matrix"
         self.component_ = np.zeros(n, dtype=np.int64)
         self._place(result.X.astype(np.float64), self._data, self.component_, 1, targets, simplices, sample.size)
-        everything, no_one = np.ones(n, dtype=bool), np.empty(0, dtype=np.int64)
-        self.determination_ = Determination(
-            everything, self.component_, self.component_, everything, ~everything, no_one, no_one, rank, 0, False, True
-        )
-        self.determined_ = everything
-        self.rmse_ = _complete_rmse(D, self.embedding_)
+        self.determination_ = all_determined(n, rank)
+        self.determined_ = self.determination_.determined
+        self.rmse_ = complete_rmse(D, self.embedding_)
         self._n_features_out = rank
         checks.warn_of_the_answer(self.determination_, sample, self.embedding_, 0, level)
         if not result.success:
@@ -532,7 +498,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         rank = self.n_components
         X = np.zeros((data.n_points, rank))
         given = None if isinstance(self.init, str) else self._given_start(data.n_points)
-        pairs, lower, upper, guess, weights = _with_anchor_pairs(data)
+        pairs, lower, upper, guess, weights = with_anchor_pairs(data)
         order = np.argsort(component, kind="stable")
         members = np.split(order, np.cumsum(np.bincount(component, minlength=n_components))[:-1])
         number = np.empty(data.n_points, dtype=np.int64)
@@ -592,7 +558,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _held(self, whole: Part, X: Array, data: Measurements, effort: Effort) -> Array:
         """Return X moved onto the anchors, and minimised with these where they are."""
-        component, _ = _components(data)
+        component, _ = components_of(data)
         c = component[data.anchors[0]]
         points = np.flatnonzero(component == c)
         at = np.searchsorted(points, data.anchors)
@@ -603,58 +569,16 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return self._polished(whole.stress, X, data, effort, "refined by raw stress")
 
     def _polished(self, loss: Distances, X: Array, data: Measurements, effort: Effort, said: str) -> Array:
-        """Return X minimised once more, with the anchors held."""
-        anchored = len(data.anchors) > 0
-        center = data.places.mean(axis=0) if anchored else np.zeros(X.shape[1])
-        held = Anchored(loss, data.anchors, data.places - center) if anchored else None
-        start = X - center if held is None else (X - center)[held.free]
-        left = None if np.isinf(effort.deadline) else max(effort.deadline - time.perf_counter(), 1e-3)
-        result = minimize(
-            Problem(loss if held is None else held), start if start.any() else start + 1e-3,
-            solver="auto" if isinstance(loss, RawStress) else self.solver, tol=self.tol,
-            reference=_reference(loss, X.shape[1]), max_iter=effort.most(self.max_iter), max_time=left,
-            verbose=bool(self.verbose),
-        )  # fmt: skip
-        effort.note(result)
-        X = result.X if held is None else held.fill(result.X) + center
-        X[data.anchors] = data.places
-        self.result_ = result
-        self.n_iter_ += result.n_iter
+        X, self.result_ = polished(loss, X, data, effort)
+        self.n_iter_ += self.result_.n_iter
         self.start_ += f"; {said}"
         return X
 
     def _place(
-        self, X: Array, data: Measurements, component: NDArray[np.int64], n_components: int,
-        targets: tuple[NDArray[np.int64], Array] | None, simplices: tuple[NDArray[np.int64], Array] | None, gap: float,
+        self, X: Array, data: Measurements, component: NDArray[np.int64], n_components: int, targets: Known | None,
+        simplices: Known | None, gap: float,
     ) -> None:  # fmt: skip
-        """Set ``embedding_``: the frame, the mirror image, components side by side."""
-        fixed = np.zeros(n_components, dtype=bool)
-        fixed[component[data.anchors]] = True
-        spanning = len(data.anchors) > 0 and checks.occupied_dimension(data.places) == X.shape[1]
-        self.chirality_ = "the anchors decide" if spanning else "not determined by distances: both mirror images fit"
-        if targets is not None:
-            known, places = targets
-            for c in np.unique(component[known]):
-                if not fixed[c]:
-                    here = component[known] == c
-                    points = np.flatnonzero(component == c)
-                    X[points] = moved_onto(X[points], np.searchsorted(points, known[here]), places[here])
-                    fixed[c] = True
-            if not spanning:
-                self.chirality_ = "chosen to match align_to"
-        X = arranged(X, component, fixed, gap)
-        if simplices is not None:
-            X = handed(X, component, fixed, *simplices)
-            wrong = int(np.count_nonzero(orientations(X, simplices[0]) != simplices[1]))
-            self.chirality_ = f"signs decide: {len(simplices[1]) - wrong} of {len(simplices[1])} are as wanted"
-            if wrong:
-                warnings.warn(
-                    f"{wrong} of {len(simplices[1])} signs cannot be met by reflecting whole components: they "
-                    "contradict the others, anchors or align_to, or parts of the answer are flipped",
-                    InconsistentWarning,
-                    stacklevel=5,
-                )
-        self.embedding_ = X
+        self.embedding_, self.chirality_ = placed(X, data, component, n_components, targets, simplices, gap)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -664,59 +588,3 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         tags.input_tags.allow_nan = precomputed
         tags.input_tags.positive_only = precomputed
         return tags
-
-
-def _components(data: Measurements) -> tuple[NDArray[np.int64], int]:
-    """Return the component of each point, the largest first, and how many; anchors hang together."""
-    import scipy.sparse as sp
-
-    i, j = data.pairs[data.linked].T
-    if len(data.anchors):
-        first = np.full(len(data.anchors), data.anchors[0])
-        i, j = np.concatenate([i, first]), np.concatenate([j, data.anchors])
-    graph = sp.coo_array((np.ones(len(i)), (i, j)), shape=(data.n_points, data.n_points))
-    count, labels = connected_components(graph, directed=False)
-    sizes = np.bincount(labels)
-    rank = np.empty(count, dtype=np.int64)
-    rank[np.argsort(-sizes, kind="stable")] = np.arange(count)
-    return rank[labels], int(count)
-
-
-def _with_anchor_pairs(data: Measurements) -> tuple[NDArray[np.int64], Array, Array, Array, Array | None]:
-    """Return the pairs with those between anchors added, or replaced, by the distances of their places."""
-    columns = data.pairs, data.lower, data.upper, data.guess, data.weights
-    a = len(data.anchors)
-    if a < 2:
-        return columns
-    if a <= _ALL_LINKED:
-        at = np.column_stack(np.triu_indices(a, 1))
-    else:
-        generator = np.random.default_rng(0)
-        at = np.column_stack([np.repeat(np.arange(a), _LINKS), generator.integers(a, size=a * _LINKS)])
-        at = np.unique(np.sort(at[at[:, 0] != at[:, 1]], axis=1), axis=0)
-    place = np.zeros(data.n_points, dtype=bool)
-    place[data.anchors] = True
-    kept = ~place[data.pairs].all(axis=1)
-    d = np.linalg.norm(data.places[at[:, 0]] - data.places[at[:, 1]], axis=1)
-    lower, upper, guess = (np.concatenate([column[kept], d]) for column in (data.lower, data.upper, data.guess))
-    weights = data.weights
-    if weights is not None:
-        weights = np.concatenate([weights[kept], np.full(len(d), float(weights.max()))])
-    return np.concatenate([data.pairs[kept], data.anchors[at]]), lower, upper, guess, weights
-
-
-def _complete_rmse(D: Array, X: Array) -> float:
-    """Return the root mean square error over all pairs, a block of rows at a time."""
-    from scipy.spatial.distance import cdist
-
-    n, total = len(D), 0.0
-    rows = max(1, 2**20 // n)
-    for first in range(0, n, rows):
-        total += float(np.sum((cdist(X[first : first + rows], X) - D[first : first + rows]) ** 2))
-    return float(np.sqrt(total / (n * (n - 1))))
-
-
-def _reference(loss: Loss, rank: int) -> float:
-    """Return the gradient at a random start, to which the tolerance refers."""
-    X = loss.random_start(rank, False, np.random.default_rng(0))
-    return float(np.linalg.norm(loss.at(X).gradient))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -18,13 +20,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quartic import graphs
-from quartic.arrays import Array, RandomState, random_generator
+from quartic.arrays import Array, RandomState, is_torch, random_generator
 from quartic.distributed.inputs import is_dask_array
+from quartic.estimators.devices import device_for, moved, to_scipy
 from quartic.estimators.inputs import is_graph, matrix_of, names_of
 from quartic.init import random_start, spectral_start
 from quartic.loop import minimize
 from quartic.losses import LeastSquares
 from quartic.losses.dask_matrix import DaskMatrix
+from quartic.ops import namespace, to_host
 from quartic.ops.threads import limited_to, share_of
 from quartic.penalties import Nonnegative, NonnegativeL1, NonnegativeRidge, Penalty
 from quartic.problem import Problem
@@ -69,8 +73,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     n_jobs : int or None, default=None
         Threads to use: runs are done at the same time, and threads left over shared among them. None: one run at a
         time, on as many threads as the environment allows. The answer does not depend on it.
-    device : None or "cpu"
-        Where to compute.
+    device : None, "cpu", "cuda" or another device of torch
+        Where to compute. NumPy and SciPy data are moved there once, and the answer comes back as NumPy. Tensors are
+        computed on where they are, and the answer is a tensor there.
     random_state : int, RandomState, Generator or None
         Seed of the starts.
     verbose : bool, default=False
@@ -199,7 +204,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         ----------
         X : array, sparse matrix, frame (n, n) or networkx graph; or features (n, n_features)
             The similarity matrix if ``affinity="precomputed"``, else features. Either may be a Dask array of row
-            blocks, which stays where it is; a `quartic.losses.dask_matrix.DaskMatrix` says how blocks are kept.
+            blocks, which stays where it is; a `quartic.losses.DaskMatrix` says how blocks are kept.
         y : ignored
         weights : sparse matrix (n, n), optional
             Where only part of M is known: symmetric, positive at the known entries. The loss is then
@@ -211,10 +216,12 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self
         """
         self._validate_params()
-        _check_device(self.device)
+        device = device_for(self.device, X)
+        if device is not None and weights is not None:
+            raise ValueError('weights are for device=None or "cpu" and NumPy data: on a device all of M must be known')
         penalty = self._penalty()
-        M = self._similarity(X, known=weights is None)
-        loss = LeastSquares(M, weights=weights)
+        M = self._similarity(X, weights is None, device)
+        loss = LeastSquares(M if device is None else moved(M, device), weights=weights)
         n = loss.n_points
         if self.n_components > n:
             raise ValueError(f"n_components = {self.n_components} must be at most the number of nodes, n_samples = {n}")
@@ -224,6 +231,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             return Problem(LeastSquares(loss.matrix) if weights is None else LeastSquares(M, weights=weights), penalty)
 
         best = self._best_run(problem, weights is not None)
+        if not is_torch(X):  # what came as NumPy goes back as such
+            best = replace(best, X=to_host(best.X))
+            M = to_scipy(M) if is_torch(M) else M
         if not best.success:
             warnings.warn(f"SymNMF did not converge: {best.message}", ConvergenceWarning, stacklevel=2)
         self.affinity_matrix_ = M.M if isinstance(M, DaskMatrix) else M
@@ -243,8 +253,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         """Rows of ``embedding_`` scaled to sum 1; zero rows are uniform."""
         check_is_fitted(self)
         # The largest entry first: the sum of a row may over- or underflow where the row itself does not.
-        largest = self.embedding_.max(axis=1, keepdims=True)
-        rows = np.divide(self.embedding_, largest, out=np.ones_like(self.embedding_), where=largest > 0)
+        xp, X = namespace(self.embedding_), self.embedding_
+        largest = xp.amax(X, 1, keepdims=True)
+        rows = xp.where(largest > 0, X / xp.where(largest > 0, largest, 1.0), 1.0)
         memberships: Array = rows / rows.sum(axis=1, keepdims=True)
         return memberships
 
@@ -299,7 +310,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     # -- input ------------------------------------------------------------------------------------------------------
 
-    def _similarity(self, X: Any, known: bool) -> Any:
+    def _similarity(self, X: Any, known: bool, device: Any) -> Any:
         """Return M, the similarity matrix of what ``fit`` was given; where not all of it is known it may hold NaN."""
         if isinstance(X, LinearOperator):
             raise TypeError("SymNMF needs the entries of M; for a LinearOperator use quartic.minimize")
@@ -308,6 +319,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             return self._similarity_in_blocks(X, precomputed, known)
         if is_graph(X) and not precomputed:
             raise ValueError(f'a networkx graph has no features for affinity={self.affinity!r}; use "precomputed"')
+        if is_torch(X):
+            return self._similarity_of_tensor(X)
         data = validate_data(
             self,
             matrix_of(X) if precomputed else X,
@@ -321,6 +334,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             return data
         if callable(self.affinity):
             return self.affinity(data)
+        if device is not None and not issparse(data):
+            data = moved(data, device)
         return graphs.similarity(data, kind=self.affinity, n_neighbors=self.n_neighbors)  # type: ignore[arg-type]
 
     def _similarity_in_blocks(self, X: Any, precomputed: bool, known: bool) -> Any:
@@ -333,6 +348,17 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         if callable(self.affinity):
             return self.affinity(X)
         return DaskMatrix(graphs.similarity(X, kind=self.affinity, n_neighbors=self.n_neighbors))  # type: ignore[arg-type]
+
+    def _similarity_of_tensor(self, X: Any) -> Any:
+        """Return M of a tensor, on its device; what is wrong with it the loss and the graph say."""
+        if X.ndim != 2 or X.shape[0] < 2:
+            raise ValueError(f"X must have two dimensions and two rows at least, got shape {tuple(X.shape)}")
+        self.n_features_in_ = X.shape[1]
+        if self.affinity == "precomputed":
+            return X
+        if callable(self.affinity):
+            return self.affinity(X)
+        return graphs.similarity(X, kind=self.affinity, n_neighbors=self.n_neighbors)  # type: ignore[arg-type]
 
     def _penalty(self) -> Penalty:
         if isinstance(self.penalty, Penalty) and not self.penalty.nonnegative:
@@ -353,10 +379,3 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.affinity == "precomputed"
         return tags
-
-
-def _check_device(device: str | None) -> None:
-    if device not in (None, "cpu"):
-        raise NotImplementedError(
-            f'device = {device!r}: only the CPU is there yet (device=None or "cpu"); other devices will come with torch'
-        )

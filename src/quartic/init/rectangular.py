@@ -9,6 +9,7 @@ import numpy as np
 
 from quartic.arrays import Array
 from quartic.losses import MaskedRectangular, Rectangular
+from quartic.losses.rectangular_matrix import balanced_factors
 from quartic.ops import inner
 from quartic.problem import Problem
 
@@ -24,7 +25,8 @@ def rectangular_start(
     fraction of the mean, since some methods cannot leave them. Unknown entries count as zeros, and the result is scaled
     to fit the known ones best.
 
-    The triplets come from subspace iteration from a random subspace: ``n_rounds`` + 1 products, and seeds differ.
+    The triplets come from subspace iteration from a random subspace: 2 ``n_rounds`` products with zeros in one half,
+    and two more for the scale; seeds differ.
 
     Parameters
     ----------
@@ -58,21 +60,9 @@ def rectangular_start(
     if not isinstance(loss, Rectangular | MaskedRectangular):
         raise TypeError(f"rectangular_start needs a Rectangular loss, but the loss is {type(loss).__name__}")
     m, n = loss.shape
-    zero = loss.at(np.zeros((m + n, 1)))
-    # −2∇F(0) is [0, w∘A; (w∘A)ᵀ, 0]
-    bordered = loss.gradient_operator(zero)
-    columns = min(rank + n_extra, m, n)
-    V = np.zeros((m + n, columns))
-    V[m:] = np.linalg.qr(generator.standard_normal((n, columns)))[0]
-    for _ in range(n_rounds):
-        U = np.zeros_like(V)
-        U[:m] = np.linalg.qr(-2 * bordered(V)[:m])[0]
-        V = np.zeros_like(V)
-        V[m:], R = np.linalg.qr(-2 * bordered(U)[m:])
-    left, sigma, right = np.linalg.svd(R.T)  # UᵀA = (VR)ᵀ = RᵀVᵀ
-    known = min(rank, columns)
-    roots = np.sqrt(sigma[:known])
-    X = np.vstack([U[:m] @ (left[:, :known] * roots), V[m:] @ (right[:known].T * roots)])
+    at_zero = loss.gradient_operator(loss.at(np.zeros((m + n, 1))))
+    X = balanced_factors(lambda Z: -2 * at_zero(Z), (m, n), rank, generator, n_rounds, n_extra)
+    known = X.shape[1]
     if problem.penalty.nonnegative:
         X = _nonnegative(X, m)
         small = float(X.mean()) * 0.5

@@ -180,6 +180,7 @@ def _edge_list(table: Table, first: int, second: int, weight: int | None) -> Gra
     left = [column for column in range(table.n_columns) if column not in (first, second, weight)]
     _refuse_distances(table, left)
     pairs, names = number_names(table.identities([first, second], "node"))
+    _refuse_header(table, pairs, names)
     weights = np.ones(len(pairs)) if weight is None else table.numbers([weight])[:, 0]
     A = _symmetric_matrix(pairs, weights, len(names), names, table)
     columns = [table.title(column) for column in (first, second)]
@@ -188,6 +189,24 @@ def _edge_list(table: Table, first: int, second: int, weight: int | None) -> Gra
     if left:
         said += f"; left out: {', '.join(table.title(column) for column in left)}"
     return GraphTable(A, names, said)
+
+
+def _refuse_header(table: Table, pairs: NDArray[np.int64], names: tuple[str, ...]) -> None:
+    """Raise where the first row may be names of columns that we do not know: both its words occur nowhere else.
+
+    As an edge it would be a component of its own, in a list whose other nodes have several edges as a rule.
+    """
+    if table.header is not None or len(pairs) < 5 or names[0].isdigit():
+        return
+    times = np.bincount(pairs.ravel(), minlength=len(names))
+    alone = pairs[0, 0] != pairs[0, 1] and (times[pairs[0]] == 1).all()
+    if alone and np.median(times[2:]) > 1:
+        raise FileFormatError.at(
+            table.name,
+            table.header_line,
+            f"{names[0]!r} and {names[1]!r} are in no other row: names of columns, or an edge? "
+            "call the columns source,target, or add a first line that does",
+        )
 
 
 def _refuse_distances(table: Table, columns: list[int]) -> None:

@@ -70,14 +70,15 @@ def broken_triangles(part: Part, generator: np.random.Generator) -> tuple[int, i
     return count, total, tuple(corners[worst].tolist()) if count else None
 
 
-def warn_of_triangles(part: Part, generator: np.random.Generator, level: int) -> None:
-    """Warn of distances that break the triangle inequality."""
+def warn_of_triangles(part: Part, generator: np.random.Generator, level: int, advise: bool = True) -> None:
+    """Warn of distances that break the triangle inequality, and advise on noise unless that is taken account of."""
     count, total, worst = broken_triangles(part, generator)
     if count:
+        advice = '. weights="noise" or refine="stress" serve noisy data better' if advise else ""
         warnings.warn(
             f"{count:,} of {total:,} triangles looked at break the triangle inequality, {worst} the most: no points "
             "have these distances, and the answer is the nearest in least squares. Noise does this; so does a wrong "
-            'unit or a wrong pair. weights="noise" or refine="stress" serve noisy data better',
+            f"unit or a wrong pair{advice}",
             InconsistentWarning,
             stacklevel=level,
         )

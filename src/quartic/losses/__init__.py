@@ -6,6 +6,8 @@ from quartic.losses.bounded_distances import BoundedDistances
 from quartic.losses.coded_diffraction import CodedDiffraction
 from quartic.losses.complete_distances import CompleteDistances
 from quartic.losses.completion import Completion
+from quartic.losses.dask_distances import DaskDistances
+from quartic.losses.dask_matrix import DaskMatrix
 from quartic.losses.distances import Distances
 from quartic.losses.least_squares import LeastSquares
 from quartic.losses.line import Line
@@ -26,6 +28,8 @@ __all__ = [
     "CodedDiffraction",
     "CompleteDistances",
     "Completion",
+    "DaskDistances",
+    "DaskMatrix",
     "Distances",
     "LeastSquares",
     "Line",

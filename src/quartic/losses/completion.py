@@ -58,6 +58,8 @@ class Completion(RidgedPairs, WeightedLeastSquares):
     6.0
     """
 
+    infimum = 0.0
+
     def __init__(
         self, rows: Any, cols: Any, values: Any, n: int | None = None, *, weights: Any = None, ridge: float = 0.0
     ) -> None:

@@ -17,6 +17,7 @@ from quartic.losses.line import Line
 from quartic.losses.move import Move
 from quartic.losses.pair_squares import PairPoint
 from quartic.losses.point import Point
+from quartic.ops.space import HostSpace
 
 # So many pairs are looked at for one that stands in two chunks: where all do, or one in a hundred, it is seen.
 _LOOKED_AT = 1_000_000
@@ -41,7 +42,7 @@ class DaskDistances(Distances):
     ends : (str, str), optional
         Of a dataframe: the columns of the two ends; the first two when left out.
     client, keep, memory_limit
-        As in `quartic.losses.dask_matrix.DaskMatrix`.
+        As in `quartic.losses.DaskMatrix`.
     power : int, default=2
         1 where ``squared`` holds distances, which are then squared where they are.
 
@@ -108,7 +109,7 @@ class DaskDistances(Distances):
         """Return the step from p to X, its remainder summed pair by pair: one pass."""
         X = as_floats(X)
         value, remainder, G = self._sum(_move, p.X, X)
-        return Move(p, PairPoint(self, X, float(value), G), float(remainder), X - p.X)
+        return Move(p, PairPoint(self, X, float(value), G), float(remainder))
 
     def along(self, p: Point, D: Array) -> Line:
         """Return the exact quartic of f on p + tD, and its gradient there, a cubic: one pass."""
@@ -170,6 +171,11 @@ class DaskDistances(Distances):
         raise TypeError("the pairs of a DaskDistances are in chunks, not in one place")
 
     @property
+    def space(self) -> HostSpace:
+        """X is here, whatever the workers have."""
+        return HostSpace()
+
+    @property
     def dtype(self) -> type[np.floating[Any]]:
         """The type of the distances."""
         dtype: type[np.floating[Any]] = self._dtype
@@ -189,6 +195,9 @@ class DaskDistances(Distances):
     def _sums(self) -> tuple[Array, float, float]:
         diagonal, squares, loss = self._sum(_zero_sums)
         return diagonal, float(squares), float(loss)
+
+    def exponents(self) -> None:  # type: ignore[override]
+        """Return None: the chunks are in the user's units, and stay in them."""
 
     def sample(self, size: int) -> tuple[NDArray[np.int64], Array, Array | None]:
         """Return about ``size`` of the pairs, chosen by a hash of their ends, with squared distances and weights.

@@ -13,7 +13,9 @@ import scipy.sparse as sp
 from quartic.arrays import Array
 from quartic.distributed.blocks import Blocks, Keep, blocks_of
 from quartic.distributed.inputs import checked_dtype, is_dask_array, row_recipes
-from quartic.losses.matrix import ASYMMETRY, Matrix, _raise_if_asymmetric, check_square
+from quartic.losses.matrix import _SMALL, ASYMMETRY, Matrix, _raise_if_asymmetric, check_square
+from quartic.ops.tall import squares_are_safe
+from quartic.units import exponent
 
 # A test of symmetry by products with random vectors must allow for their round-off, this many times eps·‖M‖.
 _ROUND_OFF = 64.0
@@ -29,8 +31,9 @@ class DaskMatrix(Matrix):
     ----------
     M : dask.array.Array (n, n)
         Symmetric. `quartic.io.read_blocks` makes one of a folder of files.
-    client : distributed.Client, optional
-        The cluster; the client made last when left out. Without any, threads of this process do the work.
+    client : distributed.Client or False, optional
+        The cluster; the client made last when left out. Without any, or with False, threads of this process do the
+        work.
     keep : {"auto", True, False}
         Whether blocks stay in memory. "auto": where they take at most two fifths of it. Otherwise each product reads
         them anew, which is how a matrix larger than memory is factorised.
@@ -47,8 +50,7 @@ class DaskMatrix(Matrix):
     --------
     >>> import numpy as np
     >>> import dask.array as da
-    >>> from quartic.losses import LeastSquares
-    >>> from quartic.losses.dask_matrix import DaskMatrix
+    >>> from quartic.losses import DaskMatrix, LeastSquares
     >>> M = da.from_array(np.kron(np.eye(2), np.ones((3, 3))), chunks=(2, 6))
     >>> loss = LeastSquares(DaskMatrix(M, keep=False))
     >>> float(loss.value(np.kron(np.eye(2), np.ones((3, 1)))))
@@ -77,7 +79,8 @@ class DaskMatrix(Matrix):
         for fact in self.blocks.facts:
             if fact["fault"] is not None:
                 raise ValueError(fact["fault"])
-        self.squared_norm = math.fsum(fact["squares"] for fact in self.blocks.facts)
+        self.squared_norm = float(sum(fact["squares"] for fact in self.blocks.facts))
+        self.largest = float(max(fact["largest"] for fact in self.blocks.facts))
         self._check_symmetric()
 
     def product(self, X: Array, out: Array | None = None) -> Array:
@@ -91,9 +94,13 @@ class DaskMatrix(Matrix):
         """Return the mean number of entries of a row that a product touches."""
         return float(sum(fact["entries"] for fact in self.blocks.facts) / self.n)
 
+    def exponent(self) -> int | None:
+        """Return log₂ of ‖M‖, or of the largest entry where the squares under- or overflow; None for M = 0."""
+        return super().exponent() if squares_are_safe(self.squared_norm) else exponent(self.largest)
+
     def total(self) -> tuple[float, int]:
         """Return ΣM."""
-        return math.fsum(fact["total"] for fact in self.blocks.facts), 0
+        return float(sum(fact["total"] for fact in self.blocks.facts)), 0
 
     def checksum(self) -> float:
         """Return ⟨w, Mw⟩ for a fixed vector w."""
@@ -107,17 +114,19 @@ class DaskMatrix(Matrix):
     # -- checks ------------------------------------------------------------------------------------------------------
 
     def _check_symmetric(self) -> None:
-        largest = max(fact["largest"] for fact in self.blocks.facts)
-        if largest == 0.0:
+        if self.largest == 0.0:
             return
         u, v = np.random.default_rng(0).standard_normal((2, self.n))
         P = self.product(np.column_stack([u, v]))
         gap = abs(float(u @ P[:, 1] - v @ P[:, 0]))
-        slack = _ROUND_OFF * float(np.finfo(np.float64).eps) * math.sqrt(self.squared_norm)
-        if gap > ASYMMETRY[self.dtype] * largest + slack:
-            self._find_asymmetry(v, P[:, 1], largest)
+        size = self.largest * math.sqrt(self.n * self.entries_per_row())  # ‖M‖ at most, and never out of range
+        if squares_are_safe(self.squared_norm):
+            size = math.sqrt(self.squared_norm)
+        slack = _ROUND_OFF * float(np.finfo(np.float64).eps) * size
+        if gap > ASYMMETRY[self.dtype] * self.largest + slack:
+            self._find_asymmetry(v, P[:, 1])
 
-    def _find_asymmetry(self, v: Array, Mv: Array, largest: float) -> None:
+    def _find_asymmetry(self, v: Array, Mv: Array) -> None:
         """Raise where entries differ from their mirror images by more than round-off, and name the worst of a row."""
         i = int(np.abs(Mv - self.blocks.sum(_transposed_product, v)[0]).argmax())
         row = self.blocks.one(int(np.searchsorted(self.first, i, side="right")) - 1, _row, i)
@@ -125,7 +134,7 @@ class DaskMatrix(Matrix):
         gap = np.abs(row - column)
         j = int(gap.argmax())
         entries = {(i, j): row[j], (j, i): column[j]}
-        _raise_if_asymmetric(gap[[j]], np.array([i]), np.array([j]), largest, self.dtype, entries)
+        _raise_if_asymmetric(gap[[j]], np.array([i]), np.array([j]), self.largest, self.dtype, entries)
 
 
 # -- what is done with a block, on a worker -------------------------------------------------------------------------
@@ -165,6 +174,7 @@ def _prepared(block: Any, k: int, *, rows: list[int], width: int, dtype: Any) ->
     return RowBlock(first, np.ascontiguousarray(block, dtype=dtype))
 
 
+@np.errstate(over="ignore", under="ignore")
 def _inspected(block: RowBlock) -> dict[str, Any]:
     """Return what must be known of a block, and what is wrong with it."""
     A, fault = block.rows, block.fault
@@ -201,7 +211,14 @@ def _non_finite(block: RowBlock) -> str | None:
 
 
 def _product(block: RowBlock, X: Array) -> Array:
-    rows: Array = block.rows @ X
+    from quartic.ops.sparse import WIDEST_RANK, row_pieces, sparse_product
+
+    A = block.rows
+    if not sp.issparse(A) or X.dtype != A.dtype or X.shape[1] > WIDEST_RANK or A.nnz * X.shape[1] < _SMALL:
+        rows: Array = A @ X
+        return rows
+    rows = np.empty((A.shape[0], X.shape[1]), dtype=X.dtype)
+    sparse_product(A.indptr, A.indices, A.data, row_pieces(A.indptr), X, rows)
     return rows
 
 

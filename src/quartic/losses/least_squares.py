@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from quartic.arrays import Array, as_floats
+from quartic.distributed.inputs import is_dask_array
 from quartic.losses.base import Loss
 from quartic.losses.line import Line
 from quartic.losses.matrix import Matrix, as_matrix
@@ -47,7 +48,7 @@ class LeastSquares(Loss):
     Parameters
     ----------
     M : array, sparse matrix or array, LinearOperator, or Dask array of row blocks, (n, n)
-        Symmetric. Only its products with tall matrices are used. See `quartic.losses.dask_matrix.DaskMatrix`.
+        Symmetric. Only its products with tall matrices are used. See `quartic.losses.DaskMatrix`.
     weights : sparse (n, n), optional
         Weights of the known entries; entries outside the pattern are unknown. See `WeightedLeastSquares`.
     squared_norm : float, optional
@@ -78,6 +79,8 @@ class LeastSquares(Loss):
         """Return a `WeightedLeastSquares` where there are weights: the pattern of known entries is then the data."""
         if weights is None:
             return super().__new__(cls)
+        if is_dask_array(M):
+            raise TypeError("weights are for matrices in memory, but M is in Dask's blocks; leave weights out")
         from quartic.losses.weighted import WeightedLeastSquares
 
         return WeightedLeastSquares(M, weights)
@@ -208,6 +211,13 @@ class LeastSquares(Loss):
         """The type of M."""
         return self.matrix.dtype
 
+    def size(self) -> tuple[str, float]:
+        """Return the size of M in words, and about how many bytes it takes."""
+        entries = self.matrix.entries_per_row() * self.n_points
+        bytes_each = np.dtype(self.dtype).itemsize
+        sparse = entries < 0.5 * float(self.n_points) ** 2
+        return f"M with {self.n_points} rows and {entries:.3g} entries", entries * (bytes_each + 4 * sparse)
+
     @property
     def space(self) -> Any:
         """Where M is."""
@@ -323,7 +333,7 @@ class LeastSquaresPoint(Point):
     def projected_norm(self) -> float:
         """‖∇ᴾf(X)‖, without forming the gradient."""
         squared = passes("factor", self.X).projected_norm(self.X, shifted(self.gram, 0.0, 2.0), self.MX)
-        size: float = delayed(lambda s: root(s, lambda: projected_gradient(self.X, self.gradient)), squared)
+        size: float = root(squared, lambda: projected_gradient(self.X, self.gradient))
         return size
 
     @cached_property

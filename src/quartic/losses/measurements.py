@@ -11,13 +11,12 @@ from scipy.sparse.linalg import LinearOperator
 
 from quartic.arrays import Array, working_dtype
 from quartic.ops import norm
+from quartic.units import shifted
 
-# Up to so many columns a matrix of the size of XXᵀ is made at once; beyond, bounds take the place of exact constants.
-DENSE = 1500
+# Up to so many rows of X, and multiplications, 𝒜*(y) is made as a matrix; beyond, bounds take the place of constants.
+DENSE, WORK = 1500, 4e9
 # Matrices whose pattern fills more than this share of n × n are multiplied as dense ones.
 _FULL = 0.1
-# Numbers kept of an operator that is asked for its entries.
-_ENTRIES = 4e7
 
 
 @runtime_checkable
@@ -65,13 +64,55 @@ class Measurements(ABC):
     def gram_product(self, y: Array) -> Array:
         """Return 𝒜(𝒜*(y)): the product with the Gram matrix of the A_k. It costs like a product with n columns."""
 
-    def cheap_bound(self) -> float | None:
-        """Return a bound of L_F = ‖𝒜‖² that needs no ``gram_product``, where n is too large for that; else None."""
-        return None
+    @property
+    def work(self) -> float:
+        """About how many multiplications ``gram_product`` or ``adjoint_matrix`` takes."""
+        return float(self.m) * self.n**2
+
+    def cheap_bound(self) -> float:
+        """Return a bound of L_F = ‖𝒜‖² that needs no ``gram_product``."""
+        raise ValueError(
+            f"L_F would take about {self.work:.0e} multiplications to find with n = {self.n}; give smoothness=, "
+            "a bound of ‖𝒜‖²"
+        )
 
     def adjoint_matrix(self, y: Array) -> Array:
         """Return 𝒜*(y) as an n × n array."""
         return self.adjoint(y, self.image(np.eye(self.n, dtype=self.dtype)))
+
+
+class Scaled(Measurements):
+    """2^power · 𝒜."""
+
+    def __init__(self, measurements: Measurements, power: int) -> None:
+        self.whole, self.power = measurements, power
+        self.n, self.m, self.dtype = measurements.n, measurements.m, measurements.dtype
+        self.semidefinite = measurements.semidefinite
+
+    def image(self, X: Array) -> Array:
+        """Return the image under 𝒜."""
+        return self.whole.image(X)
+
+    def polars(self, *pairs: tuple[Array, Array]) -> Array:
+        """Return what 𝒜 measures, scaled."""
+        return shifted(self.whole.polars(*pairs), self.power)
+
+    def adjoint(self, y: Array, image: Array) -> Array:
+        """Return 2^power · 𝒜*(y) X."""
+        return self.whole.adjoint(shifted(y, self.power), image)
+
+    def gram_product(self, y: Array) -> Array:
+        """Return 4^power · 𝒜(𝒜*(y))."""
+        return shifted(self.whole.gram_product(shifted(y, self.power)), self.power)
+
+    @property
+    def work(self) -> float:
+        """That of 𝒜."""
+        return self.whole.work
+
+    def cheap_bound(self) -> float:
+        """Return the bound of 𝒜, scaled."""
+        return shifted(self.whole.cheap_bound(), 2 * self.power)
 
 
 class Vectors(Measurements):
@@ -121,13 +162,16 @@ class Vectors(Measurements):
             N = N.real
         return (2 if self.pairs else 1) * _row_sums(A @ N, A)
 
-    def cheap_bound(self) -> float | None:
-        """Return ‖A‖² max ‖a_k‖² (twice for complex signals), both estimated from above, where A is not at hand.
+    @property
+    def work(self) -> float:
+        """About m·n², four times that for complex numbers."""
+        return (4.0 if self.complex else 1.0) * float(self.m) * float(self.columns) ** 2
+
+    def cheap_bound(self) -> float:
+        """Return ‖A‖² max ‖a_k‖² (twice for complex signals), both estimated with a margin.
 
         The Gram matrix of the A_k is nonnegative, so its largest row sum bounds it: Σ_l |⟨a_k, a_l⟩|² = a_kᵀAᴴA a_k.
         """
-        if self.m * self.columns <= _ENTRIES and self.columns <= DENSE:
-            return None
         generator = np.random.default_rng(0)
         V = generator.choice([-1.0, 1.0], (self.n, 32)).astype(self.dtype)
         U = self.image(V)
@@ -214,6 +258,11 @@ class Matrices(Measurements):
         j = np.concatenate([self.cols, self.rows[off]])
         return sp.csr_array((np.concatenate([c, c[off]]), (i, j)), shape=(self.n, self.n))
 
+    @property
+    def work(self) -> float:
+        """The entries stored."""
+        return float(self.T.nnz if sp.issparse(self.T) else self.T.size)
+
     def gram_product(self, y: Array) -> Array:
         """Return T diag(½ off the diagonal, 1 on it) Tᵀ y."""
         K: Array = self.T @ (self._half * (self.T.T @ y))
@@ -264,6 +313,11 @@ class Own(Measurements):
         if G.shape != image.shape:
             raise ValueError(f"adjoint(y, X) must return an array of X's shape {image.shape}, got {G.shape}")
         return np.ascontiguousarray(G)
+
+    @property
+    def work(self) -> float:
+        """About that of an eigendecomposition; what the operator itself costs is not known."""
+        return float(self.n) ** 3
 
     def gram_product(self, y: Array) -> Array:
         """Return 𝒜(U₊U₊ᵀ) − 𝒜(U₋U₋ᵀ), the two parts of the spectrum of 𝒜*(y)."""

@@ -23,6 +23,8 @@ from quartic.units import Units, exponent, shifted
 
 # Ranks up to this have passes compiled for them; the others share one.
 _SPECIAL_RANKS = 4
+# From so many points on a few are expected to end up in the wrong place.
+_MANY = 30_000
 
 
 class PairSquares(SumOfSquares):
@@ -34,6 +36,8 @@ class PairSquares(SumOfSquares):
     quadratic = True
     #: q is ‖x_i − x_j‖² where true, ⟨x_i, x_j⟩ where false
     difference: ClassVar[bool]
+    #: whether the places of its neighbours give the place of a point
+    relocates: ClassVar[bool] = False
     #: the names of the arrays, or None, that hold one number a pair
     per_pair: ClassVar[tuple[str, ...]] = ("target", "weight")
 
@@ -191,6 +195,20 @@ class PairSquares(SumOfSquares):
         X[new] = least_squares_places(S[new], rank, self.difference)
         return X, placed | new
 
+    def replaced(self, p: Point) -> Array | None:
+        """Return X with points that fit far worse than all others placed anew by their neighbours: one pass.
+
+        For tensors and many points only: of a million a few end up in a local minimum of their own. For NumPy data the
+        search behind `quartic.DistanceCompletion` sees to it.
+        """
+        if not (is_torch(p.X) and type(self).relocates and self.n_points > _MANY):
+            return None
+        from quartic.ops.torch_placement import replaced
+
+        self._count()
+        X: Array | None = replaced(p.X, self.start, self.cols, self.target, self.weight)
+        return X
+
     def mean_degree(self) -> float:
         """Return the mean number of pairs a point is in."""
         return 2 * self.n_pairs / self.n_points
@@ -216,6 +234,11 @@ class PairSquares(SumOfSquares):
     def n_pairs(self) -> int:
         """How many pairs there are."""
         return len(self.target) // (2 if is_torch(self.target) else 1)
+
+    def size(self) -> tuple[str, float]:
+        """Return the number of pairs in words, and about how many bytes they take, each in two rows."""
+        each = np.dtype(self.dtype).itemsize * (1 if self.weight is None else 2) + 4
+        return f"{self.n_points} points with {self.n_pairs} pairs", 2.0 * self.n_pairs * each
 
     @property
     def space(self) -> Any:

@@ -62,7 +62,7 @@ class Point(ABC):
     def projected_norm(self) -> float:
         """‖∇ᴾf(X)‖: of the gradient where X > 0, of its negative part where X = 0."""
         squared = passes("fused", self.X).projected_norm(self.X, self.gradient)
-        size: float = delayed(lambda s: root(s, lambda: projected_gradient(self.X, self.gradient)), squared)
+        size: float = root(squared, lambda: projected_gradient(self.X, self.gradient))
         return size
 
     def combine(self, a: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,9 +16,10 @@ from quartic.losses.line import Line
 from quartic.losses.matrix import DenseMatrix, Matrix, OperatorMatrix, SparseMatrix
 from quartic.losses.move import Move
 from quartic.losses.point import Point
-from quartic.losses.quadratic_maps import as_map
+from quartic.losses.quadratic_maps import QuadraticMap, Scaled, as_map
 from quartic.losses.spectrum import negative_part_of_spectrum
 from quartic.ops import inner, norm
+from quartic.units import Units, exponent, shifted
 
 # 𝒜(XXᵀ)X is carried along for so many moves, then made anew.
 _LONGEST_CHAIN = 20
@@ -74,10 +76,15 @@ class Quadratic(Loss):
         super().__init__()
         self.linear: Matrix = _linear_part(B, squared_norm)
         self.n_points = self.linear.n
-        self.map = as_map(A, self.n_points)
+        self.map: QuadraticMap = as_map(A, self.n_points)
         if smoothness is not None:
             check_number(smoothness, "smoothness")
             self._constants["smoothness"] = float(smoothness)
+
+    @property
+    def weighs_few(self) -> bool:
+        """Whether 𝒜 weighs hardly more entries of Y than there are rows: penalised constraints."""
+        return self.map.weighs_few
 
     # -- the point --------------------------------------------------------------------------------------------------
 
@@ -129,6 +136,24 @@ class Quadratic(Loss):
         D = as_floats(D)
         N1, _, _, BD, _ = self._expand(p, D)
         return 2 * (N1 + BD)
+
+    # -- scale ------------------------------------------------------------------------------------------------------
+
+    def exponents(self) -> tuple[int | None, int | None]:
+        """Return log₂ of the root of the size of B over that of 𝒜, and log₂ of the latter: one product."""
+        self._count()
+        probe = np.cos(np.arange(self.n_points, dtype=np.float64))[:, None]
+        here, weight = self.linear.exponent(), exponent(self.map.product(probe))
+        return (None if here is None or weight is None else (here - weight) // 2), weight
+
+    def in_units(self, units: Units) -> Self:
+        """Return the loss with 𝒜 and 4^length · B, both scaled by what value has besides 4·length."""
+        twin, power = copy.copy(self), units.value - self.degree * units.length
+        twin.map = Scaled(self.map, power) if power else self.map
+        twin.linear = self.linear.scaled(power + 2 * units.length)
+        known = self._constants.get("smoothness")
+        twin._constants = {} if known is None else {"smoothness": shifted(known, power)}
+        return twin
 
     # -- constants --------------------------------------------------------------------------------------------------
 

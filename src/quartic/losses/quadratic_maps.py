@@ -13,6 +13,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from quartic.arrays import Array, finite_matrix, working_dtype
 from quartic.losses.matrix import SparseMatrix
 from quartic.ops import gram, norm
+from quartic.units import shifted
 
 #: N₁, N₂, N₃ of 𝒜((X + tD)(X + tD)ᵀ)(X + tD) = 𝒜(XXᵀ)X + tN₁ + t²N₂ + t³N₃
 Expansion = tuple[Array, Array, Array]
@@ -29,6 +30,8 @@ class QuadraticMap(ABC):
     #: how many applications of 𝒜 a call of ``expand`` makes
     expansion_cost = 1
     dtype: type[np.floating[Any]] = np.float64
+    #: whether hardly more entries of Y are weighed than it has rows
+    weighs_few: bool = False
 
     @abstractmethod
     def product(self, X: Array) -> Array:
@@ -45,6 +48,31 @@ class QuadraticMap(ABC):
     def least(self) -> float:
         """Return μ_F, or 0."""
         return 0.0
+
+
+class Scaled(QuadraticMap):
+    """2^power · 𝒜."""
+
+    def __init__(self, whole: QuadraticMap, power: int) -> None:
+        self.whole, self.power, self.dtype = whole, power, whole.dtype
+        self.expansion_cost, self.weighs_few = whole.expansion_cost, whole.weighs_few
+
+    def product(self, X: Array) -> Array:
+        """Return 2^power · 𝒜(XXᵀ)X."""
+        return shifted(self.whole.product(X), self.power)
+
+    def expand(self, X: Array, D: Array) -> Expansion:
+        """Return the three matrices of 𝒜, scaled."""
+        N1, N2, N3 = self.whole.expand(X, D)
+        return shifted(N1, self.power), shifted(N2, self.power), shifted(N3, self.power)
+
+    def largest(self) -> float:
+        """Return that of 𝒜, scaled."""
+        return shifted(self.whole.largest(), self.power)
+
+    def least(self) -> float:
+        """Return that of 𝒜, scaled."""
+        return shifted(self.whole.least(), self.power)
 
 
 class Identity(QuadraticMap):
@@ -101,6 +129,7 @@ class SparseWeights(QuadraticMap):
     def __init__(self, A: Any) -> None:
         self.A, self.dtype = A, working_dtype(A.dtype)
         self.rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+        self.weighs_few = A.nnz <= 2 * A.shape[0]
 
     def _on_pattern(self, entries: Array) -> Any:
         return sp.csr_array((self.A.data * entries, self.A.indices, self.A.indptr), shape=self.A.shape)

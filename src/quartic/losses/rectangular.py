@@ -16,7 +16,12 @@ from quartic.losses.base import Loss
 from quartic.losses.line import Line
 from quartic.losses.move import Move
 from quartic.losses.point import Point
-from quartic.losses.rectangular_matrix import RectangularMatrix, as_rectangular, largest_singular_value
+from quartic.losses.rectangular_matrix import (
+    RectangularMatrix,
+    as_rectangular,
+    balanced_factors,
+    largest_singular_value,
+)
 from quartic.losses.weighted import WeightedLeastSquares
 from quartic.ops import gram, inner, norm, trace_inner
 
@@ -273,6 +278,21 @@ class MaskedRectangular(WeightedLeastSquares):
         )
         floored: Array = np.maximum(degrees, 1e-3 * degrees.mean())
         return floored
+
+    def default_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
+        """Return the leading singular vectors of A filled with zeros, scaled to fit what is known; random if X ≥ 0."""
+        if nonnegative:
+            return self.random_start(rank, True, generator)
+
+        def product(V: Array) -> Array:
+            self._count()
+            NV: Array = self._gradient_at_zero @ V  # ½[0, w∘A; (w∘A)ᵀ, 0]
+            return NV
+
+        X = balanced_factors(product, self.shape, rank, generator)
+        noise = 0.1 * math.sqrt(float(np.square(X).mean())) * generator.standard_normal((self.n_points, rank))
+        noise[:, : X.shape[1]] = X  # columns beyond min(m, n) are small, not zero: zero would stay zero
+        return self.best_scale(noise) if X.any() else self.random_start(rank, False, generator)
 
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return a random X of the scale of the known entries."""

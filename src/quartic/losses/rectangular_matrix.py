@@ -121,6 +121,33 @@ def as_rectangular(A: Any) -> RectangularMatrix:
     return SparseRectangular(sparse)
 
 
+def balanced_factors(
+    bordered: Callable[[Array], Array],
+    shape: tuple[int, int],
+    rank: int,
+    generator: np.random.Generator,
+    n_rounds: int = 4,
+    n_extra: int = 8,
+) -> Array:
+    """Return [U√σ; V√σ] of the leading singular triplets of A, at most ``rank`` columns, by subspace iteration.
+
+    ``bordered`` multiplies by [0, A; Aᵀ, 0]. The columns are balanced: both halves of X have the Gram matrix diag(σ).
+    """
+    m, n = shape
+    columns = min(rank + n_extra, m, n)
+    V = np.zeros((m + n, columns))
+    V[m:] = np.linalg.qr(generator.standard_normal((n, columns)))[0]
+    for _ in range(n_rounds):
+        U = np.zeros_like(V)
+        U[:m] = np.linalg.qr(bordered(V)[:m])[0]
+        V = np.zeros_like(V)
+        V[m:], R = np.linalg.qr(bordered(U)[m:])
+    left, sigma, right = np.linalg.svd(R.T)  # UᵀA = (VR)ᵀ = RᵀVᵀ
+    kept = min(rank, columns)
+    roots = np.sqrt(sigma[:kept])
+    return np.vstack([U[:m] @ (left[:, :kept] * roots), V[m:] @ (right[:kept].T * roots)])
+
+
 def largest_singular_value(matrix: RectangularMatrix, count: Callable[[int], None], steps: int = 30) -> float:
     """Return an upper estimate of σ₁(A), by power iteration on AᵀA.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from quartic.losses.move import Move
 from quartic.losses.pair_squares import PairPoint, PairSquares
 from quartic.losses.point import Point
 from quartic.ops import inner, squared_norm
+from quartic.units import Units, shifted
 
 
 class RidgedPairs(PairSquares):
@@ -74,6 +75,12 @@ class RidgedPairs(PairSquares):
 
         A = super().gauss_newton_matrix(p)
         return (A + self.ridge * sp.eye_array(A.shape[0])).tocsc() if self.ridge else A
+
+    def in_units(self, units: Units) -> Self:
+        """Return the loss in other units; ρ‖X‖² is of degree 2 where the squares are of degree 4."""
+        twin = super().in_units(units)
+        twin.ridge = shifted(self.ridge, units.value - 2 * units.length)
+        return twin
 
     def fingerprint(self) -> str:
         """Return kind, sizes and sums of the data."""

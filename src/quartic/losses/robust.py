@@ -17,6 +17,7 @@ from quartic.losses.robust_entries import AllEntries, Entries, KnownEntries
 from quartic.losses.spectrum import negative_part_of_spectrum
 from quartic.ops import norm, trace_inner
 
+# the names that quartic.ops.robust has functions for; that module is not imported before it is used
 KINDS = ("huber", "pseudo-huber", "logcosh")
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
@@ -14,11 +16,12 @@ from quartic.losses.base import Loss
 from quartic.losses.line import Line
 from quartic.losses.matrix import OperatorMatrix
 from quartic.losses.measured_smoothness import largest_gram_eigenvalue
-from quartic.losses.measurements import DENSE, Measurements, as_measurements
+from quartic.losses.measurements import DENSE, WORK, Measurements, Scaled, as_measurements
 from quartic.losses.move import Move
 from quartic.losses.point import Point
 from quartic.losses.spectrum import leading_eigenpairs, negative_part_of_spectrum
 from quartic.ops import inner, norm, squared_norm
+from quartic.units import Units, exponent, shifted
 
 # A start is fitted within the span of the leading eigenvectors up to this rank: r(r + 1)/2 unknowns.
 _FITTED = 20
@@ -49,11 +52,12 @@ class Sensing(Loss):
     Constants. F(Y) = ½‖𝒜(Y) − b‖² has the Hessian 𝒜*𝒜, so L_F = ‖𝒜‖² = λ_max(K) with K_kl = ⟨A_k, A_l⟩, and μ_F = 0
     (m < n(n+1)/2 as a rule). For vectors K_kl = ⟨a_k, a_l⟩² ≥ 0, and for any x > 0 λ_max(K) ≤ max_k (Kx)_k/x_k (Collatz
     and Wielandt), made tight by power iterations on x: a proven bound. Otherwise Lanczos iterations on K give it from
-    below; their residual and 1 % are added. Each iteration costs like a product with n columns. Where n is above 1500
-    and A a LinearOperator, ‖A‖²·max‖a_k‖² is estimated by a few products instead, with a margin of 2.4.
+    below; their residual and 1 % are added. Each iteration costs like a product with n columns. Where that is too much
+    (4·10⁹ multiplications) the largest row sum of K takes its place for vectors, K1 ≤ ‖A‖²·max‖a_k‖², estimated by a
+    few products with a margin of 2.4; an operator of your own needs ``smoothness`` then.
 
-    ∇F(0) = −𝒜*(b). Its norm is exact up to n = 1500 and for matrices; beyond, ‖𝒜*(b)‖ ≤ √L_F ‖b‖. Its largest
-    eigenvalue is 0 or less where the A_k are semidefinite and b ≥ 0.
+    ∇F(0) = −𝒜*(b). Its norm is exact up to n = 1500; beyond, ‖𝒜*(b)‖ ≤ √L_F ‖b‖. Its largest eigenvalue is 0 or less
+    where the A_k are semidefinite and b ≥ 0, else exact up to n = 1500, beyond a Lanczos estimate plus its residual.
 
     The start `minimize` takes is spectral: the span of the leading r eigenvectors U of 𝒜*(b) (for vectors 𝒜*(τ(b)),
     with τ bounded, since a few large b_k would rule otherwise), and within it the S ⪰ 0 for which 𝒜(USUᵀ) is nearest
@@ -73,6 +77,7 @@ class Sensing(Loss):
     """
 
     quadratic = True
+    infimum = 0.0
 
     def __init__(self, A: Any, b: Any, *, smoothness: float | None = None) -> None:
         super().__init__()
@@ -151,6 +156,33 @@ class Sensing(Loss):
         half = self.measurements.polars((p.image, V))[:, 0]
         return 4 * self.measurements.adjoint(half, p.image) + 2 * self.measurements.adjoint(p.residual, V)
 
+    def gradient_operator(self, p: Point) -> Callable[[Array], Array]:
+        """Return V ↦ 𝒜*(e)V with e the residual: one product a call."""
+        assert isinstance(p, SensingPoint)
+        return lambda V: self._adjoint_times(p.residual, as_floats(V))
+
+    # -- scale ------------------------------------------------------------------------------------------------------
+
+    def exponents(self) -> tuple[int | None, int | None]:
+        """Return log₂ of the root of |b| over the size of 𝒜, and twice log₂ of the latter: one product."""
+        self._count()
+        U = self.measurements.image(np.cos(np.arange(self.n_points, dtype=self.dtype))[:, None])
+        here, measured = exponent(self.b), exponent(self.measurements.polars((U, U)))
+        if here is None or measured is None:
+            return None, None
+        return (here - measured) // 2, 2 * measured
+
+    def in_units(self, units: Units) -> Self:
+        """Return ½‖2^k 𝒜(XXᵀ) − 2^k 4^length b‖², where 2k is what value has besides 4·length."""
+        twin, k = copy.copy(self), (units.value - self.degree * units.length) // 2
+        twin.measurements = Scaled(self.measurements, k)
+        twin.b = shifted(self.b, k + 2 * units.length)
+        known = self._constants.get("smoothness")
+        twin._constants = {} if known is None else {"smoothness": shifted(known, 2 * k)}
+        for name in ("_adjoint_of_b", "gradient_scale"):
+            twin.__dict__.pop(name, None)
+        return twin
+
     # -- constants --------------------------------------------------------------------------------------------------
 
     @property
@@ -162,8 +194,8 @@ class Sensing(Loss):
 
     @cached_property
     def _adjoint_of_b(self) -> Array | None:
-        """𝒜*(b) as a matrix, where n is not too large."""
-        if self.n_points > DENSE:
+        """𝒜*(b) as a matrix, where that is not too large."""
+        if self.n_points > DENSE or self.measurements.work > WORK:
             return None
         self._count()
         return self.measurements.adjoint_matrix(self.b).astype(np.float64)
@@ -171,6 +203,8 @@ class Sensing(Loss):
     @property
     def gradient_norm_at_zero(self) -> float:
         """‖𝒜*(b)‖, or the bound √L_F ‖b‖."""
+        if not self.b.any():
+            return 0.0
         N = self._adjoint_of_b
         return math.sqrt(self.smoothness) * norm(self.b[:, None]) if N is None else norm(N)
 

@@ -16,8 +16,9 @@ from quartic.losses.base import Loss
 from quartic.losses.gradient_point import GradientPoint
 from quartic.losses.move import Move
 from quartic.losses.point import Point
-from quartic.ops import gram, inner, norm, trace_inner
+from quartic.ops import gram, inner, is_torch, norm, trace_inner
 from quartic.ops.lanczos import lowest_eigenpairs
+from quartic.ops.space import HostSpace
 
 # ∇F(0) is formed up to this size, and sampled by so many random vectors above.
 _DENSE, _SAMPLES = 200, 8
@@ -169,7 +170,7 @@ class Smooth(Loss):
         """Return 1 where the user's gradient is ∇f(X), 2 where it is ∇F(XXᵀ)X; raise where it is neither."""
         if "factor" not in self._learnt:
             ratio = self._rise(X, G)
-            Y = np.random.default_rng(0).standard_normal(X.shape)
+            Y = np.abs(np.random.default_rng(0).standard_normal(X.shape))
             for scale in (1.0, 1e2, 1e-2, 1e4, 1e-4, 1e6, 1e-6):  # X may be where f is all but constant
                 if ratio is None:
                     ratio = self._rise(scale * Y, as_floats(self._users_gradient(scale * Y)))
@@ -253,12 +254,14 @@ class Smooth(Loss):
     def _at_zero(self) -> Callable[[Array], Array]:
         return self.gradient_operator(self.at(np.zeros((self.n_points, 1))))
 
+    @np.errstate(all="ignore")
     def _probe(self) -> float:
         """Return the largest curvature of F seen along a few random Y = xxᵀ, at the scale of the data."""
         generator, largest = np.random.default_rng(0), 0.0
         slope = self.gradient_norm_at_zero
         for columns in (1, 1, 2, 4):
-            X = generator.standard_normal((self.n_points, min(columns, self.n_points)))
+            # X ≥ 0: there every entry of XXᵀ is positive, and logarithms and roots of them exist
+            X = np.abs(generator.standard_normal((self.n_points, min(columns, self.n_points))))
             X /= math.sqrt(norm(gram(X)))  # ‖XXᵀ‖ = 1
             before, tau = inner(self._at_zero()(X), X), 1.0
             for _ in range(3):
@@ -279,6 +282,11 @@ class Smooth(Loss):
             raise ValueError("Smooth does not know the size of X: give n=, or a start X0 of shape (n, r)")
         return self._n
 
+    @property
+    def space(self) -> HostSpace:
+        """The host's memory; a tensor that comes in, as a start for a function of torch's, is brought there."""
+        return _HostSpaceForTensors()
+
     def check(self, X: Any, name: str = "X") -> Array:
         """Return X as a finite (n, r) array; the first X says what n is, where it was not given."""
         if self._n is None and np.ndim(X) == 2:
@@ -296,6 +304,14 @@ class Smooth(Loss):
         X = np.abs(X) if nonnegative else X
         X *= math.sqrt(self.gradient_norm_at_zero / (self.smoothness * norm(gram(X))))
         return min((X * 2.0**k for k in range(-4, 4)), key=lambda Y: _finite(self.at(Y).value))
+
+
+class _HostSpaceForTensors(HostSpace):
+    """The host's memory, where tensors are welcome: F is given what it works with, whatever X came in as."""
+
+    def take(self, A: Any, name: str) -> Any:
+        """Return A, a tensor as the array of its numbers."""
+        return super().take(A.detach().cpu().numpy() if is_torch(A) else A, name)
 
 
 def _number(value: Any) -> float:

@@ -55,6 +55,13 @@ class SumOfSquares(Loss):
         It has a counter of its own.
         """
 
+    def replaced(self, p: Point) -> Array | None:
+        """Return X with rows that fit far worse than all others put where their terms say, None where none does.
+
+        A loss need not offer it; one pass where it does.
+        """
+        return None
+
     @abstractmethod
     def place(self, X: Array, placed: NDArray[np.bool_]) -> tuple[Array, NDArray[np.bool_]]:
         """Return X with the rows that enough terms tie to placed ones set by them, and which rows are placed then."""

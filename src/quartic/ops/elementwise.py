@@ -59,6 +59,13 @@ def clip_in_place(X: Any) -> None:
         np.maximum(X, 0, out=X)
 
 
+def scale_in_place(X: Any, factor: Any) -> None:
+    """Multiply X by a number, which may be on the device."""
+    if is_torch(X) and is_torch(factor):
+        factor = factor.to(X.dtype)  # else the pass would work in two types, and slower
+    X *= factor
+
+
 def least(X: Any) -> float:
     """Return the least entry, or 0 if that is positive; NaN where there is one."""
     if is_torch(X):
@@ -194,4 +201,4 @@ def length(W: Any, square: Any) -> float:
         return square.tensor.sqrt()
     from quartic.ops.tall import root
 
-    return root(square, W)
+    return root(square, lambda: W)

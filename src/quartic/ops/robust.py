@@ -93,20 +93,42 @@ def logcosh_gap(e: float, d: float) -> Any:
     return lift + T * bend - z * z * series
 
 
-_TANGENTS = {"huber": huber_tangent, "pseudo-huber": pseudo_huber_tangent, "logcosh": logcosh_tangent}
-_GAPS = {"huber": huber_gap, "pseudo-huber": pseudo_huber_gap, "logcosh": logcosh_gap}
+KINDS = ("huber", "pseudo-huber", "logcosh")
+
+# A pass knows its loss by its place in KINDS, a constant when it is compiled: numba keeps on disk what closes over
+# numbers, but not what closes over functions.
+
+
+@njit(**_EXACT)
+def tangent(which: int, e: float) -> Any:
+    """Return ρ(e) and ψ(e)."""
+    if which == 0:
+        return huber_tangent(e)
+    if which == 1:
+        return pseudo_huber_tangent(e)
+    return logcosh_tangent(e)
+
+
+@njit(**_EXACT)
+def gap(which: int, e: float, d: float) -> Any:
+    """Return ρ(e + d) − ρ(e) − ψ(e)d."""
+    if which == 0:
+        return huber_gap(e, d)
+    if which == 1:
+        return pseudo_huber_gap(e, d)
+    return logcosh_gap(e, d)
 
 
 @cache
 def block_tangents(kind: str) -> Callable[..., float]:
     """Return the pass ``(E, delta) -> Σ ρ(E)``, which puts ψ(E) in place of the residuals E."""
-    tangent = _TANGENTS[kind]
+    which = KINDS.index(kind)
 
     @njit(**FLAGS)
     def run(E: Any, delta: float) -> Any:
         e_, total, scale = E.ravel(), 0.0, 1.0 / delta
         for k in range(e_.size):
-            value, slope = tangent(e_[k] * scale)
+            value, slope = tangent(which, e_[k] * scale)
             total += value
             e_[k] = slope * delta
         return total * delta * delta
@@ -121,7 +143,7 @@ def block_gaps(kind: str) -> Callable[..., tuple[float, float]]:
     B is by how much the entries of XXᵀ change and C the part of that of second order, DDᵀ: the remainder is
     Σ ρ(E + B) − ρ(E) − ψ(E)(B − C).
     """
-    tangent, gap = _TANGENTS[kind], _GAPS[kind]
+    which = KINDS.index(kind)
 
     @njit(**FLAGS)
     def run(E: Any, B: Any, C: Any, delta: float) -> Any:
@@ -129,10 +151,10 @@ def block_gaps(kind: str) -> Callable[..., tuple[float, float]]:
         total, remainder = 0.0, 0.0
         for k in range(e_.size):
             e, d = e_[k] * scale, b_[k] * scale
-            _, before = tangent(e)
-            value, slope = tangent(e + d)
+            _, before = tangent(which, e)
+            value, slope = tangent(which, e + d)
             total += value
-            remainder += gap(e, d) + before * (c_[k] * scale)
+            remainder += gap(which, e, d) + before * (c_[k] * scale)
             e_[k] = slope * delta
         return total * delta * delta, remainder * delta * delta
 
@@ -142,7 +164,7 @@ def block_gaps(kind: str) -> Callable[..., tuple[float, float]]:
 @cache
 def pair_tangents(kind: str) -> Callable[..., float]:
     """Return the pass ``(X, start, cols, target, weight, delta, G) -> f(X)`` over known entries; G is the gradient."""
-    tangent = _TANGENTS[kind]
+    which = KINDS.index(kind)
 
     @njit(**FLAGS)
     def run(X: Any, start: Any, cols: Any, target: Any, weight: Any, delta: float, G: Any) -> Any:
@@ -154,7 +176,7 @@ def pair_tangents(kind: str) -> Callable[..., float]:
                 e = -np.float64(target[p])
                 for k in range(X.shape[1]):
                     e += X[i, k] * X[j, k]
-                value, slope = tangent(e * scale)
+                value, slope = tangent(which, e * scale)
                 total += weight[p] * value
                 g = weight[p] * slope * delta
                 for k in range(X.shape[1]):
@@ -169,7 +191,7 @@ def pair_tangents(kind: str) -> Callable[..., float]:
 @cache
 def pair_gaps(kind: str) -> Callable[..., tuple[float, float]]:
     """Return the pass ``(X, Y, start, cols, target, weight, delta, G) -> f(Y), remainder``; G is the gradient at Y."""
-    tangent, gap = _TANGENTS[kind], _GAPS[kind]
+    which = KINDS.index(kind)
 
     @njit(**FLAGS)
     def run(X: Any, Y: Any, start: Any, cols: Any, target: Any, weight: Any, delta: float, G: Any) -> Any:
@@ -185,10 +207,10 @@ def pair_gaps(kind: str) -> Callable[..., tuple[float, float]]:
                     b += X[i, k] * dj + di * X[j, k]
                     c += di * dj
                 e, d = e * scale, (b + c) * scale
-                _, before = tangent(e)
-                value, slope = tangent(e + d)
+                _, before = tangent(which, e)
+                value, slope = tangent(which, e + d)
                 total += weight[p] * value
-                remainder += weight[p] * (gap(e, d) + before * (c * scale))
+                remainder += weight[p] * (gap(which, e, d) + before * (c * scale))
                 g = weight[p] * slope * delta
                 for k in range(X.shape[1]):
                     yj = Y[j, k]

@@ -44,26 +44,23 @@ def squares_are_safe(total: float) -> bool:
 
 def norm(A: Array) -> float:
     """Return ‖A‖, also where the squares under- or overflow."""
-    return root(squared_norm(A), A)
+    return root(squared_norm(A), lambda: A)
 
 
-def root(squared: float, A: Array | Callable[[], Array]) -> float:
-    """Return ‖A‖ from its square; where that under- or overflowed, from A scaled, or made and scaled."""
+def root(squared: float, make: Callable[[], Array]) -> float:
+    """Return ‖A‖ from its square; where that under- or overflowed, from A, then made for it, scaled."""
 
     def finish(squared: float) -> float:
         if squares_are_safe(squared):
             return math.sqrt(squared)
-        return _scaled_norm(A() if callable(A) else A)
+        A = make()
+        largest = float(abs(A).max()) if 0 not in A.shape else 0.0
+        if largest == 0.0 or not math.isfinite(largest):
+            return largest
+        return largest * math.sqrt(squared_norm(A / largest))
 
     length: float = delayed(finish, squared)
     return length
-
-
-def _scaled_norm(A: Array) -> float:
-    largest = float(abs(A).max()) if 0 not in A.shape else 0.0
-    if largest == 0.0 or not math.isfinite(largest):
-        return largest
-    return largest * math.sqrt(squared_norm(A / largest))
 
 
 def gram(A: Array, B: Array | None = None) -> Array:

@@ -64,6 +64,9 @@ def quartic(rank: int, difference: bool, weighted: bool) -> Pass:
 
 def factor_blocks(B: Any, shift: float, width: int) -> Any:
     """Return the inverses of the blocks B_i + shift·I, (n, r, r); a direction without curvature gets 0."""
+    kernels = kernels_for("triton_pairs", B[:, :width])
+    if kernels is not None:
+        return kernels.invert(B, shift, width)
     rows, columns = torch.tril_indices(width, width, device=B.device)
     A = torch.zeros((len(B), width, width), dtype=B.dtype, device=B.device)
     A[:, rows, columns] = B

@@ -1,8 +1,8 @@
 """The passes of a symmetric factorisation as Triton kernels: each reads its arrays once, in tiles of whole rows.
 
 A program walks over tiles of rows, far apart, and keeps its sums in float64 in registers; torch adds up those of all
-programs, always in the same order. Products of a tile with r × r matrices run on the tensor cores: float32 as three
-products of rounded halves, which keeps all but the last bit or two.
+programs, always in the same order. Products of a tile with r × r matrices are in the type of X itself: the shorter
+formats of the tensor cores were no faster (benchmarks/gpu.py, section pieces).
 """
 
 from __future__ import annotations
@@ -14,9 +14,17 @@ import torch
 import triton
 import triton.language as tl
 
-# Rows of a tile; programs for each multiprocessor. Found by benchmarks/gpu.py on an H200.
-ROWS, PER_PROCESSOR, WARPS = 64, 4, 4
-PRECISION = "tf32x3"
+# Rows of a tile, warps, programs for each multiprocessor: found by benchmarks/gpu.py on an H200, for each pass and size
+# of a number.
+SETTINGS: dict[tuple[str, int], tuple[int, int, int]] = {
+    ("step_sums", 4): (16, 2, 16),
+    ("step_sums", 8): (16, 2, 16),
+    ("extrapolated", 4): (16, 4, 8),
+    ("extrapolated", 8): (16, 2, 16),
+    ("any", 4): (64, 4, 4),
+    ("any", 8): (64, 4, 4),
+}
+PRECISION = "ieee"
 
 
 @triton.jit
@@ -148,12 +156,13 @@ def _gram(
 class _Launch:
     """Sizes of a launch, and room for the sums of its programs."""
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: Any, name: str = "any") -> None:
         self.n, self.width = X.shape
-        self.tiles = triton.cdiv(self.n, ROWS)
-        self.programs = min(self.tiles, PER_PROCESSOR * _processors(X.device))
+        rows, warps, per_processor = SETTINGS[name, X.element_size()]
+        self.tiles = triton.cdiv(self.n, rows)
+        self.programs = min(self.tiles, per_processor * _processors(X.device))
         self.settings = {
-            "R": ROWS, "C": max(16, triton.next_power_of_2(self.width)), "PRECISION": PRECISION, "num_warps": WARPS,
+            "R": rows, "C": max(16, triton.next_power_of_2(self.width)), "PRECISION": PRECISION, "num_warps": warps,
         }  # fmt: skip
         self.device = X.device
 
@@ -199,7 +208,7 @@ def gram_of(X: Any) -> Any:
 
 def extrapolated(X: Any, Z: Any, MX: Any, MZ: Any, t: float, Y: Any, MY: Any) -> Any:
     """Fill Y = X + t(X − Z) and MY likewise; return YᵀY."""
-    run = _Launch(X)
+    run = _Launch(X, "extrapolated")
     grams = run.grams()
     _extrapolated[(run.programs,)](X, Z, MX, MZ, Y, MY, grams, *_thirds(t), *run.sizes(), **run.settings)
     return run.gram(grams)
@@ -215,7 +224,7 @@ def stepped(X: Any, A: Any, s: float, MX: Any, shift: float, clip: bool, W: Any)
 
 def step_sums(X: Any, Y: Any, MX: Any, MY: Any) -> tuple[Any, Any, Any]:
     """Return XᵀX, DᵀD, and ⟨MD, D⟩, ⟨Y, D⟩, ‖D‖², ⟨MX, X⟩ with the number of entries that are not X ≥ 0."""
-    run = _Launch(X)
+    run = _Launch(X, "step_sums")
     grams, steps, sums = run.grams(), run.grams(), run.sums(5)
     _step_sums[(run.programs,)](X, Y, MX, MY, grams, steps, sums, *run.sizes(), **run.settings)
     return run.gram(grams), run.gram(steps), sums.sum(dim=0)

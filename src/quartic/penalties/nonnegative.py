@@ -62,7 +62,7 @@ class Nonnegative(Penalty):
     def stationarity_norm(self, X: Array, gradient: Array) -> float:
         """Return ‖∇ᴾf(X)‖ in one pass."""
         squared = passes("fused", X).projected_norm(X, gradient)
-        return delayed(lambda s: root(s, lambda: self.stationarity(X, gradient)), squared)  # type: ignore[no-any-return]
+        return root(squared, lambda: self.stationarity(X, gradient))
 
     def value_at(self, point: Any) -> float:
         """Return 0 where X ≥ 0, else infinity."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
 import numpy as np
@@ -27,6 +27,9 @@ _CORE_TOLERANCE, _CORE_GAIN, _CORE_STEPS = 1e-9, 1e-2, 60
 _LEAST_DAMPING, _MOST_DAMPING = 1e-13, 1e8
 # Where a step lowers the loss by less than this share, residuals are there to stay and their curvature counts.
 _NEWTON_GAIN = 1e-2
+# Single points are placed anew where the loss no longer falls, and when the gradient has shrunk by this, and by ten
+# times more for each time it was done, so often at the most.
+_REPLACED, _REPLACED_FIRST = 4, 1e-3
 # The equations are never solved to a smaller residual, relative to where they start.
 _LEAST_RESIDUAL = 1e-3
 
@@ -53,6 +56,10 @@ class LMState(State):
         1 where the equations are those of Newton's method.
     core_done : int
         1 when the first phase, on part of the points, is over or not wanted.
+    replaced : int
+        How often single points were placed anew.
+    first : float
+        The norm of the gradient at the start.
     """
 
     blocks: Array = field(default_factory=lambda: np.empty((0, 0)))
@@ -63,6 +70,8 @@ class LMState(State):
     direct: int = -1
     newton: int = 0
     core_done: int = 1
+    replaced: int = 0
+    first: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -145,6 +154,11 @@ class LevenbergMarquardt(Solver):
             ahead = self._by_way_of_core(loss, s)
             if ahead is not None and ahead.point.value < s.point.value:
                 return ahead
+        if s.replaced < _REPLACED:
+            slope = problem.stationarity(s.point)
+            s = replace(s, first=slope) if math.isinf(s.first) else s
+            if s.newton or slope <= _REPLACED_FIRST * 10.0**-s.replaced * s.first:
+                s = self._with_points_replaced(loss, problem.penalty, s)
         return self._move(loss, problem.penalty, s)
 
     def _core_degree(self, rank: int) -> float:
@@ -176,6 +190,18 @@ class LevenbergMarquardt(Solver):
             reached = int(placed.sum())
             X, placed = loss.place(X, placed)
         return LMState(loss.at(X.astype(s.point.X.dtype, copy=False)), damping=t.damping)
+
+    def _with_points_replaced(self, loss: SumOfSquares, penalty: Penalty, s: LMState) -> LMState:
+        """Return the state with points that fit far worse than the others placed anew, where that lowers the loss."""
+        X = loss.replaced(s.point) if penalty.ridge == 0 else None
+        s = replace(s, replaced=s.replaced + 1)
+        if X is None:
+            return s
+        point, blocks = loss.linearize(X)
+        if not point.value < s.point.value:
+            return s
+        scale = mean_diagonal(blocks, X.shape[1])
+        return replace(s, point=point, blocks=blocks, scale=scale, earlier=math.inf, newton=0)
 
     def _move(self, loss: SumOfSquares, penalty: Penalty, s: LMState) -> LMState:
         p, blocks, scale, ridge = s.point, s.blocks, s.scale, penalty.ridge or 0.0
@@ -219,6 +245,8 @@ class LevenbergMarquardt(Solver):
             slow_solves=slow,
             direct=factors,
             newton=1 if s.newton and gain > 0.25 else newton,
+            replaced=s.replaced,
+            first=s.first,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quartic.kernels import EuclideanKernel, GramKernel, NormKernel
 from quartic.kernels.mirror_maps import find_mirror_map
-from quartic.losses import LeastSquares, Loss
+from quartic.losses import LeastSquares, Loss, Quadratic
 from quartic.problem import Problem
 from quartic.solvers.admm import ADMM
 from quartic.solvers.anls import SymANLS
@@ -88,15 +88,19 @@ def _automatic(problem: Problem) -> Solver:
     - A kernel was asked for: the inertial method, the fastest that uses one (Dyn-NoLips for a penalty that is not
       convex, for which extrapolation has no theory).
     - Sums of squares over pairs, signs free: Levenberg–Marquardt.
-    - X ≥ 0: the inertial method where products are cheap (sparse M); L-BFGS, which needs three quarters of its
-      products but more passes over X, where they are not, and where the loss knows its diagonal of second derivatives
-      (rectangular factorisation: a tenth of the products).
+    - X ≥ 0: the inertial method where products are cheap and extrapolating costs none (sparse M); elsewhere L-BFGS,
+      which needs three quarters of its products for dense M, a third or less for other quadratic losses, a tenth where
+      the loss knows its diagonal of second derivatives (rectangular factorisation), but more passes over X.
+    - Signs free, constraints penalised (`Quadratic` that weighs few entries of XXᵀ, as for MaxCut): the trust region,
+      since such a loss is stiff across the constraints and flat along them.
     - Any other loss, signs free: L-BFGS.
     """
     loss, penalty = problem.loss, problem.penalty
     if problem.kernel is None:
         if penalty.smooth and LevenbergMarquardt.requires.unmet(problem) is None:
             return LevenbergMarquardt()
+        if isinstance(loss, Quadratic) and loss.weighs_few and TrustRegion.requires.unmet(problem) is None:
+            return TrustRegion()
         scaled = type(loss).curvature_diagonal is not Loss.curvature_diagonal
         if penalty.smooth or (penalty.nonnegative and (scaled or costly_product(loss))):
             return LBFGS()
@@ -104,5 +108,5 @@ def _automatic(problem: Problem) -> Solver:
 
 
 def costly_product(loss: Loss) -> bool:
-    """Tell whether a product with the data costs far more than a pass over X."""
-    return isinstance(loss, LeastSquares) and loss.matrix.entries_per_row() > 500
+    """Tell whether a product with the data costs far more than a pass over X, or extrapolating costs one as well."""
+    return loss.matrix.entries_per_row() > 500 if isinstance(loss, LeastSquares) else loss.quadratic

@@ -1,0 +1,55 @@
+"""All distances known: a matrix that is read in place, and never made a list of pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from quartic.arrays import Array, RandomState
+from quartic.datasets import random_pairs
+from quartic.init import classical_mds
+from quartic.locating.input import Measurements
+from quartic.locating.part import Effort
+from quartic.locating.polish import reference_of
+from quartic.loop import minimize
+from quartic.losses import CompleteDistances
+from quartic.problem import Problem
+from quartic.result import Result
+from quartic.rigidity import Determination
+
+# So many pairs a point are looked at for warnings.
+_SAMPLED = 60
+
+
+def sample_of(D: Array, rank: int) -> Measurements:
+    """Return some pairs of a complete matrix, drawn at random."""
+    pairs = random_pairs(len(D), min(1.0, _SAMPLED / (len(D) - 1)), random_state=0)
+    d = np.asarray(D[pairs[:, 0], pairs[:, 1]], dtype=np.float64)
+    return Measurements(len(D), pairs, d, d, d, None, np.empty(0, dtype=np.int64), np.empty((0, rank)))
+
+
+def scaled_and_fitted(D: Array, effort: Effort, max_time: float | None, random_state: RandomState) -> Result:
+    """Return a run over all pairs, from classical scaling."""
+    loss, rank = CompleteDistances(D), effort.rank
+    start = classical_mds(D, rank, random_state=0)
+    return minimize(
+        Problem(loss), start if start.any() else None, rank=rank, solver=effort.solver, tol=effort.tol,
+        reference=reference_of(loss, rank), max_iter=effort.max_iter, max_time=max_time,
+        random_state=random_state, verbose=effort.verbose,
+    )  # fmt: skip
+
+
+def all_determined(n: int, rank: int) -> Determination:
+    """Return what all distances determine: everything."""
+    everything, one, no_one = np.ones(n, dtype=bool), np.zeros(n, dtype=np.int64), np.empty(0, dtype=np.int64)
+    return Determination(everything, one, one, everything, ~everything, no_one, no_one, rank, 0, False, True)
+
+
+def complete_rmse(D: Array, X: Array) -> float:
+    """Return the root mean square error over all pairs, a block of rows at a time."""
+    from scipy.spatial.distance import cdist
+
+    n, total = len(D), 0.0
+    rows = max(1, 2**20 // n)
+    for first in range(0, n, rows):
+        total += float(np.sum((cdist(X[first : first + rows], X) - D[first : first + rows]) ** 2))
+    return float(np.sqrt(total / (n * (n - 1))))
