@@ -142,7 +142,9 @@ def test_distances_are_the_same_run(solver, weighted):
     X0 = np.random.default_rng(3).standard_normal((80, 3))
     settings = {"solver": solver, "tol": 0.0, "max_iter": 10}
     a, b = minimize(Problem(ours), X0, **settings), minimize(Problem(theirs), torch.from_numpy(X0), **settings)
-    np.testing.assert_allclose(b.X.numpy(), a.X, atol=1e-8 * np.abs(a.X).max())
+    # a trust region ends its inner solves by a comparison, which round-off may tip
+    tolerance = 1e-6 if solver == "tr" else 1e-8
+    np.testing.assert_allclose(b.X.numpy(), a.X, rtol=tolerance, atol=tolerance * np.abs(a.X).max())
     assert a.n_products == b.n_products
 
 

@@ -84,7 +84,7 @@ class PairSquares(SumOfSquares):
 
     def hessian_product(self, p: Point, D: Array) -> Array:
         """Return ∇²f(p)[D]: one pass."""
-        H = namespace(D).empty_like(D)
+        H: Array = namespace(D).empty_like(D)
         self._pass("pairs", "hessian_product", D)(p.X, D, *self._data, H)
         return H
 
