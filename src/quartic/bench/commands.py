@@ -244,7 +244,7 @@ def speed(
             ranks=tuple(rank or settings.ranks),
             helices=() if only == "symnmf" else settings.helices,
         )
-        rows = run_speed(settings, progress)
+        rows = run_speed(settings, say)
         say("; ".join(describe_machine(found).values()))
     if as_json:
         typer.echo(json.dumps(plain(rows)))

@@ -235,6 +235,11 @@ class PairSquares(SumOfSquares):
         """How many pairs there are."""
         return len(self.target) // (2 if is_torch(self.target) else 1)
 
+    def size(self) -> tuple[str, float]:
+        """Return the number of pairs in words, and about how many bytes they take, each in two rows."""
+        each = np.dtype(self.dtype).itemsize * (1 if self.weight is None else 2) + 4
+        return f"{self.n_points} points with {self.n_pairs} pairs", 2.0 * self.n_pairs * each
+
     @property
     def space(self) -> Any:
         """Where the pairs are."""
