@@ -234,7 +234,7 @@ def speed(
 ) -> None:
     """How many times faster auto is: than SymHALS and Dyn-NoLips, than SciPy and pymanopt. One thread."""
     settings = SpeedSettings.quick() if quick else SpeedSettings()
-    with _running("bench speed", None) as (say, progress), fixed_threads(1) as found:
+    with _running("bench speed", None) as (say, _), fixed_threads(1) as found:
         check_words("--data", [name for name in data or () if not name.startswith("planted-")], DATA)
         check_words("--only", [only] if only else [], ("symnmf", "edmc"))
         settings = replace(
