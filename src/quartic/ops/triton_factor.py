@@ -17,10 +17,12 @@ import triton.language as tl
 # Rows of a tile, warps, programs for each multiprocessor: found by benchmarks/gpu.py on an H200, for each pass and size
 # of a number.
 SETTINGS: dict[tuple[str, int], tuple[int, int, int]] = {
-    ("step_sums", 4): (64, 4, 4),
-    ("step_sums", 8): (16, 4, 8),
-    ("any", 4): (32, 4, 8),
-    ("any", 8): (32, 4, 8),
+    ("step_sums", 4): (16, 2, 16),
+    ("step_sums", 8): (16, 2, 16),
+    ("extrapolated", 4): (16, 4, 8),
+    ("extrapolated", 8): (16, 2, 16),
+    ("any", 4): (64, 4, 4),
+    ("any", 8): (64, 4, 4),
 }
 PRECISION = "ieee"
 
@@ -206,7 +208,7 @@ def gram_of(X: Any) -> Any:
 
 def extrapolated(X: Any, Z: Any, MX: Any, MZ: Any, t: float, Y: Any, MY: Any) -> Any:
     """Fill Y = X + t(X − Z) and MY likewise; return YᵀY."""
-    run = _Launch(X)
+    run = _Launch(X, "extrapolated")
     grams = run.grams()
     _extrapolated[(run.programs,)](X, Z, MX, MZ, Y, MY, grams, *_thirds(t), *run.sizes(), **run.settings)
     return run.gram(grams)
