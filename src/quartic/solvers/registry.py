@@ -87,8 +87,8 @@ def _automatic(problem: Problem) -> Solver:
 
     - A kernel was asked for: the inertial method, the fastest that uses one (Dyn-NoLips for a penalty that is not
       convex, for which extrapolation has no theory).
-    - Sums of squares over pairs, signs free: Levenberg–Marquardt; L-BFGS for a rectangular matrix with a ridge, which is
-      never fitted exactly (``benchmarks/rectangular.md``).
+    - Sums of squares over pairs, signs free: Levenberg–Marquardt; L-BFGS for a rectangular matrix with a ridge, which
+      is never fitted exactly (``benchmarks/rectangular.md``).
     - X ≥ 0: the inertial method where products are cheap and extrapolating costs none (sparse M); elsewhere L-BFGS,
       which needs three quarters of its products for dense M, a third or less for other quadratic losses, a tenth where
       the loss knows its diagonal of second derivatives (rectangular factorisation), but more passes over X.
