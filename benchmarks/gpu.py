@@ -351,7 +351,8 @@ def quiet(a) -> None:
         minimize(task, rank=rank, solver=solver, tol=0.0, max_iter=25, random_state=0, callback=watch)
         before, after = seen[len(seen) // 2], seen[-1]
         reads, products, *memory = (y - x for x, y in zip(before, after, strict=True))
-        say("quiet", solver=solver, rank=rank, iterations=len(seen) - len(seen) // 2 - 1, reads=reads, products=products,
+        steps = len(seen) - len(seen) // 2 - 1
+        say("quiet", solver=solver, rank=rank, iterations=steps, reads=reads, products=products,
             device_allocations=memory[0], segments=memory[1])  # fmt: skip
 
 

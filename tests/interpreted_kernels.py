@@ -106,6 +106,23 @@ def factor():
         compare(work, 1e-10 if dtype == torch.float64 else 2e-4, f"factor of rank {rank}")
 
 
+def shrunk():
+    """The norm kernel's last step, over the whole range of the cubic."""
+    from quartic.kernels.mirror_maps import norm_scale
+    from quartic.ops import shrink, squared_norm
+
+    for size in (1e-30, 1e-9, 1e-3, 1.0, 50.0, 1e6, 1e40):
+        for dtype in (torch.float64,) if size > 1e30 or size < 1e-20 else (torch.float64, torch.float32):
+            W = (size * tall(70, 5, dtype)).contiguous()
+
+            def work(W=W):
+                V = W.clone()
+                shrink(V, squared_norm(W), 6.0, 0.3, norm_scale)
+                return [V / float(abs(V).max())]
+
+            compare(work, 1e-13 if dtype == torch.float64 else 1e-6, f"shrunk from {size}")
+
+
 def runs():
     """Whole runs: the loop, the losses and the kernels together."""
     A = rng.random((60, 60))
@@ -118,4 +135,4 @@ def runs():
 
 
 if __name__ == "__main__":
-    {"pairs": pairs, "blocks": blocks, "factor": factor, "runs": runs}[sys.argv[1]]()
+    {"pairs": pairs, "blocks": blocks, "factor": factor, "shrunk": shrunk, "runs": runs}[sys.argv[1]]()
