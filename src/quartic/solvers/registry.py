@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quartic.kernels import EuclideanKernel, GramKernel, NormKernel
 from quartic.kernels.mirror_maps import find_mirror_map
-from quartic.losses import LeastSquares, Loss, Quadratic
+from quartic.losses import LeastSquares, Loss, MaskedRectangular, Quadratic
 from quartic.problem import Problem
 from quartic.solvers.admm import ADMM
 from quartic.solvers.anls import SymANLS
@@ -87,9 +87,10 @@ def _automatic(problem: Problem) -> Solver:
 
     - A kernel was asked for: the inertial method, the fastest that uses one (Dyn-NoLips for a penalty that is not
       convex, for which extrapolation has no theory).
-    - Sums of squares over pairs, signs free: Levenberg–Marquardt.
+    - Sums of squares over pairs, signs free: Levenberg–Marquardt; L-BFGS for a rectangular matrix with a ridge, which
+      is never fitted exactly (``benchmarks/rectangular.md``).
     - X ≥ 0: the inertial method where products are cheap and extrapolating costs none (sparse M); elsewhere L-BFGS,
-      which needs three quarters of its products for dense M, a quarter for other quadratic losses, and a tenth where
+      which needs three quarters of its products for dense M, a third or less for other quadratic losses, a tenth where
       the loss knows its diagonal of second derivatives (rectangular factorisation), but more passes over X.
     - Signs free, constraints penalised (`Quadratic` that weighs few entries of XXᵀ, as for MaxCut): the trust region,
       since such a loss is stiff across the constraints and flat along them.
@@ -97,7 +98,8 @@ def _automatic(problem: Problem) -> Solver:
     """
     loss, penalty = problem.loss, problem.penalty
     if problem.kernel is None:
-        if penalty.smooth and LevenbergMarquardt.requires.unmet(problem) is None:
+        shrunk = isinstance(loss, MaskedRectangular) and bool(penalty.ridge)
+        if penalty.smooth and not shrunk and LevenbergMarquardt.requires.unmet(problem) is None:
             return LevenbergMarquardt()
         if isinstance(loss, Quadratic) and loss.weighs_few and TrustRegion.requires.unmet(problem) is None:
             return TrustRegion()
