@@ -9,16 +9,18 @@ from pathlib import Path
 HEAD = """# On a GPU
 
 Measured by `python benchmarks/gpu.py symnmf large edmc quiet agreement --out FOLDER`, this page made of its results by
-`python benchmarks/gpu_page.py FOLDER/gpu.json`. Seconds are wall clock, the start and the sorting of pairs included, data
-on the device and kernels compiled before. ε is relative to the projected gradient at the paper's random start; RMSE is over
-ten million pairs, known or not.
+`python benchmarks/gpu_page.py FOLDER/gpu.json`. Seconds are wall clock, the start and the sorting of pairs included,
+data on the device and kernels compiled before. ε is relative to the projected gradient at the paper's random start; RMSE
+is over ten million pairs, known or not.
 
 """
+_RUN = "n entries dtype seed seconds start checks products purity status"
+_STEP = "dtype solver ms_per_product bare_ms ratio iterations products reads"
 TABLES = {
-    "symnmf": ("Planted graph, 32 communities, r = 32, to ε = 1e-3", "n entries dtype seed seconds start checks products purity status"),
-    "large": ("The same, larger", "n entries dtype seed seconds start checks products purity status"),
-    "symnmf iteration": ("An iteration there beside the bare product", "dtype solver ms_per_product bare_ms ratio iterations products reads"),
-    "large iteration": ("The same, larger", "dtype solver ms_per_product bare_ms ratio iterations products reads"),
+    "symnmf": ("Planted graph, 32 communities, r = 32, to ε = 1e-3", _RUN),
+    "large": ("The same, larger", _RUN),
+    "symnmf iteration": ("An iteration there beside the bare product", _STEP),
+    "large iteration": ("The same, larger", _STEP),
     "edmc": (
         "A million points in the unit cube, twenty million random pairs, from a random start",
         "dtype solver seed seconds sorting passes iterations reads rmse status bare_ms ms_per_pass",
