@@ -10,8 +10,8 @@ HEAD = """# On a GPU
 
 Measured by `python benchmarks/gpu.py symnmf large edmc quiet agreement --out FOLDER`, this page made of its results by
 `python benchmarks/gpu_page.py FOLDER/gpu.json`. Seconds are wall clock, the start and the sorting of pairs included,
-data on the device and kernels compiled before. ε is relative to the projected gradient at the paper's random start; RMSE
-is over ten million pairs, known or not.
+data on the device and kernels compiled before. ε is relative to the projected gradient at the paper's random start;
+RMSE is over ten million pairs, known or not.
 
 """
 _RUN = "n entries dtype seed seconds start checks products purity status"
