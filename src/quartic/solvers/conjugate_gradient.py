@@ -9,7 +9,6 @@ from typing import Literal, cast
 import numpy as np
 
 from quartic.arrays import Array
-from quartic.losses.point import Point
 from quartic.losses.sum_of_squares import SumOfSquares
 from quartic.ops import gram, inner, namespace, norm, passes, regular_inverse, times
 from quartic.problem import Problem
@@ -41,6 +40,8 @@ class CGState(State):
         ⟨G, P⁻¹G⟩ there.
     blocks : array
         The row blocks of the preconditioner, packed; empty where another is used.
+    mean : float
+        Their mean diagonal entry.
     made_at : array
         Where the blocks were made.
     carried : int
@@ -53,6 +54,7 @@ class CGState(State):
     earlier: Array = field(default_factory=_nothing)
     scale: float = math.nan
     blocks: Array = field(default_factory=_nothing)
+    mean: float = 0.0
     made_at: Array = field(default_factory=_nothing)
     carried: int = 0
     fresh: float = math.inf
@@ -113,14 +115,14 @@ class ConjugateGradient(Solver):
         if self._kind(problem) != "block":
             return CGState(problem.loss.at(X0))
         point, blocks = cast(SumOfSquares, problem.loss).linearize(X0)
-        return CGState(point, blocks=blocks, made_at=X0)
+        return CGState(point, blocks=blocks, mean=mean_diagonal(blocks, X0.shape[1]), made_at=X0)
 
     def step(self, problem: Problem, state: State) -> CGState:
         """Return the best point along the next conjugate direction."""
         s, kind = cast(CGState, state), self._kind(problem)
         p = s.point
         G = problem.penalty.stationarity(p.X, p.gradient)
-        Z = _apply(kind, problem, p, s.blocks, G)
+        Z = _apply(kind, problem, s, G)
         scale = inner(G, Z)
         D = -Z
         if len(s.direction):
@@ -149,9 +151,11 @@ class ConjugateGradient(Solver):
         moved, size = norm(X - s.made_at), norm(X)
         if moved > _STALE * size:
             new, blocks = loss.linearize(X)
-            return CGState(new, step=t, direction=D, earlier=G, scale=scale, blocks=blocks, made_at=X)
+            mean = mean_diagonal(blocks, X.shape[1])
+            return CGState(new, step=t, direction=D, earlier=G, scale=scale, blocks=blocks, mean=mean, made_at=X)
         return CGState(
-            loss.at(X), step=t, direction=D, earlier=G, scale=scale, blocks=s.blocks, made_at=s.made_at
+            loss.at(X), step=t, direction=D, earlier=G, scale=scale, blocks=s.blocks, mean=s.mean,
+            made_at=s.made_at,
         )  # fmt: skip
 
 
@@ -161,8 +165,9 @@ def _positive(t: float) -> float:
     return t
 
 
-def _apply(kind: str, problem: Problem, p: Point, blocks: Array, G: Array) -> Array:
+def _apply(kind: str, problem: Problem, s: CGState, G: Array) -> Array:
     """Return P⁻¹G."""
+    p = s.point
     if kind == "none":
         return G
     rank = G.shape[1]
@@ -173,6 +178,6 @@ def _apply(kind: str, problem: Problem, p: Point, blocks: Array, G: Array) -> Ar
         return times(G, regular_inverse(gram(X), _SHIFT))
     ops = passes("gauss_newton", G)
     Z: Array = namespace(G).empty_like(G)
-    L = ops.factor_blocks(blocks, (problem.penalty.ridge or 0.0) + _SHIFT * float(mean_diagonal(blocks, rank)), rank)
+    L = ops.factor_blocks(s.blocks, (problem.penalty.ridge or 0.0) + _SHIFT * float(s.mean), rank)
     ops.solve_blocks(L, G, Z)
     return Z
