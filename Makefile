@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow test-browser fuzz trust audit docs lint format wheel clean
+.PHONY: demo test test-torch test-slow test-browser fuzz trust audit docs lint format wheel clean
 .DEFAULT_GOAL := test
 
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -21,6 +21,18 @@ demo: $(VENV)/.ready
 
 test: lint
 	$(BIN)/python -m pytest -n 2 -m 'not slow'
+
+# The same code on torch tensors, on torch's CPU build, in an environment of its own; Triton's kernels are interpreted.
+TORCH_VENV ?= .venv-torch
+
+$(TORCH_VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(TORCH_VENV)
+	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,gpu]'
+	-$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check triton
+	@touch $@
+
+test-torch: $(TORCH_VENV)/.ready
+	$(TORCH_VENV)/bin/python -m pytest -n 2 -m 'not slow' tests/test_torch.py tests/test_triton.py tests/test_torch_graphs.py
 
 test-slow: $(VENV)/.ready
 	$(BIN)/python -m pytest -m slow
@@ -66,4 +78,4 @@ wheel: $(VENV)/.ready
 	$(BIN)/python -m build --wheel
 
 clean:
-	rm -rf $(VENV) build dist docs/_build docs/gallery docs/api .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(TORCH_VENV) build dist docs/_build docs/gallery docs/api .mypy_cache .ruff_cache .pytest_cache

@@ -152,6 +152,21 @@ def _threads(pieces: object) -> LeastSquares:
         return LeastSquares(DaskMatrix(pieces, client=False, keep=True))
 
 
+def routes(client: Client, size: tuple[int, int, int], repeats: int) -> list[str]:
+    """Return an iteration with X in memory shared by the machine, over the network, and in one process."""
+    n, per_row, rank = size
+    pieces = in_blocks(graph(n, per_row), 2 * WORKERS)
+    X = 0.1 * np.random.default_rng(1).random((n, rank))
+    losses = {"shared memory": LeastSquares(DaskMatrix(pieces, client=client)), "one process": _threads(pieces)}
+    losses["network"] = LeastSquares(DaskMatrix(pieces, client=client))
+    losses["network"].matrix.blocks.exchange.give_up_sharing()
+    seconds: dict[str, list[float]] = {name: [] for name in losses}
+    for _ in range(repeats):
+        for name, loss in losses.items():
+            seconds[name] += iteration(loss, X, 3)
+    return [f"| {name} | {statistics.median(found):.2f} s |" for name, found in seconds.items()]
+
+
 def places(client: Client, sizes: list[tuple[int, int, int]], repeats: int) -> list[str]:
     lines = ["| n | entries | r | X on the client | X on the workers |", "|---|---|---|---|---|"]
     for n, per_row, rank in sizes:
@@ -261,6 +276,7 @@ def main() -> None:
     ):
         began = os.getloadavg()
         table = overhead(client, sizes, repeats)
+        ways = routes(client, sizes[-1] if quick else sizes[1], repeats)
         where = places(client, sizes[:2], repeats)
         model = Model(client, quick)
         checked = model.check(
@@ -279,6 +295,12 @@ def main() -> None:
         "Random columns; the inertial method, medians of single iterations, contestants in turns.",
         "",
         *table,
+        "",
+        "## How X gets to the workers, an iteration",
+        "",
+        "| X by way of | seconds |",
+        "|---|---|",
+        *ways,
         "",
         "## Where X lives",
         "",

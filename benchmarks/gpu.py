@@ -4,6 +4,8 @@ Sections: pieces, symnmf, large, edmc, agreement, quiet. Data are made on the de
 device idle before and after, medians, compiled code warmed up; those of single passes are taken by device events.
 """
 
+# ruff: noqa: B023  # what is timed is called at once, while the loop variables are what they are
+
 from __future__ import annotations
 
 import argparse
@@ -160,11 +162,10 @@ def pieces(a) -> None:
             except Exception as fault:
                 say("pieces", dtype=name, rows=rows, warps=warps, per=per, precision=precision, fault=repr(fault)[:200])
         triton_factor.SETTINGS, triton_factor.PRECISION = kept, "ieee"
-        del M, loss, X, Y, MX, MY, W, out
     for rows, tile, warps in a.pair_settings:
         triton_pairs.SHORT = (rows, tile, warps)
         for dtype in (torch.float32, torch.float64):
-            points, pairs, squared = cloud(a.points, 20 * a.points, dtype, a.device)
+            _, pairs, squared = cloud(a.points, 20 * a.points, dtype, a.device)
             loss = Distances(pairs, squared)
             X, D = (torch.randn((a.points, 3), device=a.device, dtype=dtype) for _ in range(2))
             p = loss.at(X)
@@ -201,7 +202,6 @@ def factorise(name: str, n: int, a, dtype=torch.float32) -> None:
         ready()
         seconds = time.perf_counter() - began
         start = float(result.history.time[0])
-        made = result.n_products - int(result.history.n_products[0])
         say(
             name, n=n, entries=entries, dtype=str(dtype).split(".")[1], seed=seed, seconds=seconds, start=start,
             checks=checks, products=result.n_products, purity=purity(result.X.argmax(dim=1), member),
@@ -302,7 +302,7 @@ def agreement(a) -> None:
         gap = abs(ours.objective - theirs.objective) / abs(ours.objective)
         say("agreement", problem="symnmf", solver=solver, tol=1e-8, statuses=f"{ours.status},{theirs.status}",
             relative_gap=gap)  # fmt: skip
-    points, pairs, squared = cloud(5000, 100_000, torch.float64, a.device)
+    _, pairs, squared = cloud(5000, 100_000, torch.float64, a.device)
     X0 = np.random.default_rng(1).standard_normal((5000, 3)) * 0.4
     on_host = Problem(Distances(pairs.cpu().numpy(), squared.cpu().numpy()))
     on_device = Problem(Distances(pairs, squared))
@@ -351,7 +351,8 @@ def quiet(a) -> None:
         minimize(task, rank=rank, solver=solver, tol=0.0, max_iter=25, random_state=0, callback=watch)
         before, after = seen[len(seen) // 2], seen[-1]
         reads, products, *memory = (y - x for x, y in zip(before, after, strict=True))
-        say("quiet", solver=solver, rank=rank, iterations=len(seen) - len(seen) // 2 - 1, reads=reads, products=products,
+        steps = len(seen) - len(seen) // 2 - 1
+        say("quiet", solver=solver, rank=rank, iterations=steps, reads=reads, products=products,
             device_allocations=memory[0], segments=memory[1])  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """Solvers side by side on completion, sensing, phase retrieval and quadratic losses: writes benchmarks/losses.md.
 
-Run it as ``python benchmarks/losses.py``; it takes a few minutes on one thread. Each solver starts at the same X0, the
+Run it as ``python benchmarks/losses.py``; it takes about a minute on one thread. Each solver starts at the same X0, the
 loss's own start, and stops at tol = 1e-6 of the stationarity there. Products are those of the run (the start's and the
 constants' are the same for all and left out), seconds are CPU seconds of one thread.
 """
@@ -21,9 +21,9 @@ import scipy.sparse as sp
 import quartic
 from quartic import Problem, minimize
 from quartic.losses import CodedDiffraction, Completion, PhaseRetrieval, Quadratic, Sensing
-from quartic.penalties import L1, Nonnegative
+from quartic.penalties import Nonnegative
 
-FREE, SIGNED = ("lm", "lbfgs", "ncg", "tr", "inertial"), ("lbfgs", "inertial", "dyn-nolips", "pg")
+FREE, SIGNED = ("lm", "lbfgs", "ncg", "tr", "inertial"), ("lbfgs", "inertial")
 
 
 def completion(share, noise, nonnegative=False):
@@ -78,12 +78,10 @@ CASES = [
     ("completion, n = 2000, r = 5, 3 %", completion(0.03, 0.0), None, FREE),
     ("the same, 10 % noise", completion(0.03, 0.1), None, FREE),
     ("the same, X ≥ 0", completion(0.03, 0.1, True), Nonnegative(), SIGNED),
-    ("the same, ℓ1", completion(0.03, 0.1, True), L1(0.1), ("inertial", "dyn-nolips")),
     ("sensing, 6nr vectors, n = 150, r = 2, 5 % noise", sensing(), None, FREE),
     ("the same, X ≥ 0", sensing(True), Nonnegative(), SIGNED),
     ("phase retrieval, complex, 6 · 256 Gaussian", gaussian_phases(), None, FREE),
     ("phase retrieval, six patterns of 64 × 64", patterns(), None, FREE),
-    ("MaxCut, n = 800, r = 41, ρ = 5", cut(5.0), None, FREE),
     ("MaxCut, n = 800, r = 41, ρ = 100", cut(100.0), None, FREE),
     ("quadratic, dense weights, n = 400, r = 5", weighted(), None, FREE),
     ("the same, X ≥ 0", weighted(True), Nonnegative(), SIGNED),
@@ -96,7 +94,7 @@ def main() -> None:
         "",
         f"Made by `benchmarks/losses.py`, quartic {quartic.__version__}, NumPy {np.__version__}, Python "
         f"{platform.python_version()}, {platform.machine()}, one thread, {time.strftime('%Y-%m-%d')}. tol = 1e-6; "
-        "products of the run; CPU seconds; a dash: not within 3000 iterations or 30 seconds. `auto` is marked.",
+        "products of the run; CPU seconds; a dash: not within 5000 iterations. `auto` is marked.",
     ]
     for name, (loss, rank), penalty, solvers in CASES:
         problem = Problem(loss, penalty)
@@ -114,7 +112,7 @@ def main() -> None:
                 continue
             minimize(problem, X0, solver=solver, max_iter=2)  # compiles
             started = time.process_time()
-            result = minimize(problem, X0, solver=solver, tol=1e-6, max_iter=3000, max_time=30)
+            result = minimize(problem, X0, solver=solver, tol=1e-6, max_iter=5000)
             seconds = time.process_time() - started
             products = int(result.history.n_products[-1] - result.history.n_products[0])
             mark = f"{solver} (auto)" if solver == auto else solver

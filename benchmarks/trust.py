@@ -60,12 +60,14 @@ def randomly(told):
 
 
 def hauling(told):
+    second, last = told["second_quarter_mib"], told["last_quarter_mib"]
+    flat = last <= max(1.02 * second, second + 8)
     return [
         "## Long haul",
         "",
-        f"{told['fits']:,} fits in one process in {told['minutes']:g} minutes: resident memory "
-        f"{told['second_quarter_mib']} MiB in the second quarter of that time, {told['last_quarter_mib']} MiB in the "
-        "last. By `benchmarks/long_haul.py`.",
+        f"{told['fits']:,} fits in one process in {told['minutes']:g} minutes: resident memory {second} MiB in the "
+        f"second quarter of that time, {last} MiB in the last. Flat is no more than 2 % or 8 MiB above: this is "
+        f"{'met' if flat else '**not met**'}. By `benchmarks/long_haul.py`. {told.get('remark', '')}".rstrip(),
         "",
         "![memory over time](trust/long_haul.png)",
     ]

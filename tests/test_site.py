@@ -42,7 +42,12 @@ def test_bars_in_docstrings_are_no_substitutions():
 
 def test_the_reference_has_every_public_name(tmp_path):
     reference = load("reference")
+    stale = tmp_path / "api" / "generated" / "quartic.losses.Forgotten.rst"
+    stale.parent.mkdir(parents=True)
+    stale.write_text("")
     reference._write(SimpleNamespace(srcdir=tmp_path))
+    assert not stale.exists()
+    assert len(dict(reference.PAGES)) == len(reference.PAGES)  # no page twice
     listed = "".join(path.read_text(encoding="utf-8") for path in (tmp_path / "api").glob("*.rst"))
     for name, _ in reference.PAGES:
         module = importlib.import_module(name)

@@ -19,7 +19,6 @@ PAGES = (
     ("quartic.rigidity", "What distances determine"),
     ("quartic.diagnostics", "Checks for your own losses and kernels"),
     ("quartic.estimators", "Estimators and their warnings"),
-    ("quartic.distributed", "Data in blocks"),
     ("quartic.datasets", "Data sets"),
     ("quartic.io", "Files"),
     ("quartic.distributed", "Clusters"),
@@ -66,6 +65,10 @@ def _write(app: Any, *_: Any) -> None:
     seen: set[int] = set()
     pages = {f"{name}.rst": page_of(name, title, seen) for name, title in PAGES}
     pages["index.rst"] = HEAD + "".join(f"   {name}\n" for name, _ in PAGES)
+    wanted = {line.strip() for text in pages.values() for line in text.splitlines()}
+    for stub in (folder / "generated").glob("*.rst"):  # of a name that is no longer there, from an earlier build
+        if stub.stem.rpartition(".")[2] not in wanted:
+            stub.unlink()
     for name, text in pages.items():
         path = folder / name
         if not path.exists() or path.read_text(encoding="utf-8") != text:  # else Sphinx would read it anew

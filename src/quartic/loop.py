@@ -35,6 +35,8 @@ _CHECKPOINT_EVERY = 5.0
 _ROUND_OFF = 4.0
 # A solver that can go no further within this factor of it has come as far as its own arithmetic allows.
 _ROUND_OFF_OF_SOLVER = 1000.0
+# A run keeps about so many arrays of X's size, the largest number of any solver with its memory.
+_TALL_ARRAYS = 16
 # A run is stalled when neither objective nor stationarity has improved for so many iterations.
 _PATIENCE = 500
 
@@ -160,7 +162,10 @@ def _minimize(
 
     run = _Run(problem, units, chosen, columns, tol, max_iter, max_time, callback, checkpoint, started)
     with _bar(verbose) as show:
-        return run.go(begin, show)
+        data, size = problem.loss.size()
+        tall = problem.loss.n_points * columns * np.dtype(problem.loss.dtype).itemsize
+        with problem.loss.space.errors(f"{data}, rank {columns}", size + _TALL_ARRAYS * tall):
+            return run.go(begin, show)
 
 
 @dataclass(frozen=True)

@@ -234,7 +234,7 @@ def speed(
 ) -> None:
     """How many times faster auto is: than SymHALS and Dyn-NoLips, than SciPy and pymanopt. One thread."""
     settings = SpeedSettings.quick() if quick else SpeedSettings()
-    with _running("bench speed", None) as (say, progress), fixed_threads(1) as found:
+    with _running("bench speed", None) as (say, _), fixed_threads(1) as found:
         check_words("--data", [name for name in data or () if not name.startswith("planted-")], DATA)
         check_words("--only", [only] if only else [], ("symnmf", "edmc"))
         settings = replace(
@@ -244,7 +244,7 @@ def speed(
             ranks=tuple(rank or settings.ranks),
             helices=() if only == "symnmf" else settings.helices,
         )
-        rows = run_speed(settings, progress)
+        rows = run_speed(settings, say)
         say("; ".join(describe_machine(found).values()))
     if as_json:
         typer.echo(json.dumps(plain(rows)))

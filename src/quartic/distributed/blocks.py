@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 from quartic.distributed.client import check_workers, current_client
+from quartic.distributed.exchange import opened
 from quartic.distributed.inputs import is_persisted
 from quartic.ops.threads import limited_to
 
@@ -104,7 +105,7 @@ def blocks_of(
 def applied(function: Callable[..., Any], block: Any, *shared: Any) -> Any:
     """Return ``function(block, *shared)``, done in one thread: blocks are what threads share here."""
     with limited_to(1):
-        return function(block, *shared)
+        return function(block, *map(opened, shared))
 
 
 def made(recipe: Any) -> Any:

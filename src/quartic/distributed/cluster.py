@@ -13,9 +13,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from quartic.distributed.blocks import SHARE, Blocks, Keep, applied, made
+from quartic.distributed.exchange import Exchange
 from quartic.distributed.sums import add
 
 # A pass is tried this often before the cluster is given up, and this many seconds are given to workers to come back.
@@ -38,6 +37,7 @@ class ClusterBlocks(Blocks):
         import cloudpickle
 
         self.client, self._size = client, len(recipes)
+        self.exchange = Exchange(client)
         self._recipes = list(recipes)
         self._prepare = prepare
         self._packed = None if keep is True else [cloudpickle.dumps(recipe) for recipe in recipes]
@@ -130,19 +130,8 @@ class ClusterBlocks(Blocks):
         return self.client.submit(function, *arguments, key=f"quartic-{name}-{uuid.uuid4().hex}", pure=False)
 
     def _gathered(self, futures: list[Any]) -> list[Any]:
-        results: list[Any] = self.client.gather(futures, direct=self._direct)
+        results: list[Any] = self.client.gather(futures, direct=self.exchange.direct)
         return results
-
-    @property
-    def _direct(self) -> bool:
-        # On one machine the scheduler in between would be one copy more; elsewhere a client may not reach the workers.
-        return bool(self.client.direct_to_workers) or "127.0.0.1" in str(self.client.scheduler.address)
-
-    def _send(self, value: Any) -> Any:
-        """Return a handle of an array that each worker has a copy of; anything else goes with the tasks."""
-        if not isinstance(value, np.ndarray) or value.nbytes < 1 << 16:
-            return value
-        return self.client.scatter(value, broadcast=True, direct=self._direct, hash=False)
 
     def _tried(self, run: Callable[[tuple[Any, ...]], Any], shared: tuple[Any, ...]) -> Any:
         """Return ``run`` of what was sent; where a worker took something with it, send and run again."""
@@ -153,7 +142,11 @@ class ClusterBlocks(Blocks):
         fault: BaseException | None = None
         for _ in range(_ATTEMPTS):
             try:
-                return run(tuple(self._send(value) for value in shared))
+                with self.exchange.sent(shared) as sent:
+                    return run(sent)
+            except FileNotFoundError as absent:  # a worker that joined from another machine
+                if not (str(absent.filename).startswith(str(self.exchange.folder)) and self.exchange.give_up_sharing()):
+                    raise
             except KilledWorker as killed:
                 raise MemoryError(
                     f"a block has brought down its workers again and again ({killed}); it probably needs more memory "

@@ -65,8 +65,8 @@ def moved(M: Any, device: Any) -> Any:
         return torch.from_numpy(np.ascontiguousarray(M)).to(device)
     A = sp.csr_array(M)
     A.sum_duplicates()
-    parts = (torch.from_numpy(part).to(device) for part in (A.indptr, A.indices, A.data))
-    return csr(*parts, A.shape[0])
+    start, columns, values = (torch.from_numpy(part).to(device) for part in (A.indptr, A.indices, A.data))
+    return csr(start, columns, values, A.shape[0])
 
 
 def to_scipy(M: Any) -> Any:

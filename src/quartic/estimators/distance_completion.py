@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from quartic.arrays import Array, RandomState, random_generator
 from quartic.datasets import pair_distances
 from quartic.distributed.inputs import is_dask_array, is_dask_frame
+from quartic.estimators.devices import device_for
 from quartic.estimators.other_units import fit_in_other_units
 from quartic.locating import checks as checks
 from quartic.locating.complete import all_determined, complete_rmse, sample_of, scaled_and_fitted
@@ -82,8 +83,9 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     n_jobs : int or None, default=None
         Threads to use: searches are done at the same time, and threads left over shared among them. None: one search
         at a time, on as many threads as the environment allows. The answer does not depend on it.
-    device : None or "cpu"
-        Where to compute.
+    device : None, "cpu", "cuda" or another device of torch
+        Where the runs are made. The distances are moved there once, and points come back as NumPy. Runs with bounds or
+        anchors, complete matrices, and what decides which points are determined, stay on the CPU.
     random_state : int, RandomState, Generator or None
         Seed.
     verbose : bool, default=False
@@ -377,8 +379,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _prepare(self) -> None:
         self._validate_params()
-        if self.device not in (None, "cpu"):
-            raise NotImplementedError(f'device = {self.device!r}: only the CPU is there yet (device=None or "cpu")')
+        self._device = device_for(self.device)
 
     def _validated(self, D: Any, *, reset: bool) -> Any:
         if self.metric == "euclidean":
@@ -435,7 +436,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         whole = Part(n, data.pairs, data.lower, data.upper, data.guess, data.weights)
         checks.warn_of_triangles(whole, np.random.default_rng(0), level, data.weights is None and self.refine is None)
         deadline = np.inf if self.max_time is None else time.perf_counter() + self.max_time
-        effort = Effort(rank, self.solver, self.tol, self.max_iter, deadline, bool(self.verbose))
+        effort = Effort(rank, self.solver, self.tol, self.max_iter, deadline, bool(self.verbose), self._device)
         X = self._searched(data, component, n_components, effort, generator)
         if len(data.anchors):
             X = self._held(whole, X, data, effort)

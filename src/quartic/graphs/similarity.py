@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
+from quartic.arrays import is_torch
 from quartic.distributed.inputs import is_dask_array
 from quartic.graphs.features import cosine_features, distance_features
 from quartic.graphs.neighbors import Neighbors, largest_cosines, local_scales, smallest_scaled_distances
@@ -79,6 +80,10 @@ def similarity(
     if not isinstance(normalize, bool | np.bool_):
         raise TypeError(f"normalize must be True or False, got {normalize!r}")
     _check_neighbors(n_neighbors)
+    if is_torch(X):
+        from quartic.graphs.torch_similarity import torch_similarity
+
+        return torch_similarity(X, kind, lambda n: _kept(n_neighbors, n), bool(normalize))
     if is_dask_array(X):
         from quartic.graphs.dask_similarity import similarity_in_blocks
 

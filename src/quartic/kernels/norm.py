@@ -9,7 +9,7 @@ from quartic.arrays import Array, as_floats, check_number
 from quartic.kernels.base import Kernel
 from quartic.kernels.constants import scaled_constants, sigma_for
 from quartic.kernels.mirror_maps import clipping, mirror_map, norm_scale
-from quartic.ops import front_of, inner, length, scale_in_place, squared_norm
+from quartic.ops import front_of, inner, shrink, squared_norm
 from quartic.units import Units
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class NormKernel(Kernel):
             return super().iterate(point, penalty, step)
         clip, shift, ridge = cut
         W, square = point.combine(front_of(point.gram, self.alpha, self.sigma), -step, shift, clip)
-        scale_in_place(W, 1 / norm_scale(length(W, square), self.alpha, self.sigma + ridge))
+        shrink(W, square, self.alpha, self.sigma + ridge, norm_scale)
         return W
 
     def mirror(self, V: Array, penalty: Penalty | None = None, t: float = 1.0) -> Array:

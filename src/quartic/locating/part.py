@@ -6,6 +6,7 @@ import threading
 import time
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,7 +15,8 @@ from numpy.typing import NDArray
 from quartic.arrays import Array
 from quartic.loop import Progress, minimize
 from quartic.losses import BoundedDistances, Distances, RawStress
-from quartic.ops import norm
+from quartic.ops import norm, to_host
+from quartic.ops.space import space_of
 from quartic.penalties import Penalty, Zero
 from quartic.problem import Problem
 from quartic.progress import stop_requested
@@ -61,6 +63,17 @@ class Part:
         if not self.bounded:
             return Distances(self.pairs, self.lower**2, self.n, self.weights)
         return BoundedDistances(self.pairs, self.lower**2, self.upper**2, self.n, self.weights)
+
+    def loss_on(self, device: Any) -> Distances:
+        """Return the loss of squared distances on a torch device, moved there once."""
+        kept: Distances | None = self.__dict__.get("_device_loss")
+        if kept is None:
+            import torch
+
+            columns = (self.pairs, self.lower**2, self.weights)
+            pairs, squared, weights = (None if A is None else torch.from_numpy(A).to(device) for A in columns)
+            kept = self.__dict__["_device_loss"] = Distances(pairs, squared, self.n, weights)
+        return kept
 
     @cached_property
     def stress(self) -> RawStress:
@@ -149,6 +162,7 @@ class Effort:
     max_iter: int = 10_000
     deadline: float = np.inf
     verbose: bool = False
+    device: Any = None
     interrupted: threading.Event = field(default_factory=threading.Event)  # set when Ctrl-C has ended a run
 
     def spent(self) -> bool:
@@ -206,15 +220,19 @@ class Search:
         beat: float | None = None,
     ) -> Result:
         """Minimise from X, in as many dimensions as X has; a run that will not get below ``beat`` is given up."""
-        effort = self.effort
+        effort, loss = self.effort, self.part.loss
+        X = self.usable(X)
+        if effort.device is not None and type(loss) is Distances:
+            loss, X = self.part.loss_on(effort.device), space_of(self.part.loss_on(effort.device).target).adopt(X)
         left = None if np.isinf(effort.deadline) else max(effort.deadline - time.perf_counter(), 1e-3)
         result = minimize(
-            Problem(self.part.loss, Zero() if penalty is None else penalty), self.usable(X),
+            Problem(loss, Zero() if penalty is None else penalty), X,
             solver=effort.solver if solver is None else solver,
             tol=effort.tol if tol is None else tol, reference=self.reference,
             max_iter=effort.most(effort.max_iter if max_iter is None else max_iter), max_time=left,
             callback=None if beat is None else _Hopeless(beat), verbose=effort.verbose,
         )  # fmt: skip
+        result = replace(result, X=to_host(result.X))
         self.n_iter += result.n_iter
         self.n_products += result.n_products
         effort.note(result)

@@ -176,6 +176,10 @@ class Loss(ABC):
         """The type the data are kept in: float64 or float32."""
         return np.float64
 
+    def size(self) -> tuple[str, float]:
+        """Return the data's sizes in words, and about how many bytes they take."""
+        return f"{self.n_points} points", 0.0
+
     @property
     def space(self) -> Any:
         """Where the arrays of this loss live: in the host's memory, or on a torch device."""

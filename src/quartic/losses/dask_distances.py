@@ -170,6 +170,10 @@ class DaskDistances(Distances):
         """The pairs are not in one place."""
         raise TypeError("the pairs of a DaskDistances are in chunks, not in one place")
 
+    def size(self) -> tuple[str, float]:
+        """Return the number of pairs in words; here they take nothing, they are in their chunks."""
+        return f"{self.n_points} points with {self.n_pairs} pairs in {len(self.blocks)} chunks", 0.0
+
     @property
     def space(self) -> HostSpace:
         """X is here, whatever the workers have."""

@@ -14,6 +14,7 @@ from quartic.distributed.inputs import is_dask_array, is_dask_frame
 from quartic.losses.pair_squares import PairSquares
 from quartic.losses.pairs_input import check_pairs, merge_duplicates
 from quartic.ops import float_type, inner, passes
+from quartic.ops.space import space_of
 
 
 class Distances(PairSquares):
@@ -78,7 +79,8 @@ class Distances(PairSquares):
         from quartic.losses.torch_pairs_input import check_pairs, in_both_rows
 
         pairs, squared, weights, self.n_points = check_pairs(pairs, squared, n_points, weights, "squared")
-        self.start, self.cols, self.target, self.weight = in_both_rows(pairs, squared, weights, self.n_points)
+        with space_of(pairs).errors(f"{self.n_points} points with {len(pairs)} pairs", 120.0 * len(pairs)):
+            self.start, self.cols, self.target, self.weight = in_both_rows(pairs, squared, weights, self.n_points)
 
     @property
     def dtype(self) -> type[np.floating[Any]]:

@@ -211,6 +211,13 @@ class LeastSquares(Loss):
         """The type of M."""
         return self.matrix.dtype
 
+    def size(self) -> tuple[str, float]:
+        """Return the size of M in words, and about how many bytes it takes."""
+        entries = self.matrix.entries_per_row() * self.n_points
+        bytes_each = np.dtype(self.dtype).itemsize
+        sparse = entries < 0.5 * float(self.n_points) ** 2
+        return f"M with {self.n_points} rows and {entries:.3g} entries", entries * (bytes_each + 4 * sparse)
+
     @property
     def space(self) -> Any:
         """Where M is."""

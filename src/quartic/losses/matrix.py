@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
@@ -15,7 +16,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from quartic.arrays import Array, check_number, finite_matrix, is_torch, working_dtype
 from quartic.distributed.inputs import is_dask_array
-from quartic.ops.space import HostSpace
+from quartic.ops.space import HostSpace, space_of
 from quartic.units import exponent, shifted
 
 # |M − Mᵀ| may be this much of max|M|: what round-off leaves of a matrix that was meant to be symmetric
@@ -262,7 +263,9 @@ def as_matrix(M: Any, squared_norm: float | None = None) -> Matrix:
     if is_torch(M):
         from quartic.losses.torch_matrix import as_torch_matrix
 
-        return as_torch_matrix(M)
+        entries = M.numel() if M.layout == sys.modules["torch"].strided else M._nnz()
+        with space_of(M).errors(f"M with {M.shape[0]} rows and {entries} entries", 60.0 * entries):
+            return as_torch_matrix(M)
     if is_dask_array(M):
         from quartic.losses.dask_matrix import DaskMatrix
 

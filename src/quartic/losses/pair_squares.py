@@ -84,7 +84,7 @@ class PairSquares(SumOfSquares):
 
     def hessian_product(self, p: Point, D: Array) -> Array:
         """Return ∇²f(p)[D]: one pass."""
-        H = namespace(D).empty_like(D)
+        H: Array = namespace(D).empty_like(D)
         self._pass("pairs", "hessian_product", D)(p.X, D, *self._data, H)
         return H
 
@@ -234,6 +234,11 @@ class PairSquares(SumOfSquares):
     def n_pairs(self) -> int:
         """How many pairs there are."""
         return len(self.target) // (2 if is_torch(self.target) else 1)
+
+    def size(self) -> tuple[str, float]:
+        """Return the number of pairs in words, and about how many bytes they take, each in two rows."""
+        each = np.dtype(self.dtype).itemsize * (1 if self.weight is None else 2) + 4
+        return f"{self.n_points} points with {self.n_pairs} pairs", 2.0 * self.n_pairs * each
 
     @property
     def space(self) -> Any:

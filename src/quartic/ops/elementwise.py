@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -59,11 +60,18 @@ def clip_in_place(X: Any) -> None:
         np.maximum(X, 0, out=X)
 
 
-def scale_in_place(X: Any, factor: Any) -> None:
-    """Multiply X by a number, which may be on the device."""
-    if is_torch(X) and is_torch(factor):
-        factor = factor.to(X.dtype)  # else the pass would work in two types, and slower
-    X *= factor
+def shrink(W: Any, square: Any, alpha: float, sigma: float, scale: Callable[[Any, float, float], Any]) -> None:
+    """Divide W by ``scale(‖W‖, alpha, sigma)``, given ‖W‖²; on a device without a read."""
+    if not is_torch(W):
+        W *= 1 / scale(length(W, square), alpha, sigma)
+        return
+    from quartic.ops.torch_kernels import kernels_for
+
+    kernels = kernels_for("triton_factor", W)
+    if kernels is not None:
+        kernels.shrink(W, square.tensor, alpha, sigma)
+    else:
+        W *= (1 / scale(length(W, square), alpha, sigma)).to(W.dtype)
 
 
 def least(X: Any) -> float:

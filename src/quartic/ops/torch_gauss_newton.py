@@ -7,9 +7,9 @@ from typing import Any
 import torch
 
 from quartic.ops.torch_kernels import kernels_for
-from quartic.ops.torch_pairs import Pass, _by_row, _distances_only, _numbers, _pairs, _quartic, _some, _terms
+from quartic.ops.torch_pairs import Pass, _by_row, _distances_only, _pairs, _quartic, _some, _terms
 from quartic.ops.torch_tall import DOUBLE, dot
-from quartic.ops.waiting import Waiting
+from quartic.ops.waiting import Waiting, entries
 
 
 def linearize(rank: int, difference: bool, weighted: bool) -> Pass:
@@ -19,14 +19,14 @@ def linearize(rank: int, difference: bool, weighted: bool) -> Pass:
     def run(X: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any, B: Any) -> Any:
         kernels = kernels_for("triton_pairs", X)
         if kernels is not None:
-            return _numbers(kernels.pairs("linearize", X, X, start, cols, target, _some(weight, weighted), G, B))[0]
+            return entries(kernels.pairs("linearize", X, X, start, cols, target, _some(weight, weighted), G, B))[0]
         i, j, w = _pairs(start, cols, target, weight, weighted)
         u = (X[i] - X[j]).to(DOUBLE)
         e = u.square().sum(1) - target
         _by_row(G, i, (2 * w * e)[:, None] * u)
         rows, columns = torch.tril_indices(X.shape[1], X.shape[1], device=X.device)
         _by_row(B, i, (4 * w)[:, None] * u[:, rows] * u[:, columns])
-        return _numbers((0.5 * 0.5 * (w * e * e).sum()).reshape(1))[0]
+        return entries((0.5 * 0.5 * (w * e * e).sum()).reshape(1))[0]
 
     return run
 
@@ -54,10 +54,10 @@ def quartic(rank: int, difference: bool, weighted: bool) -> Pass:
     def run(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any) -> Any:
         kernels = kernels_for("triton_pairs", X)
         if kernels is not None:
-            return _numbers(kernels.pairs("quartic", X, D, start, cols, target, _some(weight, weighted)))
+            return entries(kernels.pairs("quartic", X, D, start, cols, target, _some(weight, weighted)))
         i, j, w = _pairs(start, cols, target, weight, weighted)
         _, _, e, b, c = _terms(X, D, i, j, target)
-        return _numbers(_quartic(w, e, b, c))
+        return entries(_quartic(w, e, b, c))
 
     return run
 

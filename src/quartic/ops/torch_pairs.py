@@ -16,7 +16,7 @@ import torch
 
 from quartic.ops.torch_kernels import kernels_for
 from quartic.ops.torch_tall import DOUBLE
-from quartic.ops.waiting import entries as _numbers
+from quartic.ops.waiting import entries
 
 Pass = Callable[..., Any]
 
@@ -28,7 +28,7 @@ def value_and_gradient(rank: int, difference: bool, weighted: bool) -> Pass:
     def run(X: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any) -> Any:
         kernels = kernels_for("triton_pairs", X)
         if kernels is not None:
-            return _numbers(kernels.pairs("value_and_gradient", X, X, start, cols, target, _some(weight, weighted), G))[
+            return entries(kernels.pairs("value_and_gradient", X, X, start, cols, target, _some(weight, weighted), G))[
                 0
             ]
         i, j, w = _pairs(start, cols, target, weight, weighted)
@@ -36,7 +36,7 @@ def value_and_gradient(rank: int, difference: bool, weighted: bool) -> Pass:
         e = u.square().sum(1) - target
         we = w * e
         _by_row(G, i, 2 * we[:, None] * u)
-        return _numbers((0.25 * (we * e).sum()).reshape(1))[0]
+        return entries((0.25 * (we * e).sum()).reshape(1))[0]
 
     return run
 
@@ -48,7 +48,7 @@ def value_gradient_and_remainder(rank: int, difference: bool, weighted: bool) ->
     def run(X: Any, Y: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any) -> Any:
         kernels = kernels_for("triton_pairs", X)
         if kernels is not None:
-            return _numbers(kernels.pairs("remainder", X, Y, start, cols, target, _some(weight, weighted), G))
+            return entries(kernels.pairs("remainder", X, Y, start, cols, target, _some(weight, weighted), G))
         i, j, w = _pairs(start, cols, target, weight, weighted)
         u, z, D = (X[i] - X[j]).to(DOUBLE), (Y[i] - Y[j]).to(DOUBLE), Y - X
         v = (D[i] - D[j]).to(DOUBLE)
@@ -56,7 +56,7 @@ def value_gradient_and_remainder(rank: int, difference: bool, weighted: bool) ->
         b, c = 2 * (u * v).sum(1), v.square().sum(1)
         _by_row(G, i, 2 * (w * after)[:, None] * z)
         remainder = (w * (0.5 * (b + c).square() + before * c)).sum()
-        return _numbers(torch.stack([0.25 * (w * after * after).sum(), 0.5 * remainder]))
+        return entries(torch.stack([0.25 * (w * after * after).sum(), 0.5 * remainder]))
 
     return run
 
@@ -68,13 +68,13 @@ def line_coefficients(rank: int, difference: bool, weighted: bool) -> Pass:
     def run(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any, C: Any) -> Any:
         kernels = kernels_for("triton_pairs", X)
         if kernels is not None:
-            return _numbers(kernels.pairs("line", X, D, start, cols, target, _some(weight, weighted), C))
+            return entries(kernels.pairs("line", X, D, start, cols, target, _some(weight, weighted), C))
         i, j, w = _pairs(start, cols, target, weight, weighted)
         u, v, e, b, c = _terms(X, D, i, j, target)
         e1, b1, c1 = ((2 * w * s)[:, None] for s in (e, b, c))
         terms = torch.stack([e1 * v + b1 * u, b1 * v + c1 * u, c1 * v], dim=1)
         _by_row(C, i, terms)
-        return _numbers(_quartic(w, e, b, c))
+        return entries(_quartic(w, e, b, c))
 
     return run
 
@@ -101,7 +101,7 @@ def weighted_degrees(start: Any, cols: Any, target: Any, weight: Any, weighted: 
     b = target.to(DOUBLE)
     wb = w * b
     total.index_add_(0, i, wb.to(total.dtype).expand(len(i)))
-    return _numbers(0.5 * torch.stack([(wb * wb).sum(), (wb * b).sum()]))
+    return entries(0.5 * torch.stack([(wb * wb).sum(), (wb * b).sum()]))
 
 
 def _distances_only(difference: bool) -> None:

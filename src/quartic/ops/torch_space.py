@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
+from quartic.ops.torch_errors import explained
 from quartic.ops.torch_input import TYPES
 
 
@@ -44,6 +46,10 @@ class DeviceSpace:
         """Return numbers spread evenly between two, in float64."""
         numbers = torch.rand(shape, generator=self._seeded(generator), device=self.device, dtype=torch.float64)
         return numbers.mul_(high - low).add_(low)
+
+    def errors(self, what: str, needs: float) -> AbstractContextManager[None]:
+        """Return a context in which errors of the device are told with the sizes at hand."""
+        return explained(self.device, what, needs)
 
     def zeros(self, shape: tuple[int, ...], dtype: type[np.floating[Any]]) -> Any:
         """Return zeros."""

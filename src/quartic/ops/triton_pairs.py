@@ -24,7 +24,7 @@ _MODES = {
     "quartic": (6, 4),
 }
 # Rows of a program, pairs of a row read together, warps: found by benchmarks/gpu.py on an H200.
-SHORT, LONG = (32, 4, 4), (16, 8, 4)
+SHORT, LONG = (32, 8, 4), (16, 8, 4)
 
 
 @triton.jit

@@ -171,7 +171,8 @@ def _apply(kind: str, problem: Problem, p: Point, blocks: Array, G: Array) -> Ar
         centred = getattr(problem.loss, "difference", False)
         X = p.X - p.X.mean(axis=0) if centred else p.X
         return times(G, regular_inverse(gram(X), _SHIFT))
-    ops, Z = passes("gauss_newton", G), namespace(G).empty_like(G)
+    ops = passes("gauss_newton", G)
+    Z: Array = namespace(G).empty_like(G)
     L = ops.factor_blocks(blocks, (problem.penalty.ridge or 0.0) + _SHIFT * float(mean_diagonal(blocks, rank)), rank)
     ops.solve_blocks(L, G, Z)
     return Z

@@ -90,7 +90,7 @@ def _automatic(problem: Problem) -> Solver:
     - Sums of squares over pairs, signs free: Levenberg–Marquardt; conjugate gradients for a rectangular matrix
       with a ridge, which is never fitted exactly (``benchmarks/rectangular.md``).
     - X ≥ 0: the inertial method where products are cheap and extrapolating costs none (sparse M); elsewhere L-BFGS,
-      which needs three quarters of its products for dense M, a quarter for other quadratic losses, and a tenth where
+      which needs three quarters of its products for dense M, a third or less for other quadratic losses, a tenth where
       the loss knows its diagonal of second derivatives (rectangular factorisation), but more passes over X.
     - Signs free, constraints penalised (`Quadratic` that weighs few entries of XXᵀ, as for MaxCut): the trust region,
       since such a loss is stiff across the constraints and flat along them.

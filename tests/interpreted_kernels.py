@@ -1,0 +1,138 @@
+"""Compare each Triton kernel with plain torch; called by test_triton.py with the name of a comparison."""
+
+import os
+import sys
+import warnings
+
+import numpy as np
+import torch
+
+warnings.simplefilter("ignore")
+
+from quartic import Problem, minimize  # noqa: E402
+from quartic.losses import Distances, LeastSquares  # noqa: E402
+from quartic.ops import torch_factor, torch_gauss_newton, torch_pairs  # noqa: E402
+from quartic.penalties import Nonnegative  # noqa: E402
+
+rng = np.random.default_rng(0)
+
+
+def both(work):
+    """Return what the work gives with our kernels and without."""
+    results = []
+    for switch in ("1", "0"):
+        os.environ["QUARTIC_TRITON"] = switch
+        results.append([np.asarray(x, dtype=np.float64) for x in work()])
+    return zip(*results, strict=True)
+
+
+def compare(work, tolerance, label):
+    for k, (ours, plain) in enumerate(both(work)):
+        np.testing.assert_allclose(ours, plain, rtol=tolerance, atol=tolerance, err_msg=f"{label}, number {k}")
+    print("compared", label)
+
+
+def distances(n, weighted, dtype=torch.float64):
+    pairs = np.array(np.triu_indices(n, 1)).T
+    pairs = torch.from_numpy(pairs[rng.random(len(pairs)) < 0.3])
+    squared = torch.from_numpy(rng.random(len(pairs))).to(dtype)
+    return Distances(pairs, squared, n, torch.from_numpy(rng.random(len(pairs))).to(dtype) if weighted else None)
+
+
+def tall(n, r, dtype=torch.float64):
+    return torch.from_numpy(rng.standard_normal((n, r))).to(dtype)
+
+
+def pairs():
+    for rank, weighted, dtype in [
+        (1, False, torch.float64), (2, True, torch.float64), (3, False, torch.float32), (3, True, torch.float64),
+        (4, True, torch.float64), (6, False, torch.float64),
+    ]:  # fmt: skip
+        loss, X, D = distances(50, weighted, dtype), tall(50, rank, dtype), tall(50, rank, dtype)
+        settings = (rank, True, weighted)
+
+        def work(loss=loss, X=X, D=D, settings=settings):
+            data, nothing = loss._data, torch.full_like(X, np.nan)
+            G, G2, H, J = (nothing.clone() for _ in range(4))
+            C = torch.full((len(X), 3, X.shape[1]), np.nan, dtype=X.dtype)
+            B = torch.full((len(X), X.shape[1] * (X.shape[1] + 1) // 2), np.nan, dtype=torch.float64)
+            numbers = [torch_pairs.value_and_gradient(*settings)(X, *data, G)]
+            numbers += torch_pairs.value_gradient_and_remainder(*settings)(X, D, *data, G2)
+            numbers += torch_pairs.line_coefficients(*settings)(X, D, *data, C)
+            torch_pairs.hessian_product(*settings)(X, D, *data, H)
+            numbers.append(torch_gauss_newton.linearize(*settings)(X, *data, nothing, B))
+            torch_gauss_newton.product(*settings)(X, D, data[0], data[1], data[3], J)
+            numbers += torch_gauss_newton.quartic(*settings)(X, D, *data)
+            return [float(x) for x in numbers] + [G, G2, C, H, B, J, nothing]
+
+        compare(work, 1e-10 if dtype == torch.float64 else 1e-3, f"pairs of rank {rank}")
+
+
+def blocks():
+    for rank in (1, 3, 5):
+        half = torch.from_numpy(rng.standard_normal((40, rank, rank + 1)))
+        whole = half @ half.transpose(1, 2)
+        whole[3] = 0.0
+        rows, columns = torch.tril_indices(rank, rank)
+        packed, R = whole[:, rows, columns].contiguous(), tall(40, rank)
+
+        def work(packed=packed, rank=rank, R=R):
+            Z = torch.full_like(R, np.nan)
+            L = torch_gauss_newton.factor_blocks(packed, 0.1, rank)
+            return [L, float(torch_gauss_newton.solve_blocks(L, R, Z)), Z]
+
+        compare(work, 1e-10, f"blocks of rank {rank}")
+        inverse = torch.linalg.inv(whole + 0.1 * torch.eye(rank, dtype=torch.float64))
+        np.testing.assert_allclose(torch_gauss_newton.factor_blocks(packed, 0.1, rank), inverse, rtol=1e-8)
+
+
+def factor():
+    for rank, dtype in [(1, torch.float64), (3, torch.float32), (16, torch.float64), (40, torch.float32)]:
+        X, Y, MX, MY = (tall(201, rank, dtype) for _ in range(4))
+        X = X.clamp(min=0) if rank != 3 else X
+        A = rng.standard_normal((rank, rank))
+
+        def work(X=X, Y=Y, MX=MX, MY=MY, A=A):
+            W, V, P, Q = (torch.full_like(X, np.nan) for _ in range(4))
+            found = [torch_factor.extrapolated(X, Y, MX, MY, 0.3, W, V), torch_factor.gram_of(X)]
+            found += [
+                torch_factor.stepped(X, A, -0.7, MX, 0.1, True, P),
+                torch_factor.stepped(X, A, 2.0, MX, 0, False, Q),
+            ]
+            S, C, sums, feasible = torch_factor.step_sums(X, Y, MX, MY)
+            found += [S, C, *(float(x) for x in sums), bool(feasible), torch_factor.projected_norm(X, A, MX)]
+            return [W, V, P, Q, *found]
+
+        compare(work, 1e-10 if dtype == torch.float64 else 2e-4, f"factor of rank {rank}")
+
+
+def shrunk():
+    """The norm kernel's last step, over the whole range of the cubic."""
+    from quartic.kernels.mirror_maps import norm_scale
+    from quartic.ops import shrink, squared_norm
+
+    for size in (1e-30, 1e-9, 1e-3, 1.0, 50.0, 1e6, 1e40):
+        for dtype in (torch.float64,) if size > 1e30 or size < 1e-20 else (torch.float64, torch.float32):
+            W = (size * tall(70, 5, dtype)).contiguous()
+
+            def work(W=W):
+                V = W.clone()
+                shrink(V, squared_norm(W), 6.0, 0.3, norm_scale)
+                return [V / float(abs(V).max())]
+
+            compare(work, 1e-13 if dtype == torch.float64 else 1e-6, f"shrunk from {size}")
+
+
+def runs():
+    """Whole runs: the loop, the losses and the kernels together."""
+    A = rng.random((60, 60))
+    M, X0 = torch.from_numpy(A + A.T), torch.from_numpy(rng.random((60, 4)))
+    problem = Problem(LeastSquares(M), Nonnegative())
+    compare(lambda: [minimize(problem, X0, solver="inertial", tol=0.0, max_iter=6).X], 1e-9, "a run of inertial")
+    located, X0 = Problem(distances(40, False)), tall(40, 3)
+    for solver in ("lm", "dyn-nolips"):
+        compare(lambda s=solver: [minimize(located, X0, solver=s, tol=0.0, max_iter=4).X], 1e-8, f"a run of {solver}")
+
+
+if __name__ == "__main__":
+    {"pairs": pairs, "blocks": blocks, "factor": factor, "shrunk": shrunk, "runs": runs}[sys.argv[1]]()

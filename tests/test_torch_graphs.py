@@ -1,0 +1,107 @@
+"""Similarity graphs and estimators on torch tensors, against the same on NumPy."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from quartic import DistanceCompletion, SymNMF
+from quartic.datasets import karate
+from quartic.graphs import similarity
+
+torch = pytest.importorskip("torch", reason="torch is not installed; `make test-torch` installs it and runs these")
+
+
+def features(n=300, d=5, seed=0):
+    rng = np.random.default_rng(seed)
+    centres = rng.standard_normal((4, d)) * 6
+    return centres[rng.integers(4, size=n)] + rng.standard_normal((n, d))
+
+
+def dense(W):
+    assert W.layout == torch.sparse_csr
+    return W.to_dense().numpy()
+
+
+@pytest.mark.parametrize("kind", ["cosine", "self_tuning"])
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("n_neighbors", ["auto", 12, None])
+def test_the_same_graph(kind, normalize, n_neighbors):
+    X = features()
+    ours = similarity(X, kind, n_neighbors, normalize).toarray()
+    theirs = similarity(torch.from_numpy(X), kind, n_neighbors, normalize)
+    np.testing.assert_allclose(dense(theirs), ours, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["cosine", "self_tuning"])
+def test_tiles_do_not_show(kind, monkeypatch):
+    from quartic.graphs import torch_similarity
+
+    X = torch.from_numpy(features())
+    whole = dense(similarity(X, kind))
+    monkeypatch.setattr(torch_similarity, "_COLUMNS", 64)
+    monkeypatch.setattr(torch_similarity, "_TILE", 64 * 37)
+    np.testing.assert_allclose(dense(similarity(X, kind)), whole, atol=1e-14)
+
+
+def test_float32_stays_float32():
+    W = similarity(torch.from_numpy(features()).float(), "self_tuning")
+    assert W.dtype == torch.float32
+    np.testing.assert_allclose(dense(W), similarity(features(), "self_tuning").toarray(), atol=1e-3)
+
+
+def test_copies_and_zero_rows():
+    X = features(40)
+    X[:9] = X[0]
+    ours, theirs = similarity(X, "self_tuning").toarray(), similarity(torch.from_numpy(X), "self_tuning")
+    assert np.isfinite(dense(theirs)).all()
+    # of copies any may stay, so that only the set of row sums is the same
+    np.testing.assert_allclose(np.sort(dense(theirs).sum(axis=1)), np.sort(ours.sum(axis=1)), atol=1e-12)
+    X[3] = 0
+    assert (dense(similarity(torch.from_numpy(X), "cosine"))[3] == 0).all()
+
+
+def test_estimator_on_tensors_and_numpy():
+    X = features()
+    kwargs = {"affinity": "self_tuning", "random_state": 0}
+    ours = SymNMF(4, **kwargs).fit(X)
+    tensor = SymNMF(4, **kwargs).fit(torch.from_numpy(X))
+    assert isinstance(tensor.embedding_, torch.Tensor)
+    assert tensor.memberships_.sum(dim=1).numpy() == pytest.approx(np.ones(len(X)))
+    there_and_back = SymNMF(4, device="cpu:0", **kwargs).fit(X)
+    assert isinstance(there_and_back.embedding_, np.ndarray)
+    assert sp.issparse(there_and_back.affinity_matrix_)
+    for model in (tensor, there_and_back):
+        assert model.objective_ == pytest.approx(ours.objective_, rel=1e-2)
+        same = np.asarray(model.labels_)[:, None] == np.asarray(model.labels_)
+        assert (same == (ours.labels_[:, None] == ours.labels_)).mean() > 0.98
+
+
+def test_precomputed_graphs():
+    W = karate().adjacency
+    ours = SymNMF(2, random_state=0).fit(W)
+    theirs = SymNMF(2, random_state=0, device="cpu:0").fit(W)
+    assert theirs.objective_ == pytest.approx(ours.objective_, rel=1e-2)
+
+
+def test_locating_on_a_device():
+    rng = np.random.default_rng(0)
+    points = rng.random((120, 3))
+    pairs = np.array(np.triu_indices(120, 1)).T
+    pairs = pairs[rng.random(len(pairs)) < 0.3]
+    d = np.linalg.norm(points[pairs[:, 0]] - points[pairs[:, 1]], axis=1)
+    model = DistanceCompletion(3, random_state=0, device="cpu:0").fit_pairs(pairs, d)
+    assert isinstance(model.embedding_, np.ndarray)
+    assert model.rmse_ < 1e-7
+
+
+def test_devices_that_are_not_there():
+    X = features(20)
+    with pytest.raises(ValueError, match="is no device of torch"):
+        SymNMF(2, device="nonsense").fit(np.eye(5))
+    with pytest.raises(ValueError, match="but X is a tensor on meta"):
+        SymNMF(2, device="cpu").fit(torch.from_numpy(X).to("meta"))
+    if not torch.cuda.is_available():
+        with pytest.raises(ValueError, match="sees no CUDA device"):
+            SymNMF(2, device="cuda").fit(np.eye(5))
+        with pytest.raises(ValueError, match="sees no CUDA device"):
+            DistanceCompletion(2, device="cuda").fit(np.ones((4, 4)) - np.eye(4))
