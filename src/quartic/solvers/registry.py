@@ -87,8 +87,8 @@ def _automatic(problem: Problem) -> Solver:
 
     - A kernel was asked for: the inertial method, the fastest that uses one (Dyn-NoLips for a penalty that is not
       convex, for which extrapolation has no theory).
-    - Sums of squares over pairs, signs free: Levenberg–Marquardt; L-BFGS for a rectangular matrix with a ridge, which
-      is never fitted exactly (``benchmarks/rectangular.md``).
+    - Sums of squares over pairs, signs free: Levenberg–Marquardt; conjugate gradients for a rectangular matrix
+      with a ridge, which is never fitted exactly (``benchmarks/rectangular.md``).
     - X ≥ 0: the inertial method where products are cheap and extrapolating costs none (sparse M); elsewhere L-BFGS,
       which needs three quarters of its products for dense M, a third or less for other quadratic losses, a tenth where
       the loss knows its diagonal of second derivatives (rectangular factorisation), but more passes over X.
@@ -98,9 +98,9 @@ def _automatic(problem: Problem) -> Solver:
     """
     loss, penalty = problem.loss, problem.penalty
     if problem.kernel is None:
-        shrunk = isinstance(loss, MaskedRectangular) and bool(penalty.ridge)
-        if penalty.smooth and not shrunk and LevenbergMarquardt.requires.unmet(problem) is None:
-            return LevenbergMarquardt()
+        if penalty.smooth and LevenbergMarquardt.requires.unmet(problem) is None:
+            shrunk = isinstance(loss, MaskedRectangular) and bool(penalty.ridge)
+            return ConjugateGradient() if shrunk else LevenbergMarquardt()
         if isinstance(loss, Quadratic) and loss.weighs_few and TrustRegion.requires.unmet(problem) is None:
             return TrustRegion()
         scaled = type(loss).curvature_diagonal is not Loss.curvature_diagonal
