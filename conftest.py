@@ -1,5 +1,9 @@
-"""Where torch is not installed, the modules that import it hold no examples that could run."""
+"""Where torch or Triton is not installed, the modules that import it hold no examples that could run."""
 
 from importlib.util import find_spec
 
-collect_ignore_glob = [] if find_spec("torch") else ["src/quartic/*/torch_*.py"]
+collect_ignore_glob = ["tests/interpreted_kernels.py"]  # a script that tests/test_triton.py runs
+if not find_spec("torch"):
+    collect_ignore_glob.append("src/quartic/*/torch_*.py")
+if not (find_spec("torch") and find_spec("triton")):
+    collect_ignore_glob.append("src/quartic/*/triton_*.py")

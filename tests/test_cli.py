@@ -177,7 +177,8 @@ def test_the_commands_of_the_readme_run(tmp_path, monkeypatch):
 def test_demo_writes_a_page_that_needs_no_network(tmp_path):
     done = run("demo", cwd=tmp_path)
     assert "Figures: quartic-report.html" in done.stdout
-    assert done.stderr == ""
+    # on the first run of all, one line says why it takes a while
+    assert [line for line in done.stderr.splitlines() if "compiling" not in line] == []
     page = (tmp_path / "quartic-report.html").read_text(encoding="utf-8")
     head = page.split("<script>")[0] + page.split("</script>")[-1]
     assert "http" not in head  # nothing is fetched: the plotting library stands inside
