@@ -21,6 +21,7 @@ from quartic.arrays import Array, RandomState, random_generator
 from quartic.datasets import pair_distances
 from quartic.distributed.inputs import is_dask_array, is_dask_frame
 from quartic.estimators.devices import device_for
+from quartic.estimators.inputs import refuse_not_finite
 from quartic.estimators.other_units import fit_in_other_units
 from quartic.locating import checks as checks
 from quartic.locating.complete import all_determined, complete_rmse, sample_of, scaled_and_fitted
@@ -385,12 +386,19 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if self.metric == "euclidean":
             from scipy.spatial.distance import pdist, squareform
 
-            features = validate_data(self, D, dtype=np.float64, ensure_min_samples=2, reset=reset)
+            features = validate_data(
+                self, D, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2, reset=reset
+            )
+            refuse_not_finite(D, features, "X", "fill it in (sklearn.impute), or leave row {row} out")
             return squareform(pdist(features))
+        given = D
         D = validate_data(
-            self, D, accept_sparse=True, dtype=(np.float64, np.float32), ensure_all_finite="allow-nan",
+            self, D, accept_sparse=True, dtype=(np.float64, np.float32), ensure_all_finite=False,
             ensure_min_samples=2, reset=reset,
         )  # fmt: skip
+        refuse_not_finite(
+            given, D, "D", "put NaN where a distance is unknown, or leave it out of a sparse matrix", nan=True
+        )
         if D.shape[0] != D.shape[1]:
             raise ValueError(
                 f'D must be a square matrix of distances, got shape {D.shape}; for features use metric="euclidean", '

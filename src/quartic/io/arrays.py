@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from quartic.archives import DAMAGE, check_claim, in_short, read_npy, read_npz
+from quartic.arrays import first_not_finite
 from quartic.io.errors import FileFormatError
 from quartic.io.matlab import matlab_arrays
 from quartic.io.matrix_market import read_matrix_market
@@ -46,24 +47,13 @@ def one_matrix(source: Source, names: tuple[str, ...]) -> Any:
 
 def check_finite(matrix: Any, name: str) -> None:
     """Raise an error that names the first entry that is not finite."""
-    if sp.issparse(matrix):
-        entries = matrix.tocoo()
-        bad = np.flatnonzero(~np.isfinite(entries.data))
-        if len(bad):
-            row, column, value = entries.row[bad[0]], entries.col[bad[0]], entries.data[bad[0]]
-            raise FileFormatError(_fault(name, int(row), int(column), value))
-        return
-    entries_at = np.argwhere(~np.isfinite(matrix))
-    if len(entries_at):
-        row, column = entries_at[0]
-        raise FileFormatError(_fault(name, int(row), int(column), matrix[row, column]))
-
-
-def _fault(name: str, row: int, column: int, value: Any) -> str:
-    return (
-        f"{name}: the entry in row {row}, column {column} (counted from 0) is {value}; "
-        "every entry must be finite, correct it or take it out"
-    )
+    fault = first_not_finite(matrix)
+    if fault is not None:
+        row, column, value = fault
+        raise FileFormatError(
+            f"{name}: the entry in row {row}, column {column} (counted from 0) is {value}; "
+            "every entry must be finite, correct it or take it out"
+        )
 
 
 def _npy(source: Source) -> dict[str, Any]:

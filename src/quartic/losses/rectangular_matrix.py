@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from quartic.arrays import Array, working_dtype
+from quartic.arrays import Array, first_not_finite, working_dtype
 
 
 class RectangularMatrix(ABC):
@@ -103,22 +103,21 @@ def as_rectangular(A: Any) -> RectangularMatrix:
     dtype = working_dtype(A.dtype)
     if not sp.issparse(A):
         dense: Array = np.ascontiguousarray(A, dtype=dtype)
-        if not np.isfinite(dense).all():
-            i, j = (int(k) for k in np.argwhere(~np.isfinite(dense))[0])
-            raise ValueError(
-                f"A must be finite, but A[{i}, {j}] is {dense[i, j]}; "
-                "if that means unknown, pass weights=np.isfinite(A)"
-            )
+        _refuse_not_finite(dense, "; if that means unknown, pass weights=np.isfinite(A)")
         return DenseRectangular(dense)
     sparse = sp.csr_array(A, dtype=dtype)
     if not sparse.has_canonical_format:
         sparse = sparse.copy()
         sparse.sum_duplicates()
-    bad = np.flatnonzero(~np.isfinite(sparse.data))
-    if len(bad):
-        row = int(np.searchsorted(sparse.indptr, bad[0], side="right")) - 1
-        raise ValueError(f"A must be finite, but A[{row}, {sparse.indices[bad[0]]}] is {sparse.data[bad[0]]}")
+    _refuse_not_finite(sparse, "")
     return SparseRectangular(sparse)
+
+
+def _refuse_not_finite(A: Any, cure: str) -> None:
+    fault = first_not_finite(A)
+    if fault is not None:
+        i, j, value = fault
+        raise ValueError(f"A must be finite, but A[{i}, {j}] is {value}{cure}")
 
 
 def balanced_factors(
