@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from quartic.arrays import Array, first_not_finite, working_dtype
+from quartic.units import shifted
 
 
 class RectangularMatrix(ABC):
@@ -31,6 +32,14 @@ class RectangularMatrix(ABC):
     @abstractmethod
     def entries_per_row(self) -> float:
         """Return about how many entries a product touches for each row of [U; V]."""
+
+    @abstractmethod
+    def entries(self) -> Array:
+        """Return an array of the entries that are not zero."""
+
+    @abstractmethod
+    def scaled(self, power: int) -> RectangularMatrix:
+        """Return 2^power · A."""
 
     def checksum(self) -> float:
         """Return ⟨u, Av⟩ for fixed vectors."""
@@ -64,6 +73,14 @@ class DenseRectangular(RectangularMatrix):
         m, n = self.shape
         return 2.0 * m * n / (m + n)
 
+    def entries(self) -> Array:
+        """Return A."""
+        return self.A
+
+    def scaled(self, power: int) -> DenseRectangular:
+        """Return 2^power · A."""
+        return DenseRectangular(shifted(self.A, power))
+
 
 class SparseRectangular(RectangularMatrix):
     """Any SciPy sparse format; A and Aᵀ are both kept by rows, since products with a transpose are slower."""
@@ -88,6 +105,16 @@ class SparseRectangular(RectangularMatrix):
     def entries_per_row(self) -> float:
         """Return the mean number of stored entries, each used twice."""
         return float(2 * self.A.nnz / sum(self.shape))
+
+    def entries(self) -> Array:
+        """Return the stored entries."""
+        stored: Array = self.A.data
+        return stored
+
+    def scaled(self, power: int) -> SparseRectangular:
+        """Return 2^power · A."""
+        A = self.A
+        return SparseRectangular(sp.csr_array((shifted(A.data, power), A.indices, A.indptr), shape=A.shape))
 
 
 def as_rectangular(A: Any) -> RectangularMatrix:
