@@ -26,7 +26,7 @@ from quartic.losses import (
     Sensing,
 )
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Penalty, Ridge
-from quartic.solvers import ADMM, SOLVERS, GradientDescent, SymHALS
+from quartic.solvers import ADMM, SOLVERS, ConjugateGradient, GradientDescent, SymHALS
 from quartic.solvers.registry import why_not
 from quartic.units import Units, exponent, shifted
 
@@ -137,11 +137,24 @@ def test_the_run_in_other_units_is_the_same_run(kind, name, nonnegative):
             close(np.ldexp(moved.objective, -value), plain.objective, plain.history.objective[0])
             close(np.ldexp(moved.history.objective, -value), plain.history.objective, plain.history.objective[0])
             close(np.ldexp(moved.stationarity, k - value), plain.stationarity, plain.history.stationarity[0])
-            if name == "ncg" and w and not hasattr(loss, "linearize"):
-                continue  # there its steps have the units of Ψ besides, which ``step_unit`` does not say
-            unit = SOLVERS[name].step_unit
+            unit = SOLVERS[name]().unit_of_step(Problem(loss, penalty))
             steps = np.ldexp(moved.history.step, unit[1] * value - unit[0] * k)
             close(steps[1:], plain.history.step[1:], np.nan_to_num(plain.history.step).max())
+
+
+@pytest.mark.parametrize(("kind", "preconditioner"), [
+    ("weighted", "none"), ("weighted", "gram"), ("weighted distances", "none"), ("weighted distances", "gram"),
+    ("weighted distances", "block"), ("sensing", "none"),
+])  # fmt: skip
+def test_steps_of_conjugate_gradients_are_in_the_users_units(kind, preconditioner):
+    """X + tD is the user's, whatever metric D was made in: the first D is −P⁻¹G, which gives t its unit."""
+    solver, X0 = ConjugateGradient(preconditioner), RNG.standard_normal((N, 2))
+    plain = minimize(Problem(LOSSES[kind](0, 0)), X0, solver=solver, tol=0, max_iter=6)
+    for k, w in ((120, 0), (-120, 500), (0, 480)):
+        moved = minimize(Problem(LOSSES[kind](k, w)), np.ldexp(X0, k), solver=solver, tol=0, max_iter=6)
+        power = {"none": 2 * k, "gram": 4 * k, "block": 0}[preconditioner]
+        value = 4 * k + w if preconditioner != "block" else 0
+        close(np.ldexp(moved.history.step[1:], value - power), plain.history.step[1:])
 
 
 @pytest.mark.parametrize("factor", [1e-140, 1e140])
