@@ -83,16 +83,13 @@ def _sparse(arrays: dict[str, Any], source: Source) -> Any:
         rows, columns = (int(k) for k in arrays["shape"])
         check_claim(8 * (max(rows, columns) + 1), os.path.getsize(source.path), f"{rows} × {columns}")
         data = arrays["data"]
-        _check_numbers(data, "data")
         if kind == "coo":
+            _check_numbers(data, "data")
             _check_indices(arrays["row"], rows, "row")
             _check_indices(arrays["col"], columns, "col")
             matrix = sp.coo_array((data, (arrays["row"], arrays["col"])), shape=(rows, columns))
         elif kind in ("csr", "csc"):
-            _check_indices(arrays["indices"], columns if kind == "csr" else rows, "indices")
-            _check_indices(arrays["indptr"], len(data) + 1, "indptr")
-            if (np.diff(arrays["indptr"].astype(np.int64)) < 0).any():
-                raise ValueError("indptr must not fall")
+            check_compressed(data, arrays["indices"], arrays["indptr"], columns if kind == "csr" else rows)
             make = sp.csr_array if kind == "csr" else sp.csc_array
             matrix = make((data, arrays["indices"], arrays["indptr"]), shape=(rows, columns))
             matrix.check_format(full_check=True)
@@ -103,6 +100,15 @@ def _sparse(arrays: dict[str, Any], source: Source) -> Any:
             raise
         raise FileFormatError(f"{name}: damaged sparse matrix ({in_short(error)})") from None
     return sp.csr_array(matrix)
+
+
+def check_compressed(data: Any, indices: Any, indptr: Any, width: int) -> None:
+    """Raise unless these are the arrays of a CSR matrix with so many columns, or of a CSC matrix with so many rows."""
+    _check_numbers(data, "data")
+    _check_indices(indices, width, "indices")
+    _check_indices(indptr, len(data) + 1, "indptr")
+    if (np.diff(indptr.astype(np.int64)) < 0).any():
+        raise ValueError("indptr must not fall")
 
 
 def _check_numbers(values: Any, what: str) -> None:
