@@ -326,6 +326,30 @@ def test_locate_bounds_from_a_pipe_in_json():
     assert facts["warnings"]  # bounds determine nothing, and that is said
 
 
+def test_warnings_of_locate_name_points_as_the_file_does(tmp_path):
+    places = {"ann": (0, 0), "bob": (1, 0), "cid": (0, 1), "dee": (1, 1.2), "eve": (2, 2), "n_init": (3, 1)}
+    names = list(places)
+    wrong = {("ann", "bob"): 9.0}
+    rows = [
+        f"{a},{b},{wrong.get((a, b), np.hypot(places[a][0] - places[b][0], places[a][1] - places[b][1]))}"
+        for k, a in enumerate(names)
+        for b in names[k + 1 :]
+        if b not in ("eve", "n_init") or a == "dee"
+    ]
+    (tmp_path / "d.csv").write_text("i,j,d\n" + "\n".join(rows) + "\n")
+    said = quick("locate", tmp_path / "d.csv", "-d", 2, "--json", "-o", tmp_path / "p.csv")
+    facts = json.loads(said.stdout)
+    text = " ".join(facts["warnings"])
+    assert re.search(r"2 hang on too few distances \(fewer than 3\): eve, n_init\.", text)
+    assert re.search(r"triangle inequality, \(ann, bob, (cid|dee)\) the most", text)
+    assert "--weights noise" in text
+    assert "counted from 0" not in text
+    # numbers stay numbers where the file has no names
+    (tmp_path / "n.csv").write_text("0,1,1\n1,2,1\n0,2,1\n2,3,1\n")
+    text = " ".join(json.loads(quick("locate", tmp_path / "n.csv", "-d", 2, "--json").stdout)["warnings"])
+    assert "(fewer than 3): 3." in text
+
+
 # -- Ctrl-C -----------------------------------------------------------------------------------------------------------
 
 

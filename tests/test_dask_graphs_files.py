@@ -162,8 +162,25 @@ def test_an_index_outside_the_matrix_is_refused_before_it_is_followed(tmp_path):
     from quartic.io.blocks import _write
 
     _write(folder, 1, damaged)
+    for use in (LeastSquares, lambda X: similarity(X, "cosine").compute()):
+        with pytest.raises(ValueError, match=r"block-000001\.npz: .*indices must lie between 0 and 399"):
+            use(read_blocks(folder))
+    # and of blocks that come from elsewhere
+    halves = [da.from_delayed(dask.delayed(B), (200, 400), dtype=float, meta=M[:0]) for B in (M[:200], damaged)]
     with pytest.raises(ValueError, match="begins with row 200 is damaged"):
-        LeastSquares(read_blocks(folder))
+        LeastSquares(da.concatenate(halves))
+
+
+def test_blocks_of_other_machines_and_widths(tmp_path):
+    for k, dtype in enumerate((">f8", "<f2", np.longdouble, ">i4", bool)):
+        np.save(tmp_path / "0.npy", M[:9].toarray().astype(dtype))
+        block = read_block(str(tmp_path / "0.npy"))
+        assert block.dtype.isnative, k
+        assert read_blocks(tmp_path).dtype == block.dtype
+        np.testing.assert_array_equal(block, M[:9].toarray().astype(dtype))
+    np.save(tmp_path / "0.npy", np.array([[1j]]))
+    with pytest.raises(FileFormatError, match=r"0\.npy: .*real numbers, got dtype complex128"):
+        read_blocks(tmp_path)
 
 
 def test_nothing_is_unpickled(tmp_path):

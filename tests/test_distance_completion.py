@@ -445,7 +445,8 @@ def changed(value, *where):
         (changed(9.0, (0, 1)), {}, r"not symmetric: D\[0, 1\] = 9.0"),
         (sp.csr_array(changed(9.0, (0, 1))), {}, r"not symmetric: the pair \(0, 1\)"),
         (changed(1.0, (2, 2)), {}, r"D\[2, 2\]"),
-        (changed(np.inf, (0, 1), (1, 0)), {}, "[Ii]nf"),
+        (changed(np.inf, (0, 1), (1, 0)), {}, r"D\[0, 1\] is inf; put NaN"),
+        (sp.csr_array(changed(np.inf, (1, 0))), {}, r"D\[1, 0\] is inf; put NaN"),
         (GOOD[:4], {}, "square"),
         (GOOD, {"anchors": {9: [0.0, 0.0]}}, "anchor 9 is outside the 6 points"),
         (GOOD, {"anchors": {0: [0.0, 0.0, 0.0]}}, "n_components = 2"),
@@ -460,6 +461,11 @@ def changed(value, *where):
 def test_bad_matrices(D, known, match):
     with pytest.raises(ValueError, match=match):
         DistanceCompletion(2).fit(D, **known)
+
+
+def test_features_that_are_not_finite_are_named():
+    with pytest.raises(ValueError, match=r"X\[0, 1\] is NaN; fill it in .*, or leave row 0 out"):
+        DistanceCompletion(2, metric="euclidean").fit(changed(np.nan, (0, 1), (3, 2)))
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,19 @@
 """The odd ends of the input: every solver that fits is run on each, NumPy's warnings are errors, no X holds a NaN."""
 
 import math
+import pickle
+import re
+from decimal import Decimal
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from quartic import DistanceCompletion, Problem, SymNMF, minimize
+from quartic.datasets import pair_distances
 from quartic.datasets.pairs import unordered_pairs
 from quartic.locating.input import _keys
-from quartic.locating.warnings import UndeterminedWarning
+from quartic.locating.warnings import DistanceWarning, MisfitWarning, UndeterminedWarning
 from quartic.losses import BoundedDistances, Distances, LeastSquares
 from quartic.losses.pairs_input import check_pairs
 from quartic.penalties import Nonnegative
@@ -356,6 +360,37 @@ def test_a_large_complete_matrix_far_from_one():
     for factor in (1e-140, 1e140):
         found = DistanceCompletion(2, align_to=X * factor, random_state=0).fit(D * factor)
         np.testing.assert_allclose(found.embedding_ / factor, X, atol=1e-6)
+
+
+@pytest.mark.parametrize("factor", [2.0**-400, 1.0, 2.0**400])
+def test_what_is_said_of_lengths_is_in_the_users_units(factor):
+    """And every warning points to the line that called ``fit``, however deep the fit went."""
+    X = np.random.default_rng(1).standard_normal((30, 2))
+    pairs, squared = pairs_of(X)
+    distances = np.sqrt(squared)
+    distances[[3, 40]] *= 5.0
+    signs = np.array([[0, 1, 2, 1], [3, 4, 5, 1], [6, 7, 8, 1], [9, 10, 11, 1], [12, 13, 14, 1], [15, 16, 17, 1]])
+    model = DistanceCompletion(2, random_state=0, init="random", signs=signs)
+    with pytest.warns(DistanceWarning) as caught:
+        model.fit_pairs(pairs, distances * factor)
+    assert {warning.filename for warning in caught} == {__file__}
+    assert len({warning.lineno for warning in caught}) == 1
+    (missed,) = (str(warning.message) for warning in caught if warning.category is MisfitWarning)
+    worst = np.abs(pair_distances(model.embedding_, pairs) - distances * factor).max()
+    assert float(re.search(r"the most \(by (.+?)\)", missed)[1]) == pytest.approx(worst, rel=1e-2)
+    assert float(re.search(r"rmse ([^,)]+)", model.start_)[1]) == pytest.approx(model.rmse_, rel=0.1)
+    said = re.search(r"stationarity (\S+) ≤ \S+ × (\S+)", model.result_.message)
+    power = 0 if factor == 1 else int(math.log2(factor))
+    mine, first = (float(Decimal(number) / Decimal(2) ** (3 * power)) for number in said.groups())
+    assert mine <= 1.001e-8 * first
+    if power == 0:
+        assert mine == pytest.approx(model.result_.stationarity, rel=1e-3)
+    assert 1e-2 < first < 1e6
+
+
+def test_a_warning_of_distances_survives_pickling():
+    warning = pickle.loads(pickle.dumps(MisfitWarning("{1} and {0}")))
+    assert (str(warning), warning.told(["a", "b"])) == ("1 and 0", "b and a")
 
 
 def test_what_is_not_determined_is_said():

@@ -299,7 +299,7 @@ def test_all_zero_similarity():
         ({}, np.ones((4, 3)), ValueError, r"square .* \(4, 3\)"),
         ({}, np.triu(np.ones((4, 4))), ValueError, r"symmetric, but M\["),
         ({}, sp.csr_array(np.triu(np.ones((4, 4)))), ValueError, r"symmetric, but M\["),
-        ({}, np.full((4, 4), np.nan), ValueError, "NaN"),
+        ({}, np.full((4, 4), np.nan), ValueError, r"X\[0, 0\] is NaN"),
         ({}, LinearOperator((4, 4), matvec=lambda v: v), TypeError, "LinearOperator"),
         ({"affinity": lambda F: F}, np.ones((4, 3)), ValueError, "square"),
     ],
@@ -307,6 +307,29 @@ def test_all_zero_similarity():
 def test_errors(settings, X, error, words):
     with pytest.raises(error, match=words):
         SymNMF(**{"n_components": 2, **settings}).fit(X)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("make", [np.array, sp.csr_array, sp.csc_array, sp.lil_array])
+@pytest.mark.parametrize(("affinity", "cure"), [("precomputed", "weights="), ("cosine", "leave row 1200 out")])
+def test_what_is_not_finite_is_named(affinity, cure, make, value):
+    """The first in the order of rows, however the matrix is stored."""
+    X = np.eye(1300)
+    X[1200, 7] = X[7, 1200] = value
+    if affinity == "cosine":
+        X = np.delete(X, 7, axis=0)
+        X[[1199, 1200]] = X[[1200, 1199]]
+    row = 7 if affinity == "precomputed" else 1200
+    column = 1200 if affinity == "precomputed" else 7
+    word = "NaN" if np.isnan(value) else str(value)
+    with pytest.raises(ValueError, match=rf"X\[{row}, {column}\] is {word}; .*{cure}") as caught:
+        SymNMF(2, affinity=affinity).fit(make(X))
+    assert len(str(caught.value)) < 200
+    if make is np.array and affinity == "precomputed":
+        pd = pytest.importorskip("pandas", reason="needs pandas")
+        names = [f"p{k}" for k in range(1300)]
+        with pytest.raises(ValueError, match=r"\(row 'p7', column 'p1200'\)"):
+            SymNMF(2).fit(pd.DataFrame(X, index=names, columns=names))
 
 
 def test_device_cpu_is_fine():

@@ -21,10 +21,12 @@ from quartic.losses import (
     PhaseRetrieval,
     Quadratic,
     RawStress,
+    Rectangular,
+    Robust,
     Sensing,
 )
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Penalty, Ridge
-from quartic.solvers import ADMM, SOLVERS, GradientDescent, SymHALS
+from quartic.solvers import ADMM, SOLVERS, ConjugateGradient, GradientDescent, SymHALS
 from quartic.solvers.registry import why_not
 from quartic.units import Units, exponent, shifted
 
@@ -37,6 +39,7 @@ FULL = np.linalg.norm(PLACES[:, None] - PLACES[None], axis=2)
 GRAPH = np.kron(np.eye(2), np.ones((N // 2, N // 2))) + 0.1 * (lambda A: A + A.T)(RNG.random((N, N)))
 WEIGHTS = RNG.random(len(PAIRS)) + 0.5
 KNOWN = (lambda A: ((A + A.T) > 0.8).astype(float))(RNG.random((N, N)))
+TABLE = np.random.default_rng(6).random((N // 2, N // 2))
 VECTORS = RNG.standard_normal((6 * N, N))
 ENERGIES = ((VECTORS @ PLACES) ** 2).sum(axis=1)
 
@@ -80,17 +83,34 @@ LOSSES = {
         math.ldexp(1.0, w // 4) * (VECTORS[:, : N // 2] + 1j * VECTORS[:, N // 2 :]), two_to(2 * k + w // 2, ENERGIES)
     ),
     "quadratic": lambda k, w: Quadratic(two_to(w, 1 + KNOWN), two_to(2 * k + w, -GRAPH)),
+    "rectangular": lambda k, w: Rectangular(two_to(2 * k, TABLE)),
+    "rectangular, sparse": lambda k, w: Rectangular(sp.csr_array(two_to(2 * k, TABLE * (TABLE > 0.3)))),
+    "rectangular, masked": lambda k, w: Rectangular(
+        two_to(2 * k, TABLE), weights=two_to(w, (TABLE < 0.8) * (1 + TABLE))
+    ),
+    **{
+        kind: lambda k, w, kind=kind: Robust(two_to(2 * k, GRAPH), kind, math.ldexp(0.2, 2 * k))
+        for kind in ("huber", "pseudo-huber", "logcosh")
+    },
+    "huber, sparse": lambda k, w: Robust(sp.csr_array(two_to(2 * k, GRAPH * KNOWN)), delta=math.ldexp(0.2, 2 * k)),
+    "huber, weighted": lambda k, w: Robust(
+        two_to(2 * k, GRAPH), "huber", math.ldexp(0.2, 2 * k), weights=two_to(w, KNOWN)
+    ),
     "complete": lambda k, w: CompleteDistances(two_to(k, FULL)),
     "anchored": lambda k, w: Anchored(
         Distances(PAIRS, two_to(2 * k, LENGTHS**2), N), [0, 1, 2], two_to(k, PLACES[:3] + np.array([3.0, 1.0]))
     ),
 }
-UNWEIGHTED = {"dense", "sparse", "operator", "distances", "stress", "complete", "anchored"}
+UNWEIGHTED = {
+    "dense", "sparse", "operator", "distances", "stress", "complete", "anchored", "rectangular", "rectangular, sparse",
+    "huber", "pseudo-huber", "logcosh", "huber, sparse",
+}  # fmt: skip
+FITTED_NONNEGATIVE = {"dense", "sparse", "operator", "weighted", "rectangular", "rectangular, masked", "huber"}
 CASES = [
     (kind, name, nonnegative)
     for kind in LOSSES
     for name in SOLVERS
-    for nonnegative in ((False, True) if kind in ("dense", "sparse", "operator", "weighted") else (False,))
+    for nonnegative in ((False, True) if kind in FITTED_NONNEGATIVE else (False,))
     if why_not(SOLVERS[name](), Problem(LOSSES[kind](0, 0), Nonnegative() if nonnegative else None)) is None
     and not (kind == "stress" and name != "lm")  # whose kernels need constants that raw stress has not
 ]
@@ -104,7 +124,7 @@ def test_the_run_in_other_units_is_the_same_run(kind, name, nonnegative):
     X0 = np.abs(RNG.standard_normal((loss.n_points, 2))) if nonnegative else RNG.standard_normal((loss.n_points, 2))
     options = {"solver": name, "tol": 1e-9, "max_iter": 12}
     plain = minimize(Problem(loss, penalty), X0, **options)
-    for k, w in ((-235, 0), (235, 0), (-120, 500), (120, -500)):
+    for k, w in ((-235, 0), (235, 0), (-100, 0), (100, 0), (-120, 500), (120, -500)):
         if kind == "operator" and abs(k) > 200:
             k = k // 2  # its squared norm must be a number, and no operator shows its entries
         scaled = LOSSES[kind](k, w)
@@ -117,11 +137,24 @@ def test_the_run_in_other_units_is_the_same_run(kind, name, nonnegative):
             close(np.ldexp(moved.objective, -value), plain.objective, plain.history.objective[0])
             close(np.ldexp(moved.history.objective, -value), plain.history.objective, plain.history.objective[0])
             close(np.ldexp(moved.stationarity, k - value), plain.stationarity, plain.history.stationarity[0])
-            if name == "ncg" and w and not hasattr(loss, "linearize"):
-                continue  # there its steps have the units of Ψ besides, which ``step_unit`` does not say
-            unit = SOLVERS[name].step_unit
+            unit = SOLVERS[name]().unit_of_step(Problem(loss, penalty))
             steps = np.ldexp(moved.history.step, unit[1] * value - unit[0] * k)
             close(steps[1:], plain.history.step[1:], np.nan_to_num(plain.history.step).max())
+
+
+@pytest.mark.parametrize(("kind", "preconditioner"), [
+    ("weighted", "none"), ("weighted", "gram"), ("weighted distances", "none"), ("weighted distances", "gram"),
+    ("weighted distances", "block"), ("sensing", "none"),
+])  # fmt: skip
+def test_steps_of_conjugate_gradients_are_in_the_users_units(kind, preconditioner):
+    """X + tD is the user's, whatever metric D was made in: the first D is −P⁻¹G, which gives t its unit."""
+    solver, X0 = ConjugateGradient(preconditioner), RNG.standard_normal((N, 2))
+    plain = minimize(Problem(LOSSES[kind](0, 0)), X0, solver=solver, tol=0, max_iter=6)
+    for k, w in ((120, 0), (-120, 500), (0, 480)):
+        moved = minimize(Problem(LOSSES[kind](k, w)), np.ldexp(X0, k), solver=solver, tol=0, max_iter=6)
+        power = {"none": 2 * k, "gram": 4 * k, "block": 0}[preconditioner]
+        value = 4 * k + w if preconditioner != "block" else 0
+        close(np.ldexp(moved.history.step[1:], value - power), plain.history.step[1:])
 
 
 @pytest.mark.parametrize("factor", [1e-140, 1e140])

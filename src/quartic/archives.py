@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -20,6 +22,8 @@ DAMAGE = (
 # The members of an archive we write are a few dozen; one of a million empty ones would take minutes to list.
 _MOST_MEMBERS = 100_000
 _LONGEST_HEADER = 10_000
+_LOCAL_HEADER = struct.Struct("<4s22xHH")  # a zip member's signature, the lengths of its name and of its extra field
+_ENCRYPTED = 1  # a flag of zip members
 _HEADER = re.compile(
     r"\{'descr': '([<>|=]?[a-zA-Z]\d{0,9})', 'fortran_order': (True|False), "
     r"'shape': \(((?:\d{1,18}, ?)*\d{0,18})\),? ?\}\s*"
@@ -63,22 +67,9 @@ def read_npy(file: IO[bytes], n_bytes: int) -> Any:
     ValueError
         Where it is not a whole array of numbers or text.
     """
-    start = file.read(8)
-    widths = {b"\x93NUMPY\x01\x00": 2, b"\x93NUMPY\x02\x00": 4}
-    if start not in widths:
-        raise ValueError(f"it begins with {start!r}")
-    length = int.from_bytes(file.read(widths[start]), "little")
-    if length > min(_LONGEST_HEADER, n_bytes):  # to ask for it would be to take the memory
-        raise ValueError(f"a header of {length} bytes said")
-    shape, fortran, dtype = _header(file.read(length))
-    if dtype.hasobject:
-        raise ValueError("holds Python objects, which are not read; save numbers")
-    count = 1
-    for k in shape:
-        count *= k
+    shape, fortran, dtype, _ = npy_header(file, n_bytes)
+    count = math.prod(shape)
     size = count * dtype.itemsize
-    if size > n_bytes:
-        raise ValueError(f"cut short: {shape} of {dtype} said, {n_bytes} bytes there")
     check_fits(size)
     content = np.empty(size, dtype=np.uint8)
     filled = 0
@@ -90,6 +81,48 @@ def read_npy(file: IO[bytes], n_bytes: int) -> Any:
         filled += len(part)
     flat = content.view(dtype) if size else np.empty(count, dtype=dtype)
     return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
+
+
+def npy_header(file: IO[bytes], n_bytes: int) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    """Return shape, order and type of the array in a file of this size, and where its numbers begin.
+
+    Raises
+    ------
+    ValueError
+        Where they are not all there, or are no numbers or text.
+    """
+    start = file.read(8)
+    widths = {b"\x93NUMPY\x01\x00": 2, b"\x93NUMPY\x02\x00": 4}
+    if start not in widths:
+        raise ValueError(f"it begins with {start!r}")
+    length = int.from_bytes(file.read(widths[start]), "little")
+    if length > min(_LONGEST_HEADER, n_bytes):  # to ask for it would be to take the memory
+        raise ValueError(f"a header of {length} bytes said")
+    shape, fortran, dtype = _header(file.read(length))
+    if dtype.hasobject:
+        raise ValueError("holds Python objects, which are not read; save numbers")
+    begin = len(start) + widths[start] + length
+    if begin + math.prod(shape) * dtype.itemsize > n_bytes:
+        raise ValueError(f"cut short: {shape} of {dtype} said, {n_bytes} bytes there")
+    return shape, fortran, dtype, begin
+
+
+def map_npy(path: str | os.PathLike[str], at: int = 0, n_bytes: int | None = None) -> Any:
+    """Return the array that begins at this byte of a file, mapped into memory; read where it cannot be mapped.
+
+    ``n_bytes`` of the file are the array's, all to its end if left out. Its header is checked as `read_npy` does.
+    """
+    with open(path, "rb") as file:
+        there = os.fstat(file.fileno()).st_size - at
+        n_bytes = there if n_bytes is None else n_bytes
+        if n_bytes > there:
+            raise ValueError(f"cut short: {n_bytes} bytes said, {there} there")
+        file.seek(at)
+        shape, fortran, dtype, begin = npy_header(file, n_bytes)
+        if math.prod(shape) * dtype.itemsize == 0 or (at + begin) % dtype.itemsize:  # mapped arrays must be aligned
+            file.seek(at)
+            return read_npy(file, n_bytes)
+    return np.memmap(path, dtype=dtype, mode="r", offset=at + begin, shape=shape, order="F" if fortran else "C")
 
 
 def _header(text: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
@@ -115,24 +148,57 @@ def read_npz(path: str | os.PathLike[str], called: Callable[[str], str] = str) -
     """
     size = Path(path).stat().st_size
     with zipfile.ZipFile(path) as archive:
-        members = archive.infolist()
-        if len(members) > _MOST_MEMBERS:
-            raise ValueError(f"{len(members)} members in the archive; at most {_MOST_MEMBERS} are read")
-        check_fits(sum(member.file_size for member in members))
+        members = members_of(archive, size)
+        check_fits(sum(member.file_size for member in members.values()))
         arrays: dict[str, Any] = {}
-        for member in members:
-            _check_member(member, size)
-            name = member.filename.removesuffix(".npy")
-            if name in arrays:
-                raise ValueError(f"two members are called {name}")
-            with archive.open(member) as file:
-                try:
-                    arrays[name] = read_npy(file, member.file_size)
-                    if file.read(1):  # reading to the end also checks the checksum
-                        raise ValueError("there is more after the array")
-                except DAMAGE as error:
-                    raise ValueError(f"{called(name)}: {in_short(error)}") from None
+        for name, member in members.items():
+            try:
+                arrays[name] = read_member(archive, member)
+            except DAMAGE as error:
+                raise ValueError(f"{called(name)}: {in_short(error)}") from None
     return arrays
+
+
+def members_of(archive: zipfile.ZipFile, n_bytes: int) -> dict[str, zipfile.ZipInfo]:
+    """Return the members of an archive of this size by the names of their arrays, or raise what is odd."""
+    members: dict[str, zipfile.ZipInfo] = {}
+    if len(archive.infolist()) > _MOST_MEMBERS:
+        raise ValueError(f"{len(archive.infolist())} members in the archive; at most {_MOST_MEMBERS} are read")
+    for member in archive.infolist():
+        _check_member(member, n_bytes)
+        name = member.filename.removesuffix(".npy")
+        if name in members:
+            raise ValueError(f"two members are called {name}")
+        members[name] = member
+    return members
+
+
+def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
+    """Return the array that is a member of an archive, its checksum checked."""
+    with archive.open(member) as file:
+        array = read_npy(file, member.file_size)
+        if file.read(1):  # reading to the end also checks the checksum
+            raise ValueError("there is more after the array")
+    return array
+
+
+def map_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: str | os.PathLike[str]) -> Any:
+    """Return the array that is a member of an archive, mapped where it lies if it is not packed, else read.
+
+    A member that is mapped is not read, and so its checksum is not either.
+    """
+    if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & _ENCRYPTED:
+        return read_member(archive, member)
+    with open(path, "rb") as file:
+        file.seek(member.header_offset)
+        local = file.read(_LOCAL_HEADER.size)
+    if len(local) < _LOCAL_HEADER.size:
+        raise ValueError(f"{member.filename} is cut short")
+    signature, name_length, extra_length = _LOCAL_HEADER.unpack(local)
+    if signature != b"PK\x03\x04":
+        raise ValueError(f"{member.filename} does not begin where the archive says")
+    begin = member.header_offset + _LOCAL_HEADER.size + name_length + extra_length
+    return map_npy(path, begin, member.file_size)
 
 
 def _check_member(member: zipfile.ZipInfo, size: int) -> None:

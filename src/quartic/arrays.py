@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 Array: TypeAlias = NDArray[np.floating[Any]]
 RandomState: TypeAlias = "int | np.random.Generator | np.random.RandomState | np.random.SeedSequence | None"
 
+# Rows of a dense matrix looked at together.
+_ROWS = 1024
+
 
 def is_torch(A: Any) -> bool:
     """Tell whether A is a torch tensor; torch is not imported to find out.
@@ -76,10 +79,44 @@ def finite_matrix(A: Any, name: str) -> Array:
     if A.ndim != 2:
         raise ValueError(f"{name} must be a 2-D array, got {A.ndim} dimension{'s' * (A.ndim != 1)}, shape {A.shape}")
     clean: Array = np.ascontiguousarray(A, dtype=working_dtype(A.dtype))
-    if not np.isfinite(clean).all():
-        row, column = (int(k) for k in np.argwhere(~np.isfinite(clean))[0])
-        raise ValueError(f"{name} must be finite, but {name}[{row}, {column}] is {clean[row, column]}")
+    fault = first_not_finite(clean)
+    if fault is not None:
+        row, column, value = fault
+        raise ValueError(f"{name} must be finite, but {name}[{row}, {column}] is {value}")
     return clean
+
+
+def first_not_finite(A: Any, *, nan: bool = False) -> tuple[int, int, float] | None:
+    """Return row, column and value of the first NaN or infinity of a matrix, dense or sparse; None where there is none.
+
+    With ``nan`` NaN is allowed, and only infinity is looked for.
+
+    Examples
+    --------
+    >>> from quartic.arrays import first_not_finite
+    >>> first_not_finite([[1.0, 2.0], [float("nan"), 3.0]])
+    (1, 0, nan)
+    """
+
+    def bad(values: Any) -> Any:
+        return np.isinf(values) if nan else ~np.isfinite(values)
+
+    if hasattr(A, "tocoo"):
+        if A.format in ("csr", "csc", "coo") and not bad(A.data).any():
+            return None  # without the memory of another format
+        stored = A.tocoo()
+        at = np.flatnonzero(bad(stored.data))
+        if not len(at):
+            return None
+        first = at[np.lexsort((stored.col[at], stored.row[at]))[0]]
+        return int(stored.row[first]), int(stored.col[first]), float(stored.data[first])
+    A = np.asarray(A)
+    for top in range(0, len(A), _ROWS):  # blocks of rows: the answers of a large matrix would fill memory of their own
+        faults = bad(A[top : top + _ROWS])
+        if faults.any():
+            row, column = (int(k) for k in np.argwhere(faults)[0])
+            return top + row, column, float(A[top + row, column])
+    return None
 
 
 def as_floats(A: Any) -> Array:

@@ -357,7 +357,7 @@ class _Run:
             units.gradient(stationarity),
             products,
             elapsed,
-            units.step(step, self.solver.step_unit),
+            units.step(step, self.solver.unit_of_step(self.problem)),
             units.gradient(self.tol * self.reference),
         )
 
@@ -391,7 +391,7 @@ class _Run:
             units.objective(objective),
             units.gradient(stationarity),
             products.astype(np.int64),
-            units.step(step, self.solver.step_unit),
+            units.step(step, self.solver.unit_of_step(self.problem)),
         )
 
     # -- checkpoints ------------------------------------------------------------------------------------------------

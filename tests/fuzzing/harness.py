@@ -114,6 +114,12 @@ def _check(found):
     if hasattr(found, "adjacency"):
         found.adjacency.check_format(full_check=True)
         assert found.adjacency.shape == (len(found.names),) * 2
+    if hasattr(found, "block"):
+        assert (found.block.shape, found.block.dtype) == (found.shape, found.dtype)
+        if hasattr(found.block, "indptr"):
+            found.block.check_format(full_check=True)
+        with np.errstate(all="ignore"):  # numbers are not looked at, but all of them must be there
+            np.asarray(found.block.sum(axis=0)).ravel()
     if hasattr(found, "pairs"):
         assert found.pairs.min() >= 0
         assert found.pairs.max() < found.n_points

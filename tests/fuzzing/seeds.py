@@ -2,7 +2,10 @@
 
 import gzip
 import io
+import shutil
+import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import scipy.io
@@ -11,6 +14,7 @@ import scipy.sparse as sp
 from quartic import Problem, minimize
 from quartic.io import (
     read_anchors,
+    read_blocks,
     read_distances,
     read_features,
     read_graph,
@@ -18,9 +22,11 @@ from quartic.io import (
     read_pdb,
     read_similarity,
     read_xyz,
+    write_blocks,
     write_pdb,
     write_xyz,
 )
+from quartic.io.blocks import read_block
 from quartic.losses import LeastSquares
 from quartic.penalties import Nonnegative
 
@@ -95,6 +101,22 @@ def _anchors(path):
     return read_anchors(path, ["ann", "bob", "cid"], 2)
 
 
+def _block(matrix):
+    with tempfile.TemporaryDirectory() as folder:
+        (file,) = write_blocks(folder, matrix).iterdir()
+        return file.read_bytes()
+
+
+def _blocks(path):
+    """Read the file as the one block of a folder: what the client makes of its headers, and what a worker reads."""
+    folder = path.parent / "blocks"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    shutil.copyfile(path, folder / path.name)
+    whole = read_blocks(folder)
+    return SimpleNamespace(block=read_block(str(folder / path.name)), shape=whole.shape, dtype=whole.dtype)
+
+
 def formats(folder: Path):
     """Return for each format: the end of the file's name, sound contents, and what reads them."""
     atoms = np.array([[0.0, 1.0, 2.0], [1.5, -2.25, 3.0], [4.0, 5.0, 6.5]])
@@ -124,6 +146,9 @@ def formats(folder: Path):
         "pdb": (".pdb", [_written(folder, "seed.pdb", lambda path: write_pdb(path, atoms))], [read_pdb]),
         "xyz": (".xyz", [_written(folder, "seed.xyz", lambda path: write_xyz(path, atoms, "three"))], [read_xyz]),
         "checkpoint": (".npz", [_checkpoint(folder)], [_resume]),
+        "blocks": (".npz", [_block(sp.csr_array(A)), _sparse_npz(sp.csr_array(A)), _block(sp.csr_array(A > 0)),
+                            _block(sp.csr_array(A.astype(np.float32)))], [_blocks]),
+        "blocks npy": (".npy", [_block(A), _npy(np.asfortranarray(A)), _npy(A.astype(">f8"))], [_blocks]),
         "unnamed": ("", [EDGES.encode(), _npy(A), _npz(A=A), _mat({"A": A}), _mtx(sp.coo_array(A)), GRAPHML.encode()],
                     similar + distances),
     }  # fmt: skip

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from quartic.commands.terminal import (
 )
 from quartic.commands.watch import StoppedAtOnce, watching
 from quartic.io import DistanceTable, FileFormatError, read_anchors, read_distances
+from quartic.locating.warnings import DistanceWarning
 from quartic.report import (
     Section,
     localisation_figures,
@@ -84,7 +87,7 @@ def run(options: LocateOptions) -> None:
         model = _model(options, job)
     voice.say(f"{'stdin' if options.input == '-' else options.input}: {job.table.guess}")
     began = time.perf_counter()
-    with errors_as_one_line(voice), gathered_warnings() as warned:
+    with errors_as_one_line(voice), gathered_warnings(partial(_told, names=job.table.names)) as said:
         try:
             with watching(options.quiet) as watcher:
                 model.fit_pairs(job.table.pairs, **job.known, anchors=job.anchors or None)
@@ -92,7 +95,6 @@ def run(options: LocateOptions) -> None:
             voice.warn("stopped before there was a result; nothing is written")
             raise typer.Exit(1) from None
     seconds = time.perf_counter() - began
-    said = [_in_options(text, job.table) for text in warned]
     for text in said:
         voice.warn(f"warning: {text}")
     with errors_as_one_line(voice):
@@ -165,12 +167,14 @@ def _model(options: LocateOptions, job: _Job) -> Any:
     return DistanceCompletion(options.dimension, verbose=True, align_to=job.align_to, **job.settings)
 
 
-def _in_options(text: str, table: DistanceTable) -> str:
+def _told(warning: Warning, names: Sequence[str]) -> str:
+    """Return what is warned of, with points by their names in the file, and parameters as options."""
+    if not isinstance(warning, DistanceWarning):
+        return str(warning)
+    text = str(warning.args[0])
     for parameter, option in _OPTIONS.items():
         text = text.replace(parameter, option)
-    if table.names != tuple(map(str, range(table.n_points))):
-        text += " (points counted from 0, in the order of the result)"
-    return text
+    return DistanceWarning(text).told(names)
 
 
 def _found(table: DistanceTable, model: Any) -> str:

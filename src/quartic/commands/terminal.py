@@ -9,9 +9,9 @@ import re
 import shlex
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import typer
 
@@ -77,7 +77,7 @@ def check_shared(report: str | None, solver: str, max_time: float | None) -> Non
 
 
 @contextmanager
-def gathered_warnings() -> Iterator[list[str]]:
+def gathered_warnings(tell: Callable[[Warning], str] = str) -> Iterator[list[str]]:
     """Gather what is warned of, each thing once, less that a run did not converge, which is said in any case."""
     from sklearn.exceptions import ConvergenceWarning
 
@@ -86,7 +86,7 @@ def gathered_warnings() -> Iterator[list[str]]:
         warnings.simplefilter("always")
         yield said
     for warning in caught:
-        text = one_line(warning.message)
+        text = one_line(tell(cast(Warning, warning.message)))
         if not issubclass(warning.category, ConvergenceWarning | DeprecationWarning) and text not in said:
             said.append(text)
 

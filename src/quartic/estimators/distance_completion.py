@@ -21,6 +21,7 @@ from quartic.arrays import Array, RandomState, random_generator
 from quartic.datasets import pair_distances
 from quartic.distributed.inputs import is_dask_array, is_dask_frame
 from quartic.estimators.devices import device_for
+from quartic.estimators.inputs import refuse_not_finite
 from quartic.estimators.other_units import fit_in_other_units
 from quartic.locating import checks as checks
 from quartic.locating.complete import all_determined, complete_rmse, sample_of, scaled_and_fitted
@@ -385,12 +386,19 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if self.metric == "euclidean":
             from scipy.spatial.distance import pdist, squareform
 
-            features = validate_data(self, D, dtype=np.float64, ensure_min_samples=2, reset=reset)
+            features = validate_data(
+                self, D, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2, reset=reset
+            )
+            refuse_not_finite(D, features, "X", "fill it in (sklearn.impute), or leave row {row} out")
             return squareform(pdist(features))
+        given = D
         D = validate_data(
-            self, D, accept_sparse=True, dtype=(np.float64, np.float32), ensure_all_finite="allow-nan",
+            self, D, accept_sparse=True, dtype=(np.float64, np.float32), ensure_all_finite=False,
             ensure_min_samples=2, reset=reset,
         )  # fmt: skip
+        refuse_not_finite(
+            given, D, "D", "put NaN where a distance is unknown, or leave it out of a sparse matrix", nan=True
+        )
         if D.shape[0] != D.shape[1]:
             raise ValueError(
                 f'D must be a square matrix of distances, got shape {D.shape}; for features use metric="euclidean", '
@@ -415,7 +423,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.n_features_in_ = data.n_points
         return self._fit(data, everything if len(few) < everything.n_pairs else None)
 
-    def _fit(self, data: Measurements, everything: DaskDistances | None = None) -> Self:
+    def _fit(self, data: Measurements, everything: DaskDistances | None = None, power: int = 0) -> Self:
+        """Fit the measurements; what is told of lengths is told times 2^power, for `fit_in_other_units`."""
         if data.power and everything is not None:
             raise ValueError(f"distances in Dask's chunks must be nearer to one: multiply them by 2**{-data.power}")
         if data.power:
@@ -425,7 +434,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         rank, n = self.n_components, data.n_points
         targets = None if self.align_to is None else checked_targets(self.align_to, n, rank)
         simplices = None if self.signs is None else checked_signs(self.signs, n, rank)
-        level = 4
+        level = 4 if power == 0 else 6  # from a check up to who called fit
         checks.warn_of_repeats(data, level)
         checks.warn_of_anchors(data, level)
         if not data.lower.any() and not len(data.anchors) and not data.exact.all():
@@ -436,7 +445,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         whole = Part(n, data.pairs, data.lower, data.upper, data.guess, data.weights)
         checks.warn_of_triangles(whole, np.random.default_rng(0), level, data.weights is None and self.refine is None)
         deadline = np.inf if self.max_time is None else time.perf_counter() + self.max_time
-        effort = Effort(rank, self.solver, self.tol, self.max_iter, deadline, bool(self.verbose), self._device)
+        effort = Effort(rank, self.solver, self.tol, self.max_iter, deadline, bool(self.verbose), self._device, power)
         X = self._searched(data, component, n_components, effort, generator)
         if len(data.anchors):
             X = self._held(whole, X, data, effort)
@@ -447,7 +456,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if effort.stopped():
             said = "interrupted; the best points so far are returned"
             self.result_ = replace(self.result_, status=Status.INTERRUPTED, message=said)
-        self._place(X, data, component, n_components, targets, simplices, whole.size)
+        self._place(X, data, component, n_components, targets, simplices, whole.size, level)
         missed = np.sqrt(np.mean(whole.errors(self.embedding_) ** 2))
         self.rmse_ = float(missed) if everything is None else everything.misfit(self.embedding_)
         fixing = data.pairs[data.exact if data.weights is None else data.exact & (data.weights > 0)]
@@ -455,11 +464,10 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.determined_, self.component_ = self.determination_.determined, component
         self._n_features_out = rank
         n_bounds = int(np.count_nonzero(~data.exact))
-        checks.warn_of_the_answer(self.determination_, whole, self.embedding_, n_bounds, level)
+        checks.warn_of_the_answer(self.determination_, whole, self.embedding_, n_bounds, level, power)
         if not self.result_.success:
-            warnings.warn(
-                f"DistanceCompletion did not converge: {self.result_.message}", ConvergenceWarning, stacklevel=3
-            )
+            said = f"DistanceCompletion did not converge: {self.result_.message}"
+            warnings.warn(said, ConvergenceWarning, stacklevel=level - 1)
         return self
 
     def _may_scale(self) -> bool:
@@ -479,7 +487,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.n_iter_ = max(1, result.n_iter)
         self.start_ = "classical scaling of the complete matrix"
         self.component_ = np.zeros(n, dtype=np.int64)
-        self._place(result.X.astype(np.float64), self._data, self.component_, 1, targets, simplices, sample.size)
+        self._place(result.X.astype(np.float64), self._data, self.component_, 1, targets, simplices, sample.size, level)
         self.determination_ = all_determined(n, rank)
         self.determined_ = self.determination_.determined
         self.rmse_ = complete_rmse(D, self.embedding_)
@@ -576,9 +584,9 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _place(
         self, X: Array, data: Measurements, component: NDArray[np.int64], n_components: int, targets: Known | None,
-        simplices: Known | None, gap: float,
+        simplices: Known | None, gap: float, level: int,
     ) -> None:  # fmt: skip
-        self.embedding_, self.chirality_ = placed(X, data, component, n_components, targets, simplices, gap)
+        self.embedding_, self.chirality_ = placed(X, data, component, n_components, targets, simplices, gap, level)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

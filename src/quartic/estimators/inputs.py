@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quartic.arrays import first_not_finite
 from quartic.graphs import as_adjacency
 from quartic.graphs.adjacency import in_index_order
 
@@ -30,6 +32,23 @@ def matrix_of(X: Any) -> Any:
     if is_graph(X):
         return as_adjacency(X)
     return in_index_order(X) if is_frame(X) else X
+
+
+def refuse_not_finite(given: Any, clean: Any, name: str, cure: str, *, nan: bool = False) -> None:
+    """Raise where the matrix made of what the user gave holds NaN (unless allowed) or infinity.
+
+    scikit-learn's own words for it name no row. Those of a frame are named as the frame names them.
+    """
+    fault = first_not_finite(clean, nan=nan)
+    if fault is None:
+        return
+    row, column, value = fault
+    place = f"{name}[{row}, {column}]"
+    if is_frame(given):
+        place += f" (row {given.index[row]!r}, column {given.columns[column]!r})"
+    # spelled as scikit-learn spells it: its checks of estimators look for the word
+    shown = "NaN" if math.isnan(value) else f"{value:g}"
+    raise ValueError(f"{name} must be finite, but {place} is {shown}; {cure.format(row=row)}")
 
 
 def names_of(X: Any, n: int) -> NDArray[Any]:

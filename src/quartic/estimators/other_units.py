@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import re
 from dataclasses import replace
+from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +27,7 @@ def fit_in_other_units(model: DistanceCompletion, data: Measurements) -> None:
     twin.init = model.init if isinstance(model.init, str) else _scaled(model.init, -power)
     twin.align_to = _scaled(model.align_to, -power)
     twin.noise = None if model.noise is None else shifted(float(model.noise), -power)
-    twin._fit(replace(data, power=0))
+    twin._fit(replace(data, power=0), power=power)
     units = Units(-power, -(2 if model.refine == "stress" else 4) * power)
     model._data = replace(
         data,
@@ -67,5 +69,15 @@ def _result(found: Result, units: Units) -> Result:
         X=units.X(found.X),
         objective=units.objective(found.objective),
         stationarity=units.gradient(found.stationarity),
+        message=_GRADIENT.sub(lambda number: _told(number[0], units), found.message),
         history=history,
     )
+
+
+# In a run's message the norms of gradients have three decimals; all other numbers there are bare.
+_GRADIENT = re.compile(r"\d\.\d{3}e[+-]\d+")
+
+
+def _told(number: str, units: Units) -> str:
+    """Return the norm of a gradient in the user's units, where it may be beyond the range of floats."""
+    return f"{Decimal(number) * Decimal(2) ** (units.length - units.value):.3e}"

@@ -23,7 +23,7 @@ from quartic import graphs
 from quartic.arrays import Array, RandomState, is_torch, random_generator
 from quartic.distributed.inputs import is_dask_array
 from quartic.estimators.devices import device_for, moved, to_scipy
-from quartic.estimators.inputs import is_graph, matrix_of, names_of
+from quartic.estimators.inputs import is_graph, matrix_of, names_of, refuse_not_finite
 from quartic.init import random_start, spectral_start
 from quartic.loop import minimize
 from quartic.losses import LeastSquares
@@ -36,6 +36,10 @@ from quartic.result import Result
 from quartic.solvers import Solver
 
 _PENALTIES: dict[str, type[NonnegativeL1 | NonnegativeRidge]] = {"l1": NonnegativeL1, "ridge": NonnegativeRidge}
+_CURES = {
+    "precomputed": "put 0 where there is no similarity; where one is unknown, pass weights= that are 0 there",
+    "features": "fill it in (sklearn.impute), or leave row {row} out",
+}
 
 
 class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -321,15 +325,18 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             raise ValueError(f'a networkx graph has no features for affinity={self.affinity!r}; use "precomputed"')
         if is_torch(X):
             return self._similarity_of_tensor(X)
+        given = matrix_of(X) if precomputed else X
         data = validate_data(
             self,
-            matrix_of(X) if precomputed else X,
+            given,
             accept_sparse="csr",
             dtype=(np.float64, np.float32),
             ensure_min_samples=2,
-            ensure_all_finite=known or not precomputed,
+            ensure_all_finite=False,
             order="C",
         )
+        if known or not precomputed:
+            refuse_not_finite(given, data, "X", _CURES["precomputed" if precomputed else "features"])
         if precomputed:
             return data
         if callable(self.affinity):

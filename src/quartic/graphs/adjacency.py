@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from quartic.arrays import finite_matrix
+from quartic.arrays import finite_matrix, first_not_finite
 
 
 def as_adjacency(obj: Any) -> sp.csr_array:
@@ -46,10 +46,12 @@ def as_adjacency(obj: Any) -> sp.csr_array:
         )
     A.sum_duplicates()
     A.eliminate_zeros()
-    if not np.isfinite(A.data).all():
-        at = int(np.flatnonzero(~np.isfinite(A.data))[0])
-        row = int(np.searchsorted(A.indptr, at, side="right")) - 1
-        raise ValueError(f"the adjacency matrix must be finite, but entry ({row}, {A.indices[at]}) is {A.data[at]}")
+    fault = first_not_finite(A)
+    if fault is not None:
+        row, column, value = fault
+        raise ValueError(
+            f"the adjacency matrix must be finite, but entry ({row}, {column}) is {value}; put 0 where there is no edge"
+        )
     return _symmetric(A)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from quartic.arrays import finite_matrix
+from quartic.arrays import finite_matrix, first_not_finite
 
 Floats = NDArray[np.float64]
 
@@ -72,12 +72,10 @@ def _checked(X: Any) -> Any:
         if not X.has_canonical_format:
             X = X.copy() if np.shares_memory(X.data, getattr(given, "data", X.data)) else X
             X.sum_duplicates()
-        if not np.isfinite(X.data).all():
-            at = int(np.flatnonzero(~np.isfinite(X.data))[0])
-            row = int(np.searchsorted(X.indptr, at, side="right")) - 1
-            raise ValueError(
-                f"X must be finite, but X[{row}, {X.indices[at]}] is {X.data[at]}; drop or impute row {row}"
-            )
+        fault = first_not_finite(X)
+        if fault is not None:
+            row, column, value = fault
+            raise ValueError(f"X must be finite, but X[{row}, {column}] is {value}; drop or impute row {row}")
     if X.shape[0] == 0:
         raise ValueError(f"X has no rows (shape {X.shape}); a similarity graph needs at least one point")
     if X.shape[1] == 0:

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from quartic.archives import DAMAGE, check_claim, in_short, read_npy, read_npz
+from quartic.arrays import first_not_finite
 from quartic.io.errors import FileFormatError
 from quartic.io.matlab import matlab_arrays
 from quartic.io.matrix_market import read_matrix_market
@@ -46,24 +47,13 @@ def one_matrix(source: Source, names: tuple[str, ...]) -> Any:
 
 def check_finite(matrix: Any, name: str) -> None:
     """Raise an error that names the first entry that is not finite."""
-    if sp.issparse(matrix):
-        entries = matrix.tocoo()
-        bad = np.flatnonzero(~np.isfinite(entries.data))
-        if len(bad):
-            row, column, value = entries.row[bad[0]], entries.col[bad[0]], entries.data[bad[0]]
-            raise FileFormatError(_fault(name, int(row), int(column), value))
-        return
-    entries_at = np.argwhere(~np.isfinite(matrix))
-    if len(entries_at):
-        row, column = entries_at[0]
-        raise FileFormatError(_fault(name, int(row), int(column), matrix[row, column]))
-
-
-def _fault(name: str, row: int, column: int, value: Any) -> str:
-    return (
-        f"{name}: the entry in row {row}, column {column} (counted from 0) is {value}; "
-        "every entry must be finite, correct it or take it out"
-    )
+    fault = first_not_finite(matrix)
+    if fault is not None:
+        row, column, value = fault
+        raise FileFormatError(
+            f"{name}: the entry in row {row}, column {column} (counted from 0) is {value}; "
+            "every entry must be finite, correct it or take it out"
+        )
 
 
 def _npy(source: Source) -> dict[str, Any]:
@@ -93,16 +83,13 @@ def _sparse(arrays: dict[str, Any], source: Source) -> Any:
         rows, columns = (int(k) for k in arrays["shape"])
         check_claim(8 * (max(rows, columns) + 1), os.path.getsize(source.path), f"{rows} × {columns}")
         data = arrays["data"]
-        _check_numbers(data, "data")
         if kind == "coo":
+            _check_numbers(data, "data")
             _check_indices(arrays["row"], rows, "row")
             _check_indices(arrays["col"], columns, "col")
             matrix = sp.coo_array((data, (arrays["row"], arrays["col"])), shape=(rows, columns))
         elif kind in ("csr", "csc"):
-            _check_indices(arrays["indices"], columns if kind == "csr" else rows, "indices")
-            _check_indices(arrays["indptr"], len(data) + 1, "indptr")
-            if (np.diff(arrays["indptr"].astype(np.int64)) < 0).any():
-                raise ValueError("indptr must not fall")
+            check_compressed(data, arrays["indices"], arrays["indptr"], columns if kind == "csr" else rows)
             make = sp.csr_array if kind == "csr" else sp.csc_array
             matrix = make((data, arrays["indices"], arrays["indptr"]), shape=(rows, columns))
             matrix.check_format(full_check=True)
@@ -113,6 +100,15 @@ def _sparse(arrays: dict[str, Any], source: Source) -> Any:
             raise
         raise FileFormatError(f"{name}: damaged sparse matrix ({in_short(error)})") from None
     return sp.csr_array(matrix)
+
+
+def check_compressed(data: Any, indices: Any, indptr: Any, width: int) -> None:
+    """Raise unless these are the arrays of a CSR matrix with so many columns, or of a CSC matrix with so many rows."""
+    _check_numbers(data, "data")
+    _check_indices(indices, width, "indices")
+    _check_indices(indptr, len(data) + 1, "indptr")
+    if (np.diff(indptr.astype(np.int64)) < 0).any():
+        raise ValueError("indptr must not fall")
 
 
 def _check_numbers(values: Any, what: str) -> None:

@@ -8,22 +8,23 @@ read instead.
 
 from __future__ import annotations
 
-import io
 import os
 import struct
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from quartic.archives import DAMAGE, in_short, map_member, map_npy, members_of, npy_header, read_member
 from quartic.distributed.inputs import is_dask_array
+from quartic.io.arrays import check_compressed
 from quartic.io.errors import FileFormatError
 
 _ALIGNMENT = 64
-_LOCAL_HEADER = struct.Struct("<4s22xHH")  # a zip member's signature, the lengths of its name and of its extra field
 
 
 def write_blocks(folder: str | os.PathLike[str], M: Any, *, rows: int | None = None) -> Path:
@@ -134,19 +135,42 @@ def read_blocks(folder: str | os.PathLike[str]) -> Any:
 
 
 def read_block(path: str) -> Any:
-    """Return one block, its arrays mapped into memory where they can be."""
-    if path.endswith(".npy"):
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    try:
+    """Return one block, its arrays mapped into memory where they can be.
+
+    What says where numbers are, headers and indices, is checked; the numbers themselves are not looked at.
+    """
+    with _named(path):
+        if path.endswith(".npy"):
+            return _in_native_order(map_npy(path))
         with zipfile.ZipFile(path) as archive:
-            arrays = {name: _member(archive, path, f"{name}.npy") for name in ("indices", "indptr", "data")}
-            shape = tuple(int(k) for k in _member(archive, path, "shape.npy"))
-        block = sp.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
-    except (KeyError, ValueError, zipfile.BadZipFile, OSError) as error:
-        if isinstance(error, FileNotFoundError):
+            members = members_of(archive, os.path.getsize(path))
+            shape, _ = _sparse_shape(archive, members, path)
+            data, indices, indptr = (
+                _in_native_order(map_member(archive, members[name], path)) for name in ("data", "indices", "indptr")
+            )
+        check_compressed(data, indices, indptr, shape[1])
+        return sp.csr_array((data, indices, indptr), shape=shape)
+
+
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    """Say of what is wrong with a file which one it is."""
+    try:
+        yield
+    except (OSError, *DAMAGE) as error:
+        if isinstance(error, FileFormatError) or (isinstance(error, OSError) and error.filename is not None):
             raise
-        raise FileFormatError(f"{path}: not a block of sparse rows ({error})") from None
-    return block
+        raise FileFormatError(f"{path}: not a block of rows ({in_short(error)})") from None
+
+
+def _in_native_order(array: Any) -> Any:
+    """Return real numbers as this machine computes with them: itself, but for those of other machines and widths."""
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    if kind not in "fiub":
+        raise ValueError(f"a block must be real numbers, got dtype {array.dtype}")
+    if kind == "f" and size not in (4, 8):
+        return array.astype(np.float32 if size < 4 else np.float64)
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def _files(folder: Path) -> list[Path]:
@@ -205,48 +229,30 @@ def _write_sparse(file: Any, A: sp.csr_array) -> None:
 
 def _shape(path: Path) -> tuple[tuple[int, int], np.dtype[Any]]:
     """Return shape and type of a block from its headers."""
-    try:
+    with _named(str(path)):
         if path.suffix == ".npy":
-            whole = np.load(path, mmap_mode="r", allow_pickle=False)
+            whole = map_npy(path)
             shape, dtype = whole.shape, whole.dtype
         else:
             with zipfile.ZipFile(path) as archive:
-                shape = tuple(int(k) for k in _member(archive, str(path), "shape.npy"))
-                kind = _member(archive, str(path), "format.npy").item()
-                if kind not in (b"csr", "csr"):
-                    raise ValueError(f"a block must be saved as csr, this one is {kind}")
-                with archive.open("data.npy") as file:
-                    dtype = _header(file)[1]
-    except (KeyError, ValueError, zipfile.BadZipFile, EOFError, OSError) as error:
-        raise FileFormatError(f"{path}: not a block of rows ({error})") from None
+                members = members_of(archive, path.stat().st_size)
+                shape, dtype = _sparse_shape(archive, members, path)
+        dtype = _in_native_order(np.empty(0, dtype)).dtype
     if len(shape) != 2:
         raise FileFormatError(f"{path}: a block has rows and columns, this array has the shape {shape}")
-    return (int(shape[0]), int(shape[1])), np.dtype(dtype)
+    return (int(shape[0]), int(shape[1])), dtype
 
 
-def _header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any], bool]:
-    version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, fortran, dtype = read(file)
-    if dtype.hasobject:
-        raise ValueError("holds Python objects, which are not read; save numbers")
-    return shape, dtype, fortran
-
-
-def _member(archive: zipfile.ZipFile, path: str, name: str) -> Any:
-    """Return an array of an .npz: mapped where it lies uncompressed and aligned, else read."""
-    member = archive.getinfo(name)
-    if member.compress_type == zipfile.ZIP_STORED:
-        with open(path, "rb") as file:
-            file.seek(member.header_offset)
-            signature, name_length, extra_length = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
-            file.seek(member.header_offset + _LOCAL_HEADER.size + name_length + extra_length)
-            begin = file.tell()
-            shape, dtype, _ = _header(file)
-            offset = file.tell()
-        if signature != b"PK\x03\x04" or offset - begin + dtype.itemsize * int(np.prod(shape)) > member.file_size:
-            raise ValueError(f"{name} is cut short")
-        if offset % dtype.itemsize == 0 and len(shape) == 1 and shape[0] > 0:
-            return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape)
-    with archive.open(member) as entry:
-        return np.load(io.BytesIO(entry.read()), allow_pickle=False)
+def _sparse_shape(
+    archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], path: str | Path
+) -> tuple[tuple[int, int], np.dtype[Any]]:
+    """Return the shape that a file of sparse rows says it has, and the type of its numbers."""
+    kind = read_member(archive, members["format"]).item()
+    if kind not in (b"csr", "csr"):
+        raise ValueError(f"a block must be saved as csr, this one is {kind!r}")
+    shape = read_member(archive, members["shape"])
+    if shape.shape != (2,) or shape.dtype.kind not in "iu" or (shape < 0).any():
+        raise ValueError(f"the shape must be two whole numbers, got {shape.tolist()!r}")
+    with archive.open(members["data"]) as file:
+        dtype = npy_header(file, members["data"].file_size)[2]
+    return (int(shape[0]), int(shape[1])), dtype

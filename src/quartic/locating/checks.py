@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,10 @@ from quartic.locating.warnings import (
     InconsistentWarning,
     MisfitWarning,
     UndeterminedWarning,
+    mark,
 )
 from quartic.rigidity import Determination
+from quartic.units import shifted
 
 # A triangle is broken when a side is longer than the other two by this share: noise as people have it stays below.
 _SLACK = 1e-6
@@ -31,8 +34,7 @@ def warn_of_repeats(data: Measurements, level: int) -> None:
     """Warn of pairs that were given more than once."""
     if data.n_repeated:
         warnings.warn(
-            f"{data.n_repeated} pairs are given more than once and agree; each counts once",
-            DuplicateWarning,
+            DuplicateWarning(f"{data.n_repeated} pairs are given more than once and agree; each counts once"),
             stacklevel=level,
         )
 
@@ -75,13 +77,12 @@ def warn_of_triangles(part: Part, generator: np.random.Generator, level: int, ad
     count, total, worst = broken_triangles(part, generator)
     if count:
         advice = '. weights="noise" or refine="stress" serve noisy data better' if advise else ""
-        warnings.warn(
-            f"{count:,} of {total:,} triangles looked at break the triangle inequality, {worst} the most: no points "
-            "have these distances, and the answer is the nearest in least squares. Noise does this; so does a wrong "
-            f"unit or a wrong pair{advice}",
-            InconsistentWarning,
-            stacklevel=level,
+        said = InconsistentWarning(
+            f"{count:,} of {total:,} triangles looked at break the triangle inequality, ({_marks(worst or ())}) the "
+            "most: no points have these distances, and the answer is the nearest in least squares. Noise does this; so "
+            f"does a wrong unit or a wrong pair{advice}"
         )
+        warnings.warn(said, stacklevel=level)
 
 
 def warn_of_anchors(data: Measurements, level: int) -> None:
@@ -97,43 +98,49 @@ def warn_of_anchors(data: Measurements, level: int) -> None:
     wrong = (found < data.lower[both] - slack) | (found > data.upper[both] + slack)
     if wrong.any():
         i, j = data.pairs[both][int(np.argmax(wrong))].tolist()
-        warnings.warn(
-            f"{int(wrong.sum())} distances between anchors differ from those of their places, the first between {i} "
-            f"and {j}; the places are kept",
-            InconsistentWarning,
-            stacklevel=level,
+        said = InconsistentWarning(
+            f"{int(wrong.sum())} distances between anchors differ from those of their places, the first between "
+            f"{mark(i)} and {mark(j)}; the places are kept"
         )
+        warnings.warn(said, stacklevel=level)
 
 
-def warn_of_the_answer(found: Determination, part: Part, X: Array, n_bounds: int, level: int) -> None:
-    """Warn of points that are not determined, of flat points, and of a misfit that does not look like noise."""
+def warn_of_the_answer(
+    found: Determination, part: Part, X: Array, n_bounds: int, level: int, power: int = 0
+) -> None:  # fmt: skip
+    """Warn of points that are not determined, of flat points, and of a misfit that does not look like noise.
+
+    Lengths are told times 2^power, which are the user's.
+    """
     if not found.determined.all():
         note = (
             f" Only exact distances count here, not the {n_bounds:,} pairs with room between their bounds."
             if n_bounds
             else ""
         )
-        warnings.warn(found.summary() + note, UndeterminedWarning, stacklevel=level)
+        warnings.warn(UndeterminedWarning(found.in_words(mark) + note), stacklevel=level)
     dimension = needed_dimension(part, X, found.component)
     if dimension < X.shape[1]:
         space = {0: "in one place", 1: "on a line", 2: "in a plane"}.get(dimension, f"in {dimension} dimensions")
-        warnings.warn(
+        said = FlatWarning(
             f"the points lie {space}, although n_components = {X.shape[1]}: n_components = {max(dimension, 1)} would "
-            "do, and more may be determined than is said",
-            FlatWarning,
-            stacklevel=level,
+            "do, and more may be determined than is said"
         )
+        warnings.warn(said, stacklevel=level)
     outliers = part.outliers(X)
     if outliers.mean() > 1e-3 and not part.is_met(X):
         errors = np.abs(part.errors(X))
         worst = part.pairs[int(np.argmax(errors))].tolist()
-        warnings.warn(
-            f"{int(outliers.sum()):,} of {len(outliers):,} distances are missed by far more than the others, {worst} "
-            f"the most (by {float(errors.max()):.3g}): wrong distances, or a local minimum; try n_init, another init "
-            "or another random_state",
-            MisfitWarning,
-            stacklevel=level,
+        missed = MisfitWarning(
+            f"{int(outliers.sum()):,} of {len(outliers):,} distances are missed by far more than the others, "
+            f"[{_marks(worst)}] the most (by {shifted(float(errors.max()), power):.3g}): wrong distances, or a local "
+            "minimum; try n_init, another init or another random_state"
         )
+        warnings.warn(missed, stacklevel=level)
+
+
+def _marks(points: Sequence[int]) -> str:
+    return ", ".join(map(mark, points))
 
 
 def needed_dimension(part: Part, X: Array, component: NDArray[np.int64]) -> int:

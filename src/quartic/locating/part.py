@@ -163,6 +163,7 @@ class Effort:
     deadline: float = np.inf
     verbose: bool = False
     device: Any = None
+    power: int = 0  # the user's lengths are 2^power times those worked with, and it is the user's that are told
     interrupted: threading.Event = field(default_factory=threading.Event)  # set when Ctrl-C has ended a run
 
     def spent(self) -> bool:

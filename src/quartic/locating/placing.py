@@ -19,7 +19,7 @@ Known: TypeAlias = tuple[NDArray[np.int64], Array]
 
 def placed(
     X: Array, data: Measurements, component: NDArray[np.int64], n_components: int, targets: Known | None,
-    simplices: Known | None, gap: float,
+    simplices: Known | None, gap: float, level: int,
 ) -> tuple[Array, str]:  # fmt: skip
     """Return the points where they are to be, and what decided between the two mirror images.
 
@@ -37,6 +37,8 @@ def placed(
         Which mirror image, as `frame.checked_signs` returns them.
     gap : float
         Between components.
+    level : int
+        How far up the user is from whoever calls this: warnings point there.
     """
     fixed = np.zeros(n_components, dtype=bool)
     fixed[component[data.anchors]] = True
@@ -58,10 +60,9 @@ def placed(
         wrong = int(np.count_nonzero(orientations(X, simplices[0]) != simplices[1]))
         chirality = f"signs decide: {len(simplices[1]) - wrong} of {len(simplices[1])} are as wanted"
         if wrong:
-            warnings.warn(
+            said = InconsistentWarning(
                 f"{wrong} of {len(simplices[1])} signs cannot be met by reflecting whole components: they "
-                "contradict the others, anchors or align_to, or parts of the answer are flipped",
-                InconsistentWarning,
-                stacklevel=6,
+                "contradict the others, anchors or align_to, or parts of the answer are flipped"
             )
+            warnings.warn(said, stacklevel=level + 1)
     return X, chirality

@@ -16,6 +16,7 @@ from quartic.locating.repairs import resolve_points, rounds_of_escape, shake_pie
 from quartic.loop import minimize
 from quartic.problem import Problem
 from quartic.result import Result, Status
+from quartic.units import shifted
 
 # Pairs count as local where neighbours of a point are linked so many times as often as any two points.
 _LOCAL = 3.0
@@ -177,5 +178,5 @@ def _improve(search: Search, rounds: int) -> None:
 
 def _outcome(search: Search) -> str:
     errors = search.part.errors(search.X)
-    rms = float(np.sqrt(np.mean(errors**2)))
+    rms = shifted(float(np.sqrt(np.mean(errors**2))), search.effort.power)
     return f" (rmse {rms:.2g}{', all met' if search.part.is_met(search.X) else ''})"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from quartic.arrays import Array
+from quartic.arrays import Array, first_not_finite
 from quartic.distributed.blocks import Blocks, Keep, blocks_of
 from quartic.distributed.inputs import checked_dtype, is_dask_array, row_recipes
 from quartic.losses.matrix import _SMALL, ASYMMETRY, Matrix, _raise_if_asymmetric, check_square
@@ -198,16 +198,14 @@ def _inspected(block: RowBlock) -> dict[str, Any]:
 
 
 def _non_finite(block: RowBlock) -> str | None:
-    A, values = block.rows, block.values
-    bad = np.flatnonzero(~np.isfinite(values))
-    if not len(bad):
+    fault = first_not_finite(block.rows)
+    if fault is None:
         return None
-    at = int(bad[0])
-    if sp.issparse(A):
-        row, column = int(np.searchsorted(A.indptr, at, side="right")) - 1, int(A.indices[at])
-    else:
-        row, column = divmod(at, A.shape[1])
-    return f"M must be finite, but M[{block.first + row}, {column}] is {values[at]}"
+    row, column, value = fault
+    return (
+        f"M must be finite, but M[{block.first + row}, {column}] is {value}; put 0 where there is no similarity, and "
+        "leave out what is unknown"
+    )
 
 
 def _product(block: RowBlock, X: Array) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from quartic.arrays import Array, check_number, finite_matrix, is_torch, working_dtype
+from quartic.arrays import Array, check_number, finite_matrix, first_not_finite, is_torch, working_dtype
 from quartic.distributed.inputs import is_dask_array
 from quartic.ops.space import HostSpace, space_of
 from quartic.units import exponent, shifted
@@ -163,10 +163,10 @@ class SparseMatrix(Matrix):
         if not A.has_canonical_format:
             A = A.copy()  # the caller's arrays may be shared, and the next line sorts in place
             A.sum_duplicates()
-        bad = np.flatnonzero(~np.isfinite(A.data))
-        if len(bad):
-            row = int(np.searchsorted(A.indptr, bad[0], side="right")) - 1
-            raise ValueError(f"{name} must be finite, but {name}[{row}, {A.indices[bad[0]]}] is {A.data[bad[0]]}")
+        fault = first_not_finite(A)
+        if fault is not None:
+            row, column, value = fault
+            raise ValueError(f"{name} must be finite, but {name}[{row}, {column}] is {value}")
         self.M = A
         self.n = A.shape[0]
         transpose = A.T.tocsr()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,6 +25,7 @@ from quartic.losses.rectangular_matrix import (
 )
 from quartic.losses.weighted import WeightedLeastSquares
 from quartic.ops import gram, inner, norm, trace_inner
+from quartic.units import Units, exponent
 
 
 class Rectangular(Loss):
@@ -175,6 +177,20 @@ class Rectangular(Loss):
             return 0.5 * out
 
         return apply
+
+    # -- scale ------------------------------------------------------------------------------------------------------
+
+    def exponents(self) -> tuple[int | None, int | None]:
+        """Return log₂ of the root of the largest |A_ij|."""
+        power = exponent(self.matrix.entries())
+        return None if power is None else power // 2, None
+
+    def in_units(self, units: Units) -> Self:
+        """Return the loss of 4^length · A."""
+        twin = copy.copy(self)
+        twin.matrix = self.matrix.scaled(2 * units.length)
+        twin._constants = {}
+        return twin
 
     # -- constants --------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from quartic.arrays import Array, working_dtype
+from quartic.arrays import Array, first_not_finite, working_dtype
+from quartic.units import shifted
 
 
 class RectangularMatrix(ABC):
@@ -31,6 +32,14 @@ class RectangularMatrix(ABC):
     @abstractmethod
     def entries_per_row(self) -> float:
         """Return about how many entries a product touches for each row of [U; V]."""
+
+    @abstractmethod
+    def entries(self) -> Array:
+        """Return an array of the entries that are not zero."""
+
+    @abstractmethod
+    def scaled(self, power: int) -> RectangularMatrix:
+        """Return 2^power · A."""
 
     def checksum(self) -> float:
         """Return ⟨u, Av⟩ for fixed vectors."""
@@ -64,6 +73,14 @@ class DenseRectangular(RectangularMatrix):
         m, n = self.shape
         return 2.0 * m * n / (m + n)
 
+    def entries(self) -> Array:
+        """Return A."""
+        return self.A
+
+    def scaled(self, power: int) -> DenseRectangular:
+        """Return 2^power · A."""
+        return DenseRectangular(shifted(self.A, power))
+
 
 class SparseRectangular(RectangularMatrix):
     """Any SciPy sparse format; A and Aᵀ are both kept by rows, since products with a transpose are slower."""
@@ -89,6 +106,16 @@ class SparseRectangular(RectangularMatrix):
         """Return the mean number of stored entries, each used twice."""
         return float(2 * self.A.nnz / sum(self.shape))
 
+    def entries(self) -> Array:
+        """Return the stored entries."""
+        stored: Array = self.A.data
+        return stored
+
+    def scaled(self, power: int) -> SparseRectangular:
+        """Return 2^power · A."""
+        A = self.A
+        return SparseRectangular(sp.csr_array((shifted(A.data, power), A.indices, A.indptr), shape=A.shape))
+
 
 def as_rectangular(A: Any) -> RectangularMatrix:
     """Return A as a `RectangularMatrix`, or raise an error that says what is wrong with it."""
@@ -103,22 +130,21 @@ def as_rectangular(A: Any) -> RectangularMatrix:
     dtype = working_dtype(A.dtype)
     if not sp.issparse(A):
         dense: Array = np.ascontiguousarray(A, dtype=dtype)
-        if not np.isfinite(dense).all():
-            i, j = (int(k) for k in np.argwhere(~np.isfinite(dense))[0])
-            raise ValueError(
-                f"A must be finite, but A[{i}, {j}] is {dense[i, j]}; "
-                "if that means unknown, pass weights=np.isfinite(A)"
-            )
+        _refuse_not_finite(dense, "; if that means unknown, pass weights=np.isfinite(A)")
         return DenseRectangular(dense)
     sparse = sp.csr_array(A, dtype=dtype)
     if not sparse.has_canonical_format:
         sparse = sparse.copy()
         sparse.sum_duplicates()
-    bad = np.flatnonzero(~np.isfinite(sparse.data))
-    if len(bad):
-        row = int(np.searchsorted(sparse.indptr, bad[0], side="right")) - 1
-        raise ValueError(f"A must be finite, but A[{row}, {sparse.indices[bad[0]]}] is {sparse.data[bad[0]]}")
+    _refuse_not_finite(sparse, "")
     return SparseRectangular(sparse)
+
+
+def _refuse_not_finite(A: Any, cure: str) -> None:
+    fault = first_not_finite(A)
+    if fault is not None:
+        i, j, value = fault
+        raise ValueError(f"A must be finite, but A[{i}, {j}] is {value}{cure}")
 
 
 def balanced_factors(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from quartic.losses.point import Point
 from quartic.losses.robust_entries import AllEntries, Entries, KnownEntries
 from quartic.losses.spectrum import negative_part_of_spectrum
 from quartic.ops import norm, trace_inner
+from quartic.units import Units, exponent, shifted
 
 # the names that quartic.ops.robust has functions for; that module is not imported before it is used
 KINDS = ("huber", "pseudo-huber", "logcosh")
@@ -116,6 +118,21 @@ class Robust(Loss):
         cubed = size * math.sqrt(size) * math.sqrt(max(trace_inner(S @ S, S), 0.0))
         eps = float(np.finfo(p.X.dtype).eps)
         return 4 * eps * self.smoothness * (cubed + self.delta * math.sqrt(float(np.trace(p.gram))))
+
+    # -- scale ------------------------------------------------------------------------------------------------------
+
+    def exponents(self) -> tuple[int | None, int | None]:
+        """Return log₂ of the root of the size of M, and of the largest weight."""
+        power = self.entries.exponent()
+        return None if power is None else power // 2, exponent(self.entries.largest_weight)
+
+    def in_units(self, units: Units) -> Self:
+        """Return the loss of 4^length · M and 4^length · δ, with the weights scaled too: ρ is of degree 2 in both."""
+        twin = copy.copy(self)
+        twin.entries = self.entries.scaled(2 * units.length, units.value - self.degree * units.length)
+        twin.delta = shifted(self.delta, 2 * units.length)
+        twin._constants = {}
+        return twin
 
     # -- constants --------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +13,7 @@ import scipy.sparse as sp
 from quartic.arrays import Array, working_dtype
 from quartic.losses.matrix import DenseMatrix, Matrix, SparseMatrix
 from quartic.losses.weighted import WeightedLeastSquares
+from quartic.units import exponent, shifted
 
 # Blocks of XXᵀ are made and used while they are in cache; no more of it ever exists.
 _BLOCK = 512
@@ -45,6 +47,14 @@ class Entries(ABC):
     @abstractmethod
     def mean(self, limit: float) -> float:
         """Return the mean of the entries, cut off at ±limit."""
+
+    @abstractmethod
+    def exponent(self) -> int | None:
+        """Return log₂ of the size of M; None for M = 0."""
+
+    @abstractmethod
+    def scaled(self, power: int, weight_power: int) -> Entries:
+        """Return the entries of 2^power · M, with weights 2^weight_power times as large."""
 
     @abstractmethod
     def fingerprint(self) -> str:
@@ -109,6 +119,15 @@ class AllEntries(Entries):
     def mean(self, limit: float) -> float:
         """Return the mean over all n² entries."""
         return float(np.clip(self._stored(), -limit, limit).sum(dtype=np.float64)) / self.total_weight
+
+    def exponent(self) -> int | None:
+        """Return that of M."""
+        return self.matrix.exponent()
+
+    def scaled(self, power: int, weight_power: int) -> AllEntries:
+        """Return the entries of 2^power · M, all of weight 1 as here."""
+        assert weight_power == 0
+        return AllEntries(self.matrix.scaled(power))
 
     def fingerprint(self) -> str:
         """Return the norm and a checksum of M."""
@@ -175,6 +194,19 @@ class KnownEntries(Entries):
     def mean(self, limit: float) -> float:
         """Return the weighted mean of the known entries."""
         return float(np.dot(np.clip(self.target, -limit, limit), self.weight)) / self.total_weight
+
+    def exponent(self) -> int | None:
+        """Return that of the largest known entry."""
+        return exponent(self.target)
+
+    def scaled(self, power: int, weight_power: int) -> KnownEntries:
+        """Return the entries of 2^power · M, with weights 2^weight_power times as large."""
+        twin = copy.copy(self)
+        twin.target, twin.weight = shifted(self.target, power), shifted(self.weight, weight_power)
+        twin.largest_weight = shifted(self.largest_weight, weight_power)
+        twin.total_weight = shifted(self.total_weight, weight_power)
+        twin._words = f"{self._words} times 2^{power}, weights times 2^{weight_power}"
+        return twin
 
     def fingerprint(self) -> str:
         """Return sizes and sums of the data."""

@@ -60,6 +60,10 @@ class Smooth(Loss):
     Where the constants are estimated: ∇F(0) is formed by n products up to n = 200 and sampled above; L_F is the largest
     |⟨∇F(τY) − ∇F(0), Y⟩| / (τ‖Y‖²) over random Y ⪰ 0 of the size ‖∇F(0)‖/L_F.
 
+    Scale. Other losses are brought to units in which their data are of size one. What F holds cannot be seen from here,
+    so it is taken as it is, and F, ∇F and their squares must stay within the range of floating point: scale data beyond
+    about 1e±50 (1e±9 in float32) yourself.
+
     Examples
     --------
     >>> import numpy as np

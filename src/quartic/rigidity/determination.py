@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,9 +90,13 @@ class Determination:
 
     def summary(self, *, max_listed: int = 8) -> str:
         """Return one paragraph in words, with counts, and the indices of at most ``max_listed`` points of each kind."""
+        return self.in_words(str, max_listed)
+
+    def in_words(self, name: Callable[[int], str], max_listed: int = 8) -> str:
+        """Return `summary` with points called as ``name`` calls them."""
 
         def named(points: Indices) -> str:
-            text = ", ".join(str(int(k)) for k in points[:max_listed])
+            text = ", ".join(name(int(k)) for k in points[:max_listed])
             return f"{text}, ..." if len(points) > max_listed else text
 
         sentences = [f"{self.n_determined:,} of {self.n_points:,} points are determined{self._frame()}."]

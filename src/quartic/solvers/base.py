@@ -132,6 +132,10 @@ class Solver(ABC):
     #: the unit of ``State.step`` is that of X to this power, over that of Ψ to the other; most steps are bare numbers
     step_unit: ClassVar[tuple[int, int]] = (0, 0)
 
+    def unit_of_step(self, problem: Problem) -> tuple[int, int]:
+        """Return ``step_unit``, or what takes its place where it depends on settings and problem."""
+        return self.step_unit
+
     def in_units(self, units: Units) -> Solver:
         """Return the solver with those of its settings scaled that are not bare numbers."""
         return self

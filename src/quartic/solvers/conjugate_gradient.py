@@ -101,6 +101,10 @@ class ConjugateGradient(Solver):
         if self.preconditioner not in ("auto", "none", "gram", "block"):
             raise ValueError(f'preconditioner must be "auto", "none", "gram" or "block", got {self.preconditioner!r}')
 
+    def unit_of_step(self, problem: Problem) -> tuple[int, int]:
+        """Return the unit of t = X/D, where D is P⁻¹G and G is Ψ/X: P is 1, or XᵀX, or the blocks of ∇²f, Ψ/X²."""
+        return {"none": (2, 1), "gram": (4, 1), "block": (0, 0)}[self._kind(problem)]
+
     def _kind(self, problem: Problem) -> str:
         pairs = isinstance(problem.loss, SumOfSquares)
         if self.preconditioner == "block" and not pairs:
