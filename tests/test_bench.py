@@ -29,8 +29,12 @@ from quartic.bench.commands import bench, paper
 from quartic.bench.contestants import GRIDS, PAPER_NAMES, SOLVERS, contestant
 from quartic.bench.edmc import METHODS, run_method
 from quartic.bench.figure2 import times_to
+from quartic.bench.floor import FloorSettings
+from quartic.bench.growth import GrowthSettings
 from quartic.bench.paper_numbers import DATA, RANKS, in_paper, paper_seconds
 from quartic.bench.peers_edmc import Keeper
+from quartic.bench.record import describe_machine
+from quartic.bench.speed import SpeedSettings
 from quartic.bench.store import SettingsChanged
 from quartic.bench.symnmf import Marks, run_once
 from quartic.bench.table1 import cells_of, complete_starts, mean_seconds
@@ -372,6 +376,35 @@ def test_commands(tmp_path, monkeypatch):
     assert CliRunner().invoke(paper, ["table1", "--data", "coil20", "--results", "other"]).exit_code == 1
     assert CliRunner().invoke(bench, ["page", "-o", "page.md"]).exit_code == 0
     assert "planted-100-2" in Path("page.md").read_text(encoding="utf-8")
+
+
+SMALL = {
+    "floor": (FloorSettings, {"graphs": (200,), "data": (), "points": ((60, 600),), "threads": (1,), "repeats": 2}),
+    "growth": (GrowthSettings, {"nodes": (300, 600), "pairs": (3000, 6000), "rank": 2, "repeats": 2}),
+    "speed": (SpeedSettings, {"data": ("planted-100-2",), "ranks": (2,), "helices": (), "starts": 1}),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_what_is_measured_on_the_spot_goes_to_a_page(name, tmp_path, monkeypatch):
+    pytest.importorskip("plotly", reason="needs plotly")
+    kind, settings = SMALL[name]
+    monkeypatch.setattr(kind, "quick", classmethod(lambda cls: cls(**settings)))
+    page = tmp_path / "page.html"
+    done = CliRunner().invoke(bench, [name, "--quick", "--report", str(page), "--json"])
+    assert done.exit_code == 0, done.output
+    rows, text = json.loads(done.stdout), page.read_text(encoding="utf-8")
+    assert rows
+    for row in rows:  # every row of the table, the machine, the command
+        assert f"<td>{row['kind' if name == 'growth' else 'case']}</td>" in text
+    assert "<h3></h3>" not in text
+    assert describe_machine()["machine"] in text
+    assert "The command" in text
+    if name == "growth":
+        assert "time grows like size^" in text
+    refused = CliRunner().invoke(bench, [name, "--quick", "--report", str(tmp_path / "page.txt")])
+    assert refused.exit_code == 2
+    assert "must end in one of .html" in refused.output
 
 
 def test_importing_the_harness_brings_neither_typer_nor_matplotlib():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +50,38 @@ def write_report(
     if not sections:
         sections = [Section("Results", notes=["Nothing was run yet."])]
     write_page(path, "quartic: results", [*sections, Section("How this page was made", command=command)])
+
+
+def write_measured(
+    path: str | os.PathLike[str], title: str, markdown: str, machine: dict[str, str], command: str
+) -> None:
+    """Write tables that were measured just now, and on what, to one page.
+
+    Parameters
+    ----------
+    path : path
+        The page.
+    title : str
+        Of the measurement.
+    markdown : str
+        Tables, each with what is said of it below.
+    machine : dict
+        Conditions, by their names.
+    command : str
+        That asked for it; shown.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from quartic.bench.report import write_measured
+    >>> page = Path(tempfile.mkdtemp()) / "page.html"
+    >>> write_measured(page, "Speed", "| a |\\n|---|\\n| 1 |\\n\\nfast.", {"threads": "1"}, "quartic bench speed")
+    >>> "fast." in page.read_text(encoding="utf-8")
+    True
+    """
+    section = Section(title, machine, tables=_with_words(markdown), command=command)
+    write_page(path, f"quartic: {title[0].lower()}{title[1:]}", [section])
 
 
 def _sections(folder: Path, name: str) -> list[Section]:
@@ -108,3 +142,16 @@ def _several(markdown: str) -> list[DataTable]:
     """Return tables that stand one below the other, each under its name in bold."""
     _, *parts = markdown.split("**")  # a title, its table, the next title …
     return [_one(title, table.strip()) for title, table in zip(parts[::2], parts[1::2], strict=True)]
+
+
+def _with_words(markdown: str) -> list[DataTable]:
+    """Return tables that stand one below the other, each with the lines below it."""
+    tables: list[DataTable] = []
+    for is_table, lines in groupby(markdown.splitlines(), lambda line: line.startswith("|")):
+        said = [line for line in lines if line]
+        if is_table:
+            table = _one("", "\n".join(said))
+            tables.append(replace(table, title=f"By {table.header[0]}"))
+        elif tables:
+            tables[-1] = replace(tables[-1], words="; ".join(said))
+    return tables
