@@ -491,7 +491,7 @@ def test_a_kernel_of_ones_own_works():
 def test_import_is_quick_and_silent():
     heavy = ("numba", "sklearn", "torch", "dask", "plotly", "matplotlib", "rich")
     code = f"import sys, quartic; print([m for m in {heavy} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
     assert done.stderr == ""
 

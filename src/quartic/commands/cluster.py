@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-import typer
 
 from quartic.commands import code
+from quartic.commands.fitting import exit_unless_converged, say_found, watched_fit
 from quartic.commands.results import check_target, write_clusters
 from quartic.commands.terminal import (
     Voice,
     check_shared,
     command_line,
     errors_as_one_line,
-    gathered_warnings,
     print_json,
 )
-from quartic.commands.watch import StoppedAtOnce, watching
 from quartic.commands.workers import BlockTable, client_code, is_folder, read_folder, spread, workers
 from quartic.io import FeatureTable, FileFormatError, GraphTable, read_similarity
 from quartic.report import Section, clustering_figures, clustering_tables, write_page
@@ -72,34 +69,15 @@ def _fit_and_write(
     options: ClusterOptions, voice: Voice, table: GraphTable | FeatureTable, model: Any, settings: dict[str, Any],
     client: Any,
 ) -> None:  # fmt: skip
-    began = time.perf_counter()
-    with errors_as_one_line(voice), gathered_warnings() as said:
-        try:
-            with watching(options.quiet) as watcher:
-                model.fit(spread(table, client))
-        except StoppedAtOnce:
-            voice.warn("stopped before there was a result; nothing is written")
-            raise typer.Exit(1) from None
-    seconds = time.perf_counter() - began
-    for text in said:
-        voice.warn(f"warning: {text}")
+    fit = watched_fit(voice, lambda: model.fit(spread(table, client)))
     with errors_as_one_line(voice):
         if not (options.as_json and options.output == "-"):
             write_clusters(options.output, table.names, model.labels_, model.memberships_)
         if options.report is not None:
-            section = _section(options, table, model, settings, seconds, said)
+            section = _section(options, table, model, settings, fit.seconds, fit.said)
             write_page(options.report, f"Clusters of {options.input}", [section])
-    _tell(options, voice, table, model, seconds, said, watcher.interrupted)
-    if watcher.interrupted:
-        voice.warn(f"interrupted: the best result so far is written{_where(options.output)}")
-    elif not model.result_.success:
-        voice.warn(f"did not converge, the result is written all the same: {model.result_.message}")
-    if watcher.interrupted or not model.result_.success:
-        raise typer.Exit(1)
-
-
-def _where(output: str) -> str:
-    return "" if output == "-" else f" to {output}"
+    _tell(options, voice, table, model, fit.seconds, fit.said, fit.interrupted)
+    exit_unless_converged(voice, model.result_, fit, options.output)
 
 
 def _check(options: ClusterOptions) -> None:
@@ -184,13 +162,7 @@ def _tell(
             facts["nodes"] = [{"node": node, "cluster": cluster, "memberships": m} for node, cluster, m in rows]
         print_json(facts)
         return
-    voice.say(_found(table, model))
-    if model.result_.success:
-        voice.say(f"{model.result_.message}; {model.result_.solver}, {seconds:.2f} s")
-    if options.output != "-":
-        voice.say(f"written: {options.output}")
-    if options.report is not None:
-        voice.say(f"report: {options.report}")
+    say_found(voice, _found(table, model), model.result_, seconds, options.output, options.report)
 
 
 def _section(

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-import typer
 
 from quartic.commands import code
+from quartic.commands.fitting import exit_unless_converged, say_found, watched_fit
 from quartic.commands.results import axis_names, check_target, write_points
 from quartic.commands.terminal import (
     Voice,
     check_shared,
     command_line,
     errors_as_one_line,
-    gathered_warnings,
     print_json,
 )
-from quartic.commands.watch import StoppedAtOnce, watching
 from quartic.io import DistanceTable, FileFormatError, read_anchors, read_distances
 from quartic.locating.warnings import DistanceWarning
 from quartic.report import (
@@ -86,32 +83,20 @@ def run(options: LocateOptions) -> None:
         job = _read(options)
         model = _model(options, job)
     voice.say(f"{'stdin' if options.input == '-' else options.input}: {job.table.guess}")
-    began = time.perf_counter()
-    with errors_as_one_line(voice), gathered_warnings(partial(_told, names=job.table.names)) as said:
-        try:
-            with watching(options.quiet) as watcher:
-                model.fit_pairs(job.table.pairs, **job.known, anchors=job.anchors or None)
-        except StoppedAtOnce:
-            voice.warn("stopped before there was a result; nothing is written")
-            raise typer.Exit(1) from None
-    seconds = time.perf_counter() - began
-    for text in said:
-        voice.warn(f"warning: {text}")
+    fit = watched_fit(
+        voice,
+        lambda: model.fit_pairs(job.table.pairs, **job.known, anchors=job.anchors or None),
+        partial(_told, names=job.table.names),
+    )
     with errors_as_one_line(voice):
         errors = model.standard_errors_ if options.noise is not None else None
         if not (options.as_json and options.output == "-"):
             write_points(options.output, job.table.names, model.embedding_, model.determined_, errors)
         if options.report is not None:
-            section = _section(options, job, model, seconds, said)
+            section = _section(options, job, model, fit.seconds, fit.said)
             write_page(options.report, f"Points from {options.input}", [section])
-    _tell(options, voice, job.table, model, seconds, said, watcher.interrupted)
-    if watcher.interrupted:
-        where = "" if options.output == "-" else f" to {options.output}"
-        voice.warn(f"interrupted: the best result so far is written{where}")
-    elif not model.result_.success:
-        voice.warn(f"did not converge, the result is written all the same: {model.result_.message}")
-    if watcher.interrupted or not model.result_.success:
-        raise typer.Exit(1)
+    _tell(options, voice, job.table, model, fit.seconds, fit.said, fit.interrupted)
+    exit_unless_converged(voice, model.result_, fit, options.output)
 
 
 def _check(options: LocateOptions) -> None:
@@ -216,13 +201,7 @@ def _tell(
             ]
         print_json(facts)
         return
-    voice.say(_found(table, model))
-    if model.result_.success:
-        voice.say(f"{model.result_.message}; {model.result_.solver}, {seconds:.2f} s")
-    if options.output != "-":
-        voice.say(f"written: {options.output}")
-    if options.report is not None:
-        voice.say(f"report: {options.report}")
+    say_found(voice, _found(table, model), model.result_, seconds, options.output, options.report)
 
 
 def _section(options: LocateOptions, job: _Job, model: Any, seconds: float, said: list[str]) -> Section:
