@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from quartic import Problem, certify, grow_rank, minimize
-from quartic.losses import Anchored, Distances, LeastSquares, Robust
+from quartic.losses import Anchored, Completion, Distances, LeastSquares, Quadratic, Robust
 from quartic.losses.base import Loss
 from quartic.ops.lanczos import lowest_eigenpairs
 from quartic.penalties import L1, Nonnegative, Ridge
@@ -151,3 +151,23 @@ def test_what_has_no_certificate():
         grow_rank(Problem(loss), max_rank=0)
     with pytest.raises(ValueError, match="trace_radius must be positive"):
         certify(Problem(loss), X, trace_radius=-1.0)
+
+
+@pytest.mark.parametrize("scale", [1e-140, 1e-60, 1e-40, 1e40, 1e140])
+@pytest.mark.parametrize("kind", ["plain", "weighted", "completion", "quadratic"])
+def test_a_certificate_does_not_depend_on_the_scale_of_the_data(kind, scale):
+    M = scale * np.diag([3.0, 2.0, 1.0, -1.0])
+    rows, cols = np.triu_indices(4)
+    loss = {
+        "plain": lambda: LeastSquares(M),
+        "weighted": lambda: LeastSquares(M, weights=np.ones((4, 4))),
+        "completion": lambda: Completion(rows, cols, M[rows, cols]),
+        "quadratic": lambda: Quadratic(None, -M),
+    }[kind]()
+    for columns, expected in ((1, False), (3, True)):
+        X = np.sqrt(np.maximum(M, 0))[:, :columns]
+        found = certify(Problem(loss), X)
+        assert found.holds is expected
+        if not expected:
+            assert found.min_eigenvalue == pytest.approx(-2 * scale)
+            assert found.trace_radius == pytest.approx(6 * scale)

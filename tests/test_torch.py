@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from quartic import Problem, minimize
+from quartic import Problem, certify, minimize
 from quartic.init import random_start, spectral_start
 from quartic.kernels import GramKernel, NormKernel
 from quartic.losses import Distances, LeastSquares
@@ -344,3 +344,9 @@ def test_points_in_the_wrong_place_are_placed_anew(monkeypatch):
     np.testing.assert_allclose(loss.replaced(loss.at(X)).numpy(), points, atol=1e-6)
     noisy = torch.from_numpy(points + 1e-3 * np.random.default_rng(0).standard_normal(points.shape))
     assert loss.replaced(loss.at(noisy)) is None
+
+
+def test_no_certificate_for_tensors_is_said_clearly():
+    problem = Problem(LeastSquares(torch.eye(3, dtype=torch.float64)))
+    with pytest.raises(TypeError, match="torch tensors"):
+        certify(problem, torch.eye(3, dtype=torch.float64)[:, :1])

@@ -294,3 +294,32 @@ def test_zero_is_a_saddle_of_tensors_too():
         assert objective_falls_from_zero(Problem(LeastSquares(M), Nonnegative()))
         assert objective_falls_from_zero(Problem(LeastSquares(M)))
         assert not objective_falls_from_zero(Problem(LeastSquares(-M), Nonnegative()))
+
+
+# -- starts of data that are small or large, but not so much that they are scaled ------------------------------------
+
+
+def start_loss(name: str, scale: float) -> Loss:
+    if name == "weighted":
+        return LeastSquares(scale * GRAPH, weights=KNOWN)
+    if name == "distances":
+        return Distances(PAIRS, scale * LENGTHS**2)
+    if name == "complete":
+        return CompleteDistances(math.sqrt(scale) * FULL)
+    return Sensing(VECTORS, scale * ((VECTORS @ PLACES) ** 2).sum(axis=1))
+
+
+@pytest.mark.parametrize("power", [-78, -40, -20, 20, 40, 78])
+@pytest.mark.parametrize("name", ["weighted", "distances", "complete", "sensing"])
+def test_a_random_start_has_the_scale_of_the_data(name, power):
+    expected = start_loss(name, 1.0).random_start(2, False, np.random.default_rng(0))
+    X = start_loss(name, 4.0**power).random_start(2, False, np.random.default_rng(0))
+    np.testing.assert_allclose(X, 2.0**power * expected, rtol=1e-12)
+
+
+def test_distances_between_atoms_in_metres_are_fitted():
+    loss = Distances(PAIRS, (1e-10 * LENGTHS) ** 2)
+    result = minimize(Problem(loss), rank=2, tol=1e-8, random_state=0)
+    same = minimize(Problem(Distances(PAIRS, LENGTHS**2)), rank=2, tol=1e-8, random_state=0)
+    assert result.success
+    assert result.objective <= 1e-40 * same.objective + 1e-12 * loss.value_at_zero

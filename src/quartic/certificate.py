@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,9 @@ import numpy as np
 from quartic.arrays import Array, RandomState, check_number, random_generator
 from quartic.ops import inner, norm, squared_norm
 from quartic.ops.lanczos import lowest_eigenpairs
+from quartic.ops.space import HostSpace
 from quartic.problem import Problem
+from quartic.units import Units, shifted
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,23 @@ class Certificate:
     def lower_bound(self) -> float:
         """What the objective cannot go below, over Y ⪰ 0 with tr Y ≤ ``trace_radius``."""
         return self.objective - self.gap
+
+    def in_users_units(self, units: Units) -> Certificate:
+        """Return the same, made in units of a run's own, in the user's; Z is of the size of Ψ over that of Y."""
+
+        def slope(size: float) -> float:
+            return shifted(size, 2 * units.length - units.value)
+
+        return replace(
+            self,
+            min_eigenvalue=slope(self.min_eigenvalue),
+            residual=slope(self.residual),
+            stationarity=slope(self.stationarity),
+            tolerance=slope(self.tolerance),
+            objective=units.objective(self.objective),
+            gap=units.objective(self.gap),
+            trace_radius=shifted(self.trace_radius, -2 * units.length),
+        )
 
     def __bool__(self) -> bool:
         return self.holds
@@ -134,6 +153,14 @@ def certify(
     if trace_radius is not None:
         check_number(trace_radius, "trace_radius")
     X = problem.loss.check(X).astype(np.float64, copy=False)
+    problem, units = problem.in_good_units()
+    if units:
+        radius = None if trace_radius is None else shifted(float(trace_radius), 2 * units.length)
+        there = certify(
+            problem, shifted(X, units.length), tol=tol, trace_radius=radius, n_directions=n_directions,
+            random_state=random_state,
+        )  # fmt: skip
+        return there.in_users_units(units)
     generator = random_generator(random_state)
     loss, n = problem.loss, problem.loss.n_points
 
@@ -173,6 +200,11 @@ def ridge_to_certify(problem: Any) -> float:
     if penalty.ridge is None:
         raise ValueError(
             f"no certificate of optimality for {name}: it is not a function of XXᵀ; use no penalty or Ridge"
+        )
+    if not isinstance(problem.loss.space, HostSpace):
+        raise TypeError(
+            "no certificate of optimality for data in torch tensors; make the loss of NumPy or SciPy arrays, and pass "
+            "X.cpu().numpy()"
         )
     if not problem.loss.rotations:
         raise ValueError(f"no certificate of optimality for {type(problem.loss).__name__}: it is not F(XXᵀ)")

@@ -100,11 +100,16 @@ class Loss(ABC):
             size = norm(V)
             if size == 0.0:
                 return np.zeros_like(V)
-            eps = float(np.finfo(V.dtype).eps) * (norm(p.X) or 1.0) / size
+            eps = float(np.finfo(V.dtype).eps) * (norm(p.X) or self._length_beside_zero()) / size
             G = self.at(np.hstack([p.X.astype(V.dtype, copy=False), eps * V])).gradient
             return G[:, p.X.shape[1] :] / (2 * eps)
 
         return apply
+
+    def _length_beside_zero(self) -> float:
+        """Return about ‖X‖ for the X that the data ask for, which says what is small where X = 0."""
+        size = math.sqrt(self.gradient_norm_at_zero / self.smoothness)
+        return size if 0 < size < math.inf else 1.0
 
     def value(self, X: Array) -> float:
         """Return f(X)."""

@@ -167,6 +167,9 @@ class CompleteDistances(SumOfSquares):
         """Return a centred Gaussian cloud, scaled so that f(tX) is least: one pass."""
         X = generator.standard_normal((self.n_points, rank))
         X = np.abs(X) if nonnegative else X - X.mean(axis=0)
+        wanted, here = self.exponents()[0], exponent(X)
+        if wanted is not None and here is not None:
+            X = shifted(X, wanted - here)  # of the size of the data: f(X) − f(0) would be lost beside either otherwise
         p = self.at(X)
         # f(tX) = f(0) − a t² + b t⁴, as for `Distances`
         slope, drop = inner(p.gradient, X), p.value - 0.5 * self._sums[1]

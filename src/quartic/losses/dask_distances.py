@@ -200,6 +200,13 @@ class DaskDistances(Distances):
         diagonal, squares, loss = self._sum(_zero_sums)
         return diagonal, float(squares), float(loss)
 
+    @property
+    def _largest_target(self) -> float:
+        """Σ w·d² / Σ w·d: between the mean of the d and the largest, without another pass over the chunks."""
+        diagonal, _, squares = self._sums
+        total = 0.5 * float(diagonal.sum())
+        return squares / total if total > 0 else 0.0
+
     def exponents(self) -> None:  # type: ignore[override]
         """Return None: the chunks are in the user's units, and stay in them."""
 

@@ -258,12 +258,23 @@ class PairSquares(SumOfSquares):
 
     def best_scale(self, X: Array) -> Array:
         """Return the tX with the least f(tX): one pass."""
+        X = self._of_the_size_of_the_data(X)
         p = self.at(X)
         # f(tX) = f(0) − a t² + b t⁴; its value and slope at t = 1 give a and b, and it is least at t² = a/(2b).
         slope, drop = float(inner(p.gradient, X)), float(p.value) - self.value_at_zero
         b = 0.5 * slope - drop
         a = b - drop
         return X * math.sqrt(a / (2 * b)) if a > 0 and b > 0 else X
+
+    def _of_the_size_of_the_data(self, X: Array) -> Array:
+        """Return 2^k·X, about as large as the data ask for: then f(X), f(0) and their difference are of one size."""
+        here, wanted = exponent(X), exponent(self._largest_target)
+        return X if here is None or wanted is None else shifted(X, wanted // 2 - here)
+
+    @property
+    def _largest_target(self) -> Any:
+        """What the largest |b| can be seen from: b itself."""
+        return self.target
 
     def fingerprint(self) -> str:
         """Return kind, sizes and sums of the data."""

@@ -251,7 +251,9 @@ class Sensing(Loss):
 
     def best_scale(self, X: Array) -> Array:
         """Return the tX with the least f(tX), where that is not 0: t² = ⟨𝒜(XXᵀ), b⟩ / ‖𝒜(XXᵀ)‖²."""
-        q = (self.at(X).residual + self.b)[:, None]
+        self._count()
+        U = self.measurements.image(as_floats(X))
+        q = self.measurements.polars((U, U))  # itself, not the residual plus b: that is b where b is far larger
         fit, size = inner(q, self.b[:, None]), squared_norm(q)
         return X * math.sqrt(fit / size) if fit > 0 else X * math.sqrt(norm(self.b[:, None]) / max(norm(q), 1e-300))
 

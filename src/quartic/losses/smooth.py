@@ -255,6 +255,10 @@ class Smooth(Loss):
             self._constants["curvature"] = min(max(0.0, -float(found.values[0]) + found.residual), size)
         return self._constants["curvature"]
 
+    def _length_beside_zero(self) -> float:
+        """Return 1: the constants that would say more are found by products at zero."""
+        return 1.0
+
     def _at_zero(self) -> Callable[[Array], Array]:
         return self.gradient_operator(self.at(np.zeros((self.n_points, 1))))
 
