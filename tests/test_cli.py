@@ -312,6 +312,10 @@ def test_locate_with_anchors_noise_and_names(tmp_path):
     here = next(row for row in found if row["point"] == "here")
     assert (float(here["x"]), float(here["y"])) == pytest.approx((0.2, 0.1), abs=1e-6)
     assert float(here["standard_error"]) > 0
+    told = json.loads(
+        quick("locate", tmp_path / "d.tsv", "-d", 2, "--anchors", known, "--noise", 0.1, "--json").stdout
+    )
+    assert [f"{point['standard_error']!r}" for point in told["points"]] == [row["standard_error"] for row in found]
     # what was written can be used again
     (tmp_path / "again.csv").write_text(quick("locate", tmp_path / "d.tsv", "-d", 2, "--anchors", known).stdout)
     turned = rows_of(quick("locate", tmp_path / "d.tsv", "-d", 2, "--align", tmp_path / "again.csv").stdout)

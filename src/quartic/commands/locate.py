@@ -214,6 +214,9 @@ def _tell(
             facts["points"] = [
                 {"point": name, **dict(zip(axes, place, strict=True)), "determined": sure} for name, place, sure in rows
             ]
+            if options.noise is not None:
+                for point, error in zip(facts["points"], model.standard_errors_.tolist(), strict=True):
+                    point["standard_error"] = error
         print_json(facts)
         return
     voice.say(_found(table, model))
