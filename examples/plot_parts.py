@@ -3,8 +3,8 @@ Parts of images, and pixels nobody saw
 ======================================
 
 A rectangular matrix A ≈ UVᵀ is a block of XXᵀ with X = [U; V], so what solves symmetric problems solves these too:
-`Rectangular` stacks and unstacks. With X ≥ 0 it is nonnegative matrix factorisation, with weights also of a matrix of
-which only some entries are known.
+`~quartic.losses.Rectangular` stacks and unstacks. With X ≥ 0 it is nonnegative matrix factorisation, with weights
+also of a matrix of which only some entries are known.
 """
 
 # %%
