@@ -98,7 +98,7 @@ html_theme_options = {
     "logo": {"alt_text": "quartic"},
     "navbar_align": "left",
     "navbar_persistent": ["search-button"],
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 5,
     "show_prev_next": False,
     "footer_start": ["copyright"],
     "footer_end": [],
@@ -107,5 +107,6 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": [], "quickstart": [], "choosing": [], "results": [], "inside": [], "faq": []}
+_ALONE = ("index", "quickstart", "choosing", "dask", "gpu", "results", "inside", "faq")  # pages with none below them
+html_sidebars = {page: [] for page in _ALONE}
 html_context = {"default_mode": "auto"}

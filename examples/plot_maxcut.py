@@ -8,8 +8,8 @@ solution into cuts (Goemans and Williamson). With the diagonal penalised the rel
 
     ½ρ Σ(Y_ii − 1)² − ¼⟨L, Y⟩,
 
-and so a `Quadratic` loss. Rows of X, scaled to unit length, are feasible, and ρ(Y_ii − 1) are nearly the multipliers of
-the constraints: made feasible, they bound every cut there is from above.
+and so a `~quartic.losses.Quadratic` loss. Rows of X, scaled to unit length, are feasible, and ρ(Y_ii − 1) are nearly
+the multipliers of the constraints: made feasible, they bound every cut there is from above.
 
 Two graphs whose largest cut is known: a grid on a torus with even sides, where all edges can be cut, and Petersen's
 graph, where 12 of 15 can, and the relaxation has the value 12½.

@@ -3,8 +3,8 @@ Parts of images, and pixels nobody saw
 ======================================
 
 A rectangular matrix A ≈ UVᵀ is a block of XXᵀ with X = [U; V], so what solves symmetric problems solves these too:
-`Rectangular` stacks and unstacks. With X ≥ 0 it is nonnegative matrix factorisation, with weights also of a matrix of
-which only some entries are known.
+`~quartic.losses.Rectangular` stacks and unstacks. With X ≥ 0 it is nonnegative matrix factorisation, with weights
+also of a matrix of which only some entries are known.
 """
 
 # %%
@@ -34,10 +34,11 @@ print(f"½‖A − UVᵀ‖², best of three: {best.objective:,.0f}; scikit-lear
 
 # %%
 # The ten parts that 1,797 images are made of.
-figure, axes = plt.subplots(1, 10, figsize=(8, 1.1), layout="constrained")
+figure, axes = plt.subplots(1, 10, figsize=(8, 1.3), layout="constrained")
 for cell, part in zip(axes, V.T, strict=True):
     cell.imshow(part.reshape(8, 8), cmap="gray_r")
     cell.set_axis_off()
+figure.suptitle("Columns of V: the parts", fontsize="medium")
 
 # %%
 # Now hide 60 % of the pixels, at random. Weights say which are known; a ridge keeps columns that few pixels
@@ -58,4 +59,4 @@ for k, column in enumerate(axes.T):
     for cell, image in zip(column, (A[k], np.where(seen[k], A[k], np.nan), filled[k]), strict=True):
         cell.imshow(np.reshape(image, (8, 8)), cmap="gray_r", vmin=0, vmax=16)
         cell.set_axis_off()
-figure.suptitle("Images, what was seen of them, and what came back")
+figure.suptitle("Images, what was seen of them, and what came back", fontsize="medium")

@@ -3,8 +3,9 @@ An image from its diffraction patterns
 ======================================
 
 A detector far behind an object records the intensity of its Fourier transform; the phases are lost, and with them the
-image, unless masks of known shape are put before the object and several patterns are taken. `PhaseRetrieval` with a
-`CodedDiffraction` operator finds the image: fast Fourier transforms only, the matrix is never formed.
+image, unless masks of known shape are put before the object and several patterns are taken.
+`~quartic.losses.PhaseRetrieval` with a `~quartic.losses.CodedDiffraction` operator finds the image: fast Fourier
+transforms only, the matrix is never formed.
 
 The object here is a transparent cell, as in a microscope: it absorbs little, and delays light by what is in it. So the
 picture to be found is complex: a brightness and a delay at every pixel. Without noise both come back to six digits and

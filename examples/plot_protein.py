@@ -4,7 +4,7 @@ A protein from its distances
 
 What a chemist knows of a protein in solution: the lengths and angles of its bonds, which give the distances of atoms
 one or two bonds apart; and from nuclear magnetic resonance, for pairs of atoms that come close, that they *are*
-close: no distance, only bounds. `DistanceCompletion` takes both at once.
+close: no distance, only bounds. `~quartic.DistanceCompletion` takes both at once.
 
 The molecule is built here, so that nothing need be downloaded: two α-helices with a turn between them, backbone only.
 With a PDB file of your own, begin with ``atoms = quartic.io.read_pdb("1crn.pdb").coordinates``.

@@ -4,7 +4,7 @@ One entry in twenty is wrong
 
 The inner products of 300 images of handwritten digits are nearly a matrix of low rank. Spoil one entry in twenty of
 that matrix grossly, as a failing sensor or a clerk would, and ask for the low-rank part. Least squares chases the
-errors. `Robust` lets every entry pull with a force of at most δ, and hardly sees them.
+errors. `~quartic.losses.Robust` lets every entry pull with a force of at most δ, and hardly sees them.
 """
 
 # %%

@@ -4,7 +4,7 @@ A covariance from energies alone
 
 A detector that only measures energy sees, for each vector a_k it is tuned to, the mean of (a_kᵀx)² over a stream of
 signals x: that is a_kᵀΣa_k, one number about their covariance Σ. No signal is ever stored. From enough such numbers
-`Sensing` finds Σ, if it is of low rank or nearly so, and with it the principal components.
+`~quartic.losses.Sensing` finds Σ, if it is of low rank or nearly so, and with it the principal components.
 
 The stream here is scikit-learn's handwritten digits, 64 pixels each, measured along 6nr random directions. Two answers
 are known: for digits projected to r components recovery is exact; for the digits as they are the subspace should be

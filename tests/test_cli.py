@@ -73,9 +73,9 @@ def test_version_and_help():
     listed = quick("--help").stdout
     for command in ("cluster", "locate", "demo", "info", "paper", "bench"):
         assert command in listed
-        assert "Usage" in quick(command, "--help").stdout
+        assert f"Example: quartic {command}" in quick(command, "--help").stdout
     for words in (
-        "cluster", "locate", "demo", "info", "paper table1", "paper figure1", "paper figure2", "bench peers",
+        "paper table1", "paper figure1", "paper figure2", "bench peers", "bench floor", "bench growth", "bench speed",
         "bench page",
     ):  # fmt: skip
         assert f"Example: quartic {words}" in quick(*words.split(), "--help").stdout
@@ -312,10 +312,19 @@ def test_locate_with_anchors_noise_and_names(tmp_path):
     here = next(row for row in found if row["point"] == "here")
     assert (float(here["x"]), float(here["y"])) == pytest.approx((0.2, 0.1), abs=1e-6)
     assert float(here["standard_error"]) > 0
+    told = json.loads(quick("locate", tmp_path / "d.tsv", "-d", 2, "--anchors", known, "--noise", 0.1, "--json").stdout)
+    assert [f"{point['standard_error']!r}" for point in told["points"]] == [row["standard_error"] for row in found]
     # what was written can be used again
     (tmp_path / "again.csv").write_text(quick("locate", tmp_path / "d.tsv", "-d", 2, "--anchors", known).stdout)
     turned = rows_of(quick("locate", tmp_path / "d.tsv", "-d", 2, "--align", tmp_path / "again.csv").stdout)
     assert float(turned[3]["x"]) == pytest.approx(0.2, abs=1e-6)
+
+
+def test_locate_warns_of_points_by_their_names(tmp_path):
+    square = "door,desk,3\ndoor,lamp,5\ndoor,sofa,4\ndesk,lamp,4\ndesk,sofa,5\nlamp,sofa,3\n"
+    done = quick("locate", "-", "-d", 2, given=f"i,j,d\n{square}sofa,cat,1\n")
+    assert "1 hangs on too few distances (fewer than 3): cat." in done.stderr
+    assert "counted from 0" not in done.stderr
 
 
 def test_locate_bounds_from_a_pipe_in_json():

@@ -373,3 +373,8 @@ def test_the_papers_start_is_the_papers_and_follows_tiny_data(scale):
 
 def test_the_signature_is_the_documented_one():
     assert {"M", "weights", "squared_norm"} <= set(inspect.signature(LeastSquares).parameters)
+
+
+def test_signatures_say_what_may_be_given():
+    assert list(inspect.signature(Distances).parameters) == ["pairs", "squared", "n_points", "weights"]
+    assert list(inspect.signature(LeastSquares).parameters) == ["M", "weights", "squared_norm"]

@@ -289,8 +289,18 @@ def test_faulty_distances(file, text, words):
     assert words in str(error.value)
 
 
+def test_the_one_column_beside_the_ends_is_the_weight_whatever_it_is_called(file):
+    graph = io.read_similarity(file("from;to;hours\nZoë;Tom;8,5\nTom;Kim;2\n"))
+    assert graph.adjacency.toarray().max() == 8.5
+    assert "weights in column 'hours'" in graph.guess
+    several = io.read_similarity(file("from,to,hours,year\nZoë,Tom,8.5,2020\nTom,Kim,2,2021\n"))
+    assert "no weights); left out: column 'hours', column 'year'" in several.guess
+    with pytest.raises(io.FileFormatError, match="seems to hold distances"):
+        io.read_similarity(file("from,to,distance\na,b,8.5\nb,c,2\n"))
+
+
 def test_anchors(file):
-    path = file("point,x,y,determined\nb,1,2,true\na,0,0.5,false\n")
+    path = file("point,x,y,determined,standard_error\nb,1,2,true,0.1\na,0,0.5,false,inf\n")
     anchors = io.read_anchors(path, ["a", "b", "c"], 2)
     assert {k: v.tolist() for k, v in anchors.items()} == {1: [1.0, 2.0], 0: [0.0, 0.5]}
     with pytest.raises(io.FileFormatError, match=r"data.csv:2: the anchor 'b' is in no distance"):

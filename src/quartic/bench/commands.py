@@ -25,8 +25,18 @@ from quartic.bench.table1_text import comparison, ratio_table, seconds_table
 from quartic.bench.terminal import AsJson, Quick, Report, Starts, running, show
 from quartic.commands.terminal import command_line, write_stdout
 
-paper = typer.Typer(help="The paper's table and figures again.", no_args_is_help=True)
-bench = typer.Typer(help="Speed: beside others, and beside the machine's limits.", no_args_is_help=True)
+paper = typer.Typer(
+    help="The paper's table and figures again.",
+    epilog="Example: quartic paper table1 --quick",
+    no_args_is_help=True,
+    add_completion=False,
+)
+bench = typer.Typer(
+    help="Speed: beside others, and beside the machine's limits.",
+    epilog="Example: quartic bench peers --quick",
+    no_args_is_help=True,
+    add_completion=False,
+)
 
 Results = Annotated[
     Path, typer.Option("--results", "-o", help="Folder for results; a run that was interrupted goes on from it.")

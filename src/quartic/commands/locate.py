@@ -199,6 +199,9 @@ def _tell(
             facts["points"] = [
                 {"point": name, **dict(zip(axes, place, strict=True)), "determined": sure} for name, place, sure in rows
             ]
+            if options.noise is not None:
+                for point, error in zip(facts["points"], model.standard_errors_.tolist(), strict=True):
+                    point["standard_error"] = error
         print_json(facts)
         return
     say_found(voice, _found(table, model), model.result_, seconds, options.output, options.report)

@@ -13,6 +13,7 @@ from quartic.io.source import source_of
 from quartic.io.tables import read_table
 
 _AXES = ("x", "y", "z")
+_NO_AXES = ("determined", "standard_error")  # what `quartic locate` writes beside the places
 
 
 def read_anchors(path: str | os.PathLike[str], names: Sequence[str], dimension: int) -> dict[int, NDArray[np.float64]]:
@@ -47,7 +48,7 @@ def read_anchors(path: str | os.PathLike[str], names: Sequence[str], dimension: 
         table = read_table(source)
     columns = list(range(1, table.n_columns))
     if table.header is not None:
-        columns = [column for column in columns if table.header[column].lower() != "determined"]
+        columns = [column for column in columns if table.header[column].lower() not in _NO_AXES]
     if len(columns) != dimension:
         raise FileFormatError.at(
             table.name,

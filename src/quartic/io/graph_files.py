@@ -143,12 +143,21 @@ def edge_columns(table: Table) -> tuple[int, int, int | None] | None:
     if table.header is not None:
         ends = find_ends(table.header)
         if ends is not None:
-            return *ends, find_column(table.header, WEIGHT)
+            weight = find_column(table.header, WEIGHT)
+            return *ends, _third(table, ends) if weight is None else weight
     if table.n_columns == 2:
         return 0, 1, None
     if table.n_columns == 3 and table.is_numeric(2):
         return 0, 1, 2
     return None
+
+
+def _third(table: Table, ends: tuple[int, int]) -> int | None:
+    """Return the only column beside the ends, whatever it is called, where it has numbers that are no distances."""
+    others = [column for column in range(table.n_columns) if column not in ends]
+    if table.header is None or len(others) != 1 or table.header[others[0]].lower() in DISTANCE:
+        return None
+    return others[0] if table.is_numeric(others[0]) else None
 
 
 def matrix_names(table: Table) -> tuple[str, ...] | None:

@@ -98,9 +98,10 @@ def warn_of_anchors(data: Measurements, level: int) -> None:
     wrong = (found < data.lower[both] - slack) | (found > data.upper[both] + slack)
     if wrong.any():
         i, j = data.pairs[both][int(np.argmax(wrong))].tolist()
+        n_wrong = int(wrong.sum())
+        differ = "1 distance between anchors differs" if n_wrong == 1 else f"{n_wrong} distances between anchors differ"
         said = InconsistentWarning(
-            f"{int(wrong.sum())} distances between anchors differ from those of their places, the first between "
-            f"{mark(i)} and {mark(j)}; the places are kept"
+            f"{differ} from those of their places, the first between {mark(i)} and {mark(j)}; the places are kept"
         )
         warnings.warn(said, stacklevel=level)
 
