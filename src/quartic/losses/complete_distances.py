@@ -165,7 +165,7 @@ class CompleteDistances(SumOfSquares):
 
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return a centred Gaussian cloud, scaled so that f(tX) is least: one pass."""
-        X = generator.standard_normal((self.n_points, rank))
+        X: Array = generator.standard_normal((self.n_points, rank))
         X = np.abs(X) if nonnegative else X - X.mean(axis=0)
         wanted, here = self.exponents()[0], exponent(X)
         if wanted is not None and here is not None:
