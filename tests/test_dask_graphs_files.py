@@ -269,6 +269,17 @@ def test_the_command_says_in_one_line_what_is_wrong(monkeypatch, tmp_path, argum
     assert not (tmp_path / "out.csv").exists()
 
 
+@pytest.mark.parametrize("arguments", [["--workers", "2"], ["--scheduler", "tcp://127.0.0.1:1"]])
+def test_without_dask_the_command_says_so_before_it_reads(monkeypatch, arguments):
+    import quartic.commands.workers as workers
+
+    monkeypatch.setattr(workers, "find_spec", lambda name: None)
+    result = _cluster("no-such-file.npz", "-k", "2", *arguments)
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert f'{arguments[0]} needs dask.distributed: pip install "quartic[distributed]"' in result.stderr
+
+
 # -- larger than memory ---------------------------------------------------------------------------------------------
 
 LIMIT = 500 * 2**20  # of each of two workers; a worker that has done nothing takes a third of it

@@ -19,7 +19,7 @@ from quartic.commands.terminal import (
     errors_as_one_line,
     print_json,
 )
-from quartic.commands.workers import BlockTable, client_code, is_folder, read_folder, spread, workers
+from quartic.commands.workers import BlockTable, check_workers, client_code, is_folder, read_folder, spread, workers
 from quartic.io import FeatureTable, FileFormatError, GraphTable, read_similarity
 from quartic.report import Section, clustering_figures, clustering_tables, write_page
 
@@ -85,6 +85,7 @@ def _check(options: ClusterOptions) -> None:
         raise ValueError(f"-k {options.n_clusters}: the number of clusters must be at least 1")
     check_target(options.output, OUTPUTS, "-o")
     check_shared(options.report, options.solver, options.max_time)
+    check_workers(options.scheduler, options.workers)
 
 
 def _kind(options: ClusterOptions) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, overload
 
@@ -21,25 +22,32 @@ _BLOCKS_EACH, _ROWS_AT_LEAST = 4, 2000
 _DEAF = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
 
 
+def check_workers(scheduler: str | None, n_workers: int | None) -> None:
+    """Raise where no such cluster can be had, before anything is read."""
+    if scheduler is None and n_workers is None:
+        return
+    if scheduler is not None and n_workers is not None:
+        raise ValueError("--scheduler names a cluster that is there, --workers starts one; leave one out")
+    if n_workers is not None and n_workers < 1:
+        raise ValueError(f"--workers {n_workers}: give at least 1")
+    if find_spec("distributed") is None:
+        option = "--scheduler" if n_workers is None else "--workers"
+        raise ImportError(f"{option} needs dask.distributed: {INSTALL}")
+
+
 @contextmanager
 def workers(scheduler: str | None, n_workers: int | None, voice: Voice) -> Iterator[Any]:
     """Provide a client of the scheduler asked for, or of as many workers started here; None where none was."""
     if scheduler is None and n_workers is None:
         yield None
         return
-    if scheduler is not None and n_workers is not None:
-        raise ValueError("--scheduler names a cluster that is there, --workers starts one; leave one out")
     if scheduler is not None:
         with connect(scheduler) as client:
             _tell(client, voice)
             yield client
         return
-    if n_workers is None or n_workers < 1:
-        raise ValueError(f"--workers {n_workers}: give at least 1")
-    try:
-        from distributed import Client, LocalCluster
-    except ImportError as missing:
-        raise ImportError(f"--workers needs dask.distributed: {INSTALL}") from missing
+    from distributed import Client, LocalCluster
+
     with (
         LocalCluster(
             n_workers=n_workers,
@@ -56,8 +64,6 @@ def workers(scheduler: str | None, n_workers: int | None, voice: Voice) -> Itera
 
 
 def _tell(client: Any, voice: Voice) -> None:
-    from importlib.util import find_spec
-
     threads = client.nthreads()
     voice.say(f"Dask: {len(threads)} workers, {sum(threads.values())} threads at {client.scheduler.address}")
     note = "" if find_spec("bokeh") else " (its pages need bokeh: pip install bokeh)"
