@@ -286,7 +286,7 @@ def main() -> None:
         "# What Dask costs",
         "",
         f"Made by `python benchmarks/dask_overhead.py`{' `--quick`' if quick else ''}; {platform.machine()}, "
-        f"{os.cpu_count()} cores shared with other work (load {began[0]:.1f} before, {os.getloadavg()[0]:.1f} after), "
+        f"{os.cpu_count()} cores (load {began[0]:.1f} before, {os.getloadavg()[0]:.1f} after), "
         f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
         f"Dask {dask.__version__}, quartic {__version__}.",
         "",
