@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from quartic.arrays import Array, as_floats, check_count
 from quartic.distributed.blocks import Blocks, Keep, blocks_of
-from quartic.distributed.inputs import is_dask_array, is_dask_frame, is_dask_series, row_recipes
+from quartic.losses import pair_chunks as chunks
 from quartic.losses.distances import Distances
 from quartic.losses.line import Line
 from quartic.losses.move import Move
@@ -78,14 +78,16 @@ class DaskDistances(Distances):
     ) -> None:
         super(Distances, self).__init__()
         name = "squared" if power == 2 else "distances"
-        recipes = pair_recipes(pairs, squared, weights, ends, name)
+        recipes = chunks.pair_recipes(pairs, squared, weights, ends, name)
         options = {"source": (pairs, squared, weights), "client": client, "memory_limit": memory_limit}
         if n_points is None:
-            n_points = 1 + max(blocks_of(recipes, _as_they_are, _largest_index, keep=False, **options).facts)
+            n_points = 1 + max(
+                blocks_of(recipes, chunks.as_they_are, chunks.largest_index, keep=False, **options).facts
+            )
         check_count(n_points, "n_points")
         self.n_points = int(n_points)
-        prepare = partial(_prepared, n_points=self.n_points, name=name, power=power)
-        self.blocks: Blocks = blocks_of(recipes, prepare, _inspected, keep=keep, **options)
+        prepare = partial(chunks.prepared, n_points=self.n_points, name=name, power=power)
+        self.blocks: Blocks = blocks_of(recipes, prepare, chunks.inspected, keep=keep, **options)
         facts = self.blocks.facts
         for fact in facts:
             if fact["fault"] is not None:
@@ -102,19 +104,19 @@ class DaskDistances(Distances):
     def at(self, X: Array) -> PairPoint:
         """Return the point at X: one pass."""
         X = as_floats(X)
-        value, G = self._sum(_at, X)
+        value, G = self._sum(chunks.at, X)
         return PairPoint(self, X, float(value), G)
 
     def move(self, p: Point, X: Array) -> Move:
         """Return the step from p to X, its remainder summed pair by pair: one pass."""
         X = as_floats(X)
-        value, remainder, G = self._sum(_move, p.X, X)
+        value, remainder, G = self._sum(chunks.move, p.X, X)
         return Move(p, PairPoint(self, X, float(value), G), float(remainder))
 
     def along(self, p: Point, D: Array) -> Line:
         """Return the exact quartic of f on p + tD, and its gradient there, a cubic: one pass."""
         D = as_floats(D)
-        *coefficients, G1, G2, G3 = self._sum(_along, p.X, D)
+        *coefficients, G1, G2, G3 = self._sum(chunks.along, p.X, D)
 
         def move(t: float) -> PairPoint:
             G = p.gradient + t * (G1 + t * (G2 + t * G3))
@@ -126,25 +128,25 @@ class DaskDistances(Distances):
 
     def hessian_product(self, p: Point, D: Array) -> Array:
         """Return ∇²f(p)[D]: one pass."""
-        H: Array = self._sum(_hessian_product, p.X, D)[0]
+        H: Array = self._sum(chunks.hessian_product, p.X, D)[0]
         return H
 
     def linearize(self, X: Array) -> tuple[PairPoint, Array]:
         """Return the point at X and the packed row blocks of JᵀWJ: one pass."""
-        value, G, B = self._sum(_linearize, X)
+        value, G, B = self._sum(chunks.linearize, X)
         return PairPoint(self, X, float(value), G), B
 
     def gauss_newton_product(self, p: Point, V: Array, out: Array) -> None:
         """Write JᵀWJ V into ``out``: one pass."""
-        out[:] = self._sum(_gauss_newton_product, p.X, V)[0]
+        out[:] = self._sum(chunks.gauss_newton_product, p.X, V)[0]
 
     def gauss_newton_matrix(self, p: Point) -> Any:
         """Return JᵀWJ, the sum of the chunks'."""
-        return self._sum(_gauss_newton_matrix, p.X)[0]
+        return self._sum(chunks.gauss_newton_matrix, p.X)[0]
 
     def quartic(self, p: Point, D: Array) -> tuple[float, float, float, float]:
         """Return the quartic of f on p + tD: one pass."""
-        c1, c2, c3, c4 = map(float, self._sum(_quartic, p.X, D))
+        c1, c2, c3, c4 = map(float, self._sum(chunks.quartic, p.X, D))
         return c1, c2, c3, c4
 
     def core(self, degree: float, rank: int) -> None:
@@ -186,18 +188,18 @@ class DaskDistances(Distances):
         return dtype
 
     def _smoothness(self) -> float:
-        degree = self._sum(_degree)[0]
+        degree = self._sum(chunks.degree)[0]
         x = np.sqrt(degree) + 1e-3 * math.sqrt(float(degree.max(initial=1.0)))
         bound = 2 * float(degree.max(initial=0.0))
         for _ in range(10):
-            Qx = degree * x + self._sum(_adjacency_product, x)[0]
+            Qx = degree * x + self._sum(chunks.adjacency_product, x)[0]
             bound = min(bound, float((Qx / x).max()))
             x = 0.5 * (x / np.linalg.norm(x) + Qx / np.linalg.norm(Qx))
         return bound + 2 * float(max(fact["largest_weight"] for fact in self.blocks.facts))
 
     @cached_property
     def _sums(self) -> tuple[Array, float, float]:
-        diagonal, squares, loss = self._sum(_zero_sums)
+        diagonal, squares, loss = self._sum(chunks.zero_sums)
         return diagonal, float(squares), float(loss)
 
     @property
@@ -219,16 +221,16 @@ class DaskDistances(Distances):
 
     def thinned(self, degree: float) -> tuple[NDArray[np.int64], Array, Array | None]:
         """Return about ``degree`` pairs a point, all of a point that has fewer: enough to begin with."""
-        return self._chosen(degree / np.maximum(self._sum(_count)[0], 1.0))
+        return self._chosen(degree / np.maximum(self._sum(chunks.pairs_of_points)[0], 1.0))
 
     def _chosen(self, share: Array) -> tuple[NDArray[np.int64], Array, Array | None]:
-        pieces = list(self.blocks.map(_sampled, share))
+        pieces = list(self.blocks.map(chunks.sampled, share))
         weights = np.concatenate([piece[2] for piece in pieces]) if self._weighted else None
         return np.concatenate([piece[0] for piece in pieces]), np.concatenate([piece[1] for piece in pieces]), weights
 
     def misfit(self, X: Array) -> float:
         """Return the root mean square of ‖x_i − x_j‖ − d over all pairs: one pass."""
-        return math.sqrt(float(self._sum(_misfit, X)[0]) / self.n_pairs)
+        return math.sqrt(float(self._sum(chunks.misfit, X)[0]) / self.n_pairs)
 
     def _refuse_repeats(self) -> None:
         pairs, _, _ = self.sample(_LOOKED_AT)
@@ -246,185 +248,3 @@ class DaskDistances(Distances):
         checksum = math.fsum(fact["checksum"] for fact in self.blocks.facts)
         weight = math.fsum(fact["weight"] for fact in self.blocks.facts)
         return f"DaskDistances n={self.n_points} pairs={self.n_pairs} target={checksum!r} weight={weight!r}"
-
-
-def pair_recipes(pairs: Any, values: Any, weights: Any, ends: tuple[str, str] | None, name: str) -> list[Any]:
-    """Return for each chunk a delayed tuple of pairs, values and weights (or None)."""
-    from dask import delayed
-
-    bundle = delayed(_bundle, pure=False)
-    if is_dask_frame(pairs):
-        named = list(pairs.columns)
-        columns = [*(named[:2] if ends is None else ends)]
-        if not isinstance(values, str) and not is_dask_series(values):
-            raise TypeError(f"of a Dask dataframe, {name} must be one of its columns or a name of one, got {values!r}")
-        for given in (*columns, *(v for v in (values, weights) if isinstance(v, str))):
-            if given not in named:
-                raise ValueError(f"the dataframe has no column {given!r}; it has {', '.join(map(str, named))}")
-        parts = [pairs[columns].to_delayed()]
-        parts += [_partitions(pairs[v] if isinstance(v, str) else v) for v in (values, weights) if v is not None]
-        if len({len(part) for part in parts}) > 1:
-            raise ValueError(f"pairs, {name} and weights must have the same partitions; take columns of one dataframe")
-        return [bundle(*row, name=name, chunk=k) for k, row in enumerate(zip(*parts, strict=True))]
-    if not is_dask_array(pairs) or pairs.ndim != 2 or pairs.shape[1] != 2:
-        shape = getattr(pairs, "shape", None)
-        raise ValueError(f"pairs must be a Dask array of shape (m, 2), one pair (i, j) a row, got {shape}")
-    recipes, rows = row_recipes(pairs, "pairs")
-    parts = [recipes]
-    for label, column in ((name, values), ("weights", weights)):
-        if column is not None:
-            parts.append(_column_recipes(column, rows, label))
-    return [bundle(*row, name=name, chunk=k) for k, row in enumerate(zip(*parts, strict=True))]
-
-
-def _partitions(series: Any) -> list[Any]:
-    if not is_dask_series(series):
-        raise TypeError(f"weights must be a column of the dataframe or a name of one, got {type(series).__name__}")
-    return list(series.to_delayed())
-
-
-def _column_recipes(column: Any, rows: list[int], name: str) -> list[Any]:
-    import dask.array as da
-
-    if not is_dask_array(column):
-        column = da.from_array(np.asarray(column), chunks=-1)
-    if column.shape != (sum(rows),):
-        raise ValueError(f"{name} must have shape ({sum(rows)},), one number for each pair, got {column.shape}")
-    return row_recipes(column.rechunk((tuple(rows),)), name)[0]
-
-
-# -- what is done with a chunk, on a worker -------------------------------------------------------------------------
-
-
-class _Faulty:
-    """Stands for a chunk that cannot be used, and says why: told on the worker, raised here."""
-
-    def __init__(self, fault: str) -> None:
-        self.fault = fault
-
-
-def _bundle(pairs: Any, values: Any, weights: Any = None, *, name: str, chunk: int) -> tuple[Any, Any, Any]:
-    return np.asarray(pairs), np.asarray(values), None if weights is None else np.asarray(weights)
-
-
-def _as_they_are(bundle: Any, k: int) -> Any:
-    return bundle[0]
-
-
-def _largest_index(pairs: Any) -> int:
-    return int(pairs.max(initial=-1))
-
-
-def _prepared(bundle: Any, k: int, *, n_points: int, name: str, power: int) -> Distances | _Faulty:
-    """Return the chunk as a loss of its own over all points."""
-    pairs, values, weights = bundle
-    if len(pairs) == 0:
-        return _empty(n_points)
-    try:
-        if power == 1 and np.asarray(values).dtype.kind in "fiub" and not (np.asarray(values) < 0).any():
-            values = np.square(np.asarray(values, dtype=np.result_type(values, np.float32)))
-        return Distances(pairs, values, n_points, weights)
-    except (ValueError, TypeError) as fault:
-        return _Faulty(f"chunk {k}: {str(fault).replace('squared', name)}")
-
-
-def _empty(n_points: int) -> Distances:
-    part = Distances([[0, 1]], [0.0], max(n_points, 2))
-    nothing = {"n_points": n_points, "start": np.zeros(n_points + 1, np.int64), "cols": part.cols[:0]}
-    part.__dict__.update(nothing, target=part.target[:0])
-    return part
-
-
-def _inspected(part: Distances | _Faulty) -> dict[str, Any]:
-    if isinstance(part, _Faulty):
-        return {"fault": part.fault}
-    place = 1.0 + np.arange(part.n_pairs) % 1009
-    weight = part.weight
-    return {
-        "fault": None,
-        "n_pairs": part.n_pairs,
-        "weighted": weight is not None,
-        "largest_weight": 1.0 if weight is None else float(weight.max(initial=0.0)),
-        "dtype": np.dtype(part.dtype).str,
-        "checksum": float(np.dot(part.target, place) + np.dot(part.cols.astype(np.float64), place)),
-        "weight": float(part.n_pairs if weight is None else weight.sum(dtype=np.float64)),
-    }
-
-
-def _at(part: Distances, X: Array) -> tuple[Any, ...]:
-    p = part.at(X)
-    return p.value, p.gradient
-
-
-def _move(part: Distances, X: Array, Y: Array) -> tuple[Any, ...]:
-    move = part.move(_point(part, X), Y)
-    return move.point.value, move.remainder, move.point.gradient
-
-
-def _along(part: Distances, X: Array, D: Array) -> tuple[Any, ...]:
-    C = np.empty((len(D), 3, D.shape[1]), D.dtype)
-    coefficients = part._pass("pairs", "line_coefficients", D)(X, D, *part._data, C)
-    return *coefficients, C[:, 0], C[:, 1], C[:, 2]
-
-
-def _hessian_product(part: Distances, X: Array, D: Array) -> tuple[Any, ...]:
-    return (part.hessian_product(_point(part, X), D),)
-
-
-def _linearize(part: Distances, X: Array) -> tuple[Any, ...]:
-    p, B = part.linearize(X)
-    return p.value, p.gradient, B
-
-
-def _gauss_newton_product(part: Distances, X: Array, V: Array) -> tuple[Any, ...]:
-    out = np.empty_like(V)
-    part.gauss_newton_product(_point(part, X), V, out)
-    return (out,)
-
-
-def _gauss_newton_matrix(part: Distances, X: Array) -> tuple[Any, ...]:
-    return (part.gauss_newton_matrix(_point(part, X)),)
-
-
-def _quartic(part: Distances, X: Array, D: Array) -> tuple[Any, ...]:
-    return tuple(part.quartic(_point(part, X), D))
-
-
-def _point(part: Distances, X: Array) -> PairPoint:
-    """Return a point of which only X is looked at."""
-    return PairPoint(part, X, 0.0, X)
-
-
-def _zero_sums(part: Distances) -> tuple[Any, ...]:
-    return part._sums
-
-
-def _degree(part: Distances) -> tuple[Any, ...]:
-    w = np.ones(part.n_pairs) if part.weight is None else part.weight.astype(np.float64)
-    return (np.bincount(part.rows, w, part.n_points) + np.bincount(part.cols, w, part.n_points),)
-
-
-def _adjacency_product(part: Distances, x: Array) -> tuple[Any, ...]:
-    w = np.ones(part.n_pairs) if part.weight is None else part.weight.astype(np.float64)
-    rows, cols, n = part.rows, part.cols, part.n_points
-    return (np.bincount(rows, w * x[cols], n) + np.bincount(cols, w * x[rows], n),)
-
-
-def _count(part: Distances) -> tuple[Any, ...]:
-    return (np.bincount(part.rows, minlength=part.n_points) + np.bincount(part.cols, minlength=part.n_points),)
-
-
-def _sampled(part: Distances, share: Array) -> tuple[Any, ...]:
-    pairs = np.column_stack([part.rows, part.cols]).astype(np.int64)
-    # a multiplicative hash of the two ends: its upper bits are as good as random
-    mixed = pairs[:, 0].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + pairs[:, 1].astype(np.uint64)
-    mixed ^= mixed >> np.uint64(29)
-    mixed *= np.uint64(0xBF58476D1CE4E5B9)
-    chosen = (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53 < np.maximum(share[pairs[:, 0]], share[pairs[:, 1]])
-    weights = np.ones(len(pairs)) if part.weight is None else part.weight
-    return pairs[chosen], part.target[chosen], weights[chosen]
-
-
-def _misfit(part: Distances, X: Array) -> tuple[Any, ...]:
-    d = np.linalg.norm(X[part.rows] - X[part.cols], axis=1)
-    return (float(np.sum((d - np.sqrt(part.target, dtype=np.float64)) ** 2)),)
