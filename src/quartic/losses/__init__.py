@@ -11,12 +11,13 @@ from quartic.losses.dask_matrix import DaskMatrix
 from quartic.losses.distances import Distances
 from quartic.losses.least_squares import LeastSquares
 from quartic.losses.line import Line
+from quartic.losses.masked_rectangular import MaskedRectangular
 from quartic.losses.move import Move
 from quartic.losses.phase_retrieval import PhaseRetrieval
 from quartic.losses.point import Point
 from quartic.losses.quadratic import Quadratic
 from quartic.losses.raw_stress import RawStress
-from quartic.losses.rectangular import MaskedRectangular, Rectangular
+from quartic.losses.rectangular import Rectangular
 from quartic.losses.robust import Robust
 from quartic.losses.sensing import Sensing
 from quartic.losses.smooth import Smooth
