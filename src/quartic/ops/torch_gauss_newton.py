@@ -64,7 +64,7 @@ def quartic(rank: int, difference: bool, weighted: bool) -> Pass:
 
 def factor_blocks(B: Any, shift: float, width: int) -> Any:
     """Return the inverses of the blocks B_i + shift·I, (n, r, r); a direction without curvature gets 0."""
-    kernels = kernels_for("triton_pairs", B[:, :width])
+    kernels = kernels_for("triton_blocks", B[:, :width])
     if kernels is not None:
         return kernels.invert(B, shift, width)
     rows, columns = torch.tril_indices(width, width, device=B.device)
@@ -88,7 +88,7 @@ def factor_blocks(B: Any, shift: float, width: int) -> Any:
 
 def solve_blocks(L: Any, R: Any, Z: Any) -> Any:
     """Fill Z with the solutions of (B_i + shift·I) z_i = r_i, and return ⟨R, Z⟩."""
-    kernels = kernels_for("triton_pairs", R)
+    kernels = kernels_for("triton_blocks", R)
     if kernels is not None:
         return Waiting(kernels.solve(L, R, Z))
     torch.sum(L * R[:, None, :], dim=2, out=Z)

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 
 # The kernels over pairs keep a row of X in registers up to this rank, those of a factorisation up to the other.
-_WIDEST = {"triton_pairs": 8, "triton_factor": 64}
+_WIDEST = {"triton_blocks": 8, "triton_pairs": 8, "triton_factor": 64}
 
 
 @cache
