@@ -23,7 +23,8 @@ from quartic.estimators.inputs import refuse_not_finite
 from quartic.locating.chunks import from_chunks
 from quartic.locating.complete import located_complete
 from quartic.locating.fit import located
-from quartic.locating.input import from_matrix, from_pairs, is_complete, known_entries, power_of_distances
+from quartic.locating.input import from_pairs, power_of_distances
+from quartic.locating.matrix_input import from_matrix, is_complete, known_entries
 from quartic.locating.settings import Located, Settings
 from quartic.result import Result
 from quartic.rigidity import Determination
