@@ -222,10 +222,10 @@ def warm_up(left: list[Cell]) -> None:
 HEAD = """# Products to ε = 1e-3 and 1e-6, idea by idea
 
 Made by `benchmarks/products.py --jobs 16 --out FOLDER` and `--table FOLDER`: products with the data until the
-stationarity, measured afresh, is ε times that of the random start of the same seed; means of {starts} starts (seeds from
-{first}), those of the start included; in brackets the mean objective at the end. A dash: not reached from one of the
-starts within {most[0]} and {most[1]} products. The last column is the geometric mean over the data sets of the ratio to the first
-row, for each ε, and that of the objectives. Products are counted, seconds are not.
+stationarity, measured afresh, is ε times that of the random start of the same seed; means of {starts} starts (seeds
+from {first}), those of the start included; in brackets the mean objective at the end. A dash: not reached from one of
+the starts within {most[0]} and {most[1]} products. The last column is the geometric mean over the data sets of the
+ratio to the first row, for each ε, and that of the objectives. Products are counted, seconds are not.
 """
 
 

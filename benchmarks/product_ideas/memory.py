@@ -15,6 +15,7 @@ from quartic.losses.least_squares import LeastSquaresPoint
 from quartic.ops import inner, norm
 from quartic.solvers import InertialNoLips
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
+from quartic.solvers.refresh import refreshed
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class MemoryState(State):
     steps: tuple[Any, ...] = ()
     changes: tuple[Any, ...] = ()
     carried: int = 0
+    fresh: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class Memory(Solver):
         if not inner(G, D) < 0:
             if not s.steps:
                 raise NoProgress("the gradient no longer descends")
-            return self.step(problem, MemoryState(p, s.step, carried=s.carried))
+            return self.step(problem, MemoryState(p, s.step, carried=s.carried, fresh=s.fresh))
         falls = D < 0
         upper = float((-p.X[falls] / D[falls]).min()) if falls.any() else math.inf
         line = problem.loss.along(p, D)
@@ -85,10 +87,8 @@ class Memory(Solver):
         steps, changes = s.steps, s.changes
         if inner(moved, change) > 1e-12 * norm(moved) * norm(change):
             steps, changes = (*steps, moved)[-self.memory :], (*changes, change)[-self.memory :]
-        carried = s.carried + 1
-        if carried == 50:
-            new, carried = problem.loss.at(new.X), 0
-        return MemoryState(new, t, steps, changes, carried)
+        new, carried, fresh = refreshed(problem, new, s.carried + 1, s.fresh)
+        return MemoryState(new, t, steps, changes, carried, fresh)
 
     def _two_loop(self, p: Any, G: Any, s: Any, free: Any) -> Any:
         q, used = np.where(free, G, 0), []

@@ -34,10 +34,11 @@ class Rules(Solver):
     Parameters
     ----------
     step_rule : str
-        "grow": λ × ``growth`` after a success, × ``shrink`` after a failure. "wait": it grows only after ``wait`` successes in a row. "hold": it grows by what the last trial
-        leaves room for, at most ``growth`` times, and never less than once. "measure": a trial tells by how much its
-        step was too short or too long, ratio = remainder·λ/D_h, and the next λ is 0.9 of what that says, at most
-        ``growth`` times. "advised": as "grow", but after a failure by what the ratio says.
+        "grow": λ × ``growth`` after a success, × ``shrink`` after a failure. "wait": it grows only after ``wait``
+        successes in a row. "hold": it grows by what the last trial leaves room for, at most ``growth`` times, and never
+        less than once. "measure": a trial tells by how much its step was too short or too long, ratio =
+        remainder·λ/D_h, and the next λ is 0.9 of what that says, at most ``growth`` times. "damped": the fourth root
+        of that. "advised": as "grow", but after a failure by what the ratio says.
     first : str
         Until the first trial fails: "" as ever after; "double": λ is doubled; "measure": it becomes 0.9 of what the
         trial says, at most ten times longer.
@@ -52,6 +53,9 @@ class Rules(Solver):
         "full": β = 1 between restarts by slope.
     most : float
         β is at most this.
+    salvage : bool
+        Where a trial fails, or Ψ rises, the best point on the way from X to it is taken, if it is lower: its product is
+        known, by linearity.
     """
 
     name = "rules"
@@ -67,6 +71,7 @@ class Rules(Solver):
     restart: str = "redo"
     momentum: str = "theta"
     most: float = 1.0
+    salvage: bool = False
     max_trials: int = 100
 
     def init(self, problem: Any, X0: Any) -> RuleState:
@@ -86,11 +91,17 @@ class Rules(Solver):
                     return self._after(problem, s, *found, 1.0 if self._turns(s, Y, X) else theta)
                 if self.restart == "keep":
                     return self._after(problem, s, *found, 1.0)
+                on_the_way = self._salvaged(problem, s, X)
+                if on_the_way is not None:
+                    return self._after(problem, s, on_the_way, *found[1:], max(1.0, self._kept_of(s.theta)))
         found = self._trial(problem, s.point, s)
         if found is None:
             raise NoProgress("no step decreases the objective enough")
-        after = {"half": max(_AFTER_RESTART, 0.5 * s.theta), "kept": s.theta}.get(self.restart, _AFTER_RESTART)
-        return self._after(problem, s, *found, max(after, _AFTER_RESTART))
+        return self._after(problem, s, *found, max(_AFTER_RESTART, self._kept_of(s.theta)))
+
+    def _kept_of(self, theta: float) -> float:
+        """Return what is left of θ after a restart."""
+        return {"half": 0.5 * theta, "kept": theta}.get(self.restart, 1.0)
 
     def _momentum(self, s: RuleState, theta: float) -> float:
         if s.previous is s.point:
@@ -119,8 +130,22 @@ class Rules(Solver):
             following = step * self._factor(enough, ratio / self.relaxed, successes, failed)
             if enough:
                 return move.point, step, following, successes if following <= step else 0, failed
+            on_the_way = self._salvaged(problem, s, move.point)
+            if on_the_way is not None:
+                return on_the_way, step, following, 0, failed
             step = following
         return None
+
+    def _salvaged(self, problem: Any, s: RuleState, point: Any) -> Any:
+        """Return the best point between X and this one, if it is lower than X."""
+        if not self.salvage:
+            return None
+        p = s.point
+        t = min(best_on_line(p, point, away=False), 1.0)
+        if not t > 0:
+            return None
+        between = type(p)(p.loss, p.X + t * (point.X - p.X), p.MX + t * (point.MX - p.MX))
+        return between if problem.objective(between) < s.objective else None
 
     def _factor(self, enough: bool, ratio: float, successes: int, failed: int) -> float:
         """Return what λ is multiplied by after a trial."""
@@ -135,6 +160,8 @@ class Rules(Solver):
             return max(min(self.growth, advice), 1.0)
         if self.step_rule == "measure":
             return max(min(self.growth, advice), 0.8)
+        if self.step_rule == "damped":
+            return max(min(self.growth, advice**0.25), 0.9)
         return self.growth
 
     def _map(self, problem: Any, p: Point, step: float) -> Any:
@@ -150,9 +177,10 @@ class Rules(Solver):
         return RuleState(new, step, s.point, theta, following, problem.objective(new), successes, failed)
 
 
-def best_on_line(p: Any, q: Any) -> float:
-    """Return the t > 0 with the least f(p + t(p − q)), 0 where f rises; products are linear, so it costs none."""
-    D, MD = p.X - q.X, p.MX - q.MX
+def best_on_line(p: Any, q: Any, away: bool = True) -> float:
+    """Return the t > 0 with the least f(p + tD), D = p − q or q − p, 0 where f rises; its product costs none."""
+    sign = 1.0 if away else -1.0
+    D, MD = sign * (p.X - q.X), sign * (p.MX - q.MX)
     S, T, C = p.gram, gram(p.X, D), gram(D)
     slope = inner(p.gradient, D)
     if not slope < 0:

@@ -1,4 +1,4 @@
-"""The table of ideas: each a solver and a start, in groups of which the first idea is what the others are held against."""
+"""The table of ideas: a solver and a start each, in groups; the others are held against the first of a group."""
 
 from __future__ import annotations
 
@@ -86,6 +86,34 @@ RULES: dict[str, tuple[Any, Any]] = {
     "first step: measured": (Rules(first="measure"), None),
     "first step: measured, then × 1.05": (Rules(first="measure", growth=1.05), None),
     "first step: measured, then × 1.05, θ halved": (Rules(first="measure", growth=1.05, restart="half"), None),
+    "first step: measured, then × 1.03": (Rules(first="measure", growth=1.03), None),
+    "first step: measured, then damped, at most × 1.2": (
+        Rules(first="measure", step_rule="damped", growth=1.2),
+        None,
+    ),
+    "failures: the best point on the way": (Rules(salvage=True), None),
+    "failures: the best point on the way, first step measured": (Rules(salvage=True, first="measure"), None),
+    "failures: the best point on the way, first step measured, then × 1.05": (
+        Rules(salvage=True, first="measure", growth=1.05),
+        None,
+    ),
+    "failures: the best point on the way, first step measured, then × 1.2": (
+        Rules(salvage=True, first="measure", growth=1.2),
+        None,
+    ),
+    "failures: the best point on the way, first step doubled": (Rules(salvage=True, first="double"), None),
+    "failures: the best point on the way, first step doubled, θ halved": (
+        Rules(salvage=True, first="double", restart="half"),
+        None,
+    ),
+    "failures: the best point on the way, first step measured, θ halved": (
+        Rules(salvage=True, first="measure", restart="half"),
+        None,
+    ),
+    "failures: the best point on the way, first step doubled, then × 1.05, θ halved": (
+        Rules(salvage=True, first="double", growth=1.05, restart="half"),
+        None,
+    ),
     "restart: keep the point that rises": (Rules(restart="keep"), None),
     "restart: by slope": (Rules(restart="slope"), None),
     "restart: by speed": (Rules(restart="speed"), None),
@@ -115,6 +143,16 @@ RULES: dict[str, tuple[Any, Any]] = {
     "metric: inertial, XᵀX + 0.1, λ × 1.05": (InMetric(growth=1.05), None),
     "metric: inertial, XᵀX + 0.1, measured × 1.5": (InMetric(step_rule="measure", growth=1.5), None),
     "metric: inertial, XᵀX + 0.1, first step doubled": (InMetric(first="double"), None),
+    "metric: inertial, XᵀX + 0.1, first measured, λ × 1.05, θ halved": (
+        InMetric(first="measure", growth=1.05, restart="half"),
+        None,
+    ),
+    "metric: inertial, XᵀX + 0.1, failures: the best on the way": (InMetric(salvage=True), None),
+    "metric: inertial, XᵀX + 0.1, best on the way, θ halved": (InMetric(salvage=True, restart="half"), None),
+    "metric: inertial, XᵀX + 0.1, best on the way, λ × 1.2, θ halved": (
+        InMetric(salvage=True, restart="half", growth=1.2),
+        None,
+    ),
     "metric: inertial, columns, first step doubled": (InMetric(metric="columns", first="double"), None),
     "memory: Anderson, 5 points": (Anderson(), None),
     "memory: Anderson, 10 points": (Anderson(memory=10), None),
