@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -157,9 +157,10 @@ def solve_free_rows(Q: Any, S: Any, free: Any) -> Any:
 
 @dataclass(frozen=True)
 class MixedState(State):
-    """The iterate, the last points Y with their images T(Y), the step to try, and the objective."""
+    """The iterate, the last points Y with their images T(Y) and steps, the step to try, and the objective."""
 
     starts: tuple[Any, ...] = ()
+    lengths: tuple[float, ...] = ()
     images: tuple[Any, ...] = ()
     next_step: float = 1.0
     objective: float = math.inf
@@ -169,7 +170,7 @@ class MixedState(State):
 
 @dataclass(frozen=True)
 class Anderson(Rules):
-    """Y is the affine combination of the last images T(Y_j) whose residuals T(Y_j) − Y_j nearly cancel.
+    """Y is the affine combination of the last images T_λ(Y_j) whose residuals (T_λ(Y_j) − Y_j)/λ nearly cancel.
 
     The product M Y follows by the same combination, so that an iteration costs one. Where the objective rises the
     memory is dropped and the step taken from X.
@@ -191,15 +192,15 @@ class Anderson(Rules):
             Y = self._mixed(problem, s)
             found = self._trial(problem, Y, s)
             if found is not None and not problem.objective(found[0]) > s.objective:
-                return self._next(problem, s, Y, found, s.starts, s.images)
+                return self._next(problem, s, Y, found)
+            s = replace(s, starts=(), lengths=(), images=())
         found = self._trial(problem, s.point, s)
         if found is None:
             raise NoProgress("no step decreases the objective enough")
-        kept = ((), ()) if len(s.images) > 1 else (s.starts, s.images)
-        return self._next(problem, s, s.point, found, *kept)
+        return self._next(problem, s, s.point, found)
 
     def _mixed(self, problem: Any, s: MixedState) -> Any:
-        residuals = [b.X - a.X for a, b in zip(s.starts, s.images, strict=True)]
+        residuals = [(b.X - a.X) / step for a, b, step in zip(s.starts, s.images, s.lengths, strict=True)]
         A = np.array([[inner(u, v) for v in residuals] for u in residuals])
         A += self.ridge * np.trace(A) / len(A) * np.eye(len(A))
         weights = np.linalg.solve(A, np.ones(len(A)))
@@ -208,7 +209,8 @@ class Anderson(Rules):
         MX = sum(w * b.MX for w, b in zip(weights, s.images, strict=True))
         return LeastSquaresPoint(problem.loss, X, MX)
 
-    def _next(self, problem: Any, s: Any, Y: Any, found: Any, starts: Any, images: Any) -> MixedState:
+    def _next(self, problem: Any, s: Any, Y: Any, found: Any) -> MixedState:
         new, step, following, successes, failed = found
-        starts, images = (*starts, Y)[-self.memory :], (*images, new)[-self.memory :]
-        return MixedState(new, step, starts, images, following, problem.objective(new), failed, successes)
+        kept = ((*s.starts, Y), (*s.lengths, step), (*s.images, new))
+        memory = (values[-self.memory :] for values in kept)
+        return MixedState(new, step, *memory, following, problem.objective(new), failed, successes)

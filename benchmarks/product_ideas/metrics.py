@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ class InMetric(Rules):
 
     def _own(self, p: Any) -> Any:
         """Return what the block of each row has on its diagonal besides."""
-        return 2 * np.maximum((p.X**2).sum(axis=1) - p.loss.matrix.M.diagonal(), 0)
+        return 2 * np.maximum((p.X**2).sum(axis=1) - diagonal(p.loss.matrix), 0)
 
     def _map(self, problem: Any, p: Any, step: float) -> Any:
         P, G, Y = self._matrix(p), np.asarray(p.gradient), p.X
@@ -45,8 +46,9 @@ class InMetric(Rules):
             return np.maximum(Y - step * G / np.diag(P), 0)
         U = np.maximum(Y, 0)
         if self.metric == "whole":
+            C = Y @ P - step * G
             for _ in range(self.sweeps):
-                sweep_rows(U, P, Y @ P - step * G)
+                sweep_rows(U, P, C)
         else:
             own = self._own(p)
             C = Y @ P + 2 * Y * (Y**2).sum(axis=1)[:, None] + own[:, None] * Y - step * G
@@ -60,6 +62,12 @@ class InMetric(Rules):
             Y, D = move.start.X, move.D
             size += float((2 * (Y * D).sum(axis=1) ** 2 + self._own(move.start) * (D**2).sum(axis=1)).sum())
         return float(size) / (2 * step)
+
+
+@cache
+def diagonal(matrix: Any) -> Any:
+    """Return the diagonal of M."""
+    return matrix.M.diagonal()
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
