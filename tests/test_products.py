@@ -239,6 +239,13 @@ def test_the_table_is_the_mean_of_its_cells(benchmark, tmp_path):
     assert "| 100 / – (1.02) |" in lines[3]
     # √(½·2) = 1 to the first tolerance, ¼ to the second where it was reached, √1.02 of the objective
     assert "1.00 / 0.25; 1.0100; 1 not reached; 5 not run" in lines[3]
+    assert "coil20, r = 20, 2 starts |" in lines[0]
+    benchmark.Cell("coil20", "spectral", names[1], 101).file(tmp_path).unlink()
+    lines = benchmark.table(tmp_path, "spectral", range(100, 102))  # all rows of a column have the same starts
+    assert "coil20, r = 20, 1 start |" in lines[0]
+    assert "orl, r = 40, 2 starts |" in lines[0]
+    assert "| 90 / 190 (2) |" in lines[2]
+    assert "| 40 / 40 (2) |" in lines[3]
     page = benchmark.page(tmp_path, range(100, 102))
     assert "from the spectral start" in page
     assert "from the random start" not in page

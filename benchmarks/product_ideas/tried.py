@@ -111,6 +111,26 @@ RULES: dict[str, tuple[Any, Any]] = {
         Rules(salvage=True, first="double", growth=1.05, restart="half"),
         None,
     ),
+    "failures: the best point on the way, first step doubled, then × 1.05": (
+        Rules(salvage=True, first="double", growth=1.05),
+        None,
+    ),
+    "failures: the best point on the way, first step doubled, then × 1.2": (
+        Rules(salvage=True, first="double", growth=1.2),
+        None,
+    ),
+    "failures: the best point on the way, first step doubled, then × 1.2, θ halved": (
+        Rules(salvage=True, first="double", growth=1.2, restart="half"),
+        None,
+    ),
+    "failures: the best point on the way, first step measured, then × 1.05, θ halved": (
+        Rules(salvage=True, first="measure", growth=1.05, restart="half"),
+        None,
+    ),
+    "failures: the best point on the way, first step measured, then × 1.2, θ halved": (
+        Rules(salvage=True, first="measure", growth=1.2, restart="half"),
+        None,
+    ),
     "restart: keep the point that rises": (Rules(restart="keep"), None),
     "restart: by slope": (Rules(restart="slope"), None),
     "restart: by speed": (Rules(restart="speed"), None),
