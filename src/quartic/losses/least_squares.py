@@ -13,7 +13,7 @@ from quartic.arrays import Array, as_floats
 from quartic.distributed.inputs import is_dask_array
 from quartic.losses.base import Loss
 from quartic.losses.least_squares_move import LeastSquaresMove
-from quartic.losses.least_squares_point import ExtrapolatedPoint, LeastSquaresPoint
+from quartic.losses.least_squares_point import ExtrapolatedPoint, LeastSquaresPoint, is_short
 from quartic.losses.line import Line
 from quartic.losses.matrix import Matrix, as_matrix
 from quartic.losses.point import Point
@@ -142,6 +142,35 @@ class LeastSquares(Loss):
             return LeastSquaresPoint(self, p.X + t * D, p.MX + t * MD)
 
         coefficients = delayed(_quartic, inner(p.gradient, D), p.gram, gram(p.X, D), gram(D), inner(MD, D))
+        return Line(p, coefficients, move)
+
+    def between(self, p: Point, q: Point) -> Line | None:
+        """Return the exact quartic of f on p + t(q − p); the product is linear, so it costs none.
+
+        Only C = DᵀD and ⟨MD, D⟩ of D = q − p have to be added up. Both ends being known, so are then
+        XᵀX = S + t(S′ − S − C) + t²C, with S and S′ that of p and of q, and ⟨MX, X⟩ on the way.
+        """
+        assert isinstance(p, LeastSquaresPoint)
+        assert isinstance(q, LeastSquaresPoint)
+        factor = passes("factor", p.X)
+        sums = factor.step_sums(q.X, q.MX, p.origin, None, True)
+        S, change, C = (np.asarray(A) for A in (p.gram, q.gram - p.gram - sums.curved, sums.curved))
+        bend, fit = float(sums.bend), float(p.fit)
+        slope = 0.5 * (float(q.fit) - fit - bend)  # ⟨Mp, D⟩
+        if is_short(float(sums.length), float(S.trace()), p.X):
+            return None  # differences of sums would say nothing
+        coefficients = (
+            trace_inner(S, change) - 2 * slope,
+            trace_inner(S, C) + 0.5 * trace_inner(change, change) - bend,
+            trace_inner(change, C),
+            0.5 * trace_inner(C, C),
+        )
+
+        def move(t: float) -> LeastSquaresPoint:
+            X, MX = factor.formed(Origin(p.X, p.MX, q.X, q.MX, -t), self.arrays)
+            gram = small_like(X, S + t * change + t * t * C)
+            return LeastSquaresPoint(self, X, MX, gram, fit + t * (2 * slope + t * bend))
+
         return Line(p, coefficients, move)
 
     def hessian_product(self, p: Point, D: Array) -> Array:
