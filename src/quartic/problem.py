@@ -171,4 +171,5 @@ class Problem:
         if not t > 0:
             return None
         best = line.point(t)
+        self.anticipate(best)
         return best if self.objective(best) < self.objective(p) else None
