@@ -107,7 +107,12 @@ class LeastSquares(Loss):
         if arrays["MX"].shape != arrays["X"].shape or arrays["gram"].shape != (rank, rank):
             raise ValueError("MX or XᵀX does not go with X")
         X, MX = self.space.adopt(arrays["X"]), self.space.adopt(arrays["MX"])
-        return LeastSquaresPoint(self, X, MX, small_like(X, arrays["gram"]))
+        point = LeastSquaresPoint(self, X, MX, small_like(X, arrays["gram"]))
+        if "gradient" in arrays:
+            if arrays["gradient"].shape != arrays["X"].shape:
+                raise ValueError("the gradient does not go with X")
+            point.__dict__["gradient"] = self.space.adopt(arrays["gradient"])
+        return point
 
     def extrapolate(self, p: Point, q: Point, t: float) -> LeastSquaresPoint:
         """Return the point p + t(p − q); the product is linear, so it costs none."""
@@ -138,12 +143,19 @@ class LeastSquares(Loss):
         assert isinstance(p, LeastSquaresPoint)
         D = as_floats(D)
         MD = self.product(D)
+        lines = passes("line", D)
+        U, C, bend, slope = lines.line_sums(p.X, p.gram, D, MD, p.gradient)
 
-        def move(t: float) -> LeastSquaresPoint:
-            return LeastSquaresPoint(self, p.X + t * D, p.MX + t * MD)
+        def move(t: float, clip: bool = False) -> LeastSquaresPoint:
+            S = lines.gram_on_line(p.gram, U, C, t)
+            A = shifted(S, 0.0, 2.0)
+            X, MX, G = (self.arrays.like(p.X) for _ in range(3))
+            fit, projected, feasible = lines.line_point(p.X, D, p.MX, MD, t, clip, A, X, MX, G)
+            new = LeastSquaresPoint(self, X, MX, S, fit, feasible)
+            new.__dict__.update(gradient=G, projected_norm=root(projected, lambda: projected_gradient(X, G)))
+            return new
 
-        coefficients = delayed(_quartic, inner(p.gradient, D), p.gram, gram(p.X, D), gram(D), inner(MD, D))
-        return Line(p, coefficients, move)
+        return Line(p, delayed(_quartic, slope, p.gram, U, C, bend), move, lambda t: move(t, clip=True))
 
     def hessian_product(self, p: Point, D: Array) -> Array:
         """Return ∇²f(X)[D] = 2(D XᵀX + X(DᵀX + XᵀD) − MD): one product."""
@@ -259,10 +271,10 @@ def nonnegative_start(
     return X
 
 
-def _quartic(slope: float, S: Array, T: Array, C: Array, bend: float) -> tuple[float, float, float, float]:
-    """Return c₁ … c₄ of f on X + tD from S = XᵀX, T = XᵀD, C = DᵀD and bend = ⟨MD, D⟩."""
-    quadratic = trace_inner(S, C) + trace_inner(T, T.T) + trace_inner(T, T) - bend
-    return float(slope), float(quadratic), 2 * trace_inner(T, C), 0.5 * trace_inner(C, C)
+def _quartic(slope: float, S: Array, U: Array, C: Array, bend: float) -> tuple[float, float, float, float]:
+    """Return c₁ … c₄ of f on X + tD from S = XᵀX, U = XᵀD + DᵀX, C = DᵀD and bend = ⟨MD, D⟩."""
+    quadratic = trace_inner(S, C) + 0.5 * trace_inner(U, U) - bend
+    return float(slope), float(quadratic), trace_inner(U, C), 0.5 * trace_inner(C, C)
 
 
 def _remainder(S: Array, new: Array, C: Array, bend: float) -> float:
@@ -351,5 +363,6 @@ class LeastSquaresPoint(Point):
         return rounding
 
     def arrays(self) -> dict[str, Array]:
-        """X, MX and XᵀX."""
-        return {"X": self.X, "MX": self.MX, "gram": self.gram}
+        """X, MX and XᵀX, and the gradient where it is at hand: made anew from them it may differ in its last bits."""
+        kept = {"X": self.X, "MX": self.MX, "gram": self.gram}
+        return kept | {"gradient": self.__dict__["gradient"]} if "gradient" in self.__dict__ else kept
