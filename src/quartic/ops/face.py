@@ -1,10 +1,10 @@
-"""Passes over what L-BFGS remembers where X ≥ 0: steps and changes of the gradient on the face it is on, and only there.
+"""Passes over what L-BFGS remembers where X ≥ 0: steps and changes of the gradient, on the face that X is on.
 
-The face of X is its free entries: those off the bound, and those the gradient pushes off it. Factors are sparse, so that
-is a fifth of them or less. ``where`` lists their places in X.ravel(), in the order in which they came free; a place that
-has left the face is −1 from then on, and what was known of it forgotten: should it come back, it begins anew at the end
-of the list. Hence nothing is copied when the face changes: a pair (s, y) is as long as the list was when it was made, and
-zero beyond. Once too many places are −1, list and pairs are made anew without them, which changes nothing else.
+The face of X is its free entries: those off the bound, and those the gradient pushes off it. Factors are sparse: as a
+rule that is a fifth of them. ``where`` lists their places in X.ravel(), in the order in which they came free. A place
+that has left the face is −1 from then on, and what was known of it forgotten; should it come back, it begins anew at
+the end of the list. Hence nothing is copied when the face changes: a pair (s, y) is as long as the list was when it was
+made, and zero beyond. Once many places are −1, list and pairs are made anew without them, which changes nothing else.
 
 A direction takes two passes over the pairs: one for all inner products between them and the gradient, one for the
 combination (the compact form of the two-loop recursion; its coefficients follow from the inner products alone).
@@ -18,7 +18,7 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import carray, njit
+from numba import carray, njit  # type: ignore[attr-defined]
 
 from quartic.arrays import Array
 from quartic.ops.flags import FLAGS
@@ -29,7 +29,7 @@ from quartic.ops.threads import spread
 
 Pairs = tuple[Array, ...]
 
-# So many places are worked on at once: what they gather from fifteen arrays stays in the second cache at worst.
+# So many places are worked on at once: what they gather from fifteen arrays stays in the second cache.
 BLOCK = 512
 # A list is cut into at most so many pieces, each of whole blocks.
 _PIECES = 16
@@ -42,7 +42,7 @@ def kept(where: Pairs, steps: Pairs, changes: Pairs, X: Array, G: Array, most: i
 
     ``where`` holds one array, or none at the beginning.
     """
-    old = where[0] if where else np.empty(0, np.int32 if X.size < 2**31 else np.int64)
+    old: Any = where[0] if where else np.empty(0, np.int32 if X.size < 2**31 else np.int64)
     places, there = np.empty_like(old), np.zeros(X.size, np.bool_)
     x, g = X.ravel(), G.ravel()
     on_face = _counted(len(old), lambda *piece: _mark(old, x, g, places, there, *piece))
@@ -53,7 +53,7 @@ def kept(where: Pairs, steps: Pairs, changes: Pairs, X: Array, G: Array, most: i
         return (old,), steps, changes
     alive = on_face + came
     gone = len(places) - alive
-    fits = len(steps) * (len(places) + alive) <= most * X.size
+    fits = len(steps) * (len(places) + alive) <= (most + 3) * X.size  # with the old pairs, while they are still there
     if 2 * gone > len(places) or (4 * gone > len(places) and fits):
         return _compacted(places, steps, changes)
     return (places,), steps, changes
@@ -61,16 +61,18 @@ def kept(where: Pairs, steps: Pairs, changes: Pairs, X: Array, G: Array, most: i
 
 def direction(where: Pairs, steps: Pairs, changes: Pairs, X: Array, G: Array, D: Array) -> tuple[float, float]:
     """Fill D = max(X − q, 0) − X with q = HG on the face; return ⟨G, D⟩ and the largest t with X + tD ≥ 0."""
-    found = combination(inner_products(where[0], steps, changes, X, G))
-    if found is None:
-        steps = changes = ()
-        found = norm(X) / root(projected_norm(X, G), lambda: np.where(X > 0, G, np.minimum(G, 0))), np.empty(0), np.empty(0)
+    places, at = where[0], addresses(steps, changes, X)
+    a, c = np.zeros(len(steps)), np.zeros(len(steps))
+    scale = combination(inner_products(places, at, X, G), a, c)
+    if not scale:  # no pair is of use: as long a step as X is
+        scale = norm(X) / (root(projected_norm(X, G), lambda: np.where((X > 0) | (G < 0), G, 0)) or 1.0)
     D.fill(0)
-    sums = _pieces(len(where[0]), 2)
+    sums = _pieces(len(places), 2)
     sums[:, 1] = _LONGEST
-    data = (where[0], X.ravel(), G.ravel(), *_addresses(steps, changes, X), *found, D.ravel(), sums)
-    _spread(len(where[0]), 2 * len(steps) + 4, lambda *piece: _direction(*data, *piece))
-    return float(sums[:, 0].sum()), longest if (longest := float(sums[:, 1].min(initial=_LONGEST))) < _LONGEST else math.inf
+    data = places, X.ravel(), G.ravel(), at, scale, a, c, D.ravel(), sums
+    _spread(len(places), 2 * len(steps) + 4, lambda *piece: _direction(*data, *piece))
+    longest = float(sums[:, 1].min(initial=_LONGEST))
+    return float(sums[:, 0].sum()), longest if longest < _LONGEST else math.inf
 
 
 def pair(where: Pairs, X: Array, G: Array, after: Array, D: Array, t: float) -> tuple[Array, Array, float, float]:
@@ -83,40 +85,31 @@ def pair(where: Pairs, X: Array, G: Array, after: Array, D: Array, t: float) -> 
     return s, y, bend, root(ss, lambda: s) * root(yy, lambda: y)
 
 
-def inner_products(where: Array, steps: Pairs, changes: Pairs, X: Array, G: Array) -> Array:
-    """Return A with A[0, i, j] = ⟨s_i, y_j⟩ and A[1, i, j] = ⟨y_i, y_j⟩ for i ≤ j over the face; y_k, beyond the last, is G."""
-    k = len(steps)
+def inner_products(where: Array, at: Array, X: Array, G: Array) -> Array:
+    """Return A with A[0, i, j] = ⟨s_i, y_j⟩ and A[1, i, j] = ⟨y_i, y_j⟩ for i ≤ j, over the face.
+
+    The last y, beyond those of the pairs, is G. ``at`` says where the pairs are (`addresses`).
+    """
+    k = len(at)
     parts = _pieces(len(where), 2, k, k + 1)
     if k:
-        data = where, X.ravel(), G.ravel(), *_addresses(steps, changes, X), parts
+        data = where, X.ravel(), G.ravel(), at, parts
         _spread(len(where), k * (k + 3), lambda *piece: _inner_products(*data, *piece))
     total: Array = parts.sum(axis=0)
     return total
 
 
-def combination(A: Array) -> tuple[float, Array, Array] | None:
-    """Return γ, a and c such that HG = γG + Σ a_i y_i + Σ c_i s_i, from the inner products; None where no pair is of use.
+def addresses(steps: Pairs, changes: Pairs, X: Array) -> Array:
+    """Return a row for each pair: where s and y begin in memory, and how long they are.
 
-    H is that of the two-loop recursion from H₀ = γ = sᵀy/yᵀy of the newest pair. Run on coefficients instead of arrays
-    the recursion asks for ⟨s_i, y_j⟩ with i ≤ j, and ⟨y_i, H₀q⟩ = γ⟨y_i, q⟩, only. Pairs without positive curvature are left out.
+    Compiled code takes any number of pairs that way, without being compiled for each.
     """
-    (SY, Sg), (YY, Yg) = ((part[:, :-1], part[:, -1]) for part in A)
-    k, scale, used = len(Sg), 0.0, []
-    for i in reversed(range(k)):
-        sy, yy = float(SY[i, i]), float(YY[i, i])
-        if sy > 1e-10 * yy * scale and sy > 0 and yy > 0:
-            scale = scale or sy / yy
-            used.append(i)
-    if not used:
-        return None
-    a, c = np.zeros(k), np.zeros(k)
-    for i in used:  # newest first: q = G − Σ a_j y_j
-        a[i] = (Sg[i] - SY[i, i + 1 :] @ a[i + 1 :]) / SY[i, i]
-    upper = np.triu(YY)
-    onto = scale * (Yg - (upper + np.triu(YY, 1).T) @ a)
-    for i in reversed(used):  # oldest first: γq + Σ c_j s_j
-        c[i] = a[i] - (onto[i] + SY[:i, i] @ c[:i]) / SY[i, i]
-    return scale, -scale * a, c
+    rows: Array = np.empty((len(steps), 3), np.int64)
+    for row, s, y in zip(rows, steps, changes, strict=True):
+        assert s.dtype == y.dtype == X.dtype
+        assert len(s) == len(y)
+        row[:] = s.ctypes.data, y.ctypes.data, len(s)
+    return rows
 
 
 def _compacted(places: Array, steps: Pairs, changes: Pairs) -> tuple[Pairs, Pairs, Pairs]:
@@ -125,9 +118,8 @@ def _compacted(places: Array, steps: Pairs, changes: Pairs) -> tuple[Pairs, Pair
     order = order[np.argsort(places[order], kind="stable")]
 
     def chosen(A: Array) -> Array:
-        short: Array = np.zeros(len(order), A.dtype)
-        has = order < len(A)
-        short[has] = A[order[has]]
+        short: Array = np.empty(len(order), A.dtype)
+        _choose(A, order, short)
         return short
 
     return (places[order],), tuple(chosen(s) for s in steps), tuple(chosen(y) for y in changes)
@@ -156,15 +148,48 @@ def _counted(length: int, work: Any) -> int:
     return int(counts.sum())
 
 
-def _addresses(steps: Pairs, changes: Pairs, X: Array) -> tuple[Array, Array, Array]:
-    """Return where the pairs begin in memory, and their lengths: compiled code takes any number of them that way."""
-    for A in (*steps, *changes):
-        assert A.dtype == X.dtype and A.flags.c_contiguous
-    starts = (np.array([A.ctypes.data for A in pairs], np.int64) for pairs in (steps, changes))
-    return (*starts, np.array([len(s) for s in steps], np.int64))  # type: ignore[return-value]
-
-
 # -- compiled -------------------------------------------------------------------------------------------------------
+
+
+@njit(**FLAGS)
+def combination(A: Any, a: Any, c: Any) -> float:
+    """Fill a and c such that HG = γG + Σ a_i y_i + Σ c_i s_i, from the inner products; return γ.
+
+    γ = 0 where no pair is of use.
+
+    H is that of the two-loop recursion from H₀ = γ = sᵀy/yᵀy of the newest pair. Run on coefficients instead of arrays
+    the recursion asks for ⟨s_i, y_j⟩ with i ≤ j, and ⟨y_i, H₀q⟩ = γ⟨y_i, q⟩, only. Pairs without positive curvature are
+    left out.
+    """
+    SY, YY, k, scale = A[0], A[1], len(a), 0.0
+    used = np.zeros(k, np.bool_)
+    for i in range(k - 1, -1, -1):  # newest first: q = G − Σ a_j y_j
+        a[i] = c[i] = 0.0
+        if SY[i, i] > 1e-10 * YY[i, i] * scale and SY[i, i] > 0 and YY[i, i] > 0:
+            used[i] = True
+            scale = scale if scale > 0 else SY[i, i] / YY[i, i]
+            rest = SY[i, k]
+            for j in range(i + 1, k):
+                rest -= SY[i, j] * a[j]
+            a[i] = rest / SY[i, i]
+    for i in range(k):  # oldest first: γq + Σ c_j s_j
+        if used[i]:
+            onto = YY[i, k]
+            for j in range(k):
+                onto -= YY[min(i, j), max(i, j)] * a[j]
+            onto *= scale
+            for j in range(i):
+                onto += SY[j, i] * c[j]
+            c[i] = a[i] - onto / SY[i, i]
+    for i in range(k):
+        a[i] *= -scale
+    return scale
+
+
+@njit(**FLAGS)
+def _choose(A: Any, order: Any, out: Any) -> None:
+    for k in range(order.size):
+        out[k] = A[order[k]] if order[k] < A.size else 0
 
 
 @njit(**FLAGS)
@@ -225,10 +250,8 @@ def _gather(values: Any, known: int, n: int, live: Any, gone: int, row: Any) -> 
 
 
 @njit(**FLAGS)
-def _inner_products(
-    where: Any, x: Any, g: Any, steps: Any, changes: Any, lengths: Any, parts: Any, size: int, first: int, last: int
-) -> None:
-    k = len(steps)
+def _inner_products(where: Any, x: Any, g: Any, pairs: Any, parts: Any, size: int, first: int, last: int) -> None:
+    k = len(pairs)
     # one row beyond G, of zeros: columns are taken two at a time
     S, Y, live = np.zeros((k, BLOCK)), np.zeros((k + 2, BLOCK)), np.empty(BLOCK)
     for piece in range(first, last):
@@ -242,9 +265,9 @@ def _inner_products(
                 gone += at < 0
                 Y[k, e] = np.float64(g[at]) if at >= 0 else 0.0
             for j in range(k):
-                known = max(min(lengths[j] - i, n), 0)
-                _gather(carray(pointer_to(steps[j], x), (lengths[j],))[i:], known, n, live, gone, S[j])
-                _gather(carray(pointer_to(changes[j], x), (lengths[j],))[i:], known, n, live, gone, Y[j])
+                known = max(min(pairs[j, 2] - i, n), 0)
+                _gather(carray(pointer_to(pairs[j, 0], x), (pairs[j, 2],))[i:], known, n, live, gone, S[j])
+                _gather(carray(pointer_to(pairs[j, 1], x), (pairs[j, 2],))[i:], known, n, live, gone, Y[j])
             for h in range(k):
                 for j in range(h, k + 1, 2):
                     sy, sz, yy, yz = _four_dots(S[h], Y[h], Y[j], Y[j + 1], n)
@@ -257,8 +280,8 @@ def _inner_products(
 
 @njit(**FLAGS)
 def _direction(
-    where: Any, x: Any, g: Any, steps: Any, changes: Any, lengths: Any, factor: float, a: Any, c: Any,
-    d: Any, sums: Any, size: int, first: int, last: int,
+    where: Any, x: Any, g: Any, pairs: Any, factor: float, a: Any, c: Any, d: Any, sums: Any,
+    size: int, first: int, last: int,
 ) -> None:  # fmt: skip
     q, zero = np.empty(BLOCK), x.dtype.type(0)
     for piece in range(first, last):
@@ -266,10 +289,10 @@ def _direction(
         for i in range(piece * size, min((piece + 1) * size, where.size), BLOCK):
             n = min(BLOCK, where.size - i)
             q[:n] = 0.0
-            for j in range(len(steps)):
-                known = max(min(lengths[j] - i, n), 0)
-                s = carray(pointer_to(steps[j], x), (lengths[j],))[i : i + known]
-                y = carray(pointer_to(changes[j], x), (lengths[j],))[i : i + known]
+            for j in range(len(pairs)):
+                known = max(min(pairs[j, 2] - i, n), 0)
+                s = carray(pointer_to(pairs[j, 0], x), (pairs[j, 2],))[i : i + known]
+                y = carray(pointer_to(pairs[j, 1], x), (pairs[j, 2],))[i : i + known]
                 for e in range(known):
                     q[e] += a[j] * y[e] + c[j] * s[e]
             for e in range(n):

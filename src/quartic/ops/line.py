@@ -1,9 +1,9 @@
 """The passes over X of a search along a line of ½‖M − XXᵀ‖²: what the quartic needs, and the point on it.
 
-A line X + tD takes the product MD and two passes. Besides sums, the quartic needs DᵀD and U = XᵀD + DᵀX. The latter comes
-from the symmetric (X + τD)ᵀ(X + τD) = XᵀX + τU + τ²DᵀD, half the work of XᵀD; with τ = ‖X‖/‖D‖ its parts are of one size, and
-nothing cancels. The second pass makes the new point, with its gradient, as blocks of rows go by; (X + tD)ᵀ(X + tD) follows
-from the small matrices.
+A line X + tD takes the product MD and two passes. Besides sums, the quartic needs DᵀD and U = XᵀD + DᵀX. The latter
+comes from the symmetric (X + τD)ᵀ(X + τD) = XᵀX + τU + τ²DᵀD, half the work of XᵀD; with τ = ‖X‖/‖D‖ its parts are of
+one size, and nothing cancels. The second pass makes the new point with its gradient, block of rows by block;
+(X + tD)ᵀ(X + tD) follows from the small matrices.
 
 Sums are kept for each piece of the rows, in float64, and added in order: the same bits on any number of threads.
 """
@@ -31,8 +31,8 @@ def line_sums(X: Array, S: Array, D: Array, MD: Array, G: Array) -> tuple[Array,
     rank, pieces = X.shape[1], _n_pieces(X)
     mixed, grams, sums = np.zeros((pieces, rank, rank)), np.zeros((pieces, rank, rank)), np.zeros((pieces, 2))
     _spread(lambda *piece: _line_sums(X, D, MD, G, tau, mixed, grams, sums, *piece), X, rank + 4)
-    C = _symmetric(grams)
-    U = (_symmetric(mixed) - S - tau * tau * C) / tau
+    U, C = np.empty((rank, rank)), np.empty((rank, rank))
+    _add_up(mixed, grams, S, tau, U, C)
     bend, slope = sums.sum(axis=0).tolist()
     return U, C, bend, slope
 
@@ -45,13 +45,14 @@ def gram_on_line(S: Array, U: Array, C: Array, t: float) -> Array:
 def line_point(
     X: Array, D: Array, MX: Array, MD: Array, t: float, clip: bool, A: Array, new: Array, Mnew: Array, G: Array
 ) -> tuple[float, float, bool]:
-    """Fill X + tD, cut off below zero if ``clip``, MX + tMD, and G = (X + tD)A − 2(MX + tMD).
+    """Fill X + tD, MX + tMD, and G = (X + tD)A − 2(MX + tMD); with ``clip`` what is zero but for round-off is zero.
 
     Returns ⟨MX, X⟩ and ‖∇ᴾ‖² there (G where X > 0, min(G, 0) elsewhere), and whether X ≥ 0.
     """
     A = np.ascontiguousarray(A, dtype=X.dtype)
     sums = np.zeros((_n_pieces(X), 3))
-    _spread(lambda *piece: _line_point(X, D, MX, MD, t, clip, A, new, Mnew, G, sums, *piece), X, len(A) + 8)
+    least = 4 * float(np.finfo(X.dtype).eps)
+    _spread(lambda *piece: _line_point(X, D, MX, MD, t, clip, least, A, new, Mnew, G, sums, *piece), X, len(A) + 8)
     fit, projected, feasible = sums.sum(axis=0).tolist()
     return fit, projected, feasible == X.size
 
@@ -61,12 +62,6 @@ def _balance(x: float, d: float) -> float:
     if not (0 < x < math.inf and 0 < d < math.inf):
         return 1.0
     return math.ldexp(1.0, (math.frexp(x)[1] - math.frexp(d)[1]) // 2)
-
-
-def _symmetric(parts: Array) -> Array:
-    """Return the sum of the pieces, whose upper triangles count, as a whole symmetric matrix."""
-    total: Array = np.triu(parts.sum(axis=0))
-    return total + np.triu(total, 1).T
 
 
 def _rows_of_a_piece(n: int, rank: int) -> int:
@@ -81,6 +76,19 @@ def _n_pieces(X: Array) -> int:
 def _spread(work: Any, X: Array, multiplications: float) -> None:
     rows = _rows_of_a_piece(*X.shape)
     spread(lambda first, last: work(rows, first, last), _n_pieces(X), multiplications * X.size)
+
+
+@njit(**FLAGS)
+def _add_up(mixed: Any, grams: Any, S: Any, tau: float, U: Any, C: Any) -> None:
+    """Add up the pieces, whose upper triangles count, and take U out of what it is mixed with."""
+    for j in range(len(S)):
+        for k in range(j, len(S)):
+            both, square = 0.0, 0.0
+            for piece in range(len(grams)):
+                both += mixed[piece, j, k]
+                square += grams[piece, j, k]
+            C[j, k] = C[k, j] = square
+            U[j, k] = U[k, j] = (both - S[j, k] - tau * tau * square) / tau
 
 
 @njit(**FLAGS)
@@ -106,10 +114,11 @@ def _line_sums(
 
 @njit(**FLAGS)
 def _line_point(
-    X: Any, D: Any, MX: Any, MD: Any, step: float, clip: bool, A: Any, new: Any, Mnew: Any, G: Any, sums: Any,
-    rows: int, first: int, last: int,
+    X: Any, D: Any, MX: Any, MD: Any, step: float, clip: bool, least: float, A: Any, new: Any, Mnew: Any, G: Any,
+    sums: Any, rows: int, first: int, last: int,
 ) -> None:  # fmt: skip
-    t, two, zero = X.dtype.type(step), X.dtype.type(2), X.dtype.type(0)
+    kind = X.dtype.type
+    t, two, zero, low = kind(step), kind(2), kind(0), kind(least)
     for piece in range(first, last):
         end = min((piece + 1) * rows, X.shape[0])
         fit, projected, feasible = 0.0, 0.0, 0
@@ -120,7 +129,7 @@ def _line_point(
             # loops over few arrays each: with more the compiler does not see that they are apart
             for k in range(x.size):
                 v = x[k] + t * d[k]
-                y[k] = max(v, zero) if clip else v
+                y[k] = zero if clip and v <= low * x[k] else v
             block_times_small(new[i:stop], A, G[i:stop])
             for k in range(x.size):
                 my[k] = mx[k] + t * md[k]

@@ -9,11 +9,12 @@ from numba import extending, types
 intrinsic: Any = extending.intrinsic
 
 
-@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+@intrinsic
 def pointer_to(context: Any, address: Any, like: Any) -> Any:
-    """Return the address as a pointer to entries of the type of the array ``like``; ``numba.carray`` makes an array of it."""
+    """Return the address as a pointer to entries of the type of ``like``; ``numba.carray`` makes an array of it."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
 
-    return types.CPointer(like.dtype)(types.int64, like), generate
+    pointer: Any = types.CPointer
+    return pointer(like.dtype)(types.int64, like), generate

@@ -1,4 +1,4 @@
-"""The passes of `quartic.ops.face` for torch tensors: whole arrays, zero off the face, since lists would have to be waited for."""
+"""The passes of `quartic.ops.face` for torch tensors: whole arrays, zero off the face; lists would be waited for."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from quartic.ops.elementwise import quotient_of_norms
-from quartic.ops.torch_memory import clipped_direction, free_entries, longest_step, two_loop
 from quartic.ops.tall import inner, norm
+from quartic.ops.torch_memory import clipped_direction, free_entries, longest_step, two_loop
 
 Pairs = tuple[Any, ...]
 
@@ -23,15 +23,13 @@ def kept(where: Pairs, steps: Pairs, changes: Pairs, X: Any, G: Any, most: int) 
 
 def direction(where: Pairs, steps: Pairs, changes: Pairs, X: Any, G: Any, D: Any) -> tuple[Any, Any]:
     """Fill D = max(X − q, 0) − X with q = HG on the face; return ⟨G, D⟩ and the largest t with X + tD ≥ 0."""
-    q = two_loop(
-        G * free_entries(X, G), steps, changes, None, lambda q, scale: q * _scale(X, q, scale)
-    )
+    q = two_loop(G * free_entries(X, G), steps, changes, None, lambda q, scale: q * _scale(X, q, scale))
     slope = clipped_direction(X, q, G, D)
     return slope, longest_step(X, D)
 
 
 def _scale(X: Any, q: Any, scale: Any) -> Any:
-    first = quotient_of_norms(X, q)
+    first: Any = quotient_of_norms(X, q)
     return (first if scale is None else torch.where(scale > 0, scale, first)).to(q.dtype)
 
 

@@ -133,7 +133,7 @@ class LBFGS(Solver):
         return LBFGSState(new, t, s.where, steps, changes, carried, fresh)
 
     def _on_face(self, problem: Problem, s: LBFGSState, G: Array) -> tuple[Array, float, float]:
-        """Return a direction on the face, the slope along it (negative unless the memory misleads), the longest step."""
+        """Return a direction, the slope along it (negative unless the memory misleads), and the longest step."""
         D = problem.loss.arrays.like(G)
         return D, *passes("face", G).direction(s.where, s.steps, s.changes, s.point.X, G, D)
 
