@@ -43,11 +43,15 @@ class Walk:
     def __init__(self, shape, dtype, most=4):
         self.shape, self.dtype, self.most = shape, dtype, most
         self.where = self.steps = self.changes = ()
+        self.X = self.G = np.zeros(shape, dtype)
         self.whole = []
         self.lengths = []
 
-    def go(self, seed, share=0.3):
-        self.X, self.G = (A.astype(self.dtype) for A in faces(self.shape, seed, share))
+    def go(self, seed, share=0.3, changed=1.0):
+        """Go to another point, where a share of the entries has changed."""
+        X, G = (A.astype(self.dtype) for A in faces(self.shape, seed, share))
+        here = np.random.default_rng(seed + 1000).random(self.shape) < changed
+        self.X, self.G = np.where(here, X, self.X), np.where(here, G, self.G)
         self.free = (self.X > 0) | (self.G < 0)
         self.where, self.steps, self.changes = face.kept(
             self.where, self.steps, self.changes, self.X, self.G, self.most
@@ -85,8 +89,8 @@ class Walk:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_lists_hold_what_was_known_of_each_place_since_it_came_free(dtype):
     walk = Walk((700, 6), dtype)
-    for k in range(12):
-        walk.go(k, share=0.9 if k < 2 else 0.3)
+    for k in range(16):
+        walk.go(k, share=0.9 if k < 2 else 0.3, changed=1.0 if k < 4 else 0.05)
         walk.check()
         walk.remember(k + 100)
     assert min(np.diff(walk.lengths)) < 0 < max(np.diff(walk.lengths))  # lists grew, and were made anew
@@ -98,11 +102,12 @@ def test_lists_hold_what_was_known_of_each_place_since_it_came_free(dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n_pairs", [0, 1, 2, 3, 7])
 def test_the_direction_is_that_of_the_two_loop_recursion(dtype, n_pairs, monkeypatch):
-    walk = Walk((900, 5), dtype, most=7)
+    walk = Walk((3000, 5), dtype, most=7)
     for k in range(n_pairs):
-        walk.go(k)
+        walk.go(k, changed=0.1 if k else 1.0)
         walk.remember(k + 100)
-    walk.go(50)
+    walk.go(50, changed=0.1 if n_pairs else 1.0)
+    assert n_pairs < 2 or (len(walk.steps[0]) < len(walk.where[0]) and (walk.where[0] < 0).any())
     X, G = walk.X, walk.G
     D = np.full_like(X, np.nan)
     args = walk.where, walk.steps, walk.changes, X, G

@@ -18,7 +18,7 @@ from numba import njit
 
 from quartic.arrays import Array
 from quartic.ops.flags import FLAGS
-from quartic.ops.small import BLOCK, add_upper_gram, block_times_small
+from quartic.ops.small import BLOCK, add_upper_gram, block, block_times_small, padded, padded_columns
 from quartic.ops.threads import spread
 
 # X is cut into at most so many pieces, each of whole blocks.
@@ -29,7 +29,8 @@ def line_sums(X: Array, S: Array, D: Array, MD: Array, G: Array) -> tuple[Array,
     """Return U = XᵀD + DᵀX, C = DᵀD, ⟨MD, D⟩ and ⟨G, D⟩, where S = XᵀX."""
     tau = _balance(float(S.trace()), float(np.vdot(D, D)))
     rank, pieces = X.shape[1], _n_pieces(X)
-    mixed, grams, sums = np.zeros((pieces, rank, rank)), np.zeros((pieces, rank, rank)), np.zeros((pieces, 2))
+    mixed, grams = np.zeros((2, pieces, padded(rank), padded(rank)))
+    sums = np.zeros((pieces, 2))
     _spread(lambda *piece: _line_sums(X, D, MD, G, tau, mixed, grams, sums, *piece), X, rank + 4)
     U, C = np.empty((rank, rank)), np.empty((rank, rank))
     _add_up(mixed, grams, S, tau, U, C)
@@ -49,7 +50,7 @@ def line_point(
 
     Returns ⟨MX, X⟩ and ‖∇ᴾ‖² there (G where X > 0, min(G, 0) elsewhere), and whether X ≥ 0.
     """
-    A = np.ascontiguousarray(A, dtype=X.dtype)
+    A = padded_columns(A, X.dtype)
     sums = np.zeros((_n_pieces(X), 3))
     least = 4 * float(np.finfo(X.dtype).eps)
     _spread(lambda *piece: _line_point(X, D, MX, MD, t, clip, least, A, new, Mnew, G, sums, *piece), X, len(A) + 8)
@@ -93,22 +94,27 @@ def _add_up(mixed: Any, grams: Any, S: Any, tau: float, U: Any, C: Any) -> None:
 
 @njit(**FLAGS)
 def _line_sums(
-    X: Any, D: Any, MD: Any, G: Any, factor: float, mixed: Any, grams: Any, sums: Any, rows: int, first: int, last: int
+    X: Any, D: Any, MD: Any, G: Any, tau: float, mixed: Any, grams: Any, sums: Any, rows: int, first: int, last: int
 ) -> None:
-    Z = np.empty((BLOCK, X.shape[1]))  # in double precision whatever X: a sum of two is to be as good as each
+    rank, B = X.shape[1], block(X)
+    Z = B.astype(np.float64)  # in double precision whatever X: the sum of two is to be as good as each
+    b, z = B.ravel(), Z.ravel()
     for piece in range(first, last):
         end = min((piece + 1) * rows, X.shape[0])
         bend, slope = 0.0, 0.0
         for i in range(piece * rows, end, BLOCK):
             stop = min(i + BLOCK, end)
-            x, d, z = X[i:stop].ravel(), D[i:stop].ravel(), Z[: stop - i].ravel()
-            md, g = MD[i:stop].ravel(), G[i:stop].ravel()
+            here = slice(i * rank, stop * rank)
+            x, d, md, g = X.ravel()[here], D.ravel()[here], MD.ravel()[here], G.ravel()[here]
             for k in range(x.size):
-                z[k] = np.float64(x[k]) + factor * np.float64(d[k])
-                bend += np.float64(md[k]) * np.float64(d[k])
-                slope += np.float64(g[k]) * np.float64(d[k])
-            add_upper_gram(D[i:stop], grams[piece])
-            add_upper_gram(Z[: stop - i], mixed[piece])
+                z[k] = np.float64(x[k]) + tau * np.float64(d[k])
+            for k in range(x.size):
+                b[k] = d[k]
+            for k in range(x.size):
+                bend += np.float64(md[k]) * np.float64(b[k])
+                slope += np.float64(g[k]) * np.float64(b[k])
+            add_upper_gram(stop - i, B, grams[piece])
+            add_upper_gram(stop - i, Z, mixed[piece])
         sums[piece, 0], sums[piece, 1] = bend, slope
 
 
@@ -117,29 +123,33 @@ def _line_point(
     X: Any, D: Any, MX: Any, MD: Any, step: float, clip: bool, least: float, A: Any, new: Any, Mnew: Any, G: Any,
     sums: Any, rows: int, first: int, last: int,
 ) -> None:  # fmt: skip
-    kind = X.dtype.type
+    kind, rank, Y, W = X.dtype.type, X.shape[1], block(X), block(X)
     t, two, zero, low = kind(step), kind(2), kind(0), kind(least)
+    y, w = Y.ravel(), W.ravel()
     for piece in range(first, last):
         end = min((piece + 1) * rows, X.shape[0])
         fit, projected, feasible = 0.0, 0.0, 0
         for i in range(piece * rows, end, BLOCK):
             stop = min(i + BLOCK, end)
-            x, d, y = X[i:stop].ravel(), D[i:stop].ravel(), new[i:stop].ravel()
-            mx, md, my, g = MX[i:stop].ravel(), MD[i:stop].ravel(), Mnew[i:stop].ravel(), G[i:stop].ravel()
+            here = slice(i * rank, stop * rank)
+            x, d, mx, md = X.ravel()[here], D.ravel()[here], MX.ravel()[here], MD.ravel()[here]
+            kept, product, g = new.ravel()[here], Mnew.ravel()[here], G.ravel()[here]
             # loops over few arrays each: with more the compiler does not see that they are apart
             for k in range(x.size):
                 v = x[k] + t * d[k]
                 y[k] = zero if clip and v <= low * x[k] else v
-            block_times_small(new[i:stop], A, G[i:stop])
             for k in range(x.size):
-                my[k] = mx[k] + t * md[k]
+                kept[k] = y[k]
+            block_times_small(stop - i, Y, A, W)
             for k in range(x.size):
-                g[k] -= two * my[k]
+                product[k] = mx[k] + t * md[k]
+            for k in range(x.size):
+                g[k] = w[k] - two * product[k]
             for k in range(x.size):
                 v = np.float64(g[k])
                 v = v if y[k] > 0 else min(v, 0.0)
                 projected += v * v
-                fit += np.float64(my[k]) * np.float64(y[k])
+                fit += np.float64(product[k]) * np.float64(y[k])
             for k in range(x.size):
                 feasible += y[k] >= 0  # not where it is NaN
         sums[piece, 0], sums[piece, 1], sums[piece, 2] = fit, projected, feasible
