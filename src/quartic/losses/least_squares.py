@@ -16,7 +16,7 @@ from quartic.losses.least_squares_move import LeastSquaresMove
 from quartic.losses.least_squares_point import ExtrapolatedPoint, LeastSquaresPoint, is_short
 from quartic.losses.line import Line
 from quartic.losses.matrix import Matrix, as_matrix
-from quartic.losses.point import Point
+from quartic.losses.point import Point, projected_gradient
 from quartic.losses.spectrum import negative_part_of_spectrum
 from quartic.ops import (
     delayed,
@@ -24,6 +24,8 @@ from quartic.ops import (
     inner,
     norm,
     passes,
+    root,
+    shifted,
     small_like,
     squared_norm,
     times,
@@ -106,7 +108,12 @@ class LeastSquares(Loss):
         if arrays["MX"].shape != arrays["X"].shape or arrays["gram"].shape != (rank, rank):
             raise ValueError("MX or XᵀX does not go with X")
         X, MX = self.space.adopt(arrays["X"]), self.space.adopt(arrays["MX"])
-        return LeastSquaresPoint(self, X, MX, small_like(X, arrays["gram"]))
+        point = LeastSquaresPoint(self, X, MX, small_like(X, arrays["gram"]))
+        if "gradient" in arrays:
+            if arrays["gradient"].shape != arrays["X"].shape:
+                raise ValueError("the gradient does not go with X")
+            point.__dict__["gradient"] = self.space.adopt(arrays["gradient"])
+        return point
 
     def extrapolate(self, p: Point, q: Point, t: float) -> LeastSquaresPoint:
         """Return the point p + t(p − q); the product is linear, so it costs none."""
@@ -137,12 +144,19 @@ class LeastSquares(Loss):
         assert isinstance(p, LeastSquaresPoint)
         D = as_floats(D)
         MD = self.product(D)
+        lines = passes("line", D)
+        U, C, bend, slope = lines.line_sums(p.X, p.gram, D, MD, p.gradient)
 
-        def move(t: float) -> LeastSquaresPoint:
-            return LeastSquaresPoint(self, p.X + t * D, p.MX + t * MD)
+        def move(t: float, clip: bool = False) -> LeastSquaresPoint:
+            S = lines.gram_on_line(p.gram, U, C, t)
+            A = shifted(S, 0.0, 2.0)
+            X, MX, G = (self.arrays.like(p.X) for _ in range(3))
+            fit, projected, feasible = lines.line_point(p.X, D, p.MX, MD, t, clip, A, X, MX, G)
+            new = LeastSquaresPoint(self, X, MX, S, fit, feasible)
+            new.__dict__.update(gradient=G, projected_norm=root(projected, lambda: projected_gradient(X, G)))
+            return new
 
-        coefficients = delayed(_quartic, inner(p.gradient, D), p.gram, gram(p.X, D), gram(D), inner(MD, D))
-        return Line(p, coefficients, move)
+        return Line(p, delayed(_quartic, slope, p.gram, U, C, bend), move, lambda t: move(t, clip=True))
 
     def between(self, p: Point, q: Point) -> Line | None:
         """Return the exact quartic of f on p + t(q − p); the product is linear, so it costs none.
@@ -287,7 +301,7 @@ def nonnegative_start(
     return X
 
 
-def _quartic(slope: float, S: Array, T: Array, C: Array, bend: float) -> tuple[float, float, float, float]:
-    """Return c₁ … c₄ of f on X + tD from S = XᵀX, T = XᵀD, C = DᵀD and bend = ⟨MD, D⟩."""
-    quadratic = trace_inner(S, C) + trace_inner(T, T.T) + trace_inner(T, T) - bend
-    return float(slope), float(quadratic), 2 * trace_inner(T, C), 0.5 * trace_inner(C, C)
+def _quartic(slope: float, S: Array, U: Array, C: Array, bend: float) -> tuple[float, float, float, float]:
+    """Return c₁ … c₄ of f on X + tD from S = XᵀX, U = XᵀD + DᵀX, C = DᵀD and bend = ⟨MD, D⟩."""
+    quadratic = trace_inner(S, C) + 0.5 * trace_inner(U, U) - bend
+    return float(slope), float(quadratic), trace_inner(U, C), 0.5 * trace_inner(C, C)

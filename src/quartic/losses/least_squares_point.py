@@ -143,8 +143,9 @@ class LeastSquaresPoint(Point):
         return S if last() is q and ahead == t else None
 
     def arrays(self) -> dict[str, Array]:
-        """X, MX and XᵀX."""
-        return {"X": self.X, "MX": self.MX, "gram": self.gram}
+        """X, MX and XᵀX, and the gradient where it is at hand: made anew from them it may differ in its last bits."""
+        kept = {"X": self.X, "MX": self.MX, "gram": self.gram}
+        return kept | {"gradient": self.__dict__["gradient"]} if "gradient" in self.__dict__ else kept
 
 
 class ExtrapolatedPoint(LeastSquaresPoint):
