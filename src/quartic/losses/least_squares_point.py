@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 _SHORT = 2.0**14
 
 
+def is_short(square: float, size: float, X: Array) -> bool:
+    """Tell whether a step D is too short beside X, given ‖D‖² and ‖X‖², for a difference of values to mean much."""
+    return not square > _SHORT * eps(X) * size
+
+
 class LeastSquaresPoint(Point):
     """A point of `LeastSquares`: X and the product MX; the rest follows.
 
@@ -116,7 +121,7 @@ class LeastSquaresPoint(Point):
     @property
     def takes_short_steps(self) -> bool:
         """Whether steps have become so short that a difference of values would not tell a good one from a bad one."""
-        return self.stride <= _SHORT * eps(self.origin.X)
+        return is_short(self.stride, 1.0, self.origin.X)
 
     @property
     def last(self) -> LeastSquaresPoint:
@@ -138,8 +143,9 @@ class LeastSquaresPoint(Point):
         return S if last() is q and ahead == t else None
 
     def arrays(self) -> dict[str, Array]:
-        """X, MX and XᵀX."""
-        return {"X": self.X, "MX": self.MX, "gram": self.gram}
+        """X, MX and XᵀX, and the gradient where it is at hand: made anew from them it may differ in its last bits."""
+        kept = {"X": self.X, "MX": self.MX, "gram": self.gram}
+        return kept | {"gradient": self.__dict__["gradient"]} if "gradient" in self.__dict__ else kept
 
 
 class ExtrapolatedPoint(LeastSquaresPoint):
