@@ -204,7 +204,7 @@ def test_what_the_first_step_leaves_room_for():
 
 
 def test_a_run_may_be_resumed_after_any_iteration(tmp_path):
-    """Bit for bit, also right after a failed trial: what was found out on the way is kept, or found out the same way."""
+    """Bit for bit, also right after a failed trial: what was found out is kept, or found out again the same way."""
     M, _ = planted_graph(120, 3, random_state=2)
     problem = Problem(LeastSquares(M), Nonnegative())
     settings = {"rank": 3, "solver": "inertial", "tol": 0.0, "random_state": 0}

@@ -145,7 +145,7 @@ class LeastSquaresPoint(Point):
         return S if last() is q and ahead == t else None
 
     def arrays(self) -> dict[str, Array]:
-        """X, MX, XᵀX and ⟨MX, X⟩, and the gradient where it is at hand: made anew they might differ in the last bits."""
+        """X, MX, XᵀX and ⟨MX, X⟩, and the gradient if it is at hand: made anew they might differ in the last bits."""
         kept = {"X": self.X, "MX": self.MX, "gram": self.gram, "fit": np.array(float(self.fit))}
         return kept | {"gradient": self.__dict__["gradient"]} if "gradient" in self.__dict__ else kept
 
