@@ -24,12 +24,13 @@ THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_
 @pytest.fixture(scope="module")
 def benchmark():
     """The script as a module; it sets the threads of its workers, which is not for the other tests."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in THREADS:
-            patch.setenv(name, "1")
-        patch.syspath_prepend(str(BENCHMARKS))
-        import products
-
+    with pytest.MonkeyPatch.context() as path:
+        path.syspath_prepend(str(BENCHMARKS))
+        with pytest.MonkeyPatch.context() as patch:
+            for name in THREADS:
+                patch.setenv(name, "1")
+            import products
+        # as it was: numba compiles nothing while it is told of other threads than those it has launched
         yield products
         for name in [name for name in sys.modules if name == "products" or name.startswith("product_ideas")]:
             del sys.modules[name]
