@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from quartic.losses import BoundedDistances, CompleteDistances, Distances, LeastSquares, RawStress
-from quartic.ops import records, row_chunks, threads
+from quartic.ops import narrow_steps, records, row_chunks, threads
 from quartic.ops.threads import limited_to
 
 N = 60
@@ -123,6 +123,29 @@ def test_float32_far_from_the_cache_is_as_good_as_its_points(monkeypatch):
     assert near.value == pytest.approx(far.value, rel=1e-14)  # values are in float64
     gap = np.abs(near.gradient - far.gradient).max()
     assert 0 < gap < 1e-6 * np.abs(near.gradient).max()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("step", [1.0, 1e-6, 1e-12])
+@pytest.mark.parametrize("scale", [1.0, 1e-40, 1e40])
+def test_steps_of_many_points(weighted, step, scale, monkeypatch):
+    """With y − x in float32 value and gradient are what they were, and the remainder is right to six digits."""
+    loss = make(True, weighted, np.float64)
+    loss = loss._twin(target=loss.target * scale**2)
+    rng = np.random.default_rng(1)
+    X, D = scale * rng.standard_normal((N, 3)), scale * step * rng.standard_normal((N, 3))
+    p, Y = loss.at(X), X + D
+    wide = loss.move(p, Y)
+    monkeypatch.setattr(narrow_steps, "_OUTSIDE", 0)
+    narrow = loss.move(p, Y)
+    assert narrow.point.value == pytest.approx(wide.point.value, rel=1e-14)
+    np.testing.assert_allclose(
+        narrow.point.gradient, wide.point.gradient, rtol=0, atol=1e-13 * np.abs(wide.point.gradient).max()
+    )
+    assert narrow.remainder == pytest.approx(wide.remainder, rel=1e-6)
+    # else this pass was not taken; a difference of few digits fits into float32
+    assert step < 1e-6 or narrow.remainder != wide.remainder
+    assert loss.move(p, X).remainder == 0.0
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

@@ -58,6 +58,13 @@ def _shuffled(builder: Any, a: Any, b: Any, places: list[int]) -> Any:
     return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_I32, len(places)), places))
 
 
+def _without_spare(builder: Any, v: Any, size: int) -> Any:
+    """Return v with zeros behind its first ``size`` lanes."""
+    width = v.type.count
+    zero = ir.Constant(v.type, [0.0] * width)
+    return v if size == width else _shuffled(builder, v, zero, [*range(size), *range(width, 2 * width - size)])
+
+
 @intrinsic
 def nothing(typingctx: Any, lanes: Any) -> Any:
     """Return zero."""
@@ -75,10 +82,21 @@ def entries(typingctx: Any, lanes: Any, A: Any, i: Any, at: Any) -> Any:
     kind = Lanes(len(lanes))
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        found = _load(context, builder, signature.args[1], args[1:], kind.width)
-        zero = ir.Constant(found.type, [0.0] * kind.width)
-        spare = range(kind.width, 2 * kind.width - kind.size)
-        return found if not spare else _shuffled(builder, found, zero, [*range(kind.size), *spare])
+        return _without_spare(builder, _load(context, builder, signature.args[1], args[1:], kind.width), kind.size)
+
+    return kind(lanes, A, types.int64, types.int64), codegen
+
+
+@intrinsic
+def halves(typingctx: Any, lanes: Any, A: Any, i: Any, at: Any) -> Any:
+    """Return the r numbers in float32 that lie in place of ``A[i, at:]``; A is float64."""
+    kind = Lanes(len(lanes))
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place, _ = _place(context, builder, signature.args[1], *args[1:])
+        loaded = builder.load(builder.bitcast(place, ir.VectorType(ir.FloatType(), kind.width).as_pointer()))
+        loaded.align = 8
+        return _without_spare(builder, builder.fpext(loaded, ir.VectorType(_DOUBLE, kind.width)), kind.size)
 
     return kind(lanes, A, types.int64, types.int64), codegen
 

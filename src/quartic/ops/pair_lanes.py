@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from quartic.ops import narrow_steps
 from quartic.ops.flags import FLAGS
 from quartic.ops.lanes import dot, entries, keep, nothing, sums
 from quartic.ops.records import ALONE, BOTH, STEP, ask_ahead, over_records
@@ -98,6 +99,8 @@ def value_gradient_and_remainder(rank: int, difference: bool, weighted: bool) ->
         return 0.5 * value, remainder
 
     def whole(X: Any, Y: Any, chunks: Any, cols: Any, target: Any, weight: Any, G: Any) -> Any:
+        if difference and narrow_steps.pays(X, Y):
+            return narrow_steps.value_gradient_and_remainder(weighted)(X, Y, chunks, cols, target, weight, G)
         return over_records(lambda *rows: run(*rows, cols, target, weight), chunks, X, Y, STEP, G)
 
     return whole

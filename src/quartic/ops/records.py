@@ -31,11 +31,13 @@ _LINE = 64
 # Points that are put into records at a time.
 _PIECE = 1 << 14
 
-# What a record holds besides its sums: x; x and v; x and v − x.
-ALONE, BOTH, STEP = range(3)
+# What a record holds besides its sums: x; x and v; x and v − x; v, and v − x in float32, as a multiple of a given unit.
+ALONE, BOTH, STEP, NARROW = range(4)
 
 
-def over_records(call: Callable[..., Any], chunks: RowChunks, X: Array, V: Array, how: int, *outputs: Array) -> Any:
+def over_records(
+    call: Callable[..., Any], chunks: RowChunks, X: Array, V: Array, how: int, *outputs: Array, unit: float = 1.0
+) -> Any:
     """Return ``call(W, far, start, first, last)`` over all rows, W being the records; their sums go to ``outputs``.
 
     Records are in float64, and rounded at the end where an output is coarser. Where all data are in float32 and records
@@ -45,19 +47,22 @@ def over_records(call: Callable[..., Any], chunks: RowChunks, X: Array, V: Array
     n, rank = X.shape
     flat = [out if out.ndim == 2 else out.reshape(n, -1) for out in outputs]
     width = sum([out.shape[1] for out in flat])
-    size = width + (rank if how == ALONE else 2 * rank)
+    size = width + {ALONE: rank, NARROW: rank + (rank + 1) // 2}.get(how, 2 * rank)
     far = 8 * n * size > _NEAR
     coarse = far and all(A.dtype == np.float32 for A in (X, V, *outputs))
     dtype: Any = np.float32 if coarse else np.float64
     stride = _stride(size, _LINE // (4 if coarse else 8))
-    parts = np.empty((len(chunks), n, width), dtype) if len(chunks) > 1 else None
+    parts = np.empty((len(chunks), n, width)) if len(chunks) > 1 else None
     found: list[Any] = [None] * len(chunks)
 
     def work(k: int) -> None:
         first, last = chunks.bounds[k], chunks.bounds[k + 1]
         room = chunks.take_room(n * stride // (2 if coarse else 1) + 16)
         W = room.view(dtype)[: n * stride].reshape(n, stride)
-        _in_pieces(_filling(width, rank, how), first, n, W, X, V)
+        if how == NARROW:
+            _in_pieces(_fill_narrow, first, n, W, X, V, W.view(np.float32), unit)
+        else:
+            _in_pieces(_filling(width, rank, how), first, n, W, X, V)
         found[k] = call(W, far, chunks.start, first, last)
         at = 0
         for out in flat if parts is None else [parts[k]]:
@@ -81,7 +86,7 @@ def _stride(size: int, line: int) -> int:
     return size if 2 * size <= 3 * line else -(-size // line) * line
 
 
-def _in_pieces(call: Callable[..., None], first: int, last: int, *arrays: Array) -> None:
+def _in_pieces(call: Callable[..., None], first: int, last: int, *arrays: Any) -> None:
     """Call ``call(first, last, *arrays)`` on ranges that make up the rows, by several threads if it pays."""
     n_pieces = -(-(last - first) // _PIECE)
     if n_pieces <= 1:
@@ -111,6 +116,16 @@ def _filling(width: int, rank: int, how: int) -> Callable[..., None]:
                     W[i, width + rank + k] = np.float64(V[i, k]) - np.float64(X[i, k])
 
     return fill  # type: ignore[no-any-return]
+
+
+@njit(**FLAGS)
+def _fill_narrow(first: int, last: int, W: Any, X: Any, Y: Any, halves: Any, unit: float) -> None:
+    rank = X.shape[1]
+    for i in range(np.uint64(first), np.uint64(last)):
+        for k in range(rank):
+            W[i, k] = 0.0
+            W[i, rank + k] = Y[i, k]
+            halves[i, 4 * rank + k] = (Y[i, k] - X[i, k]) / unit
 
 
 @cache
