@@ -207,8 +207,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         Parameters
         ----------
         X : array, sparse matrix, frame (n, n) or networkx graph; or features (n, n_features)
-            The similarity matrix if ``affinity="precomputed"``, else features. Either may be a Dask array of row
-            blocks, which stays where it is; a `quartic.losses.DaskMatrix` says how blocks are kept.
+            The similarity matrix if ``affinity="precomputed"``, else features. Similarities may be negative, which
+            keeps two nodes apart and does no more, since XXᵀ never is; some must be positive. Either may be a Dask
+            array of row blocks, which stays where it is; a `quartic.losses.DaskMatrix` says how blocks are kept.
         y : ignored
         weights : sparse matrix (n, n), optional
             Where only part of M is known: symmetric, positive at the known entries. The loss is then
@@ -338,6 +339,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         if known or not precomputed:
             refuse_not_finite(given, data, "X", _CURES["precomputed" if precomputed else "features"])
         if precomputed:
+            if known:
+                _refuse_negative(data)
             return data
         if callable(self.affinity):
             return self.affinity(data)
@@ -386,3 +389,12 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.affinity == "precomputed"
         return tags
+
+
+def _refuse_negative(M: Any) -> None:
+    """Raise where no similarity is positive but some are negative: then X = 0 is the best of all X ≥ 0."""
+    if M.size and M.max() <= 0 and M.min() < 0:
+        raise ValueError(
+            f"X has no positive entry, and its least is {M.min():g}: no two nodes are similar, and nothing can be "
+            "clustered. Distances d become similarities by exp(-d**2 / s**2); for features choose another affinity"
+        )

@@ -50,6 +50,8 @@ class Loss(ABC):
     degree: int = 4
     #: where the tall arrays of points come from
     arrays: Fresh = Fresh()
+    #: whether `move` takes ``ahead`` and ``rough``, to do more and less than others
+    lean_moves: bool = False
     __signature__: inspect.Signature
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,9 +20,14 @@ from quartic.losses.point import Point
 from quartic.ops import gram, inner, is_torch, norm, trace_inner
 from quartic.ops.lanczos import lowest_eigenpairs
 from quartic.ops.space import HostSpace
+from quartic.units import Units, exponent, shifted
 
 # ∇F(0) is formed up to this size, and sampled by so many random vectors above.
 _DENSE, _SAMPLES = 200, 8
+# Sizes of X at which the gradient is held against differences of f: with large data only large X move f visibly.
+_SCALES = (1.0, 1e2, 1e-2, 1e4, 1e-4, 1e6, 1e-6, 1e12, 1e20, 1e30, 1e40, 1e50, 1e60, 1e70)
+# Differences of ∇F are believed where they are this share of it.
+_VISIBLE = 1e-10
 
 
 class Smooth(Loss):
@@ -60,9 +66,9 @@ class Smooth(Loss):
     Where the constants are estimated: ∇F(0) is formed by n products up to n = 200 and sampled above; L_F is the largest
     |⟨∇F(τY) − ∇F(0), Y⟩| / (τ‖Y‖²) over random Y ⪰ 0 of the size ‖∇F(0)‖/L_F.
 
-    Scale. Other losses are brought to units in which their data are of size one. What F holds cannot be seen from here,
-    so it is taken as it is, and F, ∇F and their squares must stay within the range of floating point: scale data beyond
-    about 1e±50 (1e±9 in float32) yourself.
+    Scale. What F holds cannot be seen from here, but by ‖∇F(0)‖ and L_F it is known which X the data ask for. Where
+    that is far from one a run works in units in which it is not, as with other losses. F itself is called in yours, so
+    its values, squares of the data as a rule, must stay within the range of floating point.
 
     Examples
     --------
@@ -109,6 +115,7 @@ class Smooth(Loss):
         self._gradient_of_F, self._n = gradient, n
         self._smoothness, self._strong_convexity = smoothness, strong_convexity
         self.estimated = smoothness is None
+        self._units = Units()
         # what is found out on the way, shared by copies of this loss: how to differentiate, and by which factor
         self._learnt: dict[str, Any] = {}
 
@@ -135,7 +142,14 @@ class Smooth(Loss):
         return Move(p, new, remainder, D)
 
     def _evaluate(self, X: Array) -> tuple[float, Array]:
-        """Return f(X) and ∇f(X)."""
+        """Return f(X) and ∇f(X), in the units of this loss."""
+        units = self._units
+        if not units:
+            return self._evaluate_as_given(X)
+        value, G = self._evaluate_as_given(units.X(X))
+        return shifted(value, units.value), shifted(G, units.value - units.length)
+
+    def _evaluate_as_given(self, X: Array) -> tuple[float, Array]:
         if self._gradient_of_F is None:
             return self._differentiated(X)
         argument = X @ X.T if self.of == "Y" else X
@@ -170,12 +184,13 @@ class Smooth(Loss):
             )
         return G * self._factor(X, G)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def _factor(self, X: Array, G: Array) -> float:
         """Return 1 where the user's gradient is ∇f(X), 2 where it is ∇F(XXᵀ)X; raise where it is neither."""
         if "factor" not in self._learnt:
             ratio = self._rise(X, G)
             Y = np.abs(np.random.default_rng(0).standard_normal(X.shape))
-            for scale in (1.0, 1e2, 1e-2, 1e4, 1e-4, 1e6, 1e-6):  # X may be where f is all but constant
+            for scale in _SCALES:  # X may be where f is all but constant
                 if ratio is None:
                     ratio = self._rise(scale * Y, as_floats(self._users_gradient(scale * Y)))
             if ratio is None:
@@ -256,7 +271,31 @@ class Smooth(Loss):
         return self._constants["curvature"]
 
     def _length_beside_zero(self) -> float:
-        """Return 1: the constants that would say more are found by products at zero."""
+        """Return a length that is not large beside the X the data ask for: 1, unless products near zero tell better.
+
+        With e = eps·length, ∇F(e²vvᵀ)v is ∇F(0)v where a much smaller e gives the same.
+        """
+        if "length" not in self._constants:
+            self._constants["length"] = self._find_length()
+        return self._constants["length"]
+
+    @np.errstate(all="ignore")
+    def _find_length(self) -> float:
+        v = np.abs(np.cos(np.arange(self.n_points, dtype=np.float64)))[:, None]
+        v /= norm(v)
+
+        def product(e: float) -> Array:
+            return self.at(e * v).gradient / (2 * e)
+
+        length = 1.0
+        while length > 2.0**-500:
+            e = float(np.finfo(np.float64).eps) * length
+            far, near = product(e), product(2.0**-20 * e)
+            if not 0 < norm(near) < math.inf:
+                return 1.0  # ∇F(0) is zero, or there is none
+            if norm(far - near) <= 1e-6 * norm(near):
+                return length
+            length *= 2.0**-60
         return 1.0
 
     def _at_zero(self) -> Callable[[Array], Array]:
@@ -271,15 +310,41 @@ class Smooth(Loss):
             # X ≥ 0: there every entry of XXᵀ is positive, and logarithms and roots of them exist
             X = np.abs(generator.standard_normal((self.n_points, min(columns, self.n_points))))
             X /= math.sqrt(norm(gram(X)))  # ‖XXᵀ‖ = 1
-            before, tau = inner(self._at_zero()(X), X), 1.0
-            for _ in range(3):
-                after = 0.5 * inner(self.at(math.sqrt(tau) * X).gradient, X) / math.sqrt(tau)
-                curvature = abs(after - before) / tau
+            before = inner(self._at_zero()(X), X)
+
+            def change(tau: float, X: Array = X, before: float = before) -> float:
+                return abs(0.5 * inner(self.at(math.sqrt(tau) * X).gradient, X) / math.sqrt(tau) - before)
+
+            tau, step, seen = 1.0, 1e6, change(1.0)
+            while seen <= _VISIBLE * abs(before) and tau * step < 1e280:  # large data, beside which τY is not seen
+                tau, step = tau * step, step**2
+                seen = change(tau)
+            for k in range(3):
+                curvature = (seen if k == 0 else change(tau)) / tau
                 if not (math.isfinite(curvature) and curvature > 0):
                     break
                 largest = max(largest, curvature)
                 tau = slope / curvature if slope > 0 else tau / 10
         return largest if largest > 0 else 1.0
+
+    # -- scale ------------------------------------------------------------------------------------------------------
+
+    def exponents(self) -> tuple[int | None, int | None] | None:
+        """Return log₂ of √(‖∇F(0)‖/L_F), and of L_F."""
+        slope, curvature = self.gradient_norm_at_zero, self.smoothness
+        length = math.sqrt(slope / curvature) if slope > 0 else 0.0
+        return None if not 0 < length < math.inf else (exponent(length), exponent(curvature))
+
+    def in_units(self, units: Units) -> Self:
+        """Return 2^value · f(X / 2^length)."""
+        twin, slope, curvature = copy.copy(self), units.value - 2 * units.length, units.value - 4 * units.length
+        twin._units = units
+        twin._smoothness = None if self._smoothness is None else shifted(float(self._smoothness), curvature)
+        twin._strong_convexity = shifted(float(self._strong_convexity), curvature)
+        twin.infimum = shifted(float(self.infimum), units.value)
+        powers = {"smoothness": curvature, "norm": slope, "curvature": slope, "length": units.length}
+        twin._constants = {name: shifted(value, powers[name]) for name, value in self._constants.items()}
+        return twin
 
     # -- bookkeeping ------------------------------------------------------------------------------------------------
 

@@ -71,21 +71,23 @@ class InertialNoLips(Solver):
     def step(self, problem: Problem, state: State) -> InertialState:
         """Return one step from the extrapolated point, or from X if that rises."""
         s = cast(InertialState, state)
-        theta = 0.5 * (1 + math.sqrt(1 + 4 * s.theta**2))
-        beta = (s.theta - 1) / theta
+        beta, theta = _momentum(s.theta)
         if beta > 0:
-            new = self._descend(problem, problem.loss.extrapolate(s.point, s.previous, beta), s.next_step)
+            origin = problem.loss.extrapolate(s.point, s.previous, beta)
+            new = self._descend(problem, origin, s.next_step, theta)
             if new is not None and problem.objective(new[0]) <= s.objective:
                 return self._after(problem, s, *new, theta)
-        new = self._descend(problem, s.point, s.next_step)
+        _, theta = _momentum(1.0)
+        new = self._descend(problem, s.point, s.next_step, theta)
         if new is None:
             raise NoProgress("no step decreases the objective enough")
-        return self._after(problem, s, *new, 0.5 * (1 + math.sqrt(5)))
+        return self._after(problem, s, *new, theta)
 
-    def _descend(self, problem: Problem, p: Point, step: float) -> tuple[Point, float] | None:
-        """Return T_λ(p) for the first λ that decreases enough, and that λ."""
+    def _descend(self, problem: Problem, p: Point, step: float, theta: float) -> tuple[Point, float] | None:
+        """Return T_λ(p) for the first λ that decreases enough, and that λ; θ is for what comes after it."""
+        ahead, _ = _momentum(theta)
         for _ in range(self.max_halvings):
-            move = problem.move(p, problem.bregman_step(p, step))
+            move = problem.bregman_move(p, step, ahead)
             if problem.sufficient_decrease(move, step):
                 return move.point, step
             step /= 2
@@ -93,3 +95,9 @@ class InertialNoLips(Solver):
 
     def _after(self, problem: Problem, s: InertialState, new: Point, step: float, theta: float) -> InertialState:
         return InertialState(new, step, s.point, theta, self.growth * step, problem.objective(new))
+
+
+def _momentum(theta: float) -> tuple[float, float]:
+    """Return Nesterov's β for this θ, and the θ after it."""
+    following = 0.5 * (1 + math.sqrt(1 + 4 * theta**2))
+    return (theta - 1) / following, following
