@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from quartic.ops import narrow_steps
+from quartic.ops import quad_steps
 from quartic.ops.flags import FLAGS
 from quartic.ops.lanes import dot, entries, keep, nothing, sums
 from quartic.ops.records import ALONE, BOTH, STEP, ask_ahead, over_records
@@ -61,6 +61,8 @@ def value_and_gradient(rank: int, difference: bool, weighted: bool) -> Callable[
 @cache
 def value_gradient_and_remainder(rank: int, difference: bool, weighted: bool) -> Callable[..., tuple[float, float]]:
     """Return the pass ``(X, Y, chunks, cols, target, weight, G) -> f(Y), the remainder``; G is ∇f(Y)."""
+    if difference:
+        return quad_steps.value_gradient_and_remainder(rank, weighted)
     lanes = (0.0,) * rank
 
     @njit(**FLAGS)
@@ -73,34 +75,20 @@ def value_gradient_and_remainder(rank: int, difference: bool, weighted: bool) ->
                 if far:
                     ask_ahead(W, cols, p)
                 j = np.int64(cols[p])
-                after = -np.float64(target[p])
                 u, v = entries(lanes, W, j, rank), entries(lanes, W, j, 2 * rank)
-                if difference:
-                    u, v = x - u, d - v
-                    z = u + v
-                    after += dot(z, z)
-                    change, c = dot(u + z, v), dot(v, v)
-                else:
-                    z = u + v
-                    after += dot(y, z)
-                    change, c = dot(x, v) + dot(d, z), dot(d, v)
+                z = u + v
+                after = dot(y, z) - target[p]
+                change, c = dot(x, v) + dot(d, z), dot(d, v)
                 w = weight[p] if weighted else 1.0
                 we = w * after
                 value += we * after
                 remainder += w * (0.5 * change * change + (after - change) * c)
-                if difference:
-                    we *= 2
                 s = s + we * z
-                if difference:
-                    keep(W, j, 0, sums(lanes, W, j, 0) - we * z)
-                else:
-                    keep(W, j, 0, sums(lanes, W, j, 0) + we * y)
+                keep(W, j, 0, sums(lanes, W, j, 0) + we * y)
             keep(W, i, 0, sums(lanes, W, i, 0) + s)
         return 0.5 * value, remainder
 
     def whole(X: Any, Y: Any, chunks: Any, cols: Any, target: Any, weight: Any, G: Any) -> Any:
-        if difference and narrow_steps.pays(X, Y):
-            return narrow_steps.value_gradient_and_remainder(weighted)(X, Y, chunks, cols, target, weight, G)
         return over_records(lambda *rows: run(*rows, cols, target, weight), chunks, X, Y, STEP, G)
 
     return whole

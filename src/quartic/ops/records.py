@@ -3,8 +3,8 @@
 A pass goes through pairs (i, j) row by row, and j is anywhere. What it needs of a point, first its sums, then its place
 and what goes with it, is put into one record for the time of the pass; the sums are taken out at the end. Records that
 do not stay in the cache are asked for some pairs ahead. Both together keep the time of a pass in proportion to the
-number of pairs. (To cut rows and columns into tiles instead gains nothing: where n points have d pairs each, a tile of
-b × b points finds a row again only if b·d/n is well above one, and then it is no smaller than the cache.)
+number of pairs. (To cut rows and columns into tiles instead is no cure: where n points have d pairs each, a tile of
+b × b points finds a row again only if b·d/n is well above one, and then it is too large for the second cache.)
 """
 
 from __future__ import annotations
