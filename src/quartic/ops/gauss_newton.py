@@ -16,42 +16,43 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from quartic.ops import gauss_newton_lanes
 from quartic.ops.flags import FLAGS
 from quartic.ops.row_chunks import over_rows, wide
-from quartic.ops.vectors import put, vector
 
 
 @cache
 def linearize(rank: int, difference: bool, weighted: bool) -> Callable[..., float]:
-    """Return the pass ``(X, start, cols, target, weight, G, B) -> f(X)``, which fills G with ∇f and B with row blocks.
+    """Return the pass ``(X, chunks, cols, target, weight, G, B) -> f(X)``, which fills G with ∇f and B with row blocks.
 
     B_i = Σ_p w_p g gᵀ with g the gradient in row i of the residual of the pair p.
     """
-    zeros, corners = (0.0,) * rank, (0.0,) * (rank * (rank + 1) // 2)
+    if rank:
+        return gauss_newton_lanes.linearize(rank, difference, weighted)
 
     @njit(**FLAGS)
     def rows(X: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any, B: Any, first: int, last: int) -> Any:
-        width = X.shape[1] if rank == 0 else rank
+        width = X.shape[1]
         G[:] = 0.0
         B[:] = 0.0
-        x, u, s = vector(zeros, width), vector(zeros, width), vector(zeros, width)
-        S = vector(corners, width * (width + 1) // 2)
+        x, u, s = np.empty(width), np.empty(width), np.empty(width)
+        S = np.empty(width * (width + 1) // 2)
         value = 0.0
         for i in range(first, last):
             for k in range(width):
-                x = put(x, k, X[i, k])
-                s = put(s, k, 0.0)
+                x[k] = X[i, k]
+                s[k] = 0.0
             for q in range(width * (width + 1) // 2):
-                S = put(S, q, 0.0)
+                S[q] = 0.0
             for p in range(start[i], start[i + 1]):
                 j = np.uint64(cols[p])
                 e = -np.float64(target[p])
                 for k in range(width):
                     if difference:
-                        u = put(u, k, x[k] - X[j, k])
+                        u[k] = x[k] - X[j, k]
                         e += u[k] * u[k]
                     else:
-                        u = put(u, k, X[j, k])
+                        u[k] = X[j, k]
                         e += x[k] * u[k]
                 w = weight[p] if weighted else 1.0
                 value += w * e * e
@@ -61,14 +62,14 @@ def linearize(rank: int, difference: bool, weighted: bool) -> Callable[..., floa
                 elif i == np.int64(j):
                     ww = 2 * w  # the two halves of a diagonal entry's gradient fall into the same block
                 for k in range(width):
-                    s = put(s, k, s[k] + we * u[k])
+                    s[k] += we * u[k]
                     if difference:
                         G[j, k] -= we * u[k]
                     else:
                         G[j, k] += we * x[k]
                     for l in range(k + 1):
                         q = k * (k + 1) // 2 + l
-                        S = put(S, q, S[q] + ww * u[k] * u[l])
+                        S[q] += ww * u[k] * u[l]
                         if difference:
                             B[j, q] += ww * u[k] * u[l]
                         else:
@@ -79,10 +80,10 @@ def linearize(rank: int, difference: bool, weighted: bool) -> Callable[..., floa
                 B[i, q] += S[q]
         return 0.5 * value
 
-    def run(X: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any, B: Any) -> Any:
+    def run(X: Any, chunks: Any, cols: Any, target: Any, weight: Any, G: Any, B: Any) -> Any:
         X = wide(X)
         return over_rows(
-            lambda first, last, G, B: rows(X, start, cols, target, weight, G, B, first, last), start, X, G, B
+            lambda first, last, G, B: rows(X, chunks.start, cols, target, weight, G, B, first, last), chunks, G, B
         )
 
     return run
@@ -90,35 +91,36 @@ def linearize(rank: int, difference: bool, weighted: bool) -> Callable[..., floa
 
 @cache
 def product(rank: int, difference: bool, weighted: bool) -> Callable[..., None]:
-    """Return the pass ``(X, V, start, cols, weight, H)``, which fills H with JᵀWJ V."""
-    zeros = (0.0,) * rank
+    """Return the pass ``(X, V, chunks, cols, weight, H)``, which fills H with JᵀWJ V."""
+    if rank:
+        return gauss_newton_lanes.product(rank, difference, weighted)
 
     @njit(**FLAGS)
     def rows(X: Any, V: Any, start: Any, cols: Any, weight: Any, H: Any, first: int, last: int) -> None:
-        width = X.shape[1] if rank == 0 else rank
+        width = X.shape[1]
         H[:] = 0.0
-        x, v, u, s = vector(zeros, width), vector(zeros, width), vector(zeros, width), vector(zeros, width)
+        x, v, u, s = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
         for i in range(first, last):
             for k in range(width):
-                x = put(x, k, X[i, k])
-                v = put(v, k, V[i, k])
-                s = put(s, k, 0.0)
+                x[k] = X[i, k]
+                v[k] = V[i, k]
+                s[k] = 0.0
             for p in range(start[i], start[i + 1]):
                 j = np.uint64(cols[p])
                 b = 0.0
                 for k in range(width):
                     if difference:
-                        u = put(u, k, x[k] - X[j, k])
+                        u[k] = x[k] - X[j, k]
                         b += u[k] * (v[k] - V[j, k])
                     else:
-                        u = put(u, k, X[j, k])
+                        u[k] = X[j, k]
                         b += u[k] * v[k] + x[k] * V[j, k]
                 if difference:
                     b *= 4
                 if weighted:
                     b *= weight[p]
                 for k in range(width):
-                    s = put(s, k, s[k] + b * u[k])
+                    s[k] += b * u[k]
                     if difference:
                         H[j, k] -= b * u[k]
                     else:
@@ -126,30 +128,31 @@ def product(rank: int, difference: bool, weighted: bool) -> Callable[..., None]:
             for k in range(width):
                 H[i, k] += s[k]
 
-    def run(X: Any, V: Any, start: Any, cols: Any, weight: Any, H: Any) -> None:
+    def run(X: Any, V: Any, chunks: Any, cols: Any, weight: Any, H: Any) -> None:
         X, V = wide(X), wide(V)
-        over_rows(lambda first, last, H: rows(X, V, start, cols, weight, H, first, last), start, X, H)
+        over_rows(lambda first, last, H: rows(X, V, chunks.start, cols, weight, H, first, last), chunks, H)
 
     return run
 
 
 @cache
 def quartic(rank: int, difference: bool, weighted: bool) -> Callable[..., tuple[float, float, float, float]]:
-    """Return the pass ``(X, D, start, cols, target, weight) -> c1, c2, c3, c4``: the quartic of f on X + tD alone.
+    """Return the pass ``(X, D, chunks, cols, target, weight) -> c1, c2, c3, c4``: the quartic of f on X + tD alone.
 
     Nothing is written, so it costs half of a pass that gathers gradients.
     """
-    zeros = (0.0,) * rank
+    if rank:
+        return gauss_newton_lanes.quartic(rank, difference, weighted)
 
     @njit(**FLAGS)
     def rows(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any, first: int, last: int) -> Any:
-        width = X.shape[1] if rank == 0 else rank
+        width = X.shape[1]
         c1, c2, c3, c4 = 0.0, 0.0, 0.0, 0.0
-        x, d = vector(zeros, width), vector(zeros, width)
+        x, d = np.empty(width), np.empty(width)
         for i in range(first, last):
             for k in range(width):
-                x = put(x, k, X[i, k])
-                d = put(d, k, D[i, k])
+                x[k] = X[i, k]
+                d[k] = D[i, k]
             for p in range(start[i], start[i + 1]):
                 j = np.uint64(cols[p])
                 e, b, c = -np.float64(target[p]), 0.0, 0.0
@@ -171,9 +174,9 @@ def quartic(rank: int, difference: bool, weighted: bool) -> Callable[..., tuple[
                 c4 += w * c * c
         return c1, c2, c3, 0.5 * c4
 
-    def run(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any) -> Any:
+    def run(X: Any, D: Any, chunks: Any, cols: Any, target: Any, weight: Any) -> Any:
         X, D = wide(X), wide(D)
-        return over_rows(lambda first, last: rows(X, D, start, cols, target, weight, first, last), start, X)
+        return over_rows(lambda first, last: rows(X, D, chunks.start, cols, target, weight, first, last), chunks)
 
     return run
 
