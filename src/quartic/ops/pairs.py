@@ -5,8 +5,8 @@ A pair carries a target b and a weight w, and enters the loss as ½ w (q − b)�
 loss a quartic there and its gradient a cubic with matrix coefficients.
 
 The passes are specialised, when first used, to the kind of pair and to whether there are weights. Those here are for
-any rank; small ones have passes of their own in `quartic.ops.pair_lanes` (``rank`` is 0 for the others). How the rows are
-cut into chunks is handed in, a `quartic.ops.row_chunks.RowChunks`. Compiled code is kept on disk.
+any rank; small ones have passes of their own in `quartic.ops.pair_lanes` (``rank`` is 0 for the others). How the rows
+are cut into chunks is handed in, a `quartic.ops.row_chunks.RowChunks`. Compiled code is kept on disk.
 """
 
 from __future__ import annotations
