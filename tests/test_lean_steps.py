@@ -15,6 +15,7 @@ from quartic.losses import LeastSquares
 from quartic.losses.least_squares_move import LeastSquaresMove
 from quartic.ops.origin import Origin
 from quartic.penalties import L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge, Zero
+from quartic.solvers.inertial import _first_growth
 
 PENALTIES = [Zero(), Nonnegative(), NonnegativeL1(0.3), NonnegativeRidge(0.4), Ridge(0.2)]
 
@@ -116,15 +117,101 @@ def test_an_origin_is_formed_when_somebody_asks():
 
 
 def test_an_iteration_makes_neither_extrapolated_points_nor_their_curvature(monkeypatch):
-    """What makes it lean: nothing of that is done in a run of long steps."""
+    """What makes it lean: nothing of that is done in a run of long steps, but where a trial fails."""
     from quartic.ops import factor
 
     calls = []
     for name in ("formed", "curvature", "gram_at"):
         real = getattr(factor, name)
         monkeypatch.setattr(factor, name, lambda *a, real=real, name=name: calls.append(name) or real(*a))
+    real = Problem.best_between
+    monkeypatch.setattr(Problem, "best_between", lambda *a: calls.append("failed") or real(*a))
     M, _ = planted_graph(500, 4, random_state=0)
-    minimize(Problem(LeastSquares(M), Nonnegative()), rank=4, solver="inertial", tol=1e-3, random_state=0)
-    assert "formed" not in calls
+    problem = Problem(LeastSquares(M), Nonnegative())
+    result = minimize(problem, rank=4, solver="inertial", tol=1e-4, random_state=0)
+    failed = calls.count("failed")
+    assert 0 < failed < result.n_iter / 2
+    assert calls.count("formed") <= failed
     assert calls.count("curvature") == 0
-    assert calls.count("gram_at") <= 12  # the start's, and after restarts
+    assert calls.count("gram_at") <= 2 + failed
+
+
+@given(st.integers(0, 10**6), st.floats(0, 1))
+def test_the_line_between_two_points_is_known_without_a_product(seed, t):
+    problem, generator = problem_of(seed)
+    loss = problem.loss
+    p, q = loss.at(generator.random((60, 4))), loss.at(generator.random((60, 4)))
+    products = loss.n_products
+    line = loss.between(p, q)
+    new = line.point(t)
+    assert loss.n_products == products
+    there = loss.at(p.X + t * (q.X - p.X))
+    assert line(t) == pytest.approx(there.value, rel=1e-10)
+    assert new.value == pytest.approx(there.value, rel=1e-10)
+    np.testing.assert_allclose(new.gram, there.gram, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(new.MX, there.MX, rtol=1e-12)
+    assert new.feasible
+
+
+def test_points_too_near_have_no_line():
+    """Differences of sums would be round-off."""
+    problem, generator = problem_of(6)
+    loss, X = problem.loss, generator.random((60, 4))
+    assert loss.between(loss.at(X), loss.at(X)) is None
+    assert loss.between(loss.at(X), loss.at(X * (1 + 1e-8))) is None
+    assert loss.between(loss.at(X), loss.at(X * (1 + 1e-4))) is not None
+
+
+@pytest.mark.parametrize("penalty", [*PENALTIES, L1(0.2)], ids=lambda g: type(g).__name__)
+def test_the_best_point_between(penalty):
+    problem, generator = problem_of(7, penalty, size=0.3)
+    loss = problem.loss
+    p, q = loss.at(0.1 * generator.random((60, 4))), loss.at(2 * generator.random((60, 4)))
+    best = problem.best_between(p, q)
+    if isinstance(penalty, L1):  # which is not smooth on lines
+        assert best is None
+        return
+    values = [problem.objective(loss.at(p.X + t * (q.X - p.X))) for t in np.linspace(0, 1, 201)]
+    assert problem.objective(best) <= min(values) * (1 + 1e-12)
+    # from a point that is better than all of them there is nowhere to go
+    again = problem.best_between(best, q)
+    assert again is None or problem.objective(again) > problem.objective(best) * (1 - 1e-12)
+
+
+def test_a_failed_trial_costs_no_product_of_its_own():
+    """Nor does a rising one: about as many products as iterations, and the objective never rises."""
+    M, _ = planted_graph(800, 6, random_state=1)
+    result = minimize(Problem(LeastSquares(M), Nonnegative()), rank=6, solver="inertial", tol=1e-5, random_state=0)
+    assert result.success
+    assert result.n_products <= result.n_iter + 5
+    assert (np.diff(result.history.objective) <= 0).all()
+
+
+def test_the_first_step_is_not_found_by_tenths():
+    """λ = 1 is far too short on a normalised graph; it must not take dozens of iterations to find out."""
+    M, _ = planted_graph(800, 6, random_state=1)
+    problem = Problem(LeastSquares(M), Nonnegative())
+    result = minimize(problem, rank=6, solver="inertial", tol=0.0, max_iter=200, random_state=0)
+    steps = result.history.step[1:]
+    longest = steps[20:].max()
+    assert longest > 20
+    assert steps[:12].max() > longest / 10
+
+
+def test_what_the_first_step_leaves_room_for():
+    parts = -1.0, 0.0, 0.1, 0.2, 0.3, 0.45, 0.46, 1.0, 2.0
+    assert [_first_growth(part) for part in parts] == [8, 8, 8, 4, 2, 2, 1, 1, 1]
+
+
+def test_a_run_may_be_resumed_after_any_iteration(tmp_path):
+    """Bit for bit, also right after a failed trial: what was found out is kept, or found out again the same way."""
+    M, _ = planted_graph(120, 3, random_state=2)
+    problem = Problem(LeastSquares(M), Nonnegative())
+    settings = {"rank": 3, "solver": "inertial", "tol": 0.0, "random_state": 0}
+    whole = minimize(problem, max_iter=40, **settings)
+    assert whole.n_products > 40
+    for stop in range(1, 40):
+        path = tmp_path / f"{stop}.npz"
+        minimize(problem, max_iter=stop, checkpoint=path, **settings)
+        resumed = minimize(problem, max_iter=40, checkpoint=path, **settings)
+        np.testing.assert_array_equal(resumed.X, whole.X)

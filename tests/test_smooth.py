@@ -130,7 +130,7 @@ def test_a_wrong_gradient_is_found_at_once():
 def test_no_descent_names_the_checks():
     """A gradient that is right along itself, which is all the first look can see, and wrong everywhere else."""
     loss = Smooth(F, lambda X: (X @ X.T - M) @ X, n=N)
-    loss._learnt["factor"] = -2.0
+    loss._function._known_factor = -2.0
     X0 = np.random.default_rng(0).standard_normal((N, 2))
     result = minimize(Problem(loss), X0, solver="lbfgs", max_iter=1000)
     assert not result.success

@@ -9,7 +9,7 @@ from typing import Any
 from quartic.arrays import Array, is_torch
 from quartic.kernels import GramKernel, Kernel, NormKernel
 from quartic.losses import Loss, Move, Point
-from quartic.penalties import Penalty, Ridge, Zero
+from quartic.penalties import Nonnegative, Penalty, Ridge, Zero
 from quartic.units import Units
 
 _NONE = Zero()
@@ -140,12 +140,37 @@ class Problem:
     def sufficient_decrease(self, move: Move, step: float) -> bool:
         """Tell whether f(X⁺) ≤ f(X) + ⟨∇f(X), X⁺ − X⟩ + D_h(X⁺, X)/λ, the condition (suff_decrease) of the paper.
 
-        X⁺ must be T_λ(X). An estimate of the remainder decides where it is clear enough.
+        X⁺ must be T_λ(X).
+        """
+        return self.judge(move, step)[0]
+
+    def judge(self, move: Move, step: float) -> tuple[bool, float]:
+        """Tell whether the decrease is sufficient, and which part of D_h(X⁺, X)/λ the remainder takes up.
+
+        An estimate of the remainder decides where it is clear enough.
         """
         assert self.kernel is not None
-        most = self.kernel.divergence_of(move) / step + move.allowance
+        room = float(self.kernel.divergence_of(move)) / step
+        most = room + float(move.allowance)
         if move.rough:
             remainder = move.estimate(self.kernel.slope(move, self.penalty, step))
             if abs(remainder.value - most) > remainder.error:
-                return remainder.value <= most
-        return move.remainder <= most
+                return remainder.value <= most, remainder.value / room if room > 0 else 1.0
+        exact = float(move.remainder)
+        return exact <= most, exact / room if room > 0 else 1.0
+
+    def best_between(self, p: Point, q: Point) -> Point | None:
+        """Return the point of least Ψ between two feasible ones, where that costs no product and it is below p."""
+        if type(self.penalty).on_line is Penalty.on_line:
+            return None
+        line = self.loss.between(p, q)
+        if line is None:
+            return None
+        constraint = type(self.penalty) in (Zero, Nonnegative)
+        linear, quadratic = (0.0, 0.0) if constraint else self.penalty.on_line(p.X, q.X - p.X)
+        t = line.minimizer_with(float(linear), float(quadratic), 1.0)
+        if not t > 0:
+            return None
+        best = line.point(t)
+        self.anticipate(best)
+        return best if self.objective(best) < self.objective(p) else None

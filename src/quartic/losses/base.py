@@ -78,6 +78,10 @@ class Loss(ABC):
         """Return the point at p + t(p − q); free of products where the loss allows it."""
         return self.at(p.X + t * (p.X - q.X))
 
+    def between(self, p: Point, q: Point) -> Line | None:
+        """Return f on the line p + t(q − p), where that costs no product and q is not too near; else None."""
+        return None
+
     def move(self, p: Point, X: Array) -> Move:
         """Return the step from p to X with its remainder f(X) − f(p) − ⟨∇f(p), X − p⟩: one product.
 

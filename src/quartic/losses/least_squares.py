@@ -13,10 +13,10 @@ from quartic.arrays import Array, as_floats
 from quartic.distributed.inputs import is_dask_array
 from quartic.losses.base import Loss
 from quartic.losses.least_squares_move import LeastSquaresMove
-from quartic.losses.least_squares_point import ExtrapolatedPoint, LeastSquaresPoint
+from quartic.losses.least_squares_point import ExtrapolatedPoint, LeastSquaresPoint, is_short
 from quartic.losses.line import Line
 from quartic.losses.matrix import Matrix, as_matrix
-from quartic.losses.point import Point
+from quartic.losses.point import Point, projected_gradient
 from quartic.losses.spectrum import negative_part_of_spectrum
 from quartic.ops import (
     delayed,
@@ -24,6 +24,8 @@ from quartic.ops import (
     inner,
     norm,
     passes,
+    root,
+    shifted,
     small_like,
     squared_norm,
     times,
@@ -106,7 +108,12 @@ class LeastSquares(Loss):
         if arrays["MX"].shape != arrays["X"].shape or arrays["gram"].shape != (rank, rank):
             raise ValueError("MX or XᵀX does not go with X")
         X, MX = self.space.adopt(arrays["X"]), self.space.adopt(arrays["MX"])
-        return LeastSquaresPoint(self, X, MX, small_like(X, arrays["gram"]))
+        point = LeastSquaresPoint(self, X, MX, small_like(X, arrays["gram"]), float(arrays["fit"]))
+        if "gradient" in arrays:
+            if arrays["gradient"].shape != arrays["X"].shape:
+                raise ValueError("the gradient does not go with X")
+            point.__dict__["gradient"] = self.space.adopt(arrays["gradient"])
+        return point
 
     def extrapolate(self, p: Point, q: Point, t: float) -> LeastSquaresPoint:
         """Return the point p + t(p − q); the product is linear, so it costs none."""
@@ -137,11 +144,47 @@ class LeastSquares(Loss):
         assert isinstance(p, LeastSquaresPoint)
         D = as_floats(D)
         MD = self.product(D)
+        lines = passes("line", D)
+        U, C, bend, slope = lines.line_sums(p.X, p.gram, D, MD, p.gradient)
+
+        def move(t: float, clip: bool = False) -> LeastSquaresPoint:
+            S = lines.gram_on_line(p.gram, U, C, t)
+            A = shifted(S, 0.0, 2.0)
+            X, MX, G = (self.arrays.like(p.X) for _ in range(3))
+            fit, projected, feasible = lines.line_point(p.X, D, p.MX, MD, t, clip, A, X, MX, G)
+            new = LeastSquaresPoint(self, X, MX, S, fit, feasible)
+            new.__dict__.update(gradient=G, projected_norm=root(projected, lambda: projected_gradient(X, G)))
+            return new
+
+        return Line(p, delayed(_quartic, slope, p.gram, U, C, bend), move, lambda t: move(t, clip=True))
+
+    def between(self, p: Point, q: Point) -> Line | None:
+        """Return the exact quartic of f on p + t(q − p); the product is linear, so it costs none.
+
+        Only C = DᵀD and ⟨MD, D⟩ of D = q − p have to be added up. Both ends being known, so are then
+        XᵀX = S + t(S′ − S − C) + t²C, with S and S′ that of p and of q, and ⟨MX, X⟩ on the way.
+        """
+        assert isinstance(p, LeastSquaresPoint)
+        assert isinstance(q, LeastSquaresPoint)
+        factor = passes("factor", p.X)
+        sums = factor.step_sums(q.X, q.MX, p.origin, None, True)
+        S, change, C = (np.asarray(A) for A in (p.gram, q.gram - p.gram - sums.curved, sums.curved))
+        bend, fit = float(sums.bend), float(p.fit)
+        slope = 0.5 * (float(q.fit) - fit - bend)  # ⟨Mp, D⟩
+        if is_short(float(sums.length), float(S.trace()), p.X):
+            return None  # differences of sums would say nothing
+        coefficients = (
+            trace_inner(S, change) - 2 * slope,
+            trace_inner(S, C) + 0.5 * trace_inner(change, change) - bend,
+            trace_inner(change, C),
+            0.5 * trace_inner(C, C),
+        )
 
         def move(t: float) -> LeastSquaresPoint:
-            return LeastSquaresPoint(self, p.X + t * D, p.MX + t * MD)
+            X, MX = factor.formed(Origin(p.X, p.MX, q.X, q.MX, -t), self.arrays)
+            gram = small_like(X, S + t * change + t * t * C)
+            return LeastSquaresPoint(self, X, MX, gram, fit + t * (2 * slope + t * bend))
 
-        coefficients = delayed(_quartic, inner(p.gradient, D), p.gram, gram(p.X, D), gram(D), inner(MD, D))
         return Line(p, coefficients, move)
 
     def hessian_product(self, p: Point, D: Array) -> Array:
@@ -258,7 +301,7 @@ def nonnegative_start(
     return X
 
 
-def _quartic(slope: float, S: Array, T: Array, C: Array, bend: float) -> tuple[float, float, float, float]:
-    """Return c₁ … c₄ of f on X + tD from S = XᵀX, T = XᵀD, C = DᵀD and bend = ⟨MD, D⟩."""
-    quadratic = trace_inner(S, C) + trace_inner(T, T.T) + trace_inner(T, T) - bend
-    return float(slope), float(quadratic), 2 * trace_inner(T, C), 0.5 * trace_inner(C, C)
+def _quartic(slope: float, S: Array, U: Array, C: Array, bend: float) -> tuple[float, float, float, float]:
+    """Return c₁ … c₄ of f on X + tD from S = XᵀX, U = XᵀD + DᵀX, C = DᵀD and bend = ⟨MD, D⟩."""
+    quadratic = trace_inner(S, C) + 0.5 * trace_inner(U, U) - bend
+    return float(slope), float(quadratic), trace_inner(U, C), 0.5 * trace_inner(C, C)

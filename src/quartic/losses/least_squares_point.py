@@ -8,6 +8,8 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from quartic.arrays import Array
 from quartic.losses.point import Point, projected_gradient
 from quartic.ops import delayed, eps, inner, norm, passes, root, shifted, trace_inner
@@ -18,6 +20,11 @@ if TYPE_CHECKING:
 
 # A step is short where ‖D‖² is below so many units of round-off of ‖X‖²: see `LeastSquaresMove.estimate`.
 _SHORT = 2.0**14
+
+
+def is_short(square: float, size: float, X: Array) -> bool:
+    """Tell whether a step D is too short beside X, given ‖D‖² and ‖X‖², for a difference of values to mean much."""
+    return not square > _SHORT * eps(X) * size
 
 
 class LeastSquaresPoint(Point):
@@ -116,7 +123,7 @@ class LeastSquaresPoint(Point):
     @property
     def takes_short_steps(self) -> bool:
         """Whether steps have become so short that a difference of values would not tell a good one from a bad one."""
-        return self.stride <= _SHORT * eps(self.origin.X)
+        return is_short(self.stride, 1.0, self.origin.X)
 
     @property
     def last(self) -> LeastSquaresPoint:
@@ -138,8 +145,9 @@ class LeastSquaresPoint(Point):
         return S if last() is q and ahead == t else None
 
     def arrays(self) -> dict[str, Array]:
-        """X, MX and XᵀX."""
-        return {"X": self.X, "MX": self.MX, "gram": self.gram}
+        """X, MX, XᵀX and ⟨MX, X⟩, and the gradient if it is at hand: made anew they might differ in the last bits."""
+        kept = {"X": self.X, "MX": self.MX, "gram": self.gram, "fit": np.array(float(self.fit))}
+        return kept | {"gradient": self.__dict__["gradient"]} if "gradient" in self.__dict__ else kept
 
 
 class ExtrapolatedPoint(LeastSquaresPoint):

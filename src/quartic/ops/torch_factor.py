@@ -37,6 +37,12 @@ def extrapolated(origin: Origin, arrays: Fresh) -> tuple[Origin, Any]:
     return Origin.at(Y, MY), _gram_of(Y)
 
 
+def formed(origin: Origin, arrays: Fresh) -> tuple[Any, Any]:
+    """Return Y and MY."""
+    X, MX, Z, MZ, t = origin
+    return torch.lerp(Z, X, 1 + t), torch.lerp(MZ, MX, 1 + t)
+
+
 def gram_at(origin: Origin) -> Any:
     """Return XᵀX in float64."""
     return _gram_of(origin.X)
