@@ -11,8 +11,9 @@ import scipy.sparse as sp
 
 from quartic.arrays import Array, is_torch
 from quartic.distributed.inputs import is_dask_array, is_dask_frame
-from quartic.losses.pair_squares import PairSquares
+from quartic.losses.pair_squares import PairPoint, PairSquares
 from quartic.losses.pairs_input import check_pairs, merge_duplicates
+from quartic.losses.point import Point
 from quartic.ops import float_type, inner, passes
 from quartic.ops.space import space_of
 
@@ -58,6 +59,7 @@ class Distances(PairSquares):
 
     difference = True
     relocates = True
+    widens = True
 
     def __new__(cls, pairs: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Return a `DaskDistances` where the pairs are Dask's."""
@@ -146,6 +148,22 @@ class Distances(PairSquares):
     def value_at_zero(self) -> float:
         """f(0) = ½ Σ w d²."""
         return 0.5 * self._sums[2]
+
+    def widened(self, p: Point) -> Array | None:
+        """Return [X, tz] with z fixed noise and the best t ≥ 0, or None where that is 0: one pass.
+
+        With ζ = (z_i − z_j)² the loss is f(X) + t² Σ w(q − d)ζ + ½t⁴ Σ wζ². Where X fits, the first sum is next to
+        nothing, and so is t.
+        """
+        n, rank = p.X.shape
+        X, D = np.zeros((n, rank + 1), p.X.dtype), np.zeros((n, rank + 1), p.X.dtype)
+        X[:, :rank] = p.X
+        D[:, rank] = np.random.default_rng(0).standard_normal(n)
+        _, c2, _, c4 = self.quartic(PairPoint(self, X, p.value, D), D)
+        if not (c2 < 0 < c4):
+            return None
+        X[:, rank] = math.sqrt(-c2 / (2 * c4)) * D[:, rank]
+        return X
 
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return a centred Gaussian cloud, scaled so that f(tX) is least: one pass."""

@@ -182,15 +182,14 @@ class PairSquares(SumOfSquares):
         ‖x‖² − 2⟨x, x_j⟩ + ‖x_j‖² = d_j is linear in x and ‖x‖²; x is the least-squares solution over the neighbours j,
         from which ‖x‖² is eliminated by subtracting the mean equation. ⟨x, x_j⟩ = b_j is linear as it is.
         """
-        from quartic.ops.placement import gather, least_squares_places
+        from quartic.ops.placement import least_squares_places
 
-        self._count()
         rank = X.shape[1]
         X = X.astype(np.float64)
         if self.difference:
             X -= X[placed].mean(axis=0)
         S = np.zeros((len(X), (rank + 2) * (rank + 3) // 2))
-        gather(self.difference, self.weight is not None)(X, placed, *self._data, S)
+        self._pass("placement", "gather", X)(X, placed, *self._data, S)
         new = ~placed & (S[:, -1] >= 2 * (rank + 1)) & (S[:, 0] > 0)
         X[new] = least_squares_places(S[new], rank, self.difference)
         return X, placed | new

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ class SumOfSquares(Loss):
     """
 
     infimum = 0.0
+    #: whether a column more than wanted helps rows of X to get around each other (`quartic.solvers.core`)
+    widens: ClassVar[bool] = False
 
     @abstractmethod
     def linearize(self, X: Array) -> tuple[Point, Array]:
@@ -54,6 +56,13 @@ class SumOfSquares(Loss):
 
         It has a counter of its own.
         """
+
+    def widened(self, p: Point) -> Array | None:
+        """Return X with another column of noise, as much of it as makes f least; None where that is none.
+
+        Only where ``widens`` is true.
+        """
+        return None
 
     def replaced(self, p: Point) -> Array | None:
         """Return X with rows that fit far worse than all others put where their terms say, None where none does.

@@ -1,10 +1,10 @@
-"""Compiled passes of Gauss–Newton over pairs: linearise, multiply by JᵀWJ, solve by preconditioned conjugate gradients.
+"""Compiled passes of Gauss–Newton over pairs: linearise, multiply by JᵀWJ, the quartic on a line.
 
 For a pair p = (i, j) the residual q − b has the gradient 2(x_i − x_j) in row i and its negative in row j (distances),
 or x_j in row i and x_i in row j (entries). Nothing is stored a pair: the products recompute the differences, since X
 stays in the cache where m stored vectors would not.
 
-Row blocks, the preconditioner, are symmetric r × r and packed by rows of their lower triangle.
+Row blocks, the preconditioner (`row_blocks.py`), are symmetric r × r and packed by rows of their lower triangle.
 """
 
 from __future__ import annotations
@@ -17,8 +17,20 @@ import numpy as np
 from numba import njit
 
 from quartic.ops.flags import FLAGS
+from quartic.ops.row_blocks import advance, diagonal_mean, factor_blocks, first_direction, solve_blocks
 from quartic.ops.row_chunks import over_rows, wide
 from quartic.ops.vectors import put, vector
+
+__all__ = [
+    "advance",
+    "diagonal_mean",
+    "factor_blocks",
+    "first_direction",
+    "linearize",
+    "product",
+    "quartic",
+    "solve_blocks",
+]
 
 
 @cache
@@ -176,96 +188,3 @@ def quartic(rank: int, difference: bool, weighted: bool) -> Callable[..., tuple[
         return over_rows(lambda first, last: rows(X, D, start, cols, target, weight, first, last), start, X)
 
     return run
-
-
-def factor_blocks(B: Any, shift: float, width: int) -> Any:
-    """Return the packed Cholesky factors of the blocks B_i + shift·I; the diagonal is kept inverted."""
-    L = np.empty_like(B)
-    fill_factors(B, shift, width, L)
-    return L
-
-
-def diagonal_mean(B: Any, rank: int) -> float:
-    """Return the mean diagonal entry of the packed blocks."""
-    return float(sum(B[:, k * (k + 3) // 2].mean() for k in range(rank))) / rank
-
-
-@njit(**FLAGS)
-def fill_factors(B: Any, shift: float, width: int, L: Any) -> None:
-    """Fill L with the packed Cholesky factors of the blocks B_i + shift·I; the diagonal is kept inverted."""
-    for i in range(B.shape[0]):
-        for k in range(width):
-            row = k * (k + 1) // 2
-            for l in range(k + 1):
-                column = l * (l + 1) // 2
-                value = B[i, row + l]
-                for h in range(l):
-                    value -= L[i, row + h] * L[i, column + h]
-                if l < k:
-                    L[i, row + l] = value * L[i, column + l]
-                else:
-                    # below the round-off of its own entries a pivot means nothing
-                    value = max(value, 1e-14 * B[i, row + k]) + shift
-                    L[i, row + k] = 1.0 / np.sqrt(value) if value > 0 else 0.0
-
-
-@njit(**FLAGS)
-def solve_blocks(L: Any, R: Any, Z: Any) -> Any:
-    """Fill Z with the solutions of L_i L_iᵀ z_i = r_i, and return ⟨R, Z⟩."""
-    width = R.shape[1]
-    total = 0.0
-    for i in range(R.shape[0]):
-        for k in range(width):
-            row = k * (k + 1) // 2
-            value = R[i, k]
-            for h in range(k):
-                value -= L[i, row + h] * Z[i, h]
-            Z[i, k] = value * L[i, row + k]
-        for k in range(width - 1, -1, -1):
-            value = Z[i, k]
-            for h in range(k + 1, width):
-                value -= L[i, h * (h + 1) // 2 + k] * Z[i, h]
-            Z[i, k] = value * L[i, k * (k + 1) // 2 + k]
-            total += R[i, k] * Z[i, k]
-    return total
-
-
-@njit(**FLAGS)
-def first_direction(G: Any, L: Any, R: Any, Z: Any, P: Any) -> Any:
-    """Set R = −G and P = Z = the preconditioned R; return ⟨R, Z⟩."""
-    for i in range(G.shape[0]):
-        for k in range(G.shape[1]):
-            R[i, k] = -G[i, k]
-    rz = solve_blocks(L, R, Z)
-    P[:] = Z
-    return rz
-
-
-@njit(**FLAGS)
-def add_shift(H: Any, P: Any, shift: float) -> Any:
-    """Add shift·P to H, and return ⟨P, H⟩."""
-    total = 0.0
-    for i in range(P.shape[0]):
-        for k in range(P.shape[1]):
-            H[i, k] += shift * P[i, k]
-            total += P[i, k] * H[i, k]
-    return total
-
-
-@njit(**FLAGS)
-def descend(rz: float, curvature: float, P: Any, H: Any, D: Any, R: Any) -> None:
-    """Move by a = rz / curvature, where that is positive, along the direction: D += aP, R −= aH."""
-    a = rz / curvature if curvature > 0 else 0.0
-    for i in range(P.shape[0]):
-        for k in range(P.shape[1]):
-            D[i, k] += a * P[i, k]
-            R[i, k] -= a * H[i, k]
-
-
-@njit(**FLAGS)
-def turn(rz: float, before: float, Z: Any, P: Any) -> None:
-    """Set the next conjugate direction, P = Z + (rz / before) P."""
-    b = rz / before
-    for i in range(P.shape[0]):
-        for k in range(P.shape[1]):
-            P[i, k] = Z[i, k] + b * P[i, k]

@@ -16,13 +16,13 @@ from quartic.ops import astype, delayed, float_type, inner, norm, squared_norm
 from quartic.penalties import Penalty, Zero
 from quartic.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
+from quartic.solvers.core import by_way_of_core
 from quartic.solvers.normal_equations import conjugate_gradients, direct, factorable, mean_diagonal
 
 # "auto" wants so many pairs a point in the core for each column of X, and at least so many, where there are twice as
-# many in all. With two thirds of that, one random start in four on a square ends in a local minimum.
-_CORE_FOR_EACH_COLUMN, _CORE_AT_LEAST = 16, 48
-# The core is left when the gradient has shrunk by this, or a step makes the loss smaller by less than this share.
-_CORE_TOLERANCE, _CORE_GAIN, _CORE_STEPS = 1e-9, 1e-2, 60
+# many in all: the first where a core is solved with a column more than wanted (`quartic.solvers.core`), the second where
+# it is not. With two thirds of the second, one random start in four on a square ends in a local minimum.
+_CORE_FOR_EACH_COLUMN, _CORE_AT_LEAST = (8, 16), (24, 48)
 # Damping is relative to the mean diagonal of JᵀJ. The gauge makes JᵀJ singular, so it never goes down to nothing.
 _LEAST_DAMPING, _MOST_DAMPING = 1e-13, 1e8
 # Where a step lowers the loss by less than this share, residuals are there to stay and their curvature counts.
@@ -103,8 +103,8 @@ class LevenbergMarquardt(Solver):
         "auto" turns to the factorisation when conjugate gradients ran into their limit twice in a row and the graph
         is local enough for sparse factors.
     core : "auto" or float, default="auto"
-        Pairs a point within the core; 0 for no core. "auto" takes 16 for each column of X, and 48 at least, where
-        there are twice as many in all.
+        Pairs a point within the core; 0 for no core. "auto" takes 8 for each column of X, and 24 at least, where
+        there are twice as many in all; for entries of XXᵀ twice that.
 
     Notes
     -----
@@ -143,7 +143,8 @@ class LevenbergMarquardt(Solver):
     def init(self, problem: Problem, X0: Array) -> LMState:
         """Return the state at X0."""
         no_penalty = problem.penalty.ridge == 0
-        loss, degree = cast(SumOfSquares, problem.loss), self._core_degree(X0.shape[1])
+        loss = cast(SumOfSquares, problem.loss)
+        degree = self._core_degree(loss, X0.shape[1])
         wanted = no_penalty and 0 < 2 * degree <= loss.mean_degree()
         return LMState(loss.at(X0), damping=self.damping, core_done=int(not wanted))
 
@@ -161,35 +162,23 @@ class LevenbergMarquardt(Solver):
                 s = self._with_points_replaced(loss, problem.penalty, s)
         return self._move(loss, problem.penalty, s)
 
-    def _core_degree(self, rank: int) -> float:
-        return max(_CORE_FOR_EACH_COLUMN * rank, _CORE_AT_LEAST) if self.core == "auto" else float(self.core)
+    def _core_degree(self, loss: SumOfSquares, rank: int) -> float:
+        if self.core != "auto":
+            return float(self.core)
+        kind = 0 if loss.widens else 1
+        return max(_CORE_FOR_EACH_COLUMN[kind] * rank, _CORE_AT_LEAST[kind])
 
     def _by_way_of_core(self, loss: SumOfSquares, s: LMState) -> LMState | None:
         """Return where solving for part of the points, and placing the others, leads; None where no part will do."""
+
+        def begin(point: Point, damping: float) -> LMState:
+            return LMState(point, damping=damping)
+
+        def move(part: SumOfSquares, t: LMState) -> LMState:
+            return self._move(part, Zero(), t)
+
         X = s.point.X
-        found = loss.core(self._core_degree(X.shape[1]), X.shape[1])
-        if found is None:
-            return None
-        part, placed = found
-        t = LMState(part.at(X[placed]), damping=self.damping)
-        target = _CORE_TOLERANCE * norm(t.point.gradient)
-        for _ in range(_CORE_STEPS):
-            before = t.point.value
-            try:
-                t = self._move(part, Zero(), t)
-            except NoProgress:
-                break
-            if norm(t.point.gradient) <= target or t.point.value > (1 - _CORE_GAIN) * before:
-                break
-        share = part.mean_degree() * part.n_points / (loss.mean_degree() * loss.n_points)
-        loss._count(math.ceil(part.n_products * share))
-        X = X.copy()
-        X[placed] = t.point.X
-        reached = 0
-        while not placed.all() and placed.sum() > reached:  # a few rounds, where the graph is not evenly dense
-            reached = int(placed.sum())
-            X, placed = loss.place(X, placed)
-        return LMState(loss.at(X.astype(s.point.X.dtype, copy=False)), damping=t.damping)
+        return by_way_of_core(begin, move, loss, X, self._core_degree(loss, X.shape[1]), self.damping)
 
     def _with_points_replaced(self, loss: SumOfSquares, penalty: Penalty, s: LMState) -> LMState:
         """Return the state with points that fit far worse than the others placed anew, where that lowers the loss."""
@@ -202,6 +191,10 @@ class LevenbergMarquardt(Solver):
             return s
         scale = mean_diagonal(blocks, X.shape[1])
         return replace(s, point=point, blocks=blocks, scale=scale, earlier=math.inf, newton=0)
+
+    def _residual(self, slope: float, earlier: float) -> float:
+        """Return how far to solve the equations: as far as the last step went; the first need not go far."""
+        return self.forcing if math.isinf(earlier) else max(_LEAST_RESIDUAL, min(self.forcing, slope / earlier))
 
     def _move(self, loss: SumOfSquares, penalty: Penalty, s: LMState) -> LMState:
         p, blocks, scale, ridge = s.point, s.blocks, s.scale, penalty.ridge or 0.0
@@ -217,7 +210,7 @@ class LevenbergMarquardt(Solver):
         if self.linear_solver == "direct" or (self.linear_solver == "auto" and slow >= 2 and factors > 0):
             D = direct(loss, p, G, ridge + damping)
         else:
-            residual = delayed(lambda g, before: max(_LEAST_RESIDUAL, min(self.forcing, g / before)), slope, s.earlier)
+            residual = delayed(self._residual, slope, s.earlier)
 
             def product(V: Array, out: Array) -> None:
                 if s.newton:

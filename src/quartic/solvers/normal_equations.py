@@ -57,14 +57,11 @@ def conjugate_gradients(
     first = rz = ops.first_direction(G, L, R, Z, P)
     for k in range(max_iter):
         product(P, H)
-        curvature = ops.add_shift(H, P, shift)
-        ops.descend(rz, curvature, P, H, D, R)  # does nothing where the curvature is not positive
-        before, rz = rz, ops.solve_blocks(L, R, Z)
+        curvature, rz = ops.advance(rz, shift, P, H, L, D, R, Z)
         if not curvature > 0:
-            return Solution(D if k else P, k + 1, True)
+            return Solution(D if k else Z, k + 1, True)
         if not rz > tolerance**2 * first:
             return Solution(D, k + 1, True)
-        ops.turn(rz, before, Z, P)
     return Solution(D, max_iter, False)
 
 

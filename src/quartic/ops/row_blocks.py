@@ -1,0 +1,153 @@
+"""Compiled passes over X with r × r row blocks: the preconditioner of conjugate gradients, and what a step does to X.
+
+Blocks B_i + shift·I = C_i C_iᵀ are kept as M_i = C_i⁻¹, packed by rows of the lower triangle: applying MᵀM takes no
+division and no step that waits for another, it is positive semidefinite whatever the round-off, and ⟨R, MᵀMR⟩ = ‖MR‖²
+comes for nothing. Ranks up to 4 have code of their own: in tuples, so that a row stays in registers (`vectors.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from quartic.ops.flags import FLAGS
+from quartic.ops.vectors import put, vector
+
+_SPECIAL_RANKS = 4
+
+
+def _zeros(rank: int) -> tuple[float, ...]:
+    """Return the model of a row: of known length where the rank has code of its own."""
+    return (0.0,) * (rank if rank <= _SPECIAL_RANKS else 0)
+
+
+def factor_blocks(B: Any, shift: float, width: int) -> Any:
+    """Return the packed inverse Cholesky factors of the blocks B_i + shift·I; a direction without curvature gets 0."""
+    M = np.empty_like(B)
+    _factor(_zeros(width), width, B, shift, M)
+    return M
+
+
+def solve_blocks(M: Any, R: Any, Z: Any) -> Any:
+    """Fill Z with the solutions of (B_i + shift·I) z_i = r_i, and return ⟨R, Z⟩."""
+    return _solve(_zeros(R.shape[1]), M, R, Z)
+
+
+def first_direction(G: Any, M: Any, R: Any, Z: Any, P: Any) -> Any:
+    """Set R = −G and P = Z = the preconditioned R; return ⟨R, Z⟩."""
+    np.negative(G, out=R)
+    rz = _solve(_zeros(R.shape[1]), M, R, Z)
+    P[:] = Z
+    return rz
+
+
+def advance(rz: float, shift: float, P: Any, H: Any, M: Any, D: Any, R: Any, Z: Any) -> Any:
+    """Make a step of conjugate gradients with A + shift·I, where H = AP; return ⟨P, (A + shift·I)P⟩ and the new ⟨R, Z⟩.
+
+    With a = ⟨R, Z⟩ / curvature: D += aP, R −= a(H + shift·P), Z = the preconditioned R, P = Z + bP. Where the curvature
+    is not positive nothing is changed but H.
+    """
+    return _advance(_zeros(P.shape[1]), rz, shift, P, H, M, D, R, Z)
+
+
+def diagonal_mean(B: Any, rank: int) -> float:
+    """Return the mean diagonal entry of the packed blocks."""
+    return float(_diagonal_sum(B, rank)) / (rank * max(len(B), 1))
+
+
+@njit(**FLAGS)
+def _diagonal_sum(B: Any, rank: int) -> Any:
+    total = 0.0
+    for i in range(B.shape[0]):
+        for k in range(rank):
+            total += B[i, k * (k + 3) // 2]
+    return total
+
+
+@njit(**FLAGS)
+def _factor(zeros: Any, rank: int, B: Any, shift: float, M: Any) -> None:
+    c = vector(zeros, rank)
+    for i in range(B.shape[0]):
+        for k in range(len(c)):
+            row = k * (k + 1) // 2
+            # row k of C, by means of the rows of M above it: C_kl = Σ_h B_kh M_lh
+            pivot = B[i, row + k]
+            for l in range(k):
+                value = 0.0
+                for h in range(l + 1):
+                    value += B[i, row + h] * M[i, l * (l + 1) // 2 + h]
+                c = put(c, l, value)
+                pivot -= value * value
+            # below the round-off of its own entries a pivot means nothing
+            pivot = max(pivot, 1e-14 * B[i, row + k]) + shift
+            inverse = 1.0 / np.sqrt(pivot) if pivot > 0 else 0.0
+            # row k of M: M_kl = −(Σ_h C_kh M_hl) / C_kk
+            for l in range(k):
+                value = 0.0
+                for h in range(l, k):
+                    value += c[h] * M[i, h * (h + 1) // 2 + l]
+                M[i, row + l] = -inverse * value
+            M[i, row + k] = inverse
+
+
+@njit(**FLAGS)
+def _half(M: Any, i: int, r: Any, y: Any) -> Any:
+    """Return y = M_i r."""
+    for k in range(len(y)):
+        value = 0.0
+        for h in range(k + 1):
+            value += M[i, k * (k + 1) // 2 + h] * r[h]
+        y = put(y, k, value)
+    return y
+
+
+@njit(**FLAGS)
+def _other_half(M: Any, i: int, y: Any, Z: Any) -> Any:
+    """Fill row i of Z with M_iᵀ y, and return ‖y‖²."""
+    total = 0.0
+    for k in range(len(y)):
+        total += y[k] * y[k]
+        value = 0.0
+        for h in range(k, len(y)):
+            value += M[i, h * (h + 1) // 2 + k] * y[h]
+        Z[i, k] = value
+    return total
+
+
+@njit(**FLAGS)
+def _solve(zeros: Any, M: Any, R: Any, Z: Any) -> Any:
+    r, y = vector(zeros, R.shape[1]), vector(zeros, R.shape[1])
+    total = 0.0
+    for i in range(R.shape[0]):
+        for k in range(len(r)):
+            r = put(r, k, R[i, k])
+        y = _half(M, i, r, y)
+        total += _other_half(M, i, y, Z)
+    return total
+
+
+@njit(**FLAGS)
+def _advance(zeros: Any, rz: float, shift: float, P: Any, H: Any, M: Any, D: Any, R: Any, Z: Any) -> Any:
+    r, y = vector(zeros, P.shape[1]), vector(zeros, P.shape[1])
+    curvature = 0.0
+    for i in range(P.shape[0]):
+        for k in range(len(r)):
+            H[i, k] += shift * P[i, k]
+            curvature += P[i, k] * H[i, k]
+    if not curvature > 0:
+        return curvature, rz
+    a, total = rz / curvature, 0.0
+    for i in range(P.shape[0]):
+        for k in range(len(r)):
+            D[i, k] += a * P[i, k]
+            r = put(r, k, R[i, k] - a * H[i, k])
+            R[i, k] = r[k]
+        y = _half(M, i, r, y)
+        total += _other_half(M, i, y, Z)
+    b = total / rz
+    for i in range(P.shape[0]):
+        for k in range(len(r)):
+            P[i, k] = Z[i, k] + b * P[i, k]
+    return curvature, total
