@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -19,4 +20,8 @@ def passes(name: str, A: Any) -> Any:
 
     Both modules have the same functions. Those of torch return numbers that may still be under way (`Waiting`).
     """
-    return import_module(f"quartic.ops.torch_{name}" if is_torch(A) else f"quartic.ops.{name}")
+    return _module(f"quartic.ops.torch_{name}" if is_torch(A) else f"quartic.ops.{name}")
+
+
+# Asking Python's import for it costs as much as a pass over a few hundred rows.
+_module = cache(import_module)

@@ -36,7 +36,7 @@ def choose_core(start: Any, cols: Any, share: float, least: int) -> Any:
         count[:] = 0
         for i in range(n):
             if chosen[i]:
-                mine = 0
+                mine = np.int64(0)
                 for p in range(start[i], start[i + 1]):
                     j = np.uint64(cols[p])
                     both = np.int64(chosen[j])  # added as a number: a branch could not be foreseen

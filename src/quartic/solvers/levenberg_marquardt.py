@@ -20,8 +20,8 @@ from quartic.solvers.core import by_way_of_core
 from quartic.solvers.normal_equations import conjugate_gradients, direct, factorable, mean_diagonal
 
 # "auto" wants so many pairs a point in the core for each column of X, and at least so many, where there are twice as
-# many in all: the first where a core is solved with a column more than wanted (`quartic.solvers.core`), the second where
-# it is not. With two thirds of the second, one random start in four on a square ends in a local minimum.
+# many in all: the first where a core is solved with a column more than wanted (`quartic.solvers.core`), the second
+# where it is not. With two thirds of the second, one random start in four on a square ends in a local minimum.
 _CORE_FOR_EACH_COLUMN, _CORE_AT_LEAST = (8, 16), (24, 48)
 # Damping is relative to the mean diagonal of JᵀJ. The gauge makes JᵀJ singular, so it never goes down to nothing.
 _LEAST_DAMPING, _MOST_DAMPING = 1e-13, 1e8
