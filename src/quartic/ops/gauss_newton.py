@@ -4,7 +4,11 @@ For a pair p = (i, j) the residual q − b has the gradient 2(x_i − x_j) in ro
 or x_j in row i and x_i in row j (entries). Nothing is stored a pair: the products recompute the differences, since X
 stays in the cache where m stored vectors would not.
 
-Row blocks, the preconditioner (`row_blocks.py`), are symmetric r × r and packed by rows of their lower triangle.
+Rows are read into vector registers (`lanes.py`), filled up with zeros to a power of two, which add nothing anywhere.
+Ranks above 32 have passes of their own (`gauss_newton_any.py`).
+
+Row blocks, the preconditioner (`row_blocks.py`), are symmetric r × r and packed by rows of their lower triangle. While
+they are summed up they lie turned, as `lanes.py` has them.
 """
 
 from __future__ import annotations
@@ -16,10 +20,24 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from quartic.arrays import Array
+from quartic.ops import gauss_newton_any
 from quartic.ops.flags import FLAGS
+from quartic.ops.lanes import (
+    dot,
+    load,
+    load_block,
+    minus,
+    no_block,
+    nothing,
+    plus,
+    plus_block,
+    plus_square,
+    store,
+    store_block,
+)
 from quartic.ops.row_blocks import advance, diagonal_mean, factor_blocks, first_direction, solve_blocks
-from quartic.ops.row_chunks import over_rows, wide
-from quartic.ops.vectors import put, vector
+from quartic.ops.row_chunks import over_rows
 
 __all__ = [
     "advance",
@@ -32,6 +50,38 @@ __all__ = [
     "solve_blocks",
 ]
 
+_MOST_LANES = 32
+
+
+def _zeros(rank: int) -> tuple[float, ...]:
+    """Return a row of zeros, as long as the registers that a row is read into: the next power of two."""
+    return (0.0,) * (1 << (rank - 1).bit_length())
+
+
+def _filled(X: Array, width: int) -> Array:
+    """Return X as C-ordered float64 with zeros for further columns; itself where it is that already."""
+    if _fits(X, width):
+        return X
+    Y = np.empty((len(X), width))
+    copy_columns(X, Y)
+    return Y
+
+
+def _fits(X: Array, width: int) -> bool:
+    """Tell whether rows of X can be read into registers, or written from them, as they are."""
+    return X.shape[1] == width and X.dtype == np.float64 and X.flags.c_contiguous
+
+
+@njit(**FLAGS)
+def copy_columns(X: Any, Y: Any) -> None:
+    """Fill Y with as many columns of X as it has, and with zeros beyond those."""
+    both = min(X.shape[1], Y.shape[1])
+    for i in range(X.shape[0]):
+        for k in range(both):
+            Y[i, k] = X[i, k]
+        for k in range(both, Y.shape[1]):
+            Y[i, k] = 0.0
+
 
 @cache
 def linearize(rank: int, difference: bool, weighted: bool) -> Callable[..., float]:
@@ -39,144 +89,124 @@ def linearize(rank: int, difference: bool, weighted: bool) -> Callable[..., floa
 
     B_i = Σ_p w_p g gᵀ with g the gradient in row i of the residual of the pair p.
     """
-    zeros, corners = (0.0,) * rank, (0.0,) * (rank * (rank + 1) // 2)
 
     @njit(**FLAGS)
-    def rows(X: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any, B: Any, first: int, last: int) -> Any:
-        width = X.shape[1] if rank == 0 else rank
+    def rows(
+        zeros: Any, X: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any, T: Any, first: int, last: int
+    ) -> Any:
         G[:] = 0.0
-        B[:] = 0.0
-        x, u, s = vector(zeros, width), vector(zeros, width), vector(zeros, width)
-        S = vector(corners, width * (width + 1) // 2)
+        T[:] = 0.0
         value = 0.0
         for i in range(first, last):
-            for k in range(width):
-                x = put(x, k, X[i, k])
-                s = put(s, k, 0.0)
-            for q in range(width * (width + 1) // 2):
-                S = put(S, q, 0.0)
+            x, s, S = load(zeros, X, i), nothing(zeros), no_block(zeros)
             for p in range(start[i], start[i + 1]):
-                j = np.uint64(cols[p])
-                e = -np.float64(target[p])
-                for k in range(width):
-                    if difference:
-                        u = put(u, k, x[k] - X[j, k])
-                        e += u[k] * u[k]
-                    else:
-                        u = put(u, k, X[j, k])
-                        e += x[k] * u[k]
-                w = weight[p] if weighted else 1.0
-                value += w * e * e
-                we, ww = w * e, w
+                j = np.int64(cols[p])
+                w = np.float64(weight[p]) if weighted else 1.0
+                y = load(zeros, X, j)
                 if difference:
-                    we, ww = 2 * we, 4 * w
-                elif i == np.int64(j):
-                    ww = 2 * w  # the two halves of a diagonal entry's gradient fall into the same block
-                for k in range(width):
-                    s = put(s, k, s[k] + we * u[k])
-                    if difference:
-                        G[j, k] -= we * u[k]
-                    else:
-                        G[j, k] += we * x[k]
-                    for l in range(k + 1):
-                        q = k * (k + 1) // 2 + l
-                        S = put(S, q, S[q] + ww * u[k] * u[l])
-                        if difference:
-                            B[j, q] += ww * u[k] * u[l]
-                        else:
-                            B[j, q] += ww * x[k] * x[l]
-            for k in range(width):
-                G[i, k] += s[k]
-            for q in range(width * (width + 1) // 2):
-                B[i, q] += S[q]
+                    u = minus(x, y)
+                    e = dot(u, u) - target[p]
+                    we, ww = 2 * w * e, 4 * w
+                    store(G, j, plus(load(zeros, G, j), -we, u))
+                    s, S = plus(s, we, u), plus_square(S, ww, u)
+                    store_block(T, j, plus_square(load_block(zeros, T, j), ww, u))
+                else:
+                    e = dot(x, y) - target[p]
+                    # the two halves of a diagonal entry's gradient fall into the same block
+                    we, ww = w * e, 2 * w if i == j else w
+                    store(G, j, plus(load(zeros, G, j), we, x))
+                    s, S = plus(s, we, y), plus_square(S, ww, y)
+                    store_block(T, j, plus_square(load_block(zeros, T, j), ww, x))
+                value += w * e * e
+            store(G, i, plus(load(zeros, G, i), 1.0, s))
+            store_block(T, i, plus_block(load_block(zeros, T, i), S))
         return 0.5 * value
 
     def run(X: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any, B: Any) -> Any:
-        X = wide(X)
-        return over_rows(
-            lambda first, last, G, B: rows(X, start, cols, target, weight, G, B, first, last), start, X, G, B
+        if X.shape[1] > _MOST_LANES:
+            return gauss_newton_any.linearize(difference, weighted)(X, start, cols, target, weight, G, B)
+        zeros = _zeros(X.shape[1])
+        Y = _filled(X, len(zeros))
+        T = np.empty((len(Y), len(zeros) // 2 + 1, len(zeros)))
+        H = G if _fits(G, len(zeros)) else np.empty_like(Y)
+        value = over_rows(
+            lambda first, last, H, T: rows(zeros, Y, start, cols, target, weight, H, T, first, last), start, Y, H, T
         )
+        if H is not G:
+            copy_columns(H, G)
+        pack(T, X.shape[1], B)
+        return value
 
     return run
+
+
+@njit(**FLAGS)
+def pack(T: Any, rank: int, B: Any) -> None:
+    """Fill B with the lower triangles, row by row, of the turned blocks T."""
+    width = T.shape[2]
+    for i in range(T.shape[0]):
+        for k in range(rank):
+            for l in range(k + 1):
+                d = k - l
+                B[i, k * (k + 1) // 2 + l] = T[i, d, l] if d <= width // 2 else T[i, width - d, k]
 
 
 @cache
 def product(rank: int, difference: bool, weighted: bool) -> Callable[..., None]:
     """Return the pass ``(X, V, start, cols, weight, H)``, which fills H with JᵀWJ V."""
-    zeros = (0.0,) * rank
 
     @njit(**FLAGS)
-    def rows(X: Any, V: Any, start: Any, cols: Any, weight: Any, H: Any, first: int, last: int) -> None:
-        width = X.shape[1] if rank == 0 else rank
+    def rows(zeros: Any, X: Any, V: Any, start: Any, cols: Any, weight: Any, H: Any, first: int, last: int) -> None:
         H[:] = 0.0
-        x, v, u, s = vector(zeros, width), vector(zeros, width), vector(zeros, width), vector(zeros, width)
         for i in range(first, last):
-            for k in range(width):
-                x = put(x, k, X[i, k])
-                v = put(v, k, V[i, k])
-                s = put(s, k, 0.0)
+            x, v, s = load(zeros, X, i), load(zeros, V, i), nothing(zeros)
             for p in range(start[i], start[i + 1]):
-                j = np.uint64(cols[p])
-                b = 0.0
-                for k in range(width):
-                    if difference:
-                        u = put(u, k, x[k] - X[j, k])
-                        b += u[k] * (v[k] - V[j, k])
-                    else:
-                        u = put(u, k, X[j, k])
-                        b += u[k] * v[k] + x[k] * V[j, k]
+                j = np.int64(cols[p])
+                w = np.float64(weight[p]) if weighted else 1.0
+                y, z = load(zeros, X, j), load(zeros, V, j)
                 if difference:
-                    b *= 4
-                if weighted:
-                    b *= weight[p]
-                for k in range(width):
-                    s = put(s, k, s[k] + b * u[k])
-                    if difference:
-                        H[j, k] -= b * u[k]
-                    else:
-                        H[j, k] += b * x[k]
-            for k in range(width):
-                H[i, k] += s[k]
+                    u = minus(x, y)
+                    b = 4 * w * dot(u, minus(v, z))
+                    s = plus(s, b, u)
+                    store(H, j, plus(load(zeros, H, j), -b, u))
+                else:
+                    b = w * (dot(y, v) + dot(x, z))
+                    s = plus(s, b, y)
+                    store(H, j, plus(load(zeros, H, j), b, x))
+            store(H, i, plus(load(zeros, H, i), 1.0, s))
 
     def run(X: Any, V: Any, start: Any, cols: Any, weight: Any, H: Any) -> None:
-        X, V = wide(X), wide(V)
-        over_rows(lambda first, last, H: rows(X, V, start, cols, weight, H, first, last), start, X, H)
+        if X.shape[1] > _MOST_LANES:
+            gauss_newton_any.product(difference, weighted)(X, V, start, cols, weight, H)
+            return
+        zeros = _zeros(X.shape[1])
+        Y, Z = _filled(X, len(zeros)), _filled(V, len(zeros))
+        F = H if _fits(H, len(zeros)) else np.empty_like(Y)
+        over_rows(lambda first, last, F: rows(zeros, Y, Z, start, cols, weight, F, first, last), start, Y, F)
+        if F is not H:
+            copy_columns(F, H)
 
     return run
 
 
 @cache
 def quartic(rank: int, difference: bool, weighted: bool) -> Callable[..., tuple[float, float, float, float]]:
-    """Return the pass ``(X, D, start, cols, target, weight) -> c1, c2, c3, c4``: the quartic of f on X + tD alone.
-
-    Nothing is written, so it costs half of a pass that gathers gradients.
-    """
-    zeros = (0.0,) * rank
+    """Return the pass ``(X, D, start, cols, target, weight) -> c1, c2, c3, c4``: the quartic of f on X + tD alone."""
 
     @njit(**FLAGS)
-    def rows(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any, first: int, last: int) -> Any:
-        width = X.shape[1] if rank == 0 else rank
+    def rows(zeros: Any, X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any, first: int, last: int) -> Any:
         c1, c2, c3, c4 = 0.0, 0.0, 0.0, 0.0
-        x, d = vector(zeros, width), vector(zeros, width)
         for i in range(first, last):
-            for k in range(width):
-                x = put(x, k, X[i, k])
-                d = put(d, k, D[i, k])
+            x, d = load(zeros, X, i), load(zeros, D, i)
             for p in range(start[i], start[i + 1]):
-                j = np.uint64(cols[p])
-                e, b, c = -np.float64(target[p]), 0.0, 0.0
-                for k in range(width):
-                    if difference:
-                        u, v = x[k] - X[j, k], d[k] - D[j, k]
-                        e += u * u
-                        b += 2 * u * v
-                        c += v * v
-                    else:
-                        u, v = X[j, k], D[j, k]
-                        e += x[k] * u
-                        b += x[k] * v + d[k] * u
-                        c += d[k] * v
-                w = weight[p] if weighted else 1.0
+                j = np.int64(cols[p])
+                w = np.float64(weight[p]) if weighted else 1.0
+                y, z = load(zeros, X, j), load(zeros, D, j)
+                if difference:
+                    u, v = minus(x, y), minus(d, z)
+                    e, b, c = dot(u, u) - target[p], 2 * dot(u, v), dot(v, v)
+                else:
+                    e, b, c = dot(x, y) - target[p], dot(x, z) + dot(d, y), dot(d, z)
                 c1 += w * e * b
                 c2 += w * (0.5 * b * b + e * c)
                 c3 += w * b * c
@@ -184,7 +214,10 @@ def quartic(rank: int, difference: bool, weighted: bool) -> Callable[..., tuple[
         return c1, c2, c3, 0.5 * c4
 
     def run(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any) -> Any:
-        X, D = wide(X), wide(D)
-        return over_rows(lambda first, last: rows(X, D, start, cols, target, weight, first, last), start, X)
+        if X.shape[1] > _MOST_LANES:
+            return gauss_newton_any.quartic(difference, weighted)(X, D, start, cols, target, weight)
+        zeros = _zeros(X.shape[1])
+        Y, E = _filled(X, len(zeros)), _filled(D, len(zeros))
+        return over_rows(lambda first, last: rows(zeros, Y, E, start, cols, target, weight, first, last), start, Y)
 
     return run

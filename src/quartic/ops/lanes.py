@@ -1,6 +1,6 @@
 """Rows of X in vector registers, inside compiled passes.
 
-numba's compiler does not join neighbouring scalars into vectors, so a pass over pairs would spend an instruction on each
+numba's compiler does not join neighbouring scalars into vectors: a pass over pairs would spend an instruction on each
 coordinate. A `Lanes` is a row of known length as one LLVM vector; the functions below are all that the passes need of
 it. ``zeros``, the tuple ``(0.0,) * width``, says the width when compiled. Arrays are C-ordered float64 with as many
 columns; indices are not checked.
@@ -8,6 +8,7 @@ columns; indices are not checked.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -20,7 +21,7 @@ _DOUBLE, _I32, _I64 = ir.DoubleType(), ir.IntType(32), ir.IntType(64)
 _FLAGS = ("contract", "reassoc", "nsz")
 
 
-class Lanes(types.Type):  # type: ignore[misc]
+class Lanes(types.Type):
     """The type of a row of ``width`` numbers."""
 
     def __init__(self, width: int) -> None:
@@ -28,10 +29,10 @@ class Lanes(types.Type):  # type: ignore[misc]
         super().__init__(name=f"Lanes({width})")
 
 
-@extending.register_model(Lanes)  # type: ignore[misc]
-class _Model(models.PrimitiveModel):  # type: ignore[misc]
+@extending.register_model(Lanes)
+class _Model(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Lanes) -> None:
-        super().__init__(manager, kind, ir.VectorType(_DOUBLE, kind.width))
+        super().__init__(manager, kind, ir.VectorType(_DOUBLE, kind.width))  # type: ignore[no-untyped-call]
 
 
 def _row(context: Any, builder: Any, kind: Any, value: Any, index: Any, width: int) -> Any:
@@ -119,13 +120,110 @@ def dot(typingctx: Any, u: Any, v: Any) -> Any:
     return types.float64(u, v), code
 
 
+# -- symmetric blocks --------------------------------------------------------------------------------------------------
+#
+# Of Σ a uuᵀ row d of a *turned* block holds Σ a u_k u_(k+d) for all k, indices modulo the width. Up to half the width
+# these are all the products, and each row is one product of u and itself, turned by d lanes.
+
+
+class Block(types.Type):
+    """The type of a turned block of rows of ``width`` numbers."""
+
+    def __init__(self, width: int) -> None:
+        self.width, self.height = width, width // 2 + 1
+        super().__init__(name=f"Block({width})")
+
+
+@extending.register_model(Block)
+class _BlockModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Block) -> None:
+        rows = ir.ArrayType(ir.VectorType(_DOUBLE, kind.width), kind.height)
+        super().__init__(manager, kind, rows)  # type: ignore[no-untyped-call]
+
+
+def _block(builder: Any, kind: Block, row: Callable[[int], Any]) -> Any:
+    """Return the block whose rows the function makes."""
+    made = ir.Constant(ir.ArrayType(ir.VectorType(_DOUBLE, kind.width), kind.height), ir.Undefined)
+    for d in range(kind.height):
+        made = builder.insert_value(made, row(d), d)
+    return made
+
+
+def _rows_of_block(context: Any, builder: Any, array: Any, value: Any, index: Any, kind: Block) -> list[Any]:
+    """Return pointers to the rows of block ``index`` of a C-ordered array (n, height, width)."""
+    data = context.make_array(array)(context, builder, value).data
+    first = builder.mul(index, _I64(kind.height * kind.width))
+    rows = (builder.gep(data, [builder.add(first, _I64(d * kind.width))]) for d in range(kind.height))
+    return [builder.bitcast(row, ir.VectorType(_DOUBLE, kind.width).as_pointer()) for row in rows]
+
+
 @intrinsic
-def lane(typingctx: Any, u: Any, k: Any) -> Any:
-    """Return entry k of u, k known when compiled."""
-    if not isinstance(k, types.Integer):
-        return None
+def no_block(typingctx: Any, zeros: Any) -> Any:
+    """Return a block of zeros."""
+    kind = Block(len(zeros))
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.extract_element(args[0], args[1])
+        return _block(builder, kind, lambda d: ir.Constant(ir.VectorType(_DOUBLE, kind.width), [0.0] * kind.width))
 
-    return types.float64(u, types.int64), code
+    return kind(zeros), code
+
+
+@intrinsic
+def load_block(typingctx: Any, zeros: Any, T: Any, i: Any) -> Any:
+    """Return block i of T."""
+    kind = Block(len(zeros))
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        rows = _rows_of_block(context, builder, signature.args[1], args[1], args[2], kind)
+
+        def row(d: int) -> Any:
+            loaded = builder.load(rows[d])
+            loaded.align = 8
+            return loaded
+
+        return _block(builder, kind, row)
+
+    return kind(zeros, T, types.int64), code
+
+
+@intrinsic
+def store_block(typingctx: Any, T: Any, i: Any, S: Any) -> Any:
+    """Set block i of T to S."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        for d, row in enumerate(_rows_of_block(context, builder, signature.args[0], args[0], args[1], S)):
+            builder.store(builder.extract_value(args[2], d), row).align = 8
+        return context.get_dummy_value()
+
+    return types.void(T, types.int64, S), code
+
+
+@intrinsic
+def plus_block(typingctx: Any, S: Any, R: Any) -> Any:
+    """Return S + R."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        def row(d: int) -> Any:
+            return builder.fadd(*(builder.extract_value(block, d) for block in args), flags=_FLAGS)
+
+        return _block(builder, S, row)
+
+    return S(S, R), code
+
+
+@intrinsic
+def plus_square(typingctx: Any, S: Any, a: Any, u: Any) -> Any:
+    """Return S + a·uuᵀ, for a number a."""
+    width = u.width
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        scaled = builder.fmul(_spread(builder, args[1], width), args[2], flags=_FLAGS)
+
+        def row(d: int) -> Any:
+            turn = ir.Constant(ir.VectorType(_I32, width), [(k + d) % width for k in range(width)])
+            product = builder.fmul(scaled, builder.shuffle_vector(args[2], args[2], turn), flags=_FLAGS)
+            return builder.fadd(builder.extract_value(args[0], d), product, flags=_FLAGS)
+
+        return _block(builder, S, row)
+
+    return S(S, types.float64, u), code

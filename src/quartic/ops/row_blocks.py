@@ -1,8 +1,9 @@
 """Compiled passes over X with r × r row blocks: the preconditioner of conjugate gradients, and what a step does to X.
 
-Blocks B_i + shift·I = C_i C_iᵀ are kept as M_i = C_i⁻¹, packed by rows of the lower triangle: applying MᵀM takes no
-division and no step that waits for another, it is positive semidefinite whatever the round-off, and ⟨R, MᵀMR⟩ = ‖MR‖²
-comes for nothing. Ranks up to 4 have code of their own: in tuples, so that a row stays in registers (`vectors.py`).
+Blocks B_i + shift·I = CECᵀ, with C unit lower triangular and E diagonal, are kept as N = C⁻¹ with E⁻¹ on its diagonal,
+packed by rows of the lower triangle. Solving, z = NᵀE⁻¹N r, takes no division and no step that waits for another, and
+NᵀE⁻¹N is positive semidefinite whatever the round-off. Ranks up to 4 have code of their own: in tuples, so that a row
+stays in registers (`vectors.py`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def _zeros(rank: int) -> tuple[float, ...]:
 
 
 def factor_blocks(B: Any, shift: float, width: int) -> Any:
-    """Return the packed inverse Cholesky factors of the blocks B_i + shift·I; a direction without curvature gets 0."""
+    """Return N and E⁻¹ of the blocks B_i + shift·I, packed; a direction without curvature gets 0."""
     M = np.empty_like(B)
     _factor(_zeros(width), width, B, shift, M)
     return M
@@ -72,45 +73,40 @@ def _factor(zeros: Any, rank: int, B: Any, shift: float, M: Any) -> None:
     for i in range(B.shape[0]):
         for k in range(len(c)):
             row = k * (k + 1) // 2
-            # row k of C, by means of the rows of M above it: C_kl = Σ_h B_kh M_lh
+            # row k of C, by means of the rows of N above it: C_kl E_l = (BNᵀ)_kl
             pivot = B[i, row + k]
             for l in range(k):
-                value = 0.0
-                for h in range(l + 1):
-                    value += B[i, row + h] * M[i, l * (l + 1) // 2 + h]
-                c = put(c, l, value)
-                pivot -= value * value
+                column = l * (l + 1) // 2
+                value = B[i, row + l]
+                for h in range(l):
+                    value += B[i, row + h] * M[i, column + h]
+                c = put(c, l, value * M[i, column + l])
+                pivot -= value * c[l]
+            # row k of N: NC = I
+            for l in range(k):
+                value = c[l]
+                for h in range(l + 1, k):
+                    value += c[h] * M[i, h * (h + 1) // 2 + l]
+                M[i, row + l] = -value
             # below the round-off of its own entries a pivot means nothing
             pivot = max(pivot, 1e-14 * B[i, row + k]) + shift
-            inverse = 1.0 / np.sqrt(pivot) if pivot > 0 else 0.0
-            # row k of M: M_kl = −(Σ_h C_kh M_hl) / C_kk
-            for l in range(k):
-                value = 0.0
-                for h in range(l, k):
-                    value += c[h] * M[i, h * (h + 1) // 2 + l]
-                M[i, row + l] = -inverse * value
-            M[i, row + k] = inverse
+            M[i, row + k] = 1.0 / pivot if pivot > 0 else 0.0
 
 
 @njit(**FLAGS)
-def _half(M: Any, i: int, r: Any, y: Any) -> Any:
-    """Return y = M_i r."""
-    for k in range(len(y)):
-        value = 0.0
-        for h in range(k + 1):
-            value += M[i, k * (k + 1) // 2 + h] * r[h]
-        y = put(y, k, value)
-    return y
-
-
-@njit(**FLAGS)
-def _other_half(M: Any, i: int, y: Any, Z: Any) -> Any:
-    """Fill row i of Z with M_iᵀ y, and return ‖y‖²."""
+def _solve_row(M: Any, i: int, r: Any, y: Any, Z: Any) -> Any:
+    """Fill row i of Z with z = NᵀE⁻¹N r, and return ⟨r, z⟩; y is for use in between."""
     total = 0.0
     for k in range(len(y)):
-        total += y[k] * y[k]
-        value = 0.0
-        for h in range(k, len(y)):
+        row = k * (k + 1) // 2
+        value = r[k]
+        for h in range(k):
+            value += M[i, row + h] * r[h]
+        y = put(y, k, value * M[i, row + k])
+        total += value * y[k]
+    for k in range(len(y)):
+        value = y[k]
+        for h in range(k + 1, len(y)):
             value += M[i, h * (h + 1) // 2 + k] * y[h]
         Z[i, k] = value
     return total
@@ -123,8 +119,7 @@ def _solve(zeros: Any, M: Any, R: Any, Z: Any) -> Any:
     for i in range(R.shape[0]):
         for k in range(len(r)):
             r = put(r, k, R[i, k])
-        y = _half(M, i, r, y)
-        total += _other_half(M, i, y, Z)
+        total += _solve_row(M, i, r, y, Z)
     return total
 
 
@@ -144,8 +139,7 @@ def _advance(zeros: Any, rz: float, shift: float, P: Any, H: Any, M: Any, D: Any
             D[i, k] += a * P[i, k]
             r = put(r, k, R[i, k] - a * H[i, k])
             R[i, k] = r[k]
-        y = _half(M, i, r, y)
-        total += _other_half(M, i, y, Z)
+        total += _solve_row(M, i, r, y, Z)
     b = total / rz
     for i in range(P.shape[0]):
         for k in range(len(r)):

@@ -105,5 +105,5 @@ def _scatter(X: Array) -> Array:
     """Return Σ (x_i − x̄)(x_i − x̄)ᵀ."""
     X = X.astype(np.float64, copy=False)
     total = X.sum(axis=0)
-    scatter: Array = X.T @ X - np.outer(total, total / len(X))
+    scatter: Array = X.T @ X - total[:, None] * (total / len(X))
     return scatter
