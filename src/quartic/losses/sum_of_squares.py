@@ -35,6 +35,15 @@ class SumOfSquares(Loss):
     def gauss_newton_product(self, p: Point, V: Array, out: Array) -> None:
         """Write JᵀJ V into ``out``, with J at p: one pass."""
 
+    def gauss_newton_solve(
+        self, p: Point, G: Array, blocks: Array, shift: float, tolerance: float, max_iter: int
+    ) -> tuple[Array, int, bool] | None:
+        """Return D with (JᵀJ + shift·I) D ≈ −G, the steps it took, and whether the tolerance was reached.
+
+        A loss need not offer it: None leaves conjugate gradients to the solver.
+        """
+        return None
+
     @abstractmethod
     def gauss_newton_matrix(self, p: Point) -> Any:
         """Return JᵀJ at p as a sparse matrix, unknowns in the order of X's rows: one pass."""

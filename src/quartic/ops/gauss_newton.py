@@ -36,7 +36,16 @@ from quartic.ops.lanes import (
     store,
     store_block,
 )
-from quartic.ops.row_blocks import advance, diagonal_mean, factor_blocks, first_direction, solve_blocks
+from quartic.ops.row_blocks import (
+    advance,
+    advance_all,
+    diagonal_mean,
+    factor_blocks,
+    first_direction,
+    row_model,
+    solve_all,
+    solve_blocks,
+)
 from quartic.ops.row_chunks import over_rows
 
 __all__ = [
@@ -47,6 +56,7 @@ __all__ = [
     "linearize",
     "product",
     "quartic",
+    "solve",
     "solve_blocks",
 ]
 
@@ -83,61 +93,85 @@ def copy_columns(X: Any, Y: Any) -> None:
             Y[i, k] = 0.0
 
 
+# -- the passes ------------------------------------------------------------------------------------------------------
+#
+# ``kind`` is (0,) for distances, () for entries: of what length a tuple is the compiler knows, as it knows whether
+# ``weight`` is None, and leaves out the other branch.
+
+
+def _kind(difference: bool) -> tuple[int, ...]:
+    return (0,) if difference else ()
+
+
 @cache
 def linearize(rank: int, difference: bool, weighted: bool) -> Callable[..., float]:
     """Return the pass ``(X, start, cols, target, weight, G, B) -> f(X)``, which fills G with ∇f and B with row blocks.
 
     B_i = Σ_p w_p g gᵀ with g the gradient in row i of the residual of the pair p.
     """
-
-    @njit(**FLAGS)
-    def rows(
-        zeros: Any, X: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any, T: Any, first: int, last: int
-    ) -> Any:
-        G[:] = 0.0
-        T[:] = 0.0
-        value = 0.0
-        for i in range(first, last):
-            x, s, S = load(zeros, X, i), nothing(zeros), no_block(zeros)
-            for p in range(start[i], start[i + 1]):
-                j = np.int64(cols[p])
-                w = np.float64(weight[p]) if weighted else 1.0
-                y = load(zeros, X, j)
-                if difference:
-                    u = minus(x, y)
-                    e = dot(u, u) - target[p]
-                    we, ww = 2 * w * e, 4 * w
-                    store(G, j, plus(load(zeros, G, j), -we, u))
-                    s, S = plus(s, we, u), plus_square(S, ww, u)
-                    store_block(T, j, plus_square(load_block(zeros, T, j), ww, u))
-                else:
-                    e = dot(x, y) - target[p]
-                    # the two halves of a diagonal entry's gradient fall into the same block
-                    we, ww = w * e, 2 * w if i == j else w
-                    store(G, j, plus(load(zeros, G, j), we, x))
-                    s, S = plus(s, we, y), plus_square(S, ww, y)
-                    store_block(T, j, plus_square(load_block(zeros, T, j), ww, x))
-                value += w * e * e
-            store(G, i, plus(load(zeros, G, i), 1.0, s))
-            store_block(T, i, plus_block(load_block(zeros, T, i), S))
-        return 0.5 * value
+    kind = _kind(difference)
 
     def run(X: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any, B: Any) -> Any:
         if X.shape[1] > _MOST_LANES:
             return gauss_newton_any.linearize(difference, weighted)(X, start, cols, target, weight, G, B)
-        zeros = _zeros(X.shape[1])
+        zeros, weight = _zeros(X.shape[1]), weight if weighted else None
         Y = _filled(X, len(zeros))
-        T = np.empty((len(Y), len(zeros) // 2 + 1, len(zeros)))
         H = G if _fits(G, len(zeros)) else np.empty_like(Y)
+        T = np.empty((len(Y), len(zeros) // 2 + 1, len(zeros)))
         value = over_rows(
-            lambda first, last, H, T: rows(zeros, Y, start, cols, target, weight, H, T, first, last), start, Y, H, T
-        )
+            lambda first, last, H, T: linearize_rows(zeros, kind, Y, start, cols, target, weight, H, T, first, last),
+            start, Y, H, T,
+        )  # fmt: skip
         if H is not G:
             copy_columns(H, G)
         pack(T, X.shape[1], B)
         return value
 
     return run
+
+
+@njit(**FLAGS)
+def linearize_rows(
+    zeros: Any,
+    kind: Any,
+    X: Any,
+    start: Any,
+    cols: Any,
+    target: Any,
+    weight: Any,
+    G: Any,
+    T: Any,
+    first: int,
+    last: int,
+) -> Any:
+    """Fill G and the turned blocks T with the sums over the pairs of some rows; return their share of f."""
+    G[:] = 0.0
+    T[:] = 0.0
+    value = 0.0
+    for i in range(first, last):
+        x, s, S = load(zeros, X, i), nothing(zeros), no_block(zeros)
+        for p in range(start[i], start[i + 1]):
+            j = np.int64(cols[p])
+            w = 1.0 if weight is None else np.float64(weight[p])
+            y = load(zeros, X, j)
+            if len(kind) > 0:
+                u = minus(x, y)
+                e = dot(u, u) - target[p]
+                we, ww = 2 * w * e, 4 * w
+                store(G, j, plus(load(zeros, G, j), -we, u))
+                s, S = plus(s, we, u), plus_square(S, ww, u)
+                store_block(T, j, plus_square(load_block(zeros, T, j), ww, u))
+            else:
+                e = dot(x, y) - target[p]
+                # the two halves of a diagonal entry's gradient fall into the same block
+                we, ww = w * e, 2 * w if i == j else w
+                store(G, j, plus(load(zeros, G, j), we, x))
+                s, S = plus(s, we, y), plus_square(S, ww, y)
+                store_block(T, j, plus_square(load_block(zeros, T, j), ww, x))
+            value += w * e * e
+        store(G, i, plus(load(zeros, G, i), 1.0, s))
+        store_block(T, i, plus_block(load_block(zeros, T, i), S))
+    return 0.5 * value
 
 
 @njit(**FLAGS)
@@ -154,70 +188,137 @@ def pack(T: Any, rank: int, B: Any) -> None:
 @cache
 def product(rank: int, difference: bool, weighted: bool) -> Callable[..., None]:
     """Return the pass ``(X, V, start, cols, weight, H)``, which fills H with JᵀWJ V."""
-
-    @njit(**FLAGS)
-    def rows(zeros: Any, X: Any, V: Any, start: Any, cols: Any, weight: Any, H: Any, first: int, last: int) -> None:
-        H[:] = 0.0
-        for i in range(first, last):
-            x, v, s = load(zeros, X, i), load(zeros, V, i), nothing(zeros)
-            for p in range(start[i], start[i + 1]):
-                j = np.int64(cols[p])
-                w = np.float64(weight[p]) if weighted else 1.0
-                y, z = load(zeros, X, j), load(zeros, V, j)
-                if difference:
-                    u = minus(x, y)
-                    b = 4 * w * dot(u, minus(v, z))
-                    s = plus(s, b, u)
-                    store(H, j, plus(load(zeros, H, j), -b, u))
-                else:
-                    b = w * (dot(y, v) + dot(x, z))
-                    s = plus(s, b, y)
-                    store(H, j, plus(load(zeros, H, j), b, x))
-            store(H, i, plus(load(zeros, H, i), 1.0, s))
+    kind = _kind(difference)
 
     def run(X: Any, V: Any, start: Any, cols: Any, weight: Any, H: Any) -> None:
         if X.shape[1] > _MOST_LANES:
             gauss_newton_any.product(difference, weighted)(X, V, start, cols, weight, H)
             return
-        zeros = _zeros(X.shape[1])
+        zeros, weight = _zeros(X.shape[1]), weight if weighted else None
         Y, Z = _filled(X, len(zeros)), _filled(V, len(zeros))
         F = H if _fits(H, len(zeros)) else np.empty_like(Y)
-        over_rows(lambda first, last, F: rows(zeros, Y, Z, start, cols, weight, F, first, last), start, Y, F)
+        over_rows(
+            lambda first, last, F: product_rows(zeros, kind, Y, Z, start, cols, weight, F, first, last), start, Y, F
+        )
         if F is not H:
             copy_columns(F, H)
 
     return run
 
 
+@njit(**FLAGS)
+def product_rows(
+    zeros: Any, kind: Any, X: Any, V: Any, start: Any, cols: Any, weight: Any, H: Any, first: int, last: int
+) -> None:
+    """Fill H with the sums over the pairs of some rows."""
+    H[:] = 0.0
+    for i in range(first, last):
+        x, v, s = load(zeros, X, i), load(zeros, V, i), nothing(zeros)
+        for p in range(start[i], start[i + 1]):
+            j = np.int64(cols[p])
+            w = 1.0 if weight is None else np.float64(weight[p])
+            y, z = load(zeros, X, j), load(zeros, V, j)
+            if len(kind) > 0:
+                u = minus(x, y)
+                b = 4 * w * dot(u, minus(v, z))
+                s = plus(s, b, u)
+                store(H, j, plus(load(zeros, H, j), -b, u))
+            else:
+                b = w * (dot(y, v) + dot(x, z))
+                s = plus(s, b, y)
+                store(H, j, plus(load(zeros, H, j), b, x))
+        store(H, i, plus(load(zeros, H, i), 1.0, s))
+
+
 @cache
 def quartic(rank: int, difference: bool, weighted: bool) -> Callable[..., tuple[float, float, float, float]]:
     """Return the pass ``(X, D, start, cols, target, weight) -> c1, c2, c3, c4``: the quartic of f on X + tD alone."""
-
-    @njit(**FLAGS)
-    def rows(zeros: Any, X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any, first: int, last: int) -> Any:
-        c1, c2, c3, c4 = 0.0, 0.0, 0.0, 0.0
-        for i in range(first, last):
-            x, d = load(zeros, X, i), load(zeros, D, i)
-            for p in range(start[i], start[i + 1]):
-                j = np.int64(cols[p])
-                w = np.float64(weight[p]) if weighted else 1.0
-                y, z = load(zeros, X, j), load(zeros, D, j)
-                if difference:
-                    u, v = minus(x, y), minus(d, z)
-                    e, b, c = dot(u, u) - target[p], 2 * dot(u, v), dot(v, v)
-                else:
-                    e, b, c = dot(x, y) - target[p], dot(x, z) + dot(d, y), dot(d, z)
-                c1 += w * e * b
-                c2 += w * (0.5 * b * b + e * c)
-                c3 += w * b * c
-                c4 += w * c * c
-        return c1, c2, c3, 0.5 * c4
+    kind = _kind(difference)
 
     def run(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any) -> Any:
         if X.shape[1] > _MOST_LANES:
             return gauss_newton_any.quartic(difference, weighted)(X, D, start, cols, target, weight)
-        zeros = _zeros(X.shape[1])
+        zeros, weight = _zeros(X.shape[1]), weight if weighted else None
         Y, E = _filled(X, len(zeros)), _filled(D, len(zeros))
-        return over_rows(lambda first, last: rows(zeros, Y, E, start, cols, target, weight, first, last), start, Y)
+        return over_rows(
+            lambda first, last: quartic_rows(zeros, kind, Y, E, start, cols, target, weight, first, last), start, Y
+        )
 
     return run
+
+
+@njit(**FLAGS)
+def quartic_rows(
+    zeros: Any, kind: Any, X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any, first: int, last: int
+) -> Any:
+    """Return c1 … c4 summed over the pairs of some rows."""
+    c1, c2, c3, c4 = 0.0, 0.0, 0.0, 0.0
+    for i in range(first, last):
+        x, d = load(zeros, X, i), load(zeros, D, i)
+        for p in range(start[i], start[i + 1]):
+            j = np.int64(cols[p])
+            w = 1.0 if weight is None else np.float64(weight[p])
+            y, z = load(zeros, X, j), load(zeros, D, j)
+            if len(kind) > 0:
+                u, v = minus(x, y), minus(d, z)
+                e, b, c = dot(u, u) - target[p], 2 * dot(u, v), dot(v, v)
+            else:
+                e, b, c = dot(x, y) - target[p], dot(x, z) + dot(d, y), dot(d, z)
+            c1 += w * e * b
+            c2 += w * (0.5 * b * b + e * c)
+            c3 += w * b * c
+            c4 += w * c * c
+    return c1, c2, c3, 0.5 * c4
+
+
+# -- the equations ---------------------------------------------------------------------------------------------------
+
+
+@cache
+def solve(rank: int, difference: bool, weighted: bool) -> Callable[..., tuple[Array, int, bool]]:
+    """Return ``(X, start, cols, weight, G, B, shift, tolerance, most) -> D, steps, reached``: conjugate gradients.
+
+    What `quartic.solvers.normal_equations.conjugate_gradients` does, for up to 32 columns, in one call: on a few
+    thousand pairs its calls would take as long as its passes.
+    """
+    kind = _kind(difference)
+
+    def run(
+        X: Any, start: Any, cols: Any, weight: Any, G: Any, B: Any, shift: float, tolerance: float, most: int
+    ) -> tuple[Array, int, bool]:
+        rank, zeros = X.shape[1], _zeros(X.shape[1])
+        Y, F = _filled(X, len(zeros)), _filled(G, len(zeros))
+        D = np.empty((len(X), rank))
+        N = factor_blocks(B, shift, rank)
+        steps, reached = solve_rows(
+            zeros, row_model(rank), kind, Y, start, cols, weight if weighted else None, F, N, shift, tolerance, most, D
+        )
+        return D, steps, reached
+
+    return run
+
+
+@njit(**FLAGS)
+def solve_rows(
+    zeros: Any, row: Any, kind: Any, X: Any, start: Any, cols: Any, weight: Any, G: Any, N: Any, shift: float,
+    tolerance: float, most: int, out: Any,
+) -> Any:  # fmt: skip
+    """Fill ``out`` with the solution, and return the steps it took, and whether they were enough."""
+    n, width = X.shape
+    D, Z, P, H = np.zeros((n, width)), np.zeros((n, width)), np.empty((n, width)), np.empty((n, width))
+    R = -G
+    first = rz = solve_all(row, N, R, Z, out.shape[1])
+    P[:] = Z
+    steps, reached = most, False
+    for k in range(most):
+        product_rows(zeros, kind, X, P, start, cols, weight, H, 0, n)
+        curvature, rz = advance_all(row, rz, shift, P, H, N, D, R, Z, out.shape[1])
+        if not curvature > 0 or not rz > tolerance**2 * first:
+            if not curvature > 0 and k == 0:
+                D[:] = Z
+            steps, reached = k + 1, True
+            break
+    for i in range(n):
+        for k in range(out.shape[1]):
+            out[i, k] = D[i, k]
+    return steps, reached

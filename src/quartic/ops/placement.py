@@ -77,6 +77,21 @@ def pairs_among(start: Any, cols: Any, chosen: Any) -> Any:
     return kept[:m], new_start, new_cols[:m]
 
 
+@njit(cache=True, nogil=True)
+def variances(X: Any) -> Any:
+    """Return the sums of squares of the points along their principal axes, about their mean, in rising order."""
+    n, rank = X.shape
+    mean, A = np.zeros(rank), np.zeros((rank, rank))
+    for i in range(n):
+        for k in range(rank):
+            mean[k] += X[i, k] / n
+    for i in range(n):
+        for k in range(rank):
+            for l in range(k + 1):
+                A[k, l] += (X[i, k] - mean[k]) * (X[i, l] - mean[l])
+    return np.linalg.eigvalsh(A)
+
+
 @cache
 def gather(rank: int, difference: bool, weighted: bool) -> Callable[..., None]:
     """Return the pass ``(X, placed, start, cols, target, weight, S)``, which sums up what places the other points.

@@ -19,7 +19,7 @@ from quartic.ops.vectors import put, vector
 _SPECIAL_RANKS = 4
 
 
-def _zeros(rank: int) -> tuple[float, ...]:
+def row_model(rank: int) -> tuple[float, ...]:
     """Return the model of a row: of known length where the rank has code of its own."""
     return (0.0,) * (rank if rank <= _SPECIAL_RANKS else 0)
 
@@ -27,19 +27,19 @@ def _zeros(rank: int) -> tuple[float, ...]:
 def factor_blocks(B: Any, shift: float, width: int) -> Any:
     """Return N and E⁻¹ of the blocks B_i + shift·I, packed; a direction without curvature gets 0."""
     M = np.empty_like(B)
-    _factor(_zeros(width), width, B, shift, M)
+    _factor(row_model(width), width, B, shift, M)
     return M
 
 
 def solve_blocks(M: Any, R: Any, Z: Any) -> Any:
     """Fill Z with the solutions of (B_i + shift·I) z_i = r_i, and return ⟨R, Z⟩."""
-    return _solve(_zeros(R.shape[1]), M, R, Z)
+    return solve_all(row_model(R.shape[1]), M, R, Z, R.shape[1])
 
 
 def first_direction(G: Any, M: Any, R: Any, Z: Any, P: Any) -> Any:
     """Set R = −G and P = Z = the preconditioned R; return ⟨R, Z⟩."""
     np.negative(G, out=R)
-    rz = _solve(_zeros(R.shape[1]), M, R, Z)
+    rz = solve_all(row_model(R.shape[1]), M, R, Z, R.shape[1])
     P[:] = Z
     return rz
 
@@ -50,7 +50,7 @@ def advance(rz: float, shift: float, P: Any, H: Any, M: Any, D: Any, R: Any, Z: 
     With a = ⟨R, Z⟩ / curvature: D += aP, R −= a(H + shift·P), Z = the preconditioned R, P = Z + bP. Where the curvature
     is not positive nothing is changed but H.
     """
-    return _advance(_zeros(P.shape[1]), rz, shift, P, H, M, D, R, Z)
+    return advance_all(row_model(P.shape[1]), rz, shift, P, H, M, D, R, Z, P.shape[1])
 
 
 def diagonal_mean(B: Any, rank: int) -> float:
@@ -113,8 +113,9 @@ def _solve_row(M: Any, i: int, r: Any, y: Any, Z: Any) -> Any:
 
 
 @njit(**FLAGS)
-def _solve(zeros: Any, M: Any, R: Any, Z: Any) -> Any:
-    r, y = vector(zeros, R.shape[1]), vector(zeros, R.shape[1])
+def solve_all(zeros: Any, M: Any, R: Any, Z: Any, rank: int) -> Any:
+    """Do what `solve_blocks` does, with the first ``rank`` columns of R and Z."""
+    r, y = vector(zeros, rank), vector(zeros, rank)
     total = 0.0
     for i in range(R.shape[0]):
         for k in range(len(r)):
@@ -124,8 +125,9 @@ def _solve(zeros: Any, M: Any, R: Any, Z: Any) -> Any:
 
 
 @njit(**FLAGS)
-def _advance(zeros: Any, rz: float, shift: float, P: Any, H: Any, M: Any, D: Any, R: Any, Z: Any) -> Any:
-    r, y = vector(zeros, P.shape[1]), vector(zeros, P.shape[1])
+def advance_all(zeros: Any, rz: float, shift: float, P: Any, H: Any, M: Any, D: Any, R: Any, Z: Any, rank: int) -> Any:
+    """Do what `advance` does, with the first ``rank`` columns of all."""
+    r, y = vector(zeros, rank), vector(zeros, rank)
     curvature = 0.0
     for i in range(P.shape[0]):
         for k in range(len(r)):

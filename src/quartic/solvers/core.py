@@ -91,19 +91,14 @@ def _descend(
 
 def _is_flat(X: Array, rank: int) -> bool:
     """Tell whether X has so little variance beyond ``rank`` axes that they will do."""
-    variances = np.linalg.eigvalsh(_scatter(X))
-    return bool(variances[-rank - 1] <= _FLAT * variances[-rank])
+    from quartic.ops.placement import variances
+
+    found = variances(X)
+    return bool(found[-rank - 1] <= _FLAT * found[-rank])
 
 
 def _principal(X: Array, rank: int) -> Array:
     """Return the points in the coordinates of the axes along which they vary most."""
-    axes = np.linalg.eigh(_scatter(X))[1][:, -rank:]
+    X = X - X.mean(axis=0)
+    axes = np.linalg.eigh(X.T.astype(np.float64) @ X)[1][:, -rank:]
     return np.ascontiguousarray(X @ axes.astype(X.dtype))
-
-
-def _scatter(X: Array) -> Array:
-    """Return Σ (x_i − x̄)(x_i − x̄)ᵀ."""
-    X = X.astype(np.float64, copy=False)
-    total = X.sum(axis=0)
-    scatter: Array = X.T @ X - total[:, None] * (total / len(X))
-    return scatter

@@ -17,7 +17,7 @@ from quartic.penalties import Penalty, Zero
 from quartic.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.core import by_way_of_core
-from quartic.solvers.normal_equations import conjugate_gradients, direct, factorable, mean_diagonal
+from quartic.solvers.normal_equations import direct, factorable, mean_diagonal, solve
 
 # "auto" wants so many pairs a point in the core for each column of X, and at least so many, where there are twice as
 # many in all: the first where a core is solved with a column more than wanted (`quartic.solvers.core`), the second
@@ -211,14 +211,7 @@ class LevenbergMarquardt(Solver):
             D = direct(loss, p, G, ridge + damping)
         else:
             residual = delayed(self._residual, slope, s.earlier)
-
-            def product(V: Array, out: Array) -> None:
-                if s.newton:
-                    out[:] = loss.hessian_product(p, V)
-                else:
-                    loss.gauss_newton_product(p, V, out)
-
-            found = conjugate_gradients(product, G, blocks, ridge + damping, residual, self.max_cg)
+            found = solve(loss, p, G, blocks, ridge + damping, residual, self.max_cg, bool(s.newton))
             D, slow = found.D, 0 if found.reached else slow + 1
         predicted = 0.5 * (damping * squared_norm(D) - inner(G, D))  # of the model without damping, at t = 1
         D = astype(D, float_type(p.X))

@@ -41,6 +41,30 @@ def mean_diagonal(blocks: Array, rank: int) -> float:
     return mean
 
 
+def solve(
+    loss: SumOfSquares,
+    p: Point,
+    G: Array,
+    blocks: Array,
+    shift: float,
+    tolerance: float,
+    max_iter: int,
+    newton: bool = False,
+) -> Solution:
+    """Solve (A + shift·I) D = −G by conjugate gradients, with A = JᵀJ or, for Newton's method, ∇²f(p)."""
+    found = None if newton else loss.gauss_newton_solve(p, G, blocks, shift, tolerance, max_iter)
+    if found is not None:
+        return Solution(*found)
+
+    def product(V: Array, out: Array) -> None:
+        if newton:
+            out[:] = loss.hessian_product(p, V)
+        else:
+            loss.gauss_newton_product(p, V, out)
+
+    return conjugate_gradients(product, G, blocks, shift, tolerance, max_iter)
+
+
 def conjugate_gradients(
     product: Callable[[Array, Array], None], G: Array, blocks: Array, shift: float, tolerance: float, max_iter: int
 ) -> Solution:
