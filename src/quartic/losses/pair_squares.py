@@ -23,7 +23,7 @@ from quartic.units import Units, exponent, shifted
 
 # Ranks up to this have passes compiled for them; the others share one.
 _SPECIAL_RANKS = 4
-# Up to so many pairs, and columns, the equations of a step are solved in one compiled call, by one thread.
+# Up to so many pairs, and columns, one compiled call makes many passes, on one thread.
 _FEW_PAIRS, _FEW_COLUMNS = 60_000, 32
 # From so many points on a few are expected to end up in the wrong place.
 _MANY = 30_000
@@ -108,14 +108,26 @@ class PairSquares(SumOfSquares):
         self, p: Point, G: Array, blocks: Array, shift: float, tolerance: float, max_iter: int
     ) -> tuple[Array, int, bool] | None:
         """Return the solution by conjugate gradients in one compiled call, where there are few pairs: a pass a step."""
-        own = type(self).gauss_newton_product is PairSquares.gauss_newton_product
-        if not own or is_torch(p.X) or self.n_pairs > _FEW_PAIRS or p.X.shape[1] > _FEW_COLUMNS:
+        if not self._is_small(p.X):
             return None
         start, cols, _, weight = self._data
         solve = self._pass("gauss_newton", "solve", G)
         found: tuple[Array, int, bool] = solve(p.X, start, cols, weight, G, blocks, shift, tolerance, max_iter)
         self._count(found[1] - 1)
         return found
+
+    def gauss_newton_descent(self, X: Array, *settings: float) -> tuple[Array, float] | None:
+        """Return where damped steps lead, made in one compiled call, where there are few pairs."""
+        if not self._is_small(X):
+            return None
+        X, damping, passes = self._pass("pair_descent", "descend", X)(X, *self._data, *settings)
+        self._count(passes - 1)
+        return X, damping
+
+    def _is_small(self, X: Array) -> bool:
+        """Tell whether a compiled call is worth it that makes many passes on one thread."""
+        own = type(self).gauss_newton_product is PairSquares.gauss_newton_product
+        return own and not is_torch(X) and self.n_pairs <= _FEW_PAIRS and X.shape[1] <= _FEW_COLUMNS
 
     def gauss_newton_matrix(self, p: Point) -> Any:
         """Return JᵀWJ, assembled from J, whose row for the pair (i, j) has 2r entries."""

@@ -44,6 +44,13 @@ class SumOfSquares(Loss):
         """
         return None
 
+    def gauss_newton_descent(self, X: Array, *settings: float) -> tuple[Array, float] | None:
+        """Return X after damped steps, and the damping then; the settings are those of `quartic.ops.pair_descent`.
+
+        A loss need not offer it: None leaves the steps to the solver.
+        """
+        return None
+
     @abstractmethod
     def gauss_newton_matrix(self, p: Point) -> Any:
         """Return JᵀJ at p as a sparse matrix, unknowns in the order of X's rows: one pass."""

@@ -63,12 +63,12 @@ __all__ = [
 _MOST_LANES = 32
 
 
-def _zeros(rank: int) -> tuple[float, ...]:
+def lanes_for(rank: int) -> tuple[float, ...]:
     """Return a row of zeros, as long as the registers that a row is read into: the next power of two."""
     return (0.0,) * (1 << (rank - 1).bit_length())
 
 
-def _filled(X: Array, width: int) -> Array:
+def filled(X: Array, width: int) -> Array:
     """Return X as C-ordered float64 with zeros for further columns; itself where it is that already."""
     if _fits(X, width):
         return X
@@ -99,7 +99,8 @@ def copy_columns(X: Any, Y: Any) -> None:
 # ``weight`` is None, and leaves out the other branch.
 
 
-def _kind(difference: bool) -> tuple[int, ...]:
+def kind_of(difference: bool) -> tuple[int, ...]:
+    """Return the tuple that stands for the kind of pair."""
     return (0,) if difference else ()
 
 
@@ -109,13 +110,13 @@ def linearize(rank: int, difference: bool, weighted: bool) -> Callable[..., floa
 
     B_i = Σ_p w_p g gᵀ with g the gradient in row i of the residual of the pair p.
     """
-    kind = _kind(difference)
+    kind = kind_of(difference)
 
     def run(X: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any, B: Any) -> Any:
         if X.shape[1] > _MOST_LANES:
             return gauss_newton_any.linearize(difference, weighted)(X, start, cols, target, weight, G, B)
-        zeros, weight = _zeros(X.shape[1]), weight if weighted else None
-        Y = _filled(X, len(zeros))
+        zeros, weight = lanes_for(X.shape[1]), weight if weighted else None
+        Y = filled(X, len(zeros))
         H = G if _fits(G, len(zeros)) else np.empty_like(Y)
         T = np.empty((len(Y), len(zeros) // 2 + 1, len(zeros)))
         value = over_rows(
@@ -188,14 +189,14 @@ def pack(T: Any, rank: int, B: Any) -> None:
 @cache
 def product(rank: int, difference: bool, weighted: bool) -> Callable[..., None]:
     """Return the pass ``(X, V, start, cols, weight, H)``, which fills H with JᵀWJ V."""
-    kind = _kind(difference)
+    kind = kind_of(difference)
 
     def run(X: Any, V: Any, start: Any, cols: Any, weight: Any, H: Any) -> None:
         if X.shape[1] > _MOST_LANES:
             gauss_newton_any.product(difference, weighted)(X, V, start, cols, weight, H)
             return
-        zeros, weight = _zeros(X.shape[1]), weight if weighted else None
-        Y, Z = _filled(X, len(zeros)), _filled(V, len(zeros))
+        zeros, weight = lanes_for(X.shape[1]), weight if weighted else None
+        Y, Z = filled(X, len(zeros)), filled(V, len(zeros))
         F = H if _fits(H, len(zeros)) else np.empty_like(Y)
         over_rows(
             lambda first, last, F: product_rows(zeros, kind, Y, Z, start, cols, weight, F, first, last), start, Y, F
@@ -233,13 +234,13 @@ def product_rows(
 @cache
 def quartic(rank: int, difference: bool, weighted: bool) -> Callable[..., tuple[float, float, float, float]]:
     """Return the pass ``(X, D, start, cols, target, weight) -> c1, c2, c3, c4``: the quartic of f on X + tD alone."""
-    kind = _kind(difference)
+    kind = kind_of(difference)
 
     def run(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any) -> Any:
         if X.shape[1] > _MOST_LANES:
             return gauss_newton_any.quartic(difference, weighted)(X, D, start, cols, target, weight)
-        zeros, weight = _zeros(X.shape[1]), weight if weighted else None
-        Y, E = _filled(X, len(zeros)), _filled(D, len(zeros))
+        zeros, weight = lanes_for(X.shape[1]), weight if weighted else None
+        Y, E = filled(X, len(zeros)), filled(D, len(zeros))
         return over_rows(
             lambda first, last: quartic_rows(zeros, kind, Y, E, start, cols, target, weight, first, last), start, Y
         )
@@ -281,44 +282,48 @@ def solve(rank: int, difference: bool, weighted: bool) -> Callable[..., tuple[Ar
     What `quartic.solvers.normal_equations.conjugate_gradients` does, for up to 32 columns, in one call: on a few
     thousand pairs its calls would take as long as its passes.
     """
-    kind = _kind(difference)
+    kind = kind_of(difference)
 
     def run(
         X: Any, start: Any, cols: Any, weight: Any, G: Any, B: Any, shift: float, tolerance: float, most: int
     ) -> tuple[Array, int, bool]:
-        rank, zeros = X.shape[1], _zeros(X.shape[1])
-        Y, F = _filled(X, len(zeros)), _filled(G, len(zeros))
-        D = np.empty((len(X), rank))
+        rank, zeros = X.shape[1], lanes_for(X.shape[1])
+        Y, F = filled(X, len(zeros)), filled(G, len(zeros))
+        D = np.zeros_like(Y)
         N = factor_blocks(B, shift, rank)
+        weight = weight if weighted else None
         steps, reached = solve_rows(
-            zeros, row_model(rank), kind, Y, start, cols, weight if weighted else None, F, N, shift, tolerance, most, D
+            zeros, row_model(rank), kind, Y, start, cols, weight, F, N, shift, tolerance, most, rank, D
         )
-        return D, steps, reached
+        return D[:, :rank], steps, reached
 
     return run
 
 
 @njit(**FLAGS)
 def solve_rows(
-    zeros: Any, row: Any, kind: Any, X: Any, start: Any, cols: Any, weight: Any, G: Any, N: Any, shift: float,
-    tolerance: float, most: int, out: Any,
+    zeros: Any, model: Any, kind: Any, X: Any, start: Any, cols: Any, weight: Any, G: Any, N: Any, shift: float,
+    tolerance: float, most: int, rank: int, D: Any,
 ) -> Any:  # fmt: skip
-    """Fill ``out`` with the solution, and return the steps it took, and whether they were enough."""
+    """Fill the first ``rank`` columns of D with the solution; return the steps it took, and whether they were enough.
+
+    G and D have further columns, of zeros.
+    """
     n, width = X.shape
-    D, Z, P, H = np.zeros((n, width)), np.zeros((n, width)), np.empty((n, width)), np.empty((n, width))
-    R = -G
-    first = rz = solve_all(row, N, R, Z, out.shape[1])
-    P[:] = Z
-    steps, reached = most, False
-    for k in range(most):
-        product_rows(zeros, kind, X, P, start, cols, weight, H, 0, n)
-        curvature, rz = advance_all(row, rz, shift, P, H, N, D, R, Z, out.shape[1])
-        if not curvature > 0 or not rz > tolerance**2 * first:
-            if not curvature > 0 and k == 0:
-                D[:] = Z
-            steps, reached = k + 1, True
-            break
+    Z, P, H, R = np.zeros((n, width)), np.empty((n, width)), np.empty((n, width)), np.empty((n, width))
     for i in range(n):
-        for k in range(out.shape[1]):
-            out[i, k] = D[i, k]
-    return steps, reached
+        for k in range(width):
+            R[i, k] = -G[i, k]
+            D[i, k] = 0.0
+    first = rz = solve_all(model, N, R, Z, rank)
+    P[:] = Z
+    for step in range(most):
+        product_rows(zeros, kind, X, P, start, cols, weight, H, 0, n)
+        curvature, rz = advance_all(model, rz, shift, P, H, N, D, R, Z, rank)
+        if not curvature > 0:
+            if step == 0:
+                D[:] = Z
+            return step + 1, True
+        if not rz > tolerance**2 * first:
+            return step + 1, True
+    return most, False

@@ -78,9 +78,9 @@ def pairs_among(start: Any, cols: Any, chosen: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def variances(X: Any) -> Any:
-    """Return the sums of squares of the points along their principal axes, about their mean, in rising order."""
-    n, rank = X.shape
+def variances(X: Any, rank: int) -> Any:
+    """Return the sums of squares, about their mean, along the principal axes of the first columns, in rising order."""
+    n = X.shape[0]
     mean, A = np.zeros(rank), np.zeros((rank, rank))
     for i in range(n):
         for k in range(rank):

@@ -27,7 +27,7 @@ def row_model(rank: int) -> tuple[float, ...]:
 def factor_blocks(B: Any, shift: float, width: int) -> Any:
     """Return N and E⁻¹ of the blocks B_i + shift·I, packed; a direction without curvature gets 0."""
     M = np.empty_like(B)
-    _factor(row_model(width), width, B, shift, M)
+    factor_all(row_model(width), width, B, shift, M)
     return M
 
 
@@ -55,11 +55,12 @@ def advance(rz: float, shift: float, P: Any, H: Any, M: Any, D: Any, R: Any, Z: 
 
 def diagonal_mean(B: Any, rank: int) -> float:
     """Return the mean diagonal entry of the packed blocks."""
-    return float(_diagonal_sum(B, rank)) / (rank * max(len(B), 1))
+    return float(diagonal_sum(B, rank)) / (rank * max(len(B), 1))
 
 
 @njit(**FLAGS)
-def _diagonal_sum(B: Any, rank: int) -> Any:
+def diagonal_sum(B: Any, rank: int) -> Any:
+    """Return the sum of all diagonal entries of the packed blocks."""
     total = 0.0
     for i in range(B.shape[0]):
         for k in range(rank):
@@ -68,7 +69,8 @@ def _diagonal_sum(B: Any, rank: int) -> Any:
 
 
 @njit(**FLAGS)
-def _factor(zeros: Any, rank: int, B: Any, shift: float, M: Any) -> None:
+def factor_all(zeros: Any, rank: int, B: Any, shift: float, M: Any) -> None:
+    """Fill M with what `factor_blocks` returns."""
     c = vector(zeros, rank)
     for i in range(B.shape[0]):
         for k in range(len(c)):

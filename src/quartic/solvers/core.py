@@ -13,16 +13,15 @@ turning X to its principal axes, when the variance along the last axis is a smal
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from quartic.arrays import Array
-from quartic.losses.point import Point
 from quartic.losses.sum_of_squares import SumOfSquares
 from quartic.ops import norm
-from quartic.solvers.base import NoProgress, State
+from quartic.solvers.base import NoProgress
 
 # The added column goes when the variance along it is this share of the variance along the last axis that stays. Of 240
 # random starts of 24 pairs a point, on twelve shapes, 236 are solved with 0.03 or 0.01, 230 with 0.1, and with no
@@ -33,67 +32,72 @@ _TOLERANCE, _GAIN, _STEPS = 1e-9, 1e-2, 60
 
 
 def by_way_of_core(
-    begin: Callable[[Point, float], Any],
-    move: Callable[[SumOfSquares, Any], Any],
     loss: SumOfSquares,
     X: Array,
     degree: float,
     damping: float,
-) -> Any | None:
-    """Return the state where solving for part of the points, and placing the others, leads; None where no part will do.
+    steps: Callable[[SumOfSquares, Array, float], Iterator[Any]],
+    in_one_call: tuple[float, int] | None,
+) -> tuple[Array, float] | None:
+    """Return where solving for part of the points, and placing the others, leads, with the damping then.
 
-    ``begin(point, damping)`` makes a state, ``move(loss, state)`` the one after it. Passes over the pairs of the core
-    count by their share.
+    ``steps(loss, X, damping)`` yields the states of a solver that begins at X. ``in_one_call`` is None, or how far
+    conjugate gradients go at least and at most where the loss can make all steps in one call. Passes over the pairs
+    of the core count by their share. None where no part of the points will do.
     """
     rank = X.shape[1]
     found = loss.core(degree, rank)
     if found is None:
         return None
     part, placed = found
-    state = begin(part.at(X[placed]), damping)
-    target = _TOLERANCE * float(norm(state.point.gradient))
-    wide = part.widened(state.point)
+    start = part.at(X[placed])
+    target = _TOLERANCE * float(norm(start.gradient))
+
+    def descend(Y: Array, damping: float, flat: bool) -> tuple[Array, float]:
+        if in_one_call is not None:
+            settings = (damping, *in_one_call, target, _GAIN, _STEPS, rank if flat else 0, _FLAT)
+            ahead = part.gauss_newton_descent(Y, *settings)
+            if ahead is not None:
+                return ahead
+        return _descend(steps(part, Y, damping), target, rank if flat else 0)
+
+    Y, wide = start.X, part.widened(start)
     if wide is not None:
-        state = _descend(move, part, begin(part.at(wide), damping), target, lambda Y: _is_flat(Y, rank))
-        state = begin(part.at(_principal(state.point.X, rank)), state.damping)
-    state = _descend(move, part, state, target)
+        Y, damping = descend(wide, damping, True)
+        Y = _principal(Y, rank)
+    Y, damping = descend(Y, damping, False)
     share = part.mean_degree() * part.n_points / (loss.mean_degree() * loss.n_points)
     loss._count(math.ceil(part.n_products * share))
-    Y = X.copy()
-    Y[placed] = state.point.X
+    whole = X.copy()
+    whole[placed] = Y
     reached = 0
     while not placed.all() and placed.sum() > reached:  # a few rounds, where the graph is not evenly dense
         reached = int(placed.sum())
-        Y, placed = loss.place(Y, placed)
-    return begin(loss.at(Y.astype(X.dtype, copy=False)), state.damping)
+        whole, placed = loss.place(whole, placed)
+    return whole, damping
 
 
-def _descend(
-    move: Callable[[SumOfSquares, Any], Any],
-    loss: SumOfSquares,
-    state: Any,
-    target: float,
-    enough: Callable[[Array], bool] = lambda X: False,
-) -> Any:
-    """Return the state at which the gradient is down to the target, the loss falls no further, or X is enough."""
+def _descend(states: Iterator[Any], target: float, axes: int) -> tuple[Array, float]:
+    """Return the X at which the gradient is down to the target, the loss falls no further, or X is flat."""
+    state = next(states)
     for _ in range(_STEPS):
-        if norm(state.point.gradient) <= target or enough(state.point.X):
+        if norm(state.point.gradient) <= target or (axes and _is_flat(state.point.X, axes)):
             break
-        before: State = state
+        before = state.point.value
         try:
-            state = move(loss, state)
+            state = next(states)
         except NoProgress:
             break
-        if state.point.value > (1 - _GAIN) * before.point.value:
+        if not state.point.value <= (1 - _GAIN) * before:
             break
-    return state
+    return state.point.X, state.damping
 
 
 def _is_flat(X: Array, rank: int) -> bool:
     """Tell whether X has so little variance beyond ``rank`` axes that they will do."""
     from quartic.ops.placement import variances
 
-    found = variances(X)
+    found = variances(X, X.shape[1])
     return bool(found[-rank - 1] <= _FLAT * found[-rank])
 
 

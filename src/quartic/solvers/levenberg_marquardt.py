@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
@@ -13,6 +14,7 @@ from quartic.losses.line import Line
 from quartic.losses.point import Point
 from quartic.losses.sum_of_squares import SumOfSquares
 from quartic.ops import astype, delayed, float_type, inner, norm, squared_norm
+from quartic.ops.damping import next_damping, residual
 from quartic.penalties import Penalty, Zero
 from quartic.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
@@ -23,15 +25,11 @@ from quartic.solvers.normal_equations import direct, factorable, mean_diagonal, 
 # many in all: the first where a core is solved with a column more than wanted (`quartic.solvers.core`), the second
 # where it is not. With two thirds of the second, one random start in four on a square ends in a local minimum.
 _CORE_FOR_EACH_COLUMN, _CORE_AT_LEAST = (8, 16), (24, 48)
-# Damping is relative to the mean diagonal of JᵀJ. The gauge makes JᵀJ singular, so it never goes down to nothing.
-_LEAST_DAMPING, _MOST_DAMPING = 1e-13, 1e8
 # Where a step lowers the loss by less than this share, residuals are there to stay and their curvature counts.
 _NEWTON_GAIN = 1e-2
 # Single points are placed anew where the loss no longer falls, and when the gradient has shrunk by this, and by ten
 # times more for each time it was done, so often at the most.
 _REPLACED, _REPLACED_FIRST = 4, 1e-3
-# The equations are never solved to a smaller residual, relative to where they start.
-_LEAST_RESIDUAL = 1e-3
 
 
 @dataclass(frozen=True)
@@ -171,14 +169,17 @@ class LevenbergMarquardt(Solver):
     def _by_way_of_core(self, loss: SumOfSquares, s: LMState) -> LMState | None:
         """Return where solving for part of the points, and placing the others, leads; None where no part will do."""
 
-        def begin(point: Point, damping: float) -> LMState:
-            return LMState(point, damping=damping)
-
-        def move(part: SumOfSquares, t: LMState) -> LMState:
-            return self._move(part, Zero(), t)
+        def steps(part: SumOfSquares, X: Array, damping: float) -> Iterator[LMState]:
+            t = LMState(part.at(X), damping=damping)
+            while True:
+                yield t
+                t = self._move(part, Zero(), t)
 
         X = s.point.X
-        return by_way_of_core(begin, move, loss, X, self._core_degree(loss, X.shape[1]), self.damping)
+        degree = self._core_degree(loss, X.shape[1])
+        in_one_call = None if self.linear_solver == "direct" else (self.forcing, self.max_cg)
+        found = by_way_of_core(loss, X, degree, self.damping, steps, in_one_call)
+        return None if found is None else LMState(loss.at(astype(found[0], float_type(X))), damping=found[1])
 
     def _with_points_replaced(self, loss: SumOfSquares, penalty: Penalty, s: LMState) -> LMState:
         """Return the state with points that fit far worse than the others placed anew, where that lowers the loss."""
@@ -191,10 +192,6 @@ class LevenbergMarquardt(Solver):
             return s
         scale = mean_diagonal(blocks, X.shape[1])
         return replace(s, point=point, blocks=blocks, scale=scale, earlier=math.inf, newton=0)
-
-    def _residual(self, slope: float, earlier: float) -> float:
-        """Return how far to solve the equations: as far as the last step went; the first need not go far."""
-        return self.forcing if math.isinf(earlier) else max(_LEAST_RESIDUAL, min(self.forcing, slope / earlier))
 
     def _move(self, loss: SumOfSquares, penalty: Penalty, s: LMState) -> LMState:
         p, blocks, scale, ridge = s.point, s.blocks, s.scale, penalty.ridge or 0.0
@@ -210,14 +207,13 @@ class LevenbergMarquardt(Solver):
         if self.linear_solver == "direct" or (self.linear_solver == "auto" and slow >= 2 and factors > 0):
             D = direct(loss, p, G, ridge + damping)
         else:
-            residual = delayed(self._residual, slope, s.earlier)
-            found = solve(loss, p, G, blocks, ridge + damping, residual, self.max_cg, bool(s.newton))
+            tolerance = delayed(lambda g, before: residual(self.forcing, g, before), slope, s.earlier)
+            found = solve(loss, p, G, blocks, ridge + damping, tolerance, self.max_cg, bool(s.newton))
             D, slow = found.D, 0 if found.reached else slow + 1
         predicted = 0.5 * (damping * squared_norm(D) - inner(G, D))  # of the model without damping, at t = 1
         D = astype(D, float_type(p.X))
         t, change = _exact_step(loss, penalty, p, D) if loss.quadratic else _backtrack(loss, penalty, p, G, D)
         gain = -change / predicted if predicted > 0 else 0.0
-        factor = 0.2 if gain > 0.75 else 3.0 if gain < 0.25 else 1.0
         point, blocks = loss.linearize(p.X + t * D)
         stays = loss.quadratic and gain > 0.25
         newton = delayed(lambda f, before: int(f > (1 - _NEWTON_GAIN) * before), point.value, p.value) if stays else 0
@@ -226,7 +222,7 @@ class LevenbergMarquardt(Solver):
             step=t,
             blocks=blocks,
             scale=mean_diagonal(blocks, p.X.shape[1]),
-            damping=min(max(s.damping * factor, _LEAST_DAMPING), _MOST_DAMPING),
+            damping=next_damping(s.damping, gain),
             earlier=slope,
             slow_solves=slow,
             direct=factors,
