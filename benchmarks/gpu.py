@@ -22,6 +22,7 @@ from quartic import Problem, minimize
 from quartic.init import random_start, spectral_start
 from quartic.losses import Distances, LeastSquares
 from quartic.ops import waiting
+from quartic.ops.workspace import Fresh
 from quartic.penalties import Nonnegative
 from quartic.solvers import LevenbergMarquardt
 
@@ -120,6 +121,7 @@ def rmse(X, points, seed: int = 5) -> float:
 def pieces(a) -> None:
     """Single passes, for each setting of the kernels; their accuracy against float64."""
     from quartic.ops import torch_factor, triton_factor, triton_pairs
+    from quartic.ops.origin import Origin
     from quartic.ops.torch_tall import cross
 
     n, r = a.n, 32
@@ -139,7 +141,7 @@ def pieces(a) -> None:
         )
         say("pieces", what="copy", dtype=name, ms=clock(lambda: W.copy_(X)))
         say("pieces", what="gram by torch", dtype=name, ms=clock(lambda: cross(X, X)))
-        A = torch.rand((r, r), device=a.device, dtype=dtype)
+        A, here = torch.rand((r, r), device=a.device, dtype=dtype), Origin.at(X, MX)
         exact = cross(X.double(), X.double())
         kept = dict(triton_factor.SETTINGS)
         for rows, warps, per, precision in a.settings:
@@ -147,15 +149,15 @@ def pieces(a) -> None:
             triton_factor.PRECISION = precision
             try:
                 times = {
-                    "gram": clock(lambda: torch_factor.gram_of(X)),
-                    "extrapolated": clock(lambda: torch_factor.extrapolated(X, Y, MX, MY, 0.7, W, out)),
-                    "stepped": clock(lambda: torch_factor.stepped(X, A, -0.5, MX, 0.0, True, W)),
-                    "step_sums": clock(lambda: torch_factor.step_sums(X, Y, MX, MY)),
+                    "gram": clock(lambda: torch_factor.gram_at(here)),
+                    "extrapolated": clock(lambda: torch_factor.extrapolated(Origin(X, MX, Y, MY, 0.7), Fresh())),
+                    "stepped": clock(lambda: torch_factor.stepped(here, A, -0.5, 0.0, True, W)),
+                    "step_sums": clock(lambda: torch_factor.step_sums(X, MX, Origin.at(Y, MY))),
                     "projected": clock(lambda: torch_factor.projected_norm(X, A, MX)),
                 }
-                error = float((torch_factor.gram_of(X).tensor - exact).norm() / exact.norm())
+                error = float((torch_factor.gram_at(here).tensor - exact).norm() / exact.norm())
                 reference = X.double() @ A.double() - 0.5 * MX.double()
-                torch_factor.stepped(X, A, -0.5, MX, 0.0, False, W)
+                torch_factor.stepped(here, A, -0.5, 0.0, False, W)
                 step = float((W.double() - reference).norm() / reference.norm())
                 say("pieces", dtype=name, rows=rows, warps=warps, per=per, precision=precision, **times,
                     gram_error=error, step_error=step)  # fmt: skip

@@ -1,311 +1,323 @@
 """How many products with the data each idea needs, to ε = 1e-3 and 1e-6 of the start's stationarity.
 
-Ideas for needing fewer: rules for the step, rules for the restart, memory taken from the inertial path, the metric of
-the r × r Gram matrix, starts. Each is tried on ten data sets: seven similarity matrices, three sets of distances. What
-helps on most is what the solvers do by default; what does not is in the table all the same.
+Ideas for needing fewer (`product_ideas/tried.py`): rules for step, restart and momentum, memory, metrics, starts. Each
+is tried on seven similarity matrices or three sets of distances, from several starts. What helps on most is what the
+solvers do by default; what does not is in the table all the same.
 
-    python benchmarks/products.py                      # all, an hour; products.md is its output
-    python benchmarks/products.py --quick              # two small data sets, one start
-    python benchmarks/products.py --data orl --only restart
+    python benchmarks/products.py --jobs 16 --out build/products     # a file a cell; goes on where it was
+    python benchmarks/products.py --table build/products             # writes products.md
+    python benchmarks/products.py --quick --out build/quick          # one small data set of each kind, one start
+    python benchmarks/products.py --out build/products --data orl --group spectral --only restart
 
-Products are counted, seconds are not: the table is the same on any machine. Starts count their products.
+Products are counted, seconds are not: the table is the same on any machine, busy or not. Those of the start count.
 """
 
 from __future__ import annotations
 
+import os
+
+for _threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ[_threads] = "1"  # a process for each core instead; inherited by the workers
+
 import argparse
+import contextlib
 import itertools
+import json
 import math
-from collections.abc import Callable
+import multiprocessing
+import re
+import sys
+import time
+import traceback
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parent))
+from product_ideas.cases import CASES, DISTANCES, SLOWEST_FIRST, load
+from product_ideas.tried import GROUPS, Idea
+
 from quartic import Problem
-from quartic.datasets import (
-    DatasetNotFound,
-    load_graph,
-    load_points,
-    load_similarity,
-    pair_distances,
-    protein,
-    random_pairs,
-)
-from quartic.graphs import normalize
-from quartic.init import random_start, spectral_start
-from quartic.losses import Distances, LeastSquares
-from quartic.ops import inner, norm
-from quartic.penalties import Nonnegative
-from quartic.solvers import LBFGS, ConjugateGradient, DynNoLips, InertialNoLips, LevenbergMarquardt
+from quartic.init import random_start
 from quartic.solvers.base import NoProgress
-from quartic.solvers.inertial import InertialState
-from quartic.solvers.lbfgs import LBFGSState
 
+HERE = Path(__file__).parent
 TOLERANCES = (1e-3, 1e-6)
-MOST = {1e-3: 3000, 1e-6: 6000}
+MOST = (2000, 4000)
+FIRST_SEED = 100
 
 
-# -- ideas for X ≥ 0 ------------------------------------------------------------------------------------------------
+# -- one cell -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Tried(InertialNoLips):
-    """The inertial method with other rules.
+@dataclass(frozen=True, order=True)
+class Cell:
+    """An idea of a group, on a data set, from a seed."""
 
-    step : "grow" (by ``growth`` after a success, half after a failure) or "measure": a trial tells by how much its step
-    was too short or too long, remainder·λ/D_h; the next λ is 0.9 of what that ratio says, at most ``growth`` times.
-    restart : "redo" (the step again from X when the objective rises), "keep" (keep it, θ = 1 from there), "slope"
-    (θ = 1 when ⟨Y − X⁺, X⁺ − X⟩ > 0, and when the objective rises), "half" (redo, but θ is only halved).
-    """
+    data: str
+    group: str
+    idea: str
+    seed: int
 
-    step_rule: str = "grow"
-    restart: str = "redo"
-    shrink: float = 0.5
+    def file(self, folder: Path) -> Path:
+        """Return where its result is kept."""
+        return folder / self.group / self.data / f"{slug(self.idea)}-{self.seed}.json"
 
-    def step(self, problem, state):
-        s = state
-        theta = 0.5 * (1 + math.sqrt(1 + 4 * s.theta**2))
-        beta = (s.theta - 1) / theta
-        if beta > 0:
-            Y = problem.loss.extrapolate(s.point, s.previous, beta)
-            new = self._trial(problem, Y, s.next_step)
-            if new is not None:
-                X, step, following = new
-                rises = problem.objective(X) > s.objective
-                if self.restart == "slope" and inner(Y.X - X.X, X.X - s.point.X) > 0:
-                    theta = 1.0
-                if not rises:
-                    return self._state(problem, s, X, step, following, theta)
-                if self.restart == "keep":
-                    return self._state(problem, s, X, step, following, 1.0)
-        new = self._trial(problem, s.point, s.next_step)
-        if new is None:
-            raise NoProgress("no step decreases the objective enough")
-        after = max(0.5 * (1 + math.sqrt(5)), 0.5 * s.theta) if self.restart == "half" else 0.5 * (1 + math.sqrt(5))
-        return self._state(problem, s, *new, after)
+    @property
+    def settings(self) -> str:
+        """All that its result depends on besides the data, the seed and the code."""
+        return f"{GROUPS[self.group].ideas[self.idea]}; {TOLERANCES}, {MOST}"
 
-    def _trial(self, problem, p, step):
-        for _ in range(self.max_halvings):
-            move = problem.loss.move(p, problem.bregman_step(p, step))
-            bound = problem.kernel.divergence_of(move) / step
-            ratio = move.remainder / bound if bound > 0 else 1.0
-            enough = problem.sufficient_decrease(move, step)
-            if self.step_rule == "grow":
-                following = self.growth * step if enough else self.shrink * step
-            else:
-                factor = min(self.growth, 0.9 / ratio) if ratio > 0 else self.growth
-                following = step * (max(factor, 0.8) if enough else min(max(factor, 0.1), 0.8))
-            if enough:
-                return move.point, step, following
-            step = following
-        return None
-
-    def _state(self, problem, s, new, step, following, theta):
-        return InertialState(new, step, s.point, theta, following, problem.objective(new))
+    def result(self, folder: Path) -> dict[str, Any] | None:
+        """Return what is kept, if it was made with the settings of today."""
+        try:
+            kept: dict[str, Any] = json.loads(self.file(folder).read_text(encoding="utf-8"))
+        except (FileNotFoundError, json.JSONDecodeError):
+            return None
+        return kept if kept.get("settings") == self.settings else None
 
 
-@dataclass(frozen=True)
-class Column(LBFGS):
-    """L-BFGS whose first metric divides by the diagonal of the Gram matrix, or by all of it."""
-
-    whole: bool = False
-
-    def _first_metric(self, problem, p, q, scale, steps, changes):
-        S = p.gram
-        if not self.whole:
-            weights = (1 / (np.diag(S) + 0.1 * np.trace(S) / len(S))).astype(q.dtype)
-            Q = q * weights
-        else:
-            shift = 0.1 * np.trace(S) / len(S) * np.eye(len(S))
-            Q = q @ np.linalg.inv(S + shift).astype(q.dtype)
-            Q[q == 0] = 0
-        if not steps:
-            return Q * (norm(p.X) / norm(Q))
-        s, y = steps[-1], changes[-1]
-        My = y * weights if not self.whole else y @ np.linalg.inv(S + shift).astype(q.dtype)
-        return Q * max(inner(s, y) / inner(y, My), 1e-300)
+def slug(words: str) -> str:
+    """Return the words as part of a file's name."""
+    plain = words.replace("λ", "step").replace("×", "x").replace("θ", "theta").replace("Xᵀ", "Xt").replace("σ", "sigma")
+    return re.sub(r"[^A-Za-z0-9.=+]+", "-", plain.replace("Ψ", "f").replace("β", "beta")).strip("-")
 
 
-@dataclass(frozen=True)
-class FromInertial(LBFGS):
-    """L-BFGS that begins with the inertial method, and takes its first pairs (s, y) from that path."""
-
-    first: int = 30
-
-    def init(self, problem, X0):
-        inertial = InertialNoLips()
-        s = inertial.init(problem, X0)
-        path = [s.point]
-        for _ in range(self.first):
-            s = inertial.step(problem, s)
-            path = [*path, s.point][-self.memory - 1 :]
-        steps = tuple(b.X - a.X for a, b in itertools.pairwise(path))
-        changes = tuple(b.gradient - a.gradient for a, b in itertools.pairwise(path))
-        return LBFGSState(s.point, steps=steps, changes=changes)
-
-
-IDEAS: dict[str, tuple[Any, Any]] = {
-    "inertial (λ × 1.1, half; redo)": (InertialNoLips(), random_start),
-    "step: λ × 1.05": (Tried(growth=1.05), random_start),
-    "step: λ × 1.3": (Tried(growth=1.3), random_start),
-    "step: λ × 2, the paper's": (Tried(growth=2.0), random_start),
-    "step: λ × 1.1, 0.7 after a failure": (Tried(shrink=0.7), random_start),
-    "step: measured, at most × 1.5": (Tried(step_rule="measure", growth=1.5), random_start),
-    "step: measured, at most × 3": (Tried(step_rule="measure", growth=3.0), random_start),
-    "restart: keep the point that rises": (Tried(restart="keep"), random_start),
-    "restart: by slope": (Tried(restart="slope"), random_start),
-    "restart: θ only halved": (Tried(restart="half"), random_start),
-    "lbfgs, 7 pairs": (LBFGS(), random_start),
-    "lbfgs, 20 pairs": (LBFGS(memory=20), random_start),
-    "memory: 30 inertial steps, then lbfgs with their pairs": (FromInertial(), random_start),
-    "metric: lbfgs on columns over diag XᵀX": (Column(), random_start),
-    "metric: lbfgs on (XᵀX + shift)⁻¹": (Column(whole=True), random_start),
-    "start: spectral, inertial": (InertialNoLips(), spectral_start),
-    "start: spectral, measured step": (Tried(step_rule="measure", growth=1.5), spectral_start),
-    "start: spectral, lbfgs": (LBFGS(), spectral_start),
-    "dyn-nolips": (DynNoLips(), random_start),
-}
-
-# -- ideas for distances --------------------------------------------------------------------------------------------
-
-DISTANCE_IDEAS: dict[str, tuple[Any, Any]] = {
-    "lm, core first (auto)": (LevenbergMarquardt(), random_start),
-    "lm, no core": (LevenbergMarquardt(core=0), random_start),
-    "lm, no core, equations to 0.1": (LevenbergMarquardt(core=0, forcing=0.1), random_start),
-    "lm, no core, equations to 0.6": (LevenbergMarquardt(core=0, forcing=0.6), random_start),
-    "lm, no core, damping 1": (LevenbergMarquardt(core=0, damping=1.0), random_start),
-    "metric: ncg, row blocks": (ConjugateGradient("block"), random_start),
-    "metric: ncg, XᵀX": (ConjugateGradient("gram"), random_start),
-    "metric: lbfgs on XᵀX": (LBFGS(), random_start),
-    "dyn-nolips, Gram kernel": (DynNoLips(), random_start),
-}
-
-
-def similarity(name: str) -> Callable[[], Problem]:
-    """Return what makes the problem of a similarity matrix."""
-    return lambda: Problem(LeastSquares(load_similarity(name).matrix), Nonnegative())
-
-
-def graph(name: str) -> Callable[[], Problem]:
-    """Return what makes the problem of a graph, its diagonal set and normalised."""
-
-    def make() -> Problem:
-        import scipy.sparse as sp
-
-        A = load_graph(name).adjacency
-        return Problem(LeastSquares(normalize(A + sp.eye_array(A.shape[0], format="csr"))), Nonnegative())
-
-    return make
-
-
-def distances(points: Callable[[], Any], known: float) -> Callable[[], Problem]:
-    """Return what makes the problem of a share of the distances of some points."""
-
-    def make() -> Problem:
-        X = np.asarray(points())
-        pairs = random_pairs(len(X), known, random_state=0)
-        return Problem(Distances(pairs, pair_distances(X, pairs) ** 2, n_points=len(X)))
-
-    return make
-
-
-CASES: dict[str, tuple[Callable[[], Problem], int, dict[str, tuple[Any, Any]]]] = {
-    "coil20": (similarity("coil20"), 20, IDEAS),
-    "cbcl": (similarity("cbcl"), 20, IDEAS),
-    "orl": (similarity("orl"), 40, IDEAS),
-    "reuters": (similarity("reuters"), 25, IDEAS),
-    "tdt2": (similarity("tdt2"), 30, IDEAS),
-    "eu-core": (graph("eu-core"), 30, IDEAS),
-    "lfr": (graph("lfr"), 30, IDEAS),
-    "cow": (distances(lambda: load_points("cow"), 0.02), 3, DISTANCE_IDEAS),
-    "uscities": (distances(lambda: load_points("uscities"), 0.02), 2, DISTANCE_IDEAS),
-    "1rgs": (distances(lambda: protein("1rgs").coordinates, 0.05), 3, DISTANCE_IDEAS),
-}
-
-
-def products(problem: Problem, rank: int, solver: Any, start: Any, seed: int) -> tuple[list[float], float]:
-    """Return the products to each tolerance, measured afresh, and the objective at the end."""
+def products(problem: Problem, rank: int, idea: Idea, seed: int) -> dict[str, Any]:
+    """Return the products to each tolerance, measured afresh, the objective there, and that at the end."""
     reference = problem.stationarity(
         problem.loss.at(random_start(problem, rank, np.random.default_rng(seed)).astype(problem.loss.dtype))
     )
     problem = problem.counted()
-    if solver.requires.kernel or isinstance(solver, FromInertial):
+    if idea.kernel is not None:
+        problem = Problem(problem.loss, problem.penalty, idea.kernel(problem.loss))
+    elif problem.penalty.nonnegative or idea.solver.requires.kernel:
         problem = problem.with_kernel(tight=False)
-    state = solver.init(problem, start(problem, rank, np.random.default_rng(seed)))
-    found = [math.inf] * len(TOLERANCES)
+    state = idea.solver.init(problem, idea.start(problem, rank, np.random.default_rng(seed)))
+    found: list[int | None] = [None] * len(TOLERANCES)
+    objectives: list[float | None] = [None] * len(TOLERANCES)
+    at_start, stalled = problem.loss.n_products, False
     while True:
         share = problem.stationarity(state.point) / reference
         for k, tol in enumerate(TOLERANCES):
-            if share <= tol and math.isinf(found[k]):
+            if share <= tol and found[k] is None:
                 fresh = problem.stationarity(problem.counted().loss.at(state.point.X))
                 if fresh <= tol * reference * (1 + 1e-6):
-                    found[k] = problem.loss.n_products
+                    found[k], objectives[k] = problem.loss.n_products, problem.objective(state.point)
         used = problem.loss.n_products
-        if math.isfinite(found[-1]) or used > MOST[1e-6] or (math.isinf(found[0]) and used > MOST[1e-3]):
-            return found, problem.objective(state.point)
+        given_up = any(products is None and used > most for products, most in zip(found, MOST, strict=True))
+        if stalled or given_up or found[-1] is not None or not math.isfinite(share):
+            return {
+                "products": found,
+                "objectives": objectives,
+                "objective": problem.objective(state.point),
+                "products_of_start": at_start,
+                "failed_trials": getattr(state, "failed", None),
+                "stationarity": share,
+            }
         try:
-            state = solver.step(problem, state)
+            state = idea.solver.step(problem, state)
         except NoProgress:
-            return found, problem.objective(state.point)
+            stalled = True
 
 
-def table(names: list[str], ideas: dict[str, tuple[Any, Any]], starts: int, say: Callable[[str], None]) -> None:
-    """Run and print the rows of one kind of problem."""
-    cases = {name: (CASES[name][0](), CASES[name][1]) for name in names}
-    base: dict[tuple[str, int], float] = {}
-    heads = [f"{name}, r = {rank}" for name, (_, rank) in cases.items()]
-    say(f"| idea | {' | '.join(heads)} | of the first row |")
-    say("|---" * (len(heads) + 2) + "|")
-    for idea, (solver, start) in ideas.items():
-        cells, ratios = [], []
-        for name, (problem, rank) in cases.items():
-            rows = [products(problem, rank, solver, start, seed) for seed in range(100, 100 + starts)]
-            means = [float(np.mean([found[k] for found, _ in rows])) for k in range(len(TOLERANCES))]
-            for k, mean in enumerate(means):
-                base.setdefault((name, k), mean)
-                ratios.append(mean / base[name, k])
-            objective = float(np.mean([value for _, value in rows]))
-            shown = " / ".join("–" if math.isinf(m) else f"{m:.0f}" for m in means)
-            cells.append(f"{shown} ({objective:.5g})")
-        finite = [r for r in ratios if math.isfinite(r) and r > 0]
-        geometric = [
-            math.exp(np.mean([math.log(r) for r in ratios[k::2] if math.isfinite(r) and r > 0] or [math.nan]))
-            for k in range(2)
-        ]
-        missed = "" if len(finite) == len(ratios) else f", {len(ratios) - len(finite)} not reached"
-        say(f"| {idea} | {' | '.join(cells)} | {geometric[0]:.2f} / {geometric[1]:.2f}{missed} |")
+def run(cell: Cell, folder: Path) -> str:
+    """Work out a cell and keep its result; one line on it."""
+    begun = time.perf_counter()
+    try:
+        found = products(load(cell.data), CASES[cell.data][1], GROUPS[cell.group].ideas[cell.idea], cell.seed)
+    except Exception:  # one idea that breaks on one data set must not end all others
+        found = {"products": [None] * len(TOLERANCES), "objective": None, "error": traceback.format_exc()}
+    seconds = time.perf_counter() - begun
+    text = json.dumps({**vars(cell), "settings": cell.settings, **found, "seconds": round(seconds, 2)}, indent=1)
+    path = cell.file(folder)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_suffix(f".{os.getpid()}.part")
+    aside.write_text(text + "\n", encoding="utf-8")
+    aside.replace(path)  # whole or not at all
+    error = " ERROR" if "error" in found else ""
+    return f"{cell.data} · {cell.group} · {cell.idea} · {cell.seed}: {found['products']} in {seconds:.1f} s{error}"
+
+
+# -- all cells ------------------------------------------------------------------------------------------------------
+
+
+def cells(data: list[str], groups: list[str], only: list[str], seeds: range) -> list[Cell]:
+    """Return the cells asked for: seed by seed, so that there is a whole table early; the slowest data first."""
+    return [
+        Cell(name, group, idea, seed)
+        for seed in seeds
+        for name in SLOWEST_FIRST
+        if name in data
+        for group in groups
+        if name in GROUPS[group].data
+        for idea in GROUPS[group].ideas
+        if not only or any(part in idea for part in only)
+    ]
+
+
+def run_all(wanted: list[Cell], folder: Path, jobs: int, minutes: float) -> int:
+    """Run what is not there yet, in so many processes and for so long; return how many cells are left."""
+    left = [cell for cell in wanted if cell.result(folder) is None]
+    print(f"{len(wanted)} cells, {len(wanted) - len(left)} are there", flush=True)
+    until = time.monotonic() + 60 * minutes
+    for name in dict.fromkeys(cell.data for cell in left):
+        load(name)  # graphs that are built are kept on disk, once
+    if jobs == 1:
+        for done, cell in enumerate(left):
+            if time.monotonic() > until:
+                return len(left) - done
+            print(run(cell, folder), flush=True)
+        return 0
+    warm_up(left)
+    queue, done = iter(left), 0
+    # A fresh interpreter each: compiled code and threads are not for forking.
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        pending = {pool.submit(run, cell, folder) for cell in itertools.islice(queue, 2 * jobs)}
+        while pending:
+            finished, pending = wait(pending, timeout=max(0.0, until - time.monotonic()), return_when=FIRST_COMPLETED)
+            for future in finished:
+                done += 1
+                print(f"{done}/{len(left)} {future.result()}", flush=True)
+            if time.monotonic() >= until:
+                stop(pool)
+                break
+            pending |= {pool.submit(run, cell, folder) for cell in itertools.islice(queue, len(finished))}
+    return sum(cell.result(folder) is None for cell in left)
+
+
+def stop(pool: ProcessPoolExecutor) -> None:
+    """End the workers now: what they have not written will be done next time."""
+    workers = list((getattr(pool, "_processes", None) or {}).values())
+    pool.shutdown(wait=False, cancel_futures=True)
+    for worker in workers:
+        worker.terminate()
+
+
+def warm_up(left: list[Cell]) -> None:
+    """Run each kind of solver for a moment on the quickest data, and the first of each group on all.
+
+    Passes are compiled for each rank and kept on disk: the workers then find them there, and compile nothing.
+    """
+    quickest: dict[Any, Cell] = {}
+    for cell in left:
+        idea = GROUPS[cell.group].ideas[cell.idea]
+        kind = (type(idea.solver), getattr(idea.solver, "metric", None), cell.data in DISTANCES)
+        quickest[kind] = max(quickest.get(kind, cell), cell, key=lambda cell: SLOWEST_FIRST.index(cell.data))
+        quickest.setdefault((cell.group, cell.data), cell)
+    for cell in dict.fromkeys(quickest.values()):
+        problem, rank = load(cell.data).counted().with_kernel(tight=False), CASES[cell.data][1]
+        idea = GROUPS[cell.group].ideas[cell.idea]
+        with contextlib.suppress(NoProgress):
+            state = idea.solver.init(problem, idea.start(problem, rank, np.random.default_rng(0)))
+            for _ in range(3):
+                state = idea.solver.step(problem, state)
+
+
+# -- the page -------------------------------------------------------------------------------------------------------
+
+HEAD = """# Products to ε = 1e-3 and 1e-6, idea by idea
+
+Made by `benchmarks/products.py --jobs 16 --out FOLDER` and `--table FOLDER`: products with the data until the
+stationarity, measured afresh, is ε times that of the random start of the same seed; means of {starts} starts (seeds
+from {first}), those of the start included; in brackets the mean objective at the end. A dash: not reached from one of
+the starts within {most[0]} and {most[1]} products. The last column is the geometric mean over the data sets of the
+ratio to the first row, for each ε, and that of the objectives. Products are counted, seconds are not.
+"""
+
+
+def table(folder: Path, name: str, seeds: range) -> list[str]:
+    """Return the lines of the table of a group; a cell without results is left empty."""
+    group = GROUPS[name]
+    heads = [f"{data}, r = {CASES[data][1]}" for data in group.data]
+    similarities = name != "distances"
+    last = "ratio to the first; objective" if similarities else "ratio to the first"
+    lines = [f"| idea | {' | '.join(heads)} | {last} |", "|---" * (len(heads) + 2) + "|"]
+    base: dict[str, tuple[list[float], float]] = {}
+    for idea in group.ideas:
+        shown, ratios, heights, missed, absent = [], ([], []), [], 0, 0
+        for data in group.data:
+            kept = [Cell(data, name, idea, seed).result(folder) for seed in seeds]
+            if any(row is None for row in kept):
+                shown.append("")
+                absent += 1
+                continue
+            means = [mean([row["products"][k] for row in kept]) for k in range(len(TOLERANCES))]
+            height = mean([row["objective"] for row in kept])
+            first = base.setdefault(data, (means, height))
+            for k, value in enumerate(means):
+                ratio = value / first[0][k]
+                if math.isfinite(ratio):
+                    ratios[k].append(ratio)
+                else:
+                    missed += 1
+            if similarities and math.isfinite(height):
+                heights.append(height / first[1])
+            words = " / ".join("–" if math.isinf(value) else f"{value:.0f}" for value in means)
+            shown.append(f"{words} ({height:.5g})" if math.isfinite(height) else words)
+        summary = " / ".join(f"{geometric_mean(r):.2f}" if r else "–" for r in ratios)
+        if heights:
+            summary += f"; {geometric_mean(heights):.4f}"
+        if missed:
+            summary += f"; {missed} not reached"
+        if absent:
+            summary += f"; {absent} not run"
+        if absent < len(group.data):
+            lines.append(f"| {idea} | {' | '.join(shown)} | {summary} |")
+    return lines
+
+
+def mean(values: list[float | None]) -> float:
+    """Return the mean; infinity where one is missing."""
+    return math.inf if any(value is None for value in values) else float(np.mean(values))
+
+
+def geometric_mean(values: list[float]) -> float:
+    """Return the geometric mean of positive numbers."""
+    return math.exp(float(np.mean(np.log(values))))
+
+
+def page(folder: Path, seeds: range) -> str:
+    """Return products.md: a table for each group, and what the notes beside it say."""
+    lines = [HEAD.format(starts=len(seeds), first=seeds[0], most=MOST)]
+    for name, group in GROUPS.items():
+        rows = table(folder, name, seeds)
+        if len(rows) > 2:
+            lines += [f"## {group.title}", "", *rows, ""]
+    notes = HERE / "products_notes.md"
+    if notes.is_file():
+        lines.append(notes.read_text(encoding="utf-8").rstrip())
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", nargs="+", default=list(CASES), choices=list(CASES))
+    parser.add_argument("--group", nargs="+", default=list(GROUPS), choices=list(GROUPS))
     parser.add_argument("--only", nargs="*", default=[], help="ideas whose name contains one of these")
     parser.add_argument("--starts", type=int, default=3)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--out", help="write the tables to this file too")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="stop after so long; run again to go on")
+    parser.add_argument("--out", type=Path, help="folder of results, one file a cell")
+    parser.add_argument("--table", type=Path, metavar="FOLDER", help="write the page of these results")
+    parser.add_argument("--page", type=Path, default=HERE / "products.md", help="where --table writes")
+    parser.add_argument("--quick", action="store_true", help="orl and 1rgs, one start")
     options = parser.parse_args()
     if options.quick:
         options.data, options.starts = ["orl", "1rgs"], 1
-    lines: list[str] = []
-
-    def say(line: str) -> None:
-        print(line, flush=True)
-        lines.append(line)
-
-    for ideas in (IDEAS, DISTANCE_IDEAS):
-        names = [name for name in options.data if CASES[name][2] is ideas]
-        chosen = {k: v for k, v in ideas.items() if not options.only or any(part in k for part in options.only)}
-        if not names or not chosen:
-            continue
-        say(f"\nProducts to ε = 1e-3 / 1e-6 (mean objective at the end), {options.starts} starts, seeds from 100\n")
-        try:
-            table(names, chosen, options.starts, say)
-        except DatasetNotFound as missing:
-            print(missing)
-    if options.out:
-        Path(options.out).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    seeds = range(FIRST_SEED, FIRST_SEED + options.starts)
+    if options.out is None and options.table is None:
+        parser.error("say where results go with --out FOLDER, or make the page of them with --table FOLDER")
+    if options.out is not None:
+        wanted = cells(options.data, options.group, options.only, seeds)
+        left = run_all(wanted, options.out, options.jobs, options.minutes)
+        print(f"{left} cells left" if left else "all cells are there")
+    if options.table is not None:
+        options.page.write_text(page(options.table, seeds), encoding="utf-8")
+        print(f"wrote {options.page}")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ warnings.simplefilter("ignore")
 from quartic import Problem, minimize  # noqa: E402
 from quartic.losses import Distances, LeastSquares  # noqa: E402
 from quartic.ops import torch_factor, torch_gauss_newton, torch_pairs  # noqa: E402
+from quartic.ops.origin import Origin  # noqa: E402
+from quartic.ops.workspace import Fresh  # noqa: E402
 from quartic.penalties import Nonnegative  # noqa: E402
 
 rng = np.random.default_rng(0)
@@ -93,15 +95,19 @@ def factor():
         A = rng.standard_normal((rank, rank))
 
         def work(X=X, Y=Y, MX=MX, MY=MY, A=A):
-            W, V, P, Q = (torch.full_like(X, np.nan) for _ in range(4))
-            found = [torch_factor.extrapolated(X, Y, MX, MY, 0.3, W, V), torch_factor.gram_of(X)]
-            found += [
-                torch_factor.stepped(X, A, -0.7, MX, 0.1, True, P),
-                torch_factor.stepped(X, A, 2.0, MX, 0, False, Q),
+            P, Q = (torch.full_like(X, np.nan) for _ in range(2))
+            here = Origin.at(X, MX)
+            ahead, S = torch_factor.extrapolated(Origin(X, MX, Y, MY, 0.3), Fresh())
+            found = [
+                S,
+                torch_factor.gram_at(here),
+                torch_factor.stepped(here, A, -0.7, 0.1, True, P),
+                torch_factor.stepped(here, A, 2.0, 0, False, Q),
             ]
-            S, C, sums, feasible = torch_factor.step_sums(X, Y, MX, MY)
-            found += [S, C, *(float(x) for x in sums), bool(feasible), torch_factor.projected_norm(X, A, MX)]
-            return [W, V, P, Q, *found]
+            step = torch_factor.step_sums(X, MX, Origin.at(Y, MY))
+            sums = [float(x) for x in (step.bend, step.along, step.length, step.fit)]
+            found += [step.gram, step.curved, *sums, bool(step.feasible), torch_factor.projected_norm(X, A, MX)]
+            return [ahead.X, ahead.MX, P, Q, *found]
 
         compare(work, 1e-10 if dtype == torch.float64 else 2e-4, f"factor of rank {rank}")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quartic import Problem, checkpoint, loop, minimize
+from quartic import Problem, checkpoint, loop, minimize, stopping
 from quartic.losses import LeastSquares
 from quartic.penalties import Nonnegative
 from quartic.solvers import SOLVERS
@@ -43,7 +43,8 @@ def test_killed_runs_end_where_others_do(tmp_path):
 def test_runs_killed_fifty_times_end_where_others_do(tmp_path):
     told = killed(tmp_path, 50, *SOLVERS)
     check(told, 50)
-    assert sum(row["within a write"] for row in told) > 50  # the kills did meet half-written files
+    # how many depends on the load; that the kills did meet half-written files does not
+    assert sum(row["within a write"] for row in told) >= 5
 
 
 # -- files that are not what they should be ---------------------------------------------------------------------------
@@ -196,7 +197,7 @@ def test_a_full_disk_costs_the_checkpoint_not_the_result(tmp_path, monkeypatch):
 
 def test_patience_goes_on_where_it_was(tmp_path, monkeypatch):
     """How long a run has not gained is part of its state: a run that goes on stalls in the same iteration."""
-    monkeypatch.setattr(loop, "_PATIENCE", 10)
+    monkeypatch.setattr(stopping, "_PATIENCE", 10)
     A = np.random.default_rng(0).random((30, 30))
     problem = Problem(LeastSquares(A + A.T), Nonnegative())
     options = {"rank": 3, "solver": "hals", "tol": 0.0, "random_state": 0, "max_iter": 10_000}

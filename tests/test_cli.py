@@ -224,6 +224,21 @@ def test_cluster_an_edge_list(club, tmp_path):
     assert all(abs(float(row["membership_0"]) + float(row["membership_1"]) - 1) < 1e-4 for row in rows)
 
 
+def test_cluster_warns_of_negative_weights_and_refuses_to_do_without_positive_ones(tmp_path):
+    edges = tmp_path / "edges.csv"
+    edges.write_text("source,target,weight\na,b,2\nb,c,2\nc,d,-1\nd,e,2\ne,f,2\n")
+    done = quick("cluster", edges, "-k", 2, "--json", "-q", "-o", tmp_path / "out.csv")
+    (warning,) = json.loads(done.stdout)["warnings"]
+    assert "1 of 5 edges has a negative weight, the first -1 between c and d" in warning
+    assert warning in done.stderr
+    labels = [row["cluster"] for row in rows_of((tmp_path / "out.csv").read_text())]
+    assert labels[:3] == labels[:1] * 3 != labels[3:] == labels[3:4] * 3
+    edges.write_text("source,target,weight\na,b,-2\nb,c,-1\n")
+    done = quick("cluster", edges, "-k", 2, "-o", tmp_path / "none.csv", code=2)
+    assert "no positive entry, and its least is -2" in done.stderr
+    assert not (tmp_path / "none.csv").exists()
+
+
 def test_cluster_from_and_to_a_pipe(club):
     done = run("cluster", "-", "-k", 2, given=club.read_text())
     assert len(rows_of(done.stdout)) == 34

@@ -178,7 +178,7 @@ def test_the_added_column_is_as_large_as_makes_the_loss_least():
 def test_a_core_of_few_pairs_is_solved_one_column_wider(monkeypatch):
     def solved():
         right = 0
-        for seed in range(8):
+        for seed in range(12):
             generator = np.random.default_rng(seed)
             X = corner(600, generator)
             loss = from_points(X, 60, generator)
@@ -187,9 +187,9 @@ def test_a_core_of_few_pairs_is_solved_one_column_wider(monkeypatch):
             right += normalized_rmse(found, X) < 1e-6
         return right
 
-    assert solved() >= 6
+    assert solved() >= 10
     monkeypatch.setattr(Distances, "widened", lambda self, p: None)
-    assert solved() <= 2
+    assert solved() <= 7
 
 
 def test_noise_leaves_the_core_and_is_fitted():

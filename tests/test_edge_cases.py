@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from quartic import DistanceCompletion, Problem, SymNMF, minimize
 from quartic.datasets import pair_distances
 from quartic.datasets.pairs import unordered_pairs
-from quartic.locating.input import _keys
+from quartic.locating.input import keys_of
 from quartic.locating.warnings import DistanceWarning, MisfitWarning, UndeterminedWarning
 from quartic.losses import BoundedDistances, Distances, LeastSquares
 from quartic.losses.pairs_input import check_pairs
@@ -414,7 +414,7 @@ def test_keys_and_pair_numbers_beyond_32_bits():
     i = generator.integers(n - 1, size=1000)
     j = i + 1 + (generator.random(1000) * (n - 1 - i)).astype(np.int64)
     pairs = np.column_stack([i, j])
-    keys = _keys(pairs, n)
+    keys = keys_of(pairs, n)
     assert keys.dtype == np.int64
     assert keys.tolist() == [a * n + b for a, b in pairs.tolist()]  # Python's integers know no bound
     place = [a * n - a * (a + 1) // 2 + b - a - 1 for a, b in pairs.tolist()]

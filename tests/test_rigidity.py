@@ -234,8 +234,8 @@ def test_iteration_and_factorisation_agree(d, monkeypatch):
     assert np.count_nonzero(direct.part == 1) == 9
     monkeypatch.setattr(null_space, "DENSE_LIMIT", 0)
     monkeypatch.setattr(null_space, "elimination_is_cheap", lambda adjacency, d, budget=0.0: False)
-    monkeypatch.setattr("quartic.rigidity.determination.DENSE_LIMIT", 0)
-    monkeypatch.setattr("quartic.rigidity.determination.elimination_is_cheap", lambda adjacency, d, budget=0.0: False)
+    monkeypatch.setattr("quartic.rigidity.generic.DENSE_LIMIT", 0)
+    monkeypatch.setattr("quartic.rigidity.generic.elimination_is_cheap", lambda adjacency, d, budget=0.0: False)
     iterated = assess(pairs, X)
     assert iterated.complete
     assert (iterated.determined == direct.determined).all()

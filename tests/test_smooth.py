@@ -64,6 +64,32 @@ def test_constants_are_found(n):
     assert minimize(Problem(loss), rank=3, solver="dyn-nolips", tol=1e-6, random_state=0).success
 
 
+@pytest.mark.parametrize("scale", [1e-140, 1e-60, 1e-40, 1e-20, 1e20, 1e30, 1e60, 1e140])
+@pytest.mark.parametrize("n", [N, 260])
+def test_data_of_any_scale(n, scale):
+    """∇F(0) is found though X = 1e-16 is large beside small data, L_F though X = 1 is lost beside large ones."""
+    Z = np.random.default_rng(0).standard_normal((n, 2))
+    one = Z @ Z.T - 0.1 * np.eye(n)
+    T = scale * one
+    loss = Smooth(lambda X: 0.5 * np.sum((X @ X.T - T) ** 2), lambda X: (X @ X.T - T) @ X, n=n)
+    near, plain = minimize(Problem(LeastSquares(one)), rank=2, tol=1e-8, random_state=0), LeastSquares(one)
+    assert 0.01 < loss.smoothness <= 1 + 1e-5
+    assert loss.gradient_norm_at_zero == pytest.approx(scale * plain.gradient_norm_at_zero, rel=1e-6 if n == N else 0.6)
+    far = minimize(Problem(loss), rank=2, tol=1e-8, random_state=0)
+    assert far.success
+    assert far.objective / scale / scale == pytest.approx(near.objective, rel=1e-6)
+    found = certify(Problem(loss), far.X)
+    assert found.holds
+    assert found.gap <= 1e-4 * far.objective
+
+
+def test_a_function_flat_at_zero_keeps_its_scale():
+    """Where ∇F(0) = 0 nothing says which X is small, and one is as good as any."""
+    loss = Smooth(lambda X: 0.5 * np.sum((X @ X.T) ** 2), lambda X: X @ X.T @ X, n=N)
+    assert loss._length_beside_zero() == 1.0
+    assert not loss.units()
+
+
 def test_known_constants_are_used_as_given():
     loss = Smooth(F, lambda X: (X @ X.T - M) @ X, 1.0, n=N, strong_convexity=1.0)
     assert GramKernel.for_loss(loss).alpha == 0
@@ -104,7 +130,7 @@ def test_a_wrong_gradient_is_found_at_once():
 def test_no_descent_names_the_checks():
     """A gradient that is right along itself, which is all the first look can see, and wrong everywhere else."""
     loss = Smooth(F, lambda X: (X @ X.T - M) @ X, n=N)
-    loss._learnt["factor"] = -2.0
+    loss._function._known_factor = -2.0
     X0 = np.random.default_rng(0).standard_normal((N, 2))
     result = minimize(Problem(loss), X0, solver="lbfgs", max_iter=1000)
     assert not result.success

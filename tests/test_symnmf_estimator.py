@@ -271,6 +271,14 @@ def test_all_zero_similarity():
     np.testing.assert_array_equal(model.memberships_, 0.5)
 
 
+def test_negative_similarities_keep_nodes_apart():
+    M = np.kron(np.eye(2), np.ones((4, 4)))
+    M[0, 4:] = M[4:, 0] = -3.0
+    for given in (M, sp.csr_array(M)):
+        labels = SymNMF(2, random_state=0).fit(given).labels_
+        assert len(set(labels[:4])) == len(set(labels[4:])) == 1 != len(set(labels))
+
+
 # -- errors -----------------------------------------------------------------------------------------------------------
 
 
@@ -302,6 +310,8 @@ def test_all_zero_similarity():
         ({}, np.full((4, 4), np.nan), ValueError, r"X\[0, 0\] is NaN"),
         ({}, LinearOperator((4, 4), matvec=lambda v: v), TypeError, "LinearOperator"),
         ({"affinity": lambda F: F}, np.ones((4, 3)), ValueError, "square"),
+        ({}, -np.eye(4), ValueError, "no positive entry, and its least is -1"),
+        ({}, sp.csr_array(-np.eye(4)), ValueError, "no positive entry"),
     ],
 )
 def test_errors(settings, X, error, words):

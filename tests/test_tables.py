@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy.io import mmwrite, savemat
 
 from quartic import io
+from quartic.io.graph_files import negative_weights
 from quartic.io.source import open_source, source_of
 from quartic.io.tables import read_table
 
@@ -173,12 +174,41 @@ def test_ambiguous_input_is_an_error_until_said(file, text, words):
         (b"a,b\n\xff\xfe\xff", "data.csv:2: not a text file"),
         (b"\x00\x01\x02\x03", "not a text file"),
         ("x,y\n1,2\n3,\n", "data.csv:3: there is no number in column 'y'"),
+        ("# who\nann,likes,bob\nbob,knows,cid\n", "data.csv:2: 'ann', 'likes', 'bob': all columns are words. An edge"),
+        ("a,b,c,d,e\nb,c,d,e,f\n", "'a', 'b', 'c', 'd', …: all columns are words"),
     ],
 )
 def test_faulty_tables(file, text, words):
     with pytest.raises(io.FileFormatError) as error:
         io.read_similarity(file(text))
     assert words in str(error.value)
+
+
+def test_three_columns_of_words_are_an_edge_list_where_a_header_says_so(file):
+    """The cure that the error names."""
+    rows = "ann,likes,bob\nbob,knows,cid\ncid,likes,ann\n"
+    for read in (io.read_graph, io.read_similarity):
+        with pytest.raises(io.FileFormatError, match=r"data.csv:1: .* add a first line that names the two"):
+            read(file(rows))
+        graph = read(file("source,kind,target\n" + rows))
+        assert graph.names == ("ann", "bob", "cid")
+        assert graph.adjacency.nnz == 6
+        assert "no weights); left out: column 'kind'" in graph.guess
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("ann,bob,2\nbob,cid,1\n", None),
+        (
+            "ann,bob,2\nbob,cid,-1.5\ncid,dan,-3\n",
+            "2 of 3 edges have negative weights, the first -1.5 between bob and cid",
+        ),
+        ("0 2 -1 0\n2 0 1 0\n-1 1 0 1\n0 0 1 0\n", "1 of 4 edges has a negative weight, the first -1 between 0 and 2"),
+    ],
+)
+def test_negative_weights_are_told(file, text, words):
+    assert negative_weights(io.read_graph(file(text))) == words
 
 
 def test_faulty_binary_files(tmp_path, file):

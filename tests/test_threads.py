@@ -14,7 +14,9 @@ from quartic import Problem, minimize
 from quartic.datasets import planted_graph
 from quartic.losses import LeastSquares
 from quartic.ops import factor, threads
+from quartic.ops.origin import Origin
 from quartic.ops.sparse import row_pieces, sparse_product
+from quartic.ops.workspace import Fresh
 from quartic.penalties import Nonnegative
 
 
@@ -139,40 +141,50 @@ class TestSameBits:
         close = {"rtol": 200 * np.finfo(dtype).eps, "atol": 500 * rank * np.finfo(dtype).eps}
 
         def passes():
-            Y, MY, W = (np.full_like(X, np.nan) for _ in range(3))
-            S = factor.extrapolated(X, Z, MX, MZ, 0.3, Y, MY)
-            square = factor.stepped(X, A, 0.5, MX, 0.1, True, W)
-            gram, C, sums, feasible = factor.step_sums(X, Y, MX, MY)
-            return Y, MY, S, W, square, gram, C, sums, feasible, factor.projected_norm(X, A, MX), factor.gram_of(X)
+            W, V = (np.full_like(X, np.nan) for _ in range(2))
+            origin, here = Origin(X, MX, Z, MZ, 0.3), Origin.at(X, MX)
+            Y, MY = factor.formed(origin, Fresh())
+            squares = factor.stepped(here, A, 0.5, 0.1, True, W), factor.stepped(origin, A, 0.5, 0.1, True, V)
+            sums = factor.step_sums(V, W, origin, 0.7, True)
+            others = factor.curvature(V, origin), factor.projected_norm(X, A, MX), factor.gram_at(here)
+            return Y, MY, factor.gram_at(origin), W, V, *squares, *sums, *others
 
         first, second = passes(), on_one(passes)
         for a, b in zip(first, second, strict=True):
             assert np.array_equal(a, b)
-        Y, MY, S, W, square, gram, C, sums, feasible, projected, again = first
+        Y, MY, S, W, V, square, other, gram, C, ahead, *sums, feasible, curvature, projected, again = first
         assert Y.dtype == MY.dtype == W.dtype == dtype
         np.testing.assert_allclose(Y, x + 0.3 * (x - z), **close)
         np.testing.assert_allclose(MY, mx + 0.3 * (mx - mz), **close)
         y, my = Y.astype(np.float64), MY.astype(np.float64)
         exact = {"rtol": 1e-12, "atol": 1e-12 * n}  # sums are in float64 even of float32
         np.testing.assert_allclose(S, y.T @ y, **exact)
-        np.testing.assert_allclose(gram, x.T @ x, **exact)
         np.testing.assert_allclose(again, x.T @ x, **exact)
         np.testing.assert_allclose(W, np.maximum(x @ A + 0.5 * mx - 0.1, 0), **close)
         assert square == pytest.approx(float(np.square(W, dtype=np.float64).sum()), rel=1e-12)
-        d = (X - Y).astype(np.float64)
-        np.testing.assert_allclose(C, d.T @ d, **exact)
-        expected = [((mx - my) * d).sum(), (y * d).sum(), (d * d).sum(), (mx * x).sum()]
-        np.testing.assert_allclose(sums, expected, rtol=1e-11, atol=1e-11 * n * rank)
-        assert feasible == bool((X >= 0).all())
+        np.testing.assert_allclose(V, np.maximum(y @ A + 0.5 * my - 0.1, 0), **close)
+        assert other == pytest.approx(float(np.square(V, dtype=np.float64).sum()), rel=1e-12)
+        v, mv, d = V.astype(np.float64), W.astype(np.float64), (V - Y).astype(np.float64)
+        np.testing.assert_allclose(gram, v.T @ v, **exact)
+        # the origin may differ from the one that is formed by the rounding of its entries
+        differences = {"rtol": 10 * rank * np.finfo(dtype).eps, "atol": 10 * n * rank * np.finfo(dtype).eps}
+        np.testing.assert_allclose(C, d.T @ d, **differences)
+        np.testing.assert_allclose(curvature, C, rtol=1e-12, atol=1e-12 * n)
+        beyond = v + 0.7 * (v - x)
+        np.testing.assert_allclose(ahead, beyond.T @ beyond, **differences)
+        expected = [((mv - my) * d).sum(), (y * d).sum(), (d * d).sum(), (mv * v).sum(), (my * v).sum()]
+        scale = n * rank * (1 + np.abs(v).max()) ** 2 * (1 + np.abs(A).max())
+        np.testing.assert_allclose(sums, expected, rtol=1e-11, atol=10 * np.finfo(dtype).eps * scale)
+        assert feasible == bool((V >= 0).all())
         g = x @ A - 2 * mx
         expected = np.square(np.where(x > 0, g, np.minimum(g, 0))).sum()
         assert projected == pytest.approx(expected, rel=1e3 * float(np.finfo(dtype).eps))
 
     def test_nan_is_not_feasible(self):
         X = np.ones((100, 3))
-        assert factor.step_sums(X, X, X, X)[3] is True
+        assert factor.step_sums(X, X, Origin.at(X, X)).feasible is True
         X[50, 1] = np.nan
-        assert factor.step_sums(X, X, X, X)[3] is False
+        assert factor.step_sums(X, X, Origin.at(X, X)).feasible is False
 
     @pytest.mark.parametrize("dense", [False, True])
     @pytest.mark.parametrize("solver", ["inertial", "dyn-nolips", "lbfgs"])

@@ -24,6 +24,7 @@ from quartic.losses import (
     Rectangular,
     Robust,
     Sensing,
+    Smooth,
 )
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Penalty, Ridge
 from quartic.solvers import ADMM, SOLVERS, ConjugateGradient, GradientDescent, SymHALS
@@ -51,6 +52,17 @@ def two_to(power, values):
 def close(found, expected, size=None):
     np.testing.assert_allclose(
         found, expected, rtol=1e-6, atol=1e-9 * (np.abs(expected).max() if size is None else size)
+    )
+
+
+def smooth(k, w, smoothness=None):
+    """A function of one's own, which only it knows to be 2^w ½‖M − XXᵀ‖²."""
+    M = two_to(2 * k, GRAPH)
+    return Smooth(
+        lambda X: math.ldexp(0.5 * float(np.sum((X @ X.T - M) ** 2)), w),
+        lambda X: two_to(w, (X @ X.T - M) @ X),
+        smoothness,
+        n=N,
     )
 
 
@@ -96,6 +108,8 @@ LOSSES = {
     "huber, weighted": lambda k, w: Robust(
         two_to(2 * k, GRAPH), "huber", math.ldexp(0.2, 2 * k), weights=two_to(w, KNOWN)
     ),
+    "smooth": lambda k, w: smooth(k, w),
+    "smooth, known constant": lambda k, w: smooth(k, w, math.ldexp(1.0, w)),
     "complete": lambda k, w: CompleteDistances(two_to(k, FULL)),
     "anchored": lambda k, w: Anchored(
         Distances(PAIRS, two_to(2 * k, LENGTHS**2), N), [0, 1, 2], two_to(k, PLACES[:3] + np.array([3.0, 1.0]))
@@ -105,7 +119,9 @@ UNWEIGHTED = {
     "dense", "sparse", "operator", "distances", "stress", "complete", "anchored", "rectangular", "rectangular, sparse",
     "huber", "pseudo-huber", "logcosh", "huber, sparse",
 }  # fmt: skip
-FITTED_NONNEGATIVE = {"dense", "sparse", "operator", "weighted", "rectangular", "rectangular, masked", "huber"}
+FITTED_NONNEGATIVE = {
+    "dense", "sparse", "operator", "weighted", "rectangular", "rectangular, masked", "huber", "smooth",
+}  # fmt: skip
 CASES = [
     (kind, name, nonnegative)
     for kind in LOSSES

@@ -173,7 +173,9 @@ def unpack_state(kind: type[State], arrays: dict[str, Any], loss: Loss, like: tu
     state = kind(**{field.name: unpack(arrays, f"state.{field.name}", loss) for field in fields(kind)})
     check_shape(state.point, like)
     for field in fields(state):
-        _check_arrays(getattr(state, field.name), field.name, like)
+        if field.name not in kind.listed:
+            _check_arrays(getattr(state, field.name), field.name, like)
+    state.check(like)
     return state
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from quartic.arrays import Array, is_torch
 from quartic.kernels import GramKernel, Kernel, NormKernel
@@ -61,13 +62,13 @@ class Problem:
         """Return the norm of the least element of ∇f + ∂g: the stopping measure."""
         return float(self._kept(point, "stationarity", lambda: self.penalty.stationarity_at(point)))
 
-    def move(self, start: Point, X: Array) -> Move:
+    def move(self, start: Point, X: Array, **hints: Any) -> Move:
         """Return the loss's step from a point to X.
 
         On a device the objective and the stationarity there are set going at once, so that they are read together with
         what decides whether the step is accepted.
         """
-        move = self.loss.move(start, X)
+        move = self.loss.move(start, X, **hints)
         self.anticipate(move.point)
         if is_torch(X):
             _ = start.rounding
@@ -125,7 +126,50 @@ class Problem:
         assert self.kernel is not None
         return self.kernel.iterate(point, self.penalty, step)
 
-    def sufficient_decrease(self, move: Move, step: float) -> bool:
-        """Tell whether f(X⁺) ≤ f(X) + ⟨∇f(X), X⁺ − X⟩ + D_h(X⁺, X)/λ, the condition (suff_decrease) of the paper."""
+    def bregman_move(self, start: Point, step: float, ahead: float | None = None) -> Move:
+        """Return the step to T_λ(X), for `sufficient_decrease`.
+
+        The next one will start ``ahead`` times as far beyond T_λ(X) as that is from the last iterate.
+        """
         assert self.kernel is not None
-        return move.remainder <= self.kernel.divergence_of(move) / step + move.allowance
+        X = self.bregman_step(start, step)
+        if not self.loss.lean_moves:
+            return self.move(start, X)
+        return self.move(start, X, ahead=ahead, rough=self.kernel.knows_slope(self.penalty))
+
+    def sufficient_decrease(self, move: Move, step: float) -> bool:
+        """Tell whether f(X⁺) ≤ f(X) + ⟨∇f(X), X⁺ − X⟩ + D_h(X⁺, X)/λ, the condition (suff_decrease) of the paper.
+
+        X⁺ must be T_λ(X).
+        """
+        return self.judge(move, step)[0]
+
+    def judge(self, move: Move, step: float) -> tuple[bool, float]:
+        """Tell whether the decrease is sufficient, and which part of D_h(X⁺, X)/λ the remainder takes up.
+
+        An estimate of the remainder decides where it is clear enough.
+        """
+        assert self.kernel is not None
+        room = float(self.kernel.divergence_of(move)) / step
+        most = room + float(move.allowance)
+        if move.rough:
+            remainder = move.estimate(self.kernel.slope(move, self.penalty, step))
+            if abs(remainder.value - most) > remainder.error:
+                return remainder.value <= most, remainder.value / room if room > 0 else 1.0
+        exact = float(move.remainder)
+        return exact <= most, exact / room if room > 0 else 1.0
+
+    def best_between(self, p: Point, q: Point) -> Point | None:
+        """Return the point of least Ψ between two feasible ones, where that costs no product and it is below p."""
+        if type(self.penalty).on_line is Penalty.on_line:
+            return None
+        line = self.loss.between(p, q)
+        if line is None:
+            return None
+        linear, quadratic = self.penalty.on_line(p.X, q.X - p.X)
+        t = line.minimizer_with(float(linear), float(quadratic), 1.0)
+        if not t > 0:
+            return None
+        best = line.point(t)
+        self.anticipate(best)
+        return best if self.objective(best) < self.objective(p) else None

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from quartic.bench.choice import cells_asked, helices_asked, solvers_asked
@@ -22,7 +21,6 @@ from quartic.bench.figure2 import Figure2Settings, measure_figure2
 from quartic.bench.peers import PeersSettings, measure_peers
 from quartic.bench.store import SettingsChanged
 from quartic.bench.table1 import Table1Settings, measure_table1
-from quartic.bench.tuning import Limits
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -32,31 +30,29 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         if given.what == "table1":
             settings = Table1Settings.quick() if given.quick else Table1Settings()
-            settings = replace(
-                settings, cells=cells_asked(given.cell) or settings.cells, limits=_limits(settings, given)
+            settings = settings.asked(
+                cells=cells_asked(given.cell) or None,
+                limits=settings.limits.asked(given.seconds, given.patience),
+                solvers=solvers_asked(given.solver) if given.solver else None,
             )
-            if given.solver:
-                settings = replace(settings, solvers=solvers_asked(given.solver))
             measure: Any = measure_table1
         elif given.what == "figure1":
             settings = Figure1Settings.quick() if given.quick else Figure1Settings()
-            table = replace(settings.table, limits=_limits(settings.table, given))
-            settings = replace(settings, cells=cells_asked(given.cell) or settings.cells, table=table)
+            table = settings.table.asked(limits=settings.table.limits.asked(patience=given.patience))
+            settings = settings.asked(cells=cells_asked(given.cell) or None, table=table)
             measure = measure_figure1
         elif given.what == "figure2":
             settings = Figure2Settings.quick() if given.quick else Figure2Settings()
-            settings = replace(settings, cases=helices_asked(given.helix) or settings.cases)
+            settings = settings.asked(cases=helices_asked(given.helix) or None)
             measure = measure_figure2
         else:
             settings = PeersSettings.quick() if given.quick else PeersSettings()
             if given.cell or given.helix:
-                settings = replace(settings, cells=cells_asked(given.cell), helices=helices_asked(given.helix))
+                settings = settings.asked(cells=cells_asked(given.cell), helices=helices_asked(given.helix))
             measure = measure_peers
-        if given.seconds is not None and given.what != "table1":
-            settings = replace(settings, seconds=given.seconds)
-        if given.starts is not None:
-            settings = replace(settings, starts=given.starts)
-        settings = replace(settings, first_start=given.first_start)
+        if given.what != "table1":
+            settings = settings.asked(seconds=given.seconds)
+        settings = settings.asked(starts=given.starts, first_start=given.first_start)
         measure(settings, given.results, lambda line: print(line, file=sys.stderr))
     except (SettingsChanged, ValueError, ImportError) as error:
         print(f"quartic: {error}", file=sys.stderr)
@@ -65,13 +61,6 @@ def main(words: Sequence[str] | None = None) -> int:
         print("interrupted; the same command goes on from here", file=sys.stderr)
         return 130
     return 0
-
-
-def _limits(table: Table1Settings, given: argparse.Namespace) -> Limits:
-    limits = table.limits
-    if given.what == "table1" and given.seconds is not None:
-        limits = replace(limits, most=given.seconds)
-    return limits if given.patience is None else replace(limits, patience=given.patience)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -73,15 +72,12 @@ def table1(
         if data or rank:
             chosen = data or dict.fromkeys(cell.data for cell in settings.all_cells())
             cells += cells_asked([f"{d}:{r}" for d in chosen for r in rank or RANKS])
-        settings = replace(
-            settings,
-            cells=cells or settings.cells,
-            starts=starts or settings.starts,
+        settings = settings.asked(
+            cells=cells or None,
+            starts=starts,
             first_start=first_start,
-            solvers=solvers_asked(solver) if solver else settings.solvers,
-            limits=replace(
-                settings.limits, most=seconds or settings.limits.most, patience=patience or settings.limits.patience
-            ),
+            solvers=solvers_asked(solver) if solver else None,
+            limits=settings.limits.asked(seconds, patience),
             threads=threads,
         )
         say(settings.in_words())
@@ -114,16 +110,13 @@ def figure1(
     """Normalised objective gap against time: four panels, as PNG, PDF and an HTML page that needs no network."""
     settings = Figure1Settings.quick() if quick else Figure1Settings()
     with running("paper figure1", report) as (say, progress):
-        limits = settings.table.limits
-        settings = replace(
-            settings,
-            cells=cells_asked(cell or ()) or settings.cells,
-            starts=starts or settings.starts,
+        table = settings.table
+        settings = settings.asked(
+            cells=cells_asked(cell or ()) or None,
+            starts=starts,
             first_start=first_start,
-            seconds=seconds or settings.seconds,
-            table=replace(
-                settings.table, threads=threads, limits=replace(limits, patience=patience or limits.patience)
-            ),
+            seconds=seconds,
+            table=table.asked(threads=threads, limits=table.limits.asked(patience=patience)),
         )
         made = run_figure1(settings, results, say, progress)
     _finish(settings.name, results, report, as_json, _rows(results, settings.name), files=made)
@@ -147,14 +140,8 @@ def figure2(
     if n or known:
         sizes = n or list(dict.fromkeys(size for size, _ in settings.cases))
         shares = known or list(dict.fromkeys(share for _, share in settings.cases))
-        settings = replace(settings, cases=tuple((size, share) for share in shares for size in sizes))
-    settings = replace(
-        settings,
-        starts=starts or settings.starts,
-        first_start=first_start,
-        seconds=seconds or settings.seconds,
-        threads=threads,
-    )
+        settings = settings.asked(cases=tuple((size, share) for share in shares for size in sizes))
+    settings = settings.asked(starts=starts, first_start=first_start, seconds=seconds, threads=threads)
     with running("paper figure2", report) as (say, progress):
         made = run_figure2(settings, results, say, progress)
     rows = _rows(results, settings.name)
@@ -175,13 +162,7 @@ def peers(
 ) -> None:
     """The same jobs by scikit-learn, SciPy, pymanopt and NetworkX, each through its own public interface."""
     settings = PeersSettings.quick() if quick else PeersSettings()
-    settings = replace(
-        settings,
-        starts=starts or settings.starts,
-        first_start=first_start,
-        seconds=seconds or settings.seconds,
-        threads=threads,
-    )
+    settings = settings.asked(starts=starts, first_start=first_start, seconds=seconds, threads=threads)
     with running("bench peers", report) as (say, progress):
         rows = run_peers(settings, results, say, progress)
     _finish(settings.name, results, report, as_json, rows, [("Peers", peers_table(rows))])

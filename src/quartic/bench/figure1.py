@@ -12,6 +12,7 @@ import numpy as np
 
 from quartic.bench.contestants import GRIDS, SOLVERS, contestant
 from quartic.bench.curves import Thinning, average, complete, curves_of
+from quartic.bench.from_starts import FromStarts
 from quartic.bench.plots import Axes, Line, Panel, draw
 from quartic.bench.store import Row, Store
 from quartic.bench.symnmf import COLUMNS as TABLE_COLUMNS
@@ -29,7 +30,7 @@ AXES = Axes("seconds", "(f(Xᵏ) − f_min) / ‖M‖²", floor=1e-8)
 
 
 @dataclass(frozen=True)
-class Figure1Settings:
+class Figure1Settings(FromStarts):
     """What `run_figure1` runs.
 
     Parameters
@@ -38,10 +39,8 @@ class Figure1Settings:
         Panels.
     solvers : tuple of str
         Curves.
-    starts : int
-        Random starts.
-    first_start : int
-        The seed of the first; those of the others follow.
+    starts, first_start : int
+        Random starts, and the seed of the first.
     seconds : float
         How long each run goes on.
     table : Table1Settings
@@ -56,10 +55,10 @@ class Figure1Settings:
     4
     """
 
+    part = ("cells", "solvers")
+
     cells: tuple[Cell, ...] = PANELS
     solvers: tuple[str, ...] = SOLVERS
-    starts: int = 10
-    first_start: int = 0
     seconds: float = 20.0
     table: Table1Settings = field(default_factory=Table1Settings)
     name: str = "figure1"
@@ -69,6 +68,10 @@ class Figure1Settings:
         """Return a choice of about three minutes: one start, and the cells and penalties of the quick table."""
         table = Table1Settings.quick()
         return cls(cells=table.cells, starts=1, seconds=3.0, table=table, name="figure1-quick")
+
+    def must_agree(self) -> Figure1Settings:
+        """Return what rows of one figure share, the settings of the tuning included."""
+        return replace(super().must_agree(), table=self.table.must_agree())
 
 
 def run_figure1(
@@ -97,8 +100,7 @@ def measure_figure1(
     table = settings.table
     store = Store(folder, settings.name, COLUMNS, KEY)
     tuning = Store(folder, f"{table.name}-tuning", TABLE_COLUMNS, KEY)
-    agree = replace(settings, cells=(), solvers=(), starts=0, first_start=0, table=table.must_agree())
-    with measuring(table.threads, (store, agree), (tuning, table.must_agree())):
+    with measuring(table.threads, (store, settings.must_agree()), (tuning, table.must_agree())):
         for case in loaded(settings.cells, say):
             entries = []
             for name in settings.solvers:
@@ -108,8 +110,7 @@ def measure_figure1(
                 who = contestant(name, chosen[min(chosen)] if chosen else None)
                 warm_up(case, who)
                 entries.append(Entry(name, who.key, partial(_run, case, who, settings.seconds, table.threads > 1)))
-            seeds = range(settings.first_start, settings.first_start + settings.starts)
-            take_turns(store, case.cell.title, case.cell.key, entries, seeds, progress)
+            take_turns(store, case.cell.title, case.cell.key, entries, settings.seeds(), progress)
     return store
 
 

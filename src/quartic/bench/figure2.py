@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from quartic.bench.curves import average, complete, curves_of
 from quartic.bench.edmc import METHODS, Helix, run_method, warm_up
+from quartic.bench.from_starts import FromStarts
 from quartic.bench.plots import Axes, Line, Panel, draw
 from quartic.bench.store import Row, Store
 from quartic.bench.turns import Entry, Say, measuring, take_turns
@@ -20,7 +21,7 @@ AXES = Axes("seconds", "normalised RMSE over all distances", floor=1e-10)
 
 
 @dataclass(frozen=True)
-class Figure2Settings:
+class Figure2Settings(FromStarts):
     """What `run_figure2` runs.
 
     Parameters
@@ -30,10 +31,8 @@ class Figure2Settings:
         5 %.
     methods : tuple of str
         Curves.
-    starts : int
-        Random starts.
-    first_start : int
-        The seed of the first; those of the others follow.
+    starts, first_start : int
+        Random starts, and the seed of the first.
     seconds : float
         Limit on a run.
     threads : int
@@ -48,10 +47,10 @@ class Figure2Settings:
     ((2000, 0.1), (5000, 0.1), (2000, 0.05), (5000, 0.05))
     """
 
+    part = ("cases", "methods")
+
     cases: tuple[tuple[int, float], ...] = ((2000, 0.1), (5000, 0.1), (2000, 0.05), (5000, 0.05))
     methods: tuple[str, ...] = METHODS
-    starts: int = 10
-    first_start: int = 0
     seconds: float = 60.0
     threads: int = 1
     name: str = "figure2"
@@ -87,7 +86,7 @@ def measure_figure2(
     """Run what is not yet there; several processes may do so at once, each its own cases or starts."""
     store = Store(folder, settings.name, COLUMNS, KEY)
     wall = settings.threads > 1
-    with measuring(settings.threads, (store, replace(settings, cases=(), methods=(), starts=0, first_start=0))):
+    with measuring(settings.threads, (store, settings.must_agree())):
         warm_up(settings.methods)
         for n, known in settings.cases:
             case = Helix(n, known)
@@ -95,9 +94,8 @@ def measure_figure2(
                 Entry(method, {"method": method}, partial(_run, case, method, settings.seconds, wall))
                 for method in settings.methods
             ]
-            seeds = range(settings.first_start, settings.first_start + settings.starts)
             title = f"helix n={n}, {known:.0%} known"
-            take_turns(store, title, {"n": n, "known": known}, entries, seeds, progress)
+            take_turns(store, title, {"n": n, "known": known}, entries, settings.seeds(), progress)
     return store
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import median
 from typing import Any
@@ -14,6 +14,7 @@ import numpy as np
 
 from quartic.bench import peers_edmc, peers_symnmf
 from quartic.bench.edmc import Helix, warm_cases
+from quartic.bench.from_starts import FromStarts
 from quartic.bench.peers_edmc import CannotDo, Enough, Keeper
 from quartic.bench.store import Row, Store
 from quartic.bench.symnmf import Case, Cell, loaded
@@ -26,7 +27,7 @@ KEY = ("job", "case", "peer", "seed")
 
 
 @dataclass(frozen=True)
-class PeersSettings:
+class PeersSettings(FromStarts):
     """What `run_peers` runs.
 
     Parameters
@@ -35,10 +36,8 @@ class PeersSettings:
         Similarity matrices to cluster.
     helices : tuple of (int, float)
         Points, and share of the distances known; a share of 1 is what methods for complete distances need.
-    starts : int
-        Random starts.
-    first_start : int
-        The seed of the first; those of the others follow.
+    starts, first_start : int
+        Random starts, and the seed of the first.
     tol : float
         For clustering: ε of the projected gradient at the paper's start.
     target : float
@@ -57,10 +56,11 @@ class PeersSettings:
     1
     """
 
+    part = ("cells", "helices")
+
     cells: tuple[Cell, ...] = (Cell("coil20", 20), Cell("tdt2", 30), Cell("reuters", 25))
     helices: tuple[tuple[int, float], ...] = ((2000, 0.1), (300, 1.0))
-    starts: int = 3
-    first_start: int = 0
+    starts: int = field(default=3, kw_only=True)
     tol: float = 1e-3
     target: float = 1e-6
     seconds: float = 60.0
@@ -99,16 +99,17 @@ def measure_peers(
 ) -> Store:
     """Run what is not yet there; several processes may do so at once, each its own cases or starts."""
     store = Store(folder, settings.name, COLUMNS, KEY)
-    seeds = range(settings.first_start, settings.first_start + settings.starts)
     said: set[str] = set()
 
     def compete(job: str, title: str, names: Iterable[str], run: Callable[[str, int], dict[str, Any]]) -> None:
         def entry(peer: str) -> Entry:
             return Entry(peer, {"peer": peer}, partial(_attempt, peer, partial(run, peer), say, said))
 
-        take_turns(store, title, {"job": job, "case": title}, [entry(peer) for peer in names], seeds, progress)
+        take_turns(
+            store, title, {"job": job, "case": title}, [entry(peer) for peer in names], settings.seeds(), progress
+        )
 
-    with measuring(settings.threads, (store, replace(settings, cells=(), helices=(), starts=0, first_start=0))):
+    with measuring(settings.threads, (store, settings.must_agree())):
         _warm_up()
         for case in loaded(settings.cells, say):
             compete("clusters", case.cell.title, peers_symnmf.PEERS, partial(_cluster, _narrow(case), settings))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from statistics import mean
 from typing import Any
 
 from quartic.bench.contestants import GRIDS, SOLVERS, contestant
+from quartic.bench.from_starts import FromStarts
 from quartic.bench.paper_numbers import DATA, RANKS
 from quartic.bench.store import Row, Store
 from quartic.bench.symnmf import COLUMNS, KEY, Case, Cell, Contestant, loaded, run_once, warm_up
@@ -20,7 +21,7 @@ EPSILONS = (1e-3, 0.0316)
 
 
 @dataclass(frozen=True)
-class Table1Settings:
+class Table1Settings(FromStarts):
     """What `run_table1` runs.
 
     Parameters
@@ -33,10 +34,8 @@ class Table1Settings:
         Cells.
     solvers : tuple of str
         Columns.
-    starts : int
-        Random starts; with none, penalties are tuned and that is all.
-    first_start : int
-        The seed of the first; those of the others follow.
+    starts, first_start : int
+        Random starts, and the seed of the first; with no start, penalties are tuned and that is all.
     epsilons : tuple of float
         Targets, all from one run.
     limits : Limits
@@ -55,12 +54,12 @@ class Table1Settings:
     (16, 4)
     """
 
+    part = ("data", "ranks", "cells", "solvers")
+
     data: tuple[str, ...] = DATA
     ranks: tuple[int, ...] = RANKS
     cells: tuple[Cell, ...] = ()
     solvers: tuple[str, ...] = SOLVERS
-    starts: int = 10
-    first_start: int = 0
     epsilons: tuple[float, ...] = EPSILONS
     limits: Limits = field(default_factory=Limits)
     tuning_starts: int = 1
@@ -82,14 +81,6 @@ class Table1Settings:
     def all_cells(self) -> tuple[Cell, ...]:
         """Return the cells."""
         return self.cells or tuple(Cell(data, rank) for data in self.data for rank in self.ranks)
-
-    def seeds(self) -> range:
-        """Return the seeds of the starts."""
-        return range(self.first_start, self.first_start + self.starts)
-
-    def must_agree(self) -> Table1Settings:
-        """Return what rows of one table share, whatever cells, solvers and starts were asked for."""
-        return replace(self, data=(), ranks=(), cells=(), solvers=(), starts=0, first_start=0)
 
     def in_words(self) -> str:
         """Return a sentence that says what is run."""

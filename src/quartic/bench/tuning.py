@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from statistics import mean
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,14 @@ class Limits:
         (20.0, 60.0)
         """
         return self.most if seconds is None else min(self.most, max(self.least, self.patience * seconds))
+
+    def asked(self, most: float | None = None, patience: float | None = None) -> Limits:
+        """Return these limits but for those that are given."""
+        return replace(
+            self,
+            most=self.most if most is None else most,
+            patience=self.patience if patience is None else patience,
+        )
 
 
 def seconds_of(rows: list[Row], epsilon: float) -> float | None:

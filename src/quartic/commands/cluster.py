@@ -21,6 +21,7 @@ from quartic.commands.terminal import (
 )
 from quartic.commands.workers import BlockTable, check_workers, client_code, is_folder, read_folder, spread, workers
 from quartic.io import FeatureTable, FileFormatError, GraphTable, read_similarity
+from quartic.io.graph_files import negative_weights
 from quartic.report import Section, clustering_figures, clustering_tables, write_page
 
 OUTPUTS = (".csv", ".tsv", ".npy", ".npz")
@@ -69,7 +70,7 @@ def _fit_and_write(
     options: ClusterOptions, voice: Voice, table: GraphTable | FeatureTable, model: Any, settings: dict[str, Any],
     client: Any,
 ) -> None:  # fmt: skip
-    fit = watched_fit(voice, lambda: model.fit(spread(table, client)))
+    fit = watched_fit(voice, lambda: model.fit(spread(table, client)), odd=_odd(table))
     with errors_as_one_line(voice):
         if not (options.as_json and options.output == "-"):
             write_clusters(options.output, table.names, model.labels_, model.memberships_)
@@ -120,6 +121,14 @@ def _model(options: ClusterOptions, table: GraphTable | FeatureTable) -> tuple[A
         "random_state": options.seed,
     }
     return SymNMF(options.n_clusters, verbose=True, **settings), settings
+
+
+def _odd(table: GraphTable | FeatureTable) -> list[str]:
+    """Return what in a graph is no fault, but may not be meant."""
+    found = None if isinstance(table, BlockTable | FeatureTable) else negative_weights(table)
+    if found is None:
+        return []
+    return [f"{found}: such edges keep nodes apart, no more; where that is not meant, correct them, or write 0"]
 
 
 def _neighbors(given: str) -> int | str | None:

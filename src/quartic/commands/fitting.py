@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import typer
 
-from quartic.commands.terminal import Voice, errors_as_one_line, gathered_warnings
+from quartic.commands.terminal import Voice, errors_as_one_line, gathered_warnings, one_line
 from quartic.commands.watch import StoppedAtOnce, watching
 from quartic.result import Result
 
@@ -23,8 +23,13 @@ class Fit:
     interrupted: bool
 
 
-def watched_fit(voice: Voice, fit: Callable[[], Any], tell: Callable[[Warning], str] = str) -> Fit:
-    """Fit under the eyes of the user, and say what is warned of; exit where there is nothing to write."""
+def watched_fit(
+    voice: Voice, fit: Callable[[], Any], tell: Callable[[Warning], str] = str, odd: Sequence[str] = ()
+) -> Fit:
+    """Fit under the eyes of the user, and say what is warned of; exit where there is nothing to write.
+
+    ``odd`` is what the data alone give cause to warn of.
+    """
     began = time.perf_counter()
     with errors_as_one_line(voice), gathered_warnings(tell) as said:
         try:
@@ -34,6 +39,7 @@ def watched_fit(voice: Voice, fit: Callable[[], Any], tell: Callable[[Warning], 
             voice.warn("stopped before there was a result; nothing is written")
             raise typer.Exit(1) from None
     seconds = time.perf_counter() - began
+    said = [*map(one_line, odd), *said]
     for text in said:
         voice.warn(f"warning: {text}")
     return Fit(seconds, said, watcher.interrupted)

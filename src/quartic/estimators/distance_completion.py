@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 import warnings
-from dataclasses import replace
+from dataclasses import fields
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -17,41 +15,24 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from quartic.arrays import Array, RandomState, random_generator
+from quartic.arrays import Array, RandomState
 from quartic.datasets import pair_distances
 from quartic.distributed.inputs import is_dask_array, is_dask_frame
 from quartic.estimators.devices import device_for
 from quartic.estimators.inputs import refuse_not_finite
-from quartic.estimators.other_units import fit_in_other_units
-from quartic.locating import checks as checks
-from quartic.locating.complete import all_determined, complete_rmse, sample_of, scaled_and_fitted
-from quartic.locating.frame import checked_signs, checked_targets, moved_onto
-from quartic.locating.input import (
-    Measurements,
-    from_matrix,
-    from_pairs,
-    is_complete,
-    known_entries,
-    power_of_distances,
-)
-from quartic.locating.linked import components_of, with_anchor_pairs
-from quartic.locating.part import Effort, Part
-from quartic.locating.placing import Known, placed
-from quartic.locating.polish import polished
-from quartic.locating.search import locate
-from quartic.locating.uncertainty import errors_of_points
-from quartic.losses import Distances
-from quartic.losses.dask_distances import DaskDistances
-from quartic.ops.threads import limited_to, share_of
-from quartic.result import Result, Status
-from quartic.rigidity import Determination, assess
+from quartic.locating.chunks import from_chunks
+from quartic.locating.complete import located_complete
+from quartic.locating.fit import located
+from quartic.locating.input import from_pairs, power_of_distances
+from quartic.locating.matrix_input import from_matrix, is_complete, known_entries
+from quartic.locating.settings import Located, Settings
+from quartic.result import Result
+from quartic.rigidity import Determination
 from quartic.solvers import Solver
 
 _STARTS = ("auto", "random", "mds", "landmark", "eigenmap", "relaxed")
 # From so many points on a complete matrix is read in place.
 _MATRIX_FROM = 400
-# Of pairs in chunks so many a point are brought here to begin with.
-_PAIRS_EACH = 60.0
 
 
 class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -178,6 +159,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         "noise": [Interval(Real, 0, None, closed="neither"), None],
     }
 
+    _located: Located
     _standard_errors: Array | None
     embedding_: Array
     rmse_: float
@@ -251,13 +233,13 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         -------
         self
         """
-        self._prepare()
+        settings = self._settings()
         D = self._validated(D, reset=True)
         nothing_else = all(given is None for given in (anchors, weights, lower, upper, self.refine))
-        large = D.shape[0] >= _MATRIX_FROM and self._may_scale()
+        large = D.shape[0] >= _MATRIX_FROM and settings.may_scale()
         if nothing_else and large and is_complete(D) and not power_of_distances(D[0], D[0]):
-            return self._fit_complete(D)
-        return self._fit(from_matrix(D, weights, lower, upper, anchors, self.n_components))
+            return self._keep(located_complete(D, settings, level=3))
+        return self._keep(located(from_matrix(D, weights, lower, upper, anchors, self.n_components), settings, level=3))
 
     def fit_pairs(
         self,
@@ -293,12 +275,15 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         -------
         self
         """
-        self._prepare()
+        settings, everything, rank = self._settings(), None, self.n_components
         if is_dask_array(pairs) or is_dask_frame(pairs):
-            return self._fit_chunks(pairs, distances, n_points, weights, lower, upper, anchors)
-        data = from_pairs(pairs, distances, n_points, weights, lower, upper, anchors, self.n_components)
+            if lower is not None or upper is not None or self.refine is not None:
+                raise TypeError("bounds and refine are for pairs in memory, but the pairs are in Dask's chunks")
+            data, everything = from_chunks(pairs, distances, n_points, weights, anchors, rank)
+        else:
+            data = from_pairs(pairs, distances, n_points, weights, lower, upper, anchors, rank)
         self.n_features_in_ = data.n_points
-        return self._fit(data)
+        return self._keep(located(data, settings, level=3, everything=everything))
 
     def fit_transform(self, D: Any, y: Any = None, **known: Any) -> Any:
         """Find the points, and return ``embedding_``; parameters as in `fit`."""
@@ -353,7 +338,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """
         check_is_fitted(self)
         if self._standard_errors is None:
-            self._standard_errors = self._uncertainty()
+            self._standard_errors = self._located.standard_errors(self.noise, self.refine == "stress")
         return self._standard_errors
 
     def plot_points(self, ax: Any = None) -> Any:
@@ -361,7 +346,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         from quartic import plots
 
         check_is_fitted(self)
-        data = self._data
+        data = self._located.data
         return plots.points(self.embedding_, data.pairs, self.determined_, data.anchors.tolist(), ax)
 
     def plot_errors(self, ax: Any = None) -> Any:
@@ -369,18 +354,16 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         from quartic import plots
 
         check_is_fitted(self)
-        data = self._data
+        data = self._located.data
         found = self.distances(data.pairs)
         return plots.errors(found - np.clip(found, data.lower, data.upper), ax)
 
-    def _uncertainty(self) -> Array:
-        return errors_of_points(self._data, self.embedding_, self.noise, self.refine == "stress")
+    # -- what a fit is given, and what it leaves --------------------------------------------------------------------
 
-    # -- the steps of fitting ---------------------------------------------------------------------------------------
-
-    def _prepare(self) -> None:
+    def _settings(self) -> Settings:
         self._validate_params()
-        self._device = device_for(self.device)
+        given = {field.name: getattr(self, field.name) for field in fields(Settings)}
+        return Settings(**given | {"device": device_for(self.device)})
 
     def _validated(self, D: Any, *, reset: bool) -> Any:
         if self.metric == "euclidean":
@@ -406,187 +389,16 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             )
         return D
 
-    def _fit_chunks(
-        self, pairs: Any, distances: Any, n_points: int | None, weights: Any, lower: Any, upper: Any, anchors: Any
-    ) -> Self:
-        """Fit pairs that stay in Dask's chunks: a search with some pairs of each point, then a run over all."""
-        in_frame = is_dask_frame(pairs)
-        if lower is not None or upper is not None or self.refine is not None:
-            raise TypeError("bounds and refine are for pairs in memory, but the pairs are in Dask's chunks")
-        if isinstance(weights, str) and not in_frame:
-            raise TypeError(f"weights = {weights!r} is for pairs in memory; give a Dask array of weights")
-        if distances is None:
-            raise ValueError("give the distances of the pairs")
-        everything = DaskDistances(pairs, distances, n_points, weights, power=1)
-        few, squared, w = everything.thinned(_PAIRS_EACH)
-        data = from_pairs(few, np.sqrt(squared), everything.n_points, w, None, None, anchors, self.n_components)
-        self.n_features_in_ = data.n_points
-        return self._fit(data, everything if len(few) < everything.n_pairs else None)
-
-    def _fit(self, data: Measurements, everything: DaskDistances | None = None, power: int = 0) -> Self:
-        """Fit the measurements; what is told of lengths is told times 2^power, for `fit_in_other_units`."""
-        if data.power and everything is not None:
-            raise ValueError(f"distances in Dask's chunks must be nearer to one: multiply them by 2**{-data.power}")
-        if data.power:
-            fit_in_other_units(self, data)
-            return self
-        self.__dict__.pop("_uncertainty", None)  # of a fit in other units
-        rank, n = self.n_components, data.n_points
-        targets = None if self.align_to is None else checked_targets(self.align_to, n, rank)
-        simplices = None if self.signs is None else checked_signs(self.signs, n, rank)
-        level = 4 if power == 0 else 6  # from a check up to who called fit
-        checks.warn_of_repeats(data, level)
-        checks.warn_of_anchors(data, level)
-        if not data.lower.any() and not len(data.anchors) and not data.exact.all():
-            raise ValueError("every lower bound is 0: all points in one place keep every bound; give some distances")
-        generator = random_generator(self.random_state)
-        self._data, self._standard_errors = data, None
-        component, n_components = components_of(data)
-        whole = Part(n, data.pairs, data.lower, data.upper, data.guess, data.weights)
-        checks.warn_of_triangles(whole, np.random.default_rng(0), level, data.weights is None and self.refine is None)
-        deadline = np.inf if self.max_time is None else time.perf_counter() + self.max_time
-        effort = Effort(rank, self.solver, self.tol, self.max_iter, deadline, bool(self.verbose), self._device, power)
-        X = self._searched(data, component, n_components, effort, generator)
-        if len(data.anchors):
-            X = self._held(whole, X, data, effort)
-        if self.refine == "stress":
-            X = self._refined(whole, X, data, effort)
-        if everything is not None:
-            X = self._polished(everything, X, data, effort, f"minimised over all {everything.n_pairs:,} pairs")
-        if effort.stopped():
-            said = "interrupted; the best points so far are returned"
-            self.result_ = replace(self.result_, status=Status.INTERRUPTED, message=said)
-        self._place(X, data, component, n_components, targets, simplices, whole.size, level)
-        missed = np.sqrt(np.mean(whole.errors(self.embedding_) ** 2))
-        self.rmse_ = float(missed) if everything is None else everything.misfit(self.embedding_)
-        fixing = data.pairs[data.exact if data.weights is None else data.exact & (data.weights > 0)]
-        self.determination_ = assess(fixing, self.embedding_, anchors=data.anchors, random_state=0)
-        self.determined_, self.component_ = self.determination_.determined, component
-        self._n_features_out = rank
-        n_bounds = int(np.count_nonzero(~data.exact))
-        checks.warn_of_the_answer(self.determination_, whole, self.embedding_, n_bounds, level, power)
+    def _keep(self, found: Located) -> Self:
+        self._located, self._standard_errors = found, None
+        self.embedding_, self.rmse_, self.chirality_ = found.X, found.rmse, found.chirality
+        self.determination_, self.determined_ = found.determination, found.determination.determined
+        self.component_, self._n_features_out = found.component, self.n_components
+        self.result_, self.n_iter_, self.start_ = found.account.result, found.account.n_iter, found.account.start
         if not self.result_.success:
             said = f"DistanceCompletion did not converge: {self.result_.message}"
-            warnings.warn(said, ConvergenceWarning, stacklevel=level - 1)
-        return self
-
-    def _may_scale(self) -> bool:
-        """Tell whether the start may be classical scaling."""
-        return isinstance(self.init, str) and self.init in ("auto", "mds")
-
-    def _fit_complete(self, D: Array) -> Self:
-        """Fit a large complete matrix, read in place: classical scaling, then a run over all pairs."""
-        rank, n, level = self.n_components, len(D), 4
-        targets = None if self.align_to is None else checked_targets(self.align_to, n, rank)
-        simplices = None if self.signs is None else checked_signs(self.signs, n, rank)
-        self._data, self._standard_errors = sample_of(D, rank), None
-        sample = Part(n, self._data.pairs, self._data.lower, self._data.upper, self._data.guess, None)
-        checks.warn_of_triangles(sample, np.random.default_rng(0), level)
-        effort = Effort(rank, self.solver, self.tol, self.max_iter, verbose=bool(self.verbose))
-        self.result_ = result = scaled_and_fitted(D, effort, self.max_time, self.random_state)
-        self.n_iter_ = max(1, result.n_iter)
-        self.start_ = "classical scaling of the complete matrix"
-        self.component_ = np.zeros(n, dtype=np.int64)
-        self._place(result.X.astype(np.float64), self._data, self.component_, 1, targets, simplices, sample.size, level)
-        self.determination_ = all_determined(n, rank)
-        self.determined_ = self.determination_.determined
-        self.rmse_ = complete_rmse(D, self.embedding_)
-        self._n_features_out = rank
-        checks.warn_of_the_answer(self.determination_, sample, self.embedding_, 0, level)
-        if not result.success:
-            said = f"DistanceCompletion did not converge: {result.message}"
             warnings.warn(said, ConvergenceWarning, stacklevel=3)
         return self
-
-    def _searched(
-        self, data: Measurements, component: NDArray[np.int64], n_components: int, effort: Effort,
-        generator: np.random.Generator,
-    ) -> Array:  # fmt: skip
-        """Return points for all components, each searched for on its own."""
-        rank = self.n_components
-        X = np.zeros((data.n_points, rank))
-        given = None if isinstance(self.init, str) else self._given_start(data.n_points)
-        pairs, lower, upper, guess, weights = with_anchor_pairs(data)
-        order = np.argsort(component, kind="stable")
-        members = np.split(order, np.cumsum(np.bincount(component, minlength=n_components))[:-1])
-        number = np.empty(data.n_points, dtype=np.int64)
-        owner = component[pairs[:, 0]]
-        inside_one = owner == component[pairs[:, 1]]  # a lower bound may keep two components apart
-        results: list[Result] = []
-        words = []
-        for c, points in enumerate(members):
-            if len(points) == 1:
-                continue
-            number[points] = np.arange(len(points))
-            mine = np.flatnonzero(inside_one & (owner == c)) if n_components > 1 else slice(None)
-            w = None if weights is None else weights[mine]
-            part = Part(len(points), number[pairs[mine]], lower[mine], upper[mine], guess[mine], w)
-            init = self.init if given is None else given[points]
-            result, said = self._best_search(part, init, effort, generator)
-            X[points] = result.X
-            results.append(result)
-            words.append(said if n_components == 1 else f"component {c} ({len(points)} points): {said}")
-        shown = words[:5] + ([f"and {len(words) - 5} more"] if len(words) > 5 else [])
-        self.start_ = ". ".join(shown)
-        self.n_iter_ = max(1, sum(result.n_iter for result in results))
-        # of several components the run that failed, else the largest's
-        self.result_ = min(results, key=lambda result: result.success)
-        return X
-
-    def _best_search(self, part: Part, init: Any, effort: Effort, generator: np.random.Generator) -> tuple[Result, str]:
-        seeds = [int(generator.integers(2**63)) for _ in range(self.n_init if isinstance(init, str) else 1)]
-
-        def one(seed: int) -> tuple[Result, str]:
-            with limited_to(share_of(self.n_jobs, len(seeds))):
-                return locate(part, init, effort, np.random.default_rng(seed))
-
-        if self.n_jobs in (None, 1):
-            found = []
-            for seed in seeds:
-                found.append(one(seed))
-                if effort.stopped() or part.is_met(found[-1][0].X):
-                    break
-        else:
-            _ = part.loss, part.adjacency  # made once, before the threads share them
-            found = Parallel(n_jobs=self.n_jobs, require="sharedmem")(delayed(one)(seed) for seed in seeds)
-            met = [k for k, (result, _) in enumerate(found) if part.is_met(result.X)]
-            found = found[: met[0] + 1] if met else found
-        return min(found, key=lambda pair: pair[0].objective)
-
-    def _given_start(self, n: int) -> Array:
-        start = np.asarray(self.init, dtype=np.float64)
-        if start.shape != (n, self.n_components):
-            raise ValueError(
-                f"init must have one row for each of the {n} points and n_components = {self.n_components} columns, "
-                f"got shape {start.shape}"
-            )
-        if not np.isfinite(start).all():
-            raise ValueError("init must be finite")
-        return start
-
-    def _held(self, whole: Part, X: Array, data: Measurements, effort: Effort) -> Array:
-        """Return X moved onto the anchors, and minimised with these where they are."""
-        component, _ = components_of(data)
-        c = component[data.anchors[0]]
-        points = np.flatnonzero(component == c)
-        at = np.searchsorted(points, data.anchors)
-        X[points] = moved_onto(X[points], at, data.places)
-        return self._polished(whole.loss, X, data, effort, "minimised with the anchors held")
-
-    def _refined(self, whole: Part, X: Array, data: Measurements, effort: Effort) -> Array:
-        return self._polished(whole.stress, X, data, effort, "refined by raw stress")
-
-    def _polished(self, loss: Distances, X: Array, data: Measurements, effort: Effort, said: str) -> Array:
-        X, self.result_ = polished(loss, X, data, effort)
-        self.n_iter_ += self.result_.n_iter
-        self.start_ += f"; {said}"
-        return X
-
-    def _place(
-        self, X: Array, data: Measurements, component: NDArray[np.int64], n_components: int, targets: Known | None,
-        simplices: Known | None, gap: float, level: int,
-    ) -> None:  # fmt: skip
-        self.embedding_, self.chirality_ = placed(X, data, component, n_components, targets, simplices, gap, level)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

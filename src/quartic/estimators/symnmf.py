@@ -11,19 +11,16 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy.sparse import issparse
-from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from quartic import graphs
 from quartic.arrays import Array, RandomState, is_torch, random_generator
-from quartic.distributed.inputs import is_dask_array
 from quartic.estimators.devices import device_for, moved, to_scipy
-from quartic.estimators.inputs import is_graph, matrix_of, names_of, refuse_not_finite
+from quartic.estimators.inputs import names_of
+from quartic.estimators.similarity_input import similarity_of
 from quartic.init import random_start, spectral_start
 from quartic.loop import minimize
 from quartic.losses import LeastSquares
@@ -36,10 +33,6 @@ from quartic.result import Result
 from quartic.solvers import Solver
 
 _PENALTIES: dict[str, type[NonnegativeL1 | NonnegativeRidge]] = {"l1": NonnegativeL1, "ridge": NonnegativeRidge}
-_CURES = {
-    "precomputed": "put 0 where there is no similarity; where one is unknown, pass weights= that are 0 there",
-    "features": "fill it in (sklearn.impute), or leave row {row} out",
-}
 
 
 class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -207,8 +200,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         Parameters
         ----------
         X : array, sparse matrix, frame (n, n) or networkx graph; or features (n, n_features)
-            The similarity matrix if ``affinity="precomputed"``, else features. Either may be a Dask array of row
-            blocks, which stays where it is; a `quartic.losses.DaskMatrix` says how blocks are kept.
+            The similarity matrix if ``affinity="precomputed"``, else features. Similarities may be negative, which
+            keeps two nodes apart and does no more, since XXᵀ never is; some must be positive. Either may be a Dask
+            array of row blocks, which stays where it is; a `quartic.losses.DaskMatrix` says how blocks are kept.
         y : ignored
         weights : sparse matrix (n, n), optional
             Where only part of M is known: symmetric, positive at the known entries. The loss is then
@@ -224,7 +218,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         if device is not None and weights is not None:
             raise ValueError('weights are for device=None or "cpu" and NumPy data: on a device all of M must be known')
         penalty = self._penalty()
-        M = self._similarity(X, weights is None, device)
+        M = similarity_of(self, X, weights is None, device)
         loss = LeastSquares(M if device is None else moved(M, device), weights=weights)
         n = loss.n_points
         if self.n_components > n:
@@ -311,61 +305,6 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         from quartic import plots
 
         return plots.memberships(self.memberships_, ax)
-
-    # -- input ------------------------------------------------------------------------------------------------------
-
-    def _similarity(self, X: Any, known: bool, device: Any) -> Any:
-        """Return M, the similarity matrix of what ``fit`` was given; where not all of it is known it may hold NaN."""
-        if isinstance(X, LinearOperator):
-            raise TypeError("SymNMF needs the entries of M; for a LinearOperator use quartic.minimize")
-        precomputed = self.affinity == "precomputed"
-        if is_dask_array(X) or isinstance(X, DaskMatrix):
-            return self._similarity_in_blocks(X, precomputed, known)
-        if is_graph(X) and not precomputed:
-            raise ValueError(f'a networkx graph has no features for affinity={self.affinity!r}; use "precomputed"')
-        if is_torch(X):
-            return self._similarity_of_tensor(X)
-        given = matrix_of(X) if precomputed else X
-        data = validate_data(
-            self,
-            given,
-            accept_sparse="csr",
-            dtype=(np.float64, np.float32),
-            ensure_min_samples=2,
-            ensure_all_finite=False,
-            order="C",
-        )
-        if known or not precomputed:
-            refuse_not_finite(given, data, "X", _CURES["precomputed" if precomputed else "features"])
-        if precomputed:
-            return data
-        if callable(self.affinity):
-            return self.affinity(data)
-        if device is not None and not issparse(data):
-            data = moved(data, device)
-        return graphs.similarity(data, kind=self.affinity, n_neighbors=self.n_neighbors)  # type: ignore[arg-type]
-
-    def _similarity_in_blocks(self, X: Any, precomputed: bool, known: bool) -> Any:
-        """Return M of a Dask array, which no check of scikit-learn may bring here."""
-        if not known:
-            raise TypeError("weights are for matrices in memory, but X is in Dask's blocks; leave weights out")
-        self.n_features_in_ = X.n if isinstance(X, DaskMatrix) else int(X.shape[1])
-        if precomputed:
-            return X if isinstance(X, DaskMatrix) else DaskMatrix(X)
-        if callable(self.affinity):
-            return self.affinity(X)
-        return DaskMatrix(graphs.similarity(X, kind=self.affinity, n_neighbors=self.n_neighbors))  # type: ignore[arg-type]
-
-    def _similarity_of_tensor(self, X: Any) -> Any:
-        """Return M of a tensor, on its device; what is wrong with it the loss and the graph say."""
-        if X.ndim != 2 or X.shape[0] < 2:
-            raise ValueError(f"X must have two dimensions and two rows at least, got shape {tuple(X.shape)}")
-        self.n_features_in_ = X.shape[1]
-        if self.affinity == "precomputed":
-            return X
-        if callable(self.affinity):
-            return self.affinity(X)
-        return graphs.similarity(X, kind=self.affinity, n_neighbors=self.n_neighbors)  # type: ignore[arg-type]
 
     def _penalty(self) -> Penalty:
         if isinstance(self.penalty, Penalty) and not self.penalty.nonnegative:

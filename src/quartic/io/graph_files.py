@@ -119,7 +119,7 @@ def graph_of_matrix(matrix: Any, name: str, names: tuple[str, ...] | None = None
         A = sp.csr_array((A + A.T) / 2)
     A.sort_indices()
     given = names or tuple(map(str, range(n)))
-    return GraphTable(A, given, f"graph: {n} nodes, {_edges(A)} edges (a {n} × {n} matrix)")
+    return _graph(A, given, f"(a {n} × {n} matrix)")
 
 
 def graph_of_table(table: Table) -> GraphTable:
@@ -131,6 +131,7 @@ def graph_of_table(table: Table) -> GraphTable:
     if ends is None and table.n_columns == len(table) > 3:
         return graph_of_matrix(table.numbers(range(table.n_columns)), table.name)
     if ends is None:
+        refuse_words(table)
         known = "" if table.header is None else f"; the columns are {', '.join(table.header)}"
         raise FileFormatError.at(
             table.name, table.numbers_of_lines[0], f"an edge list has columns source,target[,weight]{known}"
@@ -150,6 +151,42 @@ def edge_columns(table: Table) -> tuple[int, int, int | None] | None:
     if table.n_columns == 3 and table.is_numeric(2):
         return 0, 1, 2
     return None
+
+
+def refuse_words(table: Table) -> None:
+    """Raise where a table of three columns or more has only words, which may be an edge list with kinds of edges."""
+    if table.n_columns < 3 or any(table.is_numeric(column) for column in range(table.n_columns)):
+        return
+    cells = next(table.rows())
+    shown = ", ".join(repr(cell[:40]) for cell in cells[:4]) + (", …" if len(cells) > 4 else "")
+    raise FileFormatError.at(
+        table.name,
+        table.numbers_of_lines[0],
+        f"{shown}: all columns are words. An edge list has two columns of nodes, and weights, if any, are numbers; "
+        "take the other columns out, or add a first line that names the two, as in source,target,kind",
+    )
+
+
+def negative_weights(table: GraphTable) -> str | None:
+    """Return how many edges have negative weights and which is the first, in words; None where none has.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from quartic.io import GraphTable
+    >>> from quartic.io.graph_files import negative_weights
+    >>> negative_weights(GraphTable(sp.csr_array([[0, -2.0], [-2.0, 0]]), ("a", "b")))
+    '1 of 1 edges has a negative weight, the first -2 between a and b'
+    """
+    upper = sp.triu(table.adjacency, format="coo")
+    below = upper.data < 0
+    n_below = int(np.count_nonzero(below))
+    if n_below == 0:
+        return None
+    at = int(np.argmax(below))
+    i, j = (table.names[int(ends[at])] for ends in (upper.row, upper.col))
+    verb = "has a negative weight" if n_below == 1 else "have negative weights"
+    return f"{n_below} of {upper.nnz} edges {verb}, the first {upper.data[at]:g} between {i} and {j}"
 
 
 def _third(table: Table, ends: tuple[int, int]) -> int | None:
@@ -181,8 +218,10 @@ def _is_triangle(A: sp.csr_array) -> bool:
     return bool(off.any()) and bool((entries.row <= entries.col).all() or (entries.row >= entries.col).all())
 
 
-def _edges(A: sp.csr_array) -> int:
-    return int((A.nnz + np.count_nonzero(A.diagonal())) // 2)
+def _graph(A: sp.csr_array, names: tuple[str, ...], how: str) -> GraphTable:
+    """Return the graph, with what there is to say about it."""
+    n_edges = int((A.nnz + np.count_nonzero(A.diagonal())) // 2)
+    return GraphTable(A, names, f"graph: {len(names)} nodes, {n_edges} edges {how}")
 
 
 def _edge_list(table: Table, first: int, second: int, weight: int | None) -> GraphTable:
@@ -193,11 +232,11 @@ def _edge_list(table: Table, first: int, second: int, weight: int | None) -> Gra
     weights = np.ones(len(pairs)) if weight is None else table.numbers([weight])[:, 0]
     A = _symmetric_matrix(pairs, weights, len(names), names, table)
     columns = [table.title(column) for column in (first, second)]
-    said = f"graph: {len(names)} nodes, {_edges(A)} edges ({table.layout()}; ends in {columns[0]} and {columns[1]}"
+    said = f"({table.layout()}; ends in {columns[0]} and {columns[1]}"
     said += ", no weights)" if weight is None else f", weights in {table.title(weight)})"
     if left:
         said += f"; left out: {', '.join(table.title(column) for column in left)}"
-    return GraphTable(A, names, said)
+    return _graph(A, names, said)
 
 
 def _refuse_header(table: Table, pairs: NDArray[np.int64], names: tuple[str, ...]) -> None:
@@ -288,4 +327,4 @@ def _graphml(source: Source) -> GraphTable:
     A.sort_indices()
     names = tuple(str(node) for node in undirected.nodes)
     said = ", directions dropped" if graph.is_directed() else ""
-    return GraphTable(sp.csr_array(A), names, f"graph: {len(names)} nodes, {_edges(A)} edges (GraphML{said})")
+    return _graph(sp.csr_array(A), names, f"(GraphML{said})")

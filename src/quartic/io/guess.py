@@ -20,6 +20,7 @@ from quartic.io.graph_files import (
     graph_of_table,
     is_symmetric,
     matrix_names,
+    refuse_words,
 )
 from quartic.io.source import Source, source_of
 from quartic.io.tables import CLEAR_ENDS, Table, find_ends, read_table
@@ -96,6 +97,7 @@ def _guessed_table(table: Table) -> GraphTable | FeatureTable:
         return _guessed_matrix(table.numbers(range(table.n_columns)), table.name)
     ends = edge_columns(table)
     if ends is None:
+        refuse_words(table)
         return features_of_table(table)
     if not numeric[0] and not numeric[1]:
         return _of_names(table)

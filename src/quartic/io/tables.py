@@ -262,11 +262,16 @@ def _has_decimal_comma(table: Table) -> bool:
 
 
 def _header(table: Table) -> tuple[str, ...] | None:
-    """Return the names in the first row: it has words where the rows below have numbers, or only words that we know."""
+    """Return the names in the first row: it has words where the rows below have numbers, or words that we know.
+
+    All of them, or those of the two ends of a pair.
+    """
     first, *others = (row for row in table.sample() if len(row) == table.n_columns)
     names = tuple(first)
-    said = {name.lower() for name in names}
-    if said <= (KNOWN_NAMES if others else ALL_NAMES) and not any(name in row for name in names for row in others):
+    known = {name.lower() for name in names} <= (KNOWN_NAMES if others else ALL_NAMES)
+    if others:
+        known |= find_ends(names, CLEAR_ENDS) is not None
+    if known and not any(name in row for name in names for row in others):
         return names
     if not others:
         return None

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Self
 
 from quartic.arrays import Array
+from quartic.estimates import Estimate
 from quartic.ops import inner
 from quartic.units import Units
 
@@ -53,6 +54,14 @@ class Kernel(ABC):
     def divergence_of(self, move: Move) -> float:
         """Return D_h(X + D, X) of a step, for kernels that can from its Gram matrices."""
         return self.divergence(move.point.X, move.start.X)
+
+    def knows_slope(self, penalty: Penalty) -> bool:
+        """Tell whether `slope` can be had."""
+        return False
+
+    def slope(self, move: Move, penalty: Penalty, step: float) -> Estimate:
+        """Return ⟨∇f(X), X⁺⟩ where X⁺ = T_λ(X), from the optimality of X⁺."""
+        raise NotImplementedError
 
     @classmethod
     def for_loss(cls, loss: Loss, tight: bool = True) -> Self:

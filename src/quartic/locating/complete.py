@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from quartic.arrays import Array, RandomState
+from quartic.arrays import Array
 from quartic.datasets import random_pairs
 from quartic.init import classical_mds
+from quartic.locating import checks as checks
 from quartic.locating.input import Measurements
-from quartic.locating.part import Effort
+from quartic.locating.part import Part
+from quartic.locating.placing import placed
 from quartic.locating.polish import reference_of
+from quartic.locating.settings import Account, Located, Settings
 from quartic.loop import minimize
 from quartic.losses import CompleteDistances
 from quartic.problem import Problem
@@ -27,14 +30,33 @@ def sample_of(D: Array, rank: int) -> Measurements:
     return Measurements(len(D), pairs, d, d, d, None, np.empty(0, dtype=np.int64), np.empty((0, rank)))
 
 
-def scaled_and_fitted(D: Array, effort: Effort, max_time: float | None, random_state: RandomState) -> Result:
+def located_complete(D: Array, settings: Settings, level: int) -> Located:
+    """Return the points of a complete matrix: classical scaling, then a run over all pairs.
+
+    ``level`` is the ``stacklevel`` at which this function would warn the user.
+    """
+    n, rank = len(D), settings.n_components
+    targets, simplices = settings.frame(n)
+    data = sample_of(D, rank)
+    sample = Part(n, data.pairs, data.lower, data.upper, data.guess, None)
+    checks.warn_of_triangles(sample, np.random.default_rng(0), level + 1)
+    result = scaled_and_fitted(D, settings)
+    account = Account(result, max(1, result.n_iter), "classical scaling of the complete matrix")
+    component = np.zeros(n, dtype=np.int64)
+    X, chirality = placed(result.X.astype(np.float64), data, component, 1, targets, simplices, sample.size, level)
+    determination, rmse = all_determined(n, rank), complete_rmse(D, X)
+    checks.warn_of_the_answer(determination, sample, X, 0, level + 1)
+    return Located(data, X, rmse, determination, component, chirality, account)
+
+
+def scaled_and_fitted(D: Array, settings: Settings) -> Result:
     """Return a run over all pairs, from classical scaling."""
-    loss, rank = CompleteDistances(D), effort.rank
+    loss, rank = CompleteDistances(D), settings.n_components
     start = classical_mds(D, rank, random_state=0)
     return minimize(
-        Problem(loss), start if start.any() else None, rank=rank, solver=effort.solver, tol=effort.tol,
-        reference=reference_of(loss, rank), max_iter=effort.max_iter, max_time=max_time,
-        random_state=random_state, verbose=effort.verbose,
+        Problem(loss), start if start.any() else None, rank=rank, solver=settings.solver, tol=settings.tol,
+        reference=reference_of(loss, rank), max_iter=settings.max_iter, max_time=settings.max_time,
+        random_state=settings.random_state, verbose=bool(settings.verbose),
     )  # fmt: skip
 
 

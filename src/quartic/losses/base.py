@@ -50,6 +50,8 @@ class Loss(ABC):
     degree: int = 4
     #: where the tall arrays of points come from
     arrays: Fresh = Fresh()
+    #: whether `move` takes ``ahead`` and ``rough``, to do more and less than others
+    lean_moves: bool = False
     __signature__: inspect.Signature
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -75,6 +77,10 @@ class Loss(ABC):
     def extrapolate(self, p: Point, q: Point, t: float) -> Point:
         """Return the point at p + t(p − q); free of products where the loss allows it."""
         return self.at(p.X + t * (p.X - q.X))
+
+    def between(self, p: Point, q: Point) -> Line | None:
+        """Return f on the line p + t(q − p), where that costs no product and q is not too near; else None."""
+        return None
 
     def move(self, p: Point, X: Array) -> Move:
         """Return the step from p to X with its remainder f(X) − f(p) − ⟨∇f(p), X − p⟩: one product.

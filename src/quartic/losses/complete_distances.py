@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quartic.arrays import Array, finite_matrix
+from quartic.losses.gradient_point import GradientPoint
 from quartic.losses.line import Line
 from quartic.losses.move import Move
 from quartic.losses.point import Point
@@ -51,17 +52,17 @@ class CompleteDistances(SumOfSquares):
         if self.D.shape[0] != self.D.shape[1]:
             raise ValueError(f"D must be square, one row and one column for each point, got shape {self.D.shape}")
 
-    def at(self, X: Array) -> CompletePoint:
+    def at(self, X: Array) -> GradientPoint:
         """Return the point at X: one pass."""
         from quartic.ops.complete_pairs import linearize
 
         self._count()
         G = np.empty_like(X)
-        return CompletePoint(self, X, float(linearize(X, self.D, G, np.empty((0, 0)))), G)
+        return self._point(X, linearize(X, self.D, G, np.empty((0, 0))), G)
 
-    def restore(self, arrays: dict[str, Array]) -> CompletePoint:
+    def restore(self, arrays: dict[str, Array]) -> GradientPoint:
         """Return the point kept in a checkpoint."""
-        return CompletePoint(self, arrays["X"], float(arrays["value"]), arrays["gradient"])
+        return self._point(arrays["X"], float(arrays["value"]), arrays["gradient"])
 
     def move(self, p: Point, X: Array) -> Move:
         """Return the step from p to X, its remainder from the quartic on the line between them: two passes."""
@@ -79,7 +80,7 @@ class CompleteDistances(SumOfSquares):
         self._product(p, D, True, H)
         return H
 
-    def linearize(self, X: Array) -> tuple[CompletePoint, Array]:
+    def linearize(self, X: Array) -> tuple[GradientPoint, Array]:
         """Return the point at X and the packed row blocks of JᵀJ: one pass."""
         from quartic.ops.complete_pairs import linearize
 
@@ -87,7 +88,7 @@ class CompleteDistances(SumOfSquares):
         G, rank = np.empty_like(X), X.shape[1]
         B = np.empty((len(X), rank * (rank + 1) // 2))
         value = linearize(X, self.D, G, B)
-        return CompletePoint(self, X, float(value), G), B
+        return self._point(X, value, G), B
 
     def gauss_newton_product(self, p: Point, V: Array, out: Array) -> None:
         """Write JᵀJ V into ``out``: one pass."""
@@ -182,29 +183,9 @@ class CompleteDistances(SumOfSquares):
         rows, fourth = self._sums
         return f"CompleteDistances n={self.n_points} rows={float(rows @ np.arange(len(rows)))!r} fourth={fourth!r}"
 
+    def _point(self, X: Array, value: float, gradient: Array) -> GradientPoint:
+        return GradientPoint(X, float(value), gradient, self._rounding)
 
-class CompletePoint(Point):
-    """A point of a `CompleteDistances` loss."""
-
-    def __init__(self, loss: CompleteDistances, X: Array, value: float, gradient: Array) -> None:
-        self.loss, self.X = loss, X
-        self._value, self._gradient = value, gradient
-
-    @property
-    def value(self) -> float:
-        """f(X)."""
-        return self._value
-
-    @property
-    def gradient(self) -> Array:
-        """∇f(X)."""
-        return self._gradient
-
-    @property
-    def rounding(self) -> float:
-        """About eps times the largest row of the Laplacian, thrice, times ‖X‖."""
-        return 4 * float(np.finfo(self.X.dtype).eps) * float(self.loss._sums[0].max(initial=0.0)) * norm(self.X)
-
-    def arrays(self) -> dict[str, Array]:
-        """X, the value and the gradient."""
-        return {"X": self.X, "value": np.float64(self._value), "gradient": self._gradient}  # type: ignore[dict-item]
+    def _rounding(self, p: Point) -> float:
+        """Return about eps times the largest row of the Laplacian, thrice, times ‖X‖."""
+        return 4 * float(np.finfo(p.X.dtype).eps) * float(self._sums[0].max(initial=0.0)) * norm(p.X)

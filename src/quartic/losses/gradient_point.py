@@ -45,4 +45,4 @@ class GradientPoint(Point):
 
     def arrays(self) -> dict[str, Array]:
         """X, the value and the gradient."""
-        return {"X": self.X, "value": np.asarray(self._value, np.float64), "gradient": self._gradient}
+        return {"X": self.X, "value": np.asarray(float(self._value)), "gradient": self._gradient}

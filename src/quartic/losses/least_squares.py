@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -13,14 +12,14 @@ import numpy as np
 from quartic.arrays import Array, as_floats
 from quartic.distributed.inputs import is_dask_array
 from quartic.losses.base import Loss
+from quartic.losses.least_squares_move import LeastSquaresMove
+from quartic.losses.least_squares_point import ExtrapolatedPoint, LeastSquaresPoint, is_short
 from quartic.losses.line import Line
 from quartic.losses.matrix import Matrix, as_matrix
-from quartic.losses.move import Move
 from quartic.losses.point import Point, projected_gradient
 from quartic.losses.spectrum import negative_part_of_spectrum
 from quartic.ops import (
     delayed,
-    eps,
     gram,
     inner,
     norm,
@@ -32,6 +31,7 @@ from quartic.ops import (
     times,
     trace_inner,
 )
+from quartic.ops.origin import Origin
 from quartic.ops.space import HostSpace
 from quartic.units import Units
 
@@ -71,6 +71,7 @@ class LeastSquares(Loss):
 
     quadratic = True
     infimum = 0.0
+    lean_moves = True
 
     def __new__(
         cls, M: Any = None, *args: Any, weights: Any = None, squared_norm: float | None = None, **kwargs: Any
@@ -107,42 +108,83 @@ class LeastSquares(Loss):
         if arrays["MX"].shape != arrays["X"].shape or arrays["gram"].shape != (rank, rank):
             raise ValueError("MX or XᵀX does not go with X")
         X, MX = self.space.adopt(arrays["X"]), self.space.adopt(arrays["MX"])
-        return LeastSquaresPoint(self, X, MX, small_like(X, arrays["gram"]))
+        point = LeastSquaresPoint(self, X, MX, small_like(X, arrays["gram"]))
+        if "gradient" in arrays:
+            if arrays["gradient"].shape != arrays["X"].shape:
+                raise ValueError("the gradient does not go with X")
+            point.__dict__["gradient"] = self.space.adopt(arrays["gradient"])
+        return point
 
     def extrapolate(self, p: Point, q: Point, t: float) -> LeastSquaresPoint:
         """Return the point p + t(p − q); the product is linear, so it costs none."""
         assert isinstance(p, LeastSquaresPoint)
         assert isinstance(q, LeastSquaresPoint)
-        Y, MY = self.arrays.like(p.X), self.arrays.like(p.X)
-        S = passes("factor", p.X).extrapolated(p.X, q.X, p.MX, q.MX, t, Y, MY)
-        return LeastSquaresPoint(self, Y, MY, S)
+        origin, S = passes("factor", p.X).extrapolated(Origin(p.X, p.MX, q.X, q.MX, t), self.arrays)
+        if origin.t == 0:
+            return LeastSquaresPoint(self, origin.X, origin.MX, S)
+        return ExtrapolatedPoint(self, p, origin, p.prepared_for(q, t))
 
-    def move(self, p: Point, X: Array) -> Move:
-        """Return the step from p to X, its remainder from the difference D = X − p: one product.
+    def move(self, p: Point, X: Array, ahead: float | None = None, rough: bool = False) -> LeastSquaresMove:
+        """Return the step from p to X: one product.
 
-        With S = pᵀp, C = DᵀD and B = XᵀX − S the remainder is ⟨S, C⟩ + ½‖B‖² − ⟨MD, D⟩. Every term is of second order
-        in D, and the round-off in B, eps·‖S‖, enters only times B itself: the remainder is known to eps·‖X‖/‖D‖ of
-        its size, where a difference of values would lose it below √eps.
+        ``ahead`` says how far beyond X the next step will start (see `extrapolate`): its Gram matrix is then made in
+        the same pass. ``rough`` says that an estimate of the remainder will do where steps are long.
         """
         assert isinstance(p, LeastSquaresPoint)
         X = as_floats(X)
-        MX = self.product(X)
-        gram, C, (bend, along, length, fit), feasible = passes("factor", X).step_sums(X, p.X, MX, p.MX)
-        remainder = delayed(_remainder, p.gram, gram, C, bend)
-        move = Move(p, LeastSquaresPoint(self, X, MX, gram, fit, feasible), remainder)
-        move.__dict__.update(C=C, sizes=(delayed(lambda S: float(S.trace()), p.gram), 2 * along, length))
-        return move
+        MX, factor = self.product(X), passes("factor", X)
+        curved = not rough or factor.CURVATURE_IS_FREE or p.takes_short_steps
+        sums = factor.step_sums(X, MX, p.origin, ahead, curved)
+        new = LeastSquaresPoint(self, X, MX, sums.gram, sums.fit, sums.feasible)
+        new.remember(p, sums, ahead)
+        return LeastSquaresMove(p, new, sums)
 
     def along(self, p: Point, D: Array) -> Line:
         """Return the exact quartic of f on p + tD: one product, M D."""
         assert isinstance(p, LeastSquaresPoint)
         D = as_floats(D)
         MD = self.product(D)
+        lines = passes("line", D)
+        U, C, bend, slope = lines.line_sums(p.X, p.gram, D, MD, p.gradient)
+
+        def move(t: float, clip: bool = False) -> LeastSquaresPoint:
+            S = lines.gram_on_line(p.gram, U, C, t)
+            A = shifted(S, 0.0, 2.0)
+            X, MX, G = (self.arrays.like(p.X) for _ in range(3))
+            fit, projected, feasible = lines.line_point(p.X, D, p.MX, MD, t, clip, A, X, MX, G)
+            new = LeastSquaresPoint(self, X, MX, S, fit, feasible)
+            new.__dict__.update(gradient=G, projected_norm=root(projected, lambda: projected_gradient(X, G)))
+            return new
+
+        return Line(p, delayed(_quartic, slope, p.gram, U, C, bend), move, lambda t: move(t, clip=True))
+
+    def between(self, p: Point, q: Point) -> Line | None:
+        """Return the exact quartic of f on p + t(q − p); the product is linear, so it costs none.
+
+        Only C = DᵀD and ⟨MD, D⟩ of D = q − p have to be added up. Both ends being known, so are then
+        XᵀX = S + t(S′ − S − C) + t²C, with S and S′ that of p and of q, and ⟨MX, X⟩ on the way.
+        """
+        assert isinstance(p, LeastSquaresPoint)
+        assert isinstance(q, LeastSquaresPoint)
+        factor = passes("factor", p.X)
+        sums = factor.step_sums(q.X, q.MX, p.origin, None, True)
+        S, change, C = (np.asarray(A) for A in (p.gram, q.gram - p.gram - sums.curved, sums.curved))
+        bend, fit = float(sums.bend), float(p.fit)
+        slope = 0.5 * (float(q.fit) - fit - bend)  # ⟨Mp, D⟩
+        if is_short(float(sums.length), float(S.trace()), p.X):
+            return None  # differences of sums would say nothing
+        coefficients = (
+            trace_inner(S, change) - 2 * slope,
+            trace_inner(S, C) + 0.5 * trace_inner(change, change) - bend,
+            trace_inner(change, C),
+            0.5 * trace_inner(C, C),
+        )
 
         def move(t: float) -> LeastSquaresPoint:
-            return LeastSquaresPoint(self, p.X + t * D, p.MX + t * MD)
+            X, MX = factor.formed(Origin(p.X, p.MX, q.X, q.MX, -t), self.arrays)
+            gram = small_like(X, S + t * change + t * t * C)
+            return LeastSquaresPoint(self, X, MX, gram, fit + t * (2 * slope + t * bend))
 
-        coefficients = delayed(_quartic, inner(p.gradient, D), p.gram, gram(p.X, D), gram(D), inner(MD, D))
         return Line(p, coefficients, move)
 
     def hessian_product(self, p: Point, D: Array) -> Array:
@@ -259,97 +301,7 @@ def nonnegative_start(
     return X
 
 
-def _quartic(slope: float, S: Array, T: Array, C: Array, bend: float) -> tuple[float, float, float, float]:
-    """Return c₁ … c₄ of f on X + tD from S = XᵀX, T = XᵀD, C = DᵀD and bend = ⟨MD, D⟩."""
-    quadratic = trace_inner(S, C) + trace_inner(T, T.T) + trace_inner(T, T) - bend
-    return float(slope), float(quadratic), 2 * trace_inner(T, C), 0.5 * trace_inner(C, C)
-
-
-def _remainder(S: Array, new: Array, C: Array, bend: float) -> float:
-    """Return what f(X + D) − f(X) is beyond the first order, from XᵀX, that of X + D, DᵀD and bend = ⟨MD, D⟩."""
-    B = new - S
-    return trace_inner(S, C) + 0.5 * trace_inner(B, B) - bend
-
-
-class LeastSquaresPoint(Point):
-    """A point of `LeastSquares`: X and the product MX; the rest follows.
-
-    What a pass over X has found out already may be given: XᵀX, ``fit`` = ⟨MX, X⟩, and whether X ≥ 0.
-    """
-
-    def __init__(
-        self,
-        loss: LeastSquares,
-        X: Array,
-        MX: Array,
-        gram: Array | None = None,
-        fit: float | None = None,
-        feasible: bool | None = None,
-    ) -> None:
-        self.loss = loss
-        self.X = X
-        self.MX = MX
-        known = {"gram": gram, "fit": fit, "feasible": feasible}
-        self.__dict__.update({name: value for name, value in known.items() if value is not None})
-
-    @cached_property
-    def gram(self) -> Array:
-        """XᵀX, in float64."""
-        S: Array = passes("factor", self.X).gram_of(self.X)
-        return S
-
-    @cached_property
-    def fit(self) -> float:
-        """⟨MX, X⟩."""
-        return inner(self.MX, self.X)
-
-    @cached_property
-    def value(self) -> float:
-        """½‖M − XXᵀ‖²."""
-        constant = 0.5 * self.loss.matrix.squared_norm
-
-        def finish(S: Array, fit: float) -> float:
-            value = constant + 0.5 * trace_inner(S, S) - fit
-            return max(value, 0.0) if math.isfinite(value) else value
-
-        value: float = delayed(finish, self.gram, self.fit)
-        return value
-
-    @cached_property
-    def gradient(self) -> Array:
-        """2X(XᵀX) − 2MX."""
-        G = self.loss.arrays.like(self.X)
-        passes("factor", G).stepped(self.X, shifted(self.gram, 0.0, 2.0), -2.0, self.MX, 0.0, False, G)
-        return G
-
-    def combine(self, a: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
-        """Return aX + b∇f(X) − shift = X(aI + 2bS) − 2b·MX − shift, clipped, without forming the gradient."""
-        W = self.loss.arrays.like(self.X)
-        A = shifted(self.gram, a, 2 * b)
-        return W, passes("factor", W).stepped(self.X, A, -2 * b, self.MX, shift, clip, W)
-
-    @cached_property
-    def projected_norm(self) -> float:
-        """‖∇ᴾf(X)‖, without forming the gradient."""
-        squared = passes("factor", self.X).projected_norm(self.X, shifted(self.gram, 0.0, 2.0), self.MX)
-        size: float = root(squared, lambda: projected_gradient(self.X, self.gradient))
-        return size
-
-    @cached_property
-    def rounding(self) -> float:
-        """eps·(‖X(XᵀX)‖ + ‖MX‖), twice; near a solution the two are equal."""
-        relative = 4 * eps(self.X)
-
-        def finish(S: Array) -> float:
-            size = norm(S)
-            if size == 0.0:
-                return 0.0
-            S = S / size  # cubes over- and underflow long before S does
-            return relative * size * math.sqrt(size) * math.sqrt(max(trace_inner(S @ S, S), 0.0))
-
-        rounding: float = delayed(finish, self.gram)
-        return rounding
-
-    def arrays(self) -> dict[str, Array]:
-        """X, MX and XᵀX."""
-        return {"X": self.X, "MX": self.MX, "gram": self.gram}
+def _quartic(slope: float, S: Array, U: Array, C: Array, bend: float) -> tuple[float, float, float, float]:
+    """Return c₁ … c₄ of f on X + tD from S = XᵀX, U = XᵀD + DᵀX, C = DᵀD and bend = ⟨MD, D⟩."""
+    quadratic = trace_inner(S, C) + 0.5 * trace_inner(U, U) - bend
+    return float(slope), float(quadratic), trace_inner(U, C), 0.5 * trace_inner(C, C)

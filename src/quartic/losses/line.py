@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from quartic.losses.point import Point
+from quartic.ops import clip_in_place
 from quartic.polynomials import real_roots_of_cubic
 
 
@@ -22,11 +23,14 @@ class Line:
         c₁ … c₄.
     move : callable
         Makes the point at t, without another product.
+    move_within : callable, optional
+        The same with X cut off at zero, where that is best done on the way.
     """
 
     start: Point
     coefficients: tuple[float, float, float, float]
     move: Callable[[float], Point]
+    move_within: Callable[[float], Point] | None = None
 
     def change(self, t: float) -> float:
         """Return f(X + tD) − f(X), without cancellation."""
@@ -53,3 +57,11 @@ class Line:
     def point(self, t: float) -> Point:
         """Return the point X + tD; no product is made."""
         return self.move(t)
+
+    def point_within(self, t: float) -> Point:
+        """Return the point X + tD, where a bound X ≥ 0 that is reached at t is met exactly, not but for round-off."""
+        if self.move_within is not None:
+            return self.move_within(t)
+        point = self.move(t)
+        clip_in_place(point.X)
+        return point

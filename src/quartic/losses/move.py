@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from quartic.arrays import Array
+from quartic.estimates import Estimate
 from quartic.losses.point import Point
 from quartic.ops import gram
 
@@ -65,3 +66,12 @@ class Move:
     def allowance(self) -> float:
         """How well ⟨∇f(p), D⟩ is known: a decrease or increase below this says nothing."""
         return self.start.rounding * self.length
+
+    @property
+    def rough(self) -> bool:
+        """Whether the remainder is not at hand, and an `estimate` is."""
+        return False
+
+    def estimate(self, slope: Estimate) -> Estimate:
+        """Return the remainder from ⟨∇f(p), p + D⟩, where that is cheaper."""
+        raise NotImplementedError

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from quartic.arrays import Array, as_floats
 from quartic.losses.base import ProductCounter
+from quartic.losses.gradient_point import GradientPoint
 from quartic.losses.line import Line
 from quartic.losses.move import Move
 from quartic.losses.point import Point
@@ -302,6 +303,13 @@ class PairSquares(SumOfSquares):
         """What the largest |b| can be seen from: b itself."""
         return self.target
 
+    def _rounding(self, p: Point) -> float:
+        """Return about eps·Σ w·(|q| + |b|)·|x| in each row, as a norm.
+
+        The residual q − b of a pair cannot be known better than eps·(q + b), however small it is.
+        """
+        return eps(p.X) * self.gradient_scale * norm(p.X)
+
     def fingerprint(self) -> str:
         """Return kind, sizes and sums of the data."""
         target, cols = to_host(self.target), to_host(self.cols)
@@ -311,33 +319,8 @@ class PairSquares(SumOfSquares):
         return f"{type(self).__name__} n={self.n_points} pairs={self.n_pairs} target={checksum!r} weight={weight!r}"
 
 
-class PairPoint(Point):
+class PairPoint(GradientPoint):
     """A point of a `PairSquares` loss."""
 
     def __init__(self, loss: PairSquares, X: Array, value: float, gradient: Array) -> None:
-        self.loss = loss
-        self.X = X
-        self._value = value
-        self._gradient = gradient
-
-    @property
-    def value(self) -> float:
-        """½ Σ w (q − b)²."""
-        return self._value
-
-    @property
-    def gradient(self) -> Array:
-        """∇f(X)."""
-        return self._gradient
-
-    @cached_property
-    def rounding(self) -> float:
-        """About eps·Σ w·(|q| + |b|)·|x| in each row, as a norm.
-
-        The residual q − b of a pair cannot be known better than eps·(q + b), however small it is.
-        """
-        return eps(self.X) * self.loss.gradient_scale * norm(self.X)
-
-    def arrays(self) -> dict[str, Array]:
-        """X, the value and the gradient."""
-        return {"X": self.X, "value": np.float64(self._value), "gradient": self._gradient}  # type: ignore[dict-item]
+        super().__init__(X, value, gradient, loss._rounding)

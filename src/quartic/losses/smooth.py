@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.linalg import LinearOperator
 
 from quartic.arrays import Array, as_floats, check_count, check_number
-from quartic.losses.autodiff import ValueAndGradient, differentiate
 from quartic.losses.base import Loss
 from quartic.losses.gradient_point import GradientPoint
 from quartic.losses.move import Move
 from quartic.losses.point import Point
+from quartic.losses.probing import largest_curvature, length_beside_zero
+from quartic.losses.users_function import UsersFunction
 from quartic.ops import gram, inner, is_torch, norm, trace_inner
 from quartic.ops.lanczos import lowest_eigenpairs
 from quartic.ops.space import HostSpace
+from quartic.units import Units, exponent, shifted
 
 # ∇F(0) is formed up to this size, and sampled by so many random vectors above.
 _DENSE, _SAMPLES = 200, 8
@@ -60,9 +61,9 @@ class Smooth(Loss):
     Where the constants are estimated: ∇F(0) is formed by n products up to n = 200 and sampled above; L_F is the largest
     |⟨∇F(τY) − ∇F(0), Y⟩| / (τ‖Y‖²) over random Y ⪰ 0 of the size ‖∇F(0)‖/L_F.
 
-    Scale. Other losses are brought to units in which their data are of size one. What F holds cannot be seen from here,
-    so it is taken as it is, and F, ∇F and their squares must stay within the range of floating point: scale data beyond
-    about 1e±50 (1e±9 in float32) yourself.
+    Scale. What F holds cannot be seen from here, but by ‖∇F(0)‖ and L_F it is known which X the data ask for. Where
+    that is far from one a run works in units in which it is not, as with other losses. F itself is called in yours, so
+    its values, squares of the data as a rule, must stay within the range of floating point.
 
     Examples
     --------
@@ -106,11 +107,10 @@ class Smooth(Loss):
             check_number(smoothness, "smoothness")
         check_number(strong_convexity, "strong_convexity", zero=True)
         self.F, self.of, self.infimum, self.device = F, of, infimum, device
-        self._gradient_of_F, self._n = gradient, n
+        self._function, self._n = UsersFunction(F, gradient, of == "Y", device), n
         self._smoothness, self._strong_convexity = smoothness, strong_convexity
         self.estimated = smoothness is None
-        # what is found out on the way, shared by copies of this loss: how to differentiate, and by which factor
-        self._learnt: dict[str, Any] = {}
+        self._units = Units()
 
     # -- the point --------------------------------------------------------------------------------------------------
 
@@ -135,82 +135,12 @@ class Smooth(Loss):
         return Move(p, new, remainder, D)
 
     def _evaluate(self, X: Array) -> tuple[float, Array]:
-        """Return f(X) and ∇f(X)."""
-        if self._gradient_of_F is None:
-            return self._differentiated(X)
-        argument = X @ X.T if self.of == "Y" else X
-        value, found = (
-            self.F(argument) if self._gradient_of_F is True else (self.F(argument), self._users_gradient(argument))
-        )
-        return _number(value), self._gradient(X, found)
-
-    def _differentiated(self, X: Array) -> tuple[float, Array]:
-        if "differentiated" not in self._learnt:
-            F = self.F
-            f = (lambda X: F(X @ X.T)) if self.of == "Y" else F
-            self._learnt["differentiated"] = differentiate(f, X, self.device)
-        run: ValueAndGradient = self._learnt["differentiated"]
-        value, G = run(X)
-        return value, as_floats(G)
-
-    def _gradient(self, X: Array, found: Any) -> Array:
-        """Return ∇f(X) from what the user's gradient returned."""
-        n, r = X.shape
-        matrix = sp.issparse(found) or isinstance(found, LinearOperator)
-        if matrix or self.of == "Y" or (np.shape(found) == (n, n) and n != r):
-            if np.shape(found) != (n, n):
-                raise ValueError(f"gradient must return ∇F of shape {(n, n)}, got {np.shape(found)}")
-            product = found @ X
-            transposed = found.T @ X if not isinstance(found, LinearOperator) else product
-            return as_floats(np.asarray(product) + np.asarray(transposed))
-        G = as_floats(found)
-        if G.shape != X.shape:
-            raise ValueError(
-                f"gradient must return an array of the shape of X, {X.shape}, or ∇F(XXᵀ), {(n, n)}; got {G.shape}"
-            )
-        return G * self._factor(X, G)
-
-    def _factor(self, X: Array, G: Array) -> float:
-        """Return 1 where the user's gradient is ∇f(X), 2 where it is ∇F(XXᵀ)X; raise where it is neither."""
-        if "factor" not in self._learnt:
-            ratio = self._rise(X, G)
-            Y = np.abs(np.random.default_rng(0).standard_normal(X.shape))
-            for scale in (1.0, 1e2, 1e-2, 1e4, 1e-4, 1e6, 1e-6):  # X may be where f is all but constant
-                if ratio is None:
-                    ratio = self._rise(scale * Y, as_floats(self._users_gradient(scale * Y)))
-            if ratio is None:
-                return 1.0
-            factor = 1.0 if abs(ratio - 1) < abs(ratio - 2) else 2.0
-            if not abs(ratio - factor) <= 1e-2:
-                raise ValueError(
-                    f"gradient is neither ∇F(XXᵀ)X nor ∇f(X): along itself F rises {ratio:.4g} times as fast as it "
-                    "says (1 and 2 are right); compare the two with quartic.diagnostics.check_gradient"
-                )
-            self._learnt["factor"] = factor
-        return float(self._learnt["factor"])
-
-    def _rise(self, X: Array, G: Array) -> float | None:
-        """Return how fast f rises along G, as a multiple of ‖G‖; None where differences of f do not tell."""
-        size, length = norm(G), norm(X)
-        if not (0 < size < math.inf and length > 0):
-            return None
-        D, ratios = G * (length / size), []
-        for t in (1e-3, 1e-4, 1e-5):
-            self._count(2)
-            after, before = self._users_value(X + t * D), self._users_value(X - t * D)
-            expected = 2 * t * size * length
-            if math.isfinite(after - before) and expected > 1e-9 * max(abs(after), abs(before)):
-                ratios.append((after - before) / expected)
-        return min(ratios, key=lambda ratio: min(abs(ratio - 1), abs(ratio - 2)), default=None)
-
-    def _users_value(self, X: Array) -> float:
-        return _number(self.F(X)[0] if self._gradient_of_F is True else self.F(X))
-
-    def _users_gradient(self, X: Array) -> Any:
-        if self._gradient_of_F is True:
-            return self.F(X)[1]
-        assert callable(self._gradient_of_F)
-        return self._gradient_of_F(X)
+        """Return f(X) and ∇f(X), in the units of this loss."""
+        units = self._units
+        if not units:
+            return self._function(X, self._count)
+        value, G = self._function(units.X(X), self._count)
+        return shifted(value, units.value), shifted(G, units.value - units.length)
 
     def _rounding(self, p: Point) -> float:
         """Return about 8 eps·L_F·‖X(XᵀX)‖, what the products of a smooth F of this size leave."""
@@ -226,7 +156,7 @@ class Smooth(Loss):
         if self._smoothness is not None:
             return self._smoothness
         if "smoothness" not in self._constants:
-            self._constants["smoothness"] = self._probe()
+            self._constants["smoothness"] = largest_curvature(self, self._at_zero())
         return self._constants["smoothness"]
 
     @property
@@ -256,30 +186,35 @@ class Smooth(Loss):
         return self._constants["curvature"]
 
     def _length_beside_zero(self) -> float:
-        """Return 1: the constants that would say more are found by products at zero."""
-        return 1.0
+        """Return a length that is not large beside the X the data ask for: 1, unless products near zero tell better.
+
+        With e = eps·length, ∇F(e²vvᵀ)v is ∇F(0)v where a much smaller e gives the same.
+        """
+        if "length" not in self._constants:
+            self._constants["length"] = length_beside_zero(self)
+        return self._constants["length"]
 
     def _at_zero(self) -> Callable[[Array], Array]:
         return self.gradient_operator(self.at(np.zeros((self.n_points, 1))))
 
-    @np.errstate(all="ignore")
-    def _probe(self) -> float:
-        """Return the largest curvature of F seen along a few random Y = xxᵀ, at the scale of the data."""
-        generator, largest = np.random.default_rng(0), 0.0
-        slope = self.gradient_norm_at_zero
-        for columns in (1, 1, 2, 4):
-            # X ≥ 0: there every entry of XXᵀ is positive, and logarithms and roots of them exist
-            X = np.abs(generator.standard_normal((self.n_points, min(columns, self.n_points))))
-            X /= math.sqrt(norm(gram(X)))  # ‖XXᵀ‖ = 1
-            before, tau = inner(self._at_zero()(X), X), 1.0
-            for _ in range(3):
-                after = 0.5 * inner(self.at(math.sqrt(tau) * X).gradient, X) / math.sqrt(tau)
-                curvature = abs(after - before) / tau
-                if not (math.isfinite(curvature) and curvature > 0):
-                    break
-                largest = max(largest, curvature)
-                tau = slope / curvature if slope > 0 else tau / 10
-        return largest if largest > 0 else 1.0
+    # -- scale ------------------------------------------------------------------------------------------------------
+
+    def exponents(self) -> tuple[int | None, int | None] | None:
+        """Return log₂ of √(‖∇F(0)‖/L_F), and of L_F."""
+        slope, curvature = self.gradient_norm_at_zero, self.smoothness
+        length = math.sqrt(slope / curvature) if slope > 0 else 0.0
+        return None if not 0 < length < math.inf else (exponent(length), exponent(curvature))
+
+    def in_units(self, units: Units) -> Self:
+        """Return 2^value · f(X / 2^length)."""
+        twin, slope, curvature = copy.copy(self), units.value - 2 * units.length, units.value - 4 * units.length
+        twin._units = units
+        twin._smoothness = None if self._smoothness is None else shifted(float(self._smoothness), curvature)
+        twin._strong_convexity = shifted(float(self._strong_convexity), curvature)
+        twin.infimum = shifted(float(self.infimum), units.value)
+        powers = {"smoothness": curvature, "norm": slope, "curvature": slope, "length": units.length}
+        twin._constants = {name: shifted(value, powers[name]) for name, value in self._constants.items()}
+        return twin
 
     # -- bookkeeping ------------------------------------------------------------------------------------------------
 
@@ -320,12 +255,6 @@ class _HostSpaceForTensors(HostSpace):
     def take(self, A: Any, name: str) -> Any:
         """Return A, a tensor as the array of its numbers."""
         return super().take(A.detach().cpu().numpy() if is_torch(A) else A, name)
-
-
-def _number(value: Any) -> float:
-    if np.size(value) != 1:
-        raise ValueError(f"F must return one number, got an array of shape {np.shape(value)}")
-    return float(np.asarray(value).reshape(()))
 
 
 def _finite(value: float) -> float:

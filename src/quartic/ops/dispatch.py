@@ -23,5 +23,4 @@ def passes(name: str, A: Any) -> Any:
     return _module(f"quartic.ops.torch_{name}" if is_torch(A) else f"quartic.ops.{name}")
 
 
-# Asking Python's import for it costs as much as a pass over a few hundred rows.
-_module = cache(import_module)
+_module = cache(import_module)  # a run asks several times in each iteration

@@ -1,15 +1,16 @@
 """The passes over X of a symmetric factorisation, each fused to read its arrays once.
 
 An iteration on ½‖M − XXᵀ‖² does four things besides the product with M: it extrapolates, takes a Bregman step, adds up
-what decides whether the step is accepted, and measures stationarity. Each is one pass here: a block of rows is loaded,
-multiplied by r × r matrices, clipped, and added to the sums, before the next one is. Nothing is written that is not
-used afterwards; gradients and differences exist only block by block.
+what decides whether the step is accepted, and measures stationarity. A pass loads a block of rows, multiplies it by
+r × r matrices, clips, and adds to sums, before it goes on to the next. Nothing is written that is not used afterwards:
+gradients, differences and extrapolated points (see `Origin`) exist only block by block.
 
 Sums are kept for each piece of the rows, in float64, and added in order: the same bits on any number of threads.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,25 +18,36 @@ from numba import njit
 
 from quartic.arrays import Array
 from quartic.ops.flags import FLAGS
-from quartic.ops.small import BLOCK, add_upper_gram, block_times_small
+from quartic.ops.origin import Origin, StepSums
+from quartic.ops.small import BLOCK, add_upper_gram, block, block_times_small, padded, padded_columns
 from quartic.ops.threads import spread
+from quartic.ops.workspace import Fresh
+
+# Whether DᵀD comes with the other sums for nothing; here it is a third of the pass.
+CURVATURE_IS_FREE = False
 
 # X is cut into at most so many pieces, each of whole blocks.
 _PIECES = 16
 
 
+@cache
 def _rows_of_a_piece(n: int, rank: int) -> int:
     """Return how many rows a piece has: as many as X has columns at least, or the sums would outgrow X."""
     return BLOCK * max(1, -(-max(-(-n // _PIECES), rank) // BLOCK))
 
 
-def _grams(n_pieces: int, rank: int) -> Array:
-    return np.zeros((n_pieces, rank, rank))
+def _n_pieces(X: Array) -> int:
+    return -(-len(X) // _rows_of_a_piece(*X.shape))
 
 
-def _sum_of_grams(parts: Array) -> Array:
+def _grams(X: Array, count: int) -> Array:
+    """Return room for the Gram matrices of the pieces."""
+    return np.zeros((count, _n_pieces(X), *(padded(X.shape[1]),) * 2))
+
+
+def _sum_of_grams(parts: Array, rank: int) -> Array:
     """Return the sum of the pieces, whose upper triangles count, as a whole symmetric matrix."""
-    S = np.empty(parts.shape[1:])
+    S = np.empty((rank, rank))
     _add_up(parts, S)
     return S
 
@@ -45,63 +57,84 @@ def _spread(work: Any, X: Array, multiplications: float) -> None:
     spread(lambda first, last: work(rows, first, last), _n_pieces(X), multiplications * X.size)
 
 
-def _n_pieces(X: Array) -> int:
-    return -(-len(X) // _rows_of_a_piece(*X.shape))
-
-
 # -- the passes -----------------------------------------------------------------------------------------------------
 
 
-def gram_of(X: Array) -> Array:
-    """Return XᵀX in float64."""
-    rank = X.shape[1]
-    parts = _grams(_n_pieces(X), rank)
-    _spread(lambda rows, first, last: _gram(X, parts, rows, first, last), X, rank)
-    return _sum_of_grams(parts)
+def extrapolated(origin: Origin, arrays: Fresh) -> tuple[Origin, Array | None]:
+    """Return the origin as it is, and nothing of its Gram matrix: here it pays not to form it."""
+    return origin, None
 
 
-def extrapolated(X: Array, Z: Array, MX: Array, MZ: Array, t: float, Y: Array, MY: Array) -> Array:
-    """Fill Y = X + t(X − Z) and MY = MX + t(MX − MZ); return YᵀY."""
-    rank = X.shape[1]
-    parts = _grams(_n_pieces(X), rank)
-    _spread(
-        lambda rows, first, last: _extrapolated(X, Z, MX, MZ, t, Y, MY, parts, rows, first, last),
-        X,
-        rank + 6,
-    )
-    return _sum_of_grams(parts)
+def formed(origin: Origin, arrays: Fresh) -> tuple[Array, Array]:
+    """Return Y and MY."""
+    X, MX, Z, MZ, t = origin
+    Y, MY = arrays.like(X), arrays.like(X)
+    _form(X.ravel(), Z.ravel(), t, Y.ravel())
+    _form(MX.ravel(), MZ.ravel(), t, MY.ravel())
+    return Y, MY
 
 
-def stepped(X: Array, A: Array, s: float, MX: Array, shift: float, clip: bool, W: Array) -> float:
-    """Fill W = XA + s·MX − shift, cut off below zero if ``clip``; return ‖W‖²."""
-    A = np.ascontiguousarray(A, dtype=X.dtype)
+def gram_at(origin: Origin) -> Array:
+    """Return YᵀY in float64."""
+    X, _, Z, _, t = origin
+    rank, (parts,) = X.shape[1], _grams(X, 1)
+    _spread(lambda rows, first, last: _gram(X, Z, t, parts, rows, first, last), X, rank + 3)
+    return _sum_of_grams(parts, rank)
+
+
+def curvature(X: Array, origin: Origin) -> Array:
+    """Return DᵀD of the step D = X − Y."""
+    B, _, Z, _, t = origin
+    rank, (parts,) = X.shape[1], _grams(X, 1)
+    _spread(lambda rows, first, last: _curvature(X, B, Z, t, parts, rows, first, last), X, rank + 4)
+    return _sum_of_grams(parts, rank)
+
+
+def stepped(origin: Origin, A: Array, s: float, shift: float, clip: bool, W: Array) -> float:
+    """Fill W = YA + s·MY − shift, cut off below zero if ``clip``; return ‖W‖²."""
+    X, MX, Z, MZ, t = origin
+    wide = padded_columns(A, X.dtype)
     parts = np.zeros(_n_pieces(X))
     _spread(
-        lambda rows, first, last: _stepped(X, A, s, MX, shift, clip, W, parts, rows, first, last),
+        lambda rows, first, last: _stepped(X, Z, MX, MZ, t, wide, s, shift, clip, W, parts, rows, first, last),
         X,
-        2 * len(A) + 3,
+        2 * len(A) + 9,
     )
     return float(parts.sum())
 
 
-def step_sums(X: Array, Y: Array, MX: Array, MY: Array) -> tuple[Array, Array, tuple[float, float, float, float], bool]:
-    """Return of the step D = X − Y, MD = MX − MY: XᵀX, DᵀD, the sums ⟨MD, D⟩, ⟨Y, D⟩, ‖D‖², ⟨MX, X⟩; whether X ≥ 0."""
-    rank, pieces = X.shape[1], _n_pieces(X)
-    grams, steps, sums = _grams(pieces, rank), _grams(pieces, rank), np.zeros((pieces, 5))
+def step_sums(X: Array, MX: Array, origin: Origin, ahead: float | None = None, curved: bool = False) -> StepSums:
+    """Return the sums of the step from the origin to X, with DᵀD if ``curved``.
+
+    With ``ahead`` also the Gram matrix of X + ahead·(X − B), where B is the X of the origin: the next step will be
+    taken from there, and both are in the cache now.
+    """
+    B, MB, Z, MZ, t = origin
+    rank, looks = X.shape[1], ahead is not None
+    grams, steps, following = _grams(X, 3)
+    sums = np.zeros((len(grams), 6))
+    further = 0.0 if ahead is None else ahead
     _spread(
-        lambda rows, first, last: _step_sums(X, Y, MX, MY, grams, steps, sums, rows, first, last),
+        lambda rows, first, last: _step_sums(
+            X, MX, B, Z, MB, MZ, t, curved, looks, further, grams, steps, following, sums, rows, first, last
+        ),
         X,
-        2 * rank + 6,
+        (1 + curved + looks) * rank + 12,
     )
-    bend, along, length, fit, feasible = sums.sum(axis=0).tolist()
-    return _sum_of_grams(grams), _sum_of_grams(steps), (bend, along, length, fit), feasible == X.size
+    bend, along, length, fit, pull, feasible = sums.sum(axis=0).tolist()
+    return StepSums(
+        _sum_of_grams(grams, rank),
+        _sum_of_grams(steps, rank) if curved else None,
+        _sum_of_grams(following, rank) if looks else None,
+        bend, along, length, fit, pull, feasible == X.size,
+    )  # fmt: skip
 
 
 def projected_norm(X: Array, S: Array, MX: Array) -> float:
     """Return ‖∇ᴾ‖² of the gradient G = XS − 2MX: G where X > 0, min(G, 0) where X = 0; G itself is not kept."""
-    S = np.ascontiguousarray(S, dtype=X.dtype)
+    wide = padded_columns(S, X.dtype)
     parts = np.zeros(_n_pieces(X))
-    _spread(lambda rows, first, last: _projected_norm(X, S, MX, parts, rows, first, last), X, 2 * len(S) + 3)
+    _spread(lambda rows, first, last: _projected_norm(X, wide, MX, parts, rows, first, last), X, 2 * len(S) + 3)
     return float(parts.sum())
 
 
@@ -116,37 +149,55 @@ def _add_up(parts: Any, S: Any) -> None:
 
 
 @njit(**FLAGS)
-def _gram(X: Any, parts: Any, rows: int, first: int, last: int) -> None:
-    for piece in range(first, last):
-        end = min((piece + 1) * rows, X.shape[0])
-        for i in range(piece * rows, end, BLOCK):
-            add_upper_gram(X[i : min(i + BLOCK, end)], parts[piece])
+def _form(x: Any, z: Any, t: float, y: Any) -> None:
+    """Y = x + t(x − z), of flat arrays; y may be longer."""
+    s = x.dtype.type(t)
+    if t == 0:
+        for k in range(x.size):
+            y[k] = x[k]
+    else:
+        for k in range(x.size):
+            y[k] = x[k] + s * (x[k] - z[k])
 
 
 @njit(**FLAGS)
-def _extrapolated(
-    X: Any, Z: Any, MX: Any, MZ: Any, t: float, Y: Any, MY: Any, parts: Any, rows: int, first: int, last: int
-) -> None:
-    s = X.dtype.type(t)
+def _gram(X: Any, Z: Any, t: float, parts: Any, rows: int, first: int, last: int) -> None:
+    rank, Y = X.shape[1], block(X)
+    x, z, y = X.ravel(), Z.ravel(), Y.ravel()
     for piece in range(first, last):
         end = min((piece + 1) * rows, X.shape[0])
         for i in range(piece * rows, end, BLOCK):
             stop = min(i + BLOCK, end)
-            x, z, y = X[i:stop].ravel(), Z[i:stop].ravel(), Y[i:stop].ravel()
-            mx, mz, my = MX[i:stop].ravel(), MZ[i:stop].ravel(), MY[i:stop].ravel()
+            here = slice(i * rank, stop * rank)
+            _form(x[here], z[here], t, y)
+            add_upper_gram(stop - i, Y, parts[piece])
+
+
+@njit(**FLAGS)
+def _curvature(X: Any, B: Any, Z: Any, t: float, parts: Any, rows: int, first: int, last: int) -> None:
+    rank, D = X.shape[1], block(X)
+    d = D.ravel()
+    for piece in range(first, last):
+        end = min((piece + 1) * rows, X.shape[0])
+        for i in range(piece * rows, end, BLOCK):
+            stop = min(i + BLOCK, end)
+            here = slice(i * rank, stop * rank)
+            x = X.ravel()[here]
+            _form(B.ravel()[here], Z.ravel()[here], t, d)
             for k in range(x.size):
-                y[k] = x[k] + s * (x[k] - z[k])
-            for k in range(x.size):
-                my[k] = mx[k] + s * (mx[k] - mz[k])
-            add_upper_gram(Y[i:stop], parts[piece])
+                d[k] = x[k] - d[k]
+            add_upper_gram(stop - i, D, parts[piece])
 
 
 @njit(**FLAGS)
 def _stepped(
     X: Any,
+    Z: Any,
+    MX: Any,
+    MZ: Any,
+    t: float,
     A: Any,
     factor: float,
-    MX: Any,
     offset: float,
     clip: bool,
     W: Any,
@@ -155,62 +206,95 @@ def _stepped(
     first: int,
     last: int,
 ) -> None:
-    kind = X.dtype.type
-    s, shift, zero = kind(factor), kind(offset), kind(0)
+    kind, rank = X.dtype.type, X.shape[1]
+    s, u, shift, zero = kind(factor), kind(t), kind(offset), kind(0)
+    Y, V = block(X), block(X)
+    y, v = Y.ravel(), V.ravel()
     for piece in range(first, last):
         end = min((piece + 1) * rows, X.shape[0])
         total = 0.0
         for i in range(piece * rows, end, BLOCK):
             stop = min(i + BLOCK, end)
-            block_times_small(X[i:stop], A, W[i:stop])
-            w, mx = W[i:stop].ravel(), MX[i:stop].ravel()
+            here = slice(i * rank, stop * rank)
+            _form(X.ravel()[here], Z.ravel()[here], t, y)
+            block_times_small(stop - i, Y, A, V)
+            mx, mz, w = MX.ravel()[here], MZ.ravel()[here], W.ravel()[here]
             for k in range(w.size):
-                v = w[k] + (s * mx[k] - shift)
+                value = v[k] + (s * (mx[k] + u * (mx[k] - mz[k])) - shift)
                 if clip:
-                    v = max(v, zero)
-                w[k] = v
-                total += np.float64(v) * np.float64(v)
+                    value = max(value, zero)
+                w[k] = value
+                total += np.float64(value) * np.float64(value)
         parts[piece] = total
 
 
 @njit(**FLAGS)
 def _step_sums(
-    X: Any, Y: Any, MX: Any, MY: Any, grams: Any, steps: Any, sums: Any, rows: int, first: int, last: int
+    X: Any,
+    MX: Any,
+    B: Any,
+    Z: Any,
+    MB: Any,
+    MZ: Any,
+    t: float,
+    curved: bool,
+    looks: bool,
+    ahead: float,
+    grams: Any,
+    steps: Any,
+    following: Any,
+    sums: Any,
+    rows: int,
+    first: int,
+    last: int,
 ) -> None:
-    D = np.empty((BLOCK, X.shape[1]), X.dtype)
+    u, rank = X.dtype.type(t), X.shape[1]
+    C, D = block(X), block(X)
+    c, d = C.ravel(), D.ravel()
     for piece in range(first, last):
         end = min((piece + 1) * rows, X.shape[0])
-        bend, along, length, fit = 0.0, 0.0, 0.0, 0.0
+        bend, along, length, fit, pull = 0.0, 0.0, 0.0, 0.0, 0.0
         feasible = 0
         for i in range(piece * rows, end, BLOCK):
             stop = min(i + BLOCK, end)
-            x, y, d = X[i:stop].ravel(), Y[i:stop].ravel(), D[: stop - i].ravel()
-            mx, my = MX[i:stop].ravel(), MY[i:stop].ravel()
+            here = slice(i * rank, stop * rank)
+            x, b, z = X.ravel()[here], B.ravel()[here], Z.ravel()[here]
+            mx, mb, mz = MX.ravel()[here], MB.ravel()[here], MZ.ravel()[here]
             for k in range(x.size):
-                step = x[k] - y[k]
-                d[k] = step
-                bend += (np.float64(mx[k]) - np.float64(my[k])) * np.float64(step)
-                along += np.float64(y[k]) * np.float64(step)
+                y = b[k] + u * (b[k] - z[k])
+                my = mb[k] + u * (mb[k] - mz[k])
+                step = x[k] - y
+                c[k], d[k] = x[k], step
+                bend += (np.float64(mx[k]) - np.float64(my)) * np.float64(step)
+                along += np.float64(y) * np.float64(step)
                 length += np.float64(step) * np.float64(step)
                 fit += np.float64(mx[k]) * np.float64(x[k])
+                pull += np.float64(my) * np.float64(x[k])
             for k in range(x.size):
                 feasible += x[k] >= 0  # not where it is NaN
-            add_upper_gram(X[i:stop], grams[piece])
-            add_upper_gram(D[: stop - i], steps[piece])
+            add_upper_gram(stop - i, C, grams[piece])
+            if curved:
+                add_upper_gram(stop - i, D, steps[piece])
+            if looks:
+                _form(x, b, ahead, c)
+                add_upper_gram(stop - i, C, following[piece])
         sums[piece, 0], sums[piece, 1], sums[piece, 2], sums[piece, 3] = bend, along, length, fit
-        sums[piece, 4] = feasible
+        sums[piece, 4], sums[piece, 5] = pull, feasible
 
 
 @njit(**FLAGS)
 def _projected_norm(X: Any, S: Any, MX: Any, parts: Any, rows: int, first: int, last: int) -> None:
-    G = np.empty((BLOCK, X.shape[1]), X.dtype)
+    rank, Y, G = X.shape[1], block(X), block(X)
+    y, g = Y.ravel(), G.ravel()
     for piece in range(first, last):
         end = min((piece + 1) * rows, X.shape[0])
         total = 0.0
         for i in range(piece * rows, end, BLOCK):
             stop = min(i + BLOCK, end)
-            block_times_small(X[i:stop], S, G[: stop - i])
-            x, g, mx = X[i:stop].ravel(), G[: stop - i].ravel(), MX[i:stop].ravel()
+            here = slice(i * rank, stop * rank)
+            x, mx = X.ravel()[here], MX.ravel()[here]
+            _form(x, x, 0.0, y)
+            block_times_small(stop - i, Y, S, G)
             for k in range(x.size):
                 v = np.float64(g[k]) - 2.0 * np.float64(mx[k])
                 if x[k] <= 0:

@@ -82,6 +82,15 @@ class _Loop:
         product = self.builder.fmul(a, b, flags=("contract",))
         return self.builder.fadd(total, product, flags=("contract",))
 
+    def outer(self, totals: list[Any], left: list[Any], kind: Any, right: list[Any]) -> list[Any]:
+        """Add to the totals, row by row, the entries at the addresses ``left`` times the vectors ``right``."""
+        sums = []
+        for h, pointer in enumerate(left):
+            for k, factor in enumerate(right):
+                entry = self.spread(pointer, kind, factor.type.count, factor.type.element)
+                sums.append(self.multiply_add(totals[h * len(right) + k], entry, factor))
+        return sums
+
     def sums(self, first: Any, last: Any, begin: list[Any], term: Any) -> list[Any]:
         """Return ``begin`` with ``term(index, totals)`` applied for each index from first to last − 1."""
         builder = self.builder
@@ -162,26 +171,27 @@ def sparse_rows(
 @intrinsic
 def rows_times_small(typingctx: Any, rows: Any, lanes: Any, X: Any, A: Any, W: Any, row: Any, column: Any) -> Any:
     """W[row + h, column:column + width] = Σ_k X[row + h, k]·A[k, column:column + width] for 0 ≤ h < len(rows)."""
-    height, width = len(rows), len(lanes)
+    height, lengths = len(rows), _powers_of_two(len(lanes))
+    offsets = [sum(lengths[:k]) for k in range(len(lengths))]
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         loop = _Loop(context, builder, signature, args)
         x, kind, inner = loop.array(2)
         a, _, columns = loop.array(3)
-        w = loop.array(4)[0]
+        w, _, stride = loop.array(4)
         row, column = args[5:]
         left = [loop.at(x, builder.mul(builder.add(row, _I64(h)), inner)) for h in range(height)]
 
         def term(k: Any, totals: list[Any]) -> list[Any]:
-            right = loop.vector(loop.at(a, builder.mul(k, columns), column), kind, width, kind)
-            return [
-                loop.multiply_add(totals[h], loop.spread(loop.at(left[h], k), kind, width, kind), right)
-                for h in range(height)
-            ]
+            here = loop.at(a, builder.mul(k, columns), column)
+            right = [loop.vector(loop.at(here, o), kind, n, kind) for o, n in zip(offsets, lengths, strict=True)]
+            return loop.outer(totals, [loop.at(left[h], k) for h in range(height)], kind, right)
 
-        totals = loop.sums(_I64(0), inner, [_zero(kind, width)] * height, term)
+        totals = loop.sums(_I64(0), inner, [_zero(kind, n) for _ in range(height) for n in lengths], term)
         for h in range(height):
-            loop.store(totals[h], loop.at(w, builder.mul(builder.add(row, _I64(h)), columns), column), kind)
+            place = loop.at(w, builder.mul(builder.add(row, _I64(h)), stride), column)
+            for k, offset in enumerate(offsets):
+                loop.store(totals[h * len(lengths) + k], loop.at(place, offset), kind)
         return context.get_dummy_value()
 
     return types.void(rows, lanes, X, A, W, types.int64, types.int64), codegen
@@ -192,7 +202,8 @@ def add_to_gram(
     typingctx: Any, rows: Any, lanes: Any, A: Any, B: Any, S: Any, first: Any, last: Any, row: Any, column: Any
 ) -> Any:
     """S[row + h, column:column + width] += Σ_i A[i, row + h]·B[i, column:column + width], in float64."""
-    height, width = len(rows), len(lanes)
+    height, lengths = len(rows), _powers_of_two(len(lanes))
+    offsets = [sum(lengths[:k]) for k in range(len(lengths))]
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         loop = _Loop(context, builder, signature, args)
@@ -200,20 +211,18 @@ def add_to_gram(
         b, _, right = loop.array(3)
         s, wide, columns = loop.array(4)
         first, last, row, column = args[5:]
-        places = [loop.at(s, builder.mul(builder.add(row, _I64(h)), columns), column) for h in range(height)]
+        lines = [loop.at(s, builder.mul(builder.add(row, _I64(h)), columns), column) for h in range(height)]
+        places = [(loop.at(line, o), n) for line in lines for o, n in zip(offsets, lengths, strict=True)]
 
         def term(i: Any, totals: list[Any]) -> list[Any]:
-            factor = loop.vector(loop.at(b, builder.mul(i, right), column), kind, width, wide)
+            there = loop.at(b, builder.mul(i, right), column)
+            factors = [loop.vector(loop.at(there, o), kind, n, wide) for o, n in zip(offsets, lengths, strict=True)]
             here = loop.at(a, builder.mul(i, left), row)
-            return [
-                loop.multiply_add(totals[h], loop.spread(loop.at(here, h), kind, width, wide), factor)
-                for h in range(height)
-            ]
+            return loop.outer(totals, [loop.at(here, h) for h in range(height)], kind, factors)
 
-        begin = [loop.vector(place, wide, width, wide) for place in places]
-        totals = loop.sums(first, last, begin, term)
-        for h in range(height):
-            loop.store(totals[h], places[h], wide)
+        totals = loop.sums(first, last, [loop.vector(place, wide, n, wide) for place, n in places], term)
+        for total, (place, _) in zip(totals, places, strict=True):
+            loop.store(total, place, wide)
         return context.get_dummy_value()
 
     return types.void(rows, lanes, A, B, S, *(types.int64,) * 4), codegen

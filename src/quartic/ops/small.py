@@ -1,15 +1,22 @@
 """Blocks of a tall matrix times a small one, and their Gram matrices, while they are in the first cache.
 
 As fast as BLAS on whole arrays, and in the middle of a pass: what a block of rows is multiplied into is used before it
-leaves the cache. Four rows (of the result) at a time, in tiles of columns that fit the registers.
+leaves the cache. Four rows (of the result) at a time, in tiles of columns that fit the registers, all of about the same
+width.
+
+Tiles are multiples of four columns wide. So a small matrix has its columns padded to such a multiple (`padded`), and a
+block is a scratch array with room behind its last row (`block`): what a tile reads or writes beyond the end of a row is
+the beginning of the next, and counts for nothing.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numba import njit
 
+from quartic.arrays import Array
 from quartic.ops.flags import FLAGS
 from quartic.ops.registers import add_to_gram, rows_times_small, widest_tile
 
@@ -17,75 +24,83 @@ from quartic.ops.registers import add_to_gram, rows_times_small, widest_tile
 BLOCK = 64
 
 _WIDEST = widest_tile()
-_W, _16, _8, _4, _2, _1 = ((0.0,) * width for width in (_WIDEST, 16, 8, 4, 2, 1))
-_WIDER_THAN_16 = _WIDEST > 16
+_4, _8, _12, _16, _20, _24, _28, _32 = ((0.0,) * width for width in range(4, 33, 4))
+
+
+def padded(rank: int) -> int:
+    """Return the least multiple of four that is not below the rank."""
+    return -(-rank // 4) * 4
+
+
+def padded_columns(A: Array, dtype: Any) -> Array:
+    """Return a small matrix with zeros for the columns that are added."""
+    wide = np.zeros((len(A), padded(A.shape[1])), dtype)
+    wide[:, : A.shape[1]] = A
+    return wide
 
 
 @njit(**FLAGS)
-def _product_row_tiles(rows: Any, X: Any, A: Any, W: Any, i: int) -> None:
-    width, k = W.shape[1], 0
-    while width - k >= _WIDEST:
-        rows_times_small(rows, _W, X, A, W, i, k)
-        k += _WIDEST
-    if _WIDER_THAN_16:
-        if width - k >= 16:
-            rows_times_small(rows, _16, X, A, W, i, k)
-            k += 16
-        if width - k >= 8:
-            rows_times_small(rows, _8, X, A, W, i, k)
-            k += 8
-    if width - k >= 4:
-        rows_times_small(rows, _4, X, A, W, i, k)
-        k += 4
-    if width - k >= 2:
-        rows_times_small(rows, _2, X, A, W, i, k)
-        k += 2
-    if width - k >= 1:
-        rows_times_small(rows, _1, X, A, W, i, k)
+def block(X: Any) -> Any:
+    """Return scratch for a block of rows of X, with room behind."""
+    return np.zeros((BLOCK + 36, X.shape[1]), X.dtype)
 
 
 @njit(**FLAGS)
-def block_times_small(X: Any, A: Any, W: Any) -> None:
-    """W = XA for a block of rows; A is small, all are C-ordered and of one type."""
-    n, i = X.shape[0], 0
-    while n - i >= 4:
-        _product_row_tiles(_4, X, A, W, i)
-        i += 4
-    while i < n:
-        _product_row_tiles(_1, X, A, W, i)
-        i += 1
+def _next_width(columns: int) -> int:
+    """Return the width of the last of the tiles that so many columns are cut into evenly."""
+    tiles = -(-columns // _WIDEST)
+    return columns - (columns // 4) * (tiles - 1) // tiles * 4
 
 
 @njit(**FLAGS)
-def _gram_tiles(rows: Any, A: Any, B: Any, S: Any, j: int, k: int) -> None:
-    n, width = A.shape[0], B.shape[1]
-    while width - k >= _WIDEST:
-        add_to_gram(rows, _W, A, B, S, 0, n, j, k)
-        k += _WIDEST
-    if _WIDER_THAN_16:
-        if width - k >= 16:
-            add_to_gram(rows, _16, A, B, S, 0, n, j, k)
-            k += 16
-        if width - k >= 8:
-            add_to_gram(rows, _8, A, B, S, 0, n, j, k)
-            k += 8
-    if width - k >= 4:
-        add_to_gram(rows, _4, A, B, S, 0, n, j, k)
-        k += 4
-    if width - k >= 2:
-        add_to_gram(rows, _2, A, B, S, 0, n, j, k)
-        k += 2
-    if width - k >= 1:
-        add_to_gram(rows, _1, A, B, S, 0, n, j, k)
+def block_times_small(rows: int, Y: Any, A: Any, W: Any) -> None:
+    """W = YA for the first rows of a block; A is small and padded."""
+    right = A.shape[1]
+    for i in range(0, rows, 4):
+        # from the right: what a tile writes behind its row is overwritten by the tiles of the next
+        end = right
+        while end > 0:
+            width = _next_width(end)
+            end -= width
+            if width == 4:
+                rows_times_small(_4, _4, Y, A, W, i, end)
+            elif width == 8:
+                rows_times_small(_4, _8, Y, A, W, i, end)
+            elif width == 12:
+                rows_times_small(_4, _12, Y, A, W, i, end)
+            elif width == 16:
+                rows_times_small(_4, _16, Y, A, W, i, end)
+            elif width == 20:
+                rows_times_small(_4, _20, Y, A, W, i, end)
+            elif width == 24:
+                rows_times_small(_4, _24, Y, A, W, i, end)
+            elif width == 28:
+                rows_times_small(_4, _28, Y, A, W, i, end)
+            else:
+                rows_times_small(_4, _32, Y, A, W, i, end)
 
 
 @njit(**FLAGS)
-def add_upper_gram(A: Any, S: Any) -> None:
-    """S += AᵀA on and above the diagonal (in tiles: some entries below it are touched too), for a block of rows."""
-    width, j = A.shape[1], 0
-    while width - j >= 4:
-        _gram_tiles(_4, A, A, S, j, j)
-        j += 4
-    while j < width:
-        _gram_tiles(_1, A, A, S, j, j)
-        j += 1
+def add_upper_gram(rows: int, Y: Any, S: Any) -> None:
+    """S += YᵀY for the first rows of a block; what counts is on and above the diagonal, within the columns of Y."""
+    for j in range(0, S.shape[1], 4):
+        end = S.shape[1]
+        while end > j:
+            width = _next_width(end - j)
+            end -= width
+            if width == 4:
+                add_to_gram(_4, _4, Y, Y, S, 0, rows, j, end)
+            elif width == 8:
+                add_to_gram(_4, _8, Y, Y, S, 0, rows, j, end)
+            elif width == 12:
+                add_to_gram(_4, _12, Y, Y, S, 0, rows, j, end)
+            elif width == 16:
+                add_to_gram(_4, _16, Y, Y, S, 0, rows, j, end)
+            elif width == 20:
+                add_to_gram(_4, _20, Y, Y, S, 0, rows, j, end)
+            elif width == 24:
+                add_to_gram(_4, _24, Y, Y, S, 0, rows, j, end)
+            elif width == 28:
+                add_to_gram(_4, _28, Y, Y, S, 0, rows, j, end)
+            else:
+                add_to_gram(_4, _32, Y, Y, S, 0, rows, j, end)

@@ -29,6 +29,32 @@ PRECISION = "ieee"
 
 
 @triton.jit
+def _tile(tile, c, n, width, R: tl.constexpr):
+    """Return where the entries of a tile of rows are, and which of them there are."""
+    row = (tile * R + tl.arange(0, R)).to(tl.int64)
+    return row[:, None] * width + c[None, :], (row < n)[:, None] & (c < width)[None, :]
+
+
+@triton.jit
+def _small_matrix(A, c, width):
+    """Return an r × r matrix, zero beyond r."""
+    small = (c < width)[:, None] & (c < width)[None, :]
+    return tl.load(A + c[:, None] * width + c[None, :], mask=small, other=0.0)
+
+
+@triton.jit
+def _gram_of_tile(x, PRECISION: tl.constexpr):
+    """Return xᵀx of a tile, in its own type and then in float64."""
+    return tl.dot(tl.trans(x), x, input_precision=PRECISION, out_dtype=x.dtype).to(tl.float64)
+
+
+@triton.jit
+def _store_gram(grams, S, c, C: tl.constexpr):
+    """Write the sum of this program."""
+    tl.store(grams + tl.program_id(0) * C * C + c[:, None] * C + c[None, :], S)
+
+
+@triton.jit
 def _extrapolated(
     X, Z, MX, MZ, Y, MY, grams, t1, t2, t3, n, width, tiles,
     R: tl.constexpr, C: tl.constexpr, PRECISION: tl.constexpr,
@@ -37,9 +63,7 @@ def _extrapolated(
     c = tl.arange(0, C)
     S = tl.zeros((C, C), tl.float64)
     for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
-        row = (tile * R + tl.arange(0, R)).to(tl.int64)
-        inside = (row < n)[:, None] & (c < width)[None, :]
-        place = row[:, None] * width + c[None, :]
+        place, inside = _tile(tile, c, n, width, R)
         x = tl.load(X + place, mask=inside, other=0.0)
         z = tl.load(Z + place, mask=inside, other=0.0)
         y = x + t.to(x.dtype) * (x - z)
@@ -47,9 +71,8 @@ def _extrapolated(
         mx = tl.load(MX + place, mask=inside, other=0.0)
         mz = tl.load(MZ + place, mask=inside, other=0.0)
         tl.store(MY + place, mx + t.to(x.dtype) * (mx - mz), mask=inside)
-        S += tl.dot(tl.trans(y), y, input_precision=PRECISION, out_dtype=x.dtype).to(tl.float64)
-    at = tl.program_id(0) * C * C + c[:, None] * C + c[None, :]
-    tl.store(grams + at, S)
+        S += _gram_of_tile(y, PRECISION)
+    _store_gram(grams, S, c, C)
 
 
 @triton.jit
@@ -60,13 +83,10 @@ def _stepped(
     s = tl.zeros((1, 1), tl.float64) + s1 + s2 + s3
     shift = tl.zeros((1, 1), tl.float64) + h1 + h2 + h3
     c = tl.arange(0, C)
-    small = (c < width)[:, None] & (c < width)[None, :]
-    a = tl.load(A + c[:, None] * width + c[None, :], mask=small, other=0.0)
+    a = _small_matrix(A, c, width)
     total = tl.zeros((R, C), tl.float64)
     for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
-        row = (tile * R + tl.arange(0, R)).to(tl.int64)
-        inside = (row < n)[:, None] & (c < width)[None, :]
-        place = row[:, None] * width + c[None, :]
+        place, inside = _tile(tile, c, n, width, R)
         x = tl.load(X + place, mask=inside, other=0.0)
         mx = tl.load(MX + place, mask=inside, other=0.0)
         w = tl.dot(x, a, input_precision=PRECISION, out_dtype=x.dtype) + (s.to(x.dtype) * mx - shift.to(x.dtype))
@@ -91,25 +111,22 @@ def _step_sums(
     fit = tl.zeros((R,), tl.float64)
     outside = tl.zeros((R,), tl.float64)
     for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
-        row = (tile * R + tl.arange(0, R)).to(tl.int64)
-        inside = (row < n)[:, None] & (c < width)[None, :]
-        place = row[:, None] * width + c[None, :]
+        place, inside = _tile(tile, c, n, width, R)
         x = tl.load(X + place, mask=inside, other=0.0)
         y = tl.load(Y + place, mask=inside, other=0.0)
         mx = tl.load(MX + place, mask=inside, other=0.0)
         my = tl.load(MY + place, mask=inside, other=0.0)
         d = x - y
-        S += tl.dot(tl.trans(x), x, input_precision=PRECISION, out_dtype=x.dtype).to(tl.float64)
-        T += tl.dot(tl.trans(d), d, input_precision=PRECISION, out_dtype=x.dtype).to(tl.float64)
+        S += _gram_of_tile(x, PRECISION)
+        T += _gram_of_tile(d, PRECISION)
         # a row is short enough for its sums to be taken as they are
         bend += tl.sum((mx - my) * d, 1).to(tl.float64)
         along += tl.sum(y * d, 1).to(tl.float64)
         length += tl.sum(d * d, 1).to(tl.float64)
         fit += tl.sum(mx * x, 1).to(tl.float64)
         outside += tl.sum(tl.where(x >= 0, 0.0, 1.0), 1).to(tl.float64)
-    at = tl.program_id(0) * C * C + c[:, None] * C + c[None, :]
-    tl.store(grams + at, S)
-    tl.store(steps + at, T)
+    _store_gram(grams, S, c, C)
+    _store_gram(steps, T, c, C)
     mine = sums + tl.program_id(0) * 5
     tl.store(mine, tl.sum(bend, 0))
     tl.store(mine + 1, tl.sum(along, 0))
@@ -124,13 +141,10 @@ def _projected_norm(
     R: tl.constexpr, C: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     c = tl.arange(0, C)
-    small = (c < width)[:, None] & (c < width)[None, :]
-    a = tl.load(A + c[:, None] * width + c[None, :], mask=small, other=0.0)
+    a = _small_matrix(A, c, width)
     total = tl.zeros((R,), tl.float64)
     for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
-        row = (tile * R + tl.arange(0, R)).to(tl.int64)
-        inside = (row < n)[:, None] & (c < width)[None, :]
-        place = row[:, None] * width + c[None, :]
+        place, inside = _tile(tile, c, n, width, R)
         x = tl.load(X + place, mask=inside, other=0.0)
         mx = tl.load(MX + place, mask=inside, other=0.0)
         g = tl.dot(x, a, input_precision=PRECISION, out_dtype=x.dtype) - 2 * mx
@@ -147,11 +161,10 @@ def _gram(
     c = tl.arange(0, C)
     S = tl.zeros((C, C), tl.float64)
     for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
-        row = (tile * R + tl.arange(0, R)).to(tl.int64)
-        inside = (row < n)[:, None] & (c < width)[None, :]
-        x = tl.load(X + row[:, None] * width + c[None, :], mask=inside, other=0.0)
-        S += tl.dot(tl.trans(x), x, input_precision=PRECISION, out_dtype=x.dtype).to(tl.float64)
-    tl.store(grams + tl.program_id(0) * C * C + c[:, None] * C + c[None, :], S)
+        place, inside = _tile(tile, c, n, width, R)
+        x = tl.load(X + place, mask=inside, other=0.0)
+        S += _gram_of_tile(x, PRECISION)
+    _store_gram(grams, S, c, C)
 
 
 @triton.jit

@@ -121,8 +121,9 @@ def delayed(function: Callable[..., Any], *arguments: Any) -> Any:
     >>> delayed(lambda x, y: x + y, 1.0, 2.0)
     3.0
     """
-    if any(isinstance(x, _Number) for x in arguments):
-        return Delayed(function, arguments)
+    for x in arguments:
+        if isinstance(x, _Number):
+            return Delayed(function, arguments)
     return function(*arguments)
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import scipy.linalg
 
 from quartic.arrays import Array, RandomState, finite_matrix, random_generator
-from quartic.rigidity.determination import checked_anchors, generic_parts, spanning_anchors
+from quartic.rigidity.anchors import checked_anchors, spanning_anchors
 from quartic.rigidity.framework import orthonormal_columns, rigid_motions, rigidity_matrix
+from quartic.rigidity.generic import generic_parts
 from quartic.rigidity.null_space import FEASIBLE, Solve, Undecided, gram_inverse, null_samples
 from quartic.rigidity.pair_graph import Indices, Mask, PairGraph, checked_pairs
 from quartic.rigidity.parts import moving_with

@@ -33,8 +33,14 @@ class State:
         The step size that led to it, for the history.
     """
 
+    #: fields whose arrays are not of the shape of X; ``check`` knows what they must be
+    listed: ClassVar[tuple[str, ...]] = ()
+
     point: Point
     step: float = math.nan
+
+    def check(self, shape: tuple[int, int]) -> None:
+        """Raise a ValueError where what a checkpoint held under ``listed`` does not go with an X of this shape."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 
 from quartic.arrays import Array, check_number
-from quartic.losses.least_squares import LeastSquaresPoint
+from quartic.losses.least_squares_point import LeastSquaresPoint
 from quartic.losses.line import Line
 from quartic.ops import inner, norm, trace_inner
 from quartic.problem import Problem

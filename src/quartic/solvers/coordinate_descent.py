@@ -9,7 +9,7 @@ import numpy as np
 
 from quartic.arrays import Array
 from quartic.losses import LeastSquares
-from quartic.losses.least_squares import LeastSquaresPoint
+from quartic.losses.least_squares_point import LeastSquaresPoint
 from quartic.losses.matrix import DenseMatrix, Matrix, SparseMatrix
 from quartic.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State

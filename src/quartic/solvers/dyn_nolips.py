@@ -66,7 +66,7 @@ class DynNoLips(Solver):
         """Return T_λ(X) for the first λ that decreases enough."""
         p, step = state.point, min(cast(DynState, state).next_step, self.max_step)
         for _ in range(self.max_halvings):
-            move = problem.move(p, problem.bregman_step(p, step))
+            move = problem.bregman_move(p, step)
             if problem.sufficient_decrease(move, step):
                 return DynState(move.point, step=step, next_step=2 * step)
             step /= 2

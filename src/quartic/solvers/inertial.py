@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from quartic.arrays import Array, check_count, check_number
@@ -14,29 +14,35 @@ from quartic.solvers.base import NoProgress, Requirements, Solver, State
 
 @dataclass(frozen=True)
 class InertialState(State):
-    """The iterate, the one before it, Nesterov's θ, the step to try next, and the objective here."""
+    """The iterate, the one before it, Nesterov's θ, the step to try next, the objective; whether a trial has failed."""
 
     previous: Point = None  # type: ignore[assignment]
     theta: float = 1.0
     next_step: float = 1.0
     objective: float = math.inf
+    settled: bool = False
 
 
 @dataclass(frozen=True)
 class InertialNoLips(Solver):
     """X⁺ = T_λ(Y) from the extrapolated point Y = X + β(X − X₋).
 
-    β = (θ − 1)/θ⁺ with θ⁺ = ½(1 + √(1 + 4θ²)) (Nesterov). The step λ is halved until
-    f(X⁺) ≤ f(Y) + ⟨∇f(Y), X⁺ − Y⟩ + D_h(X⁺, Y)/λ, and grows by a little after a success: one trial in seven or so
-    fails, where the doubling of Dyn-NoLips fails every second. When the objective rises the step is taken again from
-    X itself, with θ = 1, which keeps the objective from ever increasing.
+    β = (θ − 1)/θ⁺ with θ⁺ = ½(1 + √(1 + 4θ²)) (Nesterov). The step λ is good enough if
+    f(X⁺) ≤ f(Y) + ⟨∇f(Y), X⁺ − Y⟩ + D_h(X⁺, Y)/λ. It begins at 1, which is always safe and mostly far too short. So
+    until a trial fails it is doubled as often as the last one says is safe; after that it is halved where a trial
+    fails, and grows by a little where it does not: one trial in eight or so fails, where the doubling of Dyn-NoLips
+    fails every second.
 
-    Where the loss extrapolates for free (least squares: M Y is linear), an iteration costs one product.
+    A trial that fails, or raises the objective, has been paid for. Where M is linear (least squares) the best point on
+    the way to it costs no product, and is taken if it is lower than X. Else the step is made again, shorter, or from X
+    itself with θ = 1. The objective never increases.
+
+    Where the loss extrapolates for free (least squares again), an iteration costs one product.
 
     Parameters
     ----------
     growth : float, default=1.1
-        Factor of λ after a success.
+        Factor of λ after a success, once a trial has failed.
     max_halvings : int, default=100
         How often a step is halved before the run is called stalled.
 
@@ -71,25 +77,50 @@ class InertialNoLips(Solver):
     def step(self, problem: Problem, state: State) -> InertialState:
         """Return one step from the extrapolated point, or from X if that rises."""
         s = cast(InertialState, state)
-        theta = 0.5 * (1 + math.sqrt(1 + 4 * s.theta**2))
-        beta = (s.theta - 1) / theta
+        beta, theta = _momentum(s.theta)
         if beta > 0:
-            new = self._descend(problem, problem.loss.extrapolate(s.point, s.previous, beta), s.next_step)
-            if new is not None and problem.objective(new[0]) <= s.objective:
-                return self._after(problem, s, *new, theta)
-        new = self._descend(problem, s.point, s.next_step)
+            new = self._descend(problem, s, problem.loss.extrapolate(s.point, s.previous, beta), theta)
+            if new is not None and new.objective <= s.objective:
+                return new
+            between = None if new is None else problem.best_between(s.point, new.point)
+            if new is not None and between is not None:
+                return replace(new, point=between, objective=problem.objective(between), theta=1.0)
+        new = self._descend(problem, s, s.point, _momentum(1.0)[1])
         if new is None:
             raise NoProgress("no step decreases the objective enough")
-        return self._after(problem, s, *new, 0.5 * (1 + math.sqrt(5)))
+        return new
 
-    def _descend(self, problem: Problem, p: Point, step: float) -> tuple[Point, float] | None:
-        """Return T_λ(p) for the first λ that decreases enough, and that λ."""
+    def _descend(self, problem: Problem, s: InertialState, p: Point, theta: float) -> InertialState | None:
+        """Return T_λ(p) for the first λ that decreases enough, or the best point on the way to one that does not."""
+        step, settled, (ahead, _) = s.next_step, s.settled, _momentum(theta)
         for _ in range(self.max_halvings):
-            move = problem.move(p, problem.bregman_step(p, step))
-            if problem.sufficient_decrease(move, step):
-                return move.point, step
+            move = problem.bregman_move(p, step, ahead)
+            enough, taken = problem.judge(move, step)
+            if enough:
+                growth = self.growth if settled else max(self.growth, _first_growth(taken))
+                return self._state(problem, s, move.point, step, growth * step, theta, settled)
+            settled = True
+            between = problem.best_between(s.point, move.point)
+            if between is not None:
+                return self._state(problem, s, between, step, step / 2, theta, settled)
             step /= 2
         return None
 
-    def _after(self, problem: Problem, s: InertialState, new: Point, step: float, theta: float) -> InertialState:
-        return InertialState(new, step, s.point, theta, self.growth * step, problem.objective(new))
+    def _state(
+        self, problem: Problem, s: InertialState, new: Point, step: float, next_step: float, theta: float, settled: bool
+    ) -> InertialState:
+        return InertialState(new, step, s.point, theta, next_step, problem.objective(new), settled)
+
+
+def _first_growth(taken: float) -> float:
+    """Return what λ may be multiplied by, when the last step took up such a part of what it was allowed.
+
+    A power of two, at most eight: λ must not depend on how the part was rounded.
+    """
+    return next((growth for growth in (8.0, 4.0, 2.0) if growth * taken <= 0.9), 1.0)
+
+
+def _momentum(theta: float) -> tuple[float, float]:
+    """Return Nesterov's β for this θ, and the θ after it."""
+    following = 0.5 * (1 + math.sqrt(1 + 4 * theta**2))
+    return (theta - 1) / following, following

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
 
 from quartic.arrays import Array, check_count
+from quartic.losses import Point
 from quartic.ops import (
-    clip_in_place,
     gram,
     inner,
-    namespace,
     norm,
     passes,
     quotient,
@@ -23,6 +22,7 @@ from quartic.ops import (
 from quartic.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.line_search import search_line
+from quartic.solvers.pair_lists import check_lists
 from quartic.solvers.refresh import refreshed
 
 
@@ -32,18 +32,27 @@ class LBFGSState(State):
 
     Attributes
     ----------
-    steps, changes : tuple of arrays (n, r)
-        s = X⁺ − X and y = ∇Ψ(X⁺) − ∇Ψ(X).
+    where : tuple of at most one array
+        Where X ≥ 0: the places of X that ``steps`` and ``changes`` are about (`quartic.ops.face`).
+    steps, changes : tuple of arrays
+        s = (X⁺ − X)/t and y = (∇Ψ(X⁺) − ∇Ψ(X))/t, of the shape of X, or their entries at ``where``.
     carried : int
         For how many lines the gradient was carried along.
     fresh : float
         The stationarity when the point was last made anew.
     """
 
+    listed = ("where", "steps", "changes")
+
+    where: tuple[Array, ...] = ()
     steps: tuple[Array, ...] = ()
     changes: tuple[Array, ...] = ()
     carried: int = 0
     fresh: float = math.inf
+
+    def check(self, shape: tuple[int, int]) -> None:
+        """Raise unless list and pairs go together, and with an X of this shape."""
+        check_lists(self.where, self.steps, self.changes, shape)
 
 
 @dataclass(frozen=True)
@@ -52,10 +61,11 @@ class LBFGS(Solver):
 
     Where the loss is no quartic on lines, t is found by Armijo's rule, as a rule from one or two trials.
 
-    For X ≥ 0 the two-loop recursion runs over the free entries (X > 0, or pushed off the bound), and
-    D = max(X − H∇Ψ, 0) − X, which keeps X + tD feasible up to t = 1 and beyond to the first bound.
-    It starts from a diagonal of second derivatives where the loss has one. Where signs are free the recursion starts
-    from the metric of the factorisation, G ↦ G(XᵀX + shift)⁻¹.
+    For X ≥ 0 all of this is about the free entries (X > 0, or pushed off the bound), and
+    D = max(X − H∇Ψ, 0) − X, which keeps X + tD feasible up to t = 1 and beyond to the first bound. Steps and changes of
+    the gradient are remembered on these entries only, and forgotten where one of them comes to the bound: the fewer
+    there are, as in a sparse factor, the less an iteration costs. Where the loss has a diagonal of second derivatives,
+    H starts from that. Where signs are free it starts from the metric of the factorisation, G ↦ G(XᵀX + shift)⁻¹.
 
     Parameters
     ----------
@@ -90,50 +100,60 @@ class LBFGS(Solver):
     def step(self, problem: Problem, state: State) -> LBFGSState:
         """Return the best point along the quasi-Newton direction."""
         s = cast(LBFGSState, state)
-        p, penalty = s.point, problem.penalty
+        p, penalty, loss = s.point, problem.penalty, problem.loss
         G = penalty.smooth_gradient(p.X, p.gradient)
-        D, slope = self._direction(problem, s, G)
-        upper = passes("memory", D).longest_step(p.X, D) if penalty.nonnegative else math.inf
+        on_face = penalty.nonnegative and loss.curvature_diagonal(p) is None
+        if on_face:
+            where, steps, changes = passes("face", G).kept(s.where, s.steps, s.changes, p.X, G, self.memory)
+            s = replace(s, where=where, steps=steps, changes=changes)
+        D, slope, upper = (self._on_face if on_face else self._anywhere)(problem, s, G)
         # made before the slope is looked at: a device then answers for both at once
-        line = problem.loss.along(p, D) if problem.loss.quadratic else None
+        line = loss.along(p, D) if loss.quadratic else None
         t = 0.0 if line is None else line.minimizer_with(*penalty.on_line(p.X, D), upper)
         if not slope < 0:
             if not s.steps:
                 raise NoProgress("the gradient no longer descends: round-off is reached")
             return self.step(problem, LBFGSState(p, s.step, carried=s.carried, fresh=s.fresh))
-        found = search_line(problem, p, D, upper) if line is None else (line.point(t), t) if t > 0 else None
+        found: tuple[Point, float] | None
+        if line is None:
+            found = search_line(problem, p, D, upper)
+        else:
+            found = ((line.point_within if penalty.nonnegative else line.point)(t), t) if t > 0 else None
         if found is None:
             raise NoProgress("the line search finds no lower point: round-off is reached")
         new, t = found
-        if line is not None and penalty.nonnegative:
-            clip_in_place(new.X)  # the bound reached at t is met but for round-off
-        moved, change = t * D, penalty.smooth_gradient(new.X, new.gradient) - G
-        bend, sizes = inner(moved, change), norm(moved) * norm(change)
+        pair = passes("face", D).pair if on_face else _whole_pair
+        moved, change, bend, sizes = pair(s.where, p.X, G, penalty.smooth_gradient(new.X, new.gradient), D, t)
         carried, fresh = 0, math.inf
         if line is not None:
             new, carried, fresh = refreshed(problem, new, s.carried + 1, s.fresh)
         steps, changes = s.steps, s.changes
         if bend > 1e-12 * sizes:
             steps, changes = (*steps, moved)[-self.memory :], (*changes, change)[-self.memory :]
-        return LBFGSState(new, t, steps, changes, carried, fresh)
+        return LBFGSState(new, t, s.where, steps, changes, carried, fresh)
 
-    def _direction(self, problem: Problem, s: LBFGSState, G: Array) -> tuple[Array, float]:
-        """Return a direction and the slope along it, negative unless the memory misleads."""
-        X, memory = s.point.X, passes("memory", s.point.X)
+    def _on_face(self, problem: Problem, s: LBFGSState, G: Array) -> tuple[Array, float, float]:
+        """Return a direction, the slope along it (negative unless the memory misleads), and the longest step."""
+        D = problem.loss.arrays.like(G)
+        return D, *passes("face", G).direction(s.where, s.steps, s.changes, s.point.X, G, D)
+
+    def _anywhere(self, problem: Problem, s: LBFGSState, G: Array) -> tuple[Array, float, float]:
+        """Return the same from pairs of whole arrays, and a metric that is more than a number."""
+        X, memory = s.point.X, passes("memory", G)
         free = memory.free_entries(X, G) if problem.penalty.nonnegative else None
         q = memory.two_loop(G, s.steps, s.changes, free, partial(self._first_metric, problem, s))
-        if problem.penalty.nonnegative:
-            D = namespace(X).empty_like(X)
-            return D, memory.clipped_direction(X, q, G, D)
-        return -q, -inner(G, q)
+        if free is None:
+            return -q, -inner(G, q), math.inf
+        D = problem.loss.arrays.like(X)
+        slope = memory.clipped_direction(X, q, G, D)
+        return D, slope, memory.longest_step(X, D)
 
     def _first_metric(self, problem: Problem, s: LBFGSState, q: Array, scale: float | None) -> Array:
-        """Return H₀ q: a multiple of q, of q by the loss's diagonal, or of q(XᵀX + shift)⁻¹ where signs are free."""
+        """Return H₀ q: a multiple of q by the loss's diagonal, or of q(XᵀX + shift)⁻¹ where signs are free."""
         X = s.point.X
         if problem.penalty.nonnegative:
             diagonal = problem.loss.curvature_diagonal(s.point)
-            if diagonal is None:
-                return q * (quotient_of_norms(X, q) if scale is None else scale)
+            assert diagonal is not None
             Q: Array = q / diagonal
             y = s.changes[-1] if s.steps else None
             factor = 0.0 if y is None else float(inner(s.steps[-1], y) / inner(y, y / diagonal))
@@ -146,3 +166,11 @@ class LBFGS(Solver):
             y = s.changes[-1]
             return Q * quotient(inner(s.steps[-1], y), inner(y, times(y, inverse)))
         return Q * quotient_of_norms(s.point.X, Q)
+
+
+def _whole_pair(
+    where: tuple[Array, ...], X: Array, G: Array, after: Array, D: Array, t: float
+) -> tuple[Array, Array, float, float]:
+    """Return s = D and y = (∇⁺ − G)/t, with ⟨s, y⟩ and ‖s‖·‖y‖."""
+    y = (after - G) / t
+    return D, y, inner(D, y), norm(D) * norm(y)

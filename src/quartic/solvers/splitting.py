@@ -10,7 +10,7 @@ import numpy as np
 
 from quartic.arrays import Array, check_number
 from quartic.losses import LeastSquares
-from quartic.losses.least_squares import LeastSquaresPoint
+from quartic.losses.least_squares_point import LeastSquaresPoint
 from quartic.ops import gram, inner, norm, on_host, squared_norm, trace_inner
 from quartic.problem import Problem
 from quartic.solvers.base import Requirements, Solver, State

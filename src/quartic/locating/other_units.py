@@ -2,51 +2,40 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from dataclasses import replace
 from decimal import Decimal
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from quartic.arrays import Array
 from quartic.locating.input import Measurements
+from quartic.locating.settings import Located, Settings
 from quartic.result import Result
 from quartic.units import Units, shifted
 
-if TYPE_CHECKING:
-    from quartic.estimators.distance_completion import DistanceCompletion
 
-
-def fit_in_other_units(model: DistanceCompletion, data: Measurements) -> None:
-    """Fit the measurements, which are 2^−power times the user's, and set the answer in the user's units."""
+def in_other_units(data: Measurements, settings: Settings) -> tuple[Measurements, Settings]:
+    """Return the measurements, which are 2^−power times the user's, and settings that go with them."""
     power = data.power
-    twin = copy.copy(model)
-    twin.init = model.init if isinstance(model.init, str) else _scaled(model.init, -power)
-    twin.align_to = _scaled(model.align_to, -power)
-    twin.noise = None if model.noise is None else shifted(float(model.noise), -power)
-    twin._fit(replace(data, power=0), power=power)
-    units = Units(-power, -(2 if model.refine == "stress" else 4) * power)
-    model._data = replace(
-        data,
-        power=0,
-        lower=shifted(data.lower, power),
-        upper=shifted(data.upper, power),
-        guess=shifted(data.guess, power),
-        places=shifted(data.places, power),
+    init = settings.init if isinstance(settings.init, str) else _scaled(settings.init, -power)
+    return replace(data, power=0), replace(settings, init=init, align_to=_scaled(settings.align_to, -power))
+
+
+def in_the_users_units(found: Located, power: int, refine: str | None) -> Located:
+    """Return an answer to measurements that are 2^−power times the user's in the user's units."""
+    units = Units(-power, -(2 if refine == "stress" else 4) * power)
+    data = replace(
+        found.data,
+        lower=shifted(found.data.lower, power),
+        upper=shifted(found.data.upper, power),
+        guess=shifted(found.data.guess, power),
+        places=shifted(found.data.places, power),
     )
-    for name in ("determination_", "determined_", "component_", "chirality_", "start_", "n_iter_", "_n_features_out"):
-        setattr(model, name, getattr(twin, name))
-    model.embedding_, model.rmse_ = units.X(twin.embedding_), units.X(twin.rmse_)
-    model.result_ = _result(twin.result_, units)
-    model._standard_errors = None
-    model._uncertainty = partial(_errors, twin, power)  # type: ignore[method-assign]
-
-
-def _errors(twin: DistanceCompletion, power: int) -> Array:
-    return shifted(twin._uncertainty(), power)
+    account = replace(found.account, result=_result(found.account.result, units))
+    return replace(
+        found, data=data, X=units.X(found.X), rmse=units.X(found.rmse), account=account, found_as=(found, power)
+    )
 
 
 def _scaled(given: Any, power: int) -> Any:

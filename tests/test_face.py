@@ -1,0 +1,292 @@
+"""What L-BFGS remembers on a face: the lists, the compact form of the recursion, and the passes along lines."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from quartic import Problem, minimize
+from quartic.bench.growth import peak_memory
+from quartic.checkpoint import pack_state, unpack_state
+from quartic.datasets import planted_graph
+from quartic.losses import LeastSquares
+from quartic.ops import face, line, memory, threads
+from quartic.penalties import Nonnegative, NonnegativeL1, NonnegativeRidge
+from quartic.solvers import LBFGS
+
+DTYPES = [np.float64, np.float32]
+
+
+def close(dtype):
+    return {"rtol": 1e3 * np.finfo(dtype).eps, "atol": 1e2 * np.finfo(dtype).eps}
+
+
+def on_two(monkeypatch, work):
+    """Run with two threads, on any machine, and with pieces that are worth it."""
+    monkeypatch.setattr(threads, "max_threads", lambda: 2)
+    monkeypatch.setattr(threads, "_WORTH_A_THREAD", 1)
+    with threads.limited_to(2):
+        return work()
+
+
+def faces(shape, seed, share=0.3):
+    """Some X ≥ 0 with zeros, and a gradient that holds most of them there."""
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random(shape) < share, rng.random(shape), 0)
+    held = np.where(rng.random(shape) < 0.05, -rng.random(shape), rng.random(shape))
+    return X, np.where(X > 0, rng.standard_normal(shape), held)
+
+
+class Walk:
+    """The lists, and beside them whole arrays that say what they must hold."""
+
+    def __init__(self, shape, dtype, most=4):
+        self.shape, self.dtype, self.most = shape, dtype, most
+        self.where = self.steps = self.changes = ()
+        self.X = self.G = np.zeros(shape, dtype)
+        self.whole = []
+        self.lengths = []
+
+    def go(self, seed, share=0.3, changed=1.0):
+        """Go to another point, where a share of the entries has changed."""
+        X, G = (A.astype(self.dtype) for A in faces(self.shape, seed, share))
+        here = np.random.default_rng(seed + 1000).random(self.shape) < changed
+        self.X, self.G = np.where(here, X, self.X), np.where(here, G, self.G)
+        self.free = (self.X > 0) | (self.G < 0)
+        self.where, self.steps, self.changes = face.kept(
+            self.where, self.steps, self.changes, self.X, self.G, self.most
+        )
+        self.whole = [(s * self.free, y * self.free) for s, y in self.whole]
+        self.lengths.append(len(self.where[0]))
+
+    def remember(self, seed):
+        """Add a pair whose curvature is positive, as a rule."""
+        rng = np.random.default_rng(seed)
+        D = np.where(self.free, rng.standard_normal(self.shape), 0).astype(self.dtype)
+        after = (self.G + 0.5 * (D * (1 + rng.random(self.shape)) + 0.1 * rng.standard_normal(self.shape))).astype(
+            self.dtype
+        )
+        s, y, bend, sizes = face.pair(self.where, self.X, self.G, after, D, 0.5)
+        Y = np.where(self.free, (after.astype(np.float64) - self.G) / 0.5, 0).astype(self.dtype)
+        assert bend == pytest.approx(float((D.astype(np.float64) * Y).sum()), rel=1e-6)
+        assert sizes == pytest.approx(float(np.linalg.norm(D) * np.linalg.norm(Y)), rel=1e-6)
+        self.steps, self.changes = (*self.steps, s)[-self.most :], (*self.changes, y)[-self.most :]
+        self.whole = [*self.whole, (D, Y)][-self.most :]
+
+    def check(self):
+        places = self.where[0]
+        alive = places[places >= 0]
+        assert len(np.unique(alive)) == len(alive)
+        assert np.array_equal(np.sort(alive), np.flatnonzero(self.free))
+        for s, y, (S, Y) in zip(self.steps, self.changes, self.whole, strict=True):
+            for short, long in ((s, S), (y, Y)):
+                spread = np.zeros(long.size, self.dtype)
+                known = places[: len(short)] >= 0
+                spread[places[: len(short)][known]] = short[known]
+                np.testing.assert_allclose(spread, long.ravel(), **close(self.dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_lists_hold_what_was_known_of_each_place_since_it_came_free(dtype):
+    walk = Walk((700, 6), dtype)
+    for k in range(16):
+        walk.go(k, share=0.9 if k < 2 else 0.3, changed=1.0 if k < 4 else 0.05)
+        walk.check()
+        walk.remember(k + 100)
+    assert min(np.diff(walk.lengths)) < 0 < max(np.diff(walk.lengths))  # lists grew, and were made anew
+    same = face.kept(walk.where, walk.steps, walk.changes, walk.X, walk.G, 4)
+    assert same[0][0] is walk.where[0]  # nothing changed: nothing is copied
+    assert same[1] is walk.steps
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n_pairs", [0, 1, 2, 3, 7])
+def test_the_direction_is_that_of_the_two_loop_recursion(dtype, n_pairs, monkeypatch):
+    walk = Walk((3000, 5), dtype, most=7)
+    for k in range(n_pairs):
+        walk.go(k, changed=0.1 if k else 1.0)
+        walk.remember(k + 100)
+    walk.go(50, changed=0.1 if n_pairs else 1.0)
+    assert n_pairs < 2 or (len(walk.steps[0]) < len(walk.where[0]) and (walk.where[0] < 0).any())
+    X, G = walk.X, walk.G
+    D = np.full_like(X, np.nan)
+    args = walk.where, walk.steps, walk.changes, X, G
+    slope, longest = face.direction(*args, D)
+    again = np.empty_like(D)
+    assert on_two(monkeypatch, lambda: face.direction(*args, again)) == (slope, longest)
+    assert np.array_equal(D, again)  # the same bits
+
+    def metric(q, scale):
+        return q * (np.linalg.norm(X) / np.linalg.norm(q) if scale is None else scale)
+
+    x, g = X.astype(np.float64), G.astype(np.float64)
+    S, Y = ([np.float64(pair[k]) for pair in walk.whole] for k in (0, 1))
+    q = memory.two_loop(g, tuple(S), tuple(Y), walk.free, metric)
+    expected = np.maximum(x - q, 0) - x
+    np.testing.assert_allclose(D, expected, rtol=1e4 * np.finfo(dtype).eps, atol=1e4 * np.finfo(dtype).eps)
+    assert slope == pytest.approx(float((g * expected).sum()), rel=1e-3 if dtype == np.float32 else 1e-9)
+    falling = expected < 0
+    assert longest == pytest.approx(float((-x[falling] / expected[falling]).min()), rel=1e-5)
+
+
+def bfgs(S, Y, g):
+    """H g by the BFGS formula itself, with matrices."""
+    scale = S[-1] @ Y[-1] / (Y[-1] @ Y[-1])
+    H = scale * np.eye(len(g))
+    for s, y in zip(S, Y, strict=True):
+        V = np.eye(len(g)) - np.outer(y, s) / (s @ y)
+        H = V.T @ H @ V + np.outer(s, s) / (s @ y)
+    return H @ g
+
+
+def coefficients(S, Y, g):
+    k = len(S)
+    columns = np.array([*Y, g]).T
+    A = np.array([S @ columns, Y @ columns])
+    A[:, np.tril_indices(k, -1)[0], np.tril_indices(k, -1)[1]] = np.nan  # what lies below is not to be looked at
+    a, c = np.empty(k), np.empty(k)
+    return face.combination(A, a, c), a, c
+
+
+def test_the_compact_form_is_bfgs():
+    rng = np.random.default_rng(0)
+    B = rng.standard_normal((30, 30))
+    B = B @ B.T + np.eye(30)
+    S, g = rng.standard_normal((5, 30)), rng.standard_normal(30)
+    Y = S @ B
+    scale, a, c = coefficients(S, Y, g)
+    np.testing.assert_allclose(scale * g + a @ Y + c @ S, bfgs(S, Y, g), rtol=1e-9, atol=1e-9)
+
+
+def test_pairs_without_curvature_are_left_out():
+    rng = np.random.default_rng(1)
+    S, g = rng.standard_normal((4, 20)), rng.standard_normal(20)
+    Y = S @ np.diag(rng.uniform(1, 2, 20))
+    bent = Y.copy()
+    bent[1] = -Y[1]
+    bent[3] = 0
+    scale, a, c = coefficients(S, bent, g)
+    assert a[1] == a[3] == c[1] == c[3] == 0
+    np.testing.assert_allclose(scale * g + a @ bent + c @ S, bfgs(S[[0, 2]], Y[[0, 2]], g), rtol=1e-10)
+    assert coefficients(S, -Y, g)[0] == 0
+
+
+# -- lines ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(1, 1), (63, 3), (2000, 17), (300, 40)])
+def test_passes_along_a_line(shape, dtype, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, D, MX, MD, G = (rng.standard_normal(shape).astype(dtype) for _ in range(5))
+    X = np.maximum(X, 0)
+    D *= dtype(1e-8)
+    D = np.where(X == 0, abs(D), D)
+    D[rng.random(shape) < 0.5] = 0
+    x, d, md = (A.astype(np.float64) for A in (X, D, MD))
+    S = x.T @ x
+
+    def run():
+        sums = line.line_sums(X, S, D, MD, G)
+        arrays = [np.empty_like(X) for _ in range(3)]
+        rest = line.line_point(X, D, MX, MD, 0.3, True, line.gram_on_line(S, sums[0], sums[1], 0.3), *arrays)
+        return (*sums, *arrays, *rest)
+
+    first = run()
+    for a, b in zip(first, on_two(monkeypatch, run), strict=True):
+        assert np.array_equal(a, b)
+    U, C, bend, slope, new, Mnew, after, fit, projected, feasible = first
+    n = shape[0]
+    np.testing.assert_allclose(U, x.T @ d + d.T @ x, atol=1e-13 * n * 1e-8)  # far better than a difference
+    np.testing.assert_allclose(C, d.T @ d, rtol=1e-11, atol=1e-13 * n * 1e-16)
+    assert bend == pytest.approx(float((md * d).sum()), rel=1e-9, abs=1e-21 * n)
+    assert slope == pytest.approx(float((G.astype(np.float64) * d).sum()), rel=1e-9, abs=1e-21 * n)
+    y = np.maximum(x + 0.3 * d, 0)
+    A = (x + 0.3 * d).T @ (x + 0.3 * d)
+    scale = n * shape[1] * float(np.finfo(dtype).eps)
+    np.testing.assert_allclose(new, y, atol=1e-15 + 4 * np.finfo(dtype).eps * 4)
+    np.testing.assert_allclose(Mnew, MX.astype(np.float64) + 0.3 * md, atol=20 * np.finfo(dtype).eps)
+    g = y @ A - 2 * (MX.astype(np.float64) + 0.3 * md)
+    np.testing.assert_allclose(after, g, atol=20 * scale)
+    assert projected == pytest.approx(float(np.square(np.where(y > 0, g, np.minimum(g, 0))).sum()), rel=1e2 * scale)
+    assert fit == pytest.approx(float((Mnew.astype(np.float64) * new).sum()), rel=1e-9)
+    assert feasible is True
+
+
+def test_a_step_of_no_size_has_no_part_in_common_with_x():
+    X = np.ones((10, 2))
+    U, C, bend, slope = line.line_sums(X, X.T @ X, np.zeros_like(X), X, X)
+    assert not U.any()
+    assert not C.any()
+    assert bend == slope == 0
+
+
+def test_bounds_that_are_reached_are_met():
+    """Also where round-off leaves a little: such an entry would count as free."""
+    rng = np.random.default_rng(0)
+    X = rng.random((4000, 3))
+    out = [np.empty_like(X) for _ in range(3)]
+    for _ in range(50):
+        t = 1 / rng.uniform(0.1, 10)
+        line.line_point(X, -X / t, X, X, t, True, np.eye(3), *out)
+        assert not out[0].any()
+    feasible = line.line_point(X, -X / t, X, X, 2 * t, False, np.eye(3), *out)[2]
+    assert feasible is False
+    assert np.array_equal(out[0] < 0, X > 0)
+
+
+# -- whole runs -------------------------------------------------------------------------------------------------------
+
+GRAPH = planted_graph(600, 6, random_state=0)[0]
+
+
+@pytest.mark.parametrize("penalty", [Nonnegative(), NonnegativeL1(0.01), NonnegativeRidge(0.1)], ids=repr)
+def test_runs_on_faces_converge(penalty):
+    loss = LeastSquares(GRAPH)
+    result = minimize(Problem(loss, penalty), rank=6, solver="lbfgs", tol=1e-9, random_state=0)
+    other = minimize(Problem(loss, penalty), result.X, solver="inertial", tol=0, max_iter=5)
+    assert result.success
+    assert np.diff(result.history.objective).max() <= 1e-9
+    assert result.objective <= other.objective * (1 + 1e-12)
+
+
+def test_a_resumed_run_with_lists_is_the_same_run(tmp_path):
+    problem, options = Problem(LeastSquares(GRAPH), Nonnegative()), {"rank": 6, "solver": "lbfgs", "random_state": 0}
+    whole = minimize(problem, max_iter=40, tol=0, **options)
+    path = tmp_path / "run.npz"
+    for stop in (1, 9, 23, 40):
+        last = minimize(problem, max_iter=stop, tol=0, checkpoint=path, **options)
+    assert np.array_equal(last.X, whole.X)
+    assert np.array_equal(last.history.objective, whole.history.objective)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda s: {"where": (np.append(s.where[0][1:], 10**6).astype(np.int32),)}, "leads out of X"),
+        (lambda s: {"where": (np.append(s.where[0][1:], s.where[0].max()).astype(np.int32),)}, "one place twice"),
+        (lambda s: {"where": (s.where[0].astype(np.float64),)}, "a list of places is float64"),
+        (lambda s: {"where": (s.where[0][:5],)}, "does not go with X"),
+        (lambda s: {"where": ()}, "does not go with X"),
+        (lambda s: {"steps": (s.steps[0].astype(np.float32), *s.steps[1:])}, "does not go with X"),
+        (lambda s: {"steps": s.steps[1:]}, "2 steps, but 3 changes"),
+        (lambda s: {"where": (*s.where, *s.where)}, "no tuples"),
+    ],
+)
+def test_lists_that_lead_astray_are_refused(spoil, words):
+    problem, solver = Problem(LeastSquares(GRAPH), Nonnegative()), LBFGS()
+    state = solver.init(problem, problem.loss.random_start(4, True, np.random.default_rng(0)))
+    for _ in range(3):
+        state = solver.step(problem, state)
+    kind, shape = type(state), (600, 4)
+    unpack_state(kind, pack_state(state), problem.loss, shape)
+    with pytest.raises(ValueError, match=words):
+        unpack_state(kind, pack_state(dataclasses.replace(state, **spoil(state))), problem.loss, shape)
+
+
+@pytest.mark.parametrize("n", [1000, 5000])
+def test_memory_is_bounded(n):
+    """The input, twelve arrays of the size of X, and two for each remembered pair: also while faces change."""
+    problem = Problem(LeastSquares(planted_graph(n, 20, random_state=0)[0]), Nonnegative())
+    X = problem.loss.random_start(20, True, np.random.default_rng(0))
+    assert peak_memory(problem, LBFGS(), X, 30) <= 26 * X.nbytes
