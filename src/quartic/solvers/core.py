@@ -23,9 +23,8 @@ from quartic.losses.sum_of_squares import SumOfSquares
 from quartic.ops import norm
 from quartic.solvers.base import NoProgress
 
-# The added column goes when the variance along it is this share of the variance along the last axis that stays. Of 240
-# random starts of 24 pairs a point, on twelve shapes, 236 are solved with 0.03 or 0.01, 230 with 0.1, and with no
-# column added 206 even of 48 pairs a point.
+# The added column goes when the variance along it is this share of the variance along the last axis that stays. With
+# three times as much a few more random starts end in local minima (``benchmarks/core_starts.py`` counts them).
 _FLAT = 0.03
 # The core is left when the gradient has shrunk by this, or a step makes the loss smaller by less than this share.
 _TOLERANCE, _GAIN, _STEPS = 1e-9, 1e-2, 60

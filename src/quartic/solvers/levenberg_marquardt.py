@@ -85,9 +85,9 @@ class LevenbergMarquardt(Solver):
     loss soon stops falling; from then on conjugate gradients multiply by the whole second derivative: Newton's method.
 
     Where a point has many more pairs than it needs, the first iteration goes by way of a core: it solves the problem of
-    part of the points, who have enough pairs among themselves, places the others by least squares from their pairs
-    with those placed, and goes on from there with all. If that does not lower the objective it is forgotten. Passes
-    over the pairs of the core count by their share.
+    part of the points, who have enough pairs among themselves, at first with one column more than wanted, places the
+    others by least squares from their pairs with those placed, and goes on from there with all. If that does not lower
+    the objective it is forgotten. Passes over the pairs of the core count by their share.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class LevenbergMarquardt(Solver):
 
     Notes
     -----
-    Measured by ``benchmarks/edmc_helix.py``.
+    Measured by ``benchmarks/edmc_helix.py`` and ``benchmarks/core_starts.py``.
 
     Examples
     --------
