@@ -9,7 +9,8 @@ solvers do by default; what does not is in the table all the same.
     python benchmarks/products.py --quick --out build/quick          # one small data set of each kind, one start
     python benchmarks/products.py --out build/products --data orl --group spectral --only restart
 
-Products are counted, seconds are not: the table is the same on any machine, busy or not. Those of the start count.
+Products are counted, seconds are not: but for rounding, which may end a run a few products sooner or later, the table
+is the same on any machine, busy or not. Those of the start count.
 """
 
 from __future__ import annotations
@@ -222,17 +223,19 @@ def warm_up(left: list[Cell]) -> None:
 HEAD = """# Products to ε = 1e-3 and 1e-6, idea by idea
 
 Made by `benchmarks/products.py --jobs 16 --out FOLDER` and `--table FOLDER`: products with the data until the
-stationarity, measured afresh, is ε times that of the random start of the same seed; means of {starts} starts (seeds
-from {first}), those of the start included; in brackets the mean objective at the end. A dash: not reached from one of
-the starts within {most[0]} and {most[1]} products. The last column is the geometric mean over the data sets of the
-ratio to the first row, for each ε, and that of the objectives. Products are counted, seconds are not.
+stationarity, measured afresh, is ε times that of the random start of the same seed; means of as many starts as the
+head of the column says (seeds from {first}), products of the start itself included; in brackets the mean objective at
+the end. A dash: not reached from one of the starts within {most[0]} and {most[1]} products. The last column is the
+geometric mean over the data sets of the ratio to the first row, for each ε, and that of the objectives. Products are
+counted, seconds are not.
 """
 
 
 def table(folder: Path, name: str, seeds: range) -> list[str]:
     """Return the lines of the table of a group; a cell without results is left empty."""
     group = GROUPS[name]
-    heads = [f"{data}, r = {CASES[data][1]}" for data in group.data]
+    per_column = {data: seeds[: n_starts(folder, data, name, seeds)] for data in group.data}
+    heads = [f"{data}, r = {CASES[data][1]}, {_starts(len(per_column[data]))}" for data in group.data]
     similarities = name != "distances"
     last = "ratio to the first; objective" if similarities else "ratio to the first"
     lines = [f"| idea | {' | '.join(heads)} | {last} |", "|---" * (len(heads) + 2) + "|"]
@@ -240,8 +243,8 @@ def table(folder: Path, name: str, seeds: range) -> list[str]:
     for idea in group.ideas:
         shown, ratios, heights, missed, absent = [], ([], []), [], 0, 0
         for data in group.data:
-            kept = [Cell(data, name, idea, seed).result(folder) for seed in seeds]
-            if any(row is None for row in kept):
+            kept = [Cell(data, name, idea, seed).result(folder) for seed in per_column[data]]
+            if not kept or any(row is None for row in kept):
                 shown.append("")
                 absent += 1
                 continue
@@ -270,6 +273,19 @@ def table(folder: Path, name: str, seeds: range) -> list[str]:
     return lines
 
 
+def n_starts(folder: Path, data: str, group: str, seeds: range) -> int:
+    """Return of how many seeds, from the first, all ideas tried on a data set have results: its column shows those."""
+    had = []
+    for idea in GROUPS[group].ideas:
+        kept = (Cell(data, group, idea, seed).result(folder) for seed in seeds)
+        had.append(sum(1 for _ in itertools.takewhile(lambda result: result is not None, kept)))
+    return min((number for number in had if number), default=0)
+
+
+def _starts(number: int) -> str:
+    return f"{number} start" if number == 1 else f"{number} starts"
+
+
 def mean(values: list[float | None]) -> float:
     """Return the mean; infinity where one is missing."""
     return math.inf if any(value is None for value in values) else float(np.mean(values))
@@ -282,7 +298,7 @@ def geometric_mean(values: list[float]) -> float:
 
 def page(folder: Path, seeds: range) -> str:
     """Return products.md: a table for each group, and what the notes beside it say."""
-    lines = [HEAD.format(starts=len(seeds), first=seeds[0], most=MOST)]
+    lines = [HEAD.format(first=seeds[0], most=MOST)]
     for name, group in GROUPS.items():
         rows = table(folder, name, seeds)
         if len(rows) > 2:

@@ -11,6 +11,7 @@ from quartic.losses.pair_squares import PairSquares
 from quartic.metrics import normalized_rmse
 from quartic.ops import gauss_newton, pair_descent, row_blocks
 from quartic.ops.damping import next_damping, residual
+from quartic.ops.row_chunks import RowChunks
 from quartic.solvers import LevenbergMarquardt
 from quartic.solvers.core import by_way_of_core
 
@@ -49,7 +50,7 @@ def test_passes_are_those_of_the_jacobian(rank, difference, weighted):
     m = len(pairs)
     target, weight = generator.random(m), generator.random(m) if weighted else np.ones(m)
     start = np.concatenate([[0], np.cumsum(np.bincount(pairs[:, 0], minlength=n))])
-    data = start, pairs[:, 1].astype(np.int32), target, weight
+    data = RowChunks(start), pairs[:, 1].astype(np.int32), target, weight
     X, V = generator.standard_normal((2, n, rank))
     J, e = np.zeros((m, n, rank)), np.empty(m)
     for p, (i, j) in enumerate(pairs):

@@ -15,12 +15,13 @@ pytest.importorskip("matplotlib", reason="the report extra is not installed")
 
 @pytest.fixture(autouse=True)
 def figures(monkeypatch, tmp_path):
-    """Draw without a window, anywhere but in the source tree, and close all figures afterwards."""
+    """Draw without a window, anywhere but in the source tree; close what other tests left open, and all afterwards."""
     import matplotlib
     import matplotlib.pyplot as plt
 
     matplotlib.use("Agg")
     monkeypatch.chdir(tmp_path)
+    plt.close("all")
     yield plt
     plt.close("all")
 

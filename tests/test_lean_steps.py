@@ -201,3 +201,17 @@ def test_the_first_step_is_not_found_by_tenths():
 def test_what_the_first_step_leaves_room_for():
     parts = -1.0, 0.0, 0.1, 0.2, 0.3, 0.45, 0.46, 1.0, 2.0
     assert [_first_growth(part) for part in parts] == [8, 8, 8, 4, 2, 2, 1, 1, 1]
+
+
+def test_a_run_may_be_resumed_after_any_iteration(tmp_path):
+    """Bit for bit, also right after a failed trial: what was found out is kept, or found out again the same way."""
+    M, _ = planted_graph(120, 3, random_state=2)
+    problem = Problem(LeastSquares(M), Nonnegative())
+    settings = {"rank": 3, "solver": "inertial", "tol": 0.0, "random_state": 0}
+    whole = minimize(problem, max_iter=40, **settings)
+    assert whole.n_products > 40
+    for stop in range(1, 40):
+        path = tmp_path / f"{stop}.npz"
+        minimize(problem, max_iter=stop, checkpoint=path, **settings)
+        resumed = minimize(problem, max_iter=40, checkpoint=path, **settings)
+        np.testing.assert_array_equal(resumed.X, whole.X)

@@ -24,12 +24,13 @@ THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_
 @pytest.fixture(scope="module")
 def benchmark():
     """The script as a module; it sets the threads of its workers, which is not for the other tests."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in THREADS:
-            patch.setenv(name, "1")
-        patch.syspath_prepend(str(BENCHMARKS))
-        import products
-
+    with pytest.MonkeyPatch.context() as path:
+        path.syspath_prepend(str(BENCHMARKS))
+        with pytest.MonkeyPatch.context() as patch:
+            for name in THREADS:
+                patch.setenv(name, "1")
+            import products
+        # as it was: numba compiles nothing while it is told of other threads than those it has launched
         yield products
         for name in [name for name in sys.modules if name == "products" or name.startswith("product_ideas")]:
             del sys.modules[name]
@@ -56,10 +57,10 @@ def path(problem, solver, steps=25, start=random_start):
     return state.point.X, problem.loss.n_products
 
 
-def test_rules_without_change_are_the_inertial_method(benchmark, graph):
+def test_the_rules_of_the_inertial_method_are_among_them(benchmark, graph):
     from product_ideas.rules import Rules
 
-    X, products = path(graph, Rules())
+    X, products = path(graph, Rules(first="powers", salvage=True))
     Y, others = path(graph, InertialNoLips())
     assert products == others
     assert np.allclose(X, Y, rtol=1e-9, atol=1e-12)
@@ -239,6 +240,13 @@ def test_the_table_is_the_mean_of_its_cells(benchmark, tmp_path):
     assert "| 100 / – (1.02) |" in lines[3]
     # √(½·2) = 1 to the first tolerance, ¼ to the second where it was reached, √1.02 of the objective
     assert "1.00 / 0.25; 1.0100; 1 not reached; 5 not run" in lines[3]
+    assert "coil20, r = 20, 2 starts |" in lines[0]
+    benchmark.Cell("coil20", "spectral", names[1], 101).file(tmp_path).unlink()
+    lines = benchmark.table(tmp_path, "spectral", range(100, 102))  # all rows of a column have the same starts
+    assert "coil20, r = 20, 1 start |" in lines[0]
+    assert "orl, r = 40, 2 starts |" in lines[0]
+    assert "| 90 / 190 (2) |" in lines[2]
+    assert "| 40 / 40 (2) |" in lines[3]
     page = benchmark.page(tmp_path, range(100, 102))
     assert "from the spectral start" in page
     assert "from the random start" not in page

@@ -13,7 +13,6 @@ from numba import njit
 from product_ideas.rules import Rules
 from quartic.losses.least_squares import LeastSquaresPoint
 from quartic.ops import inner, norm
-from quartic.solvers import InertialNoLips
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.refresh import refreshed
 
@@ -57,7 +56,7 @@ class Memory(Solver):
     def init(self, problem: Any, X0: Any) -> MemoryState:
         if not self.first:
             return MemoryState(problem.loss.at(X0))
-        inertial = InertialNoLips()
+        inertial = Rules()
         s = inertial.init(problem, X0)
         path = [s.point]
         for _ in range(self.first):

@@ -41,7 +41,7 @@ class Rules(Solver):
         of that. "advised": as "grow", but after a failure by what the ratio says.
     first : str
         Until the first trial fails: "" as ever after; "double": λ is doubled; "measure": it becomes 0.9 of what the
-        trial says, at most ten times longer.
+        trial says, at most ten times longer; "powers": it is doubled as often as that allows, three times at most.
     relaxed : float
         A trial is accepted when its remainder is at most so many times D_h/λ; 1 is the method's own.
     restart : str
@@ -152,6 +152,8 @@ class Rules(Solver):
         advice = 0.9 / ratio if ratio > 0 else math.inf
         if not enough:
             return min(max(advice, 0.1), 0.8) if self.step_rule in ("measure", "advised") else self.shrink
+        if self.first == "powers" and not failed:
+            return next((power for power in (8.0, 4.0, 2.0) if power <= advice), self.growth)
         if self.first and not failed:
             return 2.0 if self.first == "double" else max(1.0, min(10.0, advice))
         if self.step_rule == "wait":

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy.optimize import nnls
 from scipy.sparse.linalg import LinearOperator
 
+from product_ideas.rules import Rules
 from quartic import Problem, minimize
 from quartic.init import spectral_start
 from quartic.init.spectral import _turned, leading_eigenpairs
@@ -17,7 +18,7 @@ from quartic.losses import LeastSquares
 from quartic.ops import gram
 from quartic.ops.row_sweeps import sweep_rows
 from quartic.penalties import Nonnegative
-from quartic.solvers import InertialNoLips, SymHALS
+from quartic.solvers import SymHALS
 
 _LIFT = 0.01
 
@@ -98,7 +99,7 @@ def best_for_eigenpairs(problem: Any, rank: int, generator: Any, tol: float = 1e
     small = Problem(LeastSquares(M, squared_norm=float((values**2).sum())), Nonnegative())
     Z = U[:, :rank] * np.sqrt(values[:rank])
     X = np.maximum(_turned(Z, U[:, :rank], 10), _LIFT * math.sqrt((Z**2).mean()))
-    X = minimize(small, X, rank=rank, solver=InertialNoLips(), tol=tol, max_iter=2000).X
+    X = minimize(small, X, rank=rank, solver=Rules(), tol=tol, max_iter=2000).X
     return fitted(problem, np.maximum(X, 1e-3 * math.sqrt((X**2).mean())))
 
 
@@ -127,7 +128,7 @@ def with_row_steps(problem: Any, rank: int, generator: Any, steps: int = 3, damp
 def nested_ranks(problem: Any, rank: int, generator: Any, tol: float = 1e-2) -> Any:
     """Return an answer of half the rank, each node's share in a cluster split at random; products count by half."""
     half = -(-rank // 2)
-    found = minimize(problem, spectral_start, rank=half, solver=InertialNoLips(), tol=tol,
+    found = minimize(problem, spectral_start, rank=half, solver=Rules(), tol=tol,
                      random_state=int(generator.integers(2**31)))  # fmt: skip
     problem.loss._count(math.ceil(found.n_products * half / rank))
     share = generator.uniform(0, 1, found.X.shape)
@@ -148,7 +149,7 @@ def coarse_graph(problem: Any, rank: int, generator: Any, levels: int = 1, tol: 
         coarse, P = sp.csr_array(Q.T @ coarse @ Q), P @ Q
     small = Problem(LeastSquares(coarse), Nonnegative())
     seed = int(generator.integers(2**31))
-    found = minimize(small, spectral_start, rank=rank, solver=InertialNoLips(), tol=tol, random_state=seed)
+    found = minimize(small, spectral_start, rank=rank, solver=Rules(), tol=tol, random_state=seed)
     problem.loss._count(math.ceil(found.n_products * coarse.nnz / M.nnz))
     X = P @ found.X
     return fitted(problem, np.maximum(X, _LIFT * math.sqrt((X**2).mean())))

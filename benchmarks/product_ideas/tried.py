@@ -50,7 +50,8 @@ def euclidean(loss: Any) -> Any:
 # -- X ≥ 0: rules, memory and metrics, from both starts ---------------------------------------------------------------
 
 RULES: dict[str, tuple[Any, Any]] = {
-    "inertial: λ × 1.1, half after a failure; θ = 1 where Ψ rises": (InertialNoLips(), None),
+    "inertial: λ × 1.1, half after a failure; θ = 1 where Ψ rises": (Rules(), None),
+    "inertial by default: the first step measured, failures used": (InertialNoLips(), None),
     "step: λ × 1.02, 0.7 (5 % fail)": (Rules(growth=1.019, shrink=0.7), None),
     "step: λ × 1.04, half (5 % fail)": (Rules(growth=1.037), None),
     "step: λ × 1.05, half": (Rules(growth=1.05), None),
@@ -111,6 +112,26 @@ RULES: dict[str, tuple[Any, Any]] = {
         Rules(salvage=True, first="double", growth=1.05, restart="half"),
         None,
     ),
+    "failures: the best point on the way, first step doubled, then × 1.05": (
+        Rules(salvage=True, first="double", growth=1.05),
+        None,
+    ),
+    "failures: the best point on the way, first step doubled, then × 1.2": (
+        Rules(salvage=True, first="double", growth=1.2),
+        None,
+    ),
+    "failures: the best point on the way, first step doubled, then × 1.2, θ halved": (
+        Rules(salvage=True, first="double", growth=1.2, restart="half"),
+        None,
+    ),
+    "failures: the best point on the way, first step measured, then × 1.05, θ halved": (
+        Rules(salvage=True, first="measure", growth=1.05, restart="half"),
+        None,
+    ),
+    "failures: the best point on the way, first step measured, then × 1.2, θ halved": (
+        Rules(salvage=True, first="measure", growth=1.2, restart="half"),
+        None,
+    ),
     "restart: keep the point that rises": (Rules(restart="keep"), None),
     "restart: by slope": (Rules(restart="slope"), None),
     "restart: by speed": (Rules(restart="speed"), None),
@@ -123,10 +144,10 @@ RULES: dict[str, tuple[Any, Any]] = {
     "momentum: β = 1, by slope": (Rules(momentum="full"), None),
     "momentum: the best on the line, at most 1": (Rules(momentum="line"), None),
     "momentum: the best on the line": (Rules(momentum="line", most=1e3), None),
-    "kernel: Euclidean": (InertialNoLips(), euclidean),
+    "kernel: Euclidean": (Rules(), euclidean),
     "kernel: Euclidean, first step measured": (Rules(first="measure"), euclidean),
-    "kernel: norm, σ / 20": (InertialNoLips(), partial(norm_kernel, alpha=6.0, sigma=0.1)),
-    "kernel: norm, σ × 10": (InertialNoLips(), partial(norm_kernel, alpha=6.0, sigma=20.0)),
+    "kernel: norm, σ / 20": (Rules(), partial(norm_kernel, alpha=6.0, sigma=0.1)),
+    "kernel: norm, σ × 10": (Rules(), partial(norm_kernel, alpha=6.0, sigma=20.0)),
     "metric: inertial, columns over diag XᵀX": (InMetric(metric="columns"), None),
     "metric: inertial, XᵀX + 0.1": (InMetric(), None),
     "metric: inertial, XᵀX + 0.01": (InMetric(shift=0.01), None),
@@ -261,7 +282,7 @@ def _started(solver: Any) -> dict[str, Idea]:
 GROUPS: dict[str, Group] = {
     "random": Group("Symmetric NMF from the random start", _ruled(random_start), tuple(SIMILARITIES)),
     "spectral": Group("Symmetric NMF from the spectral start", _ruled(spectral_start), tuple(SIMILARITIES)),
-    "starts-inertial": Group("Starts of symmetric NMF, inertial", _started(InertialNoLips()), tuple(SIMILARITIES)),
+    "starts-inertial": Group("Starts of symmetric NMF, inertial as it was", _started(Rules()), tuple(SIMILARITIES)),
     "starts-faster": Group(
         "Starts of symmetric NMF, inertial with its first step measured and failures made use of",
         _started(Rules(salvage=True, first="measure", restart="half")),

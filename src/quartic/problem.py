@@ -9,7 +9,7 @@ from typing import Any
 from quartic.arrays import Array, is_torch
 from quartic.kernels import GramKernel, Kernel, NormKernel
 from quartic.losses import Loss, Move, Point
-from quartic.penalties import Penalty, Ridge, Zero
+from quartic.penalties import Nonnegative, Penalty, Ridge, Zero
 from quartic.units import Units
 
 _NONE = Zero()
@@ -166,7 +166,8 @@ class Problem:
         line = self.loss.between(p, q)
         if line is None:
             return None
-        linear, quadratic = self.penalty.on_line(p.X, q.X - p.X)
+        constraint = type(self.penalty) in (Zero, Nonnegative)
+        linear, quadratic = (0.0, 0.0) if constraint else self.penalty.on_line(p.X, q.X - p.X)
         t = line.minimizer_with(float(linear), float(quadratic), 1.0)
         if not t > 0:
             return None

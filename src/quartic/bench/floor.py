@@ -18,6 +18,9 @@ from quartic.bench.timing import Spread, in_turns, ratios, threads_fixed
 
 Row = dict[str, Any]
 
+# Iterations timed together.
+_TOGETHER = 5
+
 
 @dataclass(frozen=True)
 class FloorSettings:
@@ -174,22 +177,26 @@ def _traffic(M: Any, X: Any) -> float:
 
 
 class _Stepping:
-    """A solver that goes on by one iteration when called; it counts the products of each."""
+    """A solver that goes on by a few iterations when called; it counts their products."""
 
     def __init__(self, problem: Any, solver: Any, X: Any) -> None:
         self.problem, self.solver, self.X = problem, solver, X
         self.state = solver.init(problem, X)
         self.products, self.calls = 0, 0
-        for _ in range(5):  # past the first iterations, whose steps are still being found
+        for _ in range(3):  # past the first iterations, whose steps are still being found
             self()
         self.products, self.calls = 0, 0
 
     def __call__(self) -> None:
-        """Go on, as the loop does: a step, the objective, the stationarity."""
+        """Go on, as the loop does, for a few iterations: a step, the objective, the stationarity.
+
+        One alone would find the arrays of a run pushed out of the cache by what was timed before it.
+        """
         before = self.problem.loss.n_products
-        self.state = self.solver.step(self.problem, self.state)
-        self.problem.objective(self.state.point)
-        self.problem.stationarity(self.state.point)
+        for _ in range(_TOGETHER):
+            self.state = self.solver.step(self.problem, self.state)
+            self.problem.objective(self.state.point)
+            self.problem.stationarity(self.state.point)
         self.products += self.problem.loss.n_products - before
         self.calls += 1
 

@@ -49,6 +49,7 @@ def run_growth(settings: GrowthSettings, say: Callable[[str], None]) -> list[Row
             step = _Stepping(problem.counted(), solver, X)
             seconds = step.each(in_turns({"iteration": step}, 1, settings.repeats, least=0.01)["iteration"])
             del step
+            getattr(problem.loss, "_layout", []).clear()  # what passes keep for the next is to be counted
             gc.collect()
             matrices = peak_memory(problem, solver, X, 12 + settings.memory) / X.nbytes
             allowed = 12 + 2 * getattr(solver, "memory", 0)

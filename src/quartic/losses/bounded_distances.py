@@ -13,7 +13,7 @@ from quartic.losses.base import Loss
 from quartic.losses.distances import Distances
 from quartic.losses.line import Line
 from quartic.losses.move import Move
-from quartic.losses.pair_squares import PairPoint
+from quartic.losses.pair_squares import PairPoint, PairSquares
 from quartic.losses.pairs_input import check_column, check_pairs, merge_duplicates
 from quartic.losses.point import Point
 from quartic.units import Units, exponent, shifted
@@ -59,7 +59,7 @@ class BoundedDistances(Distances):
     upper: Array
 
     def __init__(self, pairs: Any, lower: Any, upper: Any, n_points: int | None = None, weights: Any = None) -> None:
-        Loss.__init__(self)
+        PairSquares.__init__(self)
         pairs, lower, weights, self.n_points = check_pairs(pairs, lower, n_points, weights, "lower")
         given = np.asarray(upper)
         if given.dtype.kind not in "fiub":
@@ -88,7 +88,7 @@ class BoundedDistances(Distances):
 
         self._count()
         G = np.empty_like(X)
-        return PairPoint(self, X, float(value_and_gradient(X, *self._intervals, G)), G)
+        return PairPoint(self, X, value_and_gradient(X, *self._intervals, G=G), G)
 
     def move(self, p: Point, X: Array) -> Move:
         """Return the step from p to X, its remainder summed pair by pair from X − p: one pass."""
@@ -96,8 +96,8 @@ class BoundedDistances(Distances):
 
         self._count()
         G = np.empty_like(X)
-        value, remainder = value_gradient_and_remainder(p.X, X, *self._intervals, G)
-        return Move(p, PairPoint(self, X, float(value), G), float(remainder), X - p.X)
+        value, remainder = value_gradient_and_remainder(p.X, X, *self._intervals, G=G)
+        return Move(p, PairPoint(self, X, value, G), remainder, X - p.X)
 
     def along(self, p: Point, D: Array) -> Line:
         """Raise: on a line this loss is a quartic only piece by piece."""
@@ -116,15 +116,15 @@ class BoundedDistances(Distances):
         self._count()
         G, rank = np.empty_like(X), X.shape[1]
         B = np.empty((len(X), rank * (rank + 1) // 2))
-        value = linearize(X, *self._intervals, G, B)
-        return PairPoint(self, X, float(value), G), B
+        value = linearize(X, *self._intervals, G=G, B=B)
+        return PairPoint(self, X, value, G), B
 
     def gauss_newton_product(self, p: Point, V: Array, out: Array) -> None:
         """Write JᵀWJ V into ``out``; pairs within their bounds at p have no part in it."""
         from quartic.ops.interval_pairs import product
 
         self._count()
-        product(p.X, V, *self._intervals, out)
+        product(p.X, V, *self._intervals, H=out)
 
     def gauss_newton_matrix(self, p: Point) -> Any:
         """Return JᵀWJ, assembled from the rows of J of the pairs outside their bounds."""
@@ -161,8 +161,8 @@ class BoundedDistances(Distances):
 
     @property
     def _intervals(self) -> tuple[Any, ...]:
-        weight = self.target if self.weight is None else self.weight
-        return self.start, self.cols, self.target, self.upper, weight, self.weight is not None, self.root
+        chunks, cols, lower, weight = self._passed
+        return chunks, cols, lower, self.upper, weight, self.weight is not None, self.root
 
     # -- scale ------------------------------------------------------------------------------------------------------
 

@@ -51,6 +51,7 @@ class CompleteDistances(SumOfSquares):
         self.n_points = len(self.D)
         if self.D.shape[0] != self.D.shape[1]:
             raise ValueError(f"D must be square, one row and one column for each point, got shape {self.D.shape}")
+        self._layout: list[Any] = []
 
     def at(self, X: Array) -> GradientPoint:
         """Return the point at X: one pass."""
@@ -58,7 +59,7 @@ class CompleteDistances(SumOfSquares):
 
         self._count()
         G = np.empty_like(X)
-        return self._point(X, linearize(X, self.D, G, np.empty((0, 0))), G)
+        return self._point(X, linearize(X, self.D, self._chunks, G), G)
 
     def restore(self, arrays: dict[str, Array]) -> GradientPoint:
         """Return the point kept in a checkpoint."""
@@ -87,7 +88,7 @@ class CompleteDistances(SumOfSquares):
         self._count()
         G, rank = np.empty_like(X), X.shape[1]
         B = np.empty((len(X), rank * (rank + 1) // 2))
-        value = linearize(X, self.D, G, B)
+        value = linearize(X, self.D, self._chunks, G, B)
         return self._point(X, value, G), B
 
     def gauss_newton_product(self, p: Point, V: Array, out: Array) -> None:
@@ -98,7 +99,7 @@ class CompleteDistances(SumOfSquares):
         from quartic.ops.complete_pairs import product
 
         self._count()
-        product(p.X, V, self.D, newton, out)
+        product(p.X, V, self.D, newton, self._chunks, out)
 
     def gauss_newton_matrix(self, p: Point) -> Any:
         """Raise: every block of it is full."""
@@ -109,8 +110,16 @@ class CompleteDistances(SumOfSquares):
         from quartic.ops.complete_pairs import quartic
 
         self._count()
-        coefficients: tuple[float, float, float, float] = quartic(p.X, D, self.D)
-        return coefficients
+        return quartic(p.X, D, self.D, self._chunks)
+
+    @property
+    def _chunks(self) -> Any:
+        """How passes cut the rows into chunks: worked out once, for all copies."""
+        if not self._layout:
+            from quartic.ops.complete_pairs import chunks_of
+
+            self._layout.append(chunks_of(self.n_points))
+        return self._layout[0]
 
     def mean_degree(self) -> float:
         """Return n − 1."""

@@ -108,7 +108,7 @@ class LeastSquares(Loss):
         if arrays["MX"].shape != arrays["X"].shape or arrays["gram"].shape != (rank, rank):
             raise ValueError("MX or XᵀX does not go with X")
         X, MX = self.space.adopt(arrays["X"]), self.space.adopt(arrays["MX"])
-        point = LeastSquaresPoint(self, X, MX, small_like(X, arrays["gram"]))
+        point = LeastSquaresPoint(self, X, MX, small_like(X, arrays["gram"]), float(arrays["fit"]))
         if "gradient" in arrays:
             if arrays["gradient"].shape != arrays["X"].shape:
                 raise ValueError("the gradient does not go with X")

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from quartic.arrays import Array
 from quartic.losses.point import Point, projected_gradient
 from quartic.ops import delayed, eps, inner, norm, passes, root, shifted, trace_inner
@@ -143,8 +145,8 @@ class LeastSquaresPoint(Point):
         return S if last() is q and ahead == t else None
 
     def arrays(self) -> dict[str, Array]:
-        """X, MX and XᵀX, and the gradient where it is at hand: made anew from them it may differ in its last bits."""
-        kept = {"X": self.X, "MX": self.MX, "gram": self.gram}
+        """X, MX, XᵀX and ⟨MX, X⟩, and the gradient if it is at hand: made anew they might differ in the last bits."""
+        kept = {"X": self.X, "MX": self.MX, "gram": self.gram, "fit": np.array(float(self.fit))}
         return kept | {"gradient": self.__dict__["gradient"]} if "gradient" in self.__dict__ else kept
 
 

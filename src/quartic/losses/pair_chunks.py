@@ -133,7 +133,7 @@ def move(part: Distances, X: Array, Y: Array) -> tuple[Any, ...]:
 def along(part: Distances, X: Array, D: Array) -> tuple[Any, ...]:
     """Return the quartic on X + tD and the three coefficients of the gradient there."""
     C = np.empty((len(D), 3, D.shape[1]), D.dtype)
-    coefficients = part._pass("pairs", "line_coefficients", D)(X, D, *part._data, C)
+    coefficients = part._pass("pairs", "line_coefficients", D)(X, D, *part._passed, C)
     return *coefficients, C[:, 0], C[:, 1], C[:, 2]
 
 

@@ -49,13 +49,17 @@ class PairSquares(SumOfSquares):
     target: Array
     weight: Array | None
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._layout: list[Any] = []  # how passes cut the rows into chunks: worked out once, for all copies
+
     # -- the point --------------------------------------------------------------------------------------------------
 
     def at(self, X: Array) -> PairPoint:
         """Return the point at X: one pass."""
         X = as_floats(X)
         G = namespace(X).empty_like(X)
-        value = self._pass("pairs", "value_and_gradient", X)(X, *self._data, G)
+        value = self._pass("pairs", "value_and_gradient", X)(X, *self._passed, G)
         return PairPoint(self, X, value, G)
 
     def restore(self, arrays: dict[str, Array]) -> PairPoint:
@@ -69,14 +73,14 @@ class PairSquares(SumOfSquares):
         """Return the step from p to X, its remainder summed pair by pair from X − p: one pass."""
         X = as_floats(X)
         G = namespace(X).empty_like(X)
-        value, remainder = self._pass("pairs", "value_gradient_and_remainder", X)(p.X, X, *self._data, G)
+        value, remainder = self._pass("pairs", "value_gradient_and_remainder", X)(p.X, X, *self._passed, G)
         return Move(p, PairPoint(self, X, value, G), remainder)
 
     def along(self, p: Point, D: Array) -> Line:
         """Return the exact quartic of f on p + tD, and its gradient there, a cubic: one pass."""
         D = as_floats(D)
         C = self.space.zeros((len(D), 3, D.shape[1]), float_type(D))
-        coefficients = self._pass("pairs", "line_coefficients", D)(p.X, D, *self._data, C)
+        coefficients = self._pass("pairs", "line_coefficients", D)(p.X, D, *self._passed, C)
 
         def move(t: float) -> PairPoint:
             G = p.gradient + t * (C[:, 0] + t * (C[:, 1] + t * C[:, 2]))
@@ -88,7 +92,7 @@ class PairSquares(SumOfSquares):
     def hessian_product(self, p: Point, D: Array) -> Array:
         """Return ∇²f(p)[D]: one pass."""
         H: Array = namespace(D).empty_like(D)
-        self._pass("pairs", "hessian_product", D)(p.X, D, *self._data, H)
+        self._pass("pairs", "hessian_product", D)(p.X, D, *self._passed, H)
         return H
 
     # -- Gauss–Newton -----------------------------------------------------------------------------------------------
@@ -97,13 +101,13 @@ class PairSquares(SumOfSquares):
         """Return the point at X and the packed row blocks of JᵀWJ, 4 Σ_j w (x_i − x_j)(x_i − x_j)ᵀ for distances."""
         G, rank = namespace(X).empty_like(X), X.shape[1]
         B = self.space.zeros((len(X), rank * (rank + 1) // 2), np.float64)
-        value = self._pass("gauss_newton", "linearize", X)(X, *self._data, G, B)
+        value = self._pass("gauss_newton", "linearize", X)(X, *self._passed, G, B)
         return PairPoint(self, X, value, G), B
 
     def gauss_newton_product(self, p: Point, V: Array, out: Array) -> None:
         """Write JᵀWJ V into ``out``: one pass, which reads neither targets nor anything stored a pair."""
-        start, cols, _, weight = self._data
-        self._pass("gauss_newton", "product", V)(p.X, V, start, cols, weight, out)
+        rows, cols, _, weight = self._passed
+        self._pass("gauss_newton", "product", V)(p.X, V, rows, cols, weight, out)
 
     def gauss_newton_solve(
         self, p: Point, G: Array, blocks: Array, shift: float, tolerance: float, max_iter: int
@@ -149,7 +153,8 @@ class PairSquares(SumOfSquares):
 
     def quartic(self, p: Point, D: Array) -> tuple[float, float, float, float]:
         """Return the quartic of f on p + tD without the gradients there: one pass."""
-        coefficients: tuple[float, float, float, float] = self._pass("gauss_newton", "quartic", D)(p.X, D, *self._data)
+        run = self._pass("gauss_newton", "quartic", D)
+        coefficients: tuple[float, float, float, float] = run(p.X, D, *self._passed)
         return coefficients
 
     # -- scale ------------------------------------------------------------------------------------------------------
@@ -174,6 +179,8 @@ class PairSquares(SumOfSquares):
             if isinstance(getattr(type(self), name, None), cached_property):
                 del twin.__dict__[name]
         twin.__dict__.update(changes, _constants={})
+        if "start" in changes:
+            twin._layout = []
         return twin
 
     # -- a part of the points, and the others' places ---------------------------------------------------------------
@@ -249,6 +256,17 @@ class PairSquares(SumOfSquares):
     @property
     def _data(self) -> tuple[Any, ...]:
         return self.start, self.cols, self.target, self.target if self.weight is None else self.weight
+
+    @property
+    def _passed(self) -> tuple[Any, ...]:
+        """What a pass is given: the data, and how its rows are cut into chunks in place of where they start."""
+        if is_torch(self.cols):
+            return self._data
+        if not self._layout:
+            from quartic.ops.row_chunks import RowChunks
+
+            self._layout.append(RowChunks(self.start))
+        return self._layout[0], *self._data[1:]
 
     # -- the pairs --------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Compiled passes over all pairs of points, whose distances are read from a matrix in place."""
+"""Compiled passes over all pairs of points, whose distances are read from a matrix in place: by several threads."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from quartic.arrays import Array
 from quartic.ops.flags import FLAGS
+from quartic.ops.row_chunks import RowChunks, over_rows, wide
 
 
 @njit(**FLAGS)
-def linearize(X: Any, D: Any, G: Any, B: Any) -> Any:
-    """Return f(X); fill G with the gradient, and B with the packed row blocks of JᵀJ where it has rows."""
+def _linearize(X: Any, D: Any, G: Any, B: Any, first: int, last: int) -> Any:
     n, rank = X.shape
     G[:] = 0.0
     B[:] = 0.0
     blocks = len(B) > 0
     value = 0.0
-    for i in range(n):
+    for i in range(first, last):
         for j in range(i + 1, n):
             e = -np.float64(D[i, j]) * np.float64(D[i, j])
             for k in range(rank):
@@ -39,11 +40,10 @@ def linearize(X: Any, D: Any, G: Any, B: Any) -> Any:
 
 
 @njit(**FLAGS)
-def product(X: Any, V: Any, D: Any, newton: bool, H: Any) -> None:
-    """Fill H with JᵀJ V, or with the whole second derivative times V."""
+def _product(X: Any, V: Any, D: Any, newton: bool, H: Any, first: int, last: int) -> None:
     n, rank = X.shape
     H[:] = 0.0
-    for i in range(n):
+    for i in range(first, last):
         for j in range(i + 1, n):
             e = -np.float64(D[i, j]) * np.float64(D[i, j]) if newton else 0.0
             b = 0.0
@@ -61,11 +61,10 @@ def product(X: Any, V: Any, D: Any, newton: bool, H: Any) -> None:
 
 
 @njit(**FLAGS)
-def quartic(X: Any, V: Any, D: Any) -> Any:
-    """Return c1 … c4 of f(X + tV) = f(X) + c1 t + c2 t² + c3 t³ + c4 t⁴."""
+def _quartic(X: Any, V: Any, D: Any, first: int, last: int) -> Any:
     n, rank = X.shape
     c1, c2, c3, c4 = 0.0, 0.0, 0.0, 0.0
-    for i in range(n):
+    for i in range(first, last):
         for j in range(i + 1, n):
             e, b, c = -np.float64(D[i, j]) * np.float64(D[i, j]), 0.0, 0.0
             for k in range(rank):
@@ -78,3 +77,35 @@ def quartic(X: Any, V: Any, D: Any) -> Any:
             c3 += b * c
             c4 += 0.5 * c * c
     return c1, c2, c3, c4
+
+
+def chunks_of(n: int) -> RowChunks:
+    """Return how the rows i, with their pairs (i, j), i < j, are cut into chunks."""
+    return RowChunks(np.concatenate([[0], np.cumsum(np.arange(n - 1, -1, -1))]))
+
+
+def linearize(X: Array, D: Array, chunks: RowChunks, G: Array, B: Array | None = None) -> float:
+    """Return f(X); fill G with the gradient, and B, if given, with the packed row blocks of JᵀJ."""
+    X, none = wide(X), np.empty((0, 0))
+
+    def rows(first: int, last: int, G: Array, B: Array = none) -> Any:
+        return _linearize(X, D, G, B, first, last)
+
+    return float(over_rows(rows, chunks, G) if B is None else over_rows(rows, chunks, G, B))
+
+
+def product(X: Array, V: Array, D: Array, newton: bool, chunks: RowChunks, H: Array) -> None:
+    """Fill H with JᵀJ V, or with the whole second derivative times V."""
+    X, V = wide(X), wide(V)
+
+    def rows(first: int, last: int, H: Array) -> None:
+        _product(X, V, D, newton, H, first, last)
+
+    over_rows(rows, chunks, H)
+
+
+def quartic(X: Array, V: Array, D: Array, chunks: RowChunks) -> tuple[float, float, float, float]:
+    """Return c1 … c4 of f(X + tV) = f(X) + c1 t + c2 t² + c3 t³ + c4 t⁴."""
+    X, V = wide(X), wide(V)
+    c1, c2, c3, c4 = over_rows(lambda first, last: _quartic(X, V, D, first, last), chunks)
+    return float(c1), float(c2), float(c3), float(c4)

@@ -20,7 +20,10 @@ def float_type(X: Any) -> type[np.floating[Any]]:
 
 def eps(X: Any) -> float:
     """Return the relative round-off of X's type."""
-    return float(np.finfo(float_type(X)).eps)
+    return _EPS[float_type(X)]
+
+
+_EPS = {kind: float(np.finfo(kind).eps) for kind in (np.float32, np.float64)}
 
 
 def astype(X: Any, dtype: type[np.floating[Any]]) -> Array:

@@ -4,11 +4,13 @@ For a pair p = (i, j) the residual q − b has the gradient 2(x_i − x_j) in ro
 or x_j in row i and x_i in row j (entries). Nothing is stored a pair: the products recompute the differences, since X
 stays in the cache where m stored vectors would not.
 
-Rows are read into vector registers (`lanes.py`), filled up with zeros to a power of two, which add nothing anywhere.
-Ranks above 32 have passes of their own (`gauss_newton_any.py`).
+Ranks up to 4 have passes of their own (`gauss_newton_lanes.py`; ``rank`` is 0 for the others), and so have ranks above
+32 (`gauss_newton_any.py`). The passes here read rows into vector registers (`row_lanes.py`), filled up with zeros to a
+power of two, which add nothing anywhere. They also do for small ranks where all is one compiled call (`solve` below,
+`pair_descent.py`).
 
 Row blocks, the preconditioner (`row_blocks.py`), are symmetric r × r and packed by rows of their lower triangle. While
-they are summed up they lie turned, as `lanes.py` has them.
+they are summed up they lie turned, as `row_lanes.py` has them.
 """
 
 from __future__ import annotations
@@ -21,9 +23,20 @@ import numpy as np
 from numba import njit
 
 from quartic.arrays import Array
-from quartic.ops import gauss_newton_any
+from quartic.ops import gauss_newton_any, gauss_newton_lanes
 from quartic.ops.flags import FLAGS
-from quartic.ops.lanes import (
+from quartic.ops.row_blocks import (
+    advance,
+    advance_all,
+    diagonal_mean,
+    factor_blocks,
+    first_direction,
+    row_model,
+    solve_all,
+    solve_blocks,
+)
+from quartic.ops.row_chunks import over_rows
+from quartic.ops.row_lanes import (
     dot,
     load,
     load_block,
@@ -36,17 +49,6 @@ from quartic.ops.lanes import (
     store,
     store_block,
 )
-from quartic.ops.row_blocks import (
-    advance,
-    advance_all,
-    diagonal_mean,
-    factor_blocks,
-    first_direction,
-    row_model,
-    solve_all,
-    solve_blocks,
-)
-from quartic.ops.row_chunks import over_rows
 
 __all__ = [
     "advance",
@@ -106,22 +108,26 @@ def kind_of(difference: bool) -> tuple[int, ...]:
 
 @cache
 def linearize(rank: int, difference: bool, weighted: bool) -> Callable[..., float]:
-    """Return the pass ``(X, start, cols, target, weight, G, B) -> f(X)``, which fills G with ∇f and B with row blocks.
+    """Return the pass ``(X, chunks, cols, target, weight, G, B) -> f(X)``, which fills G with ∇f and B with row blocks.
 
     B_i = Σ_p w_p g gᵀ with g the gradient in row i of the residual of the pair p.
     """
+    if rank:
+        return gauss_newton_lanes.linearize(rank, difference, weighted)
     kind = kind_of(difference)
 
-    def run(X: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any, B: Any) -> Any:
+    def run(X: Any, chunks: Any, cols: Any, target: Any, weight: Any, G: Any, B: Any) -> Any:
         if X.shape[1] > _MOST_LANES:
-            return gauss_newton_any.linearize(difference, weighted)(X, start, cols, target, weight, G, B)
+            return gauss_newton_any.linearize(difference, weighted)(X, chunks, cols, target, weight, G, B)
         zeros, weight = lanes_for(X.shape[1]), weight if weighted else None
         Y = filled(X, len(zeros))
         H = G if _fits(G, len(zeros)) else np.empty_like(Y)
         T = np.empty((len(Y), len(zeros) // 2 + 1, len(zeros)))
         value = over_rows(
-            lambda first, last, H, T: linearize_rows(zeros, kind, Y, start, cols, target, weight, H, T, first, last),
-            start, Y, H, T,
+            lambda first, last, H, T: linearize_rows(
+                zeros, kind, Y, chunks.start, cols, target, weight, H, T, first, last
+            ),
+            chunks, H, T,
         )  # fmt: skip
         if H is not G:
             copy_columns(H, G)
@@ -188,18 +194,22 @@ def pack(T: Any, rank: int, B: Any) -> None:
 
 @cache
 def product(rank: int, difference: bool, weighted: bool) -> Callable[..., None]:
-    """Return the pass ``(X, V, start, cols, weight, H)``, which fills H with JᵀWJ V."""
+    """Return the pass ``(X, V, chunks, cols, weight, H)``, which fills H with JᵀWJ V."""
+    if rank:
+        return gauss_newton_lanes.product(rank, difference, weighted)
     kind = kind_of(difference)
 
-    def run(X: Any, V: Any, start: Any, cols: Any, weight: Any, H: Any) -> None:
+    def run(X: Any, V: Any, chunks: Any, cols: Any, weight: Any, H: Any) -> None:
         if X.shape[1] > _MOST_LANES:
-            gauss_newton_any.product(difference, weighted)(X, V, start, cols, weight, H)
+            gauss_newton_any.product(difference, weighted)(X, V, chunks, cols, weight, H)
             return
         zeros, weight = lanes_for(X.shape[1]), weight if weighted else None
         Y, Z = filled(X, len(zeros)), filled(V, len(zeros))
         F = H if _fits(H, len(zeros)) else np.empty_like(Y)
         over_rows(
-            lambda first, last, F: product_rows(zeros, kind, Y, Z, start, cols, weight, F, first, last), start, Y, F
+            lambda first, last, F: product_rows(zeros, kind, Y, Z, chunks.start, cols, weight, F, first, last),
+            chunks,
+            F,
         )
         if F is not H:
             copy_columns(F, H)
@@ -233,16 +243,18 @@ def product_rows(
 
 @cache
 def quartic(rank: int, difference: bool, weighted: bool) -> Callable[..., tuple[float, float, float, float]]:
-    """Return the pass ``(X, D, start, cols, target, weight) -> c1, c2, c3, c4``: the quartic of f on X + tD alone."""
+    """Return the pass ``(X, D, chunks, cols, target, weight) -> c1, c2, c3, c4``: the quartic of f on X + tD alone."""
+    if rank:
+        return gauss_newton_lanes.quartic(rank, difference, weighted)
     kind = kind_of(difference)
 
-    def run(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any) -> Any:
+    def run(X: Any, D: Any, chunks: Any, cols: Any, target: Any, weight: Any) -> Any:
         if X.shape[1] > _MOST_LANES:
-            return gauss_newton_any.quartic(difference, weighted)(X, D, start, cols, target, weight)
+            return gauss_newton_any.quartic(difference, weighted)(X, D, chunks, cols, target, weight)
         zeros, weight = lanes_for(X.shape[1]), weight if weighted else None
         Y, E = filled(X, len(zeros)), filled(D, len(zeros))
         return over_rows(
-            lambda first, last: quartic_rows(zeros, kind, Y, E, start, cols, target, weight, first, last), start, Y
+            lambda first, last: quartic_rows(zeros, kind, Y, E, chunks.start, cols, target, weight, first, last), chunks
         )
 
     return run

@@ -15,7 +15,7 @@ from quartic.ops.row_chunks import over_rows, wide
 
 @cache
 def linearize(difference: bool, weighted: bool) -> Callable[..., float]:
-    """Return the pass ``(X, start, cols, target, weight, G, B) -> f(X)``, which fills G with ∇f and B with row blocks.
+    """Return the pass ``(X, chunks, cols, target, weight, G, B) -> f(X)``, which fills G with ∇f and B with row blocks.
 
     B_i = Σ_p w_p g gᵀ with g the gradient in row i of the residual of the pair p.
     """
@@ -70,10 +70,10 @@ def linearize(difference: bool, weighted: bool) -> Callable[..., float]:
                 B[i, q] += S[q]
         return 0.5 * value
 
-    def run(X: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any, B: Any) -> Any:
+    def run(X: Any, chunks: Any, cols: Any, target: Any, weight: Any, G: Any, B: Any) -> Any:
         X = wide(X)
         return over_rows(
-            lambda first, last, G, B: rows(X, start, cols, target, weight, G, B, first, last), start, X, G, B
+            lambda first, last, G, B: rows(X, chunks.start, cols, target, weight, G, B, first, last), chunks, G, B
         )
 
     return run
@@ -81,7 +81,7 @@ def linearize(difference: bool, weighted: bool) -> Callable[..., float]:
 
 @cache
 def product(difference: bool, weighted: bool) -> Callable[..., None]:
-    """Return the pass ``(X, V, start, cols, weight, H)``, which fills H with JᵀWJ V."""
+    """Return the pass ``(X, V, chunks, cols, weight, H)``, which fills H with JᵀWJ V."""
 
     @njit(**FLAGS)
     def rows(X: Any, V: Any, start: Any, cols: Any, weight: Any, H: Any, first: int, last: int) -> None:
@@ -116,16 +116,16 @@ def product(difference: bool, weighted: bool) -> Callable[..., None]:
             for k in range(width):
                 H[i, k] += s[k]
 
-    def run(X: Any, V: Any, start: Any, cols: Any, weight: Any, H: Any) -> None:
+    def run(X: Any, V: Any, chunks: Any, cols: Any, weight: Any, H: Any) -> None:
         X, V = wide(X), wide(V)
-        over_rows(lambda first, last, H: rows(X, V, start, cols, weight, H, first, last), start, X, H)
+        over_rows(lambda first, last, H: rows(X, V, chunks.start, cols, weight, H, first, last), chunks, H)
 
     return run
 
 
 @cache
 def quartic(difference: bool, weighted: bool) -> Callable[..., tuple[float, float, float, float]]:
-    """Return the pass ``(X, D, start, cols, target, weight) -> c1, c2, c3, c4``: the quartic of f on X + tD alone.
+    """Return the pass ``(X, D, chunks, cols, target, weight) -> c1, c2, c3, c4``: the quartic of f on X + tD alone.
 
     Nothing is written, so it costs half of a pass that gathers gradients.
     """
@@ -160,8 +160,8 @@ def quartic(difference: bool, weighted: bool) -> Callable[..., tuple[float, floa
                 c4 += w * c * c
         return c1, c2, c3, 0.5 * c4
 
-    def run(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any) -> Any:
+    def run(X: Any, D: Any, chunks: Any, cols: Any, target: Any, weight: Any) -> Any:
         X, D = wide(X), wide(D)
-        return over_rows(lambda first, last: rows(X, D, start, cols, target, weight, first, last), start, X)
+        return over_rows(lambda first, last: rows(X, D, chunks.start, cols, target, weight, first, last), chunks)
 
     return run

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from quartic.arrays import Array
 from quartic.ops.flags import FLAGS
+from quartic.ops.row_chunks import RowChunks, over_rows, wide
 
 
 @njit(**FLAGS)
@@ -37,13 +39,13 @@ def _measure(q: float, root: bool) -> Any:
 
 
 @njit(**FLAGS)
-def value_and_gradient(
-    X: Any, start: Any, cols: Any, lower: Any, upper: Any, weight: Any, weighted: bool, root: bool, G: Any
-) -> Any:
-    """Return f(X), and fill G with the gradient."""
+def _value_and_gradient(
+    X: Any, start: Any, cols: Any, lower: Any, upper: Any, weight: Any, weighted: bool, root: bool, G: Any,
+    first: int, last: int,
+) -> Any:  # fmt: skip
     G[:] = 0.0
     value = 0.0
-    for i in range(X.shape[0]):
+    for i in range(first, last):
         for p in range(start[i], start[i + 1]):
             j = np.uint64(cols[p])
             q = 0.0
@@ -63,13 +65,13 @@ def value_and_gradient(
 
 
 @njit(**FLAGS)
-def value_gradient_and_remainder(
-    X: Any, Y: Any, start: Any, cols: Any, lower: Any, upper: Any, weight: Any, weighted: bool, root: bool, G: Any
-) -> Any:
-    """Return f(Y) and f(Y) − f(X) − ⟨∇f(X), Y − X⟩, summed from Y − X; fill G with ∇f(Y)."""
+def _value_gradient_and_remainder(
+    X: Any, Y: Any, start: Any, cols: Any, lower: Any, upper: Any, weight: Any, weighted: bool, root: bool, G: Any,
+    first: int, last: int,
+) -> Any:  # fmt: skip
     G[:] = 0.0
     value, remainder = 0.0, 0.0
-    for i in range(X.shape[0]):
+    for i in range(first, last):
         for p in range(start[i], start[i + 1]):
             j = np.uint64(cols[p])
             before, after, b, c = 0.0, 0.0, 0.0, 0.0
@@ -112,14 +114,14 @@ def value_gradient_and_remainder(
 
 
 @njit(**FLAGS)
-def linearize(
-    X: Any, start: Any, cols: Any, lower: Any, upper: Any, weight: Any, weighted: bool, root: bool, G: Any, B: Any
-) -> Any:
-    """Return f(X); fill G with the gradient and B with the packed row blocks of JᵀWJ."""
+def _linearize(
+    X: Any, start: Any, cols: Any, lower: Any, upper: Any, weight: Any, weighted: bool, root: bool, G: Any, B: Any,
+    first: int, last: int,
+) -> Any:  # fmt: skip
     G[:] = 0.0
     B[:] = 0.0
     value = 0.0
-    for i in range(X.shape[0]):
+    for i in range(first, last):
         for p in range(start[i], start[i + 1]):
             j = np.uint64(cols[p])
             q = 0.0
@@ -146,12 +148,12 @@ def linearize(
 
 
 @njit(**FLAGS)
-def product(
-    X: Any, V: Any, start: Any, cols: Any, lower: Any, upper: Any, weight: Any, weighted: bool, root: bool, H: Any
-) -> None:
-    """Fill H with JᵀWJ V."""
+def _product(
+    X: Any, V: Any, start: Any, cols: Any, lower: Any, upper: Any, weight: Any, weighted: bool, root: bool, H: Any,
+    first: int, last: int,
+) -> None:  # fmt: skip
     H[:] = 0.0
-    for i in range(X.shape[0]):
+    for i in range(first, last):
         for p in range(start[i], start[i + 1]):
             j = np.uint64(cols[p])
             q, b = 0.0, 0.0
@@ -170,3 +172,47 @@ def product(
                 h = b * (X[i, k] - X[j, k])
                 H[i, k] += h
                 H[j, k] -= h
+
+
+# -- the passes, by several threads ---------------------------------------------------------------------------------
+
+
+def value_and_gradient(X: Array, chunks: RowChunks, *pairs: Any, G: Array) -> float:
+    """Return f(X), and fill G with the gradient; ``pairs``: cols, lower, upper, weight, weighted, root."""
+    X = wide(X)
+
+    def rows(first: int, last: int, G: Array) -> Any:
+        return _value_and_gradient(X, chunks.start, *pairs, G, first, last)
+
+    return float(over_rows(rows, chunks, G))
+
+
+def value_gradient_and_remainder(X: Array, Y: Array, chunks: RowChunks, *pairs: Any, G: Array) -> tuple[float, float]:
+    """Return f(Y) and f(Y) − f(X) − ⟨∇f(X), Y − X⟩, summed from Y − X; fill G with ∇f(Y)."""
+    X, Y = wide(X), wide(Y)
+
+    def rows(first: int, last: int, G: Array) -> Any:
+        return _value_gradient_and_remainder(X, Y, chunks.start, *pairs, G, first, last)
+
+    value, remainder = over_rows(rows, chunks, G)
+    return float(value), float(remainder)
+
+
+def linearize(X: Array, chunks: RowChunks, *pairs: Any, G: Array, B: Array) -> float:
+    """Return f(X); fill G with the gradient and B with the packed row blocks of JᵀWJ."""
+    X = wide(X)
+
+    def rows(first: int, last: int, G: Array, B: Array) -> Any:
+        return _linearize(X, chunks.start, *pairs, G, B, first, last)
+
+    return float(over_rows(rows, chunks, G, B))
+
+
+def product(X: Array, V: Array, chunks: RowChunks, *pairs: Any, H: Array) -> None:
+    """Fill H with JᵀWJ V."""
+    X, V = wide(X), wide(V)
+
+    def rows(first: int, last: int, H: Array) -> None:
+        _product(X, V, chunks.start, *pairs, H, first, last)
+
+    over_rows(rows, chunks, H)

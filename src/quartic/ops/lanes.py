@@ -1,229 +1,228 @@
-"""Rows of X in vector registers, inside compiled passes.
+"""Short vectors inside compiled passes, each in one vector register: the places of points, and what is done with them.
 
-numba's compiler does not join neighbouring scalars into vectors: a pass over pairs would spend an instruction on each
-coordinate. A `Lanes` is a row of known length as one LLVM vector; the functions below are all that the passes need of
-it. ``zeros``, the tuple ``(0.0,) * width``, says the width when compiled. Arrays are C-ordered float64 with as many
-columns; indices are not checked.
+A vector of r ≤ 4 numbers is held in the next power of two of float64 lanes, the rest of them zero. Left to itself the
+compiler handles its numbers one by one. Besides the operators ``a + b``, ``a - b`` and ``number * a`` there are the
+functions below; vectors exist in compiled code only.
+
+``lanes`` is the tuple ``(0.0,) * r``: its length is known when a pass is compiled. Arrays are C-ordered with two axes,
+and indices are not checked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
 from typing import Any
 
 from llvmlite import ir
 from numba import extending, types
 from numba.core.datamodel import models
+from numba.extending import overload, register_model
 
 intrinsic: Any = extending.intrinsic
 
-_DOUBLE, _I32, _I64 = ir.DoubleType(), ir.IntType(32), ir.IntType(64)
-_FLAGS = ("contract", "reassoc", "nsz")
+_I64, _I32, _I8, _DOUBLE = ir.IntType(64), ir.IntType(32), ir.IntType(8), ir.DoubleType()
+# What quartic.ops.flags says of numbers: sums may be reordered and fused.
+_FAST = ("contract", "reassoc", "nsz")
 
 
 class Lanes(types.Type):
-    """The type of a row of ``width`` numbers."""
+    """The type of a vector of ``size`` numbers."""
 
-    def __init__(self, width: int) -> None:
-        self.width = width
-        super().__init__(name=f"Lanes({width})")
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.width = 1 << (size - 1).bit_length()
+        super().__init__(name=f"Lanes({size})")
 
 
-@extending.register_model(Lanes)
-class _Model(models.PrimitiveModel):
+@register_model(Lanes)
+class _InOneRegister(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Lanes) -> None:
         super().__init__(manager, kind, ir.VectorType(_DOUBLE, kind.width))  # type: ignore[no-untyped-call]
 
 
-def _row(context: Any, builder: Any, kind: Any, value: Any, index: Any, width: int) -> Any:
-    """Return a pointer to row ``index`` of a C-ordered array."""
-    data = context.make_array(kind)(context, builder, value).data
-    first = builder.gep(data, [builder.mul(index, _I64(width))])
-    return builder.bitcast(first, ir.VectorType(_DOUBLE, width).as_pointer())
+def _place(context: Any, builder: Any, kind: Any, array: Any, i: Any, at: Any) -> tuple[Any, Any]:
+    """Return the address of ``array[i, at]`` and the LLVM type of an entry."""
+    made = context.make_array(kind)(context, builder, array)
+    offset = builder.add(builder.mul(i, builder.extract_value(made.shape, 1)), at)
+    return builder.gep(made.data, [offset]), context.get_value_type(kind.dtype)
 
 
-def _spread(builder: Any, number: Any, width: int) -> Any:
-    """Return a vector with the number in every lane."""
-    empty = ir.Constant(ir.VectorType(_DOUBLE, width), ir.Undefined)
-    first = builder.insert_element(empty, number, _I32(0))
-    return builder.shuffle_vector(first, empty, ir.Constant(ir.VectorType(_I32, width), [0] * width))
+def _load(context: Any, builder: Any, kind: Any, array_and_place: Any, width: int) -> Any:
+    place, entry = _place(context, builder, kind, *array_and_place)
+    loaded = builder.load(builder.bitcast(place, ir.VectorType(entry, width).as_pointer()))
+    loaded.align = kind.dtype.bitwidth // 8
+    return loaded if entry == _DOUBLE else builder.fpext(loaded, ir.VectorType(_DOUBLE, width))
+
+
+def _shuffled(builder: Any, a: Any, b: Any, places: list[int]) -> Any:
+    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_I32, len(places)), places))
+
+
+def _without_spare(builder: Any, v: Any, size: int) -> Any:
+    """Return v with zeros behind its first ``size`` lanes."""
+    width = v.type.count
+    zero = ir.Constant(v.type, [0.0] * width)
+    return v if size == width else _shuffled(builder, v, zero, [*range(size), *range(width, 2 * width - size)])
 
 
 @intrinsic
-def nothing(typingctx: Any, zeros: Any) -> Any:
-    """Return a row of zeros."""
-    kind = Lanes(len(zeros))
+def nothing(typingctx: Any, lanes: Any) -> Any:
+    """Return zero."""
+    kind = Lanes(len(lanes))
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return ir.Constant(ir.VectorType(_DOUBLE, kind.width), [0.0] * kind.width)
 
-    return kind(zeros), code
+    return kind(lanes), codegen
 
 
 @intrinsic
-def load(typingctx: Any, zeros: Any, A: Any, i: Any) -> Any:
-    """Return row i of A."""
-    kind = Lanes(len(zeros))
+def entries(typingctx: Any, lanes: Any, A: Any, i: Any, at: Any) -> Any:
+    """Return ``A[i, at : at + r]``; up to three numbers behind it are read too, and must be there."""
+    kind = Lanes(len(lanes))
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        loaded = builder.load(_row(context, builder, signature.args[1], args[1], args[2], kind.width))
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _without_spare(builder, _load(context, builder, signature.args[1], args[1:], kind.width), kind.size)
+
+    return kind(lanes, A, types.int64, types.int64), codegen
+
+
+@intrinsic
+def halves(typingctx: Any, lanes: Any, A: Any, i: Any, at: Any) -> Any:
+    """Return the r numbers in float32 that lie in place of ``A[i, at:]``; A is float64."""
+    kind = Lanes(len(lanes))
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place, _ = _place(context, builder, signature.args[1], *args[1:])
+        loaded = builder.load(builder.bitcast(place, ir.VectorType(ir.FloatType(), kind.width).as_pointer()))
         loaded.align = 8
-        return loaded
+        return _without_spare(builder, builder.fpext(loaded, ir.VectorType(_DOUBLE, kind.width)), kind.size)
 
-    return kind(zeros, A, types.int64), code
+    return kind(lanes, A, types.int64, types.int64), codegen
 
 
 @intrinsic
-def store(typingctx: Any, A: Any, i: Any, v: Any) -> Any:
-    """Set row i of A to v."""
+def sums(typingctx: Any, lanes: Any, A: Any, i: Any, at: Any) -> Any:
+    """Return ``A[i, at : at + r]`` for `keep`: what lies in the spare lanes is held too."""
+    kind = Lanes(len(lanes))
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        stored = builder.store(args[2], _row(context, builder, signature.args[0], args[0], args[1], v.width))
-        stored.align = 8
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _load(context, builder, signature.args[1], args[1:], kind.width)
+
+    return kind(lanes, A, types.int64, types.int64), codegen
+
+
+@intrinsic
+def keep(typingctx: Any, A: Any, i: Any, at: Any, v: Any) -> Any:
+    """Write the sums v to ``A[i, at:]``, and what lay behind them, held in the spare lanes, to its place again."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array, i, at, v = args
+        place, entry = _place(context, builder, signature.args[0], array, i, at)
+        if entry != _DOUBLE:
+            v = builder.fptrunc(v, ir.VectorType(entry, v.type.count))
+        stored = builder.store(v, builder.bitcast(place, v.type.as_pointer()))
+        stored.align = signature.args[0].dtype.bitwidth // 8
         return context.get_dummy_value()
 
-    return types.void(A, types.int64, v), code
+    return types.void(A, types.int64, types.int64, v), codegen
 
 
 @intrinsic
-def minus(typingctx: Any, u: Any, v: Any) -> Any:
-    """Return u − v."""
+def dot(typingctx: Any, a: Any, b: Any) -> Any:
+    """Return ⟨a, b⟩."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fsub(args[0], args[1], flags=_FLAGS)
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        total = builder.fmul(*args, flags=_FAST)
+        while total.type.count > 1:
+            half = total.type.count // 2
+            low, high = (_shuffled(builder, total, total, list(range(k, k + half))) for k in (0, half))
+            total = builder.fadd(low, high, flags=_FAST)
+        return builder.extract_element(total, _I32(0))
 
-    return u(u, v), code
-
-
-@intrinsic
-def plus(typingctx: Any, u: Any, a: Any, v: Any) -> Any:
-    """Return u + a·v, for a number a."""
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        product = builder.fmul(_spread(builder, args[1], u.width), args[2], flags=_FLAGS)
-        return builder.fadd(args[0], product, flags=_FLAGS)
-
-    return u(u, types.float64, v), code
+    return types.float64(a, b), codegen
 
 
 @intrinsic
-def dot(typingctx: Any, u: Any, v: Any) -> Any:
-    """Return ⟨u, v⟩."""
+def square(typingctx: Any, v: Any) -> Any:
+    """Return the lower triangle of v vᵀ, row by row, as one vector of r(r + 1)/2 numbers."""
+    size = v.size
+    kind = Lanes(size * (size + 1) // 2)
+    rows = [k for k in range(size) for _ in range(k + 1)]
+    columns = [l for k in range(size) for l in range(k + 1)]
+    spare = [v.width] * (kind.width - kind.size)
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        product = builder.fmul(args[0], args[1], flags=_FLAGS)
-        name = f"llvm.vector.reduce.fadd.v{u.width}f64"
-        kind = ir.FunctionType(_DOUBLE, [_DOUBLE, product.type])
-        reduce = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-        return builder.call(reduce, [_DOUBLE(-0.0), product], fastmath=("reassoc", "contract", "nsz"))
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        zero = ir.Constant(args[0].type, [0.0] * v.width)
+        return builder.fmul(
+            _shuffled(builder, args[0], zero, rows + spare),
+            _shuffled(builder, args[0], zero, columns + spare),
+            flags=_FAST,
+        )
 
-    return types.float64(u, v), code
-
-
-# -- symmetric blocks --------------------------------------------------------------------------------------------------
-#
-# Of Σ a uuᵀ row d of a *turned* block holds Σ a u_k u_(k+d) for all k, indices modulo the width. Up to half the width
-# these are all the products, and each row is one product of u and itself, turned by d lanes.
-
-
-class Block(types.Type):
-    """The type of a turned block of rows of ``width`` numbers."""
-
-    def __init__(self, width: int) -> None:
-        self.width, self.height = width, width // 2 + 1
-        super().__init__(name=f"Block({width})")
-
-
-@extending.register_model(Block)
-class _BlockModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, kind: Block) -> None:
-        rows = ir.ArrayType(ir.VectorType(_DOUBLE, kind.width), kind.height)
-        super().__init__(manager, kind, rows)  # type: ignore[no-untyped-call]
-
-
-def _block(builder: Any, kind: Block, row: Callable[[int], Any]) -> Any:
-    """Return the block whose rows the function makes."""
-    made = ir.Constant(ir.ArrayType(ir.VectorType(_DOUBLE, kind.width), kind.height), ir.Undefined)
-    for d in range(kind.height):
-        made = builder.insert_value(made, row(d), d)
-    return made
-
-
-def _rows_of_block(context: Any, builder: Any, array: Any, value: Any, index: Any, kind: Block) -> list[Any]:
-    """Return pointers to the rows of block ``index`` of a C-ordered array (n, height, width)."""
-    data = context.make_array(array)(context, builder, value).data
-    first = builder.mul(index, _I64(kind.height * kind.width))
-    rows = (builder.gep(data, [builder.add(first, _I64(d * kind.width))]) for d in range(kind.height))
-    return [builder.bitcast(row, ir.VectorType(_DOUBLE, kind.width).as_pointer()) for row in rows]
+    return kind(v), codegen
 
 
 @intrinsic
-def no_block(typingctx: Any, zeros: Any) -> Any:
-    """Return a block of zeros."""
-    kind = Block(len(zeros))
+def prefetch(typingctx: Any, A: Any, i: Any, at: Any) -> Any:
+    """Ask for the cache line of ``A[i, at]``, which will be read and written soon."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _block(builder, kind, lambda d: ir.Constant(ir.VectorType(_DOUBLE, kind.width), [0.0] * kind.width))
-
-    return kind(zeros), code
-
-
-@intrinsic
-def load_block(typingctx: Any, zeros: Any, T: Any, i: Any) -> Any:
-    """Return block i of T."""
-    kind = Block(len(zeros))
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        rows = _rows_of_block(context, builder, signature.args[1], args[1], args[2], kind)
-
-        def row(d: int) -> Any:
-            loaded = builder.load(rows[d])
-            loaded.align = 8
-            return loaded
-
-        return _block(builder, kind, row)
-
-    return kind(zeros, T, types.int64), code
-
-
-@intrinsic
-def store_block(typingctx: Any, T: Any, i: Any, S: Any) -> Any:
-    """Set block i of T to S."""
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        for d, row in enumerate(_rows_of_block(context, builder, signature.args[0], args[0], args[1], S)):
-            builder.store(builder.extract_value(args[2], d), row).align = 8
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place, _ = _place(context, builder, signature.args[0], *args)
+        pointer = _I8.as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [pointer, _I32, _I32, _I32])
+        asked = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
+        builder.call(asked, [builder.bitcast(place, pointer), _I32(1), _I32(3), _I32(1)])
         return context.get_dummy_value()
 
-    return types.void(T, types.int64, S), code
+    return types.void(A, types.int64, types.int64), codegen
+
+
+# -- operators ------------------------------------------------------------------------------------------------------
 
 
 @intrinsic
-def plus_block(typingctx: Any, S: Any, R: Any) -> Any:
-    """Return S + R."""
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        def row(d: int) -> Any:
-            return builder.fadd(*(builder.extract_value(block, d) for block in args), flags=_FLAGS)
-
-        return _block(builder, S, row)
-
-    return S(S, R), code
+def _plus(typingctx: Any, a: Any, b: Any) -> Any:
+    return a(a, b), lambda context, builder, signature, args: builder.fadd(*args, flags=_FAST)
 
 
 @intrinsic
-def plus_square(typingctx: Any, S: Any, a: Any, u: Any) -> Any:
-    """Return S + a·uuᵀ, for a number a."""
-    width = u.width
+def _minus(typingctx: Any, a: Any, b: Any) -> Any:
+    return a(a, b), lambda context, builder, signature, args: builder.fsub(*args, flags=_FAST)
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        scaled = builder.fmul(_spread(builder, args[1], width), args[2], flags=_FLAGS)
 
-        def row(d: int) -> Any:
-            turn = ir.Constant(ir.VectorType(_I32, width), [(k + d) % width for k in range(width)])
-            product = builder.fmul(scaled, builder.shuffle_vector(args[2], args[2], turn), flags=_FLAGS)
-            return builder.fadd(builder.extract_value(args[0], d), product, flags=_FLAGS)
+@intrinsic
+def _times(typingctx: Any, number: Any, v: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        number, v = args
+        one = builder.insert_element(ir.Constant(v.type, ir.Undefined), number, _I32(0))
+        return builder.fmul(_shuffled(builder, one, one, [0] * v.type.count), v, flags=_FAST)
 
-        return _block(builder, S, row)
+    return v(types.float64, v), codegen
 
-    return S(S, types.float64, u), code
+
+# numba asks an implementation to have the very signature of its overload, annotations included: hence no lambdas.
+
+
+@overload(operator.add)
+def _add(a: Any, b: Any) -> Any:
+    def run(a: Any, b: Any) -> Any:
+        return _plus(a, b)
+
+    return run if isinstance(a, Lanes) and isinstance(b, Lanes) else None
+
+
+@overload(operator.sub)
+def _subtract(a: Any, b: Any) -> Any:
+    def run(a: Any, b: Any) -> Any:
+        return _minus(a, b)
+
+    return run if isinstance(a, Lanes) and isinstance(b, Lanes) else None
+
+
+@overload(operator.mul)
+def _multiply(a: Any, b: Any) -> Any:
+    def run(a: Any, b: Any) -> Any:
+        return _times(a, b)
+
+    return run if isinstance(a, types.Number) and isinstance(b, Lanes) else None
