@@ -284,7 +284,19 @@ def test_lists_that_lead_astray_are_refused(spoil, words):
         unpack_state(kind, pack_state(dataclasses.replace(state, **spoil(state))), problem.loss, shape)
 
 
-@pytest.mark.parametrize("n", [1000, 5000])
+def test_old_pairs_are_forgotten_where_memory_would_be_short():
+    walk = Walk((30_000, 5), np.float64, most=4)
+    for k in range(4):
+        walk.go(k, share=1.0, changed=0.01 if k else 1.0)
+        walk.remember(k + 100)
+    walk.go(9, share=0.3)
+    assert 1 <= len(walk.steps) < 4
+    assert len(walk.steps) * len(walk.where[0]) <= 4.5 * walk.X.size - 4 * walk.X.size
+    walk.whole = walk.whole[-len(walk.steps) :]
+    walk.check()
+
+
+@pytest.mark.parametrize("n", [1000, 5000, 20_000])
 def test_memory_is_bounded(n):
     """The input, twelve arrays of the size of X, and two for each remembered pair: also while faces change."""
     problem = Problem(LeastSquares(planted_graph(n, 20, random_state=0)[0]), Nonnegative())

@@ -4,7 +4,8 @@ The face of X is its free entries: those off the bound, and those the gradient p
 rule that is a fifth of them. ``where`` lists their places in X.ravel(), in the order in which they came free. A place
 that has left the face is −1 from then on, and what was known of it forgotten; should it come back, it begins anew at
 the end of the list. Hence nothing is copied when the face changes: a pair (s, y) is as long as the list was when it was
-made, and zero beyond. Once many places are −1, list and pairs are made anew without them, which changes nothing else.
+made, and zero beyond. Once a quarter of the places are −1, list and pairs are made anew without them; nothing else
+changes by that, but for the oldest of many long pairs, which are forgotten where they would take too much memory.
 
 A direction takes two passes over the pairs: one for all inner products between them and the gradient, one for the
 combination (the compact form of the two-loop recursion; its coefficients follow from the inner products alone).
@@ -33,6 +34,8 @@ Pairs = tuple[Array, ...]
 BLOCK = 512
 # A list is cut into at most so many pieces, each of whole blocks.
 _PIECES = 16
+# Memory counts where X takes so many bytes.
+_LARGE = 1 << 20
 # No step is longer; infinity would be no number times zero.
 _LONGEST = 1e300
 
@@ -53,10 +56,14 @@ def kept(where: Pairs, steps: Pairs, changes: Pairs, X: Array, G: Array, most: i
         return (old,), steps, changes
     alive = on_face + came
     gone = len(places) - alive
-    fits = len(steps) * (len(places) + alive) <= (most + 3) * X.size  # with the old pairs, while they are still there
-    if 2 * gone > len(places) or (4 * gone > len(places) and fits):
-        return _compacted(places, steps, changes)
-    return (places,), steps, changes
+    if 4 * gone <= len(places):
+        return (places,), steps, changes
+    if X.nbytes > _LARGE:
+        # the old pairs are still there while new ones are made: where both would be too much, the oldest are forgotten
+        room = (most + 0.5) * X.size - sum(len(s) for s in steps)
+        first = max(len(steps) - max(int(room / max(alive, 1)), 1), 0)
+        steps, changes = steps[first:], changes[first:]
+    return _compacted(places, steps, changes)
 
 
 def direction(where: Pairs, steps: Pairs, changes: Pairs, X: Array, G: Array, D: Array) -> tuple[float, float]:
@@ -114,7 +121,7 @@ def addresses(steps: Pairs, changes: Pairs, X: Array) -> Array:
 
 def _compacted(places: Array, steps: Pairs, changes: Pairs) -> tuple[Pairs, Pairs, Pairs]:
     """Return list and pairs in the order of X, without the places that have left."""
-    order = np.flatnonzero(places >= 0)
+    order = np.flatnonzero(places >= 0).astype(places.dtype)
     order = order[np.argsort(places[order], kind="stable")]
 
     def chosen(A: Array) -> Array:
