@@ -102,6 +102,7 @@ def test_same_seed_same_answer_whatever_the_jobs():
     np.testing.assert_array_equal(runs[0].embedding_, runs[1].embedding_)
 
 
+@pytest.mark.filterwarnings("ignore::quartic.estimators.MisfitWarning")  # a random start may end anywhere
 @pytest.mark.parametrize("init", ["random", "mds", "landmark", "eigenmap", "relaxed", "auto"])
 def test_every_start_reaches_the_answer_on_easy_data(init):
     X = points(150, 2, seed=1)

@@ -9,6 +9,8 @@ from quartic import Problem, minimize
 from quartic.datasets import karate, planted_graph
 from quartic.init import random_start, spectral_start
 from quartic.losses import Distances, LeastSquares
+from quartic.ops import orthonormal
+from quartic.ops.turning import chebyshev, turned_gram
 from quartic.penalties import Nonnegative, Zero
 
 
@@ -181,3 +183,41 @@ def test_errors():
         minimize(symnmf(PLANTED), lambda problem, rank, generator: np.ones((3, rank)), rank=2)
     with pytest.raises(ValueError, match="X0 has 5 columns but rank = 2"):
         minimize(symnmf(PLANTED), lambda problem, rank, generator: np.ones((400, 5)), rank=2)
+
+
+# -- its passes -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("n", "rank"), [(1, 1), (7, 3), (64, 8), (500, 30), (300, 41)])
+def test_a_turn_in_one_pass(n, rank, dtype):
+    rng = np.random.default_rng(n)
+    Z, Q = rng.standard_normal((n, rank)).astype(dtype), np.linalg.qr(rng.standard_normal((rank, rank)))[0]
+    exact = Z.astype(float).T @ np.maximum(Z.astype(float) @ Q, 0)
+    np.testing.assert_allclose(turned_gram(Z, Q), exact, atol=300 * n * np.finfo(dtype).eps)
+    # any order of the array will do
+    np.testing.assert_array_equal(turned_gram(np.asfortranarray(Z), Q), turned_gram(Z, Q))
+
+
+def test_a_step_of_chebyshevs_recursion():
+    rng = np.random.default_rng(0)
+    MT, T, before = (rng.standard_normal((50, 4)) for _ in range(3))
+    expected = (2 / 0.7) * (MT - 0.3 * T) - before
+    chebyshev(MT, T, before, 0.3, 0.7)
+    np.testing.assert_allclose(before, expected, rtol=1e-13, atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("condition", [1.0, 1e3, 1e6, 1e12, np.inf])
+def test_orthonormal_bases(condition, dtype):
+    """By products where that is accurate, by a QR decomposition where columns are nearly dependent."""
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((400, 6)).astype(dtype)
+    A[:, 5] = A[:, 4] + A[:, 5] / dtype(condition)
+    A *= (10.0 ** np.arange(-15, 15, 5)).astype(dtype)
+    Q = orthonormal(A)
+    assert Q.dtype == dtype
+    np.testing.assert_allclose(Q.astype(float).T @ Q.astype(float), np.eye(6), atol=100 * np.finfo(dtype).eps)
+    independent = A[:, :5] / np.linalg.norm(A[:, :5], axis=0)
+    outside = independent - Q @ (Q.T @ independent)
+    assert np.abs(outside).max() < 100 * np.finfo(dtype).eps

@@ -108,6 +108,11 @@ def scipy_lbfgsb(case: Helix, seed: int, tol: float, keeper: Keeper) -> None:
 
 def scipy_numpy(case: Helix, seed: int, tol: float, keeper: Keeper) -> None:
     """Run SciPy's L-BFGS-B with a gradient a user would write in NumPy."""
+    _scipy(_in_numpy(case), start(case.loss(), seed), tol, keeper)
+
+
+def _in_numpy(case: Helix) -> Callable[[Array], tuple[float, Array]]:
+    """Return value and gradient as a user would write them."""
     i, j = case.pairs.T
     n, squared = case.n, case.squared
 
@@ -118,7 +123,7 @@ def scipy_numpy(case: Helix, seed: int, tol: float, keeper: Keeper) -> None:
         G = np.column_stack([np.bincount(i, E[:, k], n) - np.bincount(j, E[:, k], n) for k in range(RANK)])
         return 0.5 * float(e @ e), G
 
-    _scipy(function, start(case.loss(), seed), tol, keeper)
+    return function
 
 
 def _scipy(function: Callable[[Array], tuple[float, Array]], X0: Array, tol: float, keeper: Keeper) -> None:
@@ -139,8 +144,10 @@ def _scipy(function: Callable[[Array], tuple[float, Array]], X0: Array, tol: flo
         )  # fmt: skip
 
 
-def pymanopt_method(manifold_name: str, optimizer_name: str) -> Callable[[Helix, int, float, Keeper], None]:
-    """Return a run of pymanopt with our compiled gradient and second derivative."""
+def pymanopt_method(
+    manifold_name: str, optimizer_name: str, numpy: bool = False
+) -> Callable[[Helix, int, float, Keeper], None]:
+    """Return a run of pymanopt with our compiled gradient and second derivative, or with what a user would write."""
 
     def run(case: Helix, seed: int, tol: float, keeper: Keeper) -> None:
         try:
@@ -153,11 +160,13 @@ def pymanopt_method(manifold_name: str, optimizer_name: str) -> Callable[[Helix,
         goal = tol * float(np.linalg.norm(loss.at(X0).gradient))
         manifold = getattr(manifolds, manifold_name)(case.n, RANK)
 
+        own = _in_numpy(case)
+
         def cost(X: Array) -> float:
-            return loss.at(X).value
+            return own(X)[0] if numpy else loss.at(X).value
 
         def gradient(X: Array) -> Array:
-            G = loss.at(X).gradient
+            G = own(X)[1] if numpy else loss.at(X).gradient
             keeper.keep(X)
             if np.linalg.norm(G) < goal:
                 raise Enough
@@ -167,9 +176,8 @@ def pymanopt_method(manifold_name: str, optimizer_name: str) -> Callable[[Helix,
             return loss.hessian_product(loss.at(X), D)
 
         known = pymanopt.function.numpy(manifold)
-        problem = pymanopt.Problem(
-            manifold, known(cost), euclidean_gradient=known(gradient), euclidean_hessian=known(hessian)
-        )
+        second = None if numpy else known(hessian)
+        problem = pymanopt.Problem(manifold, known(cost), euclidean_gradient=known(gradient), euclidean_hessian=second)
         optimizer = getattr(optimizers, optimizer_name)(
             verbosity=0, max_iterations=10**6, max_time=1e9, min_gradient_norm=0.0, min_step_size=0.0
         )
@@ -233,6 +241,8 @@ PEERS: dict[str, Callable[[Helix, int, float, Keeper], None]] = {
     "pymanopt PSDFixedRank, TR": pymanopt_method("PSDFixedRank", "TrustRegions"),
     "pymanopt Euclidean, CG": pymanopt_method("Euclidean", "ConjugateGradient"),
     "pymanopt Euclidean, TR": pymanopt_method("Euclidean", "TrustRegions"),
+    "pymanopt PSDFixedRank, CG, NumPy gradient": pymanopt_method("PSDFixedRank", "ConjugateGradient", numpy=True),
+    "pymanopt Euclidean, CG, NumPy gradient": pymanopt_method("Euclidean", "ConjugateGradient", numpy=True),
     "scikit-learn MDS (SMACOF)": sklearn_mds,
     "networkx Kamada–Kawai": networkx_layout,
 }

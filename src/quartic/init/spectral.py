@@ -19,6 +19,7 @@ from quartic.ops import (
     namespace,
     on_host,
     orthonormal,
+    passes,
     positive_part,
     squared_norm,
     times,
@@ -148,7 +149,8 @@ def leading_eigenpairs(
         centre, half = (lower + upper) / 2, (upper - lower) / 2
         before, T = Q, (MQ - centre * Q) / half
         for _ in range(degree - 1):
-            before, T = T, (2 / half) * (product(T) - centre * T) - before
+            passes("turning", T).chebyshev(product(T), T, before, centre, half)
+            before, T = T, before
         Q = orthonormal(T)
         values, Q, MQ = _ritz(Q, product(Q))
     return values[:rank], Q[:, :rank]
@@ -165,10 +167,11 @@ def _ritz(Q: Array, MQ: Array) -> tuple[Array, Array, Array]:
 def _turned(Z: Array, U: Array, n_turns: int) -> Array:
     """Return ZQ with Q orthogonal and ZQ as nonnegative as the turns make it."""
     Y = times(Z, _polar(most_different_rows(U).T))
-    Y *= namespace(Y).sign(cubes := (Y**3).sum(axis=0)) + (cubes == 0)
-    for _ in range(n_turns):
-        Y = times(Z, _polar(on_host(gram(Z, positive_part(Y)))))
-    return Y
+    Y *= namespace(Y).sign(cubes := (Y * Y * Y).sum(axis=0)) + (cubes == 0)
+    turn = _polar(on_host(gram(Z, positive_part(Y)))) if n_turns else None
+    for _ in range(n_turns - 1):
+        turn = _polar(on_host(passes("turning", Z).turned_gram(Z, turn)))
+    return Y if turn is None else times(Z, turn)
 
 
 def _polar(A: Array) -> Array:

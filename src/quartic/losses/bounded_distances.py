@@ -205,6 +205,11 @@ class BoundedDistances(Distances):
         scaled: Array = X * (guess * np.exp(float(found.x)))
         return scaled
 
+    def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
+        """Return a centred Gaussian cloud, scaled so that f(tX) is least: passes."""
+        X: Array = generator.standard_normal((self.n_points, rank))
+        return self.best_scale(np.abs(X) if nonnegative else X - X.mean(axis=0))
+
     def fingerprint(self) -> str:
         """Return kind, sizes and sums of the data."""
         finite = self.upper[np.isfinite(self.upper)]

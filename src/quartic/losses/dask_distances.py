@@ -203,6 +203,10 @@ class DaskDistances(Distances):
         return diagonal, float(squares), float(loss)
 
     @property
+    def _total_weight(self) -> float:
+        return math.fsum(fact["weight"] for fact in self.blocks.facts)
+
+    @property
     def _largest_target(self) -> float:
         """Σ w·d² / Σ w·d: between the mean of the d and the largest, without another pass over the chunks."""
         diagonal, _, squares = self._sums
@@ -246,5 +250,5 @@ class DaskDistances(Distances):
     def fingerprint(self) -> str:
         """Return kind, sizes and sums of the data."""
         checksum = math.fsum(fact["checksum"] for fact in self.blocks.facts)
-        weight = math.fsum(fact["weight"] for fact in self.blocks.facts)
+        weight = self._total_weight
         return f"DaskDistances n={self.n_points} pairs={self.n_pairs} target={checksum!r} weight={weight!r}"

@@ -11,10 +11,14 @@ import scipy.sparse as sp
 
 from quartic.arrays import Array, is_torch
 from quartic.distributed.inputs import is_dask_array, is_dask_frame
-from quartic.losses.pair_squares import PairSquares
+from quartic.losses.pair_squares import PairPoint, PairSquares
 from quartic.losses.pairs_input import check_pairs, merge_duplicates
-from quartic.ops import float_type, inner, passes
+from quartic.losses.point import Point
+from quartic.ops import float_type, inner, passes, total
 from quartic.ops.space import space_of
+
+# From so many pairs on the scale of a random start is the expected one.
+_MANY_PAIRS = 20_000
 
 
 class Distances(PairSquares):
@@ -58,6 +62,7 @@ class Distances(PairSquares):
 
     difference = True
     relocates = True
+    widens = True
 
     def __new__(cls, pairs: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Return a `DaskDistances` where the pairs are Dask's."""
@@ -147,11 +152,41 @@ class Distances(PairSquares):
         """f(0) = ½ Σ w d²."""
         return 0.5 * self._sums[2]
 
+    def widened(self, p: Point) -> Array | None:
+        """Return [X, tz] with z fixed noise and the best t ≥ 0, or None where that is 0: one pass.
+
+        With ζ = (z_i − z_j)² the loss is f(X) + t² Σ w(q − d)ζ + ½t⁴ Σ wζ². Where X fits, the first sum is next to
+        nothing, and so is t.
+        """
+        n, rank = p.X.shape
+        X, D = np.zeros((n, rank + 1), p.X.dtype), np.zeros((n, rank + 1), p.X.dtype)
+        X[:, :rank] = p.X
+        D[:, rank] = np.random.default_rng(0).standard_normal(n)
+        _, c2, _, c4 = self.quartic(PairPoint(self, X, p.value, D), D)
+        if not (c2 < 0 < c4):
+            return None
+        X[:, rank] = math.sqrt(-c2 / (2 * c4)) * D[:, rank]
+        return X
+
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
-        """Return a centred Gaussian cloud, scaled so that f(tX) is least: one pass."""
+        """Return a centred Gaussian cloud tX, scaled so that f(tX) is least: one pass, or, with many pairs, none.
+
+        For points of a standard normal cloud q = ‖x_i − x_j‖² is twice a χ² of r degrees: E q = 2r, E q² = 4r(r + 2).
+        E f(tX) = ½ Σ w (t⁴E q² − 2t²d·E q + d²) is least at t² = (Σ wd / Σ w) / (2(r + 2)), of which the t of a cloud
+        of n points is off by O(1/√n).
+        """
         X: Array = self.space.normal(generator, (self.n_points, rank))
         if nonnegative:
-            X = abs(X)
-        else:
-            X -= X.mean(axis=0)
-        return self.best_scale(X)
+            return self.best_scale(abs(X))
+        X -= X.mean(axis=0)
+        if self.n_pairs < _MANY_PAIRS:
+            return self.best_scale(X)
+        mean = 0.5 * float(self._sums[0].sum()) / (self._total_weight or 1.0)
+        return X * math.sqrt(mean / (2 * (rank + 2))) if 0 < mean < math.inf else self.best_scale(X)
+
+    @property
+    def _total_weight(self) -> float:
+        """Σ w."""
+        if self.weight is None:
+            return float(self.n_pairs)
+        return float(total(self.weight)) * self.n_pairs / len(self.weight)  # tensors hold each pair twice

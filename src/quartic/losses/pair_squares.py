@@ -24,6 +24,8 @@ from quartic.units import Units, exponent, shifted
 
 # Ranks up to this have passes compiled for them; the others share one.
 _SPECIAL_RANKS = 4
+# Up to so many pairs, and columns, one compiled call makes many passes, on one thread.
+_FEW_PAIRS, _FEW_COLUMNS = 60_000, 32
 # From so many points on a few are expected to end up in the wrong place.
 _MANY = 30_000
 
@@ -106,6 +108,31 @@ class PairSquares(SumOfSquares):
         """Write JᵀWJ V into ``out``: one pass, which reads neither targets nor anything stored a pair."""
         rows, cols, _, weight = self._passed
         self._pass("gauss_newton", "product", V)(p.X, V, rows, cols, weight, out)
+
+    def gauss_newton_solve(
+        self, p: Point, G: Array, blocks: Array, shift: float, tolerance: float, max_iter: int
+    ) -> tuple[Array, int, bool] | None:
+        """Return the solution by conjugate gradients in one compiled call, where there are few pairs: a pass a step."""
+        if not self._is_small(p.X):
+            return None
+        start, cols, _, weight = self._data
+        solve = self._pass("gauss_newton", "solve", G)
+        found: tuple[Array, int, bool] = solve(p.X, start, cols, weight, G, blocks, shift, tolerance, max_iter)
+        self._count(found[1] - 1)
+        return found
+
+    def gauss_newton_descent(self, X: Array, *settings: float) -> tuple[Array, float] | None:
+        """Return where damped steps lead, made in one compiled call, where there are few pairs."""
+        if not self._is_small(X):
+            return None
+        X, damping, passes = self._pass("pair_descent", "descend", X)(X, *self._data, *settings)
+        self._count(passes - 1)
+        return X, damping
+
+    def _is_small(self, X: Array) -> bool:
+        """Tell whether a compiled call is worth it that makes many passes on one thread."""
+        own = type(self).gauss_newton_product is PairSquares.gauss_newton_product
+        return own and not is_torch(X) and self.n_pairs <= _FEW_PAIRS and X.shape[1] <= _FEW_COLUMNS
 
     def gauss_newton_matrix(self, p: Point) -> Any:
         """Return JᵀWJ, assembled from J, whose row for the pair (i, j) has 2r entries."""
@@ -190,15 +217,14 @@ class PairSquares(SumOfSquares):
         ‖x‖² − 2⟨x, x_j⟩ + ‖x_j‖² = d_j is linear in x and ‖x‖²; x is the least-squares solution over the neighbours j,
         from which ‖x‖² is eliminated by subtracting the mean equation. ⟨x, x_j⟩ = b_j is linear as it is.
         """
-        from quartic.ops.placement import gather, least_squares_places
+        from quartic.ops.placement import least_squares_places
 
-        self._count()
         rank = X.shape[1]
         X = X.astype(np.float64)
         if self.difference:
             X -= X[placed].mean(axis=0)
         S = np.zeros((len(X), (rank + 2) * (rank + 3) // 2))
-        gather(self.difference, self.weight is not None)(X, placed, *self._data, S)
+        self._pass("placement", "gather", X)(X, placed, *self._data, S)
         new = ~placed & (S[:, -1] >= 2 * (rank + 1)) & (S[:, 0] > 0)
         X[new] = least_squares_places(S[new], rank, self.difference)
         return X, placed | new

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ def check_pairs(
     pairs: Any, values: Any, n_points: int | None, weights: Any, name: str, *, nonnegative: bool = True
 ) -> tuple[NDArray[np.int64], Array, Array | None, int]:
     """Return pairs, values, weights as clean arrays and the number of points, or raise an error naming row and cure."""
+    from quartic.ops.sorting import extremes
+
     pairs = np.asarray(pairs)
     if pairs.ndim != 2 or pairs.shape[1] != 2:
         raise ValueError(f"pairs must have shape (m, 2), one pair (i, j) a row, got {pairs.shape}")
@@ -23,12 +26,12 @@ def check_pairs(
     if not whole:
         raise TypeError(f"pairs must be integer indices, got dtype {pairs.dtype}")
     pairs = np.ascontiguousarray(pairs, dtype=np.int64)
-    if pairs.min() < 0:
+    least, largest = extremes(pairs)
+    if least < 0:
         row = int(np.argmax((pairs < 0).any(axis=1)))
         raise ValueError(
             f"pairs must be nonnegative indices (counted from 0), but pairs[{row}] = {pairs[row].tolist()}"
         )
-    largest = int(pairs.max())
     if n_points is None:
         n_points = largest + 1
     elif int(n_points) != n_points or n_points < 1:
@@ -55,11 +58,11 @@ def check_column(values: Any, m: int, name: str, *, nonnegative: bool) -> Array:
     if values.shape != (m,):
         raise ValueError(f"{name} must have shape ({m},), one number for each pair, got {values.shape}")
     clean: Array = np.ascontiguousarray(values, dtype=working_dtype(values.dtype))
-    bad = ~np.isfinite(clean)
-    if bad.any():
-        row = int(np.argmax(bad))
+    least, largest = (float(clean.min()), float(clean.max())) if m else (0.0, 0.0)  # NaN where there is one
+    if not (math.isfinite(least) and math.isfinite(largest)):
+        row = int(np.argmax(~np.isfinite(clean)))
         raise ValueError(f"{name}[{row}] is {clean[row]}; leave unknown pairs out, every listed value must be finite")
-    if nonnegative and clean.min(initial=0.0) < 0:
+    if nonnegative and least < 0:
         row = int(np.argmax(clean < 0))
         raise ValueError(f"{name}[{row}] = {clean[row]} is negative; {name} must be nonnegative")
     return clean
@@ -72,14 +75,14 @@ def merge_duplicates(
 
     A pair given more than once must say the same thing each time; otherwise a ValueError names it.
     """
-    from quartic.ops.sorting import first_self_pair, has_repeats, in_order, row_starts, sort_pairs
+    from quartic.ops.sorting import has_repeats, row_starts, sort_pairs, survey
 
-    self_pair = -1 if diagonal else first_self_pair(pairs)
-    if self_pair >= 0:
+    self_pair, ordered = survey(pairs)
+    if self_pair >= 0 and not diagonal:
         raise ValueError(
             f"pairs[{self_pair}] = {pairs[self_pair].tolist()} joins a point to itself; leave such pairs out"
         )
-    if in_order(pairs):
+    if ordered:
         start, cols = row_starts(pairs, n)
         return start, cols, values.copy(), None if weights is None else weights.copy()
     start, cols, sorted_values, sorted_weights = sort_pairs(

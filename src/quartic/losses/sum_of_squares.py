@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ class SumOfSquares(Loss):
     """
 
     infimum = 0.0
+    #: whether a column more than wanted helps rows of X to get around each other (`quartic.solvers.core`)
+    widens: ClassVar[bool] = False
 
     @abstractmethod
     def linearize(self, X: Array) -> tuple[Point, Array]:
@@ -32,6 +34,22 @@ class SumOfSquares(Loss):
     @abstractmethod
     def gauss_newton_product(self, p: Point, V: Array, out: Array) -> None:
         """Write JᵀJ V into ``out``, with J at p: one pass."""
+
+    def gauss_newton_solve(
+        self, p: Point, G: Array, blocks: Array, shift: float, tolerance: float, max_iter: int
+    ) -> tuple[Array, int, bool] | None:
+        """Return D with (JᵀJ + shift·I) D ≈ −G, the steps it took, and whether the tolerance was reached.
+
+        A loss need not offer it: None leaves conjugate gradients to the solver.
+        """
+        return None
+
+    def gauss_newton_descent(self, X: Array, *settings: float) -> tuple[Array, float] | None:
+        """Return X after damped steps, and the damping then; the settings are those of `quartic.ops.pair_descent`.
+
+        A loss need not offer it: None leaves the steps to the solver.
+        """
+        return None
 
     @abstractmethod
     def gauss_newton_matrix(self, p: Point) -> Any:
@@ -54,6 +72,13 @@ class SumOfSquares(Loss):
 
         It has a counter of its own.
         """
+
+    def widened(self, p: Point) -> Array | None:
+        """Return X with another column of noise, as much of it as makes f least; None where that is none.
+
+        Only where ``widens`` is true.
+        """
+        return None
 
     def replaced(self, p: Point) -> Array | None:
         """Return X with rows that fit far worse than all others put where their terms say, None where none does.

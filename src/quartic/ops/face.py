@@ -313,15 +313,15 @@ def _pair(
     size: int, first: int, last: int,
 ) -> None:  # fmt: skip
     for piece in range(first, last):
-        sy, ss, yy = 0.0, 0.0, 0.0
-        for k in range(piece * size, min((piece + 1) * size, where.size)):
+        begin, end = piece * size, min((piece + 1) * size, where.size)
+        for k in range(begin, end):
             at = where[k]
-            if at >= 0:
-                step, change = np.float64(d[at]), (np.float64(after[at]) - np.float64(g[at])) * inverse
-                s[k], y[k] = step, change
-                sy += step * change
-                ss += step * step
-                yy += change * change
-            else:
-                s[k] = y[k] = 0
+            s[k] = d[at] if at >= 0 else 0
+            y[k] = (np.float64(after[at]) - np.float64(g[at])) * inverse if at >= 0 else 0
+        # a loop that also wrote would be compiled for arrays near each other too, and would then add in another order
+        sy, ss, yy = 0.0, 0.0, 0.0
+        for k in range(begin, end):
+            sy += np.float64(s[k]) * np.float64(y[k])
+            ss += np.float64(s[k]) * np.float64(s[k])
+            yy += np.float64(y[k]) * np.float64(y[k])
         sums[piece, 0], sums[piece, 1], sums[piece, 2] = sy, ss, yy

@@ -81,26 +81,39 @@ def block_times_small(rows: int, Y: Any, A: Any, W: Any) -> None:
 
 
 @njit(**FLAGS)
+def _add_tiles(rows: int, Y: Any, W: Any, S: Any, row: int, first: int) -> None:
+    """S += YᵀW in four rows, from the first column on."""
+    end = S.shape[1]
+    while end > first:
+        width = _next_width(end - first)
+        end -= width
+        if width == 4:
+            add_to_gram(_4, _4, Y, W, S, 0, rows, row, end)
+        elif width == 8:
+            add_to_gram(_4, _8, Y, W, S, 0, rows, row, end)
+        elif width == 12:
+            add_to_gram(_4, _12, Y, W, S, 0, rows, row, end)
+        elif width == 16:
+            add_to_gram(_4, _16, Y, W, S, 0, rows, row, end)
+        elif width == 20:
+            add_to_gram(_4, _20, Y, W, S, 0, rows, row, end)
+        elif width == 24:
+            add_to_gram(_4, _24, Y, W, S, 0, rows, row, end)
+        elif width == 28:
+            add_to_gram(_4, _28, Y, W, S, 0, rows, row, end)
+        else:
+            add_to_gram(_4, _32, Y, W, S, 0, rows, row, end)
+
+
+@njit(**FLAGS)
 def add_upper_gram(rows: int, Y: Any, S: Any) -> None:
     """S += YᵀY for the first rows of a block; what counts is on and above the diagonal, within the columns of Y."""
-    for j in range(0, S.shape[1], 4):
-        end = S.shape[1]
-        while end > j:
-            width = _next_width(end - j)
-            end -= width
-            if width == 4:
-                add_to_gram(_4, _4, Y, Y, S, 0, rows, j, end)
-            elif width == 8:
-                add_to_gram(_4, _8, Y, Y, S, 0, rows, j, end)
-            elif width == 12:
-                add_to_gram(_4, _12, Y, Y, S, 0, rows, j, end)
-            elif width == 16:
-                add_to_gram(_4, _16, Y, Y, S, 0, rows, j, end)
-            elif width == 20:
-                add_to_gram(_4, _20, Y, Y, S, 0, rows, j, end)
-            elif width == 24:
-                add_to_gram(_4, _24, Y, Y, S, 0, rows, j, end)
-            elif width == 28:
-                add_to_gram(_4, _28, Y, Y, S, 0, rows, j, end)
-            else:
-                add_to_gram(_4, _32, Y, Y, S, 0, rows, j, end)
+    for row in range(0, S.shape[0], 4):
+        _add_tiles(rows, Y, Y, S, row, row)
+
+
+@njit(**FLAGS)
+def add_cross_gram(rows: int, Y: Any, W: Any, S: Any) -> None:
+    """S += YᵀW for the first rows of two blocks; what counts is within their columns."""
+    for row in range(0, S.shape[0], 4):
+        _add_tiles(rows, Y, W, S, row, 0)

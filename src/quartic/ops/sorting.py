@@ -11,24 +11,31 @@ from quartic.ops.flags import FLAGS
 
 
 @njit(**FLAGS)
-def first_self_pair(pairs: Any) -> int:
-    """Return the first row that joins a point to itself, or −1."""
+def extremes(pairs: Any) -> Any:
+    """Return the least and the largest index."""
+    least, largest = pairs[0, 0], pairs[0, 0]
     for p in range(len(pairs)):
-        if pairs[p, 0] == pairs[p, 1]:
-            return p
-    return -1
+        for k in range(2):
+            least = min(least, pairs[p, k])
+            largest = max(largest, pairs[p, k])
+    return least, largest
 
 
 @njit(**FLAGS)
-def in_order(pairs: Any) -> bool:
-    """Return whether all pairs have i ≤ j, come by row, then column, and none comes twice."""
+def survey(pairs: Any) -> Any:
+    """Return the first row that joins a point to itself, or −1, and whether all is in order.
+
+    It is where all pairs have i ≤ j, come by row, then column, and none comes twice.
+    """
+    itself, ordered = -1, True
     before_i, before_j = -1, -1
     for p in range(len(pairs)):
         i, j = pairs[p, 0], pairs[p, 1]
-        if i > j or i < before_i or (i == before_i and j <= before_j):
-            return False
+        if i == j and itself < 0:
+            itself = p
+        ordered &= (i <= j) & ((i > before_i) | ((i == before_i) & (j > before_j)))
         before_i, before_j = i, j
-    return True
+    return itself, ordered
 
 
 @njit(**FLAGS)

@@ -103,22 +103,19 @@ def first_direction(G: Any, L: Any, R: Any, Z: Any, P: Any) -> Any:
     return rz
 
 
-def add_shift(H: Any, P: Any, shift: float) -> Any:
-    """Add shift·P to H, and return ⟨P, H⟩."""
+def advance(rz: Any, shift: float, P: Any, H: Any, L: Any, D: Any, R: Any, Z: Any) -> Any:
+    """Make a step of conjugate gradients with A + shift·I, where H = AP; return ⟨P, (A + shift·I)P⟩ and the new ⟨R, Z⟩.
+
+    Nothing is read from the device. Where the curvature is not positive D, R and Z stay as they are.
+    """
     H.add_(P, alpha=shift)
-    return Waiting(dot(P, H))
-
-
-def descend(rz: Any, curvature: Any, P: Any, H: Any, D: Any, R: Any) -> None:
-    """Move by a = rz / curvature, where that is positive, along the direction: D += aP, R −= aH."""
+    curvature = Waiting(dot(P, H))
     a = torch.where(curvature.tensor > 0, rz.tensor / curvature.tensor, 0.0)
     D.addcmul_(P, a)
     R.addcmul_(H, a, value=-1.0)
-
-
-def turn(rz: Any, before: Any, Z: Any, P: Any) -> None:
-    """Set the next conjugate direction, P = Z + (rz / before) P."""
-    P.mul_(rz.tensor / before.tensor).add_(Z)
+    following = solve_blocks(L, R, Z)
+    P.mul_(following.tensor / rz.tensor).add_(Z)
+    return curvature, following
 
 
 def diagonal_mean(B: Any, rank: int) -> Any:

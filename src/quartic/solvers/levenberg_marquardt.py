@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
@@ -13,25 +14,22 @@ from quartic.losses.line import Line
 from quartic.losses.point import Point
 from quartic.losses.sum_of_squares import SumOfSquares
 from quartic.ops import astype, delayed, float_type, inner, norm, squared_norm
+from quartic.ops.damping import next_damping, residual
 from quartic.penalties import Penalty, Zero
 from quartic.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
-from quartic.solvers.normal_equations import conjugate_gradients, direct, factorable, mean_diagonal
+from quartic.solvers.core import by_way_of_core
+from quartic.solvers.normal_equations import direct, factorable, mean_diagonal, solve
 
 # "auto" wants so many pairs a point in the core for each column of X, and at least so many, where there are twice as
-# many in all. With two thirds of that, one random start in four on a square ends in a local minimum.
-_CORE_FOR_EACH_COLUMN, _CORE_AT_LEAST = 16, 48
-# The core is left when the gradient has shrunk by this, or a step makes the loss smaller by less than this share.
-_CORE_TOLERANCE, _CORE_GAIN, _CORE_STEPS = 1e-9, 1e-2, 60
-# Damping is relative to the mean diagonal of JᵀJ. The gauge makes JᵀJ singular, so it never goes down to nothing.
-_LEAST_DAMPING, _MOST_DAMPING = 1e-13, 1e8
+# many in all: the first where a core is solved with a column more than wanted (`quartic.solvers.core`), the second
+# where it is not. With two thirds of the second, one random start in four on a square ends in a local minimum.
+_CORE_FOR_EACH_COLUMN, _CORE_AT_LEAST = (8, 16), (24, 48)
 # Where a step lowers the loss by less than this share, residuals are there to stay and their curvature counts.
 _NEWTON_GAIN = 1e-2
 # Single points are placed anew where the loss no longer falls, and when the gradient has shrunk by this, and by ten
 # times more for each time it was done, so often at the most.
 _REPLACED, _REPLACED_FIRST = 4, 1e-3
-# The equations are never solved to a smaller residual, relative to where they start.
-_LEAST_RESIDUAL = 1e-3
 
 
 @dataclass(frozen=True)
@@ -87,9 +85,9 @@ class LevenbergMarquardt(Solver):
     loss soon stops falling; from then on conjugate gradients multiply by the whole second derivative: Newton's method.
 
     Where a point has many more pairs than it needs, the first iteration goes by way of a core: it solves the problem of
-    part of the points, who have enough pairs among themselves, places the others by least squares from their pairs
-    with those placed, and goes on from there with all. If that does not lower the objective it is forgotten. Passes
-    over the pairs of the core count by their share.
+    part of the points, who have enough pairs among themselves, at first with one column more than wanted, places the
+    others by least squares from their pairs with those placed, and goes on from there with all. If that does not lower
+    the objective it is forgotten. Passes over the pairs of the core count by their share.
 
     Parameters
     ----------
@@ -103,12 +101,12 @@ class LevenbergMarquardt(Solver):
         "auto" turns to the factorisation when conjugate gradients ran into their limit twice in a row and the graph
         is local enough for sparse factors.
     core : "auto" or float, default="auto"
-        Pairs a point within the core; 0 for no core. "auto" takes 16 for each column of X, and 48 at least, where
-        there are twice as many in all.
+        Pairs a point within the core; 0 for no core. "auto" takes 8 for each column of X, and 24 at least, where
+        there are twice as many in all; for entries of XXᵀ twice that.
 
     Notes
     -----
-    Measured by ``benchmarks/edmc_helix.py``.
+    Measured by ``benchmarks/edmc_helix.py`` and ``benchmarks/core_starts.py``.
 
     Examples
     --------
@@ -143,7 +141,8 @@ class LevenbergMarquardt(Solver):
     def init(self, problem: Problem, X0: Array) -> LMState:
         """Return the state at X0."""
         no_penalty = problem.penalty.ridge == 0
-        loss, degree = cast(SumOfSquares, problem.loss), self._core_degree(X0.shape[1])
+        loss = cast(SumOfSquares, problem.loss)
+        degree = self._core_degree(loss, X0.shape[1])
         wanted = no_penalty and 0 < 2 * degree <= loss.mean_degree()
         return LMState(loss.at(X0), damping=self.damping, core_done=int(not wanted))
 
@@ -161,35 +160,26 @@ class LevenbergMarquardt(Solver):
                 s = self._with_points_replaced(loss, problem.penalty, s)
         return self._move(loss, problem.penalty, s)
 
-    def _core_degree(self, rank: int) -> float:
-        return max(_CORE_FOR_EACH_COLUMN * rank, _CORE_AT_LEAST) if self.core == "auto" else float(self.core)
+    def _core_degree(self, loss: SumOfSquares, rank: int) -> float:
+        if self.core != "auto":
+            return float(self.core)
+        kind = 0 if loss.widens else 1
+        return max(_CORE_FOR_EACH_COLUMN[kind] * rank, _CORE_AT_LEAST[kind])
 
     def _by_way_of_core(self, loss: SumOfSquares, s: LMState) -> LMState | None:
         """Return where solving for part of the points, and placing the others, leads; None where no part will do."""
-        X = s.point.X
-        found = loss.core(self._core_degree(X.shape[1]), X.shape[1])
-        if found is None:
-            return None
-        part, placed = found
-        t = LMState(part.at(X[placed]), damping=self.damping)
-        target = _CORE_TOLERANCE * norm(t.point.gradient)
-        for _ in range(_CORE_STEPS):
-            before = t.point.value
-            try:
+
+        def steps(part: SumOfSquares, X: Array, damping: float) -> Iterator[LMState]:
+            t = LMState(part.at(X), damping=damping)
+            while True:
+                yield t
                 t = self._move(part, Zero(), t)
-            except NoProgress:
-                break
-            if norm(t.point.gradient) <= target or t.point.value > (1 - _CORE_GAIN) * before:
-                break
-        share = part.mean_degree() * part.n_points / (loss.mean_degree() * loss.n_points)
-        loss._count(math.ceil(part.n_products * share))
-        X = X.copy()
-        X[placed] = t.point.X
-        reached = 0
-        while not placed.all() and placed.sum() > reached:  # a few rounds, where the graph is not evenly dense
-            reached = int(placed.sum())
-            X, placed = loss.place(X, placed)
-        return LMState(loss.at(X.astype(s.point.X.dtype, copy=False)), damping=t.damping)
+
+        X = s.point.X
+        degree = self._core_degree(loss, X.shape[1])
+        in_one_call = None if self.linear_solver == "direct" else (self.forcing, self.max_cg)
+        found = by_way_of_core(loss, X, degree, self.damping, steps, in_one_call)
+        return None if found is None else LMState(loss.at(astype(found[0], float_type(X))), damping=found[1])
 
     def _with_points_replaced(self, loss: SumOfSquares, penalty: Penalty, s: LMState) -> LMState:
         """Return the state with points that fit far worse than the others placed anew, where that lowers the loss."""
@@ -217,21 +207,13 @@ class LevenbergMarquardt(Solver):
         if self.linear_solver == "direct" or (self.linear_solver == "auto" and slow >= 2 and factors > 0):
             D = direct(loss, p, G, ridge + damping)
         else:
-            residual = delayed(lambda g, before: max(_LEAST_RESIDUAL, min(self.forcing, g / before)), slope, s.earlier)
-
-            def product(V: Array, out: Array) -> None:
-                if s.newton:
-                    out[:] = loss.hessian_product(p, V)
-                else:
-                    loss.gauss_newton_product(p, V, out)
-
-            found = conjugate_gradients(product, G, blocks, ridge + damping, residual, self.max_cg)
+            tolerance = delayed(lambda g, before: residual(self.forcing, g, before), slope, s.earlier)
+            found = solve(loss, p, G, blocks, ridge + damping, tolerance, self.max_cg, bool(s.newton))
             D, slow = found.D, 0 if found.reached else slow + 1
         predicted = 0.5 * (damping * squared_norm(D) - inner(G, D))  # of the model without damping, at t = 1
         D = astype(D, float_type(p.X))
         t, change = _exact_step(loss, penalty, p, D) if loss.quadratic else _backtrack(loss, penalty, p, G, D)
         gain = -change / predicted if predicted > 0 else 0.0
-        factor = 0.2 if gain > 0.75 else 3.0 if gain < 0.25 else 1.0
         point, blocks = loss.linearize(p.X + t * D)
         stays = loss.quadratic and gain > 0.25
         newton = delayed(lambda f, before: int(f > (1 - _NEWTON_GAIN) * before), point.value, p.value) if stays else 0
@@ -240,7 +222,7 @@ class LevenbergMarquardt(Solver):
             step=t,
             blocks=blocks,
             scale=mean_diagonal(blocks, p.X.shape[1]),
-            damping=min(max(s.damping * factor, _LEAST_DAMPING), _MOST_DAMPING),
+            damping=next_damping(s.damping, gain),
             earlier=slope,
             slow_solves=slow,
             direct=factors,

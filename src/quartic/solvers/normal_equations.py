@@ -41,6 +41,30 @@ def mean_diagonal(blocks: Array, rank: int) -> float:
     return mean
 
 
+def solve(
+    loss: SumOfSquares,
+    p: Point,
+    G: Array,
+    blocks: Array,
+    shift: float,
+    tolerance: float,
+    max_iter: int,
+    newton: bool = False,
+) -> Solution:
+    """Solve (A + shift·I) D = −G by conjugate gradients, with A = JᵀJ or, for Newton's method, ∇²f(p)."""
+    found = None if newton else loss.gauss_newton_solve(p, G, blocks, shift, tolerance, max_iter)
+    if found is not None:
+        return Solution(*found)
+
+    def product(V: Array, out: Array) -> None:
+        if newton:
+            out[:] = loss.hessian_product(p, V)
+        else:
+            loss.gauss_newton_product(p, V, out)
+
+    return conjugate_gradients(product, G, blocks, shift, tolerance, max_iter)
+
+
 def conjugate_gradients(
     product: Callable[[Array, Array], None], G: Array, blocks: Array, shift: float, tolerance: float, max_iter: int
 ) -> Solution:
@@ -57,14 +81,11 @@ def conjugate_gradients(
     first = rz = ops.first_direction(G, L, R, Z, P)
     for k in range(max_iter):
         product(P, H)
-        curvature = ops.add_shift(H, P, shift)
-        ops.descend(rz, curvature, P, H, D, R)  # does nothing where the curvature is not positive
-        before, rz = rz, ops.solve_blocks(L, R, Z)
+        curvature, rz = ops.advance(rz, shift, P, H, L, D, R, Z)
         if not curvature > 0:
-            return Solution(D if k else P, k + 1, True)
+            return Solution(D if k else Z, k + 1, True)
         if not rz > tolerance**2 * first:
             return Solution(D, k + 1, True)
-        ops.turn(rz, before, Z, P)
     return Solution(D, max_iter, False)
 
 

@@ -22,6 +22,9 @@ from quartic.solvers.nolips import NoLips
 from quartic.solvers.projected_gradient import ProjectedGradient
 from quartic.solvers.trust_region import TrustRegion
 
+# With so many entries a row L-BFGS makes up for the work it has besides products (``benchmarks/speed.md``).
+_MANY = 200
+
 SOLVERS: dict[str, type[Solver]] = {
     cls.name: cls
     for cls in (
@@ -111,4 +114,4 @@ def _automatic(problem: Problem) -> Solver:
 
 def costly_product(loss: Loss) -> bool:
     """Tell whether a product with the data costs far more than a pass over X, or extrapolating costs one as well."""
-    return loss.matrix.entries_per_row() > 500 if isinstance(loss, LeastSquares) else loss.quadratic
+    return loss.matrix.entries_per_row() > _MANY if isinstance(loss, LeastSquares) else loss.quadratic

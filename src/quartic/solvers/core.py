@@ -1,0 +1,107 @@
+"""By way of a core: solve for part of the points, place the others by least squares.
+
+Where a point has many more pairs than it needs, part of the points have enough pairs among themselves. The pairs among
+a share s of the points are a share s² of all, so this part, the *core*, costs next to nothing; each other point then
+has its place by linear least squares from its pairs with those placed.
+
+A random start of so few pairs often ends in a local minimum, some points on the wrong side of the others. With one
+column more than wanted they can go around. So the core is first solved one column *wider*: the added column begins as
+noise, as much of it as makes the loss least, which is none where the start fits already. It is taken out again, by
+turning X to its principal axes, when the variance along the last axis is a small part of that along the one before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from quartic.arrays import Array
+from quartic.losses.sum_of_squares import SumOfSquares
+from quartic.ops import norm
+from quartic.solvers.base import NoProgress
+
+# The added column goes when the variance along it is this share of the variance along the last axis that stays. With
+# three times as much a few more random starts end in local minima (``benchmarks/core_starts.py`` counts them).
+_FLAT = 0.03
+# The core is left when the gradient has shrunk by this, or a step makes the loss smaller by less than this share.
+_TOLERANCE, _GAIN, _STEPS = 1e-9, 1e-2, 60
+
+
+def by_way_of_core(
+    loss: SumOfSquares,
+    X: Array,
+    degree: float,
+    damping: float,
+    steps: Callable[[SumOfSquares, Array, float], Iterator[Any]],
+    in_one_call: tuple[float, int] | None,
+) -> tuple[Array, float] | None:
+    """Return where solving for part of the points, and placing the others, leads, with the damping then.
+
+    ``steps(loss, X, damping)`` yields the states of a solver that begins at X. ``in_one_call`` is None, or how far
+    conjugate gradients go at least and at most where the loss can make all steps in one call. Passes over the pairs
+    of the core count by their share. None where no part of the points will do.
+    """
+    rank = X.shape[1]
+    found = loss.core(degree, rank)
+    if found is None:
+        return None
+    part, placed = found
+    start = part.at(X[placed])
+    target = _TOLERANCE * float(norm(start.gradient))
+
+    def descend(Y: Array, damping: float, flat: bool) -> tuple[Array, float]:
+        if in_one_call is not None:
+            settings = (damping, *in_one_call, target, _GAIN, _STEPS, rank if flat else 0, _FLAT)
+            ahead = part.gauss_newton_descent(Y, *settings)
+            if ahead is not None:
+                return ahead
+        return _descend(steps(part, Y, damping), target, rank if flat else 0)
+
+    Y, wide = start.X, part.widened(start)
+    if wide is not None:
+        Y, damping = descend(wide, damping, True)
+        Y = _principal(Y, rank)
+    Y, damping = descend(Y, damping, False)
+    share = part.mean_degree() * part.n_points / (loss.mean_degree() * loss.n_points)
+    loss._count(math.ceil(part.n_products * share))
+    whole = X.copy()
+    whole[placed] = Y
+    reached = 0
+    while not placed.all() and placed.sum() > reached:  # a few rounds, where the graph is not evenly dense
+        reached = int(placed.sum())
+        whole, placed = loss.place(whole, placed)
+    return whole, damping
+
+
+def _descend(states: Iterator[Any], target: float, axes: int) -> tuple[Array, float]:
+    """Return the X at which the gradient is down to the target, the loss falls no further, or X is flat."""
+    state = next(states)
+    for _ in range(_STEPS):
+        if norm(state.point.gradient) <= target or (axes and _is_flat(state.point.X, axes)):
+            break
+        before = state.point.value
+        try:
+            state = next(states)
+        except NoProgress:
+            break
+        if not state.point.value <= (1 - _GAIN) * before:
+            break
+    return state.point.X, state.damping
+
+
+def _is_flat(X: Array, rank: int) -> bool:
+    """Tell whether X has so little variance beyond ``rank`` axes that they will do."""
+    from quartic.ops.placement import variances
+
+    found = variances(X, X.shape[1])
+    return bool(found[-rank - 1] <= _FLAT * found[-rank])
+
+
+def _principal(X: Array, rank: int) -> Array:
+    """Return the points in the coordinates of the axes along which they vary most."""
+    X = X - X.mean(axis=0)
+    axes = np.linalg.eigh(X.T.astype(np.float64) @ X)[1][:, -rank:]
+    return np.ascontiguousarray(X @ axes.astype(X.dtype))
