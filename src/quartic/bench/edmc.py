@@ -82,7 +82,7 @@ class Helix:
 
 
 def warm_cases() -> tuple[Helix, ...]:
-    """Return a few points to compile on; the second has so many pairs that some are left for later, the third chunks."""
+    """Return a few points to compile on; the second has pairs enough for a core, the third for chunks of rows."""
     return Helix(60, 0.5), Helix(300, 1.0), Helix(1000, 0.2)
 
 
