@@ -82,8 +82,8 @@ class Helix:
 
 
 def warm_cases() -> tuple[Helix, ...]:
-    """Return a few points to compile on; the second case has so many pairs that some are left for later."""
-    return Helix(60, 0.5), Helix(300, 1.0)
+    """Return a few points to compile on; the second has pairs enough for a core, the third for chunks of rows."""
+    return Helix(60, 0.5), Helix(300, 1.0), Helix(1000, 0.2)
 
 
 def run_method(
