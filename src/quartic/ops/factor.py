@@ -5,7 +5,9 @@ what decides whether the step is accepted, and measures stationarity. A pass loa
 r × r matrices, clips, and adds to sums, before it goes on to the next. Nothing is written that is not used afterwards:
 gradients, differences and extrapolated points (see `Origin`) exist only block by block.
 
-Sums are kept for each piece of the rows, in float64, and added in order: the same bits on any number of threads.
+Sums are kept for each piece of the rows, in float64, and added in order: the same bits on any number of threads. No loop
+both writes and sums: before such a loop the compiler looks how far apart the arrays are, and goes another way, with
+another order of summation, where they lie close together.
 """
 
 from __future__ import annotations
@@ -224,7 +226,8 @@ def _stepped(
                 if clip:
                     value = max(value, zero)
                 w[k] = value
-                total += np.float64(value) * np.float64(value)
+            for k in range(w.size):
+                total += np.float64(w[k]) * np.float64(w[k])
         parts[piece] = total
 
 
@@ -261,10 +264,12 @@ def _step_sums(
             x, b, z = X.ravel()[here], B.ravel()[here], Z.ravel()[here]
             mx, mb, mz = MX.ravel()[here], MB.ravel()[here], MZ.ravel()[here]
             for k in range(x.size):
+                c[k] = x[k]
+                d[k] = x[k] - (b[k] + u * (b[k] - z[k]))
+            for k in range(x.size):
                 y = b[k] + u * (b[k] - z[k])
                 my = mb[k] + u * (mb[k] - mz[k])
                 step = x[k] - y
-                c[k], d[k] = x[k], step
                 bend += (np.float64(mx[k]) - np.float64(my)) * np.float64(step)
                 along += np.float64(y) * np.float64(step)
                 length += np.float64(step) * np.float64(step)

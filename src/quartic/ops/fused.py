@@ -45,7 +45,8 @@ def add_and_clip(V: Any, s: float, P: Any, shift: float, clip: bool) -> float:
         if clip:
             w = max(w, zero)
         v[k] = w
-        total += np.float64(w) * np.float64(w)
+    for k in range(v.size):  # by itself: see `quartic.ops.factor`
+        total += np.float64(v[k]) * np.float64(v[k])
     return total
 
 
@@ -56,6 +57,7 @@ def difference(X: Any, Y: Any, P: Any, Q: Any, D: Any) -> float:
     total = 0.0
     for k in range(x.size):
         d[k] = x[k] - y[k]
+    for k in range(x.size):
         total += (np.float64(p[k]) - np.float64(q[k])) * np.float64(d[k])
     return total
 
