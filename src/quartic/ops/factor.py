@@ -5,9 +5,9 @@ what decides whether the step is accepted, and measures stationarity. A pass loa
 r × r matrices, clips, and adds to sums, before it goes on to the next. Nothing is written that is not used afterwards:
 gradients, differences and extrapolated points (see `Origin`) exist only block by block.
 
-Sums are kept for each piece of the rows, in float64, and added in order: the same bits on any number of threads. No loop
-both writes and sums: before such a loop the compiler looks how far apart the arrays are, and goes another way, with
-another order of summation, where they lie close together.
+Sums are kept for each piece of the rows, in float64, and added in order: the same bits on any number of threads. No
+loop both writes and sums: before such a loop the compiler looks how far apart the arrays are, and goes another way,
+with another order of summation, where they lie close together.
 """
 
 from __future__ import annotations
