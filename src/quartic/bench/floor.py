@@ -18,7 +18,7 @@ from quartic.bench.timing import Spread, in_turns, ratios, threads_fixed
 
 Row = dict[str, Any]
 
-# Iterations timed together.
+# Iterations timed together: one alone would find the arrays of a run pushed out of the cache by what was timed before.
 _TOGETHER = 5
 
 
@@ -137,7 +137,7 @@ def _factorisation(loss: Any, rank: int, threads: int, repeats: int) -> Row:
     problem = Problem(loss, Nonnegative()).counted().with_kernel(tight=False)
     X = problem.loss.random_start(rank, True, np.random.default_rng(0)).astype(loss.dtype)
     M, out = loss.matrix.M, np.empty_like(X)
-    step = _Stepping(problem, InertialNoLips(), X)
+    step = _Stepping(problem, InertialNoLips(), X, _TOGETHER)
     seconds = in_turns(
         {"product": lambda: loss.matrix.product(X, out), "SciPy": lambda: M @ X, "iteration": step}, threads, repeats
     )
@@ -158,7 +158,7 @@ def _distances(loss: Any, rank: int, threads: int, repeats: int) -> Row:
     problem = Problem(loss).counted().with_kernel(tight=False)
     X = problem.loss.random_start(rank, False, np.random.default_rng(0)).astype(loss.dtype)
     p, Y = loss.at(X), (X * loss.dtype(1.001)).astype(loss.dtype)
-    step = _Stepping(problem, DynNoLips(), X)
+    step = _Stepping(problem, DynNoLips(), X, _TOGETHER)
     seconds = in_turns(
         {"pass": lambda: loss.at(X), "its pass": lambda: loss.move(p, Y), "iteration": step}, threads, repeats
     )
@@ -177,23 +177,20 @@ def _traffic(M: Any, X: Any) -> float:
 
 
 class _Stepping:
-    """A solver that goes on by a few iterations when called; it counts their products."""
+    """A solver that goes on by so many iterations when called; it counts their products."""
 
-    def __init__(self, problem: Any, solver: Any, X: Any) -> None:
-        self.problem, self.solver, self.X = problem, solver, X
+    def __init__(self, problem: Any, solver: Any, X: Any, together: int = 1) -> None:
+        self.problem, self.solver, self.X, self.together = problem, solver, X, together
         self.state = solver.init(problem, X)
         self.products, self.calls = 0, 0
-        for _ in range(3):  # past the first iterations, whose steps are still being found
+        for _ in range(-(-10 // together)):  # past the first iterations, whose steps are still being found
             self()
         self.products, self.calls = 0, 0
 
     def __call__(self) -> None:
-        """Go on, as the loop does, for a few iterations: a step, the objective, the stationarity.
-
-        One alone would find the arrays of a run pushed out of the cache by what was timed before it.
-        """
+        """Go on, as the loop does: a step, the objective, the stationarity."""
         before = self.problem.loss.n_products
-        for _ in range(_TOGETHER):
+        for _ in range(self.together):
             self.state = self.solver.step(self.problem, self.state)
             self.problem.objective(self.state.point)
             self.problem.stationarity(self.state.point)

@@ -60,10 +60,10 @@ def kept(where: Pairs, steps: Pairs, changes: Pairs, X: Array, G: Array, most: i
         return (places,), steps, changes
     if X.nbytes > _LARGE:
         # the old pairs are still there while new ones are made: where both would be too much, the oldest are forgotten
-        room = (most + 0.5) * X.size - sum(len(s) for s in steps)
+        room = (most + 0.25) * X.size - sum(len(s) for s in steps)
         first = max(len(steps) - max(int(room / max(alive, 1)), 1), 0)
         steps, changes = steps[first:], changes[first:]
-    return _compacted(places, steps, changes)
+    return _compacted(places, steps, changes, alive, X.size)
 
 
 def direction(where: Pairs, steps: Pairs, changes: Pairs, X: Array, G: Array, D: Array) -> tuple[float, float]:
@@ -119,10 +119,10 @@ def addresses(steps: Pairs, changes: Pairs, X: Array) -> Array:
     return rows
 
 
-def _compacted(places: Array, steps: Pairs, changes: Pairs) -> tuple[Pairs, Pairs, Pairs]:
-    """Return list and pairs in the order of X, without the places that have left."""
-    order = np.flatnonzero(places >= 0).astype(places.dtype)
-    order = order[np.argsort(places[order], kind="stable")]
+def _compacted(places: Array, steps: Pairs, changes: Pairs, alive: int, size: int) -> tuple[Pairs, Pairs, Pairs]:
+    """Return list and pairs in the order of X, which has so many entries, without the places that have left."""
+    order = np.empty(alive, places.dtype)
+    _in_order(places, np.full(size, -1, places.dtype), order)
 
     def chosen(A: Array) -> Array:
         short: Array = np.empty(len(order), A.dtype)
@@ -191,6 +191,19 @@ def combination(A: Any, a: Any, c: Any) -> float:
     for i in range(k):
         a[i] *= -scale
     return scale
+
+
+@njit(**FLAGS)
+def _in_order(places: Any, found: Any, order: Any) -> None:
+    """Fill ``order`` with where in the list the places that are left stand, by place; ``found`` is −1 everywhere."""
+    for k in range(places.size):
+        if places[k] >= 0:
+            found[places[k]] = k
+    at = 0
+    for place in range(found.size):
+        if found[place] >= 0:
+            order[at] = found[place]
+            at += 1
 
 
 @njit(**FLAGS)

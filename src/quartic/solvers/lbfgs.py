@@ -113,6 +113,7 @@ class LBFGS(Solver):
         if not slope < 0:
             if not s.steps:
                 raise NoProgress("the gradient no longer descends: round-off is reached")
+            del D, line, G  # memory is short where arrays are large
             return self.step(problem, LBFGSState(p, s.step, carried=s.carried, fresh=s.fresh))
         found: tuple[Point, float] | None
         if line is None:
@@ -122,10 +123,12 @@ class LBFGS(Solver):
         if found is None:
             raise NoProgress("the line search finds no lower point: round-off is reached")
         new, t = found
+        del line, found  # and with them MD
         pair = passes("face", D).pair if on_face else _whole_pair
         moved, change, bend, sizes = pair(s.where, p.X, G, penalty.smooth_gradient(new.X, new.gradient), D, t)
+        del D
         carried, fresh = 0, math.inf
-        if line is not None:
+        if loss.quadratic:
             new, carried, fresh = refreshed(problem, new, s.carried + 1, s.fresh)
         steps, changes = s.steps, s.changes
         if bend > 1e-12 * sizes:
