@@ -66,7 +66,7 @@ def ratios(above: list[float], below: list[float]) -> Spread:
 
 @contextmanager
 def threads_fixed(count: int) -> Iterator[None]:
-    """Limit our own threads, and those of BLAS where threadpoolctl is there to do so."""
+    """Limit our own threads, and keep BLAS at one, as a run does: threads of BLAS that wait would take the place of ours."""
     from quartic.ops.threads import limited_to
 
     try:
@@ -75,5 +75,5 @@ def threads_fixed(count: int) -> Iterator[None]:
         with limited_to(count):
             yield
         return
-    with threadpool_limits(count), limited_to(count):
+    with threadpool_limits(1, user_api="blas"), limited_to(count):
         yield
