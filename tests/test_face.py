@@ -301,5 +301,6 @@ def test_memory_is_bounded(n):
     """The input, twelve arrays of the size of X, and two for each remembered pair: also while faces change."""
     problem = Problem(LeastSquares(planted_graph(n, 20, random_state=0)[0]), Nonnegative())
     X = problem.loss.random_start(20, True, np.random.default_rng(0))
-    # the least of a few: what is loaded or compiled the first times is not the run's
-    assert min(peak_memory(problem, LBFGS(), X, 30) for _ in range(3)) <= 26 * X.nbytes
+    peak_memory(problem, LBFGS(), X, 30)  # what is loaded or compiled the first time is not the run's
+    objects = 1 << 20  # of Python and numba, which are no arrays
+    assert peak_memory(problem, LBFGS(), X, 30) <= 26 * X.nbytes + objects
