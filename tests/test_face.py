@@ -301,6 +301,5 @@ def test_memory_is_bounded(n):
     """The input, twelve arrays of the size of X, and two for each remembered pair: also while faces change."""
     problem = Problem(LeastSquares(planted_graph(n, 20, random_state=0)[0]), Nonnegative())
     X = problem.loss.random_start(20, True, np.random.default_rng(0))
-    peak_memory(problem, LBFGS(), X, 30)  # what is loaded or compiled the first time is not the run's
-    objects = 1 << 20  # of Python and numba, which are no arrays
-    assert peak_memory(problem, LBFGS(), X, 30) <= 26 * X.nbytes + objects
+    # the least of a few: compiled code that is loaded on the way is not the run's
+    assert min(peak_memory(problem, LBFGS(), X, 30) for _ in range(6)) <= 26 * X.nbytes
