@@ -43,8 +43,7 @@ def test_killed_runs_end_where_others_do(tmp_path):
 def test_runs_killed_fifty_times_end_where_others_do(tmp_path):
     told = killed(tmp_path, 50, *SOLVERS)
     check(told, 50)
-    # how many depends on the load; that the kills did meet half-written files does not
-    assert sum(row["within a write"] for row in told) >= 5
+    assert sum(row["within a write"] for row in told) > 50  # the kills did meet half-written files
 
 
 # -- files that are not what they should be ---------------------------------------------------------------------------
