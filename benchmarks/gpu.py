@@ -19,10 +19,10 @@ import numpy as np
 import torch
 
 from quartic import Problem, minimize
+from quartic.arrays import waiting
+from quartic.arrays.workspace import Fresh
 from quartic.init import random_start, spectral_start
 from quartic.losses import Distances, LeastSquares
-from quartic.ops import waiting
-from quartic.ops.workspace import Fresh
 from quartic.penalties import Nonnegative
 from quartic.solvers import LevenbergMarquardt
 
@@ -120,9 +120,11 @@ def rmse(X, points, seed: int = 5) -> float:
 
 def pieces(a) -> None:
     """Single passes, for each setting of the kernels; their accuracy against float64."""
-    from quartic.ops import torch_factor, triton_factor, triton_pairs
-    from quartic.ops.origin import Origin
-    from quartic.ops.torch_tall import cross
+    from quartic.arrays.torch_tall import cross
+    from quartic.losses.factor import torch as torch_factor
+    from quartic.losses.factor import triton as triton_factor
+    from quartic.losses.factor.origin import Origin
+    from quartic.losses.pairs import triton as triton_pairs
 
     n, r = a.n, 32
     for dtype in (torch.float32, torch.float64):

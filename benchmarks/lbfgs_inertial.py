@@ -15,10 +15,10 @@ import time
 import numpy as np
 
 from quartic import Problem, minimize
+from quartic.arrays.threads import limited_to
 from quartic.datasets import load_similarity
 from quartic.init import random_start, spectral_start
 from quartic.losses import LeastSquares
-from quartic.ops.threads import limited_to
 from quartic.penalties import Nonnegative
 
 SOLVERS, SEEDS = ("inertial", "lbfgs"), (100, 101, 102)

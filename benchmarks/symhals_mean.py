@@ -20,8 +20,8 @@ from quartic.bench import Cell
 from quartic.bench.contestants import contestant
 from quartic.bench.symnmf import Case, loaded, run_once
 from quartic.bench.threads import fixed_threads
+from quartic.core.loop import referee
 from quartic.init import random_start
-from quartic.loop import referee
 from quartic.solvers import SymHALS
 
 MU = (0.0, 1e-4, 1e-3, 1e-2, 1e-1)

@@ -10,10 +10,12 @@ import torch
 warnings.simplefilter("ignore")
 
 from quartic import Problem, minimize  # noqa: E402
+from quartic.arrays import torch_pairs  # noqa: E402
+from quartic.arrays.workspace import Fresh  # noqa: E402
 from quartic.losses import Distances, LeastSquares  # noqa: E402
-from quartic.ops import torch_factor, torch_gauss_newton, torch_pairs  # noqa: E402
-from quartic.ops.origin import Origin  # noqa: E402
-from quartic.ops.workspace import Fresh  # noqa: E402
+from quartic.losses.factor import torch as torch_factor  # noqa: E402
+from quartic.losses.factor.origin import Origin  # noqa: E402
+from quartic.losses.pairs import torch_gauss_newton  # noqa: E402
 from quartic.penalties import Nonnegative  # noqa: E402
 
 rng = np.random.default_rng(0)
@@ -114,8 +116,8 @@ def factor():
 
 def shrunk():
     """The norm kernel's last step, over the whole range of the cubic."""
+    from quartic.arrays import shrink, squared_norm
     from quartic.kernels.mirror_maps import norm_scale
-    from quartic.ops import shrink, squared_norm
 
     for size in (1e-30, 1e-9, 1e-3, 1.0, 50.0, 1e6, 1e40):
         for dtype in (torch.float64,) if size > 1e30 or size < 1e-20 else (torch.float64, torch.float32):

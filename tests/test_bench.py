@@ -41,7 +41,7 @@ from quartic.bench.table1 import cells_of, complete_starts, mean_seconds
 from quartic.bench.table1_text import comparison, fastest, penalties_table, ratio_table, seconds_table
 from quartic.bench.tuning import Limits, best_penalties
 from quartic.bench.watch import Watch
-from quartic.loop import Progress, referee
+from quartic.core.loop import Progress, referee
 
 TINY = Table1Settings(
     cells=(Cell("planted-150-3", 3),),

@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 from quartic import Problem, certify, grow_rank, minimize
+from quartic.compiled.lanczos import lowest_eigenpairs
 from quartic.losses import Anchored, Completion, Distances, LeastSquares, Quadratic, Robust
 from quartic.losses.base import Loss
-from quartic.ops.lanczos import lowest_eigenpairs
 from quartic.penalties import L1, Nonnegative, Ridge
 from strategies import make_loss, symmetric
 

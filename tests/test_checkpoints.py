@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quartic import Problem, checkpoint, loop, minimize, stopping
+from quartic import Problem, minimize
+from quartic.core import checkpoint, loop, stopping
 from quartic.losses import LeastSquares
 from quartic.penalties import Nonnegative
 from quartic.solvers import SOLVERS

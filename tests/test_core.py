@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from quartic import Problem, minimize
+from quartic.compiled.row_chunks import RowChunks
 from quartic.losses import Distances
-from quartic.losses.pair_squares import PairSquares
+from quartic.losses.pairs import gauss_newton, pair_descent, row_blocks
+from quartic.losses.pairs.damping import next_damping, residual
+from quartic.losses.pairs.pair_squares import PairSquares
 from quartic.metrics import normalized_rmse
-from quartic.ops import gauss_newton, pair_descent, row_blocks
-from quartic.ops.damping import next_damping, residual
-from quartic.ops.row_chunks import RowChunks
 from quartic.solvers import LevenbergMarquardt
 from quartic.solvers.core import by_way_of_core
 

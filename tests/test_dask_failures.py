@@ -63,13 +63,13 @@ RESUMABLE = """
 import sys, time
 import numpy as np
 sys.path.insert(0, {tests!r})
-import quartic.loop
+import quartic.core.loop
 from quartic import Problem, minimize
 from quartic.distributed import connect, in_blocks
 from quartic.losses import DaskMatrix, LeastSquares
 from quartic.penalties import Nonnegative
 from blocks_problem import M, X0
-quartic.loop._CHECKPOINT_EVERY = 0.2
+quartic.core.loop._CHECKPOINT_EVERY = 0.2
 address, path, pause = sys.argv[1], sys.argv[2], float(sys.argv[3])
 with connect(address):
     def tell(progress):

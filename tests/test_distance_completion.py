@@ -574,8 +574,8 @@ def test_exact_distances_give_points_to_round_off():
 @pytest.mark.parametrize("refine", [None, "stress"])
 def test_an_interrupted_run_ends_the_whole_search(refine):
     """What Ctrl-C does in a script or a notebook: the run under way ends, and no other is begun."""
-    from quartic.progress import watched_by
-    from quartic.result import Status
+    from quartic.core.progress import watched_by
+    from quartic.core.result import Status
 
     truth = helix(40, random_state=0)
     pairs = random_pairs(40, 0.4, random_state=0)

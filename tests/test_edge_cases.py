@@ -15,7 +15,7 @@ from quartic.datasets.pairs import unordered_pairs
 from quartic.locating.input import keys_of
 from quartic.locating.warnings import DistanceWarning, MisfitWarning, UndeterminedWarning
 from quartic.losses import BoundedDistances, Distances, LeastSquares
-from quartic.losses.pairs_input import check_pairs
+from quartic.losses.pairs.input import check_pairs
 from quartic.penalties import Nonnegative
 from quartic.solvers import SOLVERS
 from quartic.solvers.registry import why_not

@@ -10,10 +10,12 @@ import pytest
 
 from quartic import Problem, minimize
 from quartic.kernels import GramKernel
-from quartic.losses import Distances, LeastSquares, pairs_input
-from quartic.losses.pair_squares import PairSquares
-from quartic.losses.pairs_input import merge_duplicates
-from quartic.ops import gauss_newton, pair_descent, pairs, placement
+from quartic.losses import Distances, LeastSquares
+from quartic.losses.pairs import gauss_newton, pair_descent, placement
+from quartic.losses.pairs import input as pairs_input
+from quartic.losses.pairs import numba as pairs
+from quartic.losses.pairs.input import merge_duplicates
+from quartic.losses.pairs.pair_squares import PairSquares
 from quartic.penalties import Nonnegative, Ridge, Zero
 from quartic.solvers import ConjugateGradient, LevenbergMarquardt, TrustRegion
 from quartic.solvers.normal_equations import conjugate_gradients, direct, factorable

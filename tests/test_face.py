@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from quartic import Problem, minimize
+from quartic.arrays import threads
 from quartic.bench.growth import peak_memory
-from quartic.checkpoint import pack_state, unpack_state
+from quartic.compiled import face, memory
+from quartic.core.checkpoint import pack_state, unpack_state
 from quartic.datasets import planted_graph
 from quartic.losses import LeastSquares
-from quartic.ops import face, line, memory, threads
+from quartic.losses.factor import line
 from quartic.penalties import Nonnegative, NonnegativeL1, NonnegativeRidge
 from quartic.solvers import LBFGS
 

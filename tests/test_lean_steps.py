@@ -12,8 +12,8 @@ from quartic import Problem, minimize
 from quartic.datasets import planted_graph
 from quartic.kernels import GramKernel, NormKernel
 from quartic.losses import LeastSquares
-from quartic.losses.least_squares_move import LeastSquaresMove
-from quartic.ops.origin import Origin
+from quartic.losses.factor.move import LeastSquaresMove
+from quartic.losses.factor.origin import Origin
 from quartic.penalties import L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge, Zero
 from quartic.solvers.inertial import _first_growth
 
@@ -118,7 +118,7 @@ def test_an_origin_is_formed_when_somebody_asks():
 
 def test_an_iteration_makes_neither_extrapolated_points_nor_their_curvature(monkeypatch):
     """What makes it lean: nothing of that is done in a run of long steps, but where a trial fails."""
-    from quartic.ops import factor
+    from quartic.losses.factor import numba as factor
 
     calls = []
     for name in ("formed", "curvature", "gram_at"):

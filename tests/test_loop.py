@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import quartic
-from quartic import Problem, loop, minimize
+from quartic import Problem, minimize
+from quartic.core import loop
 from quartic.kernels import EuclideanKernel, GramKernel, NormKernel
 from quartic.losses import Distances, LeastSquares
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge, Zero

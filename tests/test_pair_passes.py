@@ -6,9 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from quartic.arrays import threads
+from quartic.arrays.threads import limited_to
+from quartic.compiled import row_chunks
 from quartic.losses import BoundedDistances, CompleteDistances, Distances, LeastSquares, RawStress
-from quartic.ops import narrow_steps, records, row_chunks, threads
-from quartic.ops.threads import limited_to
+from quartic.losses.pairs import narrow_steps, records
 
 N = 60
 # every rank with a loop of its own and one without; entries of XXᵀ with a diagonal; weights; both types

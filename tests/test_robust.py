@@ -12,7 +12,7 @@ from scipy.special import huber, pseudo_huber
 
 from quartic import Problem, minimize
 from quartic.losses import LeastSquares, Robust
-from quartic.losses.robust import KINDS
+from quartic.losses.other.robust import KINDS
 from quartic.penalties import Nonnegative
 from strategies import seeds, symmetric
 
@@ -48,7 +48,7 @@ def test_value_against_scipy(seed, kind, delta):
 
 
 def test_the_names_are_those_of_the_passes():
-    from quartic.ops import robust
+    from quartic.losses.other import robust_passes as robust
 
     assert KINDS == robust.KINDS
 
@@ -58,7 +58,7 @@ def test_blocks_do_not_show(monkeypatch):
     loss = Robust(symmetric(0, 10), "pseudo-huber", 0.5)
     X, Y = np.random.default_rng(0).standard_normal((2, 10, 3))
     whole, move = loss.at(X), loss.move(loss.at(X), Y)
-    monkeypatch.setattr("quartic.losses.robust_entries._BLOCK", 4)
+    monkeypatch.setattr("quartic.losses.other.robust_entries._BLOCK", 4)
     np.testing.assert_allclose(loss.at(X).gradient, whole.gradient, atol=1e-12)
     again = loss.move(whole, Y)
     assert again.remainder == pytest.approx(move.remainder, rel=1e-12)
@@ -69,7 +69,7 @@ def test_blocks_do_not_show(monkeypatch):
 @pytest.mark.parametrize("size", [1e-9, 1e-4, 0.03, 0.08, 1.0, 30.0])
 def test_gaps_keep_their_digits(kind, size):
     """ρ(e + d) − ρ(e) − ψ(e)d = ∫₀ᵈ (d − s)ρ''(e + s)ds, by Gauss's rule, for e on both sides of every bend."""
-    from quartic.ops import robust
+    from quartic.losses.other import robust_passes as robust
 
     nodes, weights = np.polynomial.legendre.leggauss(200)
     for e, d in itertools.product((-3.0, -1.0, -0.4, 0.0, 1e-5, 0.7, 2.5), (-size, 0.7 * size)):

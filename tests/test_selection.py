@@ -12,8 +12,15 @@ from scipy.cluster.hierarchy import cophenet, linkage
 from scipy.spatial.distance import squareform
 
 from quartic import RankSelection, select_rank
+from quartic.clustering.selection import (
+    _best_prediction,
+    _cophenetic,
+    _largest_gap,
+    _leading_eigenvalues,
+    _most_stable,
+    _Pairs,
+)
 from quartic.datasets import block_model, karate, planted_graph
-from quartic.selection import _best_prediction, _cophenetic, _largest_gap, _leading_eigenvalues, _most_stable, _Pairs
 
 SEED = {"random_state": 0}
 

@@ -6,11 +6,11 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from quartic import Problem, minimize
+from quartic.arrays import orthonormal
+from quartic.compiled.turning import chebyshev, turned_gram
 from quartic.datasets import karate, planted_graph
 from quartic.init import random_start, spectral_start
 from quartic.losses import Distances, LeastSquares
-from quartic.ops import orthonormal
-from quartic.ops.turning import chebyshev, turned_gram
 from quartic.penalties import Nonnegative, Zero
 
 

@@ -12,13 +12,13 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from quartic import Problem, minimize
+from quartic.baselines import coordinate_descent, nnls
+from quartic.baselines.entry_descent import quartic_minimizer
+from quartic.baselines.row_sweeps import sweep_rows
 from quartic.datasets import planted_graph
 from quartic.losses import LeastSquares
-from quartic.ops import nnls
-from quartic.ops.entry_descent import quartic_minimizer
-from quartic.ops.row_sweeps import sweep_rows
 from quartic.penalties import Nonnegative, NonnegativeL1
-from quartic.solvers import ADMM, BetaSNMF, CoordinateDescent, SymANLS, SymHALS, coordinate_descent
+from quartic.solvers import ADMM, BetaSNMF, CoordinateDescent, SymANLS, SymHALS
 
 SOLVERS = [BetaSNMF(), CoordinateDescent(), SymHALS(), SymANLS(), ADMM(), ADMM(proximal=0.01)]
 BY_PRODUCTS = [solver for solver in SOLVERS if not isinstance(solver, CoordinateDescent)]

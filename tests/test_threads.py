@@ -11,12 +11,13 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from quartic import Problem, minimize
+from quartic.arrays import threads
+from quartic.arrays.workspace import Fresh
+from quartic.compiled.sparse import row_pieces, sparse_product
 from quartic.datasets import planted_graph
 from quartic.losses import LeastSquares
-from quartic.ops import factor, threads
-from quartic.ops.origin import Origin
-from quartic.ops.sparse import row_pieces, sparse_product
-from quartic.ops.workspace import Fresh
+from quartic.losses.factor import numba as factor
+from quartic.losses.factor.origin import Origin
 from quartic.penalties import Nonnegative
 
 
@@ -53,7 +54,7 @@ def used_by(f):
 
         return original(noted, n_pieces, multiplications)
 
-    from quartic.ops import sparse
+    from quartic.compiled import sparse
 
     with pytest.MonkeyPatch.context() as patch:
         for module in (sparse, factor, threads):
@@ -291,8 +292,8 @@ class TestPairs:
 
     @pytest.fixture(params=[np.float64, np.float32])
     def loss(self, request, monkeypatch):
+        from quartic.compiled import row_chunks
         from quartic.losses import Distances
-        from quartic.ops import row_chunks
 
         monkeypatch.setattr(row_chunks, "_PAIRS_IN_A_CHUNK", 500)  # several chunks of a small problem
         monkeypatch.setattr(row_chunks, "_PAIRS_FOR_A_ROW", 4)
@@ -324,7 +325,7 @@ class TestPairs:
                 assert np.array_equal(a, b), name
 
     def test_chunks_change_nothing_but_round_off(self, loss, monkeypatch):
-        from quartic.ops import row_chunks
+        from quartic.compiled import row_chunks
 
         cut = self.passes(loss)
         assert len(loss._passed[0]) > 1
@@ -338,7 +339,7 @@ class TestPairs:
                 assert np.asarray(a).dtype == np.asarray(b).dtype
 
     def test_several_threads_take_part(self, two, loss):
-        from quartic.ops import row_chunks
+        from quartic.compiled import row_chunks
 
         seen, original = set(), row_chunks.spread
 
@@ -360,12 +361,12 @@ class TestCompiling:
     def test_said_once_by_the_logger(self, caplog):
         from types import SimpleNamespace
 
-        from quartic.ops.compiling import _Teller
+        from quartic.compiled.compiling import _Teller
 
         def ours():
             """Stand for a compiled function."""
 
-        ours.__module__ = "quartic.ops.pairs"
+        ours.__module__ = "quartic.losses.pairs.numba"
         of = {
             name: SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=f)})
             for name, f in {"ours": ours, "theirs": time.sleep}.items()
@@ -382,7 +383,8 @@ class TestCompiling:
     def test_a_new_function_is_heard_of(self, caplog, monkeypatch):
         from numba import njit
 
-        from quartic.ops import compiling, flags  # noqa: F401
+        from quartic.arrays import flags  # noqa: F401
+        from quartic.compiled import compiling
 
         def new(x):
             return x + 1

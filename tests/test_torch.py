@@ -9,10 +9,10 @@ import pytest
 import scipy.sparse as sp
 
 from quartic import Problem, certify, minimize
+from quartic.arrays import waiting
 from quartic.init import random_start, spectral_start
 from quartic.kernels import GramKernel, NormKernel
 from quartic.losses import Distances, LeastSquares
-from quartic.ops import waiting
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge, Zero
 from quartic.solvers import LevenbergMarquardt
 
@@ -335,7 +335,7 @@ def test_torch_is_not_imported_unless_used():
 
 
 def test_points_in_the_wrong_place_are_placed_anew(monkeypatch):
-    from quartic.losses import pair_squares
+    from quartic.losses.pairs import pair_squares
 
     pairs, squared, points = pairs_of(n=400, degree=40)
     loss = Distances(torch.from_numpy(pairs.copy()), torch.from_numpy(squared))

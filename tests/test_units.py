@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
 from quartic import Problem, minimize
+from quartic.core.units import Units, exponent, shifted
 from quartic.init import spectral_start
 from quartic.kernels import GramKernel, NormKernel
 from quartic.losses import (
@@ -29,7 +30,6 @@ from quartic.losses import (
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Penalty, Ridge
 from quartic.solvers import ADMM, SOLVERS, ConjugateGradient, GradientDescent, SymHALS
 from quartic.solvers.registry import why_not
-from quartic.units import Units, exponent, shifted
 
 N = 14
 RNG = np.random.default_rng(5)
@@ -303,7 +303,7 @@ def test_tensors(name, k):
 
 def test_zero_is_a_saddle_of_tensors_too():
     torch = pytest.importorskip("torch")
-    from quartic.saddle import objective_falls_from_zero
+    from quartic.core.saddle import objective_falls_from_zero
 
     for dtype in (torch.float64, torch.float32):
         M = torch.tensor(GRAPH, dtype=dtype)

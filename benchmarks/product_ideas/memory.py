@@ -11,8 +11,8 @@ import numpy as np
 from numba import njit
 
 from product_ideas.rules import Rules
-from quartic.losses.least_squares import LeastSquaresPoint
-from quartic.ops import inner, norm
+from quartic.arrays import inner, norm
+from quartic.losses.factor.loss import LeastSquaresPoint
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.refresh import refreshed
 

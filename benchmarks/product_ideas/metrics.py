@@ -10,8 +10,8 @@ import numpy as np
 from numba import njit
 
 from product_ideas.rules import Rules
-from quartic.ops import trace_inner
-from quartic.ops.row_sweeps import sweep_rows
+from quartic.arrays import trace_inner
+from quartic.baselines.row_sweeps import sweep_rows
 from quartic.solvers.base import Requirements
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from quartic.arrays import gram, inner, norm, trace_inner
 from quartic.losses.point import Point
-from quartic.ops import gram, inner, norm, trace_inner
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 
 _AFTER_RESTART = 0.5 * (1 + math.sqrt(5))

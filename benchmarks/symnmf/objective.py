@@ -5,8 +5,8 @@ import numpy as np
 from benchopt import BaseObjective
 
 from quartic.bench.symnmf import Case, Cell
+from quartic.core.loop import referee
 from quartic.init import random_start
-from quartic.loop import referee
 
 
 class Objective(BaseObjective):

@@ -8,31 +8,31 @@ from typing import TYPE_CHECKING, Any
 
 from quartic import diagnostics
 from quartic._version import __version__
-from quartic.loop import minimize
-from quartic.problem import Problem
-from quartic.result import History, Result, Status
+from quartic.core.loop import minimize
+from quartic.core.problem import Problem
+from quartic.core.result import History, Result, Status
 
 if TYPE_CHECKING:
     from quartic import datasets, graphs, init, metrics
-    from quartic.certificate import Certificate, certify
+    from quartic.clustering.selection import RankSelection, select_rank
+    from quartic.core.certificate import Certificate, certify
+    from quartic.core.rank_growth import RankGrowth, grow_rank
     from quartic.estimators import DistanceCompletion, SymNMF
-    from quartic.rank_growth import RankGrowth, grow_rank
-    from quartic.selection import RankSelection, select_rank
 
 # Imported when first asked for: scikit-learn and numba take longer to load than all the rest.
 _LATER = {
-    "Certificate": "quartic.certificate",
+    "Certificate": "quartic.core.certificate",
     "DistanceCompletion": "quartic.estimators",
-    "RankGrowth": "quartic.rank_growth",
-    "RankSelection": "quartic.selection",
+    "RankGrowth": "quartic.core.rank_growth",
+    "RankSelection": "quartic.clustering.selection",
     "SymNMF": "quartic.estimators",
-    "certify": "quartic.certificate",
+    "certify": "quartic.core.certificate",
     "datasets": "",
     "graphs": "",
-    "grow_rank": "quartic.rank_growth",
+    "grow_rank": "quartic.core.rank_growth",
     "init": "",
     "metrics": "",
-    "select_rank": "quartic.selection",
+    "select_rank": "quartic.clustering.selection",
 }
 
 __all__ = [

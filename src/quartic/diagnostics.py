@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quartic.arrays import Array, RandomState, random_generator
-from quartic.ops import inner, norm
+from quartic.arrays import Array, RandomState, inner, norm, random_generator
 
 if TYPE_CHECKING:
     from quartic.kernels import Kernel

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quartic.arrays import Array
-from quartic.result import History
+from quartic.core.result import History
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart
 _BLUE, _ORANGE, _GREEN, _VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from quartic import Problem, loop, minimize
+from quartic import Problem, minimize
+from quartic.core import loop
 from quartic.losses import Distances, LeastSquares
 from quartic.penalties import Nonnegative
 from quartic.solvers import SOLVERS

@@ -5,7 +5,7 @@ from benchopt import BaseSolver
 
 from quartic.bench.edmc import METHODS, RANK, make, run_method
 from quartic.bench.edmc import warm_up as compile_all
-from quartic.loop import minimize
+from quartic.core.loop import minimize
 
 
 class Solver(BaseSolver):

@@ -5,8 +5,8 @@ from benchopt import BaseSolver
 
 from quartic.bench.contestants import GRIDS, contestant
 from quartic.bench.symnmf import warm_up
+from quartic.core.loop import minimize
 from quartic.init import random_start, spectral_start
-from quartic.loop import minimize
 
 
 class Solver(BaseSolver):

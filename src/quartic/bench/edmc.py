@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from quartic.arrays import Array
 from quartic.bench.curves import Thinning
 from quartic.bench.watch import Watch
+from quartic.core.loop import Progress, minimize
+from quartic.core.problem import Problem
 from quartic.datasets import helix, random_pairs
 from quartic.kernels import NormKernel
-from quartic.loop import Progress, minimize
 from quartic.losses import Distances
 from quartic.metrics import normalized_rmse
-from quartic.problem import Problem
 
 RANK = 3
 #: The paper's methods, by our names; the Gram kernel is what Dyn-NoLips takes by default where X is free.

@@ -21,8 +21,8 @@ from quartic.bench.table1 import Table1Settings, cells_of
 from quartic.bench.tuning import tune
 from quartic.bench.turns import Entry, Say, measuring, take_turns
 from quartic.bench.watch import Watch
+from quartic.core.loop import Progress, minimize, referee
 from quartic.init import random_start, spectral_start
-from quartic.loop import Progress, minimize, referee
 
 PANELS = (Cell("coil20", 20), Cell("cbcl", 20), Cell("tdt2", 30), Cell("reuters", 30))
 COLUMNS = ("data", "rank", "solver", "parameter", "seed", "seconds", "objective", "norm", "n")

@@ -47,7 +47,7 @@ class FloorSettings:
 
 def copy_speed(threads: int, repeats: int = 5) -> float:
     """Return the gigabytes a second that are read and written when 256 MB are copied."""
-    from quartic.ops.threads import spread
+    from quartic.arrays.threads import spread
 
     A, B = np.ones(1 << 25), np.empty(1 << 25)
     piece = len(A) // 64
@@ -130,8 +130,8 @@ def helix_pairs(n: int, m: int) -> tuple[Any, Any]:
 
 def _factorisation(loss: Any, rank: int, threads: int, repeats: int) -> Row:
     """Time the inertial method on ½‖M − XXᵀ‖², X ≥ 0, beside the bare product, ours and SciPy's."""
+    from quartic.core.problem import Problem
     from quartic.penalties import Nonnegative
-    from quartic.problem import Problem
     from quartic.solvers import InertialNoLips
 
     problem = Problem(loss, Nonnegative()).counted().with_kernel(tight=False)
@@ -152,7 +152,7 @@ def _factorisation(loss: Any, rank: int, threads: int, repeats: int) -> Row:
 
 def _distances(loss: Any, rank: int, threads: int, repeats: int) -> Row:
     """Time Dyn-NoLips with the Gram kernel beside the pass of its step, and the bare pass for value and gradient."""
-    from quartic.problem import Problem
+    from quartic.core.problem import Problem
     from quartic.solvers import DynNoLips
 
     problem = Problem(loss).counted().with_kernel(tight=False)

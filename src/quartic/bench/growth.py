@@ -75,10 +75,10 @@ def peak_memory(problem: Any, solver: Any, X: Any, iterations: int) -> int:
 
 
 def _cases(settings: GrowthSettings) -> Iterator[tuple[str, int, Any, int, Any]]:
+    from quartic.core.problem import Problem
     from quartic.datasets import planted_graph
     from quartic.losses import Distances, LeastSquares
     from quartic.penalties import Nonnegative
-    from quartic.problem import Problem
     from quartic.solvers import LBFGS, DynNoLips, InertialNoLips
 
     for n in settings.nodes:

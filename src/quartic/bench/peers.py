@@ -20,7 +20,7 @@ from quartic.bench.store import Row, Store
 from quartic.bench.symnmf import Case, Cell, loaded
 from quartic.bench.turns import Entry, Say, measuring, take_turns
 from quartic.bench.watch import Watch
-from quartic.loop import referee
+from quartic.core.loop import referee
 
 COLUMNS = ("job", "case", "peer", "seed", "seconds", "spent", "objective", "share", "nmi", "rmse", "cannot")
 KEY = ("job", "case", "peer", "seed")

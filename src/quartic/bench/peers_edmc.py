@@ -11,9 +11,9 @@ import numpy as np
 from quartic.arrays import Array
 from quartic.bench.edmc import RANK, Helix
 from quartic.bench.watch import Watch
-from quartic.loop import minimize
+from quartic.core.loop import minimize
+from quartic.core.problem import Problem
 from quartic.losses import Distances
-from quartic.problem import Problem
 from quartic.solvers import Solver
 
 

@@ -12,11 +12,11 @@ import numpy as np
 
 from quartic.bench.paper_numbers import DATA
 from quartic.bench.watch import Watch
+from quartic.core.loop import Progress, minimize, referee
+from quartic.core.problem import Problem
 from quartic.init import random_start, spectral_start
-from quartic.loop import Progress, minimize, referee
 from quartic.losses import LeastSquares
 from quartic.penalties import Nonnegative
-from quartic.problem import Problem
 from quartic.solvers import Solver
 
 COLUMNS = ("data", "rank", "solver", "parameter", "seed", "epsilon", "seconds", "products", "iterations", "objective",

@@ -67,7 +67,7 @@ def ratios(above: list[float], below: list[float]) -> Spread:
 @contextmanager
 def threads_fixed(count: int) -> Iterator[None]:
     """Limit our own threads, and keep BLAS at one, as a run does: its threads, waiting, would be in the way of ours."""
-    from quartic.ops.threads import limited_to
+    from quartic.arrays.threads import limited_to
 
     try:
         from threadpoolctl import threadpool_limits

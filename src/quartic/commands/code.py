@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 from quartic._version import __version__
-from quartic.result import Result
+from quartic.core.result import Result
 
 
 def call(name: str, first: str, settings: dict[str, Any], defaults: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ import typer
 
 from quartic.commands.terminal import Voice, errors_as_one_line, gathered_warnings, one_line
 from quartic.commands.watch import StoppedAtOnce, watching
-from quartic.result import Result
+from quartic.core.result import Result
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ def _found(package: str) -> str:
 def _blas_threads() -> str:
     from threadpoolctl import threadpool_info
 
-    import quartic.ops  # noqa: F401  # loads NumPy, and its BLAS with it
+    import quartic.arrays  # noqa: F401  # loads NumPy, and its BLAS with it
 
     pools = [f"{pool['internal_api']} {pool['num_threads']}" for pool in threadpool_info()]
     return ", ".join(pools) or "unknown"

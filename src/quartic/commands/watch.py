@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from quartic.progress import shared_bar, watched_by
+from quartic.core.progress import shared_bar, watched_by
 
 if TYPE_CHECKING:
-    from quartic.loop import Progress
+    from quartic.core.loop import Progress
 
 
 class StoppedAtOnce(BaseException):

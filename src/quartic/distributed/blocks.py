@@ -11,10 +11,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
+from quartic.arrays.threads import limited_to
 from quartic.distributed.client import check_workers, current_client
 from quartic.distributed.exchange import opened
 from quartic.distributed.inputs import is_persisted
-from quartic.ops.threads import limited_to
 
 Keep = Literal["auto"] | bool
 

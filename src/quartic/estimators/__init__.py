@@ -1,7 +1,7 @@
 """Estimators in the manner of scikit-learn."""
 
+from quartic.clustering.symnmf import SymNMF
 from quartic.estimators.distance_completion import DistanceCompletion
-from quartic.estimators.symnmf import SymNMF
 from quartic.locating.warnings import (
     DistanceWarning,
     DuplicateWarning,

@@ -57,7 +57,7 @@ def moved(M: Any, device: Any) -> Any:
     import scipy.sparse as sp
     import torch
 
-    from quartic.losses.torch_matrix import csr
+    from quartic.losses.factor.torch_matrix import csr
 
     if is_torch(M):
         return M

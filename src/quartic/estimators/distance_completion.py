@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quartic.arrays import Array, RandomState
+from quartic.core.result import Result
 from quartic.datasets import pair_distances
 from quartic.distributed.inputs import is_dask_array, is_dask_frame
 from quartic.estimators.devices import device_for
@@ -26,7 +27,6 @@ from quartic.locating.fit import located
 from quartic.locating.input import from_pairs, power_of_distances
 from quartic.locating.matrix_input import from_matrix, is_complete, known_entries
 from quartic.locating.settings import Located, Settings
-from quartic.result import Result
 from quartic.rigidity import Determination
 from quartic.solvers import Solver
 

@@ -102,7 +102,7 @@ def offered(
     The search counts rows and columns in one array, here mine above the others: columns in the heap are counted from
     there while it runs. The order of columns, which decides ties, stays.
     """
-    from quartic.ops import topk
+    from quartic.compiled import topk
 
     A, B = _rows_of(mine, rule), _rows_of(others, rule)
     n = A.shape[0]
@@ -149,7 +149,7 @@ def worst_kept(heap: Any) -> Floats:
 
 def nearest_other(mine: Any, others: Any, rows: NDArray[np.int64], rule: Rule) -> Floats:
     """Return for some of my rows the squared distance to the nearest of the others that differs."""
-    from quartic.ops import topk
+    from quartic.compiled import topk
 
     A, B = _rows_of(mine, rule)[rows], _rows_of(others, rule)
     which = np.arange(len(rows))

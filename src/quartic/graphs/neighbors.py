@@ -29,7 +29,7 @@ class Neighbors:
 
 def largest_cosines(features: Features, k: int) -> Neighbors:
     """Return the k largest positive cosines of each row; ``value`` is the dot product."""
-    from quartic.ops import topk
+    from quartic.compiled import topk
 
     heap = _heap(features.n, k)
     squares = features.squares
@@ -75,7 +75,7 @@ def smallest_scaled_distances(features: Features, scales: Floats, k: int) -> Nei
 
 
 def _nearest(features: Features, scales: Floats, k: int) -> Any:
-    from quartic.ops import topk
+    from quartic.compiled import topk
 
     X, heap = features.X, _heap(features.n, k)
     slack = 0.0 if features.exact else 4 * (features.terms + 8) * UNIT
@@ -102,7 +102,7 @@ def _nearest(features: Features, scales: Floats, k: int) -> Any:
 
 
 def _nearest_other(X: Any, rows: NDArray[np.int64]) -> Floats:
-    from quartic.ops import topk
+    from quartic.compiled import topk
 
     if sp.issparse(X):
         ends = zip(X.indptr[rows], X.indptr[rows + 1], strict=True)

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
+from quartic.arrays.torch_input import finite_matrix
 from quartic.graphs.neighbors import SIGMA_NEIGHBOR
-from quartic.losses.torch_matrix import csr
-from quartic.ops.torch_input import finite_matrix
+from quartic.losses.factor.torch_matrix import csr
 
 # Numbers in a tile of rows against columns: half a gigabyte of float32.
 _TILE = 1 << 27

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from quartic.arrays import Array
-from quartic.problem import Problem
+from quartic.core.problem import Problem
 
 
 def random_start(problem: Problem, rank: int, generator: np.random.Generator) -> Array:

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from quartic.arrays import Array
+from quartic.arrays import Array, inner
+from quartic.core.problem import Problem
 from quartic.losses import MaskedRectangular, Rectangular
-from quartic.losses.rectangular_matrix import balanced_factors
-from quartic.ops import inner
-from quartic.problem import Problem
+from quartic.losses.other.rectangular_matrix import balanced_factors
 
 
 def rectangular_start(

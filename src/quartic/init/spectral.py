@@ -7,9 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from quartic.arrays import Array
-from quartic.losses import LeastSquares
-from quartic.ops import (
+from quartic.arrays import (
+    Array,
     astype,
     float_type,
     gram,
@@ -24,7 +23,8 @@ from quartic.ops import (
     squared_norm,
     times,
 )
-from quartic.problem import Problem
+from quartic.core.problem import Problem
+from quartic.losses import LeastSquares
 
 # Ritz values below this share of the largest are not worth telling apart, and would make the filter's range too wide.
 _FLOOR = 0.05

@@ -5,10 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Self
 
-from quartic.arrays import Array
-from quartic.estimates import Estimate
-from quartic.ops import inner
-from quartic.units import Units
+from quartic.arrays import Array, inner
+from quartic.core.units import Units
+from quartic.losses.estimates import Estimate
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, TypeVar
 
+from quartic.core.units import Units
 from quartic.kernels.base import Kernel
-from quartic.units import Units
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from quartic.arrays import Array, as_floats
+from quartic.arrays import Array, as_floats, squared_norm
 from quartic.kernels.base import Kernel
 from quartic.kernels.mirror_maps import mirror_map
-from quartic.ops import squared_norm
 
 if TYPE_CHECKING:
     from quartic.penalties.base import Penalty

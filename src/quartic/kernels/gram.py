@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from quartic.arrays import Array, as_floats, check_number
+from quartic.arrays import Array, as_floats, check_number, gram, on_host, squared_norm, times, trace_inner
+from quartic.core.units import Units
 from quartic.kernels.base import Kernel
 from quartic.kernels.constants import scaled_constants, sigma_for
 from quartic.kernels.mirror_maps import mirror_map
-from quartic.ops import gram, on_host, squared_norm, times, trace_inner
-from quartic.units import Units
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss

@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from quartic.arrays import Array
-from quartic.ops import astype, float_type, gram, namespace, times, to_host
+from quartic.arrays import Array, astype, float_type, gram, namespace, times, to_host
 from quartic.polynomials import unit_cubic_root
 
 # Below this ratio of squared singular values VᵀV has lost too many digits of the small ones: take the SVD of V.

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from quartic.arrays import Array, as_floats
+from quartic.arrays import Array, as_floats, astype, falling_order, namespace, norm, positive_part
 from quartic.kernels.gram_subproblem import gram_mirror
-from quartic.ops import astype, falling_order, namespace, norm, positive_part
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Penalty, Ridge, Zero
 from quartic.polynomials import unit_cubic_root
 

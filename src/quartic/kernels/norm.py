@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from quartic.arrays import Array, as_floats, check_number
-from quartic.estimates import ROUND_OFF, Estimate
+from quartic.arrays import Array, as_floats, check_number, eps, front_of, inner, shrink, squared_norm
+from quartic.core.units import Units
 from quartic.kernels.base import Kernel
 from quartic.kernels.constants import scaled_constants, sigma_for
 from quartic.kernels.mirror_maps import clipping, mirror_map, norm_scale
-from quartic.ops import eps, front_of, inner, shrink, squared_norm
+from quartic.losses.estimates import ROUND_OFF, Estimate
 from quartic.penalties.base import Weighted
-from quartic.units import Units
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss

@@ -9,13 +9,13 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from quartic.arrays import Array
+from quartic.arrays.threads import limited_to, share_of
+from quartic.core.result import Result
 from quartic.locating.input import Measurements
 from quartic.locating.linked import with_anchor_pairs
 from quartic.locating.part import Effort, Part
 from quartic.locating.search import locate
 from quartic.locating.settings import Account, Settings
-from quartic.ops.threads import limited_to, share_of
-from quartic.result import Result
 
 
 def searched(

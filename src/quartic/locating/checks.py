@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quartic.arrays import Array
+from quartic.core.units import shifted
 from quartic.locating.input import Measurements
 from quartic.locating.part import Part
 from quartic.locating.warnings import (
@@ -20,7 +21,6 @@ from quartic.locating.warnings import (
     mark,
 )
 from quartic.rigidity import Determination
-from quartic.units import shifted
 
 # A triangle is broken when a side is longer than the other two by this share: noise as people have it stays below.
 _SLACK = 1e-6

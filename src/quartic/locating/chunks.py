@@ -8,7 +8,7 @@ import numpy as np
 
 from quartic.distributed.inputs import is_dask_frame
 from quartic.locating.input import Measurements, from_pairs
-from quartic.losses.dask_distances import DaskDistances
+from quartic.losses.blocks.dask_distances import DaskDistances
 
 # So many pairs a point are brought here.
 _PAIRS_EACH = 60.0

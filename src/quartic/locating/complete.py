@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from quartic.arrays import Array
+from quartic.core.loop import minimize
+from quartic.core.problem import Problem
+from quartic.core.result import Result
 from quartic.datasets import random_pairs
 from quartic.init import classical_mds
 from quartic.locating import checks as checks
@@ -13,10 +16,7 @@ from quartic.locating.part import Part
 from quartic.locating.placing import placed
 from quartic.locating.polish import reference_of
 from quartic.locating.settings import Account, Located, Settings
-from quartic.loop import minimize
 from quartic.losses import CompleteDistances
-from quartic.problem import Problem
-from quartic.result import Result
 from quartic.rigidity import Determination
 
 # So many pairs a point are looked at for warnings.

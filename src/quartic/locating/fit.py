@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from quartic.arrays import Array, random_generator
+from quartic.core.result import Status
 from quartic.locating import checks as checks
 from quartic.locating.by_component import searched
 from quartic.locating.frame import moved_onto
@@ -18,8 +19,7 @@ from quartic.locating.placing import placed
 from quartic.locating.polish import polished
 from quartic.locating.settings import Located, Settings
 from quartic.losses import Distances
-from quartic.losses.dask_distances import DaskDistances
-from quartic.result import Status
+from quartic.losses.blocks.dask_distances import DaskDistances
 from quartic.rigidity import assess
 
 

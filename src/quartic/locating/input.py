@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quartic.arrays import Array
+from quartic.core.units import exponent, shifted
 from quartic.locating.anchors_input import checked_anchors
-from quartic.losses.pairs_input import check_column, check_pairs
-from quartic.units import exponent, shifted
+from quartic.losses.pairs.input import check_column, check_pairs
 
 _FAR = 100  # log₂ of distances that are scaled before they are worked with: beyond 1e±30
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from quartic.core.result import Result
+from quartic.core.units import Units, shifted
 from quartic.locating.input import Measurements
 from quartic.locating.settings import Located, Settings
-from quartic.result import Result
-from quartic.units import Units, shifted
 
 
 def in_other_units(data: Measurements, settings: Settings) -> tuple[Measurements, Settings]:

@@ -12,15 +12,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from quartic.arrays import Array
-from quartic.loop import Progress, minimize
+from quartic.arrays import Array, norm, to_host
+from quartic.arrays.space import space_of
+from quartic.core.loop import Progress, minimize
+from quartic.core.problem import Problem
+from quartic.core.progress import stop_requested
+from quartic.core.result import Result, Status
 from quartic.losses import BoundedDistances, Distances, RawStress
-from quartic.ops import norm, to_host
-from quartic.ops.space import space_of
 from quartic.penalties import Penalty, Zero
-from quartic.problem import Problem
-from quartic.progress import stop_requested
-from quartic.result import Result, Status
 from quartic.solvers import Solver
 
 # Distances met to this, relative to their size, are met: what remains is what the solver's tolerance leaves. Bounds are

@@ -7,12 +7,12 @@ import time
 import numpy as np
 
 from quartic.arrays import Array
+from quartic.core.loop import minimize
+from quartic.core.problem import Problem
+from quartic.core.result import Result
 from quartic.locating.input import Measurements
 from quartic.locating.part import Effort
-from quartic.loop import minimize
 from quartic.losses import Anchored, Distances, Loss, RawStress
-from quartic.problem import Problem
-from quartic.result import Result
 
 
 def polished(loss: Distances, X: Array, data: Measurements, effort: Effort) -> tuple[Array, Result]:

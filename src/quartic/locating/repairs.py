@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quartic.arrays import Array
+from quartic.core.result import Result
 from quartic.locating.part import Part, Search, principal_axes
-from quartic.result import Result
 
 # Points that are re-solved one at a time in one go, the worst first.
 _MOST_POINTS = 500

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from quartic.arrays import Array
+from quartic.core.loop import minimize
+from quartic.core.problem import Problem
+from quartic.core.result import Result, Status
+from quartic.core.units import shifted
 from quartic.locating import starts as starts
 from quartic.locating.part import Effort, Part, Search, finished
 from quartic.locating.repairs import resolve_points, rounds_of_escape, shake_pieces, through_more_dimensions
-from quartic.loop import minimize
-from quartic.problem import Problem
-from quartic.result import Result, Status
-from quartic.units import shifted
 
 # Pairs count as local where neighbours of a point are linked so many times as often as any two points.
 _LOCAL = 3.0

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quartic.arrays import Array, RandomState
+from quartic.core.result import Result
+from quartic.core.units import shifted
 from quartic.locating.frame import checked_signs, checked_targets
 from quartic.locating.input import Measurements
 from quartic.locating.part import Effort
 from quartic.locating.placing import Known
 from quartic.locating.uncertainty import errors_of_points
-from quartic.result import Result
 from quartic.rigidity import Determination
 from quartic.solvers import Solver
-from quartic.units import shifted
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quartic.arrays import Array
+from quartic.arrays import Array, inner, squared_norm
 from quartic.init import eigenmap_start, shortest_path_start
 from quartic.locating.part import Part, Search, principal_axes
-from quartic.ops import inner, squared_norm
 from quartic.penalties import Penalty
 
 # Shortest paths between all points are stored up to this many of them.

@@ -1,27 +1,27 @@
 """Losses f(X) = F(XXᵀ)."""
 
-from quartic.losses.anchored import Anchored
 from quartic.losses.base import Loss
-from quartic.losses.bounded_distances import BoundedDistances
-from quartic.losses.coded_diffraction import CodedDiffraction
-from quartic.losses.complete_distances import CompleteDistances
-from quartic.losses.completion import Completion
-from quartic.losses.dask_distances import DaskDistances
-from quartic.losses.dask_matrix import DaskMatrix
-from quartic.losses.distances import Distances
-from quartic.losses.least_squares import LeastSquares
+from quartic.losses.blocks.dask_distances import DaskDistances
+from quartic.losses.blocks.dask_matrix import DaskMatrix
+from quartic.losses.factor.loss import LeastSquares
+from quartic.losses.factor.weighted import WeightedLeastSquares
 from quartic.losses.line import Line
-from quartic.losses.masked_rectangular import MaskedRectangular
 from quartic.losses.move import Move
-from quartic.losses.phase_retrieval import PhaseRetrieval
+from quartic.losses.other.coded_diffraction import CodedDiffraction
+from quartic.losses.other.masked_rectangular import MaskedRectangular
+from quartic.losses.other.phase_retrieval import PhaseRetrieval
+from quartic.losses.other.quadratic import Quadratic
+from quartic.losses.other.rectangular import Rectangular
+from quartic.losses.other.robust import Robust
+from quartic.losses.other.sensing import Sensing
+from quartic.losses.other.smooth import Smooth
+from quartic.losses.pairs.anchored import Anchored
+from quartic.losses.pairs.bounds import BoundedDistances
+from quartic.losses.pairs.complete import CompleteDistances
+from quartic.losses.pairs.completion import Completion
+from quartic.losses.pairs.distances import Distances
+from quartic.losses.pairs.raw_stress import RawStress
 from quartic.losses.point import Point
-from quartic.losses.quadratic import Quadratic
-from quartic.losses.raw_stress import RawStress
-from quartic.losses.rectangular import Rectangular
-from quartic.losses.robust import Robust
-from quartic.losses.sensing import Sensing
-from quartic.losses.smooth import Smooth
-from quartic.losses.weighted import WeightedLeastSquares
 
 __all__ = [
     "Anchored",

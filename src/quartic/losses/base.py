@@ -11,14 +11,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from quartic.arrays import Array, as_floats, finite_matrix
+from quartic.arrays import Array, as_floats, astype, finite_matrix, inner, norm
+from quartic.arrays.space import HostSpace
+from quartic.arrays.workspace import Fresh, Workspace
+from quartic.core.units import Units, shift_to_one
 from quartic.losses.line import Line
 from quartic.losses.move import Move
 from quartic.losses.point import Point
-from quartic.ops import astype, inner, norm
-from quartic.ops.space import HostSpace
-from quartic.ops.workspace import Fresh, Workspace
-from quartic.units import Units, shift_to_one
 
 
 class ProductCounter:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from quartic.arrays import clip_in_place
 from quartic.losses.point import Point
-from quartic.ops import clip_in_place
 from quartic.polynomials import real_roots_of_cubic
 
 

@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from quartic.arrays import Array
-from quartic.estimates import Estimate
+from quartic.arrays import Array, gram
+from quartic.losses.estimates import Estimate
 from quartic.losses.point import Point
-from quartic.ops import gram
 
 
 @dataclass(frozen=True)

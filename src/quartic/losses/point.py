@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from functools import cached_property
 
-from quartic.arrays import Array
-from quartic.ops import clip_in_place, delayed, gram, least, namespace, passes, root, squared_norm
+from quartic.arrays import Array, clip_in_place, delayed, gram, least, namespace, passes, root, squared_norm
 
 
 def projected_gradient(X: Array, gradient: Array) -> Array:

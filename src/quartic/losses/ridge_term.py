@@ -7,13 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from quartic.arrays import Array
+from quartic.arrays import Array, inner, squared_norm
+from quartic.core.units import Units, shifted
 from quartic.losses.line import Line
 from quartic.losses.move import Move
-from quartic.losses.pair_squares import PairPoint, PairSquares
+from quartic.losses.pairs.pair_squares import PairPoint, PairSquares
 from quartic.losses.point import Point
-from quartic.ops import inner, squared_norm
-from quartic.units import Units, shifted
 
 
 class RidgedPairs(PairSquares):

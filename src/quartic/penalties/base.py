@@ -6,9 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
-from quartic.arrays import Array, check_number
-from quartic.ops import norm
-from quartic.units import Units
+from quartic.arrays import Array, check_number, norm
+from quartic.core.units import Units
 
 
 class Penalty(ABC):

@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any, Self
 
-from quartic.arrays import Array
-from quartic.ops import delayed, inner, least, namespace, passes, positive_part, root, squared_norm, total
+from quartic.arrays import Array, delayed, inner, least, namespace, passes, positive_part, root, squared_norm, total
+from quartic.core.units import Units
 from quartic.penalties.base import Penalty, Weighted
-from quartic.units import Units
 
 
 def projected_gradient(X: Array, gradient: Array) -> Array:

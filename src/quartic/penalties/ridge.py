@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quartic.arrays import Array
-from quartic.ops import inner, squared_norm
+from quartic.arrays import Array, inner, squared_norm
 from quartic.penalties.base import Weighted
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from quartic.arrays import Array
-from quartic.ops import namespace, positive_part, total
+from quartic.arrays import Array, namespace, positive_part, total
 from quartic.penalties.base import Weighted
 
 

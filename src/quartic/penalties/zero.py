@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Self
 
 from quartic.arrays import Array
+from quartic.core.units import Units
 from quartic.penalties.base import Penalty
-from quartic.units import Units
 
 
 @dataclass(frozen=True)

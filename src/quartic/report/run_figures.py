@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from quartic.core.result import Result
 from quartic.report.style import COLOURS, layout
-from quartic.result import Result
 
 _MOST_ITERATIONS = 2000
 

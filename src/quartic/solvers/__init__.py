@@ -1,14 +1,14 @@
 """Solvers: one file an algorithm."""
 
-from quartic.solvers.admm import ADMM
-from quartic.solvers.anls import SymANLS
+from quartic.baselines.admm import ADMM
+from quartic.baselines.anls import SymANLS
+from quartic.baselines.beta_snmf import BetaSNMF
+from quartic.baselines.coordinate_descent import CoordinateDescent
+from quartic.baselines.hals import SymHALS
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
-from quartic.solvers.beta_snmf import BetaSNMF
 from quartic.solvers.conjugate_gradient import ConjugateGradient
-from quartic.solvers.coordinate_descent import CoordinateDescent
 from quartic.solvers.dyn_nolips import DynNoLips
 from quartic.solvers.gradient_descent import GradientDescent
-from quartic.solvers.hals import SymHALS
 from quartic.solvers.inertial import InertialNoLips
 from quartic.solvers.lbfgs import LBFGS
 from quartic.solvers.levenberg_marquardt import LevenbergMarquardt

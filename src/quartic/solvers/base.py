@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from quartic.arrays import Array
+from quartic.arrays.space import HostSpace
+from quartic.core.problem import Problem
+from quartic.core.units import Units
 from quartic.losses import LeastSquares, Point
-from quartic.losses.matrix import OperatorMatrix
-from quartic.losses.sum_of_squares import SumOfSquares
-from quartic.ops.space import HostSpace
+from quartic.losses.factor.matrix import OperatorMatrix
+from quartic.losses.pairs.sum_of_squares import SumOfSquares
 from quartic.penalties import Penalty
-from quartic.problem import Problem
-from quartic.units import Units
 
 
 class NoProgress(Exception):

@@ -8,10 +8,9 @@ from typing import Literal, cast
 
 import numpy as np
 
-from quartic.arrays import Array
-from quartic.losses.sum_of_squares import SumOfSquares
-from quartic.ops import gram, inner, namespace, norm, passes, regular_inverse, times
-from quartic.problem import Problem
+from quartic.arrays import Array, gram, inner, namespace, norm, passes, regular_inverse, times
+from quartic.core.problem import Problem
+from quartic.losses.pairs.sum_of_squares import SumOfSquares
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.normal_equations import mean_diagonal
 from quartic.solvers.refresh import refreshed

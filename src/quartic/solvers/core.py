@@ -18,9 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from quartic.arrays import Array
-from quartic.losses.sum_of_squares import SumOfSquares
-from quartic.ops import norm
+from quartic.arrays import Array, norm
+from quartic.losses.pairs.sum_of_squares import SumOfSquares
 from quartic.solvers.base import NoProgress
 
 # The added column goes when the variance along it is this share of the variance along the last axis that stays. With
@@ -94,7 +93,7 @@ def _descend(states: Iterator[Any], target: float, axes: int) -> tuple[Array, fl
 
 def _is_flat(X: Array, rank: int) -> bool:
     """Tell whether X has so little variance beyond ``rank`` axes that they will do."""
-    from quartic.ops.placement import variances
+    from quartic.losses.pairs.placement import variances
 
     found = variances(X, X.shape[1])
     return bool(found[-rank - 1] <= _FLAT * found[-rank])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from quartic.arrays import Array, check_count, check_number
-from quartic.problem import Problem
+from quartic.core.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 
 

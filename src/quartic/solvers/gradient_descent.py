@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from quartic.arrays import Array, check_count, check_number
-from quartic.ops import inner, norm
-from quartic.problem import Problem
+from quartic.arrays import Array, check_count, check_number, inner, norm
+from quartic.core.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.dyn_nolips import DynState
 

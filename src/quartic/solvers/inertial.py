@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from quartic.arrays import Array, check_count, check_number
+from quartic.core.problem import Problem
 from quartic.losses import Point
-from quartic.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 
 

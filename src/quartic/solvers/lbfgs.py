@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
 
-from quartic.arrays import Array, check_count
-from quartic.losses import Point
-from quartic.ops import (
+from quartic.arrays import (
+    Array,
+    check_count,
     gram,
     inner,
     norm,
@@ -19,7 +19,8 @@ from quartic.ops import (
     regular_inverse,
     times,
 )
-from quartic.problem import Problem
+from quartic.core.problem import Problem
+from quartic.losses import Point
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.line_search import search_line
 from quartic.solvers.pair_lists import check_lists
@@ -33,7 +34,7 @@ class LBFGSState(State):
     Attributes
     ----------
     where : tuple of at most one array
-        Where X ≥ 0: the places of X that ``steps`` and ``changes`` are about (`quartic.ops.face`).
+        Where X ≥ 0: the places of X that ``steps`` and ``changes`` are about (`quartic.compiled.face`).
     steps, changes : tuple of arrays
         s = (X⁺ − X)/t and y = (∇Ψ(X⁺) − ∇Ψ(X))/t, of the shape of X, or their entries at ``where``.
     carried : int

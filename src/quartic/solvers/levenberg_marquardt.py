@@ -9,14 +9,13 @@ from typing import Literal, cast
 
 import numpy as np
 
-from quartic.arrays import Array
+from quartic.arrays import Array, astype, delayed, float_type, inner, norm, squared_norm
+from quartic.core.problem import Problem
 from quartic.losses.line import Line
+from quartic.losses.pairs.damping import next_damping, residual
+from quartic.losses.pairs.sum_of_squares import SumOfSquares
 from quartic.losses.point import Point
-from quartic.losses.sum_of_squares import SumOfSquares
-from quartic.ops import astype, delayed, float_type, inner, norm, squared_norm
-from quartic.ops.damping import next_damping, residual
 from quartic.penalties import Penalty, Zero
-from quartic.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.core import by_way_of_core
 from quartic.solvers.normal_equations import direct, factorable, mean_diagonal, solve

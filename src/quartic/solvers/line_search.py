@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
-from quartic.arrays import Array
+from quartic.arrays import Array, inner
+from quartic.core.problem import Problem
 from quartic.losses import Point
-from quartic.ops import inner
-from quartic.problem import Problem
 
 # Ψ must fall by this share of what its slope promises.
 _SUFFICIENT = 1e-4

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quartic.arrays import Array, check_number
-from quartic.problem import Problem
+from quartic.core.problem import Problem
 from quartic.solvers.base import Requirements, Solver, State
 
 

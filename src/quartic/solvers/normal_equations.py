@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quartic.arrays import Array
+from quartic.arrays import Array, astype, is_torch, namespace, passes
+from quartic.losses.pairs.sum_of_squares import SumOfSquares
 from quartic.losses.point import Point
-from quartic.losses.sum_of_squares import SumOfSquares
-from quartic.ops import astype, is_torch, namespace, passes
 
 # Sparse factors are tried up to so many unknowns, and so many multiplications within the envelope.
 _UNKNOWNS, _WORK = 100_000, 3e10

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from quartic.ops import to_host
+from quartic.arrays import to_host
 
 
 def check_lists(where: Any, steps: Any, changes: Any, shape: tuple[int, int]) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from quartic.arrays import Array, check_count, check_number
+from quartic.arrays import Array, check_count, check_number, equal, inner, is_zero, norm
+from quartic.core.problem import Problem
 from quartic.losses import Point
-from quartic.ops import equal, inner, is_zero, norm
-from quartic.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.dyn_nolips import DynState
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from quartic.core.problem import Problem
 from quartic.losses import Point
-from quartic.problem import Problem
 
 # A carried point is made anew after so many lines, or when stationarity has shrunk this much: the round-off it
 # carries is that of the largest gradient on the way.

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from quartic.baselines.admm import ADMM
+from quartic.baselines.anls import SymANLS
+from quartic.baselines.beta_snmf import BetaSNMF
+from quartic.baselines.coordinate_descent import CoordinateDescent
+from quartic.baselines.hals import SymHALS
+from quartic.core.problem import Problem
 from quartic.kernels import EuclideanKernel, GramKernel, NormKernel
 from quartic.kernels.mirror_maps import find_mirror_map
 from quartic.losses import LeastSquares, Loss, MaskedRectangular, Quadratic
-from quartic.problem import Problem
-from quartic.solvers.admm import ADMM
-from quartic.solvers.anls import SymANLS
 from quartic.solvers.base import Solver
-from quartic.solvers.beta_snmf import BetaSNMF
 from quartic.solvers.conjugate_gradient import ConjugateGradient
-from quartic.solvers.coordinate_descent import CoordinateDescent
 from quartic.solvers.dyn_nolips import DynNoLips
 from quartic.solvers.gradient_descent import GradientDescent
-from quartic.solvers.hals import SymHALS
 from quartic.solvers.inertial import InertialNoLips
 from quartic.solvers.lbfgs import LBFGS
 from quartic.solvers.levenberg_marquardt import LevenbergMarquardt

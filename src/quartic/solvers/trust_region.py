@@ -8,10 +8,22 @@ from typing import cast
 
 import numpy as np
 
-from quartic.arrays import Array, check_count, check_number
+from quartic.arrays import (
+    Array,
+    bare,
+    check_count,
+    check_number,
+    gram,
+    inner,
+    namespace,
+    norm,
+    quotient,
+    small_like,
+    squared_norm,
+    times,
+)
+from quartic.core.problem import Problem
 from quartic.losses.point import Point
-from quartic.ops import bare, gram, inner, namespace, norm, quotient, small_like, squared_norm, times
-from quartic.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 
 

@@ -1,0 +1,162 @@
+"""Types and checks of arrays that every part shares."""
+
+from __future__ import annotations
+
+import math
+import sys
+from numbers import Real
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[np.floating[Any]]
+RandomState: TypeAlias = "int | np.random.Generator | np.random.RandomState | np.random.SeedSequence | None"
+
+# Rows of a dense matrix looked at together.
+_ROWS = 1024
+
+
+def is_torch(A: Any) -> bool:
+    """Tell whether A is a torch tensor; torch is not imported to find out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.arrays.checks import is_torch
+    >>> is_torch(np.ones(3))
+    False
+    """
+    torch = sys.modules.get("torch")  # a tensor cannot exist before its module does
+    return torch is not None and isinstance(A, torch.Tensor)
+
+
+def random_generator(random_state: RandomState) -> np.random.Generator:
+    """Return a generator for anything scikit-learn or NumPy users pass as ``random_state``.
+
+    The global generator is never read or advanced. A legacy ``RandomState`` seeds a new generator with one draw.
+
+    Examples
+    --------
+    >>> from quartic.arrays.checks import random_generator
+    >>> float(random_generator(0).random()) == float(random_generator(0).random())
+    True
+    """
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(0, 2**31 - 1))
+    if isinstance(random_state, bool) or (
+        random_state is not None
+        and not isinstance(random_state, int | np.integer | np.random.Generator | np.random.SeedSequence)
+    ):
+        raise TypeError(
+            f"random_state must be None, an int, a numpy Generator or a RandomState, got {type(random_state).__name__}"
+        )
+    if isinstance(random_state, int | np.integer) and random_state < 0:
+        raise ValueError(f"random_state must be a nonnegative int, got {random_state}")
+    return np.random.default_rng(random_state)
+
+
+def finite_matrix(A: Any, name: str) -> Array:
+    """Return ``A`` as a C-ordered finite 2-D float array (float32 is kept, all else becomes float64).
+
+    A torch tensor stays one, on its device.
+
+    Raises
+    ------
+    TypeError
+        If ``A`` is complex or not numeric.
+    ValueError
+        If ``A`` is not 2-D, or holds NaN or infinity; the message names the first such entry.
+    """
+    if is_torch(A):
+        from quartic.arrays import torch_input
+
+        tensor: Array = torch_input.finite_matrix(A, name)
+        return tensor
+    A = np.asarray(A)
+    if A.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must be real numbers, got dtype {A.dtype}")
+    if A.ndim != 2:
+        raise ValueError(f"{name} must be a 2-D array, got {A.ndim} dimension{'s' * (A.ndim != 1)}, shape {A.shape}")
+    clean: Array = np.ascontiguousarray(A, dtype=working_dtype(A.dtype))
+    fault = first_not_finite(clean)
+    if fault is not None:
+        row, column, value = fault
+        raise ValueError(f"{name} must be finite, but {name}[{row}, {column}] is {value}")
+    return clean
+
+
+def first_not_finite(A: Any, *, nan: bool = False) -> tuple[int, int, float] | None:
+    """Return row, column and value of the first NaN or infinity of a matrix, dense or sparse; None where there is none.
+
+    With ``nan`` NaN is allowed, and only infinity is looked for.
+
+    Examples
+    --------
+    >>> from quartic.arrays.checks import first_not_finite
+    >>> first_not_finite([[1.0, 2.0], [float("nan"), 3.0]])
+    (1, 0, nan)
+    """
+
+    def bad(values: Any) -> Any:
+        return np.isinf(values) if nan else ~np.isfinite(values)
+
+    if hasattr(A, "tocoo"):
+        if A.format in ("csr", "csc", "coo") and not bad(A.data).any():
+            return None  # without the memory of another format
+        stored = A.tocoo()
+        at = np.flatnonzero(bad(stored.data))
+        if not len(at):
+            return None
+        first = at[np.lexsort((stored.col[at], stored.row[at]))[0]]
+        return int(stored.row[first]), int(stored.col[first]), float(stored.data[first])
+    A = np.asarray(A)
+    for top in range(0, len(A), _ROWS):  # blocks of rows: the answers of a large matrix would fill memory of their own
+        faults = bad(A[top : top + _ROWS])
+        if faults.any():
+            row, column = (int(k) for k in np.argwhere(faults)[0])
+            return top + row, column, float(A[top + row, column])
+    return None
+
+
+def as_floats(A: Any) -> Array:
+    """Return ``A`` as a C-ordered array of float32 or float64, itself where it is one: integers would truncate."""
+    if is_torch(A):
+        from quartic.arrays import torch_input
+
+        tensor: Array = torch_input.as_floats(A)
+        return tensor
+    A = np.asarray(A)
+    clean: Array = np.ascontiguousarray(A, dtype=working_dtype(A.dtype))
+    return clean
+
+
+def check_number(value: Any, name: str, *, zero: bool = False, below: float = math.inf, cure: str = "") -> None:
+    """Raise unless ``value`` is a number above zero (or zero, where allowed) and below ``below``.
+
+    Examples
+    --------
+    >>> from quartic.arrays.checks import check_number
+    >>> check_number(-1, "sigma")
+    Traceback (most recent call last):
+    ...
+    ValueError: sigma must be positive and finite, got -1
+    """
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    if not (0 <= float(value) < below and (zero or float(value) > 0)):
+        limit = "finite" if below == math.inf else f"below {below:g}"
+        raise ValueError(f"{name} must be {'nonnegative' if zero else 'positive'} and {limit}, got {value!r}{cure}")
+
+
+def check_count(value: Any, name: str) -> None:
+    """Raise unless ``value`` is an integer of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value!r}")
+
+
+def working_dtype(dtype: np.dtype[Any]) -> type[np.floating[Any]]:
+    """Return the type we compute in: float32 stays, everything else becomes float64."""
+    return np.float32 if dtype == np.dtype(np.float32) else np.float64

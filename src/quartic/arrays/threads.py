@@ -1,0 +1,257 @@
+"""Threads of our own: compiled passes over pieces of the data, the same pieces whatever the number of threads.
+
+A pass cuts its work into pieces by the data alone, and each piece writes where no other does (its own rows, or sums of
+its own that are added up afterwards, in order). Hence no races, and the same bits on any number of threads. The pieces
+are handed out to whoever is free, the calling thread included; compiled code lets go of Python's lock.
+
+How many threads: what the nearest ``limited_to`` says (``n_jobs`` of the estimators), else ``NUMBA_NUM_THREADS``,
+``OMP_NUM_THREADS``, and never more than the processors this process may use. Within `one_blas_thread` a limit set by
+threadpoolctl counts too. All callers together get no more helpers than there are processors left: eight fits in eight
+threads run on eight threads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+# Work below this many multiplications is done before a second thread has woken up.
+_WORTH_A_THREAD = 400_000
+# A thread takes this many turns, so that one that is held up does not hold up the others.
+_TURNS = 4
+
+_limit: ContextVar[int | None] = ContextVar("quartic threads", default=None)
+
+
+class _Team:
+    """The helpers: made when first needed, and anew in a forked child, which inherits none of its parent's threads."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.pool: ThreadPoolExecutor | None = None
+        self.size = 0
+        self.callers = 0
+        self.busy = 0
+
+    def hire(self, wanted: int) -> tuple[ThreadPoolExecutor | None, int]:
+        """Return the pool, and how many helpers the caller may have just now; ``dismiss`` them afterwards."""
+        with self.lock:
+            self.callers += 1
+            helpers = max(0, min(wanted, max_threads() - self.callers - self.busy))
+            self.busy += helpers
+            if helpers and (self.pool is None or self.size < max_threads() - 1):
+                if self.pool is not None:
+                    self.pool.shutdown(wait=False)
+                self.size = max_threads() - 1
+                self.pool = ThreadPoolExecutor(self.size, thread_name_prefix="quartic")
+            return self.pool, helpers
+
+    def dismiss(self, helpers: int) -> None:
+        """Let the helpers go."""
+        with self.lock:
+            self.callers -= 1
+            self.busy -= helpers
+
+
+_team = _Team()
+
+
+def _forget() -> None:
+    global _team, _blas
+    _team, _blas = _Team(), _Blas()  # the parent's runs are not the child's
+
+
+@cache
+def max_threads() -> int:
+    """Return how many threads this process may use at most: its processors, the container's share, the environment."""
+    try:
+        found = len(os.sched_getaffinity(0))
+    except AttributeError:  # not on Linux
+        found = os.cpu_count() or 1
+    found = min(found, _container_share() or found)
+    for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
+        asked = os.environ.get(name, "").split(",")[0].strip()
+        if asked.isdigit() and int(asked) > 0:
+            return max(1, min(found, int(asked)))
+    return max(1, found)
+
+
+def _container_share() -> int | None:
+    """Return how many processors a container's quota comes to (cgroup v2, v1), or None."""
+    folder = Path("/sys/fs/cgroup")
+    try:
+        quota, period = (folder / "cpu.max").read_text().split()
+    except (OSError, ValueError):
+        try:
+            quota = (folder / "cpu/cpu.cfs_quota_us").read_text().strip()
+            period = (folder / "cpu/cpu.cfs_period_us").read_text().strip()
+        except OSError:
+            return None
+    if not quota.isdigit() or int(period) <= 0:  # "max" or −1: no quota
+        return None
+    return max(1, -(-int(quota) // int(period)))
+
+
+def n_threads() -> int:
+    """Return how many threads a pass may use here and now."""
+    limit = _limit.get()
+    return max_threads() if limit is None else min(limit, max_threads())
+
+
+@contextmanager
+def limited_to(limit: int | None) -> Iterator[None]:
+    """Use at most so many threads within, in this thread; None changes nothing.
+
+    Examples
+    --------
+    >>> from quartic.arrays.threads import limited_to, n_threads
+    >>> with limited_to(1):
+    ...     n_threads()
+    1
+    """
+    if limit is None:
+        yield
+        return
+    if limit < 1:
+        raise ValueError(f"the number of threads must be at least 1, got {limit}")
+    token = _limit.set(min(limit, n_threads()))
+    try:
+        yield
+    finally:
+        _limit.reset(token)
+
+
+def share_of(n_jobs: int | None, n_runs: int) -> int | None:
+    """Return how many threads each of ``n_runs`` runs may use, ``n_jobs`` being for all that go on at the same time.
+
+    Examples
+    --------
+    >>> from quartic.arrays.threads import share_of
+    >>> share_of(4, 2), share_of(4, 10), share_of(1, 1), share_of(None, 3)
+    (2, 1, 1, None)
+    """
+    if n_jobs is None:
+        return None
+    jobs = n_jobs if n_jobs > 0 else max(1, max_threads() + 1 + n_jobs)
+    return max(1, jobs // max(1, min(jobs, n_runs)))
+
+
+def spread(work: Callable[[int, int], Any], n_pieces: int, multiplications: float) -> None:
+    """Call ``work(first, last)`` on ranges that make up the pieces 0 … n_pieces − 1, by several threads if it pays.
+
+    What ``work`` does with a piece must not depend on the range it comes in.
+    """
+    wanted = min(n_threads(), n_pieces, int(multiplications / _WORTH_A_THREAD) + 1) - 1
+    if wanted < 1:
+        work(0, n_pieces)
+        return
+    pool, helpers = _team.hire(wanted)
+    team = _team
+    futures: list[Future[None]] = []
+    try:
+        if helpers == 0 or pool is None:
+            work(0, n_pieces)
+            return
+        n_turns = min(n_pieces, _TURNS * (helpers + 1))
+        bounds = [n_pieces * k // n_turns for k in range(n_turns + 1)]
+        turns = pairwise(bounds)
+        lock = threading.Lock()
+
+        def share() -> None:
+            while True:
+                with lock:
+                    turn = next(turns, None)
+                if turn is None:
+                    return
+                work(*turn)
+
+        # a RuntimeError: the interpreter is on its way out, there will be no more threads, and the caller works alone
+        with contextlib.suppress(RuntimeError):
+            futures += [pool.submit(share) for _ in range(helpers)]
+        try:
+            share()
+        finally:
+            # One that has not begun has nothing left to do. The others must end before the arrays may be touched.
+            for future in futures:
+                if not future.cancel():
+                    future.exception()
+        for future in futures:
+            if not future.cancelled():
+                future.result()
+    finally:
+        team.dismiss(helpers)
+
+
+# -- BLAS -----------------------------------------------------------------------------------------------------------
+
+
+class _Blas:
+    """Keeps BLAS at one thread while runs are under way, and gives it back what it had when the last one ends.
+
+    Runs call BLAS thousands of times on matrices that are r columns wide. Its own threads gain nothing there, and on a
+    busy machine, where they wait for one another, they made such calls up to 28 times slower. What is worth several
+    threads is cut into pieces by us.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.runs = 0
+        self.limiter: Any = None
+        self.found: int | None = None  # how many threads BLAS was allowed before
+        self.controller: Any = None
+
+    def enter(self) -> int | None:
+        """Limit BLAS, and return how many threads it was allowed; None where that cannot be told."""
+        try:
+            from threadpoolctl import ThreadpoolController
+        except ImportError:  # it comes with scikit-learn
+            return None
+        with self.lock:
+            self.runs += 1
+            if self.runs == 1:
+                if self.controller is None:
+                    self.controller = ThreadpoolController().select(user_api="blas")
+                libraries = self.controller.lib_controllers
+                self.found = min((library.get_num_threads() for library in libraries), default=None)
+                self.limiter = self.controller.limit(limits=1)
+            return self.found
+
+    def leave(self) -> None:
+        """Give BLAS back its threads if this was the last run."""
+        with self.lock:
+            self.runs -= 1
+            if self.runs == 0:
+                self.limiter.restore_original_limits()
+                self.limiter = None
+
+
+_blas = _Blas()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Keep BLAS at one thread within; our own passes use no more threads than it was allowed before.
+
+    Limits of BLAS hold for the whole process: runs in other threads share this one.
+    """
+    found = _blas.enter()
+    blas = _blas
+    try:
+        with limited_to(found):
+            yield
+    finally:
+        if found is not None and blas is _blas:
+            blas.leave()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,1 @@
+"""Clustering: the estimator, the choice of the number of clusters."""

@@ -1,0 +1,95 @@
+"""The similarity matrix of what `SymNMF.fit` is given: a matrix, graph or frame, features, a tensor, Dask's blocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.sparse import issparse
+from scipy.sparse.linalg import LinearOperator
+from sklearn.utils.validation import validate_data
+
+from quartic import graphs
+from quartic.arrays import is_torch
+from quartic.distributed.inputs import is_dask_array
+from quartic.estimators.devices import moved
+from quartic.estimators.inputs import is_graph, matrix_of, refuse_not_finite
+from quartic.losses.blocks.dask_matrix import DaskMatrix
+
+if TYPE_CHECKING:
+    from quartic.clustering.symnmf import SymNMF
+
+_CURES = {
+    "precomputed": "put 0 where there is no similarity; where one is unknown, pass weights= that are 0 there",
+    "features": "fill it in (sklearn.impute), or leave row {row} out",
+}
+
+
+def similarity_of(model: SymNMF, X: Any, known: bool, device: Any) -> Any:
+    """Return M, the similarity matrix of what the model's ``fit`` was given; where not all is known it may hold NaN.
+
+    The model learns the number and the names of the columns, as scikit-learn has it.
+    """
+    if isinstance(X, LinearOperator):
+        raise TypeError("SymNMF needs the entries of M; for a LinearOperator use quartic.minimize")
+    precomputed = model.affinity == "precomputed"
+    if is_dask_array(X) or isinstance(X, DaskMatrix):
+        return _in_blocks(model, X, precomputed, known)
+    if is_graph(X) and not precomputed:
+        raise ValueError(f'a networkx graph has no features for affinity={model.affinity!r}; use "precomputed"')
+    if is_torch(X):
+        return _of_tensor(model, X)
+    given = matrix_of(X) if precomputed else X
+    data = validate_data(
+        model,
+        given,
+        accept_sparse="csr",
+        dtype=(np.float64, np.float32),
+        ensure_min_samples=2,
+        ensure_all_finite=False,
+        order="C",
+    )
+    if known or not precomputed:
+        refuse_not_finite(given, data, "X", _CURES["precomputed" if precomputed else "features"])
+    if precomputed:
+        if known:
+            _refuse_negative(data)
+        return data
+    if callable(model.affinity):
+        return model.affinity(data)
+    if device is not None and not issparse(data):
+        data = moved(data, device)
+    return graphs.similarity(data, kind=model.affinity, n_neighbors=model.n_neighbors)  # type: ignore[arg-type]
+
+
+def _in_blocks(model: SymNMF, X: Any, precomputed: bool, known: bool) -> Any:
+    """Return M of a Dask array, which no check of scikit-learn may bring here."""
+    if not known:
+        raise TypeError("weights are for matrices in memory, but X is in Dask's blocks; leave weights out")
+    model.n_features_in_ = X.n if isinstance(X, DaskMatrix) else int(X.shape[1])
+    if precomputed:
+        return X if isinstance(X, DaskMatrix) else DaskMatrix(X)
+    if callable(model.affinity):
+        return model.affinity(X)
+    return DaskMatrix(graphs.similarity(X, kind=model.affinity, n_neighbors=model.n_neighbors))  # type: ignore[arg-type]
+
+
+def _of_tensor(model: SymNMF, X: Any) -> Any:
+    """Return M of a tensor, on its device; what is wrong with it the loss and the graph say."""
+    if X.ndim != 2 or X.shape[0] < 2:
+        raise ValueError(f"X must have two dimensions and two rows at least, got shape {tuple(X.shape)}")
+    model.n_features_in_ = X.shape[1]
+    if model.affinity == "precomputed":
+        return X
+    if callable(model.affinity):
+        return model.affinity(X)
+    return graphs.similarity(X, kind=model.affinity, n_neighbors=model.n_neighbors)  # type: ignore[arg-type]
+
+
+def _refuse_negative(M: Any) -> None:
+    """Raise where no similarity is positive but some are negative: then X = 0 is the best of all X ≥ 0."""
+    if M.size and M.max() <= 0 and M.min() < 0:
+        raise ValueError(
+            f"X has no positive entry, and its least is {M.min():g}: no two nodes are similar, and nothing can be "
+            "clustered. Distances d become similarities by exp(-d**2 / s**2); for features choose another affinity"
+        )

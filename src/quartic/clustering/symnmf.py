@@ -1,0 +1,326 @@
+"""Clustering by symmetric nonnegative matrix factorisation, as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from quartic.arrays import Array, RandomState, is_torch, namespace, random_generator, to_host
+from quartic.arrays.threads import limited_to, share_of
+from quartic.clustering.similarity_input import similarity_of
+from quartic.core.loop import minimize
+from quartic.core.problem import Problem
+from quartic.core.result import Result
+from quartic.estimators.devices import device_for, moved, to_scipy
+from quartic.estimators.inputs import names_of
+from quartic.init import random_start, spectral_start
+from quartic.losses import LeastSquares
+from quartic.losses.blocks.dask_matrix import DaskMatrix
+from quartic.penalties import Nonnegative, NonnegativeL1, NonnegativeRidge, Penalty
+from quartic.solvers import Solver
+
+_PENALTIES: dict[str, type[NonnegativeL1 | NonnegativeRidge]] = {"l1": NonnegativeL1, "ridge": NonnegativeRidge}
+
+
+class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Cluster the nodes of a graph, or samples, by symmetric nonnegative matrix factorisation.
+
+    .. math:: \min_{X \ge 0} \; \tfrac12 \|M - XX^\top\|_F^2, \qquad X \in \mathbb{R}^{n \times r},
+
+    with M a similarity matrix. Row i of X says how much node i belongs to each of the r clusters; its label is the
+    largest entry.
+
+    Parameters
+    ----------
+    n_components : int, default=8
+        r, the number of clusters.
+    affinity : {"precomputed", "cosine", "self_tuning"} or callable, default="precomputed"
+        What ``fit`` is given. ``"precomputed"``: M itself, an array, a SciPy sparse matrix, a pandas frame or a
+        networkx graph. Otherwise features, of which `quartic.graphs.similarity` makes the graph: ``"cosine"`` for
+        documents, ``"self_tuning"`` for images and features in general. A callable is given the features and returns
+        M.
+    n_neighbors : int, "auto" or None, default="auto"
+        For ``"cosine"`` and ``"self_tuning"``: the weights a row of the graph keeps, the point itself counted.
+        ``"auto"`` is :math:`\lfloor\log_2 n\rfloor + 1`; None keeps the full graph.
+    solver : str or Solver, default="auto"
+        A name from `quartic.solvers.SOLVERS`, or a solver object. ``"auto"`` takes the fastest that fits.
+    init : {"auto", "random", "spectral"} or array (n, r), default="auto"
+        The start. ``"random"`` is the paper's, ``"spectral"`` is `quartic.init.spectral_start`, an array is a warm
+        start. ``"auto"`` is spectral, which needs fewer products and ends lower (see Notes), but random with weights.
+    n_init : int, default=1
+        Runs from different seeds; the one with the lowest objective is kept.
+    tol : float, default=1e-3
+        A run has converged when the norm of the projected gradient is at most ``tol`` times that at the paper's random
+        start for the same seed, whatever the start was.
+    max_iter, max_time : int, float or None
+        Limits of each run, in iterations and seconds.
+    n_jobs : int or None, default=None
+        Threads to use: runs are done at the same time, and threads left over shared among them. None: one run at a
+        time, on as many threads as the environment allows. The answer does not depend on it.
+    device : None, "cpu", "cuda" or another device of torch
+        Where to compute. NumPy and SciPy data are moved there once, and the answer comes back as NumPy. Tensors are
+        computed on where they are, and the answer is a tensor there.
+    random_state : int, RandomState, Generator or None
+        Seed of the starts.
+    verbose : bool, default=False
+        Show a progress bar.
+    penalty : {"l1", "ridge"}, Penalty or None, default=None
+        A penalty on X besides X ≥ 0: ``alpha`` · ΣX or ½ · ``alpha`` · ‖X‖²; or any penalty of `quartic.penalties` that
+        keeps X nonnegative.
+    alpha : float, default=0.0
+        Weight of ``"l1"`` or ``"ridge"``.
+
+    Attributes
+    ----------
+    embedding_ : ndarray (n, r)
+        X.
+    labels_ : ndarray of int (n,)
+        Cluster of each node: the largest entry of its row of X, the first of equals.
+    memberships_ : ndarray (n, r)
+        Rows of X scaled to sum 1: soft memberships. A zero row, a node that no cluster wants, becomes uniform.
+    affinity_matrix_ : ndarray, csr_array or Dask array (n, n)
+        M.
+    objective_ : float
+        ½‖M − XXᵀ‖², plus the penalty.
+    n_iter_ : int
+        Iterations of the run kept.
+    result_ : Result
+        That run, with its history.
+    node_names_ : ndarray (n,)
+        The nodes of a networkx graph, the index of a frame, 0 … n − 1 otherwise.
+    n_features_in_ : int
+        Columns seen in ``fit``.
+    feature_names_in_ : ndarray of str
+        Their names, where they are all strings.
+
+    Notes
+    -----
+    On the four data sets of the paper, ORL and two planted graphs, r from 10 to 40, ten seeds each, the spectral start
+    took 52–85 % of the products of the random one with the inertial method, its own included, and ended at a lower or
+    equal mean objective: see ``benchmarks/symnmf_starts.md``, made by ``benchmarks/symnmf_starts.py``.
+
+    Examples
+    --------
+    >>> from quartic import SymNMF
+    >>> from quartic.datasets import karate
+    >>> club = karate()
+    >>> model = SymNMF(n_components=2, random_state=0).fit(club.adjacency)
+    >>> model.labels_.shape, model.result_.success
+    ((34,), True)
+
+    From features, with soft memberships:
+
+    >>> model = SymNMF(2, affinity="self_tuning", random_state=0)
+    >>> labels = model.fit_predict([[0.0], [0.1], [0.2], [9.0], [9.1], [9.2]])
+    >>> bool((labels[:3] == labels[0]).all() and (labels[3:] == 1 - labels[0]).all())
+    True
+    >>> model.memberships_.sum(axis=1)
+    array([1., 1., 1., 1., 1., 1.])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "affinity": [StrOptions({"precomputed", "cosine", "self_tuning"}), callable],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
+        "solver": [str, Solver],
+        "init": [StrOptions({"auto", "random", "spectral"}), "array-like"],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
+        "n_jobs": [Integral, None],
+        "device": [str, None],
+        "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
+        "verbose": ["verbose"],
+        "penalty": [StrOptions(set(_PENALTIES)), Penalty, None],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+    }
+
+    embedding_: Array
+    labels_: NDArray[np.intp]
+    affinity_matrix_: Any
+    objective_: float
+    n_iter_: int
+    result_: Result
+    node_names_: NDArray[Any]
+
+    def __init__(
+        self,
+        n_components: int = 8,
+        *,
+        affinity: str | Callable[[Any], Any] = "precomputed",
+        n_neighbors: int | str | None = "auto",
+        solver: str | Solver = "auto",
+        init: Any = "auto",
+        n_init: int = 1,
+        tol: float = 1e-3,
+        max_iter: int = 10_000,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        device: str | None = None,
+        random_state: RandomState = None,
+        verbose: bool = False,
+        penalty: str | Penalty | None = None,
+        alpha: float = 0.0,
+    ) -> None:
+        self.n_components = n_components
+        self.affinity = affinity
+        self.n_neighbors = n_neighbors
+        self.solver = solver
+        self.init = init
+        self.n_init = n_init
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+        self.penalty = penalty
+        self.alpha = alpha
+
+    # -- fitting ----------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, *, weights: Any = None) -> Self:
+        r"""Factorise.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, frame (n, n) or networkx graph; or features (n, n_features)
+            The similarity matrix if ``affinity="precomputed"``, else features. Similarities may be negative, which
+            keeps two nodes apart and does no more, since XXᵀ never is; some must be positive. Either may be a Dask
+            array of row blocks, which stays where it is; a `quartic.losses.DaskMatrix` says how blocks are kept.
+        y : ignored
+        weights : sparse matrix (n, n), optional
+            Where only part of M is known: symmetric, positive at the known entries. The loss is then
+            :math:`\tfrac12 \sum_{ij} w_{ij} (M_{ij} - (XX^\top)_{ij})^2`; entries outside the pattern are unknown,
+            may be NaN in M, and a known zero needs a weight of its own.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        device = device_for(self.device, X)
+        if device is not None and weights is not None:
+            raise ValueError('weights are for device=None or "cpu" and NumPy data: on a device all of M must be known')
+        penalty = self._penalty()
+        M = similarity_of(self, X, weights is None, device)
+        loss = LeastSquares(M if device is None else moved(M, device), weights=weights)
+        n = loss.n_points
+        if self.n_components > n:
+            raise ValueError(f"n_components = {self.n_components} must be at most the number of nodes, n_samples = {n}")
+
+        def problem() -> Problem:
+            # A loss of its own for each run: constants that one run works out would otherwise be free for the next.
+            return Problem(LeastSquares(loss.matrix) if weights is None else LeastSquares(M, weights=weights), penalty)
+
+        best = self._best_run(problem, weights is not None)
+        if not is_torch(X):  # what came as NumPy goes back as such
+            best = replace(best, X=to_host(best.X))
+            M = to_scipy(M) if is_torch(M) else M
+        if not best.success:
+            warnings.warn(f"SymNMF did not converge: {best.message}", ConvergenceWarning, stacklevel=2)
+        self.affinity_matrix_ = M.M if isinstance(M, DaskMatrix) else M
+        self.node_names_ = names_of(X, n)
+        self.embedding_ = best.X
+        self.labels_ = best.X.argmax(axis=1)
+        self.objective_, self.n_iter_, self.result_ = best.objective, best.n_iter, best
+        self._n_features_out = self.n_components
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, *, weights: Any = None) -> Any:
+        """Factorise, and return ``embedding_``; parameters as in `fit`."""
+        return self.fit(X, weights=weights).embedding_
+
+    @property
+    def memberships_(self) -> Array:
+        """Rows of ``embedding_`` scaled to sum 1; zero rows are uniform."""
+        check_is_fitted(self)
+        # The largest entry first: the sum of a row may over- or underflow where the row itself does not.
+        xp, X = namespace(self.embedding_), self.embedding_
+        largest = xp.amax(X, 1, keepdims=True)
+        rows = xp.where(largest > 0, X / xp.where(largest > 0, largest, 1.0), 1.0)
+        memberships: Array = rows / rows.sum(axis=1, keepdims=True)
+        return memberships
+
+    def _best_run(self, problem: Callable[[], Problem], weighted: bool) -> Result:
+        start, n_runs = self.init, self.n_init
+        if isinstance(start, str):
+            kind = start if start != "auto" else "random" if weighted else "spectral"
+            start = {"random": None, "spectral": spectral_start}[kind]
+        elif n_runs > 1:
+            warnings.warn(
+                f"n_init = {n_runs} runs from one and the same init array would be equal: one run is made",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+            n_runs = 1
+
+        def run(seed: int) -> Result:
+            with limited_to(share_of(self.n_jobs, n_runs)):
+                return minimize(
+                    problem(),
+                    start,
+                    rank=self.n_components,
+                    solver=self.solver,
+                    tol=self.tol,
+                    reference=None if start is None else random_start,
+                    max_iter=self.max_iter,
+                    max_time=self.max_time,
+                    random_state=seed,
+                    verbose=bool(self.verbose),
+                )
+
+        # Seeds are drawn before any run, one by one, so that more runs or jobs leave the first ones as they were.
+        generator = random_generator(self.random_state)
+        seeds = [int(generator.integers(2**63)) for _ in range(n_runs)]
+        results: list[Result] = Parallel(n_jobs=self.n_jobs, require="sharedmem")(delayed(run)(seed) for seed in seeds)
+        return min(results, key=lambda result: result.objective)
+
+    # -- figures ----------------------------------------------------------------------------------------------------
+
+    def plot_similarity(self, ax: Any = None) -> Any:
+        """Draw M with rows and columns ordered by cluster (matplotlib); of many nodes a sample. Returns the axes."""
+        from quartic import plots
+
+        check_is_fitted(self)
+        return plots.similarity(self.affinity_matrix_, self.labels_, ax)
+
+    def plot_memberships(self, ax: Any = None) -> Any:
+        """Draw how much each node belongs to each cluster (matplotlib). Returns the axes."""
+        from quartic import plots
+
+        return plots.memberships(self.memberships_, ax)
+
+    def _penalty(self) -> Penalty:
+        if isinstance(self.penalty, Penalty) and not self.penalty.nonnegative:
+            raise ValueError(
+                f"SymNMF keeps X ≥ 0, but the penalty {self.penalty!r} does not; use NonnegativeL1, NonnegativeRidge, "
+                'or penalty="l1" or "ridge"'
+            )
+        if self.penalty is None or isinstance(self.penalty, Penalty):
+            if self.alpha > 0:
+                raise ValueError(
+                    f'alpha = {self.alpha} is the weight of penalty="l1" or "ridge", but penalty is {self.penalty!r}'
+                )
+            return self.penalty or Nonnegative()
+        return _PENALTIES[self.penalty](self.alpha) if self.alpha > 0 else Nonnegative()
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.affinity == "precomputed"
+        return tags

@@ -1,0 +1,1 @@
+"""The few compiled primitives that families of losses and solvers share."""

@@ -1,0 +1,17 @@
+"""How everything here is compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quartic.compiled.compiling import tell_of_compilation
+
+# Sums may be reordered and fused; NaN and infinity keep their meaning.
+FLAGS: dict[str, Any] = {
+    "cache": True,
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"contract", "reassoc", "nsz"},
+}
+
+tell_of_compilation()

@@ -1,0 +1,1 @@
+"""The problem, and the one loop that solves it."""

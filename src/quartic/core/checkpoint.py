@@ -1,0 +1,210 @@
+"""Checkpoints: a run's whole state as one plain ``.npz``, written atomically, read without pickle."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import hashlib
+import json
+import os
+import tempfile
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from quartic.archives import DAMAGE, in_short, read_npz
+from quartic.arrays import to_host
+from quartic.losses import Loss, Point
+from quartic.solvers.base import State
+
+_FORMAT = "quartic checkpoint 2"
+_LAST_WORDS = "the file was left as it is; choose another path, or move it away"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What is kept: what the run is (to refuse another), numbers of the loop, the solver's state, the history."""
+
+    run: dict[str, str]
+    numbers: dict[str, float]
+    arrays: dict[str, Any]
+
+
+def check_folder(path: str | os.PathLike[str]) -> None:
+    """Raise if a checkpoint cannot be written there for want of a folder: at the end of a run it would be too late."""
+    folder = Path(path).parent
+    if not folder.is_dir():
+        raise ValueError(f"checkpoint={str(path)!r}: there is no folder {str(folder)!r}; make it first")
+
+
+def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
+    """Write the checkpoint: to a temporary file beside it, synced to disk, then renamed over it.
+
+    Whenever the process or the machine stops, there is the old file or the new one, whole.
+    """
+    target = Path(path)
+    sums = digest(checkpoint.arrays)
+    header = json.dumps({"format": _FORMAT, "run": checkpoint.run, "numbers": checkpoint.numbers, "digest": sums})
+    # the number of the process is in the name, so that what a killed one left behind can be told, and swept up
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.{os.getpid()}.", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, allow_pickle=False, header=np.array(header), **checkpoint.arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    _sync_folder(target.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Bring the renaming itself to disk, where the system can."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def sweep(path: str | os.PathLike[str]) -> None:
+    """Remove temporary files that processes killed while writing this checkpoint left behind."""
+    target = Path(path)
+    for stray in target.parent.glob(f".{glob.escape(target.name)}.*.tmp"):
+        number = stray.name[len(target.name) + 2 :].split(".")[0]
+        if number.isdecimal() and not _is_alive(int(number)):
+            with contextlib.suppress(OSError):
+                stray.unlink()
+
+
+def _is_alive(process: int) -> bool:
+    if os.name != "posix":
+        return True  # to ask there would be to end it
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:  # it is someone else's
+        return True
+    return True
+
+
+def load(path: str | os.PathLike[str], run: dict[str, str]) -> Checkpoint | None:
+    """Return the checkpoint at path, None where there is no file; refuse one that is broken or of another run."""
+    if not Path(path).exists():
+        return None
+    try:
+        arrays = read_npz(path)
+        header = json.loads(str(arrays.pop("header")))
+        written = header["format"]
+        if written == _FORMAT:
+            found = Checkpoint(_texts(header["run"]), _numbers(header["numbers"]), arrays)
+            if header["digest"] != digest(arrays):
+                raise ValueError("its arrays are not those that were written")
+    except (OSError, AttributeError, *DAMAGE) as error:
+        raise broken(path, error) from error
+    if written != _FORMAT:
+        raise ValueError(f"{path} holds {written!r}, this version reads {_FORMAT!r}; {_LAST_WORDS}")
+    for key, value in run.items():
+        if found.run.get(key) != value:
+            raise ValueError(
+                f"{path} is the checkpoint of another run: its {key} is {found.run.get(key)!r}, here {value!r}; "
+                f"{_LAST_WORDS}"
+            )
+    return found
+
+
+def broken(path: str | os.PathLike[str], error: BaseException) -> ValueError:
+    """Return the error that refuses a file by name."""
+    return ValueError(
+        f"{path} is not a whole quartic checkpoint ({type(error).__name__}: {in_short(error)}); {_LAST_WORDS}"
+    )
+
+
+def digest(arrays: dict[str, Any]) -> str:
+    """Return a digest of names, types, shapes and contents."""
+    total = hashlib.blake2b(digest_size=16)
+    for name in sorted(arrays):
+        array = np.asarray(arrays[name])
+        total.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        total.update(np.ascontiguousarray(array).data)
+    return total.hexdigest()
+
+
+def _texts(given: Any) -> dict[str, str]:
+    return {str(key): str(value) for key, value in given.items()}
+
+
+def _numbers(given: Any) -> dict[str, float]:
+    return {str(key): float(value) for key, value in given.items()}
+
+
+def pack_state(state: State) -> dict[str, Any]:
+    """Return the state as a flat dictionary of arrays: points, arrays, numbers, and tuples of them."""
+    flat: dict[str, Any] = {}
+    for field in fields(state):
+        pack(flat, f"state.{field.name}", getattr(state, field.name))
+    return flat
+
+
+def pack(flat: dict[str, Any], name: str, value: Any) -> None:
+    """Write a point, an array, a number or a tuple of them into ``flat``, under names that begin with ``name``."""
+    if isinstance(value, Point):
+        for key, array in value.arrays().items():
+            flat[f"{name}.point.{key}"] = np.asarray(to_host(array))
+    elif isinstance(value, tuple):
+        flat[f"{name}.length"] = np.array(len(value))
+        for k, item in enumerate(value):
+            pack(flat, f"{name}.{k}", item)
+    else:
+        flat[name] = np.asarray(to_host(value))
+
+
+def unpack_state(kind: type[State], arrays: dict[str, Any], loss: Loss, like: tuple[int, int]) -> State:
+    """Return the state that `pack_state` flattened, whose X has the shape ``like``."""
+    names = {name.split(".")[1] for name in arrays if name.startswith("state.")}
+    if names != {field.name for field in fields(kind)}:
+        raise ValueError(f"a state of {', '.join(sorted(names)) or 'nothing'} is not one of {kind.__name__}")
+    state = kind(**{field.name: unpack(arrays, f"state.{field.name}", loss) for field in fields(kind)})
+    check_shape(state.point, like)
+    for field in fields(state):
+        if field.name not in kind.listed:
+            _check_arrays(getattr(state, field.name), field.name, like)
+    state.check(like)
+    return state
+
+
+def _check_arrays(value: Any, name: str, like: tuple[int, int]) -> None:
+    """Raise unless arrays are of the shape of X, or of its packed row blocks: compiled passes do not look."""
+    if isinstance(value, tuple):
+        for item in value:
+            _check_arrays(item, name, like)
+    elif isinstance(value, Point):
+        check_shape(value, like)
+    elif isinstance(value, np.ndarray):
+        shapes = like, (like[0], like[1] * (like[1] + 1) // 2)
+        if value.dtype.kind != "f" or (value.size and value.shape not in shapes):
+            raise ValueError(f"{name} is {value.dtype} of shape {value.shape}")
+
+
+def check_shape(point: Any, like: tuple[int, int]) -> None:
+    """Raise unless this is a point whose X has the shape ``like``."""
+    if not isinstance(point, Point) or point.X.shape != like:
+        raise ValueError(f"no point of shape {like} where one belongs")
+
+
+def unpack(arrays: dict[str, Any], name: str, loss: Loss) -> Any:
+    """Return what `pack` wrote under ``name``."""
+    if name in arrays:
+        value = arrays[name]
+        return loss.space.adopt(value) if value.ndim else value.item()
+    if f"{name}.length" in arrays:
+        return tuple(unpack(arrays, f"{name}.{k}", loss) for k in range(int(arrays[f"{name}.length"])))
+    prefix = f"{name}.point."
+    kept = {key[len(prefix) :]: array for key, array in arrays.items() if key.startswith(prefix)}
+    return loss.restore(kept)

@@ -1,0 +1,323 @@
+"""The one loop that runs every solver: stopping, timing, progress, interrupts."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from quartic.arrays import Array, RandomState, astype, check_number, float_type, random_generator
+from quartic.arrays.threads import one_blas_thread
+from quartic.core.checkpoint import check_folder
+from quartic.core.keeper import Keeper
+from quartic.core.problem import Problem
+from quartic.core.result import History, Result, Status
+from quartic.core.run_log import RunLog
+from quartic.core.start import Starts, StartStrategy, check_rank
+from quartic.core.stopping import End, Stopping
+from quartic.core.units import Units
+from quartic.losses import Point
+from quartic.solvers.base import NoProgress, Solver, State
+from quartic.solvers.registry import choose_solver
+
+# A checkpoint is written this often, in seconds.
+_CHECKPOINT_EVERY = 5.0
+# A run keeps about so many arrays of X's size, the largest number of any solver with its memory.
+_TALL_ARRAYS = 16
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback sees after each iteration."""
+
+    n_iter: int
+    X: Array
+    objective: float
+    stationarity: float
+    n_products: int
+    time: float
+    step: float
+    target: float
+
+
+def minimize(
+    problem: Problem,
+    X0: Any = None,
+    *,
+    rank: int | None = None,
+    solver: str | Solver = "auto",
+    tol: float = 1e-3,
+    reference: float | StartStrategy | None = None,
+    max_iter: int = 10_000,
+    max_time: float | None = None,
+    callback: Callable[[Progress], object] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    random_state: RandomState = None,
+    verbose: bool = False,
+) -> Result:
+    """Minimise F(XXᵀ) + g(X) over X (n, r).
+
+    Parameters
+    ----------
+    problem : Problem
+        The loss, the penalty, the kernel.
+    X0 : array (n, r) or callable, optional
+        The start. It must be feasible and not zero, a saddle of every such loss. A strategy of `quartic.init`, or any
+        ``X0(problem, rank, generator)`` that returns an array, is called within the run: its time and its products
+        count.
+    rank : int, optional
+        r, for the loss's own start (random, or spectral where the data suggest one) or a strategy; needed when X0 is
+        not an array.
+    solver : str or Solver, default="auto"
+        A name from `quartic.solvers.SOLVERS`, or an object. "auto" takes the fastest that fits.
+    tol, reference : float
+        The run has converged when ‖stationarity(X)‖ ≤ tol · reference; the reference is that of the start when left
+        out. It also counts as converged when stationarity is at round-off. A strategy in place of a number stands for
+        the stationarity of the start it makes: ``reference=quartic.init.random_start`` gives tol one meaning for all
+        starts.
+    max_iter, max_time : int, float
+        Limits on iterations and seconds.
+    callback : callable, optional
+        Called with a `Progress` after each iteration. StopIteration ends the run; any other exception passes through
+        after the checkpoint is written.
+    checkpoint : path, optional
+        A file that holds the run's state, written every few seconds and at the end. If it exists the run goes on from
+        it.
+    random_state : int, Generator or RandomState, optional
+        For the start.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic import Problem, minimize
+    >>> from quartic.losses import LeastSquares
+    >>> from quartic.penalties import Nonnegative
+    >>> M = np.kron(np.eye(3), np.ones((4, 4)))      # three groups of four
+    >>> result = minimize(Problem(LeastSquares(M), Nonnegative()), rank=3, tol=1e-8, random_state=0)
+    >>> result.status
+    <Status.CONVERGED: 'converged'>
+    """
+    with one_blas_thread():
+        return _minimize(
+            problem, X0, rank, solver, tol, reference, max_iter, max_time, callback, checkpoint, random_state, verbose
+        )
+
+
+def _minimize(
+    problem: Problem,
+    X0: Any,
+    rank: int | None,
+    solver: str | Solver,
+    tol: float,
+    reference: float | StartStrategy | None,
+    max_iter: int,
+    max_time: float | None,
+    callback: Callable[[Progress], object] | None,
+    checkpoint: str | os.PathLike[str] | None,
+    random_state: RandomState,
+    verbose: bool,
+) -> Result:
+    started = time.perf_counter()
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem must be a quartic.Problem, got {type(problem).__name__}")
+    _check_limits(tol, reference, max_iter, max_time)
+    chosen = choose_solver(solver, problem)
+    if checkpoint is not None:
+        check_folder(checkpoint)
+    given = problem.counted()
+    columns = check_rank(given, X0, rank)
+    problem, units = given.in_good_units()
+    if problem.loss.gradient_norm_at_zero == 0.0:
+        return _zero_is_the_answer(problem, columns, chosen, started)
+    if units:
+        chosen = chosen.in_units(units)
+    if chosen.requires.kernel:
+        problem = problem.with_kernel(tight=chosen.requires.constants)
+    starts = Starts(given, problem, units, columns)
+
+    def begin() -> tuple[Array, float | None]:
+        X = starts.start(X0, random_generator(random_state))
+        return X, starts.reference(reference, random_generator(random_state))
+
+    log = RunLog(problem, started)
+    stopping = Stopping(problem, units, log, tol, max_iter, max_time)
+    keeper = None if checkpoint is None else Keeper(checkpoint, problem, units, chosen, columns)
+    run = _Run(problem, units, chosen, log, stopping, keeper, callback)
+    with _bar(verbose) as show:
+        data, size = problem.loss.size()
+        tall = problem.loss.n_points * columns * np.dtype(problem.loss.dtype).itemsize
+        with problem.loss.space.errors(f"{data}, rank {columns}", size + _TALL_ARRAYS * tall):
+            return run.go(begin, show)
+
+
+class _Run:
+    """One run under way; it works in units of its own, and speaks to the user in the user's."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        units: Units,
+        solver: Solver,
+        log: RunLog,
+        stopping: Stopping,
+        keeper: Keeper | None,
+        callback: Callable[[Progress], object] | None,
+    ) -> None:
+        self.problem, self.units, self.solver = problem, units, solver
+        self.log, self.stopping, self.keeper, self.callback = log, stopping, keeper, callback
+
+    def go(self, begin: Callable[[], tuple[Array, float | None]], show: Callable[[Progress], object]) -> Result:
+        """Iterate from the checkpoint, or from what ``begin`` returns, until there is a reason to stop."""
+        state = self.keeper.resume(self.log) if self.keeper is not None else None
+        if state is None:
+            state = self._begin(*begin())
+        while True:
+            try:
+                ended = self.stopping.reason(state)
+                if ended is None:
+                    state = self._advance(state)
+                    ended = self._tell(state, show)
+                elif ended.status is Status.CONVERGED:
+                    state, ended = self._confirm(state, ended)
+            except NoProgress as stop:
+                ended = self.stopping.stalled(state, f" at iteration {self.log.n_iter}: {stop}")
+            except KeyboardInterrupt:
+                ended = self.stopping.interrupted()
+            if ended is not None:
+                return self._finish(state, ended)
+
+    # What overflows shows in the objective or the gradient, and is reported by the status rather than by warnings.
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _begin(self, X0: Array, reference: float | None) -> State:
+        state = self.solver.init(self.problem, X0)
+        self.log.begin(state, reference)
+        return state
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _advance(self, state: State) -> State:
+        following = self.solver.step(self.problem, state)
+        self.log.record(following)
+        return following
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _confirm(self, state: State, end: End) -> tuple[State, End | None]:
+        """Believe in convergence only at a point whose product is fresh: carried products drift."""
+        fresh = self.problem.loss.at(state.point.X)
+        stationarity = self.problem.stationarity(fresh)
+        if not stationarity <= end.bound:
+            state = replace(state, point=fresh)
+            self.log.correct(stationarity)
+            return state, None
+        return state, replace(end, judged=fresh)
+
+    def _tell(self, state: State, show: Callable[[Progress], object]) -> End | None:
+        """Let the callback and the progress bar see the iterate, and keep a checkpoint now and then."""
+        if self.callback is None and self.keeper is None and show is _no_bar:
+            return None
+        try:
+            progress = self._progress(state.point.X)
+            show(progress)
+            if self.callback is not None:
+                self.callback(progress)
+            if self.keeper is not None and self.keeper.age >= _CHECKPOINT_EVERY:
+                self._save(state)
+        except StopIteration as stop:
+            return self.stopping.by_callback(stop)
+        except KeyboardInterrupt:
+            return self.stopping.interrupted()
+        except BaseException:
+            self._save(state)
+            raise
+        return None
+
+    def _progress(self, X: Array) -> Progress:
+        units, (elapsed, objective, stationarity, products, step) = self.units, self.log.latest
+        return Progress(
+            self.log.n_iter,
+            units.X(X),
+            units.objective(objective),
+            units.gradient(stationarity),
+            products,
+            elapsed,
+            units.step(step, self.solver.unit_of_step(self.problem)),
+            units.gradient(self.stopping.target),
+        )
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _finish(self, state: State, end: End) -> Result:
+        """Return the result, with objective and stationarity measured anew at X, in float64."""
+        if end.status is not Status.NON_FINITE:
+            self._save(state)
+        X, units = state.point.X if end.status is Status.CONVERGED else self.log.best.X, self.units
+        objective, stationarity = referee(self.problem, X, end.judged)
+        return Result(
+            units.X(X),
+            units.objective(objective),
+            units.gradient(stationarity),
+            end.status,
+            end.message,
+            self.log.n_iter,
+            self.log.products(),
+            self.log.elapsed(),
+            self.log.history(units, self.solver),
+            self.solver.name,
+        )
+
+    def _save(self, state: State) -> None:
+        if self.keeper is not None:
+            self.keeper.save(state, self.log)
+
+
+def referee(problem: Problem, X: Array, judged: Point | None = None) -> tuple[float, float]:
+    """Return the objective and the norm of stationarity at X, in float64: the one judge of every solver.
+
+    ``judged`` may hold a point made afresh at this X, which saves the product.
+    """
+    if judged is None or judged.X is not X or float_type(X) is not np.float64:
+        judged = problem.loss.at(astype(X, np.float64))
+    return problem.objective(judged), problem.stationarity(judged)
+
+
+def _zero_is_the_answer(problem: Problem, columns: int, solver: Solver, started: float) -> Result:
+    """Data that are all zero: F is least at 0, and so is every penalty."""
+    X = problem.loss.space.zeros((problem.loss.n_points, columns), problem.loss.dtype)
+    seconds = time.perf_counter() - started
+    products = problem.loss.n_products
+    nothing = History(np.array([seconds]), np.zeros(1), np.zeros(1), np.array([products]), np.full(1, math.nan))
+    message = "converged: the data are all zero, and so is the answer"
+    return Result(X, 0.0, 0.0, Status.CONVERGED, message, 0, products, seconds, nothing, solver.name)
+
+
+def _check_limits(tol: Any, reference: Any, max_iter: Any, max_time: Any) -> None:
+    check_number(tol, "tol", zero=True)
+    if reference is not None and not callable(reference):
+        check_number(reference, "reference", zero=True)
+    if not isinstance(max_iter, int | np.integer) or isinstance(max_iter, bool) or max_iter < 0:
+        raise ValueError(f"max_iter must be a nonnegative integer, got {max_iter!r}")
+    if max_time is not None and max_time != math.inf:
+        check_number(max_time, "max_time", cure="; None is no limit")
+
+
+def _bar(verbose: bool) -> AbstractContextManager[Callable[[Progress], object]]:
+    if not verbose:
+        return nullcontext(_no_bar)
+    from quartic.core.progress import progress_bar
+
+    return progress_bar()
+
+
+def _no_bar(progress: Progress) -> None:
+    """Show nothing."""

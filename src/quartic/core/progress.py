@@ -1,0 +1,111 @@
+"""The progress bar of ``verbose=True``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from quartic.core.loop import Progress
+
+# Who is shown the iterations of verbose runs instead of a bar each: the command line has one for all of them.
+_watcher: ContextVar[Callable[[Progress], None] | None] = ContextVar("quartic_progress_watcher", default=None)
+# Who says that a search of many runs is to come to its end.
+_stop: ContextVar[Callable[[], bool] | None] = ContextVar("quartic_stop", default=None)
+
+
+@contextmanager
+def progress_bar() -> Iterator[Callable[[Progress], None]]:
+    """Show how far stationarity has come, in powers of ten, from the first iterate to the target."""
+    watcher = _watcher.get()
+    if watcher is not None:
+        yield watcher
+        return
+    with shared_bar() as show:
+        yield show
+
+
+@contextmanager
+def watched_by(watcher: Callable[[Progress], None], stop: Callable[[], bool] | None = None) -> Iterator[None]:
+    """Let ``watcher`` see every iteration of verbose runs, in place of bars; it may end a run by KeyboardInterrupt.
+
+    ``stop`` is asked between the runs of a search whether it is to end with the best so far.
+    """
+    token, stopping = _watcher.set(watcher), _stop.set(stop)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
+        _stop.reset(stopping)
+
+
+def stop_requested() -> bool:
+    """Tell whether whoever watches wants a search to end."""
+    stop = _stop.get()
+    return stop is not None and stop()
+
+
+@contextmanager
+def shared_bar(console: Any = None, *, transient: bool = False) -> Iterator[Callable[[Progress], None]]:
+    """Show one run after the other: iteration, objective, stationarity, iterations a second and the time left."""
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as RichProgress
+
+    columns = (
+        BarColumn(bar_width=20),
+        TextColumn("iteration {task.fields[n_iter]}  objective {task.fields[objective]:.6e}"),
+        TextColumn("stationarity {task.fields[stationarity]:.2e}"),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
+    with RichProgress(*columns, console=console, transient=transient) as bar:
+        task = bar.add_task("", total=1.0, n_iter=0, objective=math.nan, stationarity=math.nan, rate="", left="")
+        run = _Run()
+
+        def show(progress: Progress) -> None:
+            run.see(progress)
+            bar.update(
+                task,
+                completed=run.done,
+                n_iter=progress.n_iter,
+                objective=progress.objective,
+                stationarity=progress.stationarity,
+                rate=run.rate,
+                left=run.left,
+            )
+
+        yield show
+
+
+class _Run:
+    """How far the run under way has come."""
+
+    def __init__(self) -> None:
+        self.first, self.n_iter, self.began = math.nan, 0, 0.0
+        self.done, self.rate, self.left = 0.0, "", ""
+
+    def see(self, progress: Progress) -> None:
+        """Take note of an iterate; a smaller number of iterations than before belongs to the next run."""
+        if progress.n_iter <= self.n_iter or math.isnan(self.first):
+            self.first, self.began = progress.stationarity, progress.time
+            self.rate = self.left = ""
+        self.n_iter = progress.n_iter
+        first, target, now = self.first, progress.target, progress.stationarity
+        way = math.log(first / target) if 0 < target < first else math.inf
+        gone = math.log(first / now) if 0 < now < first else 0.0
+        self.done = min(1.0, gone / way)
+        seconds = progress.time - self.began
+        if seconds > 0.5:
+            self.rate = f"{self.n_iter / progress.time:.3g}/s"
+            # the gradient falls by a steady factor an iteration, more or less
+            self.left = f"about {_duration(seconds * (1 / self.done - 1))} left" if self.done > 0.02 else ""
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

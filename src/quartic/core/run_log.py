@@ -1,0 +1,105 @@
+"""What a run has seen so far: a row an iteration, the best point, and when anything last got better."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from quartic.core.problem import Problem
+from quartic.core.result import History
+from quartic.core.units import Units
+from quartic.losses import Point
+from quartic.solvers.base import Solver, State
+
+
+class Row(NamedTuple):
+    """One iteration, in the run's own units."""
+
+    time: float
+    objective: float
+    stationarity: float
+    n_products: int
+    step: float
+
+
+class RunLog:
+    """The record of one run, that of the runs it goes on from included.
+
+    Attributes
+    ----------
+    rows : list of Row
+        The start's, then one an iteration.
+    best, best_objective : Point, float
+        The finite point of least objective.
+    least, last_gain : float, int
+        The least stationarity, and the iteration in which it or the objective last fell.
+    reference : float
+        The stationarity that tol is a share of.
+    earlier_time, earlier_products : float, int
+        Of the runs this one goes on from.
+    """
+
+    best: Point
+    best_objective: float
+    reference: float
+
+    def __init__(self, problem: Problem, started: float) -> None:
+        self.problem, self.started = problem, started
+        self.rows: list[Row] = []
+        self.least, self.last_gain = math.inf, 0
+        self.earlier_time, self.earlier_products = 0.0, 0
+
+    @property
+    def n_iter(self) -> int:
+        """Iterations done: the rows but for the start's."""
+        return len(self.rows) - 1
+
+    @property
+    def latest(self) -> Row:
+        """The last row."""
+        return self.rows[-1]
+
+    def begin(self, state: State, reference: float | None) -> None:
+        """Take note of the start; without a reference its stationarity is the one."""
+        self.best, self.best_objective = state.point, math.inf
+        self.reference = self.problem.stationarity(state.point) if reference is None else float(reference)
+        self.record(state)
+        self.least = self.latest.stationarity
+
+    def record(self, state: State) -> None:
+        """Take note of an iterate."""
+        point = state.point
+        self.problem.anticipate(point)
+        objective, stationarity = self.problem.objective(point), self.problem.stationarity(point)
+        self.rows.append(Row(self.elapsed(), objective, stationarity, self.products(), state.step))
+        if objective < self.best_objective and math.isfinite(objective) and math.isfinite(stationarity):
+            self.best, self.best_objective = point, objective
+            self.last_gain = self.n_iter
+        if self.n_iter and stationarity < self.least:
+            self.least, self.last_gain = stationarity, self.n_iter
+
+    def correct(self, stationarity: float) -> None:
+        """Put in place of the last stationarity one that was measured afresh."""
+        self.rows[-1] = self.latest._replace(stationarity=stationarity)
+
+    def elapsed(self) -> float:
+        """Return the seconds so far."""
+        return self.earlier_time + time.perf_counter() - self.started
+
+    def products(self) -> int:
+        """Return the products so far."""
+        return self.earlier_products + self.problem.loss.n_products
+
+    def history(self, units: Units, solver: Solver) -> History:
+        """Return the rows as columns, in the user's units."""
+        seconds, objective, stationarity, products, step = (np.array(column) for column in zip(*self.rows, strict=True))
+        return History(
+            seconds,
+            units.objective(objective),
+            units.gradient(stationarity),
+            products.astype(np.int64),
+            units.step(step, solver.unit_of_step(self.problem)),
+        )

@@ -1,0 +1,90 @@
+"""The units a run works in. Data far from one are scaled once, at the start, and the answer is scaled back.
+
+A loss of data of size s asks for X of size √s; its gradient is of size s^1.5, and solvers square that. Long before s
+itself leaves the range of floating point those squares do. All factors here are powers of two, so that scaling rounds
+nothing: a run in other units is the same run.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+
+from quartic.arrays import Array, is_torch
+
+# log₂ of the X that the data ask for may be this much without scaling: their squares are then within 1e±50, or in
+# single precision within 1e±9.
+_COMFORTABLE = {np.float64: 83, np.float32: 15}
+
+
+@dataclass(frozen=True)
+class Units:
+    """X̃ = 2^length · X and Ψ̃ = 2^value · Ψ, where the tilde marks what the run works with.
+
+    Examples
+    --------
+    >>> from quartic.core.units import Units
+    >>> units = Units(length=2, value=8)
+    >>> units.objective(256.0), units.gradient(64.0), units.X(4.0)
+    (1.0, 1.0, 1.0)
+    """
+
+    length: int = 0
+    value: int = 0
+
+    def __bool__(self) -> bool:
+        return (self.length, self.value) != (0, 0)
+
+    def X(self, X: Any) -> Any:
+        """Return X in the user's units."""
+        return shifted(X, -self.length)
+
+    def objective(self, value: Any) -> Any:
+        """Return an objective in the user's units."""
+        return shifted(value, -self.value)
+
+    def gradient(self, size: Any) -> Any:
+        """Return a gradient, or its norm, in the user's units."""
+        return shifted(size, self.length - self.value)
+
+    def step(self, step: Any, unit: tuple[int, int]) -> Any:
+        """Return a step in the user's units, where its own are those of X to the first power over Ψ to the second."""
+        return shifted(step, unit[1] * self.value - unit[0] * self.length)
+
+    def factor(self, weight: float, degree: int) -> float | None:
+        """Return the weight that a term of this degree in X has in these units, None where no number is that large."""
+        there = shifted(float(weight), self.value - degree * self.length)
+        return there if 1e-290 < abs(there) < 1e290 else None
+
+
+@overload
+def shifted(x: float, power: int) -> float: ...
+@overload
+def shifted(x: Array, power: int) -> Array: ...
+def shifted(x: Any, power: int) -> Any:
+    """Return x · 2^power, of numbers and arrays alike: exact, but for what then under- or overflows."""
+    if power == 0:
+        return x
+    if is_torch(x):  # in two halves: two to the whole power may overflow where the result does not
+        return x * 2.0 ** (power // 2) * 2.0 ** (power - power // 2)
+    with np.errstate(over="ignore", under="ignore"):
+        y = np.ldexp(x, power)
+    return y if isinstance(x, np.ndarray) else float(y)
+
+
+def exponent(x: Any) -> int | None:
+    """Return ⌈log₂ max|x|⌉, or None where there is nothing but zeros."""
+    if is_torch(x):
+        largest = float(x.abs().max()) if len(x.reshape(-1)) else 0.0
+    else:
+        x = np.asarray(x)
+        largest = max(float(x.max(initial=0.0)), -float(x.min(initial=0.0)))
+    return math.frexp(largest)[1] if largest > 0 and math.isfinite(largest) else None
+
+
+def shift_to_one(power: int | None, dtype: type[np.floating[Any]]) -> int:
+    """Return by how much to shift what has this exponent: not at all within the comfortable range."""
+    return 0 if power is None or abs(power) <= _COMFORTABLE[dtype] else -power

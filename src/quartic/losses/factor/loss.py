@@ -1,0 +1,308 @@
+"""The least-squares loss ½‖M − XXᵀ‖² of symmetric (nonnegative) matrix factorisation."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+
+from quartic.arrays import (
+    Array,
+    as_floats,
+    delayed,
+    gram,
+    inner,
+    norm,
+    passes,
+    root,
+    shifted,
+    small_like,
+    squared_norm,
+    times,
+    trace_inner,
+)
+from quartic.arrays.space import HostSpace
+from quartic.core.units import Units
+from quartic.distributed.inputs import is_dask_array
+from quartic.losses.base import Loss
+from quartic.losses.factor.matrix import Matrix, as_matrix
+from quartic.losses.factor.move import LeastSquaresMove
+from quartic.losses.factor.origin import Origin
+from quartic.losses.factor.point import ExtrapolatedPoint, LeastSquaresPoint, is_short
+from quartic.losses.factor.spectrum import negative_part_of_spectrum
+from quartic.losses.line import Line
+from quartic.losses.point import Point, projected_gradient
+
+_HOST = HostSpace()
+
+
+class LeastSquares(Loss):
+    r"""Least squares :math:`f(X) = \frac12\|M - XX^T\|^2`, so :math:`F(Y) = \frac12\|M - Y\|^2`.
+
+    One product M X serves the value and the gradient, without an n × n matrix for sparse M:
+    f(X) = ½‖M‖² + ½‖XᵀX‖² − ⟨MX, X⟩ and ∇f(X) = 2X(XᵀX) − 2MX.
+
+    Parameters
+    ----------
+    M : array, sparse matrix or array, LinearOperator, or Dask array of row blocks, (n, n)
+        Symmetric. Only its products with tall matrices are used. See `quartic.losses.DaskMatrix`.
+    weights : sparse (n, n), optional
+        Weights of the known entries; entries outside the pattern are unknown. See `WeightedLeastSquares`.
+    squared_norm : float, optional
+        ‖M‖²; needed for a LinearOperator, worked out otherwise.
+
+    Notes
+    -----
+    Constants. ∇F(Y) = Y − M, so L_F = μ_F = 1 and ‖∇F(0)‖ = ‖M‖. For any U, ⟨∇F(0), UUᵀ⟩ = −⟨M, UUᵀ⟩ ≤
+    −λ_min(M)‖U‖², which makes ``curvature_at_zero`` = max(0, −λ_min(M)): for a normalised graph at most 1, where ‖M‖
+    is in the tens. It is exact for small matrices; for large ones a Lanczos estimate plus its residual, never more
+    than ‖M‖.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.losses import LeastSquares
+    >>> loss = LeastSquares(np.array([[1.0, 0.5], [0.5, 1.0]]))
+    >>> loss.value(np.eye(2))
+    0.25
+    """
+
+    quadratic = True
+    infimum = 0.0
+    lean_moves = True
+
+    def __new__(
+        cls, M: Any = None, *args: Any, weights: Any = None, squared_norm: float | None = None, **kwargs: Any
+    ) -> Any:
+        """Return a `WeightedLeastSquares` where there are weights: the pattern of known entries is then the data."""
+        if weights is None:
+            return super().__new__(cls)
+        if is_dask_array(M):
+            raise TypeError("weights are for matrices in memory, but M is in Dask's blocks; leave weights out")
+        from quartic.losses.factor.weighted import WeightedLeastSquares
+
+        return WeightedLeastSquares(M, weights)
+
+    def __init__(self, M: Any, *, weights: Any = None, squared_norm: float | None = None) -> None:
+        super().__init__()
+        self.matrix: Matrix = as_matrix(M, squared_norm)
+        self.n_points = self.matrix.n
+
+    # -- the point --------------------------------------------------------------------------------------------------
+
+    def product(self, X: Array) -> Array:
+        """Return M X, counted."""
+        self._count()
+        return self.matrix.product(X, self.arrays.like(X))
+
+    def at(self, X: Array) -> LeastSquaresPoint:
+        """Return the point at X: one product."""
+        X = as_floats(X)
+        return LeastSquaresPoint(self, X, self.product(X))
+
+    def restore(self, arrays: dict[str, Array]) -> LeastSquaresPoint:
+        """Return the point kept in a checkpoint."""
+        rank = arrays["X"].shape[1]
+        if arrays["MX"].shape != arrays["X"].shape or arrays["gram"].shape != (rank, rank):
+            raise ValueError("MX or XᵀX does not go with X")
+        X, MX = self.space.adopt(arrays["X"]), self.space.adopt(arrays["MX"])
+        point = LeastSquaresPoint(self, X, MX, small_like(X, arrays["gram"]), float(arrays["fit"]))
+        if "gradient" in arrays:
+            if arrays["gradient"].shape != arrays["X"].shape:
+                raise ValueError("the gradient does not go with X")
+            point.__dict__["gradient"] = self.space.adopt(arrays["gradient"])
+        return point
+
+    def extrapolate(self, p: Point, q: Point, t: float) -> LeastSquaresPoint:
+        """Return the point p + t(p − q); the product is linear, so it costs none."""
+        assert isinstance(p, LeastSquaresPoint)
+        assert isinstance(q, LeastSquaresPoint)
+        origin, S = passes("factor", p.X).extrapolated(Origin(p.X, p.MX, q.X, q.MX, t), self.arrays)
+        if origin.t == 0:
+            return LeastSquaresPoint(self, origin.X, origin.MX, S)
+        return ExtrapolatedPoint(self, p, origin, p.prepared_for(q, t))
+
+    def move(self, p: Point, X: Array, ahead: float | None = None, rough: bool = False) -> LeastSquaresMove:
+        """Return the step from p to X: one product.
+
+        ``ahead`` says how far beyond X the next step will start (see `extrapolate`): its Gram matrix is then made in
+        the same pass. ``rough`` says that an estimate of the remainder will do where steps are long.
+        """
+        assert isinstance(p, LeastSquaresPoint)
+        X = as_floats(X)
+        MX, factor = self.product(X), passes("factor", X)
+        curved = not rough or factor.CURVATURE_IS_FREE or p.takes_short_steps
+        sums = factor.step_sums(X, MX, p.origin, ahead, curved)
+        new = LeastSquaresPoint(self, X, MX, sums.gram, sums.fit, sums.feasible)
+        new.remember(p, sums, ahead)
+        return LeastSquaresMove(p, new, sums)
+
+    def along(self, p: Point, D: Array) -> Line:
+        """Return the exact quartic of f on p + tD: one product, M D."""
+        assert isinstance(p, LeastSquaresPoint)
+        D = as_floats(D)
+        MD = self.product(D)
+        lines = passes("line", D)
+        U, C, bend, slope = lines.line_sums(p.X, p.gram, D, MD, p.gradient)
+
+        def move(t: float, clip: bool = False) -> LeastSquaresPoint:
+            S = lines.gram_on_line(p.gram, U, C, t)
+            A = shifted(S, 0.0, 2.0)
+            X, MX, G = (self.arrays.like(p.X) for _ in range(3))
+            fit, projected, feasible = lines.line_point(p.X, D, p.MX, MD, t, clip, A, X, MX, G)
+            new = LeastSquaresPoint(self, X, MX, S, fit, feasible)
+            new.__dict__.update(gradient=G, projected_norm=root(projected, lambda: projected_gradient(X, G)))
+            return new
+
+        return Line(p, delayed(_quartic, slope, p.gram, U, C, bend), move, lambda t: move(t, clip=True))
+
+    def between(self, p: Point, q: Point) -> Line | None:
+        """Return the exact quartic of f on p + t(q − p); the product is linear, so it costs none.
+
+        Only C = DᵀD and ⟨MD, D⟩ of D = q − p have to be added up. Both ends being known, so are then
+        XᵀX = S + t(S′ − S − C) + t²C, with S and S′ that of p and of q, and ⟨MX, X⟩ on the way.
+        """
+        assert isinstance(p, LeastSquaresPoint)
+        assert isinstance(q, LeastSquaresPoint)
+        factor = passes("factor", p.X)
+        sums = factor.step_sums(q.X, q.MX, p.origin, None, True)
+        S, change, C = (np.asarray(A) for A in (p.gram, q.gram - p.gram - sums.curved, sums.curved))
+        bend, fit = float(sums.bend), float(p.fit)
+        slope = 0.5 * (float(q.fit) - fit - bend)  # ⟨Mp, D⟩
+        if is_short(float(sums.length), float(S.trace()), p.X):
+            return None  # differences of sums would say nothing
+        coefficients = (
+            trace_inner(S, change) - 2 * slope,
+            trace_inner(S, C) + 0.5 * trace_inner(change, change) - bend,
+            trace_inner(change, C),
+            0.5 * trace_inner(C, C),
+        )
+
+        def move(t: float) -> LeastSquaresPoint:
+            X, MX = factor.formed(Origin(p.X, p.MX, q.X, q.MX, -t), self.arrays)
+            gram = small_like(X, S + t * change + t * t * C)
+            return LeastSquaresPoint(self, X, MX, gram, fit + t * (2 * slope + t * bend))
+
+        return Line(p, coefficients, move)
+
+    def hessian_product(self, p: Point, D: Array) -> Array:
+        """Return ∇²f(X)[D] = 2(D XᵀX + X(DᵀX + XᵀD) − MD): one product."""
+        assert isinstance(p, LeastSquaresPoint)
+        D = as_floats(D)
+        T = gram(p.X, D)
+        H = times(D, 2 * p.gram)
+        H += times(p.X, 2 * (T + T.T))
+        H -= 2 * self.product(D)
+        return H
+
+    def gradient_operator(self, p: Point) -> Callable[[Array], Array]:
+        """Return the map V ↦ X(XᵀV) − MV: one product each time."""
+
+        def apply(V: Array) -> Array:
+            V = as_floats(V)
+            return p.X @ (p.X.T @ V) - self.product(V)
+
+        return apply
+
+    # -- scale ------------------------------------------------------------------------------------------------------
+
+    def exponents(self) -> tuple[int | None, int | None]:
+        """Return log₂ of the root of ‖M‖."""
+        power = self.matrix.exponent()
+        return None if power is None else power // 2, None
+
+    def in_units(self, units: Units) -> Self:
+        """Return the loss of 4^length · M."""
+        twin = copy.copy(self)
+        twin.matrix = self.matrix.scaled(2 * units.length)
+        twin._constants = {}
+        return twin
+
+    # -- constants --------------------------------------------------------------------------------------------------
+
+    @property
+    def smoothness(self) -> float:
+        """L_F = 1."""
+        return 1.0
+
+    @property
+    def strong_convexity(self) -> float:
+        """μ_F = 1."""
+        return 1.0
+
+    @property
+    def gradient_norm_at_zero(self) -> float:
+        """‖∇F(0)‖ = ‖M‖."""
+        return math.sqrt(self.matrix.squared_norm)
+
+    @property
+    def curvature_at_zero(self) -> float:
+        """max(0, −λ_min(M))."""
+        if "curvature" not in self._constants:
+            bound = negative_part_of_spectrum(self.matrix, self._count)
+            self._constants["curvature"] = min(bound, self.gradient_norm_at_zero)
+        return self._constants["curvature"]
+
+    # -- bookkeeping ------------------------------------------------------------------------------------------------
+
+    @property
+    def dtype(self) -> type[np.floating[Any]]:
+        """The type of M."""
+        return self.matrix.dtype
+
+    def size(self) -> tuple[str, float]:
+        """Return the size of M in words, and about how many bytes it takes."""
+        entries = self.matrix.entries_per_row() * self.n_points
+        bytes_each = np.dtype(self.dtype).itemsize
+        sparse = entries < 0.5 * float(self.n_points) ** 2
+        return f"M with {self.n_points} rows and {entries:.3g} entries", entries * (bytes_each + 4 * sparse)
+
+    @property
+    def space(self) -> Any:
+        """Where M is."""
+        return self.matrix.space
+
+    def fingerprint(self) -> str:
+        """Return kind, size, norm and a checksum of the data."""
+        sums = f"squared_norm={self.matrix.squared_norm!r} checksum={self.matrix.checksum():.6e}"
+        return f"LeastSquares n={self.n_points} {sums}"
+
+    def mean_entry(self) -> float:
+        """Return the mean of all n² entries of M."""
+        total, products = self.matrix.total()
+        self._count(products)
+        return total / self.n_points**2
+
+    def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
+        """Return the paper's start, 2·uniform(1e-5, √(mean(M)/r)); where signs are free, a scaled Gaussian."""
+        if nonnegative:
+            size = self.gradient_norm_at_zero / self.n_points
+            return nonnegative_start(self.n_points, rank, self.mean_entry(), size, generator, self.space)
+        X: Array = self.space.normal(generator, (self.n_points, rank))
+        p = self.at(X)
+        # f(tX) − f(0) = ½t⁴‖XᵀX‖² − t²⟨MX, X⟩ is least at t² = ⟨MX, X⟩ / ‖XᵀX‖².
+        fit, size = inner(p.MX, X), squared_norm(p.gram)
+        scale = math.sqrt(abs(fit) / size) if fit != 0 else math.sqrt(self.gradient_norm_at_zero) / float(norm(X))
+        return X * scale
+
+
+def nonnegative_start(
+    n: int, rank: int, mean: float, size: float, generator: np.random.Generator, space: Any = _HOST
+) -> Array:
+    """Return the paper's start 2·uniform(1e-5, √(mean/r)) for a matrix with this mean entry.
+
+    The 1e-5 is for similarities. Where they are so small that it would not lie well below √(mean/r), or cancel in the
+    mean beside their root mean square ``size``, the bounds follow the scale of the data.
+    """
+    top = max(math.sqrt(abs(mean) / rank), 2e-5 * math.sqrt(size))
+    X: Array = 2 * space.uniform(generator, min(1e-5, top / 2), top, (n, rank))
+    return X
+
+
+def _quartic(slope: float, S: Array, U: Array, C: Array, bend: float) -> tuple[float, float, float, float]:
+    """Return c₁ … c₄ of f on X + tD from S = XᵀX, U = XᵀD + DᵀX, C = DᵀD and bend = ⟨MD, D⟩."""
+    quadratic = trace_inner(S, C) + 0.5 * trace_inner(U, U) - bend
+    return float(slope), float(quadratic), trace_inner(U, C), 0.5 * trace_inner(C, C)

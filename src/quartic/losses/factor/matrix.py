@@ -1,0 +1,324 @@
+"""A symmetric matrix M as the losses see it: dense, sparse or an operator, known by its products."""
+
+from __future__ import annotations
+
+import copy
+import math
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
+
+from quartic.arrays import Array, check_number, finite_matrix, first_not_finite, is_torch, working_dtype
+from quartic.arrays.space import HostSpace, space_of
+from quartic.core.units import exponent, shifted
+from quartic.distributed.inputs import is_dask_array
+
+# |M − Mᵀ| may be this much of max|M|: what round-off leaves of a matrix that was meant to be symmetric
+ASYMMETRY = {np.float64: 1e-10, np.float32: 1e-5}
+# A dense product is shared out in at most so many pieces, of whole blocks of rows.
+_ROWS, _PIECES = 64, 16
+# Below so many multiplications SciPy's product does: ours is compiled for each rank.
+_SMALL = 50_000
+
+
+class Matrix(ABC):
+    """A symmetric n × n matrix: its size, its squared norm, its products."""
+
+    n: int
+    dtype: type[np.floating[Any]]
+    squared_norm: float
+    #: where its products live
+    space: Any = HostSpace()
+    #: whether single entries can be looked at, not only products
+    shows_entries: bool = True
+
+    @abstractmethod
+    def product(self, X: Array, out: Array | None = None) -> Array:
+        """Return M X, a C-ordered array of X's type where M has it too; in ``out`` where that will do."""
+
+    def exponent(self) -> int | None:
+        """Return log₂ of ‖M‖, or of the largest entry where the squares under- or overflow; None for M = 0."""
+        if 1e-280 < self.squared_norm < math.inf:
+            return exponent(math.sqrt(self.squared_norm))
+        return exponent(self.entries())
+
+    def entries(self) -> Array:
+        """Return an array of the entries that are not zero, or 0 where they are not at hand."""
+        return np.zeros(1)
+
+    def scaled(self, power: int) -> Matrix:
+        """Return 2^power · M."""
+        return ScaledMatrix(self, power)
+
+    @abstractmethod
+    def total(self) -> tuple[float, int]:
+        """Return the sum of all entries, and the products it took."""
+
+    def entries_per_row(self) -> float:
+        """Return about how many entries of a row a product touches."""
+        return float(self.n)
+
+    def dense(self) -> Array | None:
+        """Return M as a dense array where it is at hand."""
+        return None
+
+    def checksum(self) -> float:
+        """Return a number that tells M from matrices of the same norm; 0 where its entries are not at hand."""
+        return 0.0
+
+
+class ScaledMatrix(Matrix):
+    """2^power times another matrix, whose products are scaled: for those whose entries are best left where they are."""
+
+    def __init__(self, matrix: Matrix, power: int) -> None:
+        self.matrix, self.power = matrix, power
+        self.n, self.dtype, self.space = matrix.n, matrix.dtype, matrix.space
+        self.shows_entries = matrix.shows_entries
+        self.squared_norm = shifted(matrix.squared_norm, 2 * power)
+
+    def product(self, X: Array, out: Array | None = None) -> Array:
+        """Return 2^power · M X."""
+        return shifted(self.matrix.product(X, out), self.power)
+
+    def total(self) -> tuple[float, int]:
+        """Return the sum of all entries."""
+        total, products = self.matrix.total()
+        return shifted(total, self.power), products
+
+    def entries_per_row(self) -> float:
+        """Return what the matrix says."""
+        return self.matrix.entries_per_row()
+
+    def checksum(self) -> float:
+        """Return that of the matrix, scaled."""
+        return shifted(self.matrix.checksum(), self.power)
+
+
+class DenseMatrix(Matrix):
+    """A NumPy array."""
+
+    def __init__(self, M: Any, name: str = "M") -> None:
+        self.M = finite_matrix(M, name)
+        check_square(self.M.shape, name)
+        self.n = self.M.shape[0]
+        self.dtype = working_dtype(self.M.dtype)
+        _check_symmetric(lambda rows: self.M[rows] - self.M[:, rows].T, self.M, self.n, self.dtype, name=name)
+        self.squared_norm = _sum_of_squares(self.M)
+
+    def product(self, X: Array, out: Array | None = None) -> Array:
+        """Return M X, in row blocks that several threads share."""
+        from quartic.arrays.threads import spread
+
+        if X.dtype != self.M.dtype:
+            return np.ascontiguousarray(self.M @ X)
+        Y = np.empty_like(X) if out is None else out
+        rows = _ROWS * max(1, -(-self.n // (_ROWS * _PIECES)))
+
+        def work(first: int, last: int) -> None:
+            for k in range(first, last):
+                np.matmul(self.M[k * rows : (k + 1) * rows], X, out=Y[k * rows : (k + 1) * rows])
+
+        spread(work, -(-self.n // rows), float(self.n) * self.n * X.shape[1])
+        return Y
+
+    def entries(self) -> Array:
+        """Return M."""
+        return self.M
+
+    def scaled(self, power: int) -> Self:
+        """Return 2^power · M."""
+        twin = copy.copy(self)
+        twin.M = shifted(self.M, power)
+        twin.squared_norm = _sum_of_squares(twin.M)
+        return twin
+
+    def total(self) -> tuple[float, int]:
+        """Return ΣM."""
+        return float(self.M.sum(dtype=np.float64)), 0
+
+    def dense(self) -> Array:
+        """Return M."""
+        return self.M
+
+    def checksum(self) -> float:
+        """Return ⟨w, Mw⟩ for a fixed vector w."""
+        return _checksum(self.M)
+
+
+class SparseMatrix(Matrix):
+    """Any SciPy sparse format, kept as CSR."""
+
+    def __init__(self, M: Any, name: str = "M") -> None:
+        check_square(M.shape, name)
+        if M.dtype.kind not in "fiub":
+            raise TypeError(f"{name} must be real numbers, got dtype {M.dtype}")
+        self.dtype = working_dtype(M.dtype)
+        A = sp.csr_array(M, dtype=self.dtype)
+        if not A.has_canonical_format:
+            A = A.copy()  # the caller's arrays may be shared, and the next line sorts in place
+            A.sum_duplicates()
+        fault = first_not_finite(A)
+        if fault is not None:
+            row, column, value = fault
+            raise ValueError(f"{name} must be finite, but {name}[{row}, {column}] is {value}")
+        self.M = A
+        self.n = A.shape[0]
+        transpose = A.T.tocsr()
+        same_pattern = np.array_equal(A.indptr, transpose.indptr) and np.array_equal(A.indices, transpose.indices)
+        if not (same_pattern and np.array_equal(A.data, transpose.data)):
+            difference = (A - transpose).tocoo()
+            _raise_if_asymmetric(
+                np.abs(difference.data), difference.row, difference.col, _largest(A.data), self.dtype, A, name
+            )
+        self.squared_norm = _sum_of_squares(A.data)
+
+    @cached_property
+    def _pieces(self) -> Any:
+        from quartic.compiled.sparse import row_pieces
+
+        return row_pieces(self.M.indptr)
+
+    def product(self, X: Array, out: Array | None = None) -> Array:
+        """Return M X."""
+        from quartic.compiled.sparse import WIDEST_RANK, sparse_product
+
+        small = self.M.nnz * X.shape[1] < _SMALL
+        if small or X.dtype != self.M.dtype or X.shape[1] > WIDEST_RANK or not X.flags.c_contiguous:
+            return np.ascontiguousarray(self.M @ X)
+        Y = np.empty_like(X) if out is None else out
+        sparse_product(self.M.indptr, self.M.indices, self.M.data, self._pieces, X, Y)
+        return Y
+
+    def entries(self) -> Array:
+        """Return the stored entries."""
+        stored: Array = self.M.data
+        return stored
+
+    def scaled(self, power: int) -> Self:
+        """Return 2^power · M, on the same pattern."""
+        twin = copy.copy(self)
+        twin.M = sp.csr_array((shifted(self.M.data, power), self.M.indices, self.M.indptr), shape=self.M.shape)
+        twin.squared_norm = _sum_of_squares(twin.M.data)
+        return twin
+
+    def entries_per_row(self) -> float:
+        """Return the mean number of stored entries in a row."""
+        return float(self.M.nnz / self.n)
+
+    def total(self) -> tuple[float, int]:
+        """Return ΣM."""
+        return float(self.M.data.sum(dtype=np.float64)), 0
+
+    def dense(self) -> Array | None:
+        """Return M, where it is small."""
+        return self.M.toarray() if self.n <= 2000 else None
+
+    def checksum(self) -> float:
+        """Return ⟨w, Mw⟩ for a fixed vector w."""
+        return _checksum(self.M)
+
+
+class OperatorMatrix(Matrix):
+    """A SciPy LinearOperator, whose symmetry and squared norm are taken on trust."""
+
+    shows_entries = False
+
+    def __init__(self, M: LinearOperator, squared_norm: float | None) -> None:
+        check_square(M.shape)
+        if squared_norm is None:
+            raise ValueError(
+                "a LinearOperator shows no entries: give squared_norm=, the squared Frobenius norm of M "
+                "(the objective and the kernels' constants need it)"
+            )
+        check_number(squared_norm, "squared_norm", zero=True)
+        if squared_norm == 0 and np.any(M.matvec(np.cos(np.arange(M.shape[0])))):
+            raise ValueError("squared_norm = 0 says that M is zero, but a product with it is not; give ‖M‖²")
+        self.M = M
+        self.n = M.shape[0]
+        self.dtype = working_dtype(np.dtype(M.dtype if M.dtype is not None else np.float64))
+        self.squared_norm = float(squared_norm)
+
+    def product(self, X: Array, out: Array | None = None) -> Array:
+        """Return M X."""
+        Y = self.M.matvec(X[:, 0])[:, None] if X.shape[1] == 1 else self.M.matmat(X)
+        return np.ascontiguousarray(Y, dtype=X.dtype)
+
+    def total(self) -> tuple[float, int]:
+        """Return 1ᵀM1."""
+        return float(np.sum(self.product(np.ones((self.n, 1), dtype=self.dtype)), dtype=np.float64)), 1
+
+
+def as_matrix(M: Any, squared_norm: float | None = None) -> Matrix:
+    """Return M as a `Matrix`, or raise an error that says what is wrong with it."""
+    if isinstance(M, Matrix):
+        return M
+    if isinstance(M, LinearOperator):
+        return OperatorMatrix(M, squared_norm)
+    if is_torch(M):
+        from quartic.losses.factor.torch_matrix import as_torch_matrix
+
+        entries = M.numel() if M.layout == sys.modules["torch"].strided else M._nnz()
+        with space_of(M).errors(f"M with {M.shape[0]} rows and {entries} entries", 60.0 * entries):
+            return as_torch_matrix(M)
+    if is_dask_array(M):
+        from quartic.losses.blocks.dask_matrix import DaskMatrix
+
+        return DaskMatrix(M)
+    return SparseMatrix(M) if sp.issparse(M) else DenseMatrix(M)
+
+
+def check_square(shape: tuple[int, ...], name: str = "M") -> None:
+    """Raise unless this is the shape of a square matrix with a row."""
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise ValueError(
+            f"{name} must be a square symmetric matrix, got shape {shape}; "
+            "for features (rows are samples) build a graph first: quartic.graphs.similarity(X)"
+        )
+    if shape[0] == 0:
+        raise ValueError(f"{name} is empty (0 × 0); it needs at least one row")
+
+
+def _largest(values: Array) -> float:
+    return float(np.abs(values).max(initial=0.0))
+
+
+def _check_symmetric(
+    difference: Callable[[slice], Array],
+    M: Array,
+    n: int,
+    dtype: type[np.floating[Any]],
+    rows: int = 512,
+    name: str = "M",
+) -> None:
+    # Row blocks: M − Mᵀ at once would be a second matrix of that size.
+    largest = _largest(M)
+    for first in range(0, n, rows):
+        gap = np.abs(difference(slice(first, first + rows)))
+        i, j = np.unravel_index(int(gap.argmax()), gap.shape)
+        _raise_if_asymmetric(gap[i, j][None], np.array([first + i]), np.array([j]), largest, dtype, M, name)
+
+
+def _raise_if_asymmetric(gap: Array, rows: Any, cols: Any, largest: float, dtype: Any, M: Any, name: str = "M") -> None:
+    worst = int(gap.argmax()) if len(gap) else 0
+    if len(gap) and gap[worst] > ASYMMETRY[dtype] * largest:
+        i, j = int(rows[worst]), int(cols[worst])
+        raise ValueError(
+            f"{name} must be symmetric, but {name}[{i}, {j}] = {M[i, j]} and {name}[{j}, {i}] = {M[j, i]}; "
+            f"if that is not a mistake, pass ({name} + {name}.T) / 2"
+        )
+
+
+def _checksum(M: Any) -> float:
+    w = np.cos(np.arange(M.shape[0], dtype=np.float64)) + 0.5
+    return float(w @ (M @ w))
+
+
+@np.errstate(over="ignore", under="ignore")
+def _sum_of_squares(values: Array) -> float:
+    return float(np.square(values, dtype=np.float64).sum())

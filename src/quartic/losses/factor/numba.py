@@ -1,0 +1,308 @@
+"""The passes over X of a symmetric factorisation, each fused to read its arrays once.
+
+An iteration on ½‖M − XXᵀ‖² does four things besides the product with M: it extrapolates, takes a Bregman step, adds up
+what decides whether the step is accepted, and measures stationarity. A pass loads a block of rows, multiplies it by
+r × r matrices, clips, and adds to sums, before it goes on to the next. Nothing is written that is not used afterwards:
+gradients, differences and extrapolated points (see `Origin`) exist only block by block.
+
+Sums are kept for each piece of the rows, in float64, and added in order: the same bits on any number of threads. No
+loop both writes and sums: before such a loop the compiler looks how far apart the arrays are, and goes another way,
+with another order of summation, where they lie close together.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from quartic.arrays import Array
+from quartic.arrays.threads import spread
+from quartic.arrays.workspace import Fresh
+from quartic.compiled.flags import FLAGS
+from quartic.compiled.small import BLOCK, add_upper_gram, block, block_times_small, padded, padded_columns
+from quartic.losses.factor.origin import Origin, StepSums
+
+# Whether DᵀD comes with the other sums for nothing; here it is a third of the pass.
+CURVATURE_IS_FREE = False
+
+# X is cut into at most so many pieces, each of whole blocks.
+_PIECES = 16
+
+
+@cache
+def _rows_of_a_piece(n: int, rank: int) -> int:
+    """Return how many rows a piece has: as many as X has columns at least, or the sums would outgrow X."""
+    return BLOCK * max(1, -(-max(-(-n // _PIECES), rank) // BLOCK))
+
+
+def _n_pieces(X: Array) -> int:
+    return -(-len(X) // _rows_of_a_piece(*X.shape))
+
+
+def _grams(X: Array, count: int) -> Array:
+    """Return room for the Gram matrices of the pieces."""
+    return np.zeros((count, _n_pieces(X), *(padded(X.shape[1]),) * 2))
+
+
+def _sum_of_grams(parts: Array, rank: int) -> Array:
+    """Return the sum of the pieces, whose upper triangles count, as a whole symmetric matrix."""
+    S = np.empty((rank, rank))
+    _add_up(parts, S)
+    return S
+
+
+def _spread(work: Any, X: Array, multiplications: float) -> None:
+    rows = _rows_of_a_piece(*X.shape)
+    spread(lambda first, last: work(rows, first, last), _n_pieces(X), multiplications * X.size)
+
+
+# -- the passes -----------------------------------------------------------------------------------------------------
+
+
+def extrapolated(origin: Origin, arrays: Fresh) -> tuple[Origin, Array | None]:
+    """Return the origin as it is, and nothing of its Gram matrix: here it pays not to form it."""
+    return origin, None
+
+
+def formed(origin: Origin, arrays: Fresh) -> tuple[Array, Array]:
+    """Return Y and MY."""
+    X, MX, Z, MZ, t = origin
+    Y, MY = arrays.like(X), arrays.like(X)
+    _form(X.ravel(), Z.ravel(), t, Y.ravel())
+    _form(MX.ravel(), MZ.ravel(), t, MY.ravel())
+    return Y, MY
+
+
+def gram_at(origin: Origin) -> Array:
+    """Return YᵀY in float64."""
+    X, _, Z, _, t = origin
+    rank, (parts,) = X.shape[1], _grams(X, 1)
+    _spread(lambda rows, first, last: _gram(X, Z, t, parts, rows, first, last), X, rank + 3)
+    return _sum_of_grams(parts, rank)
+
+
+def curvature(X: Array, origin: Origin) -> Array:
+    """Return DᵀD of the step D = X − Y."""
+    B, _, Z, _, t = origin
+    rank, (parts,) = X.shape[1], _grams(X, 1)
+    _spread(lambda rows, first, last: _curvature(X, B, Z, t, parts, rows, first, last), X, rank + 4)
+    return _sum_of_grams(parts, rank)
+
+
+def stepped(origin: Origin, A: Array, s: float, shift: float, clip: bool, W: Array) -> float:
+    """Fill W = YA + s·MY − shift, cut off below zero if ``clip``; return ‖W‖²."""
+    X, MX, Z, MZ, t = origin
+    wide = padded_columns(A, X.dtype)
+    parts = np.zeros(_n_pieces(X))
+    _spread(
+        lambda rows, first, last: _stepped(X, Z, MX, MZ, t, wide, s, shift, clip, W, parts, rows, first, last),
+        X,
+        2 * len(A) + 9,
+    )
+    return float(parts.sum())
+
+
+def step_sums(X: Array, MX: Array, origin: Origin, ahead: float | None = None, curved: bool = False) -> StepSums:
+    """Return the sums of the step from the origin to X, with DᵀD if ``curved``.
+
+    With ``ahead`` also the Gram matrix of X + ahead·(X − B), where B is the X of the origin: the next step will be
+    taken from there, and both are in the cache now.
+    """
+    B, MB, Z, MZ, t = origin
+    rank, looks = X.shape[1], ahead is not None
+    grams, steps, following = _grams(X, 3)
+    sums = np.zeros((len(grams), 6))
+    further = 0.0 if ahead is None else ahead
+    _spread(
+        lambda rows, first, last: _step_sums(
+            X, MX, B, Z, MB, MZ, t, curved, looks, further, grams, steps, following, sums, rows, first, last
+        ),
+        X,
+        (1 + curved + looks) * rank + 12,
+    )
+    bend, along, length, fit, pull, feasible = sums.sum(axis=0).tolist()
+    return StepSums(
+        _sum_of_grams(grams, rank),
+        _sum_of_grams(steps, rank) if curved else None,
+        _sum_of_grams(following, rank) if looks else None,
+        bend, along, length, fit, pull, feasible == X.size,
+    )  # fmt: skip
+
+
+def projected_norm(X: Array, S: Array, MX: Array) -> float:
+    """Return ‖∇ᴾ‖² of the gradient G = XS − 2MX: G where X > 0, min(G, 0) where X = 0; G itself is not kept."""
+    wide = padded_columns(S, X.dtype)
+    parts = np.zeros(_n_pieces(X))
+    _spread(lambda rows, first, last: _projected_norm(X, wide, MX, parts, rows, first, last), X, 2 * len(S) + 3)
+    return float(parts.sum())
+
+
+@njit(**FLAGS)
+def _add_up(parts: Any, S: Any) -> None:
+    for j in range(len(S)):
+        for k in range(j, len(S)):
+            total = 0.0
+            for piece in range(len(parts)):
+                total += parts[piece, j, k]
+            S[j, k] = S[k, j] = total
+
+
+@njit(**FLAGS)
+def _form(x: Any, z: Any, t: float, y: Any) -> None:
+    """Y = x + t(x − z), of flat arrays; y may be longer."""
+    s = x.dtype.type(t)
+    if t == 0:
+        for k in range(x.size):
+            y[k] = x[k]
+    else:
+        for k in range(x.size):
+            y[k] = x[k] + s * (x[k] - z[k])
+
+
+@njit(**FLAGS)
+def _gram(X: Any, Z: Any, t: float, parts: Any, rows: int, first: int, last: int) -> None:
+    rank, Y = X.shape[1], block(X)
+    x, z, y = X.ravel(), Z.ravel(), Y.ravel()
+    for piece in range(first, last):
+        end = min((piece + 1) * rows, X.shape[0])
+        for i in range(piece * rows, end, BLOCK):
+            stop = min(i + BLOCK, end)
+            here = slice(i * rank, stop * rank)
+            _form(x[here], z[here], t, y)
+            add_upper_gram(stop - i, Y, parts[piece])
+
+
+@njit(**FLAGS)
+def _curvature(X: Any, B: Any, Z: Any, t: float, parts: Any, rows: int, first: int, last: int) -> None:
+    rank, D = X.shape[1], block(X)
+    d = D.ravel()
+    for piece in range(first, last):
+        end = min((piece + 1) * rows, X.shape[0])
+        for i in range(piece * rows, end, BLOCK):
+            stop = min(i + BLOCK, end)
+            here = slice(i * rank, stop * rank)
+            x = X.ravel()[here]
+            _form(B.ravel()[here], Z.ravel()[here], t, d)
+            for k in range(x.size):
+                d[k] = x[k] - d[k]
+            add_upper_gram(stop - i, D, parts[piece])
+
+
+@njit(**FLAGS)
+def _stepped(
+    X: Any,
+    Z: Any,
+    MX: Any,
+    MZ: Any,
+    t: float,
+    A: Any,
+    factor: float,
+    offset: float,
+    clip: bool,
+    W: Any,
+    parts: Any,
+    rows: int,
+    first: int,
+    last: int,
+) -> None:
+    kind, rank = X.dtype.type, X.shape[1]
+    s, u, shift, zero = kind(factor), kind(t), kind(offset), kind(0)
+    Y, V = block(X), block(X)
+    y, v = Y.ravel(), V.ravel()
+    for piece in range(first, last):
+        end = min((piece + 1) * rows, X.shape[0])
+        total = 0.0
+        for i in range(piece * rows, end, BLOCK):
+            stop = min(i + BLOCK, end)
+            here = slice(i * rank, stop * rank)
+            _form(X.ravel()[here], Z.ravel()[here], t, y)
+            block_times_small(stop - i, Y, A, V)
+            mx, mz, w = MX.ravel()[here], MZ.ravel()[here], W.ravel()[here]
+            for k in range(w.size):
+                value = v[k] + (s * (mx[k] + u * (mx[k] - mz[k])) - shift)
+                if clip:
+                    value = max(value, zero)
+                w[k] = value
+            for k in range(w.size):
+                total += np.float64(w[k]) * np.float64(w[k])
+        parts[piece] = total
+
+
+@njit(**FLAGS)
+def _step_sums(
+    X: Any,
+    MX: Any,
+    B: Any,
+    Z: Any,
+    MB: Any,
+    MZ: Any,
+    t: float,
+    curved: bool,
+    looks: bool,
+    ahead: float,
+    grams: Any,
+    steps: Any,
+    following: Any,
+    sums: Any,
+    rows: int,
+    first: int,
+    last: int,
+) -> None:
+    u, rank = X.dtype.type(t), X.shape[1]
+    C, D = block(X), block(X)
+    c, d = C.ravel(), D.ravel()
+    for piece in range(first, last):
+        end = min((piece + 1) * rows, X.shape[0])
+        bend, along, length, fit, pull = 0.0, 0.0, 0.0, 0.0, 0.0
+        feasible = 0
+        for i in range(piece * rows, end, BLOCK):
+            stop = min(i + BLOCK, end)
+            here = slice(i * rank, stop * rank)
+            x, b, z = X.ravel()[here], B.ravel()[here], Z.ravel()[here]
+            mx, mb, mz = MX.ravel()[here], MB.ravel()[here], MZ.ravel()[here]
+            for k in range(x.size):
+                c[k] = x[k]
+                d[k] = x[k] - (b[k] + u * (b[k] - z[k]))
+            for k in range(x.size):
+                y = b[k] + u * (b[k] - z[k])
+                my = mb[k] + u * (mb[k] - mz[k])
+                step = x[k] - y
+                bend += (np.float64(mx[k]) - np.float64(my)) * np.float64(step)
+                along += np.float64(y) * np.float64(step)
+                length += np.float64(step) * np.float64(step)
+                fit += np.float64(mx[k]) * np.float64(x[k])
+                pull += np.float64(my) * np.float64(x[k])
+            for k in range(x.size):
+                feasible += x[k] >= 0  # not where it is NaN
+            add_upper_gram(stop - i, C, grams[piece])
+            if curved:
+                add_upper_gram(stop - i, D, steps[piece])
+            if looks:
+                _form(x, b, ahead, c)
+                add_upper_gram(stop - i, C, following[piece])
+        sums[piece, 0], sums[piece, 1], sums[piece, 2], sums[piece, 3] = bend, along, length, fit
+        sums[piece, 4], sums[piece, 5] = pull, feasible
+
+
+@njit(**FLAGS)
+def _projected_norm(X: Any, S: Any, MX: Any, parts: Any, rows: int, first: int, last: int) -> None:
+    rank, Y, G = X.shape[1], block(X), block(X)
+    y, g = Y.ravel(), G.ravel()
+    for piece in range(first, last):
+        end = min((piece + 1) * rows, X.shape[0])
+        total = 0.0
+        for i in range(piece * rows, end, BLOCK):
+            stop = min(i + BLOCK, end)
+            here = slice(i * rank, stop * rank)
+            x, mx = X.ravel()[here], MX.ravel()[here]
+            _form(x, x, 0.0, y)
+            block_times_small(stop - i, Y, S, G)
+            for k in range(x.size):
+                v = np.float64(g[k]) - 2.0 * np.float64(mx[k])
+                if x[k] <= 0:
+                    v = min(v, np.float64(0))
+                total += v * v
+        parts[piece] = total

@@ -1,0 +1,97 @@
+"""The passes of a symmetric factorisation for torch tensors: Triton kernels on a GPU, a few torch calls elsewhere."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from quartic.arrays.elementwise import small_for
+from quartic.arrays.torch_tall import DOUBLE, cross, dot
+from quartic.arrays.waiting import Waiting, delayed, entries
+from quartic.arrays.workspace import Fresh
+from quartic.compiled.torch_kernels import kernels_for
+from quartic.losses.factor.origin import Origin, StepSums
+
+
+def _kernels(X: Any) -> Any:
+    return kernels_for("triton_factor", X)
+
+
+# Whether DᵀD comes with the other sums for nothing: a GPU waits for memory anyway.
+CURVATURE_IS_FREE = True
+
+
+def extrapolated(origin: Origin, arrays: Fresh) -> tuple[Origin, Any]:
+    """Return Y = X + t(X − Z) and MY formed, as an origin of their own, and YᵀY.
+
+    One pass, after which the others have less to read.
+    """
+    X, MX, Z, MZ, t = origin
+    Y, MY, kernels = arrays.like(X), arrays.like(X), _kernels(X)
+    if kernels is not None:
+        return Origin.at(Y, MY), Waiting(kernels.extrapolated(X, Z, MX, MZ, t, Y, MY))
+    torch.lerp(Z, X, 1 + t, out=Y)
+    torch.lerp(MZ, MX, 1 + t, out=MY)
+    return Origin.at(Y, MY), _gram_of(Y)
+
+
+def formed(origin: Origin, arrays: Fresh) -> tuple[Any, Any]:
+    """Return Y and MY."""
+    X, MX, Z, MZ, t = origin
+    return torch.lerp(Z, X, 1 + t), torch.lerp(MZ, MX, 1 + t)
+
+
+def gram_at(origin: Origin) -> Any:
+    """Return XᵀX in float64."""
+    return _gram_of(origin.X)
+
+
+def _gram_of(X: Any) -> Any:
+    kernels = _kernels(X)
+    if kernels is not None:
+        return Waiting(kernels.gram_of(X))
+    return Waiting(cross(X, X))
+
+
+def stepped(origin: Origin, A: Any, s: float, shift: float, clip: bool, W: Any) -> Any:
+    """Fill W = XA + s·MX − shift, cut off below zero if ``clip``; return ‖W‖²."""
+    X, MX = origin.X, origin.MX
+    A, kernels = small_for(X, A), _kernels(X)
+    if kernels is not None:
+        return Waiting(kernels.stepped(X, A, s, MX, shift, clip, W))
+    torch.mm(X, A, out=W)
+    W.add_(MX, alpha=s)
+    if shift:
+        W.sub_(shift)
+    if clip:
+        W.clamp_(min=0)
+    return Waiting(dot(W, W))
+
+
+def step_sums(X: Any, MX: Any, origin: Origin, ahead: float | None = None, curved: bool = True) -> StepSums:
+    """Return the sums of the step from the origin to X, always with DᵀD; nothing is prepared for the next step."""
+    Y, MY, kernels = origin.X, origin.MX, _kernels(X)
+    if kernels is not None:
+        S, C, sums = kernels.step_sums(X, Y, MX, MY)
+        bend, along, length, fit, outside = entries(sums)
+        feasible = delayed(lambda count: count == 0, outside)
+        grams: tuple[Any, Any] = Waiting(S), Waiting(C)
+        return StepSums(*grams, None, bend, along, length, fit, math.nan, feasible)
+    D = X - Y
+    C = cross(D, D)
+    sums = (((MX - MY) * D).sum(dtype=DOUBLE), dot(Y, D), C.trace(), dot(MX, X))
+    feasible = Waiting((X >= 0).all().double())
+    bend, along, length, fit = (Waiting(s) for s in sums)
+    return StepSums(_gram_of(X), Waiting(C), None, bend, along, length, fit, math.nan, feasible)  # type: ignore[arg-type]
+
+
+def projected_norm(X: Any, S: Any, MX: Any) -> Any:
+    """Return ‖∇ᴾ‖² of the gradient G = XS − 2MX: G where X > 0, min(G, 0) where X = 0."""
+    S, kernels = small_for(X, S), _kernels(X)
+    if kernels is not None:
+        return Waiting(kernels.projected_norm(X, S, MX))
+    G = torch.addmm(MX, X, S, beta=-2)
+    torch.where(X > 0, G, G.clamp(max=0), out=G)
+    return Waiting(dot(G, G))

@@ -1,0 +1,190 @@
+"""A symmetric matrix M given as a torch tensor, dense or sparse, checked and multiplied on its own device."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any, Self
+
+import numpy as np
+import torch
+
+from quartic.arrays.torch_input import dtype_for, finite_matrix
+from quartic.arrays.torch_space import DeviceSpace
+from quartic.core.units import shifted
+from quartic.losses.factor.matrix import ASYMMETRY, Matrix, check_square
+
+_SPARSE = (torch.sparse_csr, torch.sparse_coo, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
+# Rows compared at a time with their transposes
+_ROWS = 1024
+
+
+def as_torch_matrix(M: torch.Tensor) -> Matrix:
+    """Return the tensor as a `Matrix`."""
+    if M.is_complex() or M.dtype == torch.bool:
+        raise TypeError(f"M must be real numbers, got dtype {M.dtype}")
+    return TorchSparseMatrix(M.detach()) if M.layout in _SPARSE else TorchDenseMatrix(M.detach())
+
+
+class TorchDenseMatrix(Matrix):
+    """A dense tensor."""
+
+    def __init__(self, M: torch.Tensor) -> None:
+        check_square(tuple(M.shape))
+        self.M = finite_matrix(M, "M")
+        self.n = len(M)
+        self.dtype = np.float32 if self.M.dtype == torch.float32 else np.float64
+        self.space = DeviceSpace(M.device)
+        largest = float(self.M.abs().max())
+        for first in range(0, self.n, _ROWS):
+            gap = (self.M[first : first + _ROWS] - self.M[:, first : first + _ROWS].T).abs()
+            worst = int(gap.argmax())
+            _refuse(float(gap.max()), largest, self.dtype, first + worst // self.n, worst % self.n, self.entry)
+        self.squared_norm = float(self.M.square().sum(dtype=torch.float64))
+
+    def entry(self, i: int, j: int) -> float:
+        """Return M_ij."""
+        return float(self.M[i, j])
+
+    def product(self, X: Any, out: Any = None) -> Any:
+        """Return M X."""
+        return torch.mm(self.M if X.dtype == self.M.dtype else self.M.to(X.dtype), X, out=out)
+
+    def entries(self) -> Any:
+        """Return M."""
+        return self.M
+
+    def scaled(self, power: int) -> Self:
+        """Return 2^power · M."""
+        twin = copy.copy(self)
+        twin.M = shifted(self.M, power)
+        twin.squared_norm = float(twin.M.square().sum(dtype=torch.float64))
+        return twin
+
+    def total(self) -> tuple[float, int]:
+        """Return ΣM."""
+        return float(self.M.sum(dtype=torch.float64)), 0
+
+    def dense(self) -> Any:
+        """Return M as a NumPy array where it is small."""
+        return self.M.cpu().numpy() if self.n <= 2000 else None
+
+    def checksum(self) -> float:
+        """Return ⟨w, Mw⟩ for a fixed vector w."""
+        return _checksum(self)
+
+
+class TorchSparseMatrix(Matrix):
+    """A sparse tensor, kept as CSR with 32-bit indices where they suffice."""
+
+    def __init__(self, M: torch.Tensor) -> None:
+        check_square(tuple(M.shape))
+        self.n = M.shape[0]
+        self.space = DeviceSpace(M.device)
+        rows, columns, values = _sorted_entries(M, self.n)
+        self.dtype = np.float32 if values.dtype == torch.float32 else np.float64
+        bad = ~torch.isfinite(values)
+        if bool(bad.any()):
+            at = int(bad.nonzero()[0])
+            raise ValueError(f"M must be finite, but M[{int(rows[at])}, {int(columns[at])}] is {float(values[at])}")
+        self._check_symmetric(rows, columns, values)
+        counts = torch.zeros(self.n + 1, dtype=torch.int64, device=M.device)
+        counts[1:] = torch.bincount(rows, minlength=self.n)
+        index = torch.int32 if max(len(values), self.n) < 2**31 else torch.int64
+        self.M = csr(counts.cumsum(0).to(index), columns.to(index), values, self.n)
+        self.squared_norm = float(values.square().sum(dtype=torch.float64))
+
+    def _check_symmetric(self, rows: torch.Tensor, columns: torch.Tensor, values: torch.Tensor) -> None:
+        order = torch.argsort(columns * self.n + rows)
+        if torch.equal(columns[order], rows) and torch.equal(rows[order], columns):
+            gap = (values[order] - values).abs()
+            i, j = rows, columns
+        else:  # another pattern: what one side lacks is zero there
+            keys = torch.cat([rows * self.n + columns, columns * self.n + rows])
+            keys, place = torch.unique(keys, return_inverse=True)
+            gap = torch.zeros(len(keys), dtype=values.dtype, device=values.device)
+            gap = gap.index_add_(0, place, torch.cat([values, -values])).abs_()
+            i, j = keys // self.n, keys % self.n
+        if len(gap):
+            worst = int(gap.argmax())
+            at = (int(i[worst]), int(j[worst]))
+
+            def entry(i: int, j: int) -> float:
+                return float(values[(rows == i) & (columns == j)].sum())
+
+            _refuse(float(gap[worst]), float(values.abs().max()), self.dtype, *at, entry)
+
+    def product(self, X: Any, out: Any = None) -> Any:
+        """Return M X."""
+        M = self.M
+        if X.dtype != M.dtype:
+            M = csr(M.crow_indices(), M.col_indices(), M.values().to(X.dtype), self.n)
+        return torch.mm(M, X, out=out)
+
+    def entries(self) -> Any:
+        """Return the stored entries."""
+        return self.M.values()
+
+    def scaled(self, power: int) -> Self:
+        """Return 2^power · M, on the same pattern."""
+        twin, values = copy.copy(self), shifted(self.M.values(), power)
+        twin.M = csr(self.M.crow_indices(), self.M.col_indices(), values, self.n)
+        twin.squared_norm = float(values.square().sum(dtype=torch.float64))
+        return twin
+
+    def entries_per_row(self) -> float:
+        """Return the mean number of stored entries in a row."""
+        return len(self.M.values()) / self.n
+
+    def total(self) -> tuple[float, int]:
+        """Return ΣM."""
+        return float(self.M.values().sum(dtype=torch.float64)), 0
+
+    def dense(self) -> Any:
+        """Return M as a NumPy array where it is small."""
+        return self.M.to_dense().cpu().numpy() if self.n <= 2000 else None
+
+    def checksum(self) -> float:
+        """Return ⟨w, Mw⟩ for a fixed vector w."""
+        return _checksum(self)
+
+
+def csr(start: torch.Tensor, columns: torch.Tensor, values: torch.Tensor, n: int) -> torch.Tensor:
+    """Return a CSR tensor (n, n); that torch calls such tensors a beta feature is not passed on."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse", category=UserWarning)
+        return torch.sparse_csr_tensor(start, columns, values, (n, n), check_invariants=False)
+
+
+def _sorted_entries(M: torch.Tensor, n: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return rows, columns and values, by row, then column, each entry once."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse", category=UserWarning)
+        if M.layout == torch.sparse_csr:
+            start = M.crow_indices().to(torch.int64)
+            rows = torch.repeat_interleave(torch.arange(n, device=M.device), start.diff())
+            columns, values = M.col_indices().to(torch.int64), M.values()
+        else:
+            found = (M if M.layout == torch.sparse_coo else M.to_sparse()).coalesce()
+            (rows, columns), values = found.indices(), found.values()
+    values = values.to(dtype_for(values))
+    keys = rows * n + columns
+    if len(keys) > 1 and not bool((keys[1:] > keys[:-1]).all()):
+        keys, place = torch.unique(keys, return_inverse=True)
+        values = torch.zeros(len(keys), dtype=values.dtype, device=values.device).index_add_(0, place, values)
+        rows, columns = keys // n, keys % n
+    return rows, columns, values
+
+
+def _refuse(gap: float, largest: float, dtype: Any, i: int, j: int, entry: Any) -> None:
+    if gap > ASYMMETRY[dtype] * largest:
+        raise ValueError(
+            f"M must be symmetric, but M[{i}, {j}] = {entry(i, j)} and M[{j}, {i}] = {entry(j, i)}; "
+            "if that is not a mistake, pass (M + M.T) / 2"
+        )
+
+
+def _checksum(matrix: Any) -> float:
+    device = matrix.space.device
+    w = torch.cos(torch.arange(matrix.n, dtype=torch.float64, device=device)).add_(0.5)[:, None]
+    return float((w * matrix.product(w)).sum())

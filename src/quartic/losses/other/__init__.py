@@ -1,0 +1,1 @@
+"""Losses known by measurements, by blocks of XXᵀ, or by functions."""

@@ -1,0 +1,111 @@
+"""Phase retrieval: a signal from the intensities |⟨a_k, z⟩|² alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator
+
+from quartic.arrays import Array
+from quartic.losses.other.measurements import Vectors
+from quartic.losses.other.sensing import Sensing
+
+
+class PhaseRetrieval(Sensing):
+    r"""Phase retrieval :math:`f(X) = \frac12\sum_k (\|a_k^TX\|^2 - y_k)^2`: :math:`z` from :math:`y = |Az|^2`.
+
+    The phases of Az are lost, so z is known up to a global one: ±z for real signals, e^{iθ}z for complex ones.
+
+    A complex signal z = u + iv is carried as the 2n real rows [u; v]. X has one column as a rule; with r columns
+    z_1 … z_r the model is the sum of their intensities, which is harder to get stuck in, and ``signal`` takes the
+    leading part. `minimize` begins with the usual spectral start.
+
+    Parameters
+    ----------
+    A : array (m, n) or LinearOperator
+        The sampling vectors, a row each, real or complex. An operator, such as `CodedDiffraction`, is known by its
+        products alone: z ↦ Az and w ↦ Aᴴw.
+    y : array (m,)
+        Intensities: squares of magnitudes, so nonnegative.
+    real : bool, optional
+        Whether the signal is real; when left out, whether A is.
+    smoothness : float, optional
+        L_F, if you know it.
+
+    Notes
+    -----
+    This is `Sensing` with A_k = Re(a_k a_kᴴ), and the constants are those: L_F = λ_max(K), with K_kl = |⟨a_k, a_l⟩|²
+    for a real signal and real A. For complex signals A_k is the 2n × 2n matrix ααᵀ + ββᵀ with α = [Re a; −Im a] and
+    β = [Im a; Re a], whose inner products are ⟨α_k, α_l⟩ = ⟨β_k, β_l⟩ = Re⟨a_k, a_l⟩ and ⟨α_k, β_l⟩ = ±Im⟨a_k, a_l⟩, so
+    that K_kl = 2|⟨a_k, a_l⟩|². As y ≥ 0, ∇F(0) = −𝒜*(y) is negative semidefinite and ``curvature_at_zero`` is 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic import Problem, minimize
+    >>> from quartic.losses import PhaseRetrieval
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.standard_normal(16) + 1j * rng.standard_normal(16)
+    >>> A = rng.standard_normal((96, 16)) + 1j * rng.standard_normal((96, 16))
+    >>> loss = PhaseRetrieval(A, np.abs(A @ z) ** 2)
+    >>> result = minimize(Problem(loss), rank=1, tol=1e-9, random_state=0)
+    >>> bool(np.allclose(loss.signal(result.X, like=z), z))
+    True
+    """
+
+    def __init__(self, A: Any, y: Any, *, real: bool | None = None, smoothness: float | None = None) -> None:
+        if not isinstance(A, LinearOperator):
+            A = np.asarray(A)
+            if A.dtype.kind not in "fiubc":
+                raise TypeError(f"A must be numbers, real or complex, got dtype {A.dtype}")
+            if A.ndim != 2 or 0 in A.shape:
+                raise ValueError(f"A must be an (m, n) array, a sampling vector a row, got shape {A.shape}")
+            if not np.isfinite(A).all():
+                row, column = (int(k) for k in np.argwhere(~np.isfinite(A))[0])
+                raise ValueError(f"A must be finite, but A[{row}, {column}] is {A[row, column]}")
+            if A.dtype not in (np.dtype(np.float32), np.dtype(np.complex64)):
+                A = A.astype(np.complex128 if A.dtype.kind == "c" else np.float64)
+        is_complex = A.dtype is not None and np.dtype(A.dtype).kind == "c"
+        self.real = not is_complex if real is None else bool(real)
+        y = np.asarray(y)
+        if y.dtype.kind in "fiub" and y.size and y.min() < 0:
+            k = int(np.argmin(y))
+            raise ValueError(f"y[{k}] = {y.flat[k]} is negative; y holds intensities |⟨a_k, z⟩|²")
+        super().__init__(Vectors(A, pairs=not self.real), y, smoothness=smoothness)
+
+    def signal(self, X: Any, like: Any = None) -> NDArray[Any]:
+        """Return the signal (n,) that X stands for: √λ·v for the leading eigenpair of Σ z_c z_cᴴ over its columns.
+
+        Parameters
+        ----------
+        X : array (n, r), or (2n, r) for complex signals
+            A point of the loss.
+        like : array (n,), optional
+            The global phase (or sign) is chosen to be as near to this as can be.
+
+        Returns
+        -------
+        array (n,)
+            Complex unless ``real``.
+        """
+        X = self.check(X)
+        half = self.n_points // 2
+        Z: NDArray[Any] = X if self.real else X[:half] + 1j * X[half:]
+        z: NDArray[Any]
+        if Z.shape[1] == 1:
+            z = Z[:, 0]
+        else:
+            left, sizes, _ = np.linalg.svd(Z, full_matrices=False)
+            z = sizes[0] * left[:, 0]
+        if like is not None:
+            overlap = np.vdot(z, np.asarray(like))
+            z = z * (overlap / abs(overlap) if abs(overlap) > 0 else 1.0)
+        return np.real(z).copy() if self.real else z
+
+    def point(self, z: Any) -> Array:
+        """Return the X of one column that stands for the signal z: [Re z; Im z] for complex signals."""
+        z = np.asarray(z).ravel()
+        X = z.real if self.real else np.concatenate([z.real, z.imag])
+        return self.check(X[:, None])

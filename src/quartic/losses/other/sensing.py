@@ -1,0 +1,352 @@
+"""Matrix sensing: a positive semidefinite matrix of low rank from linear measurements of it."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator
+
+from quartic.arrays import Array, as_floats, check_number, inner, norm, squared_norm
+from quartic.core.units import Units, exponent, shifted
+from quartic.losses.base import Loss
+from quartic.losses.factor.matrix import OperatorMatrix
+from quartic.losses.factor.spectrum import leading_eigenpairs, negative_part_of_spectrum
+from quartic.losses.line import Line
+from quartic.losses.move import Move
+from quartic.losses.other.measured_smoothness import largest_gram_eigenvalue
+from quartic.losses.other.measurements import DENSE, WORK, Measurements, Scaled, as_measurements
+from quartic.losses.point import Point
+
+# A start is fitted within the span of the leading eigenvectors up to this rank: r(r + 1)/2 unknowns.
+_FITTED = 20
+
+
+class Sensing(Loss):
+    r"""Sensing :math:`f(X) = \frac12\|\mathcal A(XX^T) - b\|^2`, with :math:`\mathcal A(Y)_k = \langle A_k, Y\rangle`.
+
+    Parameters
+    ----------
+    A : array, sparse, list, LinearOperator or object
+        The A_k, in one of these forms:
+
+        - an (m, n) array, or a real `scipy.sparse.linalg.LinearOperator` of that shape: vectors a_k, with
+          A_k = a_k a_kᵀ and so ⟨A_k, XXᵀ⟩ = ‖Xᵀa_k‖². A product costs two with A;
+        - a list of m sparse symmetric (n, n) matrices, or one sparse (m, n²) stack of them, a matrix a row. A product
+          costs O(entries stored + r·places touched);
+        - an (m, n, n) array of symmetric matrices;
+        - an object with ``n_points``, ``forward(X)`` = 𝒜(XXᵀ), of shape (m,), and ``adjoint(y, X)`` = 𝒜*(y)X, for X of
+          any number of columns; with ``polar(X, D)`` = 𝒜((XDᵀ + DXᵀ)/2) a line costs one call instead of two.
+    b : array (m,)
+        What was measured.
+    smoothness : float, optional
+        L_F = ‖𝒜‖², if you know it; worked out when first needed otherwise.
+
+    Notes
+    -----
+    Constants. F(Y) = ½‖𝒜(Y) − b‖² has the Hessian 𝒜*𝒜, so L_F = ‖𝒜‖² = λ_max(K) with K_kl = ⟨A_k, A_l⟩, and μ_F = 0
+    (m < n(n+1)/2 as a rule). For vectors K_kl = ⟨a_k, a_l⟩² ≥ 0, and for any x > 0 λ_max(K) ≤ max_k (Kx)_k/x_k (Collatz
+    and Wielandt), made tight by power iterations on x: a proven bound. Otherwise Lanczos iterations on K give it from
+    below; their residual and 1 % are added. Each iteration costs like a product with n columns. Where that is too much
+    (4·10⁹ multiplications) the largest row sum of K takes its place for vectors, K1 ≤ ‖A‖²·max‖a_k‖², estimated by a
+    few products with a margin of 2.4; an operator of your own needs ``smoothness`` then.
+
+    ∇F(0) = −𝒜*(b). Its norm is exact up to n = 1500; beyond, ‖𝒜*(b)‖ ≤ √L_F ‖b‖. Its largest eigenvalue is 0 or less
+    where the A_k are semidefinite and b ≥ 0, else exact up to n = 1500, beyond a Lanczos estimate plus its residual.
+
+    The start `minimize` takes is spectral: the span of the leading r eigenvectors U of 𝒜*(b) (for vectors 𝒜*(τ(b)),
+    with τ bounded, since a few large b_k would rule otherwise), and within it the S ⪰ 0 for which 𝒜(USUᵀ) is nearest
+    to b.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic import Problem, minimize
+    >>> from quartic.losses import Sensing
+    >>> rng = np.random.default_rng(0)
+    >>> truth, A = rng.standard_normal((10, 2)), rng.standard_normal((120, 10))
+    >>> loss = Sensing(A, ((A @ truth) ** 2).sum(axis=1))
+    >>> X = minimize(Problem(loss), rank=2, tol=1e-10, random_state=0).X
+    >>> bool(np.allclose(X @ X.T, truth @ truth.T))
+    True
+    """
+
+    quadratic = True
+    infimum = 0.0
+
+    def __init__(self, A: Any, b: Any, *, smoothness: float | None = None) -> None:
+        super().__init__()
+        b = np.asarray(b)
+        if b.dtype.kind not in "fiub":
+            raise TypeError(f"b must be real numbers, got dtype {b.dtype}")
+        if b.ndim != 1 or not len(b):
+            raise ValueError(f"b must be 1-D, one number for each measurement, got shape {b.shape}")
+        self.measurements: Measurements = as_measurements(A, len(b))
+        if len(b) != self.measurements.m:
+            raise ValueError(f"A has {self.measurements.m} measurements but b has {len(b)} numbers; they must agree")
+        bad = np.flatnonzero(~np.isfinite(b))
+        if len(bad):
+            raise ValueError(f"b[{bad[0]}] is {b[bad[0]]}; every measurement must be finite, leave out the others")
+        self.b: Array = np.ascontiguousarray(b, dtype=self.measurements.dtype)
+        self.n_points = self.measurements.n
+        if smoothness is not None:
+            check_number(smoothness, "smoothness")
+            self._constants["smoothness"] = float(smoothness)
+
+    # -- the point --------------------------------------------------------------------------------------------------
+
+    def at(self, X: Array) -> SensingPoint:
+        """Return the point at X: one product, forward and back."""
+        X = as_floats(X)
+        self._count()
+        U = self.measurements.image(X)
+        return SensingPoint(self, X, U, self.measurements.polars((U, U))[:, 0] - self.b)
+
+    def restore(self, arrays: dict[str, Array]) -> SensingPoint:
+        """Return the point kept in a checkpoint."""
+        return SensingPoint(self, arrays["X"], arrays["image"], arrays["residual"], arrays["gradient"])
+
+    def extrapolate(self, p: Point, q: Point, t: float) -> SensingPoint:
+        """Return the point p + t(p − q); the image is linear, the way back is a product all the same."""
+        assert isinstance(p, SensingPoint)
+        assert isinstance(q, SensingPoint)
+        self._count()
+        X, U = p.X + t * (p.X - q.X), p.image + t * (p.image - q.image)
+        return SensingPoint(self, X, U, self.measurements.polars((U, U))[:, 0] - self.b)
+
+    def move(self, p: Point, X: Array) -> Move:
+        """Return the step from p to X, its remainder from the images' difference: one product."""
+        assert isinstance(p, SensingPoint)
+        X = as_floats(X)
+        self._count()
+        U, D = self.measurements.image(X), X - p.X
+        V = U - p.image if U is not X else D
+        there, half, square = self.measurements.polars((U, U), (p.image, V), (V, V)).T
+        _, c2, c3, c4 = _quartic(p.residual, half, square)
+        return Move(p, SensingPoint(self, X, U, there - self.b), c2 + c3 + c4, D)
+
+    def along(self, p: Point, D: Array) -> Line:
+        """Return the exact quartic of f on p + tD: one product, shared with the gradient at one point of the line."""
+        assert isinstance(p, SensingPoint)
+        D = as_floats(D)
+        self._count()
+        V = self.measurements.image(D)
+        half, square = self.measurements.polars((p.image, V), (V, V)).T
+        asked: list[float] = []
+
+        def move(t: float) -> SensingPoint:
+            if asked and t not in asked:
+                self._count()
+            asked.append(t)
+            residual = p.residual + t * (2 * half + t * square)
+            return SensingPoint(self, p.X + t * D, p.image + t * V, residual)
+
+        return Line(p, _quartic(p.residual, half, square), move)
+
+    def hessian_product(self, p: Point, D: Array) -> Array:
+        """Return ∇²f(X)[D] = 4𝒜*(𝒜((XDᵀ + DXᵀ)/2))X + 2𝒜*(e)D, with e the residual: one product."""
+        assert isinstance(p, SensingPoint)
+        self._count()
+        V = self.measurements.image(D)
+        half = self.measurements.polars((p.image, V))[:, 0]
+        return 4 * self.measurements.adjoint(half, p.image) + 2 * self.measurements.adjoint(p.residual, V)
+
+    def gradient_operator(self, p: Point) -> Callable[[Array], Array]:
+        """Return V ↦ 𝒜*(e)V with e the residual: one product a call."""
+        assert isinstance(p, SensingPoint)
+        return lambda V: self._adjoint_times(p.residual, as_floats(V))
+
+    # -- scale ------------------------------------------------------------------------------------------------------
+
+    def exponents(self) -> tuple[int | None, int | None]:
+        """Return log₂ of the root of |b| over the size of 𝒜, and twice log₂ of the latter: one product."""
+        self._count()
+        U = self.measurements.image(np.cos(np.arange(self.n_points, dtype=self.dtype))[:, None])
+        here, measured = exponent(self.b), exponent(self.measurements.polars((U, U)))
+        if here is None or measured is None:
+            return None, None
+        return (here - measured) // 2, 2 * measured
+
+    def in_units(self, units: Units) -> Self:
+        """Return ½‖2^k 𝒜(XXᵀ) − 2^k 4^length b‖², where 2k is what value has besides 4·length."""
+        twin, k = copy.copy(self), (units.value - self.degree * units.length) // 2
+        twin.measurements = Scaled(self.measurements, k)
+        twin.b = shifted(self.b, k + 2 * units.length)
+        known = self._constants.get("smoothness")
+        twin._constants = {} if known is None else {"smoothness": shifted(known, 2 * k)}
+        for name in ("_adjoint_of_b", "gradient_scale"):
+            twin.__dict__.pop(name, None)
+        return twin
+
+    # -- constants --------------------------------------------------------------------------------------------------
+
+    @property
+    def smoothness(self) -> float:
+        """L_F = ‖𝒜‖²."""
+        if "smoothness" not in self._constants:
+            self._constants["smoothness"] = largest_gram_eigenvalue(self.measurements, self._count)
+        return self._constants["smoothness"]
+
+    @cached_property
+    def _adjoint_of_b(self) -> Array | None:
+        """𝒜*(b) as a matrix, where that is not too large."""
+        if self.n_points > DENSE or self.measurements.work > WORK:
+            return None
+        self._count()
+        return self.measurements.adjoint_matrix(self.b).astype(np.float64)
+
+    @property
+    def gradient_norm_at_zero(self) -> float:
+        """‖𝒜*(b)‖, or the bound √L_F ‖b‖."""
+        if not self.b.any():
+            return 0.0
+        N = self._adjoint_of_b
+        return math.sqrt(self.smoothness) * norm(self.b[:, None]) if N is None else norm(N)
+
+    @property
+    def curvature_at_zero(self) -> float:
+        """max(0, −λ_min(𝒜*(b)))."""
+        if self.measurements.semidefinite and self.b.min() >= 0:
+            return 0.0
+        if "curvature" not in self._constants:
+            N = self._adjoint_of_b
+            bound = (
+                -float(np.linalg.eigvalsh(N)[0])
+                if N is not None
+                else negative_part_of_spectrum(OperatorMatrix(self._adjoint_operator(), 1.0), lambda products: None)
+            )
+            self._constants["curvature"] = min(max(bound, 0.0), self.gradient_norm_at_zero)
+        return self._constants["curvature"]
+
+    @cached_property
+    def gradient_scale(self) -> float:
+        """What multiplies eps·‖X‖ in the gradient's round-off: about 4‖𝒜*(|b|)‖, by power iterations."""
+        v = np.random.default_rng(0).standard_normal((self.n_points, 1)).astype(self.dtype)
+        for _ in range(5):
+            v = self._adjoint_times(np.abs(self.b), v / max(norm(v), np.finfo(np.float64).tiny))
+        return 4 * norm(v)
+
+    def _adjoint_times(self, y: Array, V: Array) -> Array:
+        self._count()
+        return self.measurements.adjoint(y, self.measurements.image(np.ascontiguousarray(V, dtype=self.dtype)))
+
+    def _adjoint_operator(self) -> LinearOperator:
+        def product(V: Array) -> Array:
+            return self._adjoint_times(self.b, V.reshape(self.n_points, -1)).reshape(V.shape)
+
+        n = self.n_points
+        return LinearOperator((n, n), matvec=product, matmat=product, dtype=np.float64)
+
+    # -- starts -----------------------------------------------------------------------------------------------------
+
+    def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
+        """Return a Gaussian X, scaled so that f(tX) is least: one product."""
+        X = generator.standard_normal((self.n_points, rank))
+        return self.best_scale(np.abs(X) if nonnegative else X)
+
+    def best_scale(self, X: Array) -> Array:
+        """Return the tX with the least f(tX), where that is not 0: t² = ⟨𝒜(XXᵀ), b⟩ / ‖𝒜(XXᵀ)‖²."""
+        self._count()
+        U = self.measurements.image(as_floats(X))
+        q = self.measurements.polars((U, U))  # itself, not the residual plus b: that is b where b is far larger
+        fit, size = inner(q, self.b[:, None]), squared_norm(q)
+        return X * math.sqrt(fit / size) if fit > 0 else X * math.sqrt(norm(self.b[:, None]) / max(norm(q), 1e-300))
+
+    def default_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
+        """Return the spectral start; for X ≥ 0 and more than one column a random one."""
+        if nonnegative and rank > 1:
+            return self.random_start(rank, True, generator)
+        y = self._preprocessed()
+        values, U = leading_eigenpairs(lambda V: self._adjoint_times(y, V), self.n_points, rank, generator)
+        if len(values) < rank or rank > _FITTED:
+            return self.random_start(rank, nonnegative, generator)
+        X = self._fitted(np.ascontiguousarray(U))
+        if X is None:
+            return self.random_start(rank, nonnegative, generator)
+        return self.best_scale(np.abs(X)) if nonnegative else X
+
+    def _preprocessed(self) -> Array:
+        """Return τ(b): for vectors bounded and rising, (y − 1)/(y + √(m/n) − 1) with y = b/mean b; else b itself."""
+        mean = float(self.b.mean())
+        if not (self.measurements.semidefinite and mean > 0):
+            return self.b
+        y = np.maximum(self.b, 0) / mean
+        scale = max(math.sqrt(self.measurements.m / self.n_points) - 1, 0.2)
+        tau: Array = (y - 1) / (y + scale)
+        return tau.astype(self.dtype)
+
+    def _fitted(self, U: Array) -> Array | None:
+        """Return US^½ with S ⪰ 0 from the least-squares fit of 𝒜(USUᵀ) to b; None where no part of S is positive."""
+        rank = U.shape[1]
+        i, j = np.triu_indices(rank)
+        self._count()
+        image = self.measurements.image(U.astype(self.dtype))
+        columns = [(_column(image, int(a)), _column(image, int(b))) for a, b in zip(i, j, strict=True)]
+        Q = self.measurements.polars(*columns).astype(np.float64) * np.where(i == j, 1, 2)
+        # for complex signals the eigenvectors come in pairs that measure alike; what cannot be told apart is shared
+        fit = np.linalg.lstsq(Q, self.b.astype(np.float64), rcond=1e-2)[0]
+        S = np.zeros((rank, rank))
+        S[i, j] = S[j, i] = fit
+        values, vectors = np.linalg.eigh(S)
+        if not values[-1] > 0:
+            return None
+        X: Array = U @ (vectors * np.sqrt(np.maximum(values, 0.01 * values[-1])))
+        return X
+
+    # -- bookkeeping ------------------------------------------------------------------------------------------------
+
+    @property
+    def dtype(self) -> type[np.floating[Any]]:
+        """The type of A."""
+        return self.measurements.dtype
+
+    def fingerprint(self) -> str:
+        """Return kind, sizes, sums of b and of one product."""
+        probe = np.cos(np.arange(self.n_points, dtype=self.dtype))[:, None]
+        U = self.measurements.image(probe)
+        checksum = float(np.dot(self.measurements.polars((U, U))[:, 0], np.cos(np.arange(len(self.b)))))
+        weights = np.sin(1.0 + np.arange(len(self.b)))
+        sums = f"b={float(self.b @ weights)!r} A={checksum:.10e}"
+        return f"{type(self).__name__} n={self.n_points} m={len(self.b)} {sums}"
+
+
+def _column(image: Array, k: int) -> Array:
+    return np.ascontiguousarray(image[:, k : k + 1])
+
+
+def _quartic(residual: Array, half: Array, square: Array) -> tuple[float, float, float, float]:
+    """Return c₁ … c₄ of ½‖e + 2t·half + t²·square‖² − ½‖e‖²."""
+    e, p, s = (v[:, None] for v in (residual, half, square))
+    return 2 * inner(e, p), 2 * squared_norm(p) + inner(e, s), 2 * inner(p, s), 0.5 * squared_norm(s)
+
+
+class SensingPoint(Point):
+    """A point of `Sensing`: X, its image and the residual 𝒜(XXᵀ) − b; the way back is made when first asked for."""
+
+    def __init__(self, loss: Sensing, X: Array, image: Array, residual: Array, gradient: Array | None = None) -> None:
+        self.loss, self.X, self.image, self.residual = loss, X, image, residual
+        if gradient is not None:
+            self.__dict__["gradient"] = gradient
+
+    @cached_property
+    def value(self) -> float:
+        """½‖𝒜(XXᵀ) − b‖²."""
+        return 0.5 * squared_norm(self.residual[:, None])
+
+    @cached_property
+    def gradient(self) -> Array:
+        """2𝒜*(𝒜(XXᵀ) − b)X."""
+        return 2 * self.loss.measurements.adjoint(self.residual, self.image)
+
+    @property
+    def rounding(self) -> float:
+        """About eps·‖𝒜*(|b|)X‖."""
+        return float(np.finfo(self.X.dtype).eps) * self.loss.gradient_scale * norm(self.X)
+
+    def arrays(self) -> dict[str, Array]:
+        """X, its image, the residual and the gradient."""
+        return {"X": self.X, "image": self.image, "residual": self.residual, "gradient": self.gradient}

@@ -1,0 +1,260 @@
+"""A loss of one's own: any smooth F(XXᵀ), given by functions."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+
+from quartic.arrays import Array, as_floats, check_count, check_number, gram, inner, is_torch, norm, trace_inner
+from quartic.arrays.space import HostSpace
+from quartic.compiled.lanczos import lowest_eigenpairs
+from quartic.core.units import Units, exponent, shifted
+from quartic.losses.base import Loss
+from quartic.losses.gradient_point import GradientPoint
+from quartic.losses.move import Move
+from quartic.losses.other.probing import largest_curvature, length_beside_zero
+from quartic.losses.other.users_function import UsersFunction
+from quartic.losses.point import Point
+
+# ∇F(0) is formed up to this size, and sampled by so many random vectors above.
+_DENSE, _SAMPLES = 200, 8
+
+
+class Smooth(Loss):
+    r"""A function of your own, :math:`f(X) = F(XX^T)`, known by its values and products with its gradient.
+
+    Parameters
+    ----------
+    F : callable
+        ``F(X)`` returns F(XXᵀ) for X (n, r). With ``of="Y"`` it is called as ``F(Y)`` with the whole Y = XXᵀ, for
+        trials at small n.
+    gradient : callable or True, optional
+        ``gradient(X)`` returns the product ∇F(XXᵀ)X, or the gradient of f, which is twice that: the two are told apart
+        by a difference quotient when first used, and anything else is refused. It may also return ∇F(XXᵀ) itself as a
+        sparse matrix or LinearOperator (n, n). With ``of="Y"``, ``gradient(Y)`` returns ∇F(Y).
+        True: F returns the pair (value, gradient). When left out, F must be written with torch or jax, and is
+        differentiated.
+    smoothness : float, optional
+        L_F, the Lipschitz constant of ∇F. When left out it is estimated from a few random points, and the dynamic step
+        of ``dyn-nolips``, ``inertial`` and others corrects the estimate; ``nolips``, whose step is fixed, needs it.
+    n : int, optional
+        The number of rows of X; needed for a random start, taken from X0 otherwise.
+    of : {"X", "Y"}, default="X"
+        What F takes.
+    strong_convexity : float, default=0
+        μ_F.
+    infimum : float, optional
+        A lower bound of F, for the gap that `quartic.certify` reports.
+    device : optional
+        Where torch is to differentiate F, if not on the CPU.
+
+    Notes
+    -----
+    A step is accepted by f(X⁺) − f(X) − ⟨∇f(X), X⁺ − X⟩. Nothing is known of f but its values, whose difference drowns
+    in round-off near a solution. There, ½⟨∇f(X⁺) − ∇f(X), X⁺ − X⟩ stands for it, which differs by O(‖X⁺ − X‖³).
+
+    Where the constants are estimated: ∇F(0) is formed by n products up to n = 200 and sampled above; L_F is the largest
+    |⟨∇F(τY) − ∇F(0), Y⟩| / (τ‖Y‖²) over random Y ⪰ 0 of the size ‖∇F(0)‖/L_F.
+
+    Scale. What F holds cannot be seen from here, but by ‖∇F(0)‖ and L_F it is known which X the data ask for. Where
+    that is far from one a run works in units in which it is not, as with other losses. F itself is called in yours, so
+    its values, squares of the data as a rule, must stay within the range of floating point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic import Problem, minimize
+    >>> from quartic.losses import Smooth
+    >>> M = np.diag([3.0, 2.0, 1.0])
+    >>> loss = Smooth(lambda X: 0.5 * np.sum((X @ X.T - M) ** 2), lambda X: (X @ X.T - M) @ X, n=3)
+    >>> round(minimize(Problem(loss), rank=2, tol=1e-8, random_state=0).objective, 6)
+    0.5
+    """
+
+    advice = (
+        "if the gradient may be wrong, run quartic.diagnostics.check_gradient(loss, X); if the constants may be, "
+        "check_relative_smoothness(loss, kernel)"
+    )
+
+    def __init__(
+        self,
+        F: Callable[..., Any],
+        gradient: Callable[..., Any] | bool | None = None,
+        smoothness: float | None = None,
+        *,
+        n: int | None = None,
+        of: str = "X",
+        strong_convexity: float = 0.0,
+        infimum: float = -math.inf,
+        device: Any = None,
+    ) -> None:
+        super().__init__()
+        if not callable(F) or not (callable(gradient) or gradient is True or gradient is None):
+            raise TypeError(
+                "F must be a function, and gradient a function, True (F returns both) or left out, "
+                f"got {type(F).__name__} and {gradient!r}"
+            )
+        if of not in ("X", "Y"):
+            raise ValueError(f'of must be "X" (F takes X) or "Y" (F takes XXᵀ), got {of!r}')
+        if n is not None:
+            check_count(n, "n")
+        if smoothness is not None:
+            check_number(smoothness, "smoothness")
+        check_number(strong_convexity, "strong_convexity", zero=True)
+        self.F, self.of, self.infimum, self.device = F, of, infimum, device
+        self._function, self._n = UsersFunction(F, gradient, of == "Y", device), n
+        self._smoothness, self._strong_convexity = smoothness, strong_convexity
+        self.estimated = smoothness is None
+        self._units = Units()
+
+    # -- the point --------------------------------------------------------------------------------------------------
+
+    def at(self, X: Array) -> GradientPoint:
+        """Return the point at X: one call of F and of its gradient."""
+        X = as_floats(X)
+        self._count()
+        return GradientPoint(X, *self._evaluate(X), self._rounding)
+
+    def restore(self, arrays: dict[str, Array]) -> GradientPoint:
+        """Return the point kept in a checkpoint."""
+        return GradientPoint(arrays["X"], float(arrays["value"]), arrays["gradient"], self._rounding)
+
+    def move(self, p: Point, X: Array) -> Move:
+        """Return the step from p to X; its remainder from the gradients where values no longer tell the two apart."""
+        new = self.at(X)
+        D = new.X - p.X
+        remainder = new.value - p.value - inner(p.gradient, D)
+        noise = math.sqrt(float(np.finfo(new.X.dtype).eps)) / 100 * (abs(p.value) + abs(new.value))
+        if abs(remainder) <= noise:
+            remainder = 0.5 * inner(new.gradient - p.gradient, D)
+        return Move(p, new, remainder, D)
+
+    def _evaluate(self, X: Array) -> tuple[float, Array]:
+        """Return f(X) and ∇f(X), in the units of this loss."""
+        units = self._units
+        if not units:
+            return self._function(X, self._count)
+        value, G = self._function(units.X(X), self._count)
+        return shifted(value, units.value), shifted(G, units.value - units.length)
+
+    def _rounding(self, p: Point) -> float:
+        """Return about 8 eps·L_F·‖X(XᵀX)‖, what the products of a smooth F of this size leave."""
+        S = gram(p.X)
+        cubed = math.sqrt(max(trace_inner(S @ S, S), 0.0))
+        return 8 * float(np.finfo(p.X.dtype).eps) * self.smoothness * cubed
+
+    # -- constants --------------------------------------------------------------------------------------------------
+
+    @property
+    def smoothness(self) -> float:
+        """L_F as given, or an estimate from below."""
+        if self._smoothness is not None:
+            return self._smoothness
+        if "smoothness" not in self._constants:
+            self._constants["smoothness"] = largest_curvature(self, self._at_zero())
+        return self._constants["smoothness"]
+
+    @property
+    def strong_convexity(self) -> float:
+        """μ_F as given."""
+        return self._strong_convexity
+
+    @property
+    def gradient_norm_at_zero(self) -> float:
+        """‖∇F(0)‖, for large n estimated from products with random vectors."""
+        if "norm" not in self._constants:
+            n, generator = self.n_points, np.random.default_rng(0)
+            exact = n <= _DENSE
+            V = np.eye(n) if exact else generator.standard_normal((n, _SAMPLES))
+            size = norm(self._at_zero()(V)) / (1.0 if exact else math.sqrt(_SAMPLES))
+            self._constants["norm"] = size if math.isfinite(size) else 1.0
+        return self._constants["norm"]
+
+    @property
+    def curvature_at_zero(self) -> float:
+        """max(0, λ_max(∇F(0))), for large n by Lanczos' method plus its residual."""
+        if "curvature" not in self._constants:
+            apply, size = self._at_zero(), self.gradient_norm_at_zero
+            generator = np.random.default_rng(0)
+            found = lowest_eigenpairs(lambda V: -apply(V), self.n_points, 1, 1e-2 * size, generator, steps=30)
+            self._constants["curvature"] = min(max(0.0, -float(found.values[0]) + found.residual), size)
+        return self._constants["curvature"]
+
+    def _length_beside_zero(self) -> float:
+        """Return a length that is not large beside the X the data ask for: 1, unless products near zero tell better.
+
+        With e = eps·length, ∇F(e²vvᵀ)v is ∇F(0)v where a much smaller e gives the same.
+        """
+        if "length" not in self._constants:
+            self._constants["length"] = length_beside_zero(self)
+        return self._constants["length"]
+
+    def _at_zero(self) -> Callable[[Array], Array]:
+        return self.gradient_operator(self.at(np.zeros((self.n_points, 1))))
+
+    # -- scale ------------------------------------------------------------------------------------------------------
+
+    def exponents(self) -> tuple[int | None, int | None] | None:
+        """Return log₂ of √(‖∇F(0)‖/L_F), and of L_F."""
+        slope, curvature = self.gradient_norm_at_zero, self.smoothness
+        length = math.sqrt(slope / curvature) if slope > 0 else 0.0
+        return None if not 0 < length < math.inf else (exponent(length), exponent(curvature))
+
+    def in_units(self, units: Units) -> Self:
+        """Return 2^value · f(X / 2^length)."""
+        twin, slope, curvature = copy.copy(self), units.value - 2 * units.length, units.value - 4 * units.length
+        twin._units = units
+        twin._smoothness = None if self._smoothness is None else shifted(float(self._smoothness), curvature)
+        twin._strong_convexity = shifted(float(self._strong_convexity), curvature)
+        twin.infimum = shifted(float(self.infimum), units.value)
+        powers = {"smoothness": curvature, "norm": slope, "curvature": slope, "length": units.length}
+        twin._constants = {name: shifted(value, powers[name]) for name, value in self._constants.items()}
+        return twin
+
+    # -- bookkeeping ------------------------------------------------------------------------------------------------
+
+    @property
+    def n_points(self) -> int:  # type: ignore[override]
+        """The number of rows of X."""
+        if self._n is None:
+            raise ValueError("Smooth does not know the size of X: give n=, or a start X0 of shape (n, r)")
+        return self._n
+
+    @property
+    def space(self) -> HostSpace:
+        """The host's memory; a tensor that comes in, as a start for a function of torch's, is brought there."""
+        return _HostSpaceForTensors()
+
+    def check(self, X: Any, name: str = "X") -> Array:
+        """Return X as a finite (n, r) array; the first X says what n is, where it was not given."""
+        if self._n is None and np.ndim(X) == 2:
+            self._n = int(np.shape(X)[0])
+        return super().check(X, name)
+
+    def fingerprint(self) -> str:
+        """Return the name of F, n, and F at a fixed point."""
+        X = np.cos(np.arange(2.0 * self.n_points)).reshape(-1, 2)
+        return f"Smooth {getattr(self.F, '__name__', '')} n={self.n_points} value={self.at(X).value!r}"
+
+    def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
+        """Return a random X whose scale is the best of a few powers of two."""
+        X = generator.standard_normal((self.n_points, rank))
+        X = np.abs(X) if nonnegative else X
+        X *= math.sqrt(self.gradient_norm_at_zero / (self.smoothness * norm(gram(X))))
+        return min((X * 2.0**k for k in range(-4, 4)), key=lambda Y: _finite(self.at(Y).value))
+
+
+class _HostSpaceForTensors(HostSpace):
+    """The host's memory, where tensors are welcome: F is given what it works with, whatever X came in as."""
+
+    def take(self, A: Any, name: str) -> Any:
+        """Return A, a tensor as the array of its numbers."""
+        return super().take(A.detach().cpu().numpy() if is_torch(A) else A, name)
+
+
+def _finite(value: float) -> float:
+    return value if math.isfinite(value) else math.inf

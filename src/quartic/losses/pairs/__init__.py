@@ -1,0 +1,1 @@
+"""Sums of squares over pairs of points: distances, bounds, known entries."""

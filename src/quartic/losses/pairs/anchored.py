@@ -1,0 +1,244 @@
+"""Points whose coordinates are known stay exactly there: any loss over pairs, as a function of the other points."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quartic.arrays import Array, finite_matrix
+from quartic.core.units import Units, exponent, shifted
+from quartic.losses.line import Line
+from quartic.losses.move import Move
+from quartic.losses.pairs.distances import Distances
+from quartic.losses.pairs.sum_of_squares import SumOfSquares
+from quartic.losses.point import Point
+
+
+class Anchored(SumOfSquares):
+    r"""A loss over pairs with some points held: :math:`f(X) = \bar f(\bar X)`, :math:`\bar X` with the anchors' rows.
+
+    X has one row for each point that is *not* an anchor, in their order. Gradient, blocks and products are those of the
+    loss over all points, with the anchors' rows left out.
+
+    Parameters
+    ----------
+    loss : Distances
+        The loss over all points (`Distances`, `BoundedDistances`, `RawStress`).
+    anchors : int array (a,)
+        Which points are held.
+    places : array (a, r)
+        Where.
+
+    Notes
+    -----
+    f is not a function of XXᵀ alone, but its second derivative in a direction U is that of the loss over all points in
+    the direction that moves no anchor. With the norm or Gram kernel over all points, whose second derivative there is
+    at most that of the kernel over the free points plus (α + β)‖A‖²‖U‖², A the anchors' places, the kernels' constants
+    of the whole loss stay valid with σ larger by (α + β)‖A‖² ≤ 8 L_F ‖A‖². ``curvature_at_zero`` accounts for that.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic import Problem, minimize
+    >>> from quartic.losses import Anchored, Distances
+    >>> whole = Distances([[0, 3], [1, 3], [2, 3]], [0.5, 0.5, 0.5])
+    >>> loss = Anchored(whole, [0, 1, 2], [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> minimize(Problem(loss), np.array([[0.9, 0.2]]), tol=1e-12).X.round(6)
+    array([[0.5, 0.5]])
+    """
+
+    rotations = False
+
+    def __init__(self, loss: Distances, anchors: Any, places: Any) -> None:
+        # no counter of its own: products are made, and counted, by the loss over all points
+        self._constants = {}
+        self.whole = loss
+        self.anchors = np.asarray(anchors, dtype=np.int64)
+        self.places = np.asarray(finite_matrix(places, "places"), dtype=np.float64)
+        if self.anchors.ndim != 1 or len(self.anchors) != len(self.places):
+            raise ValueError(
+                f"anchors must be one index for each of the {len(self.places)} places, got shape {self.anchors.shape}"
+            )
+        held = np.zeros(loss.n_points, dtype=bool)
+        if len(self.anchors) and (self.anchors.min() < 0 or self.anchors.max() >= loss.n_points):
+            wrong = int(self.anchors[(self.anchors < 0) | (self.anchors >= loss.n_points)][0])
+            raise ValueError(f"anchor {wrong} is outside the {loss.n_points} points; indices count from 0")
+        held[self.anchors] = True
+        if int(held.sum()) != len(self.anchors):
+            raise ValueError("an anchor is given twice; name each once")
+        if held.all():
+            raise ValueError("every point is an anchor; there is nothing to find")
+        self.free = np.flatnonzero(~held)
+        self.n_points = len(self.free)
+        self.quadratic = loss.quadratic
+
+    # -- between the free points and all of them --------------------------------------------------------------------
+
+    def fill(self, X: Array) -> Array:
+        """Return all points: the rows of X, and the anchors where they are."""
+        return self._widen(X, self.places)
+
+    def _widen(self, X: Array, held: Array | float) -> Array:
+        whole = np.empty((self.whole.n_points, X.shape[1]), dtype=X.dtype)
+        whole[self.free] = X
+        whole[self.anchors] = held
+        return whole
+
+    def _point(self, whole: Point) -> AnchoredPoint:
+        return AnchoredPoint(whole, self.free)
+
+    # -- the point --------------------------------------------------------------------------------------------------
+
+    def at(self, X: Array) -> AnchoredPoint:
+        """Return the point at X: one pass."""
+        return self._point(self.whole.at(self.fill(X)))
+
+    def restore(self, arrays: dict[str, Array]) -> AnchoredPoint:
+        """Return the point kept in a checkpoint."""
+        return self._point(self.whole.restore(arrays))
+
+    def move(self, p: Point, X: Array) -> Move:
+        """Return the step from p to X: one pass."""
+        whole = self.whole.move(_whole(p), self.fill(X))
+        return Move(p, self._point(whole.point), whole.remainder, X - p.X)
+
+    def along(self, p: Point, D: Array) -> Line:
+        """Return the quartic of f on p + tD: one pass."""
+        line = self.whole.along(_whole(p), self._widen(D, 0.0))
+        return Line(p, line.coefficients, lambda t: self._point(line.point(t)))
+
+    def hessian_product(self, p: Point, D: Array) -> Array:
+        """Return ∇²f(p)[D]: one pass."""
+        return self.whole.hessian_product(_whole(p), self._widen(D, 0.0))[self.free]
+
+    # -- Gauss–Newton -----------------------------------------------------------------------------------------------
+
+    def linearize(self, X: Array) -> tuple[AnchoredPoint, Array]:
+        """Return the point at X and the row blocks of JᵀWJ: one pass."""
+        point, blocks = self.whole.linearize(self.fill(X))
+        return self._point(point), blocks[self.free]
+
+    def gauss_newton_product(self, p: Point, V: Array, out: Array) -> None:
+        """Write JᵀWJ V into ``out``: one pass."""
+        wide = self._widen(V, 0.0)
+        product = np.empty_like(wide)
+        self.whole.gauss_newton_product(_whole(p), wide, product)
+        out[:] = product[self.free]
+
+    def gauss_newton_matrix(self, p: Point) -> Any:
+        """Return JᵀWJ as a sparse matrix: one pass."""
+        rank = p.X.shape[1]
+        kept = (self.free[:, None] * rank + np.arange(rank)).ravel()
+        return self.whole.gauss_newton_matrix(_whole(p)).tocsr()[kept][:, kept].tocsc()
+
+    def quartic(self, p: Point, D: Array) -> tuple[float, float, float, float]:
+        """Return the quartic of f on p + tD: one pass."""
+        return self.whole.quartic(_whole(p), self._widen(D, 0.0))
+
+    def mean_degree(self) -> float:
+        """Return how many pairs a point takes part in, on average."""
+        return self.whole.mean_degree()
+
+    def core(self, degree: float, rank: int) -> tuple[Self, NDArray[np.bool_]] | None:
+        """Return None: anchors are a core by themselves."""
+        return None
+
+    def place(self, X: Array, placed: NDArray[np.bool_]) -> tuple[Array, NDArray[np.bool_]]:
+        """Return X as it is."""
+        return X, placed
+
+    # -- scale ------------------------------------------------------------------------------------------------------
+
+    def exponents(self) -> tuple[int | None, int | None] | None:
+        """Return those of the loss over all points, or of the anchors' places where they are larger."""
+        found, here = self.whole.exponents(), exponent(self.places)
+        if found is None or here is None:
+            return found
+        return here if found[0] is None else max(found[0], here), found[1]
+
+    def in_units(self, units: Units) -> Self:
+        """Return the same in other units, the anchors' places scaled too."""
+        twin = copy.copy(self)
+        twin.whole = self.whole.in_units(units)
+        twin.places = np.asarray(shifted(self.places, units.length), dtype=np.float64)
+        return twin
+
+    # -- constants --------------------------------------------------------------------------------------------------
+
+    @property
+    def smoothness(self) -> float:
+        """That of the loss over all points."""
+        return self.whole.smoothness
+
+    @property
+    def gradient_norm_at_zero(self) -> float:
+        """That of the loss over all points."""
+        return max(self.whole.gradient_norm_at_zero, float(np.finfo(np.float64).tiny))
+
+    @property
+    def curvature_at_zero(self) -> float:
+        """That of the loss over all points, and 4 L_F ‖A‖² for the anchors."""
+        return self.whole.curvature_at_zero + 4 * self.whole.smoothness * float(np.sum(self.places**2))
+
+    # -- bookkeeping ------------------------------------------------------------------------------------------------
+
+    def fingerprint(self) -> str:
+        """Return that of the loss over all points, and a sum over the anchors."""
+        total = float(np.dot(1.0 + self.anchors, self.places.sum(axis=1)))
+        return f"{self.whole.fingerprint()} anchors={len(self.anchors)} places={total!r}"
+
+    def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
+        """Return a Gaussian cloud about the anchors, as wide as that of the loss over all points."""
+        X = self.whole.random_start(rank, nonnegative, generator)
+        return X[self.free] + (0.0 if nonnegative else self.places.mean(axis=0))
+
+    @property
+    def n_products(self) -> int:
+        """How many passes over the pairs were made so far."""
+        return self.whole.n_products
+
+    def counted(self) -> Self:
+        """Return the same loss with a counter of its own."""
+        twin = copy.copy(self)
+        twin.whole = self.whole.counted()
+        return twin
+
+    def _count(self, products: int = 1) -> None:
+        self.whole._count(products)
+
+
+class AnchoredPoint(Point):
+    """A point of an `Anchored` loss: that of the loss over all points, seen from the free ones."""
+
+    def __init__(self, whole: Point, free: NDArray[np.int64]) -> None:
+        self.whole = whole
+        self.X = whole.X[free]
+        self._gradient = whole.gradient[free]
+
+    @property
+    def value(self) -> float:
+        """f(X)."""
+        return self.whole.value
+
+    @property
+    def gradient(self) -> Array:
+        """∇f(X)."""
+        return self._gradient
+
+    @property
+    def rounding(self) -> float:
+        """That of the loss over all points."""
+        return self.whole.rounding
+
+    def arrays(self) -> dict[str, Array]:
+        """Those of the point over all points."""
+        return self.whole.arrays()
+
+
+def _whole(p: Point) -> Point:
+    if not isinstance(p, AnchoredPoint):
+        raise TypeError(f"this point was made by another loss: {type(p).__name__}")
+    return p.whole

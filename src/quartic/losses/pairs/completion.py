@@ -1,0 +1,153 @@
+"""Completion of a positive semidefinite matrix from some of its entries."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from quartic.arrays import Array, check_count, check_number
+from quartic.losses.factor.spectrum import factor_of_positive_part
+from quartic.losses.factor.weighted import WeightedLeastSquares
+from quartic.losses.pairs.input import check_column
+from quartic.losses.ridge_term import RidgedPairs
+
+
+class Completion(RidgedPairs, WeightedLeastSquares):
+    r"""Completion :math:`f(X) = \frac12\sum_{(i,j)\in\Omega} w_{ij}((XX^T)_{ij} - M_{ij})^2 + \frac\rho2\|X\|^2`.
+
+    The sum runs over the entries as they are listed. M is symmetric, so (i, j) and (j, i) say the same thing: list one
+    of them and it counts once, list both and both count, as in ½‖P_Ω(XXᵀ − M)‖² for a symmetric pattern. The same
+    (i, j) listed twice counts once. Wherever an entry is given more than once its values must agree.
+
+    A pass costs O(|Ω| r). `minimize` starts from the leading eigenvectors of M with zeros for what is unknown.
+
+    Parameters
+    ----------
+    rows, cols : int arrays (m,)
+        The places of the known entries, counted from 0; i = j is allowed.
+    values : array (m,)
+        M there.
+    n : int, optional
+        The number of rows of M; the largest index + 1 when left out.
+    weights : array (m,), optional
+        Nonnegative weights; 1 when left out.
+    ridge : float, default=0
+        ρ. The penalty `quartic.penalties.Ridge` does the same; here it goes with any penalty.
+
+    Notes
+    -----
+    Constants. For symmetric Y, F(Y) = ½ Σ W_ij (Y_ij − M_ij)² + ½ρ tr Y with W = (w + wᵀ)/2 over all ordered (i, j),
+    since an entry off the diagonal stands for two. The Hessian is Y ↦ W ∘ Y, so L_F = max W (½ where every entry is
+    listed once, off the diagonal; 1 with both triangles or the diagonal) and μ_F = min W if nothing is missing, else
+    0. ∇F(0) = −W ∘ M + ½ρI, whose norm and largest eigenvalue are the other two constants.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic import Problem, minimize
+    >>> from quartic.losses import Completion
+    >>> truth = np.arange(1.0, 7.0)[:, None]                     # M = x xᵀ
+    >>> rows, cols = np.array([0, 0, 1, 2, 3, 4]), np.array([0, 1, 2, 3, 4, 5])
+    >>> loss = Completion(rows, cols, (truth @ truth.T)[rows, cols], n=6)
+    >>> X = minimize(Problem(loss), rank=1, tol=1e-10, random_state=0).X
+    >>> round(float((X @ X.T)[0, 5]), 6)                         # an entry that was not given
+    6.0
+    """
+
+    infimum = 0.0
+
+    def __init__(
+        self, rows: Any, cols: Any, values: Any, n: int | None = None, *, weights: Any = None, ridge: float = 0.0
+    ) -> None:
+        super(WeightedLeastSquares, self).__init__()
+        check_number(ridge, "ridge", zero=True)
+        self.ridge = float(ridge)
+        i, j, self.n_points = _check_places(rows, cols, n)
+        values = check_column(values, len(i), "values", nonnegative=False)
+        weight = np.ones_like(values)
+        if weights is not None:
+            weight = check_column(weights, len(i), "weights", nonnegative=True).astype(values.dtype, copy=False)
+            if not weight.any():
+                raise ValueError("weights are all zero: no entry of M is known")
+        i, j, self.target, self.weight = _each_once(i, j, values, weight, self.n_points)
+        self.start = np.concatenate([[0], np.cumsum(np.bincount(i, minlength=self.n_points))])
+        self.cols = j.astype(np.int32)
+        symmetric = np.where(i == j, self.weight, 0.5 * self.weight)
+        self._largest, self._least = float(symmetric.max()), float(symmetric.min())
+        self._full = len(i) == self.n_points * (self.n_points + 1) // 2
+
+    @cached_property
+    def _gradient_at_zero(self) -> Any:
+        """W ∘ M − ½ρI: −∇F(0)."""
+        plain = self._weighted_entries()
+        return (plain - 0.5 * self.ridge * sp.eye_array(self.n_points)).tocsr() if self.ridge else plain
+
+    def default_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
+        """Return the leading eigenvectors of M filled with zeros, scaled so that f(tX) is least."""
+        if nonnegative:
+            return self.random_start(rank, True, generator)
+
+        def product(V: Array) -> Array:
+            self._count()
+            NV: Array = self._gradient_at_zero @ V
+            return NV
+
+        X = factor_of_positive_part(product, self.n_points, rank, generator)
+        return self.best_scale(X) if X.any() else self.random_start(rank, False, generator)
+
+
+def _check_places(rows: Any, cols: Any, n: int | None) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Return rows and columns as int64 arrays and n, or raise an error that names the place."""
+    if n is not None:
+        check_count(n, "n")
+    clean = []
+    for name, given in (("rows", rows), ("cols", cols)):
+        index = np.asarray(given)
+        if index.ndim != 1:
+            raise ValueError(f"{name} must be 1-D, one index for each known entry, got shape {index.shape}")
+        if not len(index):
+            raise ValueError(f"{name} is empty; at least one known entry is needed")
+        if index.dtype.kind not in "iu":
+            raise TypeError(f"{name} must be integer indices, got dtype {index.dtype}")
+        index = index.astype(np.int64)
+        bad = (index < 0) | (index >= (np.iinfo(np.int32).max if n is None else n))
+        if bad.any():
+            k = int(np.argmax(bad))
+            limit = "" if n is None else f" and below n = {n}"
+            raise ValueError(f"{name}[{k}] = {index[k]}, but indices count from 0{limit}")
+        clean.append(index)
+    i, j = clean
+    if len(i) != len(j):
+        raise ValueError(f"rows and cols must be of one length, got {len(i)} and {len(j)}")
+    return i, j, int(max(i.max(), j.max())) + 1 if n is None else int(n)
+
+
+def _each_once(
+    i: NDArray[np.int64], j: NDArray[np.int64], values: Array, weight: Array, n: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Array, Array]:
+    """Return the entries with i ≤ j, sorted, each once; its weight is the sum of those of (i, j) and (j, i)."""
+    place, flipped = np.minimum(i, j) * n + np.maximum(i, j), i > j
+    order = np.lexsort((flipped, place))
+    place, flipped, values, weight = place[order], flipped[order], values[order], weight[order]
+    same = place[1:] == place[:-1]
+    again = same & (flipped[1:] == flipped[:-1])
+    near = 1e-9 if values.dtype == np.float64 else 1e-5
+    differ = same & (np.abs(np.diff(values)) > near * np.maximum(np.abs(values[1:]), np.abs(values[:-1])))
+    differ |= again & (weight[1:] != weight[:-1])
+    if differ.any():
+        k = int(np.argmax(differ))
+        a, b = order[k], order[k + 1]
+        raise ValueError(
+            f"the entry ({i[a]}, {j[a]}) of a symmetric matrix is given twice and differs: {values[k]} at position "
+            f"{a}, {values[k + 1]} at position {b} as ({i[b]}, {j[b]}); keep one of them, or their mean"
+            + ("" if values[k] != values[k + 1] else f" (weights {weight[k]} and {weight[k + 1]})")
+        )
+    kept = np.concatenate([[True], ~again])
+    place, values, weight = place[kept], values[kept], weight[kept]
+    first = np.flatnonzero(np.concatenate([[True], place[1:] != place[:-1]]))
+    total = np.add.reduceat(weight, first).astype(weight.dtype)
+    return place[first] // n, place[first] % n, np.ascontiguousarray(values[first]), total

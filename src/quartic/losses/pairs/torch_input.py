@@ -1,0 +1,130 @@
+"""Checks of pair lists given as torch tensors, and their sorting, on the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from quartic.arrays.torch_input import dtype_for
+
+# Where the rows of (value, weight) of a pair given twice differ by more than this, relative, they contradict each other
+_SAME = 1e-9
+
+
+def check_pairs(
+    pairs: Any, values: Any, n_points: int | None, weights: Any, name: str
+) -> tuple[Any, Any, Any | None, int]:
+    """Return pairs, values, weights as clean tensors on one device and the number of points, or raise."""
+    device = next(A.device for A in (pairs, values, weights) if isinstance(A, torch.Tensor))
+    pairs = _here(pairs, device, "pairs")
+    if pairs.ndim != 2 or pairs.shape[1] != 2:
+        raise ValueError(f"pairs must have shape (m, 2), one pair (i, j) a row, got {tuple(pairs.shape)}")
+    if len(pairs) == 0:
+        raise ValueError("there are no pairs; at least one known value is needed")
+    if (
+        pairs.is_complex()
+        or pairs.dtype == torch.bool
+        or (pairs.is_floating_point() and bool((pairs.frac() != 0).any()))
+    ):
+        raise TypeError(f"pairs must be integer indices, got dtype {pairs.dtype}")
+    pairs = pairs.to(torch.int64)
+    low, high = (int(k) for k in torch.stack([pairs.min(), pairs.max()]))
+    if low < 0:
+        row = _first((pairs < 0).any(dim=1))
+        raise ValueError(
+            f"pairs must be nonnegative indices (counted from 0), but pairs[{row}] = {pairs[row].tolist()}"
+        )
+    if n_points is None:
+        n_points = high + 1
+    elif int(n_points) != n_points or n_points < 1:
+        raise ValueError(f"n_points must be a positive integer, got {n_points!r}")
+    elif high >= n_points:
+        row = _first((pairs >= n_points).any(dim=1))
+        raise ValueError(
+            f"pairs[{row}] = {pairs[row].tolist()} is outside the {n_points} points; indices count from 0, "
+            "so raise n_points or subtract 1 from the indices"
+        )
+    if n_points >= 2**31:
+        raise ValueError(f"n_points must be below 2³¹, got {n_points}")
+    values = _column(values, len(pairs), device, name)
+    if weights is not None:
+        weights = _column(weights, len(pairs), device, "weights").to(values.dtype)
+    return pairs, values, weights, int(n_points)
+
+
+def _here(A: Any, device: torch.device, name: str) -> torch.Tensor:
+    if not isinstance(A, torch.Tensor):
+        return torch.as_tensor(A).to(device)
+    if A.device != device:
+        raise ValueError(f'{name} is on {A.device}, but the other arrays are on {device}; pass {name}.to("{device}")')
+    return A.detach()
+
+
+def _column(values: Any, m: int, device: torch.device, name: str) -> torch.Tensor:
+    values = _here(values, device, name)
+    if values.is_complex():
+        raise TypeError(f"{name} must be real numbers, got dtype {values.dtype}")
+    if tuple(values.shape) != (m,):
+        raise ValueError(f"{name} must have shape ({m},), one number for each pair, got {tuple(values.shape)}")
+    clean = values.to(dtype_for(values)).contiguous()
+    bad = ~torch.isfinite(clean)
+    negative = clean < 0
+    some = torch.stack([bad.any(), negative.any()]).tolist()
+    if some[0]:
+        row = _first(bad)
+        raise ValueError(
+            f"{name}[{row}] is {float(clean[row])}; leave unknown pairs out, every listed value must be finite"
+        )
+    if some[1]:
+        row = _first(negative)
+        raise ValueError(f"{name}[{row}] = {float(clean[row])} is negative; {name} must be nonnegative")
+    return clean
+
+
+def in_both_rows(pairs: Any, values: Any, weights: Any | None, n: int) -> tuple[Any, Any, Any, Any | None]:
+    """Return start, cols, values and weights with every pair in the rows of both its points, sorted by row and column.
+
+    A row then holds all that its point takes part in: no two rows write to the same place, and sums come in one order.
+    A pair given more than once must say the same thing each time; otherwise a ValueError names it.
+    """
+    i, j = pairs[:, 0], pairs[:, 1]
+    low, high = torch.minimum(i, j), torch.maximum(i, j)
+    key, order = (low * n + high).sort(stable=True)
+    again = key[1:] == key[:-1]
+    itself, repeats = torch.stack([(i == j).any(), again.any()]).tolist()
+    if itself:
+        row = _first(i == j)
+        raise ValueError(f"pairs[{row}] = {pairs[row].tolist()} joins a point to itself; leave such pairs out")
+    values, weights = values[order], None if weights is None else weights[order]
+    if repeats:
+        _refuse_contradictions(key, order, again, values, weights, n)
+        keep = torch.cat([torch.ones_like(again[:1]), ~again])
+        key, values, weights = key[keep], values[keep], None if weights is None else weights[keep]
+    low, high = key // n, key % n
+    # pairs by (low, high) are in order already; those by (high, low) need one stable sort by their row
+    turned = high.sort(stable=True)[1]
+    rows = torch.cat([low, high[turned]])
+    place = rows.sort(stable=True)[1]  # within a row: first the larger columns, then the smaller ones, each rising
+    cols = torch.cat([high, low[turned]])[place].to(torch.int32)
+    start = torch.zeros(n + 1, dtype=torch.int64, device=rows.device)
+    torch.cumsum(torch.bincount(rows, minlength=n), 0, out=start[1:])
+    both = [None if A is None else torch.cat([A, A[turned]])[place] for A in (values, weights)]
+    return start, cols, both[0], both[1]
+
+
+def _refuse_contradictions(key: Any, order: Any, again: Any, values: Any, weights: Any | None, n: int) -> None:
+    gap = (values[1:] - values[:-1]).abs() > _SAME * torch.maximum(values[1:].abs(), values[:-1].abs())
+    if weights is not None:
+        gap |= weights[1:] != weights[:-1]
+    gap &= again
+    if bool(gap.any()):
+        k = _first(gap)
+        raise ValueError(
+            f"the pair ({int(key[k]) // n}, {int(key[k]) % n}) is given twice and differs: {float(values[k])} in row "
+            f"{int(order[k])}, {float(values[k + 1])} in row {int(order[k + 1])}; keep one of them, or their mean"
+        )
+
+
+def _first(wanted: torch.Tensor) -> int:
+    return int(wanted.nonzero()[0])
