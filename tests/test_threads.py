@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from quartic import Problem, minimize
 from quartic.arrays import threads
 from quartic.arrays.workspace import Fresh
-from quartic.compiled.sparse import row_pieces, sparse_product
+from quartic.compiled.tiles import row_pieces, sparse_product
 from quartic.datasets import planted_graph
 from quartic.losses import LeastSquares
 from quartic.losses.factor import numba as factor
@@ -54,7 +54,7 @@ def used_by(f):
 
         return original(noted, n_pieces, multiplications)
 
-    from quartic.compiled import sparse
+    from quartic.compiled import tiles as sparse
 
     with pytest.MonkeyPatch.context() as patch:
         for module in (sparse, factor, threads):
