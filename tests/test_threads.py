@@ -7,15 +7,19 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numba import njit
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from quartic import Problem, SymNMF, minimize
 from quartic.arrays import threads
 from quartic.arrays.workspace import Fresh
+from quartic.compiled import compiling
+from quartic.compiled.clock import solving_time
 from quartic.compiled.sparse import row_pieces, sparse_product
 from quartic.datasets import planted_graph
 from quartic.losses import LeastSquares
@@ -543,42 +547,87 @@ class TestPairs:
         assert len(seen) == 2
 
 
+def compilation_of(module):
+    """Return what numba's event says when a function of that module is compiled."""
+
+    def function():
+        """Stand for a compiled function."""
+
+    function.__module__ = module
+    return SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=function)})
+
+
 class TestCompiling:
-    def test_said_once_by_the_logger(self, caplog):
-        from types import SimpleNamespace
-
-        from quartic.compiled.compiling import _Teller
-
-        def ours():
-            """Stand for a compiled function."""
-
-        ours.__module__ = "quartic.losses.pairs.numba"
-        of = {
-            name: SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=f)})
-            for name, f in {"ours": ours, "theirs": time.sleep}.items()
-        }
-        teller = _Teller()
+    def test_said_once_on_a_machine(self, caplog, tmp_path, monkeypatch):
+        """Not in each of the processes that compile some part or other; again after an upgrade."""
+        marker = tmp_path / "cache" / "told"
+        ours, theirs = compilation_of("quartic.losses.pairs.numba"), compilation_of("time")
         with caplog.at_level("INFO", logger="quartic"):
-            teller.on_start(of["theirs"])
-            assert not caplog.records
-            teller.on_start(of["ours"])
-            teller.on_start(of["ours"])
-        assert len(caplog.records) == 1
-        assert "compiling" in caplog.text
+            for _process in range(3):
+                listener = compiling._Listener(marker)
+                for event in (theirs, ours, ours):
+                    listener.on_start(event)
+                    listener.on_end(event)
+            assert [record.message.split(":")[0] for record in caplog.records] == ["compiling for this machine"]
+            monkeypatch.setattr(compiling, "__version__", "99.0")
+            compiling._Listener(marker).on_start(ours)
+            compiling.end_compiling()
+        assert len(caplog.records) == 2
+
+    def test_said_once_a_process_where_nothing_can_be_kept(self, caplog, tmp_path):
+        (tmp_path / "file").write_text("in the way of a folder")
+        with caplog.at_level("INFO", logger="quartic"):
+            for marker in (tmp_path / "file" / "told", None):
+                listener = compiling._Listener(marker)
+                for _ in range(2):
+                    listener.on_start(compilation_of("quartic.losses.pairs.numba"))
+                    listener.on_end(None)
+        assert len(caplog.records) == 2
 
     def test_a_new_function_is_heard_of(self, caplog, monkeypatch):
-        from numba import njit
-
-        from quartic.compiled import compiling
-
         def new(x):
             return x + 1
 
         new.__module__ = "quartic.test"
-        monkeypatch.setattr(compiling.teller, "told", False)
+        monkeypatch.setattr(compiling.listener, "told", False)
+        monkeypatch.setattr(compiling.listener, "marker", None)
         with caplog.at_level("INFO", logger="quartic"):
             assert njit(new)(1) == 2
         assert "compiling" in caplog.text
+
+    def test_compiling_is_no_part_of_solving(self):
+        """A callback sets off a compilation: the run says how long it took without that."""
+
+        def slow_to_compile(x):
+            for k in range(10):
+                x = x * 0.5 + np.sqrt(np.abs(np.sin(x) + k)) - np.cos(x) ** 3
+            return x
+
+        compiled, spent = njit(slow_to_compile), []
+
+        def compile_now(progress):
+            began = time.perf_counter()
+            compiled(1.0)
+            spent.append(time.perf_counter() - began)
+
+        began = time.perf_counter()
+        result = minimize(
+            Problem(LeastSquares(np.ones((4, 4)))), np.eye(4, 1) * 2, solver="gd", max_iter=3, callback=compile_now
+        )
+        whole = time.perf_counter() - began
+        assert max(spent) > 0.05  # it was compiled, within the run
+        assert result.time <= whole - 0.8 * max(spent)
+
+    def test_the_clock_stops_while_one_compilation_sets_off_another(self):
+        begin, end = compiling.begin_compiling, compiling.end_compiling
+        wall, solving = time.perf_counter(), solving_time()
+        begin()
+        begin()
+        time.sleep(0.01)
+        end()
+        time.sleep(0.01)
+        end()
+        assert solving_time() - solving <= time.perf_counter() - wall - 0.02
 
 
 def test_bench_floor_and_growth_need_no_extras(tmp_path):
