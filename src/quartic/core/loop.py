@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ import numpy as np
 
 from quartic.arrays import Array, RandomState, astype, check_number, float_type, random_generator
 from quartic.arrays.threads import one_blas_thread
+from quartic.compiled.clock import solving_time
 from quartic.core.checkpoint import check_folder
 from quartic.core.keeper import Keeper
 from quartic.core.problem import Problem
@@ -129,7 +129,7 @@ def _minimize(
     random_state: RandomState,
     verbose: bool,
 ) -> Result:
-    started = time.perf_counter()
+    started = solving_time()
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a quartic.Problem, got {type(problem).__name__}")
     _check_limits(tol, reference, max_iter, max_time)
@@ -294,7 +294,7 @@ def referee(problem: Problem, X: Array, judged: Point | None = None) -> tuple[fl
 def _zero_is_the_answer(problem: Problem, columns: int, solver: Solver, started: float) -> Result:
     """Data that are all zero: F is least at 0, and so is every penalty."""
     X = problem.loss.space.zeros((problem.loss.n_points, columns), problem.loss.dtype)
-    seconds = time.perf_counter() - started
+    seconds = solving_time() - started
     products = problem.loss.n_products
     nothing = History(np.array([seconds]), np.zeros(1), np.zeros(1), np.array([products]), np.full(1, math.nan))
     message = "converged: the data are all zero, and so is the answer"
