@@ -390,7 +390,7 @@ os._exit(3 if thread.is_alive() else 0)
 
     def test_a_property_under_way_in_another_thread_is_not_locked_in_the_child(self, graph, monkeypatch):
         """Python 3.11 has one lock for a cached property of all objects."""
-        from quartic.compiled import sparse
+        from quartic.compiled import tiles as sparse
         from quartic.losses.factor.matrix import SparseMatrix
 
         begun, go_on, original = threading.Event(), threading.Event(), sparse.row_pieces
