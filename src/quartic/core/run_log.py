@@ -74,7 +74,7 @@ class RunLog:
     def record(self, state: State) -> None:
         """Take note of an iterate."""
         point = state.point
-        self.problem.anticipate(point)
+        self.problem.begin(point)
         objective, stationarity = self.problem.objective(point), self.problem.stationarity(point)
         self.rows.append(Row(self.elapsed(), objective, stationarity, self.products(), state.step))
         if objective < self.best_objective and math.isfinite(objective) and math.isfinite(stationarity):
