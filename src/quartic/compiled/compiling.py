@@ -53,7 +53,8 @@ class _Listener(event.Listener):
 def _find_marker() -> Path | None:
     """Return a file in the folder where numba keeps what it compiles for us; None where it keeps nothing."""
     try:
-        return Path(numba.njit(cache=True)(_find_marker).stats.cache_path) / "quartic-told-of-compiling"
+        folder: Any = numba.njit(cache=True)(_find_marker).stats.cache_path
+        return Path(folder) / "quartic-told-of-compiling"
     except (RuntimeError, TypeError):  # no folder that can be written; or caching, or compiling, is switched off
         return None
 
