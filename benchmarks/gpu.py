@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from quartic.arrays.workspace import Fresh
 
 from quartic import Problem, minimize
 from quartic.arrays import waiting
-from quartic.arrays.workspace import Fresh
 from quartic.init import random_start, spectral_start
 from quartic.losses import Distances, LeastSquares
 from quartic.penalties import Nonnegative
@@ -153,13 +153,13 @@ def pieces(a) -> None:
                 times = {
                     "gram": clock(lambda: torch_factor.gram_at(here)),
                     "extrapolated": clock(lambda: torch_factor.extrapolated(Origin(X, MX, Y, MY, 0.7), Fresh())),
-                    "stepped": clock(lambda: torch_factor.stepped(here, A, -0.5, 0.0, True, W)),
+                    "stepped": clock(lambda: torch_factor.stepped(here, A, 0.5, 0.1, 0.25, 0.0, True, W)),
                     "step_sums": clock(lambda: torch_factor.step_sums(X, MX, Origin.at(Y, MY), None, True)),
                     "projected": clock(lambda: torch_factor.projected_norm(X, A, MX)),
                 }
                 error = float((torch_factor.gram_at(here).tensor - exact).norm() / exact.norm())
-                reference = X.double() @ A.double() - 0.5 * MX.double()
-                torch_factor.stepped(here, A, -0.5, 0.0, False, W)
+                reference = X.double() @ A.double() - MX.double()
+                torch_factor.stepped(here, A, 0.0, 0.0, 0.5, 0.0, False, W)
                 step = float((W.double() - reference).norm() / reference.norm())
                 say("pieces", dtype=name, rows=rows, warps=warps, per=per, precision=precision, **times,
                     gram_error=error, step_error=step)  # fmt: skip

@@ -13,9 +13,10 @@ from quartic.diagnostics import CheckFailed, check_mirror, check_relative_smooth
 from quartic.kernels import EuclideanKernel, GramKernel, NormKernel
 from quartic.kernels.gram_appendix import cardano, solve_subproblem_by_nolips
 from quartic.kernels.gram_subproblem import solve_subproblem
+from quartic.kernels.norm import unit_cubic_root
 from quartic.losses import LeastSquares
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge, Zero
-from quartic.polynomials import real_roots_of_cubic, unit_cubic_root
+from quartic.polynomials import real_roots_of_cubic
 from strategies import losses, seeds, symmetric
 
 PENALTIES = [Zero(), Nonnegative(), L1(0.7), NonnegativeL1(0.7), L0(0.3), Ridge(0.9), NonnegativeRidge(0.9)]

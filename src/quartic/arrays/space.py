@@ -10,6 +10,7 @@ waits for them, for all that are asked for together.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 # float32 input is widened this many rows at a time, so that no float64 copy of a tall array is ever made
 _ROWS = 4096
+# Arrays below this size come from the allocator's own cache; above it each would be mapped, zeroed and unmapped anew.
+_WORTH_KEEPING = 1 << 16
 _EPS = {kind: float(np.finfo(kind).eps) for kind in (np.float32, np.float64)}
 
 
@@ -51,6 +54,9 @@ class Space(Protocol):
 
     def read(self, *numbers: Any) -> tuple[Any, ...]:
         """Return numbers as floats and small matrices as NumPy arrays: the only wait on a device, one for all."""
+
+    def later(self, function: Callable[..., Any], *numbers: Any) -> Any:
+        """Return ``function(*numbers)``; on a device a number that is worked out when it is read."""
 
     def zeros(self, shape: tuple[int, ...], dtype: type[np.floating[Any]]) -> Array:
         """Return zeros."""
@@ -202,6 +208,10 @@ class HostSpace:
     def read(self, *numbers: Any) -> tuple[Any, ...]:
         """Return the numbers as they are."""
         return numbers
+
+    def later(self, function: Callable[..., Any], *numbers: Any) -> Any:
+        """Return ``function(*numbers)``."""
+        return function(*numbers)
 
     def zeros(self, shape: tuple[int, ...], dtype: type[np.floating[Any]]) -> Array:
         """Return zeros."""
@@ -383,3 +393,63 @@ def space_of(A: Any) -> Space:
 
 def _widen(A: Array) -> Array:
     return np.ascontiguousarray(A, dtype=np.float64)
+
+
+# -- arrays used again: memory fresh from the system costs more than the pass that fills it ---------------------------
+
+
+class Fresh:
+    """Hands out new arrays."""
+
+    def like(self, X: Array) -> Array:
+        """Return an uninitialised C-ordered array with the shape and type of X; a tensor where X is one."""
+        new: Array = space_of(X).xp.empty_like(X)
+        return new
+
+
+class Workspace(Fresh):
+    """For one run, in one thread: hands out arrays, and takes back those that nobody refers to any more.
+
+    Python counts references: an array that only this list knows is free. A point that is still held, by a state, by
+    the caller, by a view, keeps its arrays. Never more arrays are kept than were in use at the same time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.arrays.space import Workspace
+    >>> arrays = Workspace()
+    >>> A = arrays.like(np.ones((1000, 20)))
+    >>> place = A.ctypes.data
+    >>> del A
+    >>> arrays.like(np.ones((1000, 20))).ctypes.data == place
+    True
+    """
+
+    def __init__(self) -> None:
+        self._kept: list[Array] = []
+
+    def like(self, X: Array) -> Array:
+        """Return an uninitialised C-ordered array with the shape and type of X."""
+        if type(X) is not np.ndarray:  # torch keeps freed memory itself
+            return super().like(X)
+        shape, dtype = X.shape, X.dtype
+        if X.nbytes < _WORTH_KEEPING or not _COUNTS_ARE_EXACT:
+            return np.empty(shape, dtype)
+        kept = self._kept
+        for k in range(len(kept)):
+            # two references: the list's and the argument's
+            if sys.getrefcount(kept[k]) == _FREE and kept[k].shape == shape and kept[k].dtype == dtype:
+                return kept[k]
+        new: Array = np.empty(shape, dtype)
+        self._kept = [A for A in kept if A.shape == shape and A.dtype == dtype]  # a run has one shape; others are over
+        self._kept.append(new)
+        return new
+
+
+def _references_of_a_free_array() -> int:
+    kept = [np.empty(1)]
+    return sys.getrefcount(kept[0])
+
+
+_FREE = _references_of_a_free_array()
+_COUNTS_ARE_EXACT = sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: True)()

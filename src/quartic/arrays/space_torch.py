@@ -70,6 +70,10 @@ class DeviceSpace:
         """Return numbers as floats, small matrices as NumPy arrays: all that is under way comes in one transfer."""
         return tuple(on_host(x) for x in numbers)
 
+    def later(self, function: Callable[..., Any], *numbers: Any) -> Any:
+        """Return a number that is ``function(*numbers)`` when it is read."""
+        return delayed(function, *numbers)
+
     def zeros(self, shape: tuple[int, ...], dtype: type[np.floating[Any]]) -> Any:
         """Return zeros."""
         return torch.zeros(shape, dtype=TYPES[dtype], device=self.device)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from quartic.arrays import Array, astype, float_type, gram, namespace, times, to_host
-from quartic.polynomials import unit_cubic_root
+from quartic.kernels.norm import unit_cubic_root
 
 # Below this ratio of squared singular values VᵀV has lost too many digits of the small ones: take the SVD of V.
 _WELL_CONDITIONED = 1e-8

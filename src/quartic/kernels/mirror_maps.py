@@ -8,44 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from quartic.arrays import Array, as_floats, astype, falling_order, namespace, norm, positive_part
+from quartic.arrays import Array, as_floats, astype, falling_order, namespace, positive_part
 from quartic.kernels.gram_subproblem import gram_mirror
+from quartic.kernels.norm import norm_length, unit_cubic_root
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Penalty, Ridge, Zero
-from quartic.polynomials import unit_cubic_root
 
 if TYPE_CHECKING:
     from quartic.kernels.base import Kernel
 
 MirrorMap: TypeAlias = Callable[[Any, Array, Any, float], Array]
-
-
-def norm_scale(size: float, alpha: float, sigma: float) -> float:
-    """Return the z with z²(z − σ) = α·size², the cubic of Proposition 2.
-
-    z = σ(1 + y²) with y³ + y = size·√(α/σ)/σ: free of units, so that it neither cancels nor overflows.
-    """
-    y = unit_cubic_root(size * (math.sqrt(alpha / sigma) / sigma))
-    return sigma * (1 + y * y)
-
-
-def norm_length(W: Array, alpha: float, sigma: float) -> Array:
-    """Return the U parallel to W with (α‖U‖² + σ) U = W."""
-    return W / norm_scale(float(norm(W)), alpha, sigma)
-
-
-def clipping(penalty: Penalty, t: float) -> tuple[bool, float, float] | None:
-    """Return (clip, shift, ridge) where the map of the norm kernel is max(V − shift, 0) or V − shift with σ + ridge."""
-    return {
-        Zero: lambda: (False, 0.0, 0.0),
-        Nonnegative: lambda: (True, 0.0, 0.0),
-        NonnegativeL1: lambda: (True, t * cast(NonnegativeL1, penalty).weight, 0.0),
-        Ridge: lambda: (False, 0.0, t * cast(Ridge, penalty).weight),
-        NonnegativeRidge: lambda: (True, 0.0, t * cast(NonnegativeRidge, penalty).weight),
-    }.get(type(penalty), lambda: None)()
 
 
 def _norm_pointwise(kernel: Any, V: Array, penalty: Penalty, t: float) -> Array:

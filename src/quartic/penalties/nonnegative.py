@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Self
 
-from quartic.arrays import Array, delayed, inner, least, namespace, positive_part, space_of, squared_norm, total
+from quartic.arrays import Array, inner, namespace, positive_part, space_of, squared_norm, total
 from quartic.core.units import Units
 from quartic.penalties.base import Penalty, Weighted
 
@@ -20,7 +20,8 @@ def projected_gradient(X: Array, gradient: Array) -> Array:
 
 def _where_feasible(value: float, X: Array) -> float:
     """Return the value, infinity where X has a negative entry or a NaN."""
-    kept: float = delayed(lambda value, low: float(value) if low >= 0 else math.inf, value, least(X))
+    space = space_of(X)
+    kept: float = space.later(lambda value, low: float(value) if low >= 0 else math.inf, value, space.least(X))
     return kept
 
 
@@ -65,7 +66,7 @@ class Nonnegative(Penalty):
 
     def value_at(self, point: Any) -> float:
         """Return 0 where X ≥ 0, else infinity."""
-        return delayed(lambda ok: 0.0 if ok else math.inf, point.feasible)  # type: ignore[no-any-return]
+        return point.space.later(lambda ok: 0.0 if ok else math.inf, point.feasible)  # type: ignore[no-any-return]
 
     def stationarity_at(self, point: Any) -> float:
         """Return ‖∇ᴾf(X)‖, which points of some losses have without their gradient."""
