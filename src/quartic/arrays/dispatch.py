@@ -24,8 +24,6 @@ def passes(name: str, A: Any) -> Any:
 
 
 _PASSES = {
-    "factor": ("quartic.losses.factor.numba", "quartic.losses.factor.torch"),
-    "line": ("quartic.losses.factor.line", "quartic.losses.factor.torch_line"),
     "pairs": ("quartic.losses.pairs.numba", "quartic.losses.pairs.torch"),
     "gauss_newton": ("quartic.losses.pairs.gauss_newton", "quartic.losses.pairs.torch_gauss_newton"),
     "pair_descent": ("quartic.losses.pairs.pair_descent", ""),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ import numpy as np
 
 from quartic.arrays import Array, RandomState, astype, check_number, float_type, norm, random_generator
 from quartic.arrays.threads import one_blas_thread
+from quartic.compiled.clock import solving_time
 from quartic.core.checkpoint import check_folder
 from quartic.core.keeper import Keeper
 from quartic.core.problem import Problem
@@ -131,7 +131,7 @@ def _minimize(
     random_state: RandomState,
     verbose: bool,
 ) -> Result:
-    started = time.perf_counter()
+    started = solving_time()
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a quartic.Problem, got {type(problem).__name__}")
     _check_limits(tol, reference, max_iter, max_time)
@@ -320,7 +320,7 @@ def _zero_is_the_answer(problem: Problem, units: Units, columns: int, solver: So
     X = problem.loss.space.zeros((problem.loss.n_points, columns), problem.loss.dtype)
     objective, stationarity = (np.array([x]) for x in referee(problem, X))
     objective, stationarity = units.objective(objective), units.gradient(stationarity)
-    seconds, products = time.perf_counter() - started, problem.loss.n_products
+    seconds, products = solving_time() - started, problem.loss.n_products
     history = History(np.array([seconds]), objective, stationarity, np.array([products]), np.full(1, math.nan))
     words = "converged: the gradient of F vanishes at 0, so X = 0 is the answer"
     facts = float(objective[0]), float(stationarity[0]), Status.CONVERGED, words, 0, products, seconds
