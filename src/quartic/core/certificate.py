@@ -215,7 +215,7 @@ def certify(
     stationarity = norm(ZX) / size if size > 0 else 0.0
     # what X being a little off may make of Z, where it is near enough beside the terms whose difference Z is
     near = stationarity <= tol * noise / (_ROUND_OFF * float(np.finfo(np.float64).eps))
-    hidden = norm(ZX) / least_singular_value(X) if near else 0.0
+    hidden = explained_by(norm(ZX), X) if near else 0.0
     slack = max(tol * max(abs(float(found.values[0])), abs(found.highest)), hidden) + noise
     holds = gap <= tolerance and below <= slack and stationarity <= slack
     real = max(hidden, min(slack - noise, wanted)) + noise
@@ -226,13 +226,13 @@ def certify(
     )  # fmt: skip
 
 
-def least_singular_value(X: Array) -> float:
-    """Return the least singular value of X that is not zero but for round-off; infinity for X = 0.
+def explained_by(size: float, X: Array) -> float:
+    """Return how large eigenvalues of Z may be because ZX, zero at a solution, still has this norm.
 
-    At a solution ZX = 0. Eigenvalues of Z of the size of ‖ZX‖ over this say no more than that X is a little off.
+    Ten times ‖ZX‖ over the least singular value of X, those that are zero but for round-off left out.
     """
     sizes = np.linalg.svd(X, compute_uv=False)
-    return float(sizes[sizes > 1e-8 * sizes[0]].min(initial=math.inf))
+    return 10 * size / float(sizes[sizes > 1e-8 * sizes[0]].min(initial=math.inf))
 
 
 def ridge_to_certify(problem: Any) -> float:

@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 
 from quartic.arrays import Array, RandomState, check_count, random_generator
-from quartic.core.certificate import Certificate, certify, least_singular_value, ridge_to_certify
+from quartic.core.certificate import Certificate, certify, explained_by, ridge_to_certify
 from quartic.core.loop import minimize
 from quartic.core.problem import Problem
 from quartic.core.result import Result
 from quartic.solvers.base import Solver
+
+# Iterations to make sure of an exact fit.
+_A_FEW = 100
 
 
 @dataclass(frozen=True)
@@ -131,13 +134,13 @@ def grow_rank(
     solved = math.inf  # stationarity of the run before at the same rank
     results: dict[int, Result] = {}
     certificates: dict[int, Certificate] = {}
-    n_products = 0
+    n_products, limit = 0, max_iter
     while True:
         left = None if max_time is None else max(max_time - (time.perf_counter() - started), 1e-3)
         begun = bool(results)
         result = minimize(
             problem, start, rank=columns, solver=solver, tol=1.0 if begun else 0.1 * tol,
-            reference=target if begun else None, max_iter=max_iter, max_time=left, random_state=generator,
+            reference=target if begun else None, max_iter=limit, max_time=left, random_state=generator,
         )  # fmt: skip
         if not begun:
             usual = 0.1 * tol * float(result.history.stationarity[0])
@@ -152,10 +155,12 @@ def grow_rank(
             break
         if further:
             start, solved = X, result.stationarity
+            limit = min(max_iter, _A_FEW) if certificate.holds else max_iter
             target = min(certificate.tolerance / float(np.linalg.norm(X)), 0.01 * solved)
         else:
             room = last - X.shape[1]
             start, solved, target = _escape(problem, X, certificate.directions[:, :room]), math.inf, usual
+            limit = max_iter
         columns = None
     return RankGrowth(
         X, certificate.objective, certificate, certificate.holds, reason, tuple(results),
@@ -172,7 +177,7 @@ def _needs_precision(result: Result, certificate: Certificate) -> bool:
     lowest, size = -certificate.min_eigenvalue, float(np.linalg.norm(result.X))
     if not (result.stationarity > 0 and size > 0):
         return False
-    hidden = lowest <= 0.5 * result.stationarity / least_singular_value(result.X)
+    hidden = lowest <= explained_by(0.5 * result.stationarity, result.X)
     if certificate.holds:
         return hidden and lowest > 10 * certificate.tolerance / size**2
     return hidden or not certificate.directions.shape[1]
