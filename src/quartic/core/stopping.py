@@ -10,9 +10,9 @@ import numpy as np
 
 from quartic.arrays import float_type, is_zero
 from quartic.core.problem import Problem
+from quartic.core.rays import find_endless_fall, objective_falls_for_ever, objective_falls_from_zero
 from quartic.core.result import Status
 from quartic.core.run_log import RunLog
-from quartic.core.rays import find_endless_fall, objective_falls_for_ever, objective_falls_from_zero
 from quartic.core.units import Units
 from quartic.losses import Point
 from quartic.solvers.base import State

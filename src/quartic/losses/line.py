@@ -53,8 +53,8 @@ class Line:
     def minimizer_with(self, linear: float, quadratic: float, upper: float = math.inf) -> float:
         """Return the t in [0, upper] of least f(X + tD) + linear·t + quadratic·t² (a smooth penalty on the line).
 
-        The coefficients are known to a few units of their last digits. Where the exact quartic has no terms of third and
-        fourth order, what round-off leaves of them turns it down again at t ≈ 1/eps. So a t counts by the most that the
+        The coefficients are known to a few units of their last digits. Where the exact quartic has no terms of third
+        and fourth order, what round-off leaves of them turns it down again at t ≈ 1/eps. So a t counts by the most that the
         change there can be, its round-off added. Where all of the line falls, without a minimiser, t is far out on it.
         """
         c1, c2, c3, c4 = (float(c) for c in self.coefficients)

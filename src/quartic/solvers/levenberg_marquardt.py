@@ -161,6 +161,7 @@ class LevenbergMarquardt(Solver):
             if s.newton or slope <= _REPLACED_FIRST * 10.0**-s.replaced * s.first:
                 s = self._with_points_replaced(loss, problem.penalty, s)
         new = self._move(loss, problem.penalty, s)
+        problem.begin(new.point)
         rise = problem.objective(new.point) - problem.objective(s.point)
         if not rise > 0 or rise <= _VALUE_ROUND_OFF * s.point.rounding * norm(s.point.X):
             return new
