@@ -39,7 +39,7 @@ def orthonormal(A: Any) -> Array:
         B = times(B, V / np.sqrt(values) / d[:, None])
         good = good + 1 if independent else 0
         if good == 2:
-            return B  # type: ignore[no-any-return]
+            return B
     basis: Array = namespace(A).linalg.qr(A)[0]
     return basis
 
