@@ -123,7 +123,7 @@ def pieces(a) -> None:
     from quartic.arrays.torch_tall import cross
     from quartic.losses.factor import torch as torch_factor
     from quartic.losses.factor import triton as triton_factor
-    from quartic.losses.factor.origin import Origin
+    from quartic.losses.factor.passes import Origin
     from quartic.losses.pairs import triton as triton_pairs
 
     n, r = a.n, 32
@@ -154,7 +154,7 @@ def pieces(a) -> None:
                     "gram": clock(lambda: torch_factor.gram_at(here)),
                     "extrapolated": clock(lambda: torch_factor.extrapolated(Origin(X, MX, Y, MY, 0.7), Fresh())),
                     "stepped": clock(lambda: torch_factor.stepped(here, A, -0.5, 0.0, True, W)),
-                    "step_sums": clock(lambda: torch_factor.step_sums(X, MX, Origin.at(Y, MY))),
+                    "step_sums": clock(lambda: torch_factor.step_sums(X, MX, Origin.at(Y, MY), None, True)),
                     "projected": clock(lambda: torch_factor.projected_norm(X, A, MX)),
                 }
                 error = float((torch_factor.gram_at(here).tensor - exact).norm() / exact.norm())

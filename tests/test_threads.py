@@ -24,7 +24,7 @@ from quartic.compiled.sparse import row_pieces, sparse_product
 from quartic.datasets import planted_graph
 from quartic.losses import LeastSquares
 from quartic.losses.factor import numba as factor
-from quartic.losses.factor.origin import Origin
+from quartic.losses.factor.passes import Origin
 from quartic.penalties import Nonnegative
 
 
@@ -190,9 +190,9 @@ class TestSameBits:
 
     def test_nan_is_not_feasible(self):
         X = np.ones((100, 3))
-        assert factor.step_sums(X, X, Origin.at(X, X)).feasible is True
+        assert factor.step_sums(X, X, Origin.at(X, X), None, False).feasible is True
         X[50, 1] = np.nan
-        assert factor.step_sums(X, X, Origin.at(X, X)).feasible is False
+        assert factor.step_sums(X, X, Origin.at(X, X), None, False).feasible is False
 
     @pytest.mark.parametrize("dense", [False, True])
     @pytest.mark.parametrize("solver", ["inertial", "dyn-nolips", "lbfgs"])
