@@ -120,7 +120,7 @@ def rmse(X, points, seed: int = 5) -> float:
 
 def pieces(a) -> None:
     """Single passes, for each setting of the kernels; their accuracy against float64."""
-    from quartic.arrays.torch_tall import cross
+    from quartic.arrays.space_torch import cross
     from quartic.losses.factor import torch as torch_factor
     from quartic.losses.factor import triton as triton_factor
     from quartic.losses.factor.passes import Origin

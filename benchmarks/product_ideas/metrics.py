@@ -11,7 +11,7 @@ from numba import njit
 
 from product_ideas.rules import Rules
 from quartic.arrays import trace_inner
-from quartic.baselines.row_sweeps import sweep_rows
+from quartic.compiled.rows import sweep_rows
 from quartic.solvers.base import Requirements
 
 

@@ -13,7 +13,7 @@ from scipy.sparse.linalg import LinearOperator
 from product_ideas.rules import Rules
 from quartic import Problem, minimize
 from quartic.arrays import gram
-from quartic.baselines.row_sweeps import sweep_rows
+from quartic.compiled.rows import sweep_rows
 from quartic.init import spectral_start
 from quartic.init.spectral import _turned, leading_eigenpairs
 from quartic.losses import LeastSquares

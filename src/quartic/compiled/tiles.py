@@ -1,21 +1,36 @@
-"""Inner loops whose sums stay in vector registers: what the compiler does not find by itself.
+"""Products whose sums stay in vector registers: a sparse matrix times a tall one, and blocks of rows times r × r.
 
 Three loops carry the products with sparse matrices and the r × r work of tall arrays. Each takes a tile of ``width``
 columns, known when compiled, and keeps its sums in LLVM vectors of that length; left to itself the compiler writes a
 sum back to memory at every term. The width is that of the tuple ``lanes``, ``(0.0,) * width``. Every entry of a result
-is summed in the order of its terms, whatever the tile: the same bits for any tiling.
+is summed in the order of its terms, whatever the tile: the same bits for any tiling. Arrays must be C-ordered; indices
+are not checked.
 
-Arrays must be C-ordered; indices are not checked.
+Blocks of a tall matrix are multiplied while they are in the first cache: as fast as BLAS on whole arrays, and in the
+middle of a pass. What a block of rows is multiplied into is used before it leaves the cache. Four rows (of the result)
+at a time, in tiles of columns that fit the registers, all of about the same width. Tiles are multiples of four columns
+wide. So a small matrix has its columns padded to such a multiple (`padded`), and a block is a scratch array with room
+behind its last row (`block`): what a tile reads or writes beyond the end of a row is the beginning of the next, and
+counts for nothing.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import llvmlite.binding
+import numpy as np
 from llvmlite import ir
-from numba import extending, types
+from numba import extending, njit, types
 from numba.core import cgutils
+from numpy.typing import NDArray
+
+from quartic.arrays.checks import Array
+from quartic.arrays.threads import spread
+from quartic.compiled.flags import FLAGS
+
+# -- the loops in LLVM ------------------------------------------------------------------------------------------------
 
 intrinsic: Any = extending.intrinsic
 
@@ -226,3 +241,146 @@ def add_to_gram(
         return context.get_dummy_value()
 
     return types.void(rows, lanes, A, B, S, *(types.int64,) * 4), codegen
+
+
+# -- a sparse matrix times a tall one ---------------------------------------------------------------------------------
+
+# A matrix is cut into at most so many pieces: enough to share among threads, few enough to cost nothing.
+_PIECES = 64
+# Every rank has a pass of its own, compiled when first used; beyond this they would grow too long.
+WIDEST_RANK = 256
+
+
+def row_pieces(start: Any) -> NDArray[np.int64]:
+    """Return bounds of row ranges with about the same number of entries each, from where the rows start."""
+    n = len(start) - 1
+    work = np.asarray(start, dtype=np.int64) + np.arange(n + 1)  # an empty row costs something too
+    wanted = np.linspace(0, work[-1], min(_PIECES, max(1, int(work[-1]) // 512)) + 1)
+    return np.unique(np.concatenate([[0], np.searchsorted(work, wanted[1:-1]), [n]])).astype(np.int64)
+
+
+@cache
+def _pass(rank: int) -> Any:
+    lanes = (0.0,) * rank
+
+    @njit(**FLAGS)
+    def run(start: Any, cols: Any, values: Any, X: Any, Y: Any, first: int, last: int) -> None:
+        sparse_rows(lanes, start, cols, values, X, Y, first, last)
+
+    return run
+
+
+def sparse_product(start: Any, cols: Any, values: Array, bounds: NDArray[np.int64], X: Array, out: Array) -> None:
+    """Write M X into ``out``, M in compressed rows (``start``, ``cols``, ``values``), cut at ``bounds``.
+
+    X and ``out`` are C-ordered, of one type, at most `WIDEST_RANK` columns wide. Every entry is summed in the order
+    the row is stored in: the answer is the same on any number of threads.
+    """
+    run = _pass(X.shape[1])
+    rows = bounds.tolist()
+
+    def work(first: int, last: int) -> None:
+        run(start, cols, values, X, out, rows[first], rows[last])
+
+    spread(work, len(rows) - 1, float(len(cols)) * X.shape[1])
+
+
+# -- blocks of rows ---------------------------------------------------------------------------------------------------
+
+# Rows of a block: with 40 columns in double precision 20 kB, beside the small matrix, stay in the first cache.
+BLOCK = 64
+
+_WIDEST = widest_tile()
+_4, _8, _12, _16, _20, _24, _28, _32 = ((0.0,) * width for width in range(4, 33, 4))
+
+
+def padded(rank: int) -> int:
+    """Return the least multiple of four that is not below the rank."""
+    return -(-rank // 4) * 4
+
+
+def padded_columns(A: Array, dtype: Any) -> Array:
+    """Return a small matrix with zeros for the columns that are added."""
+    wide = np.zeros((len(A), padded(A.shape[1])), dtype)
+    wide[:, : A.shape[1]] = A
+    return wide
+
+
+@njit(**FLAGS)
+def block(X: Any) -> Any:
+    """Return scratch for a block of rows of X, with room behind."""
+    return np.zeros((BLOCK + 36, X.shape[1]), X.dtype)
+
+
+@njit(**FLAGS)
+def _next_width(columns: int) -> int:
+    """Return the width of the last of the tiles that so many columns are cut into evenly."""
+    tiles = -(-columns // _WIDEST)
+    return columns - (columns // 4) * (tiles - 1) // tiles * 4
+
+
+@njit(**FLAGS)
+def block_times_small(rows: int, Y: Any, A: Any, W: Any) -> None:
+    """W = YA for the first rows of a block; A is small and padded."""
+    right = A.shape[1]
+    for i in range(0, rows, 4):
+        # from the right: what a tile writes behind its row is overwritten by the tiles of the next
+        end = right
+        while end > 0:
+            width = _next_width(end)
+            end -= width
+            if width == 4:
+                rows_times_small(_4, _4, Y, A, W, i, end)
+            elif width == 8:
+                rows_times_small(_4, _8, Y, A, W, i, end)
+            elif width == 12:
+                rows_times_small(_4, _12, Y, A, W, i, end)
+            elif width == 16:
+                rows_times_small(_4, _16, Y, A, W, i, end)
+            elif width == 20:
+                rows_times_small(_4, _20, Y, A, W, i, end)
+            elif width == 24:
+                rows_times_small(_4, _24, Y, A, W, i, end)
+            elif width == 28:
+                rows_times_small(_4, _28, Y, A, W, i, end)
+            else:
+                rows_times_small(_4, _32, Y, A, W, i, end)
+
+
+@njit(**FLAGS)
+def _add_tiles(rows: int, Y: Any, W: Any, S: Any, row: int, first: int) -> None:
+    """S += YᵀW in four rows, from the first column on."""
+    end = S.shape[1]
+    while end > first:
+        width = _next_width(end - first)
+        end -= width
+        if width == 4:
+            add_to_gram(_4, _4, Y, W, S, 0, rows, row, end)
+        elif width == 8:
+            add_to_gram(_4, _8, Y, W, S, 0, rows, row, end)
+        elif width == 12:
+            add_to_gram(_4, _12, Y, W, S, 0, rows, row, end)
+        elif width == 16:
+            add_to_gram(_4, _16, Y, W, S, 0, rows, row, end)
+        elif width == 20:
+            add_to_gram(_4, _20, Y, W, S, 0, rows, row, end)
+        elif width == 24:
+            add_to_gram(_4, _24, Y, W, S, 0, rows, row, end)
+        elif width == 28:
+            add_to_gram(_4, _28, Y, W, S, 0, rows, row, end)
+        else:
+            add_to_gram(_4, _32, Y, W, S, 0, rows, row, end)
+
+
+@njit(**FLAGS)
+def add_upper_gram(rows: int, Y: Any, S: Any) -> None:
+    """S += YᵀY for the first rows of a block; what counts is on and above the diagonal, within the columns of Y."""
+    for row in range(0, S.shape[0], 4):
+        _add_tiles(rows, Y, Y, S, row, row)
+
+
+@njit(**FLAGS)
+def add_cross_gram(rows: int, Y: Any, W: Any, S: Any) -> None:
+    """S += YᵀW for the first rows of two blocks; what counts is within their columns."""
+    for row in range(0, S.shape[0], 4):
+        _add_tiles(rows, Y, W, S, row, 0)

@@ -1,4 +1,4 @@
-"""`quartic.compiled.memory` for torch tensors; its coefficients never leave the device."""
+"""The passes of `quartic.compiled.lbfgs` for torch tensors: whole arrays, zero off the face, all on the device."""
 
 from __future__ import annotations
 
@@ -7,8 +7,37 @@ from typing import Any
 
 import torch
 
-from quartic.arrays.torch_tall import DOUBLE, dot
+from quartic.arrays.space_torch import DOUBLE, DeviceSpace, dot
 from quartic.arrays.waiting import Waiting
+
+Pairs = tuple[Any, ...]
+
+
+def kept(where: Pairs, steps: Pairs, changes: Pairs, X: Any, G: Any, most: int) -> tuple[Pairs, Pairs, Pairs]:
+    """Return the pairs on the face of X: what left it is forgotten, in place."""
+    free = free_entries(X, G)
+    for A in (*steps, *changes):
+        A.mul_(free)
+    return where, steps, changes
+
+
+def direction(where: Pairs, steps: Pairs, changes: Pairs, X: Any, G: Any, D: Any) -> tuple[Any, Any]:
+    """Fill D = max(X − q, 0) − X with q = HG on the face; return ⟨G, D⟩ and the largest t with X + tD ≥ 0."""
+    q = two_loop(G * free_entries(X, G), steps, changes, None, lambda q, scale: q * _scale(X, q, scale))
+    slope = clipped_direction(X, q, G, D)
+    return slope, longest_step(X, D)
+
+
+def _scale(X: Any, q: Any, scale: Any) -> Any:
+    first = DeviceSpace(X.device).quotient_of_norms(X, q)
+    return (first if scale is None else torch.where(scale > 0, scale, first)).to(q.dtype)
+
+
+def pair(where: Pairs, X: Any, G: Any, after: Any, D: Any, t: float) -> tuple[Any, Any, Any, Any]:
+    """Return the pair s = D and y = (∇⁺ − G)/t on the face, with ⟨s, y⟩ and ‖s‖·‖y‖."""
+    y = (after - G).mul_(1 / t).mul_(free_entries(X, G))
+    space = DeviceSpace(D.device)
+    return D, y, space.inner(D, y), space.norm(D) * space.norm(y)
 
 
 def two_loop(

@@ -1,4 +1,4 @@
-"""Passes over what L-BFGS remembers where X ≥ 0: steps and changes of the gradient, on the face that X is on.
+"""Passes over what L-BFGS remembers: steps and changes of the gradient, as whole arrays or on the face that X is on.
 
 The face of X is its free entries: those off the bound, and those the gradient pushes off it. Factors are sparse: as a
 rule that is a fifth of them. ``where`` lists their places in X.ravel(), in the order in which they came free. A place
@@ -16,18 +16,19 @@ Sums are kept for each piece of the list, in float64, and added in order: the sa
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
-from numba import carray, njit  # type: ignore[attr-defined]
+from numba import carray, extending, njit, types  # type: ignore[attr-defined]
 
 from quartic.arrays.checks import Array
-from quartic.arrays.tall import norm, root
+from quartic.arrays.space import HOST
 from quartic.arrays.threads import spread
 from quartic.compiled.flags import FLAGS
-from quartic.compiled.fused import projected_norm
-from quartic.compiled.pointers import pointer_to
+from quartic.compiled.rows import projected_norm
 
+intrinsic: Any = extending.intrinsic
 Pairs = tuple[Array, ...]
 
 # So many places are worked on at once: what they gather from fifteen arrays stays in the second cache.
@@ -38,6 +39,42 @@ _PIECES = 16
 _LARGE = 1 << 20
 # No step is longer; infinity would be no number times zero.
 _LONGEST = 1e300
+
+
+class QuasiNewton(Protocol):
+    """The passes of one device."""
+
+    def kept(
+        self, where: Pairs, steps: Pairs, changes: Pairs, X: Array, G: Array, most: int
+    ) -> tuple[Pairs, Pairs, Pairs]:
+        """Return list and pairs on the face of X, where G is the gradient; at most ``most`` will be remembered."""
+
+    def direction(
+        self, where: Pairs, steps: Pairs, changes: Pairs, X: Array, G: Array, D: Array
+    ) -> tuple[float, float]:
+        """Fill D = max(X − q, 0) − X with q = HG on the face; return ⟨G, D⟩ and the largest t with X + tD ≥ 0."""
+
+    def pair(
+        self, where: Pairs, X: Array, G: Array, after: Array, D: Array, t: float
+    ) -> tuple[Array, Array, float, float]:
+        """Return the pair s = D and y = (∇⁺ − G)/t on the face, with ⟨s, y⟩ and ‖s‖·‖y‖; D is zero elsewhere."""
+
+    def two_loop(
+        self, G: Array, steps: Pairs, changes: Pairs, free: Any, first_metric: Callable[[Array, Any], Array]
+    ) -> Array:
+        """Return H G over the free entries, with H from the pairs (s, y) and H₀ q = ``first_metric(q, sᵀy/yᵀy)``."""
+
+    def free_entries(self, X: Array, G: Array) -> Any:
+        """Return where entries may move: those off the bound, and those the gradient pushes off it."""
+
+    def clipped_direction(self, X: Array, q: Array, G: Array, D: Array) -> float:
+        """Fill D = max(X − q, 0) − X; return ⟨G, D⟩."""
+
+    def longest_step(self, X: Array, D: Array) -> float:
+        """Return the largest t with X + tD ≥ 0."""
+
+
+# -- on the face of X -------------------------------------------------------------------------------------------------
 
 
 def kept(where: Pairs, steps: Pairs, changes: Pairs, X: Array, G: Array, most: int) -> tuple[Pairs, Pairs, Pairs]:
@@ -72,7 +109,7 @@ def direction(where: Pairs, steps: Pairs, changes: Pairs, X: Array, G: Array, D:
     a, c = np.zeros(len(steps)), np.zeros(len(steps))
     scale = combination(inner_products(places, at, X, G), a, c)
     if not scale:  # no pair is of use: as long a step as X is
-        scale = norm(X) / (root(projected_norm(X, G), lambda: np.where((X > 0) | (G < 0), G, 0)) or 1.0)
+        scale = HOST.norm(X) / (HOST.root(projected_norm(X, G), lambda: np.where((X > 0) | (G < 0), G, 0)) or 1.0)
     D.fill(0)
     sums = _pieces(len(places), 2)
     sums[:, 1] = _LONGEST
@@ -89,7 +126,7 @@ def pair(where: Pairs, X: Array, G: Array, after: Array, D: Array, t: float) -> 
     data = places, X.ravel(), G.ravel(), after.ravel(), D.ravel(), 1.0 / t, s, y, sums
     _spread(len(places), 4, lambda *piece: _pair(*data, *piece))
     bend, ss, yy = sums.sum(axis=0).tolist()
-    return s, y, bend, root(ss, lambda: s) * root(yy, lambda: y)
+    return s, y, bend, HOST.root(ss, lambda: s) * HOST.root(yy, lambda: y)
 
 
 def inner_products(where: Array, at: Array, X: Array, G: Array) -> Array:
@@ -156,6 +193,17 @@ def _counted(length: int, work: Any) -> int:
 
 
 # -- compiled -------------------------------------------------------------------------------------------------------
+
+
+@intrinsic
+def pointer_to(context: Any, address: Any, like: Any) -> Any:
+    """Return the address as a pointer to entries of the type of ``like``; ``numba.carray`` makes an array of it."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
+
+    pointer: Any = types.CPointer
+    return pointer(like.dtype)(types.int64, like), generate
 
 
 @njit(**FLAGS)
@@ -345,3 +393,106 @@ def _pair(
             ss += np.float64(s[k]) * np.float64(s[k])
             yy += np.float64(y[k]) * np.float64(y[k])
         sums[piece, 0], sums[piece, 1], sums[piece, 2] = sy, ss, yy
+
+
+# -- whole arrays, restricted to the free entries ---------------------------------------------------------------------
+
+
+def two_loop(
+    G: Any, steps: tuple[Any, ...], changes: tuple[Any, ...], free: Any, first_metric: Callable[[Any, Any], Any]
+) -> Any:
+    """Return H G over the free entries, with H from the pairs (s, y) and H₀ q = ``first_metric(q, sᵀy/yᵀy)``.
+
+    Pairs without positive curvature there are left out; None for that number where none is left.
+    """
+    if free is None:
+        free = np.ones(G.shape, dtype=np.bool_)
+    q = np.where(free, G, 0)
+    used: list[tuple[int, float, float]] = []
+    coefficient, last, scale = 0.0, q, 0.0
+    for i in reversed(range(len(steps))):
+        sq, sy, yy = subtract_and_dot(q, coefficient, last, steps[i], changes[i], free)
+        coefficient, last = 0.0, q
+        if sy > 1e-10 * yy * scale and sy > 0 and yy > 0:
+            scale = scale or sy / yy
+            coefficient, last = sq / sy, changes[i]
+            used.append((i, coefficient, sy))
+    if coefficient:
+        subtract_and_dot(q, coefficient, last, last, last, free)
+    q = first_metric(q, scale or None)
+    coefficient, last = 0.0, q
+    for i, a, sy in reversed(used):
+        yq = add_and_dot(q, coefficient, last, changes[i], free)
+        coefficient, last = a - yq / sy, steps[i]
+    if coefficient:
+        add_and_dot(q, coefficient, last, last, free)
+    return q
+
+
+def free_entries(X: Any, G: Any) -> Any:
+    """Return where entries may move: those off the bound, and those the gradient pushes off it."""
+    free = np.empty(X.shape, dtype=np.bool_)
+    mark_free(X, G, free)
+    return free
+
+
+@njit(**FLAGS)
+def mark_free(X: Any, G: Any, free: Any) -> None:
+    """Mark the entries that may move."""
+    x, g, f = X.ravel(), G.ravel(), free.ravel()
+    for k in range(x.size):
+        f[k] = x[k] > 0 or g[k] < 0
+
+
+@njit(**FLAGS)
+def subtract_and_dot(q: Any, c: float, y: Any, s: Any, z: Any, free: Any) -> Any:
+    """Q −= c·y on the free entries; returns ⟨s, q⟩, ⟨s, z⟩ and ⟨z, z⟩ over them."""
+    q_, y_, s_, z_, f_ = q.ravel(), y.ravel(), s.ravel(), z.ravel(), free.ravel()
+    c = q_.dtype.type(c)
+    sq, sz, zz = 0.0, 0.0, 0.0
+    for k in range(q_.size):
+        if f_[k]:
+            v = q_[k] - c * y_[k]
+            q_[k] = v
+            sq += np.float64(s_[k]) * np.float64(v)
+            sz += np.float64(s_[k]) * np.float64(z_[k])
+            zz += np.float64(z_[k]) * np.float64(z_[k])
+    return sq, sz, zz
+
+
+@njit(**FLAGS)
+def add_and_dot(q: Any, c: float, s: Any, y: Any, free: Any) -> float:
+    """Q += c·s on the free entries; returns ⟨y, q⟩ over them."""
+    q_, s_, y_, f_ = q.ravel(), s.ravel(), y.ravel(), free.ravel()
+    c = q_.dtype.type(c)
+    yq = 0.0
+    for k in range(q_.size):
+        if f_[k]:
+            v = q_[k] + c * s_[k]
+            q_[k] = v
+            yq += np.float64(y_[k]) * np.float64(v)
+    return yq
+
+
+@njit(**FLAGS)
+def clipped_direction(X: Any, q: Any, G: Any, D: Any) -> float:
+    """D = max(X − q, 0) − X; returns ⟨G, D⟩."""
+    x, q_, g, d = X.ravel(), q.ravel(), G.ravel(), D.ravel()
+    zero = x.dtype.type(0)
+    slope = 0.0
+    for k in range(x.size):
+        v = max(x[k] - q_[k], zero) - x[k]
+        d[k] = v
+        slope += np.float64(g[k]) * np.float64(v)
+    return slope
+
+
+@njit(**FLAGS)
+def longest_step(X: Any, D: Any) -> float:
+    """The largest t with X + tD ≥ 0."""
+    x, d = X.ravel(), D.ravel()
+    t = math.inf
+    for k in range(x.size):
+        if d[k] < 0:
+            t = min(t, -np.float64(x[k]) / np.float64(d[k]))
+    return t
