@@ -18,7 +18,7 @@ from quartic.archives import machine_memory, read_npz
 from quartic.datasets.home import data_file
 from quartic.io import FileFormatError, read_distances, read_features, read_graph, read_similarity
 from quartic.io.arrays import read_arrays
-from quartic.io.source import open_source
+from quartic.io.files import open_source
 
 NAMES = ("csv", "table", "csv.gz", "anchors", "npy", "npz", "npz sparse", "mat", "mat packed", "mat 4", "mtx",
          "mtx.gz", "graphml", "mdjeep", "pdb", "xyz", "checkpoint", "blocks", "blocks npy", "unnamed")  # fmt: skip
@@ -268,7 +268,7 @@ def test_no_loader_unpickles():
     import quartic
 
     root = Path(quartic.__file__).parent
-    readers = [*root.glob("io/*.py"), *root.glob("datasets/*.py"), *root.glob("commands/*.py"), *root.glob("*.py")]
+    readers = [*root.glob("io/*.py"), *root.glob("datasets/*.py"), *root.glob("cli/*.py"), *root.glob("*.py")]
     assert len(readers) > 40
     for file in readers:
         text = file.read_text()

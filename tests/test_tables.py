@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from scipy.io import mmwrite, savemat
 
 from quartic import io
-from quartic.io.graph_files import negative_weights
-from quartic.io.source import open_source, source_of
+from quartic.io.files import open_source, source_of
+from quartic.io.graphs import negative_weights
 from quartic.io.tables import read_table
 
 
@@ -112,7 +112,7 @@ def test_graphml(tmp_path, monkeypatch):
     found = io.read_similarity(tmp_path / "g.graphml")
     assert found.names == ("a", "b", "c")
     assert found.adjacency[0, 1] == 2.0
-    monkeypatch.setattr("quartic.io.graph_files.find_spec", lambda name: None)
+    monkeypatch.setattr("quartic.io.graphs.find_spec", lambda name: None)
     with pytest.raises(io.FileFormatError, match="pip install networkx"):
         io.read_graph(tmp_path / "g.graphml")
 
