@@ -10,11 +10,11 @@ import torch
 warnings.simplefilter("ignore")
 
 from quartic import Problem, minimize  # noqa: E402
-from quartic.arrays import torch_pairs  # noqa: E402
 from quartic.arrays.workspace import Fresh  # noqa: E402
 from quartic.losses import Distances, LeastSquares  # noqa: E402
 from quartic.losses.factor import torch as torch_factor  # noqa: E402
 from quartic.losses.factor.origin import Origin  # noqa: E402
+from quartic.losses.pairs import torch as torch_pairs  # noqa: E402
 from quartic.losses.pairs import torch_gauss_newton  # noqa: E402
 from quartic.penalties import Nonnegative  # noqa: E402
 

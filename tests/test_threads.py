@@ -383,8 +383,10 @@ class TestCompiling:
     def test_a_new_function_is_heard_of(self, caplog, monkeypatch):
         from numba import njit
 
-        from quartic.arrays import flags  # noqa: F401
-        from quartic.compiled import compiling
+        from quartic.compiled import (
+            compiling,
+            flags,  # noqa: F401
+        )
 
         def new(x):
             return x + 1
