@@ -251,7 +251,8 @@ def write_pdb(path: str | Path, atoms: Any) -> None:
 
 def _write_mmcif(path: str | Path, atoms: Structure) -> None:
     gemmi = _gemmi(path)
-    model, chains = gemmi.Model(1), {}
+    model = gemmi.Model(1)
+    chains: dict[str, Any] = {}
     for i, place in enumerate(atoms.coordinates.tolist()):
         name = atoms.chains[i] or "A"
         chain = chains.setdefault(name, gemmi.Chain(name))

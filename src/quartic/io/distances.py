@@ -80,7 +80,7 @@ class DistanceTable:
 
     def take(self, rows: NDArray[Any]) -> DistanceTable:
         """Return the table with these rows only (indices)."""
-        columns = {
+        columns: dict[str, Any] = {
             name: None if (column := getattr(self, name)) is None else column[rows]
             for name in ("distances", "lower", "upper", "weights")
         }
@@ -165,7 +165,7 @@ def _from_table(table: Table, given: Sequence[str] | None) -> DistanceTable:
     if same.any():
         at = int(np.argmax(same))
         raise table.fault(at, f"the point {names[pairs[at, 0]]} is paired with itself; take the row out")
-    columns: dict[str, Floats | None] = {"distances": None, "lower": None, "upper": None, "weights": None}
+    columns: dict[str, Any] = {"distances": None, "lower": None, "upper": None, "weights": None}
     for role in columns:
         if role in roles:
             infinite, missing = role == "upper", role != "weights"
@@ -275,7 +275,7 @@ def _from_pairs(arrays: dict[str, Any], name: str) -> DistanceTable:
         at = int(np.argmax(wrong))
         raise FileFormatError(f"{name}: pairs[{at}] = {pairs[at].tolist()}; points are whole numbers from 0 on")
     pairs = pairs.astype(np.int64)
-    columns: dict[str, Floats | None] = {}
+    columns: dict[str, Any] = {}
     for role in ("distances", "lower", "upper", "weights"):
         given = arrays.get(role)
         if given is None:
@@ -327,9 +327,10 @@ def _from_mdjeep(source: Source) -> DistanceTable:
     exact = bool(bounds.exact.all())
     names = tuple(str(k + 1) for k in used.tolist())
     guess = f"{len(pairs)} pairs of {len(names)} points (MD-jeep, {'exact' if exact else 'with bounds'})"
-    columns = (bounds.lower, None, None) if exact else (None, bounds.lower, bounds.upper)
+    columns: dict[str, Any] = dict.fromkeys(("distances", "lower", "upper", "weights"))
+    columns |= {"distances": bounds.lower} if exact else {"lower": bounds.lower, "upper": bounds.upper}
     atoms = None if bounds.atoms is None else bounds.atoms.take(used)
-    return DistanceTable(pairs, *columns, None, names, guess, atoms, lambda row: f"pair {row + 1}")
+    return DistanceTable(pairs, **columns, names=names, guess=guess, atoms=atoms, place=lambda row: f"pair {row + 1}")
 
 
 # -- what cannot be in a list of distances ----------------------------------------------------------------------------
@@ -383,7 +384,8 @@ def _merged(table: DistanceTable, name: str, repeats: str | None) -> DistanceTab
                 f"{table.place(a)}; keep one of them, or say --repeats mean or last"
             )
         if repeats is not None:
-            table = replace(table, **{"distances" if what == "distance" else "weights": column})
+            merged: Any = {"distances" if what == "distance" else "weights": column}
+            table = replace(table, **merged)
     if len(rows) == len(table.pairs):
         return table
     said = f"; {len(table.pairs) - len(rows)} repeated pairs: {repeats}" if repeats else ""

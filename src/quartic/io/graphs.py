@@ -346,9 +346,9 @@ def merge_repeats(
         return values, np.sort(order[np.append(new[1:], True)]), None
     group = np.empty(len(key), dtype=np.intp)
     group[order] = np.cumsum(new) - 1
-    total = np.bincount(group, weights=values)
+    total: NDArray[np.float64] = np.bincount(group, weights=values).astype(np.float64)
     if how == "mean":
-        total = total / np.bincount(group)
+        total /= np.bincount(group)
     return total[group], np.sort(order[new]), None
 
 

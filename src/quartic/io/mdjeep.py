@@ -103,8 +103,8 @@ def read_mdjeep(path: str | Path, name: str | None = None) -> DistanceBounds:
             raise FileFormatError.at(path, at, f"bounds must satisfy 0 <= lower <= upper, got {low:g} and {high:g}")
         for k, vertex in enumerate((i, j)):
             numbered = column == 4 and fields[2 + k].isdecimal() and len(fields[2 + k]) < 9
-            told = fields[column + 2 + k :: 2][:2] if len(fields) == column + 6 else []
-            atoms[vertex] = (*(told or ("", "")), int(fields[2 + k]) if numbered else 0)  # type: ignore[assignment]
+            atom, residue = fields[column + 2 + k :: 2] if len(fields) == column + 6 else ("", "")
+            atoms[vertex] = atom, residue, int(fields[2 + k]) if numbered else 0
         pairs.append((min(i, j), max(i, j)))
         lower.append(low)
         upper.append(high)

@@ -292,7 +292,10 @@ def _text_table(source: Source) -> Table:
         _refuse_ragged(source.name, text, separator, n_columns)
     columns = [column.combine_chunks() for column in found.columns]
     if len(columns[-1]) and "\n" in columns[-1][-1].as_py():
-        raise FileFormatError(f"{source.name}: the last cell runs over several lines; is a quotation mark left open?")
+        *_, (line, _) = _rows(text, separator)
+        raise FileFormatError.at(
+            source.name, line, "the last cell runs over several lines; is a quotation mark left open?"
+        )
     if header is not None:
         columns = [column.slice(1) for column in columns]
     named = "a header" if header is not None else "no header"
