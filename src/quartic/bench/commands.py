@@ -22,7 +22,7 @@ from quartic.bench.symnmf import Cell
 from quartic.bench.table1 import Table1Settings, run_table1
 from quartic.bench.table1_text import comparison, ratio_table, seconds_table
 from quartic.bench.terminal import AsJson, Quick, Report, Starts, running, show
-from quartic.commands.terminal import command_line, write_stdout
+from quartic.cli.terminal import command_line, write_stdout
 
 paper = typer.Typer(
     help="The paper's table and figures again.",

@@ -16,7 +16,7 @@ from quartic.bench.record import describe_machine
 from quartic.bench.speed import SpeedSettings, run_speed, speed_table
 from quartic.bench.terminal import AsJson, Quick, Report, Starts, running, show
 from quartic.bench.threads import fixed_threads
-from quartic.commands.terminal import command_line
+from quartic.cli.terminal import command_line
 
 
 def floor(

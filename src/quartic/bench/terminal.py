@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.markdown import Markdown
 
-from quartic.commands.terminal import Voice, errors_as_one_line
+from quartic.cli.terminal import Voice, errors_as_one_line
 
 Starts = Annotated[int | None, typer.Option(min=1, help="Random starts.")]
 Quick = Annotated[bool, typer.Option("--quick", help="A few minutes instead of hours.")]
@@ -21,7 +21,7 @@ Report = Annotated[str | None, typer.Option("--report", metavar="FILE.html", hel
 @contextmanager
 def running(command: str, report: str | None) -> Iterator[tuple[Callable[[str], None], Callable[[str], None]]]:
     """Show what is being run on a terminal, and nothing of it in a pipe; turn errors of the user's into one line."""
-    from quartic.commands.results import check_target
+    from quartic.cli.results import check_target
     from quartic.report import report_available
 
     console = Console(stderr=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import os
-import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from quartic.commands.terminal import write_stdout
+from quartic.archives import write_whole
+from quartic.cli.terminal import write_stdout
 
 _TABLES = {".csv": ",", ".tsv": "\t"}
 
@@ -42,17 +42,17 @@ def write_table(path: str | os.PathLike[str], header: Sequence[str], rows: Itera
     if str(path) == "-":
         write_stdout(text.getvalue())
     else:
-        whole(path, lambda temporary: temporary.write_text(text.getvalue(), encoding="utf-8"))
+        write_whole(path, lambda file: file.write(text.getvalue().encode()))
 
 
 def write_clusters(path: str | os.PathLike[str], names: Sequence[str], labels: Any, memberships: Any) -> None:
     """Write node,cluster,membership_0,…; as .npy the clusters; as .npz nodes, clusters and memberships."""
     suffix = Path(path).suffix.lower()
     if suffix == ".npy":
-        whole(path, lambda temporary: _save(temporary, labels))
+        write_whole(path, lambda file: np.save(file, labels, allow_pickle=False))
     elif suffix == ".npz":
         arrays = {"node": np.array(names, dtype=np.str_), "cluster": labels, "membership": memberships}
-        whole(path, lambda temporary: _save(temporary, **arrays))
+        write_whole(path, lambda file: np.savez(file, allow_pickle=False, **arrays))
     else:
         header = ["node", "cluster", *(f"membership_{k}" for k in range(memberships.shape[1]))]
         rows = zip(names, labels.tolist(), memberships.tolist(), strict=True)
@@ -60,18 +60,21 @@ def write_clusters(path: str | os.PathLike[str], names: Sequence[str], labels: A
 
 
 def write_points(
-    path: str | os.PathLike[str], names: Sequence[str], X: Any, determined: Any, errors: Any = None
+    path: str | os.PathLike[str], names: Sequence[str], X: Any, determined: Any, errors: Any = None, atoms: Any = None
 ) -> None:
-    """Write point,x,y[,z],…,determined[,standard_error]; as .npy the coordinates; as .pdb or .xyz atoms."""
+    """Write point,x,y[,z],…,determined[,standard_error]; as .npy the coordinates; as .pdb, .cif or .xyz atoms.
+
+    ``atoms`` is a `quartic.io.Structure` with their names and residues, where these are known.
+    """
     suffix = Path(path).suffix.lower()
     if suffix == ".npy":
-        whole(path, lambda temporary: _save(temporary, X))
-    elif suffix in (".pdb", ".xyz"):
+        write_whole(path, lambda file: np.save(file, X, allow_pickle=False))
+    elif suffix in (".pdb", ".cif", ".xyz"):
         from quartic.io import Structure, write_pdb, write_xyz
 
+        write = write_xyz if suffix == ".xyz" else write_pdb
         numbered = all(name.isdigit() for name in names)
-        write = write_pdb if suffix == ".pdb" else write_xyz
-        write(Path(path), Structure.of(X, names=None if numbered else names))
+        write(Path(path), atoms.at(X) if atoms is not None else Structure.of(X, names=None if numbered else names))
     else:
         header = ["point", *axis_names(X.shape[1]), "determined", *([] if errors is None else ["standard_error"])]
         ends = [[str(bool(sure)).lower()] for sure in determined]
@@ -84,23 +87,3 @@ def write_points(
 def axis_names(dimension: int) -> list[str]:
     """Return x, y, z, or x1, x2, … where there are more."""
     return list("xyz"[:dimension]) if dimension <= 3 else [f"x{k}" for k in range(1, dimension + 1)]
-
-
-def whole(path: str | os.PathLike[str], write: Callable[[Path], object]) -> None:
-    """Let ``write`` fill a file beside ``path``, and put it there when it is whole."""
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        write(temporary)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def _save(path: Path, array: Any = None, **arrays: Any) -> None:
-    with path.open("wb") as file:
-        if array is not None:
-            np.save(file, array, allow_pickle=False)
-        else:
-            np.savez(file, **arrays)

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, overload
 
-from quartic.commands.terminal import Voice
+from quartic.cli.terminal import Voice
 from quartic.distributed import connect, in_blocks
 from quartic.distributed.client import INSTALL
 from quartic.io import FeatureTable, GraphTable, read_blocks

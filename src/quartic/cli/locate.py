@@ -9,27 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from quartic.commands import code
-from quartic.commands.fitting import exit_unless_converged, say_found, watched_fit
-from quartic.commands.results import axis_names, check_target, write_points
-from quartic.commands.terminal import (
-    Voice,
-    check_shared,
-    command_line,
-    errors_as_one_line,
-    print_json,
-)
+from quartic.cli.fitting import Fit, Options, call_code, read_code, watched_fit
+from quartic.cli.results import axis_names, write_points
+from quartic.cli.terminal import Voice, command_line, errors_as_one_line, print_json
 from quartic.io import DistanceTable, FileFormatError, read_anchors, read_distances
 from quartic.locating.warnings import DistanceWarning
-from quartic.report import (
-    Section,
-    localisation_figures,
-    localisation_tables,
-    residuals_of,
-    write_page,
-)
 
-OUTPUTS = (".csv", ".tsv", ".npy", ".pdb", ".xyz")
+OUTPUTS = (".csv", ".tsv", ".npy", ".pdb", ".cif", ".xyz")
 # Warnings speak of Python's parameters; here they are options.
 _OPTIONS = {
     'weights="noise"': "--weights noise",
@@ -41,27 +27,16 @@ _OPTIONS = {
 }
 
 
-@dataclass(frozen=True)
-class LocateOptions:
+@dataclass(frozen=True, kw_only=True)
+class LocateOptions(Options):
     """What was asked for."""
 
-    input: str
     dimension: int
-    output: str
-    report: str | None
     anchors: str | None
     align: str | None
     weights: str | None
     noise: float | None
     refine: str | None
-    solver: str
-    tol: float
-    max_iter: int
-    max_time: float | None
-    n_init: int
-    seed: int
-    as_json: bool
-    quiet: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,35 +52,37 @@ class _Job:
 
 def run(options: LocateOptions) -> None:
     """Locate, write, report; exit with 1 where the run did not converge, with 2 where the input is at fault."""
+    from quartic import DistanceCompletion
+
     voice = Voice("locate", options.quiet)
     with errors_as_one_line(voice):
         _check(options)
         job = _read(options)
-        model = _model(options, job)
-    voice.say(f"{'stdin' if options.input == '-' else options.input}: {job.table.guess}")
+        model = DistanceCompletion(options.dimension, verbose=True, align_to=job.align_to, **job.settings)
+    voice.say(f"{options.source}: {job.table.guess}")
     fit = watched_fit(
         voice,
+        options,
         lambda: model.fit_pairs(job.table.pairs, **job.known, anchors=job.anchors or None),
         partial(_told, names=job.table.names),
     )
     with errors_as_one_line(voice):
         errors = model.standard_errors_ if options.noise is not None else None
         if not (options.as_json and options.output == "-"):
-            write_points(options.output, job.table.names, model.embedding_, model.determined_, errors)
+            write_points(options.output, job.table.names, model.embedding_, model.determined_, errors, job.table.atoms)
         if options.report is not None:
-            section = _section(options, job, model, fit.seconds, fit.said)
-            write_page(options.report, f"Points from {options.input}", [section])
-    _tell(options, voice, job.table, model, fit.seconds, fit.said, fit.interrupted)
-    exit_unless_converged(voice, model.result_, fit, options.output)
+            _write_report(options, job, model, fit)
+    if options.as_json:
+        _print_facts(options, job.table, model, fit)
+    fit.say(voice, _found(job.table, model), options)
 
 
 def _check(options: LocateOptions) -> None:
     if options.dimension < 1:
         raise ValueError(f"-d {options.dimension}: the dimension must be at least 1")
-    check_target(options.output, OUTPUTS, "-o")
-    if options.output.lower().endswith((".pdb", ".xyz")) and options.dimension > 3:
+    options.check(OUTPUTS)
+    if options.output.lower().endswith((".pdb", ".cif", ".xyz")) and options.dimension > 3:
         raise ValueError(f"-o {options.output}: atoms have at most 3 coordinates, not {options.dimension}; write .csv")
-    check_shared(options.report, options.solver, options.max_time)
     if options.noise is not None and not options.noise > 0:
         raise ValueError(f"--noise {options.noise:g}: give a positive standard deviation")
     if options.weights not in (None, "noise"):
@@ -119,7 +96,7 @@ def _check(options: LocateOptions) -> None:
 
 
 def _read(options: LocateOptions) -> _Job:
-    table = read_distances(options.input)
+    table = read_distances(options.input, **options.reading)
     if options.dimension > table.n_points - 1:
         raise FileFormatError(
             f"{options.input}: {table.n_points} points span at most {table.n_points - 1} dimensions, not "
@@ -133,23 +110,8 @@ def _read(options: LocateOptions) -> _Job:
         if table.weights is not None:
             raise ValueError(f"--weights noise: {options.input} has weights of its own; leave one of them out")
         known["weights"] = options.weights
-    settings = {
-        "solver": options.solver,
-        "n_init": options.n_init,
-        "tol": options.tol,
-        "max_iter": options.max_iter,
-        "max_time": options.max_time,
-        "refine": options.refine,
-        "noise": options.noise,
-        "random_state": options.seed,
-    }
+    settings = {**options.settings, "refine": options.refine, "noise": options.noise}
     return _Job(table, anchors, align_to, settings, known)
-
-
-def _model(options: LocateOptions, job: _Job) -> Any:
-    from quartic import DistanceCompletion
-
-    return DistanceCompletion(options.dimension, verbose=True, align_to=job.align_to, **job.settings)
 
 
 def _told(warning: Warning, names: Sequence[str]) -> str:
@@ -170,44 +132,36 @@ def _found(table: DistanceTable, model: Any) -> str:
     )
 
 
-def _tell(
-    options: LocateOptions, voice: Voice, table: DistanceTable, model: Any, seconds: float, said: list[str],
-    interrupted: bool,
-) -> None:  # fmt: skip
-    if options.as_json:
-        determined = np.asarray(model.determined_)
-        facts: dict[str, Any] = {
-            "command": "locate",
-            "input": options.input,
-            "guess": table.guess,
-            "n_points": table.n_points,
-            "n_pairs": len(table.pairs),
-            "dimension": options.dimension,
-            "rmse": float(model.rmse_),
-            "n_determined": int(determined.sum()),
-            "not_determined": [table.names[i] for i in np.flatnonzero(~determined)],
-            "chirality": model.chirality_,
-            "output": None if options.output == "-" else options.output,
-            "report": options.report,
-            "warnings": said,
-            "interrupted": interrupted,
-            **code.run_numbers(model.result_, seconds, options.seed),
-        }
-        if options.output == "-":
-            axes = axis_names(options.dimension)
-            rows = zip(table.names, model.embedding_.tolist(), determined.tolist(), strict=True)
-            facts["points"] = [
-                {"point": name, **dict(zip(axes, place, strict=True)), "determined": sure} for name, place, sure in rows
-            ]
-            if options.noise is not None:
-                for point, error in zip(facts["points"], model.standard_errors_.tolist(), strict=True):
-                    point["standard_error"] = error
-        print_json(facts)
-        return
-    say_found(voice, _found(table, model), model.result_, seconds, options.output, options.report)
+def _print_facts(options: LocateOptions, table: DistanceTable, model: Any, fit: Fit) -> None:
+    determined = np.asarray(model.determined_)
+    facts: dict[str, Any] = {
+        "command": "locate",
+        "input": options.input,
+        "guess": table.guess,
+        "n_points": table.n_points,
+        "n_pairs": len(table.pairs),
+        "dimension": options.dimension,
+        "rmse": float(model.rmse_),
+        "n_determined": int(determined.sum()),
+        "not_determined": [table.names[i] for i in np.flatnonzero(~determined)],
+        "chirality": model.chirality_,
+        **fit.numbers(options),
+    }
+    if options.output == "-":
+        axes = axis_names(options.dimension)
+        rows = zip(table.names, model.embedding_.tolist(), determined.tolist(), strict=True)
+        facts["points"] = [
+            {"point": name, **dict(zip(axes, place, strict=True)), "determined": sure} for name, place, sure in rows
+        ]
+        if options.noise is not None:
+            for point, error in zip(facts["points"], model.standard_errors_.tolist(), strict=True):
+                point["standard_error"] = error
+    print_json(facts)
 
 
-def _section(options: LocateOptions, job: _Job, model: Any, seconds: float, said: list[str]) -> Section:
+def _write_report(options: LocateOptions, job: _Job, model: Any, fit: Fit) -> None:
+    from quartic.report import Section, localisation_figures, localisation_tables, residuals_of, write_page
+
     table = job.table
     residuals, given = residuals_of(model.embedding_, table.pairs, table.distances, table.lower, table.upper)
     facts = {
@@ -216,32 +170,34 @@ def _section(options: LocateOptions, job: _Job, model: Any, seconds: float, said
         "found": _found(table, model),
         "mirror image": model.chirality_,
         "search": model.start_,
-        **code.run_facts(model.result_, seconds, options.seed),
+        **fit.facts(options),
     }
-    return Section(
+    section = Section(
         "Points from distances",
         facts,
         localisation_figures(model, table.pairs, residuals, list(job.anchors), table.names),
         _code(options, job),
         localisation_tables(model, table.pairs, residuals, given, table.names),
-        said,
+        fit.said,
         command_line(),
     )
+    assert options.report is not None
+    write_page(options.report, f"Points from {options.input}", [section])
 
 
 def _code(options: LocateOptions, job: _Job) -> str:
     from quartic import DistanceCompletion
 
-    path, note = code.opened(options.input, ".csv")
+    read, note = read_code("read_distances", options)
     readers = "read_anchors, read_distances" if options.anchors or options.align else "read_distances"
-    lines = [f"table = read_distances({path})"]
+    lines = [f"table = {read}"]
     settings, fit = dict(job.settings), ["table.pairs", "**table.columns()"]
     if options.weights is not None:
         fit[1] = f'**table.columns() | {{"weights": {options.weights!r}}}'
     if options.anchors is not None:
         lines.append(f"anchors = read_anchors({options.anchors!r}, table.names, {options.dimension})")
         fit.append("anchors=anchors")
-    made = code.call("DistanceCompletion", str(options.dimension), settings, DistanceCompletion().get_params())
+    made = call_code("DistanceCompletion", str(options.dimension), settings, DistanceCompletion().get_params())
     if options.align is not None:
         lines.append(f"align_to = read_anchors({options.align!r}, table.names, {options.dimension})")
         made = made[:-1] + ", align_to=align_to)"

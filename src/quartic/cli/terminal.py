@@ -1,4 +1,7 @@
-"""How a command speaks: what it has to say goes to standard error, one line each; results go to standard output."""
+"""How a command speaks: what it has to say goes to standard error, one line each; results go to standard output.
+
+Faults in how it is called are one line too: what is wrong, and where the options are listed.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,13 @@ import re
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, cast
 
 import typer
+from typer.core import TyperGroup
 
 # Control characters in names and messages could drive the terminal.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
@@ -58,22 +63,6 @@ def said(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror.lower()}"
     return str(error) or type(error).__name__
-
-
-def check_shared(report: str | None, solver: str, max_time: float | None) -> None:
-    """Raise where an option that commands share cannot be."""
-    from quartic.commands.results import check_target
-    from quartic.report import report_available
-    from quartic.solvers import SOLVERS
-
-    if report is not None:
-        check_target(report, (".html", ".htm"), "--report")
-        if not report_available():
-            raise ValueError("--report needs plotly: pip install 'quartic[report]'")
-    if solver != "auto" and solver not in SOLVERS:
-        raise ValueError(f"--solver {solver}: choose auto or one of {', '.join(SOLVERS)}")
-    if max_time is not None and not max_time > 0:
-        raise ValueError(f"--max-time {max_time:g}: give a positive number of seconds")
 
 
 @contextmanager
@@ -121,3 +110,50 @@ def _plain(value: Any) -> Any:
 def command_line() -> str:
     """Return the command as it was typed."""
     return shlex.join(["quartic", *sys.argv[1:]])
+
+
+# -- faults in the call -----------------------------------------------------------------------------------------------
+
+# typer has its own copy of click in some versions, and click's in others; this is the one it raises
+_UsageFault: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+_CTRL_C = 130  # what a shell makes of SIGINT
+
+
+class PlainSpokenGroup(TyperGroup):
+    """Commands whose usage errors are one line on standard error, with exit code 2, and no box around it."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command, and leave with its exit code."""
+        run = partial(super().main, args, prog_name, complete_var, False, windows_expand_args, **extra)
+        if not standalone_mode:
+            return run()
+        try:
+            code = run()
+        except _UsageFault as fault:
+            if type(fault).__name__ != "NoArgsIsHelpError":  # that one has printed the help
+                typer.echo(usage_line(fault), err=True)
+            sys.exit(fault.exit_code)
+        except OSError as error:  # a disk that is full, a folder that may not be written to
+            typer.echo(f"quartic: {one_line(said(error))}", err=True)
+            sys.exit(2)
+        if code == _CTRL_C:
+            typer.echo("quartic: interrupted before there was a result; nothing is written", err=True)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def usage_line(fault: Any) -> str:
+    """Return what is wrong and where to look, in one line."""
+    message = one_line(fault.format_message()).rstrip(".")
+    context = getattr(fault, "ctx", None)
+    command = context.command_path if context is not None else "quartic"
+    link = " See" if message.endswith("?") else "; see"
+    return f"{command}: {message[:1].lower()}{message[1:]}{link} {command} --help"

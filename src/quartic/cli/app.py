@@ -1,4 +1,4 @@
-"""The command ``quartic``: what it takes. What it does stands in `quartic.commands`."""
+"""The command ``quartic``: what it takes. What it does stands in `quartic.cli`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from quartic._version import __version__
-from quartic.commands.usage import PlainSpokenGroup
+from quartic.cli.terminal import PlainSpokenGroup
 
 # Commands that live with what they run, and are loaded when they are called.
 _LATER = {
@@ -87,10 +87,17 @@ Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="The
 Report = Annotated[str | None, typer.Option("--report", metavar="FILE.html", help="Write a page with figures too.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the starts; the same seed gives the same result.")]
 SolverName = Annotated[str, typer.Option("--solver", help="auto, or the name of a solver (see the README).")]
+Tolerance = Annotated[
+    float, typer.Option(min=0, help="Stop when the gradient norm is TOL times its norm at a random start.")
+]
 MaxIter = Annotated[int, typer.Option(min=0, help="Most iterations of a run.")]
 MaxTime = Annotated[float | None, typer.Option(help="Most seconds; the best result so far is then written.")]
 Runs = Annotated[int, typer.Option("--n-init", min=1, help="Runs from different starts; the best is kept.")]
 Json = Annotated[bool, typer.Option("--json", help="Print a summary as JSON; without -o, the result is in it.")]
+Columns = Annotated[
+    str | None,
+    typer.Option(metavar="A,B[,C]", help="Columns of the two ends and of the number, by name, or number from 1."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but warnings and errors.")]
 
 
@@ -102,10 +109,13 @@ def cluster(
         str,
         typer.Argument(
             metavar="INPUT",
-            help="A graph (.csv edge list .mtx .npz .graphml) or features (.csv .npy .npz .mat); - is standard input.",
+            help="A graph (.csv .parquet edge list .mtx .npz .graphml .gexf .gml .net) or features (.csv .parquet .npy "
+            ".npz .mat); - is standard input.",
         ),
     ],
-    n_clusters: Annotated[int, typer.Option("--clusters", "-k", help="How many clusters.")],
+    n_clusters: Annotated[
+        int | None, typer.Option("--clusters", "-k", help="How many clusters; chosen from 2 to 10 when left out.")
+    ] = None,
     output: Output = "-",
     report: Report = None,
     as_: Annotated[
@@ -119,10 +129,19 @@ def cluster(
         ),
     ] = None,
     neighbors: Annotated[
-        str, typer.Option(metavar="N|auto|all", help="Of features: weights kept for each row, itself counted.")
+        str,
+        typer.Option(
+            metavar="N|auto|all", help="Of features: neighbours kept per sample, including the sample itself."
+        ),
     ] = "auto",
+    columns: Columns = None,
+    repeats: Annotated[
+        str | None, typer.Option(metavar="sum|mean|last", help="What edges become that are listed more than once.")
+    ] = None,
     solver: SolverName = "auto",
-    tol: Annotated[float, typer.Option(min=0, help="Stop at this share of the first gradient.")] = 1e-3,
+    tol: Annotated[
+        float, typer.Option(min=0, help="Stop when the gradient norm is TOL times its norm at a random start.")
+    ] = 1e-3,
     max_iter: MaxIter = 10_000,
     max_time: MaxTime = None,
     n_init: Runs = 1,
@@ -138,22 +157,18 @@ def cluster(
 ) -> None:
     """Find clusters in a graph or in features, by symmetric nonnegative matrix factorisation.
 
-    An edge list has the columns source,target and maybe weight; nodes may have names. Features have a row for each
-    sample and maybe a column of names. Separator, header and columns are found out, and the guess is printed. A graph
-    larger than memory is a folder of row blocks (quartic.io.write_blocks).
+    An edge list has two nodes and an optional weight per line; nodes may have names. Features have a row per sample
+    and maybe a column of names. Separator, header and columns are detected and reported. A graph larger than memory is
+    a folder of row blocks (quartic.io.write_blocks).
 
     The result has the columns node,cluster and a soft membership for each cluster (.csv .tsv .npz; .npy has the
     clusters only). Exit code: 0 converged; 1 not converged, or interrupted (the result is written all the same);
     2 faulty input (nothing is written).
     """
-    from quartic.commands.cluster import ClusterOptions, run
+    given = locals()
+    from quartic.cli.cluster import ClusterOptions, run
 
-    run(
-        ClusterOptions(
-            input, n_clusters, output, report, as_, affinity, neighbors, solver, tol, max_iter, max_time, n_init, seed,
-            as_json, quiet, scheduler, workers,
-        )
-    )  # fmt: skip
+    run(ClusterOptions(**given))
 
 
 @app.command(
@@ -164,7 +179,7 @@ def locate(
         str,
         typer.Argument(
             metavar="INPUT",
-            help="Some distances (.csv i,j,d; a matrix; .npz .npy .mtx; MD-jeep .nmr, .gz); - is standard input.",
+            help="Some distances (.csv .parquet i,j,d; a matrix; .npz .npy .mtx; MD-jeep .nmr); - is standard input.",
         ),
     ],
     dimension: Annotated[int, typer.Option("--dimension", "-d", help="Coordinates of a point.")] = 3,
@@ -184,10 +199,17 @@ def locate(
         float | None, typer.Option(help="Standard deviation of the distances; adds a column standard_error.")
     ] = None,
     refine: Annotated[
-        str | None, typer.Option(metavar="stress", help="stress: fit the distances too, not only their squares.")
+        str | None,
+        typer.Option(metavar="stress", help="stress: finish by minimising errors in the distances themselves."),
+    ] = None,
+    columns: Columns = None,
+    repeats: Annotated[
+        str | None, typer.Option(metavar="mean|last", help="What distances become that are listed more than once.")
     ] = None,
     solver: SolverName = "auto",
-    tol: Annotated[float, typer.Option(min=0, help="Stop at this share of the first gradient.")] = 1e-8,
+    tol: Annotated[
+        float, typer.Option(min=0, help="Stop when the gradient norm is TOL times its norm at a random start.")
+    ] = 1e-8,
     max_iter: MaxIter = 10_000,
     max_time: MaxTime = None,
     n_init: Runs = 1,
@@ -197,21 +219,17 @@ def locate(
 ) -> None:
     """Find points from some of the distances between them, and which of them the distances determine.
 
-    A list of distances has the columns i,j,d, points by name or number, and maybe lower and upper (bounds) and weight.
-    The separator, header and columns are found out, and the guess is printed.
+    A list of distances has two points per line, by name or number, and their distance, and maybe lower and upper
+    (bounds) and weight. Separator, header and columns are detected and reported; cells left blank are unknown.
 
-    The result has the columns point,x,y[,z],…,determined (.csv .tsv; .npy .pdb .xyz have the coordinates). Exit code:
-    0 converged; 1 not converged, or interrupted (the result is written all the same); 2 faulty input (nothing is
+    The result has the columns point,x,y[,z],…,determined (.csv .tsv; .npy .pdb .cif .xyz have the coordinates). Exit
+    code: 0 converged; 1 not converged, or interrupted (the result is written all the same); 2 faulty input (nothing is
     written).
     """
-    from quartic.commands.locate import LocateOptions, run
+    given = locals()
+    from quartic.cli.locate import LocateOptions, run
 
-    run(
-        LocateOptions(
-            input, dimension, output, report, anchors, align, weights, noise, refine, solver, tol, max_iter, max_time,
-            n_init, seed, as_json, quiet,
-        )
-    )  # fmt: skip
+    run(LocateOptions(**given))
 
 
 @app.command(epilog="Example: quartic demo --report my-report.html")
@@ -231,7 +249,7 @@ def demo(
 @app.command(epilog="Example: quartic info --json")
 def info(as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False) -> None:
     """Versions, threads, GPU and cache folders, for bug reports."""
-    from quartic.commands.info import facts
+    from quartic.cli.info import facts
 
     found = facts()
     if as_json:
