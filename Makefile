@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-torch test-slow test-browser fuzz trust audit docs lint format wheel clean
+.PHONY: demo test test-torch test-oldest test-package test-slow test-browser fuzz trust audit docs lint format wheel clean
 .DEFAULT_GOAL := test
 
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -48,9 +48,33 @@ trust: fuzz
 	QUARTIC_TRUST=results/trust $(BIN)/python -m pytest -m slow tests/test_random_problems.py
 	$(BIN)/python benchmarks/trust.py --minutes 60
 
-# Known vulnerabilities in the pinned dependencies; needs the network, and says so where there is none.
-audit:
-	$(PYTHON) .ci/audit.py
+# Known vulnerabilities in the pinned dependencies; needs the network.
+audit: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit
+	$(BIN)/python -m pip_audit --requirement constraints.txt --no-deps --disable-pip
+
+# The oldest versions that pyproject.toml allows, in an environment of their own.
+OLDEST_VENV ?= .venv-oldest
+
+$(OLDEST_VENV)/.ready: pyproject.toml constraints-oldest.txt
+	$(PYTHON) -m venv $(OLDEST_VENV)
+	$(OLDEST_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-oldest.txt --editable '.[report]' pytest pytest-xdist hypothesis networkx
+	@touch $@
+
+test-oldest: $(OLDEST_VENV)/.ready
+	$(OLDEST_VENV)/bin/python -m pytest -n 2 -m 'not slow' $(OLDEST_TESTS)
+
+# The core of the suite: what touches NumPy, SciPy, numba and scikit-learn.
+OLDEST_TESTS ?= tests/test_core.py tests/test_kernels.py tests/test_losses.py tests/test_loop.py tests/test_contract.py \
+	tests/test_symnmf_solvers.py tests/test_edmc_solvers.py tests/test_symnmf_estimator.py tests/test_distance_completion.py
+
+# sdist and wheel; the sdist's own tests, run against the installed wheel in an empty environment.
+test-package: $(VENV)/.ready
+	rm -rf dist build/package && $(BIN)/python -m build
+	mkdir -p build/package && tar -xzf dist/quartic-*.tar.gz -C build/package --strip-components=1
+	$(PYTHON) -m venv build/package/.venv
+	build/package/.venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt "$$(ls dist/quartic-*.whl)[report]" pytest pytest-xdist hypothesis networkx
+	cd build/package && rm -rf src && .venv/bin/python -m pytest -n 2 -m 'not slow' tests/test_core.py tests/test_kernels.py tests/test_cli.py tests/test_symnmf_estimator.py tests/test_distance_completion.py
 
 test-browser: docs
 	@command -v chromium >/dev/null || { apt-get update && apt-get install --yes --no-install-recommends chromium; }
@@ -78,4 +102,4 @@ wheel: $(VENV)/.ready
 	$(BIN)/python -m build --wheel
 
 clean:
-	rm -rf $(VENV) $(TORCH_VENV) build dist docs/_build docs/gallery docs/api .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(TORCH_VENV) $(OLDEST_VENV) build dist docs/_build docs/gallery docs/api .mypy_cache .ruff_cache .pytest_cache

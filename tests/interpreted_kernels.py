@@ -10,11 +10,11 @@ import torch
 warnings.simplefilter("ignore")
 
 from quartic import Problem, minimize  # noqa: E402
-from quartic.arrays import torch_pairs  # noqa: E402
 from quartic.arrays.workspace import Fresh  # noqa: E402
 from quartic.losses import Distances, LeastSquares  # noqa: E402
 from quartic.losses.factor import torch as torch_factor  # noqa: E402
-from quartic.losses.factor.origin import Origin  # noqa: E402
+from quartic.losses.factor.passes import Origin  # noqa: E402
+from quartic.losses.pairs import torch as torch_pairs  # noqa: E402
 from quartic.losses.pairs import torch_gauss_newton  # noqa: E402
 from quartic.penalties import Nonnegative  # noqa: E402
 
@@ -106,7 +106,7 @@ def factor():
                 torch_factor.stepped(here, A, -0.7, 0.1, True, P),
                 torch_factor.stepped(here, A, 2.0, 0, False, Q),
             ]
-            step = torch_factor.step_sums(X, MX, Origin.at(Y, MY))
+            step = torch_factor.step_sums(X, MX, Origin.at(Y, MY), None, True)
             sums = [float(x) for x in (step.bend, step.along, step.length, step.fit)]
             found += [step.gram, step.curved, *sums, bool(step.feasible), torch_factor.projected_norm(X, A, MX)]
             return [ahead.X, ahead.MX, P, Q, *found]

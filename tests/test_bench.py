@@ -315,9 +315,8 @@ def test_the_mean_curve_is_that_of_the_last_values_seen():
 
 
 def test_peers_say_what_they_cannot_do_and_agree_on_what_they_can(tmp_path):
-    settings = replace(
-        RaceSettings.peers(), starts=1, seconds=5.0, cells=(GRAPH,), helices=(Helix(80, 0.4), Helix(40, 1.0))
-    )
+    settings = replace(RaceSettings.peers(), starts=1, first_start=0, seconds=5.0, cells=(GRAPH,))
+    settings = replace(settings, helices=(Helix(80, 0.4), Helix(40, 1.0)))
     store = run_race(settings, tmp_path, quiet, quiet)
     found = {(row["case"], row["method"]): row for row in store.rows}
     assert "needs all distances" in found["helix 80:0.4", "scikit-learn MDS (SMACOF)"]["cannot"]

@@ -18,8 +18,8 @@ from quartic.losses import (
     PhaseRetrieval,
     Quadratic,
     Sensing,
-    measured_smoothness,
 )
+from quartic.losses.other import measured_smoothness
 from quartic.penalties import Nonnegative, Ridge
 from strategies import seeds, symmetric
 

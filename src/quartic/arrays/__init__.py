@@ -39,7 +39,7 @@ from quartic.arrays.elementwise import (
     total,
 )
 from quartic.arrays.subspace import most_different_rows, orthonormal
-from quartic.arrays.tall import gram, inner, moved_gram, norm, root, squared_norm, squares_are_safe, trace_inner
+from quartic.arrays.tall import gram, inner, norm, root, squared_norm, squares_are_safe, trace_inner
 from quartic.arrays.waiting import delayed, on_host
 
 __all__ = [
@@ -68,7 +68,6 @@ __all__ = [
     "least",
     "length",
     "most_different_rows",
-    "moved_gram",
     "namespace",
     "norm",
     "on_host",

@@ -13,6 +13,9 @@ from quartic.arrays.checks import Array, is_torch
 class HostSpace:
     """NumPy arrays."""
 
+    #: whether sums come later than they are asked for, so that they are best begun before they are needed
+    deferred = False
+
     def take(self, A: Any, name: str) -> Any:
         """Return what the user gave as an array that lives here, or raise an error that says why it cannot."""
         if is_torch(A):

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from quartic.arrays.checks import Array, is_torch
-from quartic.arrays.waiting import Waiting, delayed, wait_for
+from quartic.arrays.waiting import delayed
 
 # float32 input is widened this many rows at a time, so that no float64 copy of a tall array is ever made
 _ROWS = 4096
@@ -76,13 +75,6 @@ def gram(A: Array, B: Array | None = None) -> Array:
     for k in range(0, len(A), _ROWS):
         total += _widen(A[k : k + _ROWS]).T @ _widen(B[k : k + _ROWS])
     return total
-
-
-def moved_gram(S: Any, T: Any, C: Any) -> Array:
-    """Return (X + D)ᵀ(X + D) from S = XᵀX, T = XᵀD and C = DᵀD."""
-    if isinstance(S, Waiting) and isinstance(T, Waiting) and isinstance(C, Waiting):
-        return wait_for(S.tensor + T.tensor + T.tensor.T + C.tensor)
-    return S + T + T.T + C
 
 
 def trace_inner(A: Array, B: Array) -> float:

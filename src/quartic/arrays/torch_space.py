@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -20,6 +20,9 @@ class DeviceSpace:
     Random numbers are drawn on the device, from a generator seeded by the one given: the same seed gives the same
     numbers on the same kind of device.
     """
+
+    #: whether sums come later than they are asked for, so that they are best begun before they are needed
+    deferred: ClassVar[bool] = True
 
     device: torch.device
 

@@ -23,11 +23,11 @@ from quartic.clustering.similarity_input import similarity_of
 from quartic.core.loop import minimize
 from quartic.core.problem import Problem
 from quartic.core.result import Result
-from quartic.estimators.devices import device_for, moved, to_scipy
-from quartic.estimators.inputs import names_of
+from quartic.graphs.inputs import names_of
 from quartic.init import random_start, spectral_start
 from quartic.losses import LeastSquares
 from quartic.losses.blocks.dask_matrix import DaskMatrix
+from quartic.losses.devices import device_for, moved, to_scipy
 from quartic.penalties import Nonnegative, NonnegativeL1, NonnegativeRidge, Penalty
 from quartic.solvers import Solver
 

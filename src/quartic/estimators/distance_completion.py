@@ -19,14 +19,14 @@ from quartic.arrays import Array, RandomState
 from quartic.core.result import Result
 from quartic.datasets import pair_distances
 from quartic.distributed.inputs import is_dask_array, is_dask_frame
-from quartic.estimators.devices import device_for
-from quartic.estimators.inputs import refuse_not_finite
+from quartic.graphs.inputs import refuse_not_finite
 from quartic.locating.chunks import from_chunks
 from quartic.locating.complete import located_complete
 from quartic.locating.fit import located
 from quartic.locating.input import from_pairs, power_of_distances
 from quartic.locating.matrix_input import from_matrix, is_complete, known_entries
 from quartic.locating.settings import Located, Settings
+from quartic.losses.devices import device_for
 from quartic.rigidity import Determination
 from quartic.solvers import Solver
 

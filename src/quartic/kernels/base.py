@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Self
 
 from quartic.arrays import Array, inner
 from quartic.core.units import Units
-from quartic.losses.estimates import Estimate
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss
@@ -53,14 +52,6 @@ class Kernel(ABC):
     def divergence_of(self, move: Move) -> float:
         """Return D_h(X + D, X) of a step, for kernels that can from its Gram matrices."""
         return self.divergence(move.point.X, move.start.X)
-
-    def knows_slope(self, penalty: Penalty) -> bool:
-        """Tell whether `slope` can be had."""
-        return False
-
-    def slope(self, move: Move, penalty: Penalty, step: float) -> Estimate:
-        """Return ⟨∇f(X), X⁺⟩ where X⁺ = T_λ(X), from the optimality of X⁺."""
-        raise NotImplementedError
 
     @classmethod
     def for_loss(cls, loss: Loss, tight: bool = True) -> Self:

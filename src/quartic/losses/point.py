@@ -15,6 +15,11 @@ def projected_gradient(X: Array, gradient: Array) -> Array:
     return projected
 
 
+def is_nonnegative(X: Array) -> bool:
+    """Tell whether X ≥ 0, without a NaN."""
+    return delayed(lambda low: low >= 0, least(X))  # type: ignore[no-any-return]
+
+
 class Point(ABC):
     """X, f(X) and ∇f(X); all come from one product, made when the point was.
 
@@ -55,7 +60,7 @@ class Point(ABC):
     @cached_property
     def feasible(self) -> bool:
         """Whether X ≥ 0, without a NaN."""
-        return delayed(lambda low: low >= 0, least(self.X))  # type: ignore[no-any-return]
+        return is_nonnegative(self.X)
 
     @cached_property
     def projected_norm(self) -> float:

@@ -66,8 +66,8 @@ class DynNoLips(Solver):
         """Return T_λ(X) for the first λ that decreases enough."""
         p, step = state.point, min(cast(DynState, state).next_step, self.max_step)
         for _ in range(self.max_halvings):
-            move = problem.bregman_move(p, step)
-            if problem.sufficient_decrease(move, step):
-                return DynState(move.point, step=step, next_step=2 * step)
+            trial = problem.trial(p, step)
+            if trial.enough:
+                return DynState(trial.point, step=step, next_step=2 * step)
             step /= 2
         raise NoProgress(f"no step down to λ = {step:.1e} decreases the objective enough")

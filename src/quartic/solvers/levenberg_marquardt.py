@@ -26,6 +26,9 @@ from quartic.solvers.normal_equations import direct, factorable, mean_diagonal, 
 _CORE_FOR_EACH_COLUMN, _CORE_AT_LEAST = (8, 16), (24, 48)
 # Where a step lowers the loss by less than this share, residuals are there to stay and their curvature counts.
 _NEWTON_GAIN = 1e-2
+# A rise of the objective within so many times the gradient's round-off times ‖X‖ says nothing; a larger one is answered
+# by more damping, up to this much.
+_VALUE_ROUND_OFF, _HEAVY = 16.0, 1e8
 # Single points are placed anew where the loss no longer falls, and when the gradient has shrunk by this, and by ten
 # times more for each time it was done, so often at the most.
 _REPLACED, _REPLACED_FIRST = 4, 1e-3
@@ -157,7 +160,14 @@ class LevenbergMarquardt(Solver):
             s = replace(s, first=slope) if math.isinf(s.first) else s
             if s.newton or slope <= _REPLACED_FIRST * 10.0**-s.replaced * s.first:
                 s = self._with_points_replaced(loss, problem.penalty, s)
-        return self._move(loss, problem.penalty, s)
+        new = self._move(loss, problem.penalty, s)
+        problem.begin(new.point)
+        rise = problem.objective(new.point) - problem.objective(s.point)
+        if not rise > 0 or rise <= _VALUE_ROUND_OFF * s.point.rounding * norm(s.point.X):
+            return new
+        if s.damping >= _HEAVY:
+            raise NoProgress("no damped Gauss–Newton step lowers the objective")
+        return replace(s, damping=next_damping(s.damping, -1.0), step=0.0, core_done=1)
 
     def _core_degree(self, loss: SumOfSquares, rank: int) -> float:
         if self.core != "auto":

@@ -79,6 +79,12 @@ class Quadratic(Loss):
         if smoothness is not None:
             check_number(smoothness, "smoothness")
             self._constants["smoothness"] = float(smoothness)
+        self.infimum = self._least_value()
+
+    def _least_value(self) -> float:
+        """Return what F does not fall below: ½μΣY_ii² − ‖B‖ΣY_ii ≥ −½n‖B‖²/μ, if 𝒜 weighs the diagonal by μ."""
+        weight = self.map.least_on_diagonal()
+        return -0.5 * self.n_points * self.linear.squared_norm / weight if weight > 0 else -math.inf
 
     @property
     def weighs_few(self) -> bool:
@@ -150,6 +156,7 @@ class Quadratic(Loss):
         twin, power = copy.copy(self), units.value - self.degree * units.length
         twin.map = Scaled(self.map, power) if power else self.map
         twin.linear = self.linear.scaled(power + 2 * units.length)
+        twin.infimum = twin._least_value()
         known = self._constants.get("smoothness")
         twin._constants = {} if known is None else {"smoothness": shifted(known, power)}
         return twin

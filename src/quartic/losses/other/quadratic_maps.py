@@ -48,6 +48,10 @@ class QuadraticMap(ABC):
         """Return μ_F, or 0."""
         return 0.0
 
+    def least_on_diagonal(self) -> float:
+        """Return a μ ≥ 0 with ⟨𝒜Y, Y⟩ ≥ μ Σ Y_ii²."""
+        return self.least()
+
 
 class Scaled(QuadraticMap):
     """2^power · 𝒜."""
@@ -72,6 +76,10 @@ class Scaled(QuadraticMap):
     def least(self) -> float:
         """Return that of 𝒜, scaled."""
         return shifted(self.whole.least(), self.power)
+
+    def least_on_diagonal(self) -> float:
+        """Return that of 𝒜, scaled."""
+        return shifted(self.whole.least_on_diagonal(), self.power)
 
 
 class Identity(QuadraticMap):
@@ -121,6 +129,10 @@ class DenseWeights(QuadraticMap):
         """Return min A."""
         return float(self.A.min())
 
+    def least_on_diagonal(self) -> float:
+        """Return the least A_ii."""
+        return float(self.A.diagonal().min())
+
 
 class SparseWeights(QuadraticMap):
     """𝒜Y = A ∘ Y for a sparse nonnegative A: only the entries of Y on its pattern are ever made."""
@@ -153,6 +165,10 @@ class SparseWeights(QuadraticMap):
     def least(self) -> float:
         """Return min A, 0 where the pattern has a gap."""
         return float(self.A.data.min()) if self.A.nnz == self.A.shape[0] ** 2 else 0.0
+
+    def least_on_diagonal(self) -> float:
+        """Return the least A_ii."""
+        return float(self.A.diagonal().min())
 
 
 class OnProducts(QuadraticMap):

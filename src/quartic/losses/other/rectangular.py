@@ -107,7 +107,7 @@ class Rectangular(Loss):
         """Return the point kept in a checkpoint."""
         return RectangularPoint(self, arrays["X"], arrays["P"])
 
-    def extrapolate(self, p: Point, q: Point, t: float) -> RectangularPoint:
+    def extrapolate(self, p: Point, q: Point, t: float, gram: Array | None = None) -> RectangularPoint:
         """Return the point p + t(p − q); the product is linear, so it costs none."""
         assert isinstance(p, RectangularPoint)
         assert isinstance(q, RectangularPoint)
@@ -128,9 +128,7 @@ class Rectangular(Loss):
         bend = 0.5 * difference(X, p.X, P, p.P, D)
         small = _SmallMatrices.of(p, D, self.shape[0])
         _, c2, c3, c4 = small.quartic(0.0, bend)
-        move = Move(p, RectangularPoint(self, X, P), c2 + c3 + c4, D)
-        move.__dict__.update(T=small.TU + small.TV, C=small.CU + small.CV)
-        return move
+        return Move(p, RectangularPoint(self, X, P), c2 + c3 + c4, D, small.TU + small.TV, small.CU + small.CV)
 
     def along(self, p: Point, D: Array) -> Line:
         """Return the exact quartic of f on p + tD: one product."""

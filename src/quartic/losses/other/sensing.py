@@ -110,7 +110,7 @@ class Sensing(Loss):
         """Return the point kept in a checkpoint."""
         return SensingPoint(self, arrays["X"], arrays["image"], arrays["residual"], arrays["gradient"])
 
-    def extrapolate(self, p: Point, q: Point, t: float) -> SensingPoint:
+    def extrapolate(self, p: Point, q: Point, t: float, gram: Array | None = None) -> SensingPoint:
         """Return the point p + t(p − q); the image is linear, the way back is a product all the same."""
         assert isinstance(p, SensingPoint)
         assert isinstance(q, SensingPoint)
