@@ -26,8 +26,7 @@ def passes(name: str, A: Any) -> Any:
 _PASSES = {
     "factor": ("quartic.losses.factor.numba", "quartic.losses.factor.torch"),
     "line": ("quartic.losses.factor.line", "quartic.losses.factor.torch_line"),
-    "pairs": ("quartic.losses.pairs.numba", "quartic.losses.pairs.torch"),
-    "gauss_newton": ("quartic.losses.pairs.gauss_newton", "quartic.losses.pairs.torch_gauss_newton"),
+    "gauss_newton": ("quartic.losses.pairs.row_blocks", "quartic.losses.pairs.torch"),
     "face": ("quartic.compiled.face", "quartic.compiled.torch_face"),
     "memory": ("quartic.compiled.memory", "quartic.compiled.torch_memory"),
     "fused": ("quartic.compiled.fused", "quartic.compiled.torch_fused"),
