@@ -18,9 +18,6 @@ def passes(name: str, A: Any) -> Any:
 
 
 _PASSES = {
-    "pairs": ("quartic.losses.pairs.numba", "quartic.losses.pairs.torch"),
-    "gauss_newton": ("quartic.losses.pairs.gauss_newton", "quartic.losses.pairs.torch_gauss_newton"),
-    "pair_descent": ("quartic.losses.pairs.pair_descent", ""),
-    "placement": ("quartic.losses.pairs.placement", ""),
+    "gauss_newton": ("quartic.losses.pairs.row_blocks", "quartic.losses.pairs.torch"),
 }
 _module = cache(import_module)  # a run asks several times in each iteration
