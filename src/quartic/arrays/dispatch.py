@@ -28,6 +28,8 @@ _PASSES = {
     "line": ("quartic.losses.factor.line", "quartic.losses.factor.torch_line"),
     "pairs": ("quartic.losses.pairs.numba", "quartic.losses.pairs.torch"),
     "gauss_newton": ("quartic.losses.pairs.gauss_newton", "quartic.losses.pairs.torch_gauss_newton"),
+    "pair_descent": ("quartic.losses.pairs.pair_descent", "quartic.losses.pairs.pair_descent"),
+    "placement": ("quartic.losses.pairs.placement", "quartic.losses.pairs.torch_placement"),
     "face": ("quartic.compiled.face", "quartic.compiled.torch_face"),
     "memory": ("quartic.compiled.memory", "quartic.compiled.torch_memory"),
     "fused": ("quartic.compiled.fused", "quartic.compiled.torch_fused"),
