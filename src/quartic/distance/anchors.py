@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from quartic.arrays import Array
-from quartic.rigidity.pair_graph import Indices
+from quartic.distance.pair_graph import Indices
 
 
 def checked_anchors(anchors: Any, n_points: int) -> Indices:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from quartic.arrays import Array
-from quartic.rigidity.framework import orthonormal_columns, rigid_motions, rigidity_matrix, stress_matrix
-from quartic.rigidity.growth import find_clique
-from quartic.rigidity.null_space import Solve, gram_inverse, null_samples, symmetric_inverse
-from quartic.rigidity.pair_graph import Indices, Mask, PairGraph
+from quartic.distance.framework import orthonormal_columns, rigid_motions, rigidity_matrix, stress_matrix
+from quartic.distance.growth import find_clique
+from quartic.distance.null_space import Solve, gram_inverse, null_samples, symmetric_inverse
+from quartic.distance.pair_graph import Indices, Mask, PairGraph
 
 N_SAMPLES = 4
 TOL_NULL = 1e-9
@@ -26,7 +26,7 @@ def shell(n: int, d: int, rng: np.random.Generator) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from quartic.rigidity.parts import shell
+    >>> from quartic.distance.parts import shell
     >>> radius = np.linalg.norm(shell(50, 3, np.random.default_rng(0)), axis=1)
     >>> bool((radius > 0.85).all() and (radius < 1.15).all())
     True
@@ -46,10 +46,10 @@ def equilibrium_stress(R: Array, inverse: Solve, rng: np.random.Generator) -> Ar
     Examples
     --------
     >>> import numpy as np
-    >>> from quartic.rigidity.framework import rigidity_matrix
-    >>> from quartic.rigidity.null_space import gram_inverse
-    >>> from quartic.rigidity.pair_graph import PairGraph
-    >>> from quartic.rigidity.parts import equilibrium_stress
+    >>> from quartic.distance.framework import rigidity_matrix
+    >>> from quartic.distance.null_space import gram_inverse
+    >>> from quartic.distance.pair_graph import PairGraph
+    >>> from quartic.distance.parts import equilibrium_stress
     >>> rng = np.random.default_rng(0)
     >>> graph = PairGraph.from_pairs(np.column_stack(np.triu_indices(4, 1)), 4)
     >>> R = rigidity_matrix(graph.pairs, rng.standard_normal((4, 2)))
@@ -74,7 +74,7 @@ def moving_with(X: Array, motions: Array, seed: Indices) -> Mask:
     Examples
     --------
     >>> import numpy as np
-    >>> from quartic.rigidity.parts import moving_with
+    >>> from quartic.distance.parts import moving_with
     >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     >>> V = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 2.0]])[:, :, None]
     >>> moving_with(X, V, np.array([0, 1])).tolist()
@@ -120,8 +120,8 @@ class GenericFramework:
     Examples
     --------
     >>> import numpy as np
-    >>> from quartic.rigidity.pair_graph import PairGraph
-    >>> from quartic.rigidity.parts import GenericFramework
+    >>> from quartic.distance.pair_graph import PairGraph
+    >>> from quartic.distance.parts import GenericFramework
     >>> square_with_diagonal = PairGraph.from_pairs(np.array([[0, 1], [1, 2], [2, 3], [3, 0], [0, 2]]), 4)
     >>> framework = GenericFramework(square_with_diagonal, 2, np.random.default_rng(0))
     >>> framework.motions.shape[-1] == 0, framework.kernel.shape[-1] == 0

@@ -9,15 +9,17 @@ import numpy as np
 import scipy.linalg
 
 from quartic.arrays import Array, RandomState, finite_matrix, random_generator
-from quartic.rigidity.anchors import checked_anchors, spanning_anchors
-from quartic.rigidity.framework import orthonormal_columns, rigid_motions, rigidity_matrix
-from quartic.rigidity.generic import generic_parts
-from quartic.rigidity.null_space import FEASIBLE, Solve, Undecided, gram_inverse, null_samples
-from quartic.rigidity.pair_graph import Indices, Mask, PairGraph, checked_pairs
-from quartic.rigidity.parts import moving_with
-from quartic.rigidity.reduction import skeleton
+from quartic.distance.anchors import checked_anchors, spanning_anchors
+from quartic.distance.framework import orthonormal_columns, rigid_motions, rigidity_matrix
+from quartic.distance.generic import generic_parts
+from quartic.distance.null_space import FEASIBLE, Solve, Undecided, gram_inverse, null_samples
+from quartic.distance.pair_graph import Indices, Mask, PairGraph, checked_pairs
+from quartic.distance.parts import moving_with
+from quartic.distance.reduction import skeleton
 
 EXACT_LIMIT = 3000
+# Random signs for the trace that residuals are compared with; its spread is that of some thousand degrees of freedom.
+_PROBES = 16
 
 
 def standard_errors(
@@ -27,6 +29,7 @@ def standard_errors(
     *,
     anchors: Sequence[int] | Indices | None = None,
     weights: Array | None = None,
+    residuals: Array | None = None,
     n_samples: int = 100,
     random_state: RandomState = 0,
 ) -> Array:
@@ -53,6 +56,12 @@ def standard_errors(
         Points whose coordinates are known; their error is 0.
     weights : (m,) array, optional
         Weights of the squared distance residuals in the fit. Default: ``1 / sigma^2``, the best ones.
+    residuals : (m,) array, optional
+        What the fit leaves of each distance. Then ``sigma`` says how the noise of the pairs compares, and its scale
+        :math:`\tau` is estimated from the pairs among points that are held:
+        :math:`\tau^2 = r^\top W r / \mathrm{E}(r^\top W r)`, the expectation being
+        :math:`\mathrm{tr}(WS) - \mathrm{tr}(H^+ J^\top W S W J)` for :math:`\tau = 1`. Points that hang loose, whose
+        distances can always be met, take no part in it.
     n_samples : int
         For more than 3000 free coordinates the diagonal blocks are estimated by ``n_samples`` random signs on the
         residuals (unbiased for the variances; relative spread of the standard error about ``1 / sqrt(2 d n_samples)``).
@@ -83,6 +92,9 @@ def standard_errors(
     noise = _positive(sigma, "sigma", len(pairs))
     weight = 1 / noise**2 if weights is None else _positive(weights, "weights", len(pairs))
     weight = weight / weight.max(initial=1e-300)
+    left = None if residuals is None else np.asarray(residuals, dtype=np.float64)
+    if left is not None and left.shape != (len(pairs),):
+        raise ValueError(f"residuals must be one number per pair ({len(pairs)}), got shape {left.shape}")
     if n_samples < 1:
         raise ValueError(f"n_samples must be at least 1, got {n_samples}")
 
@@ -101,7 +113,8 @@ def standard_errors(
         try:
             loose = problem.loose_points(rng)
             if not loose.any():
-                errors[rigid & ~anchor] = problem.errors(n_samples, rng)
+                scale = 1.0 if left is None else problem.noise_scale(left[inside], np.sqrt(weight[inside]), rng)
+                errors[rigid & ~anchor] = scale * problem.errors(n_samples, rng)
                 break
         except Undecided as cause:
             raise RuntimeError(
@@ -199,6 +212,15 @@ class _Linearised:
                 moving = moving_with(self.X, motions, np.append(neighbours, v)) & self.rigid
                 best = moving if np.count_nonzero(moving) > np.count_nonzero(best) else best
         return best
+
+    def noise_scale(self, residuals: Array, root: Array, rng: np.random.Generator) -> float:
+        """Return how many times the noise is what was said of it, from the residuals and their expectation."""
+        total = float(self.noise @ self.noise)
+        signs = rng.integers(0, 2, size=(len(self.noise), _PROBES)) * 2.0 - 1.0
+        pulls = self.J.T @ (signs * self.noise[:, None])
+        taken = float(np.sum(pulls * self._project(self.solve(pulls)))) / _PROBES
+        expected = max(total - taken, total / max(len(self.noise), 1))  # one degree of freedom, at the least
+        return float(np.linalg.norm(root * residuals)) / expected**0.5 or 1e-77
 
     def errors(self, n_samples: int, rng: np.random.Generator) -> Array:
         """Return the standard errors of ``points``."""

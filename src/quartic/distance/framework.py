@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from quartic.arrays import Array
-from quartic.rigidity.pair_graph import Indices
+from quartic.distance.pair_graph import Indices
 
 
 def rigidity_matrix(pairs: Indices, X: Array, *, unit: bool = False) -> Any:
@@ -61,7 +61,7 @@ def rigid_motions(X: Array) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from quartic.rigidity.framework import rigid_motions
+    >>> from quartic.distance.framework import rigid_motions
     >>> rigid_motions(np.array([[1.0, 3.0], [-1.0, 2.0]])).tolist()
     [[1.0, 0.0, 3.0], [0.0, 1.0, -1.0], [1.0, 0.0, 2.0], [0.0, 1.0, 1.0]]
     """
@@ -81,7 +81,7 @@ def orthonormal_columns(A: Array) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from quartic.rigidity.framework import orthonormal_columns
+    >>> from quartic.distance.framework import orthonormal_columns
     >>> orthonormal_columns(np.array([[1.0, 2.0], [0.0, 0.0], [1.0, 2.0]])).shape
     (3, 1)
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from quartic.rigidity.pair_graph import Indices, Mask, PairGraph
+from quartic.distance.pair_graph import Indices, Mask, PairGraph
 
 
 def skeleton(points: Indices, d: int) -> Indices:
@@ -13,7 +13,7 @@ def skeleton(points: Indices, d: int) -> Indices:
     Examples
     --------
     >>> import numpy as np
-    >>> from quartic.rigidity.reduction import skeleton
+    >>> from quartic.distance.reduction import skeleton
     >>> skeleton(np.array([3, 5, 8]), 1).tolist()
     [[3, 5], [3, 8], [5, 8]]
     """
@@ -42,8 +42,8 @@ def reduced_graph(graph: PairGraph, bodies: list[Mask], d: int) -> tuple[PairGra
     Examples
     --------
     >>> import numpy as np
-    >>> from quartic.rigidity.pair_graph import PairGraph
-    >>> from quartic.rigidity.reduction import reduced_graph
+    >>> from quartic.distance.pair_graph import PairGraph
+    >>> from quartic.distance.reduction import reduced_graph
     >>> K6 = np.column_stack(np.triu_indices(6, 1))
     >>> pairs = np.concatenate([K6, [[6, 0], [6, 1], [7, 2], [7, 6]]])
     >>> small, points, rims = reduced_graph(PairGraph.from_pairs(pairs, 8), [np.arange(8) < 6], 2)

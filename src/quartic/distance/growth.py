@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from quartic.rigidity.pair_graph import Indices, Mask, PairGraph
+from quartic.distance.pair_graph import Indices, Mask, PairGraph
 
 
 def grow(graph: PairGraph, start: Indices, threshold: int) -> Mask:
@@ -21,8 +21,8 @@ def grow(graph: PairGraph, start: Indices, threshold: int) -> Mask:
     Examples
     --------
     >>> import numpy as np
-    >>> from quartic.rigidity.growth import grow
-    >>> from quartic.rigidity.pair_graph import PairGraph
+    >>> from quartic.distance.growth import grow
+    >>> from quartic.distance.pair_graph import PairGraph
     >>> pairs = np.array([[0, 1], [0, 2], [1, 2], [3, 0], [3, 1], [3, 2], [4, 0]])
     >>> grow(PairGraph.from_pairs(pairs, 5), np.array([0, 1, 2]), 3).tolist()
     [True, True, True, True, False]
@@ -47,8 +47,8 @@ def find_clique(graph: PairGraph, v: int, size: int, allowed: Mask, rng: np.rand
     Examples
     --------
     >>> import numpy as np
-    >>> from quartic.rigidity.growth import find_clique
-    >>> from quartic.rigidity.pair_graph import PairGraph
+    >>> from quartic.distance.growth import find_clique
+    >>> from quartic.distance.pair_graph import PairGraph
     >>> graph = PairGraph.from_pairs(np.array([[0, 1], [1, 2], [0, 2], [2, 3]]), 4)
     >>> find_clique(graph, 0, 3, np.ones(4, dtype=bool), np.random.default_rng(0)).tolist()
     [0, 1, 2]
@@ -73,7 +73,7 @@ def merge_bodies(bodies: list[Mask], n_shared: int) -> list[Mask]:
     Examples
     --------
     >>> import numpy as np
-    >>> from quartic.rigidity.growth import merge_bodies
+    >>> from quartic.distance.growth import merge_bodies
     >>> bodies = [np.arange(6) < 4, np.arange(6) >= 1]
     >>> len(merge_bodies(bodies, 3)), len(merge_bodies(bodies, 4))
     (1, 2)
@@ -105,8 +105,8 @@ def trilaterated_bodies(
     Examples
     --------
     >>> import numpy as np
-    >>> from quartic.rigidity.growth import trilaterated_bodies
-    >>> from quartic.rigidity.pair_graph import PairGraph
+    >>> from quartic.distance.growth import trilaterated_bodies
+    >>> from quartic.distance.pair_graph import PairGraph
     >>> K5 = np.column_stack(np.triu_indices(5, 1))
     >>> bodies = trilaterated_bodies(PairGraph.from_pairs(K5, 6), 2, np.random.default_rng(0))
     >>> [body.tolist() for body in bodies]

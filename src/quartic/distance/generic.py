@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from quartic.rigidity.growth import find_clique, grow, merge_bodies, trilaterated_bodies
-from quartic.rigidity.null_space import DENSE_LIMIT, Undecided, elimination_is_cheap
-from quartic.rigidity.pair_graph import Indices, Mask, PairGraph
-from quartic.rigidity.parts import GenericFramework
-from quartic.rigidity.reduction import reduced_graph
+from quartic.distance.growth import find_clique, grow, merge_bodies, trilaterated_bodies
+from quartic.distance.null_space import DENSE_LIMIT, Undecided, elimination_is_cheap
+from quartic.distance.pair_graph import Indices, Mask, PairGraph
+from quartic.distance.parts import GenericFramework
+from quartic.distance.reduction import reduced_graph
 
 
 def generic_parts(

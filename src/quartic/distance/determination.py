@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from quartic.rigidity.pair_graph import Indices, Mask
+from quartic.distance.pair_graph import Indices, Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +37,8 @@ class Determination:
         only up to the motions and reflections that leave the anchors where they are.
     complete : bool
         False where the stress test was given up as too large: then more points may be determined than are said to be.
+    unexplained : bool
+        True where points are not called determined because the distances are missed by more than noise or round-off.
 
     Examples
     --------
@@ -60,6 +62,34 @@ class Determination:
     n_anchors: int
     anchors_span: bool
     complete: bool
+    unexplained: bool = False
+
+    def without(
+        self, sides: list[tuple[Indices, Indices]], misfit: Mask | None = None, anchors: Indices | None = None
+    ) -> Determination:
+        """Return the account with points in doubt that may be reflected, or whose misfit is no noise.
+
+        Each item of ``sides`` is two sets of points that fit each other in two ways. The one with anchors stays
+        determined, else the larger; where both have anchors, these decide.
+        """
+        determined, body, flips = self.determined.copy(), self.part.copy(), self.may_flip.copy()
+        known = np.zeros(self.n_points, dtype=bool)
+        if anchors is not None:
+            known[anchors] = True
+        for pair in sides:
+            keep, lose = sorted(pair, key=lambda side: (-known[side].sum(), -determined[side].sum()))
+            if known[lose].any() or not determined[keep].any():
+                continue
+            lost = lose[determined[lose]]
+            flips[lost] = True
+            determined[lost] = False
+            body[lost] = body.max(initial=-1) + 1
+        unexplained = misfit is not None and bool((misfit & determined).any())
+        if misfit is not None and unexplained:
+            determined &= ~misfit
+        _, numbers = np.unique(body[body >= 0], return_inverse=True)
+        body[body >= 0] = numbers
+        return replace(self, determined=determined, part=body, may_flip=flips, unexplained=unexplained)
 
     @property
     def n_points(self) -> int:
@@ -132,6 +162,8 @@ class Determination:
                 f"{len(flipping):,} determined in theory {verb} on neighbours that lie nearly in one "
                 f"{'line' if self.n_dimensions == 2 else 'plane'} and may be flipped: {named(flipping)}."
             )
+        if self.unexplained:
+            sentences.append("The distances are missed by more than noise or round-off: these places are in doubt.")
         if not self.complete:
             sentences.append(
                 "The test was cut short as too large: more points may be determined than are counted here."

@@ -19,7 +19,7 @@ def checked_pairs(pairs: Any, n_points: int) -> Indices:
 
     Examples
     --------
-    >>> from quartic.rigidity.pair_graph import checked_pairs
+    >>> from quartic.distance.pair_graph import checked_pairs
     >>> checked_pairs([[0, 1], [2, 0]], 3).tolist()
     [[0, 1], [2, 0]]
     """
@@ -52,7 +52,7 @@ class PairGraph:
     Examples
     --------
     >>> import numpy as np
-    >>> from quartic.rigidity.pair_graph import PairGraph
+    >>> from quartic.distance.pair_graph import PairGraph
     >>> graph = PairGraph.from_pairs(np.array([[0, 1], [1, 2], [2, 1]]), 4)
     >>> graph.degrees.tolist(), graph.neighbours(1).tolist()
     ([1, 2, 1, 0], [0, 2])
@@ -135,7 +135,7 @@ class PairGraph:
         Examples
         --------
         >>> import numpy as np
-        >>> from quartic.rigidity.pair_graph import PairGraph
+        >>> from quartic.distance.pair_graph import PairGraph
         >>> triangle_with_tail = np.array([[0, 1], [1, 2], [0, 2], [2, 3], [3, 4]])
         >>> PairGraph.from_pairs(triangle_with_tail, 5).core(2).tolist()
         [True, True, True, False, False]

@@ -35,7 +35,7 @@ def bandwidth(adjacency: Any) -> int:
     Examples
     --------
     >>> import scipy.sparse as sp
-    >>> from quartic.rigidity.null_space import bandwidth
+    >>> from quartic.distance.null_space import bandwidth
     >>> bandwidth(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(50, 50)))
     1
     """
@@ -58,7 +58,7 @@ def preconditioned_cg(apply: Solve, precondition: Solve, B: Array, *, tol: float
     Examples
     --------
     >>> import numpy as np
-    >>> from quartic.rigidity.null_space import preconditioned_cg
+    >>> from quartic.distance.null_space import preconditioned_cg
     >>> A = np.diag([1.0, 2.0])
     >>> B = np.array([[1.0], [1.0]])
     >>> preconditioned_cg(lambda Z: A @ Z, lambda Z: Z, B, tol=1e-12, max_iter=9).ravel().tolist()
@@ -94,7 +94,7 @@ def factorised(A: Any, *, definite: bool = True, dense: bool = False) -> Solve:
     Examples
     --------
     >>> import numpy as np, scipy.sparse as sp
-    >>> from quartic.rigidity.null_space import factorised
+    >>> from quartic.distance.null_space import factorised
     >>> factorised(sp.diags_array([2.0, 4.0]))(np.array([[2.0], [2.0]])).ravel().tolist()
     [1.0, 0.5]
     """
@@ -120,7 +120,7 @@ def gram_inverse(R: Any, d: int, adjacency: Any, *, budget: float = CHEAP, tol: 
     Examples
     --------
     >>> import numpy as np, scipy.sparse as sp
-    >>> from quartic.rigidity.null_space import gram_inverse
+    >>> from quartic.distance.null_space import gram_inverse
     >>> solve = gram_inverse(sp.csr_array(2 * np.eye(3)), 1, sp.csr_array(np.eye(3)))
     >>> np.allclose(solve(np.full((3, 1), 4.0)), 1.0)
     True
@@ -158,7 +158,7 @@ def iterated_or_factorised(iterate: Solve, factors: Callable[[], Solve] | None) 
     Examples
     --------
     >>> import numpy as np
-    >>> from quartic.rigidity.null_space import Undecided, iterated_or_factorised
+    >>> from quartic.distance.null_space import Undecided, iterated_or_factorised
     >>> def fail(B):
     ...     raise Undecided
     >>> iterated_or_factorised(fail, lambda: lambda B: 2 * B)(np.ones(2)).tolist()
@@ -187,7 +187,7 @@ def symmetric_inverse(A: Any) -> Solve:
     Examples
     --------
     >>> import numpy as np, scipy.sparse as sp
-    >>> from quartic.rigidity.null_space import symmetric_inverse
+    >>> from quartic.distance.null_space import symmetric_inverse
     >>> z = symmetric_inverse(sp.csr_array(np.diag([1.0, -2.0, 0.0])))(np.ones((3, 1))).ravel()
     >>> bool(abs(z[2]) > 1e8 * abs(z[:2]).max())
     True
@@ -232,7 +232,7 @@ def elimination_is_cheap(adjacency: Any, d: int, *, budget: float = CHEAP) -> bo
     Examples
     --------
     >>> import scipy.sparse as sp
-    >>> from quartic.rigidity.null_space import elimination_is_cheap
+    >>> from quartic.distance.null_space import elimination_is_cheap
     >>> elimination_is_cheap(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5000, 5000)), 2)
     True
     """
@@ -249,7 +249,7 @@ def diagonal_blocks(R: Any, d: int) -> Array:
     Examples
     --------
     >>> import numpy as np, scipy.sparse as sp
-    >>> from quartic.rigidity.null_space import diagonal_blocks
+    >>> from quartic.distance.null_space import diagonal_blocks
     >>> diagonal_blocks(sp.csr_array(np.array([[1.0, 2.0]])), 2).tolist()
     [[[1.0, 2.0], [2.0, 4.0]]]
     """
@@ -280,7 +280,7 @@ def null_samples(
     Examples
     --------
     >>> import numpy as np, scipy.sparse as sp
-    >>> from quartic.rigidity.null_space import null_samples, symmetric_inverse
+    >>> from quartic.distance.null_space import null_samples, symmetric_inverse
     >>> A = sp.csr_array(np.diag([1.0, -2.0, 0.0, 0.0]))
     >>> known = np.eye(4)[:, [3]]
     >>> Z = null_samples(

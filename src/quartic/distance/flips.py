@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from quartic.arrays import Array, finite_matrix
-from quartic.rigidity.pair_graph import Indices, Mask, PairGraph, checked_pairs
+from quartic.distance.pair_graph import Indices, Mask, PairGraph, checked_pairs
 
 
 def may_flip(pairs: Indices, X: Array, *, tol: float = 0.1) -> Mask:
