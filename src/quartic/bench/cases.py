@@ -98,9 +98,9 @@ class Recorder:
     def finish(self, X: Array | None = None) -> Row:
         """Return what was reached and when; ``X`` is the answer, if any, which may not be among the iterates seen."""
         spent = self.watch.seconds()
-        for target in self._waiting() if self.kept else ():  # the first of those kept: errors fall along a run
-            error = cache(lambda k: self.measure(self.kept[k][1])["error"])
-            at = bisect_left(range(len(self.kept)), True, key=lambda k, target=target: error(k) <= target)
+        error = cache(lambda k: self.measure(self.kept[k][1])["error"])
+        for target in self._waiting():  # the first at it of those kept, if any: errors fall along a run
+            at = bisect_left(range(len(self.kept)), -target, key=lambda k: -error(k))
             if at < len(self.kept):
                 now, iterate, facts = self.kept[at]
                 self._note(now, self.measure(iterate), facts)

@@ -87,14 +87,13 @@ def table1(
 @paper.command("figure1", epilog="Example: quartic paper figure1 --quick")
 def figure1(
     quick: Quick = False, starts: Starts = None, first_start: FirstStart = None, cell: Cells = None,
-    seconds: Seconds = None, patience: Patience = None, threads: Threads = 1, results: Folder = RESULTS,
-    report: Report = None, as_json: AsJson = False,
+    seconds: Seconds = None, threads: Threads = 1, results: Folder = RESULTS, report: Report = None,
+    as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Normalised objective gap against time: four panels, as PNG, PDF and an HTML page that needs no network."""
-    settings = FigureSettings.figure1(quick)
     with _running("paper figure1", report) as (say, progress):
-        settings = _asked(settings, starts=starts, first_start=first_start, cases=_cells(cell), seconds=seconds,
-                          threads=threads, table=_asked(settings.table, patience=patience))  # fmt: skip
+        settings = _asked(FigureSettings.figure1(quick), starts=starts, first_start=first_start, cases=_cells(cell),
+                          seconds=seconds, threads=threads)  # fmt: skip
         _finish(store := run_figure(settings, results, say, progress), store.rows, report, as_json)
 
 
@@ -107,12 +106,11 @@ def figure2(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Normalised RMSE over all distances against time, on the helix."""
-    settings = FigureSettings.figure2(quick)
     with _running("paper figure2", report) as (say, progress):
-        sizes, shares = n or (2000,) * quick or (2000, 5000), known or (0.1, 0.05)
+        sizes, shares = n or ([2000] if quick else [2000, 5000]), known or [0.1, 0.05]
         cases = tuple(Helix(size, share) for share in shares for size in sizes)
-        settings = _asked(settings, starts=starts, first_start=first_start, cases=cases, seconds=seconds,
-                          threads=threads)  # fmt: skip
+        settings = _asked(FigureSettings.figure2(quick), starts=starts, first_start=first_start, cases=cases,
+                          seconds=seconds, threads=threads)  # fmt: skip
         _finish(store := run_figure(settings, results, say, progress), store.rows, report, as_json)
 
 
@@ -210,7 +208,10 @@ def _numbers(store: Store, rows: list[Row]) -> list[Number]:
     makers: dict[str, Callable[[list[Row], str], list[Number]]] = {
         "table1": table1_numbers, "figure2": figure2_numbers, "speed": race_numbers, "peers": race_numbers,
     }  # fmt: skip
-    kept = makers.get(name, lambda rows, name: [Number(name, *r["number"]) for r in rows if "number" in r])(rows, name)
+    if name in makers:
+        kept = makers[name](rows, name)
+    else:
+        kept = [Number(name, *row["number"]) for row in rows if "number" in row]
     sections = dict.fromkeys(n.section for n in kept) or {name: None}
     return [*(n for section in sections for n in provenance(store, section, command)), *kept]
 

@@ -11,11 +11,12 @@ import statistics
 import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from quartic.bench.harness import Say, fixed_threads, in_turns, median_ratio
+from quartic.bench.harness import Jobs, Say, fixed_threads, in_turns, median_ratio
 from quartic.bench.numbers import Number
 from quartic.core.problem import Problem
 from quartic.datasets import DatasetNotFound, helix, load_similarity, planted_graph
@@ -66,7 +67,7 @@ def run_floor(settings: FloorSettings, say: Say) -> list[Number]:
 def _floor_cases(settings: FloorSettings, say: Say) -> Iterator[tuple[str, Callable[[Any], Any], int]]:
     for n in settings.graphs:
         M = planted_graph(n, 20, random_state=0)[0]
-        yield f"graph, n = {n:,}, r = 20", lambda kind, M=M: LeastSquares(M.astype(kind)), 20
+        yield f"graph, n = {n:,}, r = 20", partial(_least_squares, M), 20
     for data in settings.data:
         try:
             M = load_similarity(data).matrix
@@ -74,11 +75,18 @@ def _floor_cases(settings: FloorSettings, say: Say) -> Iterator[tuple[str, Calla
             say(f"{data} is left out: the data set is not there")
             continue
         for rank in settings.ranks:
-            yield f"{data}, r = {rank}", lambda kind, M=M: LeastSquares(M.astype(kind)), rank
+            yield f"{data}, r = {rank}", partial(_least_squares, M), rank
     for n, m in settings.points:
         pairs, squared = helix_pairs(n, m)
-        make = lambda kind, p=pairs, s=squared, n=n: Distances(p, s.astype(kind), n)  # noqa: E731
-        yield f"distances, n = {n:,}, {m:,} pairs", make, 3
+        yield f"distances, n = {n:,}, {m:,} pairs", partial(_pairs, pairs, squared, n), 3
+
+
+def _least_squares(M: Any, kind: Any) -> LeastSquares:
+    return LeastSquares(M.astype(kind))
+
+
+def _pairs(pairs: Any, squared: Any, n: int, kind: Any) -> Distances:
+    return Distances(pairs, squared.astype(kind), n)
 
 
 def helix_pairs(n: int, m: int) -> tuple[Any, Any]:
@@ -99,7 +107,7 @@ def _time_factor(loss: Any, rank: int, threads: int, repeats: int) -> dict[str, 
     X = loss.random_start(rank, True, np.random.default_rng(0)).astype(loss.dtype)
     M, out = loss.matrix.M, np.empty_like(X)
     step = Stepping(Problem(loss, Nonnegative()).with_kernel(tight=False), InertialNoLips(), X, _TOGETHER)
-    jobs = {"ours": lambda: loss.matrix.product(X, out), "SciPy": lambda: M @ X, "iteration": step}
+    jobs: Jobs = {"ours": lambda: loss.matrix.product(X, out), "SciPy": lambda: M @ X, "iteration": step}
     seconds = in_turns(jobs, threads, repeats)
     iteration = step.each(seconds["iteration"])
     return {
@@ -115,7 +123,7 @@ def _time_pairs(loss: Any, rank: int, threads: int, repeats: int) -> dict[str, f
     X = loss.random_start(rank, False, np.random.default_rng(0)).astype(loss.dtype)
     p, Y = loss.at(X), (X * loss.dtype(1.001)).astype(loss.dtype)
     step = Stepping(Problem(loss).with_kernel(tight=False), DynNoLips(), X, _TOGETHER)
-    jobs = {"ours": lambda: loss.at(X), "its pass": lambda: loss.move(p, Y), "iteration": step}
+    jobs: Jobs = {"ours": lambda: loss.at(X), "its pass": lambda: loss.move(p, Y), "iteration": step}
     seconds = in_turns(jobs, threads, repeats)
     iteration = step.each(seconds["iteration"])
     return {

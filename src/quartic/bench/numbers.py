@@ -135,7 +135,8 @@ def read_numbers(path: str | os.PathLike[str]) -> list[Number]:
     if header != list(Number._fields):
         raise ValueError(f"{path}: columns {', '.join(header)} where {', '.join(Number._fields)} are expected")
     numeric = re.compile(r"-?[0-9.]+(e[+-]?[0-9]+)?")
-    return [Number(*row[:4], float(row[4]) if row[1] and numeric.fullmatch(row[4]) else row[4]) for row in rows]
+    values = [float(row[4]) if row[1] and numeric.fullmatch(row[4]) else row[4] for row in rows]
+    return [Number(row[0], row[1], row[2], row[3], value) for row, value in zip(rows, values, strict=True)]
 
 
 def write_numbers(path: str | os.PathLike[str], numbers: Iterable[Number]) -> None:
