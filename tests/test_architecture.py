@@ -28,8 +28,8 @@ LAYERS = [
     ["core/problem"],
     ["solvers", "baselines"],
     ["core", "init"],
-    ["rigidity", "graphs", "io", "metrics"],
-    ["datasets", "locating", "clustering", "estimators", "diagnostics", "plots"],
+    ["graphs", "io", "metrics"],
+    ["datasets", "distance", "locating", "rigidity", "clustering", "estimators", "diagnostics", "plots"],
     ["report"],
     ["commands", "bench", "cli", "demo", "__main__", "__init__"],
 ]
@@ -39,12 +39,9 @@ EXCEPTIONS = {
     ("arrays/space", "compiled/rows"): "the space is the front of compiled passes, which are loaded when first used",
     ("arrays/space", "compiled/lbfgs"): "the same",
     ("arrays/space_torch", "compiled/lbfgs_torch"): "the same",
-    (
-        "arrays/space_torch",
-        "compiled/torch_kernels",
-    ): "whether Triton serves is asked there, until pairs asks itself",
+    ("arrays/space_torch", "compiled/shrink_triton"): "the same",
     ("core/result", "plots"): "Result.plot() is a convenience of the result",
-    ("init/eigenmap", "rigidity/null_space"): "the null space of a stress matrix is found in rigidity",
+    ("init/eigenmap", "distance/null_space"): "the null space of a stress matrix is found there",
     ("plots", "report/cluster_figures"): "figures of clusters are drawn by the report",
 }
 

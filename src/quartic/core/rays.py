@@ -103,6 +103,8 @@ def find_endless_fall(problem: Problem, rank: int) -> bool:
         state = solver.init(problem, astype(_LARGER * start, loss.dtype))
         try:
             for _ in range(_FAR_STEPS):
+                if not state.point.rounding < problem.stationarity(state.point) < math.inf:
+                    break
                 state = solver.step(problem, state)
         except NoProgress:
             pass

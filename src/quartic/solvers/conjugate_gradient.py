@@ -8,9 +8,9 @@ from typing import Literal, cast
 
 import numpy as np
 
-from quartic.arrays import Array, gram, inner, namespace, norm, passes, regular_inverse, times
+from quartic.arrays import Array, gram, inner, norm, regular_inverse, times
 from quartic.core.problem import Problem
-from quartic.losses.pairs.sum_of_squares import SumOfSquares
+from quartic.losses.pairs.sum_of_squares import SumOfSquares, row_blocks_in
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.normal_equations import mean_diagonal
 from quartic.solvers.refresh import refreshed
@@ -179,8 +179,8 @@ def _apply(kind: str, problem: Problem, s: CGState, G: Array) -> Array:
         centred = getattr(problem.loss, "difference", False)
         X = p.X - p.X.mean(axis=0) if centred else p.X
         return times(G, regular_inverse(gram(X), _SHIFT))
-    ops = passes("gauss_newton", G)
-    Z: Array = namespace(G).empty_like(G)
+    space = problem.loss.space
+    ops, Z = row_blocks_in(space), space.xp.empty_like(G)
     L = ops.factor_blocks(s.blocks, (problem.penalty.ridge or 0.0) + _SHIFT * float(s.mean), rank)
     ops.solve_blocks(L, G, Z)
     return Z

@@ -213,8 +213,8 @@ class LeastSquares(Loss):
     -----
     Constants. ∇F(Y) = Y − M, so L_F = μ_F = 1 and ‖∇F(0)‖ = ‖M‖. For any U, ⟨∇F(0), UUᵀ⟩ = −⟨M, UUᵀ⟩ ≤
     −λ_min(M)‖U‖², which makes ``curvature_at_zero`` = max(0, −λ_min(M)): for a normalised graph at most 1, where ‖M‖
-    is in the tens. It is exact for small matrices; for large ones a Lanczos estimate plus its residual, never more
-    than ‖M‖.
+    is in the tens. It is exact for small matrices; for large ones a bound by Lanczos' method that fails with a
+    probability of at most 1e-6, never more than ‖M‖.
 
     Examples
     --------

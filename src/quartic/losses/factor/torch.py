@@ -8,14 +8,20 @@ from typing import Any
 import torch
 
 from quartic.arrays.space import Fresh, eps
-from quartic.arrays.space_torch import DOUBLE, DeviceSpace, cross, dot, small_for
+from quartic.arrays.space_torch import DOUBLE, DeviceSpace, cross, dot, small_for, triton_serves
 from quartic.arrays.waiting import Waiting, delayed, entries
-from quartic.compiled.torch_kernels import kernels_for
 from quartic.losses.factor.passes import Origin, StepSums
+
+# The kernels keep a row of X, and r × r sums, in registers up to this rank.
+_WIDEST = 64
 
 
 def _kernels(X: Any) -> Any:
-    return kernels_for("triton_factor", X)
+    if not triton_serves(X, _WIDEST):
+        return None
+    from quartic.losses.factor import triton
+
+    return triton
 
 
 def extrapolated(origin: Origin, arrays: Fresh) -> tuple[Origin, Any]:

@@ -72,11 +72,9 @@ class Rectangular(Loss):
     quadratic = True
     infimum = 0.0
 
-    def __new__(cls, A: Any = None, *args: Any, weights: Any = None, **kwargs: Any) -> Any:
+    def __new__(cls, A: Any = None, weights: Any = None) -> Any:
         """Return a `MaskedRectangular` where there are weights: the pattern of known entries is then the data."""
-        if weights is None and not args:
-            return super().__new__(cls)
-        return MaskedRectangular(A, *args) if args else MaskedRectangular(A, weights)
+        return super().__new__(cls) if weights is None else MaskedRectangular(A, weights)
 
     def __init__(self, A: Any, weights: Any = None) -> None:
         super().__init__()
