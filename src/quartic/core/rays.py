@@ -104,6 +104,8 @@ def find_endless_fall(problem: Problem, rank: int) -> bool:
         state = solver.init(problem, astype(_LARGER * start, loss.dtype))
         try:
             for _ in range(_FAR_STEPS):
+                if not problem.stationarity(state.point) > 0:  # there are no directions at a solution
+                    break
                 state = solver.step(problem, state)
         except NoProgress:
             pass
