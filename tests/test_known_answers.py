@@ -21,7 +21,7 @@ from quartic.losses import (
     Sensing,
     Smooth,
 )
-from quartic.losses.other import measured_smoothness
+from quartic.losses.other import sensing
 from quartic.penalties import Nonnegative, Ridge
 from strategies import seeds, symmetric
 
@@ -327,7 +327,7 @@ def test_constants_of_large_operators_are_bounds(monkeypatch):
     A = rng.standard_normal((40, n))
     b = rng.random(40)
     loss = Sensing(aslinearoperator(A), b)
-    monkeypatch.setattr(measured_smoothness, "WORK", 1e6)
+    monkeypatch.setattr(sensing, "WORK", 1e6)
     K = (A @ A.T) ** 2
     exact = np.linalg.eigvalsh(K)[-1]
     assert exact <= loss.smoothness <= 10 * exact
@@ -338,7 +338,7 @@ def test_constants_of_large_operators_are_bounds(monkeypatch):
 
 
 def test_an_operator_too_large_for_its_constants_says_what_to_give(monkeypatch):
-    monkeypatch.setattr(measured_smoothness, "WORK", 1.0)
+    monkeypatch.setattr(sensing, "WORK", 1.0)
     operator = Traces(planted(9, 3, 0))
     with pytest.raises(ValueError, match=r"multiplications to find with n = 3; give smoothness="):
         Sensing(operator, np.ones(9)).smoothness  # noqa: B018
