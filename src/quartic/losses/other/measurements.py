@@ -1,13 +1,13 @@
 """Linear maps 𝒜 from symmetric n × n matrices to m numbers, used through the factors of XXᵀ alone.
 
-`Measurements` says what such a map offers; `Vectors`, `Matrices` and `Own` are the kinds there are, `Scaled` is a power
-of two times any of them, and `as_measurements` tells from what the user gave which it is.
+`Measurements` says what such a map offers; `Vectors`, `Matrices` and `Own` are the kinds there are,
+`ScaledMeasurements` is a power of two times any of them, and `as_measurements` tells from what the user gave which
+it is.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -16,7 +16,6 @@ from scipy.sparse.linalg import LinearOperator
 
 from quartic.arrays import Array, norm, working_dtype
 from quartic.core.units import shifted
-from quartic.losses.factor.spectrum import least_chi_square, upper_bound_of_spectrum
 
 # Up to so many rows of X, and multiplications, 𝒜*(y) is made as a matrix; beyond, bounds take the place of constants.
 DENSE, WORK = 1500, 4e9
@@ -55,13 +54,6 @@ class Measurements(ABC):
         """About how many multiplications ``gram_product`` or ``adjoint_matrix`` takes."""
         return float(self.m) * self.n**2
 
-    def cheap_bound(self, count: Callable[[int], None]) -> float:
-        """Return a bound of L_F = ‖𝒜‖² that needs no ``gram_product``."""
-        raise ValueError(
-            f"L_F would take about {self.work:.0e} multiplications to find with n = {self.n}; give smoothness=, "
-            "a bound of ‖𝒜‖²"
-        )
-
     def adjoint_matrix(self, y: Array) -> Array:
         """Return 𝒜*(y) as an n × n array."""
         return self.adjoint(y, self.image(np.eye(self.n, dtype=self.dtype)))
@@ -75,10 +67,6 @@ def row_sums(U: Array, V: Array) -> Array:
     else:
         total = np.einsum("ij,ij->i", U, V)
     return total
-
-
-# Gaussian vectors that measure the rows of an operator.
-_SAMPLES = 64
 
 
 class Vectors(Measurements):
@@ -132,30 +120,6 @@ class Vectors(Measurements):
     def work(self) -> float:
         """About m·n², four times that for complex numbers."""
         return (4.0 if self.complex else 1.0) * float(self.m) * float(self.columns) ** 2
-
-    def cheap_bound(self, count: Callable[[int], None]) -> float:
-        """Return a bound of ‖A‖² max ‖a_k‖² (twice for complex signals).
-
-        The Gram matrix of the A_k is nonnegative, so its largest row sum bounds it: Σ_l |⟨a_k, a_l⟩|² = a_kᵀAᴴA a_k.
-        ‖A‖² is bounded by Lanczos' method, and so is the longest row of an operator, by its products with Gaussian
-        vectors; each bound fails with a probability of at most 1e-6.
-        """
-        ones, eps = np.ones(self.m, self.dtype), float(np.finfo(self.dtype).eps)
-
-        def product(V: Array) -> Array:
-            count(1)
-            return self.adjoint(ones, self.image(V.astype(self.dtype))).astype(np.float64)
-
-        largest = upper_bound_of_spectrum(product, self.n, eps)
-        if isinstance(self.A, LinearOperator):
-            count(1)
-            U = self.image(np.random.default_rng(0).standard_normal((self.n, _SAMPLES)).astype(self.dtype))
-            # with pairs a row of A meets two vectors of its own length
-            freedom = 2 * _SAMPLES if self.pairs else _SAMPLES
-            longest = min(float(row_sums(U, U).max()) / least_chi_square(freedom), largest)
-        else:
-            longest = float(row_sums(self.A, self.A).max())
-        return (2 if self.pairs else 1) * largest * longest
 
     def _entries(self) -> Array:
         if not isinstance(self.A, LinearOperator):
@@ -328,7 +292,7 @@ class Own(Measurements):
         return q
 
 
-class Scaled(Measurements):
+class ScaledMeasurements(Measurements):
     """2^power · 𝒜."""
 
     def __init__(self, measurements: Measurements, power: int) -> None:
@@ -356,10 +320,6 @@ class Scaled(Measurements):
     def work(self) -> float:
         """That of 𝒜."""
         return self.whole.work
-
-    def cheap_bound(self, count: Callable[[int], None]) -> float:
-        """Return the bound of 𝒜, scaled."""
-        return shifted(self.whole.cheap_bound(count), 2 * self.power)
 
 
 def as_measurements(A: Any, m: int) -> Measurements:

@@ -162,7 +162,7 @@ class Quadratic(Loss):
     def in_units(self, units: Units) -> Self:
         """Return the loss with 𝒜 and 4^length · B, both scaled by what value has besides 4·length."""
         twin, power = copy.copy(self), units.value - self.degree * units.length
-        twin.map = Scaled(self.map, power) if power else self.map
+        twin.map = ScaledMap(self.map, power) if power else self.map
         twin.linear = self.linear.scaled(power + 2 * units.length)
         twin.infimum = twin._least_value()
         known = self._constants.get("smoothness")
@@ -292,7 +292,7 @@ class QuadraticMap(ABC):
         return self.least()
 
 
-class Scaled(QuadraticMap):
+class ScaledMap(QuadraticMap):
     """2^power · 𝒜."""
 
     def __init__(self, whole: QuadraticMap, power: int) -> None:

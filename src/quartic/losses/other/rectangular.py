@@ -191,8 +191,7 @@ class FullRectangular(Loss):
     def in_units(self, units: Units) -> Self:
         """Return the loss of 4^length · A."""
         twin = copy.copy(self)
-        twin.matrix = self.matrix.scaled(2 * units.length)
-        twin._constants = {}
+        twin.matrix, twin._constants = self.matrix.scaled(2 * units.length), {}
         return twin
 
     # -- constants --------------------------------------------------------------------------------------------------

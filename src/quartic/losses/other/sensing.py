@@ -13,10 +13,10 @@ import numpy as np
 from quartic.arrays import Array, as_floats, check_number, inner, norm, squared_norm
 from quartic.core.units import Units, exponent, shifted
 from quartic.losses.base import Loss
-from quartic.losses.factor.spectrum import leading_eigenpairs, upper_bound_of_spectrum
+from quartic.losses.factor.spectrum import leading_eigenpairs, least_chi_square, upper_bound_of_spectrum
 from quartic.losses.line import Line
 from quartic.losses.move import Move
-from quartic.losses.other.measurements import DENSE, WORK, Measurements, Scaled, as_measurements
+from quartic.losses.other.measurements import DENSE, WORK, Measurements, ScaledMeasurements, as_measurements
 from quartic.losses.point import Point
 
 # A start is fitted within the span of the leading eigenvectors up to this rank: r(r + 1)/2 unknowns.
@@ -25,6 +25,8 @@ _FITTED = 20
 _ROUNDS, _QUICK = 6, 2e8
 # Gram matrices up to this size are made.
 _SMALL = 20
+# Gaussian vectors that measure the traces of the A_k.
+_SAMPLES = 64
 
 
 class Sensing(Loss):
@@ -175,7 +177,7 @@ class Sensing(Loss):
     def in_units(self, units: Units) -> Self:
         """Return ½‖2^k 𝒜(XXᵀ) − 2^k 4^length b‖², where 2k is what value has besides 4·length."""
         twin, k = copy.copy(self), (units.value - self.degree * units.length) // 2
-        twin.measurements = Scaled(self.measurements, k)
+        twin.measurements = ScaledMeasurements(self.measurements, k)
         twin.b = shifted(self.b, k + 2 * units.length)
         known = self._constants.get("smoothness")
         twin._constants = {} if known is None else {"smoothness": shifted(known, 2 * k)}
@@ -352,20 +354,44 @@ def largest_gram_eigenvalue(measurements: Measurements, count: Callable[[int], N
 
     Proven where the A_k are semidefinite and the work is not too much, else but for a probability of about 1e-6.
     """
-    if measurements.work > WORK:
-        return measurements.cheap_bound(count)
+    eps, work = float(np.finfo(measurements.dtype).eps), measurements.work
+    if work > WORK:
+        if not measurements.semidefinite:
+            raise ValueError(
+                f"L_F would take about {work:.0e} multiplications to find with n = {measurements.n}; give smoothness=, "
+                "a bound of ‖𝒜‖²"
+            )
+        return _largest_row_sum(measurements, count, eps)
 
     def product(y: Array) -> Array:
         count(1)
         return measurements.gram_product(y.astype(measurements.dtype, copy=False)).astype(np.float64)
 
-    rounds = _ROUNDS if measurements.work <= _QUICK else 1
-    eps = float(np.finfo(measurements.dtype).eps)
     if measurements.semidefinite:
+        rounds = _ROUNDS if work <= _QUICK else 1
         bound = _collatz_wielandt(product, measurements.m, rounds) * (1 + 8 * eps)  # sums of m terms
     else:
         bound = upper_bound_of_spectrum(_by_columns(product), measurements.m, eps, _SMALL)
     return bound if bound > 0 else 1.0
+
+
+def _largest_row_sum(measurements: Measurements, count: Callable[[int], None], eps: float) -> float:
+    """Return a bound of the row sums of the Gram matrix of semidefinite A_k, which is nonnegative, without its products.
+
+    They are ⟨A_k, Σ_l A_l⟩ ≤ ‖𝒜*(1)‖ tr A_k. For Gaussian g the sum of q numbers gᵀA_k g is tr A_k times a χ² of q
+    degrees of freedom, or more concentrated.
+    """
+    dtype, ones = measurements.dtype, np.ones(measurements.m, measurements.dtype)
+
+    def product(V: Array) -> Array:
+        count(1)
+        return measurements.adjoint(ones, measurements.image(V.astype(dtype))).astype(np.float64)
+
+    count(1)
+    G = np.random.default_rng(0).standard_normal((measurements.n, _SAMPLES)).astype(dtype)
+    U = measurements.image(G)
+    traces = float(measurements.polars((U, U)).max()) / least_chi_square(_SAMPLES)
+    return upper_bound_of_spectrum(product, measurements.n, eps) * traces
 
 
 def _by_columns(product: Callable[[Array], Array]) -> Callable[[Array], Array]:
