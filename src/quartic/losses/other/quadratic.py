@@ -90,7 +90,7 @@ class Quadratic(Loss):
         self.infimum = self._least_value()
 
     def _least_value(self) -> float:
-        """Return what F does not fall below: ½μΣY_ii² − ‖B‖ΣY_ii ≥ −½n‖B‖²/μ, if 𝒜 weighs the diagonal by μ."""
+        """Return −½n‖B‖²/μ if 𝒜 weighs the diagonal by μ: F(Y) ≥ ½μΣY_ii² − ‖B‖ΣY_ii for Y ⪰ 0; else −∞."""
         weight = self.map.least_on_diagonal()
         return -0.5 * self.n_points * self.linear.squared_norm / weight if weight > 0 else -math.inf
 

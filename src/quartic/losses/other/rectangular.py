@@ -119,7 +119,7 @@ class FullRectangular(Loss):
         """Return the point p + t(p − q); the product is linear, so it costs none."""
         assert isinstance(p, RectangularPoint)
         assert isinstance(q, RectangularPoint)
-        from quartic.compiled.fused import extrapolate
+        from quartic.compiled.rows import extrapolate
 
         Y, P = np.empty_like(p.X), np.empty_like(p.P)
         extrapolate(p.X, q.X, t, Y)
@@ -129,7 +129,7 @@ class FullRectangular(Loss):
     def move(self, p: Point, X: Array) -> Move:
         """Return the step from p to X, its remainder from the difference D = X − p: one product."""
         assert isinstance(p, RectangularPoint)
-        from quartic.compiled.fused import difference
+        from quartic.compiled.rows import difference
 
         X = as_floats(X)
         P, D = self.product(X), np.empty_like(X)
@@ -295,7 +295,7 @@ class RectangularPoint(Point):
     @cached_property
     def gradient(self) -> Array:
         """[U·VᵀV − AV; V·UᵀU − AᵀU]."""
-        from quartic.compiled.fused import add_scaled
+        from quartic.compiled.rows import add_scaled
 
         G = self._combination(0.0, 1.0)
         add_scaled(G, -1.0, self.P)
@@ -311,7 +311,7 @@ class RectangularPoint(Point):
 
     def combine(self, a: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
         """Return aX + b∇f(X) − shift, clipped, without forming the gradient."""
-        from quartic.compiled.fused import add_and_clip
+        from quartic.compiled.rows import add_and_clip
 
         W = self._combination(a, b)
         return W, add_and_clip(W, -b, self.P, shift, clip)

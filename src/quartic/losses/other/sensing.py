@@ -376,7 +376,7 @@ def largest_gram_eigenvalue(measurements: Measurements, count: Callable[[int], N
 
 
 def _largest_row_sum(measurements: Measurements, count: Callable[[int], None], eps: float) -> float:
-    """Return a bound of the row sums of the Gram matrix of semidefinite A_k, which is nonnegative, without its products.
+    """Return a bound of the row sums of the Gram matrix, which is nonnegative for semidefinite A_k.
 
     They are ⟨A_k, Σ_l A_l⟩ ≤ ‖𝒜*(1)‖ tr A_k. For Gaussian g the sum of q numbers gᵀA_k g is tr A_k times a χ² of q
     degrees of freedom, or more concentrated.
