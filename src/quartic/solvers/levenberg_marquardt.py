@@ -124,7 +124,7 @@ class LevenbergMarquardt(Solver):
     """
 
     name = "lm"
-    requires = Requirements(sum_of_squares=True, smooth=True, ridge=True)
+    requires = Requirements(loss=("linearize",), penalty=("smooth", "ridge", "on_line"))
     state = LMState
 
     damping: float = 1e-2
