@@ -498,3 +498,16 @@ def test_anchors(file):
         io.read_anchors(path, ["a", "b"], 3)
     with pytest.raises(io.FileFormatError, match="two places"):
         io.read_anchors(file("a,0,0\na,1,1\n"), ["a"], 2)
+
+
+def test_whole_numbers_that_are_none_further_down(file):
+    rows = [f"{k},{(7 * k + 1) % 300}" for k in range(300)]
+    rows[280] = "1.5,2"
+    assert isinstance(io.read_similarity(file("\n".join(rows))), io.FeatureTable)
+    rows[280] = "x,2"
+    with pytest.raises(io.FileFormatError, match=r"data.csv:281: 'x' in column 1 is not a number"):
+        io.read_similarity(file("\n".join(rows)))
+    rows[280] = "280,2"
+    assert isinstance(io.read_similarity(file("\n".join(rows))), io.GraphTable)
+    with pytest.raises(io.FileFormatError, match="whole numbers: the ends of edges, or features"):
+        io.read_similarity(file("p,q\n" + "\n".join(rows)))

@@ -50,7 +50,7 @@ app = typer.Typer(
     help="Low-rank minimisation of F(XXᵀ) + g(X): clusters from similarities, coordinates from distances.",
     no_args_is_help=True,
     add_completion=True,
-    rich_markup_mode="markdown",
+    rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
 

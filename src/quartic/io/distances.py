@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from quartic.io.arrays import read_arrays
 from quartic.io.atoms import Structure
 from quartic.io.files import GRAPHS, FileFormatError, Source, source_of
-from quartic.io.graphs import matrix_names, merge_repeats
+from quartic.io.graphs import in_order, matrix_names, merge_repeats
 from quartic.io.mdjeep import read_mdjeep
 from quartic.io.tables import DISTANCE, LOWER, UPPER, Table, find_column, find_ends, plain, read_table
 
@@ -314,7 +314,7 @@ def _from_matrix(D: Any, name: str, names: tuple[str, ...], kind: str) -> Distan
     if len(pairs):
         _check_rows(found, name)
         found = _merged(found, name, None)
-        found = replace(found, pairs=np.sort(found.pairs, axis=1))
+        found = replace(found, pairs=in_order(found.pairs))
     return replace(
         found, atoms=Structure.named(names), guess=f"{len(found.pairs)} pairs of {len(names)} points ({kind})"
     )
@@ -370,7 +370,7 @@ def _check_rows(table: DistanceTable, name: str) -> None:
 
 def _merged(table: DistanceTable, name: str, repeats: str | None) -> DistanceTable:
     """Return each pair once; without ``repeats``, pairs given twice must agree."""
-    ordered = np.sort(table.pairs, axis=1)
+    ordered = in_order(table.pairs)
     rows = np.arange(len(ordered))
     if repeats is not None and (table.lower is not None or table.upper is not None):
         raise FileFormatError(f"{name}: --repeats is for distances, this file has bounds; keep one row a pair")
