@@ -39,14 +39,14 @@ test-slow: $(VENV)/.ready
 
 # Ten thousand spoiled files of every format that is read.
 fuzz: $(VENV)/.ready
-	$(BIN)/python tests/fuzzing/harness.py --count 10000 --json benchmarks/trust/fuzz.json
+	mkdir -p results/trust
+	$(BIN)/python tests/fuzzing/harness.py --count 10000 --json results/trust/fuzz.json
 
-# All figures of benchmarks/trust.md: two hours, one of them the long haul.
+# The section trust of benchmarks/results.csv: two hours, one of them of fits in one process.
 trust: fuzz
-	mkdir -p benchmarks/trust/killed && $(BIN)/python tests/faults/killed_runs.py benchmarks/trust/killed 50 0 > benchmarks/trust/killed.json && rm -r benchmarks/trust/killed
-	QUARTIC_TRUST=benchmarks/trust $(BIN)/python -m pytest -m slow tests/test_random_problems.py
-	$(BIN)/python benchmarks/long_haul.py --minutes 60
-	$(BIN)/python benchmarks/trust.py
+	mkdir -p results/killed && $(BIN)/python tests/faults/killed_runs.py results/killed 50 0 > results/trust/killed.json && rm -r results/killed
+	QUARTIC_TRUST=results/trust $(BIN)/python -m pytest -m slow tests/test_random_problems.py
+	$(BIN)/python benchmarks/trust.py --minutes 60
 
 # Known vulnerabilities in the pinned dependencies; needs the network.
 audit: $(VENV)/.ready

@@ -7,12 +7,13 @@ import pytest
 
 from quartic import Problem, minimize
 from quartic.arrays import threads
-from quartic.bench.growth import peak_memory
-from quartic.compiled import face, memory
+from quartic.bench.floor import peak_memory
+from quartic.compiled import lbfgs as face
+from quartic.compiled import lbfgs as memory
 from quartic.core.checkpoint import pack_state, unpack_state
 from quartic.datasets import planted_graph
 from quartic.losses import LeastSquares
-from quartic.losses.factor import line
+from quartic.losses.factor import numba as line
 from quartic.penalties import Nonnegative, NonnegativeL1, NonnegativeRidge
 from quartic.solvers import LBFGS
 

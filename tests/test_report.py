@@ -181,6 +181,21 @@ def test_residuals_count_from_the_nearest_bound():
     assert given == ["1.5", "1 to 2", "6 to inf"]
 
 
+@pytest.mark.parametrize("names", [None, ["a<b>", "b", "c"]])
+def test_what_the_mouse_finds_is_in_words(names):
+    """No template that a version of plotly may show as it is."""
+    from quartic.report.cluster_figures import membership_chart, reordered_similarity
+
+    shares = np.array([[0.25, 0.75], [1.0, 0.0], [0.5, 0.5]])
+    (cells,) = membership_chart(shares, names)[0].to_plotly_json()["data"]
+    (block,) = reordered_similarity(np.ones((3, 3)), np.zeros(3, int), names)[0].to_plotly_json()["data"]
+    assert cells["hoverinfo"] == "text"
+    first, second = ("1", "0") if names is None else ("b", "a&lt;b&gt;")
+    assert cells["hovertext"][0][0] == f"{first}: 100% in cluster 0"
+    assert cells["hovertext"][1][-1] == f"{second}: 75% in cluster 1"
+    assert "hovertemplate" not in {**cells, **block}
+
+
 # -- figures in matplotlib --------------------------------------------------------------------------------------------
 
 

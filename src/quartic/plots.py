@@ -16,14 +16,18 @@ _BLUE, _ORANGE, _GREEN, _VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 _MOST_LINES = 500
 
 
-def new_axes(projection: str | None = None, size: tuple[float, float] = (5.5, 3.6)) -> Any:
-    """Return the axes of a new figure: pyplot's where it is in use, so that notebooks show it."""
+def new_figure(size: tuple[float, float] = (5.5, 3.6)) -> Any:
+    """Return a new figure of pyplot's, now its current one, so that notebooks show it and ``plt.savefig`` writes it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError("plot needs matplotlib: pip install 'quartic[report]'") from error
-    figure = plt.figure(figsize=size, layout="constrained")
-    return figure.add_subplot(projection=projection)
+    return plt.figure(figsize=size, layout="constrained")
+
+
+def new_axes(projection: str | None = None, size: tuple[float, float] = (5.5, 3.6)) -> Any:
+    """Return the axes of a new figure."""
+    return new_figure(size).add_subplot(projection=projection)
 
 
 def history(run: History, against: str = "n_iter", ax: Any = None) -> Any:

@@ -60,7 +60,7 @@ def real_roots_of_cubic(a: float, b: float, c: float, d: float) -> list[float]:
     length = max(abs(b / a), math.sqrt(abs(c / a)), math.cbrt(abs(d / a)))
     if length == 0.0:
         return [0.0]
-    b, c, d = b / a / length, c / a / length**2, d / a / length**3
+    b, c, d = b / a / length, c / a / length / length, d / a / length / length / length
     p, q = c - b * b / 3, 2 * b**3 / 27 - b * c / 3 + d
     discriminant = (q / 2) ** 2 + (p / 3) ** 3
     # The coefficients are at most 1, so q and p are known to a few eps: less than this is a double root in round-off.

@@ -3,52 +3,40 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+Floats = NDArray[np.float64]
+
 #: One colour for a method in every figure: the paper's methods in cool and grey tones, dashed; ours warm, solid.
 STYLES: dict[str, tuple[str, bool]] = {
-    "dyn-nolips": ("#1f4e9c", True),
-    "dyn-nolips-gram": ("#3b9fd1", True),
-    "pg": ("#7f7f7f", True),
-    "gd": ("#7f7f7f", True),
-    "beta": ("#b5b5b5", True),
-    "cd": ("#5a9c6e", True),
-    "hals": ("#17a3a3", True),
-    "anls": ("#7d6bb8", True),
-    "tr": ("#7d6bb8", True),
-    "admm": ("#3d3d3d", True),
-    "inertial": ("#d9480f", False),
-    "lbfgs": ("#f0a020", False),
-    "ncg": ("#c2255c", False),
-    "lm": ("#d9480f", False),
-    "auto": ("#8b1a1a", False),
-}
+    "dyn-nolips": ("#1f4e9c", True), "dyn-nolips-gram": ("#3b9fd1", True), "pg": ("#7f7f7f", True),
+    "gd": ("#7f7f7f", True), "beta": ("#b5b5b5", True), "cd": ("#5a9c6e", True), "hals": ("#17a3a3", True),
+    "anls": ("#7d6bb8", True), "tr": ("#7d6bb8", True), "admm": ("#3d3d3d", True), "inertial": ("#d9480f", False),
+    "lbfgs": ("#f0a020", False), "ncg": ("#c2255c", False), "lm": ("#d9480f", False), "auto": ("#8b1a1a", False),
+}  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """One curve."""
 
     name: str
-    times: NDArray[np.float64]
-    values: NDArray[np.float64]
+    times: Floats
+    values: Floats
 
 
-@dataclass(frozen=True)
-class Panel:
+class Panel(NamedTuple):
     """Curves under a title."""
 
     title: str
     lines: list[Line]
 
 
-@dataclass(frozen=True)
-class Axes:
+class Axes(NamedTuple):
     """Titles of the axes; values below ``floor`` are drawn there, because a logarithm has no zero."""
 
     across: str
@@ -56,24 +44,26 @@ class Axes:
     floor: float
 
 
+def average(runs: Sequence[tuple[Floats, Floats]], n_times: int = 120) -> tuple[Floats, Floats]:
+    """Return times, evenly spaced in the logarithm, and the mean over the runs of the last value seen by then.
+
+    Times begin where every run has been seen; a run that has ended stays at its last value.
+    """
+    first = max(float(times[0]) for times, _ in runs)
+    last = max(float(times[-1]) for times, _ in runs)
+    at = np.geomspace(first, max(last, first * (1 + 1e-9)), n_times)
+    at[0], at[-1] = first, max(last, first)  # themselves, not what rounding makes of them
+    values = [found[np.searchsorted(times, at, side="right") - 1] for times, found in runs]
+    return at, np.mean(values, axis=0)
+
+
 def draw(panels: list[Panel], folder: str | os.PathLike[str], name: str, axes: Axes) -> list[Path]:
     """Draw panels to ``<name>.png`` and ``.pdf``, two in a row, and ``.html``; return the paths.
 
     A format whose package (matplotlib, plotly) is not installed is left out.
-
-    Parameters
-    ----------
-    panels : list of Panel
-        Without any, nothing is drawn.
-    folder, name
-        Where, and under what name.
-    axes : Axes
-        What they have in common.
     """
     made: list[Path] = []
-    if not panels:
-        return made
-    for painter in (_image, _page):
+    for painter in (_draw_image, _draw_page) if panels else ():
         try:
             made += painter(panels, Path(folder), name, axes)
         except ImportError:
@@ -81,7 +71,7 @@ def draw(panels: list[Panel], folder: str | os.PathLike[str], name: str, axes: A
     return made
 
 
-def _page(panels: list[Panel], folder: Path, name: str, axes: Axes) -> list[Path]:
+def _draw_page(panels: list[Panel], folder: Path, name: str, axes: Axes) -> list[Path]:
     from quartic.report import Section, write_page
 
     path = folder / f"{name}.html"
@@ -89,7 +79,7 @@ def _page(panels: list[Panel], folder: Path, name: str, axes: Axes) -> list[Path
     return [path]
 
 
-def _image(panels: list[Panel], folder: Path, name: str, titles: Axes) -> list[Path]:
+def _draw_image(panels: list[Panel], folder: Path, name: str, titles: Axes) -> list[Path]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.backends.backend_pdf import FigureCanvasPdf
     from matplotlib.figure import Figure
@@ -109,8 +99,7 @@ def _image(panels: list[Panel], folder: Path, name: str, titles: Axes) -> list[P
                 label=line.name,
             )  # fmt: skip
         axis.set_title(panel.title, fontsize=10)
-        axis.set_xlabel(titles.across)
-        axis.set_ylabel(titles.up)
+        axis.set(xlabel=titles.across, ylabel=titles.up)
         axis.grid(True, which="major", alpha=0.25)
     for axis in list(axes.flat)[len(panels) :]:
         axis.set_visible(False)
@@ -143,12 +132,10 @@ def interactive(panel: Panel, axes: Axes) -> tuple[Any, str]:
     scale = {"type": "log", "exponentformat": "power", "automargin": True}
     figure.update_layout(
         layout(
-            panel.title,
-            xaxis={"title": axes.across, "dtick": 1, **scale},
-            yaxis={"title": axes.up, "nticks": 8, **scale},
+            panel.title, xaxis={"title": axes.across, "dtick": 1, **scale},
+            yaxis={"title": axes.up, "nticks": 8, **scale}, height=520,
             legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "entrywidth": 78, "font": {"size": 12}},
-            height=520,
         )
-    )
+    )  # fmt: skip
     ends = ", ".join(f"{line.name} {line.values[-1]:.1e} after {line.times[-1]:.2g} s" for line in panel.lines)
     return figure, f"Where the curves end: {ends}."

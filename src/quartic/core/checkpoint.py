@@ -18,7 +18,7 @@ from quartic.arrays import to_host
 from quartic.losses import Loss, Point
 from quartic.solvers.base import State
 
-_FORMAT = "quartic checkpoint 2"
+_FORMAT = "quartic checkpoint 3"
 _LAST_WORDS = "the file was left as it is; choose another path, or move it away"
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from quartic.arrays import Array, inner
 from quartic.core.units import Units
-from quartic.losses.estimates import Estimate
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss
@@ -21,6 +20,9 @@ class Kernel(ABC):
 
     A kernel of your own needs ``value``, ``gradient`` and ``mirror``; then it works with every Bregman solver.
     """
+
+    #: the unit of a step λ is that of X to this power, over that of Ψ to the other: none where h has the unit of Ψ
+    step_unit: ClassVar[tuple[int, int]] = (0, 0)
 
     @abstractmethod
     def value(self, X: Array) -> float:
@@ -53,14 +55,6 @@ class Kernel(ABC):
     def divergence_of(self, move: Move) -> float:
         """Return D_h(X + D, X) of a step, for kernels that can from its Gram matrices."""
         return self.divergence(move.point.X, move.start.X)
-
-    def knows_slope(self, penalty: Penalty) -> bool:
-        """Tell whether `slope` can be had."""
-        return False
-
-    def slope(self, move: Move, penalty: Penalty, step: float) -> Estimate:
-        """Return ⟨∇f(X), X⁺⟩ where X⁺ = T_λ(X), from the optimality of X⁺."""
-        raise NotImplementedError
 
     @classmethod
     def for_loss(cls, loss: Loss, tight: bool = True) -> Self:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from quartic.arrays import Array, as_floats, check_number, eps, front_of, inner, shrink, squared_norm
+from quartic.arrays import Array, as_floats, check_number, inner, squared_norm
 from quartic.core.units import Units
 from quartic.kernels.base import Kernel
 from quartic.kernels.constants import scaled_constants, sigma_for
 from quartic.kernels.mirror_maps import clipping, mirror_map, norm_scale
-from quartic.losses.estimates import ROUND_OFF, Estimate
-from quartic.penalties.base import Weighted
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss
@@ -86,31 +84,14 @@ class NormKernel(Kernel):
     def _divergence(self, a: float, b: float, c: float) -> float:
         return 0.25 * self.alpha * ((b + c) ** 2 + 2 * a * c) + 0.5 * self.sigma * c
 
-    def knows_slope(self, penalty: Penalty) -> bool:
-        """Tell whether `slope` can be had: for the penalties that clip or shift."""
-        return clipping(penalty, 1.0) is not None
-
-    def slope(self, move: Move, penalty: Penalty, step: float) -> Estimate:
-        """Return ⟨∇f(X), X⁺⟩ where X⁺ = T_λ(X).
-
-        ∇h(X) − λ∇f(X) − ∇h(X⁺) lies in λ∂g(X⁺), whose inner product with X⁺ is kλg(X⁺) for a g of degree k, and 0 for a
-        constraint to a cone: λ⟨∇f(X), X⁺⟩ = (α‖X‖² + σ)⟨X, X⁺⟩ − (α‖X⁺‖² + σ)‖X⁺‖² − kλg(X⁺).
-        """
-        a, b, c = move.sizes
-        new = a + b + c
-        before = (self.alpha * a + self.sigma) * (a + 0.5 * b) / step
-        after = (self.alpha * new + self.sigma) * new / step
-        pull = penalty.degree * penalty.value_at(move.point) if isinstance(penalty, Weighted) else 0.0
-        return Estimate(before - after - pull, ROUND_OFF * eps(move.point.X) * (abs(before) + after + pull))
-
     def iterate(self, point: Point, penalty: Penalty, step: float) -> Array:
         """Return T_λ(X); in one pass for the penalties that clip or shift."""
         cut = clipping(penalty, step)
         if cut is None:
             return super().iterate(point, penalty, step)
-        clip, shift, ridge = cut
-        W, square = point.combine(front_of(point.gram, self.alpha, self.sigma), -step, shift, clip)
-        shrink(W, square, self.alpha, self.sigma + ridge, norm_scale)
+        (clip, shift, ridge), space = cut, point.space
+        W, square = point.combine(space.front(point.gram, self.alpha, self.sigma), -step, shift, clip)
+        space.shrink(W, square, self.alpha, self.sigma + ridge, norm_scale)
         return W
 
     def mirror(self, V: Array, penalty: Penalty | None = None, t: float = 1.0) -> Array:

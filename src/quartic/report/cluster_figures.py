@@ -31,7 +31,7 @@ def reordered_similarity(
     figure = go.Figure(
         go.Heatmap(
             z=block.astype(np.float32), colorscale="Viridis", zmin=0, zmax=top, showscale=False,
-            hovertemplate="%{y}, %{x}: %{z:.3g}<extra></extra>",
+            hoverinfo="z", zhoverformat=".3g",
         )
     )  # fmt: skip
     ticks = _ticks(labels[kept], None if names is None else [names[i] for i in kept])
@@ -98,7 +98,7 @@ def membership_chart(memberships: Array, names: Sequence[object] | None = None) 
         go.Heatmap(
             z=memberships[kept].T.astype(np.float32), colorscale="Cividis", zmin=0, zmax=1,
             colorbar={"thickness": 12, "tickformat": ".0%", "len": 0.9},
-            hovertemplate="cluster %{y}: %{z:.2f}<extra></extra>",
+            hoverinfo="text", hovertext=_membership_words(memberships, kept, names),
         )
     )  # fmt: skip
     figure.update_layout(
@@ -115,6 +115,15 @@ def membership_chart(memberships: Array, names: Sequence[object] | None = None) 
         f"How much each node belongs to each cluster{sample}: on average a node belongs to its own cluster by "
         f"{100 * strongest.mean():.0f} %; {doubtful} of {n} nodes stand between clusters, below {100 * _SURE:.0f} %."
     )
+
+
+def _membership_words(memberships: Array, kept: NDArray[np.intp], names: Sequence[object] | None) -> list[list[str]]:
+    """Return what is said of each cell: in plain words, since not every version of plotly fills in templates here."""
+    called = [shown(i if names is None else names[i]) for i in kept]
+    return [
+        [f"{name}: {share:.0%} in cluster {cluster}" for name, share in zip(called, shares, strict=True)]
+        for cluster, shares in enumerate(memberships[kept].T)
+    ]
 
 
 def membership_order(memberships: Array) -> NDArray[np.intp]:

@@ -12,12 +12,12 @@ _LINES, _SHRUNK = 50, 1e-3
 
 def refreshed(problem: Problem, point: Point, carried: int, fresh: float) -> tuple[Point, int, float]:
     """Return the point, made anew if it is time; for how many lines it was carried; stationarity when last anew."""
-    problem.anticipate(point)
+    problem.begin(point)
     stationarity = problem.stationarity(point)
     if fresh == float("inf"):
         fresh = stationarity
     if carried >= _LINES or stationarity <= _SHRUNK * fresh:
         point = problem.loss.at(point.X)
-        problem.anticipate(point)
+        problem.begin(point)
         return point, 0, problem.stationarity(point)
     return point, carried, fresh

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-import weakref
-from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quartic.arrays import Array, delayed, eps, inner, norm, passes, root, shifted, trace_inner
-from quartic.losses.factor.origin import Origin, StepSums
-from quartic.losses.point import Point, projected_gradient
+from quartic.arrays import HOST, Array, Space, delayed, eps, trace_inner
+from quartic.losses.factor.passes import Origin
+from quartic.losses.point import Point, is_nonnegative, projected_gradient
 
 if TYPE_CHECKING:
     from quartic.losses.factor.loss import LeastSquares
@@ -29,16 +27,15 @@ def is_short(square: float, size: float, X: Array) -> bool:
 class LeastSquaresPoint(Point):
     """A point of `LeastSquares`: X and the product MX; the rest follows.
 
-    What a pass over X has found out already may be given: XᵀX, ``fit`` = ⟨MX, X⟩, and whether X ≥ 0.
-
-    Attributes
+    Parameters
     ----------
+    loss, X, MX
+        The loss, X and MX.
+    gram, fit, feasible, gradient, projected_norm : optional
+        What a pass over X has found out already: XᵀX, ⟨MX, X⟩, whether X ≥ 0, ∇f(X) and ‖∇ᴾf(X)‖.
     stride : float
-        ‖D‖² / ‖X‖² of the step D that came here, as far as is known: the next will be about as long.
+        ‖D‖² of the step D that came here, as far as is known: the next will be about as long.
     """
-
-    stride: float = math.inf
-    _prepared: tuple[Callable[[], Point | None], float, Array | None] = (lambda: None), 0.0, None
 
     def __init__(
         self,
@@ -48,28 +45,44 @@ class LeastSquaresPoint(Point):
         gram: Array | None = None,
         fit: float | None = None,
         feasible: bool | None = None,
+        gradient: Array | None = None,
+        projected_norm: float | None = None,
+        stride: float = math.inf,
     ) -> None:
-        self.loss = loss
-        self.X = X
-        self.MX = MX
-        known = {"gram": gram, "fit": fit, "feasible": feasible}
-        self.__dict__.update({name: value for name, value in known.items() if value is not None})
+        self.loss, self.X, self.MX, self.stride = loss, X, MX, stride
+        self._gram, self._fit, self._feasible = gram, fit, feasible
+        self._gradient, self._projected_norm = gradient, projected_norm
+
+    @property
+    def space(self) -> Space:
+        """Where the arrays of the loss live."""
+        return self.loss.space
 
     @property
     def origin(self) -> Origin:
         """Where a step from here starts."""
         return Origin.at(self.X, self.MX)
 
-    @cached_property
+    @property
     def gram(self) -> Array:
         """XᵀX, in float64."""
-        S: Array = passes("factor", self.origin.X).gram_at(self.origin)
-        return S
+        if self._gram is None:
+            self._gram = self.loss.passes.gram_at(self.origin)
+        return self._gram
 
-    @cached_property
+    @property
     def fit(self) -> float:
         """⟨MX, X⟩."""
-        return inner(self.MX, self.X)
+        if self._fit is None:
+            self._fit = self.space.inner(self.MX, self.X)
+        return self._fit
+
+    @property
+    def feasible(self) -> bool:
+        """Whether X ≥ 0, without a NaN."""
+        if self._feasible is None:
+            self._feasible = is_nonnegative(self.X)
+        return self._feasible
 
     @cached_property
     def value(self) -> float:
@@ -83,24 +96,27 @@ class LeastSquaresPoint(Point):
         value: float = delayed(finish, self.gram, self.fit)
         return value
 
-    @cached_property
+    @property
     def gradient(self) -> Array:
         """2X(XᵀX) − 2MX."""
-        G = self.loss.arrays.like(self.origin.X)
-        passes("factor", G).stepped(self.origin, shifted(self.gram, 0.0, 2.0), -2.0, 0.0, False, G)
-        return G
+        if self._gradient is None:
+            G = self.loss.arrays.like(self.origin.X)
+            self.loss.passes.stepped(self.origin, self.space.shifted(self.gram, 0.0, 2.0), -2.0, 0.0, False, G)
+            self._gradient = G
+        return self._gradient
 
     def combine(self, a: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
         """Return aX + b∇f(X) − shift = X(aI + 2bS) − 2b·MX − shift, clipped, without forming the gradient."""
         W = self.loss.arrays.like(self.origin.X)
-        return W, passes("factor", W).stepped(self.origin, shifted(self.gram, a, 2 * b), -2 * b, shift, clip, W)
+        return W, self.loss.passes.stepped(self.origin, self.space.shifted(self.gram, a, 2 * b), -2 * b, shift, clip, W)
 
-    @cached_property
+    @property
     def projected_norm(self) -> float:
         """‖∇ᴾf(X)‖, without forming the gradient."""
-        squared = passes("factor", self.X).projected_norm(self.X, shifted(self.gram, 0.0, 2.0), self.MX)
-        size: float = root(squared, lambda: projected_gradient(self.X, self.gradient))
-        return size
+        if self._projected_norm is None:
+            squared = self.loss.passes.projected_norm(self.X, self.space.shifted(self.gram, 0.0, 2.0), self.MX)
+            self._projected_norm = self.space.root(squared, lambda: projected_gradient(self.X, self.gradient))
+        return self._projected_norm
 
     @cached_property
     def rounding(self) -> float:
@@ -110,7 +126,7 @@ class LeastSquaresPoint(Point):
         def finish(S: Array) -> float:
             size = 1.0
             if not 1e-90 < trace_inner(S, S) < 1e90:  # cubes over- and underflow long before S does
-                size = norm(S)
+                size = HOST.norm(S)
                 if size == 0.0:
                     return 0.0
                 S = S / size
@@ -122,41 +138,23 @@ class LeastSquaresPoint(Point):
     @property
     def takes_short_steps(self) -> bool:
         """Whether steps have become so short that a difference of values would not tell a good one from a bad one."""
-        return is_short(self.stride, 1.0, self.origin.X)
-
-    @property
-    def last(self) -> LeastSquaresPoint:
-        """The iterate that a step from here leaves behind."""
-        return self
-
-    def remember(self, start: LeastSquaresPoint, sums: StepSums, ahead: float | None) -> None:
-        """Keep what the step to here has found out for the next one."""
-        if not passes("factor", self.X).CURVATURE_IS_FREE:  # there nobody asks, and it would have to be waited for
-            size = float(sums.gram.trace())
-            self.stride = sums.length / size if size > 0 else math.inf
-        if ahead is not None and sums.ahead is not None:
-            # a weak reference, or each point would keep all those before it
-            self._prepared = weakref.ref(start.last), ahead, sums.ahead
-
-    def prepared_for(self, q: LeastSquaresPoint, t: float) -> Array | None:
-        """Return the Gram matrix of p + t(p − q), where the step to p has made it."""
-        last, ahead, S = self._prepared
-        return S if last() is q and ahead == t else None
+        if self.stride == math.inf:
+            return False
+        return is_short(float(self.stride), float(self.gram.trace()), self.origin.X)
 
     def arrays(self) -> dict[str, Array]:
         """X, MX, XᵀX and ⟨MX, X⟩, and the gradient if it is at hand: made anew they might differ in the last bits."""
         kept = {"X": self.X, "MX": self.MX, "gram": self.gram, "fit": np.array(float(self.fit))}
-        return kept | {"gradient": self.__dict__["gradient"]} if "gradient" in self.__dict__ else kept
+        return kept if self._gradient is None else kept | {"gradient": self._gradient}
 
 
 class ExtrapolatedPoint(LeastSquaresPoint):
     """A point p + t(p − q) ahead of p, known by its origin: its arrays are formed only if somebody asks for them."""
 
-    def __init__(self, loss: LeastSquares, p: LeastSquaresPoint, origin: Origin, gram: Array | None) -> None:
-        self.loss = loss
-        self._last, self._origin, self.stride = p, origin, p.stride
-        if gram is not None:
-            self.__dict__["gram"] = gram
+    def __init__(self, loss: LeastSquares, origin: Origin, gram: Array | None, stride: float) -> None:
+        self.loss, self._origin, self.stride = loss, origin, stride
+        self._gram, self._fit, self._feasible, self._gradient, self._projected_norm = gram, None, None, None, None
+        self._arrays: tuple[Array, Array] | None = None
 
     @property
     def origin(self) -> Origin:
@@ -164,21 +162,21 @@ class ExtrapolatedPoint(LeastSquaresPoint):
         return self._origin
 
     @property
-    def last(self) -> LeastSquaresPoint:
-        """The iterate p."""
-        return self._last
+    def formed(self) -> bool:
+        """Whether X and MX exist."""
+        return self._arrays is not None
 
-    @cached_property
-    def _formed(self) -> tuple[Array, Array]:
-        arrays: tuple[Array, Array] = passes("factor", self._origin.X).formed(self._origin, self.loss.arrays)
-        return arrays
+    def _form(self) -> tuple[Array, Array]:
+        if self._arrays is None:
+            self._arrays = self.loss.passes.formed(self._origin, self.loss.arrays)
+        return self._arrays
 
-    @cached_property
+    @property
     def X(self) -> Array:  # type: ignore[override]
         """The point itself."""
-        return self._formed[0]
+        return self._form()[0]
 
-    @cached_property
+    @property
     def MX(self) -> Array:  # type: ignore[override]
         """Its product."""
-        return self._formed[1]
+        return self._form()[1]

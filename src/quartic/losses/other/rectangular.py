@@ -72,11 +72,9 @@ class Rectangular(Loss):
     quadratic = True
     infimum = 0.0
 
-    def __new__(cls, A: Any = None, *args: Any, weights: Any = None, **kwargs: Any) -> Any:
+    def __new__(cls, A: Any = None, weights: Any = None) -> Any:
         """Return a `MaskedRectangular` where there are weights: the pattern of known entries is then the data."""
-        if weights is None and not args:
-            return super().__new__(cls)
-        return MaskedRectangular(A, *args) if args else MaskedRectangular(A, weights)
+        return super().__new__(cls) if weights is None else MaskedRectangular(A, weights)
 
     def __init__(self, A: Any, weights: Any = None) -> None:
         super().__init__()
@@ -107,11 +105,11 @@ class Rectangular(Loss):
         """Return the point kept in a checkpoint."""
         return RectangularPoint(self, arrays["X"], arrays["P"])
 
-    def extrapolate(self, p: Point, q: Point, t: float) -> RectangularPoint:
+    def extrapolate(self, p: Point, q: Point, t: float, gram: Array | None = None) -> RectangularPoint:
         """Return the point p + t(p − q); the product is linear, so it costs none."""
         assert isinstance(p, RectangularPoint)
         assert isinstance(q, RectangularPoint)
-        from quartic.compiled.fused import extrapolate
+        from quartic.compiled.rows import extrapolate
 
         Y, P = np.empty_like(p.X), np.empty_like(p.P)
         extrapolate(p.X, q.X, t, Y)
@@ -121,16 +119,14 @@ class Rectangular(Loss):
     def move(self, p: Point, X: Array) -> Move:
         """Return the step from p to X, its remainder from the difference D = X − p: one product."""
         assert isinstance(p, RectangularPoint)
-        from quartic.compiled.fused import difference
+        from quartic.compiled.rows import difference
 
         X = as_floats(X)
         P, D = self.product(X), np.empty_like(X)
         bend = 0.5 * difference(X, p.X, P, p.P, D)
         small = _SmallMatrices.of(p, D, self.shape[0])
         _, c2, c3, c4 = small.quartic(0.0, bend)
-        move = Move(p, RectangularPoint(self, X, P), c2 + c3 + c4, D)
-        move.__dict__.update(T=small.TU + small.TV, C=small.CU + small.CV)
-        return move
+        return Move(p, RectangularPoint(self, X, P), c2 + c3 + c4, D, small.TU + small.TV, small.CU + small.CV)
 
     def along(self, p: Point, D: Array) -> Line:
         """Return the exact quartic of f on p + tD: one product."""
@@ -286,7 +282,7 @@ class RectangularPoint(Point):
     @cached_property
     def gradient(self) -> Array:
         """[U·VᵀV − AV; V·UᵀU − AᵀU]."""
-        from quartic.compiled.fused import add_scaled
+        from quartic.compiled.rows import add_scaled
 
         G = self._combination(0.0, 1.0)
         add_scaled(G, -1.0, self.P)
@@ -302,7 +298,7 @@ class RectangularPoint(Point):
 
     def combine(self, a: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
         """Return aX + b∇f(X) − shift, clipped, without forming the gradient."""
-        from quartic.compiled.fused import add_and_clip
+        from quartic.compiled.rows import add_and_clip
 
         W = self._combination(a, b)
         return W, add_and_clip(W, -b, self.P, shift, clip)
