@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import logging
+import re
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -55,6 +58,12 @@ app = typer.Typer(
 )
 
 
+def _in_paragraphs(command: Callable[..., None]) -> Callable[..., None]:
+    """Join the lines of a docstring's paragraphs, which help would otherwise break where the source does."""
+    command.__doc__ = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(command.__doc__ or ""))
+    return command
+
+
 def _say_version(asked: bool) -> None:
     if asked:
         typer.echo(f"quartic {__version__}")
@@ -104,6 +113,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but warn
 @app.command(
     epilog="Example: quartic cluster friends.csv -k 5 -o clusters.csv --report clusters.html",
 )
+@_in_paragraphs
 def cluster(
     input: Annotated[
         str,
@@ -174,6 +184,7 @@ def cluster(
 @app.command(
     epilog="Example: quartic locate distances.csv -d 3 -o points.csv --anchors known.csv --report points.html",
 )
+@_in_paragraphs
 def locate(
     input: Annotated[
         str,

@@ -228,7 +228,7 @@ def _guessed_table(table: Table, options: EdgeOptions) -> GraphTable | FeatureTa
 
 
 def _of_names(table: Table, words: list[int], options: EdgeOptions) -> GraphTable | FeatureTable:
-    """Two columns of words are the ends of edges if they have words in common, and no two rows the same two."""
+    """Two columns of words are the ends of edges if they have words in common, and few rows the same two."""
     only = table.n_columns <= 3
     left, right = (set(table.words(column)) for column in words[:2])
     common = len(left & right)
@@ -243,7 +243,7 @@ def _of_names(table: Table, words: list[int], options: EdgeOptions) -> GraphTabl
     if table.header is None or 5 * common < min(len(left), len(right)):
         return features_of_table(table)
     pairs, _ = table.identities(words[:2], "node")
-    if 10 * len({tuple(sorted(pair)) for pair in pairs.tolist()}) >= 9 * len(pairs):
+    if 2 * len({tuple(sorted(pair)) for pair in pairs.tolist()}) >= len(pairs):
         return graph_of_table(table, options)
     raise _both(table, f"{table.title(words[0])} and {table.title(words[1])} hold the same words: the ends of edges?")
 

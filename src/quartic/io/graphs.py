@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quartic.io.arrays import check_finite, one_matrix
-from quartic.io.files import GRAPHS, FileFormatError, Source, damage_named, read_bytes, read_lines, source_of
+from quartic.io.files import GRAPHS, FileFormatError, Source, count, damage_named, read_bytes, read_lines, source_of
 from quartic.io.tables import DISTANCE, INSTALL, WEIGHT, Table, find_column, find_ends, plain, read_table
 
 MATRIX_NAMES = ("A", "M", "W", "adjacency", "similarity", "array")
@@ -258,7 +258,7 @@ def _is_triangle(A: sp.csr_array) -> bool:
 def _graph(A: sp.csr_array, names: tuple[str, ...], how: str) -> GraphTable:
     """Return the graph, with what there is to say about it."""
     n_edges = int((A.nnz + np.count_nonzero(A.diagonal())) // 2)
-    return GraphTable(A, names, f"graph: {len(names)} nodes, {n_edges} edges {how}")
+    return GraphTable(A, names, f"graph: {len(names)} nodes, {count(n_edges, 'edge')} {how}")
 
 
 def _edge_list(table: Table, first: int, second: int, weight: int | None, repeats: str | None) -> GraphTable:
@@ -281,7 +281,7 @@ def _edge_list(table: Table, first: int, second: int, weight: int | None, repeat
     said = f"({table.layout}; ends in {table.title(first)} and {table.title(second)}"
     said += ", no weights)" if weight is None else f", weights in {table.title(weight)})"
     if repeats is not None and len(kept) < len(pairs):
-        said += f"; {len(pairs) - len(kept)} repeated edges: {repeats}"
+        said += f"; {count(len(pairs) - len(kept), 'repeated edge')}: {repeats}"
     if left:
         said += f"; left out: {', '.join(table.title(column) for column in left)}"
     return _graph(A, names, said)
@@ -334,7 +334,7 @@ def merge_repeats(
 ) -> tuple[NDArray[np.float64], NDArray[np.intp], tuple[int, int] | None]:
     """Return values with those of repeated pairs made one, the row that stands for each pair, and the first clash.
 
-    Pairs are in order, i ≤ j. ``how``: sum, mean or last; None keeps the first, and two rows with different values are a clash.
+    Pairs are in order, i ≤ j. ``how``: sum, mean or last; None keeps the first, and different values are a clash.
     """
     key = pairs[:, 0] * n + pairs[:, 1]
     rising = np.sort(key)
@@ -389,7 +389,7 @@ def _by_networkx(source: Source, repeats: str | None) -> GraphTable:
     names = tuple(map(str, labels if len(set(map(str, labels))) == len(labels) else graph.nodes))
     said = ", directions dropped" if graph.is_directed() else ""
     if len(kept) < len(pairs):
-        said += f", {len(pairs) - len(kept)} repeated edges: {repeats or 'sum'}"
+        said += f", {count(len(pairs) - len(kept), 'repeated edge')}: {repeats or 'sum'}"
     return _graph(A, names, f"({what}{said})")
 
 

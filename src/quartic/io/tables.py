@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quartic.io.files import FileFormatError, Source, damage_named, read_bytes, read_text
+from quartic.io.files import FileFormatError, Source, count, damage_named, read_bytes, read_text
 
 if TYPE_CHECKING:
     import pyarrow
@@ -305,8 +305,8 @@ def _text_table(source: Source) -> Table:
     if header is not None:
         columns = [column.slice(1) for column in columns]
     named = "a header" if header is not None else "no header"
-    count = "one column" if n_columns == 1 else f"{n_columns} columns separated by {SEPARATORS[separator]}"
-    layout = ", ".join(filter(None, [count, named, "attributes of networkx" if attributes else "", guessed]))
+    cut = "one column" if n_columns == 1 else f"{n_columns} columns separated by {SEPARATORS[separator]}"
+    layout = ", ".join(filter(None, [cut, named, "attributes of networkx" if attributes else "", guessed]))
     table = Table(source.name, columns, header, layout, comma, text, separator, attributes)
     if len(table) == 0:
         raise table.fault(-1, "there are column names, but no rows below them")
@@ -331,11 +331,11 @@ def _refuse_ragged(name: str, text: str, separator: str, n_columns: int) -> None
     """Raise where a row has another number of cells than the others, or a quotation mark is left open."""
     for line, cells in _rows(text, separator):
         if len(cells) != n_columns:
-            count = f"{len(cells)} cell{'' if len(cells) == 1 else 's'}"
             between = "" if separator == _NONE else f" (separated by {SEPARATORS[separator]})"
             opened = "; a quotation mark is left open" if any("\n" in cell for cell in cells) else ""
+            here = count(len(cells), "cell")
             raise FileFormatError.at(
-                name, line, f"{count} where the others have {n_columns}{between}{opened}; make all rows alike"
+                name, line, f"{here} where the others have {n_columns}{between}{opened}; make all rows alike"
             )
 
 
