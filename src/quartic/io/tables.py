@@ -354,7 +354,8 @@ def _rows(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
 
 def _first_lines(text: str) -> list[str]:
     """Return the first lines that are not blank."""
-    lines, at = [], 0
+    lines: list[str] = []
+    at = 0
     while at < len(text) and len(lines) < _LOOKED_AT:
         end = text.find("\n", at) + 1 or len(text)
         if line := text[at:end].strip("\n"):
