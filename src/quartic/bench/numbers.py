@@ -9,6 +9,7 @@ Markdown ``9.3<!--speed.all.symhals-best.mean-->``, in reStructuredText
 from __future__ import annotations
 
 import csv
+import io
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -17,6 +18,7 @@ from pathlib import Path
 from statistics import fmean, geometric_mean
 from typing import NamedTuple
 
+from quartic.archives import write_whole
 from quartic.bench.harness import Row, Store, describe_machine
 
 PROVENANCE = ("command", "machine", "versions", "threads", "commit", "date")
@@ -144,12 +146,11 @@ def write_numbers(path: str | os.PathLike[str], numbers: Iterable[Number]) -> No
     new = list(numbers)
     filled = {n.section for n in new}
     old = [n for n in read_numbers(path) if n.section not in filled] if Path(path).is_file() else []
-    aside = Path(path).with_suffix(".part")
-    with aside.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(Number._fields)
-        writer.writerows([*n[:4], f"{n.value:.6g}" if isinstance(n.value, float) else n.value] for n in [*old, *new])
-    os.replace(aside, path)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(Number._fields)
+    writer.writerows([*n[:4], f"{n.value:.6g}" if isinstance(n.value, float) else n.value] for n in [*old, *new])
+    write_whole(path, lambda file: file.write(text.getvalue().encode()))
 
 
 def quote_numbers(text: str, numbers: Iterable[Number]) -> str:
