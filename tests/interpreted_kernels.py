@@ -14,8 +14,7 @@ from quartic.arrays.workspace import Fresh  # noqa: E402
 from quartic.losses import Distances, LeastSquares  # noqa: E402
 from quartic.losses.factor import torch as torch_factor  # noqa: E402
 from quartic.losses.factor.passes import Origin  # noqa: E402
-from quartic.losses.pairs import torch as torch_pairs  # noqa: E402
-from quartic.losses.pairs import torch_gauss_newton  # noqa: E402
+from quartic.losses.pairs import torch as passes  # noqa: E402
 from quartic.penalties import Nonnegative  # noqa: E402
 
 rng = np.random.default_rng(0)
@@ -53,20 +52,19 @@ def pairs():
         (4, True, torch.float64), (6, False, torch.float64),
     ]:  # fmt: skip
         loss, X, D = distances(50, weighted, dtype), tall(50, rank, dtype), tall(50, rank, dtype)
-        settings = (rank, True, weighted)
 
-        def work(loss=loss, X=X, D=D, settings=settings):
-            data, nothing = loss._data, torch.full_like(X, np.nan)
+        def work(loss=loss, X=X, D=D):
+            data, nothing = loss.pairs, torch.full_like(X, np.nan)
             G, G2, H, J = (nothing.clone() for _ in range(4))
             C = torch.full((len(X), 3, X.shape[1]), np.nan, dtype=X.dtype)
             B = torch.full((len(X), X.shape[1] * (X.shape[1] + 1) // 2), np.nan, dtype=torch.float64)
-            numbers = [torch_pairs.value_and_gradient(*settings)(X, *data, G)]
-            numbers += torch_pairs.value_gradient_and_remainder(*settings)(X, D, *data, G2)
-            numbers += torch_pairs.line_coefficients(*settings)(X, D, *data, C)
-            torch_pairs.hessian_product(*settings)(X, D, *data, H)
-            numbers.append(torch_gauss_newton.linearize(*settings)(X, *data, nothing, B))
-            torch_gauss_newton.product(*settings)(X, D, data[0], data[1], data[3], J)
-            numbers += torch_gauss_newton.quartic(*settings)(X, D, *data)
+            numbers = [passes.value_and_gradient(X, data, G)]
+            numbers += passes.value_gradient_and_remainder(X, D, data, G2)
+            numbers += passes.line_coefficients(X, D, data, C)
+            passes.hessian_product(X, D, data, H)
+            numbers.append(passes.linearize(X, data, nothing, B))
+            passes.gauss_newton_product(X, D, data, J)
+            numbers += passes.quartic(X, D, data)
             return [float(x) for x in numbers] + [G, G2, C, H, B, J, nothing]
 
         compare(work, 1e-10 if dtype == torch.float64 else 1e-3, f"pairs of rank {rank}")
@@ -82,12 +80,12 @@ def blocks():
 
         def work(packed=packed, rank=rank, R=R):
             Z = torch.full_like(R, np.nan)
-            L = torch_gauss_newton.factor_blocks(packed, 0.1, rank)
-            return [L, float(torch_gauss_newton.solve_blocks(L, R, Z)), Z]
+            L = passes.factor_blocks(packed, 0.1, rank)
+            return [L, float(passes.solve_blocks(L, R, Z)), Z]
 
         compare(work, 1e-10, f"blocks of rank {rank}")
         inverse = torch.linalg.inv(whole + 0.1 * torch.eye(rank, dtype=torch.float64))
-        np.testing.assert_allclose(torch_gauss_newton.factor_blocks(packed, 0.1, rank), inverse, rtol=1e-8)
+        np.testing.assert_allclose(passes.factor_blocks(packed, 0.1, rank), inverse, rtol=1e-8)
 
 
 def factor():

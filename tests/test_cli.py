@@ -17,8 +17,7 @@ import scipy.sparse as sp
 from typer.testing import CliRunner
 
 import quartic
-from quartic.cli import app
-from quartic.commands import watch
+from quartic.cli import app, fitting
 from quartic.datasets import helix, karate, pair_distances, random_pairs
 from quartic.io import read_pdb, read_xyz
 from quartic.metrics import clustering_accuracy, normalized_rmse
@@ -94,7 +93,7 @@ def test_help_loads_nothing_heavy():
 
 @pytest.mark.parametrize(
     ("typed", "completed"),
-    [("quartic clu", "cluster"), ("quartic cluster --rep", "--report"), ("quartic paper ta", "table1")],
+    [("quartic clu", "cluster"), ("quartic cluster --repo", "--report"), ("quartic paper ta", "table1")],
 )
 def test_completion_is_offered(typed, completed):
     count = str(len(typed.split()) - 1)
@@ -114,7 +113,6 @@ USAGE_FAULTS = {
     "an unknown command": ("clustr", "quartic: no such command 'clustr'. Did you mean 'cluster'? See quartic --help"),
     "an unknown option": ("cluster x.csv -k 2 --nope", "quartic cluster: no such option: --nope; see quartic cluster"),
     "no input": ("cluster -k 2", "quartic cluster: missing argument 'INPUT'; see quartic cluster --help"),
-    "no k": ("cluster x.csv", "quartic cluster: missing option '--clusters' / '-k'; see"),
     "a word for a number": ("locate x.csv -d two", "quartic locate: invalid value for '--dimension' / '-d'"),
     "an option without its value": ("locate x.csv -d", "option '-d' requires an argument"),
     "too much": ("locate x.csv more", "quartic locate: got unexpected extra argument"),
@@ -379,14 +377,14 @@ def test_warnings_of_locate_name_points_as_the_file_does(tmp_path):
 
 def _signalled(monkeypatch, number, at):
     """Send this process a signal when an iteration is reached."""
-    see = watch.Watcher.__call__
+    see = fitting.Watcher.__call__
 
     def call(self, progress):
         if self.seen == at:
             os.kill(os.getpid(), number)
         see(self, progress)
 
-    monkeypatch.setattr(watch.Watcher, "__call__", call)
+    monkeypatch.setattr(fitting.Watcher, "__call__", call)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -439,7 +437,7 @@ def test_a_signal_between_runs_is_seen_too(walk, tmp_path, monkeypatch):
 
 
 def test_a_second_signal_ends_at_once(club, tmp_path, monkeypatch):
-    see = watch.Watcher.__call__
+    see = fitting.Watcher.__call__
 
     def call(self, progress):
         if self.seen == 3:
@@ -447,7 +445,7 @@ def test_a_second_signal_ends_at_once(club, tmp_path, monkeypatch):
             os.kill(os.getpid(), signal.SIGINT)
         see(self, progress)
 
-    monkeypatch.setattr(watch.Watcher, "__call__", call)
+    monkeypatch.setattr(fitting.Watcher, "__call__", call)
     done = quick("cluster", club, "-k", 2, "-o", tmp_path / "out.csv", "--tol", 0, "--solver", "nolips", code=1)
     assert "nothing is written" in done.stderr
     assert not (tmp_path / "out.csv").exists()
@@ -479,7 +477,7 @@ CLUSTER_FAULTS = {
 LOCATE_FAULTS = {
     "missing file": (None, (), "no such file"),
     "negative distance": ("i,j,d\n0,1,1\n1,2,-2\n", (), "in.csv:3: -2 in column 'd' is negative"),
-    "unknown columns": ("foo,bar,baz\n0,1,1\n", (), "in.csv:1: unknown column 'foo', 'bar', 'baz'; expected i,j,d"),
+    "which column": ("a1,b1,foo,bar\n0,1,1,2.5\n", (), "in.csv:1: unknown column 'foo', 'bar'; expected i,j,d"),
     "two that disagree": (
         "i,j,d\n0,1,1\n1,2,2\n1,0,3\n",
         (),
@@ -524,7 +522,7 @@ def test_where_a_result_cannot_go_is_said_before_the_work(club, tmp_path, output
 
 
 def test_a_fault_in_a_process_of_its_own(tmp_path):
-    (tmp_path / "in.csv").write_text("i,j,d\n0,1,1\n1,2,\n")
+    (tmp_path / "in.csv").write_text("i,j,d\n0,1,1\n1,2,x\n0,2,1\n")
     done = run("locate", tmp_path / "in.csv", "-d", 2, code=2)
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1

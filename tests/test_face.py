@@ -8,7 +8,8 @@ import pytest
 from quartic import Problem, minimize
 from quartic.arrays import threads
 from quartic.bench.floor import peak_memory
-from quartic.compiled import face, memory
+from quartic.compiled import lbfgs as face
+from quartic.compiled import lbfgs as memory
 from quartic.core.checkpoint import pack_state, unpack_state
 from quartic.datasets import planted_graph
 from quartic.losses import LeastSquares

@@ -17,7 +17,9 @@ from quartic.losses import (
     LeastSquares,
     PhaseRetrieval,
     Quadratic,
+    Rectangular,
     Sensing,
+    Smooth,
 )
 from quartic.losses.other import measured_smoothness
 from quartic.penalties import Nonnegative, Ridge
@@ -269,6 +271,53 @@ def test_a_point_costs_one_forward_call_and_a_line_two_more():
     assert operator.calls == before + 1
     loss.along(p, planted(6, 1, 3))
     assert operator.calls == before + 4  # 𝒜 at X ± sD and at D
+
+
+HIDDEN = {  # spectra whose largest number is easily missed: one a little above a great many
+    "one above many alike": lambda rng, k: np.r_[1.001, np.ones(k - 1)],
+    "one above a heap": lambda rng, k: np.r_[1.01, rng.uniform(0, 1, k - 1)],
+    "all but zero beside": lambda rng, k: np.r_[1.0, 1e-9 * rng.random(k - 1)],
+}
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("kind", HIDDEN)
+@pytest.mark.parametrize("loss", ["least squares", "rectangular", "quadratic B", "map", "matrices", "smooth"])
+def test_constants_that_nolips_relies_on_are_bounds(loss, kind, scale):
+    """Above the sizes up to which all eigenvalues are computed, and not much larger than what they bound."""
+    rng, k = np.random.default_rng(3), 400
+    values = scale * HIDDEN[kind](rng, k)
+    if loss == "least squares":
+        found = LeastSquares(sp.diags_array(-values).tocsr()).curvature_at_zero
+    elif loss == "rectangular":
+        found = 2 * Rectangular(sp.diags_array(values).tocsr()).curvature_at_zero
+    elif loss == "quadratic B":
+        found = Quadratic(None, sp.diags_array(values).tocsr()).curvature_at_zero
+    elif loss == "map":
+        W = np.zeros((20, 20))
+        W.flat[: len(values)] = values
+        W = np.maximum(W, W.T)
+        found = Quadratic(lambda X, Z: (W * (X @ X.T)) @ Z, np.eye(20)).smoothness
+    elif loss == "matrices":  # orthogonal ones of these norms, some of them indefinite
+        A = [
+            sp.coo_array(([np.sqrt(v), -np.sqrt(v)][k % 2 :][:1], ([k], [k])), shape=(400, 400))
+            for k, v in enumerate(values)
+        ]
+        found = Sensing(A, np.ones(len(A))).smoothness
+    else:
+        found = Smooth(
+            lambda X: 0.5 * np.sum((X @ X.T) ** 2) + np.sum(values[:, None] * X * X),
+            lambda X: X @ (X.T @ X) + values[:, None] * X, 1.0, n=k,
+        ).curvature_at_zero  # fmt: skip
+    assert values.max() <= found <= 1.1 * values.max()
+
+
+def test_nolips_descends_on_constants_found_by_lanczos():
+    rng = np.random.default_rng(0)
+    n, C = 12, symmetric(5, 12, 1.0)
+    loss = Quadratic(lambda X, Z: C @ C @ X @ (X.T @ (C @ C @ Z)), symmetric(6, n, 1.0))
+    result = minimize(Problem(loss), rng.standard_normal((n, 3)), solver="nolips", max_iter=300)
+    assert (np.diff(result.history.objective) <= 1e-14 * np.abs(result.history.objective[1:])).all()
 
 
 def test_constants_of_large_operators_are_bounds(monkeypatch):

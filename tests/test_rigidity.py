@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from scipy.optimize import least_squares
 from scipy.spatial import cKDTree
 
-from quartic.rigidity import assess, may_flip, null_space, rigidity_matrix, standard_errors, stress_matrix, uncertainty
-from quartic.rigidity.growth import grow, merge_bodies
-from quartic.rigidity.pair_graph import PairGraph
-from quartic.rigidity.parts import GenericFramework
+from quartic.distance import null_space, uncertainty
+from quartic.distance.growth import grow, merge_bodies
+from quartic.distance.pair_graph import PairGraph
+from quartic.distance.parts import GenericFramework
+from quartic.rigidity import assess, may_flip, rigidity_matrix, standard_errors, stress_matrix
 
 
 def complete(points):
@@ -234,8 +235,8 @@ def test_iteration_and_factorisation_agree(d, monkeypatch):
     assert np.count_nonzero(direct.part == 1) == 9
     monkeypatch.setattr(null_space, "DENSE_LIMIT", 0)
     monkeypatch.setattr(null_space, "elimination_is_cheap", lambda adjacency, d, budget=0.0: False)
-    monkeypatch.setattr("quartic.rigidity.generic.DENSE_LIMIT", 0)
-    monkeypatch.setattr("quartic.rigidity.generic.elimination_is_cheap", lambda adjacency, d, budget=0.0: False)
+    monkeypatch.setattr("quartic.distance.generic.DENSE_LIMIT", 0)
+    monkeypatch.setattr("quartic.distance.generic.elimination_is_cheap", lambda adjacency, d, budget=0.0: False)
     iterated = assess(pairs, X)
     assert iterated.complete
     assert (iterated.determined == direct.determined).all()
@@ -266,7 +267,7 @@ def test_what_cannot_be_decided_is_not_claimed(monkeypatch):
     def give_up(*args, **kwargs):
         raise null_space.Undecided
 
-    monkeypatch.setattr("quartic.rigidity.parts.gram_inverse", give_up)
+    monkeypatch.setattr("quartic.distance.parts.gram_inverse", give_up)
     result = assess(np.array(bipartite(4, 4)), generic(8, 2))
     assert not result.complete
     assert not result.determined.any()
@@ -349,7 +350,7 @@ def test_may_flip_means_that_the_mirror_image_fits(d):
 
 
 def test_flips_do_not_depend_on_blocks():
-    from quartic.rigidity.flips import flips_in_graph
+    from quartic.distance.flips import flips_in_graph
 
     pairs, X = sensor_field(300, 6, 2, seed=0)
     graph = PairGraph.from_pairs(pairs, 300)
@@ -454,7 +455,7 @@ def test_standard_errors_against_monte_carlo(d, anchors):
         if anchors is None:
             Y = aligned(Y, X)
         elif len(anchors) <= d:  # what turns about the anchors is not an error: take it out to first order
-            from quartic.rigidity.framework import rigid_motions
+            from quartic.distance.framework import rigid_motions
 
             M = rigid_motions(X - X[anchors[0]])[:, d:].reshape(n, d, -1)
             M = M @ np.linalg.svd(M[anchors].reshape(-1, M.shape[-1]))[2].T

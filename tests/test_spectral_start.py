@@ -7,7 +7,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from quartic import Problem, minimize
 from quartic.arrays import orthonormal
-from quartic.compiled.turning import chebyshev, turned_gram
+from quartic.compiled.rows import chebyshev, turned_gram
 from quartic.datasets import karate, planted_graph
 from quartic.init import random_start, spectral_start
 from quartic.init.spectral import leading_eigenpairs

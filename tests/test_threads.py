@@ -20,7 +20,7 @@ from quartic.arrays import threads
 from quartic.arrays.workspace import Fresh
 from quartic.compiled import compiling
 from quartic.compiled.clock import solving_time
-from quartic.compiled.sparse import row_pieces, sparse_product
+from quartic.compiled.tiles import row_pieces, sparse_product
 from quartic.datasets import planted_graph
 from quartic.losses import LeastSquares
 from quartic.losses.factor import numba as factor
@@ -61,7 +61,7 @@ def used_by(f):
 
         return original(noted, n_pieces, multiplications)
 
-    from quartic.compiled import sparse
+    from quartic.compiled import tiles as sparse
 
     with pytest.MonkeyPatch.context() as patch:
         for module in (sparse, factor, threads):
@@ -390,7 +390,7 @@ os._exit(3 if thread.is_alive() else 0)
 
     def test_a_property_under_way_in_another_thread_is_not_locked_in_the_child(self, graph, monkeypatch):
         """Python 3.11 has one lock for a cached property of all objects."""
-        from quartic.compiled import sparse
+        from quartic.compiled import tiles as sparse
         from quartic.losses.factor.matrix import SparseMatrix
 
         begun, go_on, original = threading.Event(), threading.Event(), sparse.row_pieces
@@ -515,14 +515,16 @@ class TestPairs:
                 assert np.array_equal(a, b), name
 
     def test_chunks_change_nothing_but_round_off(self, loss, monkeypatch):
+        from dataclasses import replace
+
         from quartic.compiled import row_chunks
 
         cut = self.passes(loss)
-        assert len(loss._passed[0]) > 1
+        assert len(loss.pairs.chunks) > 1
         monkeypatch.setattr(row_chunks, "_PAIRS_IN_A_CHUNK", 10**9)
-        uncut = loss._twin(start=loss.start)
+        uncut = loss.with_pairs(replace(loss.pairs))
         whole = self.passes(uncut)
-        assert len(uncut._passed[0]) == 1
+        assert len(uncut.pairs.chunks) == 1
         for name, values in cut.items():
             for a, b in zip(values, whole[name], strict=True):
                 np.testing.assert_allclose(a, b, rtol=1e-5 if loss.dtype == np.float32 else 1e-10, atol=1e-8)

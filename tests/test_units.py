@@ -272,7 +272,7 @@ def test_losses_and_penalties_of_ones_own_are_taken_as_they_are():
     assert Loss.exponents(problem.loss) is None
     with pytest.raises(TypeError, match="cannot be had in other units"):
         Loss.in_units(problem.loss, Units(1, 4))
-    assert GradientDescent().in_units(Units(3, 12)) == GradientDescent()
+    assert GradientDescent().in_units(Units(3, 12), problem) == GradientDescent()
 
 
 def test_exponents_and_shifts():

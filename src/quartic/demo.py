@@ -43,8 +43,8 @@ def run(report: Path, as_json: bool, seed: int) -> None:
     """Run the demo, print its results, and write the page where the figures can be drawn."""
     from rich.console import Console
 
-    from quartic.commands.results import check_target
-    from quartic.commands.terminal import Voice, errors_as_one_line
+    from quartic.cli.results import check_target
+    from quartic.cli.terminal import Voice, errors_as_one_line
 
     with errors_as_one_line(Voice("demo")):
         check_target(report, (".html", ".htm"), "--report")

@@ -12,39 +12,40 @@ from quartic.arrays.checks import (
     random_generator,
     working_dtype,
 )
-from quartic.arrays.dispatch import namespace, passes
-from quartic.arrays.elementwise import (
+from quartic.arrays.dispatch import passes
+from quartic.arrays.generic import (
     astype,
     bare,
     clip_in_place,
     copy,
-    eps,
     equal,
     falling_order,
     first_entry,
     float_type,
-    front_of,
+    gram,
+    inner,
     is_zero,
     least,
-    length,
+    namespace,
+    norm,
     positive_part,
     quotient,
-    quotient_of_norms,
     regular_inverse,
-    shifted,
-    shrink,
     small_like,
+    squared_norm,
     times,
     to_host,
     total,
 )
+from quartic.arrays.space import HOST, Space, eps, space_of, squares_are_safe, trace_inner
 from quartic.arrays.subspace import most_different_rows, orthonormal
-from quartic.arrays.tall import gram, inner, norm, root, squared_norm, squares_are_safe, trace_inner
 from quartic.arrays.waiting import delayed, on_host
 
 __all__ = [
+    "HOST",
     "Array",
     "RandomState",
+    "Space",
     "as_floats",
     "astype",
     "bare",
@@ -60,13 +61,11 @@ __all__ = [
     "first_entry",
     "first_not_finite",
     "float_type",
-    "front_of",
     "gram",
     "inner",
     "is_torch",
     "is_zero",
     "least",
-    "length",
     "most_different_rows",
     "namespace",
     "norm",
@@ -75,13 +74,10 @@ __all__ = [
     "passes",
     "positive_part",
     "quotient",
-    "quotient_of_norms",
     "random_generator",
     "regular_inverse",
-    "root",
-    "shifted",
-    "shrink",
     "small_like",
+    "space_of",
     "squared_norm",
     "squares_are_safe",
     "times",

@@ -1,18 +1,12 @@
-"""Which code works on an array: NumPy's and numba's, or torch's. The one place that asks."""
+"""The passes over pairs by name, until that family chooses them itself, as `quartic.losses.factor` does."""
 
 from __future__ import annotations
 
-import sys
 from functools import cache
 from importlib import import_module
 from typing import Any
 
 from quartic.arrays.checks import is_torch
-
-
-def namespace(A: Any) -> Any:
-    """Return the module, numpy or torch, whose ``where``, ``abs``, ``sign`` … work on A."""
-    return sys.modules["torch" if is_torch(A) else "numpy"]
 
 
 def passes(name: str, A: Any) -> Any:
@@ -24,14 +18,6 @@ def passes(name: str, A: Any) -> Any:
 
 
 _PASSES = {
-    "pairs": ("quartic.losses.pairs.numba", "quartic.losses.pairs.torch"),
-    "gauss_newton": ("quartic.losses.pairs.gauss_newton", "quartic.losses.pairs.torch_gauss_newton"),
-    "pair_descent": ("quartic.losses.pairs.pair_descent", ""),
-    "placement": ("quartic.losses.pairs.placement", ""),
-    "face": ("quartic.compiled.face", "quartic.compiled.torch_face"),
-    "memory": ("quartic.compiled.memory", "quartic.compiled.torch_memory"),
-    "fused": ("quartic.compiled.fused", "quartic.compiled.torch_fused"),
-    "turning": ("quartic.compiled.turning", "quartic.compiled.torch_turning"),
-    "row_sweeps": ("quartic.baselines.row_sweeps", "quartic.baselines.torch_row_sweeps"),
+    "gauss_newton": ("quartic.losses.pairs.row_blocks", "quartic.losses.pairs.torch"),
 }
 _module = cache(import_module)  # a run asks several times in each iteration

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 
 from quartic.arrays.checks import Array, is_torch
-from quartic.arrays.dispatch import namespace
+from quartic.arrays.generic import namespace
 
 # Arrays below this size come from the allocator's own cache; above it each would be mapped, zeroed and unmapped anew.
 _WORTH_KEEPING = 1 << 16

@@ -85,7 +85,7 @@ class ADMM(Solver):
             check_number(self.rho, "rho")
         check_number(self.proximal, "proximal", zero=True)
 
-    def in_units(self, units: Units) -> ADMM:
+    def in_units(self, units: Units, problem: Problem) -> ADMM:
         """Return the solver with ρ, the weight of a square, scaled."""
         return with_weight(self, "rho", units)
 

@@ -72,7 +72,7 @@ class PenalisedSolver(Solver):
         if self.mu is not None:
             check_number(self.mu, "mu", zero=True)
 
-    def in_units(self, units: Units) -> PenalisedSolver:
+    def in_units(self, units: Units, problem: Problem) -> PenalisedSolver:
         """Return the solver with μ, the weight of a square, scaled."""
         return with_weight(self, "mu", units)
 

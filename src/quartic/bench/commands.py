@@ -37,8 +37,8 @@ from quartic.bench.paper import (
 )  # fmt: skip
 from quartic.bench.plots import draw, interactive
 from quartic.bench.race import RaceSettings, race_numbers, run_race
-from quartic.commands.results import check_target
-from quartic.commands.terminal import Voice, command_line, errors_as_one_line, write_stdout
+from quartic.cli.results import check_target
+from quartic.cli.terminal import Voice, command_line, errors_as_one_line, write_stdout
 
 _APP: dict[str, Any] = {"no_args_is_help": True, "add_completion": False}
 paper = typer.Typer(help="The paper's table and figures again.", epilog="Example: quartic paper table1 --quick", **_APP)

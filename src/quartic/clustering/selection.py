@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quartic.arrays import Array, RandomState, random_generator
-from quartic.arrays.threads import limited_to, share_of
+from quartic.arrays.threads import limited_to, one_blas_thread, share_of
 from quartic.core.loop import minimize
 from quartic.core.problem import Problem
 from quartic.core.start import StartStrategy
@@ -117,6 +117,7 @@ class RankSelection:
         return figure
 
 
+@one_blas_thread()
 def select_rank(
     M: Any,
     ranks: Iterable[int],

@@ -53,10 +53,10 @@ class _Listener(event.Listener):
 def _find_marker() -> Path | None:
     """Return a file in the folder where numba keeps what it compiles for us; None where it keeps nothing."""
     try:
-        folder: Any = numba.njit(cache=True)(_find_marker).stats.cache_path
-        return Path(folder) / "quartic-told-of-compiling"
-    except (RuntimeError, TypeError):  # no folder that can be written; or caching, or compiling, is switched off
+        folder = numba.njit(cache=True)(_find_marker).stats.cache_path
+    except (AttributeError, RuntimeError):  # compiling is switched off; no folder that can be written
         return None
+    return None if folder is None else Path(folder) / "quartic-told-of-compiling"
 
 
 listener = _Listener(_find_marker())

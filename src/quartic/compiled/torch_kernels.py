@@ -11,7 +11,7 @@ from typing import Any
 # The kernels over pairs keep a row of X in registers up to this rank, those of a factorisation up to the other.
 _WIDEST = {"triton_blocks": 8, "triton_pairs": 8, "triton_factor": 64}
 _MODULES = {
-    "triton_blocks": "quartic.losses.pairs.triton_blocks",
+    "triton_blocks": "quartic.losses.pairs.triton",
     "triton_pairs": "quartic.losses.pairs.triton",
     "triton_factor": "quartic.losses.factor.triton",
 }

@@ -7,14 +7,13 @@ import glob
 import hashlib
 import json
 import os
-import tempfile
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from quartic.archives import DAMAGE, in_short, read_npz
+from quartic.archives import DAMAGE, in_short, read_npz, write_whole
 from quartic.arrays import to_host
 from quartic.losses import Loss, Point
 from quartic.solvers.base import State
@@ -40,36 +39,10 @@ def check_folder(path: str | os.PathLike[str]) -> None:
 
 
 def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
-    """Write the checkpoint: to a temporary file beside it, synced to disk, then renamed over it.
-
-    Whenever the process or the machine stops, there is the old file or the new one, whole.
-    """
-    target = Path(path)
+    """Write the checkpoint, whole or not at all."""
     sums = digest(checkpoint.arrays)
     header = json.dumps({"format": _FORMAT, "run": checkpoint.run, "numbers": checkpoint.numbers, "digest": sums})
-    # the number of the process is in the name, so that what a killed one left behind can be told, and swept up
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.{os.getpid()}.", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, allow_pickle=False, header=np.array(header), **checkpoint.arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-    _sync_folder(target.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Bring the renaming itself to disk, where the system can."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    write_whole(path, lambda file: np.savez(file, allow_pickle=False, header=np.array(header), **checkpoint.arrays))
 
 
 def sweep(path: str | os.PathLike[str]) -> None:

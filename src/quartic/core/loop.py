@@ -143,10 +143,10 @@ def _minimize(
     problem, units = given.in_good_units()
     if problem.loss.gradient_norm_at_zero == 0.0:
         return _zero_is_the_answer(problem, units, columns, chosen, started)
-    if units:
-        chosen = chosen.in_units(units)
     if chosen.requires.kernel:
         problem = problem.with_kernel(tight=chosen.requires.constants)
+    if units:
+        chosen = chosen.in_units(units, problem)
     starts = Starts(given, problem, units, columns)
 
     def begin() -> tuple[Array, float | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -9,7 +10,7 @@ from weakref import WeakKeyDictionary
 from quartic.arrays import Array
 from quartic.core.trial import Trial
 from quartic.core.units import Units
-from quartic.kernels import GramKernel, Kernel, NormKernel
+from quartic.kernels import EuclideanKernel, GramKernel, Kernel, NormKernel
 from quartic.losses import Loss, Move, Point
 from quartic.penalties import Nonnegative, Penalty, Ridge, Zero
 
@@ -55,7 +56,7 @@ class Problem:
         g; none when left out.
     kernel : Kernel, optional
         The geometry h. When left out: the Gram kernel where its mirror map exists (no penalty, or ridge), else the
-        norm kernel, with the constants that make f 1-smooth.
+        norm kernel, with the constants that make f 1-smooth; the Euclidean kernel for a loss that has none (L_F = ∞).
 
     Examples
     --------
@@ -124,6 +125,8 @@ class Problem:
         """Return the kernel, or the best one that fits, with constants that are proven (``tight``) or cheap."""
         if self.kernel is not None:
             return self.kernel
+        if math.isinf(self.loss.smoothness):  # no quartic kernel bounds it; a dynamic step finds its own way
+            return EuclideanKernel()
         kind = GramKernel if type(self.penalty) in (Zero, Ridge) else NormKernel
         return kind.for_loss(self.loss, tight)
 

@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from quartic.arrays import Array, astype, inner, norm
-from quartic.arrays.elementwise import to_host
+from quartic.arrays import Array, astype, inner, norm, to_host
 from quartic.core.problem import Problem
 from quartic.losses import Loss
 
@@ -104,6 +103,8 @@ def find_endless_fall(problem: Problem, rank: int) -> bool:
         state = solver.init(problem, astype(_LARGER * start, loss.dtype))
         try:
             for _ in range(_FAR_STEPS):
+                if not state.point.rounding < problem.stationarity(state.point) < math.inf:
+                    break
                 state = solver.step(problem, state)
         except NoProgress:
             pass

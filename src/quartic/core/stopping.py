@@ -80,7 +80,7 @@ class Stopping:
         if log.n_iter >= self.max_iter:
             return End(Status.MAX_ITER, f"stopped at max_iter = {self.max_iter}{self._distance(stationarity)}")
         if elapsed >= self.max_time:
-            return End(Status.MAX_TIME, f"stopped at max_time = {self.max_time:g} s{self._distance(stationarity)}")
+            return End(Status.MAX_TIME, f"stopped at max_time{self._distance(stationarity)}")
         if log.n_iter - log.last_gain >= _PATIENCE:
             return self.stalled(state, f": no gain in {_PATIENCE} iterations")
         return None

@@ -12,7 +12,7 @@ from quartic.datasets.home import data_file
 from quartic.datasets.pairs import checked_count
 from quartic.datasets.stored import stored_arrays
 from quartic.io import FileFormatError, Structure, read_pdb
-from quartic.io.text import read_lines
+from quartic.io.files import read_lines
 
 
 def helix(n: int, random_state: RandomState = None) -> NDArray[np.float64]:

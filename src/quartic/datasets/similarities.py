@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from quartic.archives import DAMAGE, read_npz
+from quartic.archives import DAMAGE, read_npz, write_whole
 from quartic.datasets.features import Dataset, load_cbcl, load_coil20
 from quartic.datasets.home import cache_home, data_file
 from quartic.datasets.stored import stored_arrays
@@ -112,13 +110,4 @@ def _write(path: Path, built: Similarity) -> None:
     arrays = {"data": built.matrix.data, "indices": built.matrix.indices, "indptr": built.matrix.indptr}
     if built.labels is not None:
         arrays["labels"] = built.labels
-    # Written aside and renamed: another process sees the whole file or none.
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, **arrays)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+    write_whole(path, lambda file: np.savez_compressed(file, **arrays))

@@ -6,8 +6,7 @@ from typing import Any
 
 from quartic.datasets.home import data_file
 from quartic.io.arrays import read_arrays
-from quartic.io.errors import FileFormatError
-from quartic.io.source import open_source
+from quartic.io.files import FileFormatError, open_source
 
 
 def stored_arrays(dataset: str, relative: str, *names: str) -> list[Any]:

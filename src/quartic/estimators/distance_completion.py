@@ -18,16 +18,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from quartic.arrays import Array, RandomState
 from quartic.core.result import Result
 from quartic.datasets import pair_distances
+from quartic.distance.determination import Determination
 from quartic.distributed.inputs import is_dask_array, is_dask_frame
 from quartic.graphs.inputs import refuse_not_finite
 from quartic.locating.chunks import from_chunks
 from quartic.locating.complete import located_complete
 from quartic.locating.fit import located
+from quartic.locating.frame import reflect_through
 from quartic.locating.input import from_pairs, power_of_distances
 from quartic.locating.matrix_input import from_matrix, is_complete, known_entries
 from quartic.locating.settings import Located, Settings
 from quartic.losses.devices import device_for
-from quartic.rigidity import Determination
 from quartic.solvers import Solver
 
 _STARTS = ("auto", "random", "mds", "landmark", "eigenmap", "relaxed")
@@ -323,18 +324,27 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     @property
     def mirror_image_(self) -> Array:
-        """The other answer that fits as well, where nothing decides between the two."""
+        """The other answer that fits as well; points on whose side anchors decide stay where they are.
+
+        Fewer anchors than decide are held: their component is reflected in a hyperplane through them.
+        """
         check_is_fitted(self)
+        data = self._located.data
         mirrored = self.embedding_.copy()
-        mirrored[:, -1] *= -1.0
+        held = np.zeros(len(mirrored), dtype=bool)
+        if len(data.anchors):
+            held = self.component_ == self.component_[data.anchors[0]]
+            mirrored[held] = reflect_through(mirrored[held], data.places)
+        mirrored[~held, -1] *= -1.0
         return mirrored
 
     @property
     def standard_errors_(self) -> Array:
         """Standard error of each point, infinite where it is not held, from `quartic.rigidity.standard_errors`.
 
-        The noise is ``noise``, or estimated from the residuals; with ``weights="noise"`` it is in proportion to the
-        distances.
+        To first order in the noise, whose law is: of standard deviation ``noise`` on every distance where that was
+        given; else of a scale estimated from the residuals, the same on all distances, or in proportion to them with
+        ``weights="noise"``, or w^-1/2 on their squares with weights w of one's own.
         """
         check_is_fitted(self)
         if self._standard_errors is None:

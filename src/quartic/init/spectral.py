@@ -18,8 +18,8 @@ from quartic.arrays import (
     namespace,
     on_host,
     orthonormal,
-    passes,
     positive_part,
+    space_of,
     squared_norm,
     times,
 )
@@ -145,7 +145,7 @@ def leading_eigenpairs(
         centre, half = (lower + upper) / 2, (upper - lower) / 2
         before, T = _kept_in_range(Q, (MQ - centre * Q) / half)
         for _ in range(degree - 1):
-            passes("turning", T).chebyshev(product(T), T, before, centre, half)
+            space_of(T).chebyshev(product(T), T, before, centre, half)
             before, T = _kept_in_range(T, before)
         Q = orthonormal(T)
         values, Q, MQ = _ritz(Q, product(Q))
@@ -178,10 +178,12 @@ def _turned(Z: Array, U: Array, n_turns: int) -> Array:
     """Return ZQ with Q orthogonal and ZQ as nonnegative as the turns make it."""
     Y = times(Z, _polar(most_different_rows(U).T))
     Y *= namespace(Y).sign(cubes := (Y * Y * Y).sum(axis=0)) + (cubes == 0)
-    turn = _polar(on_host(gram(Z, positive_part(Y)))) if n_turns else None
+    if not n_turns:
+        return Y
+    turn = _polar(on_host(gram(Z, positive_part(Y))))
     for _ in range(n_turns - 1):
-        turn = _polar(on_host(passes("turning", Z).turned_gram(Z, turn)))
-    return Y if turn is None else times(Z, turn)
+        turn = _polar(on_host(space_of(Z).turned_gram(Z, turn)))
+    return times(Z, turn)
 
 
 def _polar(A: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from quartic.arrays import Array, inner
 from quartic.core.units import Units
@@ -20,6 +20,9 @@ class Kernel(ABC):
 
     A kernel of your own needs ``value``, ``gradient`` and ``mirror``; then it works with every Bregman solver.
     """
+
+    #: the unit of a step λ is that of X to this power, over that of Ψ to the other: none where h has the unit of Ψ
+    step_unit: ClassVar[tuple[int, int]] = (0, 0)
 
     @abstractmethod
     def value(self, X: Array) -> float:

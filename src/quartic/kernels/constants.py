@@ -30,9 +30,11 @@ def sigma_for(loss: Loss, tight: bool) -> float:
     """Return the quadratic weight σ of Propositions 1 and 3.
 
     Any positive σ at or above twice the curvature bound is valid. Where the bound is zero a small share of
-    ‖∇F(0)‖, the loss's own scale, keeps h strictly convex.
+    ‖∇F(0)‖, the loss's own scale, keeps h strictly convex. Points held in place add curvature that ∇F(0) does not show.
     """
     size = loss.gradient_norm_at_zero
     if size == 0.0:
         return 1.0
-    return max(2 * loss.curvature_at_zero, 1e-3 * size) if tight else 2 * size
+    if tight:
+        return max(2 * loss.curvature_at_zero, 1e-3 * size)
+    return 2 * (size if loss.rotations else max(size, loss.curvature_at_zero))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from quartic.arrays import Array, as_floats, squared_norm
+from quartic.core.units import Units
 from quartic.kernels.base import Kernel
 from quartic.kernels.mirror_maps import mirror_map
 
@@ -24,6 +25,12 @@ class EuclideanKernel(Kernel):
     >>> EuclideanKernel().value(np.ones((2, 2)))
     2.0
     """
+
+    step_unit = (2, 1)
+
+    def in_units(self, units: Units) -> Self:
+        """Return itself: it has no constants, and the step takes up the units."""
+        return self
 
     def value(self, X: Array) -> float:
         """Return ½‖X‖²."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from quartic.arrays import Array, as_floats, check_number, front_of, inner, shrink, squared_norm
+from quartic.arrays import Array, as_floats, check_number, inner, squared_norm
 from quartic.core.units import Units
 from quartic.kernels.base import Kernel
 from quartic.kernels.constants import scaled_constants, sigma_for
@@ -89,9 +89,9 @@ class NormKernel(Kernel):
         cut = clipping(penalty, step)
         if cut is None:
             return super().iterate(point, penalty, step)
-        clip, shift, ridge = cut
-        W, square = point.combine(front_of(point.gram, self.alpha, self.sigma), -step, shift, clip)
-        shrink(W, square, self.alpha, self.sigma + ridge, norm_scale)
+        (clip, shift, ridge), space = cut, point.space
+        W, square = point.combine(space.front(point.gram, self.alpha, self.sigma), -step, shift, clip)
+        space.shrink(W, square, self.alpha, self.sigma + ridge, norm_scale)
         return W
 
     def mirror(self, V: Array, penalty: Penalty | None = None, t: float = 1.0) -> Array:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from quartic.arrays import Array
 from quartic.core.units import shifted
+from quartic.distance.determination import Determination
 from quartic.locating.input import Measurements
 from quartic.locating.part import Part
 from quartic.locating.warnings import (
@@ -20,7 +21,6 @@ from quartic.locating.warnings import (
     UndeterminedWarning,
     mark,
 )
-from quartic.rigidity import Determination
 
 # A triangle is broken when a side is longer than the other two by this share: noise as people have it stays below.
 _SLACK = 1e-6
@@ -28,6 +28,8 @@ _SLACK = 1e-6
 _TRIANGLES = 200_000
 # Points are flat where the distances are met to this share of their size without a direction.
 _FLAT = 1e-6
+# A direction in which points extend by this share of the distances is needed, unless the misfit is of its square.
+_THICK = 0.1
 
 
 def warn_of_repeats(data: Measurements, level: int) -> None:
@@ -107,7 +109,7 @@ def warn_of_anchors(data: Measurements, level: int) -> None:
 
 
 def warn_of_the_answer(
-    found: Determination, part: Part, X: Array, n_bounds: int, level: int, power: int = 0
+    found: Determination, unexplained: bool, part: Part, X: Array, n_bounds: int, level: int, power: int = 0
 ) -> None:  # fmt: skip
     """Warn of points that are not determined, of flat points, and of a misfit that does not look like noise.
 
@@ -128,14 +130,24 @@ def warn_of_the_answer(
             "do, and more may be determined than is said"
         )
         warnings.warn(said, stacklevel=level)
+    if part.is_met(X):
+        return
     outliers = part.outliers(X)
-    if outliers.mean() > 1e-3 and not part.is_met(X):
+    if outliers.mean() > 1e-3:
         errors = np.abs(part.errors(X))
         worst = part.pairs[int(np.argmax(errors))].tolist()
         missed = MisfitWarning(
             f"{int(outliers.sum()):,} of {len(outliers):,} distances are missed by far more than the others, "
             f"[{_marks(worst)}] the most (by {shifted(float(errors.max()), power):.3g}): wrong distances, or a local "
             "minimum; try n_init, another init or another random_state"
+        )
+        warnings.warn(missed, stacklevel=level)
+    elif unexplained:
+        typical = shifted(float(np.sqrt(np.mean(part.errors(X) ** 2))), power)
+        missed = MisfitWarning(
+            f"the distances are missed by {typical:.3g} on average, which is more than round-off and not known to be "
+            "noise: perhaps a local minimum, so that no point is called determined; try n_init, another init or "
+            "another random_state, or give noise"
         )
         warnings.warn(missed, stacklevel=level)
 
@@ -158,10 +170,13 @@ def needed_dimension(part: Part, X: Array, component: NDArray[np.int64]) -> int:
     center = X[largest].mean(axis=0)
     _, axes = np.linalg.eigh((X[largest] - center).T @ (X[largest] - center))
     Y[largest] = (X[largest] - center) @ axes[:, ::-1]
+    thinnest = float(np.sqrt(np.mean(Y[largest, -1] ** 2)))
+    if thinnest > _THICK * part.size and thinnest**2 > _THICK * part.size * float(np.abs(part.errors(X)).max()):
+        return rank
     inside = largest[part.pairs].all(axis=1)
 
     def misfit(Y: Array) -> float:
-        return float(np.sqrt(np.mean(part.errors(Y)[inside] ** 2)))
+        return float(np.sqrt(np.mean(part.errors(Y.copy())[inside] ** 2)))
 
     before, loss = misfit(Y), part.loss.value(Y)
     for k in range(rank, 0, -1):

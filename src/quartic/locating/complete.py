@@ -9,6 +9,7 @@ from quartic.core.loop import minimize
 from quartic.core.problem import Problem
 from quartic.core.result import Result
 from quartic.datasets import random_pairs
+from quartic.distance.determination import Determination
 from quartic.init import classical_mds
 from quartic.locating import checks as checks
 from quartic.locating.input import Measurements
@@ -17,7 +18,6 @@ from quartic.locating.placing import placed
 from quartic.locating.polish import reference_of
 from quartic.locating.settings import Account, Located, Settings
 from quartic.losses import CompleteDistances
-from quartic.rigidity import Determination
 
 # So many pairs a point are looked at for warnings.
 _SAMPLED = 60
@@ -41,11 +41,13 @@ def located_complete(D: Array, settings: Settings, level: int) -> Located:
     sample = Part(n, data.pairs, data.lower, data.upper, data.guess, None)
     checks.warn_of_triangles(sample, np.random.default_rng(0), level + 1)
     result = scaled_and_fitted(D, settings)
-    account = Account(result, max(1, result.n_iter), "classical scaling of the complete matrix")
+    account = Account(
+        result, max(1, result.n_iter), "classical scaling of the complete matrix", np.zeros(n, dtype=bool), []
+    )
     component = np.zeros(n, dtype=np.int64)
     X, chirality = placed(result.X.astype(np.float64), data, component, 1, targets, simplices, sample.size, level)
     determination, rmse = all_determined(n, rank), complete_rmse(D, X)
-    checks.warn_of_the_answer(determination, sample, X, 0, level + 1)
+    checks.warn_of_the_answer(determination, False, sample, X, 0, level + 1)
     return Located(data, X, rmse, determination, component, chirality, account)
 
 

@@ -8,6 +8,8 @@ import numpy as np
 
 from quartic.arrays import Array, random_generator
 from quartic.core.result import Status
+from quartic.distance.assessment import assess
+from quartic.distance.well_linked import is_well_linked
 from quartic.locating import checks as checks
 from quartic.locating.by_component import searched
 from quartic.locating.frame import moved_onto
@@ -20,7 +22,9 @@ from quartic.locating.polish import polished
 from quartic.locating.settings import Located, Settings
 from quartic.losses import Distances
 from quartic.losses.blocks.dask_distances import DaskDistances
-from quartic.rigidity import assess
+
+# Another answer differs from this one where a point is elsewhere by this share of the distances.
+_MOVED = 1e-3
 
 
 def located(data: Measurements, settings: Settings, level: int, everything: DaskDistances | None = None) -> Located:
@@ -55,12 +59,14 @@ def _located(
     if not data.lower.any() and not len(data.anchors) and not data.exact.all():
         raise ValueError("every lower bound is 0: all points in one place keep every bound; give some distances")
     generator = random_generator(settings.random_state)
-    component, n_components = components_of(data)
+    fixing = data.pairs[data.exact if data.weights is None else data.exact & (data.weights > 0)]
+    well_linked = is_well_linked(fixing, data.n_points, settings.n_components, np.random.default_rng(0))
+    component, n_components = np.zeros(data.n_points, dtype=np.int64), 1
+    if not well_linked:
+        component, n_components = components_of(data)
     whole = Part(data.n_points, data.pairs, data.lower, data.upper, data.guess, data.weights)
-    advise = data.weights is None and settings.refine is None
-    checks.warn_of_triangles(whole, np.random.default_rng(0), level + 1, advise)
     effort = settings.effort(power)
-    X, account = searched(data, component, n_components, settings, effort, generator)
+    X, account = searched(data, component, n_components, well_linked, settings, effort, generator)
 
     def minimised(loss: Distances, X: Array, said: str) -> Array:
         X, account.result = polished(loss, X, data, effort)
@@ -79,11 +85,20 @@ def _located(
     if effort.stopped():
         said = "interrupted; the best points so far are returned"
         account.result = replace(account.result, status=Status.INTERRUPTED, message=said)
+    if not whole.is_met(X):  # else no triangle can be broken
+        advise = data.weights is None and settings.refine is None
+        checks.warn_of_triangles(whole, np.random.default_rng(0), level + 1, advise)
     X, chirality = placed(X, data, component, n_components, targets, simplices, whole.size, level)
     missed = np.sqrt(np.mean(whole.errors(X) ** 2))
     rmse = float(missed) if everything is None else everything.misfit(X)
-    fixing = data.pairs[data.exact if data.weights is None else data.exact & (data.weights > 0)]
-    determination = assess(fixing, X, anchors=data.anchors, random_state=0)
+    room = data.pairs[~data.exact & data.linked]
+    determination = assess(fixing, X, anchors=data.anchors, bounded=room, well_linked=well_linked, random_state=0)
+    sure, least = determination.determined, _MOVED * whole.size
+    sides = [(side.here, side.there) for side in account.sides if side.differs(X, sure, least)]
+    possible = determination.without(sides, anchors=data.anchors)
+    determination = possible.without([], account.unexplained)
     n_bounds = int(np.count_nonzero(~data.exact))
-    checks.warn_of_the_answer(determination, whole, X, n_bounds, level + 1, power)
+    checks.warn_of_the_answer(
+        possible, determination.unexplained and account.result.success, whole, X, n_bounds, level + 1, power
+    )
     return Located(data, X, rmse, determination, component, chirality, account)

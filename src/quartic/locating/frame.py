@@ -29,6 +29,16 @@ def moved_onto(X: Array, at: NDArray[np.int64], places: Array) -> Array:
     return moved
 
 
+def reflect_through(X: Array, places: Array) -> Array:
+    """Return X reflected in a hyperplane through the places; X itself where they span the space."""
+    center = places.mean(axis=0)
+    _, extent, axes = np.linalg.svd(places - center)
+    if np.count_nonzero(extent > 1e-9 * extent[0]) == X.shape[1]:
+        return X
+    reflected: Array = X - 2 * np.outer((X - center) @ axes[-1], axes[-1])
+    return reflected
+
+
 def arranged(X: Array, component: Labels, fixed: NDArray[np.bool_], gap: float) -> Array:
     """Return X with every component that is not fixed centred, on its principal axes, and apart from the others.
 

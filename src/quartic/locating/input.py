@@ -38,6 +38,8 @@ class Measurements:
         Pairs that were given more than once.
     power : int
         Distances and places are in a unit 2^power times the user's; 0 unless those are far from one.
+    proportional : bool
+        Whether the noise is said to be in proportion to the distances.
     """
 
     n_points: int
@@ -50,6 +52,7 @@ class Measurements:
     places: Array
     n_repeated: int = 0
     power: int = 0
+    proportional: bool = False
 
     @property
     def exact(self) -> NDArray[np.bool_]:
@@ -87,7 +90,7 @@ def from_pairs(
     low, high, guess, places = (shifted(column, -power) for column in (low, high, guess, places))
     if isinstance(weights, str):
         w = noise_weights(guess)
-    return Measurements(n, pairs, low, high, guess, w, index, places, repeated, power)
+    return Measurements(n, pairs, low, high, guess, w, index, places, repeated, power, isinstance(weights, str))
 
 
 def keys_of(pairs: NDArray[np.int64], n: int) -> NDArray[np.int64]:

@@ -19,7 +19,10 @@ def in_other_units(data: Measurements, settings: Settings) -> tuple[Measurements
     """Return the measurements, which are 2^−power times the user's, and settings that go with them."""
     power = data.power
     init = settings.init if isinstance(settings.init, str) else _scaled(settings.init, -power)
-    return replace(data, power=0), replace(settings, init=init, align_to=_scaled(settings.align_to, -power))
+    noise = None if settings.noise is None else shifted(float(settings.noise), -power)
+    return replace(data, power=0), replace(
+        settings, init=init, align_to=_scaled(settings.align_to, -power), noise=noise
+    )
 
 
 def in_the_users_units(found: Located, power: int, refine: str | None) -> Located:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.special import gammaincinv
 
 from quartic.arrays import Array, norm, to_host
 from quartic.arrays.space import space_of
@@ -18,6 +19,8 @@ from quartic.core.loop import Progress, minimize
 from quartic.core.problem import Problem
 from quartic.core.progress import stop_requested
 from quartic.core.result import Result, Status
+from quartic.distance.noise import noise_explains
+from quartic.distance.pair_graph import PairGraph
 from quartic.losses import BoundedDistances, Distances, RawStress
 from quartic.penalties import Penalty, Zero
 from quartic.solvers import Solver
@@ -27,6 +30,8 @@ from quartic.solvers import Solver
 _EXACT, _WITHIN, _NEARLY = 1e-7, 1e-5, 1e-4
 # A pair is an outlier when its relative error is so many times the typical one; of honest noise no pair is.
 _OUTLIER, _FEW = 6.0, 1e-3
+# A misfit is above the noise that was given where noise would leave as much only once in ten thousand fits.
+_SURE = 0.9999
 _TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -42,6 +47,10 @@ class Part:
     lower, upper, guess : array (m,)
         Bounds on the distances, and a value between them.
     weights : array (m,) or None
+    noise : float or None
+        Standard deviation of the noise on the distances, where it is known.
+    well_linked : bool
+        Whether no piece of the graph hangs on few points.
     """
 
     n: int
@@ -50,6 +59,8 @@ class Part:
     upper: Array
     guess: Array
     weights: Array | None
+    noise: float | None = None
+    well_linked: bool = False
 
     @cached_property
     def bounded(self) -> bool:
@@ -101,29 +112,42 @@ class Part:
         return sp.csr_array(upper + upper.T)
 
     def errors(self, X: Array) -> Array:
-        """Return by how much each distance misses its bounds, with sign."""
+        """Return by how much each distance misses its bounds, with sign; the last answer is kept."""
+        kept: tuple[Array, Array] | None = self.__dict__.get("_errors")
+        if kept is not None and kept[0] is X:
+            return kept[1]
         errors = np.empty(len(self.pairs))
-        step = 1 << 20
+        step = 1 << 17  # what is gathered stays in the cache
         for at in range(0, len(errors), step):
-            i, j = self.pairs[at : at + step].T
-            d = np.linalg.norm(X[i] - X[j], axis=1)
-            errors[at : at + step] = d - np.clip(d, self.lower[at : at + step], self.upper[at : at + step])
+            piece = slice(at, at + step)
+            U = X.take(self.pairs[piece, 0], axis=0)
+            U -= X.take(self.pairs[piece, 1], axis=0)
+            d = np.sqrt(np.einsum("ij,ij->i", U, U))
+            errors[piece] = d - (
+                np.clip(d, self.lower[piece], self.upper[piece]) if self.bounded else self.lower[piece]
+            )
+        self.__dict__["_errors"] = X, errors
         return errors
+
+    def misses(self, X: Array) -> Array:
+        """Return the errors of the pairs that count; 0 for those of weight 0."""
+        errors = self.errors(X)
+        return errors if self.weights is None else errors * (self.weights > 0)
 
     def is_met(self, X: Array) -> bool:
         """Tell whether all distances are met, as far as a solver's tolerance allows."""
-        return float(np.sqrt(np.mean(self.errors(X) ** 2))) <= (_WITHIN if self.bounded else _EXACT) * self.size
+        return float(np.sqrt(np.mean(self.misses(X) ** 2))) <= (_WITHIN if self.bounded else _EXACT) * self.size
 
     def is_nearly_met(self, X: Array) -> bool:
         """Tell whether the misfit is so small that it will probably vanish."""
-        return float(np.sqrt(np.mean(self.errors(X) ** 2))) <= _NEARLY * self.size
+        return float(np.sqrt(np.mean(self.misses(X) ** 2))) <= _NEARLY * self.size
 
     def outliers(self, X: Array) -> NDArray[np.bool_]:
         """Return the pairs that are missed by far more than the others are, absolutely and for their length.
 
         Noise may go with the distance or not, and squares let long distances rule; none of that does both.
         """
-        errors = np.abs(self.errors(X))
+        errors = np.abs(self.misses(X))
         found = np.ones(len(errors), dtype=bool)
         for measure in (errors / max(self.size, _TINY), errors / np.maximum(self.guess, max(0.05 * self.size, _TINY))):
             missed = measure[measure > 0]
@@ -134,6 +158,25 @@ class Part:
     def is_suspect(self, X: Array) -> bool:
         """Tell whether the misfit looks like folds and flips rather than like noise."""
         return float(self.outliers(X).mean()) > _FEW
+
+    def is_explained(self, X: Array, generator: np.random.Generator) -> bool | None:
+        """Tell whether the misfit is round-off or what noise leaves; None where the data do not show the noise."""
+        if self.is_met(X):
+            return True
+        if self.is_suspect(X):
+            return False
+        if self.noise is not None:
+            quantile = 2 * float(gammaincinv(len(self.pairs) / 2, _SURE))  # of the χ² distribution
+            return float(np.sum(self.misses(X) ** 2)) <= self.noise**2 * quantile
+        if self.bounded:
+            return None
+        return noise_explains(self.pairs, self.guess, self.weights, X, generator)
+
+    @cached_property
+    def graph(self) -> PairGraph:
+        """The graph of the distances that are known and count."""
+        exact = self.lower == self.upper
+        return PairGraph.from_pairs(self.pairs[exact if self.weights is None else exact & (self.weights > 0)], self.n)
 
     def clustering(self, generator: np.random.Generator) -> float:
         """Return the share of linked pairs among a point's neighbours, relative to that among all points.
@@ -193,6 +236,8 @@ class Search:
         The lowest so far, in ``rank`` dimensions.
     words : list of str
         What was done.
+    settled : bool
+        Whether the misfit is taken for noise.
     """
 
     part: Part
@@ -202,6 +247,7 @@ class Search:
     n_iter: int = 0
     n_products: int = 0
     words: list[str] = field(default_factory=list)
+    settled: bool = False
 
     @cached_property
     def reference(self) -> float:

@@ -134,7 +134,7 @@ def shake_pieces(search: Search) -> int:
         if search.done() or idle >= patience:
             break
         best = search.X
-        errors = np.abs(part.errors(best)) ** generator.integers(1, 3)
+        errors = np.abs(part.misses(best)) ** generator.integers(1, 3)
         pair = part.pairs[generator.choice(len(errors), p=errors / errors.sum())]
         size = 1 + int(np.exp(generator.uniform(0, np.log(max(part.n / 2, 2)))))
         piece = _ball(part, int(pair[generator.integers(2)]), size, generator)

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from quartic.arrays import Array, RandomState
 from quartic.core.result import Result
 from quartic.core.units import shifted
+from quartic.distance.cuts import OtherSide
+from quartic.distance.determination import Determination
 from quartic.locating.frame import checked_signs, checked_targets
 from quartic.locating.input import Measurements
 from quartic.locating.part import Effort
 from quartic.locating.placing import Known
 from quartic.locating.uncertainty import errors_of_points
-from quartic.rigidity import Determination
 from quartic.solvers import Solver
 
 
@@ -39,6 +40,7 @@ class Settings:
     align_to: Any
     signs: Any
     refine: str | None
+    noise: float | None = None
 
     def frame(self, n: int) -> tuple[Known | None, Known | None]:
         """Return ``align_to`` and ``signs``, checked, as indices and what is wanted of them."""
@@ -60,11 +62,23 @@ class Settings:
 
 @dataclass
 class Account:
-    """What was done on the way: the last run, the iterations of all, and what was tried, in words."""
+    """What was done on the way.
+
+    Attributes
+    ----------
+    result, n_iter, start
+        The last run, the iterations of all, and what was tried, in words.
+    unexplained : array of bool (n,)
+        Points of components whose misfit is neither round-off nor noise.
+    sides : list of OtherSide
+        Answers that fit as well, with a piece on the other side of a flat cut.
+    """
 
     result: Result
     n_iter: int
     start: str
+    unexplained: NDArray[np.bool_]
+    sides: list[OtherSide]
 
 
 @dataclass(frozen=True, eq=False)

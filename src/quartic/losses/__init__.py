@@ -16,11 +16,10 @@ from quartic.losses.other.robust import Robust
 from quartic.losses.other.sensing import Sensing
 from quartic.losses.other.smooth import Smooth
 from quartic.losses.pairs.anchored import Anchored
-from quartic.losses.pairs.bounds import BoundedDistances
+from quartic.losses.pairs.bounds import BoundedDistances, RawStress
 from quartic.losses.pairs.complete import CompleteDistances
 from quartic.losses.pairs.completion import Completion
 from quartic.losses.pairs.distances import Distances
-from quartic.losses.pairs.raw_stress import RawStress
 from quartic.losses.point import Point
 
 __all__ = [

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from quartic.arrays import Array, as_floats, astype, finite_matrix, inner, norm
-from quartic.arrays.space import HostSpace
+from quartic.arrays.space import HOST, Space
 from quartic.arrays.workspace import Fresh, Workspace
 from quartic.core.trial import Trial, try_bregman_step
 from quartic.core.units import Units, shift_to_one
@@ -211,9 +211,9 @@ class Loss(ABC):
         return f"{self.n_points} points", 0.0
 
     @property
-    def space(self) -> Any:
+    def space(self) -> Space:
         """Where the arrays of this loss live: in the host's memory, or on a torch device."""
-        return HostSpace()
+        return HOST
 
     def check(self, X: Any, name: str = "X") -> Array:
         """Return X as a finite (n, r) array, no coarser than the data, or raise an error that says what is wrong."""

@@ -54,8 +54,8 @@ class Line:
         """Return the t in [0, upper] of least f(X + tD) + linear·t + quadratic·t² (a smooth penalty on the line).
 
         The coefficients are known to a few units of their last digits. Where the exact quartic has no terms of third
-        and fourth order, what round-off leaves of them turns it down again at t ≈ 1/eps. So a t counts by the most that the
-        change there can be, its round-off added. Where all of the line falls, without a minimiser, t is far out on it.
+        and fourth order, what round-off leaves of them turns it down again at t ≈ 1/eps. So a t counts by the most that
+        the change there can be, its round-off added. Where all of the line falls, without a minimiser, t is far out.
         """
         c1, c2, c3, c4 = (float(c) for c in self.coefficients)
         c1, c2, upper = float(c1 + linear), float(c2 + quadratic), float(upper)

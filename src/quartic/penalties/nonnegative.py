@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Self
 
-from quartic.arrays import Array, delayed, inner, least, namespace, passes, positive_part, root, squared_norm, total
+from quartic.arrays import Array, delayed, inner, least, namespace, positive_part, space_of, squared_norm, total
 from quartic.core.units import Units
 from quartic.penalties.base import Penalty, Weighted
 
@@ -60,8 +60,8 @@ class Nonnegative(Penalty):
 
     def stationarity_norm(self, X: Array, gradient: Array) -> float:
         """Return ‖∇ᴾf(X)‖ in one pass."""
-        squared = passes("fused", X).projected_norm(X, gradient)
-        return root(squared, lambda: self.stationarity(X, gradient))
+        space = space_of(X)
+        return space.root(space.projected_norm(X, gradient), lambda: self.stationarity(X, gradient))
 
     def value_at(self, point: Any) -> float:
         """Return 0 where X ≥ 0, else infinity."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
+
+from quartic.archives import write_whole
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -98,14 +98,7 @@ def write_page(path: str | os.PathLike[str], title: str, sections: list[Section]
         '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
         f"<style>{_STYLE}</style>{library}</head><body><h1>{escape(title)}</h1>{body}</body></html>\n"
     )
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-    try:
-        temporary.write_text(page, encoding="utf-8")
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    write_whole(path, lambda file: file.write(page.encode()))
 
 
 def _plotting_library() -> str:

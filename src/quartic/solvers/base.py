@@ -95,6 +95,8 @@ class Requirements:
         if self.constants and loss.estimated and problem.kernel is None:
             kind = type(loss).__name__
             return f"constants that are known, but those of {kind} are estimated: give smoothness=, or a kernel"
+        if self.constants and math.isinf(loss.smoothness) and problem.kernel is None:
+            return f"a loss with a finite smoothness, but that of {type(loss).__name__} is infinite: take dyn-nolips"
         if self.host and not isinstance(loss.space, HostSpace):
             return "data in NumPy or SciPy arrays, but they are torch tensors (pass them .cpu() and as NumPy)"
         if self.products and not isinstance(loss, LeastSquares):
@@ -142,7 +144,7 @@ class Solver(ABC):
         """Return ``step_unit``, or what takes its place where it depends on settings and problem."""
         return self.step_unit
 
-    def in_units(self, units: Units) -> Solver:
+    def in_units(self, units: Units, problem: Problem) -> Solver:
         """Return the solver with those of its settings scaled that are not bare numbers."""
         return self
 

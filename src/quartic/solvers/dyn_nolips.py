@@ -27,7 +27,8 @@ class DynNoLips(Solver):
     Parameters
     ----------
     first_step : float, default=1.0
-        λ to try first; 1 is safe with the constants of ``Kernel.for_loss``.
+        λ to try first; 1 is safe with the constants of ``Kernel.for_loss``. Where the run works in units of its own, as
+        with data of 1e120, this λ is one in those.
     max_step : float, default=1e12
         λ_max of the paper.
     max_halvings : int, default=100
@@ -57,6 +58,10 @@ class DynNoLips(Solver):
         check_number(self.first_step, "first_step")
         check_number(self.max_step, "max_step")
         check_count(self.max_halvings, "max_halvings")
+
+    def unit_of_step(self, problem: Problem) -> tuple[int, int]:
+        """Return that of the kernel's λ."""
+        return (0, 0) if problem.kernel is None else problem.kernel.step_unit
 
     def init(self, problem: Problem, X0: Array) -> DynState:
         """Return the state at X0."""

@@ -93,6 +93,10 @@ class InertialNoLips(Solver):
         check_number(self.growth, "growth")
         check_count(self.max_halvings, "max_halvings")
 
+    def unit_of_step(self, problem: Problem) -> tuple[int, int]:
+        """Return that of the kernel's λ."""
+        return (0, 0) if problem.kernel is None else problem.kernel.step_unit
+
     def init(self, problem: Problem, X0: Array) -> InertialState:
         """Return the state at X0."""
         p = problem.loss.at(X0)

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from quartic.arrays import Array, check_number, finite_matrix, first_not_finite, is_torch, working_dtype
-from quartic.arrays.space import HostSpace, space_of
+from quartic.arrays.space import HOST, Space, space_of
 from quartic.core.units import exponent, shifted
 from quartic.distributed.inputs import is_dask_array
 
@@ -37,7 +37,7 @@ class Matrix(ABC):
     dtype: type[np.floating[Any]]
     squared_norm: float
     #: where its products live
-    space: Any = HostSpace()
+    space: Space = HOST
     #: whether single entries can be looked at, not only products
     shows_entries: bool = True
 
@@ -200,13 +200,13 @@ class SparseMatrix(Matrix):
 
     @cached_property
     def _pieces(self) -> Any:
-        from quartic.compiled.sparse import row_pieces
+        from quartic.compiled.tiles import row_pieces
 
         return row_pieces(self.M.indptr)
 
     def product(self, X: Array, out: Array | None = None) -> Array:
         """Return M X."""
-        from quartic.compiled.sparse import WIDEST_RANK, sparse_product
+        from quartic.compiled.tiles import WIDEST_RANK, sparse_product
 
         small = self.M.nnz * X.shape[1] < _SMALL
         if small or X.dtype != self.M.dtype or X.shape[1] > WIDEST_RANK or not X.flags.c_contiguous:

@@ -28,7 +28,7 @@ from quartic.arrays import Array
 from quartic.arrays.threads import spread
 from quartic.arrays.workspace import Fresh
 from quartic.compiled.flags import FLAGS
-from quartic.compiled.small import BLOCK, add_upper_gram, block, block_times_small, padded, padded_columns
+from quartic.compiled.tiles import BLOCK, add_upper_gram, block, block_times_small, padded, padded_columns
 from quartic.losses.factor.passes import Origin, StepSums
 
 # X is cut into at most so many pieces, each of whole blocks.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quartic.arrays import Array, delayed, eps, inner, norm, root, shifted, trace_inner
+from quartic.arrays import HOST, Array, Space, delayed, eps, trace_inner
 from quartic.losses.factor.passes import Origin
 from quartic.losses.point import Point, is_nonnegative, projected_gradient
 
@@ -54,6 +54,11 @@ class LeastSquaresPoint(Point):
         self._gradient, self._projected_norm = gradient, projected_norm
 
     @property
+    def space(self) -> Space:
+        """Where the arrays of the loss live."""
+        return self.loss.space
+
+    @property
     def origin(self) -> Origin:
         """Where a step from here starts."""
         return Origin.at(self.X, self.MX)
@@ -69,7 +74,7 @@ class LeastSquaresPoint(Point):
     def fit(self) -> float:
         """⟨MX, X⟩."""
         if self._fit is None:
-            self._fit = inner(self.MX, self.X)
+            self._fit = self.space.inner(self.MX, self.X)
         return self._fit
 
     @property
@@ -96,21 +101,21 @@ class LeastSquaresPoint(Point):
         """2X(XᵀX) − 2MX."""
         if self._gradient is None:
             G = self.loss.arrays.like(self.origin.X)
-            self.loss.passes.stepped(self.origin, shifted(self.gram, 0.0, 2.0), -2.0, 0.0, False, G)
+            self.loss.passes.stepped(self.origin, self.space.shifted(self.gram, 0.0, 2.0), -2.0, 0.0, False, G)
             self._gradient = G
         return self._gradient
 
     def combine(self, a: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
         """Return aX + b∇f(X) − shift = X(aI + 2bS) − 2b·MX − shift, clipped, without forming the gradient."""
         W = self.loss.arrays.like(self.origin.X)
-        return W, self.loss.passes.stepped(self.origin, shifted(self.gram, a, 2 * b), -2 * b, shift, clip, W)
+        return W, self.loss.passes.stepped(self.origin, self.space.shifted(self.gram, a, 2 * b), -2 * b, shift, clip, W)
 
     @property
     def projected_norm(self) -> float:
         """‖∇ᴾf(X)‖, without forming the gradient."""
         if self._projected_norm is None:
-            squared = self.loss.passes.projected_norm(self.X, shifted(self.gram, 0.0, 2.0), self.MX)
-            self._projected_norm = root(squared, lambda: projected_gradient(self.X, self.gradient))
+            squared = self.loss.passes.projected_norm(self.X, self.space.shifted(self.gram, 0.0, 2.0), self.MX)
+            self._projected_norm = self.space.root(squared, lambda: projected_gradient(self.X, self.gradient))
         return self._projected_norm
 
     @cached_property
@@ -121,7 +126,7 @@ class LeastSquaresPoint(Point):
         def finish(S: Array) -> float:
             size = 1.0
             if not 1e-90 < trace_inner(S, S) < 1e90:  # cubes over- and underflow long before S does
-                size = norm(S)
+                size = HOST.norm(S)
                 if size == 0.0:
                     return 0.0
                 S = S / size

@@ -7,11 +7,10 @@ from typing import Any
 
 import torch
 
-from quartic.arrays.elementwise import eps, small_for
-from quartic.arrays.torch_tall import DOUBLE, cross, dot, inner
+from quartic.arrays.space import eps
+from quartic.arrays.space_torch import DOUBLE, DeviceSpace, cross, dot, small_for
 from quartic.arrays.waiting import Waiting, delayed, entries
 from quartic.arrays.workspace import Fresh
-from quartic.compiled import torch_fused
 from quartic.compiled.torch_kernels import kernels_for
 from quartic.losses.factor.passes import Origin, StepSums
 
@@ -106,7 +105,7 @@ def projected_norm(X: Any, S: Any, MX: Any) -> Any:
 def line_sums(X: Any, S: Any, D: Any, MD: Any, G: Any) -> tuple[Any, Any, Any, Any]:
     """Return U = XᵀD + DᵀX, C = DᵀD, ⟨MD, D⟩ and ⟨G, D⟩."""
     T = cross(X, D)
-    return Waiting(T + T.T), Waiting(cross(D, D)), inner(MD, D), inner(G, D)
+    return Waiting(T + T.T), Waiting(cross(D, D)), Waiting(dot(MD, D)), Waiting(dot(G, D))
 
 
 def gram_on_line(S: Any, U: Any, C: Any, t: float) -> Any:
@@ -126,4 +125,5 @@ def line_point(
         new.masked_fill_(new <= 4 * eps(X) * X, 0)
     torch.add(MX, MD, alpha=t, out=Mnew)
     torch.addmm(Mnew, new, small_for(X, A), beta=-2, out=G)
-    return inner(Mnew, new), torch_fused.projected_norm(new, G), Waiting((new >= 0).all().double())
+    projected = DeviceSpace(X.device).projected_norm(new, G)
+    return Waiting(dot(Mnew, new)), projected, Waiting((new >= 0).all().double())

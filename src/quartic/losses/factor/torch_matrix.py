@@ -9,8 +9,7 @@ from typing import Any, Self, cast
 import numpy as np
 import torch
 
-from quartic.arrays.torch_input import dtype_for, finite_matrix
-from quartic.arrays.torch_space import DeviceSpace
+from quartic.arrays.space_torch import DeviceSpace, dtype_for, finite_matrix
 from quartic.core.units import shifted
 from quartic.losses.factor import torch as torch_passes
 from quartic.losses.factor.matrix import ASYMMETRY, Matrix, check_square

@@ -5,36 +5,40 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from quartic.arrays import Array
+from quartic.losses.factor.spectrum import upper_bound_of_spectrum
 from quartic.losses.other.measurements import WORK, Measurements
 
 # Power iterations for the bound of Collatz and Wielandt, within a few per cent after six; one where each is dear.
 _ROUNDS, _QUICK = 6, 2e8
 # Gram matrices up to this size are made.
 _SMALL = 20
-_MARGIN = 1.01
 
 
 def largest_gram_eigenvalue(measurements: Measurements, count: Callable[[int], None]) -> float:
-    """Return an upper bound of λ_max(𝒜𝒜*) = ‖𝒜‖²: proven where the A_k are semidefinite, else with a margin."""
+    """Return an upper bound of λ_max(𝒜𝒜*) = ‖𝒜‖².
+
+    Proven where the A_k are semidefinite and the work is not too much, else but for a probability of about 1e-6.
+    """
     if measurements.work > WORK:
-        count(64)
-        return measurements.cheap_bound()
+        return measurements.cheap_bound(count)
 
     def product(y: Array) -> Array:
         count(1)
         return measurements.gram_product(y.astype(measurements.dtype, copy=False)).astype(np.float64)
 
     rounds = _ROUNDS if measurements.work <= _QUICK else 1
-    bound = (
-        _collatz_wielandt(product, measurements.m, rounds)
-        if measurements.semidefinite
-        else _lanczos(product, measurements.m)
-    )
-    # sums of m terms in the data's own precision
-    return bound * (1 + 8 * float(np.finfo(measurements.dtype).eps)) if bound > 0 else 1.0
+    eps = float(np.finfo(measurements.dtype).eps)
+    if measurements.semidefinite:
+        bound = _collatz_wielandt(product, measurements.m, rounds) * (1 + 8 * eps)  # sums of m terms
+    else:
+        bound = upper_bound_of_spectrum(_by_columns(product), measurements.m, eps, _SMALL)
+    return bound if bound > 0 else 1.0
+
+
+def _by_columns(product: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    return lambda Y: np.column_stack([product(y) for y in Y.T])
 
 
 def _collatz_wielandt(product: Callable[[Array], Array], m: int, rounds: int) -> float:
@@ -47,30 +51,3 @@ def _collatz_wielandt(product: Callable[[Array], Array], m: int, rounds: int) ->
         # half of the old x keeps the new one positive
         x = 0.5 * (x / np.linalg.norm(x) + Kx / np.linalg.norm(Kx))
     return bound
-
-
-def _lanczos(product: Callable[[Array], Array], m: int) -> float:
-    if m <= _SMALL:
-        K = np.column_stack([product(e) for e in np.eye(m)])
-        return _MARGIN * float(np.linalg.eigvalsh((K + K.T) / 2)[-1])
-    operator = LinearOperator((m, m), matvec=lambda v: product(v.ravel()), dtype=np.float64)
-    start = np.random.default_rng(0).standard_normal(m)
-    try:
-        values, vectors = eigsh(operator, k=1, which="LA", v0=start, tol=1e-3, ncv=20, maxiter=20)
-    except ArpackNoConvergence as stopped:
-        if not len(stopped.eigenvalues):
-            return _power(product, start)
-        values, vectors = stopped.eigenvalues, stopped.eigenvectors
-    v = vectors[:, 0]
-    return _MARGIN * (float(values[0]) + float(np.linalg.norm(product(v) - values[0] * v)))
-
-
-def _power(product: Callable[[Array], Array], x: Array) -> float:
-    value = residual = 0.0
-    for _ in range(100):
-        x = x / np.linalg.norm(x)
-        Kx = product(x)
-        value = float(x @ Kx)
-        residual = float(np.linalg.norm(Kx - value * x))
-        x = Kx
-    return _MARGIN * (value + residual)

@@ -46,9 +46,9 @@ class Quadratic(Loss):
     Notes
     -----
     Constants. ∇F(Y) = 𝒜Y + B. The Hessian is 𝒜, so L_F = λ_max(𝒜): 1 for the identity and max A for weights, both
-    exact, with μ_F = 1 and min A (0 where an entry is not stored); otherwise by Lanczos iterations, to which their
-    residual and 1 % are added, with μ_F = 0. ∇F(0) = B, so the other constants are ‖B‖ and max(0, λ_max(B)), the
-    latter exact for small B, else a Lanczos estimate plus its residual, never more than ‖B‖.
+    exact, with μ_F = 1 and min A (0 where an entry is not stored); otherwise bounded by Lanczos' method, but for a
+    probability of 1e-6, with μ_F = 0. ∇F(0) = B, so the other constants are ‖B‖ and max(0, λ_max(B)), the latter exact
+    for small B, else bounded in the same way, never more than ‖B‖.
 
     f on X + tD. With P = XDᵀ + DXᵀ the product 𝒜((X + tD)(X + tD)ᵀ)(X + tD) is the cubic 𝒜(XXᵀ)X + tN₁ + t²N₂ + t³N₃
     with N₁ = 𝒜(XXᵀ)D + 𝒜(P)X, N₂ = 𝒜(P)D + 𝒜(DDᵀ)X, N₃ = 𝒜(DDᵀ)D. Twice that plus 2B(X + tD) is the gradient, and its
@@ -82,7 +82,7 @@ class Quadratic(Loss):
         self.infimum = self._least_value()
 
     def _least_value(self) -> float:
-        """Return what F does not fall below: ½μΣY_ii² − ‖B‖ΣY_ii ≥ −½n‖B‖²/μ, if 𝒜 weighs the diagonal by μ."""
+        """Return −½n‖B‖²/μ if 𝒜 weighs the diagonal by μ: F(Y) ≥ ½μΣY_ii² − ‖B‖ΣY_ii for Y ⪰ 0; else −∞."""
         weight = self.map.least_on_diagonal()
         return -0.5 * self.n_points * self.linear.squared_norm / weight if weight > 0 else -math.inf
 

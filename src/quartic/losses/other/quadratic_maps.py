@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from scipy.sparse.linalg import LinearOperator
 
 from quartic.arrays import Array, finite_matrix, gram, norm, working_dtype
 from quartic.core.units import shifted
 from quartic.losses.factor.matrix import SparseMatrix
+from quartic.losses.factor.spectrum import upper_bound_of_spectrum
 
 #: N₁, N₂, N₃ of 𝒜((X + tD)(X + tD)ᵀ)(X + tD) = 𝒜(XXᵀ)X + tN₁ + t²N₂ + t³N₃
 Expansion = tuple[Array, Array, Array]
 
-# ‖𝒜‖ by Lanczos comes from below.
-_MARGIN = 1.01
+# Up to so many coordinates of symmetric matrices ‖𝒜‖ comes from all eigenvalues.
+_DENSE = 20
 # Matrices of 𝒜 up to this many rows have all their eigenvalues worked out.
 _SMALL = 1500
 
@@ -200,7 +202,7 @@ class OnProducts(QuadraticMap):
         return YD + P[:, :r], P[:, r:] + S[:, :r], S[:, r:]
 
     def largest(self) -> float:
-        """Return ‖𝒜‖ by Lanczos iterations, 1 % added; each costs like two products with n columns."""
+        """Return a bound of ‖𝒜‖ by Lanczos iterations; each costs like two products with n columns."""
         return _largest_of(self._on_symmetric, self.n)
 
     def _on_symmetric(self, Y: Array) -> Array:
@@ -240,25 +242,19 @@ class OnEntries(OnProducts):
 
 
 def _largest_of(on_symmetric: Callable[[Array], Array], n: int) -> float:
-    def product(y: Array) -> Array:
-        Y = y.reshape(n, n)
-        N: Array = on_symmetric((Y + Y.T) / 2).ravel()
-        return N
+    """Return a bound of λ_max, on the n(n + 1)/2 coordinates of symmetric matrices in which ‖Y‖ is their norm."""
+    i, j = np.triu_indices(n)
+    weight = np.where(i == j, 1.0, math.sqrt(2.0))
 
-    if n == 1:
-        return max(float(product(np.ones(1))[0]), 0.0)
-    operator = LinearOperator((n * n, n * n), matvec=lambda v: product(v.ravel()), dtype=np.float64)
-    start = np.random.default_rng(0).standard_normal((n, n))
-    try:
-        values, vectors = eigsh(operator, k=1, which="LM", v0=(start + start.T).ravel(), tol=1e-3, maxiter=50)
-    except ArpackNoConvergence as stopped:
-        if not len(stopped.eigenvalues):
-            raise ValueError(
-                "the largest eigenvalue of A could not be found in 50 rounds; give smoothness="
-            ) from stopped
-        values, vectors = stopped.eigenvalues, stopped.eigenvectors
-    residual = float(np.linalg.norm(product(vectors[:, 0]) - values[0] * vectors[:, 0]))
-    return _MARGIN * (abs(float(values[0])) + residual)
+    def product(V: Array) -> Array:
+        out = np.empty_like(V)
+        for k, y in enumerate(V.T):
+            Y = np.zeros((n, n))
+            Y[i, j] = Y[j, i] = y / weight
+            out[:, k] = on_symmetric(Y)[i, j] * weight
+        return out
+
+    return upper_bound_of_spectrum(product, len(i), float(np.finfo(np.float64).eps), _DENSE)
 
 
 def as_map(A: Any, n: int) -> QuadraticMap:

@@ -72,11 +72,9 @@ class Rectangular(Loss):
     quadratic = True
     infimum = 0.0
 
-    def __new__(cls, A: Any = None, *args: Any, weights: Any = None, **kwargs: Any) -> Any:
+    def __new__(cls, A: Any = None, weights: Any = None) -> Any:
         """Return a `MaskedRectangular` where there are weights: the pattern of known entries is then the data."""
-        if weights is None and not args:
-            return super().__new__(cls)
-        return MaskedRectangular(A, *args) if args else MaskedRectangular(A, weights)
+        return super().__new__(cls) if weights is None else MaskedRectangular(A, weights)
 
     def __init__(self, A: Any, weights: Any = None) -> None:
         super().__init__()
@@ -111,7 +109,7 @@ class Rectangular(Loss):
         """Return the point p + t(p − q); the product is linear, so it costs none."""
         assert isinstance(p, RectangularPoint)
         assert isinstance(q, RectangularPoint)
-        from quartic.compiled.fused import extrapolate
+        from quartic.compiled.rows import extrapolate
 
         Y, P = np.empty_like(p.X), np.empty_like(p.P)
         extrapolate(p.X, q.X, t, Y)
@@ -121,7 +119,7 @@ class Rectangular(Loss):
     def move(self, p: Point, X: Array) -> Move:
         """Return the step from p to X, its remainder from the difference D = X − p: one product."""
         assert isinstance(p, RectangularPoint)
-        from quartic.compiled.fused import difference
+        from quartic.compiled.rows import difference
 
         X = as_floats(X)
         P, D = self.product(X), np.empty_like(X)
@@ -284,7 +282,7 @@ class RectangularPoint(Point):
     @cached_property
     def gradient(self) -> Array:
         """[U·VᵀV − AV; V·UᵀU − AᵀU]."""
-        from quartic.compiled.fused import add_scaled
+        from quartic.compiled.rows import add_scaled
 
         G = self._combination(0.0, 1.0)
         add_scaled(G, -1.0, self.P)
@@ -300,7 +298,7 @@ class RectangularPoint(Point):
 
     def combine(self, a: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
         """Return aX + b∇f(X) − shift, clipped, without forming the gradient."""
-        from quartic.compiled.fused import add_and_clip
+        from quartic.compiled.rows import add_and_clip
 
         W = self._combination(a, b)
         return W, add_and_clip(W, -b, self.P, shift, clip)

@@ -12,6 +12,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from quartic.arrays import Array, first_not_finite, working_dtype
 from quartic.core.units import shifted
+from quartic.losses.factor.spectrum import upper_bound_of_spectrum
 
 
 class RectangularMatrix(ABC):
@@ -174,26 +175,15 @@ def balanced_factors(
     return np.vstack([U[:m] @ (left[:, :kept] * roots), V[m:] @ (right[:kept].T * roots)])
 
 
-def largest_singular_value(matrix: RectangularMatrix, count: Callable[[int], None], steps: int = 30) -> float:
-    """Return an upper estimate of σ₁(A), by power iteration on AᵀA.
+def largest_singular_value(matrix: RectangularMatrix, count: Callable[[int], None]) -> float:
+    """Return an upper bound of σ₁(A), the largest eigenvalue of [0, A; Aᵀ, 0]; see `upper_bound_of_spectrum`."""
+    m = matrix.shape[0]
 
-    ‖Av‖ ≤ σ₁ rises to σ₁; for a random v the deficit after k steps is a few per cent with near certainty (Kuczyński
-    and Woźniakowski 1992: the mean relative error of the eigenvalue σ₁² is below 0.871·log(n)/(k − 1)). That bound is
-    added, and the Frobenius norm limits it.
-    """
-    m, n = matrix.shape
-    v = np.random.default_rng(0).standard_normal((n, 1)).astype(matrix.dtype)
-    u, out = np.zeros((m, 1), matrix.dtype), np.empty((m + n, 1), matrix.dtype)
-    estimate = 0.0
-    for _ in range(steps):
-        v /= np.linalg.norm(v)
-        matrix.products(u, v, out)
-        u = out[:m].copy()
-        estimate = max(estimate, float(np.linalg.norm(u)))
-        matrix.products(u, v, out)
-        v = out[m:].copy()
+    def bordered(Z: Array) -> Array:
         count(1)
-        if not np.any(v):
-            break
-    margin = 1 + 0.871 * np.log(max(n, 2)) / (steps - 1)
-    return min(estimate * float(np.sqrt(margin)), float(np.sqrt(matrix.squared_norm)))
+        Z = Z.astype(matrix.dtype)
+        out = np.empty_like(Z)
+        matrix.products(Z[:m], Z[m:], out)
+        return out.astype(np.float64)
+
+    return upper_bound_of_spectrum(bordered, sum(matrix.shape), float(np.finfo(matrix.dtype).eps))

@@ -50,13 +50,13 @@ class Sensing(Loss):
     -----
     Constants. F(Y) = ½‖𝒜(Y) − b‖² has the Hessian 𝒜*𝒜, so L_F = ‖𝒜‖² = λ_max(K) with K_kl = ⟨A_k, A_l⟩, and μ_F = 0
     (m < n(n+1)/2 as a rule). For vectors K_kl = ⟨a_k, a_l⟩² ≥ 0, and for any x > 0 λ_max(K) ≤ max_k (Kx)_k/x_k (Collatz
-    and Wielandt), made tight by power iterations on x: a proven bound. Otherwise Lanczos iterations on K give it from
-    below; their residual and 1 % are added. Each iteration costs like a product with n columns. Where that is too much
-    (4·10⁹ multiplications) the largest row sum of K takes its place for vectors, K1 ≤ ‖A‖²·max‖a_k‖², estimated by a
-    few products with a margin of 2.4; an operator of your own needs ``smoothness`` then.
+    and Wielandt), made tight by power iterations on x: a proven bound. Otherwise Lanczos' method on K bounds it, but
+    for a probability of 1e-6. Each iteration costs like a product with n columns. Where that is too much
+    (4·10⁹ multiplications) the largest row sum of K takes its place for vectors, K1 ≤ ‖A‖²·max‖a_k‖², each factor
+    bounded but for a probability of 1e-6; an operator of your own needs ``smoothness`` then.
 
     ∇F(0) = −𝒜*(b). Its norm is exact up to n = 1500; beyond, ‖𝒜*(b)‖ ≤ √L_F ‖b‖. Its largest eigenvalue is 0 or less
-    where the A_k are semidefinite and b ≥ 0, else exact up to n = 1500, beyond a Lanczos estimate plus its residual.
+    where the A_k are semidefinite and b ≥ 0, else exact up to n = 1500, beyond bounded by Lanczos' method.
 
     The start `minimize` takes is spectral: the span of the leading r eigenvectors U of 𝒜*(b) (for vectors 𝒜*(τ(b)),
     with τ bounded, since a few large b_k would rule otherwise), and within it the S ⪰ 0 for which 𝒜(USUᵀ) is nearest

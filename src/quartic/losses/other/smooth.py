@@ -11,9 +11,9 @@ import numpy as np
 
 from quartic.arrays import Array, as_floats, check_count, check_number, gram, inner, is_torch, norm, trace_inner
 from quartic.arrays.space import HostSpace
-from quartic.compiled.lanczos import lowest_eigenpairs
 from quartic.core.units import Units, exponent, shifted
 from quartic.losses.base import Loss
+from quartic.losses.factor.spectrum import sampled_norm_bound, upper_bound_of_spectrum
 from quartic.losses.gradient_point import GradientPoint
 from quartic.losses.move import Move
 from quartic.losses.other.probing import largest_curvature, length_beside_zero
@@ -21,7 +21,7 @@ from quartic.losses.other.users_function import UsersFunction
 from quartic.losses.point import Point
 
 # ∇F(0) is formed up to this size, and sampled by so many random vectors above.
-_DENSE, _SAMPLES = 200, 8
+_DENSE, _SAMPLES = 200, 96
 
 
 class Smooth(Loss):
@@ -57,7 +57,7 @@ class Smooth(Loss):
     A step is accepted by f(X⁺) − f(X) − ⟨∇f(X), X⁺ − X⟩. Nothing is known of f but its values, whose difference drowns
     in round-off near a solution. There, ½⟨∇f(X⁺) − ∇f(X), X⁺ − X⟩ stands for it, which differs by O(‖X⁺ − X‖³).
 
-    Where the constants are estimated: ∇F(0) is formed by n products up to n = 200 and sampled above; L_F is the largest
+    ∇F(0) is formed by n products up to n = 200 and sampled above. Where L_F is estimated it is the largest
     |⟨∇F(τY) − ∇F(0), Y⟩| / (τ‖Y‖²) over random Y ⪰ 0 of the size ‖∇F(0)‖/L_F.
 
     Scale. What F holds cannot be seen from here, but by ‖∇F(0)‖ and L_F it is known which X the data ask for. Where
@@ -165,23 +165,19 @@ class Smooth(Loss):
 
     @property
     def gradient_norm_at_zero(self) -> float:
-        """‖∇F(0)‖, for large n estimated from products with random vectors."""
+        """‖∇F(0)‖, for large n a bound from products with random vectors that fails with a probability of 1e-6."""
         if "norm" not in self._constants:
-            n, generator = self.n_points, np.random.default_rng(0)
-            exact = n <= _DENSE
-            V = np.eye(n) if exact else generator.standard_normal((n, _SAMPLES))
-            size = norm(self._at_zero()(V)) / (1.0 if exact else math.sqrt(_SAMPLES))
+            n, apply = self.n_points, self._at_zero()
+            size = norm(apply(np.eye(n))) if n <= _DENSE else sampled_norm_bound(apply, n, _SAMPLES)
             self._constants["norm"] = size if math.isfinite(size) else 1.0
         return self._constants["norm"]
 
     @property
     def curvature_at_zero(self) -> float:
-        """max(0, λ_max(∇F(0))), for large n by Lanczos' method plus its residual."""
+        """max(0, λ_max(∇F(0))), for large n an upper bound of it (`quartic.losses.factor.spectrum`)."""
         if "curvature" not in self._constants:
-            apply, size = self._at_zero(), self.gradient_norm_at_zero
-            generator = np.random.default_rng(0)
-            found = lowest_eigenpairs(lambda V: -apply(V), self.n_points, 1, 1e-2 * size, generator, steps=30)
-            self._constants["curvature"] = min(max(0.0, -float(found.values[0]) + found.residual), size)
+            bound = upper_bound_of_spectrum(self._at_zero(), self.n_points, float(np.finfo(np.float64).eps), _DENSE)
+            self._constants["curvature"] = min(bound, self.gradient_norm_at_zero)
         return self._constants["curvature"]
 
     def _length_beside_zero(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ class Measurements(ABC):
         """About how many multiplications ``gram_product`` or ``adjoint_matrix`` takes."""
         return float(self.m) * self.n**2
 
-    def cheap_bound(self) -> float:
+    def cheap_bound(self, count: Callable[[int], None]) -> float:
         """Return a bound of L_F = ‖𝒜‖² that needs no ``gram_product``."""
         raise ValueError(
             f"L_F would take about {self.work:.0e} multiplications to find with n = {self.n}; give smoothness=, "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from quartic.arrays import Array
 from quartic.core.units import shifted
 from quartic.losses.other.measurements.base import Measurements
@@ -36,6 +38,6 @@ class Scaled(Measurements):
         """That of 𝒜."""
         return self.whole.work
 
-    def cheap_bound(self) -> float:
+    def cheap_bound(self, count: Callable[[int], None]) -> float:
         """Return the bound of 𝒜, scaled."""
-        return shifted(self.whole.cheap_bound(), 2 * self.power)
+        return shifted(self.whole.cheap_bound(count), 2 * self.power)

@@ -1,0 +1,1 @@
+"""Distance geometry: from some distances between points to their coordinates, and what the distances determine."""
