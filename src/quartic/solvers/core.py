@@ -23,7 +23,7 @@ from quartic.losses.pairs.loss import PairSquares
 from quartic.solvers.base import NoProgress
 
 # The added column goes when the variance along it is this share of the variance along the last axis that stays. With
-# three times as much a few more random starts end in local minima (``benchmarks/core_starts.py`` counts them).
+# three times as much a few more random starts end in local minima.
 _FLAT = 0.03
 # The core is left when the gradient has shrunk by this, or a step makes the loss smaller by less than this share.
 _TOLERANCE, _GAIN, _STEPS = 1e-9, 1e-2, 60

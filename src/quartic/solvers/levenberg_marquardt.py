@@ -109,7 +109,7 @@ class LevenbergMarquardt(Solver):
 
     Notes
     -----
-    Measured by ``benchmarks/edmc_helix.py`` and ``benchmarks/core_starts.py``.
+    ``quartic bench speed --only edmc`` measures it beside other solvers and libraries.
 
     Examples
     --------

@@ -20,7 +20,7 @@ from quartic.solvers.nolips import NoLips
 from quartic.solvers.projected_gradient import ProjectedGradient
 from quartic.solvers.trust_region import TrustRegion
 
-# With so many entries a row L-BFGS makes up for the work it has besides products (``benchmarks/speed.md``).
+# With so many entries a row L-BFGS makes up for the work it has besides products.
 _MANY = 200
 
 SOLVERS: dict[str, type[Solver]] = {
@@ -84,7 +84,7 @@ def _automatic(problem: Problem) -> Solver:
     - A kernel was asked for: the inertial method, the fastest that uses one (Dyn-NoLips for a penalty that is not
       convex, for which extrapolation has no theory).
     - Sums of squares over pairs, signs free: Levenberg–Marquardt; conjugate gradients for a rectangular matrix
-      with a ridge, which is never fitted exactly (``benchmarks/rectangular.md``).
+      with a ridge, which is never fitted exactly.
     - X ≥ 0: the inertial method where products are cheap and extrapolating costs none (sparse M); elsewhere L-BFGS,
       which needs three quarters of its products for dense M, a third or less for other quadratic losses, a tenth where
       the loss knows its diagonal of second derivatives (rectangular factorisation), but more passes over X.
