@@ -153,7 +153,7 @@ class Loss(ABC):
         if capability == "rotations":
             return self.rotations
         if capability == "on_host":
-            return isinstance(self.space, HostSpace)
+            return self.space is HOST
         exact = self.quadratic or capability not in ("along", "hessian_product")
         return exact and defines(type(self), capability)
 
