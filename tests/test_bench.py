@@ -31,9 +31,9 @@ from quartic.bench.methods import GRIDS, SOLVERS, pymanopt_edmc, symnmf_solver
 from quartic.bench.numbers import Number, Table, as_markdown, best_of, headline, ratios, summarise
 from quartic.bench.page import fill_tables
 from quartic.bench.paper import METHODS, figure2_numbers, panels_of, run_once, table1_numbers
-from quartic.bench.plots import average
 from quartic.bench.race import OURS, race_numbers
 from quartic.core.loop import referee
+from quartic.report.panels import average
 
 GRAPH = Cell("planted-150-3", 3)
 TINY = Table1Settings(

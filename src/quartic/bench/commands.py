@@ -35,10 +35,10 @@ from quartic.bench.paper import (
     run_table1,
     table1_numbers,
 )  # fmt: skip
-from quartic.bench.plots import draw, interactive
 from quartic.bench.race import RaceSettings, race_numbers, run_race
 from quartic.cli.results import check_target
 from quartic.cli.terminal import Voice, command_line, errors_as_one_line, write_stdout
+from quartic.report.panels import draw, interactive
 
 _APP: dict[str, Any] = {"no_args_is_help": True, "add_completion": False}
 paper = typer.Typer(help="The paper's table and figures again.", epilog="Example: quartic paper table1 --quick", **_APP)

@@ -13,7 +13,7 @@ from quartic.bench.cases import DATA, PAPER, RANKS, Case, Cell, Helix, load_cell
 from quartic.bench.harness import Row, Run, Say, Settings, Store, measuring, take_turns
 from quartic.bench.methods import GRIDS, SOLVERS, Method, edmc_solver, symnmf_solver
 from quartic.bench.numbers import Number, best_of, summarise
-from quartic.bench.plots import Axes, Line, Panel, average
+from quartic.report.panels import Axes, Line, Panel, average
 
 #: The paper's ε, and what it becomes where squared norms are compared, as the authors' code does.
 EPSILONS = (1e-3, 0.0316)
