@@ -239,8 +239,8 @@ def _finish(store: Store, rows: list[Row], report: str | None, as_json: bool) ->
     for section in dict.fromkeys(n.section for n in numbers):
         for title, header, cells in fill_tables(section, numbers):
             typer.echo(f"\n{title}\n\n{as_markdown(header, cells)}")
-    for line in [f"{n.method}: {n.measure} {n.words}" for n in numbers if n.case.startswith("all")] + files:
-        typer.echo(line)
+    for path in files:
+        typer.echo(path)
 
 
 def _asked(settings: Any, **options: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quartic.arrays import Array, check_count
-from quartic.arrays.space import HostSpace
+from quartic.arrays.space import HOST
 from quartic.core.units import exponent
 from quartic.distributed.blocks import Blocks, Keep, blocks_of
 from quartic.losses.blocks import pair_chunks as chunks
@@ -135,7 +135,7 @@ class DaskPairs:
     @property
     def space(self) -> HostSpace:
         """X is here, whatever the workers have."""
-        return HostSpace()
+        return HOST
 
     def exponents(self) -> None:
         """Return None: the chunks are in the user's units, and stay in them."""

@@ -95,7 +95,7 @@ class Quadratic(Loss):
         return -0.5 * self.n_points * self.linear.squared_norm / weight if weight > 0 else -math.inf
 
     @property
-    def weighs_few(self) -> bool:
+    def stiff(self) -> bool:
         """Whether 𝒜 weighs hardly more entries of Y than there are rows: penalised constraints."""
         return self.map.weighs_few
 
