@@ -117,9 +117,9 @@ def test_a_completion_by_every_linear_solver_and_by_way_of_the_core():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Completion([0, 1], [1, 0], [1.0, 2.0]), r"\(0, 1\) .* twice and differs: 1.0 at position 0, 2.0 at"),
+        (lambda: Completion([0, 1], [1, 0], [1.0, 2.0]), r"\(0, 1\) .* twice and differs: 1.0 in row 0, 2.0 in row 1"),
         (lambda: Completion([0, 0], [1, 1], [1.0, 2.0]), r"\(0, 1\) .* given twice and differs"),
-        (lambda: Completion([0, 0], [1, 1], [1.0, 1.0], weights=[1, 2]), "weights 1.0 and 2.0"),
+        (lambda: Completion([0, 0], [1, 1], [1.0, 1.0], weights=[1, 2]), "weight 1.0 in row 0, 2.0 in row 1"),
         (lambda: Completion([0, -1], [1, 0], [1.0, 2.0]), r"rows\[1\] = -1, but indices count from 0"),
         (lambda: Completion([0, 1], [1, 5], [1.0, 2.0], 5), r"cols\[1\] = 5, but indices count from 0 and below n = 5"),
         (lambda: Completion([0], [1, 2], [1.0]), "of one length, got 1 and 2"),
