@@ -115,7 +115,6 @@ def factor():
 def shrunk():
     """The norm kernel's last step, over the whole range of the cubic."""
     from quartic.arrays.space_torch import DeviceSpace
-    from quartic.kernels.norm import norm_scale
 
     space = DeviceSpace(torch.device("cpu"))
 
@@ -125,7 +124,7 @@ def shrunk():
 
             def work(W=W):
                 V = W.clone()
-                space.shrink(V, space.inner(W, W), 6.0, 0.3, norm_scale)
+                space.shrink(V, space.inner(W, W), 6.0, 0.3)
                 return [V / float(abs(V).max())]
 
             compare(work, 1e-13 if dtype == torch.float64 else 1e-6, f"shrunk from {size}")

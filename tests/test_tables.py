@@ -209,7 +209,7 @@ def test_directed_and_repeated_edges_of_networkx_are_summed(tmp_path):
     networkx.write_gexf(graph, tmp_path / "g.gexf")
     found = io.read_graph(tmp_path / "g.gexf")
     assert found.adjacency.toarray().tolist() == [[0, 5, 0], [5, 0, 1], [0, 1, 0]]
-    assert "directions dropped, 1 repeated edges: sum" in found.guess
+    assert "directions dropped, 1 repeated edge: sum" in found.guess
     assert io.read_graph(tmp_path / "g.gexf", repeats="last").adjacency[0, 1] == 3.0
 
 
@@ -423,7 +423,7 @@ def test_distances_by_any_name_with_blanks_and_repeats(file):
     )
     assert (table.names, table.pairs.tolist()) == (("Köln", "Bonn", "Mainz"), [[0, 1], [2, 0]])
     np.testing.assert_array_equal(table.distances, [25.5, 140])
-    assert "1 rows without a distance passed over; left out: column 'Notiz'" in table.guess
+    assert "1 row without a distance left out; left out: column 'Notiz'" in table.guess
     path = file("i,j,d\na,b,1\nb,c,2\nb,a,2\n")
     with pytest.raises(io.FileFormatError, match=r"csv:4: the distance of b and a is 2, but 1 in line 2.*--repeats"):
         io.read_distances(path)
@@ -498,3 +498,16 @@ def test_anchors(file):
         io.read_anchors(path, ["a", "b"], 3)
     with pytest.raises(io.FileFormatError, match="two places"):
         io.read_anchors(file("a,0,0\na,1,1\n"), ["a"], 2)
+
+
+def test_whole_numbers_that_are_none_further_down(file):
+    rows = [f"{k},{(7 * k + 1) % 300}" for k in range(300)]
+    rows[280] = "1.5,2"
+    assert isinstance(io.read_similarity(file("\n".join(rows))), io.FeatureTable)
+    rows[280] = "x,2"
+    with pytest.raises(io.FileFormatError, match=r"data.csv:281: 'x' in column 1 is not a number"):
+        io.read_similarity(file("\n".join(rows)))
+    rows[280] = "280,2"
+    assert isinstance(io.read_similarity(file("\n".join(rows))), io.GraphTable)
+    with pytest.raises(io.FileFormatError, match="whole numbers: the ends of edges, or features"):
+        io.read_similarity(file("p,q\n" + "\n".join(rows)))

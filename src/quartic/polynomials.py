@@ -1,8 +1,18 @@
-"""The real roots of a cubic, to the last digit."""
+"""Small polynomial equations, solved to the last digit: y³ + y = w, the length of a mirror map, roots of a cubic."""
 
 from __future__ import annotations
 
 import math
+
+from quartic.arrays import Array, norm
+from quartic.arrays.space import norm_scale, unit_cubic_root
+
+__all__ = ["norm_length", "norm_scale", "real_roots_of_cubic", "unit_cubic_root"]
+
+
+def norm_length(W: Array, alpha: float, sigma: float) -> Array:
+    """Return the U parallel to W with (α‖U‖² + σ) U = W."""
+    return W / norm_scale(float(norm(W)), alpha, sigma)
 
 
 def real_roots_of_cubic(a: float, b: float, c: float, d: float) -> list[float]:

@@ -13,7 +13,7 @@ import math
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast, overload
 
 import numpy as np
 
@@ -125,8 +125,8 @@ class Space(Protocol):
     def times(self, A: Array, S: Array) -> Array:
         """Return A S for a small matrix S, in A's type."""
 
-    def shrink(self, W: Array, square: float, alpha: float, sigma: float, scale: Callable[..., Any]) -> None:
-        """Divide W by ``scale(‖W‖, alpha, sigma)``, given ‖W‖²; on a device without a read."""
+    def shrink(self, W: Array, square: float, alpha: float, sigma: float) -> None:
+        """Divide W by ``norm_scale(‖W‖, alpha, sigma)``, given ‖W‖²; on a device without a read."""
 
     def chebyshev(self, MT: Array, T: Array, before: Array, centre: float, half: float) -> None:
         """Set before = (2/half)(MT − centre·T) − before; MT may be used up."""
@@ -180,6 +180,43 @@ def squares_are_safe(total: float) -> bool:
 def trace_inner(A: Array, B: Array) -> float:
     """Return ⟨A, B⟩ of two small matrices."""
     return float(np.vdot(A, B))
+
+
+@overload
+def unit_cubic_root(w: float) -> float: ...
+@overload
+def unit_cubic_root(w: Array) -> Array: ...
+def unit_cubic_root(w: float | Array) -> float | Array:
+    """Return the root y ≥ 0 of y³ + y = w for w ≥ 0, elementwise, to machine precision.
+
+    The closed form y = (2/√3) sinh(⅓ asinh(½·3√3·w)) neither cancels nor overflows, unlike Cardano's; it loses a few
+    digits to the logarithm when w is huge, which two Newton steps bring back.
+
+    Examples
+    --------
+    >>> from quartic.arrays.space import unit_cubic_root
+    >>> unit_cubic_root(10.0)
+    2.0
+    """
+    if isinstance(w, float):
+        y = (2 / math.sqrt(3)) * math.sinh(math.asinh(min(w, 1e300) * (1.5 * math.sqrt(3))) / 3)
+        for _ in range(2):
+            y -= (y * (y * y + 1) - w) / (3 * y * y + 1)
+        return y
+    xp = space_of(w).xp
+    root: Array = (2 / math.sqrt(3)) * xp.sinh(xp.arcsinh(xp.clip(w, None, 1e300) * (1.5 * math.sqrt(3))) / 3)
+    for _ in range(2):
+        root -= (root * (root * root + 1) - w) / (3 * root * root + 1)
+    return root
+
+
+def norm_scale(size: float, alpha: float, sigma: float) -> float:
+    """Return the z with z²(z − σ) = α·size², the cubic of Proposition 2.
+
+    z = σ(1 + y²) with y³ + y = size·√(α/σ)/σ: free of units, so that it neither cancels nor overflows.
+    """
+    y = unit_cubic_root(size * (math.sqrt(alpha / sigma) / sigma))
+    return sigma * (1 + y * y)
 
 
 class HostSpace:
@@ -318,9 +355,9 @@ class HostSpace:
         """Return A S."""
         return A @ S.astype(A.dtype, copy=False)
 
-    def shrink(self, W: Array, square: float, alpha: float, sigma: float, scale: Callable[..., Any]) -> None:
+    def shrink(self, W: Array, square: float, alpha: float, sigma: float) -> None:
         """Divide W by its scale."""
-        W *= 1 / scale(self.root(square, lambda: W), alpha, sigma)
+        W *= 1 / norm_scale(self.root(square, lambda: W), alpha, sigma)
 
     def chebyshev(self, MT: Array, T: Array, before: Array, centre: float, half: float) -> None:
         """Set before = (2/half)(MT − centre·T) − before, in one pass."""

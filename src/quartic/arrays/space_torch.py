@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import torch
 
-from quartic.arrays.space import squares_are_safe
+from quartic.arrays.space import norm_scale, squares_are_safe
 from quartic.arrays.waiting import Waiting, count_read, delayed, on_host
 
 if TYPE_CHECKING:
@@ -180,14 +180,14 @@ class DeviceSpace:
         """Return A S."""
         return A @ small_for(A, S)
 
-    def shrink(self, W: Any, square: Any, alpha: float, sigma: float, scale: Callable[..., Any]) -> None:
+    def shrink(self, W: Any, square: Any, alpha: float, sigma: float) -> None:
         """Divide W by its scale, without a read."""
         if triton_serves(W, 64):
             from quartic.compiled.shrink_triton import shrink
 
             shrink(W, square.tensor, alpha, sigma)
         else:
-            W *= (1 / scale(square.tensor.sqrt(), alpha, sigma)).to(W.dtype)
+            W *= (1 / norm_scale(square.tensor.sqrt(), alpha, sigma)).to(W.dtype)
 
     def chebyshev(self, MT: Any, T: Any, before: Any, centre: float, half: float) -> None:
         """Set before = (2/half)(MT − centre·T) − before; MT is used up."""

@@ -35,6 +35,11 @@ class FileFormatError(ValueError):
         return cls(f"{path}:{line}: {fault}")
 
 
+def count(n: int, what: str) -> str:
+    """Return ``1 row``, ``2 rows``."""
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
 @contextmanager
 def damage_named(name: str, what: str) -> Iterator[None]:
     """Turn whatever a library says of a damaged file into an error that names the file."""

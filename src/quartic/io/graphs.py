@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quartic.io.arrays import check_finite, one_matrix
-from quartic.io.files import GRAPHS, FileFormatError, Source, damage_named, read_bytes, read_lines, source_of
+from quartic.io.files import GRAPHS, FileFormatError, Source, count, damage_named, read_bytes, read_lines, source_of
 from quartic.io.tables import DISTANCE, INSTALL, WEIGHT, Table, find_column, find_ends, plain, read_table
 
 MATRIX_NAMES = ("A", "M", "W", "adjacency", "similarity", "array")
@@ -258,7 +258,7 @@ def _is_triangle(A: sp.csr_array) -> bool:
 def _graph(A: sp.csr_array, names: tuple[str, ...], how: str) -> GraphTable:
     """Return the graph, with what there is to say about it."""
     n_edges = int((A.nnz + np.count_nonzero(A.diagonal())) // 2)
-    return GraphTable(A, names, f"graph: {len(names)} nodes, {n_edges} edges {how}")
+    return GraphTable(A, names, f"graph: {len(names)} nodes, {count(n_edges, 'edge')} {how}")
 
 
 def _edge_list(table: Table, first: int, second: int, weight: int | None, repeats: str | None) -> GraphTable:
@@ -267,7 +267,7 @@ def _edge_list(table: Table, first: int, second: int, weight: int | None, repeat
     pairs, names = table.identities([first, second], "node")
     _refuse_header(table, pairs, names)
     weights = np.ones(len(pairs)) if weight is None else table.numbers([weight])[:, 0]
-    ordered = np.sort(pairs, axis=1)
+    ordered = in_order(pairs)
     weights, kept, clash = merge_repeats(ordered, weights, len(names), repeats)
     if clash is not None:
         a, b = clash
@@ -281,7 +281,7 @@ def _edge_list(table: Table, first: int, second: int, weight: int | None, repeat
     said = f"({table.layout}; ends in {table.title(first)} and {table.title(second)}"
     said += ", no weights)" if weight is None else f", weights in {table.title(weight)})"
     if repeats is not None and len(kept) < len(pairs):
-        said += f"; {len(pairs) - len(kept)} repeated edges: {repeats}"
+        said += f"; {count(len(pairs) - len(kept), 'repeated edge')}: {repeats}"
     if left:
         said += f"; left out: {', '.join(table.title(column) for column in left)}"
     return _graph(A, names, said)
@@ -324,14 +324,22 @@ def _symmetric_matrix(pairs: NDArray[np.int64], w: NDArray[np.float64], n: int) 
     return A
 
 
+def in_order(pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return pairs (i, j) with i ≤ j."""
+    return np.column_stack([np.minimum(*pairs.T), np.maximum(*pairs.T)])
+
+
 def merge_repeats(
     pairs: NDArray[np.int64], values: NDArray[np.float64], n: int, how: str | None
 ) -> tuple[NDArray[np.float64], NDArray[np.intp], tuple[int, int] | None]:
     """Return values with those of repeated pairs made one, the row that stands for each pair, and the first clash.
 
-    ``how``: sum, mean or last; None keeps the first, and two rows with different values are a clash.
+    Pairs are in order, i ≤ j. ``how``: sum, mean or last; None keeps the first, and different values are a clash.
     """
     key = pairs[:, 0] * n + pairs[:, 1]
+    rising = np.sort(key)
+    if (rising[1:] != rising[:-1]).all():
+        return values, np.arange(len(key)), None
     order = np.argsort(key, kind="stable")
     new = np.concatenate([[True], key[order][1:] != key[order][:-1]])
     if how is None:
@@ -371,7 +379,7 @@ def _by_networkx(source: Source, repeats: str | None) -> GraphTable:
     if not edges:
         raise FileFormatError(f"{source.name}: a graph without an edge")
     index = {node: at for at, node in enumerate(graph.nodes)}
-    pairs = np.sort(np.array([(index[a], index[b]) for a, b, _ in edges], dtype=np.int64), axis=1)
+    pairs = in_order(np.array([(index[a], index[b]) for a, b, _ in edges], dtype=np.int64))
     with damage_named(source.name, "an edge's weight is not a number"):
         weights = np.array([float(w) for _, _, w in edges])
     weights, kept, _ = merge_repeats(pairs, weights, len(index), repeats or "sum")
@@ -381,7 +389,7 @@ def _by_networkx(source: Source, repeats: str | None) -> GraphTable:
     names = tuple(map(str, labels if len(set(map(str, labels))) == len(labels) else graph.nodes))
     said = ", directions dropped" if graph.is_directed() else ""
     if len(kept) < len(pairs):
-        said += f", {len(pairs) - len(kept)} repeated edges: {repeats or 'sum'}"
+        said += f", {count(len(pairs) - len(kept), 'repeated edge')}: {repeats or 'sum'}"
     return _graph(A, names, f"({what}{said})")
 
 

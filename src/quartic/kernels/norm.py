@@ -2,73 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self, cast, overload
+from typing import TYPE_CHECKING, Self
 
-from quartic.arrays import Array, as_floats, check_number, inner, namespace, norm, squared_norm
+from quartic.arrays import Array, as_floats, check_number, inner, squared_norm
 from quartic.core.units import Units
-from quartic.kernels.base import Kernel
-from quartic.kernels.constants import scaled_constants, sigma_for
-from quartic.penalties import Nonnegative, NonnegativeL1, NonnegativeRidge, Penalty, Ridge, Zero
+from quartic.kernels.base import Kernel, scaled_constants, sigma_for
+from quartic.penalties.base import Penalty
+from quartic.polynomials import norm_length
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss
     from quartic.losses.move import Move
     from quartic.losses.point import Point
-
-
-@overload
-def unit_cubic_root(w: float) -> float: ...
-@overload
-def unit_cubic_root(w: Array) -> Array: ...
-def unit_cubic_root(w: float | Array) -> float | Array:
-    """Return the root y ≥ 0 of y³ + y = w for w ≥ 0, elementwise, to machine precision.
-
-    The closed form y = (2/√3) sinh(⅓ asinh(½·3√3·w)) neither cancels nor overflows, unlike Cardano's; it loses a few
-    digits to the logarithm when w is huge, which two Newton steps bring back.
-
-    Examples
-    --------
-    >>> from quartic.kernels.norm import unit_cubic_root
-    >>> unit_cubic_root(10.0)
-    2.0
-    """
-    if isinstance(w, float):
-        y = (2 / math.sqrt(3)) * math.sinh(math.asinh(min(w, 1e300) * (1.5 * math.sqrt(3))) / 3)
-        for _ in range(2):
-            y -= (y * (y * y + 1) - w) / (3 * y * y + 1)
-        return y
-    xp = namespace(w)
-    root: Array = (2 / math.sqrt(3)) * xp.sinh(xp.arcsinh(xp.clip(w, None, 1e300) * (1.5 * math.sqrt(3))) / 3)
-    for _ in range(2):
-        root -= (root * (root * root + 1) - w) / (3 * root * root + 1)
-    return root
-
-
-def norm_scale(size: float, alpha: float, sigma: float) -> float:
-    """Return the z with z²(z − σ) = α·size², the cubic of Proposition 2.
-
-    z = σ(1 + y²) with y³ + y = size·√(α/σ)/σ: free of units, so that it neither cancels nor overflows.
-    """
-    y = unit_cubic_root(size * (math.sqrt(alpha / sigma) / sigma))
-    return sigma * (1 + y * y)
-
-
-def norm_length(W: Array, alpha: float, sigma: float) -> Array:
-    """Return the U parallel to W with (α‖U‖² + σ) U = W."""
-    return W / norm_scale(float(norm(W)), alpha, sigma)
-
-
-def clipping(penalty: Penalty, t: float) -> tuple[bool, float, float] | None:
-    """Return (clip, shift, ridge) where the map of the norm kernel is max(V − shift, 0) or V − shift with σ + ridge."""
-    return {
-        Zero: lambda: (False, 0.0, 0.0),
-        Nonnegative: lambda: (True, 0.0, 0.0),
-        NonnegativeL1: lambda: (True, t * cast(NonnegativeL1, penalty).weight, 0.0),
-        Ridge: lambda: (False, 0.0, t * cast(Ridge, penalty).weight),
-        NonnegativeRidge: lambda: (True, 0.0, t * cast(NonnegativeRidge, penalty).weight),
-    }.get(type(penalty), lambda: None)()
 
 
 @dataclass(frozen=True)
@@ -139,16 +85,28 @@ class NormKernel(Kernel):
 
     def iterate(self, point: Point, penalty: Penalty, step: float) -> Array:
         """Return T_λ(X); in one pass for the penalties that clip or shift."""
-        cut = clipping(penalty, step)
+        cut = penalty.cut(step)
         if cut is None:
             return super().iterate(point, penalty, step)
         clip, shift, ridge = cut
         W, square = point.combine(self.alpha, self.sigma, -step, shift, clip)
-        point.space.shrink(W, square, self.alpha, self.sigma + ridge, norm_scale)
+        point.space.shrink(W, square, self.alpha, self.sigma + ridge)
         return W
 
     def mirror(self, V: Array, penalty: Penalty | None = None, t: float = 1.0) -> Array:
         """Return argmin_U  h_N(U) + t g(U) − ⟨V, U⟩ (Proposition 2, and section 4.1 with a penalty)."""
-        from quartic.kernels.mirror_maps import mirror_map  # the table of all kernels, this one among them
+        check_number(t, "t", zero=True)
+        V = as_floats(V)
+        if penalty is None:
+            return norm_length(V, self.alpha, self.sigma)
+        return penalty.norm_mirror(V, t, self.alpha, self.sigma)
 
-        return mirror_map(self, V, penalty, t)
+    @classmethod
+    def why_not(cls, penalty: Penalty) -> str | None:
+        """Return None for convex penalties, and for others that have a ``norm_mirror`` of their own."""
+        if penalty.convex or type(penalty).norm_mirror is not Penalty.norm_mirror:
+            return None
+        return (
+            f"no mirror map for {cls.__name__} with {type(penalty).__name__}, which is not convex and has no method "
+            "norm_mirror(V, t, alpha, sigma): give it one, or take EuclideanKernel"
+        )
