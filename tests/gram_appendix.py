@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from quartic.arrays import Array
-from quartic.kernels.norm import unit_cubic_root
+from quartic.polynomials import unit_cubic_root
 
 
 def solve_subproblem_by_nolips(

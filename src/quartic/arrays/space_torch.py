@@ -187,7 +187,8 @@ class DeviceSpace:
 
             shrink(W, square.tensor, alpha, sigma)
         else:
-            W *= (1 / norm_scale(square.tensor.sqrt(), alpha, sigma)).to(W.dtype)
+            factor: Any = 1 / norm_scale(square.tensor.sqrt(), alpha, sigma)
+            W *= factor.to(W.dtype)
 
     def chebyshev(self, MT: Any, T: Any, before: Any, centre: float, half: float) -> None:
         """Set before = (2/half)(MT − centre·T) − before; MT is used up."""
