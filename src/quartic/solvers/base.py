@@ -110,7 +110,9 @@ def _those_with(method: str) -> str:
     from quartic import losses
 
     kinds = (getattr(losses, name) for name in losses.__all__)
-    names = [kind.__name__ for kind in kinds if issubclass(kind, Loss) and defines(kind, method)]
+    names = [
+        kind.__name__ for kind in kinds if isinstance(kind, type) and issubclass(kind, Loss) and defines(kind, method)
+    ]
     return f"those with a method {method} are {', '.join(names)}" if names else f"it has no method {method}"
 
 
