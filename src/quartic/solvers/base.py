@@ -109,10 +109,9 @@ def _those_with(method: str) -> str:
     """Return which losses have a method, in words."""
     from quartic import losses
 
-    kinds = (getattr(losses, name) for name in losses.__all__)
-    names = [
-        kind.__name__ for kind in kinds if isinstance(kind, type) and issubclass(kind, Loss) and defines(kind, method)
-    ]
+    found = (getattr(losses, name) for name in losses.__all__)
+    kinds = [kind for kind in found if isinstance(kind, type) and issubclass(kind, Loss)]  # Rectangular is a function
+    names = [kind.__name__ for kind in kinds if defines(kind, method)]
     return f"those with a method {method} are {', '.join(names)}" if names else f"it has no method {method}"
 
 
