@@ -57,8 +57,11 @@ _PENALTY: dict[str, tuple[Callable[[Penalty, Loss], bool], str]] = {
     "only X ≥ 0": (lambda g, f: g.cut(1.0) == (True, 0.0, 0.0), "the penalty Nonnegative()"),
     "smooth": (lambda g, f: g.smooth, "a penalty that is smooth (Zero, Ridge)"),
     "nonnegative": (lambda g, f: g.nonnegative, "a penalty that keeps X ≥ 0"),
-    "ridge": (lambda g, f: g.ridge is not None, "a penalty ½ρ‖X‖² (Zero, Ridge, any with an attribute ridge)"),
-    "on_line": (lambda g, f: g.has_lines or not f.offers("along"), "a penalty with a method on_line, for searches of lines"),
+    "ridge": (lambda g, f: g.ridge is not None, "a penalty ½ρ‖X‖² (Zero, Ridge, or with an attribute ridge)"),
+    "on_line": (
+        lambda g, f: g.has_lines or not f.offers("along"),
+        "a penalty with a method on_line, for searches of lines",
+    ),
 }
 
 
