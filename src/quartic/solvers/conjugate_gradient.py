@@ -12,8 +12,8 @@ from quartic.arrays import Array, gram, inner, norm, regular_inverse, times
 from quartic.core.problem import Problem
 from quartic.losses.pairs.sum_of_squares import SumOfSquares, row_blocks_in
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
+from quartic.solvers.lines import refreshed
 from quartic.solvers.normal_equations import mean_diagonal
-from quartic.solvers.refresh import refreshed
 
 # What is added to a preconditioner, relative to its mean diagonal: rows with few pairs and lost columns stay bounded.
 _SHIFT = 1e-3
