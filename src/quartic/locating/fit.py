@@ -20,7 +20,7 @@ from quartic.locating.part import Part
 from quartic.locating.placing import placed
 from quartic.locating.polish import polished
 from quartic.locating.settings import Located, Settings
-from quartic.losses import Distances
+from quartic.losses import BoundedDistances, Distances
 from quartic.losses.blocks.dask_distances import DaskDistances
 
 # Another answer differs from this one where a point is elsewhere by this share of the distances.
@@ -68,7 +68,7 @@ def _located(
     effort = settings.effort(power)
     X, account = searched(data, component, n_components, well_linked, settings, effort, generator)
 
-    def minimised(loss: Distances, X: Array, said: str) -> Array:
+    def minimised(loss: Distances | BoundedDistances, X: Array, said: str) -> Array:
         X, account.result = polished(loss, X, data, effort)
         account.n_iter += account.result.n_iter
         account.start += f"; {said}"

@@ -68,7 +68,7 @@ class Part:
         return not np.array_equal(self.lower, self.upper)
 
     @cached_property
-    def loss(self) -> Distances:
+    def loss(self) -> Distances | BoundedDistances:
         """The loss of squared distances."""
         if not self.bounded:
             return Distances(self.pairs, self.lower**2, self.n, self.weights)

@@ -12,10 +12,10 @@ from quartic.core.problem import Problem
 from quartic.core.result import Result
 from quartic.locating.input import Measurements
 from quartic.locating.part import Effort
-from quartic.losses import Anchored, Distances, Loss, RawStress
+from quartic.losses import Anchored, BoundedDistances, Distances, Loss, RawStress
 
 
-def polished(loss: Distances, X: Array, data: Measurements, effort: Effort) -> tuple[Array, Result]:
+def polished(loss: Distances | BoundedDistances, X: Array, data: Measurements, effort: Effort) -> tuple[Array, Result]:
     """Return X minimised once more, with the anchors held, and the run."""
     anchored = len(data.anchors) > 0
     center = data.places.mean(axis=0) if anchored else np.zeros(X.shape[1])
