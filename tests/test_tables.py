@@ -221,7 +221,7 @@ def test_five_columns_with_names_in_german_are_a_graph(file):
     assert "weights in column 'Stärke'); left out: column 'Jahr', column 'Typ'" in graph.guess
     # names that nobody knows: the same words in two columns make it a graph, and the weight is asked for
     unknown = file("wer;wen;oft;wann;wie\n" + "\n".join(rows))
-    with pytest.raises(io.FileFormatError, match=r"which of 'oft', 'wann' is the weight\? say --columns wer,wen,oft"):
+    with pytest.raises(io.FileFormatError, match=r"column 'oft', column 'wann'\? say --columns wer,wen,oft"):
         io.read_similarity(unknown)
     np.testing.assert_array_equal(
         io.read_similarity(unknown, columns=["wer", "wen", "oft"]).adjacency.toarray(), graph.adjacency.toarray()
@@ -477,7 +477,7 @@ def test_the_one_column_beside_the_ends_is_the_weight_whatever_it_is_called(file
     assert graph.adjacency.toarray().max() == 8.5
     assert "weights in column 'hours'" in graph.guess
     several = file("from,to,hours,year\nZoë,Tom,8.5,2020\nTom,Kim,2,2021\n")
-    with pytest.raises(io.FileFormatError, match=r"csv:1: which of 'hours', 'year' is the weight\? say --columns"):
+    with pytest.raises(io.FileFormatError, match=r"csv:1: which is the weight: column 'hours', column 'year'"):
         io.read_similarity(several)
     told = io.read_similarity(several, columns=["from", "to", "year"])
     assert "weights in column 'year'); left out: column 'hours'" in told.guess
@@ -486,6 +486,8 @@ def test_the_one_column_beside_the_ends_is_the_weight_whatever_it_is_called(file
         io.read_graph(several, columns=["from", "nobody"])
     with pytest.raises(io.FileFormatError, match="seems to hold distances"):
         io.read_similarity(file("from,to,distance\na,b,8.5\nb,c,2\n"))
+    with pytest.raises(io.FileFormatError, match=r"column .Abstand.* seems to hold distances"):
+        io.read_similarity(file("Ort;Ziel;Abstand (m)\na;b;8,5\nb;c;2\nc;d;1\n"))
 
 
 def test_anchors(file):
@@ -509,5 +511,22 @@ def test_whole_numbers_that_are_none_further_down(file):
         io.read_similarity(file("\n".join(rows)))
     rows[280] = "280,2"
     assert isinstance(io.read_similarity(file("\n".join(rows))), io.GraphTable)
-    with pytest.raises(io.FileFormatError, match="whole numbers: the ends of edges, or features"):
-        io.read_similarity(file("p,q\n" + "\n".join(rows)))
+
+
+def test_edge_lists_are_never_taken_for_features_in_silence(file):
+    """With more columns than three, with or without a header, of names or of numbers."""
+    ends = [(i, j) for i in range(7) for j in range(i) if (i + j) % 3]
+    for header in ("", "p,q,often,when\n"):
+        words = file(header + "\n".join(f"n{i},n{j},{i + j},{2000 + i}" for i, j in ends), "words.csv")
+        with pytest.raises(io.FileFormatError, match=r"which is the weight: column .* say --columns (p,q,often|1,2,3)"):
+            io.read_similarity(words)
+        numbers = file(header + "\n".join(f"{i},{j},{i + j}.5,{2000 + i}" for i, j in ends))
+        with pytest.raises(io.FileFormatError, match=r"the ends of edges, or features.* --as graph or --as features"):
+            io.read_similarity(numbers)
+        with pytest.raises(io.FileFormatError, match="--columns"):
+            io.read_similarity(numbers, "graph")
+        for path in (words, numbers):
+            assert io.read_similarity(path, columns=["1", "2", "3"]).adjacency.nnz == 2 * len(ends)
+    # rows that are numbered, and ages, are no edges
+    people = "\n".join(f"{k},{20 + k % 50},{k / 7}" for k in range(1, 90))
+    assert isinstance(io.read_similarity(file("id,age,height\n" + people)), io.FeatureTable)

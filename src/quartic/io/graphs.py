@@ -171,9 +171,9 @@ def edge_columns(table: Table, options: EdgeOptions = _AS_GUESSED) -> tuple[int,
         if table.n_columns == 2:
             return 0, 1, None
         if table.n_columns == 3 and table.is_numeric(2):
-            return 0, 1, 2
+            return 0, 1, _weight_column(table, (0, 1))
         words = [column for column in range(table.n_columns) if not table.is_numeric(column)]
-        if table.header is None or len(words) < 2 or len(words) == table.n_columns:
+        if len(words) < 2 or len(words) == table.n_columns:
             return None
         ends = words[0], words[1]
     return *ends, _weight_column(table, ends)
@@ -181,20 +181,18 @@ def edge_columns(table: Table, options: EdgeOptions = _AS_GUESSED) -> tuple[int,
 
 def _weight_column(table: Table, ends: tuple[int, int]) -> int | None:
     """Return the column of the weights: called so, or the only one with numbers; raise where several could be."""
-    assert table.header is not None
-    named = find_column(table.header, WEIGHT)
+    header = table.header or tuple(str(k + 1) for k in range(table.n_columns))
+    named = find_column(header, WEIGHT)
     if named is not None and named not in ends:
         return named
     others = [k for k in range(table.n_columns) if k not in ends and table.is_numeric(k)]
-    if any(plain(table.header[k]) in DISTANCE for k in others):
+    if any(plain(header[k]) in DISTANCE for k in others):
         return None  # refused later, with its name
     if len(others) > 1:
-        one, two = (table.header[k] for k in ends)
-        called = ", ".join(repr(table.header[k]) for k in others)
+        two = ",".join(header[k] for k in ends)
+        called = ", ".join(table.title(k) for k in others)
         raise table.fault(
-            -1,
-            f"which of {called} is the weight? say --columns {one},{two},{table.header[others[0]]}, or --columns "
-            f"{one},{two} for none",
+            -1, f"which is the weight: {called}? say --columns {two},{header[others[0]]}, or --columns {two} for none"
         )
     return others[0] if others else None
 
