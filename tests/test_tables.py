@@ -146,6 +146,9 @@ TRIANGLE = np.array([[0, 1, 2], [1, 0, 3], [2, 3, 0]], dtype=float)
         "Weight;From;To\n1;a;b\n2;a;c\n3;b;c\n",
         "a b 1\na c 2\nb c 3\nc b 3\n",
         ",a,b,c\na,0,1,2\nb,1,0,3\nc,2,3,0\n",
+        "a;b;c\n0;1;2\n1;0;3\n2;3;0\n",
+        "sep=;\nsource;target;weight\na;b;1\na;c;2\nb;c;3\n",
+        "a,b,1,\na,c,2,\nb,c,3,\nc,b,3,\nb,a,1,\n",
     ],
 )
 def test_one_graph_in_many_tables(file, text):
@@ -392,6 +395,7 @@ def test_a_sparse_file_with_indices_out_of_range_is_refused(tmp_path):
         "distance;to;from\n3;b;a\n4;c;a\n5;c;b\n5;c;b\n",
         ",a,b,c\na,0,3,4\nb,3,0,5\nc,4,5,0\n",
         ",a,b,c\na,,3,4\nb,,,5\nc,,,\n",
+        "a\tb\tc\n0\t3\t4\n3\t0\t5\n4\t5\t0\n",
     ],
 )
 def test_one_set_of_distances_in_many_tables(file, text):

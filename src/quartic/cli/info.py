@@ -16,7 +16,8 @@ def facts() -> dict[str, str]:
     from quartic.datasets import cache_home, data_home
 
     packages = (
-        "numpy", "scipy", "scikit-learn", "numba", "plotly", "matplotlib", "networkx", "pyarrow", "gemmi", "torch", "dask",
+        "numpy", "scipy", "scikit-learn", "numba", "plotly", "matplotlib", "networkx", "pyarrow", "gemmi", "torch",
+        "dask",
     )  # fmt: skip
     return {
         "quartic": __version__,

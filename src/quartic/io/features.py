@@ -19,7 +19,7 @@ from quartic.io.graphs import (
     graph_of_matrix,
     graph_of_table,
     is_symmetric,
-    matrix_names,
+    named_matrix,
     refuse_words,
 )
 from quartic.io.tables import CLEAR_ENDS, NAMES, Table, find_ends, plain, read_table
@@ -208,7 +208,7 @@ def _guessed_matrix(matrix: Any, name: str) -> GraphTable | FeatureTable:
 
 
 def _guessed_table(table: Table, options: EdgeOptions) -> GraphTable | FeatureTable:
-    if table.edges or matrix_names(table) is not None:
+    if table.edges or named_matrix(table) is not None:
         return graph_of_table(table, options)
     header = table.header
     numeric = [table.is_numeric(column) for column in range(table.n_columns)]

@@ -146,9 +146,10 @@ def graph_of_matrix(matrix: Any, name: str, names: tuple[str, ...] | None = None
 
 def graph_of_table(table: Table, options: EdgeOptions = _AS_GUESSED) -> GraphTable:
     """Return the graph in a table: an edge list, or a matrix with or without names."""
-    labelled = matrix_names(table) if options.columns is None else None
-    if labelled is not None:
-        return graph_of_matrix(table.numbers(range(1, table.n_columns)), table.name, labelled)
+    if options.columns is None and (labelled := named_matrix(table)) is not None:
+        names, A = labelled
+        table.numbers(range(table.n_columns - len(table), table.n_columns))  # names the line where one is missing
+        return graph_of_matrix(A, table.name, names)
     roles = edge_columns(table, options)
     if roles is None and table.header is None and table.n_columns == len(table) > 3:
         return graph_of_matrix(table.numbers(range(table.n_columns)), table.name)
@@ -232,12 +233,17 @@ def negative_weights(table: GraphTable) -> str | None:
     return f"{n_below} of {upper.nnz} edges {verb}, the first {upper.data[at]:g} between {i} and {j}"
 
 
-def matrix_names(table: Table) -> tuple[str, ...] | None:
-    """Return the names of a square matrix that has them in its first row and column, else None."""
-    if table.header is None or table.n_columns != len(table) + 1:
+def named_matrix(table: Table) -> tuple[tuple[str, ...], NDArray[np.float64]] | None:
+    """Return names and entries, NaN where blank, of a square matrix named in its first row, and maybe column."""
+    beside = table.n_columns - len(table)
+    if table.header is None or beside not in (0, 1) or len(set(table.header)) < table.n_columns or len(table) < 2:
         return None
-    first = table.words(0)
-    return tuple(first) if tuple(first) == table.header[1:] else None
+    names = table.header[beside:]
+    columns = range(beside, table.n_columns)
+    if (beside and tuple(table.words(0)) != names) or not all(table.is_numeric(column) for column in columns):
+        return None
+    A = table.numbers(columns, missing=True, infinite=True)
+    return (names, A) if beside or np.array_equal(A, A.T, equal_nan=True) else None
 
 
 def is_symmetric(A: Any) -> bool:
