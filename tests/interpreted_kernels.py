@@ -115,7 +115,7 @@ def factor():
 def shrunk():
     """The norm kernel's last step, over the whole range of the cubic."""
     from quartic.arrays import shrink, squared_norm
-    from quartic.kernels.mirror_maps import norm_scale
+    from quartic.polynomials import norm_scale
 
     for size in (1e-30, 1e-9, 1e-3, 1.0, 50.0, 1e6, 1e40):
         for dtype in (torch.float64,) if size > 1e30 or size < 1e-20 else (torch.float64, torch.float32):

@@ -1,4 +1,4 @@
-"""Small polynomial equations, solved to the last digit: y³ + y = w, and the roots of a cubic."""
+"""Small polynomial equations, solved to the last digit: y³ + y = w, the length of a mirror map, roots of a cubic."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import overload
 
 import numpy as np
 
-from quartic.arrays import Array, is_torch
+from quartic.arrays import Array, is_torch, norm
 
 
 @overload
@@ -37,6 +37,20 @@ def unit_cubic_root(w: float | Array) -> float | Array:
     for _ in range(2):
         root -= (root * (root * root + 1) - w) / (3 * root * root + 1)
     return root
+
+
+def norm_scale(size: float, alpha: float, sigma: float) -> float:
+    """Return the z with z²(z − σ) = α·size², the cubic of Proposition 2.
+
+    z = σ(1 + y²) with y³ + y = size·√(α/σ)/σ: free of units, so that it neither cancels nor overflows.
+    """
+    y = unit_cubic_root(size * (math.sqrt(alpha / sigma) / sigma))
+    return sigma * (1 + y * y)
+
+
+def norm_length(W: Array, alpha: float, sigma: float) -> Array:
+    """Return the U parallel to W with (α‖U‖² + σ) U = W."""
+    return W / norm_scale(float(norm(W)), alpha, sigma)
 
 
 def real_roots_of_cubic(a: float, b: float, c: float, d: float) -> list[float]:

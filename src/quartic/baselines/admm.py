@@ -74,7 +74,7 @@ class ADMM(Solver):
     """
 
     name = "admm"
-    requires = Requirements(host=True, products=True, nonnegative=True, plain=True)
+    requires = Requirements(("on_host", "point_from"), ("only X ≥ 0",))
     state = ADMMState
 
     rho: float | None = None

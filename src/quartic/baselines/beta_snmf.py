@@ -42,7 +42,7 @@ class BetaSNMF(Solver):
     """
 
     name = "beta"
-    requires = Requirements(host=True, products=True, nonnegative=True, plain=True)
+    requires = Requirements(("on_host", "point_from"), ("only X ≥ 0",))
 
     beta: float = 0.99
 

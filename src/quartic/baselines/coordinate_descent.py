@@ -49,7 +49,7 @@ class CoordinateDescent(Solver):
     """
 
     name = "cd"
-    requires = Requirements(host=True, products=True, entries=True, nonnegative=True, plain=True)
+    requires = Requirements(("on_host", "point_from", "entries"), ("only X ≥ 0",))
     state = SweepState
 
     def init(self, problem: Problem, X0: Array) -> SweepState:
@@ -64,7 +64,7 @@ class CoordinateDescent(Solver):
         if not _sweep(loss.matrix, X, MX, S):
             raise NoProgress("no entry moves: each is at its best")
         age = cast(SweepState, state).age + 1
-        return SweepState(LeastSquaresPoint(loss, X, MX), age=age) if age < _REFRESH else SweepState(loss.at(X))
+        return SweepState(loss.point_from(X, MX), age=age) if age < _REFRESH else SweepState(loss.at(X))
 
 
 def _sweep(matrix: Matrix, X: Array, MX: Array, S: Array) -> bool:

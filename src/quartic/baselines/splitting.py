@@ -61,7 +61,7 @@ class PenalisedSolver(Solver):
     matrix YᵀY + 2μI and the right-hand side MY + 2μY. Two products an iteration, MX and MY; MX also serves to judge X.
     """
 
-    requires = Requirements(products=True, nonnegative=True, plain=True)
+    requires = Requirements(("point_from",), ("only X ≥ 0",))
     state = SplitState
 
     mu: float | None

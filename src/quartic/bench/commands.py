@@ -35,10 +35,10 @@ from quartic.bench.paper import (
     run_table1,
     table1_numbers,
 )  # fmt: skip
-from quartic.bench.plots import draw, interactive
 from quartic.bench.race import RaceSettings, race_numbers, run_race
 from quartic.cli.results import check_target
 from quartic.cli.terminal import Voice, command_line, errors_as_one_line, write_stdout
+from quartic.report.panels import draw, interactive
 
 _APP: dict[str, Any] = {"no_args_is_help": True, "add_completion": False}
 paper = typer.Typer(help="The paper's table and figures again.", epilog="Example: quartic paper table1 --quick", **_APP)
@@ -239,8 +239,8 @@ def _finish(store: Store, rows: list[Row], report: str | None, as_json: bool) ->
     for section in dict.fromkeys(n.section for n in numbers):
         for title, header, cells in fill_tables(section, numbers):
             typer.echo(f"\n{title}\n\n{as_markdown(header, cells)}")
-    for line in [f"{n.method}: {n.measure} {n.words}" for n in numbers if n.case.startswith("all")] + files:
-        typer.echo(line)
+    for path in files:
+        typer.echo(path)
 
 
 def _asked(settings: Any, **options: Any) -> Any:

@@ -40,14 +40,7 @@ class Number(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Its name in documents.
-
-        Examples
-        --------
-        >>> from quartic.bench.numbers import Number
-        >>> Number("speed", "all", "SymHALS, best μ", "mean", 9.3).key
-        'speed.all.symhals-best.mean'
-        """
+        """Its name in documents."""
         words = (re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-") for word in self[:4])
         return ".".join(word for word in words if word)
 
@@ -154,14 +147,7 @@ def write_numbers(path: str | os.PathLike[str], numbers: Iterable[Number]) -> No
 
 
 def quote_numbers(text: str, numbers: Iterable[Number]) -> str:
-    """Return a document with every number that it quotes by key as the table has it.
-
-    Examples
-    --------
-    >>> from quartic.bench.numbers import Number, quote_numbers
-    >>> quote_numbers("takes 9<!--gpu.million.float32.s--> s", [Number("gpu", "million", "float32", "s", 0.24)])
-    'takes 0.24<!--gpu.million.float32.s--> s'
-    """
+    """Return a document with every number that it quotes by key as the table has it."""
     known = {n.key: n.words for n in numbers}
 
     def put(match: re.Match[str]) -> str:
@@ -190,9 +176,10 @@ class Table:
     over: str = ""
     form: str = ".3g"
 
-    def fill(self, numbers: Sequence[Number]) -> tuple[list[str], list[list[str]]]:
-        """Return header and rows; no rows where there is nothing to show."""
-        mine = [n for n in numbers if n.case and not n.case.startswith("all") and self.measure in ("", n.measure)]
+    def fill(self, numbers: Sequence[Number], of_all: bool = False) -> tuple[list[str], list[list[str]]]:
+        """Return header and rows of single cases, or of all together; no rows where there is nothing to show."""
+        mine = [n for n in numbers if n.case and n.case.startswith("all") == of_all]
+        mine = [n for n in mine if self.measure in ("", n.measure)]
         values: dict[tuple[str, ...], float | str]
         if self.measure:
             values = {(n.case, n.method): n.value for n in mine}

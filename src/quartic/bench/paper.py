@@ -9,11 +9,11 @@ from functools import partial
 
 import numpy as np
 
-from quartic.bench.cases import DATA, PAPER_SECONDS, PAPER_SOLVERS, RANKS, Case, Cell, Helix, load_cells, warm_helices
+from quartic.bench.cases import DATA, PAPER, RANKS, Case, Cell, Helix, load_cells, warm_helices
 from quartic.bench.harness import Row, Run, Say, Settings, Store, measuring, take_turns
 from quartic.bench.methods import GRIDS, SOLVERS, Method, edmc_solver, symnmf_solver
 from quartic.bench.numbers import Number, best_of, summarise
-from quartic.bench.plots import Axes, Line, Panel, average
+from quartic.report.panels import Axes, Line, Panel, average
 
 #: The paper's ε, and what it becomes where squared norms are compared, as the authors' code does.
 EPSILONS = (1e-3, 0.0316)
@@ -28,12 +28,6 @@ class Table1Settings(Settings):
     """What `run_table1` runs: cells, solvers with the penalties of their grids, targets ε, and for how long.
 
     A run may take ``patience`` times what Dyn-NoLips took from the same start, between ``least`` and ``seconds``.
-
-    Examples
-    --------
-    >>> from quartic.bench import Table1Settings
-    >>> len(Table1Settings().cells), len(Table1Settings.quick().cells)
-    (16, 4)
     """
 
     cells: tuple[Cell, ...] = tuple(Cell(data, rank) for data in DATA for rank in RANKS)
@@ -110,8 +104,7 @@ def table1_numbers(rows: Sequence[Row], section: str) -> list[Number]:
             best = best_of(mine, solver, target) if mine else []
             numbers += [n if n.measure != "which" else n._replace(measure=f"which to {target[5:]}") for n in best]
     for case in dict.fromkeys(row["case"] for row in rows):
-        for solver, seconds in zip(PAPER_SOLVERS, PAPER_SECONDS.get(case, ()), strict=False):
-            numbers += [Number(section, case, solver, "s in the paper", seconds)] if seconds else []
+        numbers += [Number(section, case, who, "s in the paper", s) for who, s in PAPER.get(case, {}).items()]
     return numbers
 
 

@@ -7,11 +7,9 @@ from quartic.losses.factor.loss import LeastSquares
 from quartic.losses.factor.weighted import WeightedLeastSquares
 from quartic.losses.line import Line
 from quartic.losses.move import Move
-from quartic.losses.other.coded_diffraction import CodedDiffraction
-from quartic.losses.other.masked_rectangular import MaskedRectangular
-from quartic.losses.other.phase_retrieval import PhaseRetrieval
+from quartic.losses.other.phase_retrieval import CodedDiffraction, PhaseRetrieval
 from quartic.losses.other.quadratic import Quadratic
-from quartic.losses.other.rectangular import Rectangular
+from quartic.losses.other.rectangular import MaskedRectangular, Rectangular
 from quartic.losses.other.robust import Robust
 from quartic.losses.other.sensing import Sensing
 from quartic.losses.other.smooth import Smooth

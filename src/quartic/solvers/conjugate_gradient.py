@@ -91,7 +91,7 @@ class ConjugateGradient(Solver):
     """
 
     name = "ncg"
-    requires = Requirements(quadratic=True, smooth=True, ridge=True)
+    requires = Requirements(loss=("along",), penalty=("smooth", "ridge", "on_line"))
     state = CGState
 
     preconditioner: Preconditioner = "auto"
@@ -105,7 +105,7 @@ class ConjugateGradient(Solver):
         return {"none": (2, 1), "gram": (4, 1), "block": (0, 0)}[self._kind(problem)]
 
     def _kind(self, problem: Problem) -> str:
-        pairs = isinstance(problem.loss, SumOfSquares)
+        pairs = problem.loss.offers("linearize")
         if self.preconditioner == "block" and not pairs:
             raise TypeError(
                 f'preconditioner="block" needs a sum of squares over pairs, but the loss is '

@@ -14,19 +14,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 
 from quartic.arrays import Array, norm
+from quartic.losses.base import Loss
 from quartic.losses.pairs.loss import PairSquares
 from quartic.solvers.base import NoProgress
 
 # The added column goes when the variance along it is this share of the variance along the last axis that stays. With
-# three times as much a few more random starts end in local minima (``benchmarks/core_starts.py`` counts them).
+# three times as much a few more random starts end in local minima.
 _FLAT = 0.03
 # The core is left when the gradient has shrunk by this, or a step makes the loss smaller by less than this share.
 _TOLERANCE, _GAIN, _STEPS = 1e-9, 1e-2, 60
+
+
+def has_core(loss: Loss) -> TypeGuard[PairSquares]:
+    """Tell whether the loss can be had for part of its points: over pairs that are listed here."""
+    return hasattr(loss, "core") and cast(PairSquares, loss).pairs.listed
 
 
 def by_way_of_core(

@@ -75,7 +75,7 @@ class LBFGS(Solver):
     """
 
     name = "lbfgs"
-    requires = Requirements(smooth=True, nonnegative=True, lines=True)
+    requires = Requirements(penalty=("smooth|nonnegative", "on_line"))
     state = LBFGSState
 
     memory: int = 7

@@ -18,7 +18,7 @@ from quartic.losses.pairs.sum_of_squares import SumOfSquares
 from quartic.losses.point import Point
 from quartic.penalties import Penalty, Zero
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
-from quartic.solvers.core import by_way_of_core
+from quartic.solvers.core import by_way_of_core, has_core
 from quartic.solvers.normal_equations import direct, factorable, mean_diagonal, solve
 
 # "auto" wants so many pairs a point in the core for each column of X, and at least so many, where there are twice as
@@ -109,7 +109,7 @@ class LevenbergMarquardt(Solver):
 
     Notes
     -----
-    Measured by ``benchmarks/edmc_helix.py`` and ``benchmarks/core_starts.py``.
+    ``quartic bench speed --only edmc`` measures it beside other solvers and libraries.
 
     Examples
     --------
@@ -124,7 +124,7 @@ class LevenbergMarquardt(Solver):
     """
 
     name = "lm"
-    requires = Requirements(sum_of_squares=True, smooth=True, ridge=True)
+    requires = Requirements(loss=("linearize",), penalty=("smooth", "ridge", "on_line"))
     state = LMState
 
     damping: float = 1e-2
@@ -145,7 +145,7 @@ class LevenbergMarquardt(Solver):
         """Return the state at X0."""
         no_penalty = problem.penalty.ridge == 0
         loss, wanted = problem.loss, False
-        if isinstance(loss, PairSquares) and no_penalty:
+        if has_core(loss) and no_penalty:
             wanted = 0 < 2 * self._core_degree(loss, X0.shape[1]) <= loss.mean_degree()
         return LMState(loss.at(X0), damping=self.damping, core_done=int(not wanted))
 

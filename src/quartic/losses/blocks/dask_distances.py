@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quartic.arrays import Array, check_count
-from quartic.arrays.space import HostSpace
+from quartic.arrays.space import HOST, Space
 from quartic.core.units import exponent
 from quartic.distributed.blocks import Blocks, Keep, blocks_of
 from quartic.losses.blocks import pair_chunks as chunks
@@ -133,9 +133,9 @@ class DaskPairs:
         return f"{self.n_points} points with {len(self)} pairs in {len(self.blocks)} chunks", 0.0
 
     @property
-    def space(self) -> HostSpace:
+    def space(self) -> Space:
         """X is here, whatever the workers have."""
-        return HostSpace()
+        return HOST
 
     def exponents(self) -> None:
         """Return None: the chunks are in the user's units, and stay in them."""

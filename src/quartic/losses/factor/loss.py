@@ -90,6 +90,18 @@ class LeastSquares(Loss):
         X = as_floats(X)
         return LeastSquaresPoint(self, X, self.product(X))
 
+    def point_from(self, X: Array, MX: Array) -> LeastSquaresPoint:
+        """Return the point at X from its product, made elsewhere."""
+        return LeastSquaresPoint(self, X, MX)
+
+    def offers(self, capability: str) -> bool:
+        """Tell whether the loss can; its "entries" are those of M, which operators and blocks do not show."""
+        return self.matrix.shows_entries if capability == "entries" else super().offers(capability)
+
+    def entries_per_row(self) -> float:
+        """Return about how many entries of M a product touches for each row of X."""
+        return self.matrix.entries_per_row()
+
     def restore(self, arrays: dict[str, Array]) -> LeastSquaresPoint:
         """Return the point kept in a checkpoint."""
         rank = arrays["X"].shape[1]

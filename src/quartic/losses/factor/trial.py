@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from quartic.arrays import Array, delayed, eps, trace_inner
 from quartic.core.trial import Trial, judge, try_bregman_step
-from quartic.kernels.mirror_maps import clipping
 from quartic.kernels.norm import NormKernel
 from quartic.losses.move import Move
-from quartic.penalties.base import Penalty, Weighted
+from quartic.penalties.base import Penalty
 
 if TYPE_CHECKING:
     from quartic.core.problem import Problem
@@ -97,7 +96,7 @@ def try_short(problem: Problem, p: LeastSquaresPoint, step: float, ahead: float 
     """
     kernel, penalty = problem.kernel, problem.penalty
     # exactly this kernel: another, derived from it, may come to its step in its own way
-    if type(kernel) is not NormKernel or clipping(penalty, step) is None:
+    if type(kernel) is not NormKernel or penalty.cut(step) is None:
         return try_bregman_step(problem, p, step)
     X = kernel.iterate(p, penalty, step)
     move = p.loss.measured_move(p, X, ahead, curved=p.takes_short_steps)
@@ -121,5 +120,5 @@ def slope_of_step(kernel: NormKernel, penalty: Penalty, move: Move, step: float)
     new = a + b + c
     before = (kernel.alpha * a + kernel.sigma) * (a + 0.5 * b) / step
     after = (kernel.alpha * new + kernel.sigma) * new / step
-    pull = penalty.degree * penalty.value_at(move.point) if isinstance(penalty, Weighted) else 0.0
+    pull = penalty.pull_at(move.point)
     return Estimate(before - after - pull, _ROUND_OFF * eps(move.point.X) * (abs(before) + after + pull))

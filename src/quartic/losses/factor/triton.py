@@ -2,7 +2,7 @@
 
 A program walks over tiles of rows, far apart, and keeps its sums in float64 in registers; torch adds up those of all
 programs, always in the same order. Products of a tile with r × r matrices are in the type of X itself: the shorter
-formats of the tensor cores were no faster (benchmarks/gpu.py, section pieces).
+formats of the tensor cores were no faster.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch
 import triton
 import triton.language as tl
 
-# Rows of a tile, warps, programs for each multiprocessor: found by benchmarks/gpu.py on an H200, for each pass and size
+# Rows of a tile, warps, programs for each multiprocessor: found by trial on an H200, for each pass and size
 # of a number.
 SETTINGS: dict[tuple[str, int], tuple[int, int, int]] = {
     ("step_sums", 4): (16, 2, 16),

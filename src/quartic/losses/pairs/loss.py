@@ -229,8 +229,6 @@ class PairSquares(QuarticPairs):
         None where there is no such part: points with fewer than 2(r + 1) pairs in it are left out, and at least half
         of it must remain. It has a counter of its own.
         """
-        if not self.pairs.listed:  # a device has the threads to treat all points at once
-            return None
         self._count(2)
         found = self.pairs.core(degree, rank)
         if found is None:

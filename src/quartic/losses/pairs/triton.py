@@ -23,7 +23,7 @@ _MODES = {
     "product": (5, 0),
     "quartic": (6, 4),
 }
-# Rows of a program, pairs of a row read together, warps: found by benchmarks/gpu.py on an H200.
+# Rows of a program, pairs of a row read together, warps: found by trial on an H200.
 SHORT, LONG = (32, 8, 4), (16, 8, 4)
 
 

@@ -21,7 +21,7 @@ def solve_subproblem_by_nolips(
     Examples
     --------
     >>> import numpy as np
-    >>> from quartic.kernels.gram_appendix import solve_subproblem_by_nolips
+    >>> from gram_appendix import solve_subproblem_by_nolips
     >>> mu = solve_subproblem_by_nolips(np.array([3.0, 1.0]), 1.0, 1.0, 1.0, tol=1e-12)
     >>> residual = (mu @ mu + 1) * mu + mu**3 - [3, 1]
     >>> bool(abs(residual).max() < 1e-11)

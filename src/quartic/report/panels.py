@@ -72,7 +72,7 @@ def draw(panels: list[Panel], folder: str | os.PathLike[str], name: str, axes: A
 
 
 def _draw_page(panels: list[Panel], folder: Path, name: str, axes: Axes) -> list[Path]:
-    from quartic.report import Section, write_page
+    from quartic.report.page import Section, write_page
 
     path = folder / f"{name}.html"
     write_page(path, f"quartic: {name}", [Section(axes.up, figures=[interactive(panel, axes) for panel in panels])])
