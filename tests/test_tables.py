@@ -309,6 +309,7 @@ def test_ambiguous_input_is_an_error_until_said(file, text, words):
             "data.csv:4: 1 cell where the others have 2 (separated by commas); a quotation",
         ),
         ('x,y\n1,2\n3,"4\n', "data.csv:3: the last cell runs over several lines; is a quotation mark left open?"),
+        ("a\x1fb\n", "not a table: its lines are not alike"),
         (b"\x00\x01\x02\x03", "not a text file"),
         ("x,y\n1,2\n3,\n", "data.csv:3: there is no number in column 'y'"),
         ("# who\nann,likes,bob\nbob,knows,cid\n", "data.csv:2: 'ann', 'likes', 'bob': all columns are words. An edge"),
@@ -319,6 +320,16 @@ def test_faulty_tables(file, text, words):
     with pytest.raises(io.FileFormatError) as error:
         io.read_similarity(file(text))
     assert words in str(error.value)
+
+
+def test_messages_stay_short_whatever_is_in_the_file(file):
+    names = ["1" * 5000, "b", "c", "d"]
+    path = file(",".join(names) + "\n" + "x,y,1,2\ny,x,3,4\n" * 3)
+    for read in (io.read_graph, io.read_distances):
+        with pytest.raises(io.FileFormatError) as error:
+            read(path)
+        assert len(str(error.value)) < 2100
+        assert "data.csv" in str(error.value)
 
 
 def test_three_columns_of_words_are_an_edge_list_where_a_header_says_so(file):

@@ -276,6 +276,8 @@ def _text_table(source: Source) -> Table:
         if (found := _separator(joined))[0] > share:
             lines, (share, separator, n_columns) = joined, found
     sample = [row for row in _cells(lines, separator) if len(row) == n_columns]
+    if not sample:
+        raise FileFormatError(f"{source.name}: not a table: its lines are not alike")
     comma = separator != "," and _has_decimal_comma(sample)
     header = _header(sample, n_columns, comma)
     if header is not None and header[0] and f"\n{separator}" in text:
