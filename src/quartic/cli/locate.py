@@ -160,26 +160,27 @@ def _print_facts(options: LocateOptions, table: DistanceTable, model: Any, fit: 
 
 
 def _write_report(options: LocateOptions, job: _Job, model: Any, fit: Fit) -> None:
-    from quartic.report import Section, localisation_figures, localisation_tables, residuals_of, write_page
+    from quartic.report import point_section, write_page
 
     table = job.table
-    residuals, given = residuals_of(model.embedding_, table.pairs, table.distances, table.lower, table.upper)
-    facts = {
-        "input": options.input,
-        "read as": table.guess,
-        "found": _found(table, model),
-        "mirror image": model.chirality_,
-        "search": model.start_,
-        **fit.facts(options),
-    }
-    section = Section(
-        "Points from distances",
-        facts,
-        localisation_figures(model, table.pairs, residuals, list(job.anchors), table.names),
-        _code(options, job),
-        localisation_tables(model, table.pairs, residuals, given, table.names),
-        fit.said,
-        command_line(),
+    section = point_section(
+        model,
+        table.pairs,
+        {"distances": table.distances, "lower": table.lower, "upper": table.upper},
+        table.names,
+        anchors=list(job.anchors),
+        guessed=f"read as {table.guess}",
+        runs=fit.runs,
+        title="Points from distances",
+        notes=fit.said,
+        facts={
+            "input": options.input,
+            "mirror image": model.chirality_,
+            "search": model.start_,
+            **fit.facts(options),
+        },
+        command=command_line(),
+        code=_code(options, job),
     )
     assert options.report is not None
     write_page(options.report, f"Points from {options.input}", [section])
