@@ -11,9 +11,9 @@ from sklearn.utils.validation import validate_data
 
 from quartic import graphs
 from quartic.arrays import is_torch
+from quartic.arrays.devices import moved
 from quartic.distributed.inputs import is_dask_array
-from quartic.estimators.devices import moved
-from quartic.estimators.inputs import is_graph, matrix_of, refuse_not_finite
+from quartic.graphs.inputs import is_graph, matrix_of, refuse_not_finite
 from quartic.losses.blocks.dask_matrix import DaskMatrix
 
 if TYPE_CHECKING:

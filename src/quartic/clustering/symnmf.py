@@ -18,13 +18,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from quartic.arrays import Array, RandomState, is_torch, namespace, random_generator, to_host
+from quartic.arrays.devices import device_for, moved, to_scipy
 from quartic.arrays.threads import limited_to, share_of
 from quartic.clustering.similarity_input import similarity_of
 from quartic.core.loop import minimize
 from quartic.core.problem import Problem
 from quartic.core.result import Result
-from quartic.estimators.devices import device_for, moved, to_scipy
-from quartic.estimators.inputs import names_of
+from quartic.graphs.inputs import names_of
 from quartic.init import random_start, spectral_start
 from quartic.losses import LeastSquares
 from quartic.losses.blocks.dask_matrix import DaskMatrix

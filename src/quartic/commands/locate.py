@@ -19,8 +19,8 @@ from quartic.commands.terminal import (
     errors_as_one_line,
     print_json,
 )
+from quartic.distance.findings import DistanceWarning
 from quartic.io import DistanceTable, FileFormatError, read_anchors, read_distances
-from quartic.locating.warnings import DistanceWarning
 from quartic.report import (
     Section,
     localisation_figures,
@@ -156,10 +156,10 @@ def _told(warning: Warning, names: Sequence[str]) -> str:
     """Return what is warned of, with points by their names in the file, and parameters as options."""
     if not isinstance(warning, DistanceWarning):
         return str(warning)
-    text = str(warning.args[0])
+    text = warning.told(names)
     for parameter, option in _OPTIONS.items():
         text = text.replace(parameter, option)
-    return DistanceWarning(text).told(names)
+    return text
 
 
 def _found(table: DistanceTable, model: Any) -> str:

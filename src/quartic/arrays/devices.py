@@ -19,7 +19,7 @@ def device_for(device: str | None, X: Any = None) -> Any:
 
     Examples
     --------
-    >>> from quartic.estimators.devices import device_for
+    >>> from quartic.arrays.devices import device_for
     >>> device_for("cpu") is None
     True
     """
