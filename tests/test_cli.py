@@ -514,14 +514,14 @@ def test_a_search_told_to_stop_makes_no_further_run(walk, tmp_path, monkeypatch)
 
 def test_a_signal_between_runs_is_seen_too(walk, tmp_path, monkeypatch):
     path, _ = walk
-    from quartic.locating import repairs
+    from quartic.distance import moves
 
     def told(*_):
         os.kill(os.getpid(), signal.SIGTERM)
         return 0
 
-    monkeypatch.setattr("quartic.locating.search.resolve_points", told)
-    assert repairs.resolve_points is not told
+    monkeypatch.setattr("quartic.distance.search.place_points_anew", told)
+    assert moves.place_points_anew is not told
     done = quick("locate", path, "-d", 2, "-o", tmp_path / "out.csv", code=1)
     assert "interrupted: the best result so far is written to" in done.stderr
     assert len(rows_of((tmp_path / "out.csv").read_text())) == 40

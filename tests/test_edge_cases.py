@@ -13,8 +13,8 @@ import scipy.sparse as sp
 from quartic import DistanceCompletion, Problem, SymNMF, minimize
 from quartic.datasets import pair_distances
 from quartic.datasets.pairs import unordered_pairs
-from quartic.locating.input import keys_of
-from quartic.locating.warnings import DistanceWarning, MisfitWarning, UndeterminedWarning
+from quartic.distance.data import keys_of
+from quartic.distance.findings import DistanceWarning, MisfitWarning, UndeterminedWarning
 from quartic.losses import BoundedDistances, Distances, LeastSquares
 from quartic.losses.pairs.input import check_pairs
 from quartic.penalties import Nonnegative
