@@ -12,8 +12,8 @@ import numpy as np
 from quartic.cli.fitting import Fit, Options, call_code, read_code, watched_fit
 from quartic.cli.results import axis_names, write_points
 from quartic.cli.terminal import Voice, command_line, errors_as_one_line, print_json
-from quartic.io import DistanceTable, FileFormatError, read_anchors, read_distances
 from quartic.distance.findings import DistanceWarning
+from quartic.io import DistanceTable, FileFormatError, read_anchors, read_distances
 
 OUTPUTS = (".csv", ".tsv", ".npy", ".pdb", ".cif", ".xyz")
 # Warnings speak of Python's parameters; here they are options.

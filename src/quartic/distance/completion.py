@@ -16,7 +16,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quartic.arrays import Array, RandomState
-from quartic.losses.devices import device_for
 from quartic.core.result import Result
 from quartic.datasets import pair_distances
 from quartic.distance.data import from_chunks, from_matrix, from_pairs, is_complete, known_entries, power_of_distances
@@ -26,6 +25,7 @@ from quartic.distance.frame import reflect_through
 from quartic.distance.search import Settings
 from quartic.distributed.inputs import is_dask_array, is_dask_frame
 from quartic.graphs.inputs import refuse_not_finite
+from quartic.losses.devices import device_for
 from quartic.solvers import Solver
 
 _STARTS = ("auto", "random", "mds", "landmark", "eigenmap", "relaxed")

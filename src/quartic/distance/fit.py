@@ -110,7 +110,7 @@ def _locate(data: Measurements, settings: Settings, everything: DaskDistances | 
     effort = settings.effort()
     X, account = search_all(whole, data, component, settings, effort, random_generator(settings.random_state))
 
-    def minimise(loss: Distances, X: Array, text: str) -> Array:
+    def minimise(loss: Distances | BoundedDistances, X: Array, text: str) -> Array:
         X, account.result = minimise_all(loss, X, data, effort)
         account.n_iter += account.result.n_iter
         account.story[-1].append(Step(text))

@@ -152,8 +152,7 @@ class Pairs:
     def sum_by_point(self, values: Array) -> Array:
         """Return for each point the sum, over its pairs, of one value a pair."""
         n = self.n_points
-        sums: Array = np.bincount(self.rows, values, n) + np.bincount(self.cols, values, n)
-        return sums
+        return np.bincount(self.rows, values, n) + np.bincount(self.cols, values, n).astype(np.float64)
 
     def exponent_of_points(self) -> int | None:
         """Return log₂ of about the size of the points that the values ask for."""
