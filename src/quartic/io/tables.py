@@ -390,7 +390,7 @@ def _text(cell: Any) -> str:
 
 def _cells(lines: Sequence[str], separator: str) -> list[list[str]]:
     if separator == " ":
-        return [_cut(" ".join(line.split()), separator) for line in lines]
+        return [_cut(re.sub(r"[ \t]+", " ", line.strip(" \t\n")), separator) for line in lines]
     return [[cell.strip() for cell in _cut(line.rstrip("\n"), separator)] for line in lines]
 
 
