@@ -542,7 +542,7 @@ def test_requirements_say_what_is_missing():
         value = prox = stationarity = None
 
     for solver in ("lm", "ncg", "tr"):
-        with pytest.raises(ValueError, match=r"multiple of ½‖X‖² \(Zero, Ridge\), but the penalty is Odd"):
+        with pytest.raises(ValueError, match=r"a penalty ½ρ‖X‖².*, but the penalty is Odd"):
             minimize(Problem(loss, Odd()), rank=2, solver=solver)
     with pytest.raises(ValueError, match="on lines, but Odd has no method on_line"):
         minimize(Problem(loss, Odd()), rank=2, solver="lbfgs")

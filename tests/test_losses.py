@@ -22,7 +22,7 @@ def brute_value(loss, X):
     total = 0.0
     weights = np.ones(loss.n_pairs) if loss.weight is None else loss.weight
     for i, j, d, w in zip(loss.rows, loss.cols, loss.target, weights, strict=True):
-        q = float(np.sum((X[i] - X[j]) ** 2)) if loss.difference else float(X[i] @ X[j])
+        q = float(np.sum((X[i] - X[j]) ** 2)) if isinstance(loss, Distances) else float(X[i] @ X[j])
         total += 0.5 * w * (q - d) ** 2
     return total
 

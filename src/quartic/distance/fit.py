@@ -24,7 +24,7 @@ from quartic.distance.frame import check_signs, check_targets, move_onto, place_
 from quartic.distance.noise import find_standard_errors
 from quartic.distance.search import Settings, search_all
 from quartic.init import classical_mds
-from quartic.losses import Anchored, CompleteDistances, Distances, Loss, RawStress
+from quartic.losses import Anchored, BoundedDistances, CompleteDistances, Distances, Loss, RawStress
 from quartic.losses.blocks.dask_distances import DaskDistances
 
 # Another answer differs from this one where a point is elsewhere by this share of the distances.
