@@ -179,7 +179,8 @@ def _apply(kind: str, problem: Problem, s: CGState, G: Array) -> Array:
         X = p.X - p.X.mean(axis=0) if problem.loss.translations else p.X
         return times(G, regular_inverse(gram(X), _SHIFT))
     space = problem.loss.space
-    ops, Z = row_blocks_in(space), space.xp.empty_like(G)
+    ops = row_blocks_in(space)
+    Z: Array = space.xp.empty_like(G)
     L = ops.factor_blocks(s.blocks, (problem.penalty.ridge or 0.0) + _SHIFT * float(s.mean), rank)
     ops.solve_blocks(L, G, Z)
     return Z
