@@ -133,7 +133,7 @@ class _Child:
         """Return the answer to a request; ``died`` where the process did not live to give one."""
         if self.process is None or self.process.poll() is not None:
             script = Path(__file__).with_name("scipy_child.py")
-            command = [sys.executable, "-P", str(script), str(machine_memory())]
+            command = [sys.executable, "-P", str(script), str(machine_memory() // 2 + 2**31)]
             self.process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
             )

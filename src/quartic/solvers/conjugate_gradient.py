@@ -10,10 +10,11 @@ import numpy as np
 
 from quartic.arrays import Array, gram, inner, norm, regular_inverse, times
 from quartic.core.problem import Problem
+from quartic.losses.pairs.loss import QuarticPairs
 from quartic.losses.pairs.sum_of_squares import SumOfSquares, row_blocks_in
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
+from quartic.solvers.lines import refreshed
 from quartic.solvers.normal_equations import mean_diagonal
-from quartic.solvers.refresh import refreshed
 
 # What is added to a preconditioner, relative to its mean diagonal: rows with few pairs and lost columns stay bounded.
 _SHIFT = 1e-3
@@ -147,7 +148,7 @@ class ConjugateGradient(Solver):
     def _two_passes(self, problem: Problem, s: CGState, G: Array, D: Array, scale: float) -> CGState:
         from quartic.losses.line import Line
 
-        p, loss = s.point, cast(SumOfSquares, problem.loss)
+        p, loss = s.point, cast(QuarticPairs, problem.loss)
         line = Line(p, loss.quartic(p, D), lambda t: loss.at(p.X + t * D))
         t = _positive(line.minimizer_with(*problem.penalty.on_line(p.X, D)))
         X = p.X + t * D
