@@ -97,6 +97,11 @@ class PairLoss(SumOfSquares):
     # -- the pairs --------------------------------------------------------------------------------------------------
 
     @property
+    def translations(self) -> bool:
+        """Whether only differences of points count."""
+        return self.pairs.difference
+
+    @property
     def start(self) -> Any:
         """Where the pairs of each row begin."""
         return self.pairs.start
