@@ -501,6 +501,7 @@ def test_products_are_counted_truthfully(name, monkeypatch):
     watch(passes, "pair_rows")
     watch(passes, "weighted_degrees")
     watch(descent, "descend_rows", lambda found: found[1])
+    watch(descent, "solve_rows", lambda found: found[0])
     for function in ("choose_core", "pairs_among", "gather"):
         watch(placement, function)
     result = minimize(Problem(loss), rank=3, solver=FAST[name], tol=1e-9, random_state=0)
