@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from scipy.optimize import least_squares
 from scipy.spatial import cKDTree
 
-from quartic.distance import null_space, uncertainty
-from quartic.distance.growth import grow, merge_bodies
-from quartic.distance.pair_graph import PairGraph
-from quartic.distance.parts import GenericFramework
+from quartic.distance import noise as noise_of
+from quartic.distance import null_space
+from quartic.distance.framework import GenericFramework
+from quartic.distance.graph import PairGraph, grow, merge_bodies
 from quartic.rigidity import assess, may_flip, rigidity_matrix, standard_errors, stress_matrix
 
 
@@ -235,8 +235,8 @@ def test_iteration_and_factorisation_agree(d, monkeypatch):
     assert np.count_nonzero(direct.part == 1) == 9
     monkeypatch.setattr(null_space, "DENSE_LIMIT", 0)
     monkeypatch.setattr(null_space, "elimination_is_cheap", lambda adjacency, d, budget=0.0: False)
-    monkeypatch.setattr("quartic.distance.generic.DENSE_LIMIT", 0)
-    monkeypatch.setattr("quartic.distance.generic.elimination_is_cheap", lambda adjacency, d, budget=0.0: False)
+    monkeypatch.setattr("quartic.distance.bodies.DENSE_LIMIT", 0)
+    monkeypatch.setattr("quartic.distance.bodies.elimination_is_cheap", lambda adjacency, d, budget=0.0: False)
     iterated = assess(pairs, X)
     assert iterated.complete
     assert (iterated.determined == direct.determined).all()
@@ -267,7 +267,7 @@ def test_what_cannot_be_decided_is_not_claimed(monkeypatch):
     def give_up(*args, **kwargs):
         raise null_space.Undecided
 
-    monkeypatch.setattr("quartic.distance.parts.gram_inverse", give_up)
+    monkeypatch.setattr("quartic.distance.framework.gram_inverse", give_up)
     result = assess(np.array(bipartite(4, 4)), generic(8, 2))
     assert not result.complete
     assert not result.determined.any()
@@ -350,7 +350,7 @@ def test_may_flip_means_that_the_mirror_image_fits(d):
 
 
 def test_flips_do_not_depend_on_blocks():
-    from quartic.distance.flips import flips_in_graph
+    from quartic.distance.cuts import flips_in_graph
 
     pairs, X = sensor_field(300, 6, 2, seed=0)
     graph = PairGraph.from_pairs(pairs, 300)
@@ -487,7 +487,7 @@ def test_standard_errors_equal_the_pseudo_inverse(anchors):
 def test_sampled_errors_scatter_about_the_exact_ones(anchors, monkeypatch):
     pairs, X = sensor_field(400, 16, 2, seed=1)
     exact = standard_errors(pairs, X, 0.01, anchors=anchors)
-    monkeypatch.setattr(uncertainty, "EXACT_LIMIT", 0)
+    monkeypatch.setattr(noise_of, "EXACT_LIMIT", 0)
     sampled = standard_errors(pairs, X, 0.01, anchors=anchors, n_samples=400)
     finite = np.isfinite(exact)
     assert (np.isfinite(sampled) == finite).all()

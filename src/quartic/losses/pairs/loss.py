@@ -112,12 +112,12 @@ class PairLoss(SumOfSquares):
         return self.pairs.rows
 
     @property
-    def target(self) -> Array:
+    def target(self) -> Any:
         """The known value of each pair, or a lower bound of it."""
         return self.pairs.target
 
     @property
-    def weight(self) -> Array | None:
+    def weight(self) -> Any:
         """The weight of each pair; None where all are 1."""
         return self.pairs.weight
 

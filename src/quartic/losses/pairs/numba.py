@@ -40,6 +40,8 @@ from quartic.losses.pairs.pairs import COMPLETE, ENTRIES, ROOTS, Pairs
 
 VALUE, REMAINDER, LINE, HESSIAN, LINEARIZE, PRODUCT, QUARTIC = range(7)
 
+_Numbers = tuple[float, float, float, float]
+
 # Up to so many bytes of records stay in the second cache: nothing needs to be asked for.
 _NEAR = 400_000
 # Records are asked for so many pairs ahead.
@@ -55,8 +57,7 @@ _PIECE = 1 << 14
 
 def value_and_gradient(X: Array, pairs: Pairs, G: Array) -> float:
     """Return f(X), and fill G with the gradient."""
-    value, *_ = _over_pairs(VALUE, X, None, pairs, G)
-    return 0.5 * value
+    return 0.5 * _over_pairs(VALUE, X, None, pairs, G)[0]
 
 
 def value_gradient_and_remainder(X: Array, Y: Array, pairs: Pairs, G: Array) -> tuple[float, float]:
@@ -92,8 +93,7 @@ def linearize(X: Array, pairs: Pairs, G: Array, B: Array) -> float:
     if X.shape[1] > len(lanes_for(X.shape[1])):
         wide_blocks(_kind(pairs), X.astype(np.float64, copy=False), *_data(pairs), B)
         return value_and_gradient(X, pairs, G)
-    value, *_ = _over_pairs(LINEARIZE, X, None, pairs, G, B)
-    return 0.5 * value
+    return 0.5 * _over_pairs(LINEARIZE, X, None, pairs, G, B)[0]
 
 
 def gauss_newton_product(X: Array, V: Array, pairs: Pairs, H: Array) -> None:
@@ -160,7 +160,7 @@ def _data(pairs: Pairs) -> tuple[Any, ...]:
     return pairs.start, pairs.cols, pairs.target, pairs.upper, pairs.weight
 
 
-def _over_pairs(mode: int, X: Array, V: Array | None, pairs: Pairs, out: Array | None = None, B: Any = None) -> Any:
+def _over_pairs(mode: int, X: Array, V: Array | None, pairs: Pairs, out: Any = None, B: Any = None) -> _Numbers:
     """Run the pass of that mode over all pairs; return the numbers it sums, and fill ``out`` and B.
 
     Records are in float64, and rounded at the end where an output is coarser. Where all data are in float32 and records
@@ -180,7 +180,7 @@ def _over_pairs(mode: int, X: Array, V: Array | None, pairs: Pairs, out: Array |
     parts = np.empty((len(chunks), n, sums)) if len(chunks) > 1 and sums else None
     found: list[Any] = [None] * len(chunks)
     X, V = np.ascontiguousarray(X), None if V is None else np.ascontiguousarray(V)
-    flat = out if out is None else out.reshape(n, -1) if out.flags.c_contiguous else np.empty((n, out[0].size))
+    flat: Any = out if out is None else out.reshape(n, -1) if out.flags.c_contiguous else np.empty((n, out[0].size))
     block = (0,) * (rank if mode == LINEARIZE else 0)
 
     def work(k: int) -> None:
@@ -209,7 +209,8 @@ def _over_pairs(mode: int, X: Array, V: Array | None, pairs: Pairs, out: Array |
         taken(0, n, parts[0])
     if out is not None and not out.flags.c_contiguous:
         out[...] = flat.reshape(out.shape)
-    return found[0] if len(found) == 1 else tuple(float(sum(column)) for column in zip(*found, strict=True))
+    n1, n2, n3, n4 = (float(sum(column)) for column in zip(*found, strict=True))
+    return n1, n2, n3, n4
 
 
 def sums_in_record(mode: int, rank: int, span: int) -> int:

@@ -1,18 +1,21 @@
-"""Where the answer stands in space: pairs fix it only up to motions and a reflection of each component."""
+"""Where the answer stands in space: distances fix it only up to motions and a reflection of each component."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quartic.arrays import Array
+from quartic.distance.component import turn_to_principal_axes
+from quartic.distance.data import Measurements
+from quartic.distance.findings import DistanceWarning, InconsistentWarning
 from quartic.init.components import place_apart
-from quartic.locating.part import principal_axes
 
-Labels = NDArray[np.int64]
+Labels: TypeAlias = NDArray[np.int64]
+Known: TypeAlias = tuple[NDArray[np.int64], Array]
 
 
 def rigid_motion(X: Array, onto: Array) -> tuple[Array, Array, Array]:
@@ -22,24 +25,30 @@ def rigid_motion(X: Array, onto: Array) -> tuple[Array, Array, Array]:
     return U @ V, x, y
 
 
-def moved_onto(X: Array, at: NDArray[np.int64], places: Array) -> Array:
+def move_onto(X: Array, at: NDArray[np.int64], places: Array) -> Array:
     """Return X moved as a whole so that its rows ``at`` come nearest to ``places``."""
     Q, x, y = rigid_motion(X[at], places)
     moved: Array = (X - x) @ Q + y
     return moved
 
 
+def spans_space(places: Array) -> bool:
+    """Tell whether points extend in all directions of their space."""
+    extent = np.linalg.svd(places - places.mean(axis=0), compute_uv=False)
+    return bool(np.count_nonzero(extent > 1e-9 * extent[0]) == places.shape[1])
+
+
 def reflect_through(X: Array, places: Array) -> Array:
     """Return X reflected in a hyperplane through the places; X itself where they span the space."""
-    center = places.mean(axis=0)
-    _, extent, axes = np.linalg.svd(places - center)
-    if np.count_nonzero(extent > 1e-9 * extent[0]) == X.shape[1]:
+    if spans_space(places):
         return X
+    center = places.mean(axis=0)
+    _, _, axes = np.linalg.svd(places - center)
     reflected: Array = X - 2 * np.outer((X - center) @ axes[-1], axes[-1])
     return reflected
 
 
-def arranged(X: Array, component: Labels, fixed: NDArray[np.bool_], gap: float) -> Array:
+def arrange(X: Array, component: Labels, fixed: NDArray[np.bool_], gap: float) -> Array:
     """Return X with every component that is not fixed centred, on its principal axes, and apart from the others.
 
     Parameters
@@ -57,7 +66,7 @@ def arranged(X: Array, component: Labels, fixed: NDArray[np.bool_], gap: float) 
     members = np.split(np.argsort(component, kind="stable"), np.cumsum(np.bincount(component))[:-1])
     for points, stays in zip(members, fixed, strict=True):
         if not stays:
-            X[points] = principal_axes(X[points])
+            X[points] = turn_to_principal_axes(X[points])
     if n_components == 1:
         return X
     if not fixed.any():
@@ -77,7 +86,7 @@ def arranged(X: Array, component: Labels, fixed: NDArray[np.bool_], gap: float) 
     return X
 
 
-def checked_targets(align_to: Any, n: int, rank: int) -> tuple[NDArray[np.int64], Array]:
+def check_targets(align_to: Any, n: int, rank: int) -> tuple[NDArray[np.int64], Array]:
     """Return indices and places of what the answer is to be aligned to."""
     if isinstance(align_to, Mapping):
         table = np.full((n, rank), np.nan)
@@ -101,7 +110,7 @@ def checked_targets(align_to: Any, n: int, rank: int) -> tuple[NDArray[np.int64]
     return known, table[known]
 
 
-def checked_signs(signs: Any, n: int, rank: int) -> tuple[NDArray[np.int64], Array]:
+def check_signs(signs: Any, n: int, rank: int) -> tuple[NDArray[np.int64], Array]:
     """Return simplices of r + 1 points and their wanted orientations, +1 or −1."""
     table = np.asarray(signs)
     if table.ndim != 2 or table.shape[1] != rank + 2 or table.dtype.kind not in "iuf":
@@ -116,19 +125,69 @@ def checked_signs(signs: Any, n: int, rank: int) -> tuple[NDArray[np.int64], Arr
     return simplices, wanted
 
 
-def orientations(X: Array, simplices: NDArray[np.int64]) -> Array:
+def find_orientations(X: Array, simplices: NDArray[np.int64]) -> Array:
     """Return the sign of det(x₁ − x₀, …, x_r − x₀) of each simplex."""
     edges = X[simplices[:, 1:]] - X[simplices[:, :1]]
     found: Array = np.sign(np.linalg.det(edges))
     return found
 
 
-def handed(X: Array, component: Labels, fixed: NDArray[np.bool_], simplices: NDArray[np.int64], wanted: Array) -> Array:
+def reflect_to_signs(
+    X: Array, component: Labels, fixed: NDArray[np.bool_], simplices: NDArray[np.int64], wanted: Array
+) -> Array:
     """Return X with each component reflected where more simplices then have the orientation wanted."""
     X = X.copy()
-    agree = orientations(X, simplices) * wanted
+    agree = find_orientations(X, simplices) * wanted
     owner = component[simplices[:, 0]]
     for c in np.unique(owner):
         if not fixed[c] and agree[owner == c].sum() < 0:
             X[component == c, -1] *= -1.0
     return X
+
+
+def place_answer(
+    X: Array, data: Measurements, component: Labels, targets: Known | None, simplices: Known | None, gap: float
+) -> tuple[Array, str, list[DistanceWarning]]:
+    """Return the points where they are to be, what decided between the two mirror images, and signs that are not met.
+
+    Parameters
+    ----------
+    X : array (n, r)
+        The points, each component in some frame of its own; those with anchors where these say.
+    data : Measurements
+        For the anchors.
+    component : array of int (n,)
+        The component of each point.
+    targets : (points, places) or None
+        Points onto which the answer is moved, as `check_targets` returns them.
+    simplices : (points, signs) or None
+        Which mirror image, as `check_signs` returns them.
+    gap : float
+        Between components.
+    """
+    fixed = np.zeros(int(component.max()) + 1, dtype=bool)
+    fixed[component[data.anchors]] = True
+    spanning = len(data.anchors) > 0 and spans_space(data.places)
+    chirality = "the anchors decide" if spanning else "not determined by distances: both mirror images fit"
+    if targets is not None:
+        known, places = targets
+        X = X.copy()
+        for c in np.unique(component[known]):
+            if not fixed[c]:
+                here = component[known] == c
+                points = np.flatnonzero(component == c)
+                X[points] = move_onto(X[points], np.searchsorted(points, known[here]), places[here])
+                fixed[c] = True
+        if not spanning:
+            chirality = "chosen to match align_to"
+    X = arrange(X, component, fixed, gap)
+    if simplices is None:
+        return X, chirality, []
+    X = reflect_to_signs(X, component, fixed, *simplices)
+    total = len(simplices[1])
+    wrong = int(np.count_nonzero(find_orientations(X, simplices[0]) != simplices[1]))
+    unmet = InconsistentWarning(
+        f"{wrong} of {total} signs cannot be met by reflecting whole components: they contradict the others, anchors "
+        "or align_to, or pieces of the answer are flipped"
+    )
+    return X, f"signs decide: {total - wrong} of {total} are as wanted", [unmet] if wrong else []

@@ -18,16 +18,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from quartic.arrays import Array, RandomState
 from quartic.core.result import Result
 from quartic.datasets import pair_distances
+from quartic.distance.data import from_chunks, from_matrix, from_pairs, is_complete, known_entries, power_of_distances
 from quartic.distance.determination import Determination
+from quartic.distance.fit import Located, locate, locate_complete
+from quartic.distance.frame import reflect_through
+from quartic.distance.search import Settings
 from quartic.distributed.inputs import is_dask_array, is_dask_frame
 from quartic.graphs.inputs import refuse_not_finite
-from quartic.locating.chunks import from_chunks
-from quartic.locating.complete import located_complete
-from quartic.locating.fit import located
-from quartic.locating.frame import reflect_through
-from quartic.locating.input import from_pairs, power_of_distances
-from quartic.locating.matrix_input import from_matrix, is_complete, known_entries
-from quartic.locating.settings import Located, Settings
 from quartic.losses.devices import device_for
 from quartic.solvers import Solver
 
@@ -239,8 +236,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         nothing_else = all(given is None for given in (anchors, weights, lower, upper, self.refine))
         large = D.shape[0] >= _MATRIX_FROM and settings.may_scale()
         if nothing_else and large and is_complete(D) and not power_of_distances(D[0], D[0]):
-            return self._keep(located_complete(D, settings, level=3))
-        return self._keep(located(from_matrix(D, weights, lower, upper, anchors, self.n_components), settings, level=3))
+            return self._keep(locate_complete(D, settings))
+        return self._keep(locate(from_matrix(D, weights, lower, upper, anchors, self.n_components), settings))
 
     def fit_pairs(
         self,
@@ -284,7 +281,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         else:
             data = from_pairs(pairs, distances, n_points, weights, lower, upper, anchors, rank)
         self.n_features_in_ = data.n_points
-        return self._keep(located(data, settings, level=3, everything=everything))
+        return self._keep(locate(data, settings, everything))
 
     def fit_transform(self, D: Any, y: Any = None, **known: Any) -> Any:
         """Find the points, and return ``embedding_``; parameters as in `fit`."""
@@ -404,7 +401,9 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.embedding_, self.rmse_, self.chirality_ = found.X, found.rmse, found.chirality
         self.determination_, self.determined_ = found.determination, found.determination.determined
         self.component_, self._n_features_out = found.component, self.n_components
-        self.result_, self.n_iter_, self.start_ = found.account.result, found.account.n_iter, found.account.start
+        self.result_, self.n_iter_, self.start_ = found.result, found.n_iter, found.start
+        for finding in found.findings:
+            warnings.warn(finding, stacklevel=3)
         if not self.result_.success:
             said = f"DistanceCompletion did not converge: {self.result_.message}"
             warnings.warn(said, ConvergenceWarning, stacklevel=3)

@@ -1,4 +1,4 @@
-"""One connected part of the data: its loss, how well points fit it, and runs on it."""
+"""One connected component of the data: its loss, how well points fit it, and runs on it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from quartic.core.loop import Progress, minimize
 from quartic.core.problem import Problem
 from quartic.core.progress import stop_requested
 from quartic.core.result import Result, Status
+from quartic.core.units import shifted
+from quartic.distance.data import Measurements
+from quartic.distance.graph import PairGraph
 from quartic.distance.noise import noise_explains
-from quartic.distance.pair_graph import PairGraph
 from quartic.losses import BoundedDistances, Distances, RawStress
 from quartic.penalties import Penalty, Zero
 from quartic.solvers import Solver
@@ -30,13 +32,17 @@ from quartic.solvers import Solver
 _EXACT, _WITHIN, _NEARLY = 1e-7, 1e-5, 1e-4
 # A pair is an outlier when its relative error is so many times the typical one; of honest noise no pair is.
 _OUTLIER, _FEW = 6.0, 1e-3
+# The loss alone tells that all is met where it is that of relative errors of squares of this size.
+_TINY_LOSS = 1e-8
+# Pairs that are enough to tell how a step went.
+_SAMPLE = 50_000
 # A misfit is above the noise that was given where noise would leave as much only once in ten thousand fits.
 _SURE = 0.9999
 _TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class Component:
     """Pairs with bounds on their distances, all linked, points numbered from 0.
 
     Attributes
@@ -62,13 +68,19 @@ class Part:
     noise: float | None = None
     well_linked: bool = False
 
+    @classmethod
+    def of_all(cls, data: Measurements, noise: float | None, well_linked: bool) -> Component:
+        """Return all of the data, as if it were one component."""
+        columns = data.pairs, data.lower, data.upper, data.guess, data.weights
+        return cls(data.n_points, *columns, noise, well_linked)
+
     @cached_property
     def bounded(self) -> bool:
         """Whether some pairs have room between their bounds."""
-        return not np.array_equal(self.lower, self.upper)
+        return self.lower is not self.upper and not np.array_equal(self.lower, self.upper)
 
     @cached_property
-    def loss(self) -> Distances:
+    def loss(self) -> Distances | BoundedDistances:
         """The loss of squared distances."""
         if not self.bounded:
             return Distances(self.pairs, self.lower**2, self.n, self.weights)
@@ -128,6 +140,15 @@ class Part:
             )
         self.__dict__["_errors"] = X, errors
         return errors
+
+    def sample_rmse(self, X: Array) -> float:
+        """Return the root mean square of the errors of the pairs, or of some that are spread over them."""
+        i, j = self.pairs[:: max(1, len(self.pairs) // _SAMPLE)].T
+        if len(i) == len(self.pairs):
+            return float(np.sqrt(np.mean(self.errors(X) ** 2)))
+        d = np.linalg.norm(X[i] - X[j], axis=1)
+        low, high = (column[:: max(1, len(self.pairs) // _SAMPLE)] for column in (self.lower, self.upper))
+        return float(np.sqrt(np.mean((d - np.clip(d, low, high)) ** 2)))
 
     def misses(self, X: Array) -> Array:
         """Return the errors of the pairs that count; 0 for those of weight 0."""
@@ -205,7 +226,6 @@ class Effort:
     deadline: float = np.inf
     verbose: bool = False
     device: Any = None
-    power: int = 0  # the user's lengths are 2^power times those worked with, and it is the user's that are told
     interrupted: threading.Event = field(default_factory=threading.Event)  # set when Ctrl-C has ended a run
 
     def spent(self) -> bool:
@@ -226,6 +246,21 @@ class Effort:
             self.interrupted.set()
 
 
+@dataclass(frozen=True)
+class Step:
+    """A step of a search in words, and how well the distances were met after it."""
+
+    text: str
+    rmse: float | None = None
+    met: bool = False
+
+    def tell(self, power: int = 0) -> str:
+        """Return it in words, with lengths times 2^power."""
+        if self.rmse is None:
+            return self.text
+        return f"{self.text} (rmse {shifted(self.rmse, power):.2g}{', all met' if self.met else ''})"
+
+
 @dataclass(eq=False)
 class Search:
     """Runs on one part, and what they led to.
@@ -234,26 +269,26 @@ class Search:
     ----------
     best : Result or None
         The lowest so far, in ``rank`` dimensions.
-    words : list of str
+    steps : list of Step
         What was done.
     settled : bool
         Whether the misfit is taken for noise.
     """
 
-    part: Part
+    component: Component
     effort: Effort
     generator: np.random.Generator
     best: Result | None = None
     n_iter: int = 0
     n_products: int = 0
-    words: list[str] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
     settled: bool = False
 
     @cached_property
     def reference(self) -> float:
         """The gradient at a random start: what the tolerance refers to, whatever the start."""
-        start = self.part.loss.random_start(self.effort.rank, False, np.random.default_rng(0))
-        return norm(self.part.loss.at(start).gradient)
+        start = self.component.loss.random_start(self.effort.rank, False, np.random.default_rng(0))
+        return norm(self.component.loss.at(start).gradient)
 
     def run(
         self,
@@ -266,10 +301,13 @@ class Search:
         beat: float | None = None,
     ) -> Result:
         """Minimise from X, in as many dimensions as X has; a run that will not get below ``beat`` is given up."""
-        effort, loss = self.effort, self.part.loss
+        effort, loss = self.effort, self.component.loss
         X = self.usable(X)
         if effort.device is not None and type(loss) is Distances:
-            loss, X = self.part.loss_on(effort.device), space_of(self.part.loss_on(effort.device).target).adopt(X)
+            loss, X = (
+                self.component.loss_on(effort.device),
+                space_of(self.component.loss_on(effort.device).target).adopt(X),
+            )
         left = None if np.isinf(effort.deadline) else max(effort.deadline - time.perf_counter(), 1e-3)
         result = minimize(
             Problem(loss, Zero() if penalty is None else penalty), X,
@@ -289,7 +327,7 @@ class Search:
         spread = float(np.abs(X - X[:1]).max(initial=0.0))
         if spread > 0:
             return X
-        noise: Array = X + self.part.size * self.generator.standard_normal(X.shape)
+        noise: Array = X + self.component.size * self.generator.standard_normal(X.shape)
         return noise
 
     def offer(self, result: Result) -> bool:
@@ -310,9 +348,20 @@ class Search:
         """Their loss."""
         return np.inf if self.best is None else self.best.objective
 
+    def note(self, text: str) -> None:
+        """Write down a step, and how well the best points meet the distances now."""
+        self.steps.append(Step(text, self.component.sample_rmse(self.X), self.is_met()))
+
+    def is_met(self) -> bool:
+        """Tell whether the best points meet all distances, from the loss alone where it is as small as can be."""
+        component, loss = self.component, self.best_objective
+        tiny = 0.5 * len(component.pairs) * (_TINY_LOSS * component.size**2) ** 2
+        plain = component.weights is None and not component.bounded
+        return (plain and loss <= tiny) or component.is_met(self.X)
+
     def done(self) -> bool:
         """Tell whether nothing is left to be gained, or no time."""
-        return self.best is not None and (self.effort.spent() or self.part.is_met(self.X))
+        return self.best is not None and (self.effort.spent() or self.is_met())
 
 
 class _Hopeless:
@@ -330,13 +379,13 @@ class _Hopeless:
                 raise StopIteration
 
 
-def finished(search: Search, seconds: float) -> Result:
+def finish(search: Search, seconds: float) -> Result:
     """Return the best result with the iterations, products and seconds of the whole search."""
     assert search.best is not None
     return replace(search.best, n_iter=search.n_iter, n_products=search.n_products, time=seconds)
 
 
-def principal_axes(X: Array, rank: int | None = None) -> Array:
+def turn_to_principal_axes(X: Array, rank: int | None = None) -> Array:
     """Return X centred and turned to its principal axes, the first ``rank`` of them, with signs always the same.
 
     The entry of largest size in each column is positive.
@@ -346,3 +395,39 @@ def principal_axes(X: Array, rank: int | None = None) -> Array:
     Y: Array = X @ axes[:, ::-1][:, : X.shape[1] if rank is None else rank]
     largest = np.abs(Y).argmax(axis=0)
     return Y * np.where(Y[largest, np.arange(Y.shape[1])] < 0, -1.0, 1.0)
+
+
+# Anchors are linked to each other, all of them up to this many, else each to so many others.
+_ALL_LINKED, _LINKS = 40, 12
+
+
+def find_components(data: Measurements) -> NDArray[np.int64]:
+    """Return the component of each point, 0 for the largest; anchors hang together."""
+    i, j = data.pairs[data.linked].T
+    if len(data.anchors):
+        first = np.full(len(data.anchors), data.anchors[0])
+        i, j = np.concatenate([i, first]), np.concatenate([j, data.anchors])
+    return PairGraph.from_pairs(np.column_stack([i, j])[i != j], data.n_points).components()
+
+
+def add_anchor_pairs(data: Measurements) -> tuple[NDArray[np.int64], Array, Array, Array, Array | None]:
+    """Return the pairs with those between anchors added, or replaced, by the distances of their places."""
+    columns = data.pairs, data.lower, data.upper, data.guess, data.weights
+    a = len(data.anchors)
+    if a < 2:
+        return columns
+    if a <= _ALL_LINKED:
+        at = np.column_stack(np.triu_indices(a, 1))
+    else:
+        generator = np.random.default_rng(0)
+        at = np.column_stack([np.repeat(np.arange(a), _LINKS), generator.integers(a, size=a * _LINKS)])
+        at = np.unique(np.sort(at[at[:, 0] != at[:, 1]], axis=1), axis=0)
+    place = np.zeros(data.n_points, dtype=bool)
+    place[data.anchors] = True
+    kept = ~place[data.pairs].all(axis=1)
+    d = np.linalg.norm(data.places[at[:, 0]] - data.places[at[:, 1]], axis=1)
+    lower, upper, guess = (np.concatenate([column[kept], d]) for column in (data.lower, data.upper, data.guess))
+    weights = data.weights
+    if weights is not None:
+        weights = np.concatenate([weights[kept], np.full(len(d), float(weights.max()))])
+    return np.concatenate([data.pairs[kept], data.anchors[at]]), lower, upper, guess, weights

@@ -1,4 +1,4 @@
-"""A search along a line for losses that are no quartics there."""
+"""On lines: a search for losses that are no quartics there, and when a point carried along lines is made anew."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ _SUFFICIENT = 1e-4
 # A trial is at most this many times longer, and at least this much shorter, than the one before.
 _LONGER, _SHORTER = 4.0, 0.1
 _TRIALS = 40
+# A carried point is made anew after so many lines, or when stationarity has shrunk this much: the round-off it
+# carries is that of the largest gradient on the way.
+_LINES, _SHRUNK = 50, 1e-3
 
 
 def search_line(problem: Problem, p: Point, D: Array, upper: float = math.inf) -> tuple[Point, float] | None:
@@ -49,3 +52,16 @@ def _vertex(slope: float, remainder: float) -> float:
     if not remainder > 0:
         return math.inf if remainder <= 0 else 0.0
     return -slope / (2 * remainder)
+
+
+def refreshed(problem: Problem, point: Point, carried: int, fresh: float) -> tuple[Point, int, float]:
+    """Return the point, made anew if it is time; for how many lines it was carried; stationarity when last anew."""
+    problem.begin(point)
+    stationarity = problem.stationarity(point)
+    if fresh == float("inf"):
+        fresh = stationarity
+    if carried >= _LINES or stationarity <= _SHRUNK * fresh:
+        point = problem.loss.at(point.X)
+        problem.begin(point)
+        return point, 0, problem.stationarity(point)
+    return point, carried, fresh
