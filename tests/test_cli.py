@@ -164,6 +164,7 @@ def test_the_commands_of_the_readme_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for command in commands:
         quick(*shlex.split(command))
+    assert (tmp_path / "clusters.csv").read_text() in text
     clusters = {row["node"]: row["cluster"] for row in rows_of((tmp_path / "clusters.csv").read_text())}
     assert clusters["ann"] == clusters["bob"] == clusters["cid"] != clusters["eve"]
     points = rows_of((tmp_path / "points.csv").read_text())
