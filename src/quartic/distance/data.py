@@ -307,6 +307,16 @@ def known_entries(D: Any, name: str) -> tuple[NDArray[np.int64], Array]:
     return np.concatenate(pairs).astype(np.int64), np.concatenate(values)
 
 
+def is_symmetric(D: Any) -> bool:
+    """Tell whether a square matrix may be one of distances among the same points: nothing contradicts that."""
+    if sp.issparse(D):
+        D = sp.csr_array(D)
+        both = D.multiply((D > 0).T)
+        return not D.diagonal().any() and bool(abs(both - both.T).max() <= _ASYMMETRY * max(float(D.max()), 0.0))
+    gap = np.abs(D - D.T)
+    return not np.nan_to_num(np.diagonal(D)).any() and not (gap > _ASYMMETRY * np.maximum(np.abs(D), np.abs(D.T))).any()
+
+
 def is_complete(D: Any) -> bool:
     """Tell whether every distance is known, having checked them as `known_entries` does."""
     if sp.issparse(D):
