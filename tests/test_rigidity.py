@@ -166,13 +166,13 @@ def test_a_flip_across_a_hinge_is_another_solution_and_is_reported(d):
     np.testing.assert_allclose(distances(pairs, flipped), distances(pairs, X))
     result = assess(pairs, X)
     moved = np.abs(flipped - X).max(axis=1) > 1e-9
-    first, second = result.part[0], result.part[-1]
+    first, second = result.body[0], result.body[-1]
     assert {first, second} == {0, 1}
-    assert (result.part[moved] == second).all()
-    assert (result.part[: size - d] == first).all()
+    assert (result.body[moved] == second).all()
+    assert (result.body[: size - d] == first).all()
     assert result.locally_rigid.all()
     assert "may sit elsewhere" in result.summary()
-    assert "1 smaller part," in result.summary()
+    assert "1 smaller body," in result.summary()
     # One bar between the two sides ends it.
     assert assess(np.concatenate([pairs, [[0, n - 1]]]), X).determined.all()
 
@@ -182,8 +182,8 @@ def test_a_part_may_be_fixed_through_points_outside_every_clique():
     first = np.array(bipartite(4, 4))
     pairs = np.concatenate([first, np.where(first < 2, first, first + 6)])
     result = assess(pairs, generic(14, 2))
-    assert result.n_parts == 2
-    assert np.bincount(result.part).tolist() == [8, 6]
+    assert result.n_bodies == 2
+    assert np.bincount(result.body).tolist() == [8, 6]
     assert result.locally_rigid.all()
 
 
@@ -232,7 +232,7 @@ def test_iteration_and_factorisation_agree(d, monkeypatch):
     X = generic(n + 11, d)
     direct = assess(pairs, X)
     assert direct.n_determined == n
-    assert np.count_nonzero(direct.part == 1) == 9
+    assert np.count_nonzero(direct.body == 1) == 9
     monkeypatch.setattr(null_space, "DENSE_LIMIT", 0)
     monkeypatch.setattr(null_space, "elimination_is_cheap", lambda adjacency, d, budget=0.0: False)
     monkeypatch.setattr("quartic.distance.bodies.DENSE_LIMIT", 0)
@@ -240,7 +240,7 @@ def test_iteration_and_factorisation_agree(d, monkeypatch):
     iterated = assess(pairs, X)
     assert iterated.complete
     assert (iterated.determined == direct.determined).all()
-    assert (iterated.part == direct.part).all()
+    assert (iterated.body == direct.body).all()
     assert (iterated.locally_rigid == direct.locally_rigid).all()
 
 
@@ -285,7 +285,7 @@ def test_numbering_and_seed_do_not_matter(seed):
     two = assess(np.concatenate([new[pairs][::-1, ::-1], new[pairs[:5]]]), X[order], random_state=seed + 1)
     assert one.n_determined == two.n_determined
     assert one.n_components == two.n_components
-    sizes = np.sort(np.bincount(one.part[one.part >= 0]))
+    sizes = np.sort(np.bincount(one.body[one.body >= 0]))
     if len(sizes) < 2 or sizes[-1] > sizes[-2]:  # otherwise either of two equals may come first
         assert (one.determined[order] == two.determined).all()
         assert (one.locally_rigid[order] == two.locally_rigid).all()
@@ -312,7 +312,7 @@ def test_the_part_of_the_anchors_is_the_determined_one_though_another_is_larger(
     pairs = np.array([*complete(range(4)), *complete(range(4, 12))])
     result = assess(pairs, generic(12, 2), anchors=np.array([0, 1, 2]))
     assert np.flatnonzero(result.determined).tolist() == [0, 1, 2, 3]
-    assert (result.part[4:] == 1).all()
+    assert (result.body[4:] == 1).all()
     assert assess(pairs, generic(12, 2)).determined[4:].all()
 
 
@@ -373,7 +373,7 @@ def test_summary_counts_everything():
     assert "3 components have no distance between them (sizes 8, 3, ...)" in text
     assert result.too_few.tolist() == [6, 7, 8, 9, 10, 11]
     assert result.isolated.tolist() == [11]
-    assert result.part.tolist() == [0] * 6 + [-1, -1, 1, 1, 1, -1]
+    assert result.body.tolist() == [0] * 6 + [-1, -1, 1, 1, 1, -1]
     assert result.component.tolist() == [0] * 8 + [1, 1, 1, 2]
 
 

@@ -21,13 +21,13 @@ from quartic.arrays.devices import device_for
 from quartic.core.result import Result
 from quartic.datasets import pair_distances
 from quartic.distance.data import (
-    from_chunks,
-    from_matrix,
-    from_pairs,
     is_complete,
     is_symmetric,
     known_entries,
     power_of_distances,
+    read_chunks,
+    read_matrix,
+    read_pairs,
 )
 from quartic.distance.determination import Determination
 from quartic.distance.fit import Located, locate, locate_complete
@@ -248,7 +248,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         large = D.shape[0] >= _MATRIX_FROM and settings.may_scale()
         if nothing_else and large and is_complete(D) and not power_of_distances(D[0], D[0]):
             return self._keep(locate_complete(D, settings))
-        return self._keep(locate(from_matrix(D, weights, lower, upper, anchors, self.n_components), settings))
+        return self._keep(locate(read_matrix(D, weights, lower, upper, anchors, self.n_components), settings))
 
     def fit_pairs(
         self,
@@ -288,9 +288,9 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if is_dask_array(pairs) or is_dask_frame(pairs):
             if lower is not None or upper is not None or self.refine is not None:
                 raise TypeError("bounds and refine are for pairs in memory, but the pairs are in Dask's chunks")
-            data, everything = from_chunks(pairs, distances, n_points, weights, anchors, rank)
+            data, everything = read_chunks(pairs, distances, n_points, weights, anchors, rank)
         else:
-            data = from_pairs(pairs, distances, n_points, weights, lower, upper, anchors, rank)
+            data = read_pairs(pairs, distances, n_points, weights, lower, upper, anchors, rank)
         self.n_features_in_ = data.n_points
         return self._keep(locate(data, settings, everything))
 
