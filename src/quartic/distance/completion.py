@@ -89,8 +89,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         ``"stress"``: from the answer minimise :math:`\tfrac12\sum w_{ij}(\|x_i - x_j\| - d_{ij})^2` too, which serves
         noisy distances better.
     noise : float, default=None
-        Standard deviation of the noise on the distances, for ``standard_errors_``; estimated from the residuals when
-        left out.
+        Standard deviation of the noise on the distances, for ``standard_errors_`` and to tell a local minimum from
+        noise (χ²); estimated from the residuals, and from small cliques, when left out.
 
     Attributes
     ----------
@@ -101,7 +101,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         Root mean square of :math:`\|x_i - x_j\| - d_{ij}` over the known pairs, in the data's units; for a pair with
         bounds, of by how much it leaves them.
     determined_ : ndarray of bool (n,)
-        False where the data cannot fix a point. See `quartic.rigidity.assess`.
+        False where the data cannot fix a point, where a piece fits on the other side of a flat cut as well, or where
+        the misfit is neither round-off nor noise. See `quartic.rigidity.assess`.
     determination_ : Determination
         The whole account: components, rigid parts, flips; ``summary()`` in words.
     component_ : ndarray of int (n,)
