@@ -545,7 +545,7 @@ def test_requirements_say_what_is_missing():
     for solver in ("lm", "ncg", "tr"):
         with pytest.raises(ValueError, match=r"a penalty ½ρ‖X‖².*, but the penalty is Odd"):
             minimize(Problem(loss, Odd()), rank=2, solver=solver)
-    with pytest.raises(ValueError, match="a method on_line.*but the penalty is Odd"):
+    with pytest.raises(ValueError, match=r"a method on_line.*but the penalty is Odd"):
         minimize(Problem(loss, Odd()), rank=2, solver="lbfgs")
 
 

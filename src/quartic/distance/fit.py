@@ -145,7 +145,9 @@ def _locate(data: Measurements, settings: Settings, everything: DaskDistances | 
     )  # fmt: skip
 
 
-def minimise_all(loss: Distances, X: Array, data: Measurements, effort: Effort) -> tuple[Array, Result]:
+def minimise_all(
+    loss: Distances | BoundedDistances, X: Array, data: Measurements, effort: Effort
+) -> tuple[Array, Result]:
     """Return X after a run over all points at once with the anchors held, and the run."""
     anchored = len(data.anchors) > 0
     center = data.places.mean(axis=0) if anchored else np.zeros(X.shape[1])
