@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-torch test-slow test-browser fuzz trust audit docs lint format wheel clean
+.PHONY: demo test test-torch test-oldest test-package test-slow test-browser fuzz results trust audit docs lint format wheel clean
 .DEFAULT_GOAL := test
 
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -39,18 +39,46 @@ test-slow: $(VENV)/.ready
 
 # Ten thousand spoiled files of every format that is read.
 fuzz: $(VENV)/.ready
-	$(BIN)/python tests/fuzzing/harness.py --count 10000 --json benchmarks/trust/fuzz.json
+	mkdir -p results/trust
+	$(BIN)/python tests/fuzzing/harness.py --count 10000 --json results/trust/fuzz.json
 
-# All figures of benchmarks/trust.md: two hours, one of them the long haul.
+# The results page, its table and the numbers that documents quote, from what was measured into results/.
+results: $(VENV)/.ready
+	$(BIN)/quartic bench page --results results -o benchmarks/RESULTS.md $(foreach d,README.md docs/results.md $(wildcard docs/*.rst),--document $(d))
+
+# The section trust of benchmarks/results.csv: two hours, one of them of fits in one process.
 trust: fuzz
-	mkdir -p benchmarks/trust/killed && $(BIN)/python tests/faults/killed_runs.py benchmarks/trust/killed 50 0 > benchmarks/trust/killed.json && rm -r benchmarks/trust/killed
-	QUARTIC_TRUST=benchmarks/trust $(BIN)/python -m pytest -m slow tests/test_random_problems.py
-	$(BIN)/python benchmarks/long_haul.py --minutes 60
-	$(BIN)/python benchmarks/trust.py
+	mkdir -p results/killed && $(BIN)/python tests/faults/killed_runs.py results/killed 50 0 > results/trust/killed.json && rm -r results/killed
+	QUARTIC_TRUST=results/trust $(BIN)/python -m pytest -m slow tests/test_random_problems.py
+	$(BIN)/python benchmarks/trust.py --minutes 60
 
-# Known vulnerabilities in the pinned dependencies; needs the network, and says so where there is none.
-audit:
-	$(PYTHON) .ci/audit.py
+# Known vulnerabilities in the pinned dependencies; needs the network.
+audit: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit
+	$(BIN)/python -m pip_audit --requirement constraints.txt --no-deps --disable-pip
+
+# The oldest versions that pyproject.toml allows, in an environment of their own.
+OLDEST_VENV ?= .venv-oldest
+
+$(OLDEST_VENV)/.ready: pyproject.toml constraints-oldest.txt
+	$(PYTHON) -m venv $(OLDEST_VENV)
+	$(OLDEST_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-oldest.txt --editable '.[report]' pytest pytest-xdist hypothesis networkx
+	@touch $@
+
+test-oldest: $(OLDEST_VENV)/.ready
+	$(OLDEST_VENV)/bin/python -m pytest -n 2 -m 'not slow' $(OLDEST_TESTS)
+
+# The core of the suite: what touches NumPy, SciPy, numba and scikit-learn.
+OLDEST_TESTS ?= tests/test_core.py tests/test_kernels.py tests/test_losses.py tests/test_loop.py tests/test_contract.py \
+	tests/test_symnmf_solvers.py tests/test_edmc_solvers.py tests/test_symnmf_estimator.py tests/test_distance_completion.py
+
+# sdist and wheel; the sdist's own tests, run against the installed wheel in an empty environment.
+test-package: $(VENV)/.ready
+	rm -rf dist build/package && $(BIN)/python -m build
+	mkdir -p build/package && tar -xzf dist/quartic-*.tar.gz -C build/package --strip-components=1
+	$(PYTHON) -m venv build/package/.venv
+	build/package/.venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt "$$(ls dist/quartic-*.whl)[report]" pytest pytest-xdist hypothesis networkx
+	cd build/package && rm -rf src && .venv/bin/python -m pytest -n 2 -m 'not slow' tests/test_core.py tests/test_kernels.py tests/test_cli.py tests/test_symnmf_estimator.py tests/test_distance_completion.py
 
 test-browser: docs
 	@command -v chromium >/dev/null || { apt-get update && apt-get install --yes --no-install-recommends chromium; }
@@ -78,4 +106,4 @@ wheel: $(VENV)/.ready
 	$(BIN)/python -m build --wheel
 
 clean:
-	rm -rf $(VENV) $(TORCH_VENV) build dist docs/_build docs/gallery docs/api .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(TORCH_VENV) $(OLDEST_VENV) build dist docs/_build docs/gallery docs/api .mypy_cache .ruff_cache .pytest_cache

@@ -1,8 +1,8 @@
-"""Solvers side by side on completion, sensing, phase retrieval and quadratic losses: writes benchmarks/losses.md.
+"""Solvers side by side on completion, sensing, phase retrieval and quadratic losses.
 
-Run it as ``python benchmarks/losses.py``; it takes about a minute on one thread. Each solver starts at the same X0, the
-loss's own start, and stops at tol = 1e-6 of the stationarity there. Products are those of the run (the start's and the
-constants' are the same for all and left out), seconds are CPU seconds of one thread.
+``python benchmarks/losses.py`` fills the section ``losses`` of the results, in about a minute on one thread. Each
+solver starts at the same X0, the loss's own start, and stops at tol = 1e-6 of the stationarity there. Products are
+those of the run (the start's and the constants' are left out), seconds are CPU seconds of one thread.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ import os
 
 os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", NUMBA_NUM_THREADS="1")
 
-import platform
+import argparse
 import time
-from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
 
-import quartic
 from quartic import Problem, minimize
+from quartic.bench.numbers import Number, keep_numbers
 from quartic.losses import CodedDiffraction, Completion, PhaseRetrieval, Quadratic, Sensing
 from quartic.penalties import Nonnegative
 
@@ -76,50 +75,40 @@ def weighted(nonnegative=False):
 
 CASES = [
     ("completion, n = 2000, r = 5, 3 %", completion(0.03, 0.0), None, FREE),
-    ("the same, 10 % noise", completion(0.03, 0.1), None, FREE),
-    ("the same, X ≥ 0", completion(0.03, 0.1, True), Nonnegative(), SIGNED),
+    ("completion, 10 % noise", completion(0.03, 0.1), None, FREE),
+    ("completion, X ≥ 0", completion(0.03, 0.1, True), Nonnegative(), SIGNED),
     ("sensing, 6nr vectors, n = 150, r = 2, 5 % noise", sensing(), None, FREE),
-    ("the same, X ≥ 0", sensing(True), Nonnegative(), SIGNED),
+    ("sensing, X ≥ 0", sensing(True), Nonnegative(), SIGNED),
     ("phase retrieval, complex, 6 · 256 Gaussian", gaussian_phases(), None, FREE),
     ("phase retrieval, six patterns of 64 × 64", patterns(), None, FREE),
     ("MaxCut, n = 800, r = 41, ρ = 100", cut(100.0), None, FREE),
     ("quadratic, dense weights, n = 400, r = 5", weighted(), None, FREE),
-    ("the same, X ≥ 0", weighted(True), Nonnegative(), SIGNED),
+    ("quadratic, X ≥ 0", weighted(True), Nonnegative(), SIGNED),
 ]
 
 
 def main() -> None:
-    lines = [
-        "# Completion, sensing, phase retrieval and quadratic losses: solvers side by side",
-        "",
-        f"Made by `benchmarks/losses.py`, quartic {quartic.__version__}, NumPy {np.__version__}, Python "
-        f"{platform.python_version()}, {platform.machine()}, one thread, {time.strftime('%Y-%m-%d')}. tol = 1e-6; "
-        "products of the run; CPU seconds; a dash: not within 5000 iterations. `auto` is marked.",
-    ]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--results", default="results", help="folder for results")
+    folder = parser.parse_args().results
+    numbers = []
     for name, (loss, rank), penalty, solvers in CASES:
         problem = Problem(loss, penalty)
         X0 = loss.default_start(rank, problem.penalty.nonnegative, np.random.default_rng(7))
         auto = minimize(problem, X0, max_iter=0).solver
-        lines += [
-            "",
-            f"**{name}**",
-            "",
-            "| solver | iterations | products | seconds | objective |",
-            "|---|---|---|---|---|",
-        ]
         for solver in solvers:
             if solver == "lm" and not hasattr(loss, "linearize"):
                 continue
             minimize(problem, X0, solver=solver, max_iter=2)  # compiles
             started = time.process_time()
             result = minimize(problem, X0, solver=solver, tol=1e-6, max_iter=5000)
-            seconds = time.process_time() - started
-            products = int(result.history.n_products[-1] - result.history.n_products[0])
+            found = {"s": time.process_time() - started, "iterations": float(result.n_iter)}
+            found["products"] = float(result.history.n_products[-1] - result.history.n_products[0])
+            found["objective"] = float(result.objective)
             mark = f"{solver} (auto)" if solver == auto else solver
-            cells = f"{result.n_iter} | {products} | {seconds:.2f}" if result.success else "– | – | –"
-            lines.append(f"| {mark} | {cells} | {result.objective:.6g} |")
-            print(name, lines[-1], flush=True)
-    Path(__file__).with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+            numbers += [Number("losses", name, mark, *one) for one in found.items() if result.success]
+            print(name, mark, found, flush=True)
+    print(keep_numbers(folder, "losses", numbers, "python benchmarks/losses.py").path)
 
 
 if __name__ == "__main__":

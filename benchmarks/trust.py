@@ -1,88 +1,115 @@
-"""Write trust.md from the figures that ``make trust`` collects in ``trust/``."""
+"""What was tried to break it: ``python benchmarks/trust.py [--minutes 60]`` fills the section ``trust`` of the results.
 
+Read from ``results/trust``: ``fuzz.json`` of ``make fuzz``, ``killed.json`` of ``tests/faults/killed_runs.py`` and
+``random_problems.json`` of ``pytest -m slow tests/test_random_problems.py``, what there is of them. With ``--minutes``
+it first runs every solver and both estimators in a loop, on small problems that change from round to round, and fails
+where memory grew: where the mean of the last quarter is more than 2 % (and 8 MiB) above that of the second, the first
+being the time in which code is compiled and caches fill.
+"""
+
+import argparse
+import gc
 import json
+import os
+import sys
+import tempfile
+import time
+import warnings
 from pathlib import Path
 
-HERE = Path(__file__).parent
-FIGURES = HERE / "trust"
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+import scipy.sparse as sp
+
+from quartic import DistanceCompletion, Problem, SymNMF, minimize
+from quartic.bench.numbers import Number, keep_numbers
+from quartic.losses import Distances, LeastSquares
+from quartic.penalties import Nonnegative
+from quartic.solvers import SOLVERS
 
 
-def figures(name):
-    path = FIGURES / f"{name}.json"
-    return json.loads(path.read_text()) if path.exists() else None
+def resident_mib():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def fuzzing(rows):
-    total, refused = sum(row["tried"] for row in rows), sum(row["refused"] for row in rows)
-    faults = sum(len(row["faults"]) for row in rows)
-    lines = [
-        "## Bad inputs",
-        "",
-        f"{total:,} spoiled files over {len(rows)} formats: {total - refused:,} could still be read, {refused:,} were "
-        f"refused by an error that names the file, {faults} did anything else. Bytes, words and lines are changed, and "
-        "the parts of archives with their checksums put right again (`tests/fuzzing/`). Each file has ten seconds; a "
-        "process has 3 GiB of address space more than it starts with. By `make fuzz`.",
-        "",
-        "| format | tried | read | refused | other ends | slowest file | peak memory |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for row in rows:
-        lines.append(
-            f"| {row['format']} | {row['tried']:,} | {row['read']:,} | {row['refused']:,} | {len(row['faults'])} | "
-            f"{row['slowest']:.2f} s | {row['peak_mib']:.0f} MiB |"
-        )
-    return lines
+def fit_all(k, folder):
+    """Run everything once; the sizes change, so that nothing fits into the last round's holes by luck."""
+    rng = np.random.default_rng(k)
+    n = int(rng.integers(40, 200))
+    A = rng.random((n, n))
+    A = (A + A.T) * (A + A.T > 1.2)
+    X = rng.standard_normal((n, 3))
+    pairs = np.array(np.triu_indices(n, 1)).T
+    pairs = pairs[rng.random(len(pairs)) < 0.4]
+    squared = ((X[pairs[:, 0]] - X[pairs[:, 1]]) ** 2).sum(axis=1)
+    factor = [Problem(LeastSquares(M), penalty) for M in (A, sp.csr_array(A)) for penalty in (Nonnegative(), None)]
+    fits = 0
+    for problem in (*factor, Problem(Distances(pairs, squared, n))):
+        for name in SOLVERS:
+            path = Path(folder) / "run.npz" if fits % 5 == 0 else None
+            try:
+                result = minimize(problem, rank=3, solver=name, max_iter=15, random_state=k, checkpoint=path)
+            except (TypeError, ValueError):  # the solver does not fit the problem
+                continue
+            assert np.isfinite(result.X).all()
+            fits += 1
+            if path is not None:
+                path.unlink()
+    SymNMF(3, random_state=k, max_iter=30).fit(A)
+    DistanceCompletion(3, random_state=k, max_iter=30).fit_pairs(pairs, np.sqrt(squared), n_points=n)
+    return fits + 2
 
 
-def killing(rows):
-    kills, within = sum(row["kills"] for row in rows), sum(row["within a write"] for row in rows)
-    lost = [row["solver"] for row in rows if not row["same"] or row["left"]]
-    return [
-        "## Faults injected",
-        "",
-        f"{len(rows)} runs, one for each solver, checkpointed in every iteration and each killed by SIGKILL at "
-        f"{rows[0]['kills']} random moments, {kills} in all. At {within} of them a temporary file lay half written. "
-        f"Resumed, {len(rows) - len(lost)} of {len(rows)} ended at the X, history and status of a run never killed, "
-        f"bit for bit. Lost: {', '.join(lost) or 'nothing'}. By `tests/faults/killed_runs.py`.",
-    ]
+def haul(minutes):
+    """Return fits and the resident memory in the second and the last quarter of so many minutes of fits."""
+    warnings.simplefilter("ignore")  # runs cut off after a few iterations say so
+    memory, fits, started = [], 0, time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        while time.perf_counter() - started < 60 * minutes:
+            fits += fit_all(len(memory), folder)
+            gc.collect()
+            memory.append(resident_mib())
+    quarter = max(1, len(memory) // 4)
+    second, last = np.mean(memory[quarter : 2 * quarter]), np.mean(memory[-quarter:])
+    return {"fits": fits, "minutes": minutes, "MiB, second quarter": second, "MiB, last quarter": last}
 
 
-def randomly(told):
-    ends = ", ".join(f"{count:,} {status}" for status, count in sorted(told["ends"].items(), key=lambda p: -p[1]))
-    return [
-        "## Random problems",
-        "",
-        f"{told['problems']} random problems (scales from 1e-150 to 1e150, indefinite and singular matrices, points "
-        f"that coincide, every penalty), every solver that fits: {told['runs']:,} runs, which ended {ends}. Invalid "
-        f"results: {len(told['faults'])}. Invalid would be a NaN in X, a negative entry where X ≥ 0, an objective "
-        "above the start's, convergence claimed at a saddle. By `pytest -m slow tests/test_random_problems.py`.",
-    ]
-
-
-def hauling(told):
-    second, last = told["second_quarter_mib"], told["last_quarter_mib"]
-    flat = last <= max(1.02 * second, second + 8)
-    return [
-        "## Long haul",
-        "",
-        f"{told['fits']:,} fits in one process in {told['minutes']:g} minutes: resident memory {second} MiB in the "
-        f"second quarter of that time, {last} MiB in the last. Flat is no more than 2 % or 8 MiB above: this is "
-        f"{'met' if flat else '**not met**'}. By `benchmarks/long_haul.py`. {told.get('remark', '')}".rstrip(),
-        "",
-        "![memory over time](trust/long_haul.png)",
-    ]
+def summaries(folder):
+    """Yield what the other runs left, in numbers."""
+    found = {path.stem: json.loads(path.read_text()) for path in Path(folder).glob("*.json")}
+    if rows := found.get("fuzz"):
+        total = {name: sum(row[name] for row in rows) for name in ("tried", "read", "refused")}
+        yield "spoiled files", {**total, "formats": len(rows), "other ends": sum(len(row["faults"]) for row in rows)}
+    if rows := found.get("killed"):
+        kills = {
+            "kills": sum(row["kills"] for row in rows),
+            "within a write": sum(row["within a write"] for row in rows),
+        }
+        yield "killed runs", {**kills, "runs": len(rows), "resumed bit for bit": sum(row["same"] for row in rows)}
+    if told := found.get("random_problems"):
+        counts = {"problems": told["problems"], "runs": told["runs"], "invalid": len(told["faults"])}
+        yield "random problems", {**counts, **told["ends"]}
+    if told := found.get("long_haul"):
+        yield "hour of fits", told
 
 
 def main():
-    lines = [
-        "# Trust: bad inputs, faults injected, what was lost",
-        "",
-        "Written by `benchmarks/trust.py`; do not edit.",
-    ]
-    for name, tell in (("fuzz", fuzzing), ("killed", killing), ("random_problems", randomly), ("long_haul", hauling)):
-        told = figures(name)
-        lines += ["", *(tell(told) if told else [f"*No figures for {name} yet: run `make trust`.*"])]
-    (HERE / "trust.md").write_text("\n".join(lines) + "\n")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=0.0)
+    parser.add_argument("--results", type=Path, default=Path("results"))
+    options = parser.parse_args()
+    folder = options.results / "trust"
+    folder.mkdir(parents=True, exist_ok=True)
+    told = haul(options.minutes) if options.minutes else {}
+    if told:
+        (folder / "long_haul.json").write_text(json.dumps(told) + "\n")
+    numbers = [Number("trust", case, "", name, float(v)) for case, row in summaries(folder) for name, v in row.items()]
+    print(keep_numbers(options.results, "trust", numbers, "make trust").path)
+    second, last = told.get("MiB, second quarter", 0), told.get("MiB, last quarter", 0)
+    sys.exit(bool(last > max(1.02 * second, second + 8)))
 
 
 if __name__ == "__main__":

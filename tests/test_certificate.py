@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from quartic import Problem, certify, grow_rank, minimize
 from quartic.compiled.lanczos import lowest_eigenpairs
-from quartic.losses import Anchored, Completion, Distances, LeastSquares, Quadratic, Robust
+from quartic.losses import Anchored, Completion, Distances, LeastSquares, Quadratic, RawStress, Robust, Sensing
 from quartic.losses.base import Loss
 from quartic.penalties import L1, Nonnegative, Ridge
 from strategies import make_loss, symmetric
@@ -122,15 +122,162 @@ def test_operator_of_the_gradient(kind):
         np.testing.assert_allclose(operator(V), Z @ V, atol=1e-9 * np.abs(Z @ V).max())
 
 
-@pytest.mark.parametrize("n", [50, 400])
+@pytest.mark.parametrize("n", [50, 700])
 def test_lowest_eigenpairs(n):
     A = symmetric(2, n, 0.2)
-    found = lowest_eigenpairs(lambda V: A @ V, n, 3, 1e-8, np.random.default_rng(0))
-    np.testing.assert_allclose(found.values, np.linalg.eigvalsh(A)[:3], atol=1e-5)
-    assert found.residual <= 1e-8
+    found = lowest_eigenpairs(lambda V: A @ V, n, 3, lambda value, bound, _: value - bound <= 1e-8, generator())
+    values = np.linalg.eigvalsh(A)
+    np.testing.assert_allclose(found.values, values[:3], atol=1e-5)
+    assert found.residual <= 1e-4
+    assert values[0] - 1e-8 - 1e-12 <= found.bound <= values[0] <= found.values[0] + 1e-12
+    assert found.confidence == (1 if n <= 500 else 1 - 1e-6)
     np.testing.assert_allclose(A @ found.vectors, found.vectors * found.values, atol=1e-3)
-    nothing = lowest_eigenpairs(lambda V: 0 * V, n, 1, 1e-8, np.random.default_rng(0))
+    nothing = lowest_eigenpairs(lambda V: 0 * V, n, 1, lambda *_: True, generator())
     assert nothing.values[0] == 0
+    infinite = lowest_eigenpairs(lambda V: np.full_like(V, np.inf), n, 1, lambda *_: True, generator())
+    assert infinite.bound == -np.inf
+
+
+def generator():
+    return np.random.default_rng(0)
+
+
+CLUSTERS = {
+    "one below a great many zeros": lambda rng, n: np.r_[-1e-5, np.zeros(n // 2), rng.uniform(0.5, 1, n - n // 2 - 1)],
+    "one below a continuum": lambda rng, n: np.r_[-1e-3, rng.uniform(0, 1, n - 1)],
+    "far above, all else in a heap": lambda rng, n: np.r_[1e6, -1e-4, rng.uniform(0, 1e-3, n - 2)],
+    "two heaps": lambda rng, n: np.r_[-1e-6, 1e-6 * rng.random(n // 2), 1 + 1e-9 * rng.random(n - n // 2 - 1)],
+    "falling like a power": lambda rng, n: np.r_[-1e-7, 1.0 / np.arange(1, n) ** 2],
+    "five alike below zeros": lambda rng, n: np.r_[np.full(5, -1e-5), np.zeros(n // 2), rng.random(n - n // 2 - 5)],
+}
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("kind", CLUSTERS)
+def test_the_bound_of_lanczos_is_below_all_eigenvalues_whenever_it_stops(kind, scale):
+    """Also after so few steps that the lowest eigenvalue has not shown: twenty random starts, none deceived."""
+    n = 2000
+    values = scale * CLUSTERS[kind](np.random.default_rng(1), n)
+    hidden = 0
+    for seed in range(20):
+        for steps in (6, 11, 21, 61):
+            found = lowest_eigenpairs(
+                lambda V: values[:, None] * V, n, 1, lambda *_: False, np.random.default_rng(seed), steps
+            )
+            assert found.bound <= values.min() <= found.values[0] + 1e-12 * values.max()
+            hidden += found.values[0] - found.residual > values.min() + 1e-9 * values.max()
+    if "zeros" in kind or "heaps" in kind:  # there a Ritz value less its residual would have been wrong
+        assert hidden
+
+
+def test_an_eigenvalue_hidden_in_a_cluster_is_found():
+    n = 20_000
+    B = np.r_[-1.0, -1e-5, np.random.default_rng(0).uniform(0.5, 1, 4998), np.zeros(n - 5000)]
+    loss = Quadratic(sp.csr_array(([1.0], ([0], [0])), shape=(n, n)), sp.diags_array(B).tocsr())
+    X = np.zeros((n, 1))
+    X[0] = 1
+    for seed in range(5):
+        certificate = certify(Problem(loss), X, random_state=seed)
+        assert not certificate.holds
+        assert certificate.gap >= 1e-5
+        assert certificate.eigenvalue_bound <= -1e-5 <= certificate.min_eigenvalue + 1e-9
+        assert (certificate.method, certificate.confidence) == ("lanczos", 1 - 1e-6)
+        assert "with probability 1 - 1e-06" in str(certificate)
+        v = certificate.directions[:, 0]
+        assert v @ (B * v) < -0.5e-5
+
+
+@pytest.mark.parametrize("n", [150, 250, 700])
+@pytest.mark.parametrize("seed", range(2))
+def test_the_gap_bounds_what_is_known_to_be_lower(n, seed):
+    """On both sides of the size up to which Z is formed; the optimum is the positive part of M."""
+    rng = np.random.default_rng(seed)
+    Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    values = np.r_[3.0, 2.0, 1e-3, -rng.uniform(0, 1, n - 3)]
+    M = (Q * values) @ Q.T
+    M = (M + M.T) / 2
+    problem, least = Problem(LeastSquares(M)), 0.5 * float(np.sum(np.minimum(values, 0) ** 2))
+    for kept in (1, 2, 3):
+        X = Q[:, :kept] * np.sqrt(values[:kept])
+        certificate = certify(problem, X, random_state=seed)
+        excess = certificate.objective - least
+        assert certificate.gap >= excess - 1e-12 * least
+        assert certificate.global_bound or certificate.trace_radius >= 5.001
+        assert certificate.holds is (kept == 3)
+        assert certificate.confidence == (1 if n <= 500 else 1 - 1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_simplex_is_found_from_its_edges(scale, seed):
+    """The gradient of raw stress at X = 0 is infinite, and no scale for anything."""
+    pairs = np.array(np.triu_indices(5, 1)).T
+    for n, rank in ((4, 3), (5, 4)):
+        kept = pairs[(pairs < n).all(axis=1)]
+        found = grow_rank(Problem(RawStress(kept, scale * np.ones(len(kept)))), random_state=seed)
+        assert found.success, found.message
+        assert found.rank == rank
+        assert found.objective <= 1e-18 * scale**2
+    crowded = certify(Problem(RawStress(kept, scale * np.ones(len(kept)))), scale * np.ones((n, 1)))
+    assert not crowded.holds
+    assert crowded.directions.shape[1]
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("large", [1e3, 1e7, 1e9])
+@pytest.mark.parametrize("kind", ["plain", "weighted", "completion", "sensing", "quadratic", "dense map"])
+def test_small_eigenvalues_beside_a_large_one_are_not_given_up(kind, large, scale):
+    n, values = 3, scale * np.array([large, 1.0, 0.5])
+    M = np.diag(values)
+    rows, cols = np.triu_indices(n)
+    A = np.zeros((len(rows), n, n))
+    A[range(len(rows)), rows, cols] = A[range(len(rows)), cols, rows] = 1
+    loss = {
+        "plain": lambda: LeastSquares(M),
+        "weighted": lambda: LeastSquares(M, weights=np.ones((n, n))),
+        "completion": lambda: Completion(rows, cols, M[rows, cols]),
+        "sensing": lambda: Sensing(A, np.where(rows == cols, 1, 2) * M[rows, cols]),
+        "quadratic": lambda: Quadratic(None, -M),
+        "dense map": lambda: Quadratic(np.eye(n * n), -M),
+    }[kind]()
+    found = grow_rank(Problem(loss), random_state=0)
+    assert found.success, found.message
+    if loss.infimum < 0:  # the sum of what is dropped and what is fitted: small eigenvalues are small beside that
+        assert found.objective == pytest.approx(-0.5 * np.sum(values**2), rel=1e-6)
+        return
+    assert found.rank == 3
+    np.testing.assert_allclose(np.linalg.svd(found.X, compute_uv=False) ** 2, values, rtol=1e-4, atol=1e-15 * values[0])
+
+
+def test_growth_stops_where_there_is_no_minimiser():
+    found = grow_rank(Problem(Quadratic(np.array([[1.0, 1], [1, 0]]), -np.eye(2))), random_state=0)
+    assert not found.success
+    assert found.ranks == (1,)
+    assert found.results[0].message in found.message
+
+
+def test_a_gap_that_is_not_small_is_no_proof():
+    """λ_min is small beside ∇F(0), the gap is not beside the objective."""
+    problem = Problem(LeastSquares(np.diag([1e7, 1.0, 0.5])))
+    certificate = certify(problem, np.array([[np.sqrt(1e7)], [0.0], [0.0]]))
+    assert not certificate.holds
+    assert certificate.gap >= 0.625 * (1 - 0.05)  # the objective, 0.625, is known to 0.03
+    assert not certify(problem, np.zeros((3, 2))).holds
+    assert not certify(problem, 1e-6 * np.eye(3)).holds
+
+
+@pytest.mark.parametrize("kind", ["plain", "completion"])
+def test_columns_that_are_not_needed_do_no_harm(kind):
+    """Zero, repeated, or nearly zero ones."""
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((30, 2))
+    M = Z @ Z.T
+    rows, cols = np.triu_indices(30)
+    loss = LeastSquares(M) if kind == "plain" else Completion(rows, cols, M[rows, cols])
+    wide = np.hstack([Z[:, :1] / np.sqrt(2), Z[:, :1] / np.sqrt(2), Z[:, 1:], np.zeros((30, 1))])
+    assert certify(Problem(loss), wide).holds
+    assert not certify(Problem(loss), wide[:, :2]).holds
+    assert not certify(Problem(loss), 1.001 * wide).holds
 
 
 def test_what_has_no_certificate():

@@ -115,9 +115,9 @@ def header_of(path):
 
 
 def test_older_and_newer_formats(kept):
-    for written in ("quartic checkpoint 1", "quartic checkpoint 3"):
+    for written in ("quartic checkpoint 1", "quartic checkpoint 4"):
         rewritten(kept, header=np.array(json.dumps(header_of(kept) | {"format": written})))
-        refused(kept, f"holds {written!r}, this version reads 'quartic checkpoint 2'")
+        refused(kept, f"holds {written!r}, this version reads 'quartic checkpoint 3'")
 
 
 def test_nothing_is_half_read(kept):

@@ -27,7 +27,7 @@ distributed = pytest.importorskip("distributed", reason='needs pip install "quar
 import dask.array as da  # noqa: E402
 
 from quartic.distributed import in_blocks  # noqa: E402
-from quartic.io.blocks import read_block  # noqa: E402
+from quartic.io.blocks import _write, read_block  # noqa: E402
 
 # -- graphs ----------------------------------------------------------------------------------------------------------
 
@@ -100,10 +100,10 @@ def _root(array):
 
 def test_blocks_on_disk_are_mapped_not_read(tmp_path):
     folder = write_blocks(tmp_path / "graph", M, rows=150)
-    block = read_block(str(folder / "block-000001.npz"))
+    block = read_block(str(folder / "block-000001.shape.npy"))
     assert {_root(a) for a in (block.data, block.indices, block.indptr)} == {"mmap"}
     assert (block != M[150:300]).nnz == 0
-    assert (sp.load_npz(folder / "block-000001.npz") != M[150:300]).nnz == 0  # it is SciPy's own format
+    assert np.array_equal(np.load(folder / "block-000001.data.npy"), M[150:300].data)  # plain files
     assert (whole(read_blocks(folder)) != M).nnz == 0
 
 
@@ -136,19 +136,26 @@ def test_a_zarr_store_is_a_matrix_too(tmp_path):
 def test_faulty_folders_are_named(tmp_path):
     with pytest.raises(FileFormatError, match="no such folder"):
         read_blocks(tmp_path / "nowhere")
-    with pytest.raises(FileFormatError, match="no blocks there"):
+    with pytest.raises(FileFormatError, match="a folder without blocks"):
         read_blocks(tmp_path)
+    result = _cluster(str(tmp_path), "-k", "2")  # an empty folder needs no Dask to be found empty
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "a folder without blocks of a matrix; name a file" in result.stderr
     folder = write_blocks(tmp_path / "graph", M, rows=200)
     with pytest.raises(ValueError, match="holds blocks already"):
         write_blocks(folder, M)
-    sp.save_npz(folder / "block-000002.npz", M[:5, :300])
-    with pytest.raises(FileFormatError, match=r"300 columns, but block-000000\.npz has 400"):
+    _write(folder, 2, M[:5, :300])
+    with pytest.raises(FileFormatError, match=r"300 columns, but block-000000\.shape\.npy has 400"):
         read_blocks(folder)
-    (folder / "block-000002.npz").write_bytes((folder / "block-000001.npz").read_bytes()[:-500])
-    with pytest.raises(FileFormatError, match=r"block-000002\.npz: not a block"):
+    (folder / "block-000002.data.npy").write_bytes((folder / "block-000001.data.npy").read_bytes()[:-500])
+    with pytest.raises(FileFormatError, match=r"block-000002\.shape\.npy: not a block of rows \(cut short"):
         read_blocks(folder)
-    (folder / "block-000002.npz").unlink()
-    (folder / "block-000001.npz").unlink()
+    for file in [*folder.glob("block-000002.*"), *folder.glob("block-000001.*")]:
+        file.unlink()
+    sp.save_npz(folder / "0.npz", M[:5])
+    with pytest.raises(FileFormatError, match="blocks of several kinds"):
+        read_blocks(folder)
+    (folder / "0.npz").unlink()
     with pytest.raises(ValueError, match="square"):  # rows that are missing
         LeastSquares(read_blocks(folder))
 
@@ -158,12 +165,9 @@ def test_an_index_outside_the_matrix_is_refused_before_it_is_followed(tmp_path):
     folder = write_blocks(tmp_path / "graph", A, rows=200)
     damaged = sp.csr_array(M[200:])
     damaged.indices[3] = 4_000_000
-    (folder / "block-000001.npz").unlink()
-    from quartic.io.blocks import _write
-
     _write(folder, 1, damaged)
     for use in (LeastSquares, lambda X: similarity(X, "cosine").compute()):
-        with pytest.raises(ValueError, match=r"block-000001\.npz: .*indices must lie between 0 and 399"):
+        with pytest.raises(ValueError, match=r"block-000001\.shape\.npy: .*indices must lie between 0 and 399"):
             use(read_blocks(folder))
     # and of blocks that come from elsewhere
     halves = [da.from_delayed(dask.delayed(B), (200, 400), dtype=float, meta=M[:0]) for B in (M[:200], damaged)]
@@ -258,7 +262,7 @@ def test_ctrl_c_at_a_terminal_leaves_the_workers_alone_and_the_best_result_is_wr
     ],
 )
 def test_the_command_says_in_one_line_what_is_wrong(monkeypatch, tmp_path, arguments, message):
-    import quartic.commands.workers as workers
+    import quartic.cli.workers as workers
 
     soon = workers.connect
     monkeypatch.setattr(workers, "connect", lambda address: soon(address, timeout=0.3))
@@ -271,7 +275,7 @@ def test_the_command_says_in_one_line_what_is_wrong(monkeypatch, tmp_path, argum
 
 @pytest.mark.parametrize("arguments", [["--workers", "2"], ["--scheduler", "tcp://127.0.0.1:1"]])
 def test_without_dask_the_command_says_so_before_it_reads(monkeypatch, arguments):
-    import quartic.commands.workers as workers
+    import quartic.cli.workers as workers
 
     monkeypatch.setattr(workers, "find_spec", lambda name: None)
     result = _cluster("no-such-file.npz", "-k", "2", *arguments)

@@ -1,9 +1,13 @@
-"""The documents show real code: every block that names a source file stands there, word for word."""
+"""Documents show real code, word for word, and the numbers of the results table, digit for digit."""
 
+import doctest
 import re
 from pathlib import Path
 
 import pytest
+
+from quartic.bench.numbers import QUOTED, quote_numbers, read_numbers
+from quartic.bench.page import render_page
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"```python\n# (src/\S+)\n(.*?)```", re.DOTALL)
@@ -17,3 +21,62 @@ def test_quoted_code_is_the_source(document):
         source = (ROOT / path).read_text(encoding="utf-8")
         for part in re.split(r"^ *\.\.\.\n", code, flags=re.MULTILINE):
             assert part.strip("\n") in source, f"{document} quotes {path}, which now reads otherwise:\n{part}"
+
+
+def test_the_quick_start_runs_as_shown():
+    failed, tried = doctest.testfile(str(ROOT / "docs" / "quickstart.rst"), module_relative=False, encoding="utf-8")
+    assert tried > 10
+    assert not failed
+
+
+DOCUMENTS = ["README.md", "docs/results.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.rst")
+                                  if not {"_build", "gallery", "api"} & set(path.parts))]  # fmt: skip
+if not (ROOT / "benchmarks").is_dir():
+    pytest.skip("the documents are in the repository, not in the packages made of it", allow_module_level=True)
+NUMBERS = read_numbers(ROOT / "benchmarks" / "results.csv")
+# "9.3 times faster", "149 to 169 times as long": a measured ratio, whose number must have a key.
+CLAIM = re.compile(r"(?<![|\w.>-])[0-9]+(?:\.[0-9]+)?(?!<!--) times (?:faster|slower|as (?:fast|long|quick))")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_numbers_are_those_of_the_results_table(document):
+    text = (ROOT / document).read_text(encoding="utf-8")
+    assert quote_numbers(text, NUMBERS) == text, "run quartic bench page with this document"
+    defined = set(re.findall(r"^\.\. \|([^|]+)\| replace::", text, re.MULTILINE))
+    used = set(re.findall(r"\|([a-z0-9-]+(?:\.[a-z0-9-]+)+)\|", re.sub(r"^\.\. \|.*$", "", text, flags=re.MULTILINE)))
+    assert used == defined
+    assert not CLAIM.findall(text)
+
+
+def test_the_documents_quote_numbers():
+    quoted = {d: sum(len(p.findall((ROOT / d).read_text(encoding="utf-8"))) for p in QUOTED) for d in DOCUMENTS}
+    assert quoted["README.md"] >= 10
+    assert quoted["docs/choosing.rst"] >= 20
+    assert quoted["docs/gpu.rst"] >= 5
+    assert quoted["docs/results.md"] >= 10
+
+
+def test_a_number_that_differs_is_found():
+    text = "a 9.3<!--gpu.graph-million-nodes.float32.s--> b\n.. |gpu.graph-million-nodes.float32.s| replace:: 9.3\n"
+    assert quote_numbers(text, NUMBERS).count("0.24") == 2
+    with pytest.raises(ValueError, match=r"no number 'gpu\.no-such'"):
+        quote_numbers("1<!--gpu.no-such-->", NUMBERS)
+    assert CLAIM.search("it is 9.3 times faster")
+    assert not CLAIM.search("it is 9.3<!--a.b--> times faster")
+
+
+def test_the_results_page_is_made_of_the_table():
+    page = (ROOT / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
+    assert page == render_page(NUMBERS), "run quartic bench page -o benchmarks/RESULTS.md"
+    for section in {n.section for n in NUMBERS}:
+        facts = {n.measure for n in NUMBERS if n.section == section and not n.case}
+        assert facts >= {"command", "machine", "commit", "date"}, section
+    keys = [n.key for n in NUMBERS if n.case]
+    assert len(keys) == len(set(keys))
+
+
+def test_benchmarks_that_documents_and_sources_name_are_there():
+    for path in [*(ROOT / document for document in DOCUMENTS), ROOT / "Makefile", ROOT / "benchmarks" / "NOTES.md",
+                 *(ROOT / "src").rglob("*.py")]:  # fmt: skip
+        for name in re.findall(r"benchmarks/[\w./-]+\w", path.read_text(encoding="utf-8")):
+            assert (ROOT / name).exists(), f"{path} names {name}"

@@ -7,12 +7,13 @@ import pytest
 
 from quartic import Problem, minimize
 from quartic.arrays import threads
-from quartic.bench.growth import peak_memory
-from quartic.compiled import face, memory
+from quartic.bench.floor import peak_memory
+from quartic.compiled import lbfgs as face
+from quartic.compiled import lbfgs as memory
 from quartic.core.checkpoint import pack_state, unpack_state
 from quartic.datasets import planted_graph
 from quartic.losses import LeastSquares
-from quartic.losses.factor import line
+from quartic.losses.factor import numba as line
 from quartic.penalties import Nonnegative, NonnegativeL1, NonnegativeRidge
 from quartic.solvers import LBFGS
 
@@ -208,7 +209,7 @@ def test_passes_along_a_line(shape, dtype, monkeypatch):
     scale = n * shape[1] * float(np.finfo(dtype).eps)
     np.testing.assert_allclose(new, y, atol=1e-15 + 4 * np.finfo(dtype).eps * 4)
     np.testing.assert_allclose(Mnew, MX.astype(np.float64) + 0.3 * md, atol=20 * np.finfo(dtype).eps)
-    g = y @ A - 2 * (MX.astype(np.float64) + 0.3 * md)
+    g = 2 * y @ A - 2 * (MX.astype(np.float64) + 0.3 * md)
     np.testing.assert_allclose(after, g, atol=20 * scale)
     assert projected == pytest.approx(float(np.square(np.where(y > 0, g, np.minimum(g, 0))).sum()), rel=1e2 * scale)
     assert fit == pytest.approx(float((Mnew.astype(np.float64) * new).sum()), rel=1e-9)

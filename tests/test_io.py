@@ -56,7 +56,7 @@ def test_pdb_fields(file):
         (ATOM.replace("A   1 ", "A  1x "), ":1: the residue number"),
         ("HEADER\nEND\n", "no ATOM record"),
         ("", "no ATOM record"),
-        (b"ATOM\n\xff\xfe", ":2: not a text file"),
+        (b"ATOM\n\x81\xfe", ":2: not a text file"),
         (b"\x1f\x8bnot gzip", "damaged gzip"),
     ],
 )

@@ -17,9 +17,11 @@ from quartic.losses import (
     LeastSquares,
     PhaseRetrieval,
     Quadratic,
+    Rectangular,
     Sensing,
-    measured_smoothness,
+    Smooth,
 )
+from quartic.losses.other import sensing
 from quartic.penalties import Nonnegative, Ridge
 from strategies import seeds, symmetric
 
@@ -115,9 +117,9 @@ def test_a_completion_by_every_linear_solver_and_by_way_of_the_core():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Completion([0, 1], [1, 0], [1.0, 2.0]), r"\(0, 1\) .* twice and differs: 1.0 at position 0, 2.0 at"),
+        (lambda: Completion([0, 1], [1, 0], [1.0, 2.0]), r"\(0, 1\) .* twice and differs: 1.0 in row 0, 2.0 in row 1"),
         (lambda: Completion([0, 0], [1, 1], [1.0, 2.0]), r"\(0, 1\) .* given twice and differs"),
-        (lambda: Completion([0, 0], [1, 1], [1.0, 1.0], weights=[1, 2]), "weights 1.0 and 2.0"),
+        (lambda: Completion([0, 0], [1, 1], [1.0, 1.0], weights=[1, 2]), "weight 1.0 in row 0, 2.0 in row 1"),
         (lambda: Completion([0, -1], [1, 0], [1.0, 2.0]), r"rows\[1\] = -1, but indices count from 0"),
         (lambda: Completion([0, 1], [1, 5], [1.0, 2.0], 5), r"cols\[1\] = 5, but indices count from 0 and below n = 5"),
         (lambda: Completion([0], [1, 2], [1.0]), "of one length, got 1 and 2"),
@@ -271,6 +273,53 @@ def test_a_point_costs_one_forward_call_and_a_line_two_more():
     assert operator.calls == before + 4  # 𝒜 at X ± sD and at D
 
 
+HIDDEN = {  # spectra whose largest number is easily missed: one a little above a great many
+    "one above many alike": lambda rng, k: np.r_[1.001, np.ones(k - 1)],
+    "one above a heap": lambda rng, k: np.r_[1.01, rng.uniform(0, 1, k - 1)],
+    "all but zero beside": lambda rng, k: np.r_[1.0, 1e-9 * rng.random(k - 1)],
+}
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("kind", HIDDEN)
+@pytest.mark.parametrize("loss", ["least squares", "rectangular", "quadratic B", "map", "matrices", "smooth"])
+def test_constants_that_nolips_relies_on_are_bounds(loss, kind, scale):
+    """Above the sizes up to which all eigenvalues are computed, and not much larger than what they bound."""
+    rng, k = np.random.default_rng(3), 400
+    values = scale * HIDDEN[kind](rng, k)
+    if loss == "least squares":
+        found = LeastSquares(sp.diags_array(-values).tocsr()).curvature_at_zero
+    elif loss == "rectangular":
+        found = 2 * Rectangular(sp.diags_array(values).tocsr()).curvature_at_zero
+    elif loss == "quadratic B":
+        found = Quadratic(None, sp.diags_array(values).tocsr()).curvature_at_zero
+    elif loss == "map":
+        W = np.zeros((20, 20))
+        W.flat[: len(values)] = values
+        W = np.maximum(W, W.T)
+        found = Quadratic(lambda X, Z: (W * (X @ X.T)) @ Z, np.eye(20)).smoothness
+    elif loss == "matrices":  # orthogonal ones of these norms, some of them indefinite
+        A = [
+            sp.coo_array(([np.sqrt(v), -np.sqrt(v)][k % 2 :][:1], ([k], [k])), shape=(400, 400))
+            for k, v in enumerate(values)
+        ]
+        found = Sensing(A, np.ones(len(A))).smoothness
+    else:
+        found = Smooth(
+            lambda X: 0.5 * np.sum((X @ X.T) ** 2) + np.sum(values[:, None] * X * X),
+            lambda X: X @ (X.T @ X) + values[:, None] * X, 1.0, n=k,
+        ).curvature_at_zero  # fmt: skip
+    assert values.max() <= found <= 1.1 * values.max()
+
+
+def test_nolips_descends_on_constants_found_by_lanczos():
+    rng = np.random.default_rng(0)
+    n, C = 12, symmetric(5, 12, 1.0)
+    loss = Quadratic(lambda X, Z: C @ C @ X @ (X.T @ (C @ C @ Z)), symmetric(6, n, 1.0))
+    result = minimize(Problem(loss), rng.standard_normal((n, 3)), solver="nolips", max_iter=300)
+    assert (np.diff(result.history.objective) <= 1e-14 * np.abs(result.history.objective[1:])).all()
+
+
 def test_constants_of_large_operators_are_bounds(monkeypatch):
     """Beyond what can be made at once: ‖A‖² max‖a_k‖² from a few products, and √L_F ‖b‖."""
     n = 1600
@@ -278,7 +327,7 @@ def test_constants_of_large_operators_are_bounds(monkeypatch):
     A = rng.standard_normal((40, n))
     b = rng.random(40)
     loss = Sensing(aslinearoperator(A), b)
-    monkeypatch.setattr(measured_smoothness, "WORK", 1e6)
+    monkeypatch.setattr(sensing, "WORK", 1e6)
     K = (A @ A.T) ** 2
     exact = np.linalg.eigvalsh(K)[-1]
     assert exact <= loss.smoothness <= 10 * exact
@@ -289,7 +338,7 @@ def test_constants_of_large_operators_are_bounds(monkeypatch):
 
 
 def test_an_operator_too_large_for_its_constants_says_what_to_give(monkeypatch):
-    monkeypatch.setattr(measured_smoothness, "WORK", 1.0)
+    monkeypatch.setattr(sensing, "WORK", 1.0)
     operator = Traces(planted(9, 3, 0))
     with pytest.raises(ValueError, match=r"multiplications to find with n = 3; give smoothness="):
         Sensing(operator, np.ones(9)).smoothness  # noqa: B018

@@ -1,19 +1,18 @@
 """Steps that are judged by an estimate, and origins that are never formed: the answers are those of the long way."""
 
-import gc
-import weakref
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from quartic import Problem, minimize
+from quartic.core.trial import try_bregman_step
 from quartic.datasets import planted_graph
 from quartic.kernels import GramKernel, NormKernel
 from quartic.losses import LeastSquares
-from quartic.losses.factor.move import LeastSquaresMove
-from quartic.losses.factor.origin import Origin
+from quartic.losses.factor import trial as factor_trial
+from quartic.losses.factor.passes import Origin
+from quartic.losses.factor.trial import LeastSquaresMove, slope_of_step
 from quartic.penalties import L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge, Zero
 from quartic.solvers.inertial import _first_growth
 
@@ -35,9 +34,9 @@ def test_the_estimate_is_as_good_as_it_says(penalty, seed, step, t):
     loss, kernel = problem.loss, problem.kernel
     X, Z = generator.random((60, 5)), generator.random((60, 5))
     p = loss.extrapolate(loss.at(X), loss.at(Z), t) if t else loss.at(X)
-    move = problem.bregman_move(p, step)
-    assert move.rough
-    found = move.estimate(kernel.slope(move, penalty, step))
+    move = loss.measured_move(p, problem.bregman_step(p, step), None, curved=False)
+    assert move.sums.curved is None
+    found = move.estimate(slope_of_step(kernel, penalty, move, step))
     M, Y, W = (A.astype(np.longdouble) for A in (loss.matrix.M, p.X, move.point.X))
     S, D = Y.T @ Y, W - Y
     B = W.T @ W - S
@@ -58,7 +57,7 @@ def test_what_an_estimate_cannot_decide_is_worked_out(monkeypatch):
     lean = minimize(problem, rank=4, **settings)
     assert len(estimates) > 100
     assert len(remainders) > 20  # where steps have become short
-    monkeypatch.setattr(NormKernel, "knows_slope", lambda *_: False)
+    monkeypatch.setattr(LeastSquares, "trial", lambda loss, problem, p, step, ahead: try_bregman_step(problem, p, step))
     estimates.clear()
     whole = minimize(problem, rank=4, **settings)
     assert not estimates
@@ -66,42 +65,72 @@ def test_what_an_estimate_cannot_decide_is_worked_out(monkeypatch):
     assert lean.objective == pytest.approx(whole.objective, rel=1e-12)
 
 
-def test_only_where_it_can_be_had():
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    "penalty",
+    [Zero(), Nonnegative(), NonnegativeL1(0.003), NonnegativeRidge(0.02), Ridge(0.02)],
+    ids=lambda g: type(g).__name__,
+)
+@pytest.mark.parametrize("solver", ["inertial", "dyn-nolips"])
+def test_the_short_way_and_the_long_way_agree(solver, penalty, dtype, monkeypatch):
+    """Every loss is tried the long way; this one has a shorter, with the same verdicts and the same iterates."""
+    M = planted_graph(400, 4, random_state=0)[0].astype(dtype)
+    problem = Problem(LeastSquares(M), penalty, NormKernel(6.0, 1.0))
+    settings = {"rank": 4, "solver": solver, "tol": 0.0, "max_iter": 30, "random_state": 0}
+    verdicts = []
+
+    def both(loss, problem, p, step, ahead=None):
+        short, long = factor_trial.try_short(problem, p, step, ahead), try_bregman_step(problem, p, step)
+        np.testing.assert_array_equal(short.point.X, long.point.X)
+        verdicts.append((short.enough, long.enough))
+        # an estimate decides only where its error is less than what is left to the bound
+        assert abs(short.taken - long.taken) <= abs(short.taken - 1) or short.taken == long.taken
+        return short
+
+    short = minimize(problem, **settings)
+    monkeypatch.setattr(LeastSquares, "trial", both)
+    minimize(problem, **settings)
+    assert len(verdicts) >= 30
+    assert {True, False} == {enough for enough, _ in verdicts} or not penalty.nonnegative
+    assert all(enough == exact for enough, exact in verdicts)
+    monkeypatch.setattr(LeastSquares, "trial", lambda loss, problem, p, step, ahead: try_bregman_step(problem, p, step))
+    long = minimize(problem, **settings)
+    np.testing.assert_allclose(short.X, long.X, rtol=1e-4 if dtype == np.float32 else 1e-12, atol=1e-12)
+    np.testing.assert_allclose(short.history.step, long.history.step)
+
+
+class SlowNormKernel(NormKernel):
+    """A kernel whose step is not the optimal one: nothing may be concluded from its optimality."""
+
+    def iterate(self, point, penalty, step):
+        return 0.5 * (point.X + super().iterate(point, penalty, step))
+
+
+def test_the_short_way_only_where_it_leads_there(monkeypatch):
     problem, generator = problem_of(2)
     p = problem.loss.at(generator.random((60, 3)))
-    for kernel, penalty in [(NormKernel(6.0, 1.0), L1(0.1)), (GramKernel(2.0, 2.0, 1.0), Zero())]:
-        move = Problem(problem.loss, penalty, kernel).bregman_move(p, 0.1)
-        assert not move.rough
+    monkeypatch.setattr(LeastSquaresMove, "estimate", None)
+    cases = (NormKernel(6.0, 1.0), L1(0.1)), (GramKernel(2.0, 2.0, 1.0), Zero()), (SlowNormKernel(6.0, 1.0), Zero())
+    for kernel, penalty in cases:
+        other = Problem(problem.loss, penalty, kernel)
+        assert other.trial(p, 0.1) is not None
+    with pytest.raises(TypeError):
+        Problem(problem.loss, Zero(), NormKernel(6.0, 1.0)).trial(p, 0.1)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_the_gram_matrix_prepared_for_the_next_step(dtype):
-    """Bit for bit what it would be when made afresh: a run that is resumed makes it afresh."""
+    """Bit for bit what it would be when made afresh."""
     problem, generator = problem_of(3, n=300)
     loss = LeastSquares(problem.loss.matrix.M.astype(dtype))
-    X, W = (generator.random((300, 7)).astype(dtype) for _ in range(2))
-    p = loss.at(X)
-    new = loss.move(p, W, ahead=0.6).point
-    origin = Origin(new.X, new.MX, p.X, p.MX, 0.6)
-    ahead = loss.extrapolate(new, p, 0.6)
-    assert "gram" in ahead.__dict__
-    afresh = loss.extrapolate(loss.at(W), p, 0.6)
-    assert "gram" not in afresh.__dict__
+    problem = Problem(loss, Nonnegative(), NormKernel.for_loss(loss, tight=False))
+    p = loss.at(generator.random((300, 7)).astype(dtype))
+    trial = problem.trial(p, 0.5, ahead=0.6)
+    ahead, afresh = loss.extrapolate(trial.point, p, 0.6, trial.ahead), loss.extrapolate(trial.point, p, 0.6)
+    assert ahead.gram is trial.ahead
     np.testing.assert_array_equal(ahead.gram, afresh.gram)
-    assert ahead.origin._replace(X=0, MX=0, Z=0, MZ=0) == origin._replace(X=0, MX=0, Z=0, MZ=0)
-    # another t, another last point: nothing was prepared for those
-    assert "gram" not in loss.extrapolate(new, p, 0.5).__dict__
-    assert "gram" not in loss.extrapolate(new, loss.at(X), 0.6).__dict__
-
-
-def test_points_do_not_keep_those_before_them():
-    problem, generator = problem_of(4)
-    p = problem.loss.at(generator.random((60, 3)))
-    seen = weakref.ref(p)
-    for _ in range(3):
-        p = problem.loss.move(p, generator.random((60, 3)), ahead=0.5).point
-        gc.collect()
-    assert seen() is None
+    assert ahead.origin == Origin(trial.point.X, trial.point.MX, p.X, p.MX, 0.6)
+    assert problem.trial(p, 0.5).ahead is None
 
 
 def test_an_origin_is_formed_when_somebody_asks():
@@ -109,11 +138,12 @@ def test_an_origin_is_formed_when_somebody_asks():
     loss = problem.loss
     p, q = loss.at(generator.random((60, 3))), loss.at(generator.random((60, 3)))
     e = loss.extrapolate(p, q, 0.4)
-    assert "X" not in e.__dict__
+    assert not e.formed
     formed = loss.at(p.X + 0.4 * (p.X - q.X))
     assert e.value == pytest.approx(formed.value, rel=1e-12)
     np.testing.assert_allclose(e.gradient, formed.gradient, rtol=1e-10, atol=1e-9)
     np.testing.assert_allclose(e.X, formed.X, atol=1e-15)
+    assert e.formed
 
 
 def test_an_iteration_makes_neither_extrapolated_points_nor_their_curvature(monkeypatch):

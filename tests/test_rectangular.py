@@ -31,6 +31,9 @@ def test_value_against_the_definition(form):
         assert isinstance(known, MaskedRectangular)
         assert known.value(X) == pytest.approx(0.5 * np.sum(W * (A - U @ V.T) ** 2), rel=1e-12)
         np.testing.assert_allclose(known.factors(X)[1], V)
+    # weights by place as by name, and none at all
+    assert Rectangular(form(A), W).value(X) == pytest.approx(known.value(X), rel=1e-12)
+    assert Rectangular(form(A), None).value(X) == loss.value(X) == Rectangular(A=form(A), weights=None).value(X)
 
 
 def test_constants_are_those_of_the_bordered_matrix():

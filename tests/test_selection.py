@@ -173,11 +173,26 @@ def test_table_and_plot():
     assert [axes.get_title() for axes in figure.axes] == ["Eigenvalues", "Stability over seeds", "Held-out error"]
     np.testing.assert_array_equal(figure.axes[2].lines[0].get_ydata(), found.held_out)
     figure.draw_without_rendering()
+    sys.modules["matplotlib.pyplot"].close(figure)
+
+
+def test_plot_is_the_figure_that_pyplot_saves(tmp_path):
+    plt = pytest.importorskip("matplotlib.pyplot", reason="needs matplotlib")
+    plt.switch_backend("agg")
+    found = select_rank(karate().adjacency, [2, 3], n_runs=2, **SEED)
+    figure = found.plot()
+    try:
+        assert plt.gcf() is figure
+        plt.savefig(tmp_path / "ranks.png")
+        image = plt.imread(tmp_path / "ranks.png")[..., :3]
+        assert (image.min(axis=2) < 0.5).mean() > 0.005  # lines and letters, not a blank page
+    finally:
+        plt.close(figure)
 
 
 def test_plot_without_matplotlib(monkeypatch):
     found = select_rank(karate().adjacency, [2], n_runs=2, **SEED)
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match="pip install"):
         found.plot()
 

@@ -59,7 +59,7 @@ def test_constants_are_found(n):
     loss, exact = Smooth(lambda X: 0.5 * np.sum((X @ X.T - T) ** 2), lambda X: (X @ X.T - T) @ X, n=n), LeastSquares(T)
     assert loss.estimated
     assert loss.smoothness == pytest.approx(1.0, rel=1e-6)
-    assert loss.gradient_norm_at_zero == pytest.approx(exact.gradient_norm_at_zero, rel=1e-9 if n == N else 0.5)
+    assert 1 - 1e-9 <= loss.gradient_norm_at_zero / exact.gradient_norm_at_zero <= (1 + 1e-9 if n == N else 2)
     assert loss.curvature_at_zero == pytest.approx(exact.curvature_at_zero, rel=0.1)
     assert minimize(Problem(loss), rank=3, solver="dyn-nolips", tol=1e-6, random_state=0).success
 
@@ -74,11 +74,11 @@ def test_data_of_any_scale(n, scale):
     loss = Smooth(lambda X: 0.5 * np.sum((X @ X.T - T) ** 2), lambda X: (X @ X.T - T) @ X, n=n)
     near, plain = minimize(Problem(LeastSquares(one)), rank=2, tol=1e-8, random_state=0), LeastSquares(one)
     assert 0.01 < loss.smoothness <= 1 + 1e-5
-    assert loss.gradient_norm_at_zero == pytest.approx(scale * plain.gradient_norm_at_zero, rel=1e-6 if n == N else 0.6)
+    assert 1 - 1e-6 <= loss.gradient_norm_at_zero / scale / plain.gradient_norm_at_zero <= (1 + 1e-6 if n == N else 2)
     far = minimize(Problem(loss), rank=2, tol=1e-8, random_state=0)
     assert far.success
     assert far.objective / scale / scale == pytest.approx(near.objective, rel=1e-6)
-    found = certify(Problem(loss), far.X)
+    found = certify(Problem(loss), far.X, tol=1e-4)
     assert found.holds
     assert found.gap <= 1e-4 * far.objective
 
@@ -97,7 +97,10 @@ def test_known_constants_are_used_as_given():
     assert check_relative_smoothness(loss, GramKernel.for_loss(loss)) <= 1 + 1e-9
     result = minimize(Problem(loss), rank=3, solver="nolips", max_iter=50, random_state=0)
     assert (np.diff(result.history.objective) <= 0).all()
-    assert certify(Problem(loss), minimize(Problem(loss), rank=N, tol=1e-8, random_state=0).X).holds
+    # the objective is 0 there: only at round-off is a gap small beside that, and before that nothing is proven
+    near = certify(Problem(loss), minimize(Problem(loss), rank=N, tol=1e-8, random_state=0).X)
+    assert "not proven optimal" in str(near)
+    assert certify(Problem(loss), minimize(Problem(loss), rank=N, tol=1e-16, random_state=0).X).holds
 
 
 def test_a_function_that_is_no_polynomial():

@@ -7,9 +7,10 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from quartic import Problem, minimize
 from quartic.arrays import orthonormal
-from quartic.compiled.turning import chebyshev, turned_gram
+from quartic.compiled.rows import chebyshev, turned_gram
 from quartic.datasets import karate, planted_graph
 from quartic.init import random_start, spectral_start
+from quartic.init.spectral import leading_eigenpairs
 from quartic.losses import Distances, LeastSquares
 from quartic.penalties import Nonnegative, Zero
 
@@ -107,6 +108,27 @@ def test_large_negative_eigenvalues_do_not_get_in():
     np.testing.assert_allclose(np.linalg.eigvalsh(X.T @ X)[::-1], values[:4], rtol=1e-3)
 
 
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("degree", [8, 20, 120])
+def test_filters_do_not_overflow(library, dtype, degree):
+    """A random subspace sees nothing of a spectrum that is even about zero, and its filters then grow a thousandfold.
+
+    Eight products do that to 10⁶ rows in single precision; more of them, or a wider spectrum, to a few thousand.
+    """
+    values = np.r_[1.0, np.linspace(0.9, 0.8, 5), np.tile([0.3, -0.3], 1997)]
+    Q = np.random.default_rng(0).standard_normal((4000, 16)).astype(dtype)
+    factors = values.astype(dtype)[:, None]
+    if library == "torch":
+        torch = pytest.importorskip("torch", reason="needs torch")
+        Q, factors = torch.from_numpy(Q), torch.from_numpy(factors)
+    found, U = leading_eigenpairs(lambda X: factors * X, Q, 6, 2, degree)
+    np.testing.assert_allclose(found, values[:6], rtol=1e-3 if degree == 8 else 1e-5)
+    U = np.asarray(U, dtype=np.float64)
+    np.testing.assert_allclose(U.T @ U, np.eye(6), atol=100 * np.finfo(dtype).eps)
+    assert np.abs(U[6:]).max() < 0.05
+
+
 # -- in a run ---------------------------------------------------------------------------------------------------------
 
 
@@ -155,7 +177,7 @@ def test_random_strategy_is_the_random_start():
 
 @pytest.mark.parametrize("solver", ["dyn-nolips", "inertial"])
 def test_fewer_products_and_no_worse_than_random(solver):
-    """The measurement of benchmarks/symnmf_starts.md, in small."""
+    """What `quartic bench speed` measures of starts, in small."""
     M, _ = planted_graph(500, 12, degree=6, p_within=0.7, random_state=2)
     totals = {}
     for strategy in (random_start, spectral_start):
@@ -209,13 +231,18 @@ def test_a_step_of_chebyshevs_recursion():
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("condition", [1.0, 1e3, 1e6, 1e12, np.inf])
-def test_orthonormal_bases(condition, dtype):
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_orthonormal_bases(condition, dtype, library):
     """By products where that is accurate, by a QR decomposition where columns are nearly dependent."""
     rng = np.random.default_rng(1)
     A = rng.standard_normal((400, 6)).astype(dtype)
     A[:, 5] = A[:, 4] + A[:, 5] / dtype(condition)
     A *= (10.0 ** np.arange(-15, 15, 5)).astype(dtype)
-    Q = orthonormal(A)
+    if library == "torch":
+        torch = pytest.importorskip("torch", reason="needs torch")
+        Q = orthonormal(torch.from_numpy(A)).numpy()
+    else:
+        Q = orthonormal(A)
     assert Q.dtype == dtype
     np.testing.assert_allclose(Q.astype(float).T @ Q.astype(float), np.eye(6), atol=100 * np.finfo(dtype).eps)
     independent = A[:, :5] / np.linalg.norm(A[:, :5], axis=0)

@@ -10,11 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import nnls
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import quartic
@@ -265,6 +267,72 @@ def test_pickle_and_clone():
     np.testing.assert_array_equal(clone(model).fit(CLUB.adjacency).embedding_, model.embedding_)
 
 
+# -- model selection --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [sp.csr_array, sp.csr_array.toarray])
+def test_grid_search_finds_the_number_of_clusters(make):
+    """Rows of a test fold are similarities to the training nodes; more clusters than there are predict worse."""
+    M, _ = planted_graph(400, 4, degree=12, random_state=0)
+    search = GridSearchCV(SymNMF(tol=1e-2, **SEED), {"n_components": [2, 4, 8]}, cv=3, error_score="raise")
+    search.fit(make(M))
+    assert search.best_params_ == {"n_components": 4}
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+@pytest.mark.parametrize("affinity", ["cosine", "self_tuning", rbf_kernel])
+def test_features_can_be_cross_validated(affinity):
+    F, _ = make_blobs(90, 3, centers=3, random_state=1)
+    F += 20.0
+    search = GridSearchCV(SymNMF(affinity=affinity, **SEED), {"n_components": [1, 3]}, cv=3, error_score="raise")
+    assert search.fit(F).best_params_ == {"n_components": 3}
+    assert search.score(F) <= 1
+    with pytest.raises(ValueError, match="2 features, but SymNMF is expecting 3"):
+        search.best_estimator_.score(F[:, :2])
+
+
+def test_score_against_every_entry():
+    """Half of a node's similarities place it, by SciPy's NNLS, and the other half is predicted, entry by entry."""
+    rng = np.random.default_rng(3)
+    M = planted_graph(60, 3, random_state=0)[0].toarray()
+    model = SymNMF(3, **SEED).fit(M)
+    new, X = rng.random((7, 60)), model.embedding_
+    order = np.random.default_rng(0).permutation(60)
+    error = 0.0
+    for A, B in ((order[:30], order[30:]), (order[30:], order[:30])):
+        for row in new:
+            error += ((row[B] - X[B] @ nnls(X[A], row[A])[0]) ** 2).sum()
+    expected = 1 - error / (new**2).sum()
+    assert model.score(new) == pytest.approx(expected, rel=1e-9)
+    assert model.score(sp.csr_array(new)) == pytest.approx(expected, rel=1e-9)
+    assert model.score(np.zeros((2, 60))) == 0.0
+    with pytest.raises(NotFittedError):
+        SymNMF().score(new)
+
+
+def test_callback_sees_each_iteration_and_may_stop():
+    seen = []
+
+    def watch(progress):
+        seen.append(progress.n_iter)
+        if progress.n_iter == 3:
+            raise StopIteration
+
+    with pytest.warns(ConvergenceWarning, match="callback"):
+        model = SymNMF(3, init="random", solver="inertial", callback=watch, **SEED).fit(CLUB.adjacency)
+    assert seen == [1, 2, 3]
+    assert model.n_iter_ == 3
+    assert clone(model).callback is watch
+
+
+def test_a_fit_pickles_into_another_process(tmp_path):
+    model = SymNMF(2, affinity="cosine", **SEED).fit(CLUB.adjacency)
+    (tmp_path / "model").write_bytes(pickle.dumps(model))
+    code = "import pickle, sys; print(repr(pickle.load(open(sys.argv[1], 'rb')).score(__import__('numpy').eye(34))))"
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / "model"], capture_output=True, text=True, check=True)
+    assert float(done.stdout) == model.score(np.eye(34))
+
+
 def test_all_zero_similarity():
     model = SymNMF(2).fit(np.zeros((4, 4)))
     assert (model.embedding_ == 0).all()
@@ -303,8 +371,18 @@ def test_negative_similarities_keep_nodes_apart():
         ({"penalty": "l0"}, np.eye(4), ValueError, "penalty"),
         ({"penalty": L1(1.0)}, np.eye(4), ValueError, "keeps X ≥ 0"),
         ({"alpha": 1.0}, np.eye(4), ValueError, "alpha = 1.0 is the weight of"),
-        ({"random_state": "one"}, np.eye(4), ValueError, "random_state"),
-        ({}, np.ones((4, 3)), ValueError, r"square .* \(4, 3\)"),
+        ({"random_state": "one"}, np.eye(4), TypeError, "random_state"),
+        ({"n_jobs": 1.5}, np.eye(4), ValueError, "n_jobs must be an integer, or None"),
+        ({"callback": 3}, np.eye(4), ValueError, "callback"),
+        ({"max_iter": True}, np.eye(4), ValueError, "max_iter"),
+        ({}, np.ones((4, 3)), ValueError, r'square, .* \(4, 3\); for features choose affinity="self_tuning"'),
+        ({}, np.ones((4, 3)).tolist(), ValueError, 'affinity="self_tuning"'),
+        (
+            {"affinity": "cosine"},
+            pd.DataFrame({"x": [1.0, 2], "who": ["a", "b"]}),
+            ValueError,
+            "column 'who' of X holds",
+        ),
         ({}, np.triu(np.ones((4, 4))), ValueError, r"symmetric, but M\["),
         ({}, sp.csr_array(np.triu(np.ones((4, 4)))), ValueError, r"symmetric, but M\["),
         ({}, np.full((4, 4), np.nan), ValueError, r"X\[0, 0\] is NaN"),

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from scipy.io import mmwrite, savemat
 
 from quartic import io
-from quartic.io.graph_files import negative_weights
-from quartic.io.source import open_source, source_of
+from quartic.io.files import open_source, source_of
+from quartic.io.graphs import negative_weights
 from quartic.io.tables import read_table
 
 
@@ -72,6 +72,68 @@ def test_standard_input(file, monkeypatch):
         pass
 
 
+def test_what_spreadsheets_write(file):
+    """Semicolons, decimal commas, points between thousands, Windows' letters, empty columns and rows at the end."""
+    text = "Name;Höhe (m);Preis;;\r\nMüller;1,5;1.234,50;;\r\nStraße;2;999,25;;\r\nÖdön;,5;-3;;\r\n;;;;\r\n"
+    table = io.read_features(file(text.replace(";,5;", ";0,5;").encode("cp1252")))
+    assert table.names == ("Müller", "Straße", "Ödön")
+    assert table.columns == ("Höhe (m)", "Preis")
+    np.testing.assert_array_equal(table.X, [[1.5, 1234.5], [2, 999.25], [0.5, -3]])
+    assert "decoded as Windows-1252, empty columns left out" in table.guess
+    assert "Windows" not in io.read_features(file(text.replace(";,5;", ";0,5;"))).guess
+
+
+def test_cells_that_run_over_several_lines(file):
+    """They are read; and the lines after them are counted right."""
+    rows = [f'n{k},"a note\nof two lines, or so",{k}' for k in range(300)]
+    table = io.read_features(file("name,note,x\n" + "\n".join(rows)))
+    assert table.X.shape == (300, 1)
+    rows[250] = rows[250].replace(",250", ",oops")
+    with pytest.raises(io.FileFormatError, match=r"data.csv:502: 'oops' in column 'x' is not a number"):
+        io.read_features(file("name,note,x\n" + "\n".join(rows)))
+
+
+def test_parquet(tmp_path):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    edges = pandas.DataFrame({"source": ["a", "a", "b"], "target": ["b", "c", "c"], "weight": [1, 2, 3]})
+    edges.to_parquet(tmp_path / "edges.parquet")
+    np.testing.assert_array_equal(io.read_similarity(tmp_path / "edges.parquet").adjacency.toarray(), TRIANGLE)
+    pandas.DataFrame({"x": [1.5, 2.0], "y": [1, 2]}, index=["r", "s"]).to_parquet(tmp_path / "x.parquet")
+    features = io.read_similarity(tmp_path / "x.parquet")
+    assert (features.names, features.columns, features.X.tolist()) == (("r", "s"), ("x", "y"), [[1.5, 1], [2, 2]])
+    pandas.DataFrame({"i": [0, 1], "j": [1.0, 2.0], "d": [1.5, None]}).to_parquet(tmp_path / "d.parquet")
+    assert io.read_distances(tmp_path / "d.parquet").names == ("0", "1", "2")
+    pandas.DataFrame({"x": [1.0, None]}).to_parquet(tmp_path / "gap.parquet")
+    with pytest.raises(io.FileFormatError, match=r"gap\.parquet: row 2: there is no number in column 'x'"):
+        io.read_features(tmp_path / "gap.parquet")
+    (tmp_path / "gap.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(io.FileFormatError, match=r"gap\.parquet: not a Parquet file"):
+        io.read_features(tmp_path / "gap.parquet")
+
+
+def test_without_pyarrow_the_cure_is_named(file, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"data.csv: tables are read by pyarrow: pip install 'quartic\[cli\]'"):
+        io.read_graph(file("a,b\nb,c\n"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("iris.xlsx", b"PK\x03\x04\x14\x00 [Content_Types].xml", "a spreadsheet; save the sheet as CSV"),
+        ("iris", b"PK\x03\x04\x14\x00 [Content_Types].xml", "a spreadsheet; save the sheet as CSV"),
+        ("old.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a spreadsheet"),
+        ("data.json", b'[{"source": "a"}]', "JSON is not read; save a table as CSV"),
+        ("data", b'{"nodes": []}', "JSON is not read"),
+        ("picture", b"\x89PNG\r\n\x1a\n\x00\x00\x00", "not a text file"),
+    ],
+)
+def test_what_is_not_read_says_what_to_do(file, name, content, words):
+    for read in (io.read_similarity, io.read_graph, io.read_features, io.read_distances):
+        with pytest.raises(io.FileFormatError, match=words):
+            read(file(content, name))
+
+
 # -- graphs and features ----------------------------------------------------------------------------------------------
 
 TRIANGLE = np.array([[0, 1, 2], [1, 0, 3], [2, 3, 0]], dtype=float)
@@ -84,6 +146,9 @@ TRIANGLE = np.array([[0, 1, 2], [1, 0, 3], [2, 3, 0]], dtype=float)
         "Weight;From;To\n1;a;b\n2;a;c\n3;b;c\n",
         "a b 1\na c 2\nb c 3\nc b 3\n",
         ",a,b,c\na,0,1,2\nb,1,0,3\nc,2,3,0\n",
+        "a;b;c\n0;1;2\n1;0;3\n2;3;0\n",
+        "sep=;\nsource;target;weight\na;b;1\na;c;2\nb;c;3\n",
+        "a,b,1,\na,c,2,\nb,c,3,\nc,b,3,\nb,a,1,\n",
     ],
 )
 def test_one_graph_in_many_tables(file, text):
@@ -112,9 +177,76 @@ def test_graphml(tmp_path, monkeypatch):
     found = io.read_similarity(tmp_path / "g.graphml")
     assert found.names == ("a", "b", "c")
     assert found.adjacency[0, 1] == 2.0
-    monkeypatch.setattr("quartic.io.graph_files.find_spec", lambda name: None)
-    with pytest.raises(io.FileFormatError, match="pip install networkx"):
+    monkeypatch.setattr("quartic.io.graphs.find_spec", lambda name: None)
+    with pytest.raises(io.FileFormatError, match=r"GraphML needs networkx: pip install 'quartic\[cli\]'"):
         io.read_graph(tmp_path / "g.graphml")
+
+
+@pytest.mark.parametrize("kind", ["graphml", "gexf", "gml", "net", "edgelist", "edgelist.gz", "weighted.edgelist"])
+def test_what_networkx_writes(tmp_path, kind):
+    """Its own files, as its defaults have them."""
+    networkx = pytest.importorskip("networkx", reason="networkx is not installed")
+    graph = networkx.karate_club_graph()
+    path = tmp_path / f"karate.{kind}"
+    write = {"graphml": networkx.write_graphml, "gexf": networkx.write_gexf, "gml": networkx.write_gml,
+             "net": networkx.write_pajek, "weighted.edgelist": networkx.write_weighted_edgelist}  # fmt: skip
+    write.get(kind, networkx.write_edgelist)(graph, path)
+    found = io.read_similarity(path)
+    assert isinstance(found, io.GraphTable)
+    assert sorted(found.names, key=int) == [str(k) for k in range(34)]
+    at = [int(name) for name in found.names]
+    np.testing.assert_array_equal(found.adjacency.toarray(), networkx.to_numpy_array(graph)[np.ix_(at, at)])
+
+
+def test_an_edge_list_of_networkx_without_weights(file):
+    graph = io.read_similarity(file("0 1 {}\n1 2 {}\n2 0 {}\n", "club.edgelist"))
+    assert (graph.names, graph.adjacency.nnz) == (("0", "1", "2"), 6)
+    with pytest.raises(io.FileFormatError, match=r"club.edgelist:2: 2 cells where the others have 3"):
+        io.read_graph(file("0 1 {'weight': 2}\n1 2 {}\n2 0 {'weight': 1, 'kind': 'a b'}\n0 3 {'weight': 1}\n",
+                           "club.edgelist"))  # fmt: skip
+
+
+def test_directed_and_repeated_edges_of_networkx_are_summed(tmp_path):
+    networkx = pytest.importorskip("networkx", reason="networkx is not installed")
+    graph = networkx.DiGraph([("a", "b", {"weight": 2.0}), ("b", "a", {"weight": 3.0}), ("b", "c", {"weight": 1.0})])
+    networkx.write_gexf(graph, tmp_path / "g.gexf")
+    found = io.read_graph(tmp_path / "g.gexf")
+    assert found.adjacency.toarray().tolist() == [[0, 5, 0], [5, 0, 1], [0, 1, 0]]
+    assert "directions dropped, 1 repeated edge: sum" in found.guess
+    assert io.read_graph(tmp_path / "g.gexf", repeats="last").adjacency[0, 1] == 3.0
+
+
+def test_five_columns_with_names_in_german_are_a_graph(file):
+    rows = ["Anna;Bob;3,5;2019;Freund", "Bob;Cid;2;2020;Kollege", "Cid;Anna;1;2021;Freund", "Dora;Anna;1;2021;Freund"]
+    graph = io.read_similarity(file("Von;Nach;Stärke;Jahr;Typ\n" + "\n".join(rows)))
+    assert isinstance(graph, io.GraphTable)
+    assert graph.adjacency[0, 1] == 3.5
+    assert "weights in column 'Stärke'); left out: column 'Jahr', column 'Typ'" in graph.guess
+    # names that nobody knows: the same words in two columns make it a graph, and the weight is asked for
+    unknown = file("wer;wen;oft;wann;wie\n" + "\n".join(rows))
+    with pytest.raises(io.FileFormatError, match=r"column 'oft', column 'wann'\? say --columns wer,wen,oft"):
+        io.read_similarity(unknown)
+    np.testing.assert_array_equal(
+        io.read_similarity(unknown, columns=["wer", "wen", "oft"]).adjacency.toarray(), graph.adjacency.toarray()
+    )
+    answers = "\n".join(f"p{k},{'yes' if k % 2 else 'no'},{'no' if k % 3 else 'yes'},{20 + k}" for k in range(20))
+    assert isinstance(io.read_similarity(file("who,first,second,age\n" + answers)), io.FeatureTable)
+    same = "\n".join(["yes,no,3,1", "no,yes,4,2", "yes,yes,5,1"] * 5)
+    with pytest.raises(io.FileFormatError, match="hold the same words: the ends of edges"):
+        io.read_similarity(file("first,second,age,size\n" + same))
+
+
+def test_repeated_edges_become_what_is_asked_for(file):
+    path = file("a,b,1\nb,c,2\nb,a,4\na,b,1\n")
+    with pytest.raises(io.FileFormatError, match=r"csv:3: the edge .* has weight 4, but 1 in line 1.* --repeats sum"):
+        io.read_graph(path)
+    for how, expected in {"sum": 6.0, "mean": 2.0, "last": 1.0}.items():
+        graph = io.read_graph(path, repeats=how)
+        assert graph.adjacency[0, 1] == graph.adjacency[1, 0] == pytest.approx(expected)
+        assert graph.adjacency[1, 2] == 2.0
+        assert f"2 repeated edges: {how}" in graph.guess
+    with pytest.raises(ValueError, match="choose sum, mean or last"):
+        io.read_graph(path, repeats="most")
 
 
 def test_numbered_nodes_keep_their_names(file):
@@ -171,7 +303,13 @@ def test_ambiguous_input_is_an_error_until_said(file, text, words):
         ("a,b,1\nb,c,2\nb,a,3\n", "data.csv:3: the edge between a and b has weight 3, but 1 in line 1"),
         ("source,target\na,b\nb,\n", "data.csv:3: column 'target' names no node"),
         ("a,b\nb,c\nc\nd,a\n", "data.csv:3: 1 cell where the others have 2"),
-        (b"a,b\n\xff\xfe\xff", "data.csv:2: not a text file"),
+        (b"a,b\n\x81\xfe\xff", "data.csv:2: not a text file"),
+        (
+            "a,b\nb,c\nc,d\n" + '"b,c\nc,d\n',
+            "data.csv:4: 1 cell where the others have 2 (separated by commas); a quotation",
+        ),
+        ('x,y\n1,2\n3,"4\n', "data.csv:3: the last cell runs over several lines; is a quotation mark left open?"),
+        ("a\x1fb\n", "not a table: its lines are not alike"),
         (b"\x00\x01\x02\x03", "not a text file"),
         ("x,y\n1,2\n3,\n", "data.csv:3: there is no number in column 'y'"),
         ("# who\nann,likes,bob\nbob,knows,cid\n", "data.csv:2: 'ann', 'likes', 'bob': all columns are words. An edge"),
@@ -182,6 +320,16 @@ def test_faulty_tables(file, text, words):
     with pytest.raises(io.FileFormatError) as error:
         io.read_similarity(file(text))
     assert words in str(error.value)
+
+
+def test_messages_stay_short_whatever_is_in_the_file(file):
+    names = ["1" * 5000, "b", "c", "d"]
+    path = file(",".join(names) + "\n" + "x,y,1,2\ny,x,3,4\n" * 3)
+    for read in (io.read_graph, io.read_distances):
+        with pytest.raises(io.FileFormatError) as error:
+            read(path)
+        assert len(str(error.value)) < 2100
+        assert "data.csv" in str(error.value)
 
 
 def test_three_columns_of_words_are_an_edge_list_where_a_header_says_so(file):
@@ -224,7 +372,7 @@ def test_faulty_binary_files(tmp_path, file):
         file(content.replace(b"(30, 20), }", b"(9000000,9000000), }"), "liar.npy").name: "not a NumPy array|cut short",
         file(b"PK\x03\x04garbage", "broken.npz").name: "damaged .npz",
         file("%%MatrixMarket matrix coordinate real general\n9000000000000 9 1\n1 1 1\n", "huge.mtx").name: "memory",
-        file("%%MatrixMarket matrix coordinate real general\n9 9 800\n1 1 1\n", "cut.mtx").name: "cut short",
+        file("%%MatrixMarket matrix coordinate real general\n9 9 800\n1 1 1\n", "cut.mtx").name: "Truncated file",
         file("%%MatrixMarket nonsense\n", "no.mtx").name: "not a Matrix Market file",
         file(b"MATLAB 7.3 MAT-file" + b"\0" * 200, "new.mat").name: "MATLAB",
     }
@@ -258,6 +406,7 @@ def test_a_sparse_file_with_indices_out_of_range_is_refused(tmp_path):
         "distance;to;from\n3;b;a\n4;c;a\n5;c;b\n5;c;b\n",
         ",a,b,c\na,0,3,4\nb,3,0,5\nc,4,5,0\n",
         ",a,b,c\na,,3,4\nb,,,5\nc,,,\n",
+        "a\tb\tc\n0\t3\t4\n3\t0\t5\n4\t5\t0\n",
     ],
 )
 def test_one_set_of_distances_in_many_tables(file, text):
@@ -283,6 +432,24 @@ def test_one_set_of_distances_in_many_files(tmp_path):
     assert io.read_distances(tmp_path / "e.nmr").names == ("1", "2", "3")
 
 
+def test_distances_by_any_name_with_blanks_and_repeats(file):
+    table = io.read_distances(
+        file("Ort A;Ort B;km;Notiz\nKöln;Bonn;25,5;Zug\nBonn;Mainz;;?\nMainz;Köln;140;\n".encode("cp1252"))
+    )
+    assert (table.names, table.pairs.tolist()) == (("Köln", "Bonn", "Mainz"), [[0, 1], [2, 0]])
+    np.testing.assert_array_equal(table.distances, [25.5, 140])
+    assert "1 row without a distance left out; left out: column 'Notiz'" in table.guess
+    path = file("i,j,d\na,b,1\nb,c,2\nb,a,2\n")
+    with pytest.raises(io.FileFormatError, match=r"csv:4: the distance of b and a is 2, but 1 in line 2.*--repeats"):
+        io.read_distances(path)
+    np.testing.assert_array_equal(io.read_distances(path, repeats="mean").distances, [1.5, 2])
+    np.testing.assert_array_equal(np.sort(io.read_distances(path, repeats="last").distances), [2, 2])
+    several = file("p,q,road,air\na,b,3,2\nb,c,4,3\n")
+    with pytest.raises(io.FileFormatError, match=r"unknown column 'road', 'air'.*--columns POINT,POINT,DISTANCE"):
+        io.read_distances(several)
+    np.testing.assert_array_equal(io.read_distances(several, columns=["p", "q", "air"]).distances, [2, 3])
+
+
 def test_bounds_and_weights(file):
     table = io.read_distances(file("i,j,d,lower,upper,weight\n0,1,,1,2,1\n1,2,3,,,2\n0,2,,,4,1\n"))
     np.testing.assert_array_equal(table.distances, [np.nan, 3, np.nan])
@@ -295,7 +462,7 @@ def test_bounds_and_weights(file):
     ("text", "words"),
     [
         ("i,j,d\n0,1,1\n1,2,-2\n", "data.csv:3: -2 in column 'd' is negative"),
-        ("foo,bar,baz\n0,1,1\n", "data.csv:1: unknown column 'foo', 'bar', 'baz'; expected i,j,d"),
+        ("foo,bar,baz,qux\n0,1,1,2\n", "data.csv:1: unknown column 'baz', 'qux'; expected i,j,d"),
         ("i,j,d,uper\n0,1,1,2\n", "data.csv:1: unknown column 'uper'"),
         ("i,j,weight\n0,1,1\n", "no column d"),
         ("i,j,d\n0,1,1\n1,2,2\n1,0,3\n", "data.csv:4: the distance of 1 and 0 is 3, but 1 in line 2"),
@@ -304,11 +471,12 @@ def test_bounds_and_weights(file):
         ("0 1 2 3\n1 2 2 3\n", "4 columns without names"),
         ("i,j,d\n0,1.5,1\n", "data.csv:2: 1.5 in column 'j' is no point"),
         ("i,j,d\n0,1,far\n0,2,1\n1,2,1\n", "data.csv:2: 'far' in column 'd' is not a number"),
-        ("i,j,d\n0,1,\n0,2,1\n", "data.csv:2: there is no number in column 'd'"),
+        ("i,j,d\n0,1,\n0,2,\n", "no distance between two different points"),
+        ("i,j,d,weight\n0,1,1,\n0,2,1,1\n", "data.csv:2: there is no number in column 'weight'"),
         ("i,j,d\n0,0,1\n", "data.csv:2: the point 0 is paired with itself"),
         ("i,j,lower,upper\n0,1,3,2\n", "data.csv:2: the lower bound is above the upper"),
         ("i,j,d,upper\n0,1,3,2\n", "data.csv:2: the distance is outside its bounds"),
-        ("i,j,lower,upper\n0,1,,\n", "data.csv:2: neither a distance nor a bound"),
+        ("i,j,lower,upper\n0,1,,\n", "no distance between two different points"),
         ("i,j,d\n0,1,1\n0,2\n1,2,1\n", "data.csv:3: 2 cells where the others have 3"),
         (",a,b\na,0,1\nb,2,0\n", "the distance of b and a is 2, but 1"),
     ],
@@ -323,10 +491,18 @@ def test_the_one_column_beside_the_ends_is_the_weight_whatever_it_is_called(file
     graph = io.read_similarity(file("from;to;hours\nZoë;Tom;8,5\nTom;Kim;2\n"))
     assert graph.adjacency.toarray().max() == 8.5
     assert "weights in column 'hours'" in graph.guess
-    several = io.read_similarity(file("from,to,hours,year\nZoë,Tom,8.5,2020\nTom,Kim,2,2021\n"))
-    assert "no weights); left out: column 'hours', column 'year'" in several.guess
+    several = file("from,to,hours,year\nZoë,Tom,8.5,2020\nTom,Kim,2,2021\n")
+    with pytest.raises(io.FileFormatError, match=r"csv:1: which is the weight: column 'hours', column 'year'"):
+        io.read_similarity(several)
+    told = io.read_similarity(several, columns=["from", "to", "year"])
+    assert "weights in column 'year'); left out: column 'hours'" in told.guess
+    assert "no weights); left out: column 'hours', column 'year'" in io.read_graph(several, columns=["1", "2"]).guess
+    with pytest.raises(io.FileFormatError, match="there is no column 'nobody'; it has the columns from, to"):
+        io.read_graph(several, columns=["from", "nobody"])
     with pytest.raises(io.FileFormatError, match="seems to hold distances"):
         io.read_similarity(file("from,to,distance\na,b,8.5\nb,c,2\n"))
+    with pytest.raises(io.FileFormatError, match=r"column .Abstand.* seems to hold distances"):
+        io.read_similarity(file("Ort;Ziel;Abstand (m)\na;b;8,5\nb;c;2\nc;d;1\n"))
 
 
 def test_anchors(file):
@@ -339,3 +515,33 @@ def test_anchors(file):
         io.read_anchors(path, ["a", "b"], 3)
     with pytest.raises(io.FileFormatError, match="two places"):
         io.read_anchors(file("a,0,0\na,1,1\n"), ["a"], 2)
+
+
+def test_whole_numbers_that_are_none_further_down(file):
+    rows = [f"{k},{(7 * k + 1) % 300}" for k in range(300)]
+    rows[280] = "1.5,2"
+    assert isinstance(io.read_similarity(file("\n".join(rows))), io.FeatureTable)
+    rows[280] = "x,2"
+    with pytest.raises(io.FileFormatError, match=r"data.csv:281: 'x' in column 1 is not a number"):
+        io.read_similarity(file("\n".join(rows)))
+    rows[280] = "280,2"
+    assert isinstance(io.read_similarity(file("\n".join(rows))), io.GraphTable)
+
+
+def test_edge_lists_are_never_taken_for_features_in_silence(file):
+    """With more columns than three, with or without a header, of names or of numbers."""
+    ends = [(i, j) for i in range(7) for j in range(i) if (i + j) % 3]
+    for header in ("", "p,q,often,when\n"):
+        words = file(header + "\n".join(f"n{i},n{j},{i + j},{2000 + i}" for i, j in ends), "words.csv")
+        with pytest.raises(io.FileFormatError, match=r"which is the weight: column .* say --columns (p,q,often|1,2,3)"):
+            io.read_similarity(words)
+        numbers = file(header + "\n".join(f"{i},{j},{i + j}.5,{2000 + i}" for i, j in ends))
+        with pytest.raises(io.FileFormatError, match=r"the ends of edges, or features.* --as graph or --as features"):
+            io.read_similarity(numbers)
+        with pytest.raises(io.FileFormatError, match="--columns"):
+            io.read_similarity(numbers, "graph")
+        for path in (words, numbers):
+            assert io.read_similarity(path, columns=["1", "2", "3"]).adjacency.nnz == 2 * len(ends)
+    # rows that are numbered, and ages, are no edges
+    people = "\n".join(f"{k},{20 + k % 50},{k / 7}" for k in range(1, 90))
+    assert isinstance(io.read_similarity(file("id,age,height\n" + people)), io.FeatureTable)

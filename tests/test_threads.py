@@ -1,23 +1,30 @@
 """Threads of our own: the same bits on any number of them, never more than asked for, safe under fork and in crowds."""
 
 import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numba import njit
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from quartic import Problem, minimize
+from quartic import Problem, SymNMF, minimize
 from quartic.arrays import threads
-from quartic.arrays.workspace import Fresh
-from quartic.compiled.sparse import row_pieces, sparse_product
+from quartic.arrays.space import Fresh
+from quartic.compiled import compiling
+from quartic.compiled.clock import solving_time
 from quartic.datasets import planted_graph
 from quartic.losses import LeastSquares
 from quartic.losses.factor import numba as factor
-from quartic.losses.factor.origin import Origin
+from quartic.losses.factor.numba import row_pieces, sparse_product
+from quartic.losses.factor.passes import Origin
 from quartic.penalties import Nonnegative
 
 
@@ -54,10 +61,10 @@ def used_by(f):
 
         return original(noted, n_pieces, multiplications)
 
-    from quartic.compiled import sparse
+    from quartic.losses.factor import matrix
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (sparse, factor, threads):
+        for module in (matrix, factor, threads):
             patch.setattr(module, "spread", watched)
         f()
     return len(seen)
@@ -145,7 +152,8 @@ class TestSameBits:
             W, V = (np.full_like(X, np.nan) for _ in range(2))
             origin, here = Origin(X, MX, Z, MZ, 0.3), Origin.at(X, MX)
             Y, MY = factor.formed(origin, Fresh())
-            squares = factor.stepped(here, A, 0.5, 0.1, True, W), factor.stepped(origin, A, 0.5, 0.1, True, V)
+            numbers = A, 0.2, 0.3, -0.25, 0.1, True
+            squares = factor.stepped(here, *numbers, W), factor.stepped(origin, *numbers, V)
             sums = factor.step_sums(V, W, origin, 0.7, True)
             others = factor.curvature(V, origin), factor.projected_norm(X, A, MX), factor.gram_at(here)
             return Y, MY, factor.gram_at(origin), W, V, *squares, *sums, *others
@@ -161,9 +169,10 @@ class TestSameBits:
         exact = {"rtol": 1e-12, "atol": 1e-12 * n}  # sums are in float64 even of float32
         np.testing.assert_allclose(S, y.T @ y, **exact)
         np.testing.assert_allclose(again, x.T @ x, **exact)
-        np.testing.assert_allclose(W, np.maximum(x @ A + 0.5 * mx - 0.1, 0), **close)
+        front = 0.2 * np.trace(A) + 0.3
+        np.testing.assert_allclose(W, np.maximum(front * x - 0.25 * (2 * x @ A - 2 * mx) - 0.1, 0), **close)
         assert square == pytest.approx(float(np.square(W, dtype=np.float64).sum()), rel=1e-12)
-        np.testing.assert_allclose(V, np.maximum(y @ A + 0.5 * my - 0.1, 0), **close)
+        np.testing.assert_allclose(V, np.maximum(front * y - 0.25 * (2 * y @ A - 2 * my) - 0.1, 0), **close)
         assert other == pytest.approx(float(np.square(V, dtype=np.float64).sum()), rel=1e-12)
         v, mv, d = V.astype(np.float64), W.astype(np.float64), (V - Y).astype(np.float64)
         np.testing.assert_allclose(gram, v.T @ v, **exact)
@@ -177,15 +186,15 @@ class TestSameBits:
         scale = n * rank * (1 + np.abs(v).max()) ** 2 * (1 + np.abs(A).max())
         np.testing.assert_allclose(sums, expected, rtol=1e-11, atol=10 * np.finfo(dtype).eps * scale)
         assert feasible == bool((V >= 0).all())
-        g = x @ A - 2 * mx
+        g = 2 * x @ A - 2 * mx
         expected = np.square(np.where(x > 0, g, np.minimum(g, 0))).sum()
         assert projected == pytest.approx(expected, rel=1e3 * float(np.finfo(dtype).eps))
 
     def test_nan_is_not_feasible(self):
         X = np.ones((100, 3))
-        assert factor.step_sums(X, X, Origin.at(X, X)).feasible is True
+        assert factor.step_sums(X, X, Origin.at(X, X), None, False).feasible is True
         X[50, 1] = np.nan
-        assert factor.step_sums(X, X, Origin.at(X, X)).feasible is False
+        assert factor.step_sums(X, X, Origin.at(X, X), None, False).feasible is False
 
     @pytest.mark.parametrize("dense", [False, True])
     @pytest.mark.parametrize("solver", ["inertial", "dyn-nolips", "lbfgs"])
@@ -257,24 +266,207 @@ class TestCrowds:
             assert np.array_equal(a, b)
         assert threads._team.busy == threads._team.callers == 0
 
-    @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-    def test_fork(self, two, graph):
+    def test_the_same_bits_in_six_threads_as_alone(self, two):
+        """With the estimator, whose start sums over all rows by BLAS; the limits of the main thread are in the way."""
+        graphs = [planted_graph(6000, 6, random_state=seed)[0] for seed in range(6)]
+
+        def fit(seed):
+            return SymNMF(6, random_state=seed).fit(graphs[seed]).embedding_
+
+        alone = [fit(seed) for seed in range(6)]
+        with ThreadPoolExecutor(6) as crowd:
+            together = list(crowd.map(fit, range(6)))
+        for a, b in zip(alone, together, strict=True):
+            assert np.array_equal(a, b)
+
+
+def blas_threads():
+    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+
+class TestBlas:
+    def test_one_thread_whichever_thread_asks(self, two):
+        """threadpoolctl heeds the first thread that ever set a limit, and no other until that one is gone."""
+        inside = []
+
+        def ask():
+            with threads.one_blas_thread():
+                inside.append(blas_threads())
+            inside.append(blas_threads())
+
+        ask()
+        with ThreadPoolExecutor(1) as other:
+            other.submit(ask).result()
+        ones, twos = [1] * len(blas_threads()), [2] * len(blas_threads())
+        assert inside == [ones, twos, ones, twos]
+
+    def test_the_last_of_several_gives_back(self, two):
+        """They overlap, and end in the order they began."""
+        twos = blas_threads()
+        seen, first, second = [], threads.one_blas_thread(), threads.one_blas_thread()
+        with ThreadPoolExecutor(1) as other:
+            first.__enter__()
+            other.submit(second.__enter__).result()
+            first.__exit__(None, None, None)
+            seen.append(blas_threads())
+            other.submit(second.__exit__, None, None, None).result()
+        assert seen == [[1] * len(twos)]
+        assert blas_threads() == twos
+
+    @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs shared libraries as on Linux")
+    def test_a_library_loaded_later_is_limited_too(self, tmp_path):
+        """In a process of its own, which can load a second copy of NumPy's BLAS after the first run."""
+        script = f"""
+import ctypes, shutil
+import numpy as np
+from threadpoolctl import threadpool_info
+from quartic.arrays.threads import one_blas_thread
+def counts():
+    found = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    return {{library["filepath"]: library["num_threads"] for library in found}}
+with one_blas_thread():
+    known = counts()
+source = next(path for path in known if "openblas" in path)
+copy = shutil.copy(source, {str(tmp_path)!r} + "/libopenblas_late.so")
+late = ctypes.CDLL(copy)
+for name in ("scipy_openblas_set_num_threads64_", "openblas_set_num_threads", "scipy_openblas_set_num_threads"):
+    if hasattr(late, name):
+        getattr(late, name)(2)
+assert counts()[copy] == 2, counts()
+with one_blas_thread():
+    assert set(counts().values()) == {{1}}, counts()
+assert counts()[copy] == 2, counts()
+"""
+        if not any("openblas" in library["filepath"] for library in threadpool_info()):
+            pytest.skip("needs NumPy with OpenBLAS, of which it can load a copy")
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+class TestFork:
+    def test_a_child_fits(self, two, graph):
         """A forked child has none of its parent's threads, and makes its own."""
         problem = Problem(LeastSquares(graph), Nonnegative())
         X = minimize(problem, rank=5, max_iter=10, random_state=0).X
         assert threads._team.pool is not None
-        read, write = os.pipe()
-        child = os.fork()
-        if child == 0:
-            try:
-                again = minimize(problem, rank=5, max_iter=10, random_state=0).X
-                os.write(write, b"1" if np.array_equal(X, again) else b"0")
-            finally:
-                os._exit(0)
-        os.close(write)
-        assert os.read(read, 1) == b"1"
-        os.waitpid(child, 0)
-        os.close(read)
+        assert in_child(lambda: np.array_equal(X, minimize(problem, rank=5, max_iter=10, random_state=0).X))
+
+    def test_a_fit_goes_on_while_another_thread_forks(self):
+        """OpenBLAS ends its threads at a fork, and a call of another thread that uses them never returns.
+
+        The first fit is in the main thread, which then alone may set limits, if threadpoolctl is asked in its own way.
+        """
+        script = """
+import os, threading, time
+from threadpoolctl import threadpool_limits
+from quartic import SymNMF
+from quartic.datasets import planted_graph
+threadpool_limits(2)
+M, _ = planted_graph(3000, 6, degree=20, random_state=0)
+fit = lambda: SymNMF(6, random_state=0).fit(M)
+fit()
+over = threading.Event()
+def work():
+    while not over.is_set():
+        fit()
+thread = threading.Thread(target=work, daemon=True)
+thread.start()
+end = time.monotonic() + 15
+for _ in range(400):
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    if time.monotonic() > end:
+        break
+over.set()
+thread.join(40)
+os._exit(3 if thread.is_alive() else 0)
+"""
+        environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, timeout=180, env=environment
+        )
+        assert done.returncode == 0, done.stderr or "the fit hangs"
+
+    def test_a_property_under_way_in_another_thread_is_not_locked_in_the_child(self, graph, monkeypatch):
+        """Python 3.11 has one lock for a cached property of all objects."""
+        from quartic.losses.factor import numba as sparse
+        from quartic.losses.factor.matrix import SparseMatrix
+
+        begun, go_on, original = threading.Event(), threading.Event(), sparse.row_pieces
+
+        def slow(start):
+            begun.set()
+            go_on.wait(60)
+            return original(start)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(sparse, "row_pieces", slow)
+            other = threading.Thread(target=lambda: SparseMatrix(graph)._pieces)
+            other.start()
+            assert begun.wait(60)
+        try:
+            assert in_child(lambda: len(SparseMatrix(graph)._pieces) > 0)
+        finally:
+            go_on.set()
+            other.join()
+
+    def test_limits_that_a_child_inherits(self, two, graph):
+        """Forked while another thread's run holds BLAS at one thread, it gives back what BLAS had after its own run."""
+        problem = Problem(LeastSquares(graph), Nonnegative())
+        begun, go_on, twos = threading.Event(), threading.Event(), blas_threads()
+        assert set(twos) == {2}
+
+        def wait(progress):
+            begun.set()
+            go_on.wait(60)
+
+        def fit():
+            inside = []
+            minimize(problem, rank=3, max_iter=1, random_state=0, callback=lambda p: inside.append(blas_threads()))
+            return inside == [[1] * len(twos)] and blas_threads() == twos
+
+        other = threading.Thread(
+            target=minimize, args=(problem,), kwargs={"rank": 3, "max_iter": 1, "random_state": 0, "callback": wait}
+        )
+        other.start()
+        try:
+            assert begun.wait(60)
+            assert in_child(fit)
+        finally:
+            go_on.set()
+            other.join()
+        assert blas_threads() == twos
+
+    def test_a_run_that_forks_is_the_childs_too(self, two, graph):
+        """A callback forks: the child goes on with the run, still at one thread, and gives back at its end."""
+        problem = Problem(LeastSquares(graph), Nonnegative())
+        twos, children = blas_threads(), []
+
+        def fork(progress):
+            if not children:
+                children.append(os.fork())
+
+        result = minimize(problem, rank=3, max_iter=2, tol=0, random_state=0, callback=fork)
+        if children[0] == 0:
+            os._exit(0 if blas_threads() == twos and threads._blas.runs == 0 and result.n_iter == 2 else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 0
+        assert blas_threads() == twos
+
+
+def in_child(f):
+    """Tell whether f() is true in a forked child, which has half a minute for it."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            signal.alarm(30)
+            code = 0 if f() else 2
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_arrays_still_held_are_not_used_again(graph):
@@ -325,14 +517,16 @@ class TestPairs:
                 assert np.array_equal(a, b), name
 
     def test_chunks_change_nothing_but_round_off(self, loss, monkeypatch):
+        from dataclasses import replace
+
         from quartic.compiled import row_chunks
 
         cut = self.passes(loss)
-        assert len(loss._passed[0]) > 1
+        assert len(loss.pairs.chunks) > 1
         monkeypatch.setattr(row_chunks, "_PAIRS_IN_A_CHUNK", 10**9)
-        uncut = loss._twin(start=loss.start)
+        uncut = loss.with_pairs(replace(loss.pairs))
         whole = self.passes(uncut)
-        assert len(uncut._passed[0]) == 1
+        assert len(uncut.pairs.chunks) == 1
         for name, values in cut.items():
             for a, b in zip(values, whole[name], strict=True):
                 np.testing.assert_allclose(a, b, rtol=1e-5 if loss.dtype == np.float32 else 1e-10, atol=1e-8)
@@ -357,67 +551,84 @@ class TestPairs:
         assert len(seen) == 2
 
 
+def compilation_of(module):
+    """Return what numba's event says when a function of that module is compiled."""
+
+    def function():
+        """Stand for a compiled function."""
+
+    function.__module__ = module
+    return SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=function)})
+
+
 class TestCompiling:
-    def test_said_once_by_the_logger(self, caplog):
-        from types import SimpleNamespace
-
-        from quartic.compiled.compiling import _Teller
-
-        def ours():
-            """Stand for a compiled function."""
-
-        ours.__module__ = "quartic.losses.pairs.numba"
-        of = {
-            name: SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=f)})
-            for name, f in {"ours": ours, "theirs": time.sleep}.items()
-        }
-        teller = _Teller()
+    def test_said_once_on_a_machine(self, caplog, tmp_path, monkeypatch):
+        """Not in each of the processes that compile some part or other; again after an upgrade."""
+        marker = tmp_path / "cache" / "told"
+        ours, theirs = compilation_of("quartic.losses.pairs.numba"), compilation_of("time")
         with caplog.at_level("INFO", logger="quartic"):
-            teller.on_start(of["theirs"])
-            assert not caplog.records
-            teller.on_start(of["ours"])
-            teller.on_start(of["ours"])
-        assert len(caplog.records) == 1
-        assert "compiling" in caplog.text
+            for _process in range(3):
+                listener = compiling._Listener(marker)
+                for event in (theirs, ours, ours):
+                    listener.on_start(event)
+                    listener.on_end(event)
+            assert [record.message.split(":")[0] for record in caplog.records] == ["compiling for this machine"]
+            monkeypatch.setattr(compiling, "__version__", "99.0")
+            compiling._Listener(marker).on_start(ours)
+            compiling.end_compiling()
+        assert len(caplog.records) == 2
+
+    def test_said_once_a_process_where_nothing_can_be_kept(self, caplog, tmp_path):
+        (tmp_path / "file").write_text("in the way of a folder")
+        with caplog.at_level("INFO", logger="quartic"):
+            for marker in (tmp_path / "file" / "told", None):
+                listener = compiling._Listener(marker)
+                for _ in range(2):
+                    listener.on_start(compilation_of("quartic.losses.pairs.numba"))
+                    listener.on_end(None)
+        assert len(caplog.records) == 2
 
     def test_a_new_function_is_heard_of(self, caplog, monkeypatch):
-        from numba import njit
-
-        from quartic.arrays import flags  # noqa: F401
-        from quartic.compiled import compiling
-
         def new(x):
             return x + 1
 
         new.__module__ = "quartic.test"
-        monkeypatch.setattr(compiling.teller, "told", False)
+        monkeypatch.setattr(compiling.listener, "told", False)
+        monkeypatch.setattr(compiling.listener, "marker", None)
         with caplog.at_level("INFO", logger="quartic"):
             assert njit(new)(1) == 2
         assert "compiling" in caplog.text
 
+    def test_compiling_is_no_part_of_solving(self):
+        """A callback sets off a compilation: the run says how long it took without that."""
 
-def test_bench_floor_and_growth_need_no_extras(tmp_path):
-    """They run where scikit-learn, typer, rich, pandas and threadpoolctl cannot be imported."""
-    import subprocess
-    import sys
+        def slow_to_compile(x):
+            for k in range(10):
+                x = x * 0.5 + np.sqrt(np.abs(np.sin(x) + k)) - np.cos(x) ** 3
+            return x
 
-    script = """
-import sys
-class Missing:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("sklearn", "typer", "rich", "pandas", "threadpoolctl"):
-            raise ImportError(name)
-sys.meta_path.insert(0, Missing())
-import numpy as np
-from quartic.bench.floor import FloorSettings, floor_table, run_floor
-from quartic.bench.growth import GrowthSettings, growth_table, run_growth
-settings = FloorSettings(graphs=(300,), data=(), points=((200, 2000),), threads=(1,), repeats=2, dtypes=(np.float64,))
-print(floor_table(run_floor(settings, lambda line: None)))
-rows = run_growth(GrowthSettings(nodes=(2000, 4000), pairs=(20000, 40000), repeats=2), lambda line: None)
-print(growth_table(rows))
-assert all(row["matrices"] <= row["allowed"] + 0.5 for row in rows), rows
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert "graph, n = 300, r = 20 | float64 | 1" in done.stdout
-    assert "time grows like size^" in done.stdout
+        compiled, spent = njit(slow_to_compile), []
+
+        def compile_now(progress):
+            began = time.perf_counter()
+            compiled(1.0)
+            spent.append(time.perf_counter() - began)
+
+        began = time.perf_counter()
+        result = minimize(
+            Problem(LeastSquares(np.ones((4, 4)))), np.eye(4, 1) * 2, solver="gd", max_iter=3, callback=compile_now
+        )
+        whole = time.perf_counter() - began
+        assert max(spent) > 0.05  # it was compiled, within the run
+        assert result.time <= whole - 0.8 * max(spent)
+
+    def test_the_clock_stops_while_one_compilation_sets_off_another(self):
+        begin, end = compiling.begin_compiling, compiling.end_compiling
+        wall, solving = time.perf_counter(), solving_time()
+        begin()
+        begin()
+        time.sleep(0.01)
+        end()
+        time.sleep(0.01)
+        end()
+        assert solving_time() - solving <= time.perf_counter() - wall - 0.02

@@ -9,7 +9,7 @@ class Objective(BaseObjective):
     min_benchopt_version = "1.6"
     requirements = ["pip::quartic"]
     parameters = {"seed": [0]}
-    test_config = {"dataset": {"name": "helix", "n": 60, "known": 0.5}}
+    test_config = {"dataset": {"name": "helix", "n": 60, "known": 0.5, "noise": 0.0}}
 
     def set_data(self, case):
         self.case = case
@@ -18,7 +18,7 @@ class Objective(BaseObjective):
         return {"case": self.case, "seed": self.seed}
 
     def evaluate_result(self, X):
-        return {"value": self.case.error(X), "loss": self.case.loss().value(X)}
+        return {"value": self.case.measure(X)["error"], "loss": self.case.problem().loss.value(X)}
 
     def get_one_result(self):
         return {"X": self.case.truth}

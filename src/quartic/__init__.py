@@ -6,32 +6,37 @@ After Dragomir, d'Aspremont and Bolte, "Quartic First-Order Methods for Low-Rank
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from quartic import diagnostics
 from quartic._version import __version__
-from quartic.core.loop import minimize
-from quartic.core.problem import Problem
-from quartic.core.result import History, Result, Status
 
 if TYPE_CHECKING:
-    from quartic import datasets, graphs, init, metrics
+    from quartic import datasets, diagnostics, graphs, init, metrics
     from quartic.clustering.selection import RankSelection, select_rank
     from quartic.core.certificate import Certificate, certify
+    from quartic.core.loop import minimize
+    from quartic.core.problem import Problem
     from quartic.core.rank_growth import RankGrowth, grow_rank
+    from quartic.core.result import History, Result, Status
     from quartic.estimators import DistanceCompletion, SymNMF
 
-# Imported when first asked for: scikit-learn and numba take longer to load than all the rest.
+# Imported when first asked for: `quartic --help` needs none of them, nor NumPy, SciPy, numba and scikit-learn.
 _LATER = {
     "Certificate": "quartic.core.certificate",
     "DistanceCompletion": "quartic.estimators",
+    "History": "quartic.core.result",
+    "Problem": "quartic.core.problem",
     "RankGrowth": "quartic.core.rank_growth",
     "RankSelection": "quartic.clustering.selection",
+    "Result": "quartic.core.result",
+    "Status": "quartic.core.result",
     "SymNMF": "quartic.estimators",
     "certify": "quartic.core.certificate",
     "datasets": "",
+    "diagnostics": "",
     "graphs": "",
     "grow_rank": "quartic.core.rank_growth",
     "init": "",
     "metrics": "",
+    "minimize": "quartic.core.loop",
     "select_rank": "quartic.clustering.selection",
 }
 

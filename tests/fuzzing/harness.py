@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from fuzzing.mutations import spoil
 from fuzzing.seeds import formats
+from quartic.io.arrays import scipy_reader
 
 SECONDS = 10  # that one file may take
 MEMORY = 3 * 2**30  # that a process may have in address space beyond what it has at the start
@@ -56,7 +57,12 @@ def fault_in(error, path):
 
 
 def fuzz(name, count, seed, folder):
-    """Read ``count`` spoiled files of a format."""
+    """Read ``count`` spoiled files of a format; those that SciPy reads, by one process while it lives."""
+    with scipy_reader():
+        return _fuzz(name, count, seed, folder)
+
+
+def _fuzz(name, count, seed, folder):
     suffix, contents, readers = formats(folder)[name]
     outcome = Outcome(name)
     path = folder / f"spoiled{suffix}"

@@ -16,6 +16,22 @@ WORDS = [
     b"<", b"&", b"]]>", b"<script>alert(1)</script>", b"\xd9\xa1", b"=1+1", b"true", b"None", b"1j", b"#", b"%", b"\r",
     b"\n", b"\t", b";", b",", b"|", b"../../etc/passwd", b"a" * 300, b"1" * 5000, b"\x1b[2J", b"\xe2\x80\xae",
 ]  # fmt: skip
+TEXT = (
+    "csv",
+    "table",
+    "anchors",
+    "mtx",
+    "graphml",
+    "gexf",
+    "gml",
+    "pajek",
+    "edgelist",
+    "mdjeep",
+    "pdb",
+    "cif",
+    "xyz",
+    "unnamed",
+)
 NUMBERS = [0, 1, 2, 7, 8, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x0FFFFFFF]
 HEADERS = [
     "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000, 1000000000), }",
@@ -54,7 +70,7 @@ def spoil(content, kind, others, rng):
             means += [_gzip] * 4
         if content[:6] == b"MATLAB":
             means += [_matlab] * 4
-        if kind in ("csv", "table", "anchors", "mtx", "graphml", "mdjeep", "pdb", "xyz", "unnamed"):
+        if kind in TEXT:
             means += [_words, _lines, _fields]
         content = means[int(rng.integers(len(means)))](content, others, rng)
     return content

@@ -50,6 +50,38 @@ GRAPHML = """<?xml version="1.0" encoding="UTF-8"?>
 """
 
 
+GEXF = """<?xml version="1.0" encoding="UTF-8"?>
+<gexf version="1.2" xmlns="http://www.gexf.net/1.2draft"><graph defaultedgetype="undirected" mode="static"><nodes>
+<node id="0" label="ann"/><node id="1" label="bob"/><node id="2" label="cid"/></nodes>
+<edges><edge id="0" source="0" target="1" weight="2.5"/><edge id="1" source="1" target="2"/></edges></graph></gexf>
+"""
+GML = """graph [
+  node [ id 0 label "ann" ]
+  node [ id 1 label "bob" ]
+  node [ id 2 label "cid" ]
+  edge [ source 0 target 1 weight 2.5 ]
+  edge [ source 1 target 2 ]
+]
+"""
+PAJEK = """*vertices 3
+1 "ann" 0.0 0.0 ellipse
+2 "bob" 0.0 0.0 ellipse
+3 "cid" 0.0 0.0 ellipse
+*edges
+1 2 2.5
+2 3 1.0
+"""
+
+
+def _parquet(**columns):
+    import pyarrow
+    import pyarrow.parquet
+
+    file = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table(columns), file)
+    return file.getvalue()
+
+
 def _npy(array):
     file = io.BytesIO()
     np.save(file, array)
@@ -101,10 +133,30 @@ def _anchors(path):
     return read_anchors(path, ["ann", "bob", "cid"], 2)
 
 
-def _block(matrix):
+def _parts(matrix):
+    """Return the files of a block by the ends of their names: one of dense rows, four of sparse ones."""
     with tempfile.TemporaryDirectory() as folder:
-        (file,) = write_blocks(folder, matrix).iterdir()
-        return file.read_bytes()
+        return {
+            file.name.removeprefix("block-000000"): file.read_bytes() for file in write_blocks(folder, matrix).iterdir()
+        }
+
+
+def _block_with_part(path):
+    """Read the file as one of the four parts of a block; which, its content decides."""
+    parts = _parts(sp.csr_array(A))
+    names = sorted(parts)
+    content = path.read_bytes()
+    sound = [name for name, there in parts.items() if there == content]
+    parts[sound[0] if sound else names[sum(content) % 4]] = content
+    folder = path.parent / "blocks"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for name, there in parts.items():
+        (folder / f"{path.name}{name}").write_bytes(there)
+    whole = read_blocks(folder)
+    return SimpleNamespace(
+        block=read_block(str(folder / f"{path.name}.shape.npy")), shape=whole.shape, dtype=whole.dtype
+    )
 
 
 def _blocks(path):
@@ -142,13 +194,24 @@ def formats(folder: Path):
                 similar + distances),
         "mtx.gz": (".mtx.gz", [gzip.compress(_mtx(sp.coo_array(A)))], similar + distances),
         "graphml": (".graphml", [GRAPHML.encode(), GRAPHML.replace("undirected", "directed").encode()], similar),
+        "gexf": (".gexf", [GEXF.encode()], similar),
+        "gml": (".gml", [GML.encode()], similar),
+        "pajek": (".net", [PAJEK.encode()], similar),
+        "edgelist": (".edgelist", [b"0 1 {}\n1 2 {}\n2 3 {}\n3 0 {}\n",
+                                   b"a b {'weight': 2}\nb c {'weight': 3, 'kind': 'x y'}\nc d {'weight': 1}\n"],
+                     similar),
+        "parquet": (".parquet", [_parquet(source=["a", "b", "c"], target=["b", "c", "a"], weight=[1.0, 2.5, 3.0]),
+                                 _parquet(i=[0, 1, 0], j=[1, 2, 2], d=[1.0, None, 2.0]),
+                                 _parquet(name=["r", "s"], x=[1, 2], y=[0.5, None], z=[True, False])],
+                    similar + distances),
         "mdjeep": (".nmr", [NMR.encode(), b"1 2 1.5 1.5 N CA\n1 3 2.0 3.0 N C\n"], [read_mdjeep, read_distances]),
         "pdb": (".pdb", [_written(folder, "seed.pdb", lambda path: write_pdb(path, atoms))], [read_pdb]),
+        "cif": (".cif", [_written(folder, "seed.cif", lambda path: write_pdb(path, atoms))], [read_pdb]),
         "xyz": (".xyz", [_written(folder, "seed.xyz", lambda path: write_xyz(path, atoms, "three"))], [read_xyz]),
         "checkpoint": (".npz", [_checkpoint(folder)], [_resume]),
-        "blocks": (".npz", [_block(sp.csr_array(A)), _sparse_npz(sp.csr_array(A)), _block(sp.csr_array(A > 0)),
-                            _block(sp.csr_array(A.astype(np.float32)))], [_blocks]),
-        "blocks npy": (".npy", [_block(A), _npy(np.asfortranarray(A)), _npy(A.astype(">f8"))], [_blocks]),
+        "blocks": (".npz", [_sparse_npz(sp.csr_array(B)) for B in (A, A > 0, A.astype(np.float32))], [_blocks]),
+        "blocks parts": (".npy", list(_parts(sp.csr_array(A)).values()), [_block_with_part]),
+        "blocks npy": (".npy", [*_parts(A).values(), _npy(np.asfortranarray(A)), _npy(A.astype(">f8"))], [_blocks]),
         "unnamed": ("", [EDGES.encode(), _npy(A), _npz(A=A), _mat({"A": A}), _mtx(sp.coo_array(A)), GRAPHML.encode()],
                     similar + distances),
     }  # fmt: skip

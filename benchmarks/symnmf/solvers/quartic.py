@@ -3,50 +3,39 @@
 
 from benchopt import BaseSolver
 
-from quartic.bench.contestants import GRIDS, contestant
-from quartic.bench.symnmf import warm_up
-from quartic.core.loop import minimize
-from quartic.init import random_start, spectral_start
+from quartic.bench.cases import Enough, Recorder
+from quartic.bench.methods import GRIDS, SOLVERS, symnmf_solver
+from quartic.bench.paper import run_once
+
+
+class Teller(Recorder):
+    """Hands iterates to benchopt, which keeps the time and judges them."""
+
+    def __init__(self, solver, callback):
+        super().__init__(lambda X: {})
+        self.solver, self.callback = solver, callback
+
+    def see(self, X, stationarity=0.0, **facts):
+        self.solver.X = X
+        if not self.callback():
+            raise Enough
 
 
 class Solver(BaseSolver):
     name = "quartic"
     requirements = ["pip::quartic"]
     sampling_strategy = "callback"
-    parameters = {
-        "solver, mu": [
-            ("auto", None),
-            ("inertial", None),
-            ("lbfgs", None),
-            ("dyn-nolips", None),
-            ("pg", None),
-            ("cd", None),
-            ("beta", None),
-            ("hals", 0.1),
-            ("anls", 0.1),
-            ("admm", 0.1),
-        ]
-    }
+    parameters = {"solver, mu": [(name, 0.1 if name in GRIDS else None) for name in SOLVERS]}
 
     def set_objective(self, case, seed):
         self.case, self.seed = case, seed
-        self.who = contestant(self.solver, self.mu if self.solver in GRIDS else None)
 
     def warm_up(self):
-        warm_up(self.case, self.who)
+        run_once(self.case, self.solver, self.mu, 0, [1e-9], 0.0)
 
     def run(self, callback):
-        def tell(progress):
-            self.X = progress.X
-            if not callback():
-                raise StopIteration
-
-        start = spectral_start if self.who.spectral else random_start
-        result = minimize(
-            self.case.problem(), start, rank=self.case.cell.rank, solver=self.who.solver, tol=1e-8, callback=tell,
-            random_state=self.seed,
-        )  # fmt: skip
-        self.X = result.X
+        run = symnmf_solver(self.solver, self.mu)
+        self.X = run(self.case, self.seed, 1e-8, Teller(self, callback)).X
 
     def get_result(self):
         return {"X": self.X}

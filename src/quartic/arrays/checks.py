@@ -69,9 +69,9 @@ def finite_matrix(A: Any, name: str) -> Array:
         If ``A`` is not 2-D, or holds NaN or infinity; the message names the first such entry.
     """
     if is_torch(A):
-        from quartic.arrays import torch_input
+        from quartic.arrays import space_torch
 
-        tensor: Array = torch_input.finite_matrix(A, name)
+        tensor: Array = space_torch.finite_matrix(A, name)
         return tensor
     A = np.asarray(A)
     if A.dtype.kind not in "fiub":
@@ -122,9 +122,9 @@ def first_not_finite(A: Any, *, nan: bool = False) -> tuple[int, int, float] | N
 def as_floats(A: Any) -> Array:
     """Return ``A`` as a C-ordered array of float32 or float64, itself where it is one: integers would truncate."""
     if is_torch(A):
-        from quartic.arrays import torch_input
+        from quartic.arrays import space_torch
 
-        tensor: Array = torch_input.as_floats(A)
+        tensor: Array = space_torch.as_floats(A)
         return tensor
     A = np.asarray(A)
     clean: Array = np.ascontiguousarray(A, dtype=working_dtype(A.dtype))

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from quartic.arrays.checks import Array, is_torch
-from quartic.arrays.elementwise import eps, times, to_host
-from quartic.arrays.tall import gram
+from quartic.arrays.generic import float_type, gram, namespace, times, to_host
+from quartic.arrays.space import eps
 from quartic.arrays.waiting import on_host
 
 # By products alone where the least eigenvalue of the scaled AᵀA is above so many units of round-off of the largest.
 _INDEPENDENT = 1e4
+# Columns that are still dependent after so many rounds on a device are equal, or zero.
+_ROUNDS = 5
 
 
 def orthonormal(A: Any) -> Array:
@@ -20,19 +22,25 @@ def orthonormal(A: Any) -> Array:
 
     By products alone, twice: with AᵀA = VΛVᵀ, its columns scaled to length one, AVΛ^-½ is orthonormal but for
     round-off, which the second time is gone (Stathopoulos and Wu 2002). That is quicker than a QR decomposition, which
-    is taken where columns are too nearly dependent, but not on a device.
+    is taken where columns are too nearly dependent; on a device, where it is slow, only if more rounds, each of which
+    brings the columns further apart, do not help either.
     """
-    B = A
-    for _ in range(2):
+    B, good = A, 0
+    least = 1e8 * float(np.finfo(float_type(A)).tiny)  # one over it, and over a small root, are numbers of A's type
+    for _ in range(_ROUNDS if is_torch(A) else 2):
         S = on_host(gram(B))
-        d = np.sqrt(np.maximum(np.diag(S), np.finfo(np.float64).tiny))
+        d = np.maximum(np.sqrt(np.maximum(np.diag(S), 0)), least)
         values, V = np.linalg.eigh(S / d[:, None] / d)
-        if not is_torch(A) and not values[0] > _INDEPENDENT * eps(A) * values[-1]:
-            basis: Array = np.linalg.qr(A)[0]
-            return basis
+        independent = values[0] > _INDEPENDENT * eps(A) * values[-1]
+        if not independent and not is_torch(A):
+            break
         values = np.maximum(values, 1e-12 * values[-1])
         B = times(B, V / np.sqrt(values) / d[:, None])
-    return B  # type: ignore[no-any-return]
+        good = good + 1 if independent else 0
+        if good == 2:
+            return B
+    basis: Array = namespace(A).linalg.qr(A)[0]
+    return basis
 
 
 def most_different_rows(U: Any) -> Array:

@@ -13,16 +13,18 @@ threads run on eight threads.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 # Work below this many multiplications is done before a second thread has woken up.
 _WORTH_A_THREAD = 400_000
@@ -36,7 +38,7 @@ class _Team:
     """The helpers: made when first needed, and anew in a forked child, which inherits none of its parent's threads."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.pool: ThreadPoolExecutor | None = None
         self.size = 0
         self.callers = 0
@@ -52,7 +54,7 @@ class _Team:
                 if self.pool is not None:
                     self.pool.shutdown(wait=False)
                 self.size = max_threads() - 1
-                self.pool = ThreadPoolExecutor(self.size, thread_name_prefix="quartic")
+                self.pool = ThreadPoolExecutor(self.size, "quartic", _blas.limit_helper)
             return self.pool, helpers
 
     def dismiss(self, helpers: int) -> None:
@@ -63,11 +65,6 @@ class _Team:
 
 
 _team = _Team()
-
-
-def _forget() -> None:
-    global _team, _blas
-    _team, _blas = _Team(), _Blas()  # the parent's runs are not the child's
 
 
 @cache
@@ -198,42 +195,100 @@ class _Blas:
     """Keeps BLAS at one thread while runs are under way, and gives it back what it had when the last one ends.
 
     Runs call BLAS thousands of times on matrices that are r columns wide. Its own threads gain nothing there, and on a
-    busy machine, where they wait for one another, they made such calls up to 28 times slower. What is worth several
+    busy machine, where they wait for one another, they made such calls up to 28 times slower. They would change the
+    bits of sums, and OpenBLAS never returns from such a call when another thread forks meanwhile. What is worth several
     threads is cut into pieces by us.
     """
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.runs = 0
-        self.limiter: Any = None
-        self.found: int | None = None  # how many threads BLAS was allowed before
-        self.controller: Any = None
+        self.own = threading.local()  # .runs: how many of the runs are this thread's
+        self.libraries: list[Any] = []
+        self.loaded = -1  # what `_count_loaded` said when the libraries were looked for
+        self.before: dict[str, int] = {}  # threads each library had, until they are given back
 
     def enter(self) -> int | None:
         """Limit BLAS, and return how many threads it was allowed; None where that cannot be told."""
-        try:
-            from threadpoolctl import ThreadpoolController
-        except ImportError:  # it comes with scikit-learn
-            return None
         with self.lock:
-            self.runs += 1
-            if self.runs == 1:
-                if self.controller is None:
-                    self.controller = ThreadpoolController().select(user_api="blas")
-                libraries = self.controller.lib_controllers
-                self.found = min((library.get_num_threads() for library in libraries), default=None)
-                self.limiter = self.controller.limit(limits=1)
-            return self.found
+            self._find_libraries()
+            for library in self.libraries:
+                now = library.get_num_threads()
+                self.before.setdefault(library.filepath, now)
+                if now != 1:
+                    _set_threads(library, 1)
+            self._count(1)
+            return min(self.before.values(), default=None)
 
     def leave(self) -> None:
-        """Give BLAS back its threads if this was the last run."""
+        """Give BLAS back its threads if this was the last run: of all, or of this thread where each has its own."""
         with self.lock:
-            self.runs -= 1
+            self._count(-1)
+            for library in self.libraries:
+                if self.runs == 0 or (self.own.runs == 0 and _is_per_thread(library)):
+                    _set_threads(library, self.before[library.filepath])
             if self.runs == 0:
-                self.limiter.restore_original_limits()
-                self.limiter = None
+                self.before = {}
+
+    def limit_helper(self) -> None:
+        """Keep BLAS at one thread in a helper of ours, where a limit holds only for the thread that sets it."""
+        for library in self.libraries:
+            if _is_per_thread(library):
+                _set_threads(library, 1)
+
+    def start_anew(self) -> None:
+        """Keep, in a forked child, the runs of the one thread it has; its last run gives back what the parent owes."""
+        self.lock = threading.RLock()
+        self.runs = getattr(self.own, "runs", 0)
+
+    def _count(self, change: int) -> None:
+        self.runs += change
+        self.own.runs = getattr(self.own, "runs", 0) + change
+
+    def _find_libraries(self) -> None:
+        loaded = _count_loaded()
+        if loaded != self.loaded:  # looking takes milliseconds, a small run no longer
+            with contextlib.suppress(ImportError):  # it comes with scikit-learn
+                from threadpoolctl import ThreadpoolController
+
+                self.libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+            self.loaded = loaded
 
 
+def _is_per_thread(library: Any) -> bool:
+    return getattr(library, "threading_layer", None) == "openmp"
+
+
+def _set_threads(library: Any, count: int) -> None:
+    # threadpoolctl heeds only one thread at a time, silently: the first that ever set a limit of OpenBLAS
+    release = getattr(library, "clear_controlling_thread", lambda force: None)
+    release(force=True)
+    library.set_num_threads(count)
+    release(force=True)
+
+
+class _LoadedLibrary(ctypes.Structure):
+    """The C structure dl_phdr_info; ``adds`` is the number of libraries loaded so far."""
+
+    _fields_: ClassVar = [
+        ("address", ctypes.c_void_p), ("name", ctypes.c_char_p), ("headers", ctypes.c_void_p),
+        ("n_headers", ctypes.c_uint16), ("adds", ctypes.c_ulonglong), ("subs", ctypes.c_ulonglong),
+    ]  # fmt: skip
+
+
+def _make_counter() -> Callable[[], int]:
+    """Return a function whose value changes when a shared library is loaded, or, where none tells, a module."""
+    try:
+        # with Python's lock held: a thread that waited for it inside would hold up one that imports an extension
+        iterate = ctypes.PyDLL(None).dl_iterate_phdr
+    except (AttributeError, OSError, TypeError):  # macOS, Windows
+        return lambda: len(sys.modules)
+    signature = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.POINTER(_LoadedLibrary), ctypes.c_size_t, ctypes.c_void_p)
+    look = signature(lambda library, size, data: library.contents.adds)  # not zero: the first library is the last
+    return lambda: int(iterate(look, None))
+
+
+_count_loaded = _make_counter()
 _blas = _Blas()
 
 
@@ -241,17 +296,52 @@ _blas = _Blas()
 def one_blas_thread() -> Iterator[None]:
     """Keep BLAS at one thread within; our own passes use no more threads than it was allowed before.
 
-    Limits of BLAS hold for the whole process: runs in other threads share this one.
+    Whatever calls BLAS and must give the same bits each time belongs inside, as a block or a decorated function. Limits
+    of BLAS hold for the whole process: runs in other threads share this one.
     """
     found = _blas.enter()
-    blas = _blas
     try:
         with limited_to(found):
             yield
     finally:
-        if found is not None and blas is _blas:
-            blas.leave()
+        _blas.leave()
+
+
+# -- fork -----------------------------------------------------------------------------------------------------------
+
+
+def _hold_locks() -> None:
+    """Wait until no thread is changing the helpers or the limits: a child would inherit the lock, not the thread."""
+    _team.lock.acquire()
+    _blas.lock.acquire()
+
+
+def _release_locks() -> None:
+    _blas.lock.release()
+    _team.lock.release()
+
+
+def _start_child() -> None:
+    global _team
+    _team = _Team()  # a child inherits none of its parent's threads
+    _blas.start_anew()
+    if sys.version_info < (3, 12):
+        _renew_property_locks()
+
+
+def _renew_property_locks() -> None:
+    """Renew the locks of our cached properties, which Python 3.11 holds, for all objects of a class, while one is made.
+
+    One that another thread was making when the child was forked would be locked there for ever.
+    """
+    modules = [module for name, module in list(sys.modules.items()) if name.startswith("quartic.")]
+    for module in modules:
+        for kind in vars(module).values():
+            if isinstance(kind, type) and kind.__module__ == module.__name__:
+                for attribute in vars(kind).values():
+                    if isinstance(attribute, cached_property):
+                        vars(attribute)["lock"] = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(before=_hold_locks, after_in_parent=_release_locks, after_in_child=_start_child)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quartic.arrays import Array, copy, passes
+from quartic.arrays import Array, space_of
 from quartic.baselines.splitting import PenalisedSolver
 
 
@@ -40,6 +40,7 @@ class SymHALS(PenalisedSolver):
     mu: float | None = None
 
     def _minimize_rows(self, G: Array, C: Array, X: Array) -> Array:
-        X = copy(X)
-        passes("row_sweeps", X).sweep_rows(X, G, C)
+        space = space_of(X)
+        X = space.copy(X)
+        space.sweep_rows(X, G, C)
         return X

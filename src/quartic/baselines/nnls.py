@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from quartic.arrays import Array
-from quartic.baselines.row_sweeps import sweep_rows
+from quartic.compiled.rows import sweep_rows
 
 # Full exchanges that may fail to lower the number of infeasible variables before the backup rule sets in.
 _PATIENCE = 3

@@ -1,30 +1,15 @@
 """The harness behind ``quartic paper`` and ``quartic bench``: the paper's table and figures again, and the peers.
 
-It works from an installed wheel. Results are kept, row by row, in a folder; what is there already is not run again.
+It works from an installed wheel. Every run is kept, line by line, in a folder; what is there already is not run again.
 """
 
-from quartic.bench.edmc import Helix
-from quartic.bench.figure1 import Figure1Settings, run_figure1
-from quartic.bench.figure2 import Figure2Settings, run_figure2
-from quartic.bench.page import write_page
-from quartic.bench.peers import PeersSettings, run_peers
-from quartic.bench.record import describe_machine
-from quartic.bench.store import Store
-from quartic.bench.symnmf import Cell
-from quartic.bench.table1 import Table1Settings, run_table1
+from quartic.bench.cases import Cell, Helix
+from quartic.bench.harness import Store, describe_machine
+from quartic.bench.numbers import Number, read_numbers
+from quartic.bench.paper import FigureSettings, Table1Settings, run_figure, run_table1
+from quartic.bench.race import RaceSettings, run_race
 
 __all__ = [
-    "Cell",
-    "Figure1Settings",
-    "Figure2Settings",
-    "Helix",
-    "PeersSettings",
-    "Store",
-    "Table1Settings",
-    "describe_machine",
-    "run_figure1",
-    "run_figure2",
-    "run_peers",
-    "run_table1",
-    "write_page",
-]
+    "Cell", "FigureSettings", "Helix", "Number", "RaceSettings", "Store", "Table1Settings", "describe_machine",
+    "read_numbers", "run_figure", "run_race", "run_table1",
+]  # fmt: skip

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quartic.arrays import Array, RandomState, random_generator
-from quartic.arrays.threads import limited_to, share_of
+from quartic.arrays.threads import limited_to, one_blas_thread, share_of
 from quartic.core.loop import minimize
 from quartic.core.problem import Problem
 from quartic.core.start import StartStrategy
@@ -93,12 +93,13 @@ class RankSelection:
         return "\n".join(lines)
 
     def plot(self) -> Any:
-        """Return a matplotlib figure: eigenvalues, stability and held-out error against the rank."""
-        try:
-            from matplotlib.figure import Figure
-        except ImportError as error:
-            raise ImportError("plot needs matplotlib: pip install 'quartic[report]'") from error
-        figure = Figure(figsize=(11, 3.2), layout="constrained")
+        """Draw eigenvalues, stability and held-out error against the rank, and return the figure.
+
+        It is pyplot's current one: ``plt.show()`` shows it, ``plt.savefig(…)`` writes it.
+        """
+        from quartic.plots import new_figure
+
+        figure = new_figure(size=(11, 3.2))
         spectrum, stability, held_out = figure.subplots(1, 3)
         spectrum.plot(np.arange(1, len(self.eigenvalues) + 1), self.eigenvalues, "o-", color="C0")
         spectrum.set(title="Eigenvalues", ylabel="λ")
@@ -116,6 +117,7 @@ class RankSelection:
         return figure
 
 
+@one_blas_thread()
 def select_rank(
     M: Any,
     ranks: Iterable[int],

@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator
+from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from quartic import graphs
 from quartic.arrays import is_torch
-from quartic.arrays.devices import moved
 from quartic.distributed.inputs import is_dask_array
-from quartic.graphs.inputs import is_graph, matrix_of, refuse_not_finite
+from quartic.graphs.inputs import is_graph, matrix_of, refuse_not_finite, refuse_words
 from quartic.losses.blocks.dask_matrix import DaskMatrix
+from quartic.losses.devices import moved, to_scipy
 
 if TYPE_CHECKING:
     from quartic.clustering.symnmf import SymNMF
@@ -39,6 +41,8 @@ def similarity_of(model: SymNMF, X: Any, known: bool, device: Any) -> Any:
         raise ValueError(f'a networkx graph has no features for affinity={model.affinity!r}; use "precomputed"')
     if is_torch(X):
         return _of_tensor(model, X)
+    if not precomputed:
+        refuse_words(X)
     given = matrix_of(X) if precomputed else X
     data = validate_data(
         model,
@@ -52,6 +56,11 @@ def similarity_of(model: SymNMF, X: Any, known: bool, device: Any) -> Any:
     if known or not precomputed:
         refuse_not_finite(given, data, "X", _CURES["precomputed" if precomputed else "features"])
     if precomputed:
+        if data.shape[0] != data.shape[1]:
+            raise ValueError(
+                f"a similarity matrix must be square, but X has the shape {data.shape}; for features choose "
+                'affinity="self_tuning", or affinity="cosine" for documents'
+            )
         if known:
             _refuse_negative(data)
         return data
@@ -60,6 +69,24 @@ def similarity_of(model: SymNMF, X: Any, known: bool, device: Any) -> Any:
     if device is not None and not issparse(data):
         data = moved(data, device)
     return graphs.similarity(data, kind=model.affinity, n_neighbors=model.n_neighbors)  # type: ignore[arg-type]
+
+
+def similarity_to_fitted(model: SymNMF, X: Any) -> Any:
+    """Return the similarities (m, n) of what is new to the n nodes the model was fitted to."""
+    if is_dask_array(X) or is_dask_array(model._features) or isinstance(X, DaskMatrix):
+        raise TypeError("score is for data in memory, but these are in Dask's blocks; pass rows of NumPy or SciPy")
+    old, new = (to_scipy(part) if is_torch(part) else part for part in (model._features, X))
+    new = validate_data(model, new, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
+    if model.affinity == "precomputed":
+        return new
+    old = check_array(old, accept_sparse="csr", dtype=(np.float64, np.float32))
+    both = sp.vstack([old, new], format="csr") if issparse(new) or issparse(old) else np.vstack([old, new])
+    if callable(model.affinity):
+        M = model.affinity(both)
+    else:
+        M = graphs.similarity(both, kind=model.affinity, n_neighbors=model.n_neighbors)  # type: ignore[arg-type]
+    n = old.shape[0]
+    return (sp.csr_array(M) if issparse(M) else np.asarray(M))[n:, :n]
 
 
 def _in_blocks(model: SymNMF, X: Any, precomputed: bool, known: bool) -> Any:

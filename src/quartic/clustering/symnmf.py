@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -14,20 +14,20 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from quartic.arrays import Array, RandomState, is_torch, namespace, random_generator, to_host
-from quartic.arrays.devices import device_for, moved, to_scipy
-from quartic.arrays.threads import limited_to, share_of
-from quartic.clustering.similarity_input import similarity_of
-from quartic.core.loop import minimize
+from quartic.arrays import Array, RandomState, check_number, is_torch, namespace, random_generator, to_host
+from quartic.arrays.threads import limited_to, one_blas_thread, share_of
+from quartic.clustering.scoring import held_out_fit
+from quartic.clustering.similarity_input import similarity_of, similarity_to_fitted
+from quartic.core.loop import Progress, minimize
 from quartic.core.problem import Problem
 from quartic.core.result import Result
 from quartic.graphs.inputs import names_of
 from quartic.init import random_start, spectral_start
 from quartic.losses import LeastSquares
 from quartic.losses.blocks.dask_matrix import DaskMatrix
+from quartic.losses.devices import device_for, moved, to_scipy
 from quartic.penalties import Nonnegative, NonnegativeL1, NonnegativeRidge, Penalty
 from quartic.solvers import Solver
 
@@ -81,6 +81,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         keeps X nonnegative.
     alpha : float, default=0.0
         Weight of ``"l1"`` or ``"ridge"``.
+    callback : callable or None, default=None
+        Called with a `quartic.core.loop.Progress` after each iteration of each run, as in `quartic.minimize`: raising
+        StopIteration ends that run. With ``n_jobs`` it is called from several threads.
 
     Attributes
     ----------
@@ -107,9 +110,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     Notes
     -----
-    On the four data sets of the paper, ORL and two planted graphs, r from 10 to 40, ten seeds each, the spectral start
-    took 52–85 % of the products of the random one with the inertial method, its own included, and ended at a lower or
-    equal mean objective: see ``benchmarks/symnmf_starts.md``, made by ``benchmarks/symnmf_starts.py``.
+    The spectral start saves more products than it takes, and ends at lower objectives than a random one;
+    ``benchmarks/RESULTS.md`` has the figures.
 
     Examples
     --------
@@ -129,24 +131,6 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     >>> model.memberships_.sum(axis=1)
     array([1., 1., 1., 1., 1., 1.])
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "affinity": [StrOptions({"precomputed", "cosine", "self_tuning"}), callable],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
-        "solver": [str, Solver],
-        "init": [StrOptions({"auto", "random", "spectral"}), "array-like"],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
-        "n_jobs": [Integral, None],
-        "device": [str, None],
-        "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
-        "verbose": ["verbose"],
-        "penalty": [StrOptions(set(_PENALTIES)), Penalty, None],
-        "alpha": [Interval(Real, 0, None, closed="left")],
-    }
 
     embedding_: Array
     labels_: NDArray[np.intp]
@@ -174,6 +158,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         verbose: bool = False,
         penalty: str | Penalty | None = None,
         alpha: float = 0.0,
+        callback: Callable[[Progress], object] | None = None,
     ) -> None:
         self.n_components = n_components
         self.affinity = affinity
@@ -190,6 +175,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.verbose = verbose
         self.penalty = penalty
         self.alpha = alpha
+        self.callback = callback
 
     # -- fitting ----------------------------------------------------------------------------------------------------
 
@@ -212,7 +198,22 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         -------
         self
         """
-        self._validate_params()
+        self._check_settings()
+        with one_blas_thread():
+            best, M = self._factorise(X, weights)
+        if not best.success:
+            warnings.warn(f"SymNMF did not converge: {best.message}", ConvergenceWarning, stacklevel=2)
+        self.affinity_matrix_ = M.M if isinstance(M, DaskMatrix) else M
+        self.node_names_ = names_of(X, len(best.X))
+        self.embedding_ = best.X
+        self.labels_ = best.X.argmax(axis=1)
+        self.objective_, self.n_iter_, self.result_ = best.objective, best.n_iter, best
+        self._n_features_out = self.n_components
+        self._features = None if self.affinity == "precomputed" else X
+        return self
+
+    def _factorise(self, X: Any, weights: Any) -> tuple[Result, Any]:
+        """Return the best run, and M."""
         device = device_for(self.device, X)
         if device is not None and weights is not None:
             raise ValueError('weights are for device=None or "cpu" and NumPy data: on a device all of M must be known')
@@ -231,19 +232,28 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         if not is_torch(X):  # what came as NumPy goes back as such
             best = replace(best, X=to_host(best.X))
             M = to_scipy(M) if is_torch(M) else M
-        if not best.success:
-            warnings.warn(f"SymNMF did not converge: {best.message}", ConvergenceWarning, stacklevel=2)
-        self.affinity_matrix_ = M.M if isinstance(M, DaskMatrix) else M
-        self.node_names_ = names_of(X, n)
-        self.embedding_ = best.X
-        self.labels_ = best.X.argmax(axis=1)
-        self.objective_, self.n_iter_, self.result_ = best.objective, best.n_iter, best
-        self._n_features_out = self.n_components
-        return self
+        return best, M
 
     def fit_transform(self, X: Any, y: Any = None, *, weights: Any = None) -> Any:
         """Factorise, and return ``embedding_``; parameters as in `fit`."""
         return self.fit(X, weights=weights).embedding_
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return how well the similarities of new nodes to the fitted ones are predicted: at most 1, higher is better.
+
+        Half of a node's similarities place it, and the other half is predicted (`quartic.clustering.scoring`). This is
+        what `sklearn.model_selection.GridSearchCV` maximises; `quartic.select_rank` looks at more than one criterion.
+
+        Parameters
+        ----------
+        X : array or sparse matrix (m, n); or features (m, n_features)
+            Similarities of m nodes to the n fitted ones if ``affinity="precomputed"``, else features, of which the
+            graph of old and new samples together is made.
+        y : ignored
+        """
+        check_is_fitted(self)
+        with one_blas_thread():
+            return held_out_fit(similarity_to_fitted(self, X), to_host(self.embedding_))
 
     @property
     def memberships_(self) -> Array:
@@ -265,7 +275,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             warnings.warn(
                 f"n_init = {n_runs} runs from one and the same init array would be equal: one run is made",
                 RuntimeWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
             n_runs = 1
 
@@ -282,6 +292,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
                     max_time=self.max_time,
                     random_state=seed,
                     verbose=bool(self.verbose),
+                    callback=self.callback,
                 )
 
         # Seeds are drawn before any run, one by one, so that more runs or jobs leave the first ones as they were.
@@ -305,6 +316,24 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
         return plots.memberships(self.memberships_, ax)
 
+    def _check_settings(self) -> None:
+        """Raise a ValueError that names the first setting that makes no sense."""
+        for name, least in (("n_components", 1), ("n_init", 1), ("max_iter", 0)):
+            _check_count(getattr(self, name), name, least)
+        if self.n_neighbors is not None and not _is_word(self.n_neighbors, "auto"):
+            _check_count(self.n_neighbors, "n_neighbors", 1, ', or "auto", or None for a full graph')
+        if self.n_jobs is not None:
+            _check_count(self.n_jobs, "n_jobs", None, ", or None")
+        check_number(self.tol, "tol", zero=True)
+        check_number(self.alpha, "alpha", zero=True)
+        if self.max_time is not None:
+            check_number(self.max_time, "max_time", cure="; None is no limit")
+        _check_choice(self.affinity, "affinity", ("precomputed", "cosine", "self_tuning"), callable(self.affinity))
+        _check_choice(self.init, "init", ("auto", "random", "spectral"), not isinstance(self.init, str))
+        _check_choice(self.penalty, "penalty", tuple(_PENALTIES), isinstance(self.penalty, Penalty | None))
+        if self.callback is not None and not callable(self.callback):
+            raise ValueError(f"callback must be a function of one argument, or None, got {self.callback!r}")
+
     def _penalty(self) -> Penalty:
         if isinstance(self.penalty, Penalty) and not self.penalty.nonnegative:
             raise ValueError(
@@ -324,3 +353,18 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.affinity == "precomputed"
         return tags
+
+
+def _check_count(value: Any, name: str, least: int | None, more: str = "") -> None:
+    if isinstance(value, bool) or not isinstance(value, Integral) or (least is not None and value < least):
+        at_least = "" if least is None else f" of at least {least}"
+        raise ValueError(f"{name} must be an integer{at_least}{more}, got {value!r}")
+
+
+def _check_choice(value: Any, name: str, words: tuple[str, ...], otherwise: bool) -> None:
+    if not otherwise and not _is_word(value, *words):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}, got {value!r}")
+
+
+def _is_word(value: Any, *words: str) -> bool:
+    return isinstance(value, str) and value in words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from quartic.compiled.compiling import tell_of_compilation
+from quartic.compiled.compiling import listen_for_compilation
 
 # Sums may be reordered and fused; NaN and infinity keep their meaning.
 FLAGS: dict[str, Any] = {
@@ -14,4 +14,4 @@ FLAGS: dict[str, Any] = {
     "fastmath": {"contract", "reassoc", "nsz"},
 }
 
-tell_of_compilation()
+listen_for_compilation()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -12,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from quartic.arrays import Array, RandomState, astype, check_number, float_type, random_generator
+from quartic.arrays import Array, RandomState, astype, check_number, float_type, norm, random_generator
 from quartic.arrays.threads import one_blas_thread
-from quartic.core.checkpoint import check_folder
-from quartic.core.keeper import Keeper
+from quartic.compiled.clock import solving_time
+from quartic.core.checkpoint import Keeper, check_folder
 from quartic.core.problem import Problem
 from quartic.core.result import History, Result, Status
 from quartic.core.run_log import RunLog
@@ -28,6 +27,8 @@ from quartic.solvers.registry import choose_solver
 
 # A checkpoint is written this often, in seconds.
 _CHECKPOINT_EVERY = 5.0
+# The objective is known to so many times the round-off of the gradient times ‖X‖.
+_VALUE_ROUND_OFF = 16.0
 # A run keeps about so many arrays of X's size, the largest number of any solver with its memory.
 _TALL_ARRAYS = 16
 
@@ -129,7 +130,7 @@ def _minimize(
     random_state: RandomState,
     verbose: bool,
 ) -> Result:
-    started = time.perf_counter()
+    started = solving_time()
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a quartic.Problem, got {type(problem).__name__}")
     _check_limits(tol, reference, max_iter, max_time)
@@ -140,11 +141,11 @@ def _minimize(
     columns = check_rank(given, X0, rank)
     problem, units = given.in_good_units()
     if problem.loss.gradient_norm_at_zero == 0.0:
-        return _zero_is_the_answer(problem, columns, chosen, started)
-    if units:
-        chosen = chosen.in_units(units)
+        return _zero_is_the_answer(problem, units, columns, chosen, started)
     if chosen.requires.kernel:
         problem = problem.with_kernel(tight=chosen.requires.constants)
+    if units:
+        chosen = chosen.in_units(units, problem)
     starts = Starts(given, problem, units, columns)
 
     def begin() -> tuple[Array, float | None]:
@@ -185,14 +186,15 @@ class _Run:
             state = self._begin(*begin())
         while True:
             try:
-                ended = self.stopping.reason(state)
-                if ended is None:
-                    state = self._advance(state)
-                    ended = self._tell(state, show)
-                elif ended.status is Status.CONVERGED:
+                try:
+                    ended = self.stopping.reason(state)
+                    if ended is None:
+                        state = self._advance(state)
+                        ended = self._tell(state, show)
+                except NoProgress as stop:
+                    ended = self.stopping.stalled(state, f" at iteration {self.log.n_iter}: {stop}")
+                if ended is not None and ended.status is Status.CONVERGED:
                     state, ended = self._confirm(state, ended)
-            except NoProgress as stop:
-                ended = self.stopping.stalled(state, f" at iteration {self.log.n_iter}: {stop}")
             except KeyboardInterrupt:
                 ended = self.stopping.interrupted()
             if ended is not None:
@@ -214,14 +216,29 @@ class _Run:
 
     @np.errstate(over="ignore", invalid="ignore")
     def _confirm(self, state: State, end: End) -> tuple[State, End | None]:
-        """Believe in convergence only at a point whose product is fresh: carried products drift."""
-        fresh = self.problem.loss.at(state.point.X)
-        stationarity = self.problem.stationarity(fresh)
+        """Believe in convergence only at a point whose product is fresh (carried products drift), and at the lowest.
+
+        A solver that is not monotone, or led astray by round-off, may come to rest above a point it has passed. If that
+        one is as stationary, it is the answer. If the two are no further apart in height than stationarity explains,
+        ⟨∇Ψ(X), X − best⟩, the run goes on: the next claim may be lower.
+        """
+        problem, log = self.problem, self.log
+        fresh = end.judged if end.judged is not None else problem.loss.at(state.point.X)
+        objective, stationarity = problem.objective(fresh), problem.stationarity(fresh)
         if not stationarity <= end.bound:
-            state = replace(state, point=fresh)
-            self.log.correct(stationarity)
+            log.correct(stationarity)
+            log.doubted = log.n_iter
+            return replace(state, point=fresh), None
+        if objective <= log.best_objective + _round_off(fresh):
+            return state, replace(end, judged=fresh)
+        best = problem.loss.at(log.best.X)
+        lowest = problem.objective(best)
+        if objective <= lowest + _round_off(fresh) or problem.stationarity(best) <= end.bound:
+            return state, replace(end, judged=fresh if objective <= lowest else best)
+        if end.judged is None and objective - lowest <= stationarity * norm(fresh.X - best.X):
+            log.doubted = log.n_iter
             return state, None
-        return state, replace(end, judged=fresh)
+        return state, self.stopping.above_best(stationarity, objective, lowest)
 
     def _tell(self, state: State, show: Callable[[Progress], object]) -> End | None:
         """Let the callback and the progress bar see the iterate, and keep a checkpoint now and then."""
@@ -261,8 +278,9 @@ class _Run:
         """Return the result, with objective and stationarity measured anew at X, in float64."""
         if end.status is not Status.NON_FINITE:
             self._save(state)
-        X, units = state.point.X if end.status is Status.CONVERGED else self.log.best.X, self.units
-        objective, stationarity = referee(self.problem, X, end.judged)
+        units, judged = self.units, end.judged
+        X = judged.X if end.status is Status.CONVERGED and judged is not None else self.log.best.X
+        objective, stationarity = referee(self.problem, X, judged)
         return Result(
             units.X(X),
             units.objective(objective),
@@ -281,6 +299,11 @@ class _Run:
             self.keeper.save(state, self.log)
 
 
+def _round_off(point: Point) -> float:
+    """Return about what the objective at a point is known to."""
+    return _VALUE_ROUND_OFF * float(point.rounding) * norm(point.X)
+
+
 def referee(problem: Problem, X: Array, judged: Point | None = None) -> tuple[float, float]:
     """Return the objective and the norm of stationarity at X, in float64: the one judge of every solver.
 
@@ -291,14 +314,16 @@ def referee(problem: Problem, X: Array, judged: Point | None = None) -> tuple[fl
     return problem.objective(judged), problem.stationarity(judged)
 
 
-def _zero_is_the_answer(problem: Problem, columns: int, solver: Solver, started: float) -> Result:
-    """Data that are all zero: F is least at 0, and so is every penalty."""
+def _zero_is_the_answer(problem: Problem, units: Units, columns: int, solver: Solver, started: float) -> Result:
+    """Return X = 0 for data with ∇F(0) = 0: F, which is convex, is least there, and so is every penalty."""
     X = problem.loss.space.zeros((problem.loss.n_points, columns), problem.loss.dtype)
-    seconds = time.perf_counter() - started
-    products = problem.loss.n_products
-    nothing = History(np.array([seconds]), np.zeros(1), np.zeros(1), np.array([products]), np.full(1, math.nan))
-    message = "converged: the data are all zero, and so is the answer"
-    return Result(X, 0.0, 0.0, Status.CONVERGED, message, 0, products, seconds, nothing, solver.name)
+    objective, stationarity = (np.array([x]) for x in referee(problem, X))
+    objective, stationarity = units.objective(objective), units.gradient(stationarity)
+    seconds, products = solving_time() - started, problem.loss.n_products
+    history = History(np.array([seconds]), objective, stationarity, np.array([products]), np.full(1, math.nan))
+    words = "converged: the gradient of F vanishes at 0, so X = 0 is the answer"
+    facts = float(objective[0]), float(stationarity[0]), Status.CONVERGED, words, 0, products, seconds
+    return Result(units.X(X), *facts, history, solver.name)
 
 
 def _check_limits(tol: Any, reference: Any, max_iter: Any, max_time: Any) -> None:

@@ -2,17 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass, field, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from quartic.arrays import Array, is_torch
+from quartic.arrays import Array
+from quartic.core.trial import Trial
 from quartic.core.units import Units
-from quartic.kernels import GramKernel, Kernel, NormKernel
+from quartic.kernels import EuclideanKernel, GramKernel, Kernel, NormKernel
 from quartic.losses import Loss, Move, Point
-from quartic.penalties import Nonnegative, Penalty, Ridge, Zero
+from quartic.penalties import Penalty, Zero
 
 _NONE = Zero()
+
+
+class _Measure:
+    """What a penalty says of one point; None until somebody asks."""
+
+    __slots__ = ("penalty", "stationarity")
+
+    def __init__(self) -> None:
+        self.penalty: float | None = None
+        self.stationarity: float | None = None
+
+
+class _Measures:
+    """What a problem has measured, each number once, and forgotten with the point it is about."""
+
+    def __init__(self) -> None:
+        self._known: WeakKeyDictionary[Point, _Measure] = WeakKeyDictionary()
+
+    def of(self, point: Point) -> _Measure:
+        """Return what is known of the point, to be added to."""
+        known = self._known.get(point)
+        if known is None:
+            known = self._known[point] = _Measure()
+        return known
+
+    def __reduce__(self) -> Any:
+        return _Measures, ()  # another process measures for itself
 
 
 @dataclass(frozen=True)
@@ -27,7 +56,8 @@ class Problem:
         g; none when left out.
     kernel : Kernel, optional
         The geometry h. When left out: the Gram kernel where its mirror map exists (no penalty, or ridge), else the
-        norm kernel, with the constants that make f 1-smooth.
+        norm kernel, with the constants that make f 1-smooth; the Euclidean kernel for a loss that has none (L_F = ∞),
+        or a penalty that knows no more than its prox and is not convex.
 
     Examples
     --------
@@ -42,6 +72,7 @@ class Problem:
     loss: Loss
     penalty: Penalty = None  # type: ignore[assignment]  # None is replaced by Zero() below
     kernel: Kernel | None = None
+    _measures: _Measures = field(default_factory=lambda: _Measures(), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "penalty", _NONE if self.penalty is None else self.penalty)
@@ -56,48 +87,50 @@ class Problem:
 
     def objective(self, point: Point) -> float:
         """Return Ψ at a point."""
-        return float(point.value) + float(self._kept(point, "penalty", lambda: self.penalty.value_at(point)))
+        return float(point.value) + float(self._penalty_at(point))
 
     def stationarity(self, point: Point) -> float:
         """Return the norm of the least element of ∇f + ∂g: the stopping measure."""
-        return float(self._kept(point, "stationarity", lambda: self.penalty.stationarity_at(point)))
+        return float(self._stationarity_at(point))
 
-    def move(self, start: Point, X: Array, **hints: Any) -> Move:
-        """Return the loss's step from a point to X.
+    def begin(self, point: Point) -> None:
+        """Set going on a device, without waiting for it, what `objective` and `stationarity` will ask for.
 
-        On a device the objective and the stationarity there are set going at once, so that they are read together with
-        what decides whether the step is accepted.
+        They are then read together with what decides whether the step to the point is accepted.
         """
-        move = self.loss.move(start, X, **hints)
-        self.anticipate(move.point)
-        if is_torch(X):
+        if self.loss.space.deferred:
+            _ = point.value, point.rounding, self._penalty_at(point), self._stationarity_at(point)
+
+    def _penalty_at(self, point: Point) -> float:
+        known = self._measures.of(point)
+        if known.penalty is None:
+            known.penalty = self.penalty.value_at(point)
+        return known.penalty
+
+    def _stationarity_at(self, point: Point) -> float:
+        known = self._measures.of(point)
+        if known.stationarity is None:
+            known.stationarity = self.penalty.stationarity_at(point)
+        return known.stationarity
+
+    def move(self, start: Point, X: Array) -> Move:
+        """Return the loss's step from a point to X, on a device with all that will be asked of it set going."""
+        move = self.loss.move(start, X)
+        self.begin(move.point)
+        if self.loss.space.deferred:
             _ = start.rounding
-            if "sizes" not in move.__dict__:
-                _ = move.S, move.T, move.C
+            move.begin()
         return move
-
-    def anticipate(self, point: Point) -> None:
-        """Set going on a device, without waiting for it, what `objective` and `stationarity` will ask for."""
-        if not is_torch(point.X):
-            return
-        _ = point.value, point.rounding
-        self._kept(point, "penalty", lambda: self.penalty.value_at(point))
-        self._kept(point, "stationarity", lambda: self.penalty.stationarity_at(point))
-
-    def _kept(self, point: Point, name: str, measure: Callable[[], float]) -> float:
-        """Return a measure of the point by this penalty, taken once."""
-        kept = point.__dict__.get(f"_{name}")
-        if kept is None or kept[0] is not self.penalty:
-            kept = point.__dict__[f"_{name}"] = (self.penalty, measure())
-        value: float = kept[1]
-        return value
 
     def geometry(self, tight: bool = True) -> Kernel:
         """Return the kernel, or the best one that fits, with constants that are proven (``tight``) or cheap."""
         if self.kernel is not None:
             return self.kernel
-        kind = GramKernel if type(self.penalty) in (Zero, Ridge) else NormKernel
-        return kind.for_loss(self.loss, tight)
+        if math.isinf(self.loss.smoothness):  # no quartic kernel bounds it; a dynamic step finds its own way
+            return EuclideanKernel()
+        kinds: tuple[type[Kernel], ...] = (GramKernel, NormKernel)
+        kind = next((kind for kind in kinds if kind.why_not(self.penalty) is None), None)
+        return EuclideanKernel() if kind is None else kind.for_loss(self.loss, tight)
 
     def counted(self) -> Problem:
         """Return the same problem whose loss counts its products from zero."""
@@ -126,51 +159,27 @@ class Problem:
         assert self.kernel is not None
         return self.kernel.iterate(point, self.penalty, step)
 
-    def bregman_move(self, start: Point, step: float, ahead: float | None = None) -> Move:
-        """Return the step to T_λ(X), for `sufficient_decrease`.
+    def trial(self, p: Point, step: float, ahead: float | None = None) -> Trial:
+        """Return the step from p to T_λ(p), and whether it decreases f enough.
 
-        The next one will start ``ahead`` times as far beyond T_λ(X) as that is from the last iterate.
+        The next one is to start ``ahead`` times as far beyond T_λ(p) as that is from the iterate before: a loss may
+        prepare for that.
         """
-        assert self.kernel is not None
-        X = self.bregman_step(start, step)
-        if not self.loss.lean_moves:
-            return self.move(start, X)
-        return self.move(start, X, ahead=ahead, rough=self.kernel.knows_slope(self.penalty))
-
-    def sufficient_decrease(self, move: Move, step: float) -> bool:
-        """Tell whether f(X⁺) ≤ f(X) + ⟨∇f(X), X⁺ − X⟩ + D_h(X⁺, X)/λ, the condition (suff_decrease) of the paper.
-
-        X⁺ must be T_λ(X).
-        """
-        return self.judge(move, step)[0]
-
-    def judge(self, move: Move, step: float) -> tuple[bool, float]:
-        """Tell whether the decrease is sufficient, and which part of D_h(X⁺, X)/λ the remainder takes up.
-
-        An estimate of the remainder decides where it is clear enough.
-        """
-        assert self.kernel is not None
-        room = float(self.kernel.divergence_of(move)) / step
-        most = room + float(move.allowance)
-        if move.rough:
-            remainder = move.estimate(self.kernel.slope(move, self.penalty, step))
-            if abs(remainder.value - most) > remainder.error:
-                return remainder.value <= most, remainder.value / room if room > 0 else 1.0
-        exact = float(move.remainder)
-        return exact <= most, exact / room if room > 0 else 1.0
+        return self.loss.trial(self, p, step, ahead)
 
     def best_between(self, p: Point, q: Point) -> Point | None:
         """Return the point of least Ψ between two feasible ones, where that costs no product and it is below p."""
-        if type(self.penalty).on_line is Penalty.on_line:
+        if not self.penalty.has_lines:
             return None
         line = self.loss.between(p, q)
         if line is None:
             return None
-        constraint = type(self.penalty) in (Zero, Nonnegative)
+        cut = self.penalty.cut(1.0)
+        constraint = cut is not None and cut[1:] == (0.0, 0.0)
         linear, quadratic = (0.0, 0.0) if constraint else self.penalty.on_line(p.X, q.X - p.X)
         t = line.minimizer_with(float(linear), float(quadratic), 1.0)
         if not t > 0:
             return None
         best = line.point(t)
-        self.anticipate(best)
+        self.begin(best)
         return best if self.objective(best) < self.objective(p) else None

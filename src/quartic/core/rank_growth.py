@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 
 from quartic.arrays import Array, RandomState, check_count, random_generator
-from quartic.core.certificate import Certificate, certify, ridge_to_certify
+from quartic.core.certificate import Certificate, certify, explained_by, ridge_to_certify
 from quartic.core.loop import minimize
 from quartic.core.problem import Problem
-from quartic.core.result import Result
+from quartic.core.result import Result, Status
 from quartic.solvers.base import Solver
+
+# Iterations to make sure of an exact fit.
+_A_FEW = 100
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class RankGrowth:
     ranks : tuple of int
         The ranks tried.
     certificates, results : tuple
-        One for each rank.
+        The last one for each rank.
     n_products : int
         Products with the data, those of the certificates included.
     time : float
@@ -82,6 +85,9 @@ def grow_rank(
     the best t for a quadratic F and t² = −λ/L_F otherwise, which lowers Ψ by at least λ²/(2L_F). So Ψ falls from rank
     to rank, and strict saddle points, at which a low-rank method may stop, are left.
 
+    What is left of ZX at the end of a run hides small eigenvalues: where they are no larger than that, or the gap is
+    due to it, the low-rank problem is solved further before the rank is raised.
+
     A rank above √(2·(number of measurements)) is never needed in theory; in practice it is that of the solution.
 
     Parameters
@@ -97,7 +103,8 @@ def grow_rank(
     increase : int, default=1
         At most so many columns are added at a time.
     tol : float, default=1e-6
-        The tolerance of the certificate. The low-rank problems are solved to a tenth of it.
+        The tolerance of the certificate. The low-rank problems are solved to a tenth of it, further where the
+        certificate needs it.
     trace_radius : float, optional
         See `certify`.
     solver, max_iter, max_time, random_state
@@ -122,44 +129,76 @@ def grow_rank(
     for value, name in ((rank, "rank"), (increase, "increase"), (last, "max_rank")):
         check_count(value, name)
     problem = problem.counted()
-    start, columns, reference = X0, rank if X0 is None or callable(X0) else None, None
-    results: list[Result] = []
-    certificates: list[Certificate] = []
+    start, columns = X0, rank if X0 is None or callable(X0) else None
+    usual, target = 0.0, 0.0  # of stationarity; known after the first run
+    solved = math.inf  # stationarity of the run before at the same rank
+    results: dict[int, Result] = {}
+    certificates: dict[int, Certificate] = {}
+    n_products, limit = 0, max_iter
     while True:
         left = None if max_time is None else max(max_time - (time.perf_counter() - started), 1e-3)
+        begun = bool(results)
         result = minimize(
-            problem, start, rank=columns, solver=solver, tol=0.1 * tol, reference=reference, max_iter=max_iter,
-            max_time=left, random_state=generator,
+            problem, start, rank=columns, solver=solver, tol=1.0 if begun else 0.1 * tol,
+            reference=target if begun else None, max_iter=limit, max_time=left, random_state=generator,
         )  # fmt: skip
+        if not begun:
+            usual = 0.1 * tol * float(result.history.stationarity[0])
+        X, n_products = result.X, n_products + result.n_products
         certificate = certify(
-            problem, result.X, tol=tol, trace_radius=trace_radius, n_directions=increase, random_state=generator
+            problem, X, tol=tol, trace_radius=trace_radius, n_directions=increase, random_state=generator
         )
-        results.append(result)
-        certificates.append(certificate)
-        reference = reference if reference is not None else float(result.history.stationarity[0])
-        reason = _reason_to_stop(result, certificate, last, started, max_time)
+        results[X.shape[1]], certificates[X.shape[1]] = result, certificate
+        further = result.stationarity <= 0.5 * solved and _needs_precision(result, certificate)
+        reason = _reason_to_stop(result, certificate, last, started, max_time, further)
         if reason is not None:
             break
-        room = last - result.X.shape[1]
-        start, columns = _escape(problem, result.X, certificate.directions[:, :room]), None
+        if further:
+            start, solved = X, result.stationarity
+            limit = min(max_iter, _A_FEW) if certificate.holds else max_iter
+            target = min(certificate.tolerance / float(np.linalg.norm(X)), 0.01 * solved)
+        else:
+            room = last - X.shape[1]
+            start, solved, target = _escape(problem, X, certificate.directions[:, :room]), math.inf, usual
+            limit = max_iter
+        columns = None
     return RankGrowth(
-        result.X, certificate.objective, certificate, certificate.holds, reason,
-        tuple(r.X.shape[1] for r in results), tuple(certificates), tuple(results),
-        problem.loss.n_products + sum(r.n_products for r in results), time.perf_counter() - started,
+        X, certificate.objective, certificate, certificate.holds, reason, tuple(results),
+        tuple(certificates.values()), tuple(results.values()), problem.loss.n_products + n_products,
+        time.perf_counter() - started,
     )  # fmt: skip
 
 
+def _needs_precision(result: Result, certificate: Certificate) -> bool:
+    """Tell whether X being a little off may be what keeps the certificate from holding, or what lets it hold.
+
+    The latter at an exact fit, where eigenvalues below zero are put down to that while they may be real.
+    """
+    lowest, size = -certificate.min_eigenvalue, float(np.linalg.norm(result.X))
+    if not (result.stationarity > 0 and size > 0):
+        return False
+    hidden = lowest <= explained_by(0.5 * result.stationarity, result.X)
+    if certificate.holds:
+        return hidden and lowest > 10 * certificate.tolerance / size**2
+    return hidden or not certificate.directions.shape[1]
+
+
 def _reason_to_stop(
-    result: Result, certificate: Certificate, last: int, started: float, max_time: float | None
+    result: Result, certificate: Certificate, last: int, started: float, max_time: float | None, further: bool
 ) -> str | None:
     rank = result.X.shape[1]
-    if certificate.holds:
+    if result.status is Status.UNBOUNDED:
+        return f"stopped at rank {rank}: {result.message}"
+    late = max_time is not None and time.perf_counter() - started >= max_time
+    if certificate.holds and (late or not further):
         return f"rank {rank} is enough; {certificate}"
-    if max_time is not None and time.perf_counter() - started >= max_time:
+    if late:
         return f"stopped at max_time = {max_time:g} s with rank {rank}; {certificate}"
+    if further:
+        return None
     if not certificate.directions.shape[1]:
         return (
-            f"stopped at rank {rank}: no direction lowers the objective, but the low-rank problem is not solved to tol "
+            f"stopped at rank {rank}: no direction lowers the objective, but there is no proof to tol "
             f"({result.message}); {certificate}"
         )
     if rank >= last:
@@ -177,12 +216,22 @@ def _escape(problem: Problem, X: Array, V: Array) -> Array:
     if loss.quadratic:
         t = loss.along(point, D).minimizer_with(*penalty.on_line(wide, D))
         return wide + t * D
-    ridge = penalty.ridge or 0.0
-    drop = -float(np.sum((loss.gradient_operator(point)(V) + 0.5 * ridge * V) * V))
-    t = math.sqrt(drop / (loss.smoothness * V.shape[1]))
-    here = problem.objective(point)
-    for _ in range(60):  # the first t will do where L_F is what it says
-        if problem.objective(loss.at(wide + t * D)) < here:
+    here, t = problem.objective(point), _first_step(problem, X, V)
+    best = lowest = math.inf
+    for _ in range(60):  # the first t will do where L_F is what it says; without an L_F the best of many is taken
+        value = problem.objective(loss.at(wide + t * D))
+        if value < min(here, lowest):
+            best, lowest = t, value
+        elif lowest < here:
             break
         t /= 2
-    return wide + t * D
+    return wide + (best if math.isfinite(best) else t) * D
+
+
+def _first_step(problem: Problem, X: Array, V: Array) -> float:
+    """Return t with t² = −λ/L_F; where L_F is infinite, as long as a column of X."""
+    loss, ridge = problem.loss, problem.penalty.ridge or 0.0
+    if not math.isfinite(loss.smoothness):
+        return float(np.linalg.norm(X)) / math.sqrt(X.shape[1]) or 1.0
+    drop = -float(np.sum((loss.gradient_operator(loss.at(X))(V) + 0.5 * ridge * V) * V))
+    return math.sqrt(max(drop, 0.0) / (loss.smoothness * V.shape[1]))

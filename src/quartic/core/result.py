@@ -22,6 +22,7 @@ class Status(StrEnum):
     INTERRUPTED = "interrupted"
     STALLED = "stalled"
     NON_FINITE = "non_finite"
+    UNBOUNDED = "unbounded"
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,8 @@ class Result:
         Ψ(X) and the norm of the least element of ∇f + ∂g, measured at X itself, in float64, after the run; for every
         solver by the same function.
     status : Status
-        One of converged, max_iter, max_time, callback, interrupted, stalled, non_finite.
+        One of converged, max_iter, max_time, callback, interrupted, stalled, non_finite, unbounded (there is no
+        minimiser: the objective falls without end).
     message : str
         The same in a sentence.
     n_iter, n_products : int

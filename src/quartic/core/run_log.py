@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import time
 from typing import NamedTuple
 
 import numpy as np
 
+from quartic.compiled.clock import solving_time
 from quartic.core.problem import Problem
 from quartic.core.result import History
 from quartic.core.units import Units
@@ -38,6 +38,8 @@ class RunLog:
         The least stationarity, and the iteration in which it or the objective last fell.
     reference : float
         The stationarity that tol is a share of.
+    doubted : int
+        The last iteration in which convergence was claimed and not believed.
     earlier_time, earlier_products : float, int
         Of the runs this one goes on from.
     """
@@ -49,7 +51,7 @@ class RunLog:
     def __init__(self, problem: Problem, started: float) -> None:
         self.problem, self.started = problem, started
         self.rows: list[Row] = []
-        self.least, self.last_gain = math.inf, 0
+        self.least, self.last_gain, self.doubted = math.inf, 0, -1
         self.earlier_time, self.earlier_products = 0.0, 0
 
     @property
@@ -72,7 +74,7 @@ class RunLog:
     def record(self, state: State) -> None:
         """Take note of an iterate."""
         point = state.point
-        self.problem.anticipate(point)
+        self.problem.begin(point)
         objective, stationarity = self.problem.objective(point), self.problem.stationarity(point)
         self.rows.append(Row(self.elapsed(), objective, stationarity, self.products(), state.step))
         if objective < self.best_objective and math.isfinite(objective) and math.isfinite(stationarity):
@@ -86,8 +88,8 @@ class RunLog:
         self.rows[-1] = self.latest._replace(stationarity=stationarity)
 
     def elapsed(self) -> float:
-        """Return the seconds so far."""
-        return self.earlier_time + time.perf_counter() - self.started
+        """Return the seconds so far, without those of compiling."""
+        return self.earlier_time + solving_time() - self.started
 
     def products(self) -> int:
         """Return the products so far."""

@@ -54,6 +54,10 @@ class Units:
         """Return a step in the user's units, where its own are those of X to the first power over Ψ to the second."""
         return shifted(step, unit[1] * self.value - unit[0] * self.length)
 
+    def run_step(self, step: float, unit: tuple[int, int]) -> float:
+        """Return a step in the run's units from one in the user's."""
+        return shifted(step, unit[0] * self.length - unit[1] * self.value)
+
     def factor(self, weight: float, degree: int) -> float | None:
         """Return the weight that a term of this degree in X has in these units, None where no number is that large."""
         there = shifted(float(weight), self.value - degree * self.length)

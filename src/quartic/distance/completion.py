@@ -17,7 +17,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quartic.arrays import Array, RandomState
-from quartic.arrays.devices import device_for
 from quartic.core.result import Result
 from quartic.datasets import pair_distances
 from quartic.distance.data import (
@@ -36,6 +35,7 @@ from quartic.distance.new_points import place_new_points
 from quartic.distance.search import Settings
 from quartic.distributed.inputs import is_dask_array, is_dask_frame
 from quartic.graphs.inputs import refuse_not_finite
+from quartic.losses.devices import device_for
 from quartic.solvers import Solver
 
 _STARTS = ("auto", "random", "mds", "landmark", "eigenmap", "relaxed")

@@ -80,7 +80,7 @@ class Component:
         return self.lower is not self.upper and not np.array_equal(self.lower, self.upper)
 
     @cached_property
-    def loss(self) -> Distances:
+    def loss(self) -> Distances | BoundedDistances:
         """The loss of squared distances."""
         if not self.bounded:
             return Distances(self.pairs, self.lower**2, self.n, self.weights)

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from quartic.arrays.threads import one_blas_thread
 from quartic.graphs.features import BLOCK, UNIT, Features, Floats
 
 TILE = 4096  # columns of a tile: its sums fit the first-level cache, its features the second
@@ -134,16 +135,21 @@ def _each_dense_tile(X: Floats, offer: Callable[[int, Any, int], None]) -> None:
     """Run ``offer(first, X[first:last] X[origin:origin + TILE]ᵀ, origin)`` on every block of rows and every tile."""
     n, processors = len(X), _processors()
     room = np.empty(min(BLOCK, n) * min(TILE, n))
-    share = max(64, -(-BLOCK // processors))  # the product has threads of its own, the search through it has these
-    with ThreadPoolExecutor(processors) as pool:
+    share = max(64, -(-BLOCK // processors))
+
+    def work(first: int, products: Floats, origin: int) -> None:
+        np.matmul(X[first : first + len(products)], X[origin : origin + TILE].T, out=products)
+        offer(first, products, origin)
+
+    # BLAS at one thread in each of ours: its own would wait for ever if another thread forks meanwhile
+    with one_blas_thread(), ThreadPoolExecutor(processors) as pool:
         for first in range(0, n, BLOCK):
-            rows = X[first : first + BLOCK]
+            rows = min(BLOCK, n - first)
             for origin in range(0, n, TILE):
-                others = X[origin : origin + TILE]
-                products = room[: len(rows) * len(others)].reshape(len(rows), len(others))
-                np.matmul(rows, others.T, out=products)
-                parts = range(0, len(rows), share)
-                jobs = [pool.submit(offer, first + at, products[at : at + share], origin) for at in parts]
+                width = min(TILE, n - origin)
+                products = room[: rows * width].reshape(rows, width)
+                parts = range(0, rows, share)
+                jobs = [pool.submit(work, first + at, products[at : at + share], origin) for at in parts]
                 for job in jobs:
                     job.result()
 

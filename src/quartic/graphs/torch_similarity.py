@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from quartic.arrays.torch_input import finite_matrix
+from quartic.arrays.space_torch import finite_matrix
 from quartic.graphs.neighbors import SIGMA_NEIGHBOR
 from quartic.losses.factor.torch_matrix import csr
 

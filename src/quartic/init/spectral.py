@@ -18,16 +18,21 @@ from quartic.arrays import (
     namespace,
     on_host,
     orthonormal,
-    passes,
     positive_part,
+    space_of,
     squared_norm,
     times,
 )
 from quartic.core.problem import Problem
+from quartic.core.units import exponent
 from quartic.losses import LeastSquares
 
 # Ritz values below this share of the largest are not worth telling apart, and would make the filter's range too wide.
 _FLOOR = 0.05
+# Nor is a range that is so much narrower than the spectrum: to round-off the filter is then a power of M.
+_RESOLVED = 1e-6
+# Log₂ of the norm that a filtered subspace may have: squares, and the next term's, are then far from overflow.
+_RANGE = 20
 # No entry is smaller than this share of a typical one: multiplicative methods cannot leave an exact zero.
 _LEAST = 0.01
 
@@ -78,19 +83,8 @@ def spectral_start(
 
     Notes
     -----
-    Against the paper's random start, inertial method, tol 1e-3, ten seeds, products with the start's included, and mean
-    objective (all rows and other settings: ``benchmarks/symnmf_starts.md``, by ``benchmarks/symnmf_starts.py``):
-
-    ============ == ================ =================
-    data         r  random           spectral
-    ============ == ================ =================
-    coil20       20 224 / 64.561     158 / 64.528
-    cbcl         20 189 / 99.406     133 / 99.384
-    orl          40 122 / 8.308      91 / 8.156
-    reuters      25 165 / 214.653    134 / 214.581
-    tdt2         30 222 / 250.041    131 / 249.994
-    planted-hard 10 90 / 70.382      63 / 70.375
-    ============ == ================ =================
+    What it is worth beside the paper's random start is measured by ``quartic bench speed``; see
+    ``benchmarks/RESULTS.md``.
 
     The turns are the alternating Procrustes scheme of Huang, Sidiropoulos and Swami (2014), "Non-negative matrix
     factorization revisited: uniqueness and algorithm for symmetric decomposition".
@@ -144,16 +138,32 @@ def leading_eigenpairs(
     values, Q, MQ = _ritz(Q, MQ)
     for _ in range(n_filters if Q.shape[1] < len(Q) else 0):
         # Ritz values close in from inside; the mirror image of the upper end stands for a lower end not yet seen.
-        upper = max(values[-1], _FLOOR * values[0], np.finfo(float_type(Q)).tiny)
+        # Those of a random subspace are all near zero where M has no diagonal; ‖MQ‖ tells how far M reaches.
+        reach = math.sqrt(squared_norm(MQ) / Q.shape[1])
+        upper = max(values[-1], _FLOOR * values[0], _RESOLVED * reach, np.finfo(float_type(Q)).tiny)
         lower = min(-upper, 1.05 * values[-1])
         centre, half = (lower + upper) / 2, (upper - lower) / 2
-        before, T = Q, (MQ - centre * Q) / half
+        before, T = _kept_in_range(Q, (MQ - centre * Q) / half)
         for _ in range(degree - 1):
-            passes("turning", T).chebyshev(product(T), T, before, centre, half)
-            before, T = T, before
+            space_of(T).chebyshev(product(T), T, before, centre, half)
+            before, T = _kept_in_range(T, before)
         Q = orthonormal(T)
         values, Q, MQ = _ritz(Q, product(Q))
     return values[:rank], Q[:, :rank]
+
+
+def _kept_in_range(before: Array, T: Array) -> tuple[Array, Array]:
+    """Return two successive terms of Chebyshev's recursion, scaled alike by a power of two where T leaves the range.
+
+    Outside the interval a term grows by 2|λ − centre| / half, which for a first subspace of 10⁶ rows is a thousandfold
+    each time: after eight the squares overflow in single precision. The recursion is linear, so that a common factor
+    changes nothing, and a power of two rounds nothing.
+    """
+    power = exponent(math.sqrt(squared_norm(T))) or 0
+    if abs(power) > _RANGE:
+        T *= 2.0**-power
+        before *= 2.0**-power
+    return before, T
 
 
 def _ritz(Q: Array, MQ: Array) -> tuple[Array, Array, Array]:
@@ -168,10 +178,12 @@ def _turned(Z: Array, U: Array, n_turns: int) -> Array:
     """Return ZQ with Q orthogonal and ZQ as nonnegative as the turns make it."""
     Y = times(Z, _polar(most_different_rows(U).T))
     Y *= namespace(Y).sign(cubes := (Y * Y * Y).sum(axis=0)) + (cubes == 0)
-    turn = _polar(on_host(gram(Z, positive_part(Y)))) if n_turns else None
+    if not n_turns:
+        return Y
+    turn = _polar(on_host(gram(Z, positive_part(Y))))
     for _ in range(n_turns - 1):
-        turn = _polar(on_host(passes("turning", Z).turned_gram(Z, turn)))
-    return Y if turn is None else times(Z, turn)
+        turn = _polar(on_host(space_of(Z).turned_gram(Z, turn)))
+    return times(Z, turn)
 
 
 def _polar(A: Array) -> Array:

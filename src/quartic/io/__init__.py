@@ -1,17 +1,12 @@
 """Files of points, distances, graphs and features."""
 
-from quartic.io.anchors import read_anchors
+from quartic.io.atoms import Structure, read_pdb, read_xyz, write_pdb, write_xyz
 from quartic.io.blocks import read_blocks, write_blocks
-from quartic.io.distance_files import read_distances
-from quartic.io.distance_table import DistanceTable
-from quartic.io.errors import FileFormatError
-from quartic.io.features import FeatureTable, read_features
-from quartic.io.graph_files import GraphTable, read_graph
-from quartic.io.guess import read_similarity
+from quartic.io.distances import DistanceTable, read_anchors, read_distances
+from quartic.io.features import FeatureTable, read_features, read_similarity
+from quartic.io.files import FileFormatError
+from quartic.io.graphs import GraphTable, read_graph
 from quartic.io.mdjeep import DistanceBounds, read_mdjeep, write_mdjeep
-from quartic.io.pdb import read_pdb, write_pdb
-from quartic.io.structure import Structure
-from quartic.io.xyz import read_xyz, write_xyz
 
 __all__ = [
     "DistanceBounds",

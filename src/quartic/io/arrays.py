@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from quartic.archives import DAMAGE, check_claim, in_short, read_npy, read_npz
+from quartic.archives import check_claim, machine_memory, read_npy, read_npz
 from quartic.arrays import first_not_finite
-from quartic.io.errors import FileFormatError
-from quartic.io.matlab import matlab_arrays
-from quartic.io.matrix_market import read_matrix_market
-from quartic.io.source import Source
-from quartic.io.text import read_bytes
+from quartic.io.files import FileFormatError, Source, damage_named, read_bytes
 
 
 def read_arrays(source: Source) -> dict[str, Any]:
     """Return the arrays of a .npy, .npz, .mat or .mtx file by their names; a sparse matrix has the name ``""``."""
-    readers = {"npy": _npy, "npz": _npz, "mat": _mat, "mtx": _mtx}
-    return readers[source.kind](source)
+    if source.kind == "npy":
+        with damage_named(source.name, "not a NumPy array"):
+            return {"array": read_npy(source.path)}
+    if source.kind == "npz":
+        with damage_named(source.name, "damaged .npz file"):
+            arrays = read_npz(source.path)
+        return {"": _sparse(arrays, source)} if {"format", "shape", "data"} <= set(arrays) else arrays
+    if source.kind in ("mat", "mtx"):
+        return _by_scipy(source)
+    raise FileFormatError(f"{source.name}: this kind of file holds no matrix of numbers")
 
 
 def one_matrix(source: Source, names: tuple[str, ...]) -> Any:
@@ -56,50 +69,34 @@ def check_finite(matrix: Any, name: str) -> None:
         )
 
 
-def _npy(source: Source) -> dict[str, Any]:
-    with source.path.open("rb") as file:
-        try:
-            return {"array": read_npy(file, os.path.getsize(source.path))}
-        except DAMAGE as error:
-            raise FileFormatError(f"{source.name}: not a NumPy array ({in_short(error)})") from None
-
-
-def _npz(source: Source) -> dict[str, Any]:
-    try:
-        arrays = read_npz(source.path)
-    except (OSError, *DAMAGE) as error:
-        raise FileFormatError(f"{source.name}: damaged .npz file ({in_short(error)})") from None
-    if {"format", "shape", "data"} <= set(arrays):
-        return {"": _sparse(arrays, source)}
-    return arrays
+# -- sparse matrices --------------------------------------------------------------------------------------------------
 
 
 def _sparse(arrays: dict[str, Any], source: Source) -> Any:
     """Return the matrix that `scipy.sparse.save_npz` wrote, with its indices checked."""
-    name = source.name
-    try:
+    with damage_named(source.name, "damaged sparse matrix"):
         kind = arrays["format"].item()
         kind = kind.decode("ascii") if isinstance(kind, bytes) else str(kind)
         rows, columns = (int(k) for k in arrays["shape"])
-        check_claim(8 * (max(rows, columns) + 1), os.path.getsize(source.path), f"{rows} × {columns}")
         data = arrays["data"]
         if kind == "coo":
-            _check_numbers(data, "data")
-            _check_indices(arrays["row"], rows, "row")
-            _check_indices(arrays["col"], columns, "col")
-            matrix = sp.coo_array((data, (arrays["row"], arrays["col"])), shape=(rows, columns))
-        elif kind in ("csr", "csc"):
-            check_compressed(data, arrays["indices"], arrays["indptr"], columns if kind == "csr" else rows)
-            make = sp.csr_array if kind == "csr" else sp.csc_array
-            matrix = make((data, arrays["indices"], arrays["indptr"]), shape=(rows, columns))
-            matrix.check_format(full_check=True)
-        else:
-            raise FileFormatError(f"{name}: the sparse format {kind!r} is not known; save it as CSR")
-    except DAMAGE as error:
-        if isinstance(error, FileFormatError):
-            raise
-        raise FileFormatError(f"{name}: damaged sparse matrix ({in_short(error)})") from None
-    return sp.csr_array(matrix)
+            return _from_entries(arrays["row"], arrays["col"], data, (rows, columns), source)
+        if kind not in ("csr", "csc"):
+            raise FileFormatError(f"{source.name}: the sparse format {kind!r} is not known; save it as CSR")
+        check_claim(8 * (max(rows, columns) + 1), os.path.getsize(source.path), f"{rows} × {columns}")
+        check_compressed(data, arrays["indices"], arrays["indptr"], columns if kind == "csr" else rows)
+        make = sp.csr_array if kind == "csr" else sp.csc_array
+        matrix = make((data, arrays["indices"], arrays["indptr"]), shape=(rows, columns))
+        matrix.check_format(full_check=True)
+        return sp.csr_array(matrix)
+
+
+def _from_entries(i: Any, j: Any, data: Any, shape: tuple[int, int], source: Source) -> Any:
+    check_claim(8 * (max(shape) + 1), os.path.getsize(source.path), f"{shape[0]} × {shape[1]}")
+    _check_numbers(data, "data")
+    _check_indices(i, shape[0], "row")
+    _check_indices(j, shape[1], "col")
+    return sp.csr_array(sp.coo_array((data, (i, j)), shape=shape))
 
 
 def check_compressed(data: Any, indices: Any, indptr: Any, width: int) -> None:
@@ -124,16 +121,112 @@ def _check_indices(values: Any, below: int, what: str) -> None:
         raise ValueError(f"{what} must lie between 0 and {below - 1}")
 
 
-def _mat(source: Source) -> dict[str, Any]:
-    try:
-        return matlab_arrays(read_bytes(source.path, source.name))
-    except NotImplementedError:
-        raise FileFormatError(f"{source.name}: MATLAB's 7.3 format is not read; save it with -v7") from None
-    except DAMAGE as error:
-        if isinstance(error, FileFormatError):
-            raise
-        raise FileFormatError(f"{source.name}: not a MATLAB file ({in_short(error)})") from None
+# -- MATLAB and Matrix Market, in another process ---------------------------------------------------------------------
 
 
-def _mtx(source: Source) -> dict[str, Any]:
-    return {"": read_matrix_market(read_bytes(source.path, source.name), source.name)}
+class _Child:
+    """A process that reads files by SciPy; one that died is replaced at the next file."""
+
+    def __init__(self) -> None:
+        self.process: subprocess.Popen[str] | None = None
+
+    def ask(self, seconds: float, **request: str) -> dict[str, Any]:
+        """Return the answer to a request; an error where the process did not live to give one, or took longer."""
+        if self.process is None or self.process.poll() is not None:
+            script = Path(__file__).with_name("scipy_child.py")
+            command = [sys.executable, "-P", str(script), str(machine_memory() // 2 + 2**31)]
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            )
+            self._line()  # it has loaded SciPy
+        watchdog = threading.Timer(seconds, self.process.kill)
+        watchdog.start()
+        try:
+            answer = self._line(json.dumps(request))
+        finally:
+            watchdog.cancel()
+        return dict(json.loads(answer)) if answer else {"message": "SciPy crashed on it, or took far too long"}
+
+    def _line(self, told: str | None = None) -> str:
+        """Return the next line that the process writes, after it was told something; nothing where it is dead."""
+        assert self.process is not None
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        line = ""
+        try:
+            if told is not None:
+                self.process.stdin.write(f"{told}\n")
+                self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            pass
+        finally:  # also on Ctrl-C, after which the answer would be taken for that of the next request
+            if not line:
+                self.close()
+        return line
+
+    def close(self) -> None:
+        """End the process."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            for pipe in (self.process.stdin, self.process.stdout):
+                with contextlib.suppress(OSError):  # what it did not read any more
+                    if pipe is not None:
+                        pipe.close()
+            self.process = None
+
+
+_PATIENCE = 6.0  # seconds for a small file, once SciPy is loaded; damaged ones can keep it busy for hours
+_kept: _Child | None = None
+_one_at_a_time = threading.RLock()
+
+
+@contextmanager
+def scipy_reader() -> Iterator[_Child]:
+    """Provide a process that reads files by SciPy; within the block all files are read by this one."""
+    global _kept
+    with _one_at_a_time:
+        if _kept is not None:
+            yield _kept
+            return
+        _kept = _Child()
+        try:
+            yield _kept
+        finally:
+            _kept.close()
+            _kept = None
+
+
+def _by_scipy(source: Source) -> dict[str, Any]:
+    what = "not a MATLAB file" if source.kind == "mat" else "not a Matrix Market file"
+    with tempfile.TemporaryDirectory(prefix="quartic-") as folder:
+        with source.path.open("rb") as file:
+            start = file.read(10)
+        path = source.path.absolute()
+        if start[:2] == b"\x1f\x8b":
+            path = Path(folder) / "unpacked"
+            path.write_bytes(read_bytes(source.path, source.name))
+        if start.startswith((b"\x89HDF", b"MATLAB 7.3")):
+            raise FileFormatError(f"{source.name}: MATLAB's 7.3 format is not read; save it with -v7")
+        with scipy_reader() as child:
+            seconds = _PATIENCE + path.stat().st_size / 2**20
+            answer = child.ask(seconds, kind=source.kind, path=str(path), folder=folder)
+        if "matrices" not in answer:
+            raise FileFormatError(f"{source.name}: {what} ({answer['message']})")
+        with damage_named(source.name, what):
+            return dict(_matrices(answer["matrices"], Path(folder), source))
+
+
+def _matrices(found: list[dict[str, Any]], folder: Path, source: Source) -> Iterator[tuple[str, Any]]:
+    for k, facts in enumerate(found):
+        parts = {part: read_npy(folder / f"{k}{part}.npy") for part in facts["parts"]}
+        values = parts.get("data", parts.get(""))
+        if values is not None and values.dtype.kind == "c":
+            if source.kind == "mtx":
+                raise FileFormatError(f"{source.name}: a matrix of complex numbers is not read; save real numbers")
+            continue
+        if "" in parts:
+            yield facts["name"], parts[""]
+        else:
+            yield facts["name"], _from_entries(parts["row"], parts["col"], parts["data"], tuple(facts["shape"]), source)

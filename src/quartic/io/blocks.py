@@ -1,30 +1,27 @@
 """Matrices too large for memory: a folder of row blocks, read through the page cache rather than into memory.
 
-A block is what `scipy.sparse.save_npz` writes (not compressed), or a ``.npy`` of dense rows. An ``.npz`` is a zip whose
-members are ``.npy`` files, stored as they are: each can be memory-mapped where it lies. `write_blocks` pads them so
-that they begin at multiples of 64 bytes, which mapped arrays need; of other writers' files a member that does not is
-read instead.
+A block of sparse rows is four plain files, ``block-000000.data.npy``, ``.indices.npy``, ``.indptr.npy`` and
+``.shape.npy``; one of dense rows is ``block-000000.npy``. Both are memory-mapped. What `scipy.sparse.save_npz` writes
+is a block too, which is read instead.
 """
 
 from __future__ import annotations
 
 import os
-import struct
-import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from quartic.archives import DAMAGE, in_short, map_member, map_npy, members_of, npy_header, read_member
+from quartic.archives import map_npy, read_npz, write_whole
 from quartic.distributed.inputs import is_dask_array
 from quartic.io.arrays import check_compressed
-from quartic.io.errors import FileFormatError
+from quartic.io.files import FileFormatError, damage_named
 
-_ALIGNMENT = 64
+_PARTS = ("data", "indices", "indptr", "shape")  # of a block of sparse rows; the last is written last
 
 
 def write_blocks(folder: str | os.PathLike[str], M: Any, *, rows: int | None = None) -> Path:
@@ -51,8 +48,8 @@ def write_blocks(folder: str | os.PathLike[str], M: Any, *, rows: int | None = N
     >>> import scipy.sparse as sp
     >>> from quartic.io import read_blocks, write_blocks
     >>> folder = write_blocks(tempfile.mkdtemp(), sp.eye_array(5, format="csr"), rows=2)
-    >>> sorted(file.name for file in folder.iterdir())
-    ['block-000000.npz', 'block-000001.npz', 'block-000002.npz']
+    >>> sorted(file.name for file in folder.glob("block-000000.*"))
+    ['block-000000.data.npy', 'block-000000.indices.npy', 'block-000000.indptr.npy', 'block-000000.shape.npy']
     >>> read_blocks(folder).chunks
     ((2, 2, 1), (5,))
     """
@@ -79,8 +76,8 @@ def read_blocks(folder: str | os.PathLike[str]) -> Any:
     Parameters
     ----------
     folder : str or Path
-        With ``.npz`` files as `scipy.sparse.save_npz` writes them, or ``.npy`` files of dense rows; their order is that
-        of their names. Workers must see it under the same name.
+        As `write_blocks` writes it; or with ``.npz`` files by `scipy.sparse.save_npz`, or ``.npy`` files of dense rows.
+        Their order is that of their names. Workers must see it under the same name.
 
     Returns
     -------
@@ -101,20 +98,19 @@ def read_blocks(folder: str | os.PathLike[str]) -> Any:
     >>> bool((read_blocks(write_blocks(tempfile.mkdtemp(), M, rows=2)).compute() == M).all())
     True
     """
-    try:
-        import dask.array as da
-        from dask import delayed
-    except ImportError as missing:
-        raise ImportError('blocks on disk need Dask: pip install "quartic[distributed]"') from missing
-
     folder = Path(folder).absolute()
     if not folder.is_dir():
         raise FileFormatError(f"{folder}: there is no such folder of blocks")
     files = _files(folder)
     if not files:
-        raise FileFormatError(f"{folder}: no blocks there (.npz of sparse rows, or .npy of dense ones)")
-    if len({file.suffix for file in files}) > 1:
-        raise FileFormatError(f"{folder}: some blocks are .npz, some .npy; keep one kind")
+        raise FileFormatError(f"{folder}: a folder without blocks of a matrix; name a file instead")
+    try:
+        import dask.array as da
+        from dask import delayed
+    except ImportError as missing:
+        raise ImportError('blocks on disk need Dask: pip install "quartic[distributed]"') from missing
+    if len({_kind(file) for file in files}) > 1:
+        raise FileFormatError(f"{folder}: blocks of several kinds, sparse and dense; keep one kind")
     shapes = [_shape(file) for file in files]
     widths = {shape[1] for shape, _ in shapes}
     if len(widths) > 1:
@@ -124,7 +120,7 @@ def read_blocks(folder: str | os.PathLike[str]) -> Any:
             "equally wide"
         )
     dtype = np.result_type(*(dtype for _, dtype in shapes))
-    meta = sp.csr_array((0, 0), dtype=dtype) if files[0].suffix == ".npz" else np.empty((0, 0), dtype=dtype)
+    meta = np.empty((0, 0), dtype=dtype) if _kind(files[0]) == "dense" else sp.csr_array((0, 0), dtype=dtype)
     read = delayed(read_block, pure=True)
     return da.concatenate(
         [
@@ -135,32 +131,51 @@ def read_blocks(folder: str | os.PathLike[str]) -> Any:
 
 
 def read_block(path: str) -> Any:
-    """Return one block, its arrays mapped into memory where they can be.
+    """Return one block, its arrays mapped into memory where they can be; of sparse rows, by the file of their shape.
 
     What says where numbers are, headers and indices, is checked; the numbers themselves are not looked at.
     """
-    with _named(path):
-        if path.endswith(".npy"):
+    with damage_named(path, "not a block of rows"):
+        if _kind(Path(path)) == "dense":
             return _in_native_order(map_npy(path))
-        with zipfile.ZipFile(path) as archive:
-            members = members_of(archive, os.path.getsize(path))
-            shape, _ = _sparse_shape(archive, members, path)
-            data, indices, indptr = (
-                _in_native_order(map_member(archive, members[name], path)) for name in ("data", "indices", "indptr")
-            )
+        parts = _parts(Path(path))
+        shape = _sparse_shape(parts)
+        data, indices, indptr = (_in_native_order(parts[name]) for name in _PARTS[:3])
         check_compressed(data, indices, indptr, shape[1])
+        if (
+            len(indptr) != shape[0] + 1
+            or int(indptr[0]) != 0
+            or int(indptr[-1]) != len(data)
+            or len(indices) != len(data)
+        ):
+            raise ValueError(f"{len(data)} numbers, {len(indices)} indices and {len(indptr)} rows do not make {shape}")
         return sp.csr_array((data, indices, indptr), shape=shape)
 
 
-@contextmanager
-def _named(path: str) -> Iterator[None]:
-    """Say of what is wrong with a file which one it is."""
-    try:
-        yield
-    except (OSError, *DAMAGE) as error:
-        if isinstance(error, FileFormatError) or (isinstance(error, OSError) and error.filename is not None):
-            raise
-        raise FileFormatError(f"{path}: not a block of rows ({in_short(error)})") from None
+def _kind(path: Path) -> str:
+    """Tell what the file that stands for a block is: ``packed``, ``sparse`` or ``dense``."""
+    if path.suffix == ".npz":
+        return "packed"
+    return "sparse" if path.name.endswith(".shape.npy") else "dense"
+
+
+def _files(folder: Path) -> list[Path]:
+    """Return the file that stands for each block: of sparse rows, that of their shape."""
+    files = sorted(
+        file for file in folder.iterdir() if file.suffix in (".npz", ".npy") and not file.name.startswith(".")
+    )
+    return [file for file in files if not file.name.endswith(tuple(f".{part}.npy" for part in _PARTS[:3]))]
+
+
+def _parts(path: Path) -> dict[str, Any]:
+    """Return the arrays of a block of sparse rows."""
+    if path.suffix == ".npz":
+        arrays = read_npz(path)
+        kind = arrays["format"].item()
+        if kind not in (b"csr", "csr"):
+            raise ValueError(f"a block must be saved as csr, this one is {kind!r}")
+        return arrays
+    return {part: map_npy(path.with_name(path.name.replace(".shape.npy", f".{part}.npy"))) for part in _PARTS}
 
 
 def _in_native_order(array: Any) -> Any:
@@ -171,12 +186,6 @@ def _in_native_order(array: Any) -> Any:
     if kind == "f" and size not in (4, 8):
         return array.astype(np.float32 if size < 4 else np.float64)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
-
-
-def _files(folder: Path) -> list[Path]:
-    return sorted(
-        file for file in folder.iterdir() if file.suffix in (".npz", ".npy") and not file.name.startswith(".")
-    )
 
 
 def _row_blocks(M: Any, rows: int | None) -> Iterator[Any]:
@@ -192,67 +201,40 @@ def _row_blocks(M: Any, rows: int | None) -> Iterator[Any]:
 
 
 def _write(folder: Path, k: int, block: Any) -> None:
-    """Write a block beside its place, and move it there when it is whole."""
-    sparse = sp.issparse(block)
-    path = folder / f"block-{k:06d}{'.npz' if sparse else '.npy'}"
-    temporary = folder / f".{path.name}.tmp"
-    with temporary.open("wb") as file:
-        if sparse:
-            _write_sparse(file, sp.csr_array(block))
-        else:
-            np.save(file, np.ascontiguousarray(block), allow_pickle=False)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-
-
-def _write_sparse(file: Any, A: sp.csr_array) -> None:
+    """Write the files of a block, each whole or not at all."""
+    name = f"block-{k:06d}"
+    if not sp.issparse(block):
+        _save(folder / f"{name}.npy", block)
+        return
+    A = sp.csr_array(block)
     narrow = np.int32 if max(*A.shape, A.nnz) < 2**31 else np.int64  # what SciPy would make of them anyway
-    arrays = {
-        "indices": A.indices.astype(narrow, copy=False),
-        "indptr": A.indptr.astype(narrow, copy=False),
-        "format": np.array(b"csr"),
-        "shape": np.array(A.shape),
-        "data": A.data,
-        "_is_array": np.array(True),
-    }
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
-        for name, array in arrays.items():
-            member = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
-            # header, name, the field of long sizes, then ours: an identifier, a length, and what fills up to 64 bytes
-            begin = file.tell() + 30 + len(member.filename) + 20 + 4
-            fill = -begin % _ALIGNMENT
-            member.extra = struct.pack("<HH", 0xD935, fill) + bytes(fill)
-            with archive.open(member, "w", force_zip64=True) as entry:
-                np.lib.format.write_array(entry, np.ascontiguousarray(array), allow_pickle=False)
+    arrays = (A.data, A.indices.astype(narrow, copy=False), A.indptr.astype(narrow, copy=False), np.array(A.shape))
+    for part, array in zip(_PARTS, arrays, strict=True):
+        _save(folder / f"{name}.{part}.npy", array)
+
+
+def _save(path: Path, array: Any) -> None:
+    write_whole(path, partial(np.save, arr=np.ascontiguousarray(array), allow_pickle=False))
 
 
 def _shape(path: Path) -> tuple[tuple[int, int], np.dtype[Any]]:
-    """Return shape and type of a block from its headers."""
-    with _named(str(path)):
-        if path.suffix == ".npy":
+    """Return shape and type of a block, from its headers where it is mapped."""
+    with damage_named(str(path), "not a block of rows"):
+        if _kind(path) == "dense":
             whole = map_npy(path)
             shape, dtype = whole.shape, whole.dtype
         else:
-            with zipfile.ZipFile(path) as archive:
-                members = members_of(archive, path.stat().st_size)
-                shape, dtype = _sparse_shape(archive, members, path)
+            parts = _parts(path)
+            shape, dtype = _sparse_shape(parts), parts["data"].dtype
         dtype = _in_native_order(np.empty(0, dtype)).dtype
     if len(shape) != 2:
         raise FileFormatError(f"{path}: a block has rows and columns, this array has the shape {shape}")
     return (int(shape[0]), int(shape[1])), dtype
 
 
-def _sparse_shape(
-    archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], path: str | Path
-) -> tuple[tuple[int, int], np.dtype[Any]]:
-    """Return the shape that a file of sparse rows says it has, and the type of its numbers."""
-    kind = read_member(archive, members["format"]).item()
-    if kind not in (b"csr", "csr"):
-        raise ValueError(f"a block must be saved as csr, this one is {kind!r}")
-    shape = read_member(archive, members["shape"])
+def _sparse_shape(parts: dict[str, Any]) -> tuple[int, int]:
+    """Return the shape that a block of sparse rows says it has."""
+    shape = parts["shape"]
     if shape.shape != (2,) or shape.dtype.kind not in "iu" or (shape < 0).any():
         raise ValueError(f"the shape must be two whole numbers, got {shape.tolist()!r}")
-    with archive.open(members["data"]) as file:
-        dtype = npy_header(file, members["data"].file_size)[2]
-    return (int(shape[0]), int(shape[1])), dtype
+    return int(shape[0]), int(shape[1])

@@ -1,17 +1,28 @@
-"""Features of samples: a row for each, from a table or a matrix."""
+"""Features of samples, a row for each; and whether a file holds features or a graph, where that is not said."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from quartic.io.arrays import check_finite, one_matrix
-from quartic.io.errors import FileFormatError
-from quartic.io.source import Source, source_of
-from quartic.io.tables import NAMES, Table, read_table
+from quartic.io.files import GRAPHS, FileFormatError, Source, source_of
+from quartic.io.graphs import MATRIX_NAMES as GRAPH_NAMES
+from quartic.io.graphs import (
+    EdgeOptions,
+    GraphTable,
+    graph_of,
+    graph_of_matrix,
+    graph_of_table,
+    is_symmetric,
+    named_matrix,
+    refuse_words,
+)
+from quartic.io.tables import CLEAR_ENDS, NAMES, Table, find_ends, plain, read_table
 
 MATRIX_NAMES = ("X", "fea", "features", "data", "array")
 
@@ -81,9 +92,9 @@ def read_features(path: str | os.PathLike[str]) -> FeatureTable:
 
 def features_of(source: Source) -> FeatureTable:
     """Return the features in a source."""
-    if source.kind in ("graphml", "mdjeep"):
+    if source.kind in (*GRAPHS, "mdjeep", "atoms"):
         raise FileFormatError(f"{source.name}: this kind of file holds no features")
-    if source.kind == "table":
+    if source.kind in ("table", "parquet"):
         return features_of_table(read_table(source))
     return features_of_matrix(one_matrix(source, MATRIX_NAMES), source.name)
 
@@ -107,15 +118,12 @@ def features_of_table(table: Table) -> FeatureTable:
     named = _column_of_names(table, words)
     numeric = [column for column in numeric if column != named]
     if not numeric:
-        raise FileFormatError.at(
-            table.name,
-            table.numbers_of_lines[0],
-            "no column of numbers, and no two columns of names: not a table of data",
-        )
+        raise table.fault(0, "no column of numbers, and no two columns of names: not a table of data")
     X = table.numbers(numeric)
     names = tuple(map(str, range(len(table)))) if named is None else tuple(table.words(named))
     columns = tuple(str(column) if table.header is None else table.header[column] or str(column) for column in numeric)
-    guess = [f"features: {len(table)} rows, {_plural(len(numeric), 'column')} of numbers ({table.layout()})"]
+    count = "one column" if len(numeric) == 1 else f"{len(numeric)} columns"
+    guess = [f"features: {len(table)} rows, {count} of numbers ({table.layout})"]
     if named is not None:
         guess.append(f"names from {table.title(named)}")
     left = [table.title(column) for column in words if column != named]
@@ -126,7 +134,7 @@ def features_of_table(table: Table) -> FeatureTable:
 
 def _column_of_names(table: Table, words: list[int]) -> int | None:
     """Return the column that names the rows: one called so, or the first if it is text; no name twice."""
-    called = [] if table.header is None else [k for k, name in enumerate(table.header) if name.lower() in NAMES]
+    called = [] if table.header is None else [k for k, name in enumerate(table.header) if plain(name) in NAMES]
     for column in [*called, *(words[:1] if words[:1] == [0] else [])]:
         cells = table.words(column)
         if len(set(cells)) == len(cells) and (column in words or table.is_integer(column)):
@@ -134,5 +142,134 @@ def _column_of_names(table: Table, words: list[int]) -> int | None:
     return None
 
 
-def _plural(n: int, what: str) -> str:
-    return f"{n} {what}{'' if n == 1 else 's'}"
+# -- features, or a graph? --------------------------------------------------------------------------------------------
+
+_ASK = "say --as graph or --as features"
+
+
+def read_similarity(
+    path: str | os.PathLike[str],
+    as_: str | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    repeats: str | None = None,
+) -> GraphTable | FeatureTable:
+    """Read what is to be clustered: a graph or features, whichever the file holds.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; ``-`` is standard input.
+    as_ : {"graph", "features"}, optional
+        Which of the two; detected when left out.
+    columns, repeats
+        Of an edge list, as in `read_graph`; columns say that it is one.
+
+    Returns
+    -------
+    GraphTable or FeatureTable
+        With ``guess``, which says in words how it was read.
+
+    Raises
+    ------
+    FileFormatError
+        Where the file is faulty, or could be both.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from quartic.io import read_similarity
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "friends.csv"
+    >>> _ = file.write_text("ann,bob\\nbob,cid\\n")
+    >>> read_similarity(file).guess
+    'graph: 3 nodes, 2 edges (2 columns separated by commas, no header; ends in column 1 and column 2, no weights)'
+    """
+    if as_ not in (None, "graph", "features"):
+        raise ValueError(f"as must be graph or features, got {as_!r}")
+    options = EdgeOptions(columns, repeats)
+    with source_of(path) as source:
+        if as_ == "features":
+            return features_of(source)
+        if as_ == "graph" or columns is not None or source.kind in (*GRAPHS, "mdjeep", "atoms"):
+            return graph_of(source, options)
+        if source.kind in ("table", "parquet"):
+            return _guessed_table(read_table(source), options)
+        return _guessed_matrix(one_matrix(source, (*GRAPH_NAMES, *MATRIX_NAMES)), source.name)
+
+
+def _guessed_matrix(matrix: Any, name: str) -> GraphTable | FeatureTable:
+    check_finite(matrix, name)
+    n, p = matrix.shape
+    if n != p:
+        return features_of_matrix(matrix, name)
+    if is_symmetric(matrix):
+        return graph_of_matrix(matrix, name)
+    raise FileFormatError(f"{name}: a square matrix of {n} × {n} that is not symmetric: a graph, or features? {_ASK}")
+
+
+def _guessed_table(table: Table, options: EdgeOptions) -> GraphTable | FeatureTable:
+    if table.edges or named_matrix(table) is not None:
+        return graph_of_table(table, options)
+    header = table.header
+    numeric = [table.is_numeric(column) for column in range(table.n_columns)]
+    named = None if header is None else find_ends(header, CLEAR_ENDS)
+    if named is not None and all(table.is_integer(column) or not numeric[column] for column in named):
+        return graph_of_table(table, options)
+    if all(numeric) and table.n_columns == len(table) > 1 and header is None:
+        return _guessed_matrix(table.numbers(range(table.n_columns)), table.name)
+    if all(table.is_integer(column) for column in range(min(2, table.n_columns))) and table.n_columns > 1:
+        return _of_integers(table, options)
+    words = [column for column in range(table.n_columns) if not numeric[column]]
+    if len(words) == table.n_columns:
+        refuse_words(table)
+    if len(words) >= 2:
+        return _of_names(table, words, options)
+    return features_of_table(table)
+
+
+def _of_names(table: Table, words: list[int], options: EdgeOptions) -> GraphTable | FeatureTable:
+    """Two columns of words are the ends of edges if they have words in common, and few rows the same two."""
+    only = table.n_columns <= 3
+    left, right = (set(table.words(column)) for column in words[:2])
+    common = len(left & right)
+    if only and table.n_columns == 2:
+        if len(left | right) < 2 * len(table):  # some word stands there more than once
+            return graph_of_table(table, options)
+        raise table.fault(0, "two columns of words, none of which comes again: no graph, and no numbers")
+    if only and words[:2] == [0, 1]:
+        if common:
+            return graph_of_table(table, options)
+        raise _both(table, "two columns of words that have none in common, and one of numbers")
+    if 5 * common < min(len(left), len(right)):
+        return features_of_table(table)
+    pairs, _ = table.identities(words[:2], "node")
+    if 2 * len({tuple(sorted(pair)) for pair in pairs.tolist()}) >= len(pairs):
+        return graph_of_table(table, options)
+    raise _both(table, f"{table.title(words[0])} and {table.title(words[1])} hold the same words: the ends of edges?")
+
+
+def _of_integers(table: Table, options: EdgeOptions) -> GraphTable | FeatureTable:
+    """Two columns of whole numbers are the ends of edges if they look like it: each pair once, nothing with itself."""
+    ends = table.numbers([0, 1])
+    if (ends != np.rint(ends)).any():
+        return features_of_table(table)
+    pairs, names = table.identities([0, 1], "node")
+    rising = np.sort(pairs @ [len(names), 1])
+    once = bool((rising[1:] != rising[:-1]).all())
+    apart = bool((pairs[:, 0] != pairs[:, 1]).all())
+    first, last = int(names[0]), int(names[-1])  # those between are sorted
+    gapless = first in (0, 1) and last - first == len(names) - 1
+    if table.header is not None or table.n_columns > 3:
+        # neither column numbers the rows, and both speak of the same things
+        shared = [len(np.unique(column)) for column in pairs.T]
+        both = sum(shared) - len(names)
+        if once and apart and gapless and max(shared) < len(pairs) and 5 * both >= min(shared):
+            raise _both(table, "the first two columns are whole numbers: the ends of edges, or features?")
+        return features_of_table(table)
+    if apart and (options.repeats is not None or (once and (gapless or table.n_columns == 2))):
+        return graph_of_table(table, options)
+    raise _both(table, "the first two columns are whole numbers: the ends of edges, or features?")
+
+
+def _both(table: Table, why: str) -> FileFormatError:
+    return table.fault(0, f"{why} {_ASK}")

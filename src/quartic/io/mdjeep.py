@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quartic.io.errors import FileFormatError
-from quartic.io.text import number, read_lines, write_lines
+from quartic.io.atoms import Structure
+from quartic.io.files import FileFormatError, read_lines, read_number, write_lines
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +25,8 @@ class DistanceBounds:
         Bounds on the distance; a distance is known exactly where they are equal.
     n_points : int
         Number of vertices: the highest number in the file.
+    atoms : Structure or None
+        Names and residues of the vertices, where the file has them; its coordinates are zero.
 
     Examples
     --------
@@ -39,6 +41,7 @@ class DistanceBounds:
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
     n_points: int
+    atoms: Structure | None = None
 
     @property
     def exact(self) -> NDArray[np.bool_]:
@@ -46,7 +49,7 @@ class DistanceBounds:
         return np.asarray(self.lower == self.upper)
 
 
-def read_mdjeep(path: str | Path) -> DistanceBounds:
+def read_mdjeep(path: str | Path, name: str | None = None) -> DistanceBounds:
     """Read a distance file of MD-jeep, plain or gzip.
 
     Both layouts are known, by what stands in the fifth and sixth column: ``i j lower upper [names]`` and
@@ -57,6 +60,8 @@ def read_mdjeep(path: str | Path) -> DistanceBounds:
     ----------
     path : str or Path
         The file.
+    name : str, optional
+        What messages call it.
 
     Returns
     -------
@@ -79,8 +84,10 @@ def read_mdjeep(path: str | Path) -> DistanceBounds:
     ([[0, 1], [0, 2]], [1.5, 3.0])
     """
     pairs, lower, upper = [], [], []
+    atoms: dict[int, tuple[str, str, int]] = {}
     column = 0  # of the lower bound; set by the first pair
-    for at, line in enumerate(read_lines(path), start=1):
+    lines, path = read_lines(path, name), name or path
+    for at, line in enumerate(lines, start=1):
         fields = line.split()
         if not fields or fields[0].startswith("#"):
             continue
@@ -90,17 +97,22 @@ def read_mdjeep(path: str | Path) -> DistanceBounds:
         i, j = _vertex(fields[0], path, at), _vertex(fields[1], path, at)
         if i == j:
             raise FileFormatError.at(path, at, f"vertex {i + 1} is paired with itself")
-        low = number(fields[column], "the lower bound", path, at)
-        high = number(fields[column + 1], "the upper bound", path, at)
+        low = read_number(fields[column], "the lower bound", path, at)
+        high = read_number(fields[column + 1], "the upper bound", path, at)
         if not 0 <= low <= high:
             raise FileFormatError.at(path, at, f"bounds must satisfy 0 <= lower <= upper, got {low:g} and {high:g}")
+        for k, vertex in enumerate((i, j)):
+            numbered = column == 4 and fields[2 + k].isdecimal() and len(fields[2 + k]) < 9
+            atom, residue = fields[column + 2 + k :: 2] if len(fields) == column + 6 else ("", "")
+            atoms[vertex] = atom, residue, int(fields[2 + k]) if numbered else 0
         pairs.append((min(i, j), max(i, j)))
         lower.append(low)
         upper.append(high)
     if not pairs:
         raise FileFormatError(f"{path}: no pair of vertices in the file")
     index = np.array(pairs, dtype=np.int64)
-    return DistanceBounds(index, np.array(lower), np.array(upper), int(index.max()) + 1)
+    n = int(index.max()) + 1
+    return DistanceBounds(index, np.array(lower), np.array(upper), n, _structure(atoms, n))
 
 
 def write_mdjeep(path: str | Path, pairs: Any, lower: Any, upper: Any = None) -> None:
@@ -141,6 +153,14 @@ def write_mdjeep(path: str | Path, pairs: Any, lower: Any, upper: Any = None) ->
         )
     rows = zip((pairs + 1).tolist(), lower.tolist(), upper.tolist(), strict=True)
     write_lines(path, [f"{i} {j} {low!r} {high!r}" for (i, j), low, high in rows])
+
+
+def _structure(atoms: dict[int, tuple[str, str, int]], n: int) -> Structure | None:
+    """Return the vertices as atoms, where every line told their names; a vertex without a distance has none."""
+    if not all(name for name, _, _ in atoms.values()) or n > 4 * len(atoms) + 1000:
+        return None
+    names, residues, numbers = zip(*(atoms.get(k, ("X", "", 0)) for k in range(n)), strict=True)
+    return Structure.of(np.zeros((n, 3)), names, residues, numbers)
 
 
 def _bounds_column(fields: list[str]) -> int:

@@ -1,4 +1,7 @@
-"""Tables of text: the separator, the header and the kinds of the columns are found out, not asked."""
+"""Tables, parsed by pyarrow: CSV and its relatives, whose separator, header and columns are detected, and Parquet.
+
+The layout is guessed from the first rows. What pyarrow then refuses is read again row by row, only to find the line.
+"""
 
 from __future__ import annotations
 
@@ -8,77 +11,92 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from functools import cached_property
+from io import StringIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quartic.io.errors import FileFormatError
-from quartic.io.source import Source
-from quartic.io.text import read_lines
+from quartic.io.files import FileFormatError, Source, count, damage_named, read_bytes, read_text
 
+if TYPE_CHECKING:
+    import pyarrow
+
+INSTALL = "pip install 'quartic[cli]'"
 SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas", " ": "spaces"}
-_NONE = "\n"  # of a table with one column
+_NONE = "\x1f"  # between the cells of a table that has one column
 MISSING = frozenset({"", "na", "nan", "n/a", "null", "none", "#n/a"})
 _LOOKED_AT = 200  # rows from which the layout is guessed
-_BLOCK = 4096
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
+_DECIMAL_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+([eE][+-]?\d+)?")
 _INTEGER = re.compile(r"[+-]?\d{1,400}")  # longer ones are names
 _WHOLE = re.compile(r"([+-]?\d+)\.0*")
 _FRACTION = re.compile(r"[+-]?\d*\.\d*")
+_REMARK = re.compile(rb"^[ \t]*([#%].*)?$", re.MULTILINE)
+# networkx writes an edge list with the attributes of an edge as a dictionary at the end of its line
+_ATTRIBUTES = re.compile(rb"[ \t]+\{(?:[^}\n]*'weight': ([^,}\n]*))?[^}\n]*\}[ \t]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table of text.
+    """A table.
 
     Attributes
     ----------
     name : str
         What messages call it.
-    lines : list of str
-        Its rows as they stand in the file, without the header, comments and blank lines.
-    numbers_of_lines : sequence of int
-        Their line numbers, counted from 1.
-    separator : str
-        Between cells; a blank stands for any white space.
+    columns : list of pyarrow.Array
+        Text as it stands in the file; in Parquet numbers too.
     header : tuple of str, or None
         Names of the columns, where the first row holds them.
-    n_columns : int
-        Cells of a row.
-    decimal_comma : bool
-        Whether numbers are written 1,5.
-    header_line : int
-        The line of the header, or of the first row.
+    layout : str
+        How it was read, in words.
+    content : str
+        The text of the file, for the numbers of lines; empty for Parquet.
+    edges : bool
+        Whether each row is an edge: networkx wrote it.
+    named : dict
+        What `identities` found before.
     """
 
     name: str
-    lines: list[str] = field(repr=False)
-    numbers_of_lines: Sequence[int] = field(repr=False)
-    separator: str
+    columns: list[Any] = field(repr=False)
     header: tuple[str, ...] | None
-    n_columns: int
+    layout: str
     decimal_comma: bool = False
-    header_line: int = 1
+    content: str = field(default="", repr=False)
+    separator: str = ","
+    edges: bool = False
+    named: dict[tuple[int, ...], tuple[NDArray[np.int64], tuple[str, ...]]] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
-        return len(self.lines)
+        return len(self.columns[0])
 
-    def rows(self) -> Iterator[list[str]]:
-        """Yield the cells of each row, stripped; a row of another length is an error."""
-        for line, cells in zip(self.numbers_of_lines, _cells(self.lines, self.separator), strict=True):
-            if len(cells) != self.n_columns:
-                raise FileFormatError.at(
-                    self.name,
-                    line,
-                    f"{_count(len(cells), 'cell')} where the others have {self.n_columns} "
-                    f"(separated by {SEPARATORS[self.separator]}); make all rows alike",
-                )
-            yield cells
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return len(self.columns)
 
+    @cached_property
     def sample(self) -> list[list[str]]:
-        """Return the first rows."""
-        return list(islice(_cells(self.lines[:_LOOKED_AT], self.separator), _LOOKED_AT))
+        """The first rows, as text."""
+        first = [[_text(cell) for cell in column.slice(0, _LOOKED_AT).to_pylist()] for column in self.columns]
+        return [list(row) for row in zip(*first, strict=True)]
+
+    @cached_property
+    def lines(self) -> list[int]:
+        """The line of each row, counted from 1; of Parquet the row itself."""
+        if not self.content:
+            return list(range(1, len(self) + 1))
+        found = [line for line, _ in _rows(self.content, self.separator)]
+        return found[len(found) - len(self) :]
+
+    def fault(self, row: int, what: str) -> FileFormatError:
+        """Return the error that names a row, −1 for the header."""
+        if not self.content:
+            return FileFormatError(f"{self.name}: row {row + 1}: {what}" if row >= 0 else f"{self.name}: {what}")
+        first = next(line for line, _ in _rows(self.content, self.separator))
+        return FileFormatError.at(self.name, self.lines[row] if row >= 0 else first, what)
 
     def title(self, column: int) -> str:
         """Return what messages call a column."""
@@ -87,27 +105,58 @@ class Table:
         return f"column {column + 1}"
 
     def words(self, column: int) -> list[str]:
-        """Return the cells of a column."""
-        return [cells[column] for cells in self.rows()]
+        """Return the cells of a column as text."""
+        return [_text(cell) for cell in self.columns[column].to_pylist()]
 
-    def identities(self, columns: Sequence[int], what: str) -> list[tuple[str, ...]]:
-        """Return cells that name things, a tuple for each row; whole numbers lose their decimal point."""
+    def find(self, given: Sequence[str]) -> list[int]:
+        """Return the columns of these names, or numbers counted from 1."""
+        names = [name.lower() for name in self.header or ()]
         found = []
-        for line, cells in zip(self.numbers_of_lines, self.rows(), strict=True):
-            row = tuple([cells[column] for column in columns])
-            for column, cell in zip(columns, row, strict=True):
-                if cell.lower() in MISSING:
-                    raise FileFormatError.at(self.name, line, f"{self.title(column)} names no {what}")
-                if "." in cell and _FRACTION.fullmatch(cell):
-                    if not _WHOLE.fullmatch(cell):
-                        raise FileFormatError.at(
-                            self.name,
-                            line,
-                            f"{cell} in {self.title(column)} is no {what}; use a whole number or a name",
-                        )
-                    row = tuple(m[1] if (m := _WHOLE.fullmatch(c)) else c for c in row)
-            found.append(row)
+        for name in given:
+            if name.lower() in names:
+                found.append(names.index(name.lower()))
+            elif name.isdigit() and 1 <= int(name) <= self.n_columns:
+                found.append(int(name) - 1)
+            else:
+                known = f"columns {', '.join(self.header)}" if self.header else f"{self.n_columns} columns"
+                raise FileFormatError(f"{self.name}: there is no column {name!r}; it has the {known}")
         return found
+
+    def identities(self, columns: Sequence[int], what: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+        """Return the things that cells name, as numbers (rows, columns), and their names.
+
+        Whole numbers lose their decimal point and come in rising order, words as they come.
+        """
+        import pyarrow as pa
+
+        if (kept := self.named.get(tuple(columns))) is not None:
+            return kept
+        cells = pa.concat_arrays([_as_text(self.columns[column]) for column in columns])
+        coded = cells.dictionary_encode()
+        codes = coded.indices.to_numpy(zero_copy_only=False).reshape(len(columns), -1).T
+        index: dict[str, int] = {}
+        merged = np.empty(len(coded.dictionary), dtype=np.int64)
+        appear = _first_places(codes, len(merged))
+        words = coded.dictionary.to_pylist()
+        for code in np.argsort(appear).tolist():
+            name = words[code].strip()
+            if name.lower() in MISSING or ("." in name and _FRACTION.fullmatch(name)):
+                whole = _WHOLE.fullmatch(name)
+                if whole is None:
+                    row, column = divmod(int(appear[code]), len(columns))
+                    where = self.title(columns[column])
+                    if name.lower() in MISSING:
+                        raise self.fault(row, f"{where} names no {what}; fill it in, or take the row out")
+                    raise self.fault(row, f"{name} in {where} is no {what}; use a whole number or a name")
+                name = whole[1]
+            merged[code] = index.setdefault(name, len(index))
+        names = list(index)
+        if all(_INTEGER.fullmatch(name) for name in names):
+            names.sort(key=int)
+            place = {name: at for at, name in enumerate(names)}
+            merged = np.array([place[name] for name in index], dtype=np.int64)[merged]
+        self.named[tuple(columns)] = merged[codes], tuple(names)
+        return self.named[tuple(columns)]
 
     def numbers(
         self, columns: Sequence[int], *, missing: bool = False, negative: bool = True, infinite: bool = False
@@ -116,118 +165,233 @@ class Table:
 
         ``missing``: an empty cell, or NA, becomes NaN. ``negative``, ``infinite``: such numbers may be.
         """
-        blocks = []
-        lines = iter(self.numbers_of_lines)
-        rows = self.rows()
-        while block := list(islice(rows, _BLOCK)):
-            at = list(islice(lines, len(block)))
-            texts = [[cells[column] for column in columns] for cells in block]
-            try:
-                values = np.array(texts, dtype=np.str_).astype(np.float64)
-            except ValueError:
-                values = np.array(
-                    [self._numbers_of_row(row, columns, line) for line, row in zip(at, texts, strict=True)]
-                )
-            values = values.reshape(len(block), len(columns))
-            bad = np.isnan(values) if not missing else np.zeros(values.shape, dtype=bool)
-            if not infinite:
-                bad |= np.isinf(values)
-            if not negative:
-                bad |= values < 0
-            if bad.any():
-                row, column = np.argwhere(bad)[0]
-                raise FileFormatError.at(
-                    self.name, at[row], self._fault(texts[row][column], columns[column], values[row, column])
-                )
-            blocks.append(values)
-        return np.concatenate(blocks) if blocks else np.empty((0, len(columns)))
-
-    def _numbers_of_row(self, row: list[str], columns: Sequence[int], line: int) -> list[float]:
-        values = []
-        for text, column in zip(row, columns, strict=True):
-            value = _number(text, self.decimal_comma)
-            if value is None:
-                raise FileFormatError.at(
-                    self.name, line, f"{text!r} in {self.title(column)} is not a number; correct it or take the row out"
-                )
-            values.append(value)
+        values = np.empty((len(self), len(columns)))
+        for k, column in enumerate(columns):
+            values[:, k] = self._numbers(column)
+        bad = np.zeros(values.shape, dtype=bool) if missing else np.isnan(values)
+        if not infinite:
+            bad |= np.isinf(values)
+        if not negative:
+            bad |= values < 0
+        if bad.any():
+            row, k = np.argwhere(bad)[0]
+            cell, where, value = self.words(columns[k])[row].strip(), self.title(columns[k]), values[row, k]
+            if math.isnan(value):
+                said = f"there is no number in {where}" + (f" ({cell})" if cell else "")
+                raise self.fault(int(row), f"{said}; fill it in, or take the row out")
+            word = "is not finite" if math.isinf(value) else "is negative"
+            raise self.fault(int(row), f"{cell} in {where} {word}; correct it or take the row out")
         return values
 
-    def _fault(self, text: str, column: int, value: float) -> str:
-        if math.isnan(value):
-            said = f"there is no number in {self.title(column)}" + (f" ({text})" if text else "")
-            return f"{said}; fill it in, or take the row out"
-        if math.isinf(value):
-            return f"{text} in {self.title(column)} is not finite; correct it or take the row out"
-        return f"{text} in {self.title(column)} is negative; correct it or take the row out"
+    def _numbers(self, column: int) -> NDArray[np.float64]:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        cells = self.columns[column]
+        try:
+            if self.decimal_comma and pa.types.is_string(cells.type):
+                if pc.any(pc.match_substring(cells, ".")).as_py():  # 1.234,5 perhaps; one by one
+                    raise pa.ArrowInvalid
+                cells = pc.replace_substring(cells, ",", ".")
+            return np.asarray(cells.cast(pa.float64()).to_numpy(zero_copy_only=False))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            pass
+        try:  # spaces around the numbers, and cells that say there is none
+            cells = pc.utf8_trim_whitespace(cells)
+            absent = pc.is_in(pc.utf8_lower(cells), pa.array(sorted(MISSING)))
+            return np.asarray(pc.if_else(absent, None, cells).cast(pa.float64()).to_numpy(zero_copy_only=False))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            values = np.empty(len(self))
+            for row, cell in enumerate(self.words(column)):
+                value = _number(cell.strip(), self.decimal_comma)
+                if value is None:
+                    raise self.fault(
+                        row,
+                        f"{cell.strip()!r} in {self.title(column)} is not a number; correct it or take the row out",
+                    ) from None
+                values[row] = value
+            return values
 
     def is_numeric(self, column: int) -> bool:
         """Tell whether most of the first rows have a number, or nothing, in this column."""
-        cells = [row[column] for row in self.sample() if len(row) == self.n_columns]
-        n_numbers = sum(_number(cell, self.decimal_comma) is not None for cell in cells)
-        return 2 * n_numbers > len(cells)
+        return 2 * sum(_number(row[column], self.decimal_comma) is not None for row in self.sample) > len(self.sample)
 
     def is_integer(self, column: int) -> bool:
         """Tell whether the first rows all have a whole number of at least zero there."""
-        cells = [row[column] for row in self.sample() if len(row) == self.n_columns]
-        return all(cell.isdigit() and cell.isascii() for cell in cells)
-
-    def layout(self) -> str:
-        """Return the guess in words."""
-        named = "a header" if self.header is not None else "no header"
-        if self.n_columns == 1:
-            return f"one column, {named}"
-        return f"{self.n_columns} columns separated by {SEPARATORS[self.separator]}, {named}"
+        return all(row[column].isdigit() and row[column].isascii() for row in self.sample)
 
 
 def read_table(source: Source) -> Table:
-    """Read a table of text, plain or gzip, and find out its separator and header.
+    """Read a table of text, plain or gzip, or Parquet.
 
-    Lines that start with ``#`` or ``%`` are comments.
+    Lines that start with ``#`` or ``%`` are comments; a line of separators alone, below a header, is left out.
     """
-    lines = read_lines(source.path, source.name)
-    kept = [
-        (at, line)
-        for at, line in enumerate(lines, start=1)
-        if line.strip() and not line.lstrip().startswith(("#", "%"))
-    ]
-    if not kept:
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise ImportError(f"{source.name}: tables are read by pyarrow: {INSTALL}") from None
+    return _parquet(source) if source.kind == "parquet" else _text_table(source)
+
+
+def _parquet(source: Source) -> Table:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    content = read_bytes(source.path, source.name)
+    with damage_named(source.name, "not a Parquet file"):
+        found = pq.read_table(pa.BufferReader(content), use_threads=False)
+        found.validate(full=True)
+        columns = []
+        for name, column in zip(found.column_names, found.columns, strict=True):
+            kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+            if pa.types.is_nested(kind) or pa.types.is_binary(kind):
+                raise FileFormatError(f"{source.name}: column {name!r} holds {kind}; keep numbers and text")
+            text = not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
+            columns.append(column.combine_chunks().cast(pa.string() if text else kind))
+    if not columns or len(columns[0]) == 0:
         raise FileFormatError(f"{source.name}: no row of data in the file")
-    numbers_of_lines, texts = [at for at, _ in kept], [line for _, line in kept]
-    if any("\x00" in line for line in texts[:_LOOKED_AT]):
-        raise FileFormatError.at(source.name, numbers_of_lines[0], "not a text file; is its name right?")
-    separator, n_columns = _separator(texts[:_LOOKED_AT])
-    table = Table(source.name, texts, numbers_of_lines, separator, None, n_columns, header_line=numbers_of_lines[0])
-    table = replace(table, decimal_comma=_has_decimal_comma(table))
-    header = _header(table)
-    if header is None:
+    header = tuple("" if name.startswith("__index_level_") else name for name in found.column_names)
+    return Table(source.name, columns, header, f"Parquet, {len(columns)} columns")
+
+
+def _text_table(source: Source) -> Table:
+    import pyarrow as pa
+    import pyarrow.csv as arrow
+
+    content, guessed = read_text(source.path, source.name)
+    content = re.sub(rb"\A\"?sep=.\"?\n", b"\n", content)  # Excel's word on the separator, which we find anyway
+    if any(sign in content for sign in (b"#", b"%", b"\n ", b"\n\t")):
+        content = _REMARK.sub(b"", content)  # lines stay, so that they can be counted
+    attributes = _ATTRIBUTES.search(content[:100_000]) is not None
+    if attributes:
+        content = _ATTRIBUTES.sub(lambda found: b" " + (found[1] or b""), content)
+        content = re.sub(rb"[ \t]+$", b"", content, flags=re.MULTILINE)
+    text = content.decode()
+    lines = _first_lines(text)
+    if not lines:
+        raise FileFormatError(f"{source.name}: no row of data in the file")
+    share, separator, n_columns = _separator(lines)
+    if share < 1 and '"' in text:  # cells in quotes may run over several lines
+        joined = _joined(lines)
+        if (found := _separator(joined))[0] > share:
+            lines, (share, separator, n_columns) = joined, found
+    sample = [row for row in _cells(lines, separator) if len(row) == n_columns]
+    if not sample:
+        raise FileFormatError(f"{source.name}: not a table: its lines are not alike")
+    comma = separator != "," and _has_decimal_comma(sample)
+    header = _header(sample, n_columns, comma)
+    if header is not None and header[0] and f"\n{separator}" in text:
+        text = re.sub(rf"^[{re.escape(separator)} \t]+$", "", text, flags=re.MULTILINE)
+    if separator == " " and any(sign in text for sign in ("  ", "\t", "\n ", " \n")):
+        text = re.sub(r"[ \t]+", " ", re.sub(r"^[ \t]+|[ \t]+$", "", text, flags=re.MULTILINE))
+    ended = text.strip("\n") + "\n"
+    try:
+        found = arrow.read_csv(
+            pa.BufferReader(ended.encode()),
+            arrow.ReadOptions(
+                use_threads=False, block_size=max(len(content) + 64, 1 << 16), autogenerate_column_names=True
+            ),
+            arrow.ParseOptions(delimiter=separator, newlines_in_values=True),
+            arrow.ConvertOptions(column_types={f"f{k}": pa.string() for k in range(n_columns)}),
+        )
+    except pa.ArrowInvalid as error:
+        _refuse_ragged(source.name, text, separator, n_columns)
+        raise FileFormatError(f"{source.name}: not a table ({str(error)[:200]})") from None
+    if found.num_columns != n_columns:
+        _refuse_ragged(source.name, text, separator, n_columns)
+    columns = [column.combine_chunks() for column in found.columns]
+    if len(columns[-1]) and "\n" in columns[-1][-1].as_py():
+        *_, (line, _) = _rows(text, separator)
+        raise FileFormatError.at(
+            source.name, line, "the last cell runs over several lines; is a quotation mark left open?"
+        )
+    if header is not None:
+        columns = [column.slice(1) for column in columns]
+    named = "a header" if header is not None else "no header"
+    cut = "one column" if n_columns == 1 else f"{n_columns} columns separated by {SEPARATORS[separator]}"
+    layout = ", ".join(filter(None, [cut, named, "attributes of networkx" if attributes else "", guessed]))
+    table = Table(source.name, columns, header, layout, comma, text, separator, attributes)
+    if len(table) == 0:
+        raise table.fault(-1, "there are column names, but no rows below them")
+    return _without_empty_columns(table)
+
+
+def _without_empty_columns(table: Table) -> Table:
+    """Leave out columns with neither a name nor a cell, as spreadsheets write them; a square may be a matrix."""
+    header = table.header or ("",) * table.n_columns
+    kept = [k for k, name in enumerate(header) if name or any(row[k] for row in table.sample) or any(table.words(k))]
+    if len(kept) in (0, table.n_columns) or (table.header is None and table.n_columns == len(table)):
         return table
-    if len(texts) == 1:
-        raise FileFormatError.at(source.name, numbers_of_lines[0], "there are column names, but no rows below them")
-    return replace(table, lines=texts[1:], numbers_of_lines=numbers_of_lines[1:], header=header)
+    named = None if table.header is None else tuple(header[k] for k in kept)
+    layout = f"{table.layout}, empty columns left out"
+    return replace(table, columns=[table.columns[k] for k in kept], header=named, layout=layout)
 
 
-def number_names(rows: Sequence[tuple[str, ...]]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Return names as numbers from 0, (rows, columns), and the names; numbers in rising order, words as they come."""
-    index: dict[str, int] = {}
-    for row in rows:
-        for name in row:
-            index.setdefault(name, len(index))
-    names = list(index)
-    if all(_INTEGER.fullmatch(name) for name in names):
-        names.sort(key=int)
-        index = {name: at for at, name in enumerate(names)}
-    numbers = np.array([[index[name] for name in row] for row in rows], dtype=np.int64)
-    return numbers, tuple(names)
+def _refuse_ragged(name: str, text: str, separator: str, n_columns: int) -> None:
+    """Raise where a row has another number of cells than the others, or a quotation mark is left open."""
+    for line, cells in _rows(text, separator):
+        if len(cells) != n_columns:
+            between = "" if separator == _NONE else f" (separated by {SEPARATORS[separator]})"
+            opened = "; a quotation mark is left open" if any("\n" in cell for cell in cells) else ""
+            here = count(len(cells), "cell")
+            raise FileFormatError.at(
+                name, line, f"{here} where the others have {n_columns}{between}{opened}; make all rows alike"
+            )
+
+
+def _rows(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the first line and the cells of each row that is not blank."""
+    limit = csv.field_size_limit(max(len(text), 1 << 17))
+    try:
+        reader, before = csv.reader(StringIO(text, newline=""), delimiter=separator), 0
+        for cells in reader:
+            if cells:
+                yield before + 1, cells
+            before = reader.line_num
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _first_lines(text: str) -> list[str]:
+    """Return the first lines that are not blank."""
+    lines: list[str] = []
+    at = 0
+    while at < len(text) and len(lines) < _LOOKED_AT:
+        end = text.find("\n", at) + 1 or len(text)
+        if line := text[at:end].strip("\n"):
+            lines.append(line)
+        at = end
+    return lines
+
+
+def _first_places(codes: NDArray[Any], n: int) -> NDArray[np.int64]:
+    """Return where each code stands first, row by row."""
+    flat = codes.ravel()
+    first = np.empty(n, dtype=np.int64)
+    first[flat[::-1]] = np.arange(len(flat) - 1, -1, -1)
+    return first
+
+
+def _as_text(cells: pyarrow.Array) -> pyarrow.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_floating(cells.type):  # 3.0 names 3
+        return pa.array(["" if cell is None else f"{cell:.17g}" for cell in cells.to_pylist()])
+    return pc.fill_null(cells.cast(pa.string()), "")
+
+
+def _text(cell: Any) -> str:
+    return "" if cell is None else str(cell).strip()
 
 
 # -- the guesses ------------------------------------------------------------------------------------------------------
 
 
-def _cells(lines: Sequence[str], separator: str) -> Iterator[list[str]]:
+def _cells(lines: Sequence[str], separator: str) -> list[list[str]]:
     if separator == " ":
-        return (line.split() for line in lines)
-    return ([cell.strip() for cell in _cut(line, separator)] for line in lines)
+        return [_cut(re.sub(r"[ \t]+", " ", line.strip(" \t\n")), separator) for line in lines]
+    return [[cell.strip() for cell in _cut(line.rstrip("\n"), separator)] for line in lines]
 
 
 def _cut(line: str, separator: str) -> list[str]:
@@ -239,8 +403,19 @@ def _cut(line: str, separator: str) -> list[str]:
         return line.split(separator)
 
 
-def _separator(lines: Sequence[str]) -> tuple[str, int]:
-    """Return the separator that cuts the lines into the same number of cells, and that number."""
+def _joined(lines: Sequence[str]) -> list[str]:
+    """Return lines with those put together between which a quotation mark is open."""
+    joined: list[str] = []
+    for line in lines:
+        if joined and joined[-1].count('"') % 2:
+            joined[-1] += f"\n{line}"
+        else:
+            joined.append(line)
+    return joined
+
+
+def _separator(lines: Sequence[str]) -> tuple[float, str, int]:
+    """Return the share of lines that the best separator cuts alike, the separator, and the number of cells."""
     best: tuple[float, str, int] = (0.0, _NONE, 1)
     for separator in SEPARATORS:
         counts = Counter(len(cells) for cells in _cells(lines, separator))
@@ -249,40 +424,38 @@ def _separator(lines: Sequence[str]) -> tuple[str, int]:
         # a few odd lines are faults in a table; many are no table
         if n_cells > 1 and share > best[0] and (share == 1.0 or (share >= 0.75 and len(lines) > 3)):
             best = (share, separator, n_cells)
-    return best[1], best[2]
+    return best
 
 
-def _has_decimal_comma(table: Table) -> bool:
-    if table.separator == ",":
-        return False
-    cells = [cell for row in table.sample() for cell in row]
+def _has_decimal_comma(sample: list[list[str]]) -> bool:
+    cells = [cell for row in sample for cell in row]
     return any(_DECIMAL_COMMA.fullmatch(cell) for cell in cells) and not any(
-        re.fullmatch(r"[+-]?\d*\.\d+", cell) for cell in cells
+        re.fullmatch(r"[+-]?\d*\.\d+", cell) and not re.fullmatch(r"[+-]?\d{1,3}(\.\d{3})+", cell) for cell in cells
     )
 
 
-def _header(table: Table) -> tuple[str, ...] | None:
+def _header(sample: list[list[str]], n_columns: int, comma: bool) -> tuple[str, ...] | None:
     """Return the names in the first row: it has words where the rows below have numbers, or words that we know.
 
     All of them, or those of the two ends of a pair.
     """
-    first, *others = (row for row in table.sample() if len(row) == table.n_columns)
+    first, *others = sample
     names = tuple(first)
-    known = {name.lower() for name in names} <= (KNOWN_NAMES if others else ALL_NAMES)
+    known = {plain(name) for name in names} <= (KNOWN_NAMES if others else ALL_NAMES)
     if others:
         known |= find_ends(names, CLEAR_ENDS) is not None
     if known and not any(name in row for name in names for row in others):
         return names
     if not others:
         return None
-    is_word = [_number(cell, table.decimal_comma) is None for cell in first]
+    is_word = [_number(cell, comma) is None for cell in first]
     for column, word in enumerate(is_word):
         below = [row[column] for row in others]
-        n_numbers = sum(_number(cell, table.decimal_comma) is not None for cell in below)
-        if word and 2 * n_numbers > len(below):
+        n_numbers = sum(_number(cell, comma) is not None for cell in below)
+        if word and 2 * n_numbers > len(below) and any(below):
             return names
     # a corner left empty, as frames are written, above row names
-    if names[0] == "" and table.n_columns > 1 and all(row[0] for row in others):
+    if names[0] == "" and n_columns > 1 and all(row[0] for row in others):
         return names
     return None
 
@@ -292,41 +465,55 @@ def _number(text: str, decimal_comma: bool) -> float | None:
     if text.lower() in MISSING:
         return math.nan
     if decimal_comma and _DECIMAL_COMMA.fullmatch(text):
-        text = text.replace(",", ".")
+        text = text.replace(".", "").replace(",", ".")
+    elif decimal_comma and re.fullmatch(r"[+-]?\d{1,3}(\.\d{3})+", text):
+        text = text.replace(".", "")
     try:
         return float(text) if "_" not in text else None
     except ValueError:
         return None
 
 
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}{'' if n == 1 else 's'}"
+# -- names of columns -------------------------------------------------------------------------------------------------
 
-
-# Names of the two ends of a pair, one after the other; the last two may be anything.
+# Names of the two ends of a pair, one after the other; the last ones may be anything.
 ENDS = (
-    ("i", "j"), ("source", "target"), ("from", "to"), ("src", "dst"), ("node1", "node2"), ("node_1", "node_2"),
-    ("point1", "point2"), ("point_1", "point_2"), ("p1", "p2"), ("atom1", "atom2"), ("id1", "id2"), ("start", "end"),
-    ("u", "v"), ("a", "b"),
+    ("i", "j"), ("source", "target"), ("from", "to"), ("src", "dst"), ("origin", "destination"), ("node1", "node2"),
+    ("node_1", "node_2"), ("node_a", "node_b"), ("point1", "point2"), ("point_1", "point_2"), ("p1", "p2"),
+    ("atom1", "atom2"), ("id1", "id2"), ("person1", "person2"), ("name1", "name2"), ("start", "end"),
+    ("von", "nach"), ("von", "zu"), ("quelle", "ziel"), ("knoten1", "knoten2"), ("punkt1", "punkt2"),
+    ("de", "vers"), ("source", "cible"), ("origine", "destination"), ("origen", "destino"), ("desde", "hasta"),
+    ("da", "a"), ("de", "a"), ("u", "v"), ("a", "b"),
 )  # fmt: skip
-CLEAR_ENDS = ENDS[:-3]
-WEIGHT = ("weight", "w", "similarity", "value", "strength", "count")
-DISTANCE = ("d", "dist", "distance", "length", "range", "value")
-LOWER = ("lower", "low", "lo", "min", "lb", "lower_bound")
-UPPER = ("upper", "high", "hi", "max", "ub", "upper_bound")
+CLEAR_ENDS = ENDS[:-4]
+WEIGHT = (
+    "weight", "weights", "w", "similarity", "value", "strength", "count", "gewicht", "stärke", "anzahl", "ähnlichkeit",
+    "wert", "poids", "peso", "fuerza",
+)  # fmt: skip
+DISTANCE = (
+    "d", "dist", "distance", "length", "range", "value", "entfernung", "distanz", "abstand", "länge", "distancia",
+    "distanza", "wert", "km", "miles",
+)  # fmt: skip
+LOWER = ("lower", "low", "lo", "min", "lb", "lower_bound", "minimum")
+UPPER = ("upper", "high", "hi", "max", "ub", "upper_bound", "maximum")
 NAMES = ("", "id", "index", "name", "node", "point", "label", "key", "sample", "document", "unnamed: 0")
 ALL_NAMES = frozenset({*(name for pair in ENDS for name in pair), *WEIGHT, *DISTANCE, *LOWER, *UPPER})
-KNOWN_NAMES = ALL_NAMES - {"a", "b", "u", "v", "d", "w"}  # these may as well be the names of nodes
+KNOWN_NAMES = ALL_NAMES - {"a", "b", "u", "v", "d", "w", "da", "de"}  # these may as well be the names of nodes
+
+
+def plain(name: str) -> str:
+    """Return the name of a column in small letters, without a unit in brackets."""
+    return re.sub(r"\s*[\[(].*[\])]\s*$", "", name).strip().lower()
 
 
 def find_ends(header: Sequence[str], ends: Sequence[tuple[str, str]] = ENDS) -> tuple[int, int] | None:
     """Return the columns of the two ends of a pair, by their names."""
-    lowered = [name.lower() for name in header]
-    found = ((lowered.index(one), lowered.index(two)) for one, two in ends if one in lowered and two in lowered)
+    names = [plain(name) for name in header]
+    found = ((names.index(one), names.index(two)) for one, two in ends if one in names and two in names)
     return next(found, None)
 
 
-def find_column(header: Sequence[str], names: Sequence[str]) -> int | None:
+def find_column(header: Sequence[str], wanted: Sequence[str]) -> int | None:
     """Return the column that has one of these names, whatever its letters' case."""
-    lowered = [name.lower() for name in header]
-    return next((lowered.index(name) for name in names if name in lowered), None)
+    names = [plain(name) for name in header]
+    return next((names.index(name) for name in wanted if name in names), None)

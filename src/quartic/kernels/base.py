@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Self
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
 from quartic.arrays import Array, inner
 from quartic.core.units import Units
-from quartic.losses.estimates import Estimate
+
+_K = TypeVar("_K", bound="Kernel")
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss
@@ -22,6 +24,9 @@ class Kernel(ABC):
     A kernel of your own needs ``value``, ``gradient`` and ``mirror``; then it works with every Bregman solver.
     """
 
+    #: the unit of a step λ is that of X to this power, over that of Ψ to the other: none where h has the unit of Ψ
+    step_unit: ClassVar[tuple[int, int]] = (0, 0)
+
     @abstractmethod
     def value(self, X: Array) -> float:
         """Return h(X)."""
@@ -33,6 +38,11 @@ class Kernel(ABC):
     @abstractmethod
     def mirror(self, V: Array, penalty: Penalty | None = None, t: float = 1.0) -> Array:
         """Return argmin_U  h(U) + t g(U) − ⟨V, U⟩, with g the penalty (none when left out)."""
+
+    @classmethod
+    def why_not(cls, penalty: Penalty) -> str | None:
+        """Return why there is no mirror map with this penalty, or None where there is one."""
+        return None
 
     def iterate(self, point: Point, penalty: Penalty, step: float) -> Array:
         """Return the Bregman iteration map T_λ(X) = argmin_U  g(U) + ⟨∇f(X), U − X⟩ + D_h(U, X)/λ."""
@@ -54,14 +64,6 @@ class Kernel(ABC):
         """Return D_h(X + D, X) of a step, for kernels that can from its Gram matrices."""
         return self.divergence(move.point.X, move.start.X)
 
-    def knows_slope(self, penalty: Penalty) -> bool:
-        """Tell whether `slope` can be had."""
-        return False
-
-    def slope(self, move: Move, penalty: Penalty, step: float) -> Estimate:
-        """Return ⟨∇f(X), X⁺⟩ where X⁺ = T_λ(X), from the optimality of X⁺."""
-        raise NotImplementedError
-
     @classmethod
     def for_loss(cls, loss: Loss, tight: bool = True) -> Self:
         """Return the kernel for which the loss is 1-smooth."""
@@ -69,3 +71,29 @@ class Kernel(ABC):
             f"{cls.__name__} has no constants that make every loss relatively smooth; "
             "use NormKernel.for_loss or GramKernel.for_loss, or give your kernel a for_loss of its own"
         )
+
+
+def scaled_constants(kernel: _K, units: Units) -> _K | None:
+    """Return the kernel with σ, the weight of a square, and the weights of its quartic terms in other units."""
+    scaled: dict[str, float] = {}
+    for field in fields(kernel):  # type: ignore[arg-type]  # the kernels that call this are dataclasses
+        value = getattr(kernel, field.name)
+        there = units.factor(value, 2 if field.name == "sigma" else 4) if value else 0.0
+        if there is None:
+            return None
+        scaled[field.name] = there
+    return replace(kernel, **scaled)  # type: ignore[type-var]
+
+
+def sigma_for(loss: Loss, tight: bool) -> float:
+    """Return the quadratic weight σ of Propositions 1 and 3.
+
+    Any positive σ at or above twice the curvature bound is valid. Where the bound is zero a small share of
+    ‖∇F(0)‖, the loss's own scale, keeps h strictly convex. Points held in place add curvature that ∇F(0) does not show.
+    """
+    size = loss.gradient_norm_at_zero
+    if size == 0.0:
+        return 1.0
+    if tight:
+        return max(2 * loss.curvature_at_zero, 1e-3 * size)
+    return 2 * (size if loss.rotations else max(size, loss.curvature_at_zero))

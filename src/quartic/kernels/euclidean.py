@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-from quartic.arrays import Array, as_floats, squared_norm
+from quartic.arrays import Array, as_floats, check_number, squared_norm
+from quartic.core.units import Units
 from quartic.kernels.base import Kernel
-from quartic.kernels.mirror_maps import mirror_map
 
 if TYPE_CHECKING:
     from quartic.penalties.base import Penalty
@@ -25,6 +25,12 @@ class EuclideanKernel(Kernel):
     2.0
     """
 
+    step_unit = (2, 1)
+
+    def in_units(self, units: Units) -> Self:
+        """Return itself: it has no constants, and the step takes up the units."""
+        return self
+
     def value(self, X: Array) -> float:
         """Return ½‖X‖²."""
         return 0.5 * squared_norm(as_floats(X))
@@ -39,4 +45,5 @@ class EuclideanKernel(Kernel):
 
     def mirror(self, V: Array, penalty: Penalty | None = None, t: float = 1.0) -> Array:
         """Return prox_{t g}(V)."""
-        return mirror_map(self, V, penalty, t)
+        check_number(t, "t", zero=True)
+        return as_floats(V) if penalty is None else penalty.prox(as_floats(V), t)

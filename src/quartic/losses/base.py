@@ -7,17 +7,20 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from quartic.arrays import Array, as_floats, astype, finite_matrix, inner, norm
-from quartic.arrays.space import HostSpace
-from quartic.arrays.workspace import Fresh, Workspace
+from quartic.arrays.space import HOST, Fresh, Space, Workspace
+from quartic.core.trial import Trial, try_bregman_step
 from quartic.core.units import Units, shift_to_one
 from quartic.losses.line import Line
 from quartic.losses.move import Move
 from quartic.losses.point import Point
+
+if TYPE_CHECKING:
+    from quartic.core.problem import Problem
 
 
 class ProductCounter:
@@ -49,8 +52,6 @@ class Loss(ABC):
     degree: int = 4
     #: where the tall arrays of points come from
     arrays: Fresh = Fresh()
-    #: whether `move` takes ``ahead`` and ``rough``, to do more and less than others
-    lean_moves: bool = False
     __signature__: inspect.Signature
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -63,6 +64,11 @@ class Loss(ABC):
         self._counter = ProductCounter()
         self._constants: dict[str, float] = {}
 
+    @property
+    def translations(self) -> bool:
+        """Whether f(X + 1cᵀ) = f(X) for every c, as for sums over differences of rows."""
+        return False
+
     # -- the point --------------------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -73,8 +79,11 @@ class Loss(ABC):
     def restore(self, arrays: dict[str, Array]) -> Point:
         """Return the point that ``Point.arrays`` described, without a product."""
 
-    def extrapolate(self, p: Point, q: Point, t: float) -> Point:
-        """Return the point at p + t(p − q); free of products where the loss allows it."""
+    def extrapolate(self, p: Point, q: Point, t: float, gram: Array | None = None) -> Point:
+        """Return the point at p + t(p − q); free of products where the loss allows it.
+
+        ``gram`` is its Gram matrix where the trial that led to p has made it.
+        """
         return self.at(p.X + t * (p.X - q.X))
 
     def between(self, p: Point, q: Point) -> Line | None:
@@ -88,6 +97,13 @@ class Loss(ABC):
         """
         new = self.at(X)
         return Move(p, new, new.value - p.value - inner(p.gradient, new.X - p.X))
+
+    def trial(self, problem: Problem, p: Point, step: float, ahead: float | None = None) -> Trial:
+        """Return the trial of a Bregman step from p, judged; see `quartic.Problem.trial`.
+
+        A loss that comes to the same verdict in a shorter way overrides this default.
+        """
+        return try_bregman_step(problem, p, step)
 
     def along(self, p: Point, D: Array) -> Line:
         """Return f on the line p + tD: one product, then everything on the line is free."""
@@ -131,6 +147,28 @@ class Loss(ABC):
     def gradient(self, X: Array) -> Array:
         """Return ∇f(X)."""
         return self.at(self.check(X)).gradient
+
+    def offers(self, capability: str) -> bool:
+        """Tell whether the loss has a method, or a property, that not every loss has.
+
+        ``along`` and ``hessian_product`` are there where F is quadratic; "rotations" means that f(XQ) = f(X) for every
+        rotation Q, "on_host" that the data are NumPy or SciPy arrays.
+        """
+        if capability == "rotations":
+            return self.rotations
+        if capability == "on_host":
+            return self.space is HOST
+        exact = self.quadratic or capability not in ("along", "hessian_product")
+        return exact and defines(type(self), capability)
+
+    @property
+    def stiff(self) -> bool:
+        """Whether some directions are far steeper than others, as where constraints are penalised."""
+        return False
+
+    def entries_per_row(self) -> float | None:
+        """Return about how many entries of the data a product touches a row of X; None where that says little."""
+        return None
 
     # -- constants --------------------------------------------------------------------------------------------------
 
@@ -199,9 +237,9 @@ class Loss(ABC):
         return f"{self.n_points} points", 0.0
 
     @property
-    def space(self) -> Any:
+    def space(self) -> Space:
         """Where the arrays of this loss live: in the host's memory, or on a torch device."""
-        return HostSpace()
+        return HOST
 
     def check(self, X: Any, name: str = "X") -> Array:
         """Return X as a finite (n, r) array, no coarser than the data, or raise an error that says what is wrong."""
@@ -229,3 +267,9 @@ class Loss(ABC):
 
     def _count(self, products: int = 1) -> None:
         self._counter.count += products
+
+
+def defines(kind: type[Loss], method: str) -> bool:
+    """Tell whether a class of losses has a method, other than the one of `Loss` that says it is missing."""
+    own = getattr(kind, method, None)
+    return own is not None and own is not getattr(Loss, method, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from functools import cached_property
 
-from quartic.arrays import Array, clip_in_place, delayed, gram, least, namespace, passes, root, squared_norm
+from quartic.arrays import Array, Space, namespace, space_of
 
 
 def projected_gradient(X: Array, gradient: Array) -> Array:
@@ -13,6 +13,12 @@ def projected_gradient(X: Array, gradient: Array) -> Array:
     xp = namespace(X)
     projected: Array = xp.where(X > 0, gradient, xp.clip(gradient, None, 0))
     return projected
+
+
+def is_nonnegative(X: Array) -> bool:
+    """Tell whether X ≥ 0, without a NaN."""
+    space = space_of(X)
+    return space.later(lambda low: low >= 0, space.least(X))  # type: ignore[no-any-return]
 
 
 class Point(ABC):
@@ -47,30 +53,34 @@ class Point(ABC):
     def rounding(self) -> float:
         """The size of the round-off in the gradient."""
 
+    @property
+    def space(self) -> Space:
+        """Where X lives."""
+        return space_of(self.X)
+
     @cached_property
     def gram(self) -> Array:
         """XᵀX, in float64."""
-        return gram(self.X)
+        return self.space.gram(self.X)
 
     @cached_property
     def feasible(self) -> bool:
         """Whether X ≥ 0, without a NaN."""
-        return delayed(lambda low: low >= 0, least(self.X))  # type: ignore[no-any-return]
+        return is_nonnegative(self.X)
 
     @cached_property
     def projected_norm(self) -> float:
         """‖∇ᴾf(X)‖: of the gradient where X > 0, of its negative part where X = 0."""
-        squared = passes("fused", self.X).projected_norm(self.X, self.gradient)
-        size: float = root(squared, lambda: projected_gradient(self.X, self.gradient))
-        return size
+        squared = self.space.projected_norm(self.X, self.gradient)
+        return self.space.root(squared, lambda: projected_gradient(self.X, self.gradient))
 
-    def combine(self, a: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
-        """Return W = aX + b∇f(X) − shift, cut off below zero if ``clip``, and ‖W‖²."""
-        W = a * self.X + b * self.gradient
+    def combine(self, alpha: float, sigma: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
+        """Return W = (α‖X‖² + σ)X + b∇f(X) − shift, cut off below zero if ``clip``, and ‖W‖²."""
+        W = self.space.front(self.gram, alpha, sigma) * self.X + b * self.gradient
         W -= shift
         if clip:
-            clip_in_place(W)
-        return W, squared_norm(W)
+            self.space.clip_in_place(W)
+        return W, self.space.inner(W, W)
 
     @abstractmethod
     def arrays(self) -> dict[str, Array]:

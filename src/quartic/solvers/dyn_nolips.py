@@ -27,7 +27,8 @@ class DynNoLips(Solver):
     Parameters
     ----------
     first_step : float, default=1.0
-        λ to try first; 1 is safe with the constants of ``Kernel.for_loss``.
+        λ to try first; 1 is safe with the constants of ``Kernel.for_loss``. Where the run works in units of its own, as
+        with data of 1e120, this λ is one in those.
     max_step : float, default=1e12
         λ_max of the paper.
     max_halvings : int, default=100
@@ -58,6 +59,10 @@ class DynNoLips(Solver):
         check_number(self.max_step, "max_step")
         check_count(self.max_halvings, "max_halvings")
 
+    def unit_of_step(self, problem: Problem) -> tuple[int, int]:
+        """Return that of the kernel's λ."""
+        return (0, 0) if problem.kernel is None else problem.kernel.step_unit
+
     def init(self, problem: Problem, X0: Array) -> DynState:
         """Return the state at X0."""
         return DynState(problem.loss.at(X0), next_step=self.first_step)
@@ -66,8 +71,8 @@ class DynNoLips(Solver):
         """Return T_λ(X) for the first λ that decreases enough."""
         p, step = state.point, min(cast(DynState, state).next_step, self.max_step)
         for _ in range(self.max_halvings):
-            move = problem.bregman_move(p, step)
-            if problem.sufficient_decrease(move, step):
-                return DynState(move.point, step=step, next_step=2 * step)
+            trial = problem.trial(p, step)
+            if trial.enough:
+                return DynState(trial.point, step=step, next_step=2 * step)
             step /= 2
         raise NoProgress(f"no step down to λ = {step:.1e} decreases the objective enough")

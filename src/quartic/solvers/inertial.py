@@ -14,13 +14,37 @@ from quartic.solvers.base import NoProgress, Requirements, Solver, State
 
 @dataclass(frozen=True)
 class InertialState(State):
-    """The iterate, the one before it, Nesterov's θ, the step to try next, the objective; whether a trial has failed."""
+    """The iterate, and what the next step takes over.
+
+    Attributes
+    ----------
+    previous : Point
+        The iterate before.
+    theta : float
+        Nesterov's θ.
+    next_step : float
+        The step to try next.
+    objective : float
+        Ψ at the iterate.
+    settled : bool
+        Whether a trial has failed.
+    ahead : tuple of at most one array (r, r)
+        The Gram matrix of the extrapolated point, where the trial has made it on the way.
+    """
+
+    listed = ("ahead",)
 
     previous: Point = None  # type: ignore[assignment]
     theta: float = 1.0
     next_step: float = 1.0
     objective: float = math.inf
     settled: bool = False
+    ahead: tuple[Array, ...] = ()
+
+    def check(self, shape: tuple[int, int]) -> None:
+        """Raise unless the Gram matrix goes with an X of this shape."""
+        if not isinstance(self.ahead, tuple) or [tuple(S.shape) for S in self.ahead] not in ([], [shape[1:] * 2]):
+            raise ValueError("the Gram matrix ahead does not go with X")
 
 
 @dataclass(frozen=True)
@@ -69,6 +93,10 @@ class InertialNoLips(Solver):
         check_number(self.growth, "growth")
         check_count(self.max_halvings, "max_halvings")
 
+    def unit_of_step(self, problem: Problem) -> tuple[int, int]:
+        """Return that of the kernel's λ."""
+        return (0, 0) if problem.kernel is None else problem.kernel.step_unit
+
     def init(self, problem: Problem, X0: Array) -> InertialState:
         """Return the state at X0."""
         p = problem.loss.at(X0)
@@ -79,12 +107,12 @@ class InertialNoLips(Solver):
         s = cast(InertialState, state)
         beta, theta = _momentum(s.theta)
         if beta > 0:
-            new = self._descend(problem, s, problem.loss.extrapolate(s.point, s.previous, beta), theta)
+            new = self._descend(problem, s, problem.loss.extrapolate(s.point, s.previous, beta, *s.ahead), theta)
             if new is not None and new.objective <= s.objective:
                 return new
             between = None if new is None else problem.best_between(s.point, new.point)
             if new is not None and between is not None:
-                return replace(new, point=between, objective=problem.objective(between), theta=1.0)
+                return replace(new, point=between, objective=problem.objective(between), theta=1.0, ahead=())
         new = self._descend(problem, s, s.point, _momentum(1.0)[1])
         if new is None:
             raise NoProgress("no step decreases the objective enough")
@@ -94,22 +122,17 @@ class InertialNoLips(Solver):
         """Return T_λ(p) for the first λ that decreases enough, or the best point on the way to one that does not."""
         step, settled, (ahead, _) = s.next_step, s.settled, _momentum(theta)
         for _ in range(self.max_halvings):
-            move = problem.bregman_move(p, step, ahead)
-            enough, taken = problem.judge(move, step)
-            if enough:
-                growth = self.growth if settled else max(self.growth, _first_growth(taken))
-                return self._state(problem, s, move.point, step, growth * step, theta, settled)
+            trial = problem.trial(p, step, ahead)
+            if trial.enough:
+                growth = self.growth if settled else max(self.growth, _first_growth(trial.taken))
+                objective, made = problem.objective(trial.point), () if trial.ahead is None else (trial.ahead,)
+                return InertialState(trial.point, step, s.point, theta, growth * step, objective, settled, made)
             settled = True
-            between = problem.best_between(s.point, move.point)
+            between = problem.best_between(s.point, trial.point)
             if between is not None:
-                return self._state(problem, s, between, step, step / 2, theta, settled)
+                return InertialState(between, step, s.point, theta, step / 2, problem.objective(between), settled)
             step /= 2
         return None
-
-    def _state(
-        self, problem: Problem, s: InertialState, new: Point, step: float, next_step: float, theta: float, settled: bool
-    ) -> InertialState:
-        return InertialState(new, step, s.point, theta, next_step, problem.objective(new), settled)
 
 
 def _first_growth(taken: float) -> float:

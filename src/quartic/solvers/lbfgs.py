@@ -5,26 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
-from quartic.arrays import (
-    Array,
-    check_count,
-    gram,
-    inner,
-    norm,
-    passes,
-    quotient,
-    quotient_of_norms,
-    regular_inverse,
-    times,
-)
+import numpy as np
+
+from quartic.arrays import Array, Space, check_count, to_host
 from quartic.core.problem import Problem
 from quartic.losses import Point
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
-from quartic.solvers.line_search import search_line
-from quartic.solvers.pair_lists import check_lists
-from quartic.solvers.refresh import refreshed
+from quartic.solvers.lines import refreshed, search_line
 
 
 @dataclass(frozen=True)
@@ -34,7 +23,7 @@ class LBFGSState(State):
     Attributes
     ----------
     where : tuple of at most one array
-        Where X ≥ 0: the places of X that ``steps`` and ``changes`` are about (`quartic.compiled.face`).
+        Where X ≥ 0: the places of X that ``steps`` and ``changes`` are about (`quartic.compiled.lbfgs`).
     steps, changes : tuple of arrays
         s = (X⁺ − X)/t and y = (∇Ψ(X⁺) − ∇Ψ(X))/t, of the shape of X, or their entries at ``where``.
     carried : int
@@ -86,7 +75,7 @@ class LBFGS(Solver):
     """
 
     name = "lbfgs"
-    requires = Requirements(smooth=True, nonnegative=True, lines=True)
+    requires = Requirements(penalty=("smooth|nonnegative", "on_line"))
     state = LBFGSState
 
     memory: int = 7
@@ -105,7 +94,7 @@ class LBFGS(Solver):
         G = penalty.smooth_gradient(p.X, p.gradient)
         on_face = penalty.nonnegative and loss.curvature_diagonal(p) is None
         if on_face:
-            where, steps, changes = passes("face", G).kept(s.where, s.steps, s.changes, p.X, G, self.memory)
+            where, steps, changes = loss.space.lbfgs.kept(s.where, s.steps, s.changes, p.X, G, self.memory)
             s = replace(s, where=where, steps=steps, changes=changes)
         D, slope, upper = (self._on_face if on_face else self._anywhere)(problem, s, G)
         # made before the slope is looked at: a device then answers for both at once
@@ -125,8 +114,11 @@ class LBFGS(Solver):
             raise NoProgress("the line search finds no lower point: round-off is reached")
         new, t = found
         del line, found  # and with them MD
-        pair = passes("face", D).pair if on_face else _whole_pair
-        moved, change, bend, sizes = pair(s.where, p.X, G, penalty.smooth_gradient(new.X, new.gradient), D, t)
+        after = penalty.smooth_gradient(new.X, new.gradient)
+        if on_face:
+            moved, change, bend, sizes = loss.space.lbfgs.pair(s.where, p.X, G, after, D, t)
+        else:
+            moved, change, bend, sizes = _whole_pair(loss.space, G, after, D, t)
         del D
         carried, fresh = 0, math.inf
         if loss.quadratic:
@@ -139,42 +131,66 @@ class LBFGS(Solver):
     def _on_face(self, problem: Problem, s: LBFGSState, G: Array) -> tuple[Array, float, float]:
         """Return a direction, the slope along it (negative unless the memory misleads), and the longest step."""
         D = problem.loss.arrays.like(G)
-        return D, *passes("face", G).direction(s.where, s.steps, s.changes, s.point.X, G, D)
+        return D, *problem.loss.space.lbfgs.direction(s.where, s.steps, s.changes, s.point.X, G, D)
 
     def _anywhere(self, problem: Problem, s: LBFGSState, G: Array) -> tuple[Array, float, float]:
         """Return the same from pairs of whole arrays, and a metric that is more than a number."""
-        X, memory = s.point.X, passes("memory", G)
+        X, space = s.point.X, problem.loss.space
+        memory = space.lbfgs
         free = memory.free_entries(X, G) if problem.penalty.nonnegative else None
         q = memory.two_loop(G, s.steps, s.changes, free, partial(self._first_metric, problem, s))
         if free is None:
-            return -q, -inner(G, q), math.inf
+            return -q, -space.inner(G, q), math.inf
         D = problem.loss.arrays.like(X)
         slope = memory.clipped_direction(X, q, G, D)
         return D, slope, memory.longest_step(X, D)
 
     def _first_metric(self, problem: Problem, s: LBFGSState, q: Array, scale: float | None) -> Array:
         """Return H₀ q: a multiple of q by the loss's diagonal, or of q(XᵀX + shift)⁻¹ where signs are free."""
-        X = s.point.X
+        X, space = s.point.X, problem.loss.space
         if problem.penalty.nonnegative:
             diagonal = problem.loss.curvature_diagonal(s.point)
             assert diagonal is not None
             Q: Array = q / diagonal
             y = s.changes[-1] if s.steps else None
-            factor = 0.0 if y is None else float(inner(s.steps[-1], y) / inner(y, y / diagonal))
-            return Q * (factor if factor > 0 else quotient_of_norms(X, Q))
-        if getattr(problem.loss, "difference", False):
+            factor = 0.0 if y is None else float(space.inner(s.steps[-1], y) / space.inner(y, y / diagonal))
+            return Q * (factor if factor > 0 else space.quotient_of_norms(X, Q))
+        if problem.loss.translations:  # the mean of X is no part of the metric
             X = X - X.mean(axis=0)
-        inverse = regular_inverse(gram(X), 1e-3)
-        Q = times(q, inverse)
+        inverse = space.regular_inverse(space.gram(X), 1e-3)
+        Q = space.times(q, inverse)
         if s.steps:
             y = s.changes[-1]
-            return Q * quotient(inner(s.steps[-1], y), inner(y, times(y, inverse)))
-        return Q * quotient_of_norms(s.point.X, Q)
+            return Q * space.quotient(space.inner(s.steps[-1], y), space.inner(y, space.times(y, inverse)))
+        return Q * space.quotient_of_norms(s.point.X, Q)
 
 
-def _whole_pair(
-    where: tuple[Array, ...], X: Array, G: Array, after: Array, D: Array, t: float
-) -> tuple[Array, Array, float, float]:
+def _whole_pair(space: Space, G: Array, after: Array, D: Array, t: float) -> tuple[Array, Array, float, float]:
     """Return s = D and y = (∇⁺ − G)/t, with ⟨s, y⟩ and ‖s‖·‖y‖."""
     y = (after - G) / t
-    return D, y, inner(D, y), norm(D) * norm(y)
+    return D, y, space.inner(D, y), space.norm(D) * space.norm(y)
+
+
+def check_lists(where: Any, steps: Any, changes: Any, shape: tuple[int, int]) -> None:
+    """Raise unless ``where`` lists places of an X of this shape, none twice, and pairs are no longer than it.
+
+    Without a list pairs are of the shape of X. Compiled passes follow what a checkpoint held without looking.
+    """
+    if not (isinstance(where, tuple) and isinstance(steps, tuple) and isinstance(changes, tuple)) or len(where) > 1:
+        raise ValueError("pairs are no tuples")
+    if len(steps) != len(changes):
+        raise ValueError(f"{len(steps)} steps, but {len(changes)} changes of the gradient")
+    if where:
+        _check_places(np.asarray(to_host(where[0])), shape[0] * shape[1])
+    for s, y in zip(steps, changes, strict=True):
+        fits = (s.ndim == 1 and len(s) <= len(where[0])) if where else tuple(s.shape) == shape
+        if not (fits and s.shape == y.shape and s.dtype == y.dtype):
+            raise ValueError(f"a pair of shapes {tuple(s.shape)} and {tuple(y.shape)} does not go with X")
+
+
+def _check_places(places: Any, size: int) -> None:
+    if places.ndim != 1 or places.dtype.kind != "i":
+        raise ValueError(f"a list of places is {places.dtype} of shape {places.shape}")
+    there = places[places >= 0]
+    if len(there) and (there.max() >= size or len(np.unique(there)) < len(there)):
+        raise ValueError("a list of places leads out of X, or to one place twice")

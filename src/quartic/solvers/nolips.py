@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from quartic.arrays import Array, check_number
 from quartic.core.problem import Problem
+from quartic.core.units import Units
 from quartic.solvers.base import Requirements, Solver, State
 
 
@@ -37,6 +38,14 @@ class NoLips(Solver):
 
     def __post_init__(self) -> None:
         check_number(self.step_size, "step_size")
+
+    def in_units(self, units: Units, problem: Problem) -> NoLips:
+        """Return the solver with λ scaled, where the kernel gives it a unit."""
+        return replace(self, step_size=units.run_step(self.step_size, self.unit_of_step(problem)))
+
+    def unit_of_step(self, problem: Problem) -> tuple[int, int]:
+        """Return that of the kernel's λ."""
+        return (0, 0) if problem.kernel is None else problem.kernel.step_unit
 
     def init(self, problem: Problem, X0: Array) -> State:
         """Return the state at X0."""

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from quartic.arrays import Array, first_not_finite
-from quartic.arrays.tall import squares_are_safe
+from quartic.arrays.space import squares_are_safe
 from quartic.core.units import exponent
 from quartic.distributed.blocks import Blocks, Keep, blocks_of
 from quartic.distributed.inputs import checked_dtype, is_dask_array, row_recipes
@@ -209,7 +209,7 @@ def _non_finite(block: RowBlock) -> str | None:
 
 
 def _product(block: RowBlock, X: Array) -> Array:
-    from quartic.compiled.sparse import WIDEST_RANK, row_pieces, sparse_product
+    from quartic.losses.factor.numba import WIDEST_RANK, row_pieces, sparse_product
 
     A = block.rows
     if not sp.issparse(A) or X.dtype != A.dtype or X.shape[1] > WIDEST_RANK or A.nnz * X.shape[1] < _SMALL:

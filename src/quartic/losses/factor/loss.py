@@ -1,42 +1,197 @@
-"""The least-squares loss ½‖M − XXᵀ‖² of symmetric (nonnegative) matrix factorisation."""
+"""The least-squares loss ½‖M − XXᵀ‖² of symmetric (nonnegative) matrix factorisation, and its points."""
 
 from __future__ import annotations
 
 import copy
 import math
 from collections.abc import Callable
-from typing import Any, Self
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from quartic.arrays import (
-    Array,
-    as_floats,
-    delayed,
-    gram,
-    inner,
-    norm,
-    passes,
-    root,
-    shifted,
-    small_like,
-    squared_norm,
-    times,
-    trace_inner,
-)
-from quartic.arrays.space import HostSpace
+from quartic.arrays import HOST, Array, Space, as_floats, eps, trace_inner
 from quartic.core.units import Units
 from quartic.distributed.inputs import is_dask_array
 from quartic.losses.base import Loss
 from quartic.losses.factor.matrix import Matrix, as_matrix
-from quartic.losses.factor.move import LeastSquaresMove
-from quartic.losses.factor.origin import Origin
-from quartic.losses.factor.point import ExtrapolatedPoint, LeastSquaresPoint, is_short
+from quartic.losses.factor.passes import Origin, Passes
 from quartic.losses.factor.spectrum import negative_part_of_spectrum
+from quartic.losses.factor.trial import LeastSquaresMove, try_short
 from quartic.losses.line import Line
-from quartic.losses.point import Point, projected_gradient
+from quartic.losses.point import Point, is_nonnegative, projected_gradient
 
-_HOST = HostSpace()
+if TYPE_CHECKING:
+    from quartic.core.problem import Problem
+    from quartic.core.trial import Trial
+
+
+# A step is short where ‖D‖² is below so many units of round-off of ‖X‖²: see `LeastSquaresMove.estimate`.
+_SHORT = 2.0**14
+
+
+def is_short(square: float, size: float, X: Array) -> bool:
+    """Tell whether a step D is too short beside X, given ‖D‖² and ‖X‖², for a difference of values to mean much."""
+    return not square > _SHORT * eps(X) * size
+
+
+class LeastSquaresPoint(Point):
+    """A point of `LeastSquares`: X and the product MX; the rest follows.
+
+    Parameters
+    ----------
+    loss, X, MX
+        The loss, X and MX.
+    gram, fit, feasible, gradient, projected_norm : optional
+        What a pass over X has found out already: XᵀX, ⟨MX, X⟩, whether X ≥ 0, ∇f(X) and ‖∇ᴾf(X)‖.
+    stride : float
+        ‖D‖² of the step D that came here, as far as is known: the next will be about as long.
+    """
+
+    def __init__(
+        self,
+        loss: LeastSquares,
+        X: Array,
+        MX: Array,
+        gram: Array | None = None,
+        fit: float | None = None,
+        feasible: bool | None = None,
+        gradient: Array | None = None,
+        projected_norm: float | None = None,
+        stride: float = math.inf,
+    ) -> None:
+        self.loss, self.X, self.MX, self.stride = loss, X, MX, stride
+        self._gram, self._fit, self._feasible = gram, fit, feasible
+        self._gradient, self._projected_norm = gradient, projected_norm
+
+    @property
+    def space(self) -> Space:
+        """Where the arrays of the loss live."""
+        return self.loss.space
+
+    @property
+    def origin(self) -> Origin:
+        """Where a step from here starts."""
+        return Origin(self.X, self.MX, self.X, self.MX, 0.0)
+
+    @property
+    def gram(self) -> Array:
+        """XᵀX, in float64."""
+        if self._gram is None:
+            self._gram = self.loss.passes.gram_at(self.origin)
+        return self._gram
+
+    @property
+    def fit(self) -> float:
+        """⟨MX, X⟩."""
+        if self._fit is None:
+            self._fit = self.space.inner(self.MX, self.X)
+        return self._fit
+
+    @property
+    def feasible(self) -> bool:
+        """Whether X ≥ 0, without a NaN."""
+        if self._feasible is None:
+            self._feasible = is_nonnegative(self.X)
+        return self._feasible
+
+    @cached_property
+    def value(self) -> float:
+        """½‖M − XXᵀ‖²."""
+        constant = 0.5 * self.loss.matrix.squared_norm
+
+        def finish(S: Array, fit: float) -> float:
+            value = constant + 0.5 * trace_inner(S, S) - fit
+            return max(value, 0.0) if math.isfinite(value) else value
+
+        value: float = self.space.later(finish, self.gram, self.fit)
+        return value
+
+    @property
+    def gradient(self) -> Array:
+        """2X(XᵀX) − 2MX."""
+        if self._gradient is None:
+            G = self.loss.arrays.like(self.origin.X)
+            self.loss.passes.stepped(self.origin, self.gram, 0.0, 0.0, 1.0, 0.0, False, G)
+            self._gradient = G
+        return self._gradient
+
+    def combine(self, alpha: float, sigma: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
+        """Return (α‖X‖² + σ)X + b∇f(X) − shift, clipped, without forming the gradient."""
+        loss, origin = self.loss, self.origin
+        W = loss.arrays.like(origin.X)
+        return W, loss.passes.stepped(origin, self.gram, alpha, sigma, b, shift, clip, W)
+
+    @property
+    def projected_norm(self) -> float:
+        """‖∇ᴾf(X)‖, without forming the gradient."""
+        if self._projected_norm is None:
+            squared = self.loss.passes.projected_norm(self.X, self.gram, self.MX)
+            self._projected_norm = self.space.root(squared, lambda: projected_gradient(self.X, self.gradient))
+        return self._projected_norm
+
+    @cached_property
+    def rounding(self) -> float:
+        """eps·(‖X(XᵀX)‖ + ‖MX‖), twice; near a solution the two are equal."""
+        relative = 4 * eps(self.origin.X)
+
+        def finish(S: Array) -> float:
+            size = 1.0
+            if not 1e-90 < trace_inner(S, S) < 1e90:  # cubes over- and underflow long before S does
+                size = HOST.norm(S)
+                if size == 0.0:
+                    return 0.0
+                S = S / size
+            return relative * size * math.sqrt(size) * math.sqrt(max(trace_inner(S @ S, S), 0.0))
+
+        rounding: float = self.space.later(finish, self.gram)
+        return rounding
+
+    @property
+    def takes_short_steps(self) -> bool:
+        """Whether steps have become so short that a difference of values would not tell a good one from a bad one."""
+        if self.stride == math.inf:
+            return False
+        return is_short(float(self.stride), float(self.gram.trace()), self.origin.X)
+
+    def arrays(self) -> dict[str, Array]:
+        """X, MX, XᵀX and ⟨MX, X⟩, and the gradient if it is at hand: made anew they might differ in the last bits."""
+        kept = {"X": self.X, "MX": self.MX, "gram": self.gram, "fit": np.array(float(self.fit))}
+        return kept if self._gradient is None else kept | {"gradient": self._gradient}
+
+
+class ExtrapolatedPoint(LeastSquaresPoint):
+    """A point p + t(p − q) ahead of p, known by its origin: its arrays are formed only if somebody asks for them."""
+
+    def __init__(self, loss: LeastSquares, origin: Origin, gram: Array | None, stride: float) -> None:
+        self.loss, self._origin, self.stride = loss, origin, stride
+        self._gram, self._fit, self._feasible, self._gradient, self._projected_norm = gram, None, None, None, None
+        self._arrays: tuple[Array, Array] | None = None
+
+    @property
+    def origin(self) -> Origin:
+        """Where a step from here starts."""
+        return self._origin
+
+    @property
+    def formed(self) -> bool:
+        """Whether X and MX exist."""
+        return self._arrays is not None
+
+    def _form(self) -> tuple[Array, Array]:
+        if self._arrays is None:
+            self._arrays = self.loss.passes.formed(self._origin, self.loss.arrays)
+        return self._arrays
+
+    @property
+    def X(self) -> Array:  # type: ignore[override]
+        """The point itself."""
+        return self._form()[0]
+
+    @property
+    def MX(self) -> Array:  # type: ignore[override]
+        """Its product."""
+        return self._form()[1]
 
 
 class LeastSquares(Loss):
@@ -58,8 +213,8 @@ class LeastSquares(Loss):
     -----
     Constants. ∇F(Y) = Y − M, so L_F = μ_F = 1 and ‖∇F(0)‖ = ‖M‖. For any U, ⟨∇F(0), UUᵀ⟩ = −⟨M, UUᵀ⟩ ≤
     −λ_min(M)‖U‖², which makes ``curvature_at_zero`` = max(0, −λ_min(M)): for a normalised graph at most 1, where ‖M‖
-    is in the tens. It is exact for small matrices; for large ones a Lanczos estimate plus its residual, never more
-    than ‖M‖.
+    is in the tens. It is exact for small matrices; for large ones a bound by Lanczos' method that fails with a
+    probability of at most 1e-6, never more than ‖M‖.
 
     Examples
     --------
@@ -72,7 +227,6 @@ class LeastSquares(Loss):
 
     quadratic = True
     infimum = 0.0
-    lean_moves = True
 
     def __new__(
         cls, M: Any = None, *args: Any, weights: Any = None, squared_norm: float | None = None, **kwargs: Any
@@ -95,7 +249,7 @@ class LeastSquares(Loss):
 
     def product(self, X: Array) -> Array:
         """Return M X, counted."""
-        self._count()
+        self._counter.count += 1
         return self.matrix.product(X, self.arrays.like(X))
 
     def at(self, X: Array) -> LeastSquaresPoint:
@@ -103,61 +257,74 @@ class LeastSquares(Loss):
         X = as_floats(X)
         return LeastSquaresPoint(self, X, self.product(X))
 
+    def point_from(self, X: Array, MX: Array) -> LeastSquaresPoint:
+        """Return the point at X from its product, made elsewhere."""
+        return LeastSquaresPoint(self, X, MX)
+
+    def offers(self, capability: str) -> bool:
+        """Tell whether the loss can; its "entries" are those of M, which operators and blocks do not show."""
+        return self.matrix.shows_entries if capability == "entries" else super().offers(capability)
+
+    def entries_per_row(self) -> float:
+        """Return about how many entries of M a product touches for each row of X."""
+        return self.matrix.entries_per_row()
+
     def restore(self, arrays: dict[str, Array]) -> LeastSquaresPoint:
         """Return the point kept in a checkpoint."""
         rank = arrays["X"].shape[1]
         if arrays["MX"].shape != arrays["X"].shape or arrays["gram"].shape != (rank, rank):
             raise ValueError("MX or XᵀX does not go with X")
         X, MX = self.space.adopt(arrays["X"]), self.space.adopt(arrays["MX"])
-        point = LeastSquaresPoint(self, X, MX, small_like(X, arrays["gram"]), float(arrays["fit"]))
-        if "gradient" in arrays:
-            if arrays["gradient"].shape != arrays["X"].shape:
+        gradient = arrays.get("gradient")
+        if gradient is not None:
+            if gradient.shape != arrays["X"].shape:
                 raise ValueError("the gradient does not go with X")
-            point.__dict__["gradient"] = self.space.adopt(arrays["gradient"])
-        return point
+            gradient = self.space.adopt(gradient)
+        gram, fit = self.space.small(arrays["gram"]), float(arrays["fit"])
+        return LeastSquaresPoint(self, X, MX, gram, fit, gradient=gradient)
 
-    def extrapolate(self, p: Point, q: Point, t: float) -> LeastSquaresPoint:
+    def extrapolate(self, p: Point, q: Point, t: float, gram: Array | None = None) -> LeastSquaresPoint:
         """Return the point p + t(p − q); the product is linear, so it costs none."""
         assert isinstance(p, LeastSquaresPoint)
         assert isinstance(q, LeastSquaresPoint)
-        origin, S = passes("factor", p.X).extrapolated(Origin(p.X, p.MX, q.X, q.MX, t), self.arrays)
+        origin, S = self.passes.extrapolated(Origin(p.X, p.MX, q.X, q.MX, t), self.arrays)
         if origin.t == 0:
             return LeastSquaresPoint(self, origin.X, origin.MX, S)
-        return ExtrapolatedPoint(self, p, origin, p.prepared_for(q, t))
+        return ExtrapolatedPoint(self, origin, gram, p.stride)
 
-    def move(self, p: Point, X: Array, ahead: float | None = None, rough: bool = False) -> LeastSquaresMove:
-        """Return the step from p to X: one product.
-
-        ``ahead`` says how far beyond X the next step will start (see `extrapolate`): its Gram matrix is then made in
-        the same pass. ``rough`` says that an estimate of the remainder will do where steps are long.
-        """
+    def move(self, p: Point, X: Array) -> LeastSquaresMove:
+        """Return the step from p to X: one product."""
         assert isinstance(p, LeastSquaresPoint)
-        X = as_floats(X)
-        MX, factor = self.product(X), passes("factor", X)
-        curved = not rough or factor.CURVATURE_IS_FREE or p.takes_short_steps
-        sums = factor.step_sums(X, MX, p.origin, ahead, curved)
-        new = LeastSquaresPoint(self, X, MX, sums.gram, sums.fit, sums.feasible)
-        new.remember(p, sums, ahead)
+        return self.measured_move(p, as_floats(X), None, curved=True)
+
+    def measured_move(self, p: LeastSquaresPoint, X: Array, ahead: float | None, curved: bool) -> LeastSquaresMove:
+        """Return the step with what one pass over X and MX finds out about it (`Passes.step_sums`)."""
+        MX = self.product(X)
+        sums = self.passes.step_sums(X, MX, p.origin, ahead, curved)
+        new = LeastSquaresPoint(self, X, MX, sums.gram, sums.fit, sums.feasible, stride=sums.length)
         return LeastSquaresMove(p, new, sums)
+
+    def trial(self, problem: Problem, p: Point, step: float, ahead: float | None = None) -> Trial:
+        """Return the trial of T_λ(p); for the norm kernel judged without DᵀD where steps are long."""
+        assert isinstance(p, LeastSquaresPoint)
+        return try_short(problem, p, step, ahead)
 
     def along(self, p: Point, D: Array) -> Line:
         """Return the exact quartic of f on p + tD: one product, M D."""
         assert isinstance(p, LeastSquaresPoint)
         D = as_floats(D)
         MD = self.product(D)
-        lines = passes("line", D)
+        lines = self.passes
         U, C, bend, slope = lines.line_sums(p.X, p.gram, D, MD, p.gradient)
 
         def move(t: float, clip: bool = False) -> LeastSquaresPoint:
             S = lines.gram_on_line(p.gram, U, C, t)
-            A = shifted(S, 0.0, 2.0)
             X, MX, G = (self.arrays.like(p.X) for _ in range(3))
-            fit, projected, feasible = lines.line_point(p.X, D, p.MX, MD, t, clip, A, X, MX, G)
-            new = LeastSquaresPoint(self, X, MX, S, fit, feasible)
-            new.__dict__.update(gradient=G, projected_norm=root(projected, lambda: projected_gradient(X, G)))
-            return new
+            fit, projected, feasible = lines.line_point(p.X, D, p.MX, MD, t, clip, S, X, MX, G)
+            size = self.space.root(projected, lambda: projected_gradient(X, G))
+            return LeastSquaresPoint(self, X, MX, S, fit, feasible, G, size)
 
-        return Line(p, delayed(_quartic, slope, p.gram, U, C, bend), move, lambda t: move(t, clip=True))
+        return Line(p, self.space.later(_quartic, slope, p.gram, U, C, bend), move, lambda t: move(t, clip=True))
 
     def between(self, p: Point, q: Point) -> Line | None:
         """Return the exact quartic of f on p + t(q − p); the product is linear, so it costs none.
@@ -167,9 +334,9 @@ class LeastSquares(Loss):
         """
         assert isinstance(p, LeastSquaresPoint)
         assert isinstance(q, LeastSquaresPoint)
-        factor = passes("factor", p.X)
-        sums = factor.step_sums(q.X, q.MX, p.origin, None, True)
-        S, change, C = (np.asarray(A) for A in (p.gram, q.gram - p.gram - sums.curved, sums.curved))
+        sums = self.passes.step_sums(q.X, q.MX, p.origin, None, True)
+        S, new, C = (np.asarray(A) for A in (p.gram, q.gram, sums.curved))
+        change = new - S - C
         bend, fit = float(sums.bend), float(p.fit)
         slope = 0.5 * (float(q.fit) - fit - bend)  # ⟨Mp, D⟩
         if is_short(float(sums.length), float(S.trace()), p.X):
@@ -182,8 +349,8 @@ class LeastSquares(Loss):
         )
 
         def move(t: float) -> LeastSquaresPoint:
-            X, MX = factor.formed(Origin(p.X, p.MX, q.X, q.MX, -t), self.arrays)
-            gram = small_like(X, S + t * change + t * t * C)
+            X, MX = self.passes.formed(Origin(p.X, p.MX, q.X, q.MX, -t), self.arrays)
+            gram = self.space.small(S + t * change + t * t * C)
             return LeastSquaresPoint(self, X, MX, gram, fit + t * (2 * slope + t * bend))
 
         return Line(p, coefficients, move)
@@ -192,9 +359,10 @@ class LeastSquares(Loss):
         """Return ∇²f(X)[D] = 2(D XᵀX + X(DᵀX + XᵀD) − MD): one product."""
         assert isinstance(p, LeastSquaresPoint)
         D = as_floats(D)
-        T = gram(p.X, D)
-        H = times(D, 2 * p.gram)
-        H += times(p.X, 2 * (T + T.T))
+        space = self.space
+        T = space.bare(space.gram(p.X, D))
+        H = space.times(D, 2 * space.bare(p.gram))
+        H += space.times(p.X, 2 * (T + T.T))
         H -= 2 * self.product(D)
         return H
 
@@ -261,9 +429,14 @@ class LeastSquares(Loss):
         return f"M with {self.n_points} rows and {entries:.3g} entries", entries * (bytes_each + 4 * sparse)
 
     @property
-    def space(self) -> Any:
+    def space(self) -> Space:
         """Where M is."""
         return self.matrix.space
+
+    @property
+    def passes(self) -> Passes:
+        """The passes over X there."""
+        return self.matrix.passes
 
     def fingerprint(self) -> str:
         """Return kind, size, norm and a checksum of the data."""
@@ -284,13 +457,14 @@ class LeastSquares(Loss):
         X: Array = self.space.normal(generator, (self.n_points, rank))
         p = self.at(X)
         # f(tX) − f(0) = ½t⁴‖XᵀX‖² − t²⟨MX, X⟩ is least at t² = ⟨MX, X⟩ / ‖XᵀX‖².
-        fit, size = inner(p.MX, X), squared_norm(p.gram)
-        scale = math.sqrt(abs(fit) / size) if fit != 0 else math.sqrt(self.gradient_norm_at_zero) / float(norm(X))
+        fit, S = self.space.read(p.fit, p.gram)
+        size = trace_inner(S, S)
+        scale = math.sqrt(abs(fit) / size) if fit != 0 else math.sqrt(self.gradient_norm_at_zero / float(np.trace(S)))
         return X * scale
 
 
 def nonnegative_start(
-    n: int, rank: int, mean: float, size: float, generator: np.random.Generator, space: Any = _HOST
+    n: int, rank: int, mean: float, size: float, generator: np.random.Generator, space: Space = HOST
 ) -> Array:
     """Return the paper's start 2·uniform(1e-5, √(mean/r)) for a matrix with this mean entry.
 

@@ -7,17 +7,21 @@ import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import cached_property
-from typing import Any, Self
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from quartic.arrays import Array, check_number, finite_matrix, first_not_finite, is_torch, working_dtype
-from quartic.arrays.space import HostSpace, space_of
+from quartic.arrays.space import HOST, Space, space_of
+from quartic.arrays.threads import spread
 from quartic.core.units import exponent, shifted
 from quartic.distributed.inputs import is_dask_array
+
+if TYPE_CHECKING:
+    from quartic.losses.factor.passes import Passes
 
 # |M − Mᵀ| may be this much of max|M|: what round-off leaves of a matrix that was meant to be symmetric
 ASYMMETRY = {np.float64: 1e-10, np.float32: 1e-5}
@@ -34,9 +38,14 @@ class Matrix(ABC):
     dtype: type[np.floating[Any]]
     squared_norm: float
     #: where its products live
-    space: Any = HostSpace()
+    space: Space = HOST
     #: whether single entries can be looked at, not only products
     shows_entries: bool = True
+
+    @property
+    def passes(self) -> Passes:
+        """The passes over X where the products live."""
+        return _compiled_passes()
 
     @abstractmethod
     def product(self, X: Array, out: Array | None = None) -> Array:
@@ -73,6 +82,13 @@ class Matrix(ABC):
         return 0.0
 
 
+@cache  # a run asks several times in each iteration
+def _compiled_passes() -> Passes:
+    from quartic.losses.factor import numba
+
+    return cast("Passes", numba)
+
+
 class ScaledMatrix(Matrix):
     """2^power times another matrix, whose products are scaled: for those whose entries are best left where they are."""
 
@@ -81,6 +97,11 @@ class ScaledMatrix(Matrix):
         self.n, self.dtype, self.space = matrix.n, matrix.dtype, matrix.space
         self.shows_entries = matrix.shows_entries
         self.squared_norm = shifted(matrix.squared_norm, 2 * power)
+
+    @property
+    def passes(self) -> Passes:
+        """Those of the matrix."""
+        return self.matrix.passes
 
     def product(self, X: Array, out: Array | None = None) -> Array:
         """Return 2^power · M X."""
@@ -113,8 +134,6 @@ class DenseMatrix(Matrix):
 
     def product(self, X: Array, out: Array | None = None) -> Array:
         """Return M X, in row blocks that several threads share."""
-        from quartic.arrays.threads import spread
-
         if X.dtype != self.M.dtype:
             return np.ascontiguousarray(self.M @ X)
         Y = np.empty_like(X) if out is None else out
@@ -179,20 +198,26 @@ class SparseMatrix(Matrix):
         self.squared_norm = _sum_of_squares(A.data)
 
     @cached_property
-    def _pieces(self) -> Any:
-        from quartic.compiled.sparse import row_pieces
+    def _pieces(self) -> list[int]:
+        from quartic.losses.factor.numba import row_pieces
 
-        return row_pieces(self.M.indptr)
+        bounds: list[int] = row_pieces(self.M.indptr).tolist()
+        return bounds
 
     def product(self, X: Array, out: Array | None = None) -> Array:
-        """Return M X."""
-        from quartic.compiled.sparse import WIDEST_RANK, sparse_product
+        """Return M X, in ranges of rows that several threads share."""
+        from quartic.losses.factor.numba import WIDEST_RANK, sparse_pass
 
-        small = self.M.nnz * X.shape[1] < _SMALL
-        if small or X.dtype != self.M.dtype or X.shape[1] > WIDEST_RANK or not X.flags.c_contiguous:
-            return np.ascontiguousarray(self.M @ X)
-        Y = np.empty_like(X) if out is None else out
-        sparse_product(self.M.indptr, self.M.indices, self.M.data, self._pieces, X, Y)
+        M, rank = self.M, X.shape[1]
+        small = M.nnz * rank < _SMALL
+        if small or X.dtype != M.dtype or rank > WIDEST_RANK or not X.flags.c_contiguous:
+            return np.ascontiguousarray(M @ X)
+        Y, run, rows = np.empty_like(X) if out is None else out, sparse_pass(rank), self._pieces
+
+        def work(first: int, last: int) -> None:
+            run(M.indptr, M.indices, M.data, X, Y, rows[first], rows[last])
+
+        spread(work, len(rows) - 1, float(M.nnz) * rank)
         return Y
 
     def entries(self) -> Array:

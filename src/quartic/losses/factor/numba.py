@@ -5,6 +5,11 @@ what decides whether the step is accepted, and measures stationarity. A pass loa
 r × r matrices, clips, and adds to sums, before it goes on to the next. Nothing is written that is not used afterwards:
 gradients, differences and extrapolated points (see `Origin`) exist only block by block.
 
+A search along a line X + tD takes the product MD and two passes. Besides sums, its quartic needs DᵀD and
+U = XᵀD + DᵀX. The latter comes from the symmetric (X + τD)ᵀ(X + τD) = XᵀX + τU + τ²DᵀD, half the work of XᵀD; with
+τ = ‖X‖/‖D‖ its parts are of one size, and nothing cancels. The second pass makes the new point with its gradient, block
+of rows by block; (X + tD)ᵀ(X + tD) follows from the small matrices.
+
 Sums are kept for each piece of the rows, in float64, and added in order: the same bits on any number of threads. No
 loop both writes and sums: before such a loop the compiler looks how far apart the arrays are, and goes another way,
 with another order of summation, where they lie close together.
@@ -12,24 +17,27 @@ with another order of summation, where they lie close together.
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import Any
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from quartic.arrays import Array
+from quartic.arrays.space import Fresh
 from quartic.arrays.threads import spread
-from quartic.arrays.workspace import Fresh
 from quartic.compiled.flags import FLAGS
-from quartic.compiled.small import BLOCK, add_upper_gram, block, block_times_small, padded, padded_columns
-from quartic.losses.factor.origin import Origin, StepSums
-
-# Whether DᵀD comes with the other sums for nothing; here it is a third of the pass.
-CURVATURE_IS_FREE = False
+from quartic.compiled.tiles import BLOCK, add_upper_gram, block, block_times_small, padded, sparse_rows
+from quartic.losses.factor.passes import Origin, StepSums
 
 # X is cut into at most so many pieces, each of whole blocks.
 _PIECES = 16
+# A matrix is cut into at most so many pieces: enough to share among threads, few enough to cost nothing.
+_SPARSE_PIECES = 64
+# Every rank has a pass of its own, compiled when first used; beyond this they would grow too long.
+WIDEST_RANK = 256
 
 
 @cache
@@ -92,20 +100,22 @@ def curvature(X: Array, origin: Origin) -> Array:
     return _sum_of_grams(parts, rank)
 
 
-def stepped(origin: Origin, A: Array, s: float, shift: float, clip: bool, W: Array) -> float:
-    """Fill W = YA + s·MY − shift, cut off below zero if ``clip``; return ‖W‖²."""
+def stepped(
+    origin: Origin, S: Array, alpha: float, sigma: float, b: float, shift: float, clip: bool, W: Array
+) -> float:
+    """Fill W = (α·tr S + σ)Y + bG − shift, cut off below zero if ``clip``; return ‖W‖²."""
     X, MX, Z, MZ, t = origin
-    wide = padded_columns(A, X.dtype)
+    s, wide = -2 * b, _small(S, alpha * float(S.trace()) + sigma, 2 * b, X)
     parts = np.zeros(_n_pieces(X))
     _spread(
         lambda rows, first, last: _stepped(X, Z, MX, MZ, t, wide, s, shift, clip, W, parts, rows, first, last),
         X,
-        2 * len(A) + 9,
+        2 * len(S) + 9,
     )
     return float(parts.sum())
 
 
-def step_sums(X: Array, MX: Array, origin: Origin, ahead: float | None = None, curved: bool = False) -> StepSums:
+def step_sums(X: Array, MX: Array, origin: Origin, ahead: float | None, curved: bool) -> StepSums:
     """Return the sums of the step from the origin to X, with DᵀD if ``curved``.
 
     With ``ahead`` also the Gram matrix of X + ahead·(X − B), where B is the X of the origin: the next step will be
@@ -133,11 +143,62 @@ def step_sums(X: Array, MX: Array, origin: Origin, ahead: float | None = None, c
 
 
 def projected_norm(X: Array, S: Array, MX: Array) -> float:
-    """Return ‖∇ᴾ‖² of the gradient G = XS − 2MX: G where X > 0, min(G, 0) where X = 0; G itself is not kept."""
-    wide = padded_columns(S, X.dtype)
+    """Return ‖∇ᴾ‖² of the gradient G = 2XS − 2MX: G where X > 0, min(G, 0) where X = 0; G itself is not kept."""
+    wide = _small(S, 0.0, 2.0, X)
     parts = np.zeros(_n_pieces(X))
     _spread(lambda rows, first, last: _projected_norm(X, wide, MX, parts, rows, first, last), X, 2 * len(S) + 3)
     return float(parts.sum())
+
+
+def line_sums(X: Array, S: Array, D: Array, MD: Array, G: Array) -> tuple[Array, Array, float, float]:
+    """Return U = XᵀD + DᵀX, C = DᵀD, ⟨MD, D⟩ and ⟨G, D⟩, where S = XᵀX."""
+    tau = _balance(float(S.trace()), float(np.vdot(D, D)))
+    rank, (mixed, grams) = X.shape[1], _grams(X, 2)
+    sums = np.zeros((len(grams), 2))
+    _spread(lambda *piece: _line_sums(X, D, MD, G, tau, mixed, grams, sums, *piece), X, rank + 4)
+    U, C = np.empty((rank, rank)), np.empty((rank, rank))
+    _add_up_line(mixed, grams, S, tau, U, C)
+    bend, slope = sums.sum(axis=0).tolist()
+    return U, C, bend, slope
+
+
+def gram_on_line(S: Array, U: Array, C: Array, t: float) -> Array:
+    """Return (X + tD)ᵀ(X + tD) = S + tU + t²C."""
+    return S + t * (U + t * C)
+
+
+def line_point(
+    X: Array, D: Array, MX: Array, MD: Array, t: float, clip: bool, S: Array, new: Array, Mnew: Array, G: Array
+) -> tuple[float, float, bool]:
+    """Fill X + tD, MX + tMD, and G = 2(X + tD)S − 2(MX + tMD); with ``clip`` what is zero but for round-off is zero.
+
+    Returns ⟨MX, X⟩ and ‖∇ᴾ‖² there (G where X > 0, min(G, 0) elsewhere), and whether X ≥ 0.
+    """
+    A = _small(S, 0.0, 2.0, X)
+    sums = np.zeros((_n_pieces(X), 3))
+    least = 4 * float(np.finfo(X.dtype).eps)
+    _spread(lambda *piece: _line_point(X, D, MX, MD, t, clip, least, A, new, Mnew, G, sums, *piece), X, len(A) + 8)
+    fit, projected, feasible = sums.sum(axis=0).tolist()
+    return fit, projected, feasible == X.size
+
+
+def _balance(x: float, d: float) -> float:
+    """Return about √(x/d) as a power of two; one where that is no number."""
+    if not (0 < x < math.inf and 0 < d < math.inf):
+        return 1.0
+    return math.ldexp(1.0, (math.frexp(x)[1] - math.frexp(d)[1]) // 2)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # rounded twice, as NumPy would, whatever the machine
+def _small(S: Any, a: float, b: float, X: Any) -> Any:
+    """Return aI + bS in the type of X, padded with columns of zeros."""
+    rank = len(S)
+    A = np.zeros((rank, -(-rank // 4) * 4), X.dtype)
+    for j in range(rank):
+        for k in range(rank):
+            entry = b * S[j, k]
+            A[j, k] = entry + a if j == k else entry
+    return A
 
 
 @njit(**FLAGS)
@@ -306,3 +367,117 @@ def _projected_norm(X: Any, S: Any, MX: Any, parts: Any, rows: int, first: int, 
                     v = min(v, np.float64(0))
                 total += v * v
         parts[piece] = total
+
+
+@njit(**FLAGS)
+def _add_up_line(mixed: Any, grams: Any, S: Any, tau: float, U: Any, C: Any) -> None:
+    """Add up the pieces, whose upper triangles count, and take U out of what it is mixed with."""
+    for j in range(len(S)):
+        for k in range(j, len(S)):
+            both, square = 0.0, 0.0
+            for piece in range(len(grams)):
+                both += mixed[piece, j, k]
+                square += grams[piece, j, k]
+            C[j, k] = C[k, j] = square
+            U[j, k] = U[k, j] = (both - S[j, k] - tau * tau * square) / tau
+
+
+@njit(**FLAGS)
+def _line_sums(
+    X: Any, D: Any, MD: Any, G: Any, tau: float, mixed: Any, grams: Any, sums: Any, rows: int, first: int, last: int
+) -> None:
+    rank, B = X.shape[1], block(X)
+    Z = B.astype(np.float64)  # in double precision whatever X: the sum of two is to be as good as each
+    b, z = B.ravel(), Z.ravel()
+    for piece in range(first, last):
+        end = min((piece + 1) * rows, X.shape[0])
+        bend, slope = 0.0, 0.0
+        for i in range(piece * rows, end, BLOCK):
+            stop = min(i + BLOCK, end)
+            here = slice(i * rank, stop * rank)
+            x, d, md, g = X.ravel()[here], D.ravel()[here], MD.ravel()[here], G.ravel()[here]
+            for k in range(x.size):
+                z[k] = np.float64(x[k]) + tau * np.float64(d[k])
+            for k in range(x.size):
+                b[k] = d[k]
+            for k in range(x.size):
+                bend += np.float64(md[k]) * np.float64(b[k])
+                slope += np.float64(g[k]) * np.float64(b[k])
+            add_upper_gram(stop - i, B, grams[piece])
+            add_upper_gram(stop - i, Z, mixed[piece])
+        sums[piece, 0], sums[piece, 1] = bend, slope
+
+
+@njit(**FLAGS)
+def _line_point(
+    X: Any, D: Any, MX: Any, MD: Any, step: float, clip: bool, least: float, A: Any, new: Any, Mnew: Any, G: Any,
+    sums: Any, rows: int, first: int, last: int,
+) -> None:  # fmt: skip
+    kind, rank, Y, W = X.dtype.type, X.shape[1], block(X), block(X)
+    t, two, zero, low = kind(step), kind(2), kind(0), kind(least)
+    y, w = Y.ravel(), W.ravel()
+    for piece in range(first, last):
+        end = min((piece + 1) * rows, X.shape[0])
+        fit, projected, feasible = 0.0, 0.0, 0
+        for i in range(piece * rows, end, BLOCK):
+            stop = min(i + BLOCK, end)
+            here = slice(i * rank, stop * rank)
+            x, d, mx, md = X.ravel()[here], D.ravel()[here], MX.ravel()[here], MD.ravel()[here]
+            kept, product, g = new.ravel()[here], Mnew.ravel()[here], G.ravel()[here]
+            # loops over few arrays each: with more the compiler does not see that they are apart
+            for k in range(x.size):
+                v = x[k] + t * d[k]
+                y[k] = zero if clip and v <= low * x[k] else v
+            for k in range(x.size):
+                kept[k] = y[k]
+            block_times_small(stop - i, Y, A, W)
+            for k in range(x.size):
+                product[k] = mx[k] + t * md[k]
+            for k in range(x.size):
+                g[k] = w[k] - two * product[k]
+            for k in range(x.size):
+                v = np.float64(g[k])
+                v = v if y[k] > 0 else min(v, 0.0)
+                projected += v * v
+                fit += np.float64(product[k]) * np.float64(y[k])
+            for k in range(x.size):
+                feasible += y[k] >= 0  # not where it is NaN
+        sums[piece, 0], sums[piece, 1], sums[piece, 2] = fit, projected, feasible
+
+
+# -- a sparse matrix times a tall one ---------------------------------------------------------------------------------
+
+
+def row_pieces(start: Any) -> NDArray[np.int64]:
+    """Return bounds of row ranges with about the same number of entries each, from where the rows start."""
+    n = len(start) - 1
+    work = np.asarray(start, dtype=np.int64) + np.arange(n + 1)  # an empty row costs something too
+    wanted = np.linspace(0, work[-1], min(_SPARSE_PIECES, max(1, int(work[-1]) // 512)) + 1)
+    return np.unique(np.concatenate([[0], np.searchsorted(work, wanted[1:-1]), [n]])).astype(np.int64)
+
+
+@cache
+def sparse_pass(rank: int) -> Any:
+    """Return the compiled product of the rows first ≤ i < last with a matrix of so many columns."""
+    lanes = (0.0,) * rank
+
+    @njit(**FLAGS)
+    def run(start: Any, cols: Any, values: Any, X: Any, Y: Any, first: int, last: int) -> None:
+        sparse_rows(lanes, start, cols, values, X, Y, first, last)
+
+    return run
+
+
+def sparse_product(start: Any, cols: Any, values: Array, bounds: NDArray[np.int64], X: Array, out: Array) -> None:
+    """Write M X into ``out``, M in compressed rows (``start``, ``cols``, ``values``), cut at ``bounds``.
+
+    X and ``out`` are C-ordered, of one type, at most `WIDEST_RANK` columns wide. Every entry is summed in the order
+    the row is stored in: the answer is the same on any number of threads.
+    """
+    run = sparse_pass(X.shape[1])
+    rows = bounds.tolist()
+
+    def work(first: int, last: int) -> None:
+        run(start, cols, values, X, out, rows[first], rows[last])
+
+    spread(work, len(rows) - 1, float(len(cols)) * X.shape[1])

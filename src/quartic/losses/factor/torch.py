@@ -7,20 +7,21 @@ from typing import Any
 
 import torch
 
-from quartic.arrays.elementwise import small_for
-from quartic.arrays.torch_tall import DOUBLE, cross, dot
+from quartic.arrays.space import Fresh, eps
+from quartic.arrays.space_torch import DOUBLE, DeviceSpace, cross, dot, small_for, triton_serves
 from quartic.arrays.waiting import Waiting, delayed, entries
-from quartic.arrays.workspace import Fresh
-from quartic.compiled.torch_kernels import kernels_for
-from quartic.losses.factor.origin import Origin, StepSums
+from quartic.losses.factor.passes import Origin, StepSums
+
+# The kernels keep a row of X, and r × r sums, in registers up to this rank.
+_WIDEST = 64
 
 
 def _kernels(X: Any) -> Any:
-    return kernels_for("triton_factor", X)
+    if not triton_serves(X, _WIDEST):
+        return None
+    from quartic.losses.factor import triton
 
-
-# Whether DᵀD comes with the other sums for nothing: a GPU waits for memory anyway.
-CURVATURE_IS_FREE = True
+    return triton
 
 
 def extrapolated(origin: Origin, arrays: Fresh) -> tuple[Origin, Any]:
@@ -55,10 +56,11 @@ def _gram_of(X: Any) -> Any:
     return Waiting(cross(X, X))
 
 
-def stepped(origin: Origin, A: Any, s: float, shift: float, clip: bool, W: Any) -> Any:
-    """Fill W = XA + s·MX − shift, cut off below zero if ``clip``; return ‖W‖²."""
-    X, MX = origin.X, origin.MX
-    A, kernels = small_for(X, A), _kernels(X)
+def stepped(origin: Origin, S: Any, alpha: float, sigma: float, b: float, shift: float, clip: bool, W: Any) -> Any:
+    """Fill W = (α·tr S + σ)X + bG − shift, cut off below zero if ``clip``; return ‖W‖²."""
+    X, MX, s = origin.X, origin.MX, -2 * b
+    space, kernels = DeviceSpace(X.device), _kernels(X)
+    A = small_for(X, space.shifted(S, space.front(S, alpha, sigma), 2 * b))
     if kernels is not None:
         return Waiting(kernels.stepped(X, A, s, MX, shift, clip, W))
     torch.mm(X, A, out=W)
@@ -70,8 +72,17 @@ def stepped(origin: Origin, A: Any, s: float, shift: float, clip: bool, W: Any) 
     return Waiting(dot(W, W))
 
 
-def step_sums(X: Any, MX: Any, origin: Origin, ahead: float | None = None, curved: bool = True) -> StepSums:
-    """Return the sums of the step from the origin to X, always with DᵀD; nothing is prepared for the next step."""
+def curvature(X: Any, origin: Origin) -> Any:
+    """Return DᵀD of the step D = X − Y."""
+    D = X - origin.X
+    return Waiting(cross(D, D))
+
+
+def step_sums(X: Any, MX: Any, origin: Origin, ahead: float | None, curved: bool) -> StepSums:
+    """Return the sums of the step from the origin to X, always with DᵀD: a GPU waits for memory anyway.
+
+    Nothing is prepared for the next step: `extrapolated` has its Gram matrix at once.
+    """
     Y, MY, kernels = origin.X, origin.MX, _kernels(X)
     if kernels is not None:
         S, C, sums = kernels.step_sums(X, Y, MX, MY)
@@ -88,10 +99,38 @@ def step_sums(X: Any, MX: Any, origin: Origin, ahead: float | None = None, curve
 
 
 def projected_norm(X: Any, S: Any, MX: Any) -> Any:
-    """Return ‖∇ᴾ‖² of the gradient G = XS − 2MX: G where X > 0, min(G, 0) where X = 0."""
-    S, kernels = small_for(X, S), _kernels(X)
+    """Return ‖∇ᴾ‖² of the gradient G = 2XS − 2MX: G where X > 0, min(G, 0) where X = 0."""
+    S, kernels = small_for(X, 2 * DeviceSpace(X.device).bare(S)), _kernels(X)
     if kernels is not None:
         return Waiting(kernels.projected_norm(X, S, MX))
     G = torch.addmm(MX, X, S, beta=-2)
     torch.where(X > 0, G, G.clamp(max=0), out=G)
     return Waiting(dot(G, G))
+
+
+def line_sums(X: Any, S: Any, D: Any, MD: Any, G: Any) -> tuple[Any, Any, Any, Any]:
+    """Return U = XᵀD + DᵀX, C = DᵀD, ⟨MD, D⟩ and ⟨G, D⟩."""
+    T = cross(X, D)
+    return Waiting(T + T.T), Waiting(cross(D, D)), Waiting(dot(MD, D)), Waiting(dot(G, D))
+
+
+def gram_on_line(S: Any, U: Any, C: Any, t: float) -> Any:
+    """Return (X + tD)ᵀ(X + tD) = S + tU + t²C."""
+    return Waiting(S.tensor + t * (U.tensor + t * C.tensor))
+
+
+def line_point(
+    X: Any, D: Any, MX: Any, MD: Any, t: float, clip: bool, S: Any, new: Any, Mnew: Any, G: Any
+) -> tuple[Any, Any, Any]:
+    """Fill X + tD, MX + tMD, and G = 2(X + tD)S − 2(MX + tMD); with ``clip`` what is zero but for round-off is zero.
+
+    Returns ⟨MX, X⟩ and ‖∇ᴾ‖² there (G where X > 0, min(G, 0) elsewhere), and whether X ≥ 0.
+    """
+    torch.add(X, D, alpha=t, out=new)
+    if clip:
+        new.masked_fill_(new <= 4 * eps(X) * X, 0)
+    torch.add(MX, MD, alpha=t, out=Mnew)
+    space = DeviceSpace(X.device)
+    torch.addmm(Mnew, new, small_for(X, 2 * space.bare(S)), beta=-2, out=G)
+    projected = space.projected_norm(new, G)
+    return Waiting(dot(Mnew, new)), projected, Waiting((new >= 0).all().double())

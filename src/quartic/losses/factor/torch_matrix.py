@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import copy
 import warnings
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import torch
 
-from quartic.arrays.torch_input import dtype_for, finite_matrix
-from quartic.arrays.torch_space import DeviceSpace
+from quartic.arrays.space_torch import DeviceSpace, dtype_for, finite_matrix
 from quartic.core.units import shifted
+from quartic.losses.factor import torch as torch_passes
 from quartic.losses.factor.matrix import ASYMMETRY, Matrix, check_square
+from quartic.losses.factor.passes import Passes
 
 _SPARSE = (torch.sparse_csr, torch.sparse_coo, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 # Rows compared at a time with their transposes
@@ -26,7 +27,16 @@ def as_torch_matrix(M: torch.Tensor) -> Matrix:
     return TorchSparseMatrix(M.detach()) if M.layout in _SPARSE else TorchDenseMatrix(M.detach())
 
 
-class TorchDenseMatrix(Matrix):
+class TorchMatrix(Matrix):
+    """A tensor."""
+
+    @property
+    def passes(self) -> Passes:
+        """Those of torch, which call Triton's kernels on a GPU."""
+        return cast("Passes", torch_passes)
+
+
+class TorchDenseMatrix(TorchMatrix):
     """A dense tensor."""
 
     def __init__(self, M: torch.Tensor) -> None:
@@ -74,7 +84,7 @@ class TorchDenseMatrix(Matrix):
         return _checksum(self)
 
 
-class TorchSparseMatrix(Matrix):
+class TorchSparseMatrix(TorchMatrix):
     """A sparse tensor, kept as CSR with 32-bit indices where they suffice."""
 
     def __init__(self, M: torch.Tensor) -> None:

@@ -1,0 +1,388 @@
+"""The space of torch tensors on one device, and the few sums over tall tensors that all torch code is made of."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+
+from quartic.arrays.space import norm_scale, squares_are_safe
+from quartic.arrays.waiting import Waiting, count_read, delayed, on_host
+
+if TYPE_CHECKING:
+    from quartic.compiled.lbfgs import QuasiNewton
+
+DOUBLE = torch.float64
+TYPES: dict[Any, torch.dtype] = {np.float32: torch.float32, np.float64: torch.float64}
+# float32 Gram matrices are summed in float32 over so many rows, and those sums in float64
+_ROWS = 512
+_GIGA = 1e9
+
+
+@dataclass(frozen=True)
+class DeviceSpace:
+    """Tensors on one device.
+
+    Random numbers are drawn on the device, from a generator seeded by the one given: the same seed gives the same
+    numbers on the same kind of device.
+    """
+
+    device: torch.device
+
+    @property
+    def deferred(self) -> bool:
+        """Sums come later than they are asked for."""
+        return True
+
+    @property
+    def xp(self) -> Any:
+        """The module torch."""
+        return torch
+
+    def take(self, A: Any, name: str) -> Any:
+        """Return what the user gave as a tensor on this device; NumPy arrays are moved, tensors must be here."""
+        if not isinstance(A, torch.Tensor):
+            return torch.as_tensor(np.asarray(A)).to(self.device)
+        if A.device != self.device:
+            raise ValueError(
+                f"{name} is on {A.device}, but the data are on {self.device}; "
+                f'pass {name}.to("{self.device}"), or move the data'
+            )
+        return A
+
+    def adopt(self, A: Any) -> Any:
+        """Return an array read from a checkpoint, its type kept, as a tensor on this device."""
+        return torch.as_tensor(A).to(self.device)
+
+    def to_host(self, A: Any) -> Any:
+        """Return a tensor as a NumPy array, a number as a float."""
+        if not isinstance(A, torch.Tensor):
+            return on_host(A)
+        count_read()
+        return A.detach().cpu().numpy()
+
+    def read(self, *numbers: Any) -> tuple[Any, ...]:
+        """Return numbers as floats, small matrices as NumPy arrays: all that is under way comes in one transfer."""
+        return tuple(on_host(x) for x in numbers)
+
+    def later(self, function: Callable[..., Any], *numbers: Any) -> Any:
+        """Return a number that is ``function(*numbers)`` when it is read."""
+        return delayed(function, *numbers)
+
+    def zeros(self, shape: tuple[int, ...], dtype: type[np.floating[Any]]) -> Any:
+        """Return zeros."""
+        return torch.zeros(shape, dtype=TYPES[dtype], device=self.device)
+
+    def normal(self, generator: np.random.Generator, shape: tuple[int, int]) -> Any:
+        """Return standard normal numbers, in float64."""
+        return torch.randn(shape, generator=self._seeded(generator), device=self.device, dtype=DOUBLE)
+
+    def uniform(self, generator: np.random.Generator, low: float, high: float, shape: tuple[int, int]) -> Any:
+        """Return numbers spread evenly between two, in float64."""
+        numbers = torch.rand(shape, generator=self._seeded(generator), device=self.device, dtype=DOUBLE)
+        return numbers.mul_(high - low).add_(low)
+
+    def _seeded(self, generator: np.random.Generator) -> torch.Generator:
+        return torch.Generator(self.device).manual_seed(int(generator.integers(2**63)))
+
+    def errors(self, what: str, needs: float) -> AbstractContextManager[None]:
+        """Return a context in which errors of the device are told with the sizes at hand."""
+        return explained(self.device, what, needs)
+
+    def inner(self, A: Any, B: Any) -> Any:
+        """Return ⟨A, B⟩."""
+        return Waiting(dot(A, B))
+
+    def norm(self, A: Any) -> Any:
+        """Return ‖A‖."""
+        return self.root(self.inner(A, A), lambda: A)
+
+    def root(self, squared: Any, make: Callable[[], Any]) -> Any:
+        """Return ‖A‖ from its square, or from A."""
+
+        def finish(square: float) -> float:
+            if squares_are_safe(square):
+                return math.sqrt(square)
+            A = make()
+            largest = float(A.abs().max()) if A.numel() else 0.0
+            if largest == 0.0 or not math.isfinite(largest):
+                return largest
+            A = A / largest
+            return largest * math.sqrt(float(dot(A, A)))
+
+        return delayed(finish, squared)
+
+    def gram(self, A: Any, B: Any = None) -> Any:
+        """Return AᵀB."""
+        return Waiting(cross(A, A if B is None else B))
+
+    def total(self, A: Any) -> Any:
+        """Return ΣA."""
+        return Waiting(A.sum(dtype=DOUBLE))
+
+    def least(self, A: Any) -> Any:
+        """Return min(A, 0)."""
+        return Waiting(A.amin().clamp(max=0).double())
+
+    def projected_norm(self, X: Any, G: Any) -> Any:
+        """Return ‖∇ᴾ‖² of the projected gradient."""
+        V = torch.where(X > 0, G, G.clamp(max=0))
+        return Waiting(dot(V, V))
+
+    def is_zero(self, A: Any) -> Any:
+        """Tell whether A = 0."""
+        return delayed(lambda some: not some, Waiting(A.any().double()))
+
+    def equal(self, A: Any, B: Any) -> bool:
+        """Tell whether A = B."""
+        return bool(Waiting((A == B).all().double()))
+
+    def first_entry(self, wanted: Any) -> tuple[int, ...] | None:
+        """Return where the first true entry is."""
+        if not Waiting(wanted.any().double()):
+            return None
+        at = int(wanted.reshape(-1).byte().argmax())
+        return tuple(int(k) for k in np.unravel_index(at, tuple(wanted.shape)))
+
+    def astype(self, A: Any, dtype: type[np.floating[Any]]) -> Any:
+        """Return A in another type."""
+        return A.to(TYPES[dtype])
+
+    def float_type(self, A: Any) -> type[np.floating[Any]]:
+        """Return the type of A's entries."""
+        return np.float32 if A.element_size() == 4 else np.float64
+
+    def copy(self, A: Any) -> Any:
+        """Return a copy."""
+        return A.clone()
+
+    def positive_part(self, A: Any) -> Any:
+        """Return max(A, 0)."""
+        return A.clamp(min=0)
+
+    def clip_in_place(self, A: Any) -> None:
+        """Set A to max(A, 0)."""
+        A.clamp_(min=0)
+
+    def falling_order(self, x: Any) -> Any:
+        """Return the order that sorts a vector, largest first."""
+        return (-x).argsort(stable=True)
+
+    def times(self, A: Any, S: Any) -> Any:
+        """Return A S."""
+        return A @ small_for(A, S)
+
+    def shrink(self, W: Any, square: Any, alpha: float, sigma: float) -> None:
+        """Divide W by its scale, without a read."""
+        if triton_serves(W, 64):
+            from quartic.compiled.shrink_triton import shrink
+
+            shrink(W, square.tensor, alpha, sigma)
+        else:
+            factor: Any = 1 / norm_scale(square.tensor.sqrt(), alpha, sigma)
+            W *= factor.to(W.dtype)
+
+    def chebyshev(self, MT: Any, T: Any, before: Any, centre: float, half: float) -> None:
+        """Set before = (2/half)(MT − centre·T) − before; MT is used up."""
+        torch.sub(MT, T, alpha=centre, out=MT)
+        torch.sub(MT.mul_(2 / half), before, out=before)
+
+    def turned_gram(self, Z: Any, Q: Any) -> Any:
+        """Return Zᵀ max(ZQ, 0)."""
+        return self.gram(Z, self.times(Z, Q).clamp_(min=0))
+
+    def small(self, S: Any) -> Any:
+        """Return a small float64 matrix as `gram` would."""
+        return Waiting(torch.from_numpy(np.ascontiguousarray(S)).to(self.device))
+
+    def bare(self, S: Any) -> Any:
+        """Return the tensor."""
+        return S.tensor if isinstance(S, Waiting) else S
+
+    def shifted(self, S: Any, a: Any, b: Any) -> Any:
+        """Return aI + bS; a may be a number on the device too."""
+        A = b * self.bare(S)
+        A.diagonal().add_(a)
+        return A
+
+    def front(self, S: Any, alpha: float, sigma: float) -> Any:
+        """Return α·tr(S) + σ, as a tensor without dimensions."""
+        return alpha * self.bare(S).trace() + sigma
+
+    def regular_inverse(self, S: Any, shift: float) -> Any:
+        """Return (S + shift·tr(S)/r·I)⁻¹."""
+        S = self.bare(S)
+        A = S.clone()
+        A.diagonal().add_(shift / len(A) * S.trace())
+        return torch.linalg.inv_ex(A)[0]  # does not wait to see whether it is singular
+
+    def quotient(self, a: Any, b: Any) -> Any:
+        """Return a / b, as a tensor without dimensions where both are on the device."""
+        if isinstance(a, Waiting) and isinstance(b, Waiting):
+            return a.tensor / b.tensor
+        return float(a) / float(b)
+
+    def quotient_of_norms(self, A: Any, B: Any) -> Any:
+        """Return ‖A‖ / ‖B‖, as a tensor without dimensions."""
+        return (dot(A, A) / dot(B, B)).sqrt()
+
+    def sweep_rows(self, X: Any, G: Any, C: Any) -> None:
+        """Sweep over the entries column by column, all rows at once."""
+        G = np.asarray(on_host(G))
+        weights = small_for(X, G)
+        T = C - X @ weights  # the residual t = c − Gx of every row
+        for k in range(X.shape[1]):
+            if G[k, k] > 0:
+                change = (X[:, k] + T[:, k] / float(G[k, k])).clamp_(min=0).sub_(X[:, k])
+                X[:, k] += change
+                T.addr_(change, weights[k], alpha=-1.0)
+
+    @property
+    def lbfgs(self) -> QuasiNewton:
+        """The passes over what L-BFGS remembers."""
+        from quartic.compiled import lbfgs_torch
+
+        return cast("QuasiNewton", lbfgs_torch)
+
+
+# -- sums -------------------------------------------------------------------------------------------------------------
+
+
+def dot(A: Any, B: Any) -> torch.Tensor:
+    """Return ⟨A, B⟩ as a tensor."""
+    if A.dtype == B.dtype == DOUBLE:
+        return torch.dot(A.reshape(-1), B.reshape(-1))
+    return (A * B).sum(dtype=DOUBLE)
+
+
+def cross(A: Any, B: Any) -> torch.Tensor:
+    """Return AᵀB as a tensor."""
+    if A.dtype == B.dtype == DOUBLE:
+        return A.T @ B
+    if A.dtype != B.dtype or torch.backends.cuda.matmul.allow_tf32:  # tf32 keeps ten bits only
+        return A.to(DOUBLE).T @ B.to(DOUBLE)
+    n, whole = len(A), len(A) // _ROWS * _ROWS
+    total = torch.zeros((A.shape[1], B.shape[1]), dtype=DOUBLE, device=A.device)
+    if whole:
+        blocks = A[:whole].view(-1, _ROWS, A.shape[1]).transpose(1, 2) @ B[:whole].view(-1, _ROWS, B.shape[1])
+        total += blocks.sum(dim=0, dtype=DOUBLE)
+    if whole < n:
+        total += A[whole:].to(DOUBLE).T @ B[whole:].to(DOUBLE)
+    return total
+
+
+def small_for(X: Any, S: Any) -> Any:
+    """Return a small matrix on the device and in the type of the tensor X; it is sent without waiting."""
+    if isinstance(S, Waiting):
+        S = S.tensor
+    if not isinstance(S, torch.Tensor):
+        S = torch.from_numpy(np.ascontiguousarray(on_host(S), dtype=np.float64))
+    return S.to(device=X.device, dtype=X.dtype, non_blocking=True)
+
+
+def triton_serves(X: Any, widest: int) -> bool:
+    """Tell whether Triton's kernels, made for ranks up to ``widest``, serve a tensor: on CUDA where it is installed.
+
+    The environment variable ``QUARTIC_TRITON=0`` turns them off; ``TRITON_INTERPRET=1`` runs them without a GPU.
+    """
+    if X.shape[1] > widest or os.environ.get("QUARTIC_TRITON") == "0":
+        return False
+    return (X.is_cuda or os.environ.get("TRITON_INTERPRET") == "1") and _has_triton()
+
+
+@cache
+def _has_triton() -> bool:
+    return find_spec("triton") is not None
+
+
+# -- what a user gave -------------------------------------------------------------------------------------------------
+
+
+def as_floats(A: Any) -> Any:
+    """Return A as a C-ordered tensor of float32 or float64, itself where it is one."""
+    if A.layout != torch.strided:
+        raise TypeError(f"a dense tensor is needed here, got one of layout {A.layout}; pass A.to_dense()")
+    return A.detach().to(dtype_for(A)).contiguous()
+
+
+def finite_matrix(A: Any, name: str) -> Any:
+    """Return A as a C-ordered finite 2-D tensor of float32 or float64, on its device."""
+    if A.is_complex() or A.dtype == torch.bool or A.is_quantized:
+        raise TypeError(f"{name} must be real numbers, got dtype {A.dtype}")
+    if A.ndim != 2:
+        raise ValueError(
+            f"{name} must be a 2-D tensor, got {A.ndim} dimension{'s' * (A.ndim != 1)}, shape {tuple(A.shape)}"
+        )
+    clean = as_floats(A)
+    bad = ~torch.isfinite(clean)
+    count_read()
+    if bool(bad.any()):
+        row, column = (int(k) for k in bad.nonzero()[0])
+        raise ValueError(f"{name} must be finite, but {name}[{row}, {column}] is {float(clean[row, column])}")
+    return clean
+
+
+def dtype_for(A: Any) -> torch.dtype:
+    """Return the type we compute in: float32 stays, everything else becomes float64."""
+    return torch.float32 if A.dtype == torch.float32 else torch.float64
+
+
+# -- errors of the device ---------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def explained(device: torch.device, what: str, needs: float) -> Iterator[None]:
+    """Turn torch's errors of memory and of the device into ones that say what was under way.
+
+    Parameters
+    ----------
+    device : torch.device
+        Where.
+    what : str
+        Of which sizes.
+    needs : float
+        About how many bytes it takes.
+    """
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise MemoryError(
+            f"out of memory on {device}: {what} takes about {needs / _GIGA:.2g} GB{_room(device)}; try float32 data, a "
+            "smaller rank, solver='inertial' (which keeps the fewest arrays), free other tensors and call "
+            "torch.cuda.empty_cache(), or leave device out to compute on the host"
+        ) from error
+    except RuntimeError as error:
+        if not _of_the_device(error):
+            raise
+        raise RuntimeError(
+            f"{device} failed while working on {what}: {_first_line(error)}; what was computed there is lost and this "
+            "process can use the device no more: start it again, with CUDA_LAUNCH_BLOCKING=1 to see where it fails, or "
+            "with QUARTIC_TRITON=0 to do without our own kernels"
+        ) from error
+
+
+def _of_the_device(error: RuntimeError) -> bool:
+    words = str(error)
+    return "CUDA error" in words or "CUDA driver" in words or "cuSPARSE" in words or "CUBLAS" in words.upper()
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+
+
+def _room(device: torch.device) -> str:
+    if device.type != "cuda":
+        return ""
+    try:
+        free, total = torch.cuda.mem_get_info(device)
+    except RuntimeError:
+        return ""
+    return f", and {free / _GIGA:.2g} of its {total / _GIGA:.3g} GB are free"

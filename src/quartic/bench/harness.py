@@ -1,0 +1,275 @@
+"""The harness: one clock, one file of runs, one loop in which all methods take turns.
+
+Methods are interleaved, in another order for each start, because machines drift: what slows one down meets all alike.
+Every run is kept as soon as it ends, so that a loop that was interrupted goes on where it was, and several processes
+may share one file, each with cases or starts of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import random
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, ClassVar
+
+Row = dict[str, Any]
+Say = Callable[[str], object]
+Run = Callable[[int], Mapping[str, Any] | None]
+Jobs = Mapping[str, Callable[[], object]]
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "networkx", "pymanopt")
+# What BLAS and OpenMP read when they are loaded.
+_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
+
+
+def describe_machine(threads: Mapping[str, int] | None = None) -> dict[str, str]:
+    """Return machine, versions, threads, date and commit, each in words."""
+    versions = [f"Python {platform.python_version()}"]
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            versions.append(f"{name} {version(name)}")
+    processor = platform.processor() or platform.machine()
+    with suppress(OSError, StopIteration):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+        processor = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    beside = os.environ.get("QUARTIC_PROCESSES")  # told by whoever shares a run out
+    return {
+        "machine": f"{processor}, {os.cpu_count()} cores" + (f"; {beside} processes at once, pinned" if beside else ""),
+        "versions": ", ".join(versions),
+        "threads": ", ".join(f"{name} {count}" for name, count in (threads or {}).items()) or "not fixed",
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "commit": _commit(),
+    }
+
+
+def _commit() -> str:
+    """Return the commit of the package's source, with a plus where it was changed since; QUARTIC_COMMIT may tell."""
+    if told := os.environ.get("QUARTIC_COMMIT"):
+        return told
+
+    def git(*words: str) -> str:
+        run = ["git", "-C", str(Path(__file__).parent), *words]
+        return subprocess.run(run, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+
+    with suppress(OSError, subprocess.SubprocessError):
+        # A package installed inside someone else's repository is not of that repository's commit.
+        if git("ls-files", "__init__.py"):
+            return git("rev-parse", "--short", "HEAD") + ("+" if git("status", "--porcelain", "--", "..") else "")
+    return "installed package"
+
+
+@contextmanager
+def fixed_threads(n_threads: int) -> Iterator[dict[str, int]]:
+    """Limit BLAS, OpenMP, numba and our own threads, and yield what each library was found to use.
+
+    Where threadpoolctl is not installed, the environment must have limited BLAS and OpenMP before Python was started.
+    """
+    import numba
+
+    from quartic.arrays.threads import limited_to
+
+    if n_threads < 1:
+        raise ValueError(f"n_threads must be at least 1, got {n_threads}")
+    n_numba = min(n_threads, int(numba.config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
+    found = dict.fromkeys(_VARIABLES, n_threads)
+    with suppress(ImportError):
+        import sklearn.cluster  # noqa: F401  # loads its OpenMP, so that the limit reaches it
+    with ExitStack() as stack:
+        stack.callback(numba.set_num_threads, numba.get_num_threads())
+        numba.set_num_threads(n_numba)
+        stack.enter_context(limited_to(n_threads))
+        try:
+            from threadpoolctl import threadpool_info, threadpool_limits
+        except ImportError:
+            if any(os.environ.get(name) != str(n_threads) for name in _VARIABLES):
+                wanted = " ".join(f"{name}={n_threads}" for name in _VARIABLES)
+                raise ImportError(f"to fix the threads, install threadpoolctl, or set {wanted}") from None
+        else:
+            stack.enter_context(threadpool_limits(n_threads))
+            found = {f"{pool['internal_api']} ({pool['prefix']})": pool["num_threads"] for pool in threadpool_info()}
+        yield {**dict(sorted(found.items())), "numba": n_numba}
+
+
+class Watch:
+    """Seconds since it was made, those within `paused` left out.
+
+    Processor time of the whole process by default, which other work on the machine disturbs least, and which the
+    paper reports; with several threads it adds them up, and ``wall=True`` reads the clock on the wall instead.
+    """
+
+    def __init__(self, wall: bool = False) -> None:
+        self.clock = time.perf_counter if wall else time.process_time
+        self.pause = 0.0
+        self.started = self.clock()
+
+    def seconds(self) -> float:
+        """Return the seconds so far."""
+        return self.clock() - self.started - self.pause
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave out what happens within."""
+        began = self.clock()
+        try:
+            yield
+        finally:
+            self.pause += self.clock() - began
+
+
+def in_turns(jobs: Jobs, threads: int, repeats: int, least: float = 0.002) -> dict[str, list[float]]:
+    """Return the seconds of each short job in each of ``repeats`` rounds; in a round the jobs take turns.
+
+    A job is done several times in its turn, so that a turn takes ``least`` seconds at least.
+    """
+    clock = time.thread_time if threads == 1 else time.perf_counter
+    times = {}
+    for name, job in jobs.items():  # once to warm up, once to see how long it takes
+        job()
+        began = clock()
+        job()
+        times[name] = max(1, min(1000, round(least / max(clock() - began, 1e-9))))
+    found: dict[str, list[float]] = {name: [] for name in jobs}
+    for _ in range(repeats):
+        for name, job in jobs.items():
+            began = clock()
+            for _ in range(times[name]):
+                job()
+            found[name].append((clock() - began) / times[name])
+    return found
+
+
+def median_ratio(above: Sequence[float], below: Sequence[float]) -> float:
+    """Return the median of the ratios round by round, which drift of the machine leaves alone."""
+    return statistics.median(a / b for a, b in zip(above, below, strict=True))
+
+
+class Store:
+    """The runs of one section, ``<folder>/<name>.jsonl``: a line of JSON for each run, there whole or not at all.
+
+    A line cut short when the machine stopped is not read. Lines with ``settings`` say under what conditions the runs
+    with that number in ``session`` were made.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], name: str) -> None:
+        self.path = Path(folder) / f"{name}.jsonl"
+        self.rows: list[Row] = []
+        self.sessions: list[Row] = []
+        self._session, self._read = 0, 0
+        self._update()
+
+    def open(self, settings: Any, record: Mapping[str, str]) -> Store:
+        """Take up what is there, if it was made with the same settings, and note who goes on with it."""
+        asked: Row = json.loads(json.dumps(settings))
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self._locked():
+            self._update()
+            for kept in (session["settings"] for session in self.sessions if self.rows):
+                if other := sorted(k for k in {*asked, *kept} if asked.get(k) != kept.get(k)):
+                    was = ", ".join(f"{k} = {kept.get(k)!r}" for k in other)
+                    cure = "delete it, or name another results folder"
+                    raise ValueError(f"{self.path} was made with other settings ({was}); {cure}")
+            same = [s["session"] for s in self.sessions if {**s, **record, "date": s.get("date")} == s]
+            self._session = same[0] if same else len(self.sessions)
+            if not same:
+                self._write({"session": self._session, "settings": asked, **record})
+        return self
+
+    def has(self, case: str, method: str, seed: int) -> bool:
+        """Tell whether a run is there."""
+        return bool(self.find(case=case, method=method, seed=seed))
+
+    def find(self, **wanted: Any) -> list[Row]:
+        """Return the runs whose columns have these values."""
+        return [row for row in self.rows if all(row.get(name) == value for name, value in wanted.items())]
+
+    def add(self, case: str, method: str, seed: int, measured: Mapping[str, Any]) -> None:
+        """Write a run, which is safe on disk when this returns, and take up what others wrote meanwhile."""
+        with self._locked():
+            self._update()
+            if not self.has(case, method, seed):
+                self._write({"case": case, "method": method, "seed": seed, **measured, "session": self._session})
+
+    def _write(self, line: Row) -> None:
+        with self.path.open("a+b") as file:
+            # A line cut short is ended, so that it spoils no other.
+            cut = file.tell() > 0 and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n"
+            file.write(b"\n" * cut + json.dumps(line, ensure_ascii=False).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        self._update()
+
+    def _update(self) -> None:
+        with suppress(FileNotFoundError), self.path.open("rb") as file:
+            file.seek(self._read)
+            for line in file:
+                found = None
+                with suppress(ValueError):  # part of a JSON object is never one
+                    found = json.loads(line)
+                    (self.sessions if "settings" in found else self.rows).append(found)
+                self._read += len(line) if found or line.endswith(b"\n") else 0
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold a lock that the system lets go of when its holder ends; Windows has none: one process at a time."""
+        with self.path.with_suffix(".lock").open("a") as file:
+            with suppress(ImportError):
+                import fcntl
+
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield  # closing the file lets go
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the settings of all sections share; ``part`` names those that only choose what of a section is run."""
+
+    starts: int = 10
+    first_start: int = 0
+    threads: int = 1
+    name: str = ""
+
+    part: ClassVar[tuple[str, ...]] = ("starts", "first_start")
+
+    def seeds(self) -> range:
+        """Return the seeds of the starts."""
+        return range(self.first_start, self.first_start + self.starts)
+
+    def must_agree(self) -> Row:
+        """Return what the runs of one file share, whatever part of it was asked for."""
+        return {name: value for name, value in asdict(self).items() if name not in self.part}
+
+
+@contextmanager
+def measuring(settings: Settings, *stores: Store) -> Iterator[None]:
+    """Fix the number of threads, and open each file with the settings that its runs must share."""
+    with fixed_threads(settings.threads) as found:
+        for store in stores:
+            store.open(settings.must_agree(), describe_machine(found))
+        yield
+
+
+def take_turns(
+    store: Store, case: str, methods: Mapping[str, Run], seeds: Iterable[int], progress: Say, first: Sequence[str] = ()
+) -> None:
+    """Run every method from every start, and keep what they return; nothing is kept of one that returns None.
+
+    Those in ``first`` go before the others, whose limits may depend on them; the rest are shuffled for each start.
+    """
+    for seed in seeds:
+        others = [name for name in methods if name not in first]
+        random.Random(seed).shuffle(others)
+        for name in (*first, *others):
+            if not store.has(case, name, seed):
+                progress(f"{case}: {name}, start {seed}")
+                if (measured := methods[name](seed)) is not None:
+                    store.add(case, name, seed, measured)

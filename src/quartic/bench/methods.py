@@ -1,0 +1,320 @@
+"""Who competes: our solvers and estimators, the command line, and other libraries through their own public interface.
+
+A method takes a case, a seed, a tolerance and a `Recorder`, to which it shows its iterates, or returns an answer. Other
+libraries are at their best: they are given our compiled passes, and none is repeated at the same X.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from quartic.arrays import Array
+from quartic.bench.cases import Case, Enough, Helix, Recorder
+from quartic.core.loop import minimize
+from quartic.core.problem import Problem
+from quartic.init import random_start, spectral_start
+from quartic.kernels import NormKernel
+from quartic.solvers import ADMM, Solver, SymANLS, SymHALS
+
+
+class CannotDo(Exception):
+    """The method cannot do the case; the message says why."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a method returns: X, labels, its products, and its seconds where it ran in a process of its own."""
+
+    X: Any = None
+    labels: Any = None
+    products: int | None = None
+    seconds: float | None = None
+
+
+Method = Callable[[Any, int, float, Recorder], Answer]
+
+#: μ of SymHALS and SymANLS, ρ of ADMM, which must not be 0.
+GRIDS: dict[str, tuple[float, ...]] = {
+    "hals": (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0),
+    "anls": (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0),
+    "admm": (1e-4, 1e-3, 1e-2, 1e-1, 1.0),
+}
+SOLVERS = ("dyn-nolips", "pg", "beta", "cd", "hals", "anls", "admm", "inertial", "lbfgs", "auto")
+
+
+def run_solver(
+    problem: Callable[[Any], Problem], start: Any, solver: str | Solver, case: Any, seed: int, tol: float, see: Recorder
+) -> Answer:
+    """Run one of our solvers; the clock has started, so that the making of loss and start counts."""
+    result = minimize(
+        problem(case), start, rank=case.rank, solver=solver, tol=tol, max_iter=10**9, callback=see, random_state=seed
+    )
+    if result.status == "interrupted":
+        raise KeyboardInterrupt  # the loop takes Ctrl-C for the end of its run; here it means all of them
+    return Answer(result.X)
+
+
+def run_command(*words: str) -> float:
+    """Return the processor time of ``quartic`` with these words, on one thread; wall-clock time on Windows."""
+    threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+    command = [sys.executable, "-m", "quartic", *words, "--quiet"]
+    before = os.times()
+    done = subprocess.run(command, env={**os.environ, **threads}, capture_output=True, text=True)
+    after = os.times()
+    if done.returncode > 1:  # 1: not converged, the result is written all the same
+        raise RuntimeError(f"quartic {words[0]}: {done.stderr.strip()}")
+    children = after.children_user + after.children_system - before.children_user - before.children_system
+    return children or after.elapsed - before.elapsed
+
+
+# -- symmetric NMF ----------------------------------------------------------------------------------------------------
+
+
+def symnmf_solver(name: str, penalty: float | None = None, spectral: bool | None = None) -> Method:
+    """Return a run of one of our solvers from the paper's start, or the spectral one, as ``auto`` does by default."""
+    spectral = name == "auto" if spectral is None else spectral
+    tuned = {"hals": SymHALS, "anls": SymANLS, "admm": ADMM}
+    solver = name if penalty is None else tuned[name](penalty)
+    return partial(run_solver, Case.problem, spectral_start if spectral else random_start, solver)
+
+
+def estimator_symnmf(case: Case, seed: int, tol: float, see: Recorder) -> Answer:
+    """Fit `quartic.SymNMF` as a user does."""
+    from quartic import SymNMF
+
+    model = SymNMF(case.rank, tol=tol, random_state=seed).fit(case.matrix)
+    return Answer(model.embedding_, model.labels_, model.result_.n_products)
+
+
+def command_cluster(case: Case, seed: int, tol: float, see: Recorder) -> Answer:
+    """Run ``quartic cluster`` on a file, start-up, reading and writing included."""
+    import scipy.sparse as sp
+
+    with tempfile.TemporaryDirectory() as folder:
+        sp.save_npz(f"{folder}/graph.npz", sp.csr_matrix(case.matrix))
+        words = ("-k", str(case.rank), "--tol", f"{tol:g}", "--seed", str(seed), "-o", f"{folder}/clusters.npy")
+        seconds = run_command("cluster", f"{folder}/graph.npz", *words)
+        return Answer(labels=np.load(f"{folder}/clusters.npy"), seconds=seconds)
+
+
+def sklearn_nmf(case: Case, seed: int, tol: float, see: Recorder) -> Answer:
+    """Run scikit-learn's NMF on M; it gives M ≈ WH, whose halves are brought to one scale and averaged for X."""
+    from sklearn.decomposition import NMF
+
+    model = NMF(case.rank, init="nndsvda", max_iter=1000, random_state=seed)
+    W = model.fit_transform(case.matrix)
+    H = model.components_.T
+    with see.watch.paused():
+        w, h = np.linalg.norm(W, axis=0), np.linalg.norm(H, axis=0)
+        scale = np.sqrt(np.divide(h, w, out=np.ones_like(w), where=(w > 0) & (h > 0)))
+        return Answer(0.5 * (W * scale + H / scale), W.argmax(axis=1))
+
+
+def spectral_clustering(case: Case, seed: int, tol: float, see: Recorder) -> Answer:
+    """Run scikit-learn's SpectralClustering on M, with the 32-bit indices that it insists on."""
+    from sklearn.cluster import SpectralClustering
+
+    with see.watch.paused():
+        M = case.matrix.copy()
+        M.indices, M.indptr = (part.astype(np.int32) for part in (M.indices, M.indptr))
+    return Answer(labels=SpectralClustering(case.rank, affinity="precomputed", random_state=seed).fit(M).labels_)
+
+
+def scipy_symnmf(case: Case, seed: int, tol: float, see: Recorder) -> Answer:
+    """Run SciPy's L-BFGS-B with X ≥ 0 on our objective and gradient, from the paper's start."""
+    problem, X0 = case.problem(), case.start(seed)
+    seen = [problem.loss.at(X0)]
+
+    def function(X: Array) -> tuple[float, Array]:
+        seen[0] = problem.loss.at(X)
+        return seen[0].value, seen[0].gradient
+
+    # The last evaluation of a line search is at the point it takes; the recorder measures it anew in any case.
+    return _scipy(function, X0, lambda X: see.see(X, problem.stationarity(seen[0])), bounds=[(0, None)] * X0.size)
+
+
+def _scipy(
+    function: Callable[[Array], tuple[float, Array]], X0: Array, see: Callable[[Array], None], **how: Any
+) -> Answer:
+    from scipy.optimize import minimize as scipy_minimize
+
+    last = [X0]
+
+    def flat(x: Array) -> tuple[float, Array]:
+        value, gradient = function(x.reshape(X0.shape))
+        return value, gradient.ravel()
+
+    def callback(x: Array) -> None:
+        last[0] = x.reshape(X0.shape).copy()
+        see(last[0])
+
+    options = {"maxiter": 10**6, "maxfun": 10**6, "ftol": 0.0, "gtol": 0.0}
+    with contextlib.suppress(Enough):
+        scipy_minimize(flat, X0.ravel(), jac=True, method="L-BFGS-B", callback=callback, options=options, **how)
+    return Answer(last[0])
+
+
+def networkx_louvain(case: Case, seed: int, tol: float, see: Recorder) -> Answer:
+    """Run NetworkX's Louvain clustering, which chooses the number of clusters itself."""
+    import networkx as nx
+
+    graph = nx.from_scipy_sparse_array(case.matrix)
+    labels = np.empty(case.matrix.shape[0], dtype=np.int64)
+    for at, members in enumerate(nx.community.louvain_communities(graph, weight="weight", seed=seed)):
+        labels[list(members)] = at
+    return Answer(labels=labels)
+
+
+# -- distances --------------------------------------------------------------------------------------------------------
+
+
+def _with_norm_kernel(case: Helix) -> Problem:
+    loss = case.problem().loss
+    return Problem(loss, kernel=NormKernel.for_loss(loss, tight=False))
+
+
+def edmc_solver(name: str) -> Method:
+    """Return a run of one of our solvers from the random start; where X is free Dyn-NoLips takes the Gram kernel."""
+    problem = _with_norm_kernel if name == "dyn-nolips" else Helix.problem
+    return partial(run_solver, problem, None, name.removesuffix("-gram"))
+
+
+def estimator_edmc(case: Helix, seed: int, tol: float, see: Recorder) -> Answer:
+    """Fit `quartic.DistanceCompletion` as a user does: with its own start and its own checks of the answer."""
+    from quartic import DistanceCompletion
+
+    model = DistanceCompletion(case.rank, random_state=seed).fit_pairs(case.pairs, case.distances, n_points=case.n)
+    return Answer(model.embedding_, products=model.result_.n_products)
+
+
+def command_locate(case: Helix, seed: int, tol: float, see: Recorder) -> Answer:
+    """Run ``quartic locate`` on a file, start-up, reading and writing included."""
+    with tempfile.TemporaryDirectory() as folder:
+        rows = np.column_stack([case.pairs, case.distances])
+        np.savetxt(f"{folder}/d.csv", rows, fmt=("%d", "%d", "%.17g"), delimiter=",", header="i,j,d", comments="")
+        words = ("-d", str(case.rank), "--seed", str(seed), "-o", f"{folder}/points.npy")
+        seconds = run_command("locate", f"{folder}/d.csv", *words)
+        return Answer(np.load(f"{folder}/points.npy"), seconds=seconds)
+
+
+class OnePoint:
+    """Remembers what a function gave at its last X: cost, gradient and Hessian there share one pass."""
+
+    def __init__(self, function: Callable[[Array], Any]) -> None:
+        self.function, self.X, self.found = function, np.empty(0), None
+
+    def __call__(self, X: Array) -> Any:
+        """Return what the function gives at X."""
+        if not np.array_equal(X, self.X):
+            self.found = self.function(X)
+            self.X = np.array(X, copy=True)
+        return self.found
+
+
+def scipy_edmc(case: Helix, seed: int, tol: float, see: Recorder) -> Answer:
+    """Run SciPy's L-BFGS-B with our compiled gradient."""
+    loss = case.problem().loss
+    X0 = loss.random_start(case.rank, False, np.random.default_rng(seed))
+    goal = tol * float(np.linalg.norm(loss.at(X0).gradient))
+
+    def function(X: Array) -> tuple[float, Array]:
+        p = loss.at(X)
+        if np.linalg.norm(p.gradient) < goal:
+            see.see(X)
+            raise Enough
+        return p.value, p.gradient
+
+    return _scipy(function, X0, see.see)
+
+
+def pymanopt_edmc(manifold_name: str, optimizer_name: str, case: Helix, seed: int, tol: float, see: Recorder) -> Answer:
+    """Run pymanopt with our compiled passes, none of which is repeated at the same X."""
+    try:
+        import pymanopt
+        from pymanopt import manifolds, optimizers
+    except ImportError:
+        raise ImportError("pymanopt is not installed (pip install 'quartic[bench]')") from None
+    loss: Any = case.problem().loss
+    at = OnePoint(loss.at)
+    X0 = loss.random_start(case.rank, False, np.random.default_rng(seed))
+    goal = tol * float(np.linalg.norm(at(X0).gradient))
+    manifold = getattr(manifolds, manifold_name)(case.n, case.rank)
+
+    def gradient(X: Array) -> Array:
+        G: Array = at(X).gradient
+        see.see(X)
+        if np.linalg.norm(G) < goal:
+            raise Enough
+        return G
+
+    def cost(X: Array) -> float:
+        return float(at(X).value)
+
+    def hessian(X: Array, D: Array) -> Array:
+        H: Array = loss.hessian_product(at(X), D)
+        return H
+
+    cost, gradient, hessian = map(pymanopt.function.numpy(manifold), (cost, gradient, hessian))
+    problem = pymanopt.Problem(manifold, cost, euclidean_gradient=gradient, euclidean_hessian=hessian)
+    never = {"max_iterations": 10**6, "max_time": 1e9, "min_gradient_norm": 0.0, "min_step_size": 0.0}
+    with contextlib.suppress(Enough):
+        getattr(optimizers, optimizer_name)(verbosity=0, **never).run(problem, initial_point=X0)
+    return Answer(see.kept[-1][1])
+
+
+def sklearn_mds(case: Helix, seed: int, tol: float, see: Recorder) -> Answer:
+    """Run scikit-learn's metric MDS (SMACOF), which minimises the stress of a complete matrix of distances."""
+    from sklearn.manifold import MDS
+
+    if len(case.pairs) < case.n * (case.n - 1) // 2:
+        raise CannotDo("scikit-learn's MDS (SMACOF) needs all distances")
+    known = inspect.signature(MDS).parameters  # the names of some settings differ between versions
+    wanted = {"metric": "precomputed", "init": "random"} if "metric_mds" in known else {"dissimilarity": "precomputed"}
+    D = np.zeros((case.n, case.n))
+    i, j = case.pairs.T
+    D[i, j] = D[j, i] = case.distances
+    model = MDS(case.rank, n_init=1, max_iter=3000, eps=1e-12, random_state=seed, normalized_stress=False, **wanted)
+    return Answer(model.fit_transform(D))
+
+
+# -- all of them ------------------------------------------------------------------------------------------------------
+
+
+MU = GRIDS["hals"][2:]
+SYMNMF: dict[str, Method] = {
+    "SymNMF.fit": estimator_symnmf,
+    "quartic cluster": command_cluster,
+    "inertial, random start": symnmf_solver("inertial"),
+    "Dyn-NoLips": symnmf_solver("dyn-nolips"),
+    "Dyn-NoLips, spectral start": symnmf_solver("dyn-nolips", spectral=True),
+    **{f"SymHALS μ={mu:g}": symnmf_solver("hals", mu) for mu in MU},
+    **{f"SymHALS, spectral start μ={mu:g}": symnmf_solver("hals", mu, spectral=True) for mu in MU},
+    "SciPy L-BFGS-B": scipy_symnmf,
+    "scikit-learn NMF": sklearn_nmf,
+    "scikit-learn SpectralClustering": spectral_clustering,
+    "NetworkX Louvain": networkx_louvain,
+}
+EDMC: dict[str, Method] = {
+    "DistanceCompletion.fit_pairs": estimator_edmc,
+    "quartic locate": command_locate,
+    "minimize, auto": edmc_solver("auto"),
+    "Dyn-NoLips (Gram)": edmc_solver("dyn-nolips-gram"),
+    "SciPy L-BFGS-B": scipy_edmc,
+    **{
+        f"pymanopt {manifold}, {optimizer}": partial(pymanopt_edmc, manifold, optimizer)
+        for manifold in ("PSDFixedRank", "Euclidean")
+        for optimizer in ("ConjugateGradient", "TrustRegions")
+    },
+    "scikit-learn MDS (SMACOF)": sklearn_mds,
+}

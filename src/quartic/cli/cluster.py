@@ -1,0 +1,219 @@
+"""``quartic cluster``: from a graph or features to clusters."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from quartic.cli.fitting import Fit, Options, call_code, read_code, watched_fit
+from quartic.cli.results import write_clusters
+from quartic.cli.terminal import Voice, command_line, errors_as_one_line, print_json
+from quartic.cli.workers import BlockTable, check_workers, client_code, is_folder, read_folder, spread, workers
+from quartic.io import FeatureTable, FileFormatError, GraphTable, read_similarity
+from quartic.io.graphs import negative_weights
+
+OUTPUTS = (".csv", ".tsv", ".npy", ".npz")
+_MOST_CLUSTERS = 10  # tried where the number is not given
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterOptions(Options):
+    """What was asked for."""
+
+    n_clusters: int | None
+    as_: str | None
+    affinity: str | None
+    neighbors: str
+    scheduler: str | None
+    workers: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """The data, how they are to be fitted, and why by so many clusters."""
+
+    table: GraphTable | FeatureTable
+    settings: dict[str, Any]
+    guess: str
+    n_clusters: int
+    votes: dict[str, int] | None = None
+    why: str = "as given"
+
+
+def run(options: ClusterOptions) -> None:
+    """Cluster, write, report; exit with 1 where the run did not converge, with 2 where the input is at fault."""
+    from quartic import SymNMF
+
+    voice = Voice("cluster", options.quiet)
+    with errors_as_one_line(voice):
+        _check(options)
+        job = _read(options)
+        voice.say(f"{options.source}: {job.guess}")
+        if options.n_clusters is None:
+            job = _choose(options, job)
+            voice.say(f"{job.n_clusters} clusters: {job.why}; -k chooses another number")
+        model = SymNMF(job.n_clusters, verbose=True, **job.settings)
+    with ExitStack() as stack:
+        with errors_as_one_line(voice):
+            client = stack.enter_context(workers(options.scheduler, options.workers, voice))
+        fit = watched_fit(voice, options, lambda: model.fit(spread(job.table, client)), odd=_odd(job.table))
+        with errors_as_one_line(voice):
+            if not (options.as_json and options.output == "-"):
+                write_clusters(options.output, job.table.names, model.labels_, model.memberships_)
+            if options.report is not None:
+                _write_report(options, job, model, fit)
+        if options.as_json:
+            _print_facts(options, job, model, fit)
+    fit.say(voice, _found(job.table, model), options)
+
+
+def _check(options: ClusterOptions) -> None:
+    if options.n_clusters is not None and options.n_clusters < 1:
+        raise ValueError(f"-k {options.n_clusters}: the number of clusters must be at least 1")
+    options.check(OUTPUTS)
+    check_workers(options.scheduler, options.workers)
+
+
+def _read(options: ClusterOptions) -> _Job:
+    if is_folder(options.input):
+        table: GraphTable | FeatureTable = read_folder(options.input)
+        if options.n_clusters is None:
+            raise ValueError(f"{options.input}: the number of clusters of a graph on disk is not chosen; say -k")
+    else:
+        table = read_similarity(options.input, _kind(options), **options.reading)
+    n = len(table.names)
+    if n < 2:
+        raise FileFormatError(f"{options.input}: only {n} row; there is nothing to cluster")
+    if options.n_clusters is not None and options.n_clusters > n:
+        what = "nodes" if isinstance(table, GraphTable) else "rows"
+        raise ValueError(
+            f"-k {options.n_clusters}: more clusters than the {n} {what} of {options.input}; choose -k {n} or less"
+        )
+    settings, guess = options.settings, table.guess
+    if isinstance(table, FeatureTable):
+        affinity = options.affinity or ("cosine" if sp.issparse(table.X) else "self_tuning")
+        settings = {"affinity": affinity, "n_neighbors": _neighbors(options.neighbors), **settings}
+        guess += f"; similarity: {affinity}" + ("" if options.affinity else " (--affinity chooses)")
+    return _Job(table, settings, guess, options.n_clusters or 2)
+
+
+def _kind(options: ClusterOptions) -> str | None:
+    """Return graph or features, where the options say so."""
+    implied = {"precomputed": "graph", "cosine": "features", "self_tuning": "features"}.get(options.affinity or "")
+    if options.as_ is not None and implied is not None and options.as_ != implied:
+        raise ValueError(f"--as {options.as_} and --affinity {options.affinity} contradict each other; leave one out")
+    return options.as_ or implied
+
+
+def _choose(options: ClusterOptions, job: _Job) -> _Job:
+    """Return the job with a number of clusters chosen by `quartic.select_rank`, and why."""
+    from quartic import select_rank
+    from quartic.graphs import similarity
+
+    table, n = job.table, len(job.table.names)
+    last = min(_MOST_CLUSTERS, n - 1)
+    if last < 3:
+        return _Job(table, job.settings, job.guess, 2, None, f"so few as {n} have no other number to compare")
+    if isinstance(table, GraphTable):
+        M = table.adjacency
+    else:
+        M = similarity(table.X, kind=job.settings["affinity"], n_neighbors=job.settings["n_neighbors"])
+    found = select_rank(M, range(2, last + 1), n_runs=5, solver=options.solver, random_state=options.seed)
+    votes = ", ".join(f"{name.replace('_', '-')} {vote}" for name, vote in found.votes.items())
+    why = f"of 2 to {last}, the median of what three criteria prefer ({votes})"
+    return _Job(table, job.settings, job.guess, found.best, found.votes, why)
+
+
+def _odd(table: GraphTable | FeatureTable) -> list[str]:
+    """Return what in a graph is no fault, but may not be meant."""
+    found = None if isinstance(table, BlockTable | FeatureTable) else negative_weights(table)
+    if found is None:
+        return []
+    return [f"{found}: a negative weight only pushes two nodes apart; where that is not meant, correct it, or write 0"]
+
+
+def _neighbors(given: str) -> int | str | None:
+    if given in ("auto", "all"):
+        return None if given == "all" else "auto"
+    if not given.isdigit() or int(given) < 1:
+        raise ValueError(f"--neighbors {given}: give a whole number, auto or all")
+    return int(given)
+
+
+def _found(table: GraphTable | FeatureTable, model: Any) -> str:
+    sizes = np.bincount(model.labels_, minlength=model.n_components)
+    strongest = model.memberships_.max(axis=1).mean()
+    found = (
+        f"{len(sizes)} clusters of {len(table.names)} nodes; sizes from {sizes.min()} to {sizes.max()}; "
+        f"a node belongs to its cluster by {100 * strongest:.0f} % on average"
+    )
+    if isinstance(table, FeatureTable) and len(sizes) > 3 and 3 * sizes.max() > len(table.names):
+        found += "; one cluster has more than a third of all: another --neighbors may part it"
+    return found
+
+
+def _print_facts(options: ClusterOptions, job: _Job, model: Any, fit: Fit) -> None:
+    table = job.table
+    facts: dict[str, Any] = {
+        "command": "cluster",
+        "input": options.input,
+        "read_as": "graph" if isinstance(table, GraphTable) else "features",
+        "guess": job.guess,
+        "n_nodes": len(table.names),
+        "n_clusters": job.n_clusters,
+        "votes": job.votes,
+        "affinity": job.settings.get("affinity", "precomputed"),
+        "sizes": np.bincount(model.labels_, minlength=job.n_clusters).tolist(),
+        **fit.numbers(options),
+    }
+    if options.output == "-":
+        rows = zip(table.names, model.labels_.tolist(), model.memberships_.tolist(), strict=True)
+        facts["nodes"] = [{"node": node, "cluster": cluster, "memberships": m} for node, cluster, m in rows]
+    print_json(facts)
+
+
+def _write_report(options: ClusterOptions, job: _Job, model: Any, fit: Fit) -> None:
+    from quartic.report import cluster_section, write_page
+
+    table = job.table
+    features, columns = (table.X, table.columns) if isinstance(table, FeatureTable) else (None, ())
+    chosen = "" if options.n_clusters is not None else f"; number of clusters: {job.why}"
+    section = cluster_section(
+        model,
+        table.names,
+        guessed=f"read as {job.guess}{chosen}",
+        features=features,
+        columns=columns,
+        runs=fit.runs,
+        title="Clusters by symmetric NMF",
+        notes=fit.said,
+        facts={"input": options.input, "number of clusters": job.why, **fit.facts(options)},
+        command=command_line(),
+        code=_code(options, job),
+    )
+    assert options.report is not None
+    write_page(options.report, f"Clusters of {options.input}", [section])
+
+
+def _code(options: ClusterOptions, job: _Job) -> str:
+    from quartic import SymNMF
+
+    made = call_code("SymNMF", str(job.n_clusters), job.settings, SymNMF().get_params())
+    before, how = client_code(options.scheduler, options.workers)
+    if isinstance(job.table, BlockTable):
+        return (
+            f"{before}from quartic import SymNMF\nfrom quartic.io import read_blocks\n\n"
+            f"model = {made}.fit(read_blocks({options.input!r}))\nprint(model.labels_)\n"
+        )
+    reader, data = ("read_graph", "adjacency") if isinstance(job.table, GraphTable) else ("read_features", "X")
+    read, note = read_code(reader, options)
+    return (
+        f"{before}from quartic import SymNMF\nfrom quartic.io import {reader}\n\n{note}"
+        f"table = {read}\n"
+        f"model = {made}.fit({how.format(f'table.{data}')})\n"
+        "for name, cluster in zip(table.names, model.labels_):\n    print(name, cluster)\n"
+    )

@@ -1,0 +1,262 @@
+"""What ``quartic cluster`` and ``quartic locate`` do alike: options, a fit that is watched, and how it is told of."""
+
+from __future__ import annotations
+
+import platform
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from quartic._version import __version__
+from quartic.cli.results import check_target
+from quartic.cli.terminal import Voice, errors_as_one_line, gathered_warnings, one_line
+from quartic.core.progress import shared_bar, watched_by
+from quartic.core.result import Result, Status
+
+if TYPE_CHECKING:
+    from quartic.core.loop import Progress
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What both commands take."""
+
+    input: str
+    output: str
+    report: str | None
+    columns: str | None
+    repeats: str | None
+    solver: str
+    tol: float
+    max_iter: int
+    max_time: float | None
+    n_init: int
+    seed: int
+    as_json: bool
+    quiet: bool
+
+    @property
+    def source(self) -> str:
+        """What messages call the input."""
+        return "stdin" if self.input == "-" else self.input
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How the input is to be read, as the readers take it."""
+        columns = None if self.columns is None else [name.strip() for name in self.columns.split(",")]
+        return {"columns": columns, "repeats": self.repeats}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What both estimators take."""
+        return {
+            "solver": self.solver,
+            "n_init": self.n_init,
+            "tol": self.tol,
+            "max_iter": self.max_iter,
+            "max_time": self.max_time,
+            "random_state": self.seed,
+        }
+
+    def check(self, outputs: Sequence[str]) -> None:
+        """Raise where an option cannot be, before anything is read."""
+        from quartic.report import report_available
+        from quartic.solvers import SOLVERS
+
+        check_target(self.output, outputs, "-o")
+        if self.report is not None:
+            check_target(self.report, (".html", ".htm"), "--report")
+            if not report_available():
+                raise ValueError("--report needs plotly: pip install 'quartic[report]'")
+        if self.solver != "auto" and self.solver not in SOLVERS:
+            raise ValueError(f"--solver {self.solver}: choose auto or one of {', '.join(SOLVERS)}")
+        if self.max_time is not None and not self.max_time > 0:
+            raise ValueError(f"--max-time {self.max_time:g}: give a positive number of seconds")
+
+
+# -- runs under the eyes of the user: a bar on a terminal, and an end with the best so far on Ctrl-C ------------------
+
+
+class StoppedAtOnce(BaseException):
+    """A signal came before there was anything to write, or once more."""
+
+
+class Watcher:
+    """Sees every iteration of every run.
+
+    A first signal ends the run under way, and a search of many runs with it: the best point so far comes back as a
+    result. A signal before the first iteration, or a second one, ends everything.
+    """
+
+    def __init__(self) -> None:
+        self.show: Callable[[Progress], None] | None = None
+        self.seen = 0
+        self.asked = False
+        self.interrupted = False  # a run, or a search, was ended
+        self.runs: list[list[tuple[float, float]]] = []  # stationarity and objective of their iterations
+        self.last = 0
+
+    def __call__(self, progress: Progress) -> None:
+        """See an iteration."""
+        self.seen += 1
+        if not self.runs or progress.n_iter <= self.last:
+            self.runs.append([])
+        self.last = progress.n_iter
+        self.runs[-1].append((progress.stationarity, progress.objective))
+        if self.show is not None:
+            self.show(progress)
+        if self.asked:
+            self.interrupted = True
+            raise KeyboardInterrupt
+
+    def stop(self) -> bool:
+        """Tell a search whether to end."""
+        self.interrupted |= self.asked
+        return self.asked
+
+    def on_signal(self, number: int, frame: Any) -> None:
+        """Take a signal."""
+        if self.asked or not self.seen:
+            raise StoppedAtOnce
+        self.asked = True
+
+
+@contextmanager
+def watching(quiet: bool) -> Iterator[Watcher]:
+    """Watch runs made with ``verbose=True`` in the block, and take SIGINT and SIGTERM there."""
+    watcher = Watcher()
+    with ExitStack() as stack:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                before = signal.signal(number, watcher.on_signal)
+                stack.callback(signal.signal, number, before)
+        if not quiet and sys.stderr.isatty():
+            from rich.console import Console
+
+            watcher.show = stack.enter_context(shared_bar(Console(stderr=True), transient=True))
+        stack.enter_context(watched_by(watcher, watcher.stop))
+        yield watcher
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How a fit went: how long it took, what was warned of, whether it was interrupted, and all its runs."""
+
+    result: Result
+    seconds: float
+    said: list[str]
+    interrupted: bool
+    runs: list[list[tuple[float, float]]]
+
+    def numbers(self, options: Options) -> dict[str, Any]:
+        """Return what ``--json`` tells of the run."""
+        result = self.result
+        return {
+            "output": None if options.output == "-" else options.output,
+            "report": options.report,
+            "warnings": self.said,
+            "interrupted": self.interrupted,
+            "status": str(result.status),
+            "converged": result.success,
+            "message": result.message,
+            "solver": result.solver,
+            "objective": result.objective,
+            "stationarity": result.stationarity,
+            "n_iter": result.n_iter,
+            "n_products": result.n_products,
+            "seconds": self.seconds,
+            "seed": options.seed,
+            "version": __version__,
+        }
+
+    def facts(self, options: Options) -> dict[str, str]:
+        """Return the rows of the report's table that tell of the run."""
+        result = self.result
+        return {
+            "solver": f"{result.solver}: {result.n_iter} iterations, {result.n_products} products with the data",
+            "status": result.message,
+            "objective": f"{result.objective:.6e}",
+            "stationarity": f"{result.stationarity:.3e}",
+            "seconds": f"{self.seconds:.2f}",
+            "seed": str(options.seed),
+            "versions": _versions(),
+        }
+
+    def say(self, voice: Voice, found: str, options: Options) -> None:
+        """Say what was found, how, and where it is; exit with 1 where it is not a converged result."""
+        if not options.as_json:
+            voice.say(found)
+            if self.result.success:
+                voice.say(f"{self.result.message}; {self.result.solver}, {self.seconds:.2f} s")
+            if options.output != "-":
+                voice.say(f"written: {options.output}")
+            if options.report is not None:
+                voice.say(f"report: {options.report}")
+        if self.interrupted:
+            where = "" if options.output == "-" else f" to {options.output}"
+            voice.warn(f"interrupted: the best result so far is written{where}")
+        elif not self.result.success:
+            voice.warn(f"did not converge, the result is written all the same: {self.result.message}")
+        if self.interrupted or not self.result.success:
+            raise typer.Exit(1)
+
+
+def watched_fit(
+    voice: Voice,
+    options: Options,
+    fit: Callable[[], Any],
+    tell: Callable[[Warning], str] = str,
+    odd: Sequence[str] = (),
+) -> Fit:
+    """Fit under the eyes of the user, and say what is warned of; exit where there is nothing to write.
+
+    ``odd`` is what the data alone give cause to warn of.
+    """
+    began = time.perf_counter()
+    with errors_as_one_line(voice), gathered_warnings(tell) as said:
+        try:
+            with watching(voice.quiet) as watcher:
+                model = fit()
+        except StoppedAtOnce:
+            voice.warn("stopped before there was a result; nothing is written")
+            raise typer.Exit(1) from None
+    seconds = time.perf_counter() - began
+    said = [*map(one_line, odd), *said]
+    for text in said:
+        voice.warn(f"warning: {text}")
+    result = model.result_
+    if result.status is Status.MAX_TIME:
+        told = result.message.replace("max_time", f"--max-time {options.max_time:g} s")
+        result = replace(result, message=told)
+    return Fit(result, seconds, said, watcher.interrupted, watcher.runs)
+
+
+def _versions() -> str:
+    parts = [f"quartic {__version__}", f"Python {platform.python_version()}"]
+    parts += [f"{name} {version(name)}" for name in ("numpy", "scipy", "numba", "scikit-learn")]
+    return ", ".join(parts)
+
+
+# -- the same run as Python code --------------------------------------------------------------------------------------
+
+
+def call_code(name: str, first: str, settings: dict[str, Any], defaults: dict[str, Any]) -> str:
+    """Return ``Name(first, setting=value, …)`` with the settings that differ from their defaults."""
+    told = [f"{key}={value!r}" for key, value in settings.items() if key not in defaults or value != defaults[key]]
+    return f"{name}({', '.join([first, *told])})"
+
+
+def read_code(reader: str, options: Options) -> tuple[str, str]:
+    """Return the call that reads the input, and a line to say so where it came by a pipe."""
+    path = "input.csv" if options.input == "-" else options.input
+    note = "# the input came by a pipe: save it as input.csv\n" if options.input == "-" else ""
+    given = {key: value for key, value in options.reading.items() if value is not None}
+    return call_code(reader, repr(path), given, {}), note

@@ -1,0 +1,210 @@
+"""``quartic locate``: from a few distances to coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from quartic.cli.fitting import Fit, Options, call_code, read_code, watched_fit
+from quartic.cli.results import axis_names, write_points
+from quartic.cli.terminal import Voice, command_line, errors_as_one_line, print_json
+from quartic.distance.findings import DistanceWarning
+from quartic.io import DistanceTable, FileFormatError, read_anchors, read_distances
+
+OUTPUTS = (".csv", ".tsv", ".npy", ".pdb", ".cif", ".xyz")
+# Warnings speak of Python's parameters; here they are options.
+_OPTIONS = {
+    'weights="noise"': "--weights noise",
+    'refine="stress"': "--refine stress",
+    "n_components =": "-d =",
+    "n_init": "--n-init",
+    ", another init or another": " or another",
+    "random_state": "--seed",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocateOptions(Options):
+    """What was asked for."""
+
+    dimension: int
+    anchors: str | None
+    align: str | None
+    weights: str | None
+    noise: float | None
+    refine: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """The data and how they are to be fitted."""
+
+    table: DistanceTable
+    anchors: dict[int, Any]
+    align_to: dict[int, Any] | None
+    settings: dict[str, Any]
+    known: dict[str, Any]
+
+
+def run(options: LocateOptions) -> None:
+    """Locate, write, report; exit with 1 where the run did not converge, with 2 where the input is at fault."""
+    from quartic import DistanceCompletion
+
+    voice = Voice("locate", options.quiet)
+    with errors_as_one_line(voice):
+        _check(options)
+        job = _read(options)
+        model = DistanceCompletion(options.dimension, verbose=True, align_to=job.align_to, **job.settings)
+    voice.say(f"{options.source}: {job.table.guess}")
+    fit = watched_fit(
+        voice,
+        options,
+        lambda: model.fit_pairs(job.table.pairs, **job.known, anchors=job.anchors or None),
+        partial(_told, names=job.table.names),
+    )
+    with errors_as_one_line(voice):
+        errors = model.standard_errors_ if options.noise is not None else None
+        if not (options.as_json and options.output == "-"):
+            write_points(options.output, job.table.names, model.embedding_, model.determined_, errors, job.table.atoms)
+        if options.report is not None:
+            _write_report(options, job, model, fit)
+    if options.as_json:
+        _print_facts(options, job.table, model, fit)
+    fit.say(voice, _found(job.table, model), options)
+
+
+def _check(options: LocateOptions) -> None:
+    if options.dimension < 1:
+        raise ValueError(f"-d {options.dimension}: the dimension must be at least 1")
+    options.check(OUTPUTS)
+    if options.output.lower().endswith((".pdb", ".cif", ".xyz")) and options.dimension > 3:
+        raise ValueError(f"-o {options.output}: atoms have at most 3 coordinates, not {options.dimension}; write .csv")
+    if options.noise is not None and not options.noise > 0:
+        raise ValueError(f"--noise {options.noise:g}: give a positive standard deviation")
+    if options.weights not in (None, "noise"):
+        raise ValueError(
+            f"--weights {options.weights}: the only word is noise; weights of your own are a column weight"
+        )
+    if options.refine not in (None, "stress"):
+        raise ValueError(f"--refine {options.refine}: the only way is stress")
+    if options.input == "-" and "-" in (options.anchors, options.align):
+        raise ValueError("standard input can be read only once; give the anchors as a file")
+
+
+def _read(options: LocateOptions) -> _Job:
+    table = read_distances(options.input, **options.reading)
+    if options.dimension > table.n_points - 1:
+        raise FileFormatError(
+            f"{options.input}: {table.n_points} points span at most {table.n_points - 1} dimensions, not "
+            f"{options.dimension}; choose a smaller -d"
+        )
+    d = options.dimension
+    anchors = {} if options.anchors is None else read_anchors(options.anchors, table.names, d)
+    align_to = None if options.align is None else read_anchors(options.align, table.names, d)
+    known = {key: value for key, value in table.columns().items() if value is not None}
+    if options.weights is not None:
+        if table.weights is not None:
+            raise ValueError(f"--weights noise: {options.input} has weights of its own; leave one of them out")
+        known["weights"] = options.weights
+    settings = {**options.settings, "refine": options.refine, "noise": options.noise}
+    return _Job(table, anchors, align_to, settings, known)
+
+
+def _told(warning: Warning, names: Sequence[str]) -> str:
+    """Return what is warned of, with points by their names in the file, and parameters as options."""
+    if not isinstance(warning, DistanceWarning):
+        return str(warning)
+    text, *lengths = warning.args
+    for parameter, option in _OPTIONS.items():
+        text = text.replace(parameter, option)
+    return DistanceWarning(text, *lengths).told(names)
+
+
+def _found(table: DistanceTable, model: Any) -> str:
+    sure = int(np.count_nonzero(model.determined_))
+    return (
+        f"{table.n_points} points in {model.n_components} dimensions, {sure} of them determined; "
+        f"root mean square error of the {len(table.pairs)} pairs {model.rmse_:.3g}"
+    )
+
+
+def _print_facts(options: LocateOptions, table: DistanceTable, model: Any, fit: Fit) -> None:
+    determined = np.asarray(model.determined_)
+    facts: dict[str, Any] = {
+        "command": "locate",
+        "input": options.input,
+        "guess": table.guess,
+        "n_points": table.n_points,
+        "n_pairs": len(table.pairs),
+        "dimension": options.dimension,
+        "rmse": float(model.rmse_),
+        "n_determined": int(determined.sum()),
+        "not_determined": [table.names[i] for i in np.flatnonzero(~determined)],
+        "chirality": model.chirality_,
+        **fit.numbers(options),
+    }
+    if options.output == "-":
+        axes = axis_names(options.dimension)
+        rows = zip(table.names, model.embedding_.tolist(), determined.tolist(), strict=True)
+        facts["points"] = [
+            {"point": name, **dict(zip(axes, place, strict=True)), "determined": sure} for name, place, sure in rows
+        ]
+        if options.noise is not None:
+            for point, error in zip(facts["points"], model.standard_errors_.tolist(), strict=True):
+                point["standard_error"] = error
+    print_json(facts)
+
+
+def _write_report(options: LocateOptions, job: _Job, model: Any, fit: Fit) -> None:
+    from quartic.report import point_section, write_page
+
+    table = job.table
+    section = point_section(
+        model,
+        table.pairs,
+        {"distances": table.distances, "lower": table.lower, "upper": table.upper},
+        table.names,
+        anchors=list(job.anchors),
+        guessed=f"read as {table.guess}",
+        runs=fit.runs,
+        title="Points from distances",
+        notes=fit.said,
+        facts={
+            "input": options.input,
+            "mirror image": model.chirality_,
+            "search": model.start_,
+            **fit.facts(options),
+        },
+        command=command_line(),
+        code=_code(options, job),
+    )
+    assert options.report is not None
+    write_page(options.report, f"Points from {options.input}", [section])
+
+
+def _code(options: LocateOptions, job: _Job) -> str:
+    from quartic import DistanceCompletion
+
+    read, note = read_code("read_distances", options)
+    readers = "read_anchors, read_distances" if options.anchors or options.align else "read_distances"
+    lines = [f"table = {read}"]
+    settings, fit = dict(job.settings), ["table.pairs", "**table.columns()"]
+    if options.weights is not None:
+        fit[1] = f'**table.columns() | {{"weights": {options.weights!r}}}'
+    if options.anchors is not None:
+        lines.append(f"anchors = read_anchors({options.anchors!r}, table.names, {options.dimension})")
+        fit.append("anchors=anchors")
+    made = call_code("DistanceCompletion", str(options.dimension), settings, DistanceCompletion().get_params())
+    if options.align is not None:
+        lines.append(f"align_to = read_anchors({options.align!r}, table.names, {options.dimension})")
+        made = made[:-1] + ", align_to=align_to)"
+    return (
+        f"from quartic import DistanceCompletion\nfrom quartic.io import {readers}\n\n{note}"
+        + "\n".join(lines)
+        + f"\nmodel = {made}\nmodel.fit_pairs({', '.join(fit)})\n"
+        "for name, place in zip(table.names, model.embedding_):\n    print(name, place)\n"
+    )

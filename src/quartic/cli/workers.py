@@ -1,0 +1,128 @@
+"""``quartic cluster`` on a Dask cluster: the client, the data in blocks, and a folder of blocks as input."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, overload
+
+from quartic.cli.terminal import Voice
+from quartic.distributed import connect, in_blocks
+from quartic.distributed.client import INSTALL
+from quartic.io import FeatureTable, GraphTable, read_blocks
+
+# Blocks for each thread: a few, so that those of a worker that dies are shared out among the others; none so small
+# that to hand it out costs more than to work on it.
+_BLOCKS_EACH, _ROWS_AT_LEAST = 4, 2000
+
+# A terminal sends Ctrl-C to all processes in front. It is this one's to take: workers that ended would end the run.
+_DEAF = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+
+
+def check_workers(scheduler: str | None, n_workers: int | None) -> None:
+    """Raise where no such cluster can be had, before anything is read."""
+    if scheduler is None and n_workers is None:
+        return
+    if scheduler is not None and n_workers is not None:
+        raise ValueError("--scheduler names a cluster that is there, --workers starts one; leave one out")
+    if n_workers is not None and n_workers < 1:
+        raise ValueError(f"--workers {n_workers}: give at least 1")
+    if find_spec("distributed") is None:
+        option = "--scheduler" if n_workers is None else "--workers"
+        raise ImportError(f"{option} needs dask.distributed: {INSTALL}")
+
+
+@contextmanager
+def workers(scheduler: str | None, n_workers: int | None, voice: Voice) -> Iterator[Any]:
+    """Provide a client of the scheduler asked for, or of as many workers started here; None where none was."""
+    if scheduler is None and n_workers is None:
+        yield None
+        return
+    if scheduler is not None:
+        with connect(scheduler) as client:
+            _tell(client, voice)
+            yield client
+        return
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=n_workers,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+            preload=[_DEAF],
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        _tell(client, voice)
+        yield client
+
+
+def _tell(client: Any, voice: Voice) -> None:
+    threads = client.nthreads()
+    voice.say(f"Dask: {len(threads)} workers, {sum(threads.values())} threads at {client.scheduler.address}")
+    note = "" if find_spec("bokeh") else " (its pages need bokeh: pip install bokeh)"
+    voice.say(f"dashboard: {client.dashboard_link}{note}")
+
+
+def spread(table: GraphTable | FeatureTable, client: Any) -> Any:
+    """Return what is to be clustered: in blocks where there is a cluster, as it is otherwise."""
+    data = table.adjacency if isinstance(table, GraphTable) else table.X
+    if client is None or isinstance(table, BlockTable):
+        return data
+    threads = sum(client.nthreads().values())
+    return in_blocks(data, max(threads, min(_BLOCKS_EACH * threads, data.shape[0] // _ROWS_AT_LEAST)))
+
+
+def client_code(scheduler: str | None, n_workers: int | None) -> tuple[str, str]:
+    """Return the lines of Python that make such a client, and how data are handed to it."""
+    if scheduler is not None:
+        made = f"from quartic.distributed import connect, in_blocks\n\nclient = connect({scheduler!r})\n"
+    elif n_workers is not None:
+        made = (
+            "from distributed import Client\nfrom quartic.distributed import in_blocks\n\n"
+            f"client = Client(n_workers={n_workers}, threads_per_worker=1)\n"
+        )
+    else:
+        return "", "{}"
+    return made, f"in_blocks({{}}, {_BLOCKS_EACH} * sum(client.nthreads().values()))"
+
+
+class BlockTable(GraphTable):
+    """A graph in a folder of row blocks, of which nothing is in memory."""
+
+
+def is_folder(path: str) -> bool:
+    """Tell whether the input is a folder of blocks."""
+    return path != "-" and Path(path).is_dir()
+
+
+def read_folder(path: str) -> BlockTable:
+    """Return the graph in a folder of blocks; nodes have numbers for names."""
+    M = read_blocks(path)
+    n, n_blocks = int(M.shape[1]), len(M.chunks[0])
+    return BlockTable(M, Numbers(n), f"graph: {n} nodes in {n_blocks} blocks of rows")  # type: ignore[arg-type]
+
+
+class Numbers(Sequence[str]):
+    """The names "0", "1", …, without a list of them."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def __len__(self) -> int:
+        return self.n
+
+    @overload
+    def __getitem__(self, k: int) -> str: ...
+
+    @overload
+    def __getitem__(self, k: slice) -> list[str]: ...
+
+    def __getitem__(self, k: int | slice) -> str | list[str]:
+        return [str(i) for i in range(self.n)[k]] if isinstance(k, slice) else str(range(self.n)[k])

@@ -1,1 +1,0 @@
-"""What stands behind the commands of ``quartic``; `quartic.cli` declares them."""

@@ -1,0 +1,467 @@
+"""Distances between named points, and points whose places are known, from a file of any kind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from quartic.io.arrays import read_arrays
+from quartic.io.atoms import Structure
+from quartic.io.files import GRAPHS, FileFormatError, Source, count, source_of
+from quartic.io.graphs import in_order, merge_repeats, named_matrix
+from quartic.io.mdjeep import read_mdjeep
+from quartic.io.tables import DISTANCE, LOWER, UPPER, Table, find_column, find_ends, plain, read_table
+
+_WEIGHT = ("weight", "weights", "w", "gewicht", "poids", "peso")
+_EXPECTED = "expected i,j,d, or i,j,lower,upper, and maybe weight"
+_AXES = ("x", "y", "z")
+_NO_AXES = ("determined", "standard_error")  # what `quartic locate` writes beside the places
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class DistanceTable:
+    """Distances between named points.
+
+    Attributes
+    ----------
+    pairs : ndarray of int64 (m, 2)
+        Pairs, counted from 0.
+    distances : ndarray (m,) or None
+        Their distances; NaN where only bounds are known.
+    lower, upper, weights : ndarray (m,) or None
+        Bounds and weights; NaN where there is no bound.
+    names : tuple of str
+        Of the points.
+    guess : str
+        How the file was read, in words.
+    atoms : Structure or None
+        Names, residues and chains of the points, where the file tells them; its coordinates are zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.io import DistanceTable
+    >>> DistanceTable(np.array([[0, 1]]), np.array([2.0]), None, None, None, ("a", "b")).n_points
+    2
+    """
+
+    pairs: NDArray[np.int64]
+    distances: Floats | None
+    lower: Floats | None
+    upper: Floats | None
+    weights: Floats | None
+    names: tuple[str, ...]
+    guess: str = ""
+    atoms: Structure | None = None
+    place: Callable[[int], str] = field(default=str, repr=False)  # where a row stands in the file, in words
+
+    @property
+    def n_points(self) -> int:
+        """Number of points."""
+        return len(self.names)
+
+    def columns(self) -> dict[str, Any]:
+        """Return what `DistanceCompletion.fit_pairs` takes, by name."""
+        return {
+            "distances": self.distances,
+            "lower": self.lower,
+            "upper": self.upper,
+            "weights": self.weights,
+            "n_points": self.n_points,
+        }
+
+    def take(self, rows: NDArray[Any]) -> DistanceTable:
+        """Return the table with these rows only (indices)."""
+        columns: dict[str, Any] = {
+            name: None if (column := getattr(self, name)) is None else column[rows]
+            for name in ("distances", "lower", "upper", "weights")
+        }
+        place = self.place
+        return replace(self, pairs=self.pairs[rows], place=lambda row: place(int(rows[row])), **columns)
+
+
+def read_distances(
+    path: str | os.PathLike[str], *, columns: Sequence[str] | None = None, repeats: str | None = None
+) -> DistanceTable:
+    """Read partial distances: a list i,j,d or a matrix (.csv, .parquet), .npz, .npy, .mtx, or a file of MD-jeep.
+
+    Columns of a list: two of points, by name or number; the distance; maybe ``lower`` and ``upper`` bounds and
+    ``weight``. Rows whose distance is blank are left out. In a matrix empty cells and NaN are unknown; in a
+    sparse one the stored entries are known. An .npz file has the arrays ``pairs`` and ``distances`` (and
+    ``lower``, ``upper``, ``weights``), or is sparse.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; ``-`` is standard input.
+    columns : sequence of str, optional
+        Of a list: names (or numbers, counted from 1) of the columns of the two points and of the distance; detected
+        when left out.
+    repeats : {"mean", "last"}, optional
+        What becomes of a pair that is there several times with different distances; an error when left out.
+
+    Returns
+    -------
+    DistanceTable
+        Pairs, distances, bounds, weights and the names of the points.
+
+    Raises
+    ------
+    FileFormatError
+        With the line at fault.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from quartic.io import read_distances
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "walk.csv"
+    >>> _ = file.write_text("from,to,km\\nhome,shop,2\\nshop,park,1.5\\n")
+    >>> walk = read_distances(file)
+    >>> walk.names, walk.pairs.tolist(), walk.distances.tolist()
+    (('home', 'shop', 'park'), [[0, 1], [1, 2]], [2.0, 1.5])
+    """
+    if repeats not in (None, "mean", "last"):
+        raise ValueError(f"--repeats {repeats}: choose mean or last")
+    with source_of(path) as source:
+        found = _read(source, columns)
+        if len(found.pairs) == 0:
+            raise FileFormatError(f"{source.name}: no distance between two different points")
+        _check_rows(found, source.name)
+        return _merged(found, source.name, repeats)
+
+
+def _read(source: Source, columns: Sequence[str] | None) -> DistanceTable:
+    if source.kind in ("table", "parquet"):
+        return _from_table(read_table(source), columns)
+    if source.kind == "mdjeep":
+        return _from_mdjeep(source)
+    if source.kind in (*GRAPHS, "atoms"):
+        raise FileFormatError(f"{source.name}: this kind of file holds no distances; write i,j,d as CSV")
+    return _from_arrays(read_arrays(source), source.name)
+
+
+# -- tables -----------------------------------------------------------------------------------------------------------
+
+
+def _from_table(table: Table, given: Sequence[str] | None) -> DistanceTable:
+    if table.n_columns == 1:
+        raise table.fault(-1, f"only one column; {_EXPECTED}")
+    if given is None and (matrix := _matrix(table)) is not None:
+        return _from_matrix(matrix[1], table.name, matrix[0], f"a matrix in {table.layout}")
+    roles = _roles(table, given)
+    pairs, names = table.identities([roles["i"], roles["j"]], "point")
+    same = pairs[:, 0] == pairs[:, 1]
+    if same.any():
+        at = int(np.argmax(same))
+        raise table.fault(at, f"the point {names[pairs[at, 0]]} is paired with itself; take the row out")
+    columns: dict[str, Any] = {"distances": None, "lower": None, "upper": None, "weights": None}
+    for role in columns:
+        if role in roles:
+            infinite, missing = role == "upper", role != "weights"
+            (columns[role],) = table.numbers([roles[role]], missing=missing, negative=False, infinite=infinite).T
+    said = [table.title(roles[role]) for role in ("i", "j", *columns) if role in roles]
+    left = [table.title(column) for column in range(table.n_columns) if column not in roles.values()]
+    found = DistanceTable(
+        pairs, **columns, names=names, atoms=Structure.named(names), place=lambda row: f"line {table.lines[row]}"
+    )
+    known = [column for role, column in columns.items() if column is not None and role != "weights"]
+    rows = np.flatnonzero(~np.all([np.isnan(column) for column in known], axis=0))
+    found = found.take(rows) if len(rows) < len(pairs) else found
+    guess = f"{count(len(rows), 'pair')} of {len(names)} points ({table.layout}; {', '.join(said)})"
+    if len(rows) < len(pairs):
+        guess += f"; {count(len(pairs) - len(rows), 'row')} without a distance left out"
+    if left:
+        guess += f"; left out: {', '.join(left)}"
+    return replace(found, guess=guess)
+
+
+def _matrix(table: Table) -> tuple[tuple[str, ...], Floats] | None:
+    """Return names and entries of a square matrix with zeros, or nothing, on its diagonal; NaN where blank."""
+    columns = range(table.n_columns - len(table), table.n_columns)
+    found = named_matrix(table)
+    if found is None and table.header is None and columns.start == 0 and all(map(table.is_numeric, columns)):
+        found = tuple(map(str, columns)), table.numbers(columns, missing=True, infinite=True)
+    if found is None or np.nan_to_num(np.diagonal(found[1])).any():
+        return None
+    table.numbers(columns, missing=True, negative=False)  # names the line at fault
+    return found
+
+
+def _roles(table: Table, given: Sequence[str] | None) -> dict[str, int]:
+    """Return the column of each role: as told, by its name, or by what is in it; raise where that leaves a doubt."""
+    if given is not None:
+        if len(given) != 3:
+            raise ValueError(f"--columns {','.join(given)}: name the two points and the distance")
+        return dict(zip(("i", "j", "distances"), table.find(given), strict=True))
+    if table.header is None:
+        if table.n_columns == 3:
+            return {"i": 0, "j": 1, "distances": 2}
+        if table.n_columns == 2:
+            raise table.fault(-1, f"only two columns; {_EXPECTED}")
+        raise table.fault(
+            -1, f"{table.n_columns} columns without names; {_EXPECTED}: add a first line that names them, or --columns"
+        )
+    known = {"lower": LOWER, "upper": UPPER, "weights": _WEIGHT, "distances": DISTANCE}
+    roles = {role: at for role, names in known.items() if (at := find_column(table.header, names)) is not None}
+    ends = find_ends(table.header) or _unnamed_ends(table, roles)
+    if ends is not None:
+        roles |= {"i": ends[0], "j": ends[1]}
+    unknown = [k for k in range(table.n_columns) if k not in roles.values() and table.is_numeric(k)]
+    if ends is not None and not {"distances", "lower", "upper"} & set(roles) and len(unknown) == 1:
+        roles["distances"] = unknown.pop()
+    missing = [role for role in ("i", "j") if role not in roles]
+    if not missing and not {"distances", "lower", "upper"} & set(roles):
+        missing = ["d"]
+    if unknown or missing:
+        called = ", ".join(repr(table.header[k]) for k in unknown)
+        fault = f"unknown column {called}" if unknown else f"no column {', '.join(missing)}"
+        cure = "rename or remove it" if unknown and not missing else "rename the columns"
+        raise table.fault(-1, f"{fault}; {_EXPECTED}: {cure}, or say --columns POINT,POINT,DISTANCE")
+    return roles
+
+
+def _unnamed_ends(table: Table, roles: dict[str, int]) -> tuple[int, int] | None:
+    """Return the first two columns that may name points: words, or whole numbers."""
+    others = [column for column in range(table.n_columns) if column not in roles.values()]
+    ends = [column for column in others if not table.is_numeric(column) or table.is_integer(column)]
+    return (ends[0], ends[1]) if len(ends) > 1 else None
+
+
+# -- arrays -----------------------------------------------------------------------------------------------------------
+
+
+def _from_arrays(arrays: dict[str, Any], name: str) -> DistanceTable:
+    """Return the distances in named arrays: ``pairs`` and ``distances``, or a matrix, or three columns."""
+    if "pairs" in arrays:
+        return _from_pairs(arrays, name)
+    matrices = [array for array in arrays.values() if getattr(array, "ndim", 0) == 2 and array.dtype.kind in "fiub"]
+    if len(matrices) != 1:
+        raise FileFormatError(
+            f"{name}: expected the arrays pairs and distances, or one matrix of distances; "
+            f"found {', '.join(arrays) or 'none'}"
+        )
+    D = matrices[0]
+    loops = np.zeros(1) if sp.issparse(D) or D.shape[0] != D.shape[1] else np.nan_to_num(np.diagonal(D))
+    if not sp.issparse(D) and D.shape[1] == 3 and (len(D) != 3 or loops.any()):
+        return _from_pairs({"pairs": D[:, :2], "distances": D[:, 2]}, name)
+    if loops.any():
+        i = int(np.argmax(loops != 0))
+        raise FileFormatError(f"{name}: the distance of point {i} to itself, {D[i, i]:g}, must be 0")
+    if D.shape[0] == D.shape[1]:
+        kind = "a sparse matrix, stored entries known" if sp.issparse(D) else "a matrix"
+        return _from_matrix(D, name, tuple(map(str, range(D.shape[0]))), kind)
+    raise FileFormatError(
+        f"{name}: distances are a square matrix or three columns i,j,d, this is {D.shape[0]} × {D.shape[1]}"
+    )
+
+
+def _from_pairs(arrays: dict[str, Any], name: str) -> DistanceTable:
+    pairs = np.asarray(arrays["pairs"])
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "fiu" or len(pairs) == 0:
+        raise FileFormatError(f"{name}: pairs must have two columns of point numbers, got shape {pairs.shape}")
+    wrong = ((pairs != np.rint(pairs)) | ~(pairs >= 0) | ~(pairs < 2**62)).any(axis=1)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise FileFormatError(f"{name}: pairs[{at}] = {pairs[at].tolist()}; points are whole numbers from 0 on")
+    pairs = pairs.astype(np.int64)
+    columns: dict[str, Any] = {}
+    for role in ("distances", "lower", "upper", "weights"):
+        given = arrays.get(role)
+        if given is None:
+            columns[role] = None
+            continue
+        given = np.asarray(given)
+        if given.shape != (len(pairs),) or given.dtype.kind not in "fiub":
+            raise FileFormatError(
+                f"{name}: {role} must be {len(pairs)} numbers, one for each pair, got shape {given.shape}"
+            )
+        columns[role] = given.astype(np.float64)
+    if all(columns[role] is None for role in ("distances", "lower", "upper")):
+        raise FileFormatError(f"{name}: pairs without distances; add the array distances, or lower and upper")
+    used, numbers = np.unique(pairs, return_inverse=True)
+    guess = f"{len(pairs)} pairs of {len(used)} points ({', '.join(k for k, v in columns.items() if v is not None)})"
+    return DistanceTable(
+        numbers.reshape(pairs.shape).astype(np.int64), **columns, names=tuple(map(str, used.tolist())), guess=guess,
+        place=lambda row: f"row {row}",
+    )  # fmt: skip
+
+
+def _from_matrix(D: Any, name: str, names: tuple[str, ...], kind: str) -> DistanceTable:
+    """Return the known entries of a matrix, those on both sides of the diagonal once if they agree."""
+    if sp.issparse(D):
+        entries = D.tocoo()
+        i, j, d = entries.row.astype(np.int64), entries.col.astype(np.int64), entries.data.astype(np.float64)
+    else:
+        D = np.asarray(D, dtype=np.float64)
+        i, j = np.nonzero(~np.isnan(D))
+        d = D[i, j]
+    off = (i != j) & ~np.isnan(d)
+    pairs, d = np.column_stack([i[off], j[off]]).astype(np.int64), d[off]
+    found = DistanceTable(
+        pairs, d, None, None, None, names, place=lambda row: "entry ({}, {})".format(*pairs[row].tolist())
+    )
+    if len(pairs):
+        _check_rows(found, name)
+        found = _merged(found, name, None)
+        found = replace(found, pairs=in_order(found.pairs))
+    return replace(
+        found, atoms=Structure.named(names), guess=f"{len(found.pairs)} pairs of {len(names)} points ({kind})"
+    )
+
+
+def _from_mdjeep(source: Source) -> DistanceTable:
+    bounds = read_mdjeep(source.path, source.name)
+    used = np.unique(bounds.pairs)
+    pairs = np.searchsorted(used, bounds.pairs)
+    exact = bool(bounds.exact.all())
+    names = tuple(str(k + 1) for k in used.tolist())
+    guess = f"{len(pairs)} pairs of {len(names)} points (MD-jeep, {'exact' if exact else 'with bounds'})"
+    columns: dict[str, Any] = dict.fromkeys(("distances", "lower", "upper", "weights"))
+    columns |= {"distances": bounds.lower} if exact else {"lower": bounds.lower, "upper": bounds.upper}
+    atoms = None if bounds.atoms is None else bounds.atoms.take(used)
+    return DistanceTable(pairs, **columns, names=names, guess=guess, atoms=atoms, place=lambda row: f"pair {row + 1}")
+
+
+# -- what cannot be in a list of distances ----------------------------------------------------------------------------
+
+
+def _quantities(table: DistanceTable) -> dict[str, Floats]:
+    every = {
+        "distance": table.distances,
+        "lower bound": table.lower,
+        "upper bound": table.upper,
+        "weight": table.weights,
+    }
+    return {what: column for what, column in every.items() if column is not None}
+
+
+def _check_rows(table: DistanceTable, name: str) -> None:
+    """Raise an error that names the first row that cannot be: not a number, negative, outside its bounds."""
+    same = table.pairs[:, 0] == table.pairs[:, 1]
+    if same.any():
+        raise FileFormatError(f"{_at(name, table, int(np.argmax(same)))}: a point is paired with itself; take it out")
+    bounded = table.lower is not None or table.upper is not None
+    for what, column in _quantities(table).items():
+        bad = column < 0
+        if what == "weight" or (what == "distance" and not bounded):
+            bad |= np.isnan(column)
+        if what != "upper bound":
+            bad |= np.isinf(column)
+        if bad.any():
+            at = int(np.argmax(bad))
+            word = "is negative" if column[at] < 0 else "is not a finite number"
+            raise FileFormatError(
+                f"{_at(name, table, at)}: the {what} {column[at]:g} {word}; correct it or take it out"
+            )
+    if bounded:
+        _check_bounds(table, name)
+
+
+def _merged(table: DistanceTable, name: str, repeats: str | None) -> DistanceTable:
+    """Return each pair once; without ``repeats``, pairs given twice must agree."""
+    ordered = in_order(table.pairs)
+    rows = np.arange(len(ordered))
+    if repeats is not None and (table.lower is not None or table.upper is not None):
+        raise FileFormatError(f"{name}: --repeats is for distances, this file has bounds; keep one row a pair")
+    for what, column in _quantities(table).items():
+        column, rows, clash = merge_repeats(ordered, column, table.n_points, repeats)
+        if clash is not None:
+            a, b = clash
+            p, q = (table.names[k] for k in table.pairs[b])
+            raise FileFormatError(
+                f"{_at(name, table, b)}: the {what} of {p} and {q} is {column[b]:g}, but {column[a]:g} in "
+                f"{table.place(a)}; keep one of them, or say --repeats mean or last"
+            )
+        if repeats is not None:
+            merged: Any = {"distances" if what == "distance" else "weights": column}
+            table = replace(table, **merged)
+    if len(rows) == len(table.pairs):
+        return table
+    said = f"; {count(len(table.pairs) - len(rows), 'repeated pair')}: {repeats}" if repeats else ""
+    return replace(table.take(rows), guess=table.guess + said)
+
+
+def _at(name: str, table: DistanceTable, row: int) -> str:
+    """Return where a row stands, ``file:line`` where it has a line."""
+    place = table.place(row)
+    return f"{name}:{place.removeprefix('line ')}" if place.startswith("line ") else f"{name}: {place}"
+
+
+def _check_bounds(table: DistanceTable, name: str) -> None:
+    nothing = np.full(len(table.pairs), np.nan)
+    d = nothing if table.distances is None else table.distances
+    low = nothing if table.lower is None else table.lower
+    high = nothing if table.upper is None else table.upper
+    empty = np.isnan(d) & np.isnan(low) & np.isnan(high)
+    crossed = low > high
+    outside = (d < low * (1 - 1e-9)) | (d > high * (1 + 1e-9))
+    for bad, fault in (
+        (empty, "neither a distance nor a bound; take it out"),
+        (crossed, "the lower bound is above the upper; exchange them"),
+        (outside, "the distance is outside its bounds; correct one of them"),
+    ):
+        if bad.any():
+            raise FileFormatError(f"{_at(name, table, int(np.argmax(bad)))}: {fault}")
+
+
+# -- points whose places are known ------------------------------------------------------------------------------------
+
+
+def read_anchors(path: str | os.PathLike[str], names: Sequence[str], dimension: int) -> dict[int, Floats]:
+    """Read points whose places are known: a table point,x,y[,z], the points named as in the list of distances.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file. What `quartic locate` writes can be read again.
+    names : sequence of str
+        The names of all points, `DistanceTable.names`.
+    dimension : int
+        Numbers a place needs.
+
+    Returns
+    -------
+    dict
+        ``{index: coordinates}``, as `DistanceCompletion` takes it.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from quartic.io import read_anchors
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "known.csv"
+    >>> _ = file.write_text("point,x,y\\nshop,0,1\\n")
+    >>> read_anchors(file, ["home", "shop"], 2)
+    {1: array([0., 1.])}
+    """
+    with source_of(path) as source:
+        if source.kind not in ("table", "parquet"):
+            raise FileFormatError(f"{source.name}: anchors are a table, point,x,y[,z]")
+        table = read_table(source)
+    columns = list(range(1, table.n_columns))
+    if table.header is not None:
+        columns = [column for column in columns if plain(table.header[column]) not in _NO_AXES]
+    if len(columns) != dimension:
+        axes = ",".join(_AXES[:dimension] if dimension <= 3 else [f"x{k}" for k in range(1, dimension + 1)])
+        raise table.fault(
+            0, f"{len(columns)} coordinates where {dimension} are needed (-d {dimension}); an anchor is point,{axes}"
+        )
+    places = table.numbers(columns)
+    index = {name: at for at, name in enumerate(names)}
+    rows, called = table.identities([0], "point")
+    anchors: dict[int, Floats] = {}
+    for row, (k,) in enumerate(rows.tolist()):
+        name = called[k]
+        if name not in index:
+            raise table.fault(row, f"the anchor {name!r} is in no distance; check its name, or take it out")
+        if index[name] in anchors and not np.array_equal(anchors[index[name]], places[row]):
+            raise table.fault(row, f"the anchor {name!r} has two places; keep one")
+        anchors[index[name]] = places[row]
+    return anchors

@@ -1,0 +1,411 @@
+"""Graphs: edge lists, adjacency matrices, and the formats that networkx reads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from io import BytesIO
+from typing import Any
+from warnings import catch_warnings, simplefilter
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from quartic.io.arrays import check_finite, one_matrix
+from quartic.io.files import GRAPHS, FileFormatError, Source, count, damage_named, read_bytes, read_lines, source_of
+from quartic.io.tables import DISTANCE, INSTALL, WEIGHT, Table, find_column, find_ends, plain, read_table
+
+MATRIX_NAMES = ("A", "M", "W", "adjacency", "similarity", "array")
+
+
+@dataclass(frozen=True, eq=False)
+class GraphTable:
+    """An undirected graph with named nodes.
+
+    Attributes
+    ----------
+    adjacency : csr_array (n, n)
+        Symmetric weights.
+    names : tuple of str
+        Of the nodes.
+    guess : str
+        How the file was read, in words.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from quartic.io import GraphTable
+    >>> GraphTable(sp.eye_array(2, format="csr"), ("a", "b")).names
+    ('a', 'b')
+    """
+
+    adjacency: Any = field(repr=False)
+    names: tuple[str, ...]
+    guess: str = ""
+
+
+@dataclass(frozen=True)
+class EdgeOptions:
+    """How an edge list is to be read: which columns, and what repeated edges become."""
+
+    columns: Sequence[str] | None = None
+    repeats: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.repeats not in (None, "sum", "mean", "last"):
+            raise ValueError(f"--repeats {self.repeats}: choose sum, mean or last")
+
+
+_AS_GUESSED = EdgeOptions()
+
+
+def read_graph(
+    path: str | os.PathLike[str], *, columns: Sequence[str] | None = None, repeats: str | None = None
+) -> GraphTable:
+    """Read a graph: an edge list or matrix (.csv, .parquet), .mtx, .npz, .npy, .mat, .graphml, .gexf, .gml, .net.
+
+    An edge list has two columns of nodes, by name or number, and maybe one of weights.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; ``-`` is standard input.
+    columns : sequence of str, optional
+        Of an edge list: names (or numbers, counted from 1) of the columns of the two ends, and maybe of the weight;
+        detected when left out.
+    repeats : {"sum", "mean", "last"}, optional
+        What becomes of an edge that stands there several times, in either direction, with different weights; an error
+        when left out.
+
+    Returns
+    -------
+    GraphTable
+        The symmetric adjacency matrix and the names of the nodes.
+
+    Raises
+    ------
+    FileFormatError
+        With the line at fault.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from quartic.io import read_graph
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "friends.csv"
+    >>> _ = file.write_text("source,target,weight\\nann,bob,2\\nbob,cid,1\\n")
+    >>> friends = read_graph(file)
+    >>> friends.names, friends.adjacency.nnz
+    (('ann', 'bob', 'cid'), 4)
+    """
+    options = EdgeOptions(columns, repeats)
+    with source_of(path) as source:
+        return graph_of(source, options)
+
+
+def graph_of(source: Source, options: EdgeOptions = _AS_GUESSED) -> GraphTable:
+    """Return the graph in a source."""
+    if source.kind in ("mdjeep", "atoms"):
+        raise FileFormatError(f"{source.name}: this kind of file holds distances or places; use quartic locate")
+    if source.kind in GRAPHS:
+        return _by_networkx(source, options.repeats)
+    if source.kind in ("table", "parquet"):
+        return graph_of_table(read_table(source), options)
+    return graph_of_matrix(one_matrix(source, MATRIX_NAMES), source.name)
+
+
+def graph_of_matrix(matrix: Any, name: str, names: tuple[str, ...] | None = None) -> GraphTable:
+    """Return a square matrix as a graph; one triangle of it is enough."""
+    check_finite(matrix, name)
+    n, columns = matrix.shape
+    if n != columns:
+        raise FileFormatError(f"{name}: a graph is a square matrix, this one is {n} × {columns}; say --as features")
+    A = sp.csr_array(matrix, dtype=np.float64, copy=True)
+    A.sum_duplicates()
+    A.eliminate_zeros()
+    if A.nnz == 0:
+        raise FileFormatError(f"{name}: the matrix is zero, a graph without an edge")
+    if _is_triangle(A):
+        A = sp.csr_array(A + A.T - sp.diags_array(A.diagonal()))
+    elif not is_symmetric(A):
+        gap = sp.coo_array(abs(A - A.T))
+        at = int(np.argmax(gap.data))
+        i, j = int(gap.row[at]), int(gap.col[at])
+        raise FileFormatError(
+            f"{name}: not an undirected graph: the entry ({i}, {j}) is {A[i, j]:g} but ({j}, {i}) is {A[j, i]:g}; "
+            "make the matrix symmetric"
+        )
+    else:
+        A = sp.csr_array((A + A.T) / 2)
+    A.sort_indices()
+    given = names or tuple(map(str, range(n)))
+    return _graph(A, given, f"(a {n} × {n} matrix)")
+
+
+def graph_of_table(table: Table, options: EdgeOptions = _AS_GUESSED) -> GraphTable:
+    """Return the graph in a table: an edge list, or a matrix with or without names."""
+    if options.columns is None and (labelled := named_matrix(table)) is not None:
+        names, A = labelled
+        table.numbers(range(table.n_columns - len(table), table.n_columns))  # names the line where one is missing
+        return graph_of_matrix(A, table.name, names)
+    roles = edge_columns(table, options)
+    if roles is None and table.header is None and table.n_columns == len(table) > 3:
+        return graph_of_matrix(table.numbers(range(table.n_columns)), table.name)
+    if roles is None:
+        refuse_words(table)
+        known = "" if table.header is None else f"; the columns are {', '.join(table.header)}"
+        raise table.fault(-1, f"an edge list has columns source,target[,weight]{known}; choose by --columns")
+    return _edge_list(table, *roles, options.repeats)
+
+
+def edge_columns(table: Table, options: EdgeOptions = _AS_GUESSED) -> tuple[int, int, int | None] | None:
+    """Return the columns of the two ends and of the weight: as told, by their names, or by what is in them."""
+    if options.columns is not None:
+        if len(options.columns) not in (2, 3):
+            raise ValueError(f"--columns {','.join(options.columns)}: name the two ends, and maybe the weight")
+        found = table.find(options.columns)
+        return found[0], found[1], found[2] if len(found) == 3 else None
+    ends = None if table.header is None else find_ends(table.header)
+    if ends is None:
+        if table.n_columns == 2:
+            return 0, 1, None
+        if table.n_columns == 3 and table.is_numeric(2):
+            return 0, 1, _weight_column(table, (0, 1))
+        words = [column for column in range(table.n_columns) if not table.is_numeric(column)]
+        if len(words) < 2 or len(words) == table.n_columns:
+            return None
+        ends = words[0], words[1]
+    return *ends, _weight_column(table, ends)
+
+
+def _weight_column(table: Table, ends: tuple[int, int]) -> int | None:
+    """Return the column of the weights: called so, or the only one with numbers; raise where several could be."""
+    header = table.header or tuple(str(k + 1) for k in range(table.n_columns))
+    named = find_column(header, WEIGHT)
+    if named is not None and named not in ends:
+        return named
+    others = [k for k in range(table.n_columns) if k not in ends and table.is_numeric(k)]
+    if any(plain(header[k]) in DISTANCE for k in others):
+        return None  # refused later, with its name
+    if len(others) > 1:
+        two = ",".join(header[k] for k in ends)
+        called = ", ".join(table.title(k) for k in others)
+        raise table.fault(
+            -1, f"which is the weight: {called}? say --columns {two},{header[others[0]]}, or --columns {two} for none"
+        )
+    return others[0] if others else None
+
+
+def refuse_words(table: Table) -> None:
+    """Raise where a table of three columns or more has only words, which may be an edge list with kinds of edges."""
+    if table.n_columns < 3 or any(table.is_numeric(column) for column in range(table.n_columns)):
+        return
+    cells = table.sample[0]
+    shown = ", ".join(repr(cell[:40]) for cell in cells[:4]) + (", …" if len(cells) > 4 else "")
+    raise table.fault(
+        0,
+        f"{shown}: all columns are words. An edge list has two columns of nodes, and weights, if any, are numbers; "
+        "take the other columns out, or add a first line that names the two, as in source,target,kind",
+    )
+
+
+def negative_weights(table: GraphTable) -> str | None:
+    """Return how many edges have negative weights and which is the first, in words; None where none has.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from quartic.io import GraphTable
+    >>> from quartic.io.graphs import negative_weights
+    >>> negative_weights(GraphTable(sp.csr_array([[0, -2.0], [-2.0, 0]]), ("a", "b")))
+    '1 of 1 edges has a negative weight, the first -2 between a and b'
+    """
+    upper = sp.triu(table.adjacency, format="coo")
+    below = upper.data < 0
+    n_below = int(np.count_nonzero(below))
+    if n_below == 0:
+        return None
+    at = int(np.argmax(below))
+    i, j = (table.names[int(ends[at])] for ends in (upper.row, upper.col))
+    verb = "has a negative weight" if n_below == 1 else "have negative weights"
+    return f"{n_below} of {upper.nnz} edges {verb}, the first {upper.data[at]:g} between {i} and {j}"
+
+
+def named_matrix(table: Table) -> tuple[tuple[str, ...], NDArray[np.float64]] | None:
+    """Return names and entries, NaN where blank, of a square matrix named in its first row, and maybe column."""
+    beside = table.n_columns - len(table)
+    if table.header is None or beside not in (0, 1) or len(set(table.header)) < table.n_columns or len(table) < 2:
+        return None
+    names = table.header[beside:]
+    columns = range(beside, table.n_columns)
+    if (beside and tuple(table.words(0)) != names) or not all(table.is_numeric(column) for column in columns):
+        return None
+    A = table.numbers(columns, missing=True, infinite=True)
+    return (names, A) if beside or np.array_equal(A, A.T, equal_nan=True) else None
+
+
+def is_symmetric(A: Any) -> bool:
+    """Tell whether a square matrix equals its transpose, up to rounding."""
+    A = A.astype(np.float64)  # truth values have no difference, and that of bytes wraps around
+    gap = abs(A - A.T)
+    return bool(gap.max() <= 1e-8 * abs(A).max())
+
+
+def _is_triangle(A: sp.csr_array) -> bool:
+    entries = A.tocoo()
+    off = entries.row != entries.col
+    return bool(off.any()) and bool((entries.row <= entries.col).all() or (entries.row >= entries.col).all())
+
+
+def _graph(A: sp.csr_array, names: tuple[str, ...], how: str) -> GraphTable:
+    """Return the graph, with what there is to say about it."""
+    n_edges = int((A.nnz + np.count_nonzero(A.diagonal())) // 2)
+    return GraphTable(A, names, f"graph: {len(names)} nodes, {count(n_edges, 'edge')} {how}")
+
+
+def _edge_list(table: Table, first: int, second: int, weight: int | None, repeats: str | None) -> GraphTable:
+    left = [column for column in range(table.n_columns) if column not in (first, second, weight)]
+    _refuse_distances(table, left)
+    pairs, names = table.identities([first, second], "node")
+    _refuse_header(table, pairs, names)
+    weights = np.ones(len(pairs)) if weight is None else table.numbers([weight])[:, 0]
+    ordered = in_order(pairs)
+    weights, kept, clash = merge_repeats(ordered, weights, len(names), repeats)
+    if clash is not None:
+        a, b = clash
+        i, j = (names[k] for k in ordered[b])
+        raise table.fault(
+            b,
+            f"the edge between {i} and {j} has weight {weights[b]:g}, but {weights[a]:g} in line {table.lines[a]}; "
+            "keep one of them, or say --repeats sum, mean or last",
+        )
+    A = _symmetric_matrix(ordered[kept], weights[kept], len(names))
+    said = f"({table.layout}; ends in {table.title(first)} and {table.title(second)}"
+    said += ", no weights)" if weight is None else f", weights in {table.title(weight)})"
+    if repeats is not None and len(kept) < len(pairs):
+        said += f"; {count(len(pairs) - len(kept), 'repeated edge')}: {repeats}"
+    if left:
+        said += f"; left out: {', '.join(table.title(column) for column in left)}"
+    return _graph(A, names, said)
+
+
+def _refuse_header(table: Table, pairs: NDArray[np.int64], names: tuple[str, ...]) -> None:
+    """Raise where the first row may be names of columns that we do not know: both its words occur nowhere else.
+
+    As an edge it would be a component of its own, in a list whose other nodes have several edges as a rule.
+    """
+    if table.header is not None or len(pairs) < 5 or names[0].isdigit():
+        return
+    times = np.bincount(pairs.ravel(), minlength=len(names))
+    alone = pairs[0, 0] != pairs[0, 1] and (times[pairs[0]] == 1).all()
+    if alone and np.median(times[2:]) > 1:
+        raise table.fault(
+            0,
+            f"{names[0]!r} and {names[1]!r} are in no other row: names of columns, or an edge? "
+            "call the columns source,target, or add a first line that does",
+        )
+
+
+def _refuse_distances(table: Table, columns: list[int]) -> None:
+    """Raise where the weights of a graph seem to be distances, which say the opposite."""
+    for name in [] if table.header is None else [table.header[column] for column in columns]:
+        if plain(name) in DISTANCE:
+            raise table.fault(
+                -1,
+                f"column {name!r} seems to hold distances, a graph has similarities; rename it to weight if it does, "
+                "or use quartic locate",
+            )
+
+
+def _symmetric_matrix(pairs: NDArray[np.int64], w: NDArray[np.float64], n: int) -> sp.csr_array:
+    i, j = pairs.T
+    off = i != j
+    rows, columns = np.concatenate([i, j[off]]), np.concatenate([j, i[off]])
+    A = sp.csr_array((np.concatenate([w, w[off]]), (rows, columns)), shape=(n, n))
+    A.sort_indices()
+    return A
+
+
+def in_order(pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return pairs (i, j) with i ≤ j."""
+    return np.column_stack([np.minimum(*pairs.T), np.maximum(*pairs.T)])
+
+
+def merge_repeats(
+    pairs: NDArray[np.int64], values: NDArray[np.float64], n: int, how: str | None
+) -> tuple[NDArray[np.float64], NDArray[np.intp], tuple[int, int] | None]:
+    """Return values with those of repeated pairs made one, the row that stands for each pair, and the first clash.
+
+    Pairs are in order, i ≤ j. ``how``: sum, mean or last; None keeps the first, and different values are a clash.
+    """
+    key = pairs[:, 0] * n + pairs[:, 1]
+    rising = np.sort(key)
+    if (rising[1:] != rising[:-1]).all():
+        return values, np.arange(len(key)), None
+    order = np.argsort(key, kind="stable")
+    new = np.concatenate([[True], key[order][1:] != key[order][:-1]])
+    if how is None:
+        again = np.flatnonzero(~new)
+        one, two = order[again - 1], order[again]
+        a, b = values[one], values[two]
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        differs = ~(same | (np.abs(a - b) <= 1e-9 * np.maximum(np.abs(a), np.abs(b))))
+        at = int(np.argmax(differs)) if differs.any() else None
+        return values, np.sort(order[new]), None if at is None else (int(one[at]), int(two[at]))
+    if how == "last":
+        return values, np.sort(order[np.append(new[1:], True)]), None
+    group = np.empty(len(key), dtype=np.intp)
+    group[order] = np.cumsum(new) - 1
+    total: NDArray[np.float64] = np.bincount(group, weights=values).astype(np.float64)
+    if how == "mean":
+        total /= np.bincount(group)
+    return total[group], np.sort(order[new]), None
+
+
+# -- what networkx reads ----------------------------------------------------------------------------------------------
+
+
+def _by_networkx(source: Source, repeats: str | None) -> GraphTable:
+    """Return the graph of a GraphML, GEXF, GML or Pajek file."""
+    what = {"graphml": "GraphML", "gexf": "GEXF", "gml": "GML", "pajek": "Pajek"}[source.kind]
+    needed = ["networkx", *(["defusedxml"] if source.kind in ("graphml", "gexf") else [])]
+    for package in needed:
+        if find_spec(package) is None:
+            raise FileFormatError(f"{source.name}: {what} needs {package}: {INSTALL}, or save an edge list as CSV")
+    import networkx
+
+    with damage_named(source.name, f"not a {what} file"), catch_warnings():
+        simplefilter("ignore")  # of keys that are not declared, which are then text
+        graph = _parsed(source, networkx)
+        edges = list(graph.edges(data="weight", default=1.0))
+    if not edges:
+        raise FileFormatError(f"{source.name}: a graph without an edge")
+    index = {node: at for at, node in enumerate(graph.nodes)}
+    pairs = in_order(np.array([(index[a], index[b]) for a, b, _ in edges], dtype=np.int64))
+    with damage_named(source.name, "an edge's weight is not a number"):
+        weights = np.array([float(w) for _, _, w in edges])
+    weights, kept, _ = merge_repeats(pairs, weights, len(index), repeats or "sum")
+    A = _symmetric_matrix(pairs[kept], weights[kept], len(index))
+    check_finite(A, source.name)
+    labels = [graph.nodes[node].get("label", node) for node in graph.nodes]
+    names = tuple(map(str, labels if len(set(map(str, labels))) == len(labels) else graph.nodes))
+    said = ", directions dropped" if graph.is_directed() else ""
+    if len(kept) < len(pairs):
+        said += f", {count(len(pairs) - len(kept), 'repeated edge')}: {repeats or 'sum'}"
+    return _graph(A, names, f"({what}{said})")
+
+
+def _parsed(source: Source, networkx: Any) -> Any:
+    if source.kind == "gml":
+        return networkx.parse_gml(read_lines(source.path, source.name), label="id")
+    if source.kind == "pajek":
+        return networkx.parse_pajek(read_lines(source.path, source.name))
+    import defusedxml.ElementTree
+
+    content = read_bytes(source.path, source.name)
+    # no document type, no entities: those of a few lines can unfold to gigabytes, or name other files
+    defusedxml.ElementTree.fromstring(content, forbid_dtd=True)
+    read = networkx.read_graphml if source.kind == "graphml" else networkx.read_gexf
+    return read(BytesIO(content))

@@ -1,0 +1,84 @@
+"""Reads .mat and .mtx files by SciPy, in a process of its own: a damaged file can crash compiled readers.
+
+Run as a script, which imports nothing of quartic. It takes lines of JSON, ``{"kind", "path", "folder"}``, writes the
+matrices of real numbers into the folder as ``.npy`` files, and answers each line by one of JSON: the matrices by name,
+or what is wrong.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.io
+
+
+def read(kind: str, path: str) -> dict[str, Any]:
+    """Return the matrices of real numbers in a file by name."""
+    if kind == "mat":
+        found = scipy.io.loadmat(path, mat_dtype=False, chars_as_strings=False)
+        found = {name: value for name, value in found.items() if not name.startswith("__")}
+    else:
+        rows, columns, _, layout, _, symmetry = scipy.io.mminfo(path)
+        if symmetry != "general" and rows != columns:
+            raise ValueError(f"{symmetry}, but {rows} × {columns}; such a matrix is square")
+        if layout == "array" and symmetry != "general":  # SciPy takes what is missing at the end for zero
+            _check_triangle(path, rows, 0 if symmetry == "symmetric" else -1)
+        found = {"": scipy.io.mmread(path)}
+    return {name: matrix for name, matrix in found.items() if matrix.ndim == 2 and matrix.dtype.kind in "fiubc"}
+
+
+def _check_triangle(path: str, n: int, diagonal: int) -> None:
+    with open(path, "rb") as file:
+        n_lines = sum(1 for line in file if line.strip() and not line.lstrip().startswith(b"%")) - 1
+    count = n * (n + 1 + 2 * diagonal) // 2
+    if n_lines != count:
+        raise ValueError(f"{count} numbers said, {n_lines} there")
+
+
+def write(matrices: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
+    """Write the parts of each matrix, and return what there is: shape and names of the parts."""
+    facts = []
+    for k, (name, matrix) in enumerate(matrices.items()):
+        parts = {"": matrix}
+        if hasattr(matrix, "tocoo"):
+            matrix = matrix.tocoo()
+            parts = {"row": matrix.row, "col": matrix.col, "data": matrix.data}
+        for part, array in parts.items():
+            np.save(folder / f"{k}{part}.npy", np.asarray(array), allow_pickle=False)
+        facts.append({"name": name, "shape": [int(n) for n in matrix.shape], "parts": list(parts)})
+    return facts
+
+
+def limit_memory(n_bytes: int) -> None:
+    """Have memory refused that the machine has not got, where the system can."""
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (n_bytes, n_bytes))
+    except (ImportError, ValueError, OSError):
+        pass
+
+
+def main() -> None:
+    """Answer one request after the other, until there are none."""
+    import warnings
+
+    warnings.simplefilter("ignore")
+    if len(sys.argv) > 1:
+        limit_memory(int(sys.argv[1]))
+    print("ready", flush=True)
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            answer: dict[str, Any] = {
+                "matrices": write(read(request["kind"], request["path"]), Path(request["folder"]))
+            }
+        except BaseException as error:
+            answer = {"message": str(error)[:500] or type(error).__name__}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""The ``device`` of an estimator: where it computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quartic.arrays import is_torch
+
+
+def device_for(device: str | None, X: Any = None) -> Any:
+    """Return the torch device to compute on, None for NumPy; a tensor given is computed on where it is.
+
+    Raises
+    ------
+    ValueError
+        If there is no such device, or the tensor is on another one.
+    ImportError
+        If torch is needed and not installed.
+
+    Examples
+    --------
+    >>> from quartic.losses.devices import device_for
+    >>> device_for("cpu") is None
+    True
+    """
+    if is_torch(X):
+        import torch
+
+        if device is not None and torch.device(device).type != X.device.type:
+            raise ValueError(
+                f"device = {device!r}, but X is a tensor on {X.device}; leave device out, or pass X.to({device!r})"
+            )
+        return X.device
+    if device is None or device == "cpu":
+        return None
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError(f'device = {device!r} needs torch; install it with pip install "quartic[gpu]"') from error
+    try:
+        found = torch.device(device)
+    except RuntimeError as error:
+        raise ValueError(f'device = {device!r} is no device of torch; use None, "cpu" or "cuda"') from error
+    if found.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(
+            f"device = {device!r}, but torch {torch.__version__} sees no CUDA device here; leave device out, "
+            "or install a build of torch for CUDA and look at nvidia-smi"
+        )
+    if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
+        raise ValueError(f"device = {device!r}, but there are {torch.cuda.device_count()} CUDA devices, counted from 0")
+    return found
+
+
+def moved(M: Any, device: Any) -> Any:
+    """Return a NumPy or SciPy matrix as a tensor on the device, sparse ones as CSR."""
+    import numpy as np
+    import scipy.sparse as sp
+    import torch
+
+    from quartic.losses.factor.torch_matrix import csr
+
+    if is_torch(M):
+        return M
+    if not sp.issparse(M):
+        return torch.from_numpy(np.ascontiguousarray(M)).to(device)
+    A = sp.csr_array(M)
+    A.sum_duplicates()
+    start, columns, values = (torch.from_numpy(part).to(device) for part in (A.indptr, A.indices, A.data))
+    return csr(start, columns, values, A.shape[0])
+
+
+def to_scipy(M: Any) -> Any:
+    """Return a tensor as a NumPy array, a sparse one as a csr_array."""
+    import scipy.sparse as sp
+    import torch
+
+    if M.layout == torch.strided:
+        return M.cpu().numpy()
+    parts = [part.cpu().numpy() for part in (M.values(), M.col_indices(), M.crow_indices())]
+    return sp.csr_array(tuple(parts), shape=tuple(M.shape))
