@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-torch test-oldest test-package test-slow test-browser fuzz trust audit docs lint format wheel clean
+.PHONY: demo test test-torch test-oldest test-package test-slow test-browser fuzz results trust audit docs lint format wheel clean
 .DEFAULT_GOAL := test
 
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -41,6 +41,10 @@ test-slow: $(VENV)/.ready
 fuzz: $(VENV)/.ready
 	mkdir -p results/trust
 	$(BIN)/python tests/fuzzing/harness.py --count 10000 --json results/trust/fuzz.json
+
+# The results page, its table and the numbers that documents quote, from what was measured into results/.
+results: $(VENV)/.ready
+	$(BIN)/quartic bench page --results results -o benchmarks/RESULTS.md $(foreach d,README.md docs/results.md $(wildcard docs/*.rst),--document $(d))
 
 # The section trust of benchmarks/results.csv: two hours, one of them of fits in one process.
 trust: fuzz

@@ -10,12 +10,11 @@ import torch
 warnings.simplefilter("ignore")
 
 from quartic import Problem, minimize  # noqa: E402
-from quartic.arrays.workspace import Fresh  # noqa: E402
+from quartic.arrays.space import Fresh  # noqa: E402
 from quartic.losses import Distances, LeastSquares  # noqa: E402
 from quartic.losses.factor import torch as torch_factor  # noqa: E402
 from quartic.losses.factor.passes import Origin  # noqa: E402
-from quartic.losses.pairs import torch as torch_pairs  # noqa: E402
-from quartic.losses.pairs import torch_gauss_newton  # noqa: E402
+from quartic.losses.pairs import torch as passes  # noqa: E402
 from quartic.penalties import Nonnegative  # noqa: E402
 
 rng = np.random.default_rng(0)
@@ -53,20 +52,19 @@ def pairs():
         (4, True, torch.float64), (6, False, torch.float64),
     ]:  # fmt: skip
         loss, X, D = distances(50, weighted, dtype), tall(50, rank, dtype), tall(50, rank, dtype)
-        settings = (rank, True, weighted)
 
-        def work(loss=loss, X=X, D=D, settings=settings):
-            data, nothing = loss._data, torch.full_like(X, np.nan)
+        def work(loss=loss, X=X, D=D):
+            data, nothing = loss.pairs, torch.full_like(X, np.nan)
             G, G2, H, J = (nothing.clone() for _ in range(4))
             C = torch.full((len(X), 3, X.shape[1]), np.nan, dtype=X.dtype)
             B = torch.full((len(X), X.shape[1] * (X.shape[1] + 1) // 2), np.nan, dtype=torch.float64)
-            numbers = [torch_pairs.value_and_gradient(*settings)(X, *data, G)]
-            numbers += torch_pairs.value_gradient_and_remainder(*settings)(X, D, *data, G2)
-            numbers += torch_pairs.line_coefficients(*settings)(X, D, *data, C)
-            torch_pairs.hessian_product(*settings)(X, D, *data, H)
-            numbers.append(torch_gauss_newton.linearize(*settings)(X, *data, nothing, B))
-            torch_gauss_newton.product(*settings)(X, D, data[0], data[1], data[3], J)
-            numbers += torch_gauss_newton.quartic(*settings)(X, D, *data)
+            numbers = [passes.value_and_gradient(X, data, G)]
+            numbers += passes.value_gradient_and_remainder(X, D, data, G2)
+            numbers += passes.line_coefficients(X, D, data, C)
+            passes.hessian_product(X, D, data, H)
+            numbers.append(passes.linearize(X, data, nothing, B))
+            passes.gauss_newton_product(X, D, data, J)
+            numbers += passes.quartic(X, D, data)
             return [float(x) for x in numbers] + [G, G2, C, H, B, J, nothing]
 
         compare(work, 1e-10 if dtype == torch.float64 else 1e-3, f"pairs of rank {rank}")
@@ -82,19 +80,19 @@ def blocks():
 
         def work(packed=packed, rank=rank, R=R):
             Z = torch.full_like(R, np.nan)
-            L = torch_gauss_newton.factor_blocks(packed, 0.1, rank)
-            return [L, float(torch_gauss_newton.solve_blocks(L, R, Z)), Z]
+            L = passes.factor_blocks(packed, 0.1, rank)
+            return [L, float(passes.solve_blocks(L, R, Z)), Z]
 
         compare(work, 1e-10, f"blocks of rank {rank}")
         inverse = torch.linalg.inv(whole + 0.1 * torch.eye(rank, dtype=torch.float64))
-        np.testing.assert_allclose(torch_gauss_newton.factor_blocks(packed, 0.1, rank), inverse, rtol=1e-8)
+        np.testing.assert_allclose(passes.factor_blocks(packed, 0.1, rank), inverse, rtol=1e-8)
 
 
 def factor():
     for rank, dtype in [(1, torch.float64), (3, torch.float32), (16, torch.float64), (40, torch.float32)]:
         X, Y, MX, MY = (tall(201, rank, dtype) for _ in range(4))
         X = X.clamp(min=0) if rank != 3 else X
-        A = rng.standard_normal((rank, rank))
+        A = torch.from_numpy(rng.standard_normal((rank, rank)))
 
         def work(X=X, Y=Y, MX=MX, MY=MY, A=A):
             P, Q = (torch.full_like(X, np.nan) for _ in range(2))
@@ -103,8 +101,8 @@ def factor():
             found = [
                 S,
                 torch_factor.gram_at(here),
-                torch_factor.stepped(here, A, -0.7, 0.1, True, P),
-                torch_factor.stepped(here, A, 2.0, 0, False, Q),
+                torch_factor.stepped(here, A, 0.2, 0.3, 0.35, 0.1, True, P),
+                torch_factor.stepped(here, A, 0.0, 0.0, -1.0, 0, False, Q),
             ]
             step = torch_factor.step_sums(X, MX, Origin.at(Y, MY), None, True)
             sums = [float(x) for x in (step.bend, step.along, step.length, step.fit)]
@@ -116,8 +114,9 @@ def factor():
 
 def shrunk():
     """The norm kernel's last step, over the whole range of the cubic."""
-    from quartic.arrays import shrink, squared_norm
-    from quartic.kernels.mirror_maps import norm_scale
+    from quartic.arrays.space_torch import DeviceSpace
+
+    space = DeviceSpace(torch.device("cpu"))
 
     for size in (1e-30, 1e-9, 1e-3, 1.0, 50.0, 1e6, 1e40):
         for dtype in (torch.float64,) if size > 1e30 or size < 1e-20 else (torch.float64, torch.float32):
@@ -125,7 +124,7 @@ def shrunk():
 
             def work(W=W):
                 V = W.clone()
-                shrink(V, squared_norm(W), 6.0, 0.3, norm_scale)
+                space.shrink(V, space.inner(W, W), 6.0, 0.3)
                 return [V / float(abs(V).max())]
 
             compare(work, 1e-13 if dtype == torch.float64 else 1e-6, f"shrunk from {size}")

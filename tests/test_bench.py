@@ -23,17 +23,17 @@ from quartic.bench import (
     run_table1,
 )
 from quartic.bench import paper as paper_module
-from quartic.bench.cases import DATA, PAPER_SECONDS, PAPER_SOLVERS, RANKS, Enough, Recorder
+from quartic.bench.cases import DATA, PAPER, RANKS, Enough, Recorder
 from quartic.bench.commands import bench, paper
 from quartic.bench.floor import FloorSettings, GrowthSettings, run_floor, run_growth
 from quartic.bench.harness import Watch, fixed_threads, take_turns
 from quartic.bench.methods import GRIDS, SOLVERS, pymanopt_edmc, symnmf_solver
 from quartic.bench.numbers import Number, Table, as_markdown, best_of, headline, ratios, summarise
 from quartic.bench.page import fill_tables
-from quartic.bench.paper import METHODS, best_penalties, figure2_numbers, panels_of, run_once, table1_numbers
-from quartic.bench.plots import average
+from quartic.bench.paper import METHODS, figure2_numbers, panels_of, run_once, table1_numbers
 from quartic.bench.race import OURS, race_numbers
 from quartic.core.loop import referee
+from quartic.report.panels import average
 
 GRAPH = Cell("planted-150-3", 3)
 TINY = Table1Settings(
@@ -203,17 +203,19 @@ def test_table1_has_every_solver_at_both_targets(table):
 
 def test_what_is_there_is_not_run_again(table, monkeypatch):
     store, folder = table
-    failed = {row["solver"] for row in store.rows if "s to 0.001" not in row and row["penalty"] is None}
-    assert failed <= {"beta"}
+    failed = {row["solver"] for row in store.rows if "s to 0.001" not in row}
     before = store.path.read_bytes()
-    monkeypatch.setattr(paper_module, "run_once", lambda case, name, penalty, seed, targets, limit, *_:
-                        pytest.fail("ran something that was there") if limit else None)  # fmt: skip
+
+    def forbidden(case, name, penalty, seed, targets, limit, *_):
+        assert limit == 0.0, "ran something that was there"  # but for the one iteration that compiles
+
+    monkeypatch.setattr(paper_module, "run_once", forbidden)
     run_table1(replace(TINY, solvers=tuple(s for s in SOLVERS if s not in failed)), folder, quiet, quiet)
     assert store.path.read_bytes() == before
 
 
 def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
-    settings = replace(TINY, solvers=("dyn-nolips", "inertial", "cd"))
+    settings = replace(TINY, solvers=("inertial", "cd"))
     real, calls, stop = run_once, [], [2]
 
     def stopping(case, name, penalty, seed, targets, limit, *rest):
@@ -255,26 +257,19 @@ def test_a_target_missed_once_is_not_tried_again(tmp_path):
 
 
 def test_penalties_are_the_fastest_of_those_that_arrive_from_every_start():
-    tried = [
-        (0.1, 1000, 3.0),
-        (0.1, 1001, 3.0),
-        (0.01, 1000, 1.0),
-        (0.01, 1001, None),
-        (1.0, 1000, 4.0),
-        (1.0, 1001, 1.0),
-    ]
-    rows = [{"penalty": p, "seed": seed, **({} if s is None else {"s to 0.001": s})} for p, seed, s in tried]
-    assert best_penalties(rows, [1e-3], n_starts=2) == {1e-3: 1.0}
-    assert best_penalties(rows, [1e-3], n_starts=1) == {1e-3: 0.01}
-    assert best_penalties(rows, [0.0316], n_starts=2) == {}
+    tried = [(0.1, 0, 3.0), (0.1, 1, 3.0), (0.01, 0, 1.0), (0.01, 1, None), (1.0, 0, 4.0), (1.0, 1, 1.0)]
+    rows = [{"case": "c", "method": f"hals {p:g}", "solver": "hals", "seed": seed, **({"s to 0.001": s} if s else {})}
+            for p, seed, s in tried]  # fmt: skip
+    found = {n.measure: n.value for n in table1_numbers(rows, "table1")}
+    assert found == {"s to 0.001": 2.5, "which to 0.001": "hals 1"}
 
 
 def test_the_papers_table():
-    assert set(PAPER_SECONDS) == {f"{data}:{rank}" for data in DATA for rank in RANKS}
+    assert set(PAPER) == {f"{data}:{rank}" for data in DATA for rank in RANKS}
     # 16 cells, of which Beta and ADMM fill one each, CD fourteen, SymANLS twelve
-    counts = {s: sum(row[k] is not None for row in PAPER_SECONDS.values()) for k, s in enumerate(PAPER_SOLVERS)}
+    counts = {s: sum(s in row for row in PAPER.values()) for s in SOLVERS[:7]}
     assert counts == {"dyn-nolips": 16, "pg": 16, "beta": 1, "cd": 14, "hals": 16, "anls": 12, "admm": 1}
-    assert all(row[4] < row[0] < row[1] for row in PAPER_SECONDS.values())  # SymHALS, NoLips, PG
+    assert all(row["hals"] < row["dyn-nolips"] < row["pg"] for row in PAPER.values())
     assert GRIDS["hals"] == (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 
 
@@ -282,7 +277,7 @@ def test_the_papers_table():
 
 
 def test_figure1_falls_to_the_least_value_met(tmp_path):
-    settings = FigureSettings(1, name="figure1", cases=(GRAPH,), seconds=0.2, table=TINY)
+    settings = FigureSettings(1, name="figure1", cases=(GRAPH,), seconds=0.2)
     store = run_figure(settings, tmp_path, quiet, quiet)
     (panel,) = panels_of("figure1", store.rows)
     assert {line.name for line in panel.lines} == set(SOLVERS)
@@ -345,7 +340,7 @@ def test_speed_has_the_paper_solvers_from_both_starts_and_noise_has_a_target_of_
         "SymHALS, best",
         "SymHALS, spectral start, best",
     }
-    assert 1e-3 < noisy.target < 0.05
+    assert 1e-3 < noisy.target < 0.2
     errors = {row["method"]: row["error"] for row in rows if row["case"] == str(noisy)}
     for method in ("minimize, auto", "Dyn-NoLips (Gram)", "SciPy L-BFGS-B"):
         assert errors[method] <= noisy.target
@@ -471,8 +466,8 @@ def test_the_commands_and_their_pages(tmp_path):
     for words in (
         "## Table 1 of the paper",
         "## Figure 2 of the paper",
-        "- commit: ",
-        "- machine: ",
+        "; commit ",
+        "; machine ",
         "| planted-100-2:2 |",
     ):
         assert words in text

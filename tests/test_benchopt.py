@@ -55,7 +55,7 @@ def test_symnmf(adapters, name, mu):
 
 @pytest.mark.parametrize("method", ["lm", "dyn-nolips-gram"])
 def test_edmc(adapters, method):
-    case = adapters("edmc/datasets/helix.py", "Dataset", n=60, known=0.5).get_data()["case"]
+    case = adapters("edmc/datasets/helix.py", "Dataset", n=60, known=0.5, noise=0.0).get_data()["case"]
     objective = adapters("edmc/objective.py", "Objective", seed=0)
     objective.set_data(case)
     assert objective.evaluate_result(**objective.get_one_result())["value"] < 1e-12
@@ -65,8 +65,8 @@ def test_edmc(adapters, method):
 
 def test_edmc_peers_end_when_told(adapters):
     objective = adapters("edmc/objective.py", "Objective", seed=0)
-    objective.set_data(adapters("edmc/datasets/helix.py", "Dataset", n=60, known=0.5).get_data()["case"])
-    peer = adapters("edmc/solvers/peers.py", "Solver", peer="scipy-lbfgsb")
+    objective.set_data(adapters("edmc/datasets/helix.py", "Dataset", n=60, known=0.5, noise=0.0).get_data()["case"])
+    peer = adapters("edmc/solvers/quartic.py", "Solver", method="SciPy-L-BFGS-B")
     early, late = (_run(peer, objective, steps)["value"] for steps in (2, 500))
     assert late < 1e-6 < early
     assert np.isfinite(early)
@@ -74,7 +74,7 @@ def test_edmc_peers_end_when_told(adapters):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("benchopt"), reason="benchopt is not installed (pip install 'quartic[bench]')")
-@pytest.mark.parametrize("words", ["symnmf -d planted[n=100,communities=3]", "edmc -d helix[n=60,known=0.5]"])
+@pytest.mark.parametrize("words", ["symnmf -d planted[n=100,communities=3]", "edmc -d helix[n=60,known=0.5,noise=0.0]"])
 def test_benchopt_runs_them(words, tmp_path):
     shutil.copytree(BENCHMARKS / words.split()[0], tmp_path / words.split()[0])
     command = [

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from quartic import Problem, minimize
 from quartic.datasets import sensor_field
 from quartic.losses import Anchored, BoundedDistances, Distances, RawStress
+from quartic.losses.pairs.pairs import ROOTS
 from strategies import seeds, some_pairs
 
 KINDS = ("bounds", "exact", "half open", "stress", "stress with bounds")
@@ -34,7 +35,7 @@ def brute(loss, X):
     weights = np.ones(loss.n_pairs) if loss.weight is None else loss.weight
     for i, j, low, high, w in zip(loss.rows, loss.cols, loss.target, loss.upper, weights, strict=True):
         s = np.sum((X[i] - X[j]) ** 2)
-        s = np.sqrt(s) if loss.root else s
+        s = np.sqrt(s) if (loss.pairs.kind == ROOTS) else s
         total += 0.5 * w * (max(0.0, s - high) ** 2 + max(0.0, low - s) ** 2)
     return total
 
@@ -93,7 +94,7 @@ def test_gauss_newton_agrees_with_itself_and_with_differences(kind):
 
     def residuals(Y):
         q = np.sum((Y[loss.rows] - Y[loss.cols]) ** 2, axis=1)
-        s = np.sqrt(q) if loss.root else q
+        s = np.sqrt(q) if (loss.pairs.kind == ROOTS) else q
         return np.sqrt(weights) * (s - np.clip(s, loss.target, loss.upper))
 
     h = 1e-6

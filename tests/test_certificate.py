@@ -249,6 +249,13 @@ def test_small_eigenvalues_beside_a_large_one_are_not_given_up(kind, large, scal
     np.testing.assert_allclose(np.linalg.svd(found.X, compute_uv=False) ** 2, values, rtol=1e-4, atol=1e-15 * values[0])
 
 
+def test_growth_stops_where_there_is_no_minimiser():
+    found = grow_rank(Problem(Quadratic(np.array([[1.0, 1], [1, 0]]), -np.eye(2))), random_state=0)
+    assert not found.success
+    assert found.ranks == (1,)
+    assert found.results[0].message in found.message
+
+
 def test_a_gap_that_is_not_small_is_no_proof():
     """λ_min is small beside ∇F(0), the gap is not beside the objective."""
     problem = Problem(LeastSquares(np.diag([1e7, 1.0, 0.5])))

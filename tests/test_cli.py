@@ -9,6 +9,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -85,7 +86,8 @@ def test_help_loads_nothing_heavy():
         "import sys; sys.argv = ['quartic', '--help']\n"
         "from quartic.cli import main\n"
         "try: main()\nexcept SystemExit: pass\n"
-        "print([m for m in ('numba', 'sklearn', 'plotly', 'matplotlib', 'quartic.bench.commands') if m in sys.modules])"
+        "heavy = 'numpy', 'numba', 'sklearn', 'pyarrow', 'plotly', 'matplotlib', 'quartic.bench.commands'\n"
+        "print([m for m in heavy if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
@@ -162,6 +164,7 @@ def test_the_commands_of_the_readme_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for command in commands:
         quick(*shlex.split(command))
+    assert (tmp_path / "clusters.csv").read_text() in text
     clusters = {row["node"]: row["cluster"] for row in rows_of((tmp_path / "clusters.csv").read_text())}
     assert clusters["ann"] == clusters["bob"] == clusters["cid"] != clusters["eve"]
     points = rows_of((tmp_path / "points.csv").read_text())
@@ -237,6 +240,47 @@ def test_cluster_warns_of_negative_weights_and_refuses_to_do_without_positive_on
     assert not (tmp_path / "none.csv").exists()
 
 
+def test_without_k_the_number_is_chosen_and_said(club, tmp_path):
+    done = quick("cluster", club, "-o", tmp_path / "out.csv", "--report", tmp_path / "r.html")
+    said = re.search(r"(\d+) clusters: of 2 to 10, the median of what three criteria prefer \((.*?)\)", done.stderr)
+    votes = [int(vote) for vote in re.findall(r"\d+", said[2])]
+    assert int(said[1]) == sorted(votes)[1]
+    assert len({row["cluster"] for row in rows_of((tmp_path / "out.csv").read_text())}) == int(said[1])
+    assert "the median of what three criteria prefer" in (tmp_path / "r.html").read_text()
+    facts = json.loads(quick("cluster", club, "--json").stdout)
+    assert list(facts["votes"].values()) == votes
+    assert json.loads(quick("cluster", club, "-k", 3, "--json").stdout)["votes"] is None
+    few = quick("cluster", "-", given="a,b\nb,c\n")
+    assert "2 clusters: so few as 3 have no other number to compare" in few.stderr
+
+
+def test_cluster_with_columns_and_repeats(tmp_path):
+    path = tmp_path / "in.csv"
+    rows = ["a,b,1,9", "b,c,2,9", "c,a,2,9", "d,e,3,9", "e,f,1,9", "f,d,2,9", "c,d,1,9", "b,a,4,9"]
+    path.write_text("who,whom,often,year\n" + "\n".join(rows) + "\n")
+    done = quick("cluster", path, "-k", 2, code=2)
+    assert "which is the weight: column 'often', column 'year'? say --columns who,whom,often" in done.stderr
+    done = quick("cluster", path, "-k", 2, "--columns", "who,whom,often", code=2)
+    assert "in.csv:9: the edge between a and b has weight 4, but 1 in line 2" in done.stderr
+    assert "--repeats sum, mean or last" in done.stderr
+    common = ("--columns", "who,whom,often", "--repeats", "sum", "--report", tmp_path / "r.html")
+    done = quick("cluster", path, "-k", 2, *common)
+    assert "1 repeated edge: sum" in done.stderr
+    labels = {row["node"]: row["cluster"] for row in rows_of(done.stdout)}
+    assert labels["a"] == labels["b"] == labels["c"] != labels["d"] == labels["e"] == labels["f"]
+    page = (tmp_path / "r.html").read_text()
+    assert "repeats=" in page[page.index("table = read_graph(") :][:300]
+    assert "choose sum, mean or last" in quick("cluster", path, "-k", 2, "--repeats", "most", code=2).stderr
+
+
+def test_the_similarity_of_features_is_said(tmp_path):
+    (tmp_path / "x.csv").write_text("x,y\n" + "\n".join(f"{k % 2 * 9 + k / 50},{k / 40}" for k in range(30)))
+    assert "similarity: self_tuning (--affinity chooses)" in quick("cluster", tmp_path / "x.csv", "-k", 2).stderr
+    facts = json.loads(quick("cluster", tmp_path / "x.csv", "-k", 2, "--json", "--affinity", "cosine").stdout)
+    assert facts["affinity"] == "cosine"
+    assert facts["guess"].endswith("similarity: cosine")
+
+
 def test_cluster_from_and_to_a_pipe(club):
     done = run("cluster", "-", "-k", 2, given=club.read_text())
     assert len(rows_of(done.stdout)) == 34
@@ -308,6 +352,54 @@ def test_locate_writes_what_it_is_asked_for(walk, tmp_path):
     np.testing.assert_array_equal(read_xyz(tmp_path / "out.xyz").coordinates, np.load(tmp_path / "out.npy"))
     assert len(read_pdb(tmp_path / "out.pdb")) == 40
     assert (tmp_path / "out.tsv").read_text().startswith("point\tx\ty\tz\tdetermined\n")
+
+
+def test_locate_keeps_the_names_of_atoms_that_its_input_has(tmp_path):
+    """From MD-jeep's columns, and from names of points that tell residue and atom."""
+    truth = helix(8, random_state=1)
+    pairs = [(i, j) for i in range(8) for j in range(i)]
+    atoms = [("N", "ALA", 1), ("CA", "ALA", 1), ("C", "ALA", 1), ("O", "ALA", 1)]
+    atoms += [(name, "GLY", 2) for name, _, _ in atoms]
+    nmr, rows = [], ["i,j,d"]
+    for i, j in pairs:
+        d = float(np.linalg.norm(truth[i] - truth[j]))
+        (a, r, k), (b, s, m) = atoms[i], atoms[j]
+        nmr.append(f"{i + 1} {j + 1} {k} {m} {d!r} {d!r} {a} {b} {r} {s}")
+        rows.append(f"B:{r}{k}:{a},B:{s}{m}:{b},{d!r}")
+    (tmp_path / "a.nmr").write_text("\n".join(nmr) + "\n")
+    (tmp_path / "a.csv").write_text("\n".join(rows) + "\n")
+    for given, wanted in (("a.nmr", "o.pdb"), ("a.csv", "o.pdb"), ("a.nmr", "o.cif"), ("a.csv", "o.cif")):
+        quick("locate", tmp_path / given, "-d", 3, "-o", tmp_path / wanted)
+        found = read_pdb(tmp_path / wanted)
+        told = dict(zip(zip(found.names, found.residues, found.residue_ids, strict=True), found.chains, strict=True))
+        assert set(told) == set(atoms)
+        assert set(told.values()) == {"B" if given == "a.csv" else "A"}
+
+
+def test_max_time_is_told_as_it_was_given(walk, tmp_path):
+    path, _ = walk
+    done = quick("locate", path, "-d", 2, "--max-time", 1e-4, "-o", tmp_path / "o.csv", "--json", code=1)
+    assert "stopped at --max-time 0.0001 s, with" in done.stderr
+    assert "--max-time 0.0001 s" in json.loads(done.stdout)["message"]
+    model = quartic.DistanceCompletion(2, max_time=1e-4, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit_pairs([[0, 1], [1, 2], [0, 2]], [3, 4, 9])
+    assert model.result_.message.startswith("stopped at max_time, with")  # no number that was not given
+
+
+def test_locate_takes_any_names_of_columns_and_blanks():
+    text = (
+        "Punkt A;Punkt B;Abstand (m)\nTür;Tisch;3\nTisch;Lampe;4\nTür;Lampe;5\nLampe;Sofa;3\nSofa;Tür;4\nSofa;Tisch;\n"
+    )
+    done = quick("locate", "-", "-d", 2, given=text)
+    assert "1 row without a distance left out" in done.stderr
+    assert [row["point"] for row in rows_of(done.stdout)] == ["Tür", "Tisch", "Lampe", "Sofa"]
+    repeated = "i,j,d\na,b,1\nb,c,1\na,c,1\nb,a,1.2\n"
+    assert "--repeats mean or last" in quick("locate", "-", "-d", 2, given=repeated, code=2).stderr
+    facts = json.loads(quick("locate", "-", "-d", 2, "--repeats", "mean", "--json", given=repeated).stdout)
+    assert facts["n_pairs"] == 3
+    assert "1 repeated pair: mean" in facts["guess"]
 
 
 def test_locate_with_anchors_noise_and_names(tmp_path):
@@ -423,14 +515,14 @@ def test_a_search_told_to_stop_makes_no_further_run(walk, tmp_path, monkeypatch)
 
 def test_a_signal_between_runs_is_seen_too(walk, tmp_path, monkeypatch):
     path, _ = walk
-    from quartic.locating import repairs
+    from quartic.distance import moves
 
     def told(*_):
         os.kill(os.getpid(), signal.SIGTERM)
         return 0
 
-    monkeypatch.setattr("quartic.locating.search.resolve_points", told)
-    assert repairs.resolve_points is not told
+    monkeypatch.setattr("quartic.distance.search.place_points_anew", told)
+    assert moves.place_points_anew is not told
     done = quick("locate", path, "-d", 2, "-o", tmp_path / "out.csv", code=1)
     assert "interrupted: the best result so far is written to" in done.stderr
     assert len(rows_of((tmp_path / "out.csv").read_text())) == 40

@@ -15,7 +15,6 @@ from scipy.sparse.linalg import aslinearoperator
 from quartic import Problem, minimize
 from quartic.diagnostics import check_gradient, check_relative_smoothness
 from quartic.kernels import GramKernel, NormKernel
-from quartic.kernels.mirror_maps import find_mirror_map
 from quartic.losses import (
     BoundedDistances,
     CodedDiffraction,
@@ -195,7 +194,7 @@ LOSSES = {
 
 PENALTIES = [Zero(), Ridge(0.2), Nonnegative(), NonnegativeL1(0.1), NonnegativeRidge(0.2), L1(0.1), L0(0.05)]
 # The solvers of symmetric NMF alone have tests of their own.
-GENERAL = [name for name, cls in SOLVERS.items() if not cls.requires.products]
+GENERAL = [name for name, cls in SOLVERS.items() if "point_from" not in cls.requires.loss]
 
 # These keep their data in float64 whatever comes in.
 DOUBLE = {"distances, all", "distances, bounds", "sensing, operator", "smooth"}
@@ -401,11 +400,8 @@ def kernels_for(loss, penalty):
     yield None
     for kind in (NormKernel, GramKernel):
         kernel = kind.for_loss(loss)
-        try:
-            find_mirror_map(kernel, penalty)
-        except ValueError:
-            continue
-        yield kernel
+        if kernel.why_not(penalty) is None:
+            yield kernel
 
 
 @every_loss

@@ -1,4 +1,4 @@
-"""By way of a core, and what it is made of: rows in registers, row blocks, descent in one call."""
+"""By way of a core, and what it is made of: row blocks, descent in one call."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from quartic import Problem, minimize
-from quartic.compiled.row_chunks import RowChunks
 from quartic.losses import Distances
-from quartic.losses.pairs import gauss_newton, pair_descent, row_blocks
+from quartic.losses.pairs import descent, row_blocks
 from quartic.losses.pairs.damping import next_damping, residual
-from quartic.losses.pairs.pair_squares import PairSquares
+from quartic.losses.pairs.loss import PairSquares
 from quartic.metrics import normalized_rmse
-from quartic.solvers import LevenbergMarquardt
-from quartic.solvers.core import by_way_of_core
+from quartic.solvers import LevenbergMarquardt, core
+from quartic.solvers.core import by_way_of_core, widened
 
 
 def some_pairs(n, degree, generator):
@@ -33,44 +32,7 @@ def corner(n, generator):
     return X[(X < 0.3).any(axis=1)][:n]
 
 
-# -- rows in registers, row blocks ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("rank", "difference", "weighted"),
-    [(1, True, False), (3, True, True), (4, False, False), (5, True, False), (7, False, True), (33, True, True)],
-)
-def test_passes_are_those_of_the_jacobian(rank, difference, weighted):
-    generator = np.random.default_rng(rank)
-    n = 12
-    pairs = some_pairs(n, 8, generator)
-    if not difference:
-        pairs = np.vstack([pairs, [[3, 3], [11, 11]]])
-        pairs = pairs[np.lexsort(pairs.T[::-1])]
-    m = len(pairs)
-    target, weight = generator.random(m), generator.random(m) if weighted else np.ones(m)
-    start = np.concatenate([[0], np.cumsum(np.bincount(pairs[:, 0], minlength=n))])
-    data = RowChunks(start), pairs[:, 1].astype(np.int32), target, weight
-    X, V = generator.standard_normal((2, n, rank))
-    J, e = np.zeros((m, n, rank)), np.empty(m)
-    for p, (i, j) in enumerate(pairs):
-        u = X[i] - X[j]
-        e[p] = (u @ u if difference else X[i] @ X[j]) - target[p]
-        J[p, i] += 2 * u if difference else X[j]
-        J[p, j] += -2 * u if difference else X[i]
-    G, B, H = np.empty((n, rank)), np.empty((n, rank * (rank + 1) // 2)), np.empty((n, rank))
-    value = gauss_newton.linearize(0, difference, weighted)(X, *data, G, B)
-    assert value == pytest.approx(0.5 * np.sum(weight * e**2))
-    np.testing.assert_allclose(G, np.einsum("p,pik->ik", weight * e, J), atol=1e-11)
-    rows, columns = np.tril_indices(rank)
-    blocks = np.einsum("p,pik,pil->ikl", weight, J, J)
-    np.testing.assert_allclose(B, blocks[:, rows, columns], atol=1e-11)
-    gauss_newton.product(0, difference, weighted)(X, V, data[0], data[1], data[3], H)
-    JV = np.einsum("pik,ik->p", J, V)
-    np.testing.assert_allclose(H, np.einsum("p,pik->ik", weight * JV, J), atol=1e-10)
-    q = ((V[pairs[:, 0]] - V[pairs[:, 1]]) ** 2 if difference else V[pairs[:, 0]] * V[pairs[:, 1]]).sum(axis=1)
-    expected = [weight @ (e * JV), weight @ (0.5 * JV**2 + e * q), weight @ (JV * q), 0.5 * weight @ q**2]
-    np.testing.assert_allclose(gauss_newton.quartic(0, difference, weighted)(X, V, *data), expected, rtol=1e-11)
+# -- row blocks -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rank", [1, 3, 4, 6])
@@ -118,14 +80,14 @@ def test_where_a_quartic_stops_falling():
     for _ in range(200):
         c = generator.standard_normal(4) * 10.0 ** generator.uniform(-3, 3, 4)
         c[0], c[3] = -abs(c[0]), abs(c[3])
-        t = pair_descent._first_minimum(*c)
+        t = descent.first_minimum(*c)
         derivative = np.polynomial.Polynomial(c * [1, 2, 3, 4])
         scale = np.abs(c * [1, 2, 3, 4]) @ t ** np.arange(4)
         assert t > 0
         assert abs(derivative(t)) <= 1e-9 * scale
         assert derivative.deriv()(t) >= -1e-6 * scale / t
-    assert pair_descent._first_minimum(1.0, -1.0, 0.0, 1.0) == 0.0
-    assert pair_descent._first_minimum(-1.0, 0.0, 0.0, 0.0) == 0.0
+    assert descent.first_minimum(1.0, -1.0, 0.0, 1.0) == 0.0
+    assert descent.first_minimum(-1.0, 0.0, 0.0, 0.0) == 0.0
 
 
 def test_rules_of_damping():
@@ -165,14 +127,14 @@ def test_the_added_column_is_as_large_as_makes_the_loss_least():
     X = generator.standard_normal((60, 2))
     loss = from_points(X, 20, generator)
     p = loss.at(0.5 * generator.standard_normal((60, 2)))
-    wide = loss.widened(p)
+    wide = widened(loss, p.X)
     np.testing.assert_array_equal(wide[:, :2], p.X)
     least = loss.value(wide)
     assert least < 0.9 * p.value
     for t in (0.97, 1.03):
         assert loss.value(wide * [1, 1, t]) > least
-    assert loss.widened(loss.at(3 * X)) is None  # points too far apart: another dimension makes it worse
-    near = loss.widened(loss.at(X + 1e-8 * generator.standard_normal(X.shape)))
+    assert widened(loss, 3 * X) is None  # points too far apart: another dimension makes it worse
+    near = widened(loss, X + 1e-8 * generator.standard_normal(X.shape))
     assert near is None or np.abs(near[:, 2]).max() < 1e-3
 
 
@@ -189,7 +151,7 @@ def test_a_core_of_few_pairs_is_solved_one_column_wider(monkeypatch):
         return right
 
     assert solved() >= 10
-    monkeypatch.setattr(Distances, "widened", lambda self, p: None)
+    monkeypatch.setattr(core, "widened", lambda loss, X: None)
     assert solved() <= 7
 
 

@@ -136,11 +136,11 @@ def test_a_zarr_store_is_a_matrix_too(tmp_path):
 def test_faulty_folders_are_named(tmp_path):
     with pytest.raises(FileFormatError, match="no such folder"):
         read_blocks(tmp_path / "nowhere")
-    with pytest.raises(FileFormatError, match="no blocks there"):
+    with pytest.raises(FileFormatError, match="a folder without blocks"):
         read_blocks(tmp_path)
     result = _cluster(str(tmp_path), "-k", "2")  # an empty folder needs no Dask to be found empty
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-    assert "no blocks there; quartic.io.write_blocks makes them" in result.stderr
+    assert "a folder without blocks of a matrix; name a file" in result.stderr
     folder = write_blocks(tmp_path / "graph", M, rows=200)
     with pytest.raises(ValueError, match="holds blocks already"):
         write_blocks(folder, M)

@@ -595,3 +595,248 @@ def test_an_interrupted_run_ends_the_whole_search(refine):
     assert "interrupted" in model.result_.message
     assert model.embedding_.shape == (40, 2)
     assert np.isfinite(model.embedding_).all()
+
+
+# -- never sure of what is wrong ------------------------------------------------------------------------------------
+
+
+def two_bodies(middle, d=2, seed=0):
+    """Two bodies that share d + 1 points, which lie in one hyperplane but for the first of them, off it by `middle`."""
+    g = np.random.default_rng(seed)
+    shared = np.column_stack([np.zeros(d + 1), g.uniform(0, 2, (d + 1, d - 1))])
+    if d == 2:
+        shared[:, 1] = [1.0, 0.0, 2.0]
+    shared[0, 0] = middle
+    low, high = np.full(d, 0.0), np.full(d, 2.0)
+    left, right = (
+        g.uniform(low - np.eye(d)[0] * 3, high - np.eye(d)[0] * 3, (6, d)),
+        g.uniform(low + 1, high + 1, (6, d)),
+    )
+    T = np.vstack([shared, left, right])
+    sides = [*range(d + 7)], [*range(d + 1), *range(d + 7, d + 13)]
+    P = np.array(sorted({(i, j) for side in sides for i in side for j in side if i < j}))
+    return T, P
+
+
+def error_of_the_sure(model, T):
+    sure = model.determined_
+    return np.abs(align(model.embedding_[sure], T[sure]) - T[sure]).max() if sure.any() else 0.0
+
+
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_bodies_that_share_a_flat_set_fit_in_two_ways(d, seed):
+    T, P = two_bodies(0.0, d, seed)
+    with pytest.warns(UndeterminedWarning, match="may sit elsewhere"):
+        model = DistanceCompletion(d, random_state=seed).fit_pairs(P, pair_distances(T, P))
+    assert np.count_nonzero(model.determined_) == d + 7
+    assert model.determined_[: d + 1].all()
+    assert model.determination_.may_flip[~model.determined_].all()
+    assert error_of_the_sure(model, T) < 1e-9
+
+
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("middle", [1e-9, 1e-6, 1e-3, 0.03, 0.1, 0.2])
+def test_nearly_flat_cuts_are_tried_from_both_sides(d, middle):
+    for seed in range(3):
+        T, P = two_bodies(middle, d, seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndeterminedWarning)
+            model = DistanceCompletion(d, random_state=seed).fit_pairs(P, pair_distances(T, P))
+        assert error_of_the_sure(model, T) < 1e-6
+        assert model.rmse_ < 1e-7 * np.sqrt(np.mean(pair_distances(T, P) ** 2))  # met, as far as the tolerance goes
+        if middle > 1e-4:
+            assert model.determined_.all()
+
+
+def test_a_flat_cut_under_noise_is_open():
+    """The side of the second body hangs on an offset of 0.02: open where the noise is 0.05, clear where it is 1e-4."""
+    for seed in range(8):
+        T, P = two_bodies(0.02, seed=seed)
+        d = pair_distances(T, P)
+        noise = np.random.default_rng(seed).standard_normal(len(d))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            rough = DistanceCompletion(2, random_state=0).fit_pairs(P, np.abs(d + 0.05 * noise))
+            fine = DistanceCompletion(2, random_state=0).fit_pairs(P, d + 1e-4 * noise)
+        assert error_of_the_sure(rough, T) < 0.3  # on the wrong side it is 3
+        assert fine.determined_.all()
+        assert error_of_the_sure(fine, T) < 1e-2
+
+
+def test_anchors_on_both_sides_of_a_flat_cut_decide():
+    T, P = two_bodies(0.0)
+    anchors = {k: T[k] for k in (3, 4, 9, 10)}
+    model = DistanceCompletion(2, random_state=0).fit_pairs(P, pair_distances(T, P), anchors=anchors)
+    assert model.determined_.all()
+    assert np.abs(model.embedding_ - T).max() < 1e-7
+    one_side = {k: T[k] for k in (3, 4, 5)}
+    with pytest.warns(UndeterminedWarning):
+        model = DistanceCompletion(2, random_state=0).fit_pairs(P, pair_distances(T, P), anchors=one_side)
+    assert model.determined_[:9].all()
+    assert not model.determined_[9:].any()
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_sparse_random_graphs_are_never_wrong_on_determined_points(d):
+    n_sure = 0
+    for n in range(12, 40, 3):
+        T = np.random.default_rng([d, n]).random((n, d))
+        P = random_pairs(n, 0.35, random_state=n)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DistanceWarning)
+            model = DistanceCompletion(d, random_state=0).fit_pairs(P, pair_distances(T, P), n_points=n)
+        assert error_of_the_sure(model, T) < 1e-5
+        n_sure += np.count_nonzero(model.determined_)
+    assert n_sure > 150  # of 255, most of which are determined in theory
+
+
+@pytest.mark.filterwarnings("ignore::quartic.estimators.InconsistentWarning")
+def test_a_fit_above_the_noise_is_not_called_determined():
+    """From one bad start, and with a noise that is far below the misfit."""
+    X = points(80, 2, seed=1)
+    pairs = pairs_within(X, 0.5)
+    d = pair_distances(X, pairs) * (1 + 0.05 * np.random.default_rng(0).standard_normal(len(pairs)))
+    plain = DistanceCompletion(2, random_state=0).fit_pairs(pairs, d)
+    known = DistanceCompletion(2, noise=0.03, random_state=0).fit_pairs(pairs, d)
+    assert plain.determined_.all()  # cliques show the noise
+    assert known.determined_.all()
+    with pytest.warns(MisfitWarning, match="not known to be noise|far more"):
+        model = DistanceCompletion(2, noise=1e-3, init=X, random_state=0).fit_pairs(pairs, d)
+    assert not model.determined_.any()
+    assert model.determination_.unexplained
+    folded = np.random.default_rng(3).permutation(X)  # a start from which a local minimum is reached
+    with pytest.warns(MisfitWarning):
+        model = DistanceCompletion(2, init=folded, random_state=0).fit_pairs(pairs, d)
+    assert not model.determined_.any()
+
+
+def test_bounds_link_points_and_fix_none():
+    X = points(60, 3)
+    pairs = random_pairs(60, 0.5, random_state=0)
+    d = pair_distances(X, pairs)
+    with pytest.warns(UndeterminedWarning, match="pairs with room between their bounds") as caught:
+        model = DistanceCompletion(random_state=0).fit_pairs(pairs, lower=0.95 * d, upper=1.05 * d)
+    text = str(caught[0].message)
+    assert "no distance at all" not in text
+    assert "components" not in text
+    assert model.determination_.n_components == 1
+    assert not model.determined_.any()
+
+
+def test_the_mirror_image_leaves_anchors_where_they_are():
+    X = points(40, 3)
+    for k in (1, 2, 3, 5):
+        anchors = {i: X[i] for i in range(k)}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DistanceWarning)
+            model = DistanceCompletion(random_state=0).fit(partial(X), anchors=anchors)
+        E, M = model.embedding_, model.mirror_image_
+        np.testing.assert_allclose(M[:k], X[:k], atol=1e-9)
+        np.testing.assert_allclose(pdist(E), pdist(M), atol=1e-9)
+        if k > 3:
+            np.testing.assert_array_equal(E, M)  # there is no other answer
+        else:
+            assert np.linalg.det(E[1:4] - E[0]) * np.linalg.det(M[1:4] - M[0]) < 0
+
+
+@pytest.mark.parametrize("anchored", [False, True])
+@pytest.mark.parametrize("weights", [None, "noise"])
+def test_standard_errors_with_loose_points_around(weights, anchored):
+    """Isolated and pendant points add unknowns and no knowledge; the noise is that of the model that is documented."""
+    g = np.random.default_rng(4)
+    n, loose, runs = 30, 20, 60
+    X = g.random((n + 2 * loose, 2))
+    i, j = np.triu_indices(n, 1)
+    pairs = np.column_stack([i, j])[g.random(len(i)) < 0.5]
+    pairs = np.vstack([pairs, np.column_stack([np.arange(loose), n + np.arange(loose)])])
+    d = pair_distances(X, pairs)
+    anchors = {k: X[k] for k in range(3)} if anchored else None
+    found, said = [], []
+    for seed in range(runs):
+        noise = np.random.default_rng(seed).standard_normal(len(d))
+        noisy = np.abs(d + 0.005 * noise if weights is None else d * (1 + 0.02 * noise))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = DistanceCompletion(2, random_state=0, init=X).fit_pairs(
+                pairs, noisy, n_points=len(X), weights=weights, anchors=anchors
+            )
+        E = model.embedding_[:n]
+        found.append(E if anchored else align(E, X[:n]))
+        if seed < 10:
+            said.append(model.standard_errors_)
+    assert np.isinf(said[0][n:]).all()
+    spread = np.sqrt(np.mean(np.sum((np.array(found) - X[:n]) ** 2, axis=2), axis=0))
+    held = spread > 0
+    # 60 draws of two coordinates know each spread to 6.5 %, and their mean far better
+    ratio = np.mean(said, axis=0)[:n][held] / spread[held]
+    assert 0.9 < ratio.mean() < 1.1
+    assert ratio.min() > 0.75
+    assert ratio.max() < 1.3
+
+
+# -- new points, scores, scikit-learn's conventions -----------------------------------------------------------------
+
+
+def test_new_points_are_placed_without_fitting_again():
+    T = points(80, 3, seed=5)
+    old, new = T[:60], T[60:]
+    model = DistanceCompletion(align_to=old, random_state=0).fit(partial(old))
+    before = model.embedding_.copy()
+    D = np.linalg.norm(new[:, None] - old[None], axis=2)
+    rng = np.random.default_rng(0)
+    D[rng.random(D.shape) < 0.7] = np.nan
+    np.testing.assert_allclose(model.transform(D), new, atol=1e-7)
+    np.testing.assert_allclose(model.transform(sp.csr_array(np.nan_to_num(D))), new, atol=1e-7)
+    np.testing.assert_array_equal(model.embedding_, before)
+    noisy = D * (1 + 0.01 * rng.standard_normal(D.shape))
+    assert np.sqrt(np.mean((model.transform(noisy) - new) ** 2)) < 0.02
+    with pytest.warns(UndeterminedWarning, match="20 of 20 new points"):  # bounds leave room
+        found = model.transform(np.full(D.shape, np.nan), lower=0.95 * D, upper=1.05 * D)
+    distances = np.linalg.norm(found[:, None] - old[None], axis=2)
+    known = ~np.isnan(D)
+    assert (distances >= 0.95 * D - 1e-6)[known].all()
+    assert (distances <= 1.05 * D + 1e-6)[known].all()
+    np.testing.assert_array_equal(model.transform(partial(old, 0.9)), before)  # at distance 0 of themselves
+
+
+def test_new_points_that_are_left_open_or_wrong_are_named():
+    T = points(20, 2)
+    model = DistanceCompletion(2, align_to=T, random_state=0).fit(squareform(pdist(T)))
+    D = np.full((2, 20), np.nan)
+    D[0, :5] = np.linalg.norm(T[:5] - 0.5, axis=1)
+    D[1, :2] = np.linalg.norm(T[:2] - 0.5, axis=1)
+    with pytest.warns(UndeterminedWarning, match="1 of 2 new points have fewer than 3 exact distances.*: 1;"):
+        found = model.transform(D)
+    np.testing.assert_allclose(found[0], 0.5, atol=1e-8)
+    D[1] = np.nan
+    with pytest.raises(ValueError, match="row 1 holds no known distance"):
+        model.transform(D)
+    with pytest.raises(ValueError, match="20"):
+        model.transform(D[:, :7])
+
+
+def test_features_of_new_points():
+    X = points(40, 2, seed=6)
+    model = DistanceCompletion(2, metric="euclidean", align_to=X[:30], random_state=0).fit(X[:30])
+    np.testing.assert_allclose(model.transform(X[30:]), X[30:], atol=1e-6)
+
+
+def test_cross_validation_and_metadata():
+    from sklearn.model_selection import cross_val_score
+    from sklearn.utils.metadata_routing import get_routing_for_object
+
+    T = points(60, 3, seed=7)
+    D = squareform(pdist(T))
+    right, flat = (cross_val_score(DistanceCompletion(k, random_state=0), D, cv=2) for k in (3, 1))
+    assert (right > -1e-6).all()
+    assert (flat < -0.05).all()
+    model = DistanceCompletion(random_state=0).fit(X=D)
+    assert model.score(X=D) == pytest.approx(0.0, abs=1e-7)
+    requests = get_routing_for_object(model)
+    assert set(requests.fit.requests) == {"anchors", "weights", "lower", "upper"}
+    assert set(requests.score.requests) == set()
+    pairs = random_pairs(60, 0.3, random_state=0)
+    assert model.score_pairs(pairs, pair_distances(T, pairs)) > -1e-7
+    with pytest.raises(ValueError, match="one number for each"):
+        model.score_pairs(pairs, [1.0])

@@ -9,11 +9,11 @@ from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
+from quartic.distance import null_space
 from quartic.init.classical_mds import classical_mds
 from quartic.init.components import distance_graph, place_apart
 from quartic.init.eigenmap import eigenmap_start, smallest_eigenvectors
 from quartic.init.shortest_path import shortest_path_start
-from quartic.rigidity import null_space
 
 STARTS = [
     shortest_path_start,

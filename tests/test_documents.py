@@ -1,5 +1,6 @@
 """Documents show real code, word for word, and the numbers of the results table, digit for digit."""
 
+import doctest
 import re
 from pathlib import Path
 
@@ -22,8 +23,17 @@ def test_quoted_code_is_the_source(document):
             assert part.strip("\n") in source, f"{document} quotes {path}, which now reads otherwise:\n{part}"
 
 
-DOCUMENTS = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.rst")
-                                  if not {"_build", "gallery", "api"} & set(path.parts))]  # fmt: skip
+def test_the_quick_start_runs_as_shown():
+    failed, tried = doctest.testfile(str(ROOT / "docs" / "quickstart.rst"), module_relative=False, encoding="utf-8")
+    assert tried > 10
+    assert not failed
+
+
+MADE = {"_build", "gallery", "api"}
+PAGES = [path for path in (ROOT / "docs").rglob("*.rst") if not MADE & set(path.parts)]
+DOCUMENTS = ["README.md", "docs/results.md", *sorted(str(path.relative_to(ROOT)) for path in PAGES)]
+if not (ROOT / "benchmarks").is_dir():
+    pytest.skip("the documents are in the repository, not in the packages made of it", allow_module_level=True)
 NUMBERS = read_numbers(ROOT / "benchmarks" / "results.csv")
 # "9.3 times faster", "149 to 169 times as long": a measured ratio, whose number must have a key.
 CLAIM = re.compile(r"(?<![|\w.>-])[0-9]+(?:\.[0-9]+)?(?!<!--) times (?:faster|slower|as (?:fast|long|quick))")
@@ -44,6 +54,7 @@ def test_the_documents_quote_numbers():
     assert quoted["README.md"] >= 10
     assert quoted["docs/choosing.rst"] >= 20
     assert quoted["docs/gpu.rst"] >= 5
+    assert quoted["docs/results.md"] >= 10
 
 
 def test_a_number_that_differs_is_found():
@@ -65,7 +76,8 @@ def test_the_results_page_is_made_of_the_table():
     assert len(keys) == len(set(keys))
 
 
-@pytest.mark.parametrize("document", [*DOCUMENTS, "benchmarks/NOTES.md", "Makefile"])
-def test_benchmarks_that_documents_name_are_there(document):
-    for name in re.findall(r"benchmarks/[\w./-]+\w", (ROOT / document).read_text(encoding="utf-8")):
-        assert (ROOT / name).exists(), f"{document} names {name}"
+def test_benchmarks_that_documents_and_sources_name_are_there():
+    for path in [*(ROOT / document for document in DOCUMENTS), ROOT / "Makefile", ROOT / "benchmarks" / "NOTES.md",
+                 *(ROOT / "src").rglob("*.py")]:  # fmt: skip
+        for name in re.findall(r"benchmarks/[\w./-]+\w", path.read_text(encoding="utf-8")):
+            assert (ROOT / name).exists(), f"{path} names {name}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 
 import numpy as np
@@ -11,11 +10,12 @@ import pytest
 from quartic import Problem, minimize
 from quartic.kernels import GramKernel
 from quartic.losses import Distances, LeastSquares
-from quartic.losses.pairs import gauss_newton, pair_descent, placement
+from quartic.losses.pairs import descent, placement
 from quartic.losses.pairs import input as pairs_input
-from quartic.losses.pairs import numba as pairs
-from quartic.losses.pairs.input import merge_duplicates
-from quartic.losses.pairs.pair_squares import PairSquares
+from quartic.losses.pairs import numba as passes
+from quartic.losses.pairs.input import sort_pairs
+from quartic.losses.pairs.loss import PairSquares
+from quartic.losses.pairs.pairs import ENTRIES
 from quartic.penalties import Nonnegative, Ridge, Zero
 from quartic.solvers import ConjugateGradient, LevenbergMarquardt, TrustRegion
 from quartic.solvers.normal_equations import conjugate_gradients, direct, factorable
@@ -36,13 +36,10 @@ FAST = {name: NEW[name] for name in ("tr", "ncg-block", "ncg-gram", "lm", "lm-wh
 class Entries(PairSquares):
     """½ Σ w (⟨x_i, x_j⟩ − b)² over given entries, the diagonal among them: the other kind of pair."""
 
-    difference = False
     smoothness = gradient_norm_at_zero = gradient_scale = 1.0
 
     def __init__(self, n, entries, values, weights=None):
-        super().__init__()
-        self.n_points = n
-        self.start, self.cols, self.target, self.weight = merge_duplicates(entries, values, weights, n, diagonal=True)
+        super().__init__(sort_pairs(ENTRIES, entries, values, weights, n, diagonal=True))
 
     def random_start(self, rank, nonnegative, generator):
         return generator.standard_normal((self.n_points, rank))
@@ -104,7 +101,7 @@ def jacobian(loss, X):
     i, j = loss.rows.astype(int), loss.cols.astype(int)
     J = np.zeros((loss.n_pairs, *X.shape))
     for p in range(loss.n_pairs):
-        if loss.difference:
+        if loss.pairs.difference:
             J[p, i[p]] += 2 * (X[i[p]] - X[j[p]])
             J[p, j[p]] -= 2 * (X[i[p]] - X[j[p]])
         else:
@@ -490,35 +487,23 @@ def test_products_are_counted_truthfully(name, monkeypatch):
     loss = distances(helix(250), 0.6)
     visited = []
 
-    def watch(module, function):
+    def watch(module, function, count=lambda found: 1):
         original = getattr(module, function)
-        compiled = hasattr(original, "py_func")
 
-        def note(arguments, passes=1):
+        def watched(*arguments):
+            found = original(*arguments)
             length = next(len(a) for a in arguments if isinstance(a, np.ndarray) and a.dtype == np.int32)
-            visited.extend([length] * passes)
+            visited.extend([length] * count(found))
+            return found
 
-        def of_pass(*arguments):
-            note(arguments)
-            return original(*arguments)
+        monkeypatch.setattr(module, function, watched)
 
-        def of_maker(*kind):
-            def run(*arguments):
-                found = original(*kind)(*arguments)
-                note(arguments, {"solve": lambda: found[1], "descend": lambda: found[2]}.get(function, lambda: 1)())
-                return found
-
-            return run
-
-        monkeypatch.setattr(module, function, of_pass if compiled else of_maker)
-
-    for module in (pairs, gauss_newton, pair_descent, placement):
-        for function, value in list(vars(module).items()):
-            takes_pairs = hasattr(value, "py_func") and "cols" in inspect.signature(value.py_func).parameters
-            takes_pairs &= module not in (gauss_newton, pair_descent)  # where what is made calls them
-            maker = hasattr(value, "__wrapped__") and not hasattr(value, "py_func")
-            if value is not None and getattr(value, "__module__", "") == module.__name__ and (takes_pairs or maker):
-                watch(module, function)
+    watch(passes, "pair_rows")
+    watch(passes, "weighted_degrees")
+    watch(descent, "descend_rows", lambda found: found[1])
+    watch(descent, "solve_rows", lambda found: found[0])
+    for function in ("choose_core", "pairs_among", "gather"):
+        watch(placement, function)
     result = minimize(Problem(loss), rank=3, solver=FAST[name], tol=1e-9, random_state=0)
     share = sum(visited) / loss.n_pairs
     assert result.n_products > 5
@@ -558,9 +543,9 @@ def test_requirements_say_what_is_missing():
         value = prox = stationarity = None
 
     for solver in ("lm", "ncg", "tr"):
-        with pytest.raises(ValueError, match=r"multiple of ½‖X‖² \(Zero, Ridge\), but the penalty is Odd"):
+        with pytest.raises(ValueError, match=r"a penalty ½ρ‖X‖².*, but the penalty is Odd"):
             minimize(Problem(loss, Odd()), rank=2, solver=solver)
-    with pytest.raises(ValueError, match="on lines, but Odd has no method on_line"):
+    with pytest.raises(ValueError, match=r"a method on_line.*but the penalty is Odd"):
         minimize(Problem(loss, Odd()), rank=2, solver="lbfgs")
 
 
@@ -595,7 +580,7 @@ def test_pairs_in_any_order_give_the_same_loss(monkeypatch):
         turned[flip] = turned[flip, ::-1]
         for repeated in (0, 9):
             if not repeated:  # the slow way is for repeated pairs only
-                monkeypatch.setattr(pairs_input, "_merge", None)
+                monkeypatch.setattr(pairs_input, "each_once", None)
             rows = np.append(np.arange(len(order)), np.arange(repeated))
             other = Distances(turned[rows], squared[order][rows], weights=weights[order][rows])
             monkeypatch.undo()

@@ -307,7 +307,8 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale - before)
 def test_compilers_are_not_imported_with_the_package():
     code = (
         "import sys, quartic.graphs, quartic.datasets, quartic.io, quartic.metrics\n"
-        "print([m for m in ('numba', 'sklearn', 'networkx', 'pandas', 'matplotlib') if m in sys.modules])"
+        "heavy = 'numba', 'sklearn', 'networkx', 'pandas', 'matplotlib', 'pyarrow', 'gemmi'\n"
+        "print([m for m in heavy if m in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
     assert run.stdout.strip() == "[]"
@@ -374,6 +375,27 @@ def test_as_adjacency_of_pandas():
     np.testing.assert_array_equal(as_adjacency(thin).toarray(), W)
     with pytest.raises(TypeError, match="real numbers"):
         as_adjacency(pandas.DataFrame({"a": ["x"]}))
+
+
+def test_an_edge_list_in_a_frame_is_refused_with_the_code_that_makes_a_graph_of_it():
+    """And the code works."""
+    pandas, networkx = pytest.importorskip("pandas"), pytest.importorskip("networkx")
+    from quartic import SymNMF
+
+    ends = {"who": ["ann", "bob", "cid", "ann"], "whom": ["bob", "cid", "ann", "dee"]}
+    for X, weights in (
+        (pandas.DataFrame(ends), [1, 1, 1, 1]),
+        (pandas.DataFrame({**ends, "hours": [1.0, 2.0, 3.0, 4.0]}), [1, 2, 3, 4]),
+        (pandas.DataFrame({"source": [0, 1, 2, 0], "target": [1, 2, 0, 3], "weight": [4, 3, 2, 1]}), [4, 3, 2, 1]),
+        (pandas.DataFrame({"kind": list("xyxx"), **ends}).rename(columns={"who": "from", "whom": "to"}), [1, 1, 1, 1]),
+    ):
+        for use in (as_adjacency, SymNMF(2).fit):
+            with pytest.raises(ValueError, match="seems to be an edge list, not a matrix; pass the graph: ") as caught:
+                use(X)
+        code = str(caught.value).split("pass the graph: ")[1]
+        graph = eval(code, {"networkx": networkx, "X": X})
+        A = as_adjacency(graph)
+        assert [A[0, 1], A[1, 2], A[0, 2], A[0, 3]] == weights
 
 
 def test_as_adjacency_of_matrices():

@@ -21,7 +21,7 @@ from quartic.losses import (
     Sensing,
     Smooth,
 )
-from quartic.losses.other import measured_smoothness
+from quartic.losses.other import sensing
 from quartic.penalties import Nonnegative, Ridge
 from strategies import seeds, symmetric
 
@@ -117,9 +117,9 @@ def test_a_completion_by_every_linear_solver_and_by_way_of_the_core():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Completion([0, 1], [1, 0], [1.0, 2.0]), r"\(0, 1\) .* twice and differs: 1.0 at position 0, 2.0 at"),
+        (lambda: Completion([0, 1], [1, 0], [1.0, 2.0]), r"\(0, 1\) .* twice and differs: 1.0 in row 0, 2.0 in row 1"),
         (lambda: Completion([0, 0], [1, 1], [1.0, 2.0]), r"\(0, 1\) .* given twice and differs"),
-        (lambda: Completion([0, 0], [1, 1], [1.0, 1.0], weights=[1, 2]), "weights 1.0 and 2.0"),
+        (lambda: Completion([0, 0], [1, 1], [1.0, 1.0], weights=[1, 2]), "weight 1.0 in row 0, 2.0 in row 1"),
         (lambda: Completion([0, -1], [1, 0], [1.0, 2.0]), r"rows\[1\] = -1, but indices count from 0"),
         (lambda: Completion([0, 1], [1, 5], [1.0, 2.0], 5), r"cols\[1\] = 5, but indices count from 0 and below n = 5"),
         (lambda: Completion([0], [1, 2], [1.0]), "of one length, got 1 and 2"),
@@ -327,7 +327,7 @@ def test_constants_of_large_operators_are_bounds(monkeypatch):
     A = rng.standard_normal((40, n))
     b = rng.random(40)
     loss = Sensing(aslinearoperator(A), b)
-    monkeypatch.setattr(measured_smoothness, "WORK", 1e6)
+    monkeypatch.setattr(sensing, "WORK", 1e6)
     K = (A @ A.T) ** 2
     exact = np.linalg.eigvalsh(K)[-1]
     assert exact <= loss.smoothness <= 10 * exact
@@ -338,7 +338,7 @@ def test_constants_of_large_operators_are_bounds(monkeypatch):
 
 
 def test_an_operator_too_large_for_its_constants_says_what_to_give(monkeypatch):
-    monkeypatch.setattr(measured_smoothness, "WORK", 1.0)
+    monkeypatch.setattr(sensing, "WORK", 1.0)
     operator = Traces(planted(9, 3, 0))
     with pytest.raises(ValueError, match=r"multiplications to find with n = 3; give smoothness="):
         Sensing(operator, np.ones(9)).smoothness  # noqa: B018

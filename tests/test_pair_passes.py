@@ -1,5 +1,6 @@
 """The compiled passes over pairs, beside sums written out in NumPy."""
 
+import dataclasses
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,14 +11,15 @@ from quartic.arrays import threads
 from quartic.arrays.threads import limited_to
 from quartic.compiled import row_chunks
 from quartic.losses import BoundedDistances, CompleteDistances, Distances, LeastSquares, RawStress
-from quartic.losses.pairs import narrow_steps, records
+from quartic.losses.pairs import numba as passes
 
 N = 60
 # every rank with a loop of its own and one without; entries of XXᵀ with a diagonal; weights; both types
 KINDS = [
     (1, True, False, np.float64), (2, True, True, np.float64), (3, True, False, np.float64),
     (4, True, False, np.float64), (6, True, True, np.float64), (3, False, True, np.float64),
-    (6, False, True, np.float64), (3, True, True, np.float32),
+    (6, False, True, np.float64), (3, True, True, np.float32), (33, True, True, np.float64),
+    (70, False, True, np.float64),
 ]  # fmt: skip
 
 
@@ -41,7 +43,7 @@ def written_out(loss, X, D):
     J = np.zeros((len(i), n, r))  # the derivative of q
     JD = np.zeros((len(i), n, r))  # that of ⟨J, D⟩
     for A, Y in ((J, X), (JD, D)):
-        if loss.difference:
+        if loss.pairs.difference:
             np.add.at(A, (np.arange(len(i)), i), 2 * (Y[i] - Y[j]))
             np.add.at(A, (np.arange(len(i)), j), -2 * (Y[i] - Y[j]))
         else:
@@ -97,13 +99,13 @@ def computed(loss, X, D):
 @pytest.mark.parametrize("chunks", [1, 4])
 def test_what_the_sums_written_out_are(rank, difference, weighted, dtype, far, chunks, monkeypatch):
     if far:
-        monkeypatch.setattr(records, "_NEAR", 0)
-        monkeypatch.setattr(records, "_PIECE", 7)
+        monkeypatch.setattr(passes, "_NEAR", 0)
+        monkeypatch.setattr(passes, "_PIECE", 7)
     monkeypatch.setattr(row_chunks, "_PAIRS_IN_A_CHUNK", 10**9 if chunks == 1 else 50)
     monkeypatch.setattr(row_chunks, "_PAIRS_FOR_A_ROW", 1)
     monkeypatch.setattr(row_chunks, "_MOST", chunks)
     loss = make(difference, weighted, dtype)
-    assert len(loss._passed[0]) == chunks
+    assert len(loss.pairs.chunks) == chunks
     rng = np.random.default_rng(1)
     X, D = (rng.standard_normal((N, rank)).astype(dtype) for _ in range(2))
     ours, wanted = computed(loss, X, D), written_out(loss, X, D)
@@ -120,33 +122,35 @@ def test_float32_far_from_the_cache_is_as_good_as_its_points(monkeypatch):
     loss = Distances(pairs, rng.random(len(pairs)).astype(np.float32))
     X = rng.standard_normal((150, 3)).astype(np.float32)
     near = loss.at(X)
-    monkeypatch.setattr(records, "_NEAR", 0)
+    monkeypatch.setattr(passes, "_NEAR", 0)
     far = loss.at(X)
     assert near.value == pytest.approx(far.value, rel=1e-14)  # values are in float64
     gap = np.abs(near.gradient - far.gradient).max()
     assert 0 < gap < 1e-6 * np.abs(near.gradient).max()
 
 
-@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("step", [1.0, 1e-6, 1e-12])
 @pytest.mark.parametrize("scale", [1.0, 1e-40, 1e40])
-def test_steps_of_many_points(weighted, step, scale, monkeypatch):
-    """With y − x in float32 value and gradient are what they were, and the remainder is right to six digits."""
-    loss = make(True, weighted, np.float64)
-    loss = loss._twin(target=loss.target * scale**2)
+def test_the_remainder_keeps_its_digits(step, scale, monkeypatch):
+    """However short the step, and with records far from the cache as near: as in exact arithmetic."""
+    from fractions import Fraction
+
+    loss = make(True, True, np.float64)
+    loss = loss.with_pairs(dataclasses.replace(loss.pairs, target=loss.target * scale**2))
     rng = np.random.default_rng(1)
-    X, D = scale * rng.standard_normal((N, 3)), scale * step * rng.standard_normal((N, 3))
-    p, Y = loss.at(X), X + D
-    wide = loss.move(p, Y)
-    monkeypatch.setattr(narrow_steps, "_OUTSIDE", 0)
-    narrow = loss.move(p, Y)
-    assert narrow.point.value == pytest.approx(wide.point.value, rel=1e-14)
-    np.testing.assert_allclose(
-        narrow.point.gradient, wide.point.gradient, rtol=0, atol=1e-13 * np.abs(wide.point.gradient).max()
-    )
-    assert narrow.remainder == pytest.approx(wide.remainder, rel=1e-6)
-    # else this pass was not taken; a difference of few digits fits into float32
-    assert step < 1e-6 or narrow.remainder != wide.remainder
+    X = scale * rng.standard_normal((N, 3))
+    Y = X + scale * step * rng.standard_normal((N, 3))
+    exact = Fraction(0)
+    for i, j, b, w in zip(loss.rows, loss.cols, loss.target, loss.weight, strict=True):
+        u = [Fraction(X[i, k]) - Fraction(X[j, k]) for k in range(3)]
+        v = [Fraction(Y[i, k]) - Fraction(Y[j, k]) - u[k] for k in range(3)]
+        q, change = sum(a * a for a in u) - Fraction(b), 2 * sum(a * c for a, c in zip(u, v, strict=True))
+        bend = sum(c * c for c in v)
+        exact += Fraction(w) * ((change + bend) ** 2 / 2 + q * bend)
+    p = loss.at(X)
+    assert loss.move(p, Y).remainder == pytest.approx(float(exact), rel=1e-11)
+    monkeypatch.setattr(passes, "_NEAR", 0)
+    assert loss.move(p, Y).remainder == pytest.approx(float(exact), rel=1e-11)
     assert loss.move(p, X).remainder == 0.0
 
 
@@ -159,7 +163,7 @@ def test_points_in_any_order_in_memory(order):
 
 def test_a_pass_does_not_disturb_another_of_the_same_loss(monkeypatch):
     """Several runs may share a loss, and go on at the same time."""
-    monkeypatch.setattr(records, "_NEAR", 0)
+    monkeypatch.setattr(passes, "_NEAR", 0)
     loss = make(True, False, np.float64)
     rng = np.random.default_rng(1)
     points = [rng.standard_normal((N, 3)) for _ in range(40)]
@@ -211,12 +215,13 @@ class TestOtherLosses:
         rng = np.random.default_rng(1)
         X, D = (rng.standard_normal((N, 3)).astype(dtype) for _ in range(2))
         together = self.passes(loss, X, D)
-        assert len(loss._layout[0]) > 1
+        assert len(loss.pairs.chunks) > 1
         with limited_to(1):
             alone = self.passes(loss, X, D)
         for a, b in zip(together, alone, strict=True):
             assert np.array_equal(a, b)
-        loss._layout.clear()
         monkeypatch.setattr(row_chunks, "_MOST", 1)
-        for a, b in zip(together, self.passes(loss, X, D), strict=True):
+        whole = loss.with_pairs(dataclasses.replace(loss.pairs))
+        assert len(whole.pairs.chunks) == 1
+        for a, b in zip(together, self.passes(whole, X, D), strict=True):
             np.testing.assert_allclose(a, b, rtol=0, atol=(1e-13 if dtype == np.float64 else 1e-6) * np.abs(b).max())

@@ -58,7 +58,7 @@ def test_blocks_do_not_show(monkeypatch):
     loss = Robust(symmetric(0, 10), "pseudo-huber", 0.5)
     X, Y = np.random.default_rng(0).standard_normal((2, 10, 3))
     whole, move = loss.at(X), loss.move(loss.at(X), Y)
-    monkeypatch.setattr("quartic.losses.other.robust_entries._BLOCK", 4)
+    monkeypatch.setattr("quartic.losses.other.robust._BLOCK", 4)
     np.testing.assert_allclose(loss.at(X).gradient, whole.gradient, atol=1e-12)
     again = loss.move(whole, Y)
     assert again.remainder == pytest.approx(move.remainder, rel=1e-12)

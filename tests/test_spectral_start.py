@@ -177,7 +177,7 @@ def test_random_strategy_is_the_random_start():
 
 @pytest.mark.parametrize("solver", ["dyn-nolips", "inertial"])
 def test_fewer_products_and_no_worse_than_random(solver):
-    """The measurement of benchmarks/symnmf_starts.md, in small."""
+    """What `quartic bench speed` measures of starts, in small."""
     M, _ = planted_graph(500, 12, degree=6, p_within=0.7, random_state=2)
     totals = {}
     for strategy in (random_start, spectral_start):

@@ -335,14 +335,14 @@ def test_torch_is_not_imported_unless_used():
 
 
 def test_points_in_the_wrong_place_are_placed_anew(monkeypatch):
-    from quartic.losses.pairs import pair_squares
+    from quartic.losses.pairs import distances
 
     pairs, squared, points = pairs_of(n=400, degree=40)
     loss = Distances(torch.from_numpy(pairs.copy()), torch.from_numpy(squared))
     X = torch.from_numpy(points.copy())
     X[[3, 200]] += 1.5
     assert loss.replaced(loss.at(X)) is None  # few points: not its business
-    monkeypatch.setattr(pair_squares, "_MANY", 100)
+    monkeypatch.setattr(distances, "_MANY", 100)
     np.testing.assert_allclose(loss.replaced(loss.at(X)).numpy(), points, atol=1e-6)
     noisy = torch.from_numpy(points + 1e-3 * np.random.default_rng(0).standard_normal(points.shape))
     assert loss.replaced(loss.at(noisy)) is None

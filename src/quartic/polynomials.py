@@ -1,42 +1,18 @@
-"""Small polynomial equations, solved to the last digit: y³ + y = w, and the roots of a cubic."""
+"""Small polynomial equations, solved to the last digit: y³ + y = w, the length of a mirror map, roots of a cubic."""
 
 from __future__ import annotations
 
 import math
-import sys
-from typing import overload
 
-import numpy as np
+from quartic.arrays import Array, norm
+from quartic.arrays.space import norm_scale, unit_cubic_root
 
-from quartic.arrays import Array, is_torch
+__all__ = ["norm_length", "norm_scale", "real_roots_of_cubic", "unit_cubic_root"]
 
 
-@overload
-def unit_cubic_root(w: float) -> float: ...
-@overload
-def unit_cubic_root(w: Array) -> Array: ...
-def unit_cubic_root(w: float | Array) -> float | Array:
-    """Return the root y ≥ 0 of y³ + y = w for w ≥ 0, elementwise, to machine precision.
-
-    The closed form y = (2/√3) sinh(⅓ asinh(½·3√3·w)) neither cancels nor overflows, unlike Cardano's; it loses a few
-    digits to the logarithm when w is huge, which two Newton steps bring back.
-
-    Examples
-    --------
-    >>> from quartic.polynomials import unit_cubic_root
-    >>> unit_cubic_root(10.0)
-    2.0
-    """
-    if isinstance(w, float):
-        y = (2 / math.sqrt(3)) * math.sinh(math.asinh(min(w, 1e300) * (1.5 * math.sqrt(3))) / 3)
-        for _ in range(2):
-            y -= (y * (y * y + 1) - w) / (3 * y * y + 1)
-        return y
-    xp = sys.modules["torch"] if is_torch(w) else np
-    root: Array = (2 / math.sqrt(3)) * xp.sinh(xp.arcsinh(xp.clip(w, None, 1e300) * (1.5 * math.sqrt(3))) / 3)
-    for _ in range(2):
-        root -= (root * (root * root + 1) - w) / (3 * root * root + 1)
-    return root
+def norm_length(W: Array, alpha: float, sigma: float) -> Array:
+    """Return the U parallel to W with (α‖U‖² + σ) U = W."""
+    return W / norm_scale(float(norm(W)), alpha, sigma)
 
 
 def real_roots_of_cubic(a: float, b: float, c: float, d: float) -> list[float]:

@@ -13,7 +13,7 @@ from quartic.baselines.splitting import typical_eigenvalue, with_weight
 from quartic.core.problem import Problem
 from quartic.core.units import Units
 from quartic.losses import LeastSquares
-from quartic.losses.factor.point import LeastSquaresPoint
+from quartic.losses.factor.loss import LeastSquaresPoint
 from quartic.solvers.base import Requirements, Solver, State
 
 # ρ, where none is given, beside the scale of M.
@@ -74,7 +74,7 @@ class ADMM(Solver):
     """
 
     name = "admm"
-    requires = Requirements(host=True, products=True, nonnegative=True, plain=True)
+    requires = Requirements(("on_host", "point_from"), ("only X ≥ 0",))
     state = ADMMState
 
     rho: float | None = None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from quartic.arrays import Array
 from quartic.baselines.splitting import PenalisedSolver
+from quartic.solvers.base import Requirements
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class SymANLS(PenalisedSolver):
     """
 
     name = "anls"
-    requires = replace(PenalisedSolver.requires, host=True)
+    requires = Requirements(("on_host", "point_from"), ("only X ≥ 0",))
 
     mu: float | None = None
 

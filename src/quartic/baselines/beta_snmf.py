@@ -10,7 +10,7 @@ import numpy as np
 
 from quartic.arrays import Array, check_number, inner, norm, trace_inner
 from quartic.core.problem import Problem
-from quartic.losses.factor.point import LeastSquaresPoint
+from quartic.losses.factor.loss import LeastSquaresPoint
 from quartic.losses.line import Line
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 
@@ -42,7 +42,7 @@ class BetaSNMF(Solver):
     """
 
     name = "beta"
-    requires = Requirements(host=True, products=True, nonnegative=True, plain=True)
+    requires = Requirements(("on_host", "point_from"), ("only X ≥ 0",))
 
     beta: float = 0.99
 

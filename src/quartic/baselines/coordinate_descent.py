@@ -10,8 +10,8 @@ import numpy as np
 from quartic.arrays import Array
 from quartic.core.problem import Problem
 from quartic.losses import LeastSquares
+from quartic.losses.factor.loss import LeastSquaresPoint
 from quartic.losses.factor.matrix import DenseMatrix, Matrix, SparseMatrix
-from quartic.losses.factor.point import LeastSquaresPoint
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 
 # Sweeps after which the carried product is made anew, lest its round-off grow.
@@ -49,7 +49,7 @@ class CoordinateDescent(Solver):
     """
 
     name = "cd"
-    requires = Requirements(host=True, products=True, entries=True, nonnegative=True, plain=True)
+    requires = Requirements(("on_host", "point_from", "entries"), ("only X ≥ 0",))
     state = SweepState
 
     def init(self, problem: Problem, X0: Array) -> SweepState:
@@ -64,7 +64,7 @@ class CoordinateDescent(Solver):
         if not _sweep(loss.matrix, X, MX, S):
             raise NoProgress("no entry moves: each is at its best")
         age = cast(SweepState, state).age + 1
-        return SweepState(LeastSquaresPoint(loss, X, MX), age=age) if age < _REFRESH else SweepState(loss.at(X))
+        return SweepState(loss.point_from(X, MX), age=age) if age < _REFRESH else SweepState(loss.at(X))
 
 
 def _sweep(matrix: Matrix, X: Array, MX: Array, S: Array) -> bool:

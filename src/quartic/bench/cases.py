@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -25,26 +27,9 @@ from quartic.penalties import Nonnegative
 DATA = ("coil20", "cbcl", "tdt2", "reuters")
 RANKS = (10, 20, 30, 40)
 
-#: Table 1 of the paper: seconds to ε = 1e-3, mean of ten starts, on the authors' machine; None where it has a dash.
-PAPER_SOLVERS = ("dyn-nolips", "pg", "beta", "cd", "hals", "anls", "admm")
-PAPER_SECONDS: dict[str, tuple[float | None, ...]] = {
-    "coil20:10": (24.7, 51.4, None, 26.2, 7.0, 32.3, None),
-    "coil20:20": (23.7, 36.8, None, 21.3, 4.0, 18.2, None),
-    "coil20:30": (20.7, 40.8, None, 35.4, 6.5, 20.2, None),
-    "coil20:40": (21.7, 49.5, None, 57.6, 7.5, 28.4, None),
-    "cbcl:10": (38.2, 42.7, 44.0, 35.6, 13.6, 35.2, 42.8),
-    "cbcl:20": (57.7, 88.4, None, 93.9, 17.8, 47.8, None),
-    "cbcl:30": (60.9, 134.3, None, 135.0, 15.1, 43.4, None),
-    "cbcl:40": (50.8, 126.4, None, 90.0, 23.7, 52.5, None),
-    "tdt2:10": (35.2, 54.2, None, 97.5, 11.0, None, None),
-    "tdt2:20": (52.4, 76.1, None, 109.9, 20.1, None, None),
-    "tdt2:30": (29.4, 45.1, None, None, 12.1, None, None),
-    "tdt2:40": (28.0, 49.8, None, None, 17.7, None, None),
-    "reuters:10": (6.5, 10.0, None, 33.0, 3.0, 54.2, None),
-    "reuters:20": (28.7, 32.8, None, 71.7, 9.5, 74.7, None),
-    "reuters:30": (24.3, 45.5, None, 69.4, 6.5, 91.0, None),
-    "reuters:40": (40.2, 68.5, None, 83.2, 10.6, 108.3, None),
-}
+#: Table 1 of the paper: seconds to ε = 1e-3, mean of ten starts, on the authors' machine; nothing where it has a dash.
+with resources.files(__package__).joinpath("paper_table1.csv").open(encoding="utf-8") as _file:
+    PAPER = {row.pop("case"): {name: float(s) for name, s in row.items() if s} for row in csv.DictReader(_file)}
 
 # An iterate whose error, as the run saw it, is within this factor of a target is measured by the referee.
 _NEAR = 1.25
@@ -98,9 +83,9 @@ class Recorder:
     def finish(self, X: Array | None = None) -> Row:
         """Return what was reached and when; ``X`` is the answer, if any, which may not be among the iterates seen."""
         spent = self.watch.seconds()
-        for target in self._waiting() if self.kept else ():  # the first of those kept: errors fall along a run
-            error = cache(lambda k: self.measure(self.kept[k][1])["error"])
-            at = bisect_left(range(len(self.kept)), True, key=lambda k, target=target: error(k) <= target)
+        error = cache(lambda k: self.measure(self.kept[k][1])["error"])
+        for target in self._waiting():  # the first at it of those kept, if any: errors fall along a run
+            at = bisect_left(range(len(self.kept)), -target, key=lambda k: -error(k))
             if at < len(self.kept):
                 now, iterate, facts = self.kept[at]
                 self._note(now, self.measure(iterate), facts)
@@ -127,14 +112,7 @@ class Recorder:
 
 @dataclass(frozen=True)
 class Cell:
-    """A similarity matrix and a rank; ``data`` may also be ``planted-<n>-<communities>``.
-
-    Examples
-    --------
-    >>> from quartic.bench import Cell
-    >>> Cell.parse("tdt2:20")
-    Cell(data='tdt2', rank=20)
-    """
+    """A similarity matrix and a rank; ``data`` may also be ``planted-<n>-<communities>``."""
 
     data: str
     rank: int
@@ -213,14 +191,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Helix:
-    """n points of the paper's helix, a share of whose distances is known, maybe with relative noise.
-
-    Examples
-    --------
-    >>> from quartic.bench import Helix
-    >>> len(Helix(100, 0.1).pairs), str(Helix.parse("2000:0.1:0.05"))
-    (495, 'helix 2000:0.1:0.05')
-    """
+    """n points of the paper's helix, a share of whose distances is known, maybe with relative noise."""
 
     n: int
     known: float = 0.1

@@ -35,10 +35,10 @@ from quartic.bench.paper import (
     run_table1,
     table1_numbers,
 )  # fmt: skip
-from quartic.bench.plots import draw, interactive
 from quartic.bench.race import RaceSettings, race_numbers, run_race
 from quartic.cli.results import check_target
 from quartic.cli.terminal import Voice, command_line, errors_as_one_line, write_stdout
+from quartic.report.panels import draw, interactive
 
 _APP: dict[str, Any] = {"no_args_is_help": True, "add_completion": False}
 paper = typer.Typer(help="The paper's table and figures again.", epilog="Example: quartic paper table1 --quick", **_APP)
@@ -87,14 +87,13 @@ def table1(
 @paper.command("figure1", epilog="Example: quartic paper figure1 --quick")
 def figure1(
     quick: Quick = False, starts: Starts = None, first_start: FirstStart = None, cell: Cells = None,
-    seconds: Seconds = None, patience: Patience = None, threads: Threads = 1, results: Folder = RESULTS,
-    report: Report = None, as_json: AsJson = False,
+    seconds: Seconds = None, threads: Threads = 1, results: Folder = RESULTS, report: Report = None,
+    as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Normalised objective gap against time: four panels, as PNG, PDF and an HTML page that needs no network."""
-    settings = FigureSettings.figure1(quick)
     with _running("paper figure1", report) as (say, progress):
-        settings = _asked(settings, starts=starts, first_start=first_start, cases=_cells(cell), seconds=seconds,
-                          threads=threads, table=_asked(settings.table, patience=patience))  # fmt: skip
+        settings = _asked(FigureSettings.figure1(quick), starts=starts, first_start=first_start, cases=_cells(cell),
+                          seconds=seconds, threads=threads)  # fmt: skip
         _finish(store := run_figure(settings, results, say, progress), store.rows, report, as_json)
 
 
@@ -107,12 +106,11 @@ def figure2(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Normalised RMSE over all distances against time, on the helix."""
-    settings = FigureSettings.figure2(quick)
     with _running("paper figure2", report) as (say, progress):
-        sizes, shares = n or (2000,) * quick or (2000, 5000), known or (0.1, 0.05)
+        sizes, shares = n or ([2000] if quick else [2000, 5000]), known or [0.1, 0.05]
         cases = tuple(Helix(size, share) for share in shares for size in sizes)
-        settings = _asked(settings, starts=starts, first_start=first_start, cases=cases, seconds=seconds,
-                          threads=threads)  # fmt: skip
+        settings = _asked(FigureSettings.figure2(quick), starts=starts, first_start=first_start, cases=cases,
+                          seconds=seconds, threads=threads)  # fmt: skip
         _finish(store := run_figure(settings, results, say, progress), store.rows, report, as_json)
 
 
@@ -210,7 +208,10 @@ def _numbers(store: Store, rows: list[Row]) -> list[Number]:
     makers: dict[str, Callable[[list[Row], str], list[Number]]] = {
         "table1": table1_numbers, "figure2": figure2_numbers, "speed": race_numbers, "peers": race_numbers,
     }  # fmt: skip
-    kept = makers.get(name, lambda rows, name: [Number(name, *r["number"]) for r in rows if "number" in r])(rows, name)
+    if name in makers:
+        kept = makers[name](rows, name)
+    else:
+        kept = [Number(name, *row["number"]) for row in rows if "number" in row]
     sections = dict.fromkeys(n.section for n in kept) or {name: None}
     return [*(n for section in sections for n in provenance(store, section, command)), *kept]
 
@@ -238,8 +239,8 @@ def _finish(store: Store, rows: list[Row], report: str | None, as_json: bool) ->
     for section in dict.fromkeys(n.section for n in numbers):
         for title, header, cells in fill_tables(section, numbers):
             typer.echo(f"\n{title}\n\n{as_markdown(header, cells)}")
-    for line in [f"{n.method}: {n.measure} {n.words}" for n in numbers if n.case.startswith("all")] + files:
-        typer.echo(line)
+    for path in files:
+        typer.echo(path)
 
 
 def _asked(settings: Any, **options: Any) -> Any:

@@ -9,13 +9,13 @@ import gc
 import math
 import statistics
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from quartic.bench.harness import Say, fixed_threads, in_turns, median_ratio
+from quartic.bench.harness import Jobs, Say, fixed_threads, in_turns, median_ratio
 from quartic.bench.numbers import Number
 from quartic.core.problem import Problem
 from quartic.datasets import DatasetNotFound, helix, load_similarity, planted_graph
@@ -55,34 +55,30 @@ def run_floor(settings: FloorSettings, say: Say) -> list[Number]:
     numbers = []
     for threads in settings.threads:
         with fixed_threads(threads):
-            for case, make, rank in _floor_cases(settings, say):
+            for case, data, rank in _floor_cases(settings, say):
                 for kind in map(np.dtype, settings.dtypes):
                     say(f"{case}, {kind.name}, {threads} threads")
-                    found = (_time_factor if rank > 3 else _time_pairs)(make(kind), rank, threads, settings.repeats)
+                    found = (_time_factor if rank > 3 else _time_pairs)(data, kind, rank, threads, settings.repeats)
                     numbers += [Number("floor", case, f"{kind.name} {threads}", *one) for one in found.items()]
     return numbers
 
 
-def _floor_cases(settings: FloorSettings, say: Say) -> Iterator[tuple[str, Callable[[Any], Any], int]]:
+def _floor_cases(settings: FloorSettings, say: Say) -> Iterator[tuple[str, Any, int]]:
     for n in settings.graphs:
-        M = planted_graph(n, 20, random_state=0)[0]
-        yield f"graph, n = {n:,}, r = 20", lambda kind, M=M: LeastSquares(M.astype(kind)), 20
+        yield f"graph, n = {n:,}, r = 20", planted_graph(n, 20, random_state=0)[0], 20
     for data in settings.data:
         try:
             M = load_similarity(data).matrix
         except (DatasetNotFound, ImportError):
             say(f"{data} is left out: the data set is not there")
             continue
-        for rank in settings.ranks:
-            yield f"{data}, r = {rank}", lambda kind, M=M: LeastSquares(M.astype(kind)), rank
+        yield from ((f"{data}, r = {rank}", M, rank) for rank in settings.ranks)
     for n, m in settings.points:
-        pairs, squared = helix_pairs(n, m)
-        make = lambda kind, p=pairs, s=squared, n=n: Distances(p, s.astype(kind), n)  # noqa: E731
-        yield f"distances, n = {n:,}, {m:,} pairs", make, 3
+        yield f"distances, n = {n:,}, {m:,} pairs", helix_pairs(n, m), 3
 
 
-def helix_pairs(n: int, m: int) -> tuple[Any, Any]:
-    """Return m different pairs of n points on the paper's helix, scaled to norm 1, and their squared distances."""
+def helix_pairs(n: int, m: int) -> tuple[Any, Any, int]:
+    """Return m different pairs of n points on the paper's helix, scaled to norm 1, their squared distances, and n."""
     X = helix(n)
     X /= np.linalg.norm(X)
     generator = np.random.default_rng(0)
@@ -91,15 +87,16 @@ def helix_pairs(n: int, m: int) -> tuple[Any, Any]:
         i, j = generator.integers(n, size=(2, m + m // 4))
         found = np.unique(np.concatenate([found, (np.minimum(i, j) * n + np.maximum(i, j))[i != j]]))
     pairs = np.column_stack(np.divmod(np.sort(generator.permutation(found)[:m]), n))
-    return pairs, np.square(X[pairs[:, 0]] - X[pairs[:, 1]]).sum(axis=1)
+    return pairs, np.square(X[pairs[:, 0]] - X[pairs[:, 1]]).sum(axis=1), n
 
 
-def _time_factor(loss: Any, rank: int, threads: int, repeats: int) -> dict[str, float]:
+def _time_factor(data: Any, kind: Any, rank: int, threads: int, repeats: int) -> dict[str, float]:
     """Time the inertial method on ½‖M − XXᵀ‖², X ≥ 0, beside the bare product, ours and SciPy's."""
+    loss: Any = LeastSquares(data.astype(kind))
     X = loss.random_start(rank, True, np.random.default_rng(0)).astype(loss.dtype)
     M, out = loss.matrix.M, np.empty_like(X)
     step = Stepping(Problem(loss, Nonnegative()).with_kernel(tight=False), InertialNoLips(), X, _TOGETHER)
-    jobs = {"ours": lambda: loss.matrix.product(X, out), "SciPy": lambda: M @ X, "iteration": step}
+    jobs: Jobs = {"ours": lambda: loss.matrix.product(X, out), "SciPy": lambda: M @ X, "iteration": step}
     seconds = in_turns(jobs, threads, repeats)
     iteration = step.each(seconds["iteration"])
     return {
@@ -110,12 +107,14 @@ def _time_factor(loss: Any, rank: int, threads: int, repeats: int) -> dict[str, 
     }
 
 
-def _time_pairs(loss: Any, rank: int, threads: int, repeats: int) -> dict[str, float]:
+def _time_pairs(data: Any, kind: Any, rank: int, threads: int, repeats: int) -> dict[str, float]:
     """Time Dyn-NoLips with the Gram kernel beside the pass of its step, and the bare pass for value and gradient."""
+    pairs, squared, n = data
+    loss: Any = Distances(pairs, squared.astype(kind), n)
     X = loss.random_start(rank, False, np.random.default_rng(0)).astype(loss.dtype)
     p, Y = loss.at(X), (X * loss.dtype(1.001)).astype(loss.dtype)
     step = Stepping(Problem(loss).with_kernel(tight=False), DynNoLips(), X, _TOGETHER)
-    jobs = {"ours": lambda: loss.at(X), "its pass": lambda: loss.move(p, Y), "iteration": step}
+    jobs: Jobs = {"ours": lambda: loss.at(X), "its pass": lambda: loss.move(p, Y), "iteration": step}
     seconds = in_turns(jobs, threads, repeats)
     iteration = step.each(seconds["iteration"])
     return {
@@ -214,6 +213,5 @@ def _growth_cases(settings: GrowthSettings) -> Iterator[tuple[str, int, Any, int
         yield "graph, inertial", n, problem.with_kernel(tight=False), 20, InertialNoLips()
         yield "graph, lbfgs with 7 pairs", n, problem, 20, LBFGS(7)
     for m in (m for m in settings.pairs if m <= settings.most):
-        pairs, squared = helix_pairs(m // 10, m)  # a pair belongs to two points: 20 pairs a point
-        problem = Problem(Distances(pairs, squared, m // 10)).with_kernel(tight=False)
-        yield "pairs, dyn-nolips", m, problem, 3, DynNoLips()
+        problem = Problem(Distances(*helix_pairs(m // 10, m)))  # a pair belongs to two points: 20 pairs a point
+        yield "pairs, dyn-nolips", m, problem.with_kernel(tight=False), 3, DynNoLips()

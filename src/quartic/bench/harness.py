@@ -20,11 +20,12 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 Row = dict[str, Any]
 Say = Callable[[str], object]
 Run = Callable[[int], Mapping[str, Any] | None]
+Jobs = Mapping[str, Callable[[], object]]
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "networkx", "pymanopt")
 # What BLAS and OpenMP read when they are loaded.
@@ -125,9 +126,7 @@ class Watch:
             self.pause += self.clock() - began
 
 
-def in_turns(
-    jobs: Mapping[str, Callable[[], object]], threads: int, repeats: int, least: float = 0.002
-) -> dict[str, list[float]]:
+def in_turns(jobs: Jobs, threads: int, repeats: int, least: float = 0.002) -> dict[str, list[float]]:
     """Return the seconds of each short job in each of ``repeats`` rounds; in a round the jobs take turns.
 
     A job is done several times in its turn, so that a turn takes ``least`` seconds at least.
@@ -239,7 +238,7 @@ class Settings:
     threads: int = 1
     name: str = ""
 
-    part = ("starts", "first_start")
+    part: ClassVar[tuple[str, ...]] = ("starts", "first_start")
 
     def seeds(self) -> range:
         """Return the seeds of the starts."""

@@ -209,17 +209,7 @@ def command_locate(case: Helix, seed: int, tol: float, see: Recorder) -> Answer:
 
 
 class OnePoint:
-    """Remembers what a function gave at its last X: cost, gradient and Hessian there share one pass.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.bench.methods import OnePoint
-    >>> passes = []
-    >>> at = OnePoint(lambda X: passes.append(X) or float(X.sum()))
-    >>> at(np.ones(3)), at(np.ones(3)), at(np.zeros(3)), len(passes)
-    (3.0, 3.0, 0.0, 2)
-    """
+    """Remembers what a function gave at its last X: cost, gradient and Hessian there share one pass."""
 
     def __init__(self, function: Callable[[Array], Any]) -> None:
         self.function, self.X, self.found = function, np.empty(0), None

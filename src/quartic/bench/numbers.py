@@ -9,6 +9,7 @@ Markdown ``9.3<!--speed.all.symhals-best.mean-->``, in reStructuredText
 from __future__ import annotations
 
 import csv
+import io
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -17,6 +18,7 @@ from pathlib import Path
 from statistics import fmean, geometric_mean
 from typing import NamedTuple
 
+from quartic.archives import write_whole
 from quartic.bench.harness import Row, Store, describe_machine
 
 PROVENANCE = ("command", "machine", "versions", "threads", "commit", "date")
@@ -38,14 +40,7 @@ class Number(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Its name in documents.
-
-        Examples
-        --------
-        >>> from quartic.bench.numbers import Number
-        >>> Number("speed", "all", "SymHALS, best μ", "mean", 9.3).key
-        'speed.all.symhals-best.mean'
-        """
+        """Its name in documents."""
         words = (re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-") for word in self[:4])
         return ".".join(word for word in words if word)
 
@@ -135,7 +130,8 @@ def read_numbers(path: str | os.PathLike[str]) -> list[Number]:
     if header != list(Number._fields):
         raise ValueError(f"{path}: columns {', '.join(header)} where {', '.join(Number._fields)} are expected")
     numeric = re.compile(r"-?[0-9.]+(e[+-]?[0-9]+)?")
-    return [Number(*row[:4], float(row[4]) if row[1] and numeric.fullmatch(row[4]) else row[4]) for row in rows]
+    values = [float(row[4]) if row[1] and numeric.fullmatch(row[4]) else row[4] for row in rows]
+    return [Number(row[0], row[1], row[2], row[3], value) for row, value in zip(rows, values, strict=True)]
 
 
 def write_numbers(path: str | os.PathLike[str], numbers: Iterable[Number]) -> None:
@@ -143,23 +139,15 @@ def write_numbers(path: str | os.PathLike[str], numbers: Iterable[Number]) -> No
     new = list(numbers)
     filled = {n.section for n in new}
     old = [n for n in read_numbers(path) if n.section not in filled] if Path(path).is_file() else []
-    aside = Path(path).with_suffix(".part")
-    with aside.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(Number._fields)
-        writer.writerows([*n[:4], f"{n.value:.6g}" if isinstance(n.value, float) else n.value] for n in [*old, *new])
-    os.replace(aside, path)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(Number._fields)
+    writer.writerows([*n[:4], f"{n.value:.6g}" if isinstance(n.value, float) else n.value] for n in [*old, *new])
+    write_whole(path, lambda file: file.write(text.getvalue().encode()))
 
 
 def quote_numbers(text: str, numbers: Iterable[Number]) -> str:
-    """Return a document with every number that it quotes by key as the table has it.
-
-    Examples
-    --------
-    >>> from quartic.bench.numbers import Number, quote_numbers
-    >>> quote_numbers("takes 9<!--gpu.million.float32.s--> s", [Number("gpu", "million", "float32", "s", 0.24)])
-    'takes 0.24<!--gpu.million.float32.s--> s'
-    """
+    """Return a document with every number that it quotes by key as the table has it."""
     known = {n.key: n.words for n in numbers}
 
     def put(match: re.Match[str]) -> str:
@@ -188,9 +176,10 @@ class Table:
     over: str = ""
     form: str = ".3g"
 
-    def fill(self, numbers: Sequence[Number]) -> tuple[list[str], list[list[str]]]:
-        """Return header and rows; no rows where there is nothing to show."""
-        mine = [n for n in numbers if n.case and not n.case.startswith("all") and self.measure in ("", n.measure)]
+    def fill(self, numbers: Sequence[Number], of_all: bool = False) -> tuple[list[str], list[list[str]]]:
+        """Return header and rows of single cases, or of all together; no rows where there is nothing to show."""
+        mine = [n for n in numbers if n.case and n.case.startswith("all") == of_all]
+        mine = [n for n in mine if self.measure in ("", n.measure)]
         values: dict[tuple[str, ...], float | str]
         if self.measure:
             values = {(n.case, n.method): n.value for n in mine}

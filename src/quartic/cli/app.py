@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import logging
+import re
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 from typer.core import TyperGroup
 
 from quartic._version import __version__
@@ -50,9 +54,15 @@ app = typer.Typer(
     help="Low-rank minimisation of F(XXᵀ) + g(X): clusters from similarities, coordinates from distances.",
     no_args_is_help=True,
     add_completion=True,
-    rich_markup_mode="markdown",
+    rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
+
+
+def _in_paragraphs(command: Callable[..., None]) -> Callable[..., None]:
+    """Join the lines of a docstring's paragraphs, which help would otherwise break where the source does."""
+    command.__doc__ = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(command.__doc__ or ""))
+    return command
 
 
 def _say_version(asked: bool) -> None:
@@ -64,7 +74,7 @@ def _say_version(asked: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Print the version and leave.")
+        bool, Option("--version", callback=_say_version, is_eager=True, help="Print the version and leave.")
     ] = False,
 ) -> None:
     """Take what all commands share."""
@@ -83,78 +93,79 @@ def _say_when_compiling() -> None:
 
 # -- options that commands share --------------------------------------------------------------------------------------
 
-Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="The result; - is standard output.")]
-Report = Annotated[str | None, typer.Option("--report", metavar="FILE.html", help="Write a page with figures too.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the starts; the same seed gives the same result.")]
-SolverName = Annotated[str, typer.Option("--solver", help="auto, or the name of a solver (see the README).")]
-Tolerance = Annotated[
-    float, typer.Option(min=0, help="Stop when the gradient norm is TOL times its norm at a random start.")
-]
-MaxIter = Annotated[int, typer.Option(min=0, help="Most iterations of a run.")]
-MaxTime = Annotated[float | None, typer.Option(help="Most seconds; the best result so far is then written.")]
-Runs = Annotated[int, typer.Option("--n-init", min=1, help="Runs from different starts; the best is kept.")]
-Json = Annotated[bool, typer.Option("--json", help="Print a summary as JSON; without -o, the result is in it.")]
+
+Output = Annotated[str, Option("--output", "-o", metavar="FILE", help="The result; - is standard output.")]
+Report = Annotated[str | None, Option("--report", metavar="FILE.html", help="Write a page with figures too.")]
+Seed = Annotated[int, Option(min=0, help="Seed of the starts; the same seed gives the same result.")]
+SolverName = Annotated[str, Option("--solver", help="auto, or the name of a solver (see the README).")]
+Tolerance = Annotated[float, Option(min=0, help="Stop when the gradient norm is TOL times its norm at a random start.")]
+MaxIter = Annotated[int, Option(min=0, help="Most iterations of a run.")]
+MaxTime = Annotated[float | None, Option(help="Most seconds; the best result so far is then written.")]
+Runs = Annotated[int, Option("--n-init", min=1, help="Runs from different starts; the best is kept.")]
+Json = Annotated[bool, Option("--json", help="Print a summary as JSON; without -o, the result is in it.")]
 Columns = Annotated[
-    str | None,
-    typer.Option(metavar="A,B[,C]", help="Columns of the two ends and of the number, by name, or number from 1."),
+    str | None, Option(metavar="A,B[,C]", help="Columns of the two ends and of the number: names, or 1, 2, ….")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but warnings and errors.")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="Say nothing but warnings and errors.")]
+
+# of cluster
+Clustered = Annotated[
+    str,
+    Argument(
+        metavar="INPUT",
+        help="A graph (.csv .parquet edge list .mtx .npz .graphml .gexf .gml .net) or features (.csv .parquet .npy "
+        ".npz .mat); - is standard input.",
+    ),
+]
+Clusters = Annotated[
+    int | None, Option("--clusters", "-k", help="How many clusters; chosen from 2 to 10 when left out.")
+]
+As = Annotated[str | None, Option("--as", metavar="graph|features", help="What INPUT is, where the guess is wrong.")]
+Affinity = Annotated[
+    str | None,
+    Option(metavar="cosine|self_tuning", help="Similarity of features: cosine for documents, else self_tuning."),
+]
+Neighbors = Annotated[
+    str, Option(metavar="N|auto|all", help="Of features: neighbours kept per sample, including the sample itself.")
+]
+EdgeRepeats = Annotated[
+    str | None, Option(metavar="sum|mean|last", help="What edges become that are listed more than once.")
+]
+Scheduler = Annotated[
+    str | None, Option(metavar="ADDRESS", help="Work on this Dask cluster, such as tcp://10.0.0.1:8786.")
+]
+Workers = Annotated[int | None, Option(metavar="N", help="Start a Dask cluster of N processes here, and work on it.")]
+
+# of locate
+Located = Annotated[
+    str,
+    Argument(
+        metavar="INPUT",
+        help="Some distances (.csv .parquet i,j,d; a matrix; .npz .npy .mtx; MD-jeep .nmr); - is standard input.",
+    ),
+]
+Dimension = Annotated[int, Option("--dimension", "-d", help="Coordinates of a point.")]
+Anchors = Annotated[str | None, Option(metavar="FILE", help="Points whose places are known: .csv point,x,y[,z].")]
+Align = Annotated[str | None, Option(metavar="FILE", help="Points (point,x,y[,z]) onto which the answer is turned.")]
+Weights = Annotated[str | None, Option(metavar="noise", help="noise: for errors in proportion to the distance.")]
+Noise = Annotated[float | None, Option(help="Standard deviation of the distances; adds a column standard_error.")]
+Refine = Annotated[
+    str | None, Option(metavar="stress", help="stress: finish by minimising errors in the distances themselves.")
+]
+PairRepeats = Annotated[
+    str | None, Option(metavar="mean|last", help="What distances become that are listed more than once.")
+]
 
 
-@app.command(
-    epilog="Example: quartic cluster friends.csv -k 5 -o clusters.csv --report clusters.html",
-)
+@app.command(epilog="Example: quartic cluster friends.csv -k 5 -o clusters.csv --report clusters.html")
+@_in_paragraphs
 def cluster(
-    input: Annotated[
-        str,
-        typer.Argument(
-            metavar="INPUT",
-            help="A graph (.csv .parquet edge list .mtx .npz .graphml .gexf .gml .net) or features (.csv .parquet .npy "
-            ".npz .mat); - is standard input.",
-        ),
-    ],
-    n_clusters: Annotated[
-        int | None, typer.Option("--clusters", "-k", help="How many clusters; chosen from 2 to 10 when left out.")
-    ] = None,
-    output: Output = "-",
-    report: Report = None,
-    as_: Annotated[
-        str | None, typer.Option("--as", metavar="graph|features", help="What INPUT is, where the guess is wrong.")
-    ] = None,
-    affinity: Annotated[
-        str | None,
-        typer.Option(
-            metavar="cosine|self_tuning",
-            help="The similarity of features: cosine for documents, self_tuning for the rest.",
-        ),
-    ] = None,
-    neighbors: Annotated[
-        str,
-        typer.Option(
-            metavar="N|auto|all", help="Of features: neighbours kept per sample, including the sample itself."
-        ),
-    ] = "auto",
-    columns: Columns = None,
-    repeats: Annotated[
-        str | None, typer.Option(metavar="sum|mean|last", help="What edges become that are listed more than once.")
-    ] = None,
-    solver: SolverName = "auto",
-    tol: Annotated[
-        float, typer.Option(min=0, help="Stop when the gradient norm is TOL times its norm at a random start.")
-    ] = 1e-3,
-    max_iter: MaxIter = 10_000,
-    max_time: MaxTime = None,
-    n_init: Runs = 1,
-    seed: Seed = 0,
-    as_json: Json = False,
-    quiet: Quiet = False,
-    scheduler: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Work on this Dask cluster, such as tcp://10.0.0.1:8786.")
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(metavar="N", help="Start a Dask cluster of N processes here, and work on it.")
-    ] = None,
-) -> None:
+    input: Clustered, n_clusters: Clusters = None, output: Output = "-", report: Report = None, as_: As = None,
+    affinity: Affinity = None, neighbors: Neighbors = "auto", columns: Columns = None, repeats: EdgeRepeats = None,
+    solver: SolverName = "auto", tol: Tolerance = 1e-3, max_iter: MaxIter = 10_000, max_time: MaxTime = None,
+    n_init: Runs = 1, seed: Seed = 0, as_json: Json = False, quiet: Quiet = False, scheduler: Scheduler = None,
+    workers: Workers = None,
+) -> None:  # fmt: skip
     """Find clusters in a graph or in features, by symmetric nonnegative matrix factorisation.
 
     An edge list has two nodes and an optional weight per line; nodes may have names. Features have a row per sample
@@ -171,52 +182,14 @@ def cluster(
     run(ClusterOptions(**given))
 
 
-@app.command(
-    epilog="Example: quartic locate distances.csv -d 3 -o points.csv --anchors known.csv --report points.html",
-)
+@app.command(epilog="Example: quartic locate distances.csv -d 3 -o points.csv --anchors known.csv --report points.html")
+@_in_paragraphs
 def locate(
-    input: Annotated[
-        str,
-        typer.Argument(
-            metavar="INPUT",
-            help="Some distances (.csv .parquet i,j,d; a matrix; .npz .npy .mtx; MD-jeep .nmr); - is standard input.",
-        ),
-    ],
-    dimension: Annotated[int, typer.Option("--dimension", "-d", help="Coordinates of a point.")] = 3,
-    output: Output = "-",
-    report: Report = None,
-    anchors: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Points whose places are known: .csv point,x,y[,z].")
-    ] = None,
-    align: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Points (point,x,y[,z]) onto which the answer is turned."),
-    ] = None,
-    weights: Annotated[
-        str | None, typer.Option(metavar="noise", help="noise: for errors in proportion to the distance.")
-    ] = None,
-    noise: Annotated[
-        float | None, typer.Option(help="Standard deviation of the distances; adds a column standard_error.")
-    ] = None,
-    refine: Annotated[
-        str | None,
-        typer.Option(metavar="stress", help="stress: finish by minimising errors in the distances themselves."),
-    ] = None,
-    columns: Columns = None,
-    repeats: Annotated[
-        str | None, typer.Option(metavar="mean|last", help="What distances become that are listed more than once.")
-    ] = None,
-    solver: SolverName = "auto",
-    tol: Annotated[
-        float, typer.Option(min=0, help="Stop when the gradient norm is TOL times its norm at a random start.")
-    ] = 1e-8,
-    max_iter: MaxIter = 10_000,
-    max_time: MaxTime = None,
-    n_init: Runs = 1,
-    seed: Seed = 0,
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> None:
+    input: Located, dimension: Dimension = 3, output: Output = "-", report: Report = None, anchors: Anchors = None,
+    align: Align = None, weights: Weights = None, noise: Noise = None, refine: Refine = None, columns: Columns = None,
+    repeats: PairRepeats = None, solver: SolverName = "auto", tol: Tolerance = 1e-8, max_iter: MaxIter = 10_000,
+    max_time: MaxTime = None, n_init: Runs = 1, seed: Seed = 0, as_json: Json = False, quiet: Quiet = False,
+) -> None:  # fmt: skip
     """Find points from some of the distances between them, and which of them the distances determine.
 
     A list of distances has two points per line, by name or number, and their distance, and maybe lower and upper
@@ -234,11 +207,11 @@ def locate(
 
 @app.command(epilog="Example: quartic demo --report my-report.html")
 def demo(
-    report: Annotated[Path, typer.Option(metavar="FILE.html", help="Where the page is written.")] = Path(
+    report: Annotated[Path, Option(metavar="FILE.html", help="Where the page is written.")] = Path(
         "quartic-report.html"
     ),
-    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON, nothing else.")] = False,
-    seed: Annotated[int, typer.Option(help="Seed of the data and the starts.")] = 0,
+    as_json: Annotated[bool, Option("--json", help="Print the results as JSON, nothing else.")] = False,
+    seed: Annotated[int, Option(help="Seed of the data and the starts.")] = 0,
 ) -> None:
     """Both flagship jobs, on data made on the spot: clusters of a graph, points from a few distances."""
     from quartic.demo import run
@@ -247,7 +220,7 @@ def demo(
 
 
 @app.command(epilog="Example: quartic info --json")
-def info(as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False) -> None:
+def info(as_json: Annotated[bool, Option("--json", help="Print as JSON.")] = False) -> None:
     """Versions, threads, GPU and cache folders, for bug reports."""
     from quartic.cli.info import facts
 

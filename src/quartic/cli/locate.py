@@ -12,8 +12,8 @@ import numpy as np
 from quartic.cli.fitting import Fit, Options, call_code, read_code, watched_fit
 from quartic.cli.results import axis_names, write_points
 from quartic.cli.terminal import Voice, command_line, errors_as_one_line, print_json
+from quartic.distance.findings import DistanceWarning
 from quartic.io import DistanceTable, FileFormatError, read_anchors, read_distances
-from quartic.locating.warnings import DistanceWarning
 
 OUTPUTS = (".csv", ".tsv", ".npy", ".pdb", ".cif", ".xyz")
 # Warnings speak of Python's parameters; here they are options.
@@ -118,10 +118,10 @@ def _told(warning: Warning, names: Sequence[str]) -> str:
     """Return what is warned of, with points by their names in the file, and parameters as options."""
     if not isinstance(warning, DistanceWarning):
         return str(warning)
-    text = str(warning.args[0])
+    text = warning.told(names)
     for parameter, option in _OPTIONS.items():
         text = text.replace(parameter, option)
-    return DistanceWarning(text).told(names)
+    return text
 
 
 def _found(table: DistanceTable, model: Any) -> str:

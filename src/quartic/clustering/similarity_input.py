@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 from quartic import graphs
 from quartic.arrays import is_torch
 from quartic.distributed.inputs import is_dask_array
-from quartic.graphs.inputs import is_graph, matrix_of, refuse_not_finite
+from quartic.graphs.inputs import is_graph, matrix_of, refuse_not_finite, refuse_words
 from quartic.losses.blocks.dask_matrix import DaskMatrix
 from quartic.losses.devices import moved, to_scipy
 
@@ -41,6 +41,8 @@ def similarity_of(model: SymNMF, X: Any, known: bool, device: Any) -> Any:
         raise ValueError(f'a networkx graph has no features for affinity={model.affinity!r}; use "precomputed"')
     if is_torch(X):
         return _of_tensor(model, X)
+    if not precomputed:
+        refuse_words(X)
     given = matrix_of(X) if precomputed else X
     data = validate_data(
         model,
@@ -54,6 +56,11 @@ def similarity_of(model: SymNMF, X: Any, known: bool, device: Any) -> Any:
     if known or not precomputed:
         refuse_not_finite(given, data, "X", _CURES["precomputed" if precomputed else "features"])
     if precomputed:
+        if data.shape[0] != data.shape[1]:
+            raise ValueError(
+                f"a similarity matrix must be square, but X has the shape {data.shape}; for features choose "
+                'affinity="self_tuning", or affinity="cosine" for documents'
+            )
         if known:
             _refuse_negative(data)
         return data

@@ -110,9 +110,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     Notes
     -----
-    On the four data sets of the paper, ORL and two planted graphs, r from 10 to 40, ten seeds each, the spectral start
-    took 52–85 % of the products of the random one with the inertial method, its own included, and ended at a lower or
-    equal mean objective: see ``benchmarks/symnmf_starts.md``, made by ``benchmarks/symnmf_starts.py``.
+    The spectral start saves more products than it takes, and ends at lower objectives than a random one;
+    ``benchmarks/RESULTS.md`` has the figures.
 
     Examples
     --------

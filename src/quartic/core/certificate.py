@@ -245,7 +245,7 @@ def ridge_to_certify(problem: Any) -> float:
             f"no certificate of optimality exists for {name}: with X ≥ 0 the convex problem is over completely "
             "positive matrices, where even membership is NP-hard; use no penalty or Ridge, or compare several starts"
         )
-    if penalty.ridge is None:
+    if not penalty.smooth or penalty.ridge is None:
         raise ValueError(
             f"no certificate of optimality for {name}: it is not a function of XXᵀ; use no penalty or Ridge"
         )

@@ -12,7 +12,7 @@ from quartic.core.trial import Trial
 from quartic.core.units import Units
 from quartic.kernels import EuclideanKernel, GramKernel, Kernel, NormKernel
 from quartic.losses import Loss, Move, Point
-from quartic.penalties import Nonnegative, Penalty, Ridge, Zero
+from quartic.penalties import Penalty, Zero
 
 _NONE = Zero()
 
@@ -56,7 +56,8 @@ class Problem:
         g; none when left out.
     kernel : Kernel, optional
         The geometry h. When left out: the Gram kernel where its mirror map exists (no penalty, or ridge), else the
-        norm kernel, with the constants that make f 1-smooth; the Euclidean kernel for a loss that has none (L_F = ∞).
+        norm kernel, with the constants that make f 1-smooth; the Euclidean kernel for a loss that has none (L_F = ∞),
+        or a penalty that knows no more than its prox and is not convex.
 
     Examples
     --------
@@ -127,8 +128,9 @@ class Problem:
             return self.kernel
         if math.isinf(self.loss.smoothness):  # no quartic kernel bounds it; a dynamic step finds its own way
             return EuclideanKernel()
-        kind = GramKernel if type(self.penalty) in (Zero, Ridge) else NormKernel
-        return kind.for_loss(self.loss, tight)
+        kinds: tuple[type[Kernel], ...] = (GramKernel, NormKernel)
+        kind = next((kind for kind in kinds if kind.why_not(self.penalty) is None), None)
+        return EuclideanKernel() if kind is None else kind.for_loss(self.loss, tight)
 
     def counted(self) -> Problem:
         """Return the same problem whose loss counts its products from zero."""
@@ -167,12 +169,13 @@ class Problem:
 
     def best_between(self, p: Point, q: Point) -> Point | None:
         """Return the point of least Ψ between two feasible ones, where that costs no product and it is below p."""
-        if type(self.penalty).on_line is Penalty.on_line:
+        if not self.penalty.has_lines:
             return None
         line = self.loss.between(p, q)
         if line is None:
             return None
-        constraint = type(self.penalty) in (Zero, Nonnegative)
+        cut = self.penalty.cut(1.0)
+        constraint = cut is not None and cut[1:] == (0.0, 0.0)
         linear, quadratic = (0.0, 0.0) if constraint else self.penalty.on_line(p.X, q.X - p.X)
         t = line.minimizer_with(float(linear), float(quadratic), 1.0)
         if not t > 0:

@@ -13,7 +13,7 @@ from quartic.arrays import Array, RandomState, check_count, random_generator
 from quartic.core.certificate import Certificate, certify, explained_by, ridge_to_certify
 from quartic.core.loop import minimize
 from quartic.core.problem import Problem
-from quartic.core.result import Result
+from quartic.core.result import Result, Status
 from quartic.solvers.base import Solver
 
 # Iterations to make sure of an exact fit.
@@ -186,7 +186,10 @@ def _needs_precision(result: Result, certificate: Certificate) -> bool:
 def _reason_to_stop(
     result: Result, certificate: Certificate, last: int, started: float, max_time: float | None, further: bool
 ) -> str | None:
-    rank, late = result.X.shape[1], max_time is not None and time.perf_counter() - started >= max_time
+    rank = result.X.shape[1]
+    if result.status is Status.UNBOUNDED:
+        return f"stopped at rank {rank}: {result.message}"
+    late = max_time is not None and time.perf_counter() - started >= max_time
     if certificate.holds and (late or not further):
         return f"rank {rank} is enough; {certificate}"
     if late:

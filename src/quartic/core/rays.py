@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from quartic.arrays import Array, astype, inner, norm
-from quartic.arrays import to_host
+from quartic.arrays import Array, astype, inner, norm, to_host
 from quartic.core.problem import Problem
 from quartic.losses import Loss
 

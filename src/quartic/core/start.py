@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -11,6 +12,9 @@ import numpy as np
 from quartic.arrays import Array, astype, copy, first_entry, is_zero
 from quartic.core.problem import Problem
 from quartic.core.units import Units, shifted
+
+# A step so short that prox is no more than the projection to where a penalty is finite.
+_LITTLE = 1e-8
 
 #: What makes a start: it is called with the problem, whose loss counts its products, the rank and a generator.
 StartStrategy: TypeAlias = Callable[[Problem, int, np.random.Generator], Array]
@@ -70,7 +74,11 @@ class Starts:
         """Return a feasible start in the data's precision, or raise an error that says what is wrong with X0."""
         loss = self.problem.loss
         if X0 is None:
-            return astype(loss.default_start(self.rank, self.problem.penalty.nonnegative, generator), loss.dtype)
+            penalty = self.problem.penalty
+            X = astype(loss.default_start(self.rank, penalty.nonnegative, generator), loss.dtype)
+            # a penalty of one's own may have a domain of its own, which its prox leads to
+            own = penalty.cut(1.0) is None and not math.isfinite(penalty.value(X))
+            return penalty.prox(X, _LITTLE) if own else X
         if callable(X0):
             X0 = X0(self.given, self.rank, generator)
             check_rank(self.given, X0, self.rank)

@@ -10,6 +10,8 @@ import scipy.sparse as sp
 
 from quartic.arrays import finite_matrix, first_not_finite
 
+_ENDS = (("source", "target"), ("from", "to"), ("src", "dst"), ("i", "j"), ("u", "v"))
+
 
 def as_adjacency(obj: Any) -> sp.csr_array:
     """Return the symmetric weighted adjacency matrix of a graph in any common form.
@@ -80,8 +82,29 @@ def in_index_order(frame: Any) -> Any:
     return frame[list(index)] if same and not columns.equals(index) else frame
 
 
+def refuse_edge_list(frame: Any) -> None:
+    """Raise where a pandas frame seems to be an edge list: two columns of words, or two called so, and few others."""
+    from pandas.api.types import infer_dtype
+
+    n, columns = len(frame), list(frame.columns)
+    if n == len(columns) or not 2 <= len(columns) <= 10:
+        return
+    words = [name for k, name in enumerate(columns) if infer_dtype(frame.iloc[:, k], skipna=True) == "string"]
+    called = {str(name).lower(): name for name in columns}
+    ends = next(([called[a], called[b]] for a, b in _ENDS if {a, b} <= set(called)), words[:2])
+    if len(ends) == 2:
+        weight = next((name for name in columns if name not in ends and name not in words), None)
+        renamed = "X" if weight in (None, "weight") else f"X.rename(columns={{{weight!r}: 'weight'}})"
+        arguments = ", ".join([renamed, *map(repr, ends), *([] if weight is None else ["'weight'"])])
+        raise ValueError(
+            f"a frame of {n} rows with the columns {', '.join(map(repr, columns))} seems to be an edge list, not a "
+            f"matrix; pass the graph: networkx.from_pandas_edgelist({arguments})"
+        )
+
+
 def _from_frame(frame: Any, pandas: Any) -> sp.csr_array:
     frame = in_index_order(frame)
+    refuse_edge_list(frame)
     if len(frame.columns) and all(isinstance(kind, pandas.SparseDtype) for kind in frame.dtypes):
         return sp.csr_array(frame.sparse.to_coo(), dtype=np.float64)
     return sp.csr_array(finite_matrix(frame.to_numpy(), "the adjacency frame"), dtype=np.float64)

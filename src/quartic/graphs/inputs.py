@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from quartic.arrays import first_not_finite
 from quartic.graphs import as_adjacency
-from quartic.graphs.adjacency import in_index_order
+from quartic.graphs.adjacency import in_index_order, refuse_edge_list
 
 
 def is_graph(X: Any) -> bool:
@@ -28,10 +28,26 @@ def is_frame(X: Any) -> bool:
 
 
 def matrix_of(X: Any) -> Any:
-    """Return the adjacency matrix of a graph; a frame with its columns in the order of its index; all else as it is."""
+    """Return the adjacency matrix of a graph; a frame with its columns in the order of its index; all else as it is.
+
+    A frame that is an edge list is refused with the cure.
+    """
     if is_graph(X):
         return as_adjacency(X)
-    return in_index_order(X) if is_frame(X) else X
+    if is_frame(X):
+        X = in_index_order(X)
+        refuse_edge_list(X)
+    return X
+
+
+def refuse_words(X: Any) -> None:
+    """Raise where a frame of features has a column of text, and name it."""
+    if is_frame(X):
+        from pandas.api.types import infer_dtype
+
+        for k, name in enumerate(X.columns):
+            if infer_dtype(X.iloc[:, k], skipna=True) == "string":
+                raise ValueError(f"column {name!r} of X holds text; leave it out, or make numbers of it")
 
 
 def refuse_not_finite(given: Any, clean: Any, name: str, cure: str, *, nan: bool = False) -> None:

@@ -9,8 +9,7 @@ import numpy as np
 
 from quartic.arrays import Array, inner
 from quartic.core.problem import Problem
-from quartic.losses import MaskedRectangular, Rectangular
-from quartic.losses.other.rectangular_matrix import balanced_factors
+from quartic.losses.other.rectangular import balanced_factors
 
 
 def rectangular_start(
@@ -56,7 +55,7 @@ def rectangular_start(
     True
     """
     loss: Any = problem.loss
-    if not isinstance(loss, Rectangular | MaskedRectangular):
+    if not hasattr(loss, "factors"):
         raise TypeError(f"rectangular_start needs a Rectangular loss, but the loss is {type(loss).__name__}")
     m, n = loss.shape
     at_zero = loss.gradient_operator(loss.at(np.zeros((m + n, 1))))

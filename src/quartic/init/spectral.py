@@ -83,19 +83,8 @@ def spectral_start(
 
     Notes
     -----
-    Against the paper's random start, inertial method, tol 1e-3, ten seeds, products with the start's included, and mean
-    objective (all rows and other settings: ``benchmarks/symnmf_starts.md``, by ``benchmarks/symnmf_starts.py``):
-
-    ============ == ================ =================
-    data         r  random           spectral
-    ============ == ================ =================
-    coil20       20 224 / 64.561     158 / 64.528
-    cbcl         20 189 / 99.406     133 / 99.384
-    orl          40 122 / 8.308      91 / 8.156
-    reuters      25 165 / 214.653    134 / 214.581
-    tdt2         30 222 / 250.041    131 / 249.994
-    planted-hard 10 90 / 70.382      63 / 70.375
-    ============ == ================ =================
+    What it is worth beside the paper's random start is measured by ``quartic bench speed``; see
+    ``benchmarks/RESULTS.md``.
 
     The turns are the alternating Procrustes scheme of Huang, Sidiropoulos and Swami (2014), "Non-negative matrix
     factorization revisited: uniqueness and algorithm for symmetric decomposition".

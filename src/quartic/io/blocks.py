@@ -103,7 +103,7 @@ def read_blocks(folder: str | os.PathLike[str]) -> Any:
         raise FileFormatError(f"{folder}: there is no such folder of blocks")
     files = _files(folder)
     if not files:
-        raise FileFormatError(f"{folder}: no blocks there; quartic.io.write_blocks makes them")
+        raise FileFormatError(f"{folder}: a folder without blocks of a matrix; name a file instead")
     try:
         import dask.array as da
         from dask import delayed

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from quartic.io.arrays import read_arrays
 from quartic.io.atoms import Structure
-from quartic.io.files import GRAPHS, FileFormatError, Source, source_of
-from quartic.io.graphs import matrix_names, merge_repeats
+from quartic.io.files import GRAPHS, FileFormatError, Source, count, source_of
+from quartic.io.graphs import in_order, merge_repeats, named_matrix
 from quartic.io.mdjeep import read_mdjeep
 from quartic.io.tables import DISTANCE, LOWER, UPPER, Table, find_column, find_ends, plain, read_table
 
@@ -94,7 +94,7 @@ def read_distances(
     """Read partial distances: a list i,j,d or a matrix (.csv, .parquet), .npz, .npy, .mtx, or a file of MD-jeep.
 
     Columns of a list: two of points, by name or number; the distance; maybe ``lower`` and ``upper`` bounds and
-    ``weight``. Rows whose distance is left blank are passed over. In a matrix empty cells and NaN are unknown; in a
+    ``weight``. Rows whose distance is blank are left out. In a matrix empty cells and NaN are unknown; in a
     sparse one the stored entries are known. An .npz file has the arrays ``pairs`` and ``distances`` (and
     ``lower``, ``upper``, ``weights``), or is sparse.
 
@@ -154,11 +154,8 @@ def _read(source: Source, columns: Sequence[str] | None) -> DistanceTable:
 def _from_table(table: Table, given: Sequence[str] | None) -> DistanceTable:
     if table.n_columns == 1:
         raise table.fault(-1, f"only one column; {_EXPECTED}")
-    if given is None and _is_matrix(table):
-        named = table.header is not None
-        D = table.numbers(range(int(named), table.n_columns), missing=True, negative=False)
-        names = tuple(table.words(0)) if named else tuple(map(str, range(len(D))))
-        return _from_matrix(D, table.name, names, f"a matrix in {table.layout}")
+    if given is None and (matrix := _matrix(table)) is not None:
+        return _from_matrix(matrix[1], table.name, matrix[0], f"a matrix in {table.layout}")
     roles = _roles(table, given)
     pairs, names = table.identities([roles["i"], roles["j"]], "point")
     same = pairs[:, 0] == pairs[:, 1]
@@ -178,24 +175,24 @@ def _from_table(table: Table, given: Sequence[str] | None) -> DistanceTable:
     known = [column for role, column in columns.items() if column is not None and role != "weights"]
     rows = np.flatnonzero(~np.all([np.isnan(column) for column in known], axis=0))
     found = found.take(rows) if len(rows) < len(pairs) else found
-    guess = f"{len(rows)} pairs of {len(names)} points ({table.layout}; {', '.join(said)})"
+    guess = f"{count(len(rows), 'pair')} of {len(names)} points ({table.layout}; {', '.join(said)})"
     if len(rows) < len(pairs):
-        guess += f"; {len(pairs) - len(rows)} rows without a distance passed over"
+        guess += f"; {count(len(pairs) - len(rows), 'row')} without a distance left out"
     if left:
         guess += f"; left out: {', '.join(left)}"
     return replace(found, guess=guess)
 
 
-def _is_matrix(table: Table) -> bool:
-    """Tell whether this is a square matrix with zeros, or nothing, on its diagonal."""
-    named = matrix_names(table) is not None
-    if not named and (table.header is not None or table.n_columns != len(table)):
-        return False
-    columns = range(int(named), table.n_columns)
-    if not all(table.is_numeric(column) for column in columns):
-        return False
-    D = table.numbers(columns, missing=True)
-    return bool((np.nan_to_num(np.diagonal(D)) == 0).all())
+def _matrix(table: Table) -> tuple[tuple[str, ...], Floats] | None:
+    """Return names and entries of a square matrix with zeros, or nothing, on its diagonal; NaN where blank."""
+    columns = range(table.n_columns - len(table), table.n_columns)
+    found = named_matrix(table)
+    if found is None and table.header is None and columns.start == 0 and all(map(table.is_numeric, columns)):
+        found = tuple(map(str, columns)), table.numbers(columns, missing=True, infinite=True)
+    if found is None or np.nan_to_num(np.diagonal(found[1])).any():
+        return None
+    table.numbers(columns, missing=True, negative=False)  # names the line at fault
+    return found
 
 
 def _roles(table: Table, given: Sequence[str] | None) -> dict[str, int]:
@@ -314,7 +311,7 @@ def _from_matrix(D: Any, name: str, names: tuple[str, ...], kind: str) -> Distan
     if len(pairs):
         _check_rows(found, name)
         found = _merged(found, name, None)
-        found = replace(found, pairs=np.sort(found.pairs, axis=1))
+        found = replace(found, pairs=in_order(found.pairs))
     return replace(
         found, atoms=Structure.named(names), guess=f"{len(found.pairs)} pairs of {len(names)} points ({kind})"
     )
@@ -370,7 +367,7 @@ def _check_rows(table: DistanceTable, name: str) -> None:
 
 def _merged(table: DistanceTable, name: str, repeats: str | None) -> DistanceTable:
     """Return each pair once; without ``repeats``, pairs given twice must agree."""
-    ordered = np.sort(table.pairs, axis=1)
+    ordered = in_order(table.pairs)
     rows = np.arange(len(ordered))
     if repeats is not None and (table.lower is not None or table.upper is not None):
         raise FileFormatError(f"{name}: --repeats is for distances, this file has bounds; keep one row a pair")
@@ -388,7 +385,7 @@ def _merged(table: DistanceTable, name: str, repeats: str | None) -> DistanceTab
             table = replace(table, **merged)
     if len(rows) == len(table.pairs):
         return table
-    said = f"; {len(table.pairs) - len(rows)} repeated pairs: {repeats}" if repeats else ""
+    said = f"; {count(len(table.pairs) - len(rows), 'repeated pair')}: {repeats}" if repeats else ""
     return replace(table.take(rows), guess=table.guess + said)
 
 

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quartic.io.arrays import check_finite, one_matrix
-from quartic.io.files import GRAPHS, FileFormatError, Source, damage_named, read_bytes, read_lines, source_of
+from quartic.io.files import GRAPHS, FileFormatError, Source, count, damage_named, read_bytes, read_lines, source_of
 from quartic.io.tables import DISTANCE, INSTALL, WEIGHT, Table, find_column, find_ends, plain, read_table
 
 MATRIX_NAMES = ("A", "M", "W", "adjacency", "similarity", "array")
@@ -146,9 +146,10 @@ def graph_of_matrix(matrix: Any, name: str, names: tuple[str, ...] | None = None
 
 def graph_of_table(table: Table, options: EdgeOptions = _AS_GUESSED) -> GraphTable:
     """Return the graph in a table: an edge list, or a matrix with or without names."""
-    labelled = matrix_names(table) if options.columns is None else None
-    if labelled is not None:
-        return graph_of_matrix(table.numbers(range(1, table.n_columns)), table.name, labelled)
+    if options.columns is None and (labelled := named_matrix(table)) is not None:
+        names, A = labelled
+        table.numbers(range(table.n_columns - len(table), table.n_columns))  # names the line where one is missing
+        return graph_of_matrix(A, table.name, names)
     roles = edge_columns(table, options)
     if roles is None and table.header is None and table.n_columns == len(table) > 3:
         return graph_of_matrix(table.numbers(range(table.n_columns)), table.name)
@@ -171,9 +172,9 @@ def edge_columns(table: Table, options: EdgeOptions = _AS_GUESSED) -> tuple[int,
         if table.n_columns == 2:
             return 0, 1, None
         if table.n_columns == 3 and table.is_numeric(2):
-            return 0, 1, 2
+            return 0, 1, _weight_column(table, (0, 1))
         words = [column for column in range(table.n_columns) if not table.is_numeric(column)]
-        if table.header is None or len(words) < 2 or len(words) == table.n_columns:
+        if len(words) < 2 or len(words) == table.n_columns:
             return None
         ends = words[0], words[1]
     return *ends, _weight_column(table, ends)
@@ -181,20 +182,18 @@ def edge_columns(table: Table, options: EdgeOptions = _AS_GUESSED) -> tuple[int,
 
 def _weight_column(table: Table, ends: tuple[int, int]) -> int | None:
     """Return the column of the weights: called so, or the only one with numbers; raise where several could be."""
-    assert table.header is not None
-    named = find_column(table.header, WEIGHT)
+    header = table.header or tuple(str(k + 1) for k in range(table.n_columns))
+    named = find_column(header, WEIGHT)
     if named is not None and named not in ends:
         return named
     others = [k for k in range(table.n_columns) if k not in ends and table.is_numeric(k)]
-    if any(plain(table.header[k]) in DISTANCE for k in others):
+    if any(plain(header[k]) in DISTANCE for k in others):
         return None  # refused later, with its name
     if len(others) > 1:
-        one, two = (table.header[k] for k in ends)
-        called = ", ".join(repr(table.header[k]) for k in others)
+        two = ",".join(header[k] for k in ends)
+        called = ", ".join(table.title(k) for k in others)
         raise table.fault(
-            -1,
-            f"which of {called} is the weight? say --columns {one},{two},{table.header[others[0]]}, or --columns "
-            f"{one},{two} for none",
+            -1, f"which is the weight: {called}? say --columns {two},{header[others[0]]}, or --columns {two} for none"
         )
     return others[0] if others else None
 
@@ -234,12 +233,17 @@ def negative_weights(table: GraphTable) -> str | None:
     return f"{n_below} of {upper.nnz} edges {verb}, the first {upper.data[at]:g} between {i} and {j}"
 
 
-def matrix_names(table: Table) -> tuple[str, ...] | None:
-    """Return the names of a square matrix that has them in its first row and column, else None."""
-    if table.header is None or table.n_columns != len(table) + 1:
+def named_matrix(table: Table) -> tuple[tuple[str, ...], NDArray[np.float64]] | None:
+    """Return names and entries, NaN where blank, of a square matrix named in its first row, and maybe column."""
+    beside = table.n_columns - len(table)
+    if table.header is None or beside not in (0, 1) or len(set(table.header)) < table.n_columns or len(table) < 2:
         return None
-    first = table.words(0)
-    return tuple(first) if tuple(first) == table.header[1:] else None
+    names = table.header[beside:]
+    columns = range(beside, table.n_columns)
+    if (beside and tuple(table.words(0)) != names) or not all(table.is_numeric(column) for column in columns):
+        return None
+    A = table.numbers(columns, missing=True, infinite=True)
+    return (names, A) if beside or np.array_equal(A, A.T, equal_nan=True) else None
 
 
 def is_symmetric(A: Any) -> bool:
@@ -258,7 +262,7 @@ def _is_triangle(A: sp.csr_array) -> bool:
 def _graph(A: sp.csr_array, names: tuple[str, ...], how: str) -> GraphTable:
     """Return the graph, with what there is to say about it."""
     n_edges = int((A.nnz + np.count_nonzero(A.diagonal())) // 2)
-    return GraphTable(A, names, f"graph: {len(names)} nodes, {n_edges} edges {how}")
+    return GraphTable(A, names, f"graph: {len(names)} nodes, {count(n_edges, 'edge')} {how}")
 
 
 def _edge_list(table: Table, first: int, second: int, weight: int | None, repeats: str | None) -> GraphTable:
@@ -267,7 +271,7 @@ def _edge_list(table: Table, first: int, second: int, weight: int | None, repeat
     pairs, names = table.identities([first, second], "node")
     _refuse_header(table, pairs, names)
     weights = np.ones(len(pairs)) if weight is None else table.numbers([weight])[:, 0]
-    ordered = np.sort(pairs, axis=1)
+    ordered = in_order(pairs)
     weights, kept, clash = merge_repeats(ordered, weights, len(names), repeats)
     if clash is not None:
         a, b = clash
@@ -281,7 +285,7 @@ def _edge_list(table: Table, first: int, second: int, weight: int | None, repeat
     said = f"({table.layout}; ends in {table.title(first)} and {table.title(second)}"
     said += ", no weights)" if weight is None else f", weights in {table.title(weight)})"
     if repeats is not None and len(kept) < len(pairs):
-        said += f"; {len(pairs) - len(kept)} repeated edges: {repeats}"
+        said += f"; {count(len(pairs) - len(kept), 'repeated edge')}: {repeats}"
     if left:
         said += f"; left out: {', '.join(table.title(column) for column in left)}"
     return _graph(A, names, said)
@@ -324,14 +328,22 @@ def _symmetric_matrix(pairs: NDArray[np.int64], w: NDArray[np.float64], n: int) 
     return A
 
 
+def in_order(pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return pairs (i, j) with i ≤ j."""
+    return np.column_stack([np.minimum(*pairs.T), np.maximum(*pairs.T)])
+
+
 def merge_repeats(
     pairs: NDArray[np.int64], values: NDArray[np.float64], n: int, how: str | None
 ) -> tuple[NDArray[np.float64], NDArray[np.intp], tuple[int, int] | None]:
     """Return values with those of repeated pairs made one, the row that stands for each pair, and the first clash.
 
-    ``how``: sum, mean or last; None keeps the first, and two rows with different values are a clash.
+    Pairs are in order, i ≤ j. ``how``: sum, mean or last; None keeps the first, and different values are a clash.
     """
     key = pairs[:, 0] * n + pairs[:, 1]
+    rising = np.sort(key)
+    if (rising[1:] != rising[:-1]).all():
+        return values, np.arange(len(key)), None
     order = np.argsort(key, kind="stable")
     new = np.concatenate([[True], key[order][1:] != key[order][:-1]])
     if how is None:
@@ -371,7 +383,7 @@ def _by_networkx(source: Source, repeats: str | None) -> GraphTable:
     if not edges:
         raise FileFormatError(f"{source.name}: a graph without an edge")
     index = {node: at for at, node in enumerate(graph.nodes)}
-    pairs = np.sort(np.array([(index[a], index[b]) for a, b, _ in edges], dtype=np.int64), axis=1)
+    pairs = in_order(np.array([(index[a], index[b]) for a, b, _ in edges], dtype=np.int64))
     with damage_named(source.name, "an edge's weight is not a number"):
         weights = np.array([float(w) for _, _, w in edges])
     weights, kept, _ = merge_repeats(pairs, weights, len(index), repeats or "sum")
@@ -381,7 +393,7 @@ def _by_networkx(source: Source, repeats: str | None) -> GraphTable:
     names = tuple(map(str, labels if len(set(map(str, labels))) == len(labels) else graph.nodes))
     said = ", directions dropped" if graph.is_directed() else ""
     if len(kept) < len(pairs):
-        said += f", {len(pairs) - len(kept)} repeated edges: {repeats or 'sum'}"
+        said += f", {count(len(pairs) - len(kept), 'repeated edge')}: {repeats or 'sum'}"
     return _graph(A, names, f"({what}{said})")
 
 

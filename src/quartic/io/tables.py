@@ -10,16 +10,15 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from io import StringIO
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quartic.io.files import FileFormatError, Source, damage_named, read_bytes, read_text
+from quartic.io.files import FileFormatError, Source, count, damage_named, read_bytes, read_text
 
 if TYPE_CHECKING:
     import pyarrow
@@ -56,6 +55,8 @@ class Table:
         The text of the file, for the numbers of lines; empty for Parquet.
     edges : bool
         Whether each row is an edge: networkx wrote it.
+    named : dict
+        What `identities` found before.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Table:
     content: str = field(default="", repr=False)
     separator: str = ","
     edges: bool = False
+    named: dict[tuple[int, ...], tuple[NDArray[np.int64], tuple[str, ...]]] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.columns[0])
@@ -127,14 +129,17 @@ class Table:
         """
         import pyarrow as pa
 
+        if (kept := self.named.get(tuple(columns))) is not None:
+            return kept
         cells = pa.concat_arrays([_as_text(self.columns[column]) for column in columns])
         coded = cells.dictionary_encode()
         codes = coded.indices.to_numpy(zero_copy_only=False).reshape(len(columns), -1).T
         index: dict[str, int] = {}
         merged = np.empty(len(coded.dictionary), dtype=np.int64)
         appear = _first_places(codes, len(merged))
+        words = coded.dictionary.to_pylist()
         for code in np.argsort(appear).tolist():
-            name = coded.dictionary[code].as_py().strip()
+            name = words[code].strip()
             if name.lower() in MISSING or ("." in name and _FRACTION.fullmatch(name)):
                 whole = _WHOLE.fullmatch(name)
                 if whole is None:
@@ -150,7 +155,8 @@ class Table:
             names.sort(key=int)
             place = {name: at for at, name in enumerate(names)}
             merged = np.array([place[name] for name in index], dtype=np.int64)[merged]
-        return merged[codes], tuple(names)
+        self.named[tuple(columns)] = merged[codes], tuple(names)
+        return self.named[tuple(columns)]
 
     def numbers(
         self, columns: Sequence[int], *, missing: bool = False, negative: bool = True, infinite: bool = False
@@ -253,6 +259,7 @@ def _text_table(source: Source) -> Table:
     import pyarrow.csv as arrow
 
     content, guessed = read_text(source.path, source.name)
+    content = re.sub(rb"\A\"?sep=.\"?\n", b"\n", content)  # Excel's word on the separator, which we find anyway
     if any(sign in content for sign in (b"#", b"%", b"\n ", b"\n\t")):
         content = _REMARK.sub(b"", content)  # lines stay, so that they can be counted
     attributes = _ATTRIBUTES.search(content[:100_000]) is not None
@@ -269,6 +276,8 @@ def _text_table(source: Source) -> Table:
         if (found := _separator(joined))[0] > share:
             lines, (share, separator, n_columns) = joined, found
     sample = [row for row in _cells(lines, separator) if len(row) == n_columns]
+    if not sample:
+        raise FileFormatError(f"{source.name}: not a table: its lines are not alike")
     comma = separator != "," and _has_decimal_comma(sample)
     header = _header(sample, n_columns, comma)
     if header is not None and header[0] and f"\n{separator}" in text:
@@ -299,8 +308,8 @@ def _text_table(source: Source) -> Table:
     if header is not None:
         columns = [column.slice(1) for column in columns]
     named = "a header" if header is not None else "no header"
-    count = "one column" if n_columns == 1 else f"{n_columns} columns separated by {SEPARATORS[separator]}"
-    layout = ", ".join(filter(None, [count, named, "attributes of networkx" if attributes else "", guessed]))
+    cut = "one column" if n_columns == 1 else f"{n_columns} columns separated by {SEPARATORS[separator]}"
+    layout = ", ".join(filter(None, [cut, named, "attributes of networkx" if attributes else "", guessed]))
     table = Table(source.name, columns, header, layout, comma, text, separator, attributes)
     if len(table) == 0:
         raise table.fault(-1, "there are column names, but no rows below them")
@@ -308,28 +317,25 @@ def _text_table(source: Source) -> Table:
 
 
 def _without_empty_columns(table: Table) -> Table:
-    """Leave out columns with neither a name nor a cell, as spreadsheets write them."""
-    if table.header is None:
+    """Leave out columns with neither a name nor a cell, as spreadsheets write them; a square may be a matrix."""
+    header = table.header or ("",) * table.n_columns
+    kept = [k for k, name in enumerate(header) if name or any(row[k] for row in table.sample) or any(table.words(k))]
+    if len(kept) in (0, table.n_columns) or (table.header is None and table.n_columns == len(table)):
         return table
-    kept = [
-        k for k, name in enumerate(table.header) if name or any(row[k] for row in table.sample) or any(table.words(k))
-    ]
-    if len(kept) in (0, table.n_columns):
-        return table
-    header, columns = tuple(table.header[k] for k in kept), [table.columns[k] for k in kept]
+    named = None if table.header is None else tuple(header[k] for k in kept)
     layout = f"{table.layout}, empty columns left out"
-    return Table(table.name, columns, header, layout, table.decimal_comma, table.content, table.separator)
+    return replace(table, columns=[table.columns[k] for k in kept], header=named, layout=layout)
 
 
 def _refuse_ragged(name: str, text: str, separator: str, n_columns: int) -> None:
     """Raise where a row has another number of cells than the others, or a quotation mark is left open."""
     for line, cells in _rows(text, separator):
         if len(cells) != n_columns:
-            count = f"{len(cells)} cell{'' if len(cells) == 1 else 's'}"
             between = "" if separator == _NONE else f" (separated by {SEPARATORS[separator]})"
             opened = "; a quotation mark is left open" if any("\n" in cell for cell in cells) else ""
+            here = count(len(cells), "cell")
             raise FileFormatError.at(
-                name, line, f"{count} where the others have {n_columns}{between}{opened}; make all rows alike"
+                name, line, f"{here} where the others have {n_columns}{between}{opened}; make all rows alike"
             )
 
 
@@ -347,7 +353,15 @@ def _rows(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _first_lines(text: str) -> list[str]:
-    return list(islice((line for line in StringIO(text) if line.strip()), _LOOKED_AT))
+    """Return the first lines that are not blank."""
+    lines: list[str] = []
+    at = 0
+    while at < len(text) and len(lines) < _LOOKED_AT:
+        end = text.find("\n", at) + 1 or len(text)
+        if line := text[at:end].strip("\n"):
+            lines.append(line)
+        at = end
+    return lines
 
 
 def _first_places(codes: NDArray[Any], n: int) -> NDArray[np.int64]:
@@ -376,7 +390,7 @@ def _text(cell: Any) -> str:
 
 def _cells(lines: Sequence[str], separator: str) -> list[list[str]]:
     if separator == " ":
-        return [_cut(" ".join(line.split()), separator) for line in lines]
+        return [_cut(re.sub(r"[ \t]+", " ", line.strip(" \t\n")), separator) for line in lines]
     return [[cell.strip() for cell in _cut(line.rstrip("\n"), separator)] for line in lines]
 
 
@@ -394,7 +408,7 @@ def _joined(lines: Sequence[str]) -> list[str]:
     joined: list[str] = []
     for line in lines:
         if joined and joined[-1].count('"') % 2:
-            joined[-1] += line
+            joined[-1] += f"\n{line}"
         else:
             joined.append(line)
     return joined

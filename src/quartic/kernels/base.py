@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Self
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
 from quartic.arrays import Array, inner
 from quartic.core.units import Units
+
+_K = TypeVar("_K", bound="Kernel")
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss
@@ -36,6 +39,11 @@ class Kernel(ABC):
     def mirror(self, V: Array, penalty: Penalty | None = None, t: float = 1.0) -> Array:
         """Return argmin_U  h(U) + t g(U) − ⟨V, U⟩, with g the penalty (none when left out)."""
 
+    @classmethod
+    def why_not(cls, penalty: Penalty) -> str | None:
+        """Return why there is no mirror map with this penalty, or None where there is one."""
+        return None
+
     def iterate(self, point: Point, penalty: Penalty, step: float) -> Array:
         """Return the Bregman iteration map T_λ(X) = argmin_U  g(U) + ⟨∇f(X), U − X⟩ + D_h(U, X)/λ."""
         return self.mirror(self.gradient(point.X) - step * point.gradient, penalty, step)
@@ -63,3 +71,29 @@ class Kernel(ABC):
             f"{cls.__name__} has no constants that make every loss relatively smooth; "
             "use NormKernel.for_loss or GramKernel.for_loss, or give your kernel a for_loss of its own"
         )
+
+
+def scaled_constants(kernel: _K, units: Units) -> _K | None:
+    """Return the kernel with σ, the weight of a square, and the weights of its quartic terms in other units."""
+    scaled: dict[str, float] = {}
+    for field in fields(kernel):  # type: ignore[arg-type]  # the kernels that call this are dataclasses
+        value = getattr(kernel, field.name)
+        there = units.factor(value, 2 if field.name == "sigma" else 4) if value else 0.0
+        if there is None:
+            return None
+        scaled[field.name] = there
+    return replace(kernel, **scaled)  # type: ignore[type-var]
+
+
+def sigma_for(loss: Loss, tight: bool) -> float:
+    """Return the quadratic weight σ of Propositions 1 and 3.
+
+    Any positive σ at or above twice the curvature bound is valid. Where the bound is zero a small share of
+    ‖∇F(0)‖, the loss's own scale, keeps h strictly convex. Points held in place add curvature that ∇F(0) does not show.
+    """
+    size = loss.gradient_norm_at_zero
+    if size == 0.0:
+        return 1.0
+    if tight:
+        return max(2 * loss.curvature_at_zero, 1e-3 * size)
+    return 2 * (size if loss.rotations else max(size, loss.curvature_at_zero))

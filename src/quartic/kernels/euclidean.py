@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from quartic.arrays import Array, as_floats, squared_norm
+from quartic.arrays import Array, as_floats, check_number, squared_norm
 from quartic.core.units import Units
 from quartic.kernels.base import Kernel
-from quartic.kernels.mirror_maps import mirror_map
 
 if TYPE_CHECKING:
     from quartic.penalties.base import Penalty
@@ -46,4 +45,5 @@ class EuclideanKernel(Kernel):
 
     def mirror(self, V: Array, penalty: Penalty | None = None, t: float = 1.0) -> Array:
         """Return prox_{t g}(V)."""
-        return mirror_map(self, V, penalty, t)
+        check_number(t, "t", zero=True)
+        return as_floats(V) if penalty is None else penalty.prox(as_floats(V), t)

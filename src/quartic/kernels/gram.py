@@ -1,23 +1,40 @@
-"""The Gram kernel h_G."""
+"""The Gram kernel h_G, and its mirror map: one eigendecomposition and one scalar equation."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from quartic.arrays import Array, as_floats, check_number, gram, on_host, squared_norm, times, trace_inner
+from quartic.arrays import (
+    Array,
+    as_floats,
+    astype,
+    check_number,
+    float_type,
+    gram,
+    namespace,
+    on_host,
+    squared_norm,
+    times,
+    to_host,
+    trace_inner,
+)
 from quartic.core.units import Units
-from quartic.kernels.base import Kernel
-from quartic.kernels.constants import scaled_constants, sigma_for
-from quartic.kernels.mirror_maps import mirror_map
+from quartic.kernels.base import Kernel, scaled_constants, sigma_for
+from quartic.polynomials import norm_scale, unit_cubic_root
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss
     from quartic.losses.move import Move
     from quartic.losses.point import Point
     from quartic.penalties.base import Penalty
+
+
+# Below this ratio of squared singular values VᵀV has lost too many digits of the small ones: take the SVD of V.
+_WELL_CONDITIONED = 1e-8
 
 
 @dataclass(frozen=True)
@@ -109,5 +126,80 @@ class GramKernel(Kernel):
         )
 
     def mirror(self, V: Array, penalty: Penalty | None = None, t: float = 1.0) -> Array:
-        """Return argmin_U  h_G(U) + t g(U) − ⟨V, U⟩ (Proposition 4)."""
-        return mirror_map(self, V, penalty, t)
+        """Return argmin_U  h_G(U) + t g(U) − ⟨V, U⟩ (Proposition 4); a ridge adds to σ."""
+        check_number(t, "t", zero=True)
+        reason = None if penalty is None else self.why_not(penalty)
+        if reason is not None:
+            raise ValueError(reason)
+        ridge = 0.0 if penalty is None else penalty.ridge or 0.0
+        return gram_mirror(as_floats(V), self.alpha, self.beta, self.sigma + t * ridge)
+
+    @classmethod
+    def why_not(cls, penalty: Penalty) -> str | None:
+        """Return None for g = ½ρ‖X‖², which is invariant under rotations like h_G."""
+        if penalty.smooth and penalty.ridge is not None:
+            return None
+        return (
+            f"no closed-form mirror map for {cls.__name__} with {type(penalty).__name__}, which is no multiple of "
+            "½‖X‖² (Zero, Ridge, or a smooth penalty with an attribute ridge): take NormKernel or EuclideanKernel"
+        )
+
+
+def gram_mirror(V: Array, alpha: float, beta: float, sigma: float) -> Array:
+    """Return the U with U (α‖U‖² I + β UᵀU + σ I) = V.
+
+    U has the singular vectors of V, and singular values μ. Where V is well conditioned they come from the
+    eigendecomposition of the r × r matrix VᵀV; otherwise from the SVD of V, whose left vectors keep round-off in the
+    small directions from being divided by a small σ.
+    """
+    squares, P = np.linalg.eigh(gram(V))
+    largest = float(squares[-1])
+    if largest > 1e-250 and math.isfinite(largest) and float(squares[0]) > _WELL_CONDITIONED * largest:
+        mu = solve_subproblem(np.sqrt(squares), alpha, beta, sigma)
+        scale = 1 / (alpha * float(mu @ mu) + beta * mu**2 + sigma)
+        return times(V, (P * scale) @ P.T)
+    W, eta, Pt = namespace(V).linalg.svd(astype(V, np.float64), full_matrices=False)
+    U = times(W, solve_subproblem(to_host(eta), alpha, beta, sigma)[:, None] * to_host(Pt))
+    return astype(U, float_type(V))
+
+
+def solve_subproblem(eta: Array, alpha: float, beta: float, sigma: float) -> Array:
+    """Return the μ ≥ 0 with (α‖μ‖² + σ) μ_i + β μ_i³ = η_i, to machine precision.
+
+    For a given s = ‖μ‖² each μ_i(s) is the root of a monotone cubic. What is left is log Σμ_i(s)² = log s, an
+    equation in log s whose slope always lies between −3 and −1: Newton's method with a bracket needs a handful of
+    steps at any scale of the data.
+    """
+    eta = np.asarray(eta, dtype=np.float64)
+    if alpha == 0.0:
+        return _cubic(eta, beta, sigma)
+    size = float(np.linalg.norm(eta))
+    if size == 0.0:
+        return np.zeros_like(eta)
+    # ‖μ‖ lies between the answers of the norm kernels with α + β and with α in front.
+    low = 2 * math.log(size / norm_scale(size, alpha + beta, sigma))
+    high = 2 * math.log(size / norm_scale(size, alpha, sigma))
+    low, high = low - 1e-12 * (1 + abs(low)), high + 1e-12 * (1 + abs(high))
+    log_s = 0.5 * (low + high)
+    mu = eta
+    for _ in range(100):
+        s = math.exp(log_s)
+        mu = _cubic(eta, beta, alpha * s + sigma)
+        squares = mu**2
+        total = float(squares.sum())
+        gap = math.log(total) - log_s
+        low, high = (log_s, high) if gap > 0 else (low, log_s)
+        slope = 1 + 2 * alpha * s * float((squares / (alpha * s + sigma + 3 * beta * squares)).sum()) / total
+        following = log_s + gap / slope
+        if not low <= following <= high:
+            following = 0.5 * (low + high)
+        if abs(following - log_s) <= 4e-16 * max(1.0, abs(log_s)):
+            break
+        log_s = following
+    return mu
+
+
+def _cubic(eta: Array, beta: float, linear: float) -> Array:
+    """Return the roots of β μ³ + linear·μ = η: μ = η / (linear·(1 + y²)) with y³ + y = η√(β/linear)/linear."""
+    y = unit_cubic_root(eta * (math.sqrt(beta / linear) / linear))
+    return eta / (linear * (1 + y * y))

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Self
 
 from quartic.arrays import Array, as_floats, check_number, inner, squared_norm
 from quartic.core.units import Units
-from quartic.kernels.base import Kernel
-from quartic.kernels.constants import scaled_constants, sigma_for
-from quartic.kernels.mirror_maps import clipping, mirror_map, norm_scale
+from quartic.kernels.base import Kernel, scaled_constants, sigma_for
+from quartic.penalties.base import Penalty
+from quartic.polynomials import norm_length
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss
     from quartic.losses.move import Move
     from quartic.losses.point import Point
-    from quartic.penalties.base import Penalty
 
 
 @dataclass(frozen=True)
@@ -86,14 +85,28 @@ class NormKernel(Kernel):
 
     def iterate(self, point: Point, penalty: Penalty, step: float) -> Array:
         """Return T_λ(X); in one pass for the penalties that clip or shift."""
-        cut = clipping(penalty, step)
+        cut = penalty.cut(step)
         if cut is None:
             return super().iterate(point, penalty, step)
-        (clip, shift, ridge), space = cut, point.space
-        W, square = point.combine(space.front(point.gram, self.alpha, self.sigma), -step, shift, clip)
-        space.shrink(W, square, self.alpha, self.sigma + ridge, norm_scale)
+        clip, shift, ridge = cut
+        W, square = point.combine(self.alpha, self.sigma, -step, shift, clip)
+        point.space.shrink(W, square, self.alpha, self.sigma + ridge)
         return W
 
     def mirror(self, V: Array, penalty: Penalty | None = None, t: float = 1.0) -> Array:
         """Return argmin_U  h_N(U) + t g(U) − ⟨V, U⟩ (Proposition 2, and section 4.1 with a penalty)."""
-        return mirror_map(self, V, penalty, t)
+        check_number(t, "t", zero=True)
+        V = as_floats(V)
+        if penalty is None:
+            return norm_length(V, self.alpha, self.sigma)
+        return penalty.norm_mirror(V, t, self.alpha, self.sigma)
+
+    @classmethod
+    def why_not(cls, penalty: Penalty) -> str | None:
+        """Return None for convex penalties, and for others that have a ``norm_mirror`` of their own."""
+        if penalty.convex or type(penalty).norm_mirror is not Penalty.norm_mirror:
+            return None
+        return (
+            f"no mirror map for {cls.__name__} with {type(penalty).__name__}, which is not convex and has no method "
+            "norm_mirror(V, t, alpha, sigma): give it one, or take EuclideanKernel"
+        )

@@ -7,20 +7,17 @@ from quartic.losses.factor.loss import LeastSquares
 from quartic.losses.factor.weighted import WeightedLeastSquares
 from quartic.losses.line import Line
 from quartic.losses.move import Move
-from quartic.losses.other.coded_diffraction import CodedDiffraction
-from quartic.losses.other.masked_rectangular import MaskedRectangular
-from quartic.losses.other.phase_retrieval import PhaseRetrieval
+from quartic.losses.other.phase_retrieval import CodedDiffraction, PhaseRetrieval
 from quartic.losses.other.quadratic import Quadratic
-from quartic.losses.other.rectangular import Rectangular
+from quartic.losses.other.rectangular import MaskedRectangular, Rectangular
 from quartic.losses.other.robust import Robust
 from quartic.losses.other.sensing import Sensing
 from quartic.losses.other.smooth import Smooth
 from quartic.losses.pairs.anchored import Anchored
-from quartic.losses.pairs.bounds import BoundedDistances
+from quartic.losses.pairs.bounds import BoundedDistances, RawStress
 from quartic.losses.pairs.complete import CompleteDistances
 from quartic.losses.pairs.completion import Completion
 from quartic.losses.pairs.distances import Distances
-from quartic.losses.pairs.raw_stress import RawStress
 from quartic.losses.point import Point
 
 __all__ = [

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from quartic.arrays import Array, as_floats, astype, finite_matrix, inner, norm
-from quartic.arrays.space import HOST, Space
-from quartic.arrays.workspace import Fresh, Workspace
+from quartic.arrays.space import HOST, Fresh, Space, Workspace
 from quartic.core.trial import Trial, try_bregman_step
 from quartic.core.units import Units, shift_to_one
 from quartic.losses.line import Line
@@ -64,6 +63,11 @@ class Loss(ABC):
     def __init__(self) -> None:
         self._counter = ProductCounter()
         self._constants: dict[str, float] = {}
+
+    @property
+    def translations(self) -> bool:
+        """Whether f(X + 1cᵀ) = f(X) for every c, as for sums over differences of rows."""
+        return False
 
     # -- the point --------------------------------------------------------------------------------------------------
 
@@ -143,6 +147,28 @@ class Loss(ABC):
     def gradient(self, X: Array) -> Array:
         """Return ∇f(X)."""
         return self.at(self.check(X)).gradient
+
+    def offers(self, capability: str) -> bool:
+        """Tell whether the loss has a method, or a property, that not every loss has.
+
+        ``along`` and ``hessian_product`` are there where F is quadratic; "rotations" means that f(XQ) = f(X) for every
+        rotation Q, "on_host" that the data are NumPy or SciPy arrays.
+        """
+        if capability == "rotations":
+            return self.rotations
+        if capability == "on_host":
+            return self.space is HOST
+        exact = self.quadratic or capability not in ("along", "hessian_product")
+        return exact and defines(type(self), capability)
+
+    @property
+    def stiff(self) -> bool:
+        """Whether some directions are far steeper than others, as where constraints are penalised."""
+        return False
+
+    def entries_per_row(self) -> float | None:
+        """Return about how many entries of the data a product touches a row of X; None where that says little."""
+        return None
 
     # -- constants --------------------------------------------------------------------------------------------------
 
@@ -241,3 +267,9 @@ class Loss(ABC):
 
     def _count(self, products: int = 1) -> None:
         self._counter.count += products
+
+
+def defines(kind: type[Loss], method: str) -> bool:
+    """Tell whether a class of losses has a method, other than the one of `Loss` that says it is missing."""
+    own = getattr(kind, method, None)
+    return own is not None and own is not getattr(Loss, method, None)

@@ -11,15 +11,12 @@ from quartic.arrays import Array, inner, squared_norm
 from quartic.core.units import Units, shifted
 from quartic.losses.line import Line
 from quartic.losses.move import Move
-from quartic.losses.pairs.pair_squares import PairPoint, PairSquares
+from quartic.losses.pairs.loss import PairPoint, PairSquares
 from quartic.losses.point import Point
 
 
 class RidgedPairs(PairSquares):
     """A sum over pairs plus ½ρ‖X‖²; for Gauss–Newton the residual has √ρ·X besides."""
-
-    #: ρ
-    ridge: float = 0.0
 
     def at(self, X: Array) -> PairPoint:
         """Return the point at X: one pass."""

@@ -1,9 +1,15 @@
 """Penalties g(X): none, sign constraints, sparsity, ridge."""
 
 from quartic.penalties.base import Penalty
-from quartic.penalties.nonnegative import Nonnegative, NonnegativeL1, NonnegativeRidge
-from quartic.penalties.ridge import Ridge
-from quartic.penalties.sparse import L0, L1
-from quartic.penalties.zero import Zero
+from quartic.penalties.l0 import L0
+from quartic.penalties.separable import (
+    L1,
+    Nonnegative,
+    NonnegativeL1,
+    NonnegativeRidge,
+    Ridge,
+    Separable,
+    Zero,
+)
 
-__all__ = ["L0", "L1", "Nonnegative", "NonnegativeL1", "NonnegativeRidge", "Penalty", "Ridge", "Zero"]
+__all__ = ["L0", "L1", "Nonnegative", "NonnegativeL1", "NonnegativeRidge", "Penalty", "Ridge", "Separable", "Zero"]

@@ -1,31 +1,45 @@
-"""What a penalty g must offer."""
+"""What a penalty g must offer, and what it may."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
-from quartic.arrays import Array, check_number, norm
+from quartic.arrays import Array, check_number, norm, squared_norm
 from quartic.core.units import Units
 
 
 class Penalty(ABC):
     """A simple function g(X) whose proximal map is known.
 
-    Two facts tell solvers what they may do with it: ``nonnegative`` (its domain is X ≥ 0) and ``smooth``
-    (it is differentiable, so that its gradient can be followed). ``convex`` is what the convergence theorem asks for.
-    ``ridge`` is ρ where g(X) = ½ρ‖X‖², for solvers that work with its second derivative.
+    A penalty of your own needs ``value``, ``prox`` and ``stationarity``; with them it works with the Euclidean kernel,
+    and where it is convex with the norm kernel. Three facts tell solvers what they may do with it besides:
+    ``nonnegative`` (its domain is X ≥ 0), ``smooth`` (it is differentiable, so that its gradient can be followed) and
+    ``convex``, which the convergence theorem asks for. The other methods are capabilities: with them a problem is
+    solved faster, or by more solvers.
+
+    A class derived from one of ours that changes what g is, its value, prox or stationarity, takes over no formula
+    that followed from them: it has the defaults here in their place.
     """
 
-    nonnegative: ClassVar[bool] = False
-    smooth: ClassVar[bool] = False
-    convex: ClassVar[bool] = True
+    nonnegative: bool = False
+    smooth: bool = False
+    convex: bool = True
+    #: ρ where a smooth g is ½ρ‖X‖², for solvers that use its second derivative
+    ridge: float | None = None
+    _what_g_is: ClassVar[tuple[str, ...]] = ("value", "prox", "stationarity")
+    _what_follows: ClassVar[tuple[str, ...]] = (
+        "smooth", "ridge", "has_lines", "stationarity_norm", "value_at", "stationarity_at", "smooth_gradient",
+        "on_line", "change", "in_units", "cut", "norm_mirror", "pull_at",
+    )  # fmt: skip
 
-    @property
-    def ridge(self) -> float | None:
-        """ρ where g(X) = ½ρ‖X‖² (0 for no penalty), None for any other g."""
-        return None
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if any(name in cls.__dict__ for name in Penalty._what_g_is):
+            for name in Penalty._what_follows:
+                if name not in cls.__dict__:
+                    setattr(cls, name, Penalty.__dict__[name])
 
     @abstractmethod
     def value(self, X: Array) -> float:
@@ -38,6 +52,54 @@ class Penalty(ABC):
     @abstractmethod
     def stationarity(self, X: Array, gradient: Array) -> Array:
         """Return the element of ∇f(X) + ∂g(X) of least norm; its norm is the stopping measure."""
+
+    # -- capabilities -----------------------------------------------------------------------------------------------
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether there is a method ``on_line``."""
+        return type(self).on_line is not Penalty.on_line
+
+    def on_line(self, X: Array, D: Array) -> tuple[float, float]:
+        """Return a and b of g(X + tD) = g(X) + at + bt² inside the domain, for penalties that are such there."""
+        raise TypeError(f"{type(self).__name__} does not say what it is on lines (it has no method on_line)")
+
+    def in_units(self, units: Units) -> Self | None:
+        """Return g̃(X̃) = 2^value · g(X̃ / 2^length), or None for a penalty that cannot be had in other units."""
+        return None
+
+    def cut(self, t: float) -> tuple[bool, float, float] | None:
+        """Return (clip, shift, ridge) where prox_t(V) is V − shift, cut off below zero if clip, over 1 + ridge."""
+        return None
+
+    def norm_mirror(self, V: Array, t: float, alpha: float, sigma: float) -> Array:
+        """Return argmin_U  α/4‖U‖⁴ + σ/2‖U‖² + t g(U) − ⟨V, U⟩: the mirror map of the norm kernel.
+
+        With z = α‖U‖² + σ the answer is U(z) = prox_{t/z}(V/z). ½‖U(z)‖² is the slope in z of the minimum of
+        ½z‖U‖² + t g(U) − ⟨V, U⟩, which is concave in z, so α‖U(z)‖² + σ − z falls and has one root. A dozen calls of
+        ``prox`` or so find it, in log z; a penalty with a formula of its own should use that.
+        """
+        if not self.convex:
+            raise ValueError(
+                f"no mirror map for NormKernel with {type(self).__name__}, which is not convex: give it a method "
+                "norm_mirror(V, t, alpha, sigma), or use EuclideanKernel"
+            )
+        from scipy.optimize import brentq
+
+        def gap(log_z: float) -> float:
+            z = math.exp(log_z)
+            return math.log(alpha * float(squared_norm(self.prox(V / z, t / z))) + sigma) - log_z
+
+        low = math.log(sigma)
+        high = low + gap(low) + 1e-12
+        z = math.exp(brentq(gap, low, high, xtol=1e-16)) if gap(low) > 0 else sigma
+        return self.prox(V / z, t / z)
+
+    def pull_at(self, point: Any) -> float:
+        """Return ⟨s, X⟩ for the subgradients s of g at a point, for penalties with a `cut`."""
+        raise NotImplementedError
+
+    # -- measures ---------------------------------------------------------------------------------------------------
 
     def stationarity_norm(self, X: Array, gradient: Array) -> float:
         """Return the norm of ``stationarity``."""
@@ -55,39 +117,17 @@ class Penalty(ABC):
         """Return ∇f(X) plus the gradient of g inside its domain, for penalties that have one there."""
         return self.stationarity(X, gradient) if self.smooth else gradient
 
-    def on_line(self, X: Array, D: Array) -> tuple[float, float]:
-        """Return a and b of g(X + tD) = g(X) + at + bt² inside the domain, for penalties that are such there."""
-        raise TypeError(f"{type(self).__name__} does not say what it is on lines (it has no method on_line)")
-
     def change(self, X: Array, Y: Array) -> float:
         """Return g(Y) − g(X); penalties that can do so avoid the cancellation between close neighbours."""
         return self.value(Y) - self.value(X)
 
-    def in_units(self, units: Units) -> Self | None:
-        """Return g̃(X̃) = 2^value · g(X̃ / 2^length), or None for a penalty that cannot be had in other units."""
-        return None
+
+def check_weight(value: float, name: str, zero: bool = False) -> None:
+    """Raise unless this is a positive number (or zero where that is allowed), and say what to use instead."""
+    check_number(value, name, zero=zero, cure="; for no penalty use Zero() or Nonnegative()")
 
 
-@dataclass(frozen=True)
-class Weighted(Penalty):
-    """A penalty with one positive factor in front.
-
-    Parameters
-    ----------
-    weight : float
-        The factor, positive and finite.
-    """
-
-    #: g(tX) = t^degree · g(X)
-    degree: ClassVar[int]
-
-    weight: float
-
-    def in_units(self, units: Units) -> Self | None:
-        """Return the same with the weight scaled."""
-        weight = units.factor(self.weight, self.degree)
-        return None if weight is None else replace(self, weight=weight)
-
-    def __post_init__(self) -> None:
-        cure = "; for no penalty use Zero() or Nonnegative()"
-        check_number(self.weight, f"{type(self).__name__}: weight", cure=cure)
+def scale_weight(weight: float, degree: int, units: Units) -> float:
+    """Return the weight of a term of this degree in other units: nan where no number is that large or small."""
+    there = units.factor(weight, degree) if weight else 0.0
+    return math.nan if there is None else there

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from quartic.arrays import Array
-from quartic.arrays.space import HostSpace
 from quartic.core.problem import Problem
 from quartic.core.units import Units
-from quartic.losses import LeastSquares, Point
-from quartic.losses.factor.matrix import OperatorMatrix
-from quartic.losses.pairs.sum_of_squares import SumOfSquares
+from quartic.losses import Loss, Point
+from quartic.losses.base import defines
 from quartic.penalties import Penalty
 
 
@@ -43,92 +42,81 @@ class State:
         """Raise a ValueError where what a checkpoint held under ``listed`` does not go with an X of this shape."""
 
 
+# What a solver may need of a loss, by the method it calls, in words.
+_LOSS = {
+    "on_host": "data in NumPy or SciPy arrays, but they are torch tensors (pass them .cpu() and as NumPy)",
+    "point_from": "a loss that is least squares ½‖M − XXᵀ‖² (symmetric NMF), with points made from products MX",
+    "entries": "the entries of M (a dense or sparse matrix), but M is a LinearOperator or spread over blocks",
+    "linearize": "a loss that is a sum of squares over pairs (such as Distances)",
+    "along": "a loss that is a quartic on lines",
+    "hessian_product": "a loss that multiplies by its second derivative",
+    "rotations": "a loss that does not change when X is rotated",
+}
+# The same of a penalty; of two with "|" between them one will do.
+_PENALTY: dict[str, tuple[Callable[[Penalty, Loss], bool], str]] = {
+    "only X ≥ 0": (lambda g, f: g.cut(1.0) == (True, 0.0, 0.0), "the penalty Nonnegative()"),
+    "smooth": (lambda g, f: g.smooth, "a penalty that is smooth (Zero, Ridge)"),
+    "nonnegative": (lambda g, f: g.nonnegative, "a penalty that keeps X ≥ 0"),
+    "ridge": (lambda g, f: g.ridge is not None, "a penalty ½ρ‖X‖² (Zero, Ridge, or with an attribute ridge)"),
+    "on_line": (
+        lambda g, f: g.has_lines or not f.offers("along"),
+        "a penalty with a method on_line, for searches of lines",
+    ),
+}
+
+
 @dataclass(frozen=True)
 class Requirements:
-    """What a solver needs of the problem.
+    """What a solver needs of the parts of a problem: a capability is a method that is there.
 
     Attributes
     ----------
+    loss : tuple of str
+        What it calls that not every loss has, such as "along", "hessian_product", "linearize" or "point_from".
+    penalty : tuple of str
+        Facts and methods of the penalty, such as "smooth|nonnegative" or "on_line".
     kernel : bool
         A Bregman kernel with a mirror map for the penalty.
     constants : bool
         Constants of that kernel as tight as can be proved; a dynamic step does as well with cheaper ones.
-    quadratic : bool
-        A loss whose F is quadratic, so that it is a quartic on lines.
-    lines : bool
-        A penalty that says what it is on lines, where the loss is a quartic there.
-    rotations : bool
-        A loss that rotations of X leave as it is.
-    sum_of_squares : bool
-        A loss ½‖e(X)‖² whose residuals can be linearised.
-    products : bool
-        The least-squares loss of symmetric NMF, through products M X.
-    entries : bool
-        The entries of M, dense or sparse; a LinearOperator shows none.
-    smooth, nonnegative : bool
-        Penalties it can handle: a smooth one (or none), one with X ≥ 0. Both: either. Neither: any.
-    plain : bool
-        X ≥ 0 and nothing besides.
-    ridge : bool
-        A smooth penalty that is a multiple of ½‖X‖².
-    host : bool
-        NumPy or SciPy data: its compiled passes know no torch tensors.
     """
 
+    loss: tuple[str, ...] = ()
+    penalty: tuple[str, ...] = ()
     kernel: bool = False
     constants: bool = False
-    quadratic: bool = False
-    lines: bool = False
-    rotations: bool = False
-    sum_of_squares: bool = False
-    products: bool = False
-    entries: bool = False
-    smooth: bool = False
-    nonnegative: bool = False
-    plain: bool = False
-    ridge: bool = False
-    host: bool = False
 
     def unmet(self, problem: Problem) -> str | None:
         """Return what is missing, in words, or None."""
-        loss, penalty = problem.loss, problem.penalty
-        if self.constants and loss.estimated and problem.kernel is None:
-            kind = type(loss).__name__
-            return f"constants that are known, but those of {kind} are estimated: give smoothness=, or a kernel"
-        if self.constants and math.isinf(loss.smoothness) and problem.kernel is None:
-            return f"a loss with a finite smoothness, but that of {type(loss).__name__} is infinite: take dyn-nolips"
-        if self.host and not isinstance(loss.space, HostSpace):
-            return "data in NumPy or SciPy arrays, but they are torch tensors (pass them .cpu() and as NumPy)"
-        if self.products and not isinstance(loss, LeastSquares):
-            return f"a LeastSquares loss (symmetric NMF), but the loss is {type(loss).__name__}"
-        if self.entries and isinstance(loss, LeastSquares) and not loss.matrix.shows_entries:
-            kind = "a LinearOperator" if isinstance(loss.matrix, OperatorMatrix) else "spread over blocks"
-            return f"the entries of M (a dense or sparse matrix), but M is {kind}"
-        if self.sum_of_squares and not isinstance(loss, SumOfSquares):
-            return (
-                f"a loss that is a sum of squares over pairs (such as Distances), but the loss is {type(loss).__name__}"
-            )
-        if self.quadratic and not loss.quadratic:
-            return f"a loss that is quartic on lines, but {type(loss).__name__} is not"
-        if self.rotations and not loss.rotations:
-            return f"a loss that does not change when X is rotated, but {type(loss).__name__} holds points in place"
-        name = type(penalty).__name__
-        if self.plain and self.nonnegative and not (penalty.nonnegative and not hasattr(penalty, "weight")):
-            return f"the penalty Nonnegative(), but the penalty is {name}"
-        fits = (self.smooth and penalty.smooth) or (self.nonnegative and penalty.nonnegative)
-        if (self.smooth or self.nonnegative) and not fits:
-            wanted = " or ".join(
-                words
-                for flag, words in ((self.smooth, "is smooth (Zero, Ridge)"), (self.nonnegative, "keeps X ≥ 0"))
-                if flag
-            )
-            return f"a penalty that {wanted}, but the penalty is {name}"
-        if self.ridge and penalty.ridge is None:
-            return f"a penalty that is a multiple of ½‖X‖² (Zero, Ridge), but the penalty is {name}"
-        searches = self.quadratic or (self.lines and loss.quadratic)
-        if searches and type(penalty).on_line is Penalty.on_line:
-            return f"a penalty that says what it is on lines, but {name} has no method on_line"
+        loss, penalty, kernel, name = problem.loss, problem.penalty, problem.kernel, type(problem.loss).__name__
+        reason = kernel.why_not(penalty) if self.kernel and kernel is not None else None
+        if reason is not None:
+            return f"a kernel that goes with the penalty: {reason}"
+        if self.constants and loss.estimated and kernel is None:
+            return f"constants that are known, but those of {name} are estimated: give smoothness=, or a kernel"
+        if self.constants and kernel is None and math.isinf(loss.smoothness):
+            return f"a loss with a finite smoothness, but that of {name} is infinite: take dyn-nolips"
+        for method in self.loss:
+            if not loss.offers(method):
+                others = "" if "but" in _LOSS[method] else f", but {name} is not: {_those_with(method)}"
+                return f"{_LOSS[method]}{others}"
+        for kinds in self.penalty:
+            found = [_PENALTY[kind] for kind in kinds.split("|")]
+            if not any(test(penalty, loss) for test, _ in found):
+                wanted = " or ".join(words for _, words in found)
+                return f"{wanted}, but the penalty is {type(penalty).__name__}"
         return None
+
+
+def _those_with(method: str) -> str:
+    """Return which losses have a method, in words."""
+    from quartic import losses
+
+    kinds = (getattr(losses, name) for name in losses.__all__)
+    names = [
+        kind.__name__ for kind in kinds if isinstance(kind, type) and issubclass(kind, Loss) and defines(kind, method)
+    ]
+    return f"those with a method {method} are {', '.join(names)}" if names else f"it has no method {method}"
 
 
 class Solver(ABC):

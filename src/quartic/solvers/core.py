@@ -14,27 +14,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 
 from quartic.arrays import Array, norm
-from quartic.losses.pairs.sum_of_squares import SumOfSquares
+from quartic.losses.base import Loss
+from quartic.losses.pairs.loss import PairSquares
 from quartic.solvers.base import NoProgress
 
 # The added column goes when the variance along it is this share of the variance along the last axis that stays. With
-# three times as much a few more random starts end in local minima (``benchmarks/core_starts.py`` counts them).
+# three times as much a few more random starts end in local minima.
 _FLAT = 0.03
 # The core is left when the gradient has shrunk by this, or a step makes the loss smaller by less than this share.
 _TOLERANCE, _GAIN, _STEPS = 1e-9, 1e-2, 60
 
 
+def has_core(loss: Loss) -> TypeGuard[PairSquares]:
+    """Tell whether the loss can be had for part of its points: over pairs that are listed here."""
+    return hasattr(loss, "core") and cast(PairSquares, loss).pairs.listed
+
+
 def by_way_of_core(
-    loss: SumOfSquares,
+    loss: PairSquares,
     X: Array,
     degree: float,
     damping: float,
-    steps: Callable[[SumOfSquares, Array, float], Iterator[Any]],
+    steps: Callable[[PairSquares, Array, float], Iterator[Any]],
     in_one_call: tuple[float, int] | None,
 ) -> tuple[Array, float] | None:
     """Return where solving for part of the points, and placing the others, leads, with the damping then.
@@ -54,12 +60,12 @@ def by_way_of_core(
     def descend(Y: Array, damping: float, flat: bool) -> tuple[Array, float]:
         if in_one_call is not None:
             settings = (damping, *in_one_call, target, _GAIN, _STEPS, rank if flat else 0, _FLAT)
-            ahead = part.gauss_newton_descent(Y, *settings)
+            ahead = part.descend(Y, *settings)
             if ahead is not None:
                 return ahead
         return _descend(steps(part, Y, damping), target, rank if flat else 0)
 
-    Y, wide = start.X, part.widened(start)
+    Y, wide = start.X, widened(part, start.X)
     if wide is not None:
         Y, damping = descend(wide, damping, True)
         Y = _principal(Y, rank)
@@ -73,6 +79,26 @@ def by_way_of_core(
         reached = int(placed.sum())
         whole, placed = loss.place(whole, placed)
     return whole, damping
+
+
+def widened(loss: PairSquares, X: Array) -> Array | None:
+    """Return [X, tz] with z fixed noise and the best t ≥ 0, or None where that is 0: one pass.
+
+    With ζ = (z_i − z_j)² the loss is f(X) + t² Σ w(q − d)ζ + ½t⁴ Σ wζ². Where X fits, the first sum is next to nothing,
+    and so is t.
+    """
+    if not loss.pairs.difference:  # inner products do not gain by a column more
+        return None
+    n, rank = X.shape
+    wide, D = np.zeros((n, rank + 1), X.dtype), np.zeros((n, rank + 1), X.dtype)
+    wide[:, :rank] = X
+    D[:, rank] = np.random.default_rng(0).standard_normal(n)
+    loss._count()
+    _, c2, _, c4 = loss.pairs.passes.quartic(wide, D, loss.pairs)
+    if not (c2 < 0 < c4):
+        return None
+    wide[:, rank] = math.sqrt(-c2 / (2 * c4)) * D[:, rank]
+    return wide
 
 
 def _descend(states: Iterator[Any], target: float, axes: int) -> tuple[Array, float]:
@@ -93,10 +119,9 @@ def _descend(states: Iterator[Any], target: float, axes: int) -> tuple[Array, fl
 
 def _is_flat(X: Array, rank: int) -> bool:
     """Tell whether X has so little variance beyond ``rank`` axes that they will do."""
-    from quartic.losses.pairs.placement import variances
+    from quartic.losses.pairs.descent import is_flat
 
-    found = variances(X, X.shape[1])
-    return bool(found[-rank - 1] <= _FLAT * found[-rank])
+    return bool(is_flat(X, rank, _FLAT))
 
 
 def _principal(X: Array, rank: int) -> Array:

@@ -32,7 +32,7 @@ class GradientDescent(Solver):
     """
 
     name = "gd"
-    requires = Requirements(smooth=True)
+    requires = Requirements(penalty=("smooth",))
     state = DynState
     step_unit = (2, 1)
 

@@ -13,11 +13,12 @@ from quartic.arrays import Array, astype, delayed, float_type, inner, norm, squa
 from quartic.core.problem import Problem
 from quartic.losses.line import Line
 from quartic.losses.pairs.damping import next_damping, residual
+from quartic.losses.pairs.loss import PairSquares, QuarticPairs
 from quartic.losses.pairs.sum_of_squares import SumOfSquares
 from quartic.losses.point import Point
 from quartic.penalties import Penalty, Zero
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
-from quartic.solvers.core import by_way_of_core
+from quartic.solvers.core import by_way_of_core, has_core
 from quartic.solvers.normal_equations import direct, factorable, mean_diagonal, solve
 
 # "auto" wants so many pairs a point in the core for each column of X, and at least so many, where there are twice as
@@ -108,7 +109,7 @@ class LevenbergMarquardt(Solver):
 
     Notes
     -----
-    Measured by ``benchmarks/edmc_helix.py`` and ``benchmarks/core_starts.py``.
+    ``quartic bench speed --only edmc`` measures it beside other solvers and libraries.
 
     Examples
     --------
@@ -123,7 +124,7 @@ class LevenbergMarquardt(Solver):
     """
 
     name = "lm"
-    requires = Requirements(sum_of_squares=True, smooth=True, ridge=True)
+    requires = Requirements(loss=("linearize",), penalty=("smooth", "ridge", "on_line"))
     state = LMState
 
     damping: float = 1e-2
@@ -143,16 +144,16 @@ class LevenbergMarquardt(Solver):
     def init(self, problem: Problem, X0: Array) -> LMState:
         """Return the state at X0."""
         no_penalty = problem.penalty.ridge == 0
-        loss = cast(SumOfSquares, problem.loss)
-        degree = self._core_degree(loss, X0.shape[1])
-        wanted = no_penalty and 0 < 2 * degree <= loss.mean_degree()
+        loss, wanted = problem.loss, False
+        if has_core(loss) and no_penalty:
+            wanted = 0 < 2 * self._core_degree(loss, X0.shape[1]) <= loss.mean_degree()
         return LMState(loss.at(X0), damping=self.damping, core_done=int(not wanted))
 
     def step(self, problem: Problem, state: State) -> LMState:
         """Return the state after one damped step; the first may go by way of the core."""
         s, loss = cast(LMState, state), cast(SumOfSquares, problem.loss)
         if not s.core_done:
-            ahead = self._by_way_of_core(loss, s)
+            ahead = self._by_way_of_core(cast(PairSquares, loss), s)
             if ahead is not None and ahead.point.value < s.point.value:
                 return ahead
         if s.replaced < _REPLACED:
@@ -169,13 +170,13 @@ class LevenbergMarquardt(Solver):
             raise NoProgress("no damped Gauss–Newton step lowers the objective")
         return replace(s, damping=next_damping(s.damping, -1.0), step=0.0, core_done=1)
 
-    def _core_degree(self, loss: SumOfSquares, rank: int) -> float:
+    def _core_degree(self, loss: PairSquares, rank: int) -> float:
         if self.core != "auto":
             return float(self.core)
-        kind = 0 if loss.widens else 1
+        kind = 0 if loss.pairs.difference else 1
         return max(_CORE_FOR_EACH_COLUMN[kind] * rank, _CORE_AT_LEAST[kind])
 
-    def _by_way_of_core(self, loss: SumOfSquares, s: LMState) -> LMState | None:
+    def _by_way_of_core(self, loss: PairSquares, s: LMState) -> LMState | None:
         """Return where solving for part of the points, and placing the others, leads; None where no part will do."""
 
         def steps(part: SumOfSquares, X: Array, damping: float) -> Iterator[LMState]:
@@ -192,7 +193,8 @@ class LevenbergMarquardt(Solver):
 
     def _with_points_replaced(self, loss: SumOfSquares, penalty: Penalty, s: LMState) -> LMState:
         """Return the state with points that fit far worse than the others placed anew, where that lowers the loss."""
-        X = loss.replaced(s.point) if penalty.ridge == 0 else None
+        replaced = getattr(loss, "replaced", None)
+        X = replaced(s.point) if replaced is not None and penalty.ridge == 0 else None
         s = replace(s, replaced=s.replaced + 1)
         if X is None:
             return s
@@ -243,7 +245,7 @@ class LevenbergMarquardt(Solver):
 
 def _exact_step(loss: SumOfSquares, penalty: Penalty, p: Point, D: Array) -> tuple[float, float]:
     """Return the t > 0 of least Ψ(p + tD), and the change of Ψ at t = 1."""
-    line = Line(p, loss.quartic(p, D), lambda t: loss.at(p.X + t * D))
+    line = Line(p, cast(QuarticPairs, loss).quartic(p, D), lambda t: loss.at(p.X + t * D))
     linear, quadratic = penalty.on_line(p.X, D)
     t = line.minimizer_with(linear, quadratic)
     if not t > 0:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 
-from quartic.arrays import Array, astype, is_torch, namespace, passes
-from quartic.losses.pairs.sum_of_squares import SumOfSquares
+from quartic.arrays import Array, space_of
+from quartic.arrays.space import HostSpace
+from quartic.losses.pairs.sum_of_squares import SumOfSquares, row_blocks_in
 from quartic.losses.point import Point
 
 # Sparse factors are tried up to so many unknowns, and so many multiplications within the envelope.
@@ -36,8 +38,7 @@ class Solution:
 
 def mean_diagonal(blocks: Array, rank: int) -> float:
     """Return the mean diagonal entry of the packed blocks: the scale that damping is measured on."""
-    mean: float = passes("gauss_newton", blocks).diagonal_mean(blocks, rank)
-    return mean
+    return row_blocks_in(space_of(blocks)).diagonal_mean(blocks, rank)
 
 
 def solve(
@@ -51,7 +52,9 @@ def solve(
     newton: bool = False,
 ) -> Solution:
     """Solve (A + shift·I) D = −G by conjugate gradients, with A = JᵀJ or, for Newton's method, ∇²f(p)."""
-    found = None if newton else loss.gauss_newton_solve(p, G, blocks, shift, tolerance, max_iter)
+
+    in_one_call = getattr(loss, "gauss_newton_solve", None)
+    found = None if newton or in_one_call is None else in_one_call(p, G, blocks, shift, tolerance, max_iter)
     if found is not None:
         return Solution(*found)
 
@@ -73,8 +76,9 @@ def conjugate_gradients(
     of the preconditioner. What is returned after ``max_iter`` steps, or where A turns out not to be positive definite,
     is still a direction of descent.
     """
-    ops, xp = passes("gauss_newton", G), namespace(G)
-    G = astype(G, np.float64)
+    space = space_of(G)
+    ops, xp = row_blocks_in(space), space.xp
+    G = space.astype(G, np.float64)
     D, R, Z, P, H = xp.zeros_like(G), *(xp.empty_like(G) for _ in range(4))
     L = ops.factor_blocks(blocks, shift, G.shape[1])
     first = rz = ops.first_direction(G, L, R, Z, P)
@@ -88,14 +92,21 @@ def conjugate_gradients(
     return Solution(D, max_iter, False)
 
 
+def has_matrix(loss: SumOfSquares) -> bool:
+    """Tell whether JᵀJ is to be had as a sparse matrix of SciPy: not of complete distances, nor on a torch device."""
+    return hasattr(loss, "gauss_newton_matrix") and isinstance(loss.space, HostSpace)
+
+
 def direct(loss: SumOfSquares, p: Point, G: Array, shift: float) -> Array:
     """Solve (JᵀJ + shift·I) D = −G by a sparse factorisation."""
     import scipy.sparse as sp
     from scipy.sparse.linalg import splu
 
-    if is_torch(p.X):
-        raise TypeError('linear_solver="direct" needs a sparse factorisation, which torch has not; use "cg"')
-    A = loss.gauss_newton_matrix(p)
+    if not has_matrix(loss):
+        raise TypeError(
+            f'linear_solver="direct" needs JᵀJ as a sparse matrix, which {type(loss).__name__} has not here; use "cg"'
+        )
+    A = cast(Any, loss).gauss_newton_matrix(p)
     factors = splu(
         A + shift * sp.eye_array(A.shape[0], format="csc"),
         permc_spec="MMD_AT_PLUS_A",
@@ -114,9 +125,9 @@ def factorable(loss: SumOfSquares, p: Point) -> bool:
     """
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-    if is_torch(p.X) or p.X.size > _UNKNOWNS:
+    if not has_matrix(loss) or p.X.size > _UNKNOWNS:
         return False
-    A = loss.gauss_newton_matrix(p)
+    A = cast(Any, loss).gauss_newton_matrix(p)
     size = A.shape[0]
     place = np.empty(size, np.int64)
     place[reverse_cuthill_mckee(A.tocsr(), symmetric_mode=True)] = np.arange(size)

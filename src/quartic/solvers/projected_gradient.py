@@ -40,7 +40,7 @@ class ProjectedGradient(Solver):
     """
 
     name = "pg"
-    requires = Requirements(nonnegative=True)
+    requires = Requirements(penalty=("nonnegative",))
     state = DynState
     step_unit = (2, 1)
 

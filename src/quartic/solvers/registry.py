@@ -8,9 +8,7 @@ from quartic.baselines.beta_snmf import BetaSNMF
 from quartic.baselines.coordinate_descent import CoordinateDescent
 from quartic.baselines.hals import SymHALS
 from quartic.core.problem import Problem
-from quartic.kernels import EuclideanKernel, GramKernel, NormKernel
-from quartic.kernels.mirror_maps import find_mirror_map
-from quartic.losses import LeastSquares, Loss, MaskedRectangular, Quadratic
+from quartic.losses import Loss
 from quartic.solvers.base import Solver
 from quartic.solvers.conjugate_gradient import ConjugateGradient
 from quartic.solvers.dyn_nolips import DynNoLips
@@ -22,7 +20,7 @@ from quartic.solvers.nolips import NoLips
 from quartic.solvers.projected_gradient import ProjectedGradient
 from quartic.solvers.trust_region import TrustRegion
 
-# With so many entries a row L-BFGS makes up for the work it has besides products (``benchmarks/speed.md``).
+# With so many entries a row L-BFGS makes up for the work it has besides products.
 _MANY = 200
 
 SOLVERS: dict[str, type[Solver]] = {
@@ -77,11 +75,6 @@ def choose_solver(solver: str | Solver, problem: Problem) -> Solver:
 
 def why_not(solver: Solver, problem: Problem) -> str | None:
     """Return why the solver does not fit the problem, or None if it does."""
-    if solver.requires.kernel and isinstance(problem.kernel, NormKernel | GramKernel | EuclideanKernel):
-        try:
-            find_mirror_map(problem.kernel, problem.penalty)
-        except ValueError as error:
-            return f"a kernel that goes with the penalty: {error}"
     return solver.requires.unmet(problem)
 
 
@@ -91,27 +84,28 @@ def _automatic(problem: Problem) -> Solver:
     - A kernel was asked for: the inertial method, the fastest that uses one (Dyn-NoLips for a penalty that is not
       convex, for which extrapolation has no theory).
     - Sums of squares over pairs, signs free: Levenberg–Marquardt; conjugate gradients for a rectangular matrix
-      with a ridge, which is never fitted exactly (``benchmarks/rectangular.md``).
+      with a ridge, which is never fitted exactly.
     - X ≥ 0: the inertial method where products are cheap and extrapolating costs none (sparse M); elsewhere L-BFGS,
       which needs three quarters of its products for dense M, a third or less for other quadratic losses, a tenth where
       the loss knows its diagonal of second derivatives (rectangular factorisation), but more passes over X.
     - Signs free, constraints penalised (`Quadratic` that weighs few entries of XXᵀ, as for MaxCut): the trust region,
-      since such a loss is stiff across the constraints and flat along them.
+      since such a loss is *stiff* across the constraints and flat along them.
     - Any other loss, signs free: L-BFGS.
     """
     loss, penalty = problem.loss, problem.penalty
     if problem.kernel is None:
         if penalty.smooth and LevenbergMarquardt.requires.unmet(problem) is None:
-            shrunk = isinstance(loss, MaskedRectangular) and bool(penalty.ridge)
-            return ConjugateGradient() if shrunk else LevenbergMarquardt()
-        if isinstance(loss, Quadratic) and loss.weighs_few and TrustRegion.requires.unmet(problem) is None:
+            return ConjugateGradient() if loss.offers("factors") and penalty.ridge else LevenbergMarquardt()
+        if loss.stiff and TrustRegion.requires.unmet(problem) is None:
             return TrustRegion()
-        scaled = type(loss).curvature_diagonal is not Loss.curvature_diagonal
-        if penalty.smooth or (penalty.nonnegative and (scaled or costly_product(loss))):
+        scaled = loss.offers("curvature_diagonal")
+        pays = penalty.smooth or (penalty.nonnegative and (scaled or costly_product(loss)))
+        if pays and LBFGS.requires.unmet(problem) is None:
             return LBFGS()
     return InertialNoLips() if penalty.convex else DynNoLips()
 
 
 def costly_product(loss: Loss) -> bool:
     """Tell whether a product with the data costs far more than a pass over X, or extrapolating costs one as well."""
-    return loss.matrix.entries_per_row() > _MANY if isinstance(loss, LeastSquares) else loss.quadratic
+    entries = loss.entries_per_row()
+    return loss.quadratic if entries is None else entries > _MANY

@@ -69,7 +69,7 @@ class TrustRegion(Solver):
     """
 
     name = "tr"
-    requires = Requirements(quadratic=True, rotations=True, smooth=True, ridge=True)
+    requires = Requirements(loss=("along", "hessian_product", "rotations"), penalty=("smooth", "ridge"))
     state = TRState
     step_unit = (1, 0)
 

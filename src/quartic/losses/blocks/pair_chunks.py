@@ -9,7 +9,8 @@ import numpy as np
 from quartic.arrays import Array
 from quartic.distributed.inputs import is_dask_array, is_dask_frame, is_dask_series, row_recipes
 from quartic.losses.pairs.distances import Distances
-from quartic.losses.pairs.pair_squares import PairPoint
+from quartic.losses.pairs.loss import PairPoint
+from quartic.losses.pairs.pairs import SQUARES, Pairs
 
 
 def pair_recipes(pairs: Any, values: Any, weights: Any, ends: tuple[str, str] | None, name: str) -> list[Any]:
@@ -85,20 +86,14 @@ def prepared(bundle: Any, k: int, *, n_points: int, name: str, power: int) -> Di
     """Return the chunk as a loss of its own over all points."""
     pairs, values, weights = bundle
     if len(pairs) == 0:
-        return _empty(n_points)
+        none = np.empty(0)
+        return Distances(Pairs(SQUARES, np.zeros(n_points + 1, np.int64), np.empty(0, np.int32), none), None)
     try:
         if power == 1 and np.asarray(values).dtype.kind in "fiub" and not (np.asarray(values) < 0).any():
             values = np.square(np.asarray(values, dtype=np.result_type(values, np.float32)))
         return Distances(pairs, values, n_points, weights)
     except (ValueError, TypeError) as fault:
         return Faulty(f"chunk {k}: {str(fault).replace('squared', name)}")
-
-
-def _empty(n_points: int) -> Distances:
-    part = Distances([[0, 1]], [0.0], max(n_points, 2))
-    nothing = {"n_points": n_points, "start": np.zeros(n_points + 1, np.int64), "cols": part.cols[:0]}
-    part.__dict__.update(nothing, target=part.target[:0])
-    return part
 
 
 def inspected(part: Distances | Faulty) -> dict[str, Any]:
@@ -133,8 +128,7 @@ def move(part: Distances, X: Array, Y: Array) -> tuple[Any, ...]:
 def along(part: Distances, X: Array, D: Array) -> tuple[Any, ...]:
     """Return the quartic on X + tD and the three coefficients of the gradient there."""
     C = np.empty((len(D), 3, D.shape[1]), D.dtype)
-    coefficients = part._pass("pairs", "line_coefficients", D)(X, D, *part._passed, C)
-    return *coefficients, C[:, 0], C[:, 1], C[:, 2]
+    return *part.pairs.passes.line_coefficients(X, D, part.pairs, C), C
 
 
 def hessian_product(part: Distances, X: Array, D: Array) -> tuple[Any, ...]:
@@ -170,27 +164,29 @@ def _point(part: Distances, X: Array) -> PairPoint:
     return PairPoint(part, X, 0.0, X)
 
 
-def zero_sums(part: Distances) -> tuple[Any, ...]:
+def degrees(part: Distances) -> tuple[Any, ...]:
     """Return the chunk's sums at X = 0."""
-    return part._sums
+    return part.pairs.passes.degrees(part.pairs)
+
+
+def _weights(part: Distances) -> Array:
+    return np.ones(part.n_pairs) if part.weight is None else part.weight.astype(np.float64)
 
 
 def degree(part: Distances) -> tuple[Any, ...]:
     """Return the weighted degree of each point."""
-    w = np.ones(part.n_pairs) if part.weight is None else part.weight.astype(np.float64)
-    return (np.bincount(part.rows, w, part.n_points) + np.bincount(part.cols, w, part.n_points),)
+    return (part.pairs.sum_by_point(_weights(part)),)
 
 
 def adjacency_product(part: Distances, x: Array) -> tuple[Any, ...]:
     """Return the product of the weighted adjacency matrix with x."""
-    w = np.ones(part.n_pairs) if part.weight is None else part.weight.astype(np.float64)
-    rows, cols, n = part.rows, part.cols, part.n_points
+    w, rows, cols, n = _weights(part), part.rows, part.cols, part.n_points
     return (np.bincount(rows, w * x[cols], n) + np.bincount(cols, w * x[rows], n),)
 
 
 def pairs_of_points(part: Distances) -> tuple[Any, ...]:
     """Return how many pairs each point is in."""
-    return (np.bincount(part.rows, minlength=part.n_points) + np.bincount(part.cols, minlength=part.n_points),)
+    return (part.pairs.sum_by_point(np.ones(part.n_pairs)),)
 
 
 def sampled(part: Distances, share: Array) -> tuple[Any, ...]:

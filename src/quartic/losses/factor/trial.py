@@ -8,20 +8,20 @@ decides, and DᵀD is made only where it cannot.
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from quartic.arrays import Array, delayed, eps, trace_inner
+from quartic.arrays import Array, eps, trace_inner
 from quartic.core.trial import Trial, judge, try_bregman_step
-from quartic.kernels.mirror_maps import clipping
 from quartic.kernels.norm import NormKernel
 from quartic.losses.move import Move
-from quartic.penalties.base import Penalty, Weighted
+from quartic.penalties.base import Penalty
 
 if TYPE_CHECKING:
     from quartic.core.problem import Problem
+    from quartic.losses.factor.loss import LeastSquaresPoint
     from quartic.losses.factor.passes import StepSums
-    from quartic.losses.factor.point import LeastSquaresPoint
 
 # Sums over tall arrays are made in blocks; their round-off is within so many units of the size of their terms.
 _ROUND_OFF = 32.0
@@ -58,8 +58,13 @@ class LeastSquaresMove(Move):
     @cached_property
     def sizes(self) -> tuple[float, float, float]:
         """‖X‖², 2⟨X, D⟩ and ‖D‖², with X the start."""
-        size = delayed(lambda S: float(S.trace()), self.start.gram)
+        size = self.start.space.later(_trace, self.start.gram)
         return size, 2 * self.sums.along, self.sums.length
+
+    @property
+    def allowance(self) -> float:
+        """How well ⟨∇f(p), D⟩ is known."""
+        return self.start.rounding * math.sqrt(max(float(self.sums.length), 0.0))
 
     def begin(self) -> None:
         """Nothing: the pass has set all of it going."""
@@ -67,7 +72,7 @@ class LeastSquaresMove(Move):
     @cached_property
     def remainder(self) -> float:  # type: ignore[override]  # worked out when asked for
         """f(p + D) − f(p) − ⟨∇f(p), D⟩."""
-        remainder: float = delayed(_remainder, self.start.gram, self.sums.gram, self.C, self.sums.bend)
+        remainder: float = self.start.space.later(_remainder, self.start.gram, self.sums.gram, self.C, self.sums.bend)
         return remainder
 
     def estimate(self, slope: Estimate) -> Estimate:
@@ -84,6 +89,10 @@ class LeastSquaresMove(Move):
         return Estimate(value, slope.error + _ROUND_OFF * eps(self.point.X) * size)
 
 
+def _trace(S: Array) -> float:
+    return float(S.trace())
+
+
 def _remainder(S: Array, new: Array, C: Array, bend: float) -> float:
     """Return what f(X + D) − f(X) is beyond the first order, from XᵀX, that of X + D, DᵀD and bend = ⟨MD, D⟩."""
     B = new - S
@@ -97,10 +106,9 @@ def try_short(problem: Problem, p: LeastSquaresPoint, step: float, ahead: float 
     """
     kernel, penalty = problem.kernel, problem.penalty
     # exactly this kernel: another, derived from it, may come to its step in its own way
-    if type(kernel) is not NormKernel or clipping(penalty, step) is None:
+    if type(kernel) is not NormKernel or penalty.cut(step) is None:
         return try_bregman_step(problem, p, step)
-    X = kernel.iterate(p, penalty, step)
-    move = p.loss.measured_move(p, X, ahead, curved=p.takes_short_steps)
+    move = p.loss.measured_move(p, kernel.iterate(p, penalty, step), ahead, curved=p.takes_short_steps)
     problem.begin(move.point)
     if move.sums.curved is None:
         room = float(kernel.divergence_of(move)) / step
@@ -121,5 +129,5 @@ def slope_of_step(kernel: NormKernel, penalty: Penalty, move: Move, step: float)
     new = a + b + c
     before = (kernel.alpha * a + kernel.sigma) * (a + 0.5 * b) / step
     after = (kernel.alpha * new + kernel.sigma) * new / step
-    pull = penalty.degree * penalty.value_at(move.point) if isinstance(penalty, Weighted) else 0.0
+    pull = penalty.pull_at(move.point)
     return Estimate(before - after - pull, _ROUND_OFF * eps(move.point.X) * (abs(before) + after + pull))

@@ -9,23 +9,30 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
 
-from quartic.arrays import Array, as_floats, gram, inner, norm, trace_inner
-from quartic.core.units import Units, exponent
+from quartic.arrays import (
+    Array,
+    as_floats,
+    finite_matrix,
+    first_not_finite,
+    gram,
+    inner,
+    norm,
+    trace_inner,
+    working_dtype,
+)
+from quartic.core.units import Units, exponent, shifted
 from quartic.losses.base import Loss
+from quartic.losses.factor.spectrum import upper_bound_of_spectrum
+from quartic.losses.factor.weighted import WeightedLeastSquares
 from quartic.losses.line import Line
 from quartic.losses.move import Move
-from quartic.losses.other.masked_rectangular import MaskedRectangular
-from quartic.losses.other.rectangular_matrix import (
-    RectangularMatrix,
-    as_rectangular,
-    largest_singular_value,
-)
-from quartic.losses.other.stacked_factors import in_two, rectangular_random, split_factors
 from quartic.losses.point import Point
 
 
-class Rectangular(Loss):
+def Rectangular(A: Any, weights: Any = None) -> FullRectangular | MaskedRectangular:
     r"""Low-rank fit of a rectangular matrix, :math:`f(X) = \frac12\|A - UV^T\|^2` with :math:`X = [U; V]`.
 
     UVᵀ is the upper right block of XXᵀ, so every kernel, penalty and solver serves: with ``Nonnegative()`` this is
@@ -40,6 +47,11 @@ class Rectangular(Loss):
         Nonnegative weights; entries outside their pattern are unknown, and A may hold anything there, NaN included.
         For known and unknown entries ``weights=np.isfinite(A)``; for the stored entries of a sparse matrix of ratings
         ``weights=A != 0``. See `MaskedRectangular`.
+
+    Returns
+    -------
+    FullRectangular or MaskedRectangular
+        The loss; ``loss.factors(X)`` returns U and V.
 
     Notes
     -----
@@ -68,17 +80,18 @@ class Rectangular(Loss):
     >>> bool(np.allclose(U @ V.T, A, atol=1e-6))
     True
     """
+    return FullRectangular(A) if weights is None else MaskedRectangular(A, weights)
+
+
+class FullRectangular(Loss):
+    """½‖A − UVᵀ‖² over all entries of A: `Rectangular` without weights."""
 
     quadratic = True
     infimum = 0.0
 
-    def __new__(cls, A: Any = None, weights: Any = None) -> Any:
-        """Return a `MaskedRectangular` where there are weights: the pattern of known entries is then the data."""
-        return super().__new__(cls) if weights is None else MaskedRectangular(A, weights)
-
-    def __init__(self, A: Any, weights: Any = None) -> None:
+    def __init__(self, A: Any) -> None:
         super().__init__()
-        self.matrix: RectangularMatrix = as_rectangular(A)
+        self.matrix = RectangularMatrix(check_rectangular(A))
         self.shape = self.matrix.shape
         self.n_points = sum(self.shape)
 
@@ -91,10 +104,7 @@ class Rectangular(Loss):
     def product(self, X: Array) -> Array:
         """Return [AV; AᵀU], counted."""
         self._count()
-        m = self.shape[0]
-        P = np.empty_like(X)
-        self.matrix.products(X[:m], X[m:], P)
-        return P
+        return self.matrix.product(X)
 
     def at(self, X: Array) -> RectangularPoint:
         """Return the point at X: one product with A and one with Aᵀ, counted as one."""
@@ -181,8 +191,7 @@ class Rectangular(Loss):
     def in_units(self, units: Units) -> Self:
         """Return the loss of 4^length · A."""
         twin = copy.copy(self)
-        twin.matrix = self.matrix.scaled(2 * units.length)
-        twin._constants = {}
+        twin.matrix, twin._constants = self.matrix.scaled(2 * units.length), {}
         return twin
 
     # -- constants --------------------------------------------------------------------------------------------------
@@ -201,8 +210,12 @@ class Rectangular(Loss):
     def curvature_at_zero(self) -> float:
         """½σ₁(A), the largest singular value."""
         if "curvature" not in self._constants:
-            bound = 0.5 * largest_singular_value(self.matrix, self._count)
-            self._constants["curvature"] = min(bound, self.gradient_norm_at_zero)
+
+            def bordered(Z: Array) -> Array:  # [0, A; Aᵀ, 0], whose largest eigenvalue is σ₁
+                return self.product(Z.astype(self.dtype)).astype(np.float64)
+
+            sigma = upper_bound_of_spectrum(bordered, self.n_points, float(np.finfo(self.dtype).eps))
+            self._constants["curvature"] = min(0.5 * sigma, self.gradient_norm_at_zero)
         return self._constants["curvature"]
 
     # -- bookkeeping ------------------------------------------------------------------------------------------------
@@ -249,9 +262,9 @@ class _SmallMatrices:
 
 
 class RectangularPoint(Point):
-    """A point of `Rectangular`: X and P = [AV; AᵀU]; the rest follows."""
+    """A point of `FullRectangular`: X and P = [AV; AᵀU]; the rest follows."""
 
-    def __init__(self, loss: Rectangular, X: Array, P: Array) -> None:
+    def __init__(self, loss: FullRectangular, X: Array, P: Array) -> None:
         self.loss = loss
         self.X = X
         self.P = P
@@ -296,11 +309,11 @@ class RectangularPoint(Point):
         np.matmul(self.X[m:], (b * self.SU + identity).astype(W.dtype, copy=False), out=W[m:])
         return W
 
-    def combine(self, a: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
-        """Return aX + b∇f(X) − shift, clipped, without forming the gradient."""
+    def combine(self, alpha: float, sigma: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
+        """Return (α‖X‖² + σ)X + b∇f(X) − shift, clipped, without forming the gradient."""
         from quartic.compiled.rows import add_and_clip
 
-        W = self._combination(a, b)
+        W = self._combination(alpha * float(np.trace(self.gram)) + sigma, b)
         return W, add_and_clip(W, -b, self.P, shift, clip)
 
     @cached_property
@@ -317,3 +330,211 @@ class RectangularPoint(Point):
     def arrays(self) -> dict[str, Array]:
         """X and P."""
         return {"X": self.X, "P": self.P}
+
+
+class MaskedRectangular(WeightedLeastSquares):
+    r"""Weighted fit of known entries, :math:`f(X) = \frac12\sum_{ij} w_{ij}(A_{ij} - (UV^T)_{ij})^2`, X = [U; V].
+
+    Made by ``Rectangular(A, weights=W)``, whose notes have the constants. It is `WeightedLeastSquares` of the
+    bordered matrix [0, A; Aᵀ, 0], of which each entry counts twice and so has half its weight.
+
+    Parameters
+    ----------
+    A : array or sparse (m, n)
+        What it holds outside the pattern of the weights does not matter.
+    weights : array or sparse (m, n)
+        Nonnegative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.losses import Rectangular
+    >>> A = np.array([[1.0, np.nan], [2.0, 4.0]])
+    >>> loss = Rectangular(A, weights=np.isfinite(A))
+    >>> loss.value(np.array([[1.0], [2.0], [1.0], [2.0]]))
+    0.0
+    """
+
+    def __init__(self, A: Any, weights: Any) -> None:
+        if isinstance(A, LinearOperator):
+            raise TypeError("weights need the entries of A, but A is a LinearOperator; pass an array or sparse matrix")
+        W = sp.csr_array(weights if sp.issparse(weights) else finite_matrix(weights, "weights")).tocoo()
+        if len(np.shape(A)) != 2 or np.shape(A) != W.shape:
+            raise ValueError(f"A and weights must be 2-D and of the same shape, got {np.shape(A)} and {W.shape}")
+        i, j = W.coords
+        values = np.asarray(A.tocsr()[i, j] if sp.issparse(A) else np.asarray(A)[i, j]).ravel()
+        known = (W.data != 0) & ~np.isfinite(values)
+        if known.any():
+            k = int(known.argmax())
+            raise ValueError(f"A[{i[k]}, {j[k]}] is {values[k]}, but weights say it is known; give it weight 0")
+        values = np.where(W.data != 0, values, 0)
+        m, n = W.shape
+        self.shape = (m, n)
+        dtype = np.float32 if values.dtype == np.float32 else np.float64
+        super().__init__(
+            _bordered(values.astype(dtype), i, j, m, n), _bordered(0.5 * W.data.astype(np.float64), i, j, m, n)
+        )
+
+    def factors(self, X: Array) -> tuple[Array, Array]:
+        """Return U (m, r) and V (n, r) of X."""
+        return split_factors(X, self.shape)
+
+    def curvature_diagonal(self, p: Point) -> Array:
+        """Return Σ_j w_ij · mean_j(v_jk²) for the rows of U, and likewise for those of V: exact if all w are equal."""
+        m = self.shape[0]
+        U, V = p.X[:m], p.X[m:]
+        mean_u, mean_v = ((np.square(Z, dtype=np.float64).mean(axis=0)) for Z in (U, V))
+        return in_two(p.X, m, np.outer(self._degrees[:m], mean_v), np.outer(self._degrees[m:], mean_u))
+
+    @cached_property
+    def _degrees(self) -> Array:
+        """Σ_j w_ij for each row of U, Σ_i w_ij for each row of V."""
+        assert self.weight is not None
+        degrees = np.bincount(self.rows, self.weight, self.n_points) + np.bincount(
+            self.cols, self.weight, self.n_points
+        )
+        floored: Array = np.maximum(degrees, 1e-3 * degrees.mean())
+        return floored
+
+    def default_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
+        """Return the leading singular vectors of A filled with zeros, scaled to fit what is known; random if X ≥ 0."""
+        if nonnegative:
+            return self.random_start(rank, True, generator)
+
+        def product(V: Array) -> Array:
+            self._count()
+            NV: Array = self._gradient_at_zero @ V  # ½[0, w∘A; (w∘A)ᵀ, 0]
+            return NV
+
+        X = balanced_factors(product, self.shape, rank, generator)
+        noise = 0.1 * math.sqrt(float(np.square(X).mean())) * generator.standard_normal((self.n_points, rank))
+        noise[:, : X.shape[1]] = X  # columns beyond min(m, n) are small, not zero: zero would stay zero
+        return self.best_scale(noise) if X.any() else self.random_start(rank, False, generator)
+
+    def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
+        """Return a random X of the scale of the known entries."""
+        assert self.weight is not None
+        size = math.sqrt(2 * self.value_at_zero / float(self.weight.sum()))
+        return rectangular_random(self.n_points, rank, nonnegative, self.mean_entry(), size, generator)
+
+
+def _bordered(values: Array, i: Any, j: Any, m: int, n: int) -> Any:
+    """Return the symmetric matrix with these entries (i, m + j)."""
+    rows, cols = np.concatenate([i, m + j]), np.concatenate([m + j, i])
+    return sp.coo_array((np.concatenate([values, values]), (rows, cols)), shape=(m + n, m + n)).tocsr()
+
+
+class RectangularMatrix:
+    """An m × n matrix, dense or in CSR, known by its products.
+
+    A sparse Aᵀ is kept by rows as well, since products with a transpose are slower.
+    """
+
+    def __init__(self, A: Any) -> None:
+        self.A, self.shape = A, (int(A.shape[0]), int(A.shape[1]))
+        self.transpose = A.T.tocsr() if sp.issparse(A) else A.T
+        self.dtype = working_dtype(A.dtype)
+        self.squared_norm = float(np.square(self.entries(), dtype=np.float64).sum())
+
+    def entries(self) -> Array:
+        """Return an array of the entries that are not zero."""
+        entries: Array = self.A.data if sp.issparse(self.A) else self.A
+        return entries
+
+    def product(self, Z: Array) -> Array:
+        """Return [AV; AᵀU] for Z = [U; V]."""
+        m, out = self.shape[0], np.empty_like(Z)
+        out[:m] = self.A @ Z[m:]
+        out[m:] = self.transpose @ Z[:m]
+        return out
+
+    def mean(self) -> float:
+        """Return the mean of all mn entries."""
+        return float(self.entries().sum(dtype=np.float64)) / (self.shape[0] * self.shape[1])
+
+    def scaled(self, power: int) -> RectangularMatrix:
+        """Return 2^power · A."""
+        if not sp.issparse(self.A):
+            return RectangularMatrix(shifted(self.A, power))
+        parts = shifted(self.A.data, power), self.A.indices, self.A.indptr
+        return RectangularMatrix(sp.csr_array(parts, shape=self.shape))
+
+    def checksum(self) -> float:
+        """Return ⟨u, Av⟩ for fixed vectors."""
+        z = np.concatenate([np.cos(np.arange(k, dtype=self.dtype)) + self.dtype(0.5) for k in self.shape])[:, None]
+        m = self.shape[0]
+        return float(np.vdot(z[:m], self.product(z)[:m]))
+
+
+def check_rectangular(A: Any) -> Any:
+    """Return A as a finite array or CSR matrix of floats, or raise an error that says what is wrong with it."""
+    if isinstance(A, LinearOperator):
+        raise TypeError("A must be an array or a sparse matrix, got a LinearOperator")
+    if not sp.issparse(A):
+        A = np.asarray(A)
+    if A.dtype.kind not in "fiub":
+        raise TypeError(f"A must be real numbers, got dtype {A.dtype}")
+    if A.ndim != 2 or 0 in A.shape:
+        raise ValueError(f"A must be a 2-D array with at least one row and one column, got shape {A.shape}")
+    dtype, sparse = working_dtype(A.dtype), sp.issparse(A)
+    A = sp.csr_array(A, dtype=dtype) if sparse else np.ascontiguousarray(A, dtype=dtype)
+    if sparse and not A.has_canonical_format:
+        A = A.copy()
+        A.sum_duplicates()
+    fault = first_not_finite(A)
+    if fault is not None:
+        i, j, value = fault
+        cure = "" if sparse else "; if that means unknown, pass weights=np.isfinite(A)"
+        raise ValueError(f"A must be finite, but A[{i}, {j}] is {value}{cure}")
+    return A
+
+
+def balanced_factors(
+    bordered: Callable[[Array], Array],
+    shape: tuple[int, int],
+    rank: int,
+    generator: np.random.Generator,
+    n_rounds: int = 4,
+    n_extra: int = 8,
+) -> Array:
+    """Return [U√σ; V√σ] of the leading singular triplets of A, at most ``rank`` columns, by subspace iteration.
+
+    ``bordered`` multiplies by [0, A; Aᵀ, 0]. The columns are balanced: both halves of X have the Gram matrix diag(σ).
+    """
+    m, n = shape
+    columns = min(rank + n_extra, m, n)
+    V = np.zeros((m + n, columns))
+    V[m:] = np.linalg.qr(generator.standard_normal((n, columns)))[0]
+    for _ in range(n_rounds):
+        U = np.zeros_like(V)
+        U[:m] = np.linalg.qr(bordered(V)[:m])[0]
+        V = np.zeros_like(V)
+        V[m:], R = np.linalg.qr(bordered(U)[m:])
+    left, sigma, right = np.linalg.svd(R.T)  # UᵀA = (VR)ᵀ = RᵀVᵀ
+    kept = min(rank, columns)
+    roots = np.sqrt(sigma[:kept])
+    return np.vstack([U[:m] @ (left[:, :kept] * roots), V[m:] @ (right[:kept].T * roots)])
+
+
+def split_factors(X: Array, shape: tuple[int, int]) -> tuple[Array, Array]:
+    """Return the first m and the last n rows of X."""
+    if len(X) != sum(shape):
+        raise ValueError(f"X must have m + n = {shape[0]} + {shape[1]} rows, U's above V's, got shape {np.shape(X)}")
+    return X[: shape[0]], X[shape[0] :]
+
+
+def rectangular_random(
+    n: int, rank: int, nonnegative: bool, mean: float, size: float, generator: np.random.Generator
+) -> Array:
+    """Return a random start for data with this mean and root mean square, U and V of the same scale."""
+    if nonnegative:
+        top = math.sqrt(max(abs(mean), 1e-10 * size) / rank)
+        return top * np.abs(generator.standard_normal((n, rank)))
+    return generator.standard_normal((n, rank)) * math.sqrt(size / math.sqrt(rank))
+
+
+def in_two(X: Array, m: int, above: Array, below: Array) -> Array:
+    """Return an array like X with these rows above and below, no entry far less than the mean."""
+    D = np.empty_like(X)
+    D[:m], D[m:] = above, below
+    return np.maximum(D, 1e-3 * float(D.mean()), out=D)

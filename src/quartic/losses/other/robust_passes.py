@@ -16,6 +16,7 @@ import numpy as np
 from numba import njit
 
 from quartic.compiled.flags import FLAGS
+from quartic.losses.other.robust import KINDS
 
 # The gaps are differences written so that nothing cancels: their terms must not be put in another order.
 _EXACT: dict[str, Any] = {**FLAGS, "fastmath": {"contract"}}
@@ -92,8 +93,6 @@ def logcosh_gap(e: float, d: float) -> Any:
         series = 1.0 / k - z * series
     return lift + T * bend - z * z * series
 
-
-KINDS = ("huber", "pseudo-huber", "logcosh")
 
 # A pass knows its loss by its place in KINDS, a constant when it is compiled: numba keeps on disk what closes over
 # numbers, but not what closes over functions.

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
 
 from quartic.arrays import Array, as_floats, check_count, check_number, gram, inner, is_torch, norm, trace_inner
 from quartic.arrays.space import HostSpace
@@ -16,12 +18,15 @@ from quartic.losses.base import Loss
 from quartic.losses.factor.spectrum import sampled_norm_bound, upper_bound_of_spectrum
 from quartic.losses.gradient_point import GradientPoint
 from quartic.losses.move import Move
-from quartic.losses.other.probing import largest_curvature, length_beside_zero
-from quartic.losses.other.users_function import UsersFunction
+from quartic.losses.other.autodiff import ValueAndGradient, differentiate
 from quartic.losses.point import Point
 
 # ∇F(0) is formed up to this size, and sampled by so many random vectors above.
 _DENSE, _SAMPLES = 200, 96
+# Sizes of X at which the gradient is held against differences of f: with large data only large X move f visibly.
+_SCALES = (1.0, 1e2, 1e-2, 1e4, 1e-4, 1e6, 1e-6, 1e12, 1e20, 1e30, 1e40, 1e50, 1e60, 1e70)
+# Differences of ∇F are believed where they are this share of it.
+_VISIBLE = 1e-10
 
 
 class Smooth(Loss):
@@ -181,10 +186,6 @@ class Smooth(Loss):
         return self._constants["curvature"]
 
     def _length_beside_zero(self) -> float:
-        """Return a length that is not large beside the X the data ask for: 1, unless products near zero tell better.
-
-        With e = eps·length, ∇F(e²vvᵀ)v is ∇F(0)v where a much smaller e gives the same.
-        """
         if "length" not in self._constants:
             self._constants["length"] = length_beside_zero(self)
         return self._constants["length"]
@@ -254,3 +255,156 @@ class _HostSpaceForTensors(HostSpace):
 
 def _finite(value: float) -> float:
     return value if math.isfinite(value) else math.inf
+
+
+class UsersFunction:
+    """f(X) = F(XXᵀ) and its gradient, as `quartic.losses.Smooth` takes them.
+
+    Parameters
+    ----------
+    F, gradient : callable; callable, True or None
+        As `Smooth` takes them.
+    of_Y : bool
+        Whether F takes XXᵀ rather than X.
+    device
+        Where torch is to differentiate.
+    """
+
+    def __init__(self, F: Callable[..., Any], gradient: Callable[..., Any] | bool | None, of_Y: bool, device: Any):
+        self.F, self.gradient, self.of_Y, self.device = F, gradient, of_Y, device
+        # what is found out on the way: how to differentiate, and by which factor
+        self._run: ValueAndGradient | None = None
+        self._known_factor: float | None = None
+
+    def __call__(self, X: Array, count: Callable[[int], None]) -> tuple[float, Array]:
+        """Return f(X) and ∇f(X); ``count`` is told of calls of F beyond the one."""
+        if self.gradient is None:
+            return self._differentiated(X)
+        argument = X @ X.T if self.of_Y else X
+        value, found = self.F(argument) if self.gradient is True else (self.F(argument), self._gradient(argument))
+        return _number(value), self._gradient_of_f(X, found, count)
+
+    def _differentiated(self, X: Array) -> tuple[float, Array]:
+        if self._run is None:
+            F = self.F
+            f = (lambda X: F(X @ X.T)) if self.of_Y else F
+            self._run = differentiate(f, X, self.device)
+        value, G = self._run(X)
+        return value, as_floats(G)
+
+    def _gradient_of_f(self, X: Array, found: Any, count: Callable[[int], None]) -> Array:
+        """Return ∇f(X) from what the user's gradient returned."""
+        n, r = X.shape
+        matrix = sp.issparse(found) or isinstance(found, LinearOperator)
+        if matrix or self.of_Y or (np.shape(found) == (n, n) and n != r):
+            if np.shape(found) != (n, n):
+                raise ValueError(f"gradient must return ∇F of shape {(n, n)}, got {np.shape(found)}")
+            product = found @ X
+            transposed = found.T @ X if not isinstance(found, LinearOperator) else product
+            return as_floats(np.asarray(product) + np.asarray(transposed))
+        G = as_floats(found)
+        if G.shape != X.shape:
+            raise ValueError(
+                f"gradient must return an array of the shape of X, {X.shape}, or ∇F(XXᵀ), {(n, n)}; got {G.shape}"
+            )
+        return G * self._factor(X, G, count)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _factor(self, X: Array, G: Array, count: Callable[[int], None]) -> float:
+        """Return 1 where the user's gradient is ∇f(X), 2 where it is ∇F(XXᵀ)X; raise where it is neither."""
+        if self._known_factor is None:
+            ratio = self._rise(X, G, count)
+            Y = np.abs(np.random.default_rng(0).standard_normal(X.shape))
+            for scale in _SCALES:  # X may be where f is all but constant
+                if ratio is None:
+                    ratio = self._rise(scale * Y, as_floats(self._gradient(scale * Y)), count)
+            if ratio is None:
+                return 1.0
+            factor = 1.0 if abs(ratio - 1) < abs(ratio - 2) else 2.0
+            if not abs(ratio - factor) <= 1e-2:
+                raise ValueError(
+                    f"gradient is neither ∇F(XXᵀ)X nor ∇f(X): along itself F rises {ratio:.4g} times as fast as it "
+                    "says (1 and 2 are right); compare the two with quartic.diagnostics.check_gradient"
+                )
+            self._known_factor = factor
+        return self._known_factor
+
+    def _rise(self, X: Array, G: Array, count: Callable[[int], None]) -> float | None:
+        """Return how fast f rises along G, as a multiple of ‖G‖; None where differences of f do not tell."""
+        size, length = norm(G), norm(X)
+        if not (0 < size < math.inf and length > 0):
+            return None
+        D, ratios = G * (length / size), []
+        for t in (1e-3, 1e-4, 1e-5):
+            count(2)
+            after, before = self._value(X + t * D), self._value(X - t * D)
+            expected = 2 * t * size * length
+            if math.isfinite(after - before) and expected > 1e-9 * max(abs(after), abs(before)):
+                ratios.append((after - before) / expected)
+        return min(ratios, key=lambda ratio: min(abs(ratio - 1), abs(ratio - 2)), default=None)
+
+    def _value(self, X: Array) -> float:
+        return _number(self.F(X)[0] if self.gradient is True else self.F(X))
+
+    def _gradient(self, X: Array) -> Any:
+        if self.gradient is True:
+            return self.F(X)[1]
+        assert callable(self.gradient)
+        return self.gradient(X)
+
+
+def _number(value: Any) -> float:
+    if np.size(value) != 1:
+        raise ValueError(f"F must return one number, got an array of shape {np.shape(value)}")
+    return float(np.asarray(value).reshape(()))
+
+
+@np.errstate(all="ignore")
+def length_beside_zero(loss: Loss) -> float:
+    """Return a length that is not large beside the X the data ask for: 1, unless products near zero tell better.
+
+    With e = eps·length, ∇F(e²vvᵀ)v is ∇F(0)v where a much smaller e gives the same.
+    """
+    v = np.abs(np.cos(np.arange(loss.n_points, dtype=np.float64)))[:, None]
+    v /= norm(v)
+
+    def product(e: float) -> Array:
+        return loss.at(e * v).gradient / (2 * e)
+
+    length = 1.0
+    while length > 2.0**-500:
+        e = float(np.finfo(np.float64).eps) * length
+        far, near = product(e), product(2.0**-20 * e)
+        if not 0 < norm(near) < math.inf:
+            return 1.0  # ∇F(0) is zero, or there is none
+        if norm(far - near) <= 1e-6 * norm(near):
+            return length
+        length *= 2.0**-60
+    return 1.0
+
+
+@np.errstate(all="ignore")
+def largest_curvature(loss: Loss, at_zero: Callable[[Array], Array]) -> float:
+    """Return the largest curvature of F seen along a few random Y = xxᵀ, at the scale of the data."""
+    generator, largest = np.random.default_rng(0), 0.0
+    slope = loss.gradient_norm_at_zero
+    for columns in (1, 1, 2, 4):
+        # X ≥ 0: there every entry of XXᵀ is positive, and logarithms and roots of them exist
+        X = np.abs(generator.standard_normal((loss.n_points, min(columns, loss.n_points))))
+        X /= math.sqrt(norm(gram(X)))  # ‖XXᵀ‖ = 1
+        before = inner(at_zero(X), X)
+
+        def change(tau: float, X: Array = X, before: float = before) -> float:
+            return abs(0.5 * inner(loss.at(math.sqrt(tau) * X).gradient, X) / math.sqrt(tau) - before)
+
+        tau, step, seen = 1.0, 1e6, change(1.0)
+        while seen <= _VISIBLE * abs(before) and tau * step < 1e280:  # large data, beside which τY is not seen
+            tau, step = tau * step, step**2
+            seen = change(tau)
+        for k in range(3):
+            curvature = (seen if k == 0 else change(tau)) / tau
+            if not (math.isfinite(curvature) and curvature > 0):
+                break
+            largest = max(largest, curvature)
+            tau = slope / curvature if slope > 0 else tau / 10
+    return largest if largest > 0 else 1.0

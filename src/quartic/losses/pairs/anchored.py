@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from quartic.arrays import Array, finite_matrix
 from quartic.core.units import Units, exponent, shifted
 from quartic.losses.line import Line
 from quartic.losses.move import Move
-from quartic.losses.pairs.distances import Distances
+from quartic.losses.pairs.loss import PairLoss, PairSquares
 from quartic.losses.pairs.sum_of_squares import SumOfSquares
 from quartic.losses.point import Point
 
@@ -52,7 +52,7 @@ class Anchored(SumOfSquares):
 
     rotations = False
 
-    def __init__(self, loss: Distances, anchors: Any, places: Any) -> None:
+    def __init__(self, loss: PairLoss, anchors: Any, places: Any) -> None:
         # no counter of its own: products are made, and counted, by the loss over all points
         self._constants = {}
         self.whole = loss
@@ -132,23 +132,11 @@ class Anchored(SumOfSquares):
         """Return JᵀWJ as a sparse matrix: one pass."""
         rank = p.X.shape[1]
         kept = (self.free[:, None] * rank + np.arange(rank)).ravel()
-        return self.whole.gauss_newton_matrix(_whole(p)).tocsr()[kept][:, kept].tocsc()
+        return cast(PairSquares, self.whole).gauss_newton_matrix(_whole(p)).tocsr()[kept][:, kept].tocsc()
 
     def quartic(self, p: Point, D: Array) -> tuple[float, float, float, float]:
         """Return the quartic of f on p + tD: one pass."""
-        return self.whole.quartic(_whole(p), self._widen(D, 0.0))
-
-    def mean_degree(self) -> float:
-        """Return how many pairs a point takes part in, on average."""
-        return self.whole.mean_degree()
-
-    def core(self, degree: float, rank: int) -> tuple[Self, NDArray[np.bool_]] | None:
-        """Return None: anchors are a core by themselves."""
-        return None
-
-    def place(self, X: Array, placed: NDArray[np.bool_]) -> tuple[Array, NDArray[np.bool_]]:
-        """Return X as it is."""
-        return X, placed
+        return cast(PairSquares, self.whole).quartic(_whole(p), self._widen(D, 0.0))
 
     # -- scale ------------------------------------------------------------------------------------------------------
 

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from quartic.arrays import Array, check_count, check_number
 from quartic.losses.factor.spectrum import factor_of_positive_part
-from quartic.losses.factor.weighted import WeightedLeastSquares
-from quartic.losses.pairs.input import check_column
+from quartic.losses.pairs.entries import KnownEntries
+from quartic.losses.pairs.input import check_column, each_once
+from quartic.losses.pairs.pairs import ENTRIES, Pairs
 from quartic.losses.ridge_term import RidgedPairs
 
 
-class Completion(RidgedPairs, WeightedLeastSquares):
+class Completion(RidgedPairs, KnownEntries):
     r"""Completion :math:`f(X) = \frac12\sum_{(i,j)\in\Omega} w_{ij}((XX^T)_{ij} - M_{ij})^2 + \frac\rho2\|X\|^2`.
 
     The sum runs over the entries as they are listed. M is symmetric, so (i, j) and (j, i) say the same thing: list one
@@ -63,22 +64,16 @@ class Completion(RidgedPairs, WeightedLeastSquares):
     def __init__(
         self, rows: Any, cols: Any, values: Any, n: int | None = None, *, weights: Any = None, ridge: float = 0.0
     ) -> None:
-        super(WeightedLeastSquares, self).__init__()
         check_number(ridge, "ridge", zero=True)
-        self.ridge = float(ridge)
-        i, j, self.n_points = _check_places(rows, cols, n)
+        i, j, n_points = _check_places(rows, cols, n)
         values = check_column(values, len(i), "values", nonnegative=False)
         weight = np.ones_like(values)
         if weights is not None:
             weight = check_column(weights, len(i), "weights", nonnegative=True).astype(values.dtype, copy=False)
             if not weight.any():
                 raise ValueError("weights are all zero: no entry of M is known")
-        i, j, self.target, self.weight = _each_once(i, j, values, weight, self.n_points)
-        self.start = np.concatenate([[0], np.cumsum(np.bincount(i, minlength=self.n_points))])
-        self.cols = j.astype(np.int32)
-        symmetric = np.where(i == j, self.weight, 0.5 * self.weight)
-        self._largest, self._least = float(symmetric.max()), float(symmetric.min())
-        self._full = len(i) == self.n_points * (self.n_points + 1) // 2
+        super().__init__(_known_once(i, j, values, weight, n_points))
+        self.ridge = float(ridge)
 
     @cached_property
     def _gradient_at_zero(self) -> Any:
@@ -126,28 +121,14 @@ def _check_places(rows: Any, cols: Any, n: int | None) -> tuple[NDArray[np.int64
     return i, j, int(max(i.max(), j.max())) + 1 if n is None else int(n)
 
 
-def _each_once(
-    i: NDArray[np.int64], j: NDArray[np.int64], values: Array, weight: Array, n: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], Array, Array]:
+def _known_once(i: NDArray[np.int64], j: NDArray[np.int64], values: Array, weight: Array, n: int) -> Pairs:
     """Return the entries with i ≤ j, sorted, each once; its weight is the sum of those of (i, j) and (j, i)."""
-    place, flipped = np.minimum(i, j) * n + np.maximum(i, j), i > j
-    order = np.lexsort((flipped, place))
-    place, flipped, values, weight = place[order], flipped[order], values[order], weight[order]
-    same = place[1:] == place[:-1]
-    again = same & (flipped[1:] == flipped[:-1])
-    near = 1e-9 if values.dtype == np.float64 else 1e-5
-    differ = same & (np.abs(np.diff(values)) > near * np.maximum(np.abs(values[1:]), np.abs(values[:-1])))
-    differ |= again & (weight[1:] != weight[:-1])
-    if differ.any():
-        k = int(np.argmax(differ))
-        a, b = order[k], order[k + 1]
-        raise ValueError(
-            f"the entry ({i[a]}, {j[a]}) of a symmetric matrix is given twice and differs: {values[k]} at position "
-            f"{a}, {values[k + 1]} at position {b} as ({i[b]}, {j[b]}); keep one of them, or their mean"
-            + ("" if values[k] != values[k + 1] else f" (weights {weight[k]} and {weight[k + 1]})")
-        )
-    kept = np.concatenate([[True], ~again])
-    place, values, weight = place[kept], values[kept], weight[kept]
-    first = np.flatnonzero(np.concatenate([[True], place[1:] != place[:-1]]))
-    total = np.add.reduceat(weight, first).astype(weight.dtype)
-    return place[first] // n, place[first] % n, np.ascontiguousarray(values[first]), total
+    low, high = np.minimum(i, j), np.maximum(i, j)
+    order = each_once(i, j, n, {"": values, "weight ": weight}, "entry")  # (i, j) and (j, i) apart
+    low, high, values, weight = low[order], high[order], values[order], weight[order]
+    first = each_once(low, high, n, {"": values}, "entry of a symmetric matrix")
+    total = np.zeros(len(first), weight.dtype)
+    key = (low * n + high)[first]
+    np.add.at(total, np.searchsorted(key, low * n + high), weight)
+    start = np.concatenate([[0], np.cumsum(np.bincount(low[first], minlength=n))])
+    return Pairs(ENTRIES, start, high[first].astype(np.int32), np.ascontiguousarray(values[first]), total)

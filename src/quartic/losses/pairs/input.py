@@ -1,14 +1,48 @@
-"""Checks of pair lists, and their sorting."""
+"""Pairs as users give them: checked, sorted, each once; as NumPy arrays, torch tensors or in chunks of Dask."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quartic.arrays import Array, working_dtype
+from quartic.arrays import Array, is_torch, namespace, working_dtype
+from quartic.distributed.inputs import is_dask_array, is_dask_frame
+from quartic.losses.pairs.pairs import Pairs
+
+
+def take_pairs(kind: int, pairs: Any, values: Any, n_points: int | None, weights: Any, name: str) -> Pairs:
+    """Return the pairs with their values and weights, or raise an error that names the row and the cure."""
+    if is_dask_array(pairs) or is_dask_frame(pairs):
+        from quartic.losses.blocks.dask_distances import DaskPairs
+
+        return cast(Pairs, DaskPairs(pairs, values, n_points, weights))
+    if any(is_torch(A) for A in (pairs, values, weights)):
+        from quartic.losses.pairs.torch_input import take_tensors
+
+        return take_tensors(kind, pairs, values, n_points, weights, name)
+    pairs, values, weights, n = check_pairs(pairs, values, n_points, weights, name)
+    return sort_pairs(kind, pairs, values, weights, n)
+
+
+def take_intervals(kind: int, pairs: Any, lower: Any, upper: Any, n_points: int | None, weights: Any) -> Pairs:
+    """Return the pairs with bounds, of which the upper ones may be infinite."""
+    pairs, lower, weights, n = check_pairs(pairs, lower, n_points, weights, "lower")
+    given = np.asarray(upper)
+    if given.dtype.kind not in "fiub":
+        raise TypeError(f"upper must be real numbers, got dtype {given.dtype}")
+    free = np.isposinf(given)
+    upper = check_column(np.where(free, 0.0, given), len(pairs), "upper", nonnegative=True)
+    upper = np.where(free, np.inf, upper.astype(np.float64))
+    lower = lower.astype(np.float64, copy=False)
+    if (lower > upper).any():
+        k = int(np.argmax(lower > upper))
+        raise ValueError(
+            f"lower[{k}] = {lower[k]} is above upper[{k}] = {upper[k]}; bounds must satisfy lower <= upper"
+        )
+    return sort_pairs(kind, pairs, lower, None if weights is None else weights.astype(np.float64), n, upper=upper)
 
 
 def check_pairs(
@@ -68,49 +102,68 @@ def check_column(values: Any, m: int, name: str, *, nonnegative: bool) -> Array:
     return clean
 
 
-def merge_duplicates(
-    pairs: NDArray[np.int64], values: Array, weights: Array | None, n: int, *, diagonal: bool = False
-) -> tuple[NDArray[np.int64], NDArray[np.int32], Array, Array | None]:
-    """Return the pairs with i < j sorted by row as (start, cols, values, weights), each pair once.
+def sort_pairs(
+    kind: int,
+    pairs: NDArray[np.int64],
+    values: Array,
+    weights: Array | None,
+    n: int,
+    *,
+    upper: Array | None = None,
+    diagonal: bool = False,
+) -> Pairs:
+    """Return the pairs with i < j (i ≤ j where the ``diagonal`` may be among them) sorted by row, each once.
 
     A pair given more than once must say the same thing each time; otherwise a ValueError names it.
     """
-    from quartic.compiled.sorting import has_repeats, row_starts, sort_pairs, survey
+    from quartic.compiled import sorting
 
-    self_pair, ordered = survey(pairs)
+    self_pair, ordered = sorting.survey(pairs)
     if self_pair >= 0 and not diagonal:
         raise ValueError(
             f"pairs[{self_pair}] = {pairs[self_pair].tolist()} joins a point to itself; leave such pairs out"
         )
     if ordered:
-        start, cols = row_starts(pairs, n)
-        return start, cols, values.copy(), None if weights is None else weights.copy()
-    start, cols, sorted_values, sorted_weights = sort_pairs(
-        pairs, values, values[:0] if weights is None else weights, n
+        start, cols = sorting.row_starts(pairs, n)
+        copied = [None if A is None else A.copy() for A in (weights, upper)]
+        return Pairs(kind, start, cols, values.copy(), copied[0], copied[1])
+    none = values[:0]
+    start, cols, sorted_values, sorted_weights = sorting.sort_pairs(
+        pairs, values, none if weights is None else weights, n
     )
-    if has_repeats(start, cols):
-        return _merge(pairs, values, weights, n)
-    return start, cols, sorted_values, None if weights is None else sorted_weights
+    if sorting.has_repeats(start, cols):
+        named = {"": values, "weight ": weights, "upper bound ": upper}
+        order = each_once(pairs.min(axis=1), pairs.max(axis=1), n, named)
+        start, cols = sorting.row_starts(np.sort(pairs[order], axis=1), n)
+        kept = [None if A is None else A[order] for A in (weights, upper)]
+        return Pairs(kind, start, cols, values[order], kept[0], kept[1])
+    sorted_upper = None if upper is None else sorting.sort_pairs(pairs, upper, none, n)[2]
+    return Pairs(kind, start, cols, sorted_values, None if weights is None else sorted_weights, sorted_upper)
 
 
-def _merge(
-    pairs: NDArray[np.int64], values: Array, weights: Array | None, n: int
-) -> tuple[NDArray[np.int64], NDArray[np.int32], Array, Array | None]:
-    i, j = pairs.min(axis=1), pairs.max(axis=1)
-    order = np.lexsort((j, i))
-    i, j, values = i[order], j[order], values[order]
-    weights = None if weights is None else weights[order]
-    again = (i[1:] == i[:-1]) & (j[1:] == j[:-1])
-    gap = np.abs(values[1:] - values[:-1]) > 1e-9 * np.maximum(np.abs(values[1:]), np.abs(values[:-1]))
-    if weights is not None:
-        gap |= weights[1:] != weights[:-1]
-    gap &= again
-    if gap.any():
-        k = int(np.argmax(gap))
-        raise ValueError(
-            f"the pair ({i[k]}, {j[k]}) is given twice and differs: {values[k]} in row {order[k]}, "
-            f"{values[k + 1]} in row {order[k + 1]}; keep one of them, or their mean"
-        )
-    keep = np.concatenate([[True], ~again])
-    start = np.concatenate([[0], np.cumsum(np.bincount(i[keep], minlength=n))])
-    return start, j[keep].astype(np.int32), values[keep], None if weights is None else weights[keep]
+def each_once(low: Any, high: Any, n: int, columns: dict[str, Any], what: str = "pair") -> Any:
+    """Return the rows of the pairs (low, high) to keep, sorted by pair: of each the first. NumPy arrays or tensors.
+
+    ``columns`` has what a pair is given with, or None, by a word that goes before it in the message. Where a pair comes
+    again it must say the same, to nine digits (five in float32); otherwise a ValueError names both rows.
+    """
+    xp, key = namespace(low), low * n + high
+    order = key.argsort(stable=True) if is_torch(key) else np.argsort(key, kind="stable")
+    key = key[order]
+    again = key[1:] == key[:-1]
+    if not bool(again.any()):
+        return order
+    for word, column in columns.items():
+        if column is None:
+            continue
+        there = column[order]
+        one, two = there[:-1], there[1:]
+        near = 1e-9 if there.itemsize == 8 else 1e-5
+        differs = again & (one != two) & ~(abs(one - two) <= near * xp.maximum(abs(one), abs(two)))
+        if bool(differs.any()):
+            k = int(xp.nonzero(differs)[0].ravel()[0])
+            raise ValueError(
+                f"the {what} ({int(key[k]) // n}, {int(key[k]) % n}) is given twice and differs: {word}{float(one[k])} "
+                f"in row {int(order[k])}, {float(two[k])} in row {int(order[k + 1])}; keep one of them, or their mean"
+            )
+    return order[xp.concatenate([xp.ones_like(again[:1]), ~again])]

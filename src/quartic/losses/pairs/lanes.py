@@ -1,16 +1,18 @@
-"""Short vectors inside compiled passes, each in one vector register: the places of points, and what is done with them.
+"""Rows of X inside compiled passes, each one vector of the machine: what the compiler does not find by itself.
 
-A vector of r ≤ 4 numbers is held in the next power of two of float64 lanes, the rest of them zero. Left to itself the
-compiler handles its numbers one by one. Besides the operators ``a + b``, ``a - b`` and ``number * a`` there are the
-functions below; vectors exist in compiled code only.
+numba's compiler does not join neighbouring scalars into vectors: a pass over pairs would spend an instruction on each
+coordinate. Up to three columns that costs nothing, from four on it takes 1.3 to 3 times as long
+(``docs/inside.rst``). A `Lanes` holds a row of ``width`` numbers, filled up with zeros, which add nothing anywhere.
+Besides ``a + b``, ``a - b`` and ``number * a`` there are the functions below; vectors exist in compiled code only.
 
-``lanes`` is the tuple ``(0.0,) * r``: its length is known when a pass is compiled. Arrays are C-ordered with two axes,
-and indices are not checked.
+``lanes`` is the tuple ``(0.0,) * width``: how long a tuple is the compiler knows. Arrays are C-ordered with two axes,
+in float64 or float32; indices are not checked.
 """
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -26,43 +28,22 @@ _FAST = ("contract", "reassoc", "nsz")
 
 
 class Lanes(types.Type):
-    """The type of a vector of ``size`` numbers."""
+    """The type of a vector of ``width`` numbers."""
 
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.width = 1 << (size - 1).bit_length()
-        super().__init__(name=f"Lanes({size})")
+    def __init__(self, width: int) -> None:
+        self.width = width
+        super().__init__(name=f"Lanes({width})")
 
 
 @register_model(Lanes)
-class _InOneRegister(models.PrimitiveModel):
+class _OneVector(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Lanes) -> None:
         super().__init__(manager, kind, ir.VectorType(_DOUBLE, kind.width))  # type: ignore[no-untyped-call]
 
 
-def _place(context: Any, builder: Any, kind: Any, array: Any, i: Any, at: Any) -> tuple[Any, Any]:
-    """Return the address of ``array[i, at]`` and the LLVM type of an entry."""
-    made = context.make_array(kind)(context, builder, array)
-    offset = builder.add(builder.mul(i, builder.extract_value(made.shape, 1)), at)
-    return builder.gep(made.data, [offset]), context.get_value_type(kind.dtype)
-
-
-def _load(context: Any, builder: Any, kind: Any, array_and_place: Any, width: int) -> Any:
-    place, entry = _place(context, builder, kind, *array_and_place)
-    loaded = builder.load(builder.bitcast(place, ir.VectorType(entry, width).as_pointer()))
-    loaded.align = kind.dtype.bitwidth // 8
-    return loaded if entry == _DOUBLE else builder.fpext(loaded, ir.VectorType(_DOUBLE, width))
-
-
-def _shuffled(builder: Any, a: Any, b: Any, places: list[int]) -> Any:
-    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_I32, len(places)), places))
-
-
-def _without_spare(builder: Any, v: Any, size: int) -> Any:
-    """Return v with zeros behind its first ``size`` lanes."""
-    width = v.type.count
-    zero = ir.Constant(v.type, [0.0] * width)
-    return v if size == width else _shuffled(builder, v, zero, [*range(size), *range(width, 2 * width - size)])
+def lanes_for(rank: int, most: int = 32) -> tuple[float, ...]:
+    """Return the tuple that stands for the vectors of a rank: the next power of two, or ``most`` of several."""
+    return (0.0,) * min(1 << (rank - 1).bit_length(), most)
 
 
 @intrinsic
@@ -70,112 +51,112 @@ def nothing(typingctx: Any, lanes: Any) -> Any:
     """Return zero."""
     kind = Lanes(len(lanes))
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return ir.Constant(ir.VectorType(_DOUBLE, kind.width), [0.0] * kind.width)
 
-    return kind(lanes), codegen
+    return kind(lanes), code
 
 
 @intrinsic
-def entries(typingctx: Any, lanes: Any, A: Any, i: Any, at: Any) -> Any:
-    """Return ``A[i, at : at + r]``; up to three numbers behind it are read too, and must be there."""
+def load(typingctx: Any, lanes: Any, A: Any, i: Any, at: Any) -> Any:
+    """Return ``A[i, at : at + width]``."""
     kind = Lanes(len(lanes))
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _without_spare(builder, _load(context, builder, signature.args[1], args[1:], kind.width), kind.size)
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _load(builder, _place(context, builder, signature.args[1], *args[1:]), kind.width)
 
-    return kind(lanes, A, types.int64, types.int64), codegen
-
-
-@intrinsic
-def halves(typingctx: Any, lanes: Any, A: Any, i: Any, at: Any) -> Any:
-    """Return the r numbers in float32 that lie in place of ``A[i, at:]``; A is float64."""
-    kind = Lanes(len(lanes))
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place, _ = _place(context, builder, signature.args[1], *args[1:])
-        loaded = builder.load(builder.bitcast(place, ir.VectorType(ir.FloatType(), kind.width).as_pointer()))
-        loaded.align = 8
-        return _without_spare(builder, builder.fpext(loaded, ir.VectorType(_DOUBLE, kind.width)), kind.size)
-
-    return kind(lanes, A, types.int64, types.int64), codegen
+    return kind(lanes, A, types.int64, types.int64), code
 
 
 @intrinsic
-def sums(typingctx: Any, lanes: Any, A: Any, i: Any, at: Any) -> Any:
-    """Return ``A[i, at : at + r]`` for `keep`: what lies in the spare lanes is held too."""
-    kind = Lanes(len(lanes))
+def store(typingctx: Any, A: Any, i: Any, at: Any, v: Any) -> Any:
+    """Set ``A[i, at : at + width]`` to v."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _load(context, builder, signature.args[1], args[1:], kind.width)
-
-    return kind(lanes, A, types.int64, types.int64), codegen
-
-
-@intrinsic
-def keep(typingctx: Any, A: Any, i: Any, at: Any, v: Any) -> Any:
-    """Write the sums v to ``A[i, at:]``, and what lay behind them, held in the spare lanes, to its place again."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array, i, at, v = args
-        place, entry = _place(context, builder, signature.args[0], array, i, at)
-        if entry != _DOUBLE:
-            v = builder.fptrunc(v, ir.VectorType(entry, v.type.count))
-        stored = builder.store(v, builder.bitcast(place, v.type.as_pointer()))
-        stored.align = signature.args[0].dtype.bitwidth // 8
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        _store(builder, _place(context, builder, signature.args[0], *args[:3]), args[3])
         return context.get_dummy_value()
 
-    return types.void(A, types.int64, types.int64, v), codegen
+    return types.void(A, types.int64, types.int64, v), code
 
 
 @intrinsic
 def dot(typingctx: Any, a: Any, b: Any) -> Any:
     """Return ⟨a, b⟩."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        total = builder.fmul(*args, flags=_FAST)
-        while total.type.count > 1:
-            half = total.type.count // 2
-            low, high = (_shuffled(builder, total, total, list(range(k, k + half))) for k in (0, half))
-            total = builder.fadd(low, high, flags=_FAST)
-        return builder.extract_element(total, _I32(0))
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        product = builder.fmul(*args, flags=_FAST)
+        name = f"llvm.vector.reduce.fadd.v{a.width}f64"
+        kind = ir.FunctionType(_DOUBLE, [_DOUBLE, product.type])
+        reduce = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+        return builder.call(reduce, [_DOUBLE(-0.0), product], fastmath=_FAST)
 
-    return types.float64(a, b), codegen
+    return types.float64(a, b), code
 
 
 @intrinsic
-def square(typingctx: Any, v: Any) -> Any:
-    """Return the lower triangle of v vᵀ, row by row, as one vector of r(r + 1)/2 numbers."""
-    size = v.size
-    kind = Lanes(size * (size + 1) // 2)
-    rows = [k for k in range(size) for _ in range(k + 1)]
-    columns = [l for k in range(size) for l in range(k + 1)]
-    spare = [v.width] * (kind.width - kind.size)
+def add_square(typingctx: Any, rank: Any, A: Any, i: Any, at: Any, number: Any, u: Any) -> Any:
+    """Add number·uuᵀ, *turned*, to what lies from ``A[i, at]`` on; ``rank`` is a tuple of that length.
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        zero = ir.Constant(args[0].type, [0.0] * v.width)
-        return builder.fmul(
-            _shuffled(builder, args[0], zero, rows + spare),
-            _shuffled(builder, args[0], zero, columns + spare),
-            flags=_FAST,
-        )
+    Row d of a turned block holds the products u_k u_(k+d) for all k < r, indices modulo r. Up to d = r/2 these are all
+    there are, and each row is one product of u and itself, turned by d lanes.
+    """
+    r, width = len(rank), u.width
 
-    return kind(v), codegen
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        first, u = _place(context, builder, signature.args[1], *args[1:4]), args[5]
+        scaled = builder.fmul(_spread(builder, args[4], width), u, flags=_FAST)
+        for d in range(r // 2 + 1):
+            turn = [(k + d) % r if k < r else k for k in range(width)]
+            turned = builder.shuffle_vector(u, u, ir.Constant(ir.VectorType(_I32, width), turn))
+            place = builder.gep(first, [_I64(d * width)])
+            sums = builder.fadd(_load(builder, place, width), builder.fmul(scaled, turned, flags=_FAST), flags=_FAST)
+            _store(builder, place, sums)
+        return context.get_dummy_value()
+
+    return types.void(rank, A, types.int64, types.int64, types.float64, u), code
 
 
 @intrinsic
 def prefetch(typingctx: Any, A: Any, i: Any, at: Any) -> Any:
     """Ask for the cache line of ``A[i, at]``, which will be read and written soon."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place, _ = _place(context, builder, signature.args[0], *args)
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = _I8.as_pointer()
         kind = ir.FunctionType(ir.VoidType(), [pointer, _I32, _I32, _I32])
         asked = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
-        builder.call(asked, [builder.bitcast(place, pointer), _I32(1), _I32(3), _I32(1)])
+        place = builder.bitcast(_place(context, builder, signature.args[0], *args), pointer)
+        builder.call(asked, [place, _I32(1), _I32(3), _I32(1)])
         return context.get_dummy_value()
 
-    return types.void(A, types.int64, types.int64), codegen
+    return types.void(A, types.int64, types.int64), code
+
+
+def _place(context: Any, builder: Any, kind: Any, array: Any, i: Any, at: Any) -> Any:
+    """Return the address of ``array[i, at]``."""
+    made = context.make_array(kind)(context, builder, array)
+    offset = builder.add(builder.mul(i, builder.extract_value(made.shape, 1)), at)
+    return builder.gep(made.data, [offset])
+
+
+def _load(builder: Any, place: Any, width: int) -> Any:
+    entry = place.type.pointee
+    loaded = builder.load(builder.bitcast(place, ir.VectorType(entry, width).as_pointer()))
+    loaded.align = 8 if entry == _DOUBLE else 4
+    return loaded if entry == _DOUBLE else builder.fpext(loaded, ir.VectorType(_DOUBLE, width))
+
+
+def _store(builder: Any, place: Any, v: Any) -> None:
+    entry = place.type.pointee
+    if entry != _DOUBLE:
+        v = builder.fptrunc(v, ir.VectorType(entry, v.type.count))
+    builder.store(v, builder.bitcast(place, v.type.as_pointer())).align = 8 if entry == _DOUBLE else 4
+
+
+def _spread(builder: Any, number: Any, width: int) -> Any:
+    """Return a vector with the number in every lane."""
+    empty = ir.Constant(ir.VectorType(_DOUBLE, width), ir.Undefined)
+    first = builder.insert_element(empty, number, _I32(0))
+    return builder.shuffle_vector(first, empty, ir.Constant(ir.VectorType(_I32, width), [0] * width))
 
 
 # -- operators ------------------------------------------------------------------------------------------------------
@@ -193,19 +174,17 @@ def _minus(typingctx: Any, a: Any, b: Any) -> Any:
 
 @intrinsic
 def _times(typingctx: Any, number: Any, v: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        number, v = args
-        one = builder.insert_element(ir.Constant(v.type, ir.Undefined), number, _I32(0))
-        return builder.fmul(_shuffled(builder, one, one, [0] * v.type.count), v, flags=_FAST)
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fmul(_spread(builder, args[0], v.width), args[1], flags=_FAST)
 
-    return v(types.float64, v), codegen
+    return v(types.float64, v), code
 
 
 # numba asks an implementation to have the very signature of its overload, annotations included: hence no lambdas.
 
 
 @overload(operator.add)
-def _add(a: Any, b: Any) -> Any:
+def _add(a: Any, b: Any) -> Callable[..., Any] | None:
     def run(a: Any, b: Any) -> Any:
         return _plus(a, b)
 
@@ -213,7 +192,7 @@ def _add(a: Any, b: Any) -> Any:
 
 
 @overload(operator.sub)
-def _subtract(a: Any, b: Any) -> Any:
+def _subtract(a: Any, b: Any) -> Callable[..., Any] | None:
     def run(a: Any, b: Any) -> Any:
         return _minus(a, b)
 
@@ -221,7 +200,7 @@ def _subtract(a: Any, b: Any) -> Any:
 
 
 @overload(operator.mul)
-def _multiply(a: Any, b: Any) -> Any:
+def _multiply(a: Any, b: Any) -> Callable[..., Any] | None:
     def run(a: Any, b: Any) -> Any:
         return _times(a, b)
 

@@ -1,281 +1,523 @@
-"""Compiled passes over a list of pairs (i, j): the one costly operation of every loss that is a sum over pairs.
+"""The pass over a list of pairs (i, j), compiled: the one costly operation of every loss that is a sum over pairs.
 
-A pair carries a target b and a weight w, and enters the loss as ½ w (q − b)², where q is ‖x_i − x_j‖² (distances) or
-⟨x_i, x_j⟩ (entries of XXᵀ). Either way q is a quadratic in t on a line X + tD, q(t) = q + βt + γt², which makes the
-loss a quartic there and its gradient a cubic with matrix coefficients.
+A pair carries a target b and a weight w and enters the loss as ½ w e², where e is
 
-The passes are specialised, when first used, to the kind of pair and to whether there are weights. Those here are for
-any rank; small ones have passes of their own in `pair_lanes` (``rank`` is 0 for the others). How the rows
-are cut into chunks is handed in, a `quartic.compiled.row_chunks.RowChunks`. Compiled code is kept on disk.
+- q − b with q = ⟨x_i, x_j⟩ (``ENTRIES`` of XXᵀ) or q = ‖x_i − x_j‖² (``SQUARES`` of distances),
+- by how much q leaves the interval from b to an upper bound (``BOUNDS``), or by how much √q does (``ROOTS``),
+- q − d² where the distances d of all pairs are given as a matrix (``COMPLETE``).
+
+On a line X + tD q goes as q + βt + γt²: a loss of the first two kinds is a quartic there, its gradient a cubic with
+matrix coefficients. One body (`pair_rows`) serves all kinds, all that is asked of a pass (its *mode*) and all ranks; it
+is specialised when compiled, and only what is used is compiled. Kind and mode are tuples of that length, since how long
+a tuple is the compiler knows, as it knows whether an argument is None; it leaves out the other branches.
+
+**Records.** j is anywhere. What a pass reads and adds to at a point, first its sums, then its place x and a direction
+d, is put into one record for the time of the pass; the sums are taken out at the end. That is one or two cache lines a
+pair instead of four. Records that do not stay in the cache are asked for some pairs ahead. Both together keep the time
+in proportion to the number of pairs. (To cut rows and columns into tiles instead is no cure: where n points have d
+pairs each, a tile of b × b points finds a row again only if b·d/n is well above one, and then it is too large for the
+second cache.)
+
+**Threads.** Rows are cut into chunks by the data alone (`quartic.compiled.row_chunks`), each with records of its own
+whose sums are added in order: the same bits on any number of threads.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numba import njit
 
+from quartic.arrays import Array
+from quartic.arrays.threads import spread
 from quartic.compiled.flags import FLAGS
-from quartic.compiled.row_chunks import over_rows, wide
-from quartic.losses.pairs import pair_lanes
+from quartic.losses.pairs.lanes import add_square, dot, lanes_for, load, nothing, prefetch, store
+from quartic.losses.pairs.pairs import COMPLETE, ENTRIES, ROOTS, Pairs
 
-# Indices are made unsigned before use: a signed one would be tested for counting from the end.
+VALUE, REMAINDER, LINE, HESSIAN, LINEARIZE, PRODUCT, QUARTIC = range(7)
 
+_Numbers = tuple[float, float, float, float]
 
-@cache
-def value_and_gradient(rank: int, difference: bool, weighted: bool) -> Callable[..., float]:
-    """Return the pass ``(X, chunks, cols, target, weight, G) -> f(X)``, which fills G with the gradient."""
-    if rank:
-        return pair_lanes.value_and_gradient(rank, difference, weighted)
-
-    @njit(**FLAGS)
-    def rows(X: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any, first: int, last: int) -> Any:
-        width = X.shape[1]
-        G[:] = 0.0
-        x, u, s = np.empty(width), np.empty(width), np.empty(width)
-        value = 0.0
-        for i in range(first, last):
-            for k in range(width):
-                x[k] = X[i, k]
-                s[k] = 0.0
-            for p in range(start[i], start[i + 1]):
-                j = np.uint64(cols[p])
-                e = -np.float64(target[p])
-                for k in range(width):
-                    if difference:
-                        u[k] = x[k] - X[j, k]
-                        e += u[k] * u[k]
-                    else:
-                        u[k] = X[j, k]
-                        e += x[k] * u[k]
-                we = weight[p] * e if weighted else e
-                value += we * e
-                if difference:
-                    we *= 2
-                for k in range(width):
-                    s[k] += we * u[k]
-                    if difference:
-                        G[j, k] -= we * u[k]
-                    else:
-                        G[j, k] += we * x[k]
-            for k in range(width):
-                G[i, k] += s[k]
-        return 0.5 * value
-
-    def run(X: Any, chunks: Any, cols: Any, target: Any, weight: Any, G: Any) -> Any:
-        X = wide(X)
-        return over_rows(lambda first, last, G: rows(X, chunks.start, cols, target, weight, G, first, last), chunks, G)
-
-    return run
+# Up to so many bytes of records stay in the second cache: nothing needs to be asked for.
+_NEAR = 400_000
+# Records are asked for so many pairs ahead.
+_AHEAD = np.uint64(16)
+# Bytes in a cache line.
+_LINE = 64
+# Points that are put into records at a time.
+_PIECE = 1 << 14
 
 
-@cache
-def value_gradient_and_remainder(rank: int, difference: bool, weighted: bool) -> Callable[..., tuple[float, float]]:
-    """Return the pass ``(X, Y, chunks, cols, target, weight, G) -> f(Y), f(Y) − f(X) − ⟨∇f(X), Y − X⟩``; G is ∇f(Y).
+# -- what is asked of a pass -------------------------------------------------------------------------------------------
+
+
+def value_and_gradient(X: Array, pairs: Pairs, G: Array) -> float:
+    """Return f(X), and fill G with the gradient."""
+    return 0.5 * _over_pairs(VALUE, X, None, pairs, G)[0]
+
+
+def value_gradient_and_remainder(X: Array, Y: Array, pairs: Pairs, G: Array) -> tuple[float, float]:
+    """Return f(Y) and f(Y) − f(X) − ⟨∇f(X), Y − X⟩; G becomes ∇f(Y).
 
     The remainder is summed from D = Y − X, pair by pair, so that it keeps its digits however close Y is to X. On the
     line q goes from q₀ to q₁ = q₀ + β + γ, and a pair's share is w(½(β + γ)² + (q₀ − b)γ).
     """
-    if rank:
-        return pair_lanes.value_gradient_and_remainder(rank, difference, weighted)
-
-    @njit(**FLAGS)
-    def rows(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any, G: Any, first: int, last: int) -> Any:
-        width = X.shape[1]
-        G[:] = 0.0
-        x, d, z, s = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
-        value, remainder = 0.0, 0.0
-        for i in range(first, last):
-            for k in range(width):
-                x[k] = X[i, k]
-                d[k] = D[i, k]
-                s[k] = 0.0
-            for p in range(start[i], start[i + 1]):
-                j = np.uint64(cols[p])
-                after, change, c = -np.float64(target[p]), 0.0, 0.0
-                for k in range(width):
-                    if difference:
-                        u, v = x[k] - X[j, k], d[k] - D[j, k]
-                        z[k] = u + v
-                        after += z[k] * z[k]
-                        change += (u + z[k]) * v
-                        c += v * v
-                    else:
-                        xj, dj = X[j, k], D[j, k]
-                        z[k] = xj + dj
-                        after += (x[k] + d[k]) * z[k]
-                        change += x[k] * dj + d[k] * z[k]
-                        c += d[k] * dj
-                w = weight[p] if weighted else 1.0
-                we = w * after
-                value += we * after
-                remainder += w * (0.5 * change * change + (after - change) * c)
-                if difference:
-                    we *= 2
-                for k in range(width):
-                    s[k] += we * z[k]
-                    if difference:
-                        G[j, k] -= we * z[k]
-                    else:
-                        G[j, k] += we * (x[k] + d[k])
-            for k in range(width):
-                G[i, k] += s[k]
-        return 0.5 * value, remainder
-
-    def run(X: Any, Y: Any, chunks: Any, cols: Any, target: Any, weight: Any, G: Any) -> Any:
-        X, Y = wide(X), wide(Y)
-        D = Y - X
-        return over_rows(
-            lambda first, last, G: rows(X, D, chunks.start, cols, target, weight, G, first, last), chunks, G
-        )
-
-    return run
+    value, remainder, *_ = _over_pairs(REMAINDER, X, Y, pairs, G)
+    return 0.5 * value, remainder
 
 
-@cache
-def line_coefficients(rank: int, difference: bool, weighted: bool) -> Callable[..., tuple[float, float, float, float]]:
-    """Return the pass ``(X, D, chunks, cols, target, weight, C) -> c1, c2, c3, c4``.
+def line_coefficients(X: Array, D: Array, pairs: Pairs, C: Array) -> tuple[float, float, float, float]:
+    """Return c₁ … c₄ of f(X + tD) = f(X) + c₁t + c₂t² + c₃t³ + c₄t⁴; C becomes the cubic of the gradient.
 
-    f(X + tD) = f(X) + c1 t + c2 t² + c3 t³ + c4 t⁴ and ∇f(X + tD) = ∇f(X) + t C[:, 0] + t² C[:, 1] + t³ C[:, 2].
-    The three lie side by side: at distances near a multiple of 4096 bytes their stores would hold each other up.
+    ∇f(X + tD) = ∇f(X) + t C[:, 0] + t² C[:, 1] + t³ C[:, 2]. The three lie side by side: at distances near a multiple
+    of 4096 bytes their stores would hold each other up.
     """
-    if rank:
-        return pair_lanes.line_coefficients(rank, difference, weighted)
-
-    @njit(**FLAGS)
-    def rows(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any, C: Any, first: int, last: int) -> Any:
-        width = X.shape[1]
-        C[:] = 0.0
-        c1, c2, c3, c4 = 0.0, 0.0, 0.0, 0.0
-        x, d, u, v = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
-        s1, s2, s3 = np.empty(width), np.empty(width), np.empty(width)
-        for i in range(first, last):
-            for k in range(width):
-                x[k] = X[i, k]
-                d[k] = D[i, k]
-                s1[k] = 0.0
-                s2[k] = 0.0
-                s3[k] = 0.0
-            for p in range(start[i], start[i + 1]):
-                j = np.uint64(cols[p])
-                e, b, c = -np.float64(target[p]), 0.0, 0.0
-                for k in range(width):
-                    if difference:
-                        u[k] = x[k] - X[j, k]
-                        v[k] = d[k] - D[j, k]
-                        e += u[k] * u[k]
-                        b += 2 * u[k] * v[k]
-                        c += v[k] * v[k]
-                    else:
-                        u[k] = X[j, k]
-                        v[k] = D[j, k]
-                        e += x[k] * u[k]
-                        b += x[k] * v[k] + d[k] * u[k]
-                        c += d[k] * v[k]
-                w = weight[p] if weighted else 1.0
-                c1 += w * e * b
-                c2 += w * (0.5 * b * b + e * c)
-                c3 += w * b * c
-                c4 += 0.5 * w * c * c
-                if difference:
-                    w *= 2
-                e, b, c = w * e, w * b, w * c
-                for k in range(width):
-                    g1, g2, g3 = e * v[k] + b * u[k], b * v[k] + c * u[k], c * v[k]
-                    s1[k] = s1[k] + g1
-                    s2[k] = s2[k] + g2
-                    s3[k] = s3[k] + g3
-                    if difference:
-                        C[j, 0, k] -= g1
-                        C[j, 1, k] -= g2
-                        C[j, 2, k] -= g3
-                    else:
-                        C[j, 0, k] += e * d[k] + b * x[k]
-                        C[j, 1, k] += b * d[k] + c * x[k]
-                        C[j, 2, k] += c * d[k]
-            for k in range(width):
-                C[i, 0, k] += s1[k]
-                C[i, 1, k] += s2[k]
-                C[i, 2, k] += s3[k]
-        return c1, c2, c3, c4
-
-    def run(X: Any, D: Any, chunks: Any, cols: Any, target: Any, weight: Any, C: Any) -> Any:
-        X, D = wide(X), wide(D)
-        return over_rows(
-            lambda first, last, C: rows(X, D, chunks.start, cols, target, weight, C, first, last), chunks, C
-        )
-
-    return run
+    return _over_pairs(LINE, X, D, pairs, C)
 
 
-@cache
-def hessian_product(rank: int, difference: bool, weighted: bool) -> Callable[..., None]:
-    """Return the pass ``(X, D, chunks, cols, target, weight, H)``, which fills H with ∇²f(X)[D]."""
-    if rank:
-        return pair_lanes.hessian_product(rank, difference, weighted)
+def hessian_product(X: Array, D: Array, pairs: Pairs, H: Array) -> None:
+    """Fill H with ∇²f(X)[D]."""
+    _over_pairs(HESSIAN, X, D, pairs, H)
 
-    @njit(**FLAGS)
-    def rows(X: Any, D: Any, start: Any, cols: Any, target: Any, weight: Any, H: Any, first: int, last: int) -> None:
-        width = X.shape[1]
-        H[:] = 0.0
-        x, d, u, v, s = (
-            np.empty(width), np.empty(width), np.empty(width), np.empty(width), np.empty(width)
-        )  # fmt: skip
-        for i in range(first, last):
-            for k in range(width):
-                x[k] = X[i, k]
-                d[k] = D[i, k]
-                s[k] = 0.0
-            for p in range(start[i], start[i + 1]):
-                j = np.uint64(cols[p])
-                e, b = -np.float64(target[p]), 0.0
-                for k in range(width):
-                    if difference:
-                        u[k] = x[k] - X[j, k]
-                        v[k] = d[k] - D[j, k]
-                        e += u[k] * u[k]
-                        b += 2 * u[k] * v[k]
-                    else:
-                        u[k] = X[j, k]
-                        v[k] = D[j, k]
-                        e += x[k] * u[k]
-                        b += x[k] * v[k] + d[k] * u[k]
-                w = weight[p] if weighted else 1.0
-                if difference:
-                    w *= 2
-                e, b = w * e, w * b
-                for k in range(width):
-                    g = e * v[k] + b * u[k]
-                    s[k] += g
-                    if difference:
-                        H[j, k] -= g
-                    else:
-                        H[j, k] += e * d[k] + b * x[k]
-            for k in range(width):
-                H[i, k] += s[k]
 
-    def run(X: Any, D: Any, chunks: Any, cols: Any, target: Any, weight: Any, H: Any) -> None:
-        X, D = wide(X), wide(D)
-        over_rows(lambda first, last, H: rows(X, D, chunks.start, cols, target, weight, H, first, last), chunks, H)
+def linearize(X: Array, pairs: Pairs, G: Array, B: Array) -> float:
+    """Return f(X); G becomes ∇f(X), and B the row blocks of JᵀWJ, packed by rows of their lower triangle.
 
-    return run
+    B_i = Σ_p w_p g gᵀ with g the gradient in row i of the residual of the pair p. Nothing is stored a pair: the
+    products recompute the differences, since X stays in the cache where m stored vectors would not.
+    """
+    if X.shape[1] > len(lanes_for(X.shape[1])):
+        wide_blocks((0,) * pairs.kind, X.astype(np.float64, copy=False), *_data(pairs), B)
+        return value_and_gradient(X, pairs, G)
+    return 0.5 * _over_pairs(LINEARIZE, X, None, pairs, G, B)[0]
+
+
+def gauss_newton_product(X: Array, V: Array, pairs: Pairs, H: Array) -> None:
+    """Fill H with JᵀWJ V."""
+    _over_pairs(PRODUCT, X, V, pairs, H)
+
+
+def quartic(X: Array, D: Array, pairs: Pairs) -> tuple[float, float, float, float]:
+    """Return the quartic of f on X + tD alone: nothing is written, which costs half of `line_coefficients`."""
+    return _over_pairs(QUARTIC, X, D, pairs)
+
+
+def degrees(pairs: Pairs) -> tuple[Array, float, float]:
+    """Return Σ w·b over each point's pairs, Σ (w·b)² and Σ w·b² over all pairs."""
+    total = np.zeros(pairs.n_points)
+    return total, *weighted_degrees(pairs.start, pairs.cols, pairs.target, pairs.weight, total)
+
+
+def largest_eigenvalue(pairs: Pairs, rounds: int) -> float:
+    """Return an upper bound of λ_max(Deg_w + Adj_w), by power iterations (Collatz and Wielandt)."""
+    w = np.ones(len(pairs)) if pairs.weight is None else pairs.weight.astype(np.float64)
+    upper = sp.csr_array((w, pairs.cols, pairs.start), shape=(pairs.n_points, pairs.n_points))
+    degree = upper.sum(axis=1) + upper.sum(axis=0)
+    return collatz_wielandt(degree, lambda x: upper @ x + upper.T @ x, rounds)
+
+
+def collatz_wielandt(degree: Array, adjacency: Callable[[Array], Array], rounds: int) -> float:
+    """Return the least bound max_i (Qx)_i / x_i of λ_max, Q = degrees plus adjacency, over powers of Q on an x > 0."""
+    x = np.sqrt(degree) + 1e-3 * math.sqrt(float(degree.max(initial=1.0)))
+    bound = 2 * float(degree.max(initial=0.0))
+    for _ in range(rounds):
+        Qx = degree * x + adjacency(x)
+        bound = min(bound, float((Qx / x).max()))
+        # Half a step towards the old x damps the slow oscillation of bipartite graphs, and keeps x positive.
+        x = 0.5 * (x / np.linalg.norm(x) + Qx / np.linalg.norm(Qx))
+    return bound
 
 
 @njit(**FLAGS)
-def weighted_degrees(start: Any, cols: Any, target: Any, weight: Any, weighted: bool, total: Any) -> Any:
+def weighted_degrees(start: Any, cols: Any, target: Any, weight: Any, total: Any) -> Any:
     """Add w·b of each pair to its two points' entries of ``total``, and return Σ (w·b)² and Σ w·b²."""
     squares, loss = 0.0, 0.0
     for i in range(len(start) - 1):
         here = 0.0
         for p in range(start[i], start[i + 1]):
             b = np.float64(target[p])
-            wb = weight[p] * b if weighted else b
+            wb = b if weight is None else weight[p] * b
             here += wb
             total[np.uint64(cols[p])] += wb
             squares += wb * wb
             loss += wb * b
         total[i] += here
     return squares, loss
+
+
+# -- records, and threads ----------------------------------------------------------------------------------------------
+
+
+def _data(pairs: Pairs) -> tuple[Any, ...]:
+    return pairs.start, pairs.cols, pairs.target, pairs.upper, pairs.weight
+
+
+def _over_pairs(mode: int, X: Array, V: Array | None, pairs: Pairs, out: Any = None, B: Any = None) -> _Numbers:
+    """Run the pass of that mode over all pairs; return the numbers it sums, and fill ``out`` and B.
+
+    Records are in float64, and rounded at the end where an output is coarser. Where all data are in float32 and records
+    do not stay in the cache, they are float32: half the memory to fetch. A row's own sum and what is computed of a pair
+    are in float64 even then; what is rounded is what its pairs as a column add to a point, each time.
+    """
+    (n, rank), chunks, two = X.shape, pairs.chunks, V is not None
+    lanes, tiles, span, sums, block = _layout(mode, rank)
+    size = sums + (2 * span if two else span)
+    far = 8 * n * size > _NEAR
+    coarse = far and B is None and all(A is None or A.dtype == np.float32 for A in (X, V, out))
+    stride = _stride(size, _LINE // (4 if coarse else 8))
+    parts = np.empty((len(chunks), n, sums)) if len(chunks) > 1 and sums else None
+    found: list[Any] = [None] * len(chunks)
+    X = np.ascontiguousarray(X)
+    V = np.ascontiguousarray(V) if two else X
+    flat: Any = out if out is None else out.reshape(n, -1) if out.flags.c_contiguous else np.empty((n, out[0].size))
+    spec = (0,) * mode, (0,) * pairs.kind, block, lanes, tiles, 0 if two else None
+
+    def work(k: int) -> None:
+        first, last = chunks.bounds[k], chunks.bounds[k + 1]
+        room = chunks.take_room(n * stride // (2 if coarse else 1))
+        W = (room.view(np.float32) if coarse else room)[: n * stride].reshape(n, stride)
+        _in_pieces(fill, first, n, W, sums, span, X, V, two, mode == REMAINDER)
+        found[k] = pair_rows(*spec, W, far, first, last, *_data(pairs))
+        if parts is not None:
+            _in_pieces(take, first, n, W, 0, parts[k], 0, sums)
+        elif sums:
+            take_out(W)
+        chunks.leave_room(room)
+
+    def take_out(W: Array) -> None:
+        for k in range(3 if mode == LINE else 1):
+            _in_pieces(take, 0, n, W, k * span, flat, k * rank, rank)
+        if mode == LINEARIZE:
+            _in_pieces(take_blocks, 0, n, W, span, len(lanes), rank, B)
+
+    chunks.each(work)
+    if parts is not None:
+        add_up(parts, np.array(chunks.bounds))
+        take_out(parts[0])
+    if flat is not None and not out.flags.c_contiguous:
+        out[...] = flat.reshape(out.shape)
+    if len(found) == 1:
+        return found[0]  # type: ignore[no-any-return]
+    n1, n2, n3, n4 = (float(sum(column)) for column in zip(*found, strict=True))
+    return n1, n2, n3, n4
+
+
+@cache
+def _layout(mode: int, rank: int) -> tuple[tuple[float, ...], int | None, int, int, tuple[int, ...]]:
+    """Return how rows lie in records: lanes, tiles, the room of a row and of the sums; and the rank where it counts."""
+    lanes = lanes_for(rank)
+    tiles = None if rank <= len(lanes) else -(-rank // len(lanes))
+    span = len(lanes) * (tiles or 1)
+    return lanes, tiles, span, sums_in_record(mode, rank, span), (0,) * (rank if mode == LINEARIZE else 0)
+
+
+def sums_in_record(mode: int, rank: int, span: int) -> int:
+    """Return how many numbers a point is given by its pairs; its place, and a direction, come behind them."""
+    return span * {LINE: 3, QUARTIC: 0, LINEARIZE: 2 + rank // 2}.get(mode, 1)
+
+
+def _stride(size: int, line: int) -> int:
+    """Return the length of a record that lies in as few cache lines as it can."""
+    if size <= line:
+        return 1 << (size - 1).bit_length()
+    return size if 2 * size <= 3 * line else -(-size // line) * line
+
+
+def _in_pieces(call: Callable[..., None], first: int, last: int, *arrays: Any) -> None:
+    """Call ``call(first, last, *arrays)`` on ranges that make up the rows, by several threads if it pays."""
+    n_pieces = -(-(last - first) // _PIECE)
+    if n_pieces <= 1:
+        call(first, last, *arrays)
+        return
+
+    def work(a: int, b: int) -> None:
+        call(first + a * _PIECE, min(last, first + b * _PIECE), *arrays)
+
+    spread(work, n_pieces, 4.0 * arrays[0].size)
+
+
+@njit(**FLAGS)
+def fill(first: int, last: int, W: Any, sums: int, span: int, X: Any, V: Any, two: bool, step: bool) -> None:
+    """Make records of zeros, X, and, where there are two, V, or V − X for a step from X to V."""
+    rank = X.shape[1]
+    for i in range(np.uint64(first), np.uint64(last)):
+        for k in range(sums):
+            W[i, k] = 0.0
+        for k in range(rank):
+            W[i, sums + k] = X[i, k]
+        for k in range(rank, span):
+            W[i, sums + k] = 0.0
+        if two:
+            for k in range(rank):
+                x = np.float64(X[i, k]) if step else 0.0
+                W[i, sums + span + k] = np.float64(V[i, k]) - x
+            for k in range(rank, span):
+                W[i, sums + span + k] = 0.0
+
+
+@njit(**FLAGS)
+def take(first: int, last: int, W: Any, at: int, out: Any, to: int, width: int) -> None:
+    """Copy sums out of the records."""
+    for i in range(np.uint64(first), np.uint64(last)):
+        for k in range(width):
+            out[i, to + k] = W[i, at + k]
+
+
+@njit(**FLAGS)
+def take_blocks(first: int, last: int, W: Any, at: int, width: int, rank: int, B: Any) -> None:
+    """Fill B with the lower triangles, row by row, of the turned blocks in the records."""
+    for i in range(np.uint64(first), np.uint64(last)):
+        q = 0
+        for k in range(rank):
+            for l in range(k + 1):
+                d = k - l
+                B[i, q] = W[i, at + d * width + l] if d <= rank // 2 else W[i, at + (rank - d) * width + k]
+                q += 1
+
+
+@njit(**FLAGS)
+def add_up(parts: Any, bounds: Any) -> None:
+    """Set the first of the parts to the sum of all, in order; part c begins at the row ``bounds[c]``."""
+    for c in range(1, len(parts)):
+        for i in range(bounds[c], bounds[c + 1]):
+            for k in range(parts.shape[2]):
+                total = parts[0, i, k]
+                for b in range(1, c + 1):
+                    total += parts[b, i, k]
+                parts[0, i, k] = total
+
+
+# -- the pass ----------------------------------------------------------------------------------------------------------
+
+
+@njit(**FLAGS)
+def pair_rows(
+    mode: Any, kind: Any, rank: Any, lanes: Any, tiles: Any, two: Any, W: Any, far: bool, first: int, last: int,
+    start: Any, cols: Any, target: Any, upper: Any, weight: Any,
+) -> Any:  # fmt: skip
+    """Add to the records what the pairs of some rows give, and return up to four numbers summed over them.
+
+    x and d are of row i, u and v of the pair: x_i − x_j and d_i − d_j, or x_j and d_j for entries. ``two`` is None
+    where there is no direction. Rows longer than a vector have further ``tiles``, whose sums are in memory;
+    otherwise that is None. ``rank`` is a tuple of that length where blocks are wanted.
+    """
+    width = np.int64(len(lanes))  # a number like others: constants would have what takes them compiled for each
+    span = width if tiles is None else width * tiles
+    first_sums, at = np.int64(0), span
+    if len(mode) == LINE:
+        at = 3 * span
+    if len(mode) == QUARTIC:
+        at = first_sums
+    if len(mode) == LINEARIZE:
+        at = (2 + len(rank) // 2) * span
+    n1, n2, n3, n4 = 0.0, 0.0, 0.0, 0.0
+    for i in range(first, last):
+        x, d = place(lanes, two, W, i, at, span)
+        s1, s2, s3 = nothing(lanes), nothing(lanes), nothing(lanes)
+        begin, end = (i + 1, W.shape[0]) if len(kind) == COMPLETE else (start[i], start[i + 1])
+        for p in range(np.uint64(begin), np.uint64(end)):
+            if len(kind) == COMPLETE:
+                j, low = np.int64(p), np.float64(target[i, p]) ** 2
+            else:
+                j, low = np.int64(cols[p]), np.float64(target[p])
+                if far:
+                    ask_ahead(W, cols, p)
+            w = 1.0 if weight is None else np.float64(weight[p])
+            u, v = of_pair(kind, two, x, d, place(lanes, two, W, j, at, span))
+            q, b, c, after = terms(kind, two, x, d, u, v)
+            if tiles is not None:
+                for o in range(at + width, at + span, width):
+                    x_o, d_o = place(lanes, two, W, i, o, span)
+                    u_o, v_o = of_pair(kind, two, x_o, d_o, place(lanes, two, W, j, o, span))
+                    more = terms(kind, two, x_o, d_o, u_o, v_o)
+                    q, b, c, after = q + more[0], b + more[1], c + more[2], after + more[3]
+            # the residual, and what multiplies u in its gradient
+            e, slope = q - low, 1.0 if len(kind) == ENTRIES else 2.0
+            if upper is not None:
+                if len(mode) == REMAINDER:
+                    e, slope, share, outside = step_of_interval(kind, q, after, b, c, low, np.float64(upper[p]))
+                    n2 += w * share
+                else:
+                    e, slope, outside = leave_interval(kind, q, low, np.float64(upper[p]))
+                if not outside:
+                    continue
+            elif len(mode) == REMAINDER:
+                e = after - low
+                n2 += w * (0.5 * (b + c) * (b + c) + (e - (b + c)) * c)
+            if len(mode) == VALUE or len(mode) == REMAINDER or len(mode) == LINEARIZE:
+                n1 += w * e * e
+            if len(mode) == LINE or len(mode) == QUARTIC:
+                n1 += w * e * b
+                n2 += w * (0.5 * b * b + e * c)
+                n3 += w * b * c
+                n4 += 0.5 * w * c * c
+            if len(mode) == QUARTIC:
+                continue
+            # factors of u and v in what the pair adds to its two rows
+            f, g, h = w * slope * e, w * slope * e, w * slope * c
+            if len(mode) == LINE or len(mode) == HESSIAN:
+                f = w * slope * b
+            if len(mode) == PRODUCT:
+                f = w * b if len(kind) == ENTRIES else 0.5 * w * slope * slope * b
+            g1, g2, g3, h1, h2, h3 = shares(mode, kind, x, d, u, v, f, g, h)
+            s1 = s1 + g1
+            add(lanes, W, j, first_sums, h1)
+            if len(mode) == LINE:
+                s2, s3 = s2 + g2, s3 + g3
+                add(lanes, W, j, span, h2)
+                add(lanes, W, j, 2 * span, h3)
+            if len(mode) == LINEARIZE:
+                ww = w * slope * slope
+                if len(kind) == ENTRIES:
+                    if i == j:
+                        ww *= 2  # the two halves of a diagonal entry's gradient fall into the same block
+                    add_square(rank, W, j, span, ww, x)
+                else:
+                    add_square(rank, W, j, span, ww, u)
+                add_square(rank, W, i, span, ww, u)
+            if tiles is not None:
+                for o in range(width, span, width):
+                    x_o, d_o = place(lanes, two, W, i, at + o, span)
+                    u_o, v_o = of_pair(kind, two, x_o, d_o, place(lanes, two, W, j, at + o, span))
+                    g1, g2, g3, h1, h2, h3 = shares(mode, kind, x_o, d_o, u_o, v_o, f, g, h)
+                    add(lanes, W, i, o, g1)
+                    add(lanes, W, j, o, h1)
+                    if len(mode) == LINE:
+                        add(lanes, W, i, span + o, g2)
+                        add(lanes, W, j, span + o, h2)
+                        add(lanes, W, i, 2 * span + o, g3)
+                        add(lanes, W, j, 2 * span + o, h3)
+        if len(mode) != QUARTIC:
+            add(lanes, W, i, first_sums, s1)
+        if len(mode) == LINE:
+            add(lanes, W, i, span, s2)
+            add(lanes, W, i, 2 * span, s3)
+    return n1, n2, n3, n4
+
+
+@njit(**FLAGS)
+def place(lanes: Any, two: Any, W: Any, i: int, at: int, span: int) -> Any:
+    """Return x and d of a point; x twice where there is no direction."""
+    x = load(lanes, W, i, at)
+    if two is None:
+        return x, x
+    return x, load(lanes, W, i, at + span)
+
+
+@njit(**FLAGS)
+def of_pair(kind: Any, two: Any, x: Any, d: Any, other: Any) -> Any:
+    """Return u and v of a pair, from the places of its two points."""
+    if len(kind) == ENTRIES:
+        return other
+    return x - other[0], d - other[1]
+
+
+@njit(**FLAGS)
+def terms(kind: Any, two: Any, x: Any, d: Any, u: Any, v: Any) -> Any:
+    """Return q, β and γ of q + βt + γt², and its value at t = 1."""
+    if two is None:
+        return dot(x if len(kind) == ENTRIES else u, u), 0.0, 0.0, 0.0
+    if len(kind) == ENTRIES:
+        return dot(x, u), dot(x, v) + dot(d, u), dot(d, v), dot(x + d, u + v)
+    z = u + v
+    return dot(u, u), 2.0 * dot(u, v), dot(v, v), dot(z, z)
+
+
+@njit(**FLAGS)
+def shares(mode: Any, kind: Any, x: Any, d: Any, u: Any, v: Any, f: float, g: float, h: float) -> Any:
+    """Return what a pair adds to the sums of row i, three of them, and of row j; one counts but for lines."""
+    if len(mode) == REMAINDER:
+        x, u = x + d, u + v
+    if len(mode) == LINE or len(mode) == HESSIAN:
+        g1, g2, g3 = g * v + f * u, f * v + h * u, h * v
+        if len(kind) == ENTRIES:
+            return g1, g2, g3, g * d + f * x, f * d + h * x, h * d
+        return g1, g2, g3, -1.0 * g1, -1.0 * g2, -1.0 * g3
+    g1, h1 = f * u, f * x if len(kind) == ENTRIES else -f * u
+    return g1, g1, g1, h1, h1, h1
+
+
+@njit(**FLAGS)
+def add(lanes: Any, W: Any, i: int, at: int, v: Any) -> None:
+    """Add v to the sums of a record."""
+    store(W, i, at, load(lanes, W, i, at) + v)
+
+
+@njit(**FLAGS)
+def ask_ahead(W: Any, cols: Any, p: Any) -> None:
+    """Ask for the record that a pair somewhat after p will need."""
+    j = np.int64(cols[min(p + _AHEAD, np.uint64(len(cols) - 1))])
+    prefetch(W, j, 0)
+    if W.shape[1] * W.itemsize > _LINE:
+        prefetch(W, j, W.shape[1] - 1)
+
+
+@njit(**FLAGS)
+def leave_interval(kind: Any, q: float, low: float, high: float) -> Any:
+    """Return by how much q, or √q, leaves the interval, its slope in units of u, and whether it does.
+
+    Where the interval is a point it always does. Two points in one place pull in no direction.
+    """
+    s, slope = q, 2.0
+    if len(kind) == ROOTS:
+        s = np.sqrt(q)
+        slope = 1.0 / s if s > 0 else 0.0
+    return s - min(max(s, low), high), slope, not low <= s <= high or low == high
+
+
+@njit(**FLAGS)
+def step_of_interval(kind: Any, q: float, after: float, b: float, c: float, low: float, high: float) -> Any:
+    """Return the same after a step, with the remainder in place of what it was before: φ(s₁) − φ(s₀) − φ′(s₀)·δs.
+
+    s goes from s₀ to s₁, and δs is its first-order change. Each term is of second order in the step where both ends
+    are on one side of the interval, or the interval is a point.
+    """
+    e0, _, out0 = leave_interval(kind, q, low, high)
+    e1, slope, out1 = leave_interval(kind, after, low, high)
+    same = low == high or (out0 and out1 and (e0 > 0) == (e1 > 0))
+    change, second = (b + c, c) if same else (e1 - e0, e1 - e0 - b)
+    if len(kind) == ROOTS:
+        s0, s1 = np.sqrt(q), np.sqrt(after)
+        if same:
+            change = (b + c) / (s0 + s1) if s0 + s1 > 0 else 0.0
+        second = change - (0.5 * b / s0 if s0 > 0 else 0.0)
+        if same and s0 > 0:
+            second = (2 * s0 * c - b * (b + c) / (s0 + s1)) / (2 * s0 * (s0 + s1))
+    return e1, slope, 0.5 * change * change + e0 * second, out0 or out1
+
+
+@njit(**FLAGS)
+def wide_blocks(kind: Any, X: Any, start: Any, cols: Any, target: Any, upper: Any, weight: Any, B: Any) -> None:
+    """Fill B with the packed row blocks of JᵀWJ, for rows longer than a vector."""
+    n, rank = X.shape
+    u, z = np.empty(rank), np.empty(rank)
+    B[:] = 0.0
+    for i in range(n):
+        begin, end = (i + 1, n) if len(kind) == COMPLETE else (start[i], start[i + 1])
+        for p in range(begin, end):
+            j = p if len(kind) == COMPLETE else np.int64(cols[p])
+            q = 0.0
+            for k in range(rank):
+                if len(kind) == ENTRIES:
+                    u[k], z[k] = X[j, k], X[i, k]
+                else:
+                    u[k] = z[k] = X[i, k] - X[j, k]
+                    q += u[k] * u[k]
+            w, slope = 1.0 if weight is None else np.float64(weight[p]), 1.0 if len(kind) == ENTRIES else 2.0
+            if upper is not None:
+                _, slope, outside = leave_interval(kind, q, np.float64(target[p]), np.float64(upper[p]))
+                if not outside:
+                    continue
+            w *= slope * slope * (2.0 if i == j else 1.0)
+            at = 0
+            for k in range(rank):
+                a, b = w * u[k], w * z[k]
+                for l in range(k + 1):
+                    B[i, at + l] += a * u[l]
+                    B[j, at + l] += b * z[l]
+                at += k + 1

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from quartic.arrays import Array
 from quartic.compiled.flags import FLAGS
-from quartic.losses.pairs.vectors import put, vector
+from quartic.losses.pairs.pairs import Pairs
 
 
-@njit(cache=True, nogil=True)
+@njit(**FLAGS)
 def choose_core(start: Any, cols: Any, share: float, least: int) -> Any:
     """Return a mask of about this share of the points, of which each has ``least`` pairs or more with the others.
 
@@ -50,7 +49,7 @@ def choose_core(start: Any, cols: Any, share: float, least: int) -> Any:
     return chosen
 
 
-@njit(cache=True, nogil=True)
+@njit(**FLAGS)
 def pairs_among(start: Any, cols: Any, chosen: Any) -> Any:
     """Return which pairs have both points chosen, and start and cols of those pairs, the points numbered anew."""
     n = len(start) - 1
@@ -77,70 +76,63 @@ def pairs_among(start: Any, cols: Any, chosen: Any) -> Any:
     return kept[:m], new_start, new_cols[:m]
 
 
-@njit(cache=True, nogil=True)
-def variances(X: Any, rank: int) -> Any:
-    """Return the sums of squares, about their mean, along the principal axes of the first columns, in rising order."""
-    n = X.shape[0]
-    mean, A = np.zeros(rank), np.zeros((rank, rank))
-    for i in range(n):
-        for k in range(rank):
-            mean[k] += X[i, k] / n
-    for i in range(n):
-        for k in range(rank):
-            for l in range(k + 1):
-                A[k, l] += (X[i, k] - mean[k]) * (X[i, l] - mean[l])
-    return np.linalg.eigvalsh(A)
-
-
-@cache
-def gather(rank: int, difference: bool, weighted: bool) -> Callable[..., None]:
-    """Return the pass ``(X, placed, start, cols, target, weight, S)``, which sums up what places the other points.
+@njit(**FLAGS)
+def gather(difference: bool, X: Any, placed: Any, start: Any, cols: Any, target: Any, weight: Any, S: Any) -> None:
+    """Sum up what places the points that are not yet.
 
     For a point i and its placed neighbours j, S_i holds the lower triangle of Σ w a aᵀ with a = (1, x_j, g), where g is
     ‖x_j‖² − b (distances) or b (entries); the last corner holds the number of those neighbours instead of g².
     """
-    zeros = (0.0,) * rank
+    n, rank = X.shape
+    longest = 0
+    for i in range(n):
+        longest = max(longest, start[i + 1] - start[i])
+    across = np.empty(longest + 1, np.int64)
+    for i in range(n):
+        # the pairs of which one point is placed, listed first: within the sums a branch could not be foreseen
+        here, m = placed[i], 0
+        for p in range(start[i], start[i + 1]):
+            across[m] = p
+            m += here != placed[np.uint64(cols[p])]
+        for q in range(m):
+            p = across[q]
+            j = np.int64(cols[p])
+            known, other = (np.uint64(i), np.uint64(j)) if here else (np.uint64(j), np.uint64(i))
+            w = 1.0 if weight is None else np.float64(weight[p])
+            g = np.float64(target[p])
+            if difference:
+                g = -g
+                for k in range(rank):
+                    g += X[known, k] * X[known, k]
+            S[other, 0] += w
+            at = 1
+            for k in range(rank):
+                wx = w * X[known, k]
+                S[other, at] += wx
+                for l in range(k + 1):
+                    S[other, at + l + 1] += wx * X[known, l]
+                at += k + 2
+            S[other, at] += w * g
+            for k in range(rank):
+                S[other, at + k + 1] += w * g * X[known, k]
+            S[other, at + rank + 1] += 1.0
 
-    @njit(**FLAGS)
-    def run(X: Any, placed: Any, start: Any, cols: Any, target: Any, weight: Any, S: Any) -> None:
-        n, width = X.shape[0], X.shape[1] if rank == 0 else rank
-        x = vector(zeros, width)
-        longest = 0
-        for i in range(n):
-            longest = max(longest, start[i + 1] - start[i])
-        across = np.empty(longest + 1, np.int64)
-        for i in range(n):
-            # the pairs of which one point is placed, listed first: within the sums a branch could not be foreseen
-            here, m = placed[i], 0
-            for p in range(start[i], start[i + 1]):
-                across[m] = p
-                m += here != placed[np.uint64(cols[p])]
-            for q in range(m):
-                p = across[q]
-                j = np.int64(cols[p])
-                known, other = (np.uint64(i), np.uint64(j)) if here else (np.uint64(j), np.uint64(i))
-                w = np.float64(weight[p]) if weighted else 1.0
-                g = np.float64(target[p])
-                if difference:
-                    g = -g
-                for k in range(width):
-                    x = put(x, k, X[known, k])
-                    if difference:
-                        g += x[k] * x[k]
-                S[other, 0] += w
-                for k in range(width):
-                    row = (k + 1) * (k + 2) // 2
-                    wx = w * x[k]
-                    S[other, row] += wx
-                    for l in range(k + 1):
-                        S[other, row + l + 1] += wx * x[l]
-                row = (width + 1) * (width + 2) // 2
-                S[other, row] += w * g
-                for k in range(width):
-                    S[other, row + k + 1] += w * g * x[k]
-                S[other, row + width + 1] += 1.0
 
-    return run  # type: ignore[no-any-return]
+def place(pairs: Pairs, X: Array, placed: NDArray[np.bool_]) -> tuple[Array, NDArray[np.bool_]]:
+    """Return X with more points placed, and which are: those with 2(r + 1) placed neighbours or more.
+
+    ‖x‖² − 2⟨x, x_j⟩ + ‖x_j‖² = d_j is linear in x and ‖x‖²; x is the least-squares solution over the neighbours j, from
+    which ‖x‖² is eliminated by subtracting the mean equation. ⟨x, x_j⟩ = b_j is linear as it is.
+    """
+    rank, difference = X.shape[1], pairs.difference
+    X = X.astype(np.float64)
+    if difference:
+        X -= X[placed].mean(axis=0)
+    S = np.zeros((len(X), (rank + 2) * (rank + 3) // 2))
+    gather(difference, X, placed, pairs.start, pairs.cols, pairs.target, pairs.weight, S)
+    new = ~placed & (S[:, -1] >= 2 * (rank + 1)) & (S[:, 0] > 0)
+    X[new] = least_squares_places(S[new], rank, difference)
+    return X, placed | new
 
 
 def least_squares_places(S: Array, rank: int, difference: bool) -> Array:
@@ -152,7 +144,7 @@ def least_squares_places(S: Array, rank: int, difference: bool) -> Array:
     return places
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**FLAGS)
 def _by_factors(S: Any, rank: int, difference: bool, places: Any) -> Any:
     """Fill in the places by Cholesky factors, and return which points have neighbours too near a plane for them."""
     left = np.zeros(S.shape[0], np.bool_)

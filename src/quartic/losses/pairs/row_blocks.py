@@ -1,9 +1,7 @@
 """Compiled passes over X with r × r row blocks: the preconditioner of conjugate gradients, and what a step does to X.
 
-Blocks B_i + shift·I = CECᵀ, with C unit lower triangular and E diagonal, are kept as N = C⁻¹ with E⁻¹ on its diagonal,
-packed by rows of the lower triangle. Solving, z = NᵀE⁻¹N r, takes no division and no step that waits for another, and
-NᵀE⁻¹N is positive semidefinite whatever the round-off. Ranks up to 4 have code of their own: in tuples, so that a row
-stays in registers (`vectors.py`).
+Blocks come packed, the rows of their lower triangles, and are kept inverted: (B_i + shift·I)⁻¹, whole, one in a row of
+an array (n, r²). To solve with one then takes no division and no step that waits for another.
 """
 
 from __future__ import annotations
@@ -13,47 +11,26 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from quartic.arrays import Array
 from quartic.compiled.flags import FLAGS
-from quartic.losses.pairs.vectors import put, vector
-
-_SPECIAL_RANKS = 4
 
 
-def row_model(rank: int) -> tuple[float, ...]:
-    """Return the model of a row: of known length where the rank has code of its own."""
-    return (0.0,) * (rank if rank <= _SPECIAL_RANKS else 0)
+def factor_blocks(B: Array, shift: float, rank: int) -> Array:
+    """Return the inverses of the blocks B_i + shift·I; a direction without curvature gets 0."""
+    L = np.empty((len(B), rank * rank))
+    invert((0,) * rank, B, shift, L)
+    return L
 
 
-def factor_blocks(B: Any, shift: float, width: int) -> Any:
-    """Return N and E⁻¹ of the blocks B_i + shift·I, packed; a direction without curvature gets 0."""
-    M = np.empty_like(B)
-    factor_all(row_model(width), width, B, shift, M)
-    return M
-
-
-def solve_blocks(M: Any, R: Any, Z: Any) -> Any:
-    """Fill Z with the solutions of (B_i + shift·I) z_i = r_i, and return ⟨R, Z⟩."""
-    return solve_all(row_model(R.shape[1]), M, R, Z, R.shape[1])
-
-
-def first_direction(G: Any, M: Any, R: Any, Z: Any, P: Any) -> Any:
+def first_direction(G: Array, L: Array, R: Array, Z: Array, P: Array) -> Any:
     """Set R = −G and P = Z = the preconditioned R; return ⟨R, Z⟩."""
     np.negative(G, out=R)
-    rz = solve_all(row_model(R.shape[1]), M, R, Z, R.shape[1])
+    rz = solve_blocks(L, R, Z)
     P[:] = Z
     return rz
 
 
-def advance(rz: float, shift: float, P: Any, H: Any, M: Any, D: Any, R: Any, Z: Any) -> Any:
-    """Make a step of conjugate gradients with A + shift·I, where H = AP; return ⟨P, (A + shift·I)P⟩ and the new ⟨R, Z⟩.
-
-    With a = ⟨R, Z⟩ / curvature: D += aP, R −= a(H + shift·P), Z = the preconditioned R, P = Z + bP. Where the curvature
-    is not positive nothing is changed but H.
-    """
-    return advance_all(row_model(P.shape[1]), rz, shift, P, H, M, D, R, Z, P.shape[1])
-
-
-def diagonal_mean(B: Any, rank: int) -> float:
+def diagonal_mean(B: Array, rank: int) -> float:
     """Return the mean diagonal entry of the packed blocks."""
     return float(diagonal_sum(B, rank)) / (rank * max(len(B), 1))
 
@@ -69,83 +46,70 @@ def diagonal_sum(B: Any, rank: int) -> Any:
 
 
 @njit(**FLAGS)
-def factor_all(zeros: Any, rank: int, B: Any, shift: float, M: Any) -> None:
-    """Fill M with what `factor_blocks` returns."""
-    c = vector(zeros, rank)
+def invert(size: Any, B: Any, shift: float, L: Any) -> None:
+    """Fill L with the inverses: Gauss–Jordan, without pivoting since the blocks are positive semidefinite.
+
+    ``size`` is a tuple of length r: loops of known length take half the time.
+    """
+    rank = len(size)
     for i in range(B.shape[0]):
-        for k in range(len(c)):
-            row = k * (k + 1) // 2
-            # row k of C, by means of the rows of N above it: C_kl E_l = (BNᵀ)_kl
-            pivot = B[i, row + k]
-            for l in range(k):
-                column = l * (l + 1) // 2
-                value = B[i, row + l]
-                for h in range(l):
-                    value += B[i, row + h] * M[i, column + h]
-                c = put(c, l, value * M[i, column + l])
-                pivot -= value * c[l]
-            # row k of N: NC = I
-            for l in range(k):
-                value = c[l]
-                for h in range(l + 1, k):
-                    value += c[h] * M[i, h * (h + 1) // 2 + l]
-                M[i, row + l] = -value
+        A, at = L[i], 0
+        for k in range(rank):
+            for l in range(k + 1):
+                A[k * rank + l] = A[l * rank + k] = B[i, at]
+                at += 1
+        for p in range(rank):
             # below the round-off of its own entries a pivot means nothing
-            pivot = max(pivot, 1e-14 * B[i, row + k]) + shift
-            M[i, row + k] = 1.0 / pivot if pivot > 0 else 0.0
+            pivot = max(A[p * rank + p], 1e-14 * B[i, p * (p + 3) // 2]) + shift
+            inverse = 1.0 / pivot if pivot > 0 else 0.0
+            A[p * rank + p] = 1.0
+            for l in range(rank):
+                A[p * rank + l] *= inverse
+            for k in range(rank):
+                if k != p:
+                    factor = A[k * rank + p]
+                    A[k * rank + p] = 0.0
+                    for l in range(rank):
+                        A[k * rank + l] -= factor * A[p * rank + l]
 
 
 @njit(**FLAGS)
-def _solve_row(M: Any, i: int, r: Any, y: Any, Z: Any) -> Any:
-    """Fill row i of Z with z = NᵀE⁻¹N r, and return ⟨r, z⟩; y is for use in between."""
-    total = 0.0
-    for k in range(len(y)):
-        row = k * (k + 1) // 2
-        value = r[k]
-        for h in range(k):
-            value += M[i, row + h] * r[h]
-        y = put(y, k, value * M[i, row + k])
-        total += value * y[k]
-    for k in range(len(y)):
-        value = y[k]
-        for h in range(k + 1, len(y)):
-            value += M[i, h * (h + 1) // 2 + k] * y[h]
-        Z[i, k] = value
-    return total
-
-
-@njit(**FLAGS)
-def solve_all(zeros: Any, M: Any, R: Any, Z: Any, rank: int) -> Any:
-    """Do what `solve_blocks` does, with the first ``rank`` columns of R and Z."""
-    r, y = vector(zeros, rank), vector(zeros, rank)
-    total = 0.0
+def solve_blocks(L: Any, R: Any, Z: Any) -> Any:
+    """Fill Z with the solutions of (B_i + shift·I) z_i = r_i, and return ⟨R, Z⟩."""
+    total, rank = 0.0, R.shape[1]
     for i in range(R.shape[0]):
-        for k in range(len(r)):
-            r = put(r, k, R[i, k])
-        total += _solve_row(M, i, r, y, Z)
+        for k in range(rank):
+            z = 0.0
+            for l in range(rank):
+                z += L[i, k * rank + l] * R[i, l]
+            Z[i, k] = z
+            total += z * R[i, k]
     return total
 
 
 @njit(**FLAGS)
-def advance_all(zeros: Any, rz: float, shift: float, P: Any, H: Any, M: Any, D: Any, R: Any, Z: Any, rank: int) -> Any:
-    """Do what `advance` does, with the first ``rank`` columns of all."""
-    r, y = vector(zeros, rank), vector(zeros, rank)
+def advance(rz: float, shift: float, P: Any, H: Any, L: Any, D: Any, R: Any, Z: Any) -> Any:
+    """Make a step of conjugate gradients with A + shift·I, where H = AP; return ⟨P, (A + shift·I)P⟩ and the new ⟨R, Z⟩.
+
+    With a = ⟨R, Z⟩ / curvature: D += aP, R −= a(H + shift·P), Z = the preconditioned R, P = Z + bP. Where the curvature
+    is not positive nothing is changed but H.
+    """
+    n, rank = P.shape
     curvature = 0.0
-    for i in range(P.shape[0]):
-        for k in range(len(r)):
+    for i in range(n):
+        for k in range(rank):
             H[i, k] += shift * P[i, k]
             curvature += P[i, k] * H[i, k]
     if not curvature > 0:
         return curvature, rz
-    a, total = rz / curvature, 0.0
-    for i in range(P.shape[0]):
-        for k in range(len(r)):
+    a = rz / curvature
+    for i in range(n):
+        for k in range(rank):
             D[i, k] += a * P[i, k]
-            r = put(r, k, R[i, k] - a * H[i, k])
-            R[i, k] = r[k]
-        total += _solve_row(M, i, r, y, Z)
+            R[i, k] -= a * H[i, k]
+    total = solve_blocks(L, R, Z)
     b = total / rz
-    for i in range(P.shape[0]):
-        for k in range(len(r)):
+    for i in range(n):
+        for k in range(rank):
             P[i, k] = Z[i, k] + b * P[i, k]
     return curvature, total

@@ -6,10 +6,17 @@ from typing import Any
 
 import torch
 
-from quartic.arrays.torch_input import dtype_for
+from quartic.arrays.space import space_of
+from quartic.arrays.space_torch import dtype_for
+from quartic.losses.pairs.input import each_once
+from quartic.losses.pairs.pairs import Pairs
 
-# Where the rows of (value, weight) of a pair given twice differ by more than this, relative, they contradict each other
-_SAME = 1e-9
+
+def take_tensors(kind: int, pairs: Any, values: Any, n_points: int | None, weights: Any, name: str) -> Pairs:
+    """Return the pairs with their values and weights, or raise an error that names the row and the cure."""
+    pairs, values, weights, n = check_pairs(pairs, values, n_points, weights, name)
+    with space_of(pairs).errors(f"{n} points with {len(pairs)} pairs", 120.0 * len(pairs)):
+        return _in_both_rows(kind, pairs, values, weights, n)
 
 
 def check_pairs(
@@ -82,26 +89,19 @@ def _column(values: Any, m: int, device: torch.device, name: str) -> torch.Tenso
     return clean
 
 
-def in_both_rows(pairs: Any, values: Any, weights: Any | None, n: int) -> tuple[Any, Any, Any, Any | None]:
-    """Return start, cols, values and weights with every pair in the rows of both its points, sorted by row and column.
+def _in_both_rows(kind: int, pairs: Any, values: Any, weights: Any | None, n: int) -> Pairs:
+    """Return the pairs, each in the rows of both its points, sorted by row and column.
 
     A row then holds all that its point takes part in: no two rows write to the same place, and sums come in one order.
-    A pair given more than once must say the same thing each time; otherwise a ValueError names it.
     """
     i, j = pairs[:, 0], pairs[:, 1]
-    low, high = torch.minimum(i, j), torch.maximum(i, j)
-    key, order = (low * n + high).sort(stable=True)
-    again = key[1:] == key[:-1]
-    itself, repeats = torch.stack([(i == j).any(), again.any()]).tolist()
-    if itself:
+    if bool((i == j).any()):
         row = _first(i == j)
         raise ValueError(f"pairs[{row}] = {pairs[row].tolist()} joins a point to itself; leave such pairs out")
-    values, weights = values[order], None if weights is None else weights[order]
-    if repeats:
-        _refuse_contradictions(key, order, again, values, weights, n)
-        keep = torch.cat([torch.ones_like(again[:1]), ~again])
-        key, values, weights = key[keep], values[keep], None if weights is None else weights[keep]
-    low, high = key // n, key % n
+    low, high = torch.minimum(i, j), torch.maximum(i, j)
+    order = each_once(low, high, n, {"": values, "weight ": weights})
+    low, high, values = low[order], high[order], values[order]
+    weights = None if weights is None else weights[order]
     # pairs by (low, high) are in order already; those by (high, low) need one stable sort by their row
     turned = high.sort(stable=True)[1]
     rows = torch.cat([low, high[turned]])
@@ -110,20 +110,7 @@ def in_both_rows(pairs: Any, values: Any, weights: Any | None, n: int) -> tuple[
     start = torch.zeros(n + 1, dtype=torch.int64, device=rows.device)
     torch.cumsum(torch.bincount(rows, minlength=n), 0, out=start[1:])
     both = [None if A is None else torch.cat([A, A[turned]])[place] for A in (values, weights)]
-    return start, cols, both[0], both[1]
-
-
-def _refuse_contradictions(key: Any, order: Any, again: Any, values: Any, weights: Any | None, n: int) -> None:
-    gap = (values[1:] - values[:-1]).abs() > _SAME * torch.maximum(values[1:].abs(), values[:-1].abs())
-    if weights is not None:
-        gap |= weights[1:] != weights[:-1]
-    gap &= again
-    if bool(gap.any()):
-        k = _first(gap)
-        raise ValueError(
-            f"the pair ({int(key[k]) // n}, {int(key[k]) % n}) is given twice and differs: {float(values[k])} in row "
-            f"{int(order[k])}, {float(values[k + 1])} in row {int(order[k + 1])}; keep one of them, or their mean"
-        )
+    return Pairs(kind, start, cols, both[0], both[1], copies=2)
 
 
 def _first(wanted: torch.Tensor) -> int:

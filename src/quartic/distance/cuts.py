@@ -1,0 +1,337 @@
+"""Flat cuts: pieces of the answer that can be reflected in the hyperplane of the points they hang on.
+
+Generic theorems know nothing of where points are. Two bodies that share three points on a line (in the plane), or four
+in a plane (in space), fit in two ways although their graph is globally rigid; and where those points lie nearly so, the
+wrong way fits nearly as well. Here such pieces are looked for in the coordinates that were found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from quartic.arrays import Array, finite_matrix
+from quartic.distance.graph import Indices, Mask, PairGraph, check_indices, find_clique
+
+# Points lie flat where their thinnest standard deviation is at most this share of the distances to them.
+FLAT = 0.1
+# Seeds of bodies, pieces and hyperplanes looked at; hyperplanes through all sets of d points up to so many points.
+_SEEDS, _PIECES, _PLANES, _ENUMERATED = 60, 2000, 3000, 40
+# A point with more than so many times d + 1 distances is not looked at by itself.
+_HANGS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A piece and the hyperplane in which it may be reflected.
+
+    Attributes
+    ----------
+    piece : array of int
+        The points on one side.
+    center, normal : array (d,)
+        The hyperplane: best fitting to the points that the piece is linked to.
+    change : float
+        Sum of the squares by which reflection changes the known distances.
+    moved : array (n_piece,)
+        How far reflection moves each point of the piece.
+    """
+
+    piece: Indices
+    center: Array
+    normal: Array
+    change: float
+    moved: Array
+
+    def reflect(self, X: Array) -> Array:
+        """Return X with the piece on the other side."""
+        Y = X.copy()
+        Y[self.piece] -= 2 * np.outer((X[self.piece] - self.center) @ self.normal, self.normal)
+        return Y
+
+    def sides(self, X: Array, least: float) -> tuple[Indices, Indices]:
+        """Return the points on this side of the cut and on the other that reflection moves by more than ``least``."""
+        away = 2 * np.abs((X - self.center) @ self.normal) > least
+        here = np.zeros(len(X), dtype=bool)
+        here[self.piece] = True
+        return np.flatnonzero(away & here), np.flatnonzero(away & ~here)
+
+    @property
+    def slope(self) -> float:
+        """The change of the distances for each unit of movement: small where the cut is flat."""
+        return float(np.sqrt(self.change) / max(float(np.linalg.norm(self.moved)), 1e-300))
+
+
+@dataclass(frozen=True, eq=False)
+class OtherSide:
+    """Another answer: points on two sides of a cut, and where they are after reflecting one side and refitting."""
+
+    here: Indices
+    there: Indices
+    places: Array
+
+    def numbered(self, points: Indices) -> OtherSide:
+        """Return the same with point k called ``points[k]``."""
+        return OtherSide(points[self.here], points[self.there], self.places)
+
+    def differs(self, X: Array, among: Mask, tolerance: float) -> bool:
+        """Tell whether the points ``among`` which are on either side have another shape there than in X."""
+        both = np.concatenate([self.here, self.there])
+        Y, X = self.places[among[both]], X[both[among[both]]]
+        if len(X) < 2:
+            return False
+        U, _, V = np.linalg.svd((Y - Y.mean(axis=0)).T @ (X - X.mean(axis=0)))
+        return bool(np.abs((Y - Y.mean(axis=0)) @ U @ V + X.mean(axis=0) - X).max() > tolerance)
+
+
+def find_cuts(graph: PairGraph, X: Array, rng: np.random.Generator) -> list[Cut]:
+    """Return pieces that hang on the others by points lying nearly in a hyperplane, the flattest first.
+
+    Examples
+    --------
+    Two triangles on three points of a line:
+
+    >>> import numpy as np
+    >>> from quartic.distance.cuts import find_cuts
+    >>> from quartic.distance.graph import PairGraph
+    >>> X = np.array([[0, 0], [0, 1], [0, 2], [-1, 0.3], [-1, 1.6], [1, 0.1], [1, 1.2]])
+    >>> sides = [0, 1, 2, 3, 4], [0, 1, 2, 5, 6]
+    >>> pairs = np.array([(i, j) for side in sides for i in side for j in side if i < j])
+    >>> cut = find_cuts(PairGraph.from_pairs(pairs, 7), X, np.random.default_rng(0))[0]
+    >>> len(cut.piece), round(cut.change, 12)
+    (2, 0.0)
+    """
+    n, d = X.shape
+    bodies = stable_bodies(graph, X, rng)
+    if n <= d + 1 or (bodies and bodies[0].all()):
+        return []
+    A = graph.matrix()
+    seen: set[bytes] = set()
+    cuts = []
+    for count, mask in enumerate(_pieces(graph, A, X, bodies)):
+        if count == _PIECES:
+            break
+        mask = mask if 2 * np.count_nonzero(mask) <= n else ~mask
+        key = np.packbits(mask).tobytes()
+        if key not in seen and mask.any():
+            seen.add(key)
+            cut = _cut(graph, X, mask)
+            if cut is not None:
+                cuts.append(cut)
+    return sorted(cuts, key=lambda cut: cut.slope)
+
+
+def stable_bodies(graph: PairGraph, X: Array, rng: np.random.Generator) -> list[Mask]:
+    """Return bodies grown by trilateration from points that do not lie flat where they are, the largest first."""
+    n, d = X.shape
+    core = graph.core(d + 1)
+    covered = np.zeros(n, dtype=bool)
+    bodies: list[Mask] = []
+    for v in rng.permutation(np.flatnonzero(core))[:_SEEDS]:
+        if covered[v]:
+            continue
+        seed = find_clique(graph, int(v), d + 1, core, rng)
+        if seed is None or _is_flat(X[seed]):
+            continue
+        body = grow_in_place(graph, X, seed)
+        bodies = _merge(graph, X, [*bodies, body])
+        covered |= body
+        if bodies[0].all():
+            break
+    return bodies
+
+
+def grow_in_place(graph: PairGraph, X: Array, start: Indices) -> Mask:
+    """Return ``start`` and every point reached from it by trilateration from points that do not lie flat."""
+    n, d = X.shape
+    A = graph.matrix()
+    centred = X - X.mean(axis=0)
+    features = np.column_stack([np.ones(n), centred, (centred[:, :, None] * centred[:, None, :]).reshape(n, d * d)])
+    sums = np.zeros_like(features)
+    inside = np.zeros(n, dtype=bool)
+    inside[start] = True
+    frontier = np.flatnonzero(inside)
+    while len(frontier):
+        rows = A[frontier]
+        touched = np.unique(rows.indices)
+        sums += rows.T @ features[frontier]
+        ready = touched[~inside[touched] & (sums[touched, 0] > d)]
+        mean = sums[ready, 1:] / sums[ready, :1]
+        center, second = mean[:, :d], mean[:, d:].reshape(-1, d, d)
+        values, _ = np.linalg.eigh(second - center[:, :, None] * center[:, None, :])
+        reach = values.sum(axis=1) + np.sum((centred[ready] - center) ** 2, axis=1)
+        frontier = ready[values[:, 0] > FLAT**2 * reach]
+        inside[frontier] = True
+    return inside
+
+
+def _is_flat(Y: Array) -> bool:
+    values = np.linalg.svd(Y - Y.mean(axis=0), compute_uv=False)
+    return len(Y) <= Y.shape[1] or bool(values[-1] <= FLAT * values[0])
+
+
+def _merge(graph: PairGraph, X: Array, bodies: list[Mask]) -> list[Mask]:
+    """Join bodies that share enough points in general position, and grow the unions."""
+    d, waiting = X.shape[1], list(bodies)
+    merged: list[Mask] = []
+    while waiting:
+        body = waiting.pop()
+        for k, other in enumerate(merged):
+            shared = body & other
+            if np.count_nonzero(shared) > d and not _is_flat(X[shared]):
+                waiting.append(grow_in_place(graph, X, np.flatnonzero(body | merged.pop(k))))
+                break
+        else:
+            merged.append(body)
+    return sorted(merged, key=lambda body: -np.count_nonzero(body))
+
+
+def _pieces(graph: PairGraph, A: sp.csr_array, X: Array, bodies: list[Mask]) -> Iterator[Mask]:
+    """Yield sets of points that may hang on the others by a flat set."""
+    n, d = X.shape
+    for body in bodies:
+        rim = body & (A @ ~body > 0)
+        yield body
+        yield body & ~rim
+        yield from _components(A, ~body)
+    if n <= _ENUMERATED:
+        yield from _beside_planes(A, X)
+    single = np.ones(n, dtype=bool)
+    if bodies:
+        single = ~bodies[0]
+    few = (graph.degrees >= d) & (graph.degrees <= _HANGS * (d + 1))
+    for v in np.flatnonzero(single & few):
+        mask = np.zeros(n, dtype=bool)
+        mask[v] = True
+        yield mask
+
+
+def _components(A: sp.csr_array, among: Mask) -> Iterator[Mask]:
+    points = np.flatnonzero(among)
+    if len(points) == 0:
+        return
+    count, labels = connected_components(A[points][:, points], directed=False)
+    order = np.argsort(-np.bincount(labels), kind="stable") if count > 1 else range(count)
+    for label in order:
+        mask = np.zeros(len(among), dtype=bool)
+        mask[points[labels == label]] = True
+        yield mask
+
+
+def _beside_planes(A: sp.csr_array, X: Array) -> Iterator[Mask]:
+    """Yield what is left in several components when the points near a hyperplane through d points are taken out."""
+    n, d = X.shape
+    size = float(np.sqrt(np.mean(np.sum((X - X.mean(axis=0)) ** 2, axis=1))))
+    subsets = np.array(list(combinations(range(n), d)))
+    if len(subsets) > _PLANES:
+        subsets = subsets[np.linspace(0, len(subsets) - 1, _PLANES).astype(int)]
+    normals = np.linalg.svd(X[subsets[:, 1:]] - X[subsets[:, :1]], full_matrices=True)[2][:, -1]
+    heights = np.abs(np.einsum("knd,kd->kn", X[None] - X[subsets[:, :1]], normals))
+    near = heights <= FLAT * size
+    near = np.unique(near[np.count_nonzero(near, axis=1) < n - 1], axis=0)
+    linked = A.toarray() > 0
+    for cut in near:
+        left = ~cut
+        reached = np.zeros(n, dtype=bool)
+        reached[np.argmax(left)] = True
+        while True:
+            more = reached | (linked[reached].any(axis=0) & left)
+            if (more == reached).all():
+                break
+            reached = more
+        if (reached != left).any():
+            yield reached
+            yield from _components(A, left & ~reached)
+
+
+def _cut(graph: PairGraph, X: Array, mask: Mask) -> Cut | None:
+    """Return the piece with the hyperplane that fits best to what it is linked to."""
+    d = X.shape[1]
+    piece = np.flatnonzero(mask)
+    ends = graph.neighbours_of_all(piece)
+    owner = np.repeat(np.arange(len(piece)), graph.degrees[piece])
+    crossing = ~mask[ends]
+    ends, owner = ends[crossing], owner[crossing]
+    boundary = np.unique(ends)
+    if len(boundary) < d:
+        return None
+    center = X[boundary].mean(axis=0)
+    normal = np.linalg.svd(X[boundary] - center)[2][-1]
+    height = (X[piece] - center) @ normal
+    thickness = (X[ends] - center) @ normal
+    squared = np.sum((X[piece[owner]] - X[ends]) ** 2, axis=1)
+    change = np.sqrt(np.maximum(squared + 4 * height[owner] * thickness, 0.0)) - np.sqrt(squared)
+    return Cut(piece, center, normal, float(change @ change), 2 * np.abs(height))
+
+
+def may_flip(pairs: Indices, X: Array, *, tol: float = 0.1) -> Mask:
+    r"""Say for each point whether its mirror image in a plane of its neighbours fits its distances nearly as well.
+
+    With ``c`` the centre of the neighbours ``y_j`` of ``x`` and ``e`` a principal axis of theirs, ``h = <e, x - c>``
+    and ``s_j = <e, y_j - c>``, reflection moves ``x`` by ``2 |h|`` and turns each distance ``d_j`` into
+
+    .. math:: d_j' = \sqrt{d_j^2 + 4 h s_j}.
+
+    The point may flip when the root mean square of ``d_j' - d_j`` is at most ``tol`` times ``2 |h|``, the neighbours
+    being flat in the direction ``e``, and ``2 |h|`` is more than ``tol`` times its distances, so that it matters. A
+    point with exactly ``d`` neighbours always may; one with fewer is loose altogether and is not counted here.
+    Points are looked at one at a time: a group that may be turned over as a whole shows in :func:`standard_errors`.
+
+    Parameters
+    ----------
+    pairs : (m, 2) array of int
+    X : (n, d) array
+        Actual coordinates: unlike rigidity, this is a matter of where the points are.
+    tol : float
+        How flat is flat.
+
+    Returns
+    -------
+    flips : (n,) array of bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.rigidity import may_flip
+    >>> X = np.array([[0.0, 0.0], [1.0, 0.001], [2.0, 0.0], [1.0, 1.0]])
+    >>> may_flip(np.array([[3, 0], [3, 1], [3, 2]]), X).tolist()
+    [False, False, False, True]
+    """
+    X = finite_matrix(X, "X").astype(np.float64, copy=False)
+    graph = PairGraph.from_pairs(check_indices(pairs, len(X)), len(X))
+    return flips_in_graph(graph, X, tol)
+
+
+def flips_in_graph(graph: PairGraph, X: Array, tol: float, *, chunk: int = 20_000) -> Mask:
+    """Do the work of ``may_flip``, a block of points at a time, so that memory stays small."""
+    n, d = X.shape
+    flips = np.zeros(n, dtype=bool)
+    enough = np.flatnonzero(graph.degrees >= d)
+    for start in range(0, len(enough), chunk):
+        points = enough[start : start + chunk]
+        counts = graph.degrees[points]
+        owner = np.repeat(np.arange(len(points)), counts)
+        Y = X[graph.neighbours_of_all(points)]
+        first = np.cumsum(counts) - counts
+
+        def mean(values: Array, first: Indices = first, counts: Indices = counts) -> Array:
+            total: Array = np.add.reduceat(values, first, axis=0)
+            return total / counts.reshape(-1, *(1,) * (values.ndim - 1))
+
+        center = mean(Y)
+        offset = Y - center[owner]
+        _, axes = np.linalg.eigh(mean(offset[:, :, None] * offset[:, None, :]))  # columns: principal axes
+        height = np.einsum("na,nak->nk", X[points] - center, axes)
+        thickness = np.einsum("ma,mak->mk", offset, axes[owner])
+        squared = np.sum((X[points][owner] - Y) ** 2, axis=1)
+        flipped = np.sqrt(np.maximum(squared[:, None] + 4 * height[owner] * thickness, 0.0))
+        change = np.sqrt(mean((flipped - np.sqrt(squared)[:, None]) ** 2))
+        distance = np.sqrt(mean(squared))[:, None]
+        moved = 2 * np.abs(height)
+        flips[points] = np.any((change <= tol * moved) & (moved > tol * distance), axis=1)
+    return flips

@@ -1,0 +1,98 @@
+"""Known entries of a symmetric matrix: ½ Σ w (⟨x_i, x_j⟩ − M_ij)² over pairs, and what is known of that loss."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from quartic.arrays import Array, working_dtype
+from quartic.core.units import Units, shifted
+from quartic.losses.factor.loss import nonnegative_start
+from quartic.losses.factor.matrix import SparseMatrix
+from quartic.losses.factor.spectrum import negative_part_of_spectrum
+from quartic.losses.pairs.loss import PairSquares
+from quartic.losses.pairs.pairs import Pairs
+
+
+class KnownEntries(PairSquares):
+    """A sum over known entries of a symmetric matrix; of each entry off the diagonal one stands for two.
+
+    Constants. With W the symmetric matrix that has w on the diagonal and ½w off it, the Hessian of F is Y ↦ W ∘ Y: L_F
+    is its largest entry, and μ_F its least where every entry is known, else 0. ∇F(0) = −W ∘ M.
+    """
+
+    def __init__(self, pairs: Pairs) -> None:
+        super().__init__(pairs)
+        assert pairs.weight is not None
+        symmetric = np.where(pairs.rows == pairs.cols, pairs.weight, 0.5 * pairs.weight)
+        self._largest, self._least = float(symmetric.max()), float(symmetric.min())
+        self._full = len(pairs) == self.n_points * (self.n_points + 1) // 2
+
+    def in_units(self, units: Units) -> Self:
+        """Return the loss of 4^length · M, with the weights scaled too."""
+        twin, power = super().in_units(units), units.value - self.degree * units.length
+        twin._largest, twin._least = shifted(self._largest, power), shifted(self._least, power)
+        return twin
+
+    @property
+    def dtype(self) -> type[np.floating[Any]]:
+        """The type of M."""
+        return working_dtype(self.target.dtype)
+
+    @property
+    def smoothness(self) -> float:
+        """L_F = max w."""
+        return self._largest
+
+    @property
+    def strong_convexity(self) -> float:
+        """μ_F = min w where every entry is known, else 0."""
+        return self._least if self._full else 0.0
+
+    @cached_property
+    def _gradient_at_zero(self) -> Any:
+        """−∇F(0)."""
+        return self._weighted_entries()
+
+    def _weighted_entries(self) -> Any:
+        """Return W ∘ M as a sparse symmetric matrix."""
+        assert self.weight is not None
+        upper = sp.csr_array(
+            (self.target * self.weight, self.cols, self.start), shape=(self.n_points, self.n_points), dtype=np.float64
+        )
+        return ((upper + upper.T) * 0.5).tocsr()
+
+    @property
+    def gradient_norm_at_zero(self) -> float:
+        """‖w ∘ M‖."""
+        return float(np.linalg.norm(self._gradient_at_zero.data))
+
+    @property
+    def curvature_at_zero(self) -> float:
+        """max(0, −λ_min(w ∘ M))."""
+        if "curvature" not in self._constants:
+            bound = negative_part_of_spectrum(SparseMatrix(self._gradient_at_zero), self._count)
+            self._constants["curvature"] = min(bound, self.gradient_norm_at_zero)
+        return self._constants["curvature"]
+
+    @property
+    def gradient_scale(self) -> float:
+        """What multiplies eps·‖X‖ in the gradient's round-off: the largest row sum of w|M|, four times."""
+        return 4 * float(abs(self._gradient_at_zero).sum(axis=1).max())
+
+    def mean_entry(self) -> float:
+        """Return the weighted mean of the known entries."""
+        assert self.weight is not None
+        return float(np.dot(self.target, self.weight) / self.weight.sum())
+
+    def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
+        """Return the start of `LeastSquares`, with the mean of the known entries."""
+        if nonnegative:
+            assert self.weight is not None
+            size = math.sqrt(2 * self.value_at_zero / float(self.weight.sum()))
+            return nonnegative_start(self.n_points, rank, self.mean_entry(), size, generator)
+        return self.best_scale(generator.standard_normal((self.n_points, rank)))

@@ -1,0 +1,300 @@
+"""Sums of squares over pairs (i, j): what distances, bounds and known entries share."""
+
+from __future__ import annotations
+
+import copy
+import math
+from abc import abstractmethod
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quartic.arrays import Array, as_floats, eps, float_type, inner, namespace, norm
+from quartic.core.units import Units, exponent, shifted
+from quartic.losses.base import ProductCounter
+from quartic.losses.gradient_point import GradientPoint
+from quartic.losses.line import Line
+from quartic.losses.move import Move
+from quartic.losses.pairs.pairs import Pairs
+from quartic.losses.pairs.sum_of_squares import SumOfSquares
+from quartic.losses.point import Point
+
+# Up to so many pairs, and columns, one compiled call makes many passes, on one thread.
+_FEW_PAIRS, _FEW_COLUMNS = 60_000, 32
+
+
+class PairLoss(SumOfSquares):
+    """f(X) = ½ Σ_p w_p e_p(X)² over pairs p = (i, j): pairs, passes over them, and what is known of the loss.
+
+    ``pairs`` holds the data and says what a pair is (`quartic.losses.pairs.pairs.Pairs`); its passes, compiled or of
+    torch, do the work. Each pass gives the value and the gradient.
+    """
+
+    pairs: Pairs
+    #: ρ of a term ½ρ‖X‖² that goes with the sum
+    ridge: float = 0.0
+
+    def __init__(self, pairs: Pairs) -> None:
+        super().__init__()
+        self.pairs, self.n_points = pairs, pairs.n_points
+
+    # -- the point --------------------------------------------------------------------------------------------------
+
+    def at(self, X: Array) -> PairPoint:
+        """Return the point at X: one pass."""
+        X = as_floats(X)
+        G = namespace(X).empty_like(X)
+        self._count()
+        return PairPoint(self, X, self.pairs.passes.value_and_gradient(X, self.pairs, G), G)
+
+    def restore(self, arrays: dict[str, Array]) -> PairPoint:
+        """Return the point kept in a checkpoint."""
+        if arrays["gradient"].shape != arrays["X"].shape or len(arrays["X"]) != self.n_points:
+            raise ValueError("the gradient does not go with X")
+        X, G = self.space.adopt(arrays["X"]), self.space.adopt(arrays["gradient"])
+        return PairPoint(self, X, float(arrays["value"]), G)
+
+    def move(self, p: Point, X: Array) -> Move:
+        """Return the step from p to X, its remainder summed pair by pair from X − p: one pass."""
+        X = as_floats(X)
+        G = namespace(X).empty_like(X)
+        self._count()
+        value, remainder = self.pairs.passes.value_gradient_and_remainder(p.X, X, self.pairs, G)
+        return Move(p, PairPoint(self, X, value, G), remainder)
+
+    # -- Gauss–Newton -----------------------------------------------------------------------------------------------
+
+    def linearize(self, X: Array) -> tuple[PairPoint, Array]:
+        """Return the point at X and the packed row blocks of JᵀWJ, 4 Σ_j w (x_i − x_j)(x_i − x_j)ᵀ for distances."""
+        G, rank = namespace(X).empty_like(X), X.shape[1]
+        B = self.space.zeros((len(X), rank * (rank + 1) // 2), np.float64)
+        self._count()
+        return PairPoint(self, X, self.pairs.passes.linearize(X, self.pairs, G, B), G), B
+
+    def gauss_newton_product(self, p: Point, V: Array, out: Array) -> None:
+        """Write JᵀWJ V into ``out``: one pass, which reads neither targets nor anything stored a pair."""
+        self._count()
+        self.pairs.passes.gauss_newton_product(p.X, V, self.pairs, out)
+
+    # -- scale ------------------------------------------------------------------------------------------------------
+
+    def in_units(self, units: Units) -> Self:
+        """Return the loss of 2^(½ degree · length) · b, with the weights scaled too."""
+        power = units.value - self.degree * units.length
+        return self.with_pairs(self.pairs.scaled(self.degree // 2 * units.length, power))
+
+    def with_pairs(self, pairs: Pairs) -> Self:
+        """Return the same loss of other pairs: what was worked out from the old ones is forgotten."""
+        twin = copy.copy(self)
+        for name in list(twin.__dict__):
+            if isinstance(getattr(type(self), name, None), cached_property):
+                del twin.__dict__[name]
+        twin.pairs, twin.n_points, twin._constants = pairs, pairs.n_points, {}
+        return twin
+
+    # -- the pairs --------------------------------------------------------------------------------------------------
+
+    @property
+    def translations(self) -> bool:
+        """Whether only differences of points count."""
+        return self.pairs.difference
+
+    @property
+    def start(self) -> Any:
+        """Where the pairs of each row begin."""
+        return self.pairs.start
+
+    @property
+    def cols(self) -> Any:
+        """The column index of each pair, in the order the pairs are kept."""
+        return self.pairs.cols
+
+    @property
+    def rows(self) -> NDArray[np.int32]:
+        """The row index of each pair."""
+        return self.pairs.rows
+
+    @property
+    def target(self) -> Any:
+        """The known value of each pair, or a lower bound of it."""
+        return self.pairs.target
+
+    @property
+    def weight(self) -> Any:
+        """The weight of each pair; None where all are 1."""
+        return self.pairs.weight
+
+    @property
+    def n_pairs(self) -> int:
+        """How many pairs there are."""
+        return len(self.pairs)
+
+    def mean_degree(self) -> float:
+        """Return the mean number of pairs a point is in."""
+        return 2 * self.n_pairs / self.n_points
+
+    def size(self) -> tuple[str, float]:
+        """Return the number of pairs in words, and about how many bytes they take."""
+        return self.pairs.size()
+
+    @property
+    def space(self) -> Any:
+        """Where the pairs are."""
+        return self.pairs.space
+
+    @property
+    def dtype(self) -> type[np.floating[Any]]:
+        """The type of what is known."""
+        return self.pairs.dtype
+
+    @property
+    @abstractmethod
+    def gradient_scale(self) -> float:
+        """What multiplies eps·‖X‖ in the round-off of the gradient."""
+
+    def _rounding(self, p: Point) -> float:
+        """Return about eps·Σ w·(|q| + |b|)·|x| in each row, as a norm.
+
+        The residual q − b of a pair cannot be known better than eps·(q + b), however small it is.
+        """
+        return eps(p.X) * self.gradient_scale * norm(p.X)
+
+    def fingerprint(self) -> str:
+        """Return kind, sizes and sums of the data."""
+        return f"{type(self).__name__} n={self.n_points} pairs={self.n_pairs} {self.pairs.checksum()}"
+
+
+class QuarticPairs(PairLoss):
+    """A sum of squares over pairs that is an exact quartic on lines: residuals q − b, q of degree two in X."""
+
+    quadratic = True
+
+    def along(self, p: Point, D: Array) -> Line:
+        """Return the exact quartic of f on p + tD, and its gradient there, a cubic: one pass."""
+        D = as_floats(D)
+        C = self.space.zeros((len(D), 3, D.shape[1]), float_type(D))
+        self._count()
+        coefficients = self.pairs.passes.line_coefficients(p.X, D, self.pairs, C)
+
+        def move(t: float) -> PairPoint:
+            G = p.gradient + t * (C[:, 0] + t * (C[:, 1] + t * C[:, 2]))
+            return PairPoint(self, p.X + t * D, max(line(t), 0.0), G)
+
+        line = Line(p, coefficients, move)
+        return line
+
+    def quartic(self, p: Point, D: Array) -> tuple[float, float, float, float]:
+        """Return c₁ … c₄ of f(p + tD) = f(p) + c₁t + c₂t² + c₃t³ + c₄t⁴: one pass, cheaper than ``along``."""
+        self._count()
+        return self.pairs.passes.quartic(p.X, D, self.pairs)
+
+    def hessian_product(self, p: Point, D: Array) -> Array:
+        """Return ∇²f(p)[D]: one pass."""
+        H: Array = namespace(D).empty_like(D)
+        self._count()
+        self.pairs.passes.hessian_product(p.X, D, self.pairs, H)
+        return H
+
+    @property
+    @abstractmethod
+    def value_at_zero(self) -> float:
+        """f(0)."""
+
+    def best_scale(self, X: Array) -> Array:
+        """Return the tX with the least f(tX): one pass."""
+        X = self._of_the_size_of_the_data(X)
+        p = self.at(X)
+        # f(tX) = f(0) − a t² + b t⁴; its value and slope at t = 1 give a and b, and it is least at t² = a/(2b).
+        slope, drop = float(inner(p.gradient, X)), float(p.value) - self.value_at_zero
+        b = 0.5 * slope - drop
+        a = b - drop
+        return X * math.sqrt(a / (2 * b)) if a > 0 and b > 0 else X
+
+    def _of_the_size_of_the_data(self, X: Array) -> Array:
+        """Return 2^k·X, about as large as the data ask for: then f(X), f(0) and their difference are of one size."""
+        here, wanted = exponent(X), self.pairs.exponent_of_points()
+        return X if here is None or wanted is None else shifted(X, wanted - here)
+
+
+class PairSquares(QuarticPairs):
+    """f(X) = ½ Σ_p w_p (q_p(X) − b_p)² over a list of pairs p = (i, j), with q_p = ‖x_i − x_j‖² or ⟨x_i, x_j⟩."""
+
+    def gauss_newton_matrix(self, p: Point) -> Any:
+        """Return JᵀWJ as a sparse matrix: one pass."""
+        self._count()
+        return self.pairs.gauss_newton_matrix(p.X)
+
+    # -- a part of the points, and the others' places ---------------------------------------------------------------
+
+    def core(self, degree: float, rank: int) -> tuple[Self, NDArray[np.bool_]] | None:
+        """Return the loss among part of the points, each with about ``degree`` pairs there, and which points they are.
+
+        None where there is no such part: points with fewer than 2(r + 1) pairs in it are left out, and at least half
+        of it must remain. It has a counter of its own.
+        """
+        self._count(2)
+        found = self.pairs.core(degree, rank)
+        if found is None:
+            return None
+        pairs, chosen = found
+        part = self.with_pairs(pairs)
+        part._counter = ProductCounter()
+        return part, chosen
+
+    def place(self, X: Array, placed: NDArray[np.bool_]) -> tuple[Array, NDArray[np.bool_]]:
+        """Return X with more points placed, and which are: those with 2(r + 1) placed neighbours or more: one pass."""
+        from quartic.losses.pairs.placement import place
+
+        self._count()
+        return place(self.pairs, X, placed)
+
+    def gauss_newton_solve(
+        self, p: Point, G: Array, blocks: Array, shift: float, tolerance: float, max_iter: int
+    ) -> tuple[Array, int, bool] | None:
+        """Return D with (JᵀJ + shift·I) D ≈ −G, the steps it took, and whether the tolerance was reached.
+
+        By conjugate gradients in one compiled call, a pass a step; None with many pairs.
+        """
+        if not self._is_small(p.X):
+            return None
+        from quartic.losses.pairs.descent import solve
+
+        found = solve(p.X, self.pairs, G, blocks, shift, tolerance, max_iter)
+        self._count(found[1])
+        return found
+
+    def _is_small(self, X: Array) -> bool:
+        """Tell whether a compiled call is worth it that makes many passes on one thread."""
+        few = self.n_pairs <= _FEW_PAIRS and X.shape[1] <= _FEW_COLUMNS
+        return few and self.pairs.listed and not self.ridge
+
+    def descend(self, X: Array, *settings: float) -> tuple[Array, float] | None:
+        """Return where damped steps lead, and the damping then, made in one compiled call; None with many pairs."""
+        if not self._is_small(X):
+            return None
+        from quartic.losses.pairs.descent import descend
+
+        X, damping, passes = descend(X, self.pairs, *settings)
+        self._count(passes)
+        return X, damping
+
+    # -- scale ------------------------------------------------------------------------------------------------------
+
+    def exponents(self) -> tuple[int | None, int | None] | None:
+        """Return log₂ of the root of the largest |b|, and of the largest weight."""
+        return self.pairs.exponents()
+
+    @property
+    def value_at_zero(self) -> float:
+        """f(0) = ½ Σ w b²."""
+        squares = np.square(self.target, dtype=np.float64)
+        return 0.5 * float(squares.sum() if self.weight is None else np.dot(squares, self.weight))
+
+
+class PairPoint(GradientPoint):
+    """A point of a loss over pairs."""
+
+    def __init__(self, loss: PairLoss, X: Array, value: float, gradient: Array) -> None:
+        super().__init__(X, value, gradient, loss._rounding)

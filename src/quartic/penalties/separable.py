@@ -1,0 +1,346 @@
+"""One family in closed form: a constraint X ≥ 0, an ℓ1 norm and a ridge, alone or together."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from quartic.arrays import (
+    Array,
+    inner,
+    namespace,
+    positive_part,
+    space_of,
+    squared_norm,
+    total,
+)
+from quartic.core.units import Units
+from quartic.penalties.base import Penalty, check_weight, scale_weight
+from quartic.polynomials import norm_length
+
+
+class Family(Penalty):
+    r"""The penalty :math:`g(X) = \lambda\sum|X_{ij}| + \frac{\rho}{2}\|X\|^2`, on X ≥ 0 where ``nonnegative``.
+
+    All that solvers and kernels ask for follows in closed form. `Separable` has any constraint and weights; `Zero`,
+    `Nonnegative`, `L1`, `NonnegativeL1`, `Ridge` and `NonnegativeRidge` are the usual ones.
+    """
+
+    # what the formulas take their weights from, also in classes derived from these
+    _lambda: float = 0.0
+    _rho: float = 0.0
+
+    @property
+    def ridge(self) -> float | None:  # type: ignore[override]
+        """ρ, the weight of ½‖X‖²."""
+        return self._rho
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        """Whether g is differentiable: without constraint and ℓ1 norm."""
+        return not (self.nonnegative or self._lambda)
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether g is a quadratic on lines inside its domain; ℓ1 is one where signs do not change."""
+        return self.nonnegative or not self._lambda
+
+    @property
+    def _only_constraint(self) -> bool:
+        return self.nonnegative and not (self._lambda or self._rho)
+
+    def value(self, X: Array) -> float:
+        """Return λΣ|X| + ½ρ‖X‖²; infinity where X must not be negative and is, or is NaN."""
+        value: float = 0.0
+        if self._lambda:
+            value = self._lambda * total(X if self.nonnegative else abs(X))
+        if self._rho:
+            value = value + 0.5 * self._rho * squared_norm(X)
+        return self._where_feasible(value, X)
+
+    def prox(self, V: Array, t: float) -> Array:
+        """Return V − tλ cut off below zero, or V soft-thresholded at tλ, over 1 + tρ."""
+        U = self._threshold(V, t * self._lambda)
+        return U / (1 + t * self._rho) if self._rho else U
+
+    def stationarity(self, X: Array, gradient: Array) -> Array:
+        """Return ∇f + λ + ρX projected where X ≥ 0; without a constraint the least element of ∇f + λ∂|X| + ρX."""
+        G = self._gradient_inside(X, gradient)
+        if self.nonnegative:
+            return projected_gradient(X, G)
+        if not self._lambda:
+            return G
+        xp = namespace(X)
+        element: Array = xp.where(X != 0, G + self._lambda * xp.sign(X), soft_threshold(G, self._lambda))
+        return element
+
+    def smooth_gradient(self, X: Array, gradient: Array) -> Array:
+        """Return ∇f + λ + ρX; without λ where signs are free, since ℓ1 has a kink there."""
+        return self._gradient_inside(X, gradient)
+
+    def _gradient_inside(self, X: Array, gradient: Array) -> Array:
+        G = gradient + self._lambda if self.nonnegative and self._lambda else gradient
+        return G + self._rho * X if self._rho else G
+
+    def stationarity_norm(self, X: Array, gradient: Array) -> float:
+        """Return the norm of ``stationarity``, for a bare constraint in one pass."""
+        if not self._only_constraint:
+            return super().stationarity_norm(X, gradient)
+        space = space_of(X)
+        size: float = space.root(space.projected_norm(X, gradient), lambda: self.stationarity(X, gradient))
+        return size
+
+    def value_at(self, point: Any) -> float:
+        """Return g at a point, which knows whether it is feasible."""
+        if not self._only_constraint:
+            return self.value(point.X)
+        return point.space.later(lambda ok: 0.0 if ok else math.inf, point.feasible)  # type: ignore[no-any-return]
+
+    def stationarity_at(self, point: Any) -> float:
+        """Return the norm of ``stationarity``; points of some losses have ‖∇ᴾf(X)‖ without their gradient."""
+        if not self._only_constraint:
+            return self.stationarity_norm(point.X, point.gradient)
+        size: float = point.projected_norm
+        return size
+
+    def on_line(self, X: Array, D: Array) -> tuple[float, float]:
+        """Return λΣD + ρ⟨X, D⟩ and ½ρ‖D‖²."""
+        if not self.has_lines:
+            return super().on_line(X, D)
+        linear: float = self._lambda * total(D) if self._lambda else 0.0
+        if not self._rho:
+            return linear, 0.0
+        return linear + self._rho * inner(X, D), 0.5 * self._rho * squared_norm(D)
+
+    def change(self, X: Array, Y: Array) -> float:
+        """Return λΣ(|Y| − |X|) + ½ρ⟨Y − X, Y + X⟩."""
+        change: float = 0.0
+        if self._lambda:
+            change = self._lambda * total(Y - X if self.nonnegative else abs(Y) - abs(X))
+        if self._rho:
+            change = change + 0.5 * self._rho * inner(Y - X, Y + X)
+        return self._where_feasible(change, Y)
+
+    def cut(self, t: float) -> tuple[bool, float, float] | None:
+        """Return whether to clip, tλ and tρ; None for soft thresholds."""
+        return (self.nonnegative, t * self._lambda, t * self._rho) if self.has_lines else None
+
+    def norm_mirror(self, V: Array, t: float, alpha: float, sigma: float) -> Array:
+        """Return W/z, with W the thresholded V and z from the cubic of Proposition 2 with σ + tρ."""
+        return norm_length(self._threshold(V, t * self._lambda), alpha, sigma + t * self._rho)
+
+    def pull_at(self, point: Any) -> float:
+        """Return λΣ|X| + ρ‖X‖² at a point."""
+        pull: float = 0.0
+        if self._lambda:
+            pull = self._lambda * total(abs(point.X))
+        return pull + self._rho * squared_norm(point.X) if self._rho else pull
+
+    def _threshold(self, V: Array, level: float) -> Array:
+        if self.nonnegative:
+            return positive_part(V - level if level else V)
+        return soft_threshold(V, level) if level else V
+
+    def _where_feasible(self, value: float, X: Array) -> float:
+        """Return the value, infinity where X ≥ 0 does not hold."""
+        if not self.nonnegative:
+            return value
+        space = space_of(X)
+        kept: float = space.later(lambda value, low: float(value) if low >= 0 else math.inf, value, space.least(X))
+        return kept
+
+
+def projected_gradient(X: Array, gradient: Array) -> Array:
+    """Return the paper's ∇ᴾf(X): the gradient where X > 0, its negative part where X = 0."""
+    xp = namespace(X)
+    clipped: Array = xp.where(X > 0, gradient, xp.clip(gradient, None, 0))
+    return clipped
+
+
+def soft_threshold(V: Array, level: float) -> Array:
+    """Return sign(V) · max(|V| − level, 0)."""
+    kept: Array = namespace(V).sign(V) * positive_part(abs(V) - level)
+    return kept
+
+
+@dataclass(frozen=True)
+class Separable(Family):
+    """Any of the family: g(X) = l1·Σ|X_ij| + ½·ridge·‖X‖², with X ≥ 0 where ``nonnegative``.
+
+    Parameters
+    ----------
+    nonnegative : bool, default=False
+        Whether X must be nonnegative.
+    l1, ridge : float, default=0.0
+        The weights, nonnegative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.penalties import Separable
+    >>> Separable(l1=1.0, ridge=1.0).prox(np.array([[3.0, -0.5]]), 1.0)
+    array([[ 1., -0.]])
+    """
+
+    nonnegative: bool = False
+    l1: float = 0.0
+    ridge: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_weight(self.l1, "Separable: l1", zero=True)
+        check_weight(self.ridge, "Separable: ridge", zero=True)
+
+    @property
+    def _lambda(self) -> float:  # type: ignore[override]
+        return self.l1
+
+    @property
+    def _rho(self) -> float:  # type: ignore[override]
+        return self.ridge
+
+    def in_units(self, units: Units) -> Self | None:
+        """Return the same with its weights scaled."""
+        l1, ridge = scale_weight(self.l1, 1, units), scale_weight(self.ridge, 2, units)
+        return None if math.isnan(l1 + ridge) else replace(self, l1=l1, ridge=ridge)
+
+
+class _Bare(Family):
+    """A member without weights."""
+
+    def in_units(self, units: Units) -> Self:
+        """Return itself."""
+        return self
+
+
+@dataclass(frozen=True)
+class _Weighted(Family):
+    """A member with one weight, of ℓ1 or of the ridge."""
+
+    weight: float
+
+    def __post_init__(self) -> None:
+        check_weight(self.weight, f"{type(self).__name__}: weight")
+
+    def in_units(self, units: Units) -> Self | None:
+        """Return the same with the weight scaled."""
+        weight = scale_weight(self.weight, 1 if self._lambda else 2, units)
+        return None if math.isnan(weight) else replace(self, weight=weight)
+
+
+@dataclass(frozen=True)
+class _WithL1(_Weighted):
+    @property
+    def _lambda(self) -> float:  # type: ignore[override]
+        return self.weight
+
+
+@dataclass(frozen=True)
+class _WithRidge(_Weighted):
+    @property
+    def _rho(self) -> float:  # type: ignore[override]
+        return self.weight
+
+
+@dataclass(frozen=True)
+class Zero(_Bare):
+    """No penalty: g(X) = 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.penalties import Zero
+    >>> Zero().value(np.ones((3, 2)))
+    0.0
+    """
+
+
+@dataclass(frozen=True)
+class Nonnegative(_Bare):
+    """The constraint X ≥ 0: g(X) = 0 there and +∞ elsewhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.penalties import Nonnegative
+    >>> Nonnegative().prox(np.array([[1.0, -2.0]]), 1.0)
+    array([[1., 0.]])
+    """
+
+    nonnegative = True
+
+
+@dataclass(frozen=True)
+class L1(_WithL1):
+    """Lasso penalty: g(X) = weight · Σ |X_ij|.
+
+    Parameters
+    ----------
+    weight : float
+        The factor, positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.penalties import L1
+    >>> L1(1.0).prox(np.array([[3.0, -0.5]]), 1.0)
+    array([[ 2., -0.]])
+    """
+
+
+@dataclass(frozen=True)
+class NonnegativeL1(_WithL1):
+    """ℓ1 norm on X ≥ 0: g(X) = weight · Σ X_ij there and +∞ elsewhere.
+
+    Parameters
+    ----------
+    weight : float
+        The factor, positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.penalties import NonnegativeL1
+    >>> NonnegativeL1(0.5).prox(np.array([[2.0, 0.3, -1.0]]), 1.0)
+    array([[1.5, 0. , 0. ]])
+    """
+
+    nonnegative = True
+
+
+@dataclass(frozen=True)
+class Ridge(_WithRidge):
+    """Ridge: g(X) = ½ · weight · ‖X‖².
+
+    Parameters
+    ----------
+    weight : float
+        The factor, positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.penalties import Ridge
+    >>> Ridge(1.0).prox(np.array([[2.0, -1.0]]), 1.0)
+    array([[ 1. , -0.5]])
+    """
+
+
+@dataclass(frozen=True)
+class NonnegativeRidge(_WithRidge):
+    """Ridge on X ≥ 0: g(X) = ½ · weight · ‖X‖² there and +∞ elsewhere.
+
+    Parameters
+    ----------
+    weight : float
+        The factor, positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.penalties import NonnegativeRidge
+    >>> NonnegativeRidge(1.0).prox(np.array([[2.0, -1.0]]), 1.0)
+    array([[1., 0.]])
+    """
+
+    nonnegative = True
