@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _LARGEST_HEAT_MAP = 400
 _MOST_NAMES = 16
 _MOST_NODES, _MOST_LINKS = 1500, 3000  # on the map
-_MOST_ROWS = 20_000  # of the table of members: some two megabytes
+_MOST_ROWS = 16_000  # of the table of members: some two megabytes
 _EXAMPLES = 6
 _FEATURES = 6
 # A node with a smaller share in its cluster than this stands between clusters.
@@ -103,7 +103,7 @@ def node_map(M: Any, memberships: Array, names: Names) -> tuple[Any, str]:
     figure.update_layout(
         layout(
             "Map", xaxis=hidden, yaxis={**hidden, "scaleanchor": "x"}, height=560, dragmode="pan",
-            margin={"l": 5, "r": 5, "t": 35, "b": 5}, find="Find a name on the map and in the table",
+            margin={"l": 5, "r": 5, "t": 35, "b": 5}, find="Find a name",
             legend={"orientation": "h", "y": 0, "yanchor": "top", "itemsizing": "constant"},
         )
     )  # fmt: skip
