@@ -44,7 +44,7 @@ fuzz: $(VENV)/.ready
 
 # The results page, its table and the numbers that documents quote, from what was measured into results/.
 results: $(VENV)/.ready
-	$(BIN)/quartic bench page --results results -o benchmarks/RESULTS.md $(foreach d,README.md $(wildcard docs/*.rst),--document $(d))
+	$(BIN)/quartic bench page --results results -o benchmarks/RESULTS.md $(foreach d,README.md docs/results.md $(wildcard docs/*.rst),--document $(d))
 
 # The section trust of benchmarks/results.csv: two hours, one of them of fits in one process.
 trust: fuzz

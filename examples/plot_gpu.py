@@ -2,9 +2,9 @@
 On a GPU
 ========
 
-Torch tensors go in, torch tensors come out, on the device they were on; NumPy and SciPy data are moved there and back
-by ``device="cuda"``. The same code runs on torch's CPU build, which is what happens here where there is no GPU; where
-torch is not installed, the script says so and ends.
+With ``device="cuda"`` an estimator moves NumPy and SciPy data to the GPU, computes there, and returns NumPy arrays.
+Torch tensors stay on their device, and so does the answer. The same code runs on torch's CPU build, and without torch
+on NumPy: this page shows whichever was at hand when it was built. :doc:`/gpu` has timings.
 """
 
 # %%
@@ -21,7 +21,9 @@ HAVE_TORCH = importlib.util.find_spec("torch") is not None
 
 
 def best_device():
-    """Return cuda where there is one, else cpu."""
+    """Return cuda where there is one, else cpu; None, which means NumPy, without torch."""
+    if not HAVE_TORCH:
+        return None
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
@@ -30,7 +32,8 @@ def best_device():
 def with_the_estimator(M, labels, k, device):
     """Cluster a SciPy graph on the device; the answer comes back as NumPy arrays."""
     model = SymNMF(k, device=device, random_state=0).fit(M)
-    print(f"on {device}: {clustering_accuracy(labels, model.labels_):.1%} of the nodes in the right community")
+    share = clustering_accuracy(labels, model.labels_)
+    print(f"on {device or 'the CPU, by NumPy'}: {share:.1%} of the nodes in the right community")
     return model
 
 
@@ -49,18 +52,18 @@ def with_tensors(M, k, device):
 
 
 def run(n=20_000, k=16):
-    """Both ways, on a graph with hidden communities."""
-    if not HAVE_TORCH:
-        print("torch is not installed; pip install 'quartic[gpu]' brings it")
-        return None
+    """Both ways, on a graph with known communities."""
     device = best_device()
     M, labels = planted_graph(n, k, random_state=0)
-    return with_the_estimator(M, labels, k, device), with_tensors(M, k, device)
+    model = with_the_estimator(M, labels, k, device)
+    if not HAVE_TORCH:
+        print("torch is not installed, so there are no tensors here: pip install 'quartic[gpu]'")
+        return model, None
+    return model, with_tensors(M, k, device)
 
 
-done = run()
+model, of_tensors = run()
 
 # %%
-# What a run leaves behind is on the host, and can be drawn.
-if done is not None:
-    done[0].result_.plot()
+# The history of the run is on the host, wherever it was made.
+model.result_.plot()

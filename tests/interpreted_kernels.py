@@ -10,7 +10,7 @@ import torch
 warnings.simplefilter("ignore")
 
 from quartic import Problem, minimize  # noqa: E402
-from quartic.arrays.workspace import Fresh  # noqa: E402
+from quartic.arrays.space import Fresh  # noqa: E402
 from quartic.losses import Distances, LeastSquares  # noqa: E402
 from quartic.losses.factor import torch as torch_factor  # noqa: E402
 from quartic.losses.factor.passes import Origin  # noqa: E402
@@ -92,7 +92,7 @@ def factor():
     for rank, dtype in [(1, torch.float64), (3, torch.float32), (16, torch.float64), (40, torch.float32)]:
         X, Y, MX, MY = (tall(201, rank, dtype) for _ in range(4))
         X = X.clamp(min=0) if rank != 3 else X
-        A = rng.standard_normal((rank, rank))
+        A = torch.from_numpy(rng.standard_normal((rank, rank)))
 
         def work(X=X, Y=Y, MX=MX, MY=MY, A=A):
             P, Q = (torch.full_like(X, np.nan) for _ in range(2))
@@ -101,8 +101,8 @@ def factor():
             found = [
                 S,
                 torch_factor.gram_at(here),
-                torch_factor.stepped(here, A, -0.7, 0.1, True, P),
-                torch_factor.stepped(here, A, 2.0, 0, False, Q),
+                torch_factor.stepped(here, A, 0.2, 0.3, 0.35, 0.1, True, P),
+                torch_factor.stepped(here, A, 0.0, 0.0, -1.0, 0, False, Q),
             ]
             step = torch_factor.step_sums(X, MX, Origin.at(Y, MY), None, True)
             sums = [float(x) for x in (step.bend, step.along, step.length, step.fit)]
@@ -114,8 +114,9 @@ def factor():
 
 def shrunk():
     """The norm kernel's last step, over the whole range of the cubic."""
-    from quartic.arrays import shrink, squared_norm
-    from quartic.polynomials import norm_scale
+    from quartic.arrays.space_torch import DeviceSpace
+
+    space = DeviceSpace(torch.device("cpu"))
 
     for size in (1e-30, 1e-9, 1e-3, 1.0, 50.0, 1e6, 1e40):
         for dtype in (torch.float64,) if size > 1e30 or size < 1e-20 else (torch.float64, torch.float32):
@@ -123,7 +124,7 @@ def shrunk():
 
             def work(W=W):
                 V = W.clone()
-                shrink(V, squared_norm(W), 6.0, 0.3, norm_scale)
+                space.shrink(V, space.inner(W, W), 6.0, 0.3)
                 return [V / float(abs(V).max())]
 
             compare(work, 1e-13 if dtype == torch.float64 else 1e-6, f"shrunk from {size}")

@@ -68,6 +68,11 @@ def test_a_report_opens(browser, reports, name, width):
     browser.open(page, width, 844, mobile=width < 500)
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
     assert browser.evaluate("document.querySelectorAll('figure').length") == (4 if name == "club" else 3)
+    assert browser.evaluate("document.querySelector('details').open") is False
+    browser.evaluate("document.querySelector('summary').click()")
+    browser.until(
+        f"document.querySelector('details .main-svg').getBoundingClientRect().width > {0.6 * min(width, 1024)}"
+    )
     assert browser.evaluate(
         "[...document.querySelectorAll('figure')].every(f => f.getBoundingClientRect().height > 150)"
     )
@@ -76,6 +81,45 @@ def test_a_report_opens(browser, reports, name, width):
     browser.evaluate("new Promise(resolve => setTimeout(resolve, 300))")  # whatever comes late
     assert browser.errors == []
     assert [url for url in browser.requests if not url.startswith("data:")] == [page.resolve().as_uri()]
+
+
+@pytest.mark.parametrize("name", ["club", "walk"])
+def test_a_name_is_found(browser, reports, name):
+    """In the figure, ringed, and in the table."""
+    browser.open(reports / f"{name}.html", 390, 844, mobile=True)
+    rows = "document.querySelectorAll('.paged tbody tr')"
+    ringed = "document.querySelector('.plotly-graph-div').data.at(-1).x.length"
+    assert browser.evaluate(f"{rows}.length") == 25
+    assert browser.evaluate(ringed) == 0
+    browser.evaluate("document.querySelector('input.find').value = '<SCRIPT>'")
+    browser.evaluate("document.querySelector('input.find').dispatchEvent(new Event('input'))")
+    assert browser.evaluate(f"[...{rows}].map(row => row.cells[0].textContent)") == [EVIL]
+    assert browser.evaluate(ringed) == 1
+    assert browser.evaluate("typeof window.bitten") == "undefined"
+    assert browser.errors == []
+
+
+def test_members_are_paged_and_sorted(browser, reports):
+    browser.open(reports / "club.html")
+    cells = "[...document.querySelectorAll('.paged tbody tr')].map(row => parseInt(row.cells[{}].textContent))"
+    back, on = "document.querySelector('.pager').firstChild", "document.querySelector('.pager').lastChild"
+    browser.evaluate(f"{on}.click()")
+    assert browser.evaluate("document.querySelectorAll('.paged tbody tr').length") == 34 - 25
+    assert browser.evaluate(f"[{back}.disabled, {on}.disabled]") == [False, True]
+    browser.evaluate("document.querySelectorAll('.paged th')[2].click()")
+    certainty = browser.evaluate(cells.format(2))
+    assert len(certainty) == 25
+    assert certainty == sorted(certainty)
+    assert certainty[0] < certainty[-1]
+
+
+def test_points_are_coloured_by_error_at_a_click(browser, reports):
+    browser.open(reports / "walk.html")
+    colours = "[...document.querySelector('.plotly-graph-div')._fullData.at(-2).marker.color]"
+    before = browser.evaluate(colours)
+    browser.evaluate("document.querySelectorAll('.updatemenu-button')[1].dispatchEvent(new Event('click'))")
+    browser.until(f"String({colours}) !== '{','.join(map(str, before))}'")
+    assert browser.errors == []
 
 
 def test_the_points_turn(browser, reports):

@@ -86,7 +86,8 @@ def test_help_loads_nothing_heavy():
         "import sys; sys.argv = ['quartic', '--help']\n"
         "from quartic.cli import main\n"
         "try: main()\nexcept SystemExit: pass\n"
-        "print([m for m in ('numba', 'sklearn', 'plotly', 'matplotlib', 'quartic.bench.commands') if m in sys.modules])"
+        "heavy = 'numpy', 'numba', 'sklearn', 'pyarrow', 'plotly', 'matplotlib', 'quartic.bench.commands'\n"
+        "print([m for m in heavy if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
@@ -163,6 +164,7 @@ def test_the_commands_of_the_readme_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for command in commands:
         quick(*shlex.split(command))
+    assert (tmp_path / "clusters.csv").read_text() in text
     clusters = {row["node"]: row["cluster"] for row in rows_of((tmp_path / "clusters.csv").read_text())}
     assert clusters["ann"] == clusters["bob"] == clusters["cid"] != clusters["eve"]
     points = rows_of((tmp_path / "points.csv").read_text())
@@ -257,7 +259,7 @@ def test_cluster_with_columns_and_repeats(tmp_path):
     rows = ["a,b,1,9", "b,c,2,9", "c,a,2,9", "d,e,3,9", "e,f,1,9", "f,d,2,9", "c,d,1,9", "b,a,4,9"]
     path.write_text("who,whom,often,year\n" + "\n".join(rows) + "\n")
     done = quick("cluster", path, "-k", 2, code=2)
-    assert "which of 'often', 'year' is the weight? say --columns who,whom,often" in done.stderr
+    assert "which is the weight: column 'often', column 'year'? say --columns who,whom,often" in done.stderr
     done = quick("cluster", path, "-k", 2, "--columns", "who,whom,often", code=2)
     assert "in.csv:9: the edge between a and b has weight 4, but 1 in line 2" in done.stderr
     assert "--repeats sum, mean or last" in done.stderr
@@ -513,14 +515,14 @@ def test_a_search_told_to_stop_makes_no_further_run(walk, tmp_path, monkeypatch)
 
 def test_a_signal_between_runs_is_seen_too(walk, tmp_path, monkeypatch):
     path, _ = walk
-    from quartic.locating import repairs
+    from quartic.distance import moves
 
     def told(*_):
         os.kill(os.getpid(), signal.SIGTERM)
         return 0
 
-    monkeypatch.setattr("quartic.locating.search.resolve_points", told)
-    assert repairs.resolve_points is not told
+    monkeypatch.setattr("quartic.distance.search.place_points_anew", told)
+    assert moves.place_points_anew is not told
     done = quick("locate", path, "-d", 2, "-o", tmp_path / "out.csv", code=1)
     assert "interrupted: the best result so far is written to" in done.stderr
     assert len(rows_of((tmp_path / "out.csv").read_text())) == 40

@@ -1,5 +1,6 @@
 """Documents show real code, word for word, and the numbers of the results table, digit for digit."""
 
+import doctest
 import re
 from pathlib import Path
 
@@ -22,8 +23,15 @@ def test_quoted_code_is_the_source(document):
             assert part.strip("\n") in source, f"{document} quotes {path}, which now reads otherwise:\n{part}"
 
 
-DOCUMENTS = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.rst")
-                                  if not {"_build", "gallery", "api"} & set(path.parts))]  # fmt: skip
+def test_the_quick_start_runs_as_shown():
+    failed, tried = doctest.testfile(str(ROOT / "docs" / "quickstart.rst"), module_relative=False, encoding="utf-8")
+    assert tried > 10
+    assert not failed
+
+
+MADE = {"_build", "gallery", "api"}
+PAGES = [path for path in (ROOT / "docs").rglob("*.rst") if not MADE & set(path.parts)]
+DOCUMENTS = ["README.md", "docs/results.md", *sorted(str(path.relative_to(ROOT)) for path in PAGES)]
 if not (ROOT / "benchmarks").is_dir():
     pytest.skip("the documents are in the repository, not in the packages made of it", allow_module_level=True)
 NUMBERS = read_numbers(ROOT / "benchmarks" / "results.csv")
@@ -46,6 +54,7 @@ def test_the_documents_quote_numbers():
     assert quoted["README.md"] >= 10
     assert quoted["docs/choosing.rst"] >= 20
     assert quoted["docs/gpu.rst"] >= 5
+    assert quoted["docs/results.md"] >= 10
 
 
 def test_a_number_that_differs_is_found():

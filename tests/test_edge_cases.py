@@ -1,5 +1,6 @@
 """The odd ends of the input: every solver that fits is run on each, NumPy's warnings are errors, no X holds a NaN."""
 
+import dataclasses
 import math
 import pickle
 import re
@@ -12,8 +13,8 @@ import scipy.sparse as sp
 from quartic import DistanceCompletion, Problem, SymNMF, minimize
 from quartic.datasets import pair_distances
 from quartic.datasets.points import unordered_pairs
-from quartic.locating.input import keys_of
-from quartic.locating.warnings import DistanceWarning, MisfitWarning, UndeterminedWarning
+from quartic.distance.data import keys_of
+from quartic.distance.findings import DistanceWarning, MisfitWarning, UndeterminedWarning
 from quartic.losses import BoundedDistances, Distances, LeastSquares
 from quartic.losses.pairs.input import check_pairs
 from quartic.penalties import Nonnegative
@@ -451,16 +452,14 @@ def test_pairs_that_stand_beyond_the_reach_of_32_bits(bounded, tmp_path):
     make = (lambda: BoundedDistances(pairs, squared, squared, 6, weights)) if bounded else (
         lambda: Distances(pairs, squared, 6, weights)
     )  # fmt: skip
-    near, far = make(), make()
+    near = make()
     try:
-        far.cols = holes(tmp_path, "cols", np.int32, near.cols)
-        far.target = holes(tmp_path, "target", np.float64, near.target)
-        far.weight = holes(tmp_path, "weight", np.float64, near.weight)
-        if bounded:
-            far.upper = holes(tmp_path, "upper", np.float64, near.upper)
+        names = ["cols", "target", "weight", *(["upper"] if bounded else [])]
+        given = {name: getattr(near.pairs, name) for name in names}
+        far_off = {name: holes(tmp_path, name, A.dtype, A) for name, A in given.items()}
     except OSError as error:
         pytest.skip(f"no files with holes here: {error}")
-    far.start = near.start + FAR
+    far = near.with_pairs(dataclasses.replace(near.pairs, start=near.start + FAR, **far_off))
     D = RNG.standard_normal(X.shape)
     one, two = near.at(X), far.at(X)
     assert one.value == two.value

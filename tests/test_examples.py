@@ -158,11 +158,13 @@ def without(monkeypatch, package):
     )
 
 
-def test_gpu(monkeypatch):
+def test_gpu(monkeypatch, figures):
     with monkeypatch.context() as hidden:
         without(hidden, "torch")
         names, said = run("gpu")
-    assert names["done"] is None
+    assert names["model"].result_.success
+    assert names["of_tensors"] is None
+    assert len(figures.get_fignums()) == 1  # without torch too, so that the gallery has a picture
     assert "pip install 'quartic[gpu]'" in said
     if importlib.util.find_spec("torch") is not None:
         model, result = load("plot_gpu").run(2000, 8)

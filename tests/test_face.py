@@ -209,7 +209,7 @@ def test_passes_along_a_line(shape, dtype, monkeypatch):
     scale = n * shape[1] * float(np.finfo(dtype).eps)
     np.testing.assert_allclose(new, y, atol=1e-15 + 4 * np.finfo(dtype).eps * 4)
     np.testing.assert_allclose(Mnew, MX.astype(np.float64) + 0.3 * md, atol=20 * np.finfo(dtype).eps)
-    g = y @ A - 2 * (MX.astype(np.float64) + 0.3 * md)
+    g = 2 * y @ A - 2 * (MX.astype(np.float64) + 0.3 * md)
     np.testing.assert_allclose(after, g, atol=20 * scale)
     assert projected == pytest.approx(float(np.square(np.where(y > 0, g, np.minimum(g, 0))).sum()), rel=1e2 * scale)
     assert fit == pytest.approx(float((Mnew.astype(np.float64) * new).sum()), rel=1e-9)

@@ -150,7 +150,7 @@ def test_every_solver_honours_an_own_penalty_or_refuses_it_by_name(penalty, name
     loss = LOSSES["least squares"]
     problem = Problem(loss, penalty)
     if why_not(SOLVERS[name](), problem) is not None:
-        with pytest.raises(ValueError, match=rf"solver '{name}' needs a .*({type(penalty).__name__}|LeastSquares)"):
+        with pytest.raises(ValueError, match=rf"solver '{name}' needs .*({type(penalty).__name__}|LeastSquares)"):
             minimize(problem, rank=2, solver=name)
         return
     result = minimize(problem, rank=2, solver=name, random_state=0, max_iter=30)
@@ -291,7 +291,7 @@ MISSING = {"lm": "linearize", "ncg": "along", "tr": "along", "beta": "point_from
 def test_the_error_names_the_method_and_who_has_it(name):
     penalty = Nonnegative() if name in ("beta", "cd") else None
     with pytest.raises(
-        ValueError, match=rf"{name}' needs a loss that .*Own is not one; those with a method {MISSING[name]} are "
+        ValueError, match=rf"{name}' needs a loss that .*Own is not: those with a method {MISSING[name]} are "
     ):
         minimize(Problem(Own(), penalty), rank=2, solver=name)
     others = "LeastSquares" if MISSING[name] != "linearize" else "Distances"

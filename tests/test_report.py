@@ -2,18 +2,32 @@
 
 import contextlib
 import csv
+import json
 import re
 import warnings
+from base64 import b64decode
+from html import unescape
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from typer.testing import CliRunner
 
 from quartic import DistanceCompletion, SymNMF
 from quartic.cli import app
-from quartic.datasets import karate
-from quartic.report import DataTable, Section, residuals_of, write_page
+from quartic.datasets import karate, planted_graph
+from quartic.report import (
+    DataTable,
+    Section,
+    convergence,
+    membership_chart,
+    residuals_of,
+    scatter_of_points,
+    write_page,
+)
+from quartic.report.map import place_nodes, sample_nodes
+from quartic.report.points import find_chain
 
 pytest.importorskip("plotly", reason="the report extra is not installed")
 
@@ -26,6 +40,7 @@ class Page(HTMLParser):
     def __init__(self, text):
         super().__init__()
         self.tags, self.links, self.words, self.figures, self.code, self.inside = [], [], [], [], [], []
+        self.drawn, self.tables, self.title = [], {}, ""  # what plotly is given; the cells of tables by their titles
         self.feed(text)
 
     def handle_starttag(self, tag, attributes):
@@ -33,9 +48,16 @@ class Page(HTMLParser):
         self.inside.append(tag)
         known = dict(attributes)
         self.links += [known[name] for name in ("src", "href", "action") if name in known]
+        rows = self.tables.setdefault(self.title, [])
+        if tag == "tr":
+            rows.append([])
+        if tag == "td":
+            rows[-1].append("")
+        if tag == "tbody":
+            rows.clear()
         if tag == "figure":
             self.figures.append(known.get("aria-label"))
-        if tag in ("meta", "link", "img", "br"):
+        if tag in ("meta", "link", "img", "br", "input"):
             self.inside.pop()
 
     def handle_endtag(self, tag):
@@ -47,23 +69,40 @@ class Page(HTMLParser):
             self.words.append(data)
             if self.inside[-1] == "pre":
                 self.code.append(data)
+            if self.inside[-1] == "td":
+                self.tables[self.title][-1][-1] += data
+            if self.inside[-1] in ("h3", "summary"):
+                self.title = data
+        elif self.inside and data.startswith('{"data"'):
+            self.drawn.append(json.loads(data))
 
 
 def report(tmp_path, *arguments):
     page = tmp_path / "report.html"
     done = CliRunner().invoke(app, [*map(str, arguments), "--report", str(page)])
     assert done.exit_code in (0, 1), done.output
-    text = page.read_text(encoding="utf-8")
-    library = text.index("<script>") + len("<script>")
-    return Page(text[:library] + text[text.index("</script>", library) :])  # five million letters less to parse
+    assert page.stat().st_size < 4.9e6
+    return Page(page.read_text(encoding="utf-8"))
 
 
 def check_page(page, n_figures):
     assert page.links == ["data:,"]  # nothing is fetched
-    assert len(page.figures) == n_figures
+    assert len(page.figures) == len(page.drawn) == n_figures
     assert all(words and len(words) > 20 for words in page.figures)  # each figure is told in words
     assert "img" not in page.tags
-    assert page.tags.count("script") == 1 + n_figures  # the library, and what draws each figure
+    assert page.tags.count("script") == 2 + n_figures  # the library, what draws, and what it draws
+    said = page.words[page.words.index(page.words[0], 1) + 1 :]  # after the title and the heading
+    assert re.match(r"\d+ (nodes|rows|points) in \d", said[0])  # the answer comes first
+    # how it was computed comes last, folded
+    folded = page.tags.index("details")
+    assert page.tags.index("summary") == folded + 1
+    assert "figure" in page.tags[:folded]
+    assert page.tags[folded:].count("figure") == 1  # convergence
+    assert page.tags[folded:].count("pre") == 2
+
+
+def traces(figure):
+    return {trace["name"]: trace for trace in figure["data"]}
 
 
 def run_code(code, folder, capsys, quiet=False):
@@ -105,6 +144,20 @@ def test_report_of_a_clustering(club, tmp_path, capsys):
     assert "<script>alert(1)</script>"[:20] in text  # shown, not run
     assert "random_state=3" in text
     assert "numpy" in text
+    with (tmp_path / "out.csv").open(newline="") as file:
+        written = {row[0][:39]: row[1] for row in list(csv.reader(file))[1:]}
+    members = page.tables["Who is where"]
+    assert {row[0][:39]: row[1] for row in members} == written
+    assert len(members) == 34
+    # the map has every node, by name, in its cluster, as large as it is sure
+    found = {}
+    for name, trace in traces(page.drawn[0]).items():
+        if name.isdigit():
+            found |= {unescape(text)[:39]: name for text in trace["text"]}
+            assert all(
+                unescape(text) in unescape(said) for text, said in zip(trace["text"], trace["hovertext"], strict=True)
+            )
+    assert found == written
     printed = run_code(page.code[-1], tmp_path, capsys).splitlines()
     written = (tmp_path / "out.csv").read_text().splitlines()[1:]
     assert [line.rsplit(" ", 1)[1] for line in printed[1:]] == [line.split(",")[1] for line in written[1:]]
@@ -131,7 +184,13 @@ def test_report_of_a_localisation(square, tmp_path, capsys):
     check_page(page, 3)
     text = " ".join(page.words)
     assert "fewer than 3 distances" in text
-    assert "The pairs that fit worst" in text
+    assert len(page.tables["The pairs that fit worst"]) == 7
+    with (tmp_path / "out.csv").open(newline="") as file:
+        written = [row[0][:39] for row in list(csv.reader(file))[1:]]
+    assert [row[0][:39] for row in page.tables["Where every point is"]] == written
+    hollow = traces(page.drawn[0])["not determined"]
+    assert hollow["marker"]["symbol"] == "circle-open"
+    assert hollow["text"] == ["far"]
     run_code(page.code[-1], tmp_path, capsys, quiet=True)
 
 
@@ -146,14 +205,17 @@ def test_report_with_anchors_and_alignment_runs_again(square, tmp_path, capsys):
 
 
 def test_everything_on_the_page_is_escaped(tmp_path):
-    section = Section(
-        EVIL, {EVIL: EVIL}, code=EVIL, tables=[DataTable(EVIL, [EVIL], [[EVIL]], EVIL)], notes=[EVIL], command=EVIL
-    )
-    write_page(tmp_path / "p.html", EVIL, [section])
+    import plotly.graph_objects as go
+
+    table = DataTable(EVIL, [EVIL], [[EVIL]], EVIL, EVIL)
+    figure = go.Figure(go.Scatter(x=[1], y=[1], text=[EVIL]), {"meta": {"title": EVIL, "find": EVIL}, "height": 90})
+    section = Section(EVIL, EVIL, [EVIL], [table, (figure, EVIL)], {EVIL: EVIL}, [table], EVIL, EVIL)
+    write_page(tmp_path / "p.html", EVIL, [section, section])
     page = Page((tmp_path / "p.html").read_text(encoding="utf-8"))
-    assert "script" not in page.tags
+    assert page.tags.count("script") == 4  # the library, what draws, and two figures
     assert "img" not in page.tags
-    assert page.words.count(EVIL) == 12
+    assert page.words.count(EVIL) == 2 + 2 * (2 + 1 + 4 + 2 + 2 + 4 + 2)
+    assert page.drawn[0]["data"][0]["text"] == [EVIL]
 
 
 def test_a_file_name_is_shown_and_not_run(club, tmp_path):
@@ -184,16 +246,112 @@ def test_residuals_count_from_the_nearest_bound():
 @pytest.mark.parametrize("names", [None, ["a<b>", "b", "c"]])
 def test_what_the_mouse_finds_is_in_words(names):
     """No template that a version of plotly may show as it is."""
-    from quartic.report.cluster_figures import membership_chart, reordered_similarity
-
     shares = np.array([[0.25, 0.75], [1.0, 0.0], [0.5, 0.5]])
     (cells,) = membership_chart(shares, names)[0].to_plotly_json()["data"]
-    (block,) = reordered_similarity(np.ones((3, 3)), np.zeros(3, int), names)[0].to_plotly_json()["data"]
     assert cells["hoverinfo"] == "text"
     first, second = ("1", "0") if names is None else ("b", "a&lt;b&gt;")
     assert cells["hovertext"][0][0] == f"{first}: 100% in cluster 0"
     assert cells["hovertext"][1][-1] == f"{second}: 75% in cluster 1"
-    assert "hovertemplate" not in {**cells, **block}
+    assert "hovertemplate" not in cells
+
+
+# -- the map ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_a_sample_keeps_neighbours(dense):
+    M, _ = planted_graph(1000, 5, random_state=0)
+    kept, block = sample_nodes(M.toarray() if dense else M, 100)
+    assert len(np.unique(kept)) == len(kept) == 100
+    np.testing.assert_array_equal(block.toarray(), M.toarray()[np.ix_(kept, kept)])
+    linked = np.asarray((block.toarray() > 0).sum(axis=1)) - 1  # without itself
+    assert linked.mean() > 2.3  # of nodes drawn alone: 1.6
+    assert (linked > 0).all()
+
+
+def test_places_on_the_map_tell_clusters_apart_and_keep_neighbours_near():
+    M, truth = planted_graph(300, 4, random_state=0)
+    model = SymNMF(4, random_state=0).fit(M)
+    x = place_nodes(sp.csr_array(model.affinity_matrix_), model.memberships_)
+    assert np.isfinite(x).all()
+    centres = np.array([x[truth == k].mean(axis=0) for k in range(4)])
+    nearest = np.linalg.norm(x[:, None] - centres, axis=2).argmin(axis=1)
+    assert (nearest == truth).mean() > 0.95
+    i, j = M.nonzero()
+    every = np.linalg.norm(x[:, None] - x, axis=2)
+    assert np.median(every[i[i != j], j[i != j]]) < 0.6 * np.median(every)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_a_map_of_nodes_without_links(k):
+    x = place_nodes(sp.csr_array((6, 6)), np.full((6, k), 1 / k))
+    assert np.isfinite(x).all()
+    assert len(np.unique(x, axis=0)) == 6
+
+
+# -- points and runs --------------------------------------------------------------------------------------------------
+
+
+def test_a_chain_is_found_by_order_or_by_bonds():
+    walk = np.cumsum(np.ones((40, 3)), axis=0)
+    few = np.array([[0, 5]])
+    rank, links = find_chain(walk, few, range(40))
+    np.testing.assert_array_equal(rank, np.arange(40))
+    np.testing.assert_array_equal(links, np.column_stack([np.arange(39), np.arange(1, 40)]))
+    # in the order of the numbers in the names, and not across a gap
+    turned = [f"CA{40 - i}" for i in range(40)]
+    broken = walk + np.where(np.arange(40) < 20, 0, 50)[:, None]
+    rank, links = find_chain(broken, few, turned)
+    np.testing.assert_array_equal(rank, np.arange(40)[::-1])
+    assert len(links) == 38
+    cloud = np.random.default_rng(0).normal(size=(40, 3))
+    assert len(find_chain(cloud, few, range(40))[1]) == 0
+    bonds = np.column_stack([np.arange(39), np.arange(1, 40)])
+    assert len(find_chain(cloud, bonds, range(40))[1]) == 39
+    everything = np.column_stack(np.triu_indices(40, 1))
+    assert len(find_chain(cloud, everything, range(40))[1]) == 0
+
+
+def test_axes_have_one_scale_and_hold_every_point():
+    X = np.random.default_rng(0).normal(size=(30, 3)) * [100.0, 5.0, 0.1]
+    figure, _ = scatter_of_points(X, np.array([[0, 1]]))
+    scene = figure.layout.scene
+    ranges = np.array([scene[f"{axis}axis"].range for axis in "xyz"])
+    assert (ranges[:, 0] < X.min(axis=0)).all()
+    assert (ranges[:, 1] > X.max(axis=0)).all()
+    scales = np.array([scene.aspectratio[axis] for axis in "xyz"]) / np.ptp(ranges, axis=1)
+    np.testing.assert_allclose(scales, scales[0])
+
+
+def test_points_are_coloured_by_order_or_by_error():
+    X, errors = np.random.default_rng(0).normal(size=(6, 2)), np.arange(6) / 10
+    sure = np.arange(6) != 2
+    figure, words = scatter_of_points(X, np.array([[0, 1]]), sure, np.array([4]), errors=errors)
+    assert "1 of them, hollow" in words
+    by_order, by_error = figure.layout.updatemenus[0].buttons
+    named = [figure.data[k].name for k in by_error.args[2]]
+    assert named == ["points", "not determined", "anchors"]
+    assert by_order.args[0]["marker.color"] == [[0, 1, 3, 5], [2], [4]]
+    assert by_error.args[0]["marker.color"] == [[0.0, 0.1, 0.3, 0.5], [0.2], [0.4]]
+    assert figure.data[by_error.args[2][0]].hovertext[3] == "5<br>error 0.5"
+
+
+def test_convergence_shows_every_run():
+    result = SymNMF(2, random_state=0).fit(karate().adjacency).result_
+    runs = [[(1.0, 5.0), (0.5, 4.0)], [], [(2.0, 6.0)] * len(result.history)]
+    figure, words = convergence(result, runs)
+    np.testing.assert_array_equal(figure.data[0].y[:4], [1.0, 0.5, np.nan, 2.0])
+    np.testing.assert_array_equal(figure.data[1].y[:4], [5.0, 4.0, np.nan, 6.0])
+    assert "in 2 runs" in words
+    np.testing.assert_array_equal(convergence(result)[0].data[1].y, result.history.objective)
+
+
+def test_the_command_line_reports_every_run_of_a_search(club, tmp_path):
+    page = report(tmp_path, "cluster", club, "-k", 2, "-o", tmp_path / "out.csv", "--n-init", 3)
+    assert " in 3 runs" in page.figures[-1]
+    x = traces(page.drawn[-1])["stationarity"]["x"]
+    x = np.frombuffer(b64decode(x["bdata"]), x["dtype"]) if isinstance(x, dict) else np.array(x, dtype=float)
+    assert np.isnan(x).sum() == 2
 
 
 # -- figures in matplotlib --------------------------------------------------------------------------------------------

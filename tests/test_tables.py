@@ -146,6 +146,9 @@ TRIANGLE = np.array([[0, 1, 2], [1, 0, 3], [2, 3, 0]], dtype=float)
         "Weight;From;To\n1;a;b\n2;a;c\n3;b;c\n",
         "a b 1\na c 2\nb c 3\nc b 3\n",
         ",a,b,c\na,0,1,2\nb,1,0,3\nc,2,3,0\n",
+        "a;b;c\n0;1;2\n1;0;3\n2;3;0\n",
+        "sep=;\nsource;target;weight\na;b;1\na;c;2\nb;c;3\n",
+        "a,b,1,\na,c,2,\nb,c,3,\nc,b,3,\nb,a,1,\n",
     ],
 )
 def test_one_graph_in_many_tables(file, text):
@@ -221,7 +224,7 @@ def test_five_columns_with_names_in_german_are_a_graph(file):
     assert "weights in column 'Stärke'); left out: column 'Jahr', column 'Typ'" in graph.guess
     # names that nobody knows: the same words in two columns make it a graph, and the weight is asked for
     unknown = file("wer;wen;oft;wann;wie\n" + "\n".join(rows))
-    with pytest.raises(io.FileFormatError, match=r"which of 'oft', 'wann' is the weight\? say --columns wer,wen,oft"):
+    with pytest.raises(io.FileFormatError, match=r"column 'oft', column 'wann'\? say --columns wer,wen,oft"):
         io.read_similarity(unknown)
     np.testing.assert_array_equal(
         io.read_similarity(unknown, columns=["wer", "wen", "oft"]).adjacency.toarray(), graph.adjacency.toarray()
@@ -306,6 +309,7 @@ def test_ambiguous_input_is_an_error_until_said(file, text, words):
             "data.csv:4: 1 cell where the others have 2 (separated by commas); a quotation",
         ),
         ('x,y\n1,2\n3,"4\n', "data.csv:3: the last cell runs over several lines; is a quotation mark left open?"),
+        ("a\x1fb\n", "not a table: its lines are not alike"),
         (b"\x00\x01\x02\x03", "not a text file"),
         ("x,y\n1,2\n3,\n", "data.csv:3: there is no number in column 'y'"),
         ("# who\nann,likes,bob\nbob,knows,cid\n", "data.csv:2: 'ann', 'likes', 'bob': all columns are words. An edge"),
@@ -316,6 +320,16 @@ def test_faulty_tables(file, text, words):
     with pytest.raises(io.FileFormatError) as error:
         io.read_similarity(file(text))
     assert words in str(error.value)
+
+
+def test_messages_stay_short_whatever_is_in_the_file(file):
+    names = ["1" * 5000, "b", "c", "d"]
+    path = file(",".join(names) + "\n" + "x,y,1,2\ny,x,3,4\n" * 3)
+    for read in (io.read_graph, io.read_distances):
+        with pytest.raises(io.FileFormatError) as error:
+            read(path)
+        assert len(str(error.value)) < 2100
+        assert "data.csv" in str(error.value)
 
 
 def test_three_columns_of_words_are_an_edge_list_where_a_header_says_so(file):
@@ -392,6 +406,7 @@ def test_a_sparse_file_with_indices_out_of_range_is_refused(tmp_path):
         "distance;to;from\n3;b;a\n4;c;a\n5;c;b\n5;c;b\n",
         ",a,b,c\na,0,3,4\nb,3,0,5\nc,4,5,0\n",
         ",a,b,c\na,,3,4\nb,,,5\nc,,,\n",
+        "a\tb\tc\n0\t3\t4\n3\t0\t5\n4\t5\t0\n",
     ],
 )
 def test_one_set_of_distances_in_many_tables(file, text):
@@ -477,7 +492,7 @@ def test_the_one_column_beside_the_ends_is_the_weight_whatever_it_is_called(file
     assert graph.adjacency.toarray().max() == 8.5
     assert "weights in column 'hours'" in graph.guess
     several = file("from,to,hours,year\nZoë,Tom,8.5,2020\nTom,Kim,2,2021\n")
-    with pytest.raises(io.FileFormatError, match=r"csv:1: which of 'hours', 'year' is the weight\? say --columns"):
+    with pytest.raises(io.FileFormatError, match=r"csv:1: which is the weight: column 'hours', column 'year'"):
         io.read_similarity(several)
     told = io.read_similarity(several, columns=["from", "to", "year"])
     assert "weights in column 'year'); left out: column 'hours'" in told.guess
@@ -486,6 +501,8 @@ def test_the_one_column_beside_the_ends_is_the_weight_whatever_it_is_called(file
         io.read_graph(several, columns=["from", "nobody"])
     with pytest.raises(io.FileFormatError, match="seems to hold distances"):
         io.read_similarity(file("from,to,distance\na,b,8.5\nb,c,2\n"))
+    with pytest.raises(io.FileFormatError, match=r"column .Abstand.* seems to hold distances"):
+        io.read_similarity(file("Ort;Ziel;Abstand (m)\na;b;8,5\nb;c;2\nc;d;1\n"))
 
 
 def test_anchors(file):
@@ -509,5 +526,22 @@ def test_whole_numbers_that_are_none_further_down(file):
         io.read_similarity(file("\n".join(rows)))
     rows[280] = "280,2"
     assert isinstance(io.read_similarity(file("\n".join(rows))), io.GraphTable)
-    with pytest.raises(io.FileFormatError, match="whole numbers: the ends of edges, or features"):
-        io.read_similarity(file("p,q\n" + "\n".join(rows)))
+
+
+def test_edge_lists_are_never_taken_for_features_in_silence(file):
+    """With more columns than three, with or without a header, of names or of numbers."""
+    ends = [(i, j) for i in range(7) for j in range(i) if (i + j) % 3]
+    for header in ("", "p,q,often,when\n"):
+        words = file(header + "\n".join(f"n{i},n{j},{i + j},{2000 + i}" for i, j in ends), "words.csv")
+        with pytest.raises(io.FileFormatError, match=r"which is the weight: column .* say --columns (p,q,often|1,2,3)"):
+            io.read_similarity(words)
+        numbers = file(header + "\n".join(f"{i},{j},{i + j}.5,{2000 + i}" for i, j in ends))
+        with pytest.raises(io.FileFormatError, match=r"the ends of edges, or features.* --as graph or --as features"):
+            io.read_similarity(numbers)
+        with pytest.raises(io.FileFormatError, match="--columns"):
+            io.read_similarity(numbers, "graph")
+        for path in (words, numbers):
+            assert io.read_similarity(path, columns=["1", "2", "3"]).adjacency.nnz == 2 * len(ends)
+    # rows that are numbered, and ages, are no edges
+    people = "\n".join(f"{k},{20 + k % 50},{k / 7}" for k in range(1, 90))
+    assert isinstance(io.read_similarity(file("id,age,height\n" + people)), io.FeatureTable)

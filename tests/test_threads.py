@@ -17,13 +17,13 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from quartic import Problem, SymNMF, minimize
 from quartic.arrays import threads
-from quartic.arrays.workspace import Fresh
+from quartic.arrays.space import Fresh
 from quartic.compiled import compiling
 from quartic.compiled.clock import solving_time
-from quartic.compiled.tiles import row_pieces, sparse_product
 from quartic.datasets import planted_graph
 from quartic.losses import LeastSquares
 from quartic.losses.factor import numba as factor
+from quartic.losses.factor.numba import row_pieces, sparse_product
 from quartic.losses.factor.passes import Origin
 from quartic.penalties import Nonnegative
 
@@ -61,10 +61,10 @@ def used_by(f):
 
         return original(noted, n_pieces, multiplications)
 
-    from quartic.compiled import tiles as sparse
+    from quartic.losses.factor import matrix
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (sparse, factor, threads):
+        for module in (matrix, factor, threads):
             patch.setattr(module, "spread", watched)
         f()
     return len(seen)
@@ -152,7 +152,8 @@ class TestSameBits:
             W, V = (np.full_like(X, np.nan) for _ in range(2))
             origin, here = Origin(X, MX, Z, MZ, 0.3), Origin.at(X, MX)
             Y, MY = factor.formed(origin, Fresh())
-            squares = factor.stepped(here, A, 0.5, 0.1, True, W), factor.stepped(origin, A, 0.5, 0.1, True, V)
+            numbers = A, 0.2, 0.3, -0.25, 0.1, True
+            squares = factor.stepped(here, *numbers, W), factor.stepped(origin, *numbers, V)
             sums = factor.step_sums(V, W, origin, 0.7, True)
             others = factor.curvature(V, origin), factor.projected_norm(X, A, MX), factor.gram_at(here)
             return Y, MY, factor.gram_at(origin), W, V, *squares, *sums, *others
@@ -168,9 +169,10 @@ class TestSameBits:
         exact = {"rtol": 1e-12, "atol": 1e-12 * n}  # sums are in float64 even of float32
         np.testing.assert_allclose(S, y.T @ y, **exact)
         np.testing.assert_allclose(again, x.T @ x, **exact)
-        np.testing.assert_allclose(W, np.maximum(x @ A + 0.5 * mx - 0.1, 0), **close)
+        front = 0.2 * np.trace(A) + 0.3
+        np.testing.assert_allclose(W, np.maximum(front * x - 0.25 * (2 * x @ A - 2 * mx) - 0.1, 0), **close)
         assert square == pytest.approx(float(np.square(W, dtype=np.float64).sum()), rel=1e-12)
-        np.testing.assert_allclose(V, np.maximum(y @ A + 0.5 * my - 0.1, 0), **close)
+        np.testing.assert_allclose(V, np.maximum(front * y - 0.25 * (2 * y @ A - 2 * my) - 0.1, 0), **close)
         assert other == pytest.approx(float(np.square(V, dtype=np.float64).sum()), rel=1e-12)
         v, mv, d = V.astype(np.float64), W.astype(np.float64), (V - Y).astype(np.float64)
         np.testing.assert_allclose(gram, v.T @ v, **exact)
@@ -184,7 +186,7 @@ class TestSameBits:
         scale = n * rank * (1 + np.abs(v).max()) ** 2 * (1 + np.abs(A).max())
         np.testing.assert_allclose(sums, expected, rtol=1e-11, atol=10 * np.finfo(dtype).eps * scale)
         assert feasible == bool((V >= 0).all())
-        g = x @ A - 2 * mx
+        g = 2 * x @ A - 2 * mx
         expected = np.square(np.where(x > 0, g, np.minimum(g, 0))).sum()
         assert projected == pytest.approx(expected, rel=1e3 * float(np.finfo(dtype).eps))
 
@@ -390,7 +392,7 @@ os._exit(3 if thread.is_alive() else 0)
 
     def test_a_property_under_way_in_another_thread_is_not_locked_in_the_child(self, graph, monkeypatch):
         """Python 3.11 has one lock for a cached property of all objects."""
-        from quartic.compiled import tiles as sparse
+        from quartic.losses.factor import numba as sparse
         from quartic.losses.factor.matrix import SparseMatrix
 
         begun, go_on, original = threading.Event(), threading.Event(), sparse.row_pieces

@@ -76,7 +76,7 @@ def _cluster(seed: int) -> Job:
     from quartic import SymNMF
     from quartic.datasets import planted_graph
     from quartic.metrics import clustering_accuracy, nmi
-    from quartic.report import Section, clustering_figures, report_available
+    from quartic.report import cluster_section, report_available
 
     M, truth = planted_graph(3000, 8, random_state=seed)
     started = time.perf_counter()
@@ -94,16 +94,16 @@ def _cluster(seed: int) -> Job:
         "accuracy": accuracy, "nmi": information, "objective": model.objective_, "n_iter": model.n_iter_,
         "converged": model.result_.success, "seconds": seconds,
     }  # fmt: skip
-    figures = clustering_figures(model) if report_available() else []
-    title = "Clusters of a graph (symmetric NMF)"
-    return Job(title, facts, numbers, Section(title, facts, figures, _CLUSTER_CODE.format(seed=seed)))
+    title, code = "Clusters of a graph (symmetric NMF)", _CLUSTER_CODE.format(seed=seed)
+    section = cluster_section(model, title=title, facts=facts, code=code) if report_available() else None
+    return Job(title, facts, numbers, section)
 
 
 def _locate(seed: int) -> Job:
     from quartic import DistanceCompletion
     from quartic.datasets import helix, pair_distances, random_pairs
     from quartic.metrics import normalized_rmse
-    from quartic.report import Section, convergence, report_available, residual_histogram, scatter_of_points
+    from quartic.report import point_section, report_available
 
     truth = helix(1000, random_state=seed)
     pairs = random_pairs(len(truth), 0.1, random_state=seed)
@@ -125,15 +125,8 @@ def _locate(seed: int) -> Job:
         "normalized_rmse": error, "rmse": float(model.rmse_), "n_determined": int(determined.sum()),
         "n_iter": model.n_iter_, "converged": model.result_.success, "seconds": seconds,
     }  # fmt: skip
-    residuals = pair_distances(model.embedding_, pairs) - known
-    figures = (
-        [
-            scatter_of_points(model.embedding_, pairs, determined),
-            residual_histogram(residuals),
-            convergence(model.result_),
-        ]
-        if report_available()
-        else []
-    )
-    title = "Points from a tenth of their distances"
-    return Job(title, facts, numbers, Section(title, facts, figures, _LOCATE_CODE.format(seed=seed)))
+    title, code = "Points from a tenth of their distances", _LOCATE_CODE.format(seed=seed)
+    section = None
+    if report_available():
+        section = point_section(model, pairs, {"distances": known}, title=title, facts=facts, code=code)
+    return Job(title, facts, numbers, section)

@@ -13,7 +13,7 @@ from quartic.core.result import History
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart
 _BLUE, _ORANGE, _GREEN, _VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-_MOST_LINES = 500
+_MOST_LINES, _MOST_ROWS = 500, 400
 
 
 def new_figure(size: tuple[float, float] = (5.5, 3.6)) -> Any:
@@ -49,12 +49,14 @@ def history(run: History, against: str = "n_iter", ax: Any = None) -> Any:
     return ax
 
 
-def similarity(M: Any, labels: NDArray[np.integer[Any]], ax: Any = None, random_state: Any = 0) -> Any:
+def similarity(M: Any, labels: NDArray[np.integer[Any]], ax: Any = None, random_state: Any = 271828) -> Any:
     """Draw the similarity matrix with rows and columns ordered by cluster; a sample of them where there are many."""
-    from quartic.report.cluster_figures import ordered_block
+    from quartic.report.map import sample_nodes
 
     ax = new_axes(size=(4.5, 4.5)) if ax is None else ax
-    kept, block = ordered_block(M, labels, random_state)
+    kept, found_among = sample_nodes(M, _MOST_ROWS, random_state)
+    order = np.argsort(labels[kept], kind="stable")
+    kept, block = kept[order], found_among.toarray()[np.ix_(order, order)]
     top = float(np.quantile(block[block > 0], 0.9)) if (block > 0).any() else 1.0
     ax.imshow(block, cmap="viridis", vmin=0, vmax=top, interpolation="nearest")
     found, first, count = np.unique(labels[kept], return_index=True, return_counts=True)
@@ -71,7 +73,7 @@ def similarity(M: Any, labels: NDArray[np.integer[Any]], ax: Any = None, random_
 
 def memberships(shares: Array, ax: Any = None) -> Any:
     """Draw how much each node belongs to each cluster, nodes ordered by cluster and by doubt."""
-    from quartic.report.cluster_figures import membership_order
+    from quartic.report.clusters import membership_order
 
     ax = new_axes(size=(6.5, 1.2 + 0.25 * shares.shape[1])) if ax is None else ax
     image = ax.imshow(
@@ -106,12 +108,13 @@ def points(
     fixed[list(anchors)] = True
     groups = (
         ("points", sure & ~fixed, _BLUE, "o"),
-        ("not determined", ~sure & ~fixed, _VERMILION, "x"),
+        ("not determined", ~sure & ~fixed, _VERMILION, "o"),
         ("anchors", fixed, _GREEN, "D"),
     )
     for name, which, colour, marker in groups:
         if which.any():
-            ax.scatter(*places[which].T, s=14, color=colour, marker=marker, label=name)
+            hollow = {"facecolors": "none", "edgecolors": colour} if name == "not determined" else {"color": colour}
+            ax.scatter(*places[which].T, s=14, marker=marker, label=name, **hollow)
     ax.set_aspect("equal")
     ax.legend()
     return ax

@@ -3,49 +3,11 @@
 from __future__ import annotations
 
 import math
-import sys
-from typing import overload
 
-import numpy as np
+from quartic.arrays import Array, norm
+from quartic.arrays.space import norm_scale, unit_cubic_root
 
-from quartic.arrays import Array, is_torch, norm
-
-
-@overload
-def unit_cubic_root(w: float) -> float: ...
-@overload
-def unit_cubic_root(w: Array) -> Array: ...
-def unit_cubic_root(w: float | Array) -> float | Array:
-    """Return the root y ≥ 0 of y³ + y = w for w ≥ 0, elementwise, to machine precision.
-
-    The closed form y = (2/√3) sinh(⅓ asinh(½·3√3·w)) neither cancels nor overflows, unlike Cardano's; it loses a few
-    digits to the logarithm when w is huge, which two Newton steps bring back.
-
-    Examples
-    --------
-    >>> from quartic.polynomials import unit_cubic_root
-    >>> unit_cubic_root(10.0)
-    2.0
-    """
-    if isinstance(w, float):
-        y = (2 / math.sqrt(3)) * math.sinh(math.asinh(min(w, 1e300) * (1.5 * math.sqrt(3))) / 3)
-        for _ in range(2):
-            y -= (y * (y * y + 1) - w) / (3 * y * y + 1)
-        return y
-    xp = sys.modules["torch"] if is_torch(w) else np
-    root: Array = (2 / math.sqrt(3)) * xp.sinh(xp.arcsinh(xp.clip(w, None, 1e300) * (1.5 * math.sqrt(3))) / 3)
-    for _ in range(2):
-        root -= (root * (root * root + 1) - w) / (3 * root * root + 1)
-    return root
-
-
-def norm_scale(size: float, alpha: float, sigma: float) -> float:
-    """Return the z with z²(z − σ) = α·size², the cubic of Proposition 2.
-
-    z = σ(1 + y²) with y³ + y = size·√(α/σ)/σ: free of units, so that it neither cancels nor overflows.
-    """
-    y = unit_cubic_root(size * (math.sqrt(alpha / sigma) / sigma))
-    return sigma * (1 + y * y)
+__all__ = ["norm_length", "norm_scale", "real_roots_of_cubic", "unit_cubic_root"]
 
 
 def norm_length(W: Array, alpha: float, sigma: float) -> Array:

@@ -12,7 +12,6 @@ from quartic.arrays.checks import (
     random_generator,
     working_dtype,
 )
-from quartic.arrays.dispatch import passes
 from quartic.arrays.generic import (
     astype,
     bare,
@@ -71,7 +70,6 @@ __all__ = [
     "norm",
     "on_host",
     "orthonormal",
-    "passes",
     "positive_part",
     "quotient",
     "random_generator",

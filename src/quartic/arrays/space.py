@@ -10,9 +10,10 @@ waits for them, for all that are asked for together.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast, overload
 
 import numpy as np
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 # float32 input is widened this many rows at a time, so that no float64 copy of a tall array is ever made
 _ROWS = 4096
+# Arrays below this size come from the allocator's own cache; above it each would be mapped, zeroed and unmapped anew.
+_WORTH_KEEPING = 1 << 16
 _EPS = {kind: float(np.finfo(kind).eps) for kind in (np.float32, np.float64)}
 
 
@@ -51,6 +54,9 @@ class Space(Protocol):
 
     def read(self, *numbers: Any) -> tuple[Any, ...]:
         """Return numbers as floats and small matrices as NumPy arrays: the only wait on a device, one for all."""
+
+    def later(self, function: Callable[..., Any], *numbers: Any) -> Any:
+        """Return ``function(*numbers)``; on a device a number that is worked out when it is read."""
 
     def zeros(self, shape: tuple[int, ...], dtype: type[np.floating[Any]]) -> Array:
         """Return zeros."""
@@ -119,8 +125,8 @@ class Space(Protocol):
     def times(self, A: Array, S: Array) -> Array:
         """Return A S for a small matrix S, in A's type."""
 
-    def shrink(self, W: Array, square: float, alpha: float, sigma: float, scale: Callable[..., Any]) -> None:
-        """Divide W by ``scale(‖W‖, alpha, sigma)``, given ‖W‖²; on a device without a read."""
+    def shrink(self, W: Array, square: float, alpha: float, sigma: float) -> None:
+        """Divide W by ``norm_scale(‖W‖, alpha, sigma)``, given ‖W‖²; on a device without a read."""
 
     def chebyshev(self, MT: Array, T: Array, before: Array, centre: float, half: float) -> None:
         """Set before = (2/half)(MT − centre·T) − before; MT may be used up."""
@@ -176,6 +182,43 @@ def trace_inner(A: Array, B: Array) -> float:
     return float(np.vdot(A, B))
 
 
+@overload
+def unit_cubic_root(w: float) -> float: ...
+@overload
+def unit_cubic_root(w: Array) -> Array: ...
+def unit_cubic_root(w: float | Array) -> float | Array:
+    """Return the root y ≥ 0 of y³ + y = w for w ≥ 0, elementwise, to machine precision.
+
+    The closed form y = (2/√3) sinh(⅓ asinh(½·3√3·w)) neither cancels nor overflows, unlike Cardano's; it loses a few
+    digits to the logarithm when w is huge, which two Newton steps bring back.
+
+    Examples
+    --------
+    >>> from quartic.arrays.space import unit_cubic_root
+    >>> unit_cubic_root(10.0)
+    2.0
+    """
+    if isinstance(w, float):
+        y = (2 / math.sqrt(3)) * math.sinh(math.asinh(min(w, 1e300) * (1.5 * math.sqrt(3))) / 3)
+        for _ in range(2):
+            y -= (y * (y * y + 1) - w) / (3 * y * y + 1)
+        return y
+    xp = space_of(w).xp
+    root: Array = (2 / math.sqrt(3)) * xp.sinh(xp.arcsinh(xp.clip(w, None, 1e300) * (1.5 * math.sqrt(3))) / 3)
+    for _ in range(2):
+        root -= (root * (root * root + 1) - w) / (3 * root * root + 1)
+    return root
+
+
+def norm_scale(size: float, alpha: float, sigma: float) -> float:
+    """Return the z with z²(z − σ) = α·size², the cubic of Proposition 2.
+
+    z = σ(1 + y²) with y³ + y = size·√(α/σ)/σ: free of units, so that it neither cancels nor overflows.
+    """
+    y = unit_cubic_root(size * (math.sqrt(alpha / sigma) / sigma))
+    return sigma * (1 + y * y)
+
+
 class HostSpace:
     """NumPy arrays."""
 
@@ -202,6 +245,10 @@ class HostSpace:
     def read(self, *numbers: Any) -> tuple[Any, ...]:
         """Return the numbers as they are."""
         return numbers
+
+    def later(self, function: Callable[..., Any], *numbers: Any) -> Any:
+        """Return ``function(*numbers)``."""
+        return function(*numbers)
 
     def zeros(self, shape: tuple[int, ...], dtype: type[np.floating[Any]]) -> Array:
         """Return zeros."""
@@ -308,9 +355,9 @@ class HostSpace:
         """Return A S."""
         return A @ S.astype(A.dtype, copy=False)
 
-    def shrink(self, W: Array, square: float, alpha: float, sigma: float, scale: Callable[..., Any]) -> None:
+    def shrink(self, W: Array, square: float, alpha: float, sigma: float) -> None:
         """Divide W by its scale."""
-        W *= 1 / scale(self.root(square, lambda: W), alpha, sigma)
+        W *= 1 / norm_scale(self.root(square, lambda: W), alpha, sigma)
 
     def chebyshev(self, MT: Array, T: Array, before: Array, centre: float, half: float) -> None:
         """Set before = (2/half)(MT − centre·T) − before, in one pass."""
@@ -383,3 +430,63 @@ def space_of(A: Any) -> Space:
 
 def _widen(A: Array) -> Array:
     return np.ascontiguousarray(A, dtype=np.float64)
+
+
+# -- arrays used again: memory fresh from the system costs more than the pass that fills it ---------------------------
+
+
+class Fresh:
+    """Hands out new arrays."""
+
+    def like(self, X: Array) -> Array:
+        """Return an uninitialised C-ordered array with the shape and type of X; a tensor where X is one."""
+        new: Array = space_of(X).xp.empty_like(X)
+        return new
+
+
+class Workspace(Fresh):
+    """For one run, in one thread: hands out arrays, and takes back those that nobody refers to any more.
+
+    Python counts references: an array that only this list knows is free. A point that is still held, by a state, by
+    the caller, by a view, keeps its arrays. Never more arrays are kept than were in use at the same time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.arrays.space import Workspace
+    >>> arrays = Workspace()
+    >>> A = arrays.like(np.ones((1000, 20)))
+    >>> place = A.ctypes.data
+    >>> del A
+    >>> arrays.like(np.ones((1000, 20))).ctypes.data == place
+    True
+    """
+
+    def __init__(self) -> None:
+        self._kept: list[Array] = []
+
+    def like(self, X: Array) -> Array:
+        """Return an uninitialised C-ordered array with the shape and type of X."""
+        if type(X) is not np.ndarray:  # torch keeps freed memory itself
+            return super().like(X)
+        shape, dtype = X.shape, X.dtype
+        if X.nbytes < _WORTH_KEEPING or not _COUNTS_ARE_EXACT:
+            return np.empty(shape, dtype)
+        kept = self._kept
+        for k in range(len(kept)):
+            # two references: the list's and the argument's
+            if sys.getrefcount(kept[k]) == _FREE and kept[k].shape == shape and kept[k].dtype == dtype:
+                return kept[k]
+        new: Array = np.empty(shape, dtype)
+        self._kept = [A for A in kept if A.shape == shape and A.dtype == dtype]  # a run has one shape; others are over
+        self._kept.append(new)
+        return new
+
+
+def _references_of_a_free_array() -> int:
+    kept = [np.empty(1)]
+    return sys.getrefcount(kept[0])
+
+
+_FREE = _references_of_a_free_array()
+_COUNTS_ARE_EXACT = sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: True)()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
 
-from quartic.arrays.space import squares_are_safe
+from quartic.arrays.space import norm_scale, squares_are_safe
 from quartic.arrays.waiting import Waiting, count_read, delayed, on_host
 
 if TYPE_CHECKING:
@@ -69,6 +72,10 @@ class DeviceSpace:
     def read(self, *numbers: Any) -> tuple[Any, ...]:
         """Return numbers as floats, small matrices as NumPy arrays: all that is under way comes in one transfer."""
         return tuple(on_host(x) for x in numbers)
+
+    def later(self, function: Callable[..., Any], *numbers: Any) -> Any:
+        """Return a number that is ``function(*numbers)`` when it is read."""
+        return delayed(function, *numbers)
 
     def zeros(self, shape: tuple[int, ...], dtype: type[np.floating[Any]]) -> Any:
         """Return zeros."""
@@ -173,15 +180,15 @@ class DeviceSpace:
         """Return A S."""
         return A @ small_for(A, S)
 
-    def shrink(self, W: Any, square: Any, alpha: float, sigma: float, scale: Callable[..., Any]) -> None:
+    def shrink(self, W: Any, square: Any, alpha: float, sigma: float) -> None:
         """Divide W by its scale, without a read."""
-        from quartic.compiled.torch_kernels import kernels_for
+        if triton_serves(W, 64):
+            from quartic.compiled.shrink_triton import shrink
 
-        kernels = kernels_for("triton_factor", W)
-        if kernels is not None:
-            kernels.shrink(W, square.tensor, alpha, sigma)
+            shrink(W, square.tensor, alpha, sigma)
         else:
-            W *= (1 / scale(square.tensor.sqrt(), alpha, sigma)).to(W.dtype)
+            factor: Any = 1 / norm_scale(square.tensor.sqrt(), alpha, sigma)
+            W *= factor.to(W.dtype)
 
     def chebyshev(self, MT: Any, T: Any, before: Any, centre: float, half: float) -> None:
         """Set before = (2/half)(MT − centre·T) − before; MT is used up."""
@@ -279,6 +286,21 @@ def small_for(X: Any, S: Any) -> Any:
     if not isinstance(S, torch.Tensor):
         S = torch.from_numpy(np.ascontiguousarray(on_host(S), dtype=np.float64))
     return S.to(device=X.device, dtype=X.dtype, non_blocking=True)
+
+
+def triton_serves(X: Any, widest: int) -> bool:
+    """Tell whether Triton's kernels, made for ranks up to ``widest``, serve a tensor: on CUDA where it is installed.
+
+    The environment variable ``QUARTIC_TRITON=0`` turns them off; ``TRITON_INTERPRET=1`` runs them without a GPU.
+    """
+    if X.shape[1] > widest or os.environ.get("QUARTIC_TRITON") == "0":
+        return False
+    return (X.is_cuda or os.environ.get("TRITON_INTERPRET") == "1") and _has_triton()
+
+
+@cache
+def _has_triton() -> bool:
+    return find_spec("triton") is not None
 
 
 # -- what a user gave -------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from quartic.baselines.splitting import typical_eigenvalue, with_weight
 from quartic.core.problem import Problem
 from quartic.core.units import Units
 from quartic.losses import LeastSquares
-from quartic.losses.factor.point import LeastSquaresPoint
+from quartic.losses.factor.loss import LeastSquaresPoint
 from quartic.solvers.base import Requirements, Solver, State
 
 # ρ, where none is given, beside the scale of M.

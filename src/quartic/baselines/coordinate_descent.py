@@ -10,8 +10,8 @@ import numpy as np
 from quartic.arrays import Array
 from quartic.core.problem import Problem
 from quartic.losses import LeastSquares
+from quartic.losses.factor.loss import LeastSquaresPoint
 from quartic.losses.factor.matrix import DenseMatrix, Matrix, SparseMatrix
-from quartic.losses.factor.point import LeastSquaresPoint
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 
 # Sweeps after which the carried product is made anew, lest its round-off grow.

@@ -12,7 +12,7 @@ from quartic.arrays import Array, check_number, gram, inner, norm, on_host, squa
 from quartic.core.problem import Problem
 from quartic.core.units import Units, shifted
 from quartic.losses import LeastSquares
-from quartic.losses.factor.point import LeastSquaresPoint
+from quartic.losses.factor.loss import LeastSquaresPoint
 from quartic.solvers.base import Requirements, Solver, State
 
 # The iteration has come to rest where a step is this much shorter than X and Y are apart; they are together where that

@@ -67,6 +67,8 @@ def write_report(
     for name in (name for name in PARTS if any(n.section == name for n in numbers)):
         tables = [DataTable(*filled) for filled in fill_tables(name, numbers)]
         facts = facts_of(n for n in numbers if n.section == name)
-        found.append(Section(PARTS[name].title, facts, figures.get(name, []), tables=tables, notes=[PARTS[name].words]))
+        found.append(
+            Section(PARTS[name].title, PARTS[name].words, parts=[*figures.get(name, []), *tables], facts=facts)
+        )
     found = found or [Section("Results", notes=["Nothing was run yet."])]
     write_page(path, "quartic: results", [*found, Section("How this page was made", command=command)])

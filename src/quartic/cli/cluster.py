@@ -177,25 +177,23 @@ def _print_facts(options: ClusterOptions, job: _Job, model: Any, fit: Fit) -> No
 
 
 def _write_report(options: ClusterOptions, job: _Job, model: Any, fit: Fit) -> None:
-    from quartic.report import Section, clustering_figures, clustering_tables, write_page
+    from quartic.report import cluster_section, write_page
 
     table = job.table
     features, columns = (table.X, table.columns) if isinstance(table, FeatureTable) else (None, ())
-    facts = {
-        "input": options.input,
-        "read as": job.guess,
-        "number of clusters": job.why,
-        "found": _found(table, model),
-        **fit.facts(options),
-    }
-    section = Section(
-        "Clusters by symmetric NMF",
-        facts,
-        clustering_figures(model, table.names),
-        _code(options, job),
-        clustering_tables(model, table.names, features, columns),
-        fit.said,
-        command_line(),
+    chosen = "" if options.n_clusters is not None else f"; number of clusters: {job.why}"
+    section = cluster_section(
+        model,
+        table.names,
+        guessed=f"read as {job.guess}{chosen}",
+        features=features,
+        columns=columns,
+        runs=fit.runs,
+        title="Clusters by symmetric NMF",
+        notes=fit.said,
+        facts={"input": options.input, "number of clusters": job.why, **fit.facts(options)},
+        command=command_line(),
+        code=_code(options, job),
     )
     assert options.report is not None
     write_page(options.report, f"Clusters of {options.input}", [section])

@@ -101,10 +101,16 @@ class Watcher:
         self.seen = 0
         self.asked = False
         self.interrupted = False  # a run, or a search, was ended
+        self.runs: list[list[tuple[float, float]]] = []  # stationarity and objective of their iterations
+        self.last = 0
 
     def __call__(self, progress: Progress) -> None:
         """See an iteration."""
         self.seen += 1
+        if not self.runs or progress.n_iter <= self.last:
+            self.runs.append([])
+        self.last = progress.n_iter
+        self.runs[-1].append((progress.stationarity, progress.objective))
         if self.show is not None:
             self.show(progress)
         if self.asked:
@@ -142,12 +148,13 @@ def watching(quiet: bool) -> Iterator[Watcher]:
 
 @dataclass(frozen=True)
 class Fit:
-    """How a fit went: how long it took, what was warned of, and whether it was interrupted."""
+    """How a fit went: how long it took, what was warned of, whether it was interrupted, and all its runs."""
 
     result: Result
     seconds: float
     said: list[str]
     interrupted: bool
+    runs: list[list[tuple[float, float]]]
 
     def numbers(self, options: Options) -> dict[str, Any]:
         """Return what ``--json`` tells of the run."""
@@ -229,7 +236,7 @@ def watched_fit(
     if result.status is Status.MAX_TIME:
         told = result.message.replace("max_time", f"--max-time {options.max_time:g} s")
         result = replace(result, message=told)
-    return Fit(result, seconds, said, watcher.interrupted)
+    return Fit(result, seconds, said, watcher.interrupted, watcher.runs)
 
 
 def _versions() -> str:

@@ -15,7 +15,10 @@ def facts() -> dict[str, str]:
     """Return versions, threads, GPU and folders."""
     from quartic.datasets import cache_home, data_home
 
-    packages = ("numpy", "scipy", "scikit-learn", "numba", "plotly", "matplotlib", "networkx", "torch", "dask")
+    packages = (
+        "numpy", "scipy", "scikit-learn", "numba", "plotly", "matplotlib", "networkx", "pyarrow", "gemmi", "torch",
+        "dask",
+    )  # fmt: skip
     return {
         "quartic": __version__,
         "python": f"{platform.python_version()} ({sys.executable})",

@@ -12,8 +12,8 @@ import numpy as np
 from quartic.cli.fitting import Fit, Options, call_code, read_code, watched_fit
 from quartic.cli.results import axis_names, write_points
 from quartic.cli.terminal import Voice, command_line, errors_as_one_line, print_json
+from quartic.distance.findings import DistanceWarning
 from quartic.io import DistanceTable, FileFormatError, read_anchors, read_distances
-from quartic.locating.warnings import DistanceWarning
 
 OUTPUTS = (".csv", ".tsv", ".npy", ".pdb", ".cif", ".xyz")
 # Warnings speak of Python's parameters; here they are options.
@@ -118,10 +118,10 @@ def _told(warning: Warning, names: Sequence[str]) -> str:
     """Return what is warned of, with points by their names in the file, and parameters as options."""
     if not isinstance(warning, DistanceWarning):
         return str(warning)
-    text = str(warning.args[0])
+    text, *lengths = warning.args
     for parameter, option in _OPTIONS.items():
         text = text.replace(parameter, option)
-    return DistanceWarning(text).told(names)
+    return DistanceWarning(text, *lengths).told(names)
 
 
 def _found(table: DistanceTable, model: Any) -> str:
@@ -160,26 +160,27 @@ def _print_facts(options: LocateOptions, table: DistanceTable, model: Any, fit: 
 
 
 def _write_report(options: LocateOptions, job: _Job, model: Any, fit: Fit) -> None:
-    from quartic.report import Section, localisation_figures, localisation_tables, residuals_of, write_page
+    from quartic.report import point_section, write_page
 
     table = job.table
-    residuals, given = residuals_of(model.embedding_, table.pairs, table.distances, table.lower, table.upper)
-    facts = {
-        "input": options.input,
-        "read as": table.guess,
-        "found": _found(table, model),
-        "mirror image": model.chirality_,
-        "search": model.start_,
-        **fit.facts(options),
-    }
-    section = Section(
-        "Points from distances",
-        facts,
-        localisation_figures(model, table.pairs, residuals, list(job.anchors), table.names),
-        _code(options, job),
-        localisation_tables(model, table.pairs, residuals, given, table.names),
-        fit.said,
-        command_line(),
+    section = point_section(
+        model,
+        table.pairs,
+        {"distances": table.distances, "lower": table.lower, "upper": table.upper},
+        table.names,
+        anchors=list(job.anchors),
+        guessed=f"read as {table.guess}",
+        runs=fit.runs,
+        title="Points from distances",
+        notes=fit.said,
+        facts={
+            "input": options.input,
+            "mirror image": model.chirality_,
+            "search": model.start_,
+            **fit.facts(options),
+        },
+        command=command_line(),
+        code=_code(options, job),
     )
     assert options.report is not None
     write_page(options.report, f"Points from {options.input}", [section])

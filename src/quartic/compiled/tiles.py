@@ -24,10 +24,8 @@ import numpy as np
 from llvmlite import ir
 from numba import extending, njit, types
 from numba.core import cgutils
-from numpy.typing import NDArray
 
 from quartic.arrays.checks import Array
-from quartic.arrays.threads import spread
 from quartic.compiled.flags import FLAGS
 
 # -- the loops in LLVM ------------------------------------------------------------------------------------------------
@@ -243,48 +241,6 @@ def add_to_gram(
     return types.void(rows, lanes, A, B, S, *(types.int64,) * 4), codegen
 
 
-# -- a sparse matrix times a tall one ---------------------------------------------------------------------------------
-
-# A matrix is cut into at most so many pieces: enough to share among threads, few enough to cost nothing.
-_PIECES = 64
-# Every rank has a pass of its own, compiled when first used; beyond this they would grow too long.
-WIDEST_RANK = 256
-
-
-def row_pieces(start: Any) -> NDArray[np.int64]:
-    """Return bounds of row ranges with about the same number of entries each, from where the rows start."""
-    n = len(start) - 1
-    work = np.asarray(start, dtype=np.int64) + np.arange(n + 1)  # an empty row costs something too
-    wanted = np.linspace(0, work[-1], min(_PIECES, max(1, int(work[-1]) // 512)) + 1)
-    return np.unique(np.concatenate([[0], np.searchsorted(work, wanted[1:-1]), [n]])).astype(np.int64)
-
-
-@cache
-def _pass(rank: int) -> Any:
-    lanes = (0.0,) * rank
-
-    @njit(**FLAGS)
-    def run(start: Any, cols: Any, values: Any, X: Any, Y: Any, first: int, last: int) -> None:
-        sparse_rows(lanes, start, cols, values, X, Y, first, last)
-
-    return run
-
-
-def sparse_product(start: Any, cols: Any, values: Array, bounds: NDArray[np.int64], X: Array, out: Array) -> None:
-    """Write M X into ``out``, M in compressed rows (``start``, ``cols``, ``values``), cut at ``bounds``.
-
-    X and ``out`` are C-ordered, of one type, at most `WIDEST_RANK` columns wide. Every entry is summed in the order
-    the row is stored in: the answer is the same on any number of threads.
-    """
-    run = _pass(X.shape[1])
-    rows = bounds.tolist()
-
-    def work(first: int, last: int) -> None:
-        run(start, cols, values, X, out, rows[first], rows[last])
-
-    spread(work, len(rows) - 1, float(len(cols)) * X.shape[1])
-
-
 # -- blocks of rows ---------------------------------------------------------------------------------------------------
 
 # Rows of a block: with 40 columns in double precision 20 kB, beside the small matrix, stay in the first cache.
@@ -294,6 +250,7 @@ _WIDEST = widest_tile()
 _4, _8, _12, _16, _20, _24, _28, _32 = ((0.0,) * width for width in range(4, 33, 4))
 
 
+@cache
 def padded(rank: int) -> int:
     """Return the least multiple of four that is not below the rank."""
     return -(-rank // 4) * 4

@@ -14,8 +14,7 @@ import numpy as np
 from quartic.arrays import Array, RandomState, astype, check_number, float_type, norm, random_generator
 from quartic.arrays.threads import one_blas_thread
 from quartic.compiled.clock import solving_time
-from quartic.core.checkpoint import check_folder
-from quartic.core.keeper import Keeper
+from quartic.core.checkpoint import Keeper, check_folder
 from quartic.core.problem import Problem
 from quartic.core.result import History, Result, Status
 from quartic.core.run_log import RunLog

@@ -1,13 +1,17 @@
-"""An account of what a set of distances fixes, point by point, and its words."""
+"""What a set of distances fixes and what it leaves open, point by point, and in words."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
-from quartic.distance.pair_graph import Indices, Mask
+from quartic.arrays import Array, RandomState, finite_matrix, random_generator
+from quartic.distance.bodies import find_generic_bodies, is_well_linked
+from quartic.distance.cuts import find_cuts, flips_in_graph
+from quartic.distance.graph import Indices, Mask, PairGraph, check_indices, skeleton
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,14 +21,14 @@ class Determination:
     Attributes
     ----------
     determined : (n,) array of bool
-        The point lies in the largest globally rigid part, or, with anchors, in the part tied to them.
+        The point lies in the largest globally rigid body, or, with anchors, in the one tied to them.
     component : (n,) array of int
         Connected component, 0 for the largest. Anchors are linked to each other: their distances are known.
-    part : (n,) array of int
-        Globally rigid part, 0 for the one that is called determined, then by size; -1 for none. A point shared by
-        several parts (a hinge) counts with the first of them.
+    body : (n,) array of int
+        Globally rigid body, 0 for the one that is called determined, then by size; -1 for none. A point shared by
+        several bodies (a hinge) counts with the first of them.
     locally_rigid : (n,) array of bool
-        The point cannot move continuously against part 0 (or, without parts, against the largest locally rigid set).
+        The point cannot move continuously against body 0 (or, without bodies, against the largest locally rigid set).
     may_flip : (n,) array of bool
         The mirror image of the point in a plane of its neighbours fits nearly as well, at the coordinates given.
     too_few : array of int
@@ -53,7 +57,7 @@ class Determination:
 
     determined: Mask
     component: Indices
-    part: Indices
+    body: Indices
     locally_rigid: Mask
     may_flip: Mask
     too_few: Indices = field(repr=False)
@@ -72,7 +76,7 @@ class Determination:
         Each item of ``sides`` is two sets of points that fit each other in two ways. The one with anchors stays
         determined, else the larger; where both have anchors, these decide.
         """
-        determined, body, flips = self.determined.copy(), self.part.copy(), self.may_flip.copy()
+        determined, body, flips = self.determined.copy(), self.body.copy(), self.may_flip.copy()
         known = np.zeros(self.n_points, dtype=bool)
         if anchors is not None:
             known[anchors] = True
@@ -89,7 +93,7 @@ class Determination:
             determined &= ~misfit
         _, numbers = np.unique(body[body >= 0], return_inverse=True)
         body[body >= 0] = numbers
-        return replace(self, determined=determined, part=body, may_flip=flips, unexplained=unexplained)
+        return replace(self, determined=determined, body=body, may_flip=flips, unexplained=unexplained)
 
     @property
     def n_points(self) -> int:
@@ -107,9 +111,19 @@ class Determination:
         return int(self.component.max(initial=-1)) + 1
 
     @property
+    def n_bodies(self) -> int:
+        """The number of globally rigid bodies found."""
+        return int(self.body.max(initial=-1)) + 1
+
+    @property
+    def part(self) -> Indices:
+        """The former name of ``body``."""
+        return self.body
+
+    @property
     def n_parts(self) -> int:
-        """The number of globally rigid parts found."""
-        return int(self.part.max(initial=-1)) + 1
+        """The former name of ``n_bodies``."""
+        return self.n_bodies
 
     def summary(self, *, max_listed: int = 8) -> str:
         """Return one paragraph in words, with counts, and the indices of at most ``max_listed`` points of each kind."""
@@ -140,10 +154,10 @@ class Determination:
             sentences.append(
                 f"{len(turning):,} cannot move but may sit elsewhere, as after a flip across a hinge: {named(turning)}."
             )
-        apart = np.flatnonzero(self.part > 0)
+        apart = np.flatnonzero(self.body > 0)
         if len(apart):
-            others = self.n_parts - 1
-            noun = "part" if others == 1 else "parts"
+            others = self.n_bodies - 1
+            noun = "body" if others == 1 else "bodies"
             sentences.append(
                 f"{len(apart):,} of the others lie in {others:,} smaller {noun}, fixed within but not against the rest."
             )
@@ -180,3 +194,186 @@ class Determination:
             f", but {self.n_anchors} {noun} the frame only in part (it takes {self.n_dimensions + 1} in general "
             "position): the whole may still be turned or reflected about them"
         )
+
+
+def check_anchor_indices(anchors: Any, n_points: int) -> Indices:
+    """Return anchors as sorted distinct indices, or say which is wrong."""
+    if anchors is None:
+        return np.empty(0, dtype=np.int64)
+    known = np.asarray(list(anchors) if not isinstance(anchors, np.ndarray) else anchors)
+    if known.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if known.dtype.kind not in "iu" or known.ndim != 1:
+        raise TypeError("anchors must be a sequence of point indices; their coordinates are read from X")
+    if known.min() < 0 or known.max() >= n_points:
+        worst = int(known.min() if known.min() < 0 else known.max())
+        raise ValueError(f"anchor {worst} is outside 0..{n_points - 1}")
+    if len(np.unique(known)) < len(known):
+        values, counts = np.unique(known, return_counts=True)
+        raise ValueError(f"anchor {int(values[counts > 1][0])} is listed twice")
+    return np.sort(known.astype(np.int64))
+
+
+def spanning_anchors(X: Array, known: Indices) -> Indices:
+    """Return affinely independent anchors, at most d + 1, chosen far apart."""
+    if len(known) == 0:
+        return known
+    A = X[known] - X[known].mean(axis=0)
+    chosen = [int(np.argmax(np.sum(A**2, axis=1)))]
+    A = A - A[chosen[0]]
+    scale = np.sqrt(np.sum(A**2, axis=1).max())
+    for _ in range(X.shape[1]):
+        lengths = np.sqrt(np.sum(A**2, axis=1))
+        best = int(np.argmax(lengths))
+        if lengths[best] <= 1e-6 * scale:
+            break
+        chosen.append(best)
+        direction = A[best] / lengths[best]
+        A = A - np.outer(A @ direction, direction)
+    result: Indices = np.sort(known[chosen])
+    return result
+
+
+# Relative change of a distance that is round-off; what twice the logarithms of two likelihoods may differ by; and by
+# which share of the whole a point must move to be elsewhere (a dimension that is not needed shrinks only as the root of
+# the misfit).
+ROUND_OFF, LIKELY, MOVED = 1e-9, 10.0, 1e-3
+# A point with at most so many times d + 1 distances may hang on a flat set of neighbours by chance.
+FEW = 4
+
+
+def assess(
+    pairs: Indices,
+    X: Array,
+    *,
+    anchors: Sequence[int] | Indices | None = None,
+    n_points: int | None = None,
+    flip_tol: float = 0.1,
+    noise: float = 0.0,
+    bounded: Indices | None = None,
+    well_linked: bool | None = None,
+    random_state: RandomState = 0,
+) -> Determination:
+    r"""Say which points a set of distances determines.
+
+    Points are called determined when this is proved for generic positions: by trilateration, or by the kernel of a
+    random equilibrium stress being affine on them (:func:`stress_matrix`). Both are statements about the graph of the
+    pairs, true for all positions but a set of measure zero; the random numbers make a wrong answer an event of
+    probability zero, up to rounding. Then the coordinates are looked at: a piece that can be reflected in the
+    hyperplane of the points it hangs on without changing a distance by more than round-off, or ``noise``, is not
+    determined, and ``may_flip`` says so.
+
+    Parameters
+    ----------
+    pairs : (m, 2) array of int
+        The pairs whose distance is known. Repetitions do no harm.
+    X : (n, d) array
+        Coordinates: a solution.
+    anchors : sequence of int, optional
+        Points whose coordinates are known, and stand in X.
+    n_points : int, optional
+        Checked against the rows of X.
+    flip_tol : float
+        Flatness below which neighbours count as coplanar, see :func:`may_flip`.
+    noise : float
+        Standard deviation of the noise on the distances: reflections that change them by no more than it are possible.
+    bounded : (k, 2) array of int, optional
+        Pairs of which only bounds are known. They link their points and prove nothing.
+    well_linked : bool, optional
+        Whether :func:`~quartic.distance.bodies.is_well_linked` says so of the pairs, where it was asked already.
+    random_state : int, Generator or None
+        For the random frameworks.
+
+    Returns
+    -------
+    Determination
+
+    Examples
+    --------
+    A square with one diagonal cannot move, but a corner may be folded over:
+
+    >>> import numpy as np
+    >>> from quartic.rigidity import assess
+    >>> X = np.array([[0.0, 0.0], [1.0, 0.1], [1.2, 1.0], [0.0, 1.0]])
+    >>> square = np.array([[0, 1], [1, 2], [2, 3], [3, 0], [0, 2]])
+    >>> result = assess(square, X)
+    >>> result.determined.tolist(), result.locally_rigid.tolist()
+    ([True, True, True, False], [True, True, True, True])
+    >>> bool(assess(np.concatenate([square, [[1, 3]]]), X).determined.all())
+    True
+    """
+    X = finite_matrix(X, "X").astype(np.float64, copy=False)
+    n, d = X.shape
+    if n_points is not None and n_points != n:
+        raise ValueError(f"n_points is {n_points} but X has {n} rows; they must agree")
+    pairs = check_indices(pairs, n)
+    known = check_anchor_indices(anchors, n)
+    rng = random_generator(random_state)
+    ties = spanning_anchors(X, known)
+    if is_well_linked(pairs, n, d, rng) if well_linked is None else well_linked:
+        return _account_of_well_linked(pairs, X, known, len(ties) == d + 1, flip_tol)
+    anchors_span = len(ties) == d + 1
+
+    measured = PairGraph.from_pairs(pairs, n)
+    fixing = PairGraph.from_pairs(np.concatenate([pairs, skeleton(known, d)]), n)
+    room = np.empty((0, 2), dtype=np.int64) if bounded is None else check_indices(bounded, n)
+    linked = fixing if len(room) == 0 else PairGraph.from_pairs(np.concatenate([fixing.pairs, room]), n)
+    component = linked.components()
+    # Anchors in special position (on one line, say) prove less than their number: only independent ones are linked.
+    graph = fixing if anchors_span else PairGraph.from_pairs(np.concatenate([pairs, skeleton(ties, d)]), n)
+    bodies, locally_rigid, complete = find_generic_bodies(graph, d, rng, given=known if anchors_span else None)
+
+    label = np.full(n, -1, dtype=np.int64)
+    for k, body in enumerate(bodies):
+        label[body & (label < 0)] = k
+    _, dense = np.unique(label[label >= 0], return_inverse=True)
+    label[label >= 0] = dense
+    determined = label == 0
+    determined[known] = True
+    locally_rigid = locally_rigid | determined
+    flips = flips_in_graph(measured, X, flip_tol)
+    flips[known] = False
+    few = ~determined & (linked.degrees <= d)
+    alone = linked.degrees == 0
+    alone[known] = False
+    return Determination(
+        determined=determined,
+        component=component,
+        body=label,
+        locally_rigid=locally_rigid,
+        may_flip=flips,
+        too_few=np.flatnonzero(few),
+        isolated=np.flatnonzero(alone) if n > 1 else np.empty(0, dtype=np.int64),
+        n_dimensions=d,
+        n_anchors=len(known),
+        anchors_span=anchors_span,
+        complete=complete,
+    ).without(_reflections(graph, X, noise), anchors=known)
+
+
+def _account_of_well_linked(
+    pairs: Indices, X: Array, known: Indices, anchors_span: bool, flip_tol: float
+) -> Determination:
+    """Return the account of points that are all determined, but for single ones that hang on a flat set."""
+    n, d = X.shape
+    few = np.bincount(pairs.ravel(), minlength=n) <= FEW * (d + 1)
+    graph = PairGraph.from_pairs(pairs[few[pairs[:, 0]] | few[pairs[:, 1]]], n)
+    flips = few & flips_in_graph(graph, X, flip_tol)
+    exactly = flips & flips_in_graph(graph, X, 1e2 * ROUND_OFF)
+    flips[known] = exactly[known] = False
+    one, no_one, everyone = np.zeros(n, dtype=np.int64), np.empty(0, dtype=np.int64), np.ones(n, dtype=bool)
+    found = Determination(
+        everyone, one, one, everyone, flips, no_one, no_one, d, len(known), anchors_span, complete=True
+    )
+    rest = np.flatnonzero(~exactly)
+    return found.without([(np.array([k]), rest) for k in np.flatnonzero(exactly)])
+
+
+def _reflections(graph: PairGraph, X: Array, noise: float) -> list[tuple[Indices, Indices]]:
+    """Return the two sides of cuts where reflection changes no distance by more than round-off, or noise."""
+    size = float(np.sqrt(np.mean(np.sum((X - X.mean(axis=0)) ** 2, axis=1)))) if len(X) else 0.0
+    sides = []
+    for cut in find_cuts(graph, X, np.random.default_rng(0)):
+        if cut.change <= LIKELY * noise**2 + (ROUND_OFF * size) ** 2 * len(graph.indices):
+            sides.append(cut.sides(X, max(LIKELY**0.5 * noise, MOVED * size)))
+    return sides

@@ -1,13 +1,21 @@
-"""Is a misfit what noise leaves, or a local minimum? Small cliques, which are easily solved, show the noise."""
+"""Noise on the distances: whether it explains a misfit, and how far it lets each point be off."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
-from quartic.arrays import Array
-from quartic.distance.growth import find_clique
-from quartic.distance.pair_graph import PairGraph
+from quartic.arrays import Array, RandomState, finite_matrix, random_generator
+from quartic.distance.bodies import find_generic_bodies
+from quartic.distance.data import Measurements
+from quartic.distance.determination import check_anchor_indices, spanning_anchors
+from quartic.distance.framework import moving_with, orthonormal_columns, rigid_motions, rigidity_matrix
+from quartic.distance.graph import Indices, Mask, PairGraph, check_indices, find_clique, skeleton
+from quartic.distance.null_space import FEASIBLE, Solve, Undecided, gram_inverse, null_samples
 
 # Cliques looked for, and the degrees of freedom that their residuals must have together to say something.
 _CLIQUES, _ENOUGH = 300, 60
@@ -95,3 +103,257 @@ def _fit_cliques(delta: Array, root: Array, d: int) -> tuple[Array, Array]:
         damping = np.clip(np.where(better, damping / 10, damping * 10), 1e-12, 1e6)
     span = np.linalg.svd(jacobian(), full_matrices=False)[0][:, :, : k * d - d * (d + 1) // 2]
     return e, np.sum(span**2, axis=2)
+
+
+EXACT_LIMIT = 3000
+# Random signs for the trace that residuals are compared with; its spread is that of some thousand degrees of freedom.
+_PROBES = 16
+
+
+def standard_errors(
+    pairs: Indices,
+    X: Array,
+    sigma: float | Array,
+    *,
+    anchors: Sequence[int] | Indices | None = None,
+    weights: Array | None = None,
+    residuals: Array | None = None,
+    n_samples: int = 100,
+    random_state: RandomState = 0,
+) -> Array:
+    r"""Return the standard error of each point, from the Gauss–Newton Hessian of the distance residuals.
+
+    With ``J`` the Jacobian of the distances (unit rows of the rigidity matrix), noise of standard deviation ``sigma``
+    on them, ``S = diag(sigma^2)``, and the weights ``W`` of the fit, the covariance of the estimate is to first order
+
+    .. math:: C = H^+ J^\top W S W J H^+, \qquad H = J^\top W J,
+
+    which is ``sigma^2 (J^T J)^+`` for equal ``sigma`` and weights. The rigid motions that no anchor prevents are
+    projected out: errors are those that remain after the best alignment. A point's standard error is the square root of
+    the trace of its d × d block.
+
+    Parameters
+    ----------
+    pairs : (m, 2) array of int
+        The measured pairs; a repeated pair counts as two measurements.
+    X : (n, d) array
+        The estimate.
+    sigma : float or (m,) array
+        Standard deviation of the noise on the *distances* (not their squares): known, or estimated from residuals.
+    anchors : sequence of int, optional
+        Points whose coordinates are known; their error is 0.
+    weights : (m,) array, optional
+        Weights of the squared distance residuals in the fit. Default: ``1 / sigma^2``, the best ones.
+    residuals : (m,) array, optional
+        What the fit leaves of each distance. Then ``sigma`` says how the noise of the pairs compares, and its scale
+        :math:`\tau` is estimated from the pairs among points that are held:
+        :math:`\tau^2 = r^\top W r / \mathrm{E}(r^\top W r)`, the expectation being
+        :math:`\mathrm{tr}(WS) - \mathrm{tr}(H^+ J^\top W S W J)` for :math:`\tau = 1`. Points that hang loose, whose
+        distances can always be met, take no part in it.
+    n_samples : int
+        For more than 3000 free coordinates the diagonal blocks are estimated by ``n_samples`` random signs on the
+        residuals (unbiased for the variances; relative spread of the standard error about ``1 / sqrt(2 d n_samples)``).
+        Below, the answer is exact and this is not used.
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    errors : (n,) array
+        Infinite where the distances leave a point free to move at X, to first order: not locally rigid against the
+        largest rigid part, or in special position (as when all points lie in a plane of the space).
+
+    Examples
+    --------
+    Two anchors on a line, a point between them measured from both, and one whose distance to it is known:
+
+    >>> import numpy as np
+    >>> from quartic.rigidity import standard_errors
+    >>> X = np.array([[0.0], [4.0], [1.0], [2.0]])
+    >>> standard_errors(np.array([[0, 2], [1, 2], [2, 3]]), X, 0.1, anchors=[0, 1]).round(4).tolist()
+    [0.0, 0.0, 0.0707, 0.1225]
+    """
+    X = finite_matrix(X, "X").astype(np.float64, copy=False)
+    n, d = X.shape
+    pairs = check_indices(pairs, n)
+    known = check_anchor_indices(anchors, n)
+    rng = random_generator(random_state)
+    noise = _positive(sigma, "sigma", len(pairs))
+    weight = 1 / noise**2 if weights is None else _positive(weights, "weights", len(pairs))
+    weight = weight / weight.max(initial=1e-300)
+    left = None if residuals is None else np.asarray(residuals, dtype=np.float64)
+    if left is not None and left.shape != (len(pairs),):
+        raise ValueError(f"residuals must be one number per pair ({len(pairs)}), got shape {left.shape}")
+    if n_samples < 1:
+        raise ValueError(f"n_samples must be at least 1, got {n_samples}")
+
+    anchor = np.zeros(n, dtype=bool)
+    anchor[known] = True
+    ties = spanning_anchors(X, known)
+    spanning = len(ties) == d + 1
+    links = skeleton(known if spanning else ties, d)
+    graph = PairGraph.from_pairs(np.concatenate([pairs, links]), n)
+    _, rigid, _ = find_generic_bodies(graph, d, rng, given=known if spanning else None)
+    rigid |= anchor
+    errors = np.full(n, np.inf)
+    while (rigid & ~anchor).any():
+        inside = rigid[pairs[:, 0]] & rigid[pairs[:, 1]] & ~(anchor[pairs[:, 0]] & anchor[pairs[:, 1]])
+        problem = _Linearised(pairs[inside], X, rigid, anchor, weight[inside], noise[inside])
+        try:
+            loose = problem.loose_points(rng)
+            if not loose.any():
+                scale = 1.0 if left is None else problem.noise_scale(left[inside], np.sqrt(weight[inside]), rng)
+                errors[rigid & ~anchor] = scale * problem.errors(n_samples, rng)
+                break
+        except Undecided as cause:
+            raise RuntimeError(
+                f"standard errors of {np.count_nonzero(rigid)} points need a factorisation that does not fit in memory "
+                "and the iteration in its place did not converge; ask for a part of the points"
+            ) from cause
+        rigid &= ~loose
+    errors[anchor] = 0.0
+    return errors
+
+
+def _positive(values: Any, name: str, m: int) -> Array:
+    numbers: Array = np.asarray(values, dtype=np.float64)
+    if numbers.ndim == 0:
+        numbers = np.full(m, float(numbers))
+    if numbers.shape != (m,):
+        raise ValueError(f"{name} must be a number or one number per pair ({m}), got shape {numbers.shape}")
+    bad = ~(np.isfinite(numbers) & (numbers > 0))
+    if bad.any():
+        k = int(np.flatnonzero(bad)[0])
+        raise ValueError(
+            f"{name} must be positive and finite, but it is {numbers[k]} for pair {k}; leave such pairs out"
+        )
+    return numbers
+
+
+class _Linearised:
+    """The linear least-squares problem at X for the points in ``rigid`` that are not anchors."""
+
+    def __init__(self, pairs: Indices, X: Array, rigid: Mask, anchor: Mask, weight: Array, noise: Array) -> None:
+        self.n, self.d = X.shape
+        self.points = np.flatnonzero(rigid & ~anchor)
+        self.rigid, self.anchor, self.X = rigid, anchor, X
+        self.graph = PairGraph.from_pairs(pairs, self.n)
+        self.columns = (self.points[:, None] * self.d + np.arange(self.d)).ravel()
+        J = rigidity_matrix(pairs, X, unit=True)
+        root = np.sqrt(weight)
+        scaled = J.copy()
+        scaled.data *= np.repeat(root, 2 * self.d)
+        self.J = scaled.tocsc()[:, self.columns].tocsr()
+        self.noise = noise * root  # the noise of the weighted residuals
+        self.motions = self._free_motions(anchor)
+        adjacency = self.graph.matrix()[self.points][:, self.points]
+        self.exact = len(self.columns) <= EXACT_LIMIT
+        # Many right-hand sides repay costly factors, and an estimate from samples needs no more than a few digits.
+        self.solve: Solve = (
+            self._dense() if self.exact else gram_inverse(self.J, self.d, adjacency, budget=FEASIBLE, tol=1e-4)
+        )
+
+    def _free_motions(self, anchor: Mask) -> Array:
+        """Return the rigid motions that leave every anchor in place, orthonormal, on the free points."""
+        motions = rigid_motions(self.X - self.X[self.points].mean(axis=0) if len(self.points) else self.X)
+        if anchor.any():
+            fixed = motions.reshape(self.n, self.d, -1)[anchor].reshape(-1, motions.shape[1])
+            _, s, rotation = np.linalg.svd(fixed, full_matrices=True)
+            rank = int(np.count_nonzero(s > 1e-9 * s.max(initial=0.0)))
+            motions = motions @ rotation[rank:].T
+        return orthonormal_columns(motions[self.columns]) if motions.shape[1] else motions[self.columns]
+
+    def _dense(self) -> Solve:
+        H = (self.J.T @ self.J).toarray()
+        scale = max(float(H.diagonal().max(initial=0.0)), 1e-300)
+        # With the rigid motions lifted to eigenvalue `scale` and a shift far below what counts, H is definite.
+        H += scale * (self.motions @ self.motions.T)
+        H.flat[:: len(H) + 1] += 1e-13 * scale
+        factor = scipy.linalg.lu_factor(H, check_finite=False)
+        return lambda B: scipy.linalg.lu_solve(factor, B, check_finite=False)
+
+    def loose_points(self, rng: np.random.Generator) -> Mask:
+        """Return the points that move to first order against the largest set that does not."""
+        loose = np.zeros(self.n, dtype=bool)
+        if len(self.points) == 0:
+            return loose
+        scale = float(np.sqrt((self.J * self.J).sum(axis=0).max(initial=0.0)))
+        if scale == 0.0:
+            loose[self.points] = True
+            return loose
+        found = null_samples(lambda Z: self.J @ Z, self.solve, self.motions, 4, rng, scale=scale, tol=1e-6)
+        if found.shape[1] == 0:
+            return loose
+        motions = np.zeros((self.n, self.d, found.shape[1]))
+        motions[self.points] = found.reshape(len(self.points), self.d, -1)
+        loose[self.points] = True
+        loose &= ~self._largest_moving_as_one(motions, rng)
+        return loose
+
+    def _largest_moving_as_one(self, motions: Array, rng: np.random.Generator) -> Mask:
+        held = np.flatnonzero(self.rigid & self.anchor)
+        if len(held) >= self.d:
+            return moving_with(self.X, motions, held)
+        best = np.zeros(self.n, dtype=bool)
+        for v in rng.permutation(self.points)[:100]:
+            neighbours = self.graph.neighbours(int(v))
+            if len(neighbours) >= self.d:
+                moving = moving_with(self.X, motions, np.append(neighbours, v)) & self.rigid
+                best = moving if np.count_nonzero(moving) > np.count_nonzero(best) else best
+        return best
+
+    def noise_scale(self, residuals: Array, root: Array, rng: np.random.Generator) -> float:
+        """Return how many times the noise is what was said of it, from the residuals and their expectation."""
+        total = float(self.noise @ self.noise)
+        signs = rng.integers(0, 2, size=(len(self.noise), _PROBES)) * 2.0 - 1.0
+        pulls = self.J.T @ (signs * self.noise[:, None])
+        taken = float(np.sum(pulls * self._project(self.solve(pulls)))) / _PROBES
+        expected = max(total - taken, total / max(len(self.noise), 1))  # one degree of freedom, at the least
+        return float(np.linalg.norm(root * residuals)) / expected**0.5 or 1e-77
+
+    def errors(self, n_samples: int, rng: np.random.Generator) -> Array:
+        """Return the standard errors of ``points``."""
+        if len(self.points) == 0:
+            return np.empty(0)
+        J = self.J
+        variance = np.zeros(len(self.columns))
+        if self.exact:
+            pseudo_inverse = self._project(self.solve(np.eye(len(self.columns))))
+            noisy = J.copy()
+            noisy.data *= np.repeat(self.noise, np.diff(J.indptr))
+            variance = np.sum(pseudo_inverse * ((noisy.T @ noisy) @ pseudo_inverse), axis=0)
+        else:
+            for start in range(0, n_samples, 16):
+                signs = rng.integers(0, 2, size=(J.shape[0], min(16, n_samples - start))) * 2.0 - 1.0
+                spread = self._project(self.solve(J.T @ (signs * self.noise[:, None])))
+                variance += np.sum(spread**2, axis=1) / n_samples
+        errors: Array = np.sqrt(variance.reshape(-1, self.d).sum(axis=1))
+        return errors
+
+    def _project(self, Z: Array) -> Array:
+        """Take out the rigid motions, which the nearly singular solve lets grow from rounding."""
+        projected: Array = Z - self.motions @ (self.motions.T @ Z)
+        return projected
+
+
+def find_standard_errors(data: Measurements, X: Array, noise: float | None, stress: bool) -> Array:
+    """Return the standard error of each point; ``stress`` where the distances themselves were fitted.
+
+    With ``noise`` every distance has noise of that standard deviation. Without, its scale is estimated from the
+    residuals, and its law is: the same for all pairs; in proportion to the distance with ``weights="noise"``; with
+    weights w of the user's own, w^-1/2 on the squared distances, which is what such weights are for.
+    """
+    used = data.fixing & (data.guess > 0)
+    pairs, d = data.pairs[used], data.guess[used]
+    w = np.ones(len(pairs)) if data.weights is None else data.weights[used]
+    of_fit = np.ones(len(pairs)) if stress and data.weights is None else 4 * d**2 * w
+    left: Array | None = None
+    law: Array = np.ones(len(pairs))
+    if noise is not None:
+        law *= noise
+    else:
+        left = np.linalg.norm(X[pairs[:, 0]] - X[pairs[:, 1]], axis=1) - d
+        if data.proportional:
+            law = d
+        elif data.weights is not None:
+            law = 1 / (2 * d * np.sqrt(w))
+    return standard_errors(pairs, X, law, anchors=data.anchors, weights=of_fit, residuals=left, random_state=0)

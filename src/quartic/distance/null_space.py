@@ -20,7 +20,7 @@ from quartic.arrays import Array
 
 Solve: TypeAlias = Callable[[Array], Array]
 
-DENSE_LIMIT = 6000
+DENSE_LIMIT = 2000
 CHEAP = 3e11  # operations: some seconds
 FEASIBLE = 2e12  # a minute or two, and some gigabytes
 

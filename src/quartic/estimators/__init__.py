@@ -1,8 +1,8 @@
 """Estimators in the manner of scikit-learn."""
 
 from quartic.clustering.symnmf import SymNMF
-from quartic.estimators.distance_completion import DistanceCompletion
-from quartic.locating.warnings import (
+from quartic.distance.completion import DistanceCompletion
+from quartic.distance.findings import (
     DistanceWarning,
     DuplicateWarning,
     FlatWarning,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -129,41 +130,54 @@ class _Child:
     def __init__(self) -> None:
         self.process: subprocess.Popen[str] | None = None
 
-    def ask(self, **request: str) -> dict[str, Any]:
-        """Return the answer to a request; ``died`` where the process did not live to give one."""
+    def ask(self, seconds: float, **request: str) -> dict[str, Any]:
+        """Return the answer to a request; an error where the process did not live to give one, or took longer."""
         if self.process is None or self.process.poll() is not None:
             script = Path(__file__).with_name("scipy_child.py")
-            command = [sys.executable, "-P", str(script), str(machine_memory())]
+            command = [sys.executable, "-P", str(script), str(machine_memory() // 2 + 2**31)]
             self.process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
             )
+            self._line()  # it has loaded SciPy
+        watchdog = threading.Timer(seconds, self.process.kill)
+        watchdog.start()
+        try:
+            answer = self._line(json.dumps(request))
+        finally:
+            watchdog.cancel()
+        return dict(json.loads(answer)) if answer else {"message": "SciPy crashed on it, or took far too long"}
+
+    def _line(self, told: str | None = None) -> str:
+        """Return the next line that the process writes, after it was told something; nothing where it is dead."""
+        assert self.process is not None
         assert self.process.stdin is not None
         assert self.process.stdout is not None
+        line = ""
         try:
-            self.process.stdin.write(json.dumps(request) + "\n")
-            self.process.stdin.flush()
-            answer = self.process.stdout.readline()
+            if told is not None:
+                self.process.stdin.write(f"{told}\n")
+                self.process.stdin.flush()
+            line = self.process.stdout.readline()
         except BrokenPipeError:
-            answer = ""
-        except BaseException:  # Ctrl-C: the answer would be taken for that of the next request
-            self.process.kill()
-            raise
-        if answer:
-            return dict(json.loads(answer))
-        self.close()
-        return {"error": "died", "message": "the reader died of it"}
+            pass
+        finally:  # also on Ctrl-C, after which the answer would be taken for that of the next request
+            if not line:
+                self.close()
+        return line
 
     def close(self) -> None:
         """End the process."""
         if self.process is not None:
-            for pipe in (self.process.stdin, self.process.stdout):
-                if pipe is not None:
-                    pipe.close()
             self.process.kill()
             self.process.wait()
+            for pipe in (self.process.stdin, self.process.stdout):
+                with contextlib.suppress(OSError):  # what it did not read any more
+                    if pipe is not None:
+                        pipe.close()
             self.process = None
 
 
+_PATIENCE = 6.0  # seconds for a small file, once SciPy is loaded; damaged ones can keep it busy for hours
 _kept: _Child | None = None
 _one_at_a_time = threading.RLock()
 
@@ -196,10 +210,10 @@ def _by_scipy(source: Source) -> dict[str, Any]:
         if start.startswith((b"\x89HDF", b"MATLAB 7.3")):
             raise FileFormatError(f"{source.name}: MATLAB's 7.3 format is not read; save it with -v7")
         with scipy_reader() as child:
-            answer = child.ask(kind=source.kind, path=str(path), folder=folder)
-        if "error" in answer:
-            said = answer["message"] or answer["error"]
-            raise FileFormatError(f"{source.name}: {what} ({said})")
+            seconds = _PATIENCE + path.stat().st_size / 2**20
+            answer = child.ask(seconds, kind=source.kind, path=str(path), folder=folder)
+        if "matrices" not in answer:
+            raise FileFormatError(f"{source.name}: {what} ({answer['message']})")
         with damage_named(source.name, what):
             return dict(_matrices(answer["matrices"], Path(folder), source))
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from quartic.io.arrays import read_arrays
 from quartic.io.atoms import Structure
 from quartic.io.files import GRAPHS, FileFormatError, Source, count, source_of
-from quartic.io.graphs import in_order, matrix_names, merge_repeats
+from quartic.io.graphs import in_order, merge_repeats, named_matrix
 from quartic.io.mdjeep import read_mdjeep
 from quartic.io.tables import DISTANCE, LOWER, UPPER, Table, find_column, find_ends, plain, read_table
 
@@ -154,11 +154,8 @@ def _read(source: Source, columns: Sequence[str] | None) -> DistanceTable:
 def _from_table(table: Table, given: Sequence[str] | None) -> DistanceTable:
     if table.n_columns == 1:
         raise table.fault(-1, f"only one column; {_EXPECTED}")
-    if given is None and _is_matrix(table):
-        named = table.header is not None
-        D = table.numbers(range(int(named), table.n_columns), missing=True, negative=False)
-        names = tuple(table.words(0)) if named else tuple(map(str, range(len(D))))
-        return _from_matrix(D, table.name, names, f"a matrix in {table.layout}")
+    if given is None and (matrix := _matrix(table)) is not None:
+        return _from_matrix(matrix[1], table.name, matrix[0], f"a matrix in {table.layout}")
     roles = _roles(table, given)
     pairs, names = table.identities([roles["i"], roles["j"]], "point")
     same = pairs[:, 0] == pairs[:, 1]
@@ -186,16 +183,16 @@ def _from_table(table: Table, given: Sequence[str] | None) -> DistanceTable:
     return replace(found, guess=guess)
 
 
-def _is_matrix(table: Table) -> bool:
-    """Tell whether this is a square matrix with zeros, or nothing, on its diagonal."""
-    named = matrix_names(table) is not None
-    if not named and (table.header is not None or table.n_columns != len(table)):
-        return False
-    columns = range(int(named), table.n_columns)
-    if not all(table.is_numeric(column) for column in columns):
-        return False
-    D = table.numbers(columns, missing=True)
-    return bool((np.nan_to_num(np.diagonal(D)) == 0).all())
+def _matrix(table: Table) -> tuple[tuple[str, ...], Floats] | None:
+    """Return names and entries of a square matrix with zeros, or nothing, on its diagonal; NaN where blank."""
+    columns = range(table.n_columns - len(table), table.n_columns)
+    found = named_matrix(table)
+    if found is None and table.header is None and columns.start == 0 and all(map(table.is_numeric, columns)):
+        found = tuple(map(str, columns)), table.numbers(columns, missing=True, infinite=True)
+    if found is None or np.nan_to_num(np.diagonal(found[1])).any():
+        return None
+    table.numbers(columns, missing=True, negative=False)  # names the line at fault
+    return found
 
 
 def _roles(table: Table, given: Sequence[str] | None) -> dict[str, int]:

@@ -19,7 +19,7 @@ from quartic.io.graphs import (
     graph_of_matrix,
     graph_of_table,
     is_symmetric,
-    matrix_names,
+    named_matrix,
     refuse_words,
 )
 from quartic.io.tables import CLEAR_ENDS, NAMES, Table, find_ends, plain, read_table
@@ -208,7 +208,7 @@ def _guessed_matrix(matrix: Any, name: str) -> GraphTable | FeatureTable:
 
 
 def _guessed_table(table: Table, options: EdgeOptions) -> GraphTable | FeatureTable:
-    if table.edges or matrix_names(table) is not None:
+    if table.edges or named_matrix(table) is not None:
         return graph_of_table(table, options)
     header = table.header
     numeric = [table.is_numeric(column) for column in range(table.n_columns)]
@@ -240,7 +240,7 @@ def _of_names(table: Table, words: list[int], options: EdgeOptions) -> GraphTabl
         if common:
             return graph_of_table(table, options)
         raise _both(table, "two columns of words that have none in common, and one of numbers")
-    if table.header is None or 5 * common < min(len(left), len(right)):
+    if 5 * common < min(len(left), len(right)):
         return features_of_table(table)
     pairs, _ = table.identities(words[:2], "node")
     if 2 * len({tuple(sorted(pair)) for pair in pairs.tolist()}) >= len(pairs):
@@ -251,7 +251,7 @@ def _of_names(table: Table, words: list[int], options: EdgeOptions) -> GraphTabl
 def _of_integers(table: Table, options: EdgeOptions) -> GraphTable | FeatureTable:
     """Two columns of whole numbers are the ends of edges if they look like it: each pair once, nothing with itself."""
     ends = table.numbers([0, 1])
-    if table.n_columns > 3 or not table.is_numeric(table.n_columns - 1) or (ends != np.rint(ends)).any():
+    if (ends != np.rint(ends)).any():
         return features_of_table(table)
     pairs, names = table.identities([0, 1], "node")
     rising = np.sort(pairs @ [len(names), 1])
@@ -259,12 +259,14 @@ def _of_integers(table: Table, options: EdgeOptions) -> GraphTable | FeatureTabl
     apart = bool((pairs[:, 0] != pairs[:, 1]).all())
     first, last = int(names[0]), int(names[-1])  # those between are sorted
     gapless = first in (0, 1) and last - first == len(names) - 1
-    like_edges = once and apart and (gapless or table.n_columns == 2)
-    if table.header is not None:
-        if like_edges and gapless and len(pairs) > 4:
+    if table.header is not None or table.n_columns > 3:
+        # neither column numbers the rows, and both speak of the same things
+        shared = [len(np.unique(column)) for column in pairs.T]
+        both = sum(shared) - len(names)
+        if once and apart and gapless and max(shared) < len(pairs) and 5 * both >= min(shared):
             raise _both(table, "the first two columns are whole numbers: the ends of edges, or features?")
         return features_of_table(table)
-    if like_edges or (options.repeats is not None and apart):
+    if apart and (options.repeats is not None or (once and (gapless or table.n_columns == 2))):
         return graph_of_table(table, options)
     raise _both(table, "the first two columns are whole numbers: the ends of edges, or features?")
 

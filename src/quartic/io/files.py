@@ -18,6 +18,8 @@ from typing import BinaryIO
 
 from quartic.archives import check_fits, in_short, write_whole
 
+_LONGEST = 2000  # letters of a message: a damaged file may have names of any length
+
 
 class FileFormatError(ValueError):
     """A file does not follow its format; the message starts with ``file:line``.
@@ -28,6 +30,9 @@ class FileFormatError(ValueError):
     >>> issubclass(FileFormatError, ValueError)
     True
     """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…")
 
     @classmethod
     def at(cls, path: str | Path, line: int, fault: str) -> FileFormatError:

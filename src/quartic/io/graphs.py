@@ -146,9 +146,10 @@ def graph_of_matrix(matrix: Any, name: str, names: tuple[str, ...] | None = None
 
 def graph_of_table(table: Table, options: EdgeOptions = _AS_GUESSED) -> GraphTable:
     """Return the graph in a table: an edge list, or a matrix with or without names."""
-    labelled = matrix_names(table) if options.columns is None else None
-    if labelled is not None:
-        return graph_of_matrix(table.numbers(range(1, table.n_columns)), table.name, labelled)
+    if options.columns is None and (labelled := named_matrix(table)) is not None:
+        names, A = labelled
+        table.numbers(range(table.n_columns - len(table), table.n_columns))  # names the line where one is missing
+        return graph_of_matrix(A, table.name, names)
     roles = edge_columns(table, options)
     if roles is None and table.header is None and table.n_columns == len(table) > 3:
         return graph_of_matrix(table.numbers(range(table.n_columns)), table.name)
@@ -171,9 +172,9 @@ def edge_columns(table: Table, options: EdgeOptions = _AS_GUESSED) -> tuple[int,
         if table.n_columns == 2:
             return 0, 1, None
         if table.n_columns == 3 and table.is_numeric(2):
-            return 0, 1, 2
+            return 0, 1, _weight_column(table, (0, 1))
         words = [column for column in range(table.n_columns) if not table.is_numeric(column)]
-        if table.header is None or len(words) < 2 or len(words) == table.n_columns:
+        if len(words) < 2 or len(words) == table.n_columns:
             return None
         ends = words[0], words[1]
     return *ends, _weight_column(table, ends)
@@ -181,20 +182,18 @@ def edge_columns(table: Table, options: EdgeOptions = _AS_GUESSED) -> tuple[int,
 
 def _weight_column(table: Table, ends: tuple[int, int]) -> int | None:
     """Return the column of the weights: called so, or the only one with numbers; raise where several could be."""
-    assert table.header is not None
-    named = find_column(table.header, WEIGHT)
+    header = table.header or tuple(str(k + 1) for k in range(table.n_columns))
+    named = find_column(header, WEIGHT)
     if named is not None and named not in ends:
         return named
     others = [k for k in range(table.n_columns) if k not in ends and table.is_numeric(k)]
-    if any(plain(table.header[k]) in DISTANCE for k in others):
+    if any(plain(header[k]) in DISTANCE for k in others):
         return None  # refused later, with its name
     if len(others) > 1:
-        one, two = (table.header[k] for k in ends)
-        called = ", ".join(repr(table.header[k]) for k in others)
+        two = ",".join(header[k] for k in ends)
+        called = ", ".join(table.title(k) for k in others)
         raise table.fault(
-            -1,
-            f"which of {called} is the weight? say --columns {one},{two},{table.header[others[0]]}, or --columns "
-            f"{one},{two} for none",
+            -1, f"which is the weight: {called}? say --columns {two},{header[others[0]]}, or --columns {two} for none"
         )
     return others[0] if others else None
 
@@ -234,12 +233,17 @@ def negative_weights(table: GraphTable) -> str | None:
     return f"{n_below} of {upper.nnz} edges {verb}, the first {upper.data[at]:g} between {i} and {j}"
 
 
-def matrix_names(table: Table) -> tuple[str, ...] | None:
-    """Return the names of a square matrix that has them in its first row and column, else None."""
-    if table.header is None or table.n_columns != len(table) + 1:
+def named_matrix(table: Table) -> tuple[tuple[str, ...], NDArray[np.float64]] | None:
+    """Return names and entries, NaN where blank, of a square matrix named in its first row, and maybe column."""
+    beside = table.n_columns - len(table)
+    if table.header is None or beside not in (0, 1) or len(set(table.header)) < table.n_columns or len(table) < 2:
         return None
-    first = table.words(0)
-    return tuple(first) if tuple(first) == table.header[1:] else None
+    names = table.header[beside:]
+    columns = range(beside, table.n_columns)
+    if (beside and tuple(table.words(0)) != names) or not all(table.is_numeric(column) for column in columns):
+        return None
+    A = table.numbers(columns, missing=True, infinite=True)
+    return (names, A) if beside or np.array_equal(A, A.T, equal_nan=True) else None
 
 
 def is_symmetric(A: Any) -> bool:

@@ -2,7 +2,7 @@
 
 Run as a script, which imports nothing of quartic. It takes lines of JSON, ``{"kind", "path", "folder"}``, writes the
 matrices of real numbers into the folder as ``.npy`` files, and answers each line by one of JSON: the matrices by name,
-or the error.
+or what is wrong.
 """
 
 import json
@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.io
 
 
 def read(kind: str, path: str) -> dict[str, Any]:
     """Return the matrices of real numbers in a file by name."""
-    import scipy.io
-
     if kind == "mat":
         found = scipy.io.loadmat(path, mat_dtype=False, chars_as_strings=False)
         found = {name: value for name, value in found.items() if not name.startswith("__")}
@@ -69,6 +68,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     if len(sys.argv) > 1:
         limit_memory(int(sys.argv[1]))
+    print("ready", flush=True)
     for line in sys.stdin:
         request = json.loads(line)
         try:
@@ -76,7 +76,7 @@ def main() -> None:
                 "matrices": write(read(request["kind"], request["path"]), Path(request["folder"]))
             }
         except BaseException as error:
-            answer = {"error": type(error).__name__, "message": str(error)[:500]}
+            answer = {"message": str(error)[:500] or type(error).__name__}
         print(json.dumps(answer), flush=True)
 
 

@@ -10,7 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from io import StringIO
 from typing import TYPE_CHECKING, Any
@@ -259,6 +259,7 @@ def _text_table(source: Source) -> Table:
     import pyarrow.csv as arrow
 
     content, guessed = read_text(source.path, source.name)
+    content = re.sub(rb"\A\"?sep=.\"?\n", b"\n", content)  # Excel's word on the separator, which we find anyway
     if any(sign in content for sign in (b"#", b"%", b"\n ", b"\n\t")):
         content = _REMARK.sub(b"", content)  # lines stay, so that they can be counted
     attributes = _ATTRIBUTES.search(content[:100_000]) is not None
@@ -275,6 +276,8 @@ def _text_table(source: Source) -> Table:
         if (found := _separator(joined))[0] > share:
             lines, (share, separator, n_columns) = joined, found
     sample = [row for row in _cells(lines, separator) if len(row) == n_columns]
+    if not sample:
+        raise FileFormatError(f"{source.name}: not a table: its lines are not alike")
     comma = separator != "," and _has_decimal_comma(sample)
     header = _header(sample, n_columns, comma)
     if header is not None and header[0] and f"\n{separator}" in text:
@@ -314,17 +317,14 @@ def _text_table(source: Source) -> Table:
 
 
 def _without_empty_columns(table: Table) -> Table:
-    """Leave out columns with neither a name nor a cell, as spreadsheets write them."""
-    if table.header is None:
+    """Leave out columns with neither a name nor a cell, as spreadsheets write them; a square may be a matrix."""
+    header = table.header or ("",) * table.n_columns
+    kept = [k for k, name in enumerate(header) if name or any(row[k] for row in table.sample) or any(table.words(k))]
+    if len(kept) in (0, table.n_columns) or (table.header is None and table.n_columns == len(table)):
         return table
-    kept = [
-        k for k, name in enumerate(table.header) if name or any(row[k] for row in table.sample) or any(table.words(k))
-    ]
-    if len(kept) in (0, table.n_columns):
-        return table
-    header, columns = tuple(table.header[k] for k in kept), [table.columns[k] for k in kept]
+    named = None if table.header is None else tuple(header[k] for k in kept)
     layout = f"{table.layout}, empty columns left out"
-    return Table(table.name, columns, header, layout, table.decimal_comma, table.content, table.separator)
+    return replace(table, columns=[table.columns[k] for k in kept], header=named, layout=layout)
 
 
 def _refuse_ragged(name: str, text: str, separator: str, n_columns: int) -> None:
@@ -390,7 +390,7 @@ def _text(cell: Any) -> str:
 
 def _cells(lines: Sequence[str], separator: str) -> list[list[str]]:
     if separator == " ":
-        return [_cut(" ".join(line.split()), separator) for line in lines]
+        return [_cut(re.sub(r"[ \t]+", " ", line.strip(" \t\n")), separator) for line in lines]
     return [[cell.strip() for cell in _cut(line.rstrip("\n"), separator)] for line in lines]
 
 

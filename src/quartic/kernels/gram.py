@@ -24,7 +24,7 @@ from quartic.arrays import (
 )
 from quartic.core.units import Units
 from quartic.kernels.base import Kernel, scaled_constants, sigma_for
-from quartic.polynomials import unit_cubic_root
+from quartic.polynomials import norm_scale, unit_cubic_root
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss
@@ -177,8 +177,8 @@ def solve_subproblem(eta: Array, alpha: float, beta: float, sigma: float) -> Arr
     if size == 0.0:
         return np.zeros_like(eta)
     # ‖μ‖ lies between the answers of the norm kernels with α + β and with α in front.
-    low = 2 * math.log(_norm_of_mirror(size, alpha + beta, sigma))
-    high = 2 * math.log(_norm_of_mirror(size, alpha, sigma))
+    low = 2 * math.log(size / norm_scale(size, alpha + beta, sigma))
+    high = 2 * math.log(size / norm_scale(size, alpha, sigma))
     low, high = low - 1e-12 * (1 + abs(low)), high + 1e-12 * (1 + abs(high))
     log_s = 0.5 * (low + high)
     mu = eta
@@ -203,8 +203,3 @@ def _cubic(eta: Array, beta: float, linear: float) -> Array:
     """Return the roots of β μ³ + linear·μ = η: μ = η / (linear·(1 + y²)) with y³ + y = η√(β/linear)/linear."""
     y = unit_cubic_root(eta * (math.sqrt(beta / linear) / linear))
     return eta / (linear * (1 + y * y))
-
-
-def _norm_of_mirror(size: float, alpha: float, sigma: float) -> float:
-    y = unit_cubic_root(size * (math.sqrt(alpha / sigma) / sigma))
-    return size / (sigma * (1 + y * y))

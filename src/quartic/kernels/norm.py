@@ -9,7 +9,7 @@ from quartic.arrays import Array, as_floats, check_number, inner, squared_norm
 from quartic.core.units import Units
 from quartic.kernels.base import Kernel, scaled_constants, sigma_for
 from quartic.penalties.base import Penalty
-from quartic.polynomials import norm_length, norm_scale
+from quartic.polynomials import norm_length
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss
@@ -88,9 +88,9 @@ class NormKernel(Kernel):
         cut = penalty.cut(step)
         if cut is None:
             return super().iterate(point, penalty, step)
-        (clip, shift, ridge), space = cut, point.space
-        W, square = point.combine(space.front(point.gram, self.alpha, self.sigma), -step, shift, clip)
-        space.shrink(W, square, self.alpha, self.sigma + ridge, norm_scale)
+        clip, shift, ridge = cut
+        W, square = point.combine(self.alpha, self.sigma, -step, shift, clip)
+        point.space.shrink(W, square, self.alpha, self.sigma + ridge)
         return W
 
     def mirror(self, V: Array, penalty: Penalty | None = None, t: float = 1.0) -> Array:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from quartic.arrays import Array, as_floats, astype, finite_matrix, inner, norm
-from quartic.arrays.space import HOST, Space
-from quartic.arrays.workspace import Fresh, Workspace
+from quartic.arrays.space import HOST, Fresh, Space, Workspace
 from quartic.core.trial import Trial, try_bregman_step
 from quartic.core.units import Units, shift_to_one
 from quartic.losses.line import Line
@@ -64,6 +63,11 @@ class Loss(ABC):
     def __init__(self) -> None:
         self._counter = ProductCounter()
         self._constants: dict[str, float] = {}
+
+    @property
+    def translations(self) -> bool:
+        """Whether f(X + 1cᵀ) = f(X) for every c, as for sums over differences of rows."""
+        return False
 
     # -- the point --------------------------------------------------------------------------------------------------
 

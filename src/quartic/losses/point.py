@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from functools import cached_property
 
-from quartic.arrays import Array, Space, delayed, least, namespace, space_of
+from quartic.arrays import Array, Space, namespace, space_of
 
 
 def projected_gradient(X: Array, gradient: Array) -> Array:
@@ -17,7 +17,8 @@ def projected_gradient(X: Array, gradient: Array) -> Array:
 
 def is_nonnegative(X: Array) -> bool:
     """Tell whether X ≥ 0, without a NaN."""
-    return delayed(lambda low: low >= 0, least(X))  # type: ignore[no-any-return]
+    space = space_of(X)
+    return space.later(lambda low: low >= 0, space.least(X))  # type: ignore[no-any-return]
 
 
 class Point(ABC):
@@ -73,9 +74,9 @@ class Point(ABC):
         squared = self.space.projected_norm(self.X, self.gradient)
         return self.space.root(squared, lambda: projected_gradient(self.X, self.gradient))
 
-    def combine(self, a: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
-        """Return W = aX + b∇f(X) − shift, cut off below zero if ``clip``, and ‖W‖²."""
-        W = a * self.X + b * self.gradient
+    def combine(self, alpha: float, sigma: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
+        """Return W = (α‖X‖² + σ)X + b∇f(X) − shift, cut off below zero if ``clip``, and ‖W‖²."""
+        W = self.space.front(self.gram, alpha, sigma) * self.X + b * self.gradient
         W -= shift
         if clip:
             self.space.clip_in_place(W)

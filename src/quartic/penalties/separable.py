@@ -8,9 +8,7 @@ from typing import Any, Self
 
 from quartic.arrays import (
     Array,
-    delayed,
     inner,
-    least,
     namespace,
     positive_part,
     space_of,
@@ -97,7 +95,7 @@ class Family(Penalty):
         """Return g at a point, which knows whether it is feasible."""
         if not self._only_constraint:
             return self.value(point.X)
-        return delayed(lambda ok: 0.0 if ok else math.inf, point.feasible)  # type: ignore[no-any-return]
+        return point.space.later(lambda ok: 0.0 if ok else math.inf, point.feasible)  # type: ignore[no-any-return]
 
     def stationarity_at(self, point: Any) -> float:
         """Return the norm of ``stationarity``; points of some losses have ‖∇ᴾf(X)‖ without their gradient."""
@@ -148,7 +146,8 @@ class Family(Penalty):
         """Return the value, infinity where X ≥ 0 does not hold."""
         if not self.nonnegative:
             return value
-        kept: float = delayed(lambda value, low: float(value) if low >= 0 else math.inf, value, least(X))
+        space = space_of(X)
+        kept: float = space.later(lambda value, low: float(value) if low >= 0 else math.inf, value, space.least(X))
         return kept
 
 

@@ -1,23 +1,19 @@
-"""The self-contained HTML report: figures that need no network, each with words beside it."""
+"""The self-contained HTML report: the answer first, figures that need no network, each with words beside it."""
 
-from quartic.report.cluster_figures import cluster_sizes, membership_chart, reordered_similarity
-from quartic.report.clustering import clustering_figures, clustering_tables
-from quartic.report.localisation import localisation_figures, localisation_tables, residuals_of
+from quartic.report.clusters import cluster_section, cluster_sizes, membership_chart, node_map
+from quartic.report.figures import convergence
 from quartic.report.page import DataTable, Section, report_available, write_page
-from quartic.report.point_figures import residual_histogram, scatter_of_points
-from quartic.report.run_figures import convergence
+from quartic.report.points import point_section, residual_histogram, residuals_of, scatter_of_points
 
 __all__ = [
     "DataTable",
     "Section",
+    "cluster_section",
     "cluster_sizes",
-    "clustering_figures",
-    "clustering_tables",
     "convergence",
-    "localisation_figures",
-    "localisation_tables",
     "membership_chart",
-    "reordered_similarity",
+    "node_map",
+    "point_section",
     "report_available",
     "residual_histogram",
     "residuals_of",

@@ -1,75 +1,55 @@
-"""One HTML file that opens anywhere: the plotting library inside, every word escaped."""
+"""One HTML file that opens anywhere: the answer first, the plotting library inside, every word escaped."""
 
 from __future__ import annotations
 
+import base64
+import gzip
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from quartic.archives import write_whole
 
-_STYLE = """
-:root { color-scheme: light; }
-* { box-sizing: border-box; }
-body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; margin: 0 auto; max-width: 60rem;
-       padding: 1rem; overflow-wrap: anywhere; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; border-top: 1px solid #ddd; padding-top: 1rem; }
-h3 { font-size: 1.05rem; margin: 1.8rem 0 .4rem; }
-table { border-collapse: collapse; } th, td { padding: .15rem .8rem .15rem 0; vertical-align: top; text-align: left; }
-.facts th { color: #555; font-weight: normal; white-space: nowrap; }
-.data { overflow-x: auto; } .data table { font-size: .92rem; min-width: 60%; }
-.data th, .data td { overflow-wrap: normal; }
-.data th { border-bottom: 1px solid #999; } .data td { border-bottom: 1px solid #eee; }
-.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-.note { border-left: 4px solid #D55E00; background: #fdf3ec; padding: .4rem .8rem; margin: .6rem 0; }
-figure { margin: .4rem 0 1rem; } figcaption { color: #444; font-size: .95rem; }
-pre { background: #f5f5f5; padding: .8rem; overflow-x: auto; font-size: .88rem; }
-pre.command { white-space: pre-wrap; }
-"""
-
 
 @dataclass(frozen=True)
 class DataTable:
-    """A table of results: a title, the names of its columns, and its rows; numbers stand to the right."""
+    """A table of results: a title, the names of its columns, and its rows; numbers stand to the right.
+
+    ``find`` is what the box above a table that can be searched says; such tables are shown a page at a time.
+    """
 
     title: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     words: str = ""
+    find: str = ""
+
+
+Part = DataTable | tuple[Any, str]
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page.
+    """A part of the page: the answer in a sentence, warnings, tables and figures; from ``facts`` on it is folded.
 
-    Attributes
-    ----------
-    title : str
-    facts : dict
-        Rows of a small table.
-    figures : list of (figure, words)
-        Plotly figures, each with a sentence that says the same for those who cannot see it. The figure's
-        ``layout.meta.title``, where there is one, stands above it.
-    code : str
-        The same run as Python code.
-    tables : list of DataTable
-        Tables of results.
-    notes : list of str
-        What one ought to know, in boxes.
-    command : str
-        The command that made it.
+    A figure of plotly's comes with a sentence that says the same for those who cannot see it. Its ``layout.meta.title``
+    stands above it, and ``layout.meta.find`` in a box that searches its names; then its last trace, which is empty,
+    rings what is found. ``code`` is the run of ``command`` in Python.
     """
 
     title: str
+    answer: str = ""
+    notes: Sequence[str] = ()
+    parts: Sequence[Part] = ()
     facts: dict[str, str] = field(default_factory=dict)
-    figures: list[tuple[Any, str]] = field(default_factory=list)
-    code: str = ""
-    tables: list[DataTable] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    folded: Sequence[Part] = ()
     command: str = ""
+    code: str = ""
 
 
 def report_available() -> bool:
@@ -77,7 +57,7 @@ def report_available() -> bool:
     return find_spec("plotly") is not None
 
 
-def write_page(path: str | os.PathLike[str], title: str, sections: list[Section]) -> None:
+def write_page(path: str | os.PathLike[str], title: str, sections: Sequence[Section]) -> None:
     """Write the report to one file, atomically.
 
     Examples
@@ -87,16 +67,20 @@ def write_page(path: str | os.PathLike[str], title: str, sections: list[Section]
     >>> from quartic.report import Section, write_page
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "report.html"
-    ...     write_page(path, "A <title>", [Section("One", facts={"points": "5"})])
+    ...     write_page(path, "A <title>", [Section("One", "Five points.")])
     ...     "A &lt;title&gt;" in path.read_text(encoding="utf-8")
     True
     """
-    body = "".join(_section(number, section) for number, section in enumerate(sections))
-    library = _plotting_library() if any(section.figures for section in sections) else ""
+    style, script = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    body = "".join(_section(section, alone=len(sections) == 1) for section in sections)
+    parts = [part for section in sections for part in (*section.parts, *section.folded)]
+    library = "" if all(isinstance(part, DataTable) for part in parts) else _plotting_library()
     page = (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
-        f"<style>{_STYLE}</style>{library}</head><body><h1>{escape(title)}</h1>{body}</body></html>\n"
+        f"<style>{style}</style></head><body><h1>{escape(title)}</h1>{body}{library}"
+        + (f"<script>{script}</script>" if parts else "")
+        + "</body></html>\n"
     )
     write_whole(path, lambda file: file.write(page.encode()))
 
@@ -104,40 +88,55 @@ def write_page(path: str | os.PathLike[str], title: str, sections: list[Section]
 def _plotting_library() -> str:
     from plotly.offline import get_plotlyjs
 
-    return f"<script>{get_plotlyjs()}</script>"
+    packed = base64.b64encode(gzip.compress(get_plotlyjs().encode(), mtime=0)).decode()
+    return f'<script type="text/plain" id="library">{packed}</script>'
 
 
-def _section(number: int, section: Section) -> str:
-    rows = "".join(f'<tr><th scope="row">{escape(k)}</th><td>{escape(v)}</td></tr>' for k, v in section.facts.items())
-    figures = "".join(
-        _figure(f"figure-{number}-{k}", figure, words) for k, (figure, words) in enumerate(section.figures)
-    )
-    parts = [
-        f"<h2>{escape(section.title)}</h2>",
-        f'<table class="facts">{rows}</table>' if rows else "",
-        *(f'<p class="note">{escape(note)}</p>' for note in section.notes),
-        figures,
-        *(_table(table) for table in section.tables),
+def _section(section: Section, alone: bool) -> str:
+    facts = "".join(f'<tr><th scope="row">{escape(k)}</th><td>{escape(v)}</td></tr>' for k, v in section.facts.items())
+    folded = [
+        f'<table class="facts">{facts}</table>' if facts else "",
+        *map(_part, section.folded),
         f'<h3>The command</h3><pre class="command">{escape(section.command)}</pre>' if section.command else "",
         f"<h3>The same in Python</h3><pre>{escape(section.code)}</pre>" if section.code else "",
     ]
-    return "".join(parts)
+    shown = [
+        "" if alone and section.answer else f"<h2>{escape(section.title)}</h2>",
+        f'<p class="answer">{escape(section.answer)}</p>' if section.answer else "",
+        *(f'<p class="note">{escape(note)}</p>' for note in section.notes),
+        *map(_part, section.parts),
+        f"<details><summary>How it was computed</summary>{''.join(folded)}</details>" if any(folded) else "",
+    ]
+    return f"<section>{''.join(shown)}</section>"
 
 
-def _figure(name: str, figure: Any, words: str) -> str:
+def _part(part: Part) -> str:
+    return _table(part) if isinstance(part, DataTable) else _figure(*part)
+
+
+def _find(words: str) -> str:
+    return f'<input type="search" class="find" placeholder="{escape(words)}" aria-label="{escape(words)}">'
+
+
+def _figure(figure: Any, words: str) -> str:
     # no other buttons: one of them would send the data to a web site
     reset = "resetCameraDefault3d" if any(trace.type == "scatter3d" for trace in figure.data) else "resetScale2d"
-    config = {"responsive": True, "displaylogo": False, "modeBarButtons": [["toImage", reset]]}
-    drawn = figure.to_html(full_html=False, include_plotlyjs=False, div_id=name, config=config)
-    meta = figure.layout.meta
-    title = f"<h3>{escape(meta['title'])}</h3>" if meta and "title" in meta else ""
-    caption = f"<figcaption>{escape(words)}</figcaption>"
-    return f'{title}<figure role="img" aria-label="{escape(words)}">{drawn}{caption}</figure>'
+    config = {"responsive": True, "displaylogo": False, "modeBarButtons": [["toImage", reset]], "scrollZoom": False}
+    drawn = {**json.loads(figure.to_json()), "config": config}
+    text = json.dumps(drawn, separators=(",", ":")).replace("<", "\\u003c")  # nothing in it can end the script
+    meta = figure.layout.meta or {}
+    title = f"<h3>{escape(meta['title'])}</h3>" if "title" in meta else ""
+    find = _find(meta["find"]) if "find" in meta else ""
+    return (
+        f'{title}{find}<figure role="img" aria-label="{escape(words)}"{" class=searched" if find else ""}>'
+        f'<div class="plotly-graph-div" style="height:{figure.layout.height}px"></div>'
+        f'<script type="application/json">{text}</script><figcaption>{escape(words)}</figcaption></figure>'
+    )
 
 
 def _table(table: DataTable) -> str:
     columns = list(zip(*table.rows, strict=True))
-    kinds = [' class="number"' if column and all(map(_is_number, column)) else "" for column in columns]
+    kinds = [" class=n" if column and all(map(_is_number, column)) else "" for column in columns]
     kinds = kinds or [""] * len(table.header)
     head = "".join(f'<th scope="col"{kind}>{escape(name)}</th>' for name, kind in zip(table.header, kinds, strict=True))
     rows = "".join(
@@ -146,6 +145,9 @@ def _table(table: DataTable) -> str:
     )
     words = f"<p>{escape(table.words)}</p>" if table.words else ""
     body = f'<div class="data" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    if table.find:
+        pager = '<div class="pager"><button>Back</button><span></span><button>More</button></div>'
+        body = f'<div class="paged searched">{_find(table.find)}{body}{pager}</div>'
     return f"<h3>{escape(table.title)}</h3>{words}{body if table.rows else ''}"
 
 

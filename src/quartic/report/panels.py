@@ -75,7 +75,7 @@ def _draw_page(panels: list[Panel], folder: Path, name: str, axes: Axes) -> list
     from quartic.report.page import Section, write_page
 
     path = folder / f"{name}.html"
-    write_page(path, f"quartic: {name}", [Section(axes.up, figures=[interactive(panel, axes) for panel in panels])])
+    write_page(path, f"quartic: {name}", [Section(axes.up, parts=[interactive(panel, axes) for panel in panels])])
     return [path]
 
 
@@ -117,7 +117,7 @@ def interactive(panel: Panel, axes: Axes) -> tuple[Any, str]:
     """Return a panel as a plotly figure for a page, and the same in words."""
     from plotly.graph_objects import Figure, Scatter
 
-    from quartic.report.style import layout
+    from quartic.report.figures import layout
 
     figure = Figure()
     for line in panel.lines:

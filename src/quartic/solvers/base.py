@@ -44,21 +44,24 @@ class State:
 
 # What a solver may need of a loss, by the method it calls, in words.
 _LOSS = {
-    "on_host": "has its data in NumPy or SciPy arrays, but they are torch tensors (pass them .cpu() and as NumPy)",
-    "point_from": "is least squares ½‖M − XXᵀ‖² (symmetric NMF), with points made from products MX",
-    "entries": "shows the entries of M (a dense or sparse matrix), but M is a LinearOperator or spread over blocks",
-    "linearize": "is a sum of squares over pairs (such as Distances)",
-    "along": "is a quartic on lines",
-    "hessian_product": "multiplies by its second derivative",
-    "rotations": "does not change when X is rotated",
+    "on_host": "data in NumPy or SciPy arrays, but they are torch tensors (pass them .cpu() and as NumPy)",
+    "point_from": "a loss that is least squares ½‖M − XXᵀ‖² (symmetric NMF), with points made from products MX",
+    "entries": "the entries of M (a dense or sparse matrix), but M is a LinearOperator or spread over blocks",
+    "linearize": "a loss that is a sum of squares over pairs (such as Distances)",
+    "along": "a loss that is a quartic on lines",
+    "hessian_product": "a loss that multiplies by its second derivative",
+    "rotations": "a loss that does not change when X is rotated",
 }
 # The same of a penalty; of two with "|" between them one will do.
 _PENALTY: dict[str, tuple[Callable[[Penalty, Loss], bool], str]] = {
-    "only X ≥ 0": (lambda g, f: g.cut(1.0) == (True, 0.0, 0.0), "is Nonnegative()"),
-    "smooth": (lambda g, f: g.smooth, "is smooth (Zero, Ridge)"),
-    "nonnegative": (lambda g, f: g.nonnegative, "keeps X ≥ 0"),
-    "ridge": (lambda g, f: g.ridge is not None, "is a multiple of ½‖X‖² (Zero, Ridge, any with an attribute ridge)"),
-    "on_line": (lambda g, f: g.has_lines or not f.offers("along"), "has a method on_line, for searches of lines"),
+    "only X ≥ 0": (lambda g, f: g.cut(1.0) == (True, 0.0, 0.0), "the penalty Nonnegative()"),
+    "smooth": (lambda g, f: g.smooth, "a penalty that is smooth (Zero, Ridge)"),
+    "nonnegative": (lambda g, f: g.nonnegative, "a penalty that keeps X ≥ 0"),
+    "ridge": (lambda g, f: g.ridge is not None, "a penalty ½ρ‖X‖² (Zero, Ridge, or with an attribute ridge)"),
+    "on_line": (
+        lambda g, f: g.has_lines or not f.offers("along"),
+        "a penalty with a method on_line, for searches of lines",
+    ),
 }
 
 
@@ -95,13 +98,13 @@ class Requirements:
             return f"a loss with a finite smoothness, but that of {name} is infinite: take dyn-nolips"
         for method in self.loss:
             if not loss.offers(method):
-                others = "" if "but" in _LOSS[method] else f", but {name} is not one; {_those_with(method)}"
-                return f"a loss that {_LOSS[method]}{others}"
+                others = "" if "but" in _LOSS[method] else f", but {name} is not: {_those_with(method)}"
+                return f"{_LOSS[method]}{others}"
         for kinds in self.penalty:
             found = [_PENALTY[kind] for kind in kinds.split("|")]
             if not any(test(penalty, loss) for test, _ in found):
                 wanted = " or ".join(words for _, words in found)
-                return f"a penalty that {wanted}, but the penalty is {type(penalty).__name__}"
+                return f"{wanted}, but the penalty is {type(penalty).__name__}"
         return None
 
 

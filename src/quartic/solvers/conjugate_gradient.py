@@ -8,12 +8,13 @@ from typing import Literal, cast
 
 import numpy as np
 
-from quartic.arrays import Array, gram, inner, namespace, norm, passes, regular_inverse, times
+from quartic.arrays import Array, gram, inner, norm, regular_inverse, times
 from quartic.core.problem import Problem
-from quartic.losses.pairs.sum_of_squares import SumOfSquares
+from quartic.losses.pairs.loss import QuarticPairs
+from quartic.losses.pairs.sum_of_squares import SumOfSquares, row_blocks_in
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
+from quartic.solvers.lines import refreshed
 from quartic.solvers.normal_equations import mean_diagonal
-from quartic.solvers.refresh import refreshed
 
 # What is added to a preconditioner, relative to its mean diagonal: rows with few pairs and lost columns stay bounded.
 _SHIFT = 1e-3
@@ -147,7 +148,7 @@ class ConjugateGradient(Solver):
     def _two_passes(self, problem: Problem, s: CGState, G: Array, D: Array, scale: float) -> CGState:
         from quartic.losses.line import Line
 
-        p, loss = s.point, cast(SumOfSquares, problem.loss)
+        p, loss = s.point, cast(QuarticPairs, problem.loss)
         line = Line(p, loss.quartic(p, D), lambda t: loss.at(p.X + t * D))
         t = _positive(line.minimizer_with(*problem.penalty.on_line(p.X, D)))
         X = p.X + t * D
@@ -176,11 +177,11 @@ def _apply(kind: str, problem: Problem, s: CGState, G: Array) -> Array:
     rank = G.shape[1]
     if kind == "gram":
         # where only differences of rows count, the mean of X is no part of the metric
-        centred = getattr(problem.loss, "difference", False)
-        X = p.X - p.X.mean(axis=0) if centred else p.X
+        X = p.X - p.X.mean(axis=0) if problem.loss.translations else p.X
         return times(G, regular_inverse(gram(X), _SHIFT))
-    ops = passes("gauss_newton", G)
-    Z: Array = namespace(G).empty_like(G)
+    space = problem.loss.space
+    ops = row_blocks_in(space)
+    Z: Array = space.xp.empty_like(G)
     L = ops.factor_blocks(s.blocks, (problem.penalty.ridge or 0.0) + _SHIFT * float(s.mean), rank)
     ops.solve_blocks(L, G, Z)
     return Z

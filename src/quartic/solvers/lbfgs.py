@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
-from quartic.arrays import Array, Space, check_count
+import numpy as np
+
+from quartic.arrays import Array, Space, check_count, to_host
 from quartic.core.problem import Problem
 from quartic.losses import Point
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
-from quartic.solvers.line_search import search_line
-from quartic.solvers.pair_lists import check_lists
-from quartic.solvers.refresh import refreshed
+from quartic.solvers.lines import refreshed, search_line
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class LBFGS(Solver):
             y = s.changes[-1] if s.steps else None
             factor = 0.0 if y is None else float(space.inner(s.steps[-1], y) / space.inner(y, y / diagonal))
             return Q * (factor if factor > 0 else space.quotient_of_norms(X, Q))
-        if getattr(problem.loss, "difference", False):
+        if problem.loss.translations:  # the mean of X is no part of the metric
             X = X - X.mean(axis=0)
         inverse = space.regular_inverse(space.gram(X), 1e-3)
         Q = space.times(q, inverse)
@@ -169,3 +169,28 @@ def _whole_pair(space: Space, G: Array, after: Array, D: Array, t: float) -> tup
     """Return s = D and y = (∇⁺ − G)/t, with ⟨s, y⟩ and ‖s‖·‖y‖."""
     y = (after - G) / t
     return D, y, space.inner(D, y), space.norm(D) * space.norm(y)
+
+
+def check_lists(where: Any, steps: Any, changes: Any, shape: tuple[int, int]) -> None:
+    """Raise unless ``where`` lists places of an X of this shape, none twice, and pairs are no longer than it.
+
+    Without a list pairs are of the shape of X. Compiled passes follow what a checkpoint held without looking.
+    """
+    if not (isinstance(where, tuple) and isinstance(steps, tuple) and isinstance(changes, tuple)) or len(where) > 1:
+        raise ValueError("pairs are no tuples")
+    if len(steps) != len(changes):
+        raise ValueError(f"{len(steps)} steps, but {len(changes)} changes of the gradient")
+    if where:
+        _check_places(np.asarray(to_host(where[0])), shape[0] * shape[1])
+    for s, y in zip(steps, changes, strict=True):
+        fits = (s.ndim == 1 and len(s) <= len(where[0])) if where else tuple(s.shape) == shape
+        if not (fits and s.shape == y.shape and s.dtype == y.dtype):
+            raise ValueError(f"a pair of shapes {tuple(s.shape)} and {tuple(y.shape)} does not go with X")
+
+
+def _check_places(places: Any, size: int) -> None:
+    if places.ndim != 1 or places.dtype.kind != "i":
+        raise ValueError(f"a list of places is {places.dtype} of shape {places.shape}")
+    there = places[places >= 0]
+    if len(there) and (there.max() >= size or len(np.unique(there)) < len(there)):
+        raise ValueError("a list of places leads out of X, or to one place twice")

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from quartic.arrays import Array, astype, namespace, passes
+from quartic.arrays import Array, space_of
 from quartic.arrays.space import HostSpace
-from quartic.losses.pairs.sum_of_squares import SumOfSquares
+from quartic.losses.pairs.sum_of_squares import SumOfSquares, row_blocks_in
 from quartic.losses.point import Point
 
 # Sparse factors are tried up to so many unknowns, and so many multiplications within the envelope.
@@ -38,8 +38,7 @@ class Solution:
 
 def mean_diagonal(blocks: Array, rank: int) -> float:
     """Return the mean diagonal entry of the packed blocks: the scale that damping is measured on."""
-    mean: float = passes("gauss_newton", blocks).diagonal_mean(blocks, rank)
-    return mean
+    return row_blocks_in(space_of(blocks)).diagonal_mean(blocks, rank)
 
 
 def solve(
@@ -53,6 +52,11 @@ def solve(
     newton: bool = False,
 ) -> Solution:
     """Solve (A + shift·I) D = −G by conjugate gradients, with A = JᵀJ or, for Newton's method, ∇²f(p)."""
+
+    in_one_call = getattr(loss, "gauss_newton_solve", None)
+    found = None if newton or in_one_call is None else in_one_call(p, G, blocks, shift, tolerance, max_iter)
+    if found is not None:
+        return Solution(*found)
 
     def product(V: Array, out: Array) -> None:
         if newton:
@@ -72,8 +76,9 @@ def conjugate_gradients(
     of the preconditioner. What is returned after ``max_iter`` steps, or where A turns out not to be positive definite,
     is still a direction of descent.
     """
-    ops, xp = passes("gauss_newton", G), namespace(G)
-    G = astype(G, np.float64)
+    space = space_of(G)
+    ops, xp = row_blocks_in(space), space.xp
+    G = space.astype(G, np.float64)
     D, R, Z, P, H = xp.zeros_like(G), *(xp.empty_like(G) for _ in range(4))
     L = ops.factor_blocks(blocks, shift, G.shape[1])
     first = rz = ops.first_direction(G, L, R, Z, P)

@@ -209,7 +209,7 @@ def _non_finite(block: RowBlock) -> str | None:
 
 
 def _product(block: RowBlock, X: Array) -> Array:
-    from quartic.compiled.tiles import WIDEST_RANK, row_pieces, sparse_product
+    from quartic.losses.factor.numba import WIDEST_RANK, row_pieces, sparse_product
 
     A = block.rows
     if not sp.issparse(A) or X.dtype != A.dtype or X.shape[1] > WIDEST_RANK or A.nnz * X.shape[1] < _SMALL:

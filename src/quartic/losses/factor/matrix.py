@@ -16,6 +16,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from quartic.arrays import Array, check_number, finite_matrix, first_not_finite, is_torch, working_dtype
 from quartic.arrays.space import HOST, Space, space_of
+from quartic.arrays.threads import spread
 from quartic.core.units import exponent, shifted
 from quartic.distributed.inputs import is_dask_array
 
@@ -133,8 +134,6 @@ class DenseMatrix(Matrix):
 
     def product(self, X: Array, out: Array | None = None) -> Array:
         """Return M X, in row blocks that several threads share."""
-        from quartic.arrays.threads import spread
-
         if X.dtype != self.M.dtype:
             return np.ascontiguousarray(self.M @ X)
         Y = np.empty_like(X) if out is None else out
@@ -199,20 +198,26 @@ class SparseMatrix(Matrix):
         self.squared_norm = _sum_of_squares(A.data)
 
     @cached_property
-    def _pieces(self) -> Any:
-        from quartic.compiled.tiles import row_pieces
+    def _pieces(self) -> list[int]:
+        from quartic.losses.factor.numba import row_pieces
 
-        return row_pieces(self.M.indptr)
+        bounds: list[int] = row_pieces(self.M.indptr).tolist()
+        return bounds
 
     def product(self, X: Array, out: Array | None = None) -> Array:
-        """Return M X."""
-        from quartic.compiled.tiles import WIDEST_RANK, sparse_product
+        """Return M X, in ranges of rows that several threads share."""
+        from quartic.losses.factor.numba import WIDEST_RANK, sparse_pass
 
-        small = self.M.nnz * X.shape[1] < _SMALL
-        if small or X.dtype != self.M.dtype or X.shape[1] > WIDEST_RANK or not X.flags.c_contiguous:
-            return np.ascontiguousarray(self.M @ X)
-        Y = np.empty_like(X) if out is None else out
-        sparse_product(self.M.indptr, self.M.indices, self.M.data, self._pieces, X, Y)
+        M, rank = self.M, X.shape[1]
+        small = M.nnz * rank < _SMALL
+        if small or X.dtype != M.dtype or rank > WIDEST_RANK or not X.flags.c_contiguous:
+            return np.ascontiguousarray(M @ X)
+        Y, run, rows = np.empty_like(X) if out is None else out, sparse_pass(rank), self._pieces
+
+        def work(first: int, last: int) -> None:
+            run(M.indptr, M.indices, M.data, X, Y, rows[first], rows[last])
+
+        spread(work, len(rows) - 1, float(M.nnz) * rank)
         return Y
 
     def entries(self) -> Array:

@@ -23,16 +23,21 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from quartic.arrays import Array
+from quartic.arrays.space import Fresh
 from quartic.arrays.threads import spread
-from quartic.arrays.workspace import Fresh
 from quartic.compiled.flags import FLAGS
-from quartic.compiled.tiles import BLOCK, add_upper_gram, block, block_times_small, padded, padded_columns
+from quartic.compiled.tiles import BLOCK, add_upper_gram, block, block_times_small, padded, sparse_rows
 from quartic.losses.factor.passes import Origin, StepSums
 
 # X is cut into at most so many pieces, each of whole blocks.
 _PIECES = 16
+# A matrix is cut into at most so many pieces: enough to share among threads, few enough to cost nothing.
+_SPARSE_PIECES = 64
+# Every rank has a pass of its own, compiled when first used; beyond this they would grow too long.
+WIDEST_RANK = 256
 
 
 @cache
@@ -95,15 +100,17 @@ def curvature(X: Array, origin: Origin) -> Array:
     return _sum_of_grams(parts, rank)
 
 
-def stepped(origin: Origin, A: Array, s: float, shift: float, clip: bool, W: Array) -> float:
-    """Fill W = YA + s·MY − shift, cut off below zero if ``clip``; return ‖W‖²."""
+def stepped(
+    origin: Origin, S: Array, alpha: float, sigma: float, b: float, shift: float, clip: bool, W: Array
+) -> float:
+    """Fill W = (α·tr S + σ)Y + bG − shift, cut off below zero if ``clip``; return ‖W‖²."""
     X, MX, Z, MZ, t = origin
-    wide = padded_columns(A, X.dtype)
+    s, wide = -2 * b, _small(S, alpha * float(S.trace()) + sigma, 2 * b, X)
     parts = np.zeros(_n_pieces(X))
     _spread(
         lambda rows, first, last: _stepped(X, Z, MX, MZ, t, wide, s, shift, clip, W, parts, rows, first, last),
         X,
-        2 * len(A) + 9,
+        2 * len(S) + 9,
     )
     return float(parts.sum())
 
@@ -136,8 +143,8 @@ def step_sums(X: Array, MX: Array, origin: Origin, ahead: float | None, curved: 
 
 
 def projected_norm(X: Array, S: Array, MX: Array) -> float:
-    """Return ‖∇ᴾ‖² of the gradient G = XS − 2MX: G where X > 0, min(G, 0) where X = 0; G itself is not kept."""
-    wide = padded_columns(S, X.dtype)
+    """Return ‖∇ᴾ‖² of the gradient G = 2XS − 2MX: G where X > 0, min(G, 0) where X = 0; G itself is not kept."""
+    wide = _small(S, 0.0, 2.0, X)
     parts = np.zeros(_n_pieces(X))
     _spread(lambda rows, first, last: _projected_norm(X, wide, MX, parts, rows, first, last), X, 2 * len(S) + 3)
     return float(parts.sum())
@@ -161,13 +168,13 @@ def gram_on_line(S: Array, U: Array, C: Array, t: float) -> Array:
 
 
 def line_point(
-    X: Array, D: Array, MX: Array, MD: Array, t: float, clip: bool, A: Array, new: Array, Mnew: Array, G: Array
+    X: Array, D: Array, MX: Array, MD: Array, t: float, clip: bool, S: Array, new: Array, Mnew: Array, G: Array
 ) -> tuple[float, float, bool]:
-    """Fill X + tD, MX + tMD, and G = (X + tD)A − 2(MX + tMD); with ``clip`` what is zero but for round-off is zero.
+    """Fill X + tD, MX + tMD, and G = 2(X + tD)S − 2(MX + tMD); with ``clip`` what is zero but for round-off is zero.
 
     Returns ⟨MX, X⟩ and ‖∇ᴾ‖² there (G where X > 0, min(G, 0) elsewhere), and whether X ≥ 0.
     """
-    A = padded_columns(A, X.dtype)
+    A = _small(S, 0.0, 2.0, X)
     sums = np.zeros((_n_pieces(X), 3))
     least = 4 * float(np.finfo(X.dtype).eps)
     _spread(lambda *piece: _line_point(X, D, MX, MD, t, clip, least, A, new, Mnew, G, sums, *piece), X, len(A) + 8)
@@ -180,6 +187,18 @@ def _balance(x: float, d: float) -> float:
     if not (0 < x < math.inf and 0 < d < math.inf):
         return 1.0
     return math.ldexp(1.0, (math.frexp(x)[1] - math.frexp(d)[1]) // 2)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # rounded twice, as NumPy would, whatever the machine
+def _small(S: Any, a: float, b: float, X: Any) -> Any:
+    """Return aI + bS in the type of X, padded with columns of zeros."""
+    rank = len(S)
+    A = np.zeros((rank, -(-rank // 4) * 4), X.dtype)
+    for j in range(rank):
+        for k in range(rank):
+            entry = b * S[j, k]
+            A[j, k] = entry + a if j == k else entry
+    return A
 
 
 @njit(**FLAGS)
@@ -424,3 +443,41 @@ def _line_point(
             for k in range(x.size):
                 feasible += y[k] >= 0  # not where it is NaN
         sums[piece, 0], sums[piece, 1], sums[piece, 2] = fit, projected, feasible
+
+
+# -- a sparse matrix times a tall one ---------------------------------------------------------------------------------
+
+
+def row_pieces(start: Any) -> NDArray[np.int64]:
+    """Return bounds of row ranges with about the same number of entries each, from where the rows start."""
+    n = len(start) - 1
+    work = np.asarray(start, dtype=np.int64) + np.arange(n + 1)  # an empty row costs something too
+    wanted = np.linspace(0, work[-1], min(_SPARSE_PIECES, max(1, int(work[-1]) // 512)) + 1)
+    return np.unique(np.concatenate([[0], np.searchsorted(work, wanted[1:-1]), [n]])).astype(np.int64)
+
+
+@cache
+def sparse_pass(rank: int) -> Any:
+    """Return the compiled product of the rows first ≤ i < last with a matrix of so many columns."""
+    lanes = (0.0,) * rank
+
+    @njit(**FLAGS)
+    def run(start: Any, cols: Any, values: Any, X: Any, Y: Any, first: int, last: int) -> None:
+        sparse_rows(lanes, start, cols, values, X, Y, first, last)
+
+    return run
+
+
+def sparse_product(start: Any, cols: Any, values: Array, bounds: NDArray[np.int64], X: Array, out: Array) -> None:
+    """Write M X into ``out``, M in compressed rows (``start``, ``cols``, ``values``), cut at ``bounds``.
+
+    X and ``out`` are C-ordered, of one type, at most `WIDEST_RANK` columns wide. Every entry is summed in the order
+    the row is stored in: the answer is the same on any number of threads.
+    """
+    run = sparse_pass(X.shape[1])
+    rows = bounds.tolist()
+
+    def work(first: int, last: int) -> None:
+        run(start, cols, values, X, out, rows[first], rows[last])
+
+    spread(work, len(rows) - 1, float(len(cols)) * X.shape[1])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from quartic.arrays import Array
-from quartic.arrays.workspace import Fresh
+from quartic.arrays.space import Fresh
 
 
 class Origin(NamedTuple):
@@ -73,8 +73,13 @@ class Passes(Protocol):
     def curvature(self, X: Array, origin: Origin) -> Array:
         """Return DᵀD of the step D = X − Y."""
 
-    def stepped(self, origin: Origin, A: Array, s: float, shift: float, clip: bool, W: Array) -> float:
-        """Fill W = YA + s·MY − shift, cut off below zero if ``clip``; return ‖W‖²."""
+    def stepped(
+        self, origin: Origin, S: Array, alpha: float, sigma: float, b: float, shift: float, clip: bool, W: Array
+    ) -> float:
+        """Fill W = (α·tr S + σ)Y + bG − shift, cut off below zero if ``clip``; return ‖W‖².
+
+        S = YᵀY, and G = 2YS − 2MY is the gradient, which exists only block by block.
+        """
 
     def step_sums(self, X: Array, MX: Array, origin: Origin, ahead: float | None, curved: bool) -> StepSums:
         """Return the sums of the step from the origin to X, with DᵀD if ``curved``.
@@ -84,7 +89,7 @@ class Passes(Protocol):
         """
 
     def projected_norm(self, X: Array, S: Array, MX: Array) -> float:
-        """Return ‖∇ᴾ‖² of the gradient G = XS − 2MX: G where X > 0, min(G, 0) where X = 0; G itself is not kept."""
+        """Return ‖∇ᴾ‖² of the gradient G = 2XS − 2MX: G where X > 0, min(G, 0) where X = 0; G itself is not kept."""
 
     def line_sums(self, X: Array, S: Array, D: Array, MD: Array, G: Array) -> tuple[Array, Array, float, float]:
         """Return U = XᵀD + DᵀX, C = DᵀD, ⟨MD, D⟩ and ⟨G, D⟩, where S = XᵀX."""
@@ -100,12 +105,13 @@ class Passes(Protocol):
         MD: Array,
         t: float,
         clip: bool,
-        A: Array,
+        S: Array,
         new: Array,
         Mnew: Array,
         G: Array,
-    ) -> tuple[float, float, bool]:  # fmt: skip
-        """Fill X + tD, MX + tMD, and G = (X + tD)A − 2(MX + tMD); with ``clip`` what is zero but for round-off is zero.
+    ) -> tuple[float, float, bool]:
+        """Fill X + tD, MX + tMD, and the gradient G = 2(X + tD)S − 2(MX + tMD).
 
-        Returns ⟨MX, X⟩ and ‖∇ᴾ‖² there (G where X > 0, min(G, 0) elsewhere), and whether X ≥ 0.
+        With ``clip`` what is zero but for round-off is zero. Returns ⟨MX, X⟩ and ‖∇ᴾ‖² there (G where X > 0, min(G, 0)
+        elsewhere), and whether X ≥ 0.
         """

@@ -7,16 +7,21 @@ from typing import Any
 
 import torch
 
-from quartic.arrays.space import eps
-from quartic.arrays.space_torch import DOUBLE, DeviceSpace, cross, dot, small_for
+from quartic.arrays.space import Fresh, eps
+from quartic.arrays.space_torch import DOUBLE, DeviceSpace, cross, dot, small_for, triton_serves
 from quartic.arrays.waiting import Waiting, delayed, entries
-from quartic.arrays.workspace import Fresh
-from quartic.compiled.torch_kernels import kernels_for
 from quartic.losses.factor.passes import Origin, StepSums
+
+# The kernels keep a row of X, and r × r sums, in registers up to this rank.
+_WIDEST = 64
 
 
 def _kernels(X: Any) -> Any:
-    return kernels_for("triton_factor", X)
+    if not triton_serves(X, _WIDEST):
+        return None
+    from quartic.losses.factor import triton
+
+    return triton
 
 
 def extrapolated(origin: Origin, arrays: Fresh) -> tuple[Origin, Any]:
@@ -51,10 +56,11 @@ def _gram_of(X: Any) -> Any:
     return Waiting(cross(X, X))
 
 
-def stepped(origin: Origin, A: Any, s: float, shift: float, clip: bool, W: Any) -> Any:
-    """Fill W = XA + s·MX − shift, cut off below zero if ``clip``; return ‖W‖²."""
-    X, MX = origin.X, origin.MX
-    A, kernels = small_for(X, A), _kernels(X)
+def stepped(origin: Origin, S: Any, alpha: float, sigma: float, b: float, shift: float, clip: bool, W: Any) -> Any:
+    """Fill W = (α·tr S + σ)X + bG − shift, cut off below zero if ``clip``; return ‖W‖²."""
+    X, MX, s = origin.X, origin.MX, -2 * b
+    space, kernels = DeviceSpace(X.device), _kernels(X)
+    A = small_for(X, space.shifted(S, space.front(S, alpha, sigma), 2 * b))
     if kernels is not None:
         return Waiting(kernels.stepped(X, A, s, MX, shift, clip, W))
     torch.mm(X, A, out=W)
@@ -93,8 +99,8 @@ def step_sums(X: Any, MX: Any, origin: Origin, ahead: float | None, curved: bool
 
 
 def projected_norm(X: Any, S: Any, MX: Any) -> Any:
-    """Return ‖∇ᴾ‖² of the gradient G = XS − 2MX: G where X > 0, min(G, 0) where X = 0."""
-    S, kernels = small_for(X, S), _kernels(X)
+    """Return ‖∇ᴾ‖² of the gradient G = 2XS − 2MX: G where X > 0, min(G, 0) where X = 0."""
+    S, kernels = small_for(X, 2 * DeviceSpace(X.device).bare(S)), _kernels(X)
     if kernels is not None:
         return Waiting(kernels.projected_norm(X, S, MX))
     G = torch.addmm(MX, X, S, beta=-2)
@@ -114,9 +120,9 @@ def gram_on_line(S: Any, U: Any, C: Any, t: float) -> Any:
 
 
 def line_point(
-    X: Any, D: Any, MX: Any, MD: Any, t: float, clip: bool, A: Any, new: Any, Mnew: Any, G: Any
+    X: Any, D: Any, MX: Any, MD: Any, t: float, clip: bool, S: Any, new: Any, Mnew: Any, G: Any
 ) -> tuple[Any, Any, Any]:
-    """Fill X + tD, MX + tMD, and G = (X + tD)A − 2(MX + tMD); with ``clip`` what is zero but for round-off is zero.
+    """Fill X + tD, MX + tMD, and G = 2(X + tD)S − 2(MX + tMD); with ``clip`` what is zero but for round-off is zero.
 
     Returns ⟨MX, X⟩ and ‖∇ᴾ‖² there (G where X > 0, min(G, 0) elsewhere), and whether X ≥ 0.
     """
@@ -124,6 +130,7 @@ def line_point(
     if clip:
         new.masked_fill_(new <= 4 * eps(X) * X, 0)
     torch.add(MX, MD, alpha=t, out=Mnew)
-    torch.addmm(Mnew, new, small_for(X, A), beta=-2, out=G)
-    projected = DeviceSpace(X.device).projected_norm(new, G)
+    space = DeviceSpace(X.device)
+    torch.addmm(Mnew, new, small_for(X, 2 * space.bare(S)), beta=-2, out=G)
+    projected = space.projected_norm(new, G)
     return Waiting(dot(Mnew, new)), projected, Waiting((new >= 0).all().double())

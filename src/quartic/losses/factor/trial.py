@@ -8,10 +8,11 @@ decides, and DᵀD is made only where it cannot.
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from quartic.arrays import Array, delayed, eps, trace_inner
+from quartic.arrays import Array, eps, trace_inner
 from quartic.core.trial import Trial, judge, try_bregman_step
 from quartic.kernels.norm import NormKernel
 from quartic.losses.move import Move
@@ -19,8 +20,8 @@ from quartic.penalties.base import Penalty
 
 if TYPE_CHECKING:
     from quartic.core.problem import Problem
+    from quartic.losses.factor.loss import LeastSquaresPoint
     from quartic.losses.factor.passes import StepSums
-    from quartic.losses.factor.point import LeastSquaresPoint
 
 # Sums over tall arrays are made in blocks; their round-off is within so many units of the size of their terms.
 _ROUND_OFF = 32.0
@@ -57,8 +58,13 @@ class LeastSquaresMove(Move):
     @cached_property
     def sizes(self) -> tuple[float, float, float]:
         """‖X‖², 2⟨X, D⟩ and ‖D‖², with X the start."""
-        size = delayed(lambda S: float(S.trace()), self.start.gram)
+        size = self.start.space.later(_trace, self.start.gram)
         return size, 2 * self.sums.along, self.sums.length
+
+    @property
+    def allowance(self) -> float:
+        """How well ⟨∇f(p), D⟩ is known."""
+        return self.start.rounding * math.sqrt(max(float(self.sums.length), 0.0))
 
     def begin(self) -> None:
         """Nothing: the pass has set all of it going."""
@@ -66,7 +72,7 @@ class LeastSquaresMove(Move):
     @cached_property
     def remainder(self) -> float:  # type: ignore[override]  # worked out when asked for
         """f(p + D) − f(p) − ⟨∇f(p), D⟩."""
-        remainder: float = delayed(_remainder, self.start.gram, self.sums.gram, self.C, self.sums.bend)
+        remainder: float = self.start.space.later(_remainder, self.start.gram, self.sums.gram, self.C, self.sums.bend)
         return remainder
 
     def estimate(self, slope: Estimate) -> Estimate:
@@ -81,6 +87,10 @@ class LeastSquaresMove(Move):
         value = (after + before) - sums.bend - slope.value - 2 * sums.pull
         size = after + before + abs(sums.bend) + 2 * abs(sums.pull)
         return Estimate(value, slope.error + _ROUND_OFF * eps(self.point.X) * size)
+
+
+def _trace(S: Array) -> float:
+    return float(S.trace())
 
 
 def _remainder(S: Array, new: Array, C: Array, bend: float) -> float:
@@ -98,8 +108,7 @@ def try_short(problem: Problem, p: LeastSquaresPoint, step: float, ahead: float 
     # exactly this kernel: another, derived from it, may come to its step in its own way
     if type(kernel) is not NormKernel or penalty.cut(step) is None:
         return try_bregman_step(problem, p, step)
-    X = kernel.iterate(p, penalty, step)
-    move = p.loss.measured_move(p, X, ahead, curved=p.takes_short_steps)
+    move = p.loss.measured_move(p, kernel.iterate(p, penalty, step), ahead, curved=p.takes_short_steps)
     problem.begin(move.point)
     if move.sums.curved is None:
         room = float(kernel.divergence_of(move)) / step

@@ -7,13 +7,13 @@ formats of the tensor cores were no faster.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import numpy as np
 import torch
 import triton
 import triton.language as tl
+
+from quartic.compiled.shrink_triton import thirds
 
 # Rows of a tile, warps, programs for each multiprocessor: found by trial on an H200, for each pass and size
 # of a number.
@@ -167,24 +167,6 @@ def _gram(
     _store_gram(grams, S, c, C)
 
 
-@triton.jit
-def _shrink(W, square, c1, c2, c3, g1, g2, g3, size, BLOCK: tl.constexpr):
-    zero = tl.zeros((1,), tl.float64)
-    sigma = zero + g1 + g2 + g3
-    w = tl.minimum(tl.sqrt(zero + tl.load(square)) * (zero + c1 + c2 + c3), 1e150)
-    # y³ + y = w: the closed form (2/√3) sinh(⅓ asinh(½·3√3·w)), and Newton's steps for the digits it loses
-    t = w * 2.598076211353316
-    a = tl.log(t + tl.sqrt(t * t + 1)) / 3
-    y = (tl.exp(a) - tl.exp(-a)) * 0.5773502691896258
-    y -= (y * (y * y + 1) - w) / (3 * y * y + 1)
-    y -= (y * (y * y + 1) - w) / (3 * y * y + 1)
-    y -= (y * (y * y + 1) - w) / (3 * y * y + 1)
-    factor = 1 / (sigma * (1 + y * y))
-    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    v = tl.load(W + at, mask=at < size)
-    tl.store(W + at, v * factor.to(v.dtype), mask=at < size)
-
-
 class _Launch:
     """Sizes of a launch, and room for the sums of its programs."""
 
@@ -212,13 +194,6 @@ class _Launch:
         return parts.sum(dim=0)[: self.width, : self.width]
 
 
-def _thirds(x: float) -> tuple[float, float, float]:
-    """Return three numbers of single precision, the only kind a kernel takes as such, whose sum is x."""
-    first = float(np.float32(x))
-    second = float(np.float32(x - first))
-    return first, second, float(np.float32(x - first - second))
-
-
 _KNOWN: dict[Any, int] = {}
 
 
@@ -242,7 +217,7 @@ def extrapolated(X: Any, Z: Any, MX: Any, MZ: Any, t: float, Y: Any, MY: Any) ->
     """Fill Y = X + t(X − Z) and MY likewise; return YᵀY."""
     run = _Launch(X, "extrapolated")
     grams = run.grams()
-    _extrapolated[(run.programs,)](X, Z, MX, MZ, Y, MY, grams, *_thirds(t), *run.sizes(), **run.settings)
+    _extrapolated[(run.programs,)](X, Z, MX, MZ, Y, MY, grams, *thirds(t), *run.sizes(), **run.settings)
     return run.gram(grams)
 
 
@@ -250,14 +225,8 @@ def stepped(X: Any, A: Any, s: float, MX: Any, shift: float, clip: bool, W: Any)
     """Fill W = XA + s·MX − shift, cut off below zero if ``clip``; return ‖W‖²."""
     run = _Launch(X)
     sums = run.sums(1)
-    _stepped[(run.programs,)](X, A, MX, W, sums, *_thirds(s), *_thirds(shift), *run.sizes(), CLIP=clip, **run.settings)
+    _stepped[(run.programs,)](X, A, MX, W, sums, *thirds(s), *thirds(shift), *run.sizes(), CLIP=clip, **run.settings)
     return sums.sum()
-
-
-def shrink(W: Any, square: Any, alpha: float, sigma: float) -> None:
-    """Divide W by the z with z²(z − σ) = α‖W‖², given ‖W‖²: the last part of the norm kernel's mirror map."""
-    size, unit = W.numel(), math.sqrt(alpha / sigma) / sigma
-    _shrink[(triton.cdiv(size, 2048),)](W, square, *_thirds(unit), *_thirds(sigma), size, BLOCK=2048, num_warps=8)
 
 
 def step_sums(X: Any, Y: Any, MX: Any, MY: Any) -> tuple[Any, Any, Any]:

@@ -309,11 +309,11 @@ class RectangularPoint(Point):
         np.matmul(self.X[m:], (b * self.SU + identity).astype(W.dtype, copy=False), out=W[m:])
         return W
 
-    def combine(self, a: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
-        """Return aX + b∇f(X) − shift, clipped, without forming the gradient."""
+    def combine(self, alpha: float, sigma: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
+        """Return (α‖X‖² + σ)X + b∇f(X) − shift, clipped, without forming the gradient."""
         from quartic.compiled.rows import add_and_clip
 
-        W = self._combination(a, b)
+        W = self._combination(alpha * float(np.trace(self.gram)) + sigma, b)
         return W, add_and_clip(W, -b, self.P, shift, clip)
 
     @cached_property

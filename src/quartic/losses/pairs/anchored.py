@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from quartic.arrays import Array, finite_matrix
 from quartic.core.units import Units, exponent, shifted
 from quartic.losses.line import Line
 from quartic.losses.move import Move
-from quartic.losses.pairs.loss import PairLoss
+from quartic.losses.pairs.loss import PairLoss, PairSquares
 from quartic.losses.pairs.sum_of_squares import SumOfSquares
 from quartic.losses.point import Point
 
@@ -132,11 +132,11 @@ class Anchored(SumOfSquares):
         """Return JᵀWJ as a sparse matrix: one pass."""
         rank = p.X.shape[1]
         kept = (self.free[:, None] * rank + np.arange(rank)).ravel()
-        return self.whole.gauss_newton_matrix(_whole(p)).tocsr()[kept][:, kept].tocsc()
+        return cast(PairSquares, self.whole).gauss_newton_matrix(_whole(p)).tocsr()[kept][:, kept].tocsc()
 
     def quartic(self, p: Point, D: Array) -> tuple[float, float, float, float]:
         """Return the quartic of f on p + tD: one pass."""
-        return self.whole.quartic(_whole(p), self._widen(D, 0.0))
+        return cast(PairSquares, self.whole).quartic(_whole(p), self._widen(D, 0.0))
 
     # -- scale ------------------------------------------------------------------------------------------------------
 

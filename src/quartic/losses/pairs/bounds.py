@@ -53,9 +53,8 @@ class BoundedDistances(DistanceConstants):
         super().__init__(take_intervals(type(self).kind, pairs, lower, upper, n_points, weights))
 
     @property
-    def upper(self) -> Array:
+    def upper(self) -> Any:
         """The upper bound of each pair."""
-        assert self.pairs.upper is not None
         return self.pairs.upper
 
     def gauss_newton_matrix(self, p: Point) -> Any:

@@ -44,7 +44,7 @@ class CompleteDistances(QuarticPairs):
         super().__init__(Pairs(COMPLETE, start, None, D))
 
     @property
-    def D(self) -> Array:
+    def D(self) -> Any:
         """The distances."""
         return self.pairs.target
 

@@ -125,8 +125,8 @@ def sort_pairs(
         )
     if ordered:
         start, cols = sorting.row_starts(pairs, n)
-        copies = [None if A is None else A.copy() for A in (weights, upper)]
-        return Pairs(kind, start, cols, values.copy(), *copies)
+        copied = [None if A is None else A.copy() for A in (weights, upper)]
+        return Pairs(kind, start, cols, values.copy(), copied[0], copied[1])
     none = values[:0]
     start, cols, sorted_values, sorted_weights = sorting.sort_pairs(
         pairs, values, none if weights is None else weights, n
@@ -136,7 +136,7 @@ def sort_pairs(
         order = each_once(pairs.min(axis=1), pairs.max(axis=1), n, named)
         start, cols = sorting.row_starts(np.sort(pairs[order], axis=1), n)
         kept = [None if A is None else A[order] for A in (weights, upper)]
-        return Pairs(kind, start, cols, values[order], *kept)
+        return Pairs(kind, start, cols, values[order], kept[0], kept[1])
     sorted_upper = None if upper is None else sorting.sort_pairs(pairs, upper, none, n)[2]
     return Pairs(kind, start, cols, sorted_values, None if weights is None else sorted_weights, sorted_upper)
 

@@ -72,9 +72,9 @@ class Pairs:
     kind: int
     start: Any
     cols: Any
-    target: Array
-    weight: Array | None = None
-    upper: Array | None = None
+    target: Any
+    weight: Any = None
+    upper: Any = None
     copies: int = 1
 
     def __len__(self) -> int:
@@ -134,23 +134,26 @@ class Pairs:
         """Return the pairs with values times 2^value and weights times 2^weight."""
         powers = {"target": value, "upper": value, "weight": weight}
         given = {name: getattr(self, name) for name in powers}
-        return replace(self, **{k: None if A is None else shifted(A, powers[k]) for k, A in given.items()})
+        changed: dict[str, Any] = {k: None if A is None else shifted(A, powers[k]) for k, A in given.items()}
+        return replace(self, **changed)
 
     def exponents(self) -> tuple[int | None, int | None]:
         """Return log₂ of the size of the points that the values ask for, and of the weights."""
         weight = None if self.weight is None else exponent(self.weight)
         if self.kind == COMPLETE:  # half of any distance is at most the largest from the first point
-            power = exponent(self.target[0])
+            power = exponent(cast(Array, self.target[0]))
             return exponent(self.target) if power is None else power, weight
-        known = self.target if self.upper is None else np.where(np.isfinite(self.upper), self.upper, self.target)
+        known: Any = self.target
+        if self.upper is not None:
+            known = np.where(np.isfinite(self.upper), self.upper, known)
         power = exponent(known)
         return None if power is None else power if self.kind == ROOTS else power // 2, weight
 
     def sum_by_point(self, values: Array) -> Array:
         """Return for each point the sum, over its pairs, of one value a pair."""
         n = self.n_points
-        sums: Array = np.bincount(self.rows, values, n) + np.bincount(self.cols, values, n)
-        return sums
+        sums = np.bincount(self.rows, values, n) + np.bincount(self.cols, values, n)
+        return sums.astype(np.float64, copy=False)
 
     def exponent_of_points(self) -> int | None:
         """Return log₂ of about the size of the points that the values ask for."""
@@ -219,7 +222,6 @@ class Pairs:
         if chosen.sum() < 0.5 * share * self.n_points or not chosen.any():
             return None
         kept, start, cols = pairs_among(self.start, self.cols, chosen)
-        pick = {name: getattr(self, name) for name in ("target", "weight", "upper")}
-        return replace(
-            self, start=start, cols=cols, **{name: None if A is None else A[kept] for name, A in pick.items()}
-        ), chosen
+        given = {name: getattr(self, name) for name in ("target", "weight", "upper")}
+        picked: dict[str, Any] = {name: None if A is None else A[kept] for name, A in given.items()}
+        return replace(self, start=start, cols=cols, **picked), chosen

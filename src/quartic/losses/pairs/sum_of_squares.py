@@ -3,10 +3,44 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Protocol, cast
 
 from quartic.arrays import Array
+from quartic.arrays.space import HostSpace, Space
 from quartic.losses.base import Loss
 from quartic.losses.point import Point
+
+
+class RowBlocks(Protocol):
+    """Passes over X with r × r blocks, one a row, packed as the rows of their lower triangles."""
+
+    def factor_blocks(self, B: Array, shift: float, rank: int) -> Array:
+        """Return the inverses of the blocks B_i + shift·I; a direction without curvature gets 0."""
+
+    def solve_blocks(self, L: Array, R: Array, Z: Array) -> float:
+        """Fill Z with the solutions of (B_i + shift·I) z_i = r_i, and return ⟨R, Z⟩."""
+
+    def first_direction(self, G: Array, L: Array, R: Array, Z: Array, P: Array) -> float:
+        """Set R = −G and P = Z = the preconditioned R; return ⟨R, Z⟩."""
+
+    def advance(
+        self, rz: float, shift: float, P: Array, H: Array, L: Array, D: Array, R: Array, Z: Array
+    ) -> tuple[float, float]:
+        """Make a step of conjugate gradients with A + shift·I, where H = AP; return curvature and new ⟨R, Z⟩."""
+
+    def diagonal_mean(self, B: Array, rank: int) -> float:
+        """Return the mean diagonal entry of the packed blocks."""
+
+
+def row_blocks_in(space: Space) -> RowBlocks:
+    """Return the passes with row blocks for the arrays of a space."""
+    if isinstance(space, HostSpace):
+        from quartic.losses.pairs import row_blocks
+
+        return cast(RowBlocks, row_blocks)
+    from quartic.losses.pairs import torch
+
+    return cast(RowBlocks, torch)
 
 
 class SumOfSquares(Loss):

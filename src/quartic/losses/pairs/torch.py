@@ -14,14 +14,23 @@ from typing import Any
 
 import torch
 
-from quartic.arrays.torch_tall import DOUBLE, dot
+from quartic.arrays.space_torch import DOUBLE, dot, triton_serves
 from quartic.arrays.waiting import Waiting, entries
-from quartic.compiled.torch_kernels import kernels_for
 from quartic.losses.pairs.pairs import Pairs
 
 # A point is in the wrong place where its residuals are so many times the typical ones (as squares), and no neighbour's
 # are larger: those of its neighbours are raised by it.
 _OUTLIER = 100.0
+# The kernels keep a row of X in registers up to this rank.
+_WIDEST = 8
+
+
+def _kernels(X: Any) -> Any:
+    if not triton_serves(X, _WIDEST):
+        return None
+    from quartic.losses.pairs import triton
+
+    return triton
 
 
 # -- the passes --------------------------------------------------------------------------------------------------------
@@ -64,7 +73,7 @@ def quartic(X: Any, D: Any, pairs: Pairs) -> Any:
 
 def _pass(mode: str, X: Any, Y: Any, pairs: Pairs, out: Any = None, B: Any = None) -> Any:
     """Make a pass; return the numbers summed over the pairs, which may be under way, or nothing."""
-    kernels = kernels_for("triton_pairs", X)
+    kernels = _kernels(X)
     if kernels is not None:
         found = kernels.pairs(mode, X, Y, pairs.start, pairs.cols, pairs.target, pairs.weight, out, B)
         return () if found is None else entries(found)
@@ -143,7 +152,7 @@ def largest_eigenvalue(pairs: Pairs, rounds: int) -> float:
 
 def factor_blocks(B: Any, shift: float, width: int) -> Any:
     """Return the inverses of the blocks B_i + shift·I, (n, r, r); a direction without curvature gets 0."""
-    kernels = kernels_for("triton_blocks", B[:, :width])
+    kernels = _kernels(B[:, :width])
     if kernels is not None:
         return kernels.invert(B, shift, width)
     rows, columns = torch.tril_indices(width, width, device=B.device)
@@ -167,7 +176,7 @@ def factor_blocks(B: Any, shift: float, width: int) -> Any:
 
 def solve_blocks(L: Any, R: Any, Z: Any) -> Any:
     """Fill Z with the solutions of (B_i + shift·I) z_i = r_i, and return ⟨R, Z⟩."""
-    kernels = kernels_for("triton_blocks", R)
+    kernels = _kernels(R)
     if kernels is not None:
         return Waiting(kernels.solve(L, R, Z))
     torch.sum(L * R[:, None, :], dim=2, out=Z)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from quartic.arrays.space import space_of
-from quartic.arrays.torch_input import dtype_for
+from quartic.arrays.space_torch import dtype_for
 from quartic.losses.pairs.input import each_once
 from quartic.losses.pairs.pairs import Pairs
 
@@ -100,7 +100,8 @@ def _in_both_rows(kind: int, pairs: Any, values: Any, weights: Any | None, n: in
         raise ValueError(f"pairs[{row}] = {pairs[row].tolist()} joins a point to itself; leave such pairs out")
     low, high = torch.minimum(i, j), torch.maximum(i, j)
     order = each_once(low, high, n, {"": values, "weight ": weights})
-    low, high, values, weights = (None if A is None else A[order] for A in (low, high, values, weights))
+    low, high, values = low[order], high[order], values[order]
+    weights = None if weights is None else weights[order]
     # pairs by (low, high) are in order already; those by (high, low) need one stable sort by their row
     turned = high.sort(stable=True)[1]
     rows = torch.cat([low, high[turned]])

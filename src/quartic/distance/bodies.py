@@ -1,0 +1,249 @@
+"""Which points form globally rigid bodies in generic position, the cheap proofs first."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from quartic.arrays import Array
+from quartic.distance.framework import GenericFramework, orthonormal_columns, rigidity_matrix, shell, stress_matrix
+from quartic.distance.graph import (
+    Indices,
+    Mask,
+    PairGraph,
+    find_clique,
+    grow,
+    grow_bodies,
+    merge_bodies,
+    reduce_graph,
+)
+from quartic.distance.null_space import DENSE_LIMIT, Solve, Undecided, elimination_is_cheap
+
+
+def find_generic_bodies(
+    graph: PairGraph, d: int, rng: np.random.Generator, *, given: Indices | None = None
+) -> tuple[list[Mask], Mask, bool]:
+    """Return the globally rigid bodies, the mask of the locally rigid points, and whether all was tested.
+
+    The largest body comes first. ``given`` are points whose mutual distances are known (anchors in general position);
+    the body that holds them then is the first.
+    """
+    n = graph.n_points
+    grown = grow_bodies(graph, d, rng, given=given)
+    small, points, rims = reduce_graph(graph, grown, d)
+    if small.n_points > DENSE_LIMIT and not elimination_is_cheap(small.matrix(), d):
+        grown = _with_dense_core(graph, small, points, grown, d, rng)
+        small, points, rims = reduce_graph(graph, grown, d)
+    bodies, framework, complete = grown, None, True
+    if small.n_points > d + 1:
+        try:
+            framework = GenericFramework(small, d, rng)
+        except Undecided:
+            complete = False
+    if framework is not None:
+        found = [_lift(inside, points, n) for inside in framework.find_bodies(rims)]
+        bodies = _close(graph, [*grown, *found], d)
+    bodies += _simplices(graph, d, bodies, rng)
+    if given is not None:  # the body tied to the anchors comes first, whatever its size
+        bodies.sort(key=lambda body: -np.count_nonzero(body[given]))
+    rigid = np.zeros(n, dtype=bool)
+    if bodies:
+        rigid |= bodies[0]
+    if framework is not None:
+        rigid[points] |= _moving_as_one(framework, np.flatnonzero(rigid[points]))
+    elif not bodies and n <= d:
+        rigid[:] = graph.degrees == n - 1
+    if n > d and np.count_nonzero(rigid) <= d:  # two ends of one bar are no body to speak of
+        rigid[:] = False
+    before = 0
+    while d <= np.count_nonzero(rigid) != before:
+        before = int(np.count_nonzero(rigid))
+        rigid = grow(graph, np.flatnonzero(rigid), d)
+        for body in bodies:  # d points that stand still hold the body they are in
+            if np.count_nonzero(body & rigid) >= d:
+                rigid |= body
+    return bodies, rigid, complete
+
+
+def _lift(inside: Mask, points: Indices, n: int) -> Mask:
+    mask = np.zeros(n, dtype=bool)
+    mask[points[inside]] = True
+    return mask
+
+
+def _close(graph: PairGraph, bodies: list[Mask], d: int) -> list[Mask]:
+    """Join bodies that share d + 1 points and grow them by trilateration, until nothing changes."""
+    before = -1
+    while len(bodies) != before:
+        before = len(bodies)
+        bodies = merge_bodies([grow(graph, np.flatnonzero(body), d + 1) for body in bodies], d + 1)
+    return bodies
+
+
+def _with_dense_core(
+    graph: PairGraph, small: PairGraph, points: Indices, bodies: list[Mask], d: int, rng: np.random.Generator
+) -> list[Mask]:
+    """Add the bodies found in the well-linked core of a large random-looking graph.
+
+    The iteration in place of a factorisation converges fast there, and points of few distances then follow by
+    trilateration; with them in the graph from the start it may not converge at all.
+    """
+    core = np.flatnonzero(small.core(int(0.6 * small.degrees.mean())))
+    if len(core) <= d + 1:
+        return bodies
+    try:
+        inner = GenericFramework(small.restricted_to(core), d, rng).find_bodies([])
+    except Undecided:
+        return bodies
+    return _close(graph, [*bodies, *(_lift(inside, points[core], graph.n_points) for inside in inner)], d)
+
+
+def _simplices(graph: PairGraph, d: int, bodies: list[Mask], rng: np.random.Generator) -> list[Mask]:
+    """Return disjoint complete graphs on d + 1 points outside all bodies; all of a complete graph on fewer points."""
+    n = graph.n_points
+    if n <= d:
+        return [np.ones(n, dtype=bool)] if n and (graph.degrees == n - 1).all() else []
+    free = ~np.any(bodies, axis=0) if bodies else np.ones(n, dtype=bool)
+    candidates = np.flatnonzero(free & (graph.degrees >= d))
+    found = []
+    for v in candidates[:2000]:
+        clique = find_clique(graph, int(v), d + 1, free, rng) if free[v] else None
+        if clique is not None:
+            simplex = np.zeros(n, dtype=bool)
+            simplex[clique] = True
+            free[clique] = False
+            found.append(simplex)
+    return found
+
+
+def _moving_as_one(framework: GenericFramework, seed: Indices) -> Mask:
+    """Return the points that move rigidly with ``seed``, or the largest such set where the seed is too small."""
+    if len(seed) >= framework.d:
+        return framework.moving_with(seed)
+    best = np.zeros(framework.graph.n_points, dtype=bool)
+    for trial in framework.rigid_seeds():
+        moving = framework.moving_with(trial)
+        if np.count_nonzero(moving) > np.count_nonzero(best):
+            best = moving
+        if 2 * np.count_nonzero(best) > len(best):
+            break
+    return best
+
+
+# So many points are drawn that each is linked to this many times d + 1 of them; the fewest for which it is worth it.
+_EACH, _FEWEST = (6, 12), 100
+# Points with fewer than this share of the mean number of pairs follow by trilateration: with them the stress matrix
+# would be indefinite.
+_CORE = 0.6
+# Steps of the two iterations, and their tolerances. A kernel that is too large shows in a random right-hand side with a
+# share of n^-1/2, far above the second.
+_STEPS, _STRESS, _KERNEL = 120, 1e-10, 1e-8
+
+
+def is_well_linked(pairs: Indices, n: int, d: int, rng: np.random.Generator) -> bool:
+    """Tell whether random points and trilateration prove that all n points are determined in generic position.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.datasets import random_pairs
+    >>> from quartic.distance.bodies import is_well_linked
+    >>> is_well_linked(random_pairs(400, 0.1, random_state=0), 400, 3, np.random.default_rng(0))
+    True
+    >>> ring = np.column_stack([np.arange(400), np.roll(np.arange(400), 1)])
+    >>> is_well_linked(ring, 400, 3, np.random.default_rng(0))
+    False
+    """
+    if n < _FEWEST or len(pairs) < (d + 1) * n:
+        return False
+    for each in _EACH:  # denser only where fewer do not suffice
+        try:
+            if _is_proved_by_some(pairs, n, d, each * (d + 1), rng):
+                return True
+        except Undecided:
+            pass
+        if each * (d + 1) * n > 2 * len(pairs):
+            break
+    return False
+
+
+def _is_proved_by_some(pairs: Indices, n: int, d: int, degree: int, rng: np.random.Generator) -> bool:
+    """Tell whether points drawn so that each is linked to ``degree`` others prove all points determined."""
+    share = max(degree * n / (2 * len(pairs)), _FEWEST / n)
+    chosen = rng.random(n) < share
+    drawn = pairs[chosen[pairs[:, 0]] & chosen[pairs[:, 1]]]
+    mean = 2 * len(drawn) / max(int(np.count_nonzero(chosen)), 1)
+    inside = _core(drawn, chosen, max(d + 2, int(_CORE * mean)))
+    n_inside = int(np.count_nonzero(inside))
+    if n_inside <= d + 1 or not _grows_to_all(pairs, inside, d):
+        return False
+    number = np.cumsum(inside) - 1
+    return _has_small_stress_kernel(number[drawn[inside[drawn].all(axis=1)]], n_inside, d, rng)
+
+
+def _core(pairs: Indices, inside: Mask, k: int) -> Mask:
+    """Return the points inside that are left when those with fewer than k pairs are taken off, repeatedly."""
+    n = len(inside)
+    while True:
+        fewer = inside & (np.bincount(pairs.ravel(), minlength=n) >= k)
+        if (fewer == inside).all():
+            return inside
+        inside = fewer
+        pairs = pairs[inside[pairs].all(axis=1)]
+
+
+def _grows_to_all(pairs: Indices, inside: Mask, d: int) -> bool:
+    """Tell whether all points follow by trilateration from those inside."""
+    n = len(inside)
+    i, j = pairs[:, 0], pairs[:, 1]
+    while not inside.all():
+        count = np.bincount(i[inside[j]], minlength=n) + np.bincount(j[inside[i]], minlength=n)
+        fresh = ~inside & (count > d)
+        if not fresh.any():
+            return False
+        inside = inside | fresh
+        left = ~(inside[i] & inside[j])
+        i, j = i[left], j[left]
+    return True
+
+
+def _solve_by_cg(apply: Solve, precondition: Solve, b: Array, tol: float) -> Array:
+    """Solve A z = b; raise Undecided where A is indefinite or the steps do not suffice."""
+    z, r = np.zeros_like(b), b.copy()
+    y = precondition(r)
+    p, rho, goal = y.copy(), float(r @ y), tol**2 * float(b @ b)
+    for _ in range(_STEPS):
+        if float(r @ r) <= goal:
+            return z
+        q = apply(p)
+        curvature = float(p @ q)
+        if curvature <= 0:
+            raise Undecided("conjugate gradients met a direction of negative curvature")
+        step = rho / curvature
+        z += step * p
+        r -= step * q
+        y = precondition(r)
+        rho, before = float(r @ y), rho
+        p *= rho / before
+        p += y
+    raise Undecided(f"conjugate gradients did not converge in {_STEPS} steps")
+
+
+def _has_small_stress_kernel(pairs: Indices, n: int, d: int, rng: np.random.Generator) -> bool:
+    """Tell whether a random stress at random positions has an affine kernel; raise Undecided where it is not seen."""
+    P = shell(n, d, rng)
+    R = rigidity_matrix(pairs, P)
+    transposed = sp.csr_array(R.T)
+    squares = np.bincount(R.indices, R.data**2, minlength=n * d)
+    stress: Array = 1.0 + 0.1 * rng.standard_normal(len(pairs))
+    force = transposed @ stress
+    stress -= R @ _solve_by_cg(lambda v: transposed @ (R @ v), lambda v: v / squares, force, _STRESS)
+    Omega = stress_matrix(pairs, stress, n)
+    diagonal = Omega.diagonal()
+    if diagonal.min() <= 0:
+        return False
+    affine = orthonormal_columns(np.column_stack([np.ones(n), P]))
+    b: Array = rng.standard_normal(n)
+    b -= affine @ (affine.T @ b)
+    _solve_by_cg(lambda v: Omega @ v, lambda v: v / diagonal, b, _KERNEL)
+    return True

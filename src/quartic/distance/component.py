@@ -1,0 +1,433 @@
+"""One connected component of the data: its loss, how well points fit it, and runs on it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.special import gammaincinv
+
+from quartic.arrays import Array, norm, to_host
+from quartic.arrays.space import space_of
+from quartic.core.loop import Progress, minimize
+from quartic.core.problem import Problem
+from quartic.core.progress import stop_requested
+from quartic.core.result import Result, Status
+from quartic.core.units import shifted
+from quartic.distance.data import Measurements
+from quartic.distance.graph import PairGraph
+from quartic.distance.noise import noise_explains
+from quartic.losses import BoundedDistances, Distances, RawStress
+from quartic.penalties import Penalty, Zero
+from quartic.solvers import Solver
+
+# Distances met to this, relative to their size, are met: what remains is what the solver's tolerance leaves. Bounds are
+# met at their rim, where steps grow short.
+_EXACT, _WITHIN, _NEARLY = 1e-7, 1e-5, 1e-4
+# A pair is an outlier when its relative error is so many times the typical one; of honest noise no pair is.
+_OUTLIER, _FEW = 6.0, 1e-3
+# The loss alone tells that all is met where it is that of relative errors of squares of this size.
+_TINY_LOSS = 1e-8
+# Pairs that are enough to tell how a step went.
+_SAMPLE = 50_000
+# A misfit is above the noise that was given where noise would leave as much only once in ten thousand fits.
+_SURE = 0.9999
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True, eq=False)
+class Component:
+    """Pairs with bounds on their distances, all linked, points numbered from 0.
+
+    Attributes
+    ----------
+    n : int
+        The number of points.
+    pairs : array of int64 (m, 2)
+    lower, upper, guess : array (m,)
+        Bounds on the distances, and a value between them.
+    weights : array (m,) or None
+    noise : float or None
+        Standard deviation of the noise on the distances, where it is known.
+    well_linked : bool
+        Whether no piece of the graph hangs on few points.
+    """
+
+    n: int
+    pairs: NDArray[np.int64]
+    lower: Array
+    upper: Array
+    guess: Array
+    weights: Array | None
+    noise: float | None = None
+    well_linked: bool = False
+
+    @classmethod
+    def of_all(cls, data: Measurements, noise: float | None, well_linked: bool) -> Component:
+        """Return all of the data, as if it were one component."""
+        columns = data.pairs, data.lower, data.upper, data.guess, data.weights
+        return cls(data.n_points, *columns, noise, well_linked)
+
+    @cached_property
+    def bounded(self) -> bool:
+        """Whether some pairs have room between their bounds."""
+        return self.lower is not self.upper and not np.array_equal(self.lower, self.upper)
+
+    @cached_property
+    def loss(self) -> Distances | BoundedDistances:
+        """The loss of squared distances."""
+        if not self.bounded:
+            return Distances(self.pairs, self.lower**2, self.n, self.weights)
+        return BoundedDistances(self.pairs, self.lower**2, self.upper**2, self.n, self.weights)
+
+    def loss_on(self, device: Any) -> Distances:
+        """Return the loss of squared distances on a torch device, moved there once."""
+        kept: Distances | None = self.__dict__.get("_device_loss")
+        if kept is None:
+            import torch
+
+            columns = (self.pairs, self.lower**2, self.weights)
+            pairs, squared, weights = (None if A is None else torch.from_numpy(A).to(device) for A in columns)
+            kept = self.__dict__["_device_loss"] = Distances(pairs, squared, self.n, weights)
+        return kept
+
+    @cached_property
+    def stress(self) -> RawStress:
+        """The loss of distances; weights are those of squares, to first order."""
+        weights = None if self.weights is None else 4 * self.guess**2 * self.weights
+        if weights is not None and not weights.any():
+            weights = None
+        return RawStress(self.pairs, self.lower, self.upper, self.n, weights)
+
+    @cached_property
+    def links(self) -> NDArray[np.bool_]:
+        """The pairs that hold points together."""
+        return np.isfinite(self.upper)
+
+    @cached_property
+    def size(self) -> float:
+        """The root mean square of the distances."""
+        return float(np.sqrt(np.mean(self.guess**2)))
+
+    @cached_property
+    def adjacency(self) -> sp.csr_array:
+        """The graph of the links; its entries are the numbers of the pairs, plus one."""
+        i, j = self.pairs[self.links].T
+        number = np.flatnonzero(self.links) + 1.0
+        upper = sp.coo_array((number, (i, j)), shape=(self.n, self.n)).tocsr()
+        return sp.csr_array(upper + upper.T)
+
+    def errors(self, X: Array) -> Array:
+        """Return by how much each distance misses its bounds, with sign; the last answer is kept."""
+        kept: tuple[Array, Array] | None = self.__dict__.get("_errors")
+        if kept is not None and kept[0] is X:
+            return kept[1]
+        errors = np.empty(len(self.pairs))
+        step = 1 << 17  # what is gathered stays in the cache
+        for at in range(0, len(errors), step):
+            piece = slice(at, at + step)
+            U = X.take(self.pairs[piece, 0], axis=0)
+            U -= X.take(self.pairs[piece, 1], axis=0)
+            d = np.sqrt(np.einsum("ij,ij->i", U, U))
+            errors[piece] = d - (
+                np.clip(d, self.lower[piece], self.upper[piece]) if self.bounded else self.lower[piece]
+            )
+        self.__dict__["_errors"] = X, errors
+        return errors
+
+    def sample_rmse(self, X: Array) -> float:
+        """Return the root mean square of the errors of the pairs, or of some that are spread over them."""
+        i, j = self.pairs[:: max(1, len(self.pairs) // _SAMPLE)].T
+        if len(i) == len(self.pairs):
+            return float(np.sqrt(np.mean(self.errors(X) ** 2)))
+        d = np.linalg.norm(X[i] - X[j], axis=1)
+        low, high = (column[:: max(1, len(self.pairs) // _SAMPLE)] for column in (self.lower, self.upper))
+        return float(np.sqrt(np.mean((d - np.clip(d, low, high)) ** 2)))
+
+    def misses(self, X: Array) -> Array:
+        """Return the errors of the pairs that count; 0 for those of weight 0."""
+        errors = self.errors(X)
+        return errors if self.weights is None else errors * (self.weights > 0)
+
+    def is_met(self, X: Array) -> bool:
+        """Tell whether all distances are met, as far as a solver's tolerance allows."""
+        return float(np.sqrt(np.mean(self.misses(X) ** 2))) <= (_WITHIN if self.bounded else _EXACT) * self.size
+
+    def is_nearly_met(self, X: Array) -> bool:
+        """Tell whether the misfit is so small that it will probably vanish."""
+        return float(np.sqrt(np.mean(self.misses(X) ** 2))) <= _NEARLY * self.size
+
+    def outliers(self, X: Array) -> NDArray[np.bool_]:
+        """Return the pairs that are missed by far more than the others are, absolutely and for their length.
+
+        Noise may go with the distance or not, and squares let long distances rule; none of that does both.
+        """
+        errors = np.abs(self.misses(X))
+        found = np.ones(len(errors), dtype=bool)
+        for measure in (errors / max(self.size, _TINY), errors / np.maximum(self.guess, max(0.05 * self.size, _TINY))):
+            missed = measure[measure > 0]
+            typical = 1.4826 * float(np.median(missed)) if len(missed) else 0.0
+            found &= measure > _OUTLIER * max(typical, _EXACT)
+        return found
+
+    def is_suspect(self, X: Array) -> bool:
+        """Tell whether the misfit looks like folds and flips rather than like noise."""
+        return float(self.outliers(X).mean()) > _FEW
+
+    def is_explained(self, X: Array, generator: np.random.Generator) -> bool | None:
+        """Tell whether the misfit is round-off or what noise leaves; None where the data do not show the noise."""
+        if self.is_met(X):
+            return True
+        if self.is_suspect(X):
+            return False
+        if self.noise is not None:
+            quantile = 2 * float(gammaincinv(len(self.pairs) / 2, _SURE))  # of the χ² distribution
+            return float(np.sum(self.misses(X) ** 2)) <= self.noise**2 * quantile
+        if self.bounded:
+            return None
+        return noise_explains(self.pairs, self.guess, self.weights, X, generator)
+
+    @cached_property
+    def graph(self) -> PairGraph:
+        """The graph of the distances that are known and count."""
+        exact = self.lower == self.upper
+        return PairGraph.from_pairs(self.pairs[exact if self.weights is None else exact & (self.weights > 0)], self.n)
+
+    def clustering(self, generator: np.random.Generator) -> float:
+        """Return the share of linked pairs among a point's neighbours, relative to that among all points.
+
+        Near 1 where pairs were drawn at random, large where only near points are linked.
+        """
+        A = self.adjacency
+        found = possible = 0
+        for i in generator.choice(self.n, min(self.n, 60), replace=False):
+            near = A.indices[A.indptr[i] : A.indptr[i + 1]][:60]
+            if len(near) > 1:
+                found += A[near][:, near].nnz
+                possible += len(near) * (len(near) - 1)
+        density = A.nnz / (self.n * (self.n - 1))
+        return found / possible / density if possible else np.inf
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How runs are made: the estimator's settings."""
+
+    rank: int
+    solver: str | Solver = "auto"
+    tol: float = 1e-8
+    max_iter: int = 10_000
+    deadline: float = np.inf
+    verbose: bool = False
+    device: Any = None
+    interrupted: threading.Event = field(default_factory=threading.Event)  # set when Ctrl-C has ended a run
+
+    def spent(self) -> bool:
+        """Tell whether the search is to end with what it has: the time is up, or it was told to stop."""
+        return time.perf_counter() >= self.deadline or self.stopped()
+
+    def stopped(self) -> bool:
+        """Tell whether it was told to stop, by Ctrl-C or by whoever watches."""
+        return self.interrupted.is_set() or stop_requested()
+
+    def most(self, max_iter: int) -> int:
+        """Return a limit on iterations: none are made once the search was told to stop."""
+        return 0 if self.stopped() else min(max_iter, self.max_iter)
+
+    def note(self, result: Result) -> None:
+        """Remember if a run was interrupted."""
+        if result.status is Status.INTERRUPTED:
+            self.interrupted.set()
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of a search in words, and how well the distances were met after it."""
+
+    text: str
+    rmse: float | None = None
+    met: bool = False
+
+    def tell(self, power: int = 0) -> str:
+        """Return it in words, with lengths times 2^power."""
+        if self.rmse is None:
+            return self.text
+        return f"{self.text} (rmse {shifted(self.rmse, power):.2g}{', all met' if self.met else ''})"
+
+
+@dataclass(eq=False)
+class Search:
+    """Runs on one part, and what they led to.
+
+    Attributes
+    ----------
+    best : Result or None
+        The lowest so far, in ``rank`` dimensions.
+    steps : list of Step
+        What was done.
+    settled : bool
+        Whether the misfit is taken for noise.
+    """
+
+    component: Component
+    effort: Effort
+    generator: np.random.Generator
+    best: Result | None = None
+    n_iter: int = 0
+    n_products: int = 0
+    steps: list[Step] = field(default_factory=list)
+    settled: bool = False
+
+    @cached_property
+    def reference(self) -> float:
+        """The gradient at a random start: what the tolerance refers to, whatever the start."""
+        start = self.component.loss.random_start(self.effort.rank, False, np.random.default_rng(0))
+        return norm(self.component.loss.at(start).gradient)
+
+    def run(
+        self,
+        X: Array,
+        *,
+        tol: float | None = None,
+        max_iter: int | None = None,
+        penalty: Penalty | None = None,
+        solver: str | Solver | None = None,
+        beat: float | None = None,
+    ) -> Result:
+        """Minimise from X, in as many dimensions as X has; a run that will not get below ``beat`` is given up."""
+        effort, loss = self.effort, self.component.loss
+        X = self.usable(X)
+        if effort.device is not None and type(loss) is Distances:
+            loss, X = (
+                self.component.loss_on(effort.device),
+                space_of(self.component.loss_on(effort.device).target).adopt(X),
+            )
+        left = None if np.isinf(effort.deadline) else max(effort.deadline - time.perf_counter(), 1e-3)
+        result = minimize(
+            Problem(loss, Zero() if penalty is None else penalty), X,
+            solver=effort.solver if solver is None else solver,
+            tol=effort.tol if tol is None else tol, reference=self.reference,
+            max_iter=effort.most(effort.max_iter if max_iter is None else max_iter), max_time=left,
+            callback=None if beat is None else _Hopeless(beat), verbose=effort.verbose,
+        )  # fmt: skip
+        result = replace(result, X=to_host(result.X))
+        self.n_iter += result.n_iter
+        self.n_products += result.n_products
+        effort.note(result)
+        return result
+
+    def usable(self, X: Array) -> Array:
+        """Return X, with the least noise where all points, or many, are in one place and nothing could move."""
+        spread = float(np.abs(X - X[:1]).max(initial=0.0))
+        if spread > 0:
+            return X
+        noise: Array = X + self.component.size * self.generator.standard_normal(X.shape)
+        return noise
+
+    def offer(self, result: Result) -> bool:
+        """Keep the result if it is the lowest; tell whether it is lower by at least a hundredth."""
+        before = self.best_objective
+        if result.objective < before or self.best is None:
+            self.best = result
+        return result.objective < 0.99 * before
+
+    @property
+    def X(self) -> Array:
+        """The best points so far."""
+        assert self.best is not None
+        return self.best.X
+
+    @property
+    def best_objective(self) -> float:
+        """Their loss."""
+        return np.inf if self.best is None else self.best.objective
+
+    def note(self, text: str) -> None:
+        """Write down a step, and how well the best points meet the distances now."""
+        self.steps.append(Step(text, self.component.sample_rmse(self.X), self.is_met()))
+
+    def is_met(self) -> bool:
+        """Tell whether the best points meet all distances, from the loss alone where it is as small as can be."""
+        component, loss = self.component, self.best_objective
+        tiny = 0.5 * len(component.pairs) * (_TINY_LOSS * component.size**2) ** 2
+        plain = component.weights is None and not component.bounded
+        return (plain and loss <= tiny) or component.is_met(self.X)
+
+    def done(self) -> bool:
+        """Tell whether nothing is left to be gained, or no time."""
+        return self.best is not None and (self.effort.spent() or self.is_met())
+
+
+class _Hopeless:
+    """A callback that ends a run whose progress will not take it below a value in a few more steps."""
+
+    def __init__(self, beat: float) -> None:
+        self.beat = beat
+        self.values: list[float] = []
+
+    def __call__(self, progress: Progress) -> None:
+        self.values.append(progress.objective)
+        if len(self.values) > 8 and progress.objective > 0.5 * self.beat:
+            rate = progress.objective / self.values[-9]
+            if rate > 0.8 or progress.objective * rate**3 > 0.9 * self.beat:
+                raise StopIteration
+
+
+def finish(search: Search, seconds: float) -> Result:
+    """Return the best result with the iterations, products and seconds of the whole search."""
+    assert search.best is not None
+    return replace(search.best, n_iter=search.n_iter, n_products=search.n_products, time=seconds)
+
+
+def turn_to_principal_axes(X: Array, rank: int | None = None) -> Array:
+    """Return X centred and turned to its principal axes, the first ``rank`` of them, with signs always the same.
+
+    The entry of largest size in each column is positive.
+    """
+    X = X - X.mean(axis=0)
+    _, axes = np.linalg.eigh(X.T @ X)
+    Y: Array = X @ axes[:, ::-1][:, : X.shape[1] if rank is None else rank]
+    largest = np.abs(Y).argmax(axis=0)
+    return Y * np.where(Y[largest, np.arange(Y.shape[1])] < 0, -1.0, 1.0)
+
+
+# Anchors are linked to each other, all of them up to this many, else each to so many others.
+_ALL_LINKED, _LINKS = 40, 12
+
+
+def find_components(data: Measurements) -> NDArray[np.int64]:
+    """Return the component of each point, 0 for the largest; anchors hang together."""
+    i, j = data.pairs[data.linked].T
+    if len(data.anchors):
+        first = np.full(len(data.anchors), data.anchors[0])
+        i, j = np.concatenate([i, first]), np.concatenate([j, data.anchors])
+    return PairGraph.from_pairs(np.column_stack([i, j])[i != j], data.n_points).components()
+
+
+def add_anchor_pairs(data: Measurements) -> tuple[NDArray[np.int64], Array, Array, Array, Array | None]:
+    """Return the pairs with those between anchors added, or replaced, by the distances of their places."""
+    columns = data.pairs, data.lower, data.upper, data.guess, data.weights
+    a = len(data.anchors)
+    if a < 2:
+        return columns
+    if a <= _ALL_LINKED:
+        at = np.column_stack(np.triu_indices(a, 1))
+    else:
+        generator = np.random.default_rng(0)
+        at = np.column_stack([np.repeat(np.arange(a), _LINKS), generator.integers(a, size=a * _LINKS)])
+        at = np.unique(np.sort(at[at[:, 0] != at[:, 1]], axis=1), axis=0)
+    place = np.zeros(data.n_points, dtype=bool)
+    place[data.anchors] = True
+    kept = ~place[data.pairs].all(axis=1)
+    d = np.linalg.norm(data.places[at[:, 0]] - data.places[at[:, 1]], axis=1)
+    lower, upper, guess = (np.concatenate([column[kept], d]) for column in (data.lower, data.upper, data.guess))
+    weights = data.weights
+    if weights is not None:
+        weights = np.concatenate([weights[kept], np.full(len(d), float(weights.max()))])
+    return np.concatenate([data.pairs[kept], data.anchors[at]]), lower, upper, guess, weights

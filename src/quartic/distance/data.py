@@ -1,0 +1,425 @@
+"""Distances as people have them (lists of pairs, matrices, bounds, anchors), checked and made into one form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from quartic.arrays import Array
+from quartic.core.units import exponent, shifted
+from quartic.distributed.inputs import is_dask_frame
+from quartic.losses.blocks.dask_distances import DaskDistances
+from quartic.losses.pairs.input import check_column, check_pairs
+
+_FAR = 100  # log₂ of distances that are scaled before they are worked with: beyond 1e±30
+
+
+@dataclass(frozen=True, eq=False)
+class Measurements:
+    """Pairs i < j, each once and in order, with bounds on their distances and what else is known.
+
+    Attributes
+    ----------
+    n_points : int
+    pairs : array of int64 (m, 2)
+    lower, upper : array (m,)
+        Bounds on the distance; equal where it is known exactly. ``upper`` may be infinite.
+    guess : array (m,)
+        A value within the bounds, for starts.
+    weights : array (m,) or None
+        Weights of the residuals of squared distances.
+    anchors : array of int64 (a,)
+    places : array (a, r)
+        Where the anchors are.
+    n_repeated : int
+        Pairs that were given more than once.
+    power : int
+        Distances and places are in a unit 2^power times the user's; 0 unless those are far from one.
+    proportional : bool
+        Whether the noise is said to be in proportion to the distances.
+    """
+
+    n_points: int
+    pairs: NDArray[np.int64]
+    lower: Array
+    upper: Array
+    guess: Array
+    weights: Array | None
+    anchors: NDArray[np.int64]
+    places: Array
+    n_repeated: int = 0
+    power: int = 0
+    proportional: bool = False
+
+    @property
+    def exact(self) -> NDArray[np.bool_]:
+        """Where the distance is known exactly."""
+        same = np.ones(len(self.pairs), dtype=bool)
+        return same if self.lower is self.upper else np.asarray(self.lower == self.upper)
+
+    @property
+    def fixing(self) -> NDArray[np.bool_]:
+        """Where the distance is known exactly and counts."""
+        return self.exact if self.weights is None else self.exact & (self.weights > 0)
+
+    @property
+    def all_fix(self) -> bool:
+        """Whether all distances are known exactly, with no weights that may be zero."""
+        return self.weights is None and (self.lower is self.upper or bool(self.exact.all()))
+
+    @property
+    def linked(self) -> NDArray[np.bool_]:
+        """Where the pair holds its points together; a lower bound alone only keeps them apart."""
+        return np.isfinite(self.upper)
+
+
+def read_pairs(
+    pairs: Any, distances: Any, n_points: int | None, weights: Any, lower: Any, upper: Any, anchors: Any, rank: int
+) -> Measurements:
+    """Return the measurements of a list of pairs."""
+    given = np.asarray(pairs)
+    m = len(given) if given.ndim == 2 else 0
+    pairs, _, _, n = check_pairs(pairs, np.zeros(m), _points_with_anchors(given, n_points, anchors), None, "distances")
+    i, j = pairs[:, 0], pairs[:, 1]
+    same = i == j
+    if same.any():
+        at = int(np.argmax(same))
+        raise ValueError(f"pairs[{at}] = {pairs[at].tolist()} joins a point to itself; leave such pairs out")
+    low, high, guess = _bounds(m, distances, lower, upper)
+    w: Array | None = None
+    if isinstance(weights, str):
+        _check_noise_word(weights)
+    elif weights is not None:
+        w = check_column(weights, m, "weights", nonnegative=True).astype(np.float64)
+    flipped = i > j
+    if flipped.any():
+        pairs[flipped] = pairs[flipped][:, ::-1]
+    pairs, low, high, guess, w, repeated = _each_once(pairs, low, high, guess, w, n)
+    index, places = check_anchors(anchors, n, rank)
+    power = power_of_distances(high, low)
+    if power:
+        low, high, guess, places = (shifted(column, -power) for column in (low, high, guess, places))
+    if isinstance(weights, str):
+        w = weigh_for_noise(guess)
+    return Measurements(n, pairs, low, high, guess, w, index, places, repeated, power, isinstance(weights, str))
+
+
+def keys_of(pairs: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    """Return a number for each pair, which sorts them by row."""
+    keys: NDArray[np.int64] = pairs[:, 0] * n + pairs[:, 1]
+    return keys
+
+
+def _points_with_anchors(pairs: NDArray[Any], n_points: int | None, anchors: Any) -> int | None:
+    """Return the number of points where it is left out: enough for the anchors too."""
+    if n_points is not None or not isinstance(anchors, Mapping) or pairs.size == 0 or pairs.dtype.kind not in "iu":
+        return n_points
+    try:
+        highest = max((int(k) for k in anchors), default=-1)
+    except (TypeError, ValueError):
+        return n_points
+    return max(int(pairs.max()), highest) + 1
+
+
+def _bounds(m: int, distances: Any, lower: Any, upper: Any) -> tuple[Array, Array, Array]:
+    """Return lower and upper bounds and a guess between them, or raise an error that names the row."""
+
+    def column(values: Any, name: str) -> Array:
+        values = np.asarray(values)
+        if values.dtype.kind not in "fiub":
+            raise TypeError(f"{name} must be real numbers, got dtype {values.dtype}")
+        if values.ndim == 0:
+            values = np.full(m, float(values))
+        if values.shape != (m,):
+            raise ValueError(f"{name} must have shape ({m},), one number for each pair, got {values.shape}")
+        clean: Array = values.astype(np.float64)
+        if (clean < 0).any():
+            at = int(np.argmax(clean < 0))
+            raise ValueError(f"{name}[{at}] = {clean[at]} is negative; a distance cannot be")
+        return clean
+
+    bounded = lower is not None or upper is not None
+    if distances is None and not bounded:
+        raise ValueError("give distances, or lower and upper bounds of them")
+    d = np.full(m, np.nan) if distances is None else column(distances, "distances")
+    bad = np.isinf(d) if bounded else ~np.isfinite(d)
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise ValueError(f"distances[{at}] is {d[at]}; leave unknown pairs out, every listed distance must be finite")
+    if not bounded:
+        return d, d, d
+    low = np.full(m, np.nan) if lower is None else column(lower, "lower")
+    high = np.full(m, np.nan) if upper is None else column(upper, "upper")
+    if np.isinf(low).any():
+        at = int(np.argmax(np.isinf(low)))
+        raise ValueError(f"lower[{at}] is infinite; a lower bound must be finite")
+    free = np.isnan(low) & np.isnan(high)
+    nothing = free & np.isnan(d)
+    if nothing.any():
+        at = int(np.argmax(nothing))
+        raise ValueError(f"pair {at} has neither a distance nor a bound; leave it out")
+    low, high = np.where(free, d, np.nan_to_num(low)), np.where(free, d, np.where(np.isnan(high), np.inf, high))
+    wrong = low > high
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise ValueError(f"lower[{at}] = {low[at]} is above upper[{at}] = {high[at]}; bounds need lower <= upper")
+    outside = (d < low * (1 - 1e-9)) | (d > high * (1 + 1e-9))
+    if outside.any():
+        at = int(np.argmax(outside))
+        raise ValueError(
+            f"distances[{at}] = {d[at]} is outside its bounds [{low[at]}, {high[at]}]; bounds are what is kept, the "
+            "distance of such a pair is only where the search begins"
+        )
+    middle = np.where(np.isfinite(high), 0.5 * (low + np.where(np.isfinite(high), high, 0.0)), low)
+    return low, high, np.where(np.isnan(d), middle, d)
+
+
+def _each_once(
+    pairs: NDArray[np.int64], low: Array, high: Array, guess: Array, w: Array | None, n: int
+) -> tuple[NDArray[np.int64], Array, Array, Array, Array | None, int]:
+    """Return the pairs in order, each once; a pair given again must say the same."""
+    key = keys_of(pairs, n)
+    if (key[1:] > key[:-1]).all():
+        return pairs, low, high, guess, w, 0
+    order = np.argsort(key, kind="stable")
+    key, pairs, low, high, guess = key[order], pairs[order], low[order], high[order], guess[order]
+    w = None if w is None else w[order]
+    later = np.flatnonzero(key[1:] == key[:-1]) + 1
+    for name, column in (("distance", low), ("distance", high), ("weight", w)):
+        if column is None:
+            continue
+        one, two = column[later], column[later - 1]
+        differs = (one != two) & ~(np.abs(one - two) <= 1e-9 * np.maximum(np.abs(one), np.abs(two)))
+        if differs.any():
+            at = int(later[np.argmax(differs)])
+            raise ValueError(
+                f"the pair ({pairs[at, 0]}, {pairs[at, 1]}) is given twice and differs: {name} {column[at - 1]} in row "
+                f"{order[at - 1]}, {column[at]} in row {order[at]}; keep one of them, or their mean"
+            )
+    kept = np.ones(len(key), dtype=bool)
+    kept[later] = False
+    repeated = len(np.unique(key[later]))
+    return pairs[kept], low[kept], high[kept], guess[kept], None if w is None else w[kept], repeated
+
+
+def weigh_for_noise(distances: Array) -> Array:
+    """Return w = 1/(δ + 0.01·mean δ), δ = d²: the weights that make up for noise in proportion to the distance."""
+    squares = distances**2
+    scale = float(squares.mean())
+    weights: Array = 1.0 / (squares + 0.01 * scale) if scale > 0 else np.ones_like(squares)
+    return weights
+
+
+def _check_noise_word(weights: str) -> None:
+    if weights != "noise":
+        raise ValueError(f'weights must be an array, None or "noise", got {weights!r}')
+
+
+def power_of_distances(upper: Array, lower: Array) -> int:
+    """Return log₂ of the unit to work in: 0, but where the squares of squares would come near the ends of the range."""
+    power = exponent(upper if upper is lower else np.where(np.isfinite(upper), upper, lower))
+    return power if power is not None and abs(power) > _FAR else 0
+
+
+def check_anchors(anchors: Any, n: int, rank: int) -> tuple[NDArray[np.int64], Array]:
+    """Return indices and places of the anchors, or raise an error that says what is wrong with them."""
+    if anchors is None or (hasattr(anchors, "__len__") and len(anchors) == 0):
+        return np.empty(0, dtype=np.int64), np.empty((0, rank))
+    if not isinstance(anchors, Mapping):
+        raise TypeError(f"anchors must be a dict {{index: coordinates}}, got {type(anchors).__name__}")
+    index, places = [], []
+    for k, place in anchors.items():
+        if isinstance(k, bool) or not isinstance(k, int | np.integer):
+            raise TypeError(f"anchors must have integer indices as keys, got {k!r}")
+        if not 0 <= k < n:
+            raise ValueError(f"anchor {k} is outside the {n} points; indices count from 0")
+        row = np.asarray(place, dtype=np.float64)
+        if row.shape != (rank,):
+            raise ValueError(
+                f"anchor {k} has coordinates of shape {row.shape}, but n_components = {rank}: {rank} numbers are needed"
+            )
+        if not np.isfinite(row).all():
+            raise ValueError(f"anchor {k} has coordinates {row.tolist()}; they must be finite")
+        index.append(int(k))
+        places.append(row)
+    order = np.argsort(index)
+    found = np.array(places)[order]
+    if len(found) > 1 and (found == found[0]).all():
+        raise ValueError(f"all {len(found)} anchors are at the same place, {found[0].tolist()}; they must differ")
+    if len(index) == n:
+        raise ValueError("every point is an anchor; there is nothing to find")
+    return np.array(index, dtype=np.int64)[order], found
+
+
+_BLOCK = 1 << 22  # entries of a matrix looked at together
+_ASYMMETRY = 1e-8  # relative; what rounding in somebody's file may leave
+
+
+def read_matrix(D: Any, weights: Any, lower: Any, upper: Any, anchors: Any, rank: int) -> Measurements:
+    """Return the measurements of a matrix with NaN where unknown, or a sparse one whose stored entries are known."""
+    n = D.shape[0]
+    pairs, distances = known_entries(D, "D")
+    if lower is not None or upper is not None:
+        keys = [keys_of(pairs, n)]
+        found: dict[str, tuple[NDArray[np.int64], Array]] = {}
+        for name, bound in (("lower", lower), ("upper", upper)):
+            if bound is not None:
+                at, values = known_entries(_square(bound, n, name), name)
+                useful = np.isfinite(values) & ((values > 0) | (name == "upper"))
+                found[name] = keys_of(at[useful], n), values[useful]
+                keys.append(found[name][0])
+        every = np.unique(np.concatenate(keys))
+        distances = _spread(every, keys[0], distances)
+        bounds = {name: _spread(every, *pair) for name, pair in found.items()}
+        lower, upper = bounds.get("lower"), bounds.get("upper")
+        pairs = np.column_stack(np.divmod(every, n))
+    if weights is not None and not isinstance(weights, str):
+        at, values = known_entries(_square(weights, n, "weights"), "weights")
+        weights = _spread(keys_of(pairs, n), keys_of(at, n), values, outside=False)
+        missing = np.isnan(weights)
+        if missing.any():
+            i, j = pairs[int(np.argmax(missing))].tolist()
+            raise ValueError(f"weights has no entry for the known pair ({i}, {j}); give one, 0 to leave the pair out")
+    if len(pairs) == 0:
+        raise ValueError(
+            "D holds no known distance: every entry off the diagonal is NaN or not stored; at least one is needed"
+        )
+    return read_pairs(pairs, distances, n, weights, lower, upper, anchors, rank)
+
+
+def known_entries(D: Any, name: str) -> tuple[NDArray[np.int64], Array]:
+    """Return the pairs i < j of a symmetric matrix that are known, and their values, a block of rows at a time.
+
+    An entry may be given on one side of the diagonal only; given on both, the two must agree.
+    """
+    if sp.issparse(D):
+        return _known_sparse(D, name)
+    pairs, values = [], []
+    for first, one in _upper_blocks(D, name):
+        known = ~np.isnan(one) & (np.arange(one.shape[1]) > np.arange(len(one))[:, None])
+        pairs.append(np.argwhere(known) + first)
+        values.append(one[known])
+    return np.concatenate(pairs).astype(np.int64), np.concatenate(values)
+
+
+def is_symmetric(D: Any) -> bool:
+    """Tell whether a square matrix may be one of distances among the same points: nothing contradicts that."""
+    if sp.issparse(D):
+        D = sp.csr_array(D)
+        both = D.multiply((D > 0).T)
+        return not D.diagonal().any() and bool(abs(both - both.T).max() <= _ASYMMETRY * max(float(D.max()), 0.0))
+    gap = np.abs(D - D.T)
+    return not np.nan_to_num(np.diagonal(D)).any() and not (gap > _ASYMMETRY * np.maximum(np.abs(D), np.abs(D.T))).any()
+
+
+def is_complete(D: Any) -> bool:
+    """Tell whether every distance is known, having checked them as `known_entries` does."""
+    if sp.issparse(D):
+        return False
+    for _, one in _upper_blocks(D, "D"):
+        missing = np.isnan(one)
+        np.fill_diagonal(missing, False)
+        if missing.any():
+            return False
+    return True
+
+
+def _upper_blocks(D: Any, name: str) -> Iterator[tuple[int, Array]]:
+    """Yield blocks of rows from the diagonal on, checked; an entry that stands only below it is taken from there."""
+    n = D.shape[0]
+    rows = max(1, _BLOCK // max(n, 1))
+    for first in range(0, n, rows):
+        upper = np.asarray(D[first : first + rows, first:], dtype=np.float64)
+        mirror = np.asarray(D[first:, first : first + rows], dtype=np.float64).T
+        diagonal = np.diagonal(upper)
+        if name == "D" and (diagonal > 0).any():
+            i = first + int(np.argmax(diagonal > 0))
+            raise ValueError(f"{name}[{i}, {i}] = {float(D[i, i])}, but a point has distance 0 to itself")
+        _refuse_negative(upper, name, first)
+        _refuse_negative(mirror, name, first)
+        gap = np.abs(upper - mirror) > _ASYMMETRY * np.maximum(np.abs(upper), np.abs(mirror))
+        if gap.any():
+            i, j = np.argwhere(gap)[0] + first
+            raise ValueError(
+                f"{name} is not symmetric: {name}[{i}, {j}] = {float(D[i, j])} but {name}[{j}, {i}] = "
+                f"{float(D[j, i])}; give one of them and NaN for the other, or their mean"
+            )
+        yield first, np.where(np.isnan(upper), mirror, upper)
+
+
+def _refuse_negative(block: Array, name: str, first: int) -> None:
+    if (block < 0).any():
+        i, j = np.argwhere(block < 0)[0] + first
+        value = float(block[i - first, j - first])
+        raise ValueError(f"Negative values in data: {name}[{i}, {j}] = {value}, but a distance cannot be negative")
+
+
+def _known_sparse(D: Any, name: str) -> tuple[NDArray[np.int64], Array]:
+    entries = sp.coo_array(D)
+    i, j, values = entries.row.astype(np.int64), entries.col.astype(np.int64), entries.data.astype(np.float64)
+    if name == "D" and (values[i == j] > 0).any():
+        at = int(i[(i == j) & (values > 0)][0])
+        raise ValueError(f"{name}[{at}, {at}] is not 0, but a point has distance 0 to itself")
+    if (values < 0).any():
+        at = int(np.argmax(values < 0))
+        raise ValueError(
+            f"Negative values in data: {name}[{i[at]}, {j[at]}] = {values[at]}, but a distance cannot be negative"
+        )
+    known = (i != j) & ~np.isnan(values)
+    i, j, values = i[known], j[known], values[known]
+    n = D.shape[0]
+    key = np.minimum(i, j) * n + np.maximum(i, j)
+    order = np.argsort(key, kind="stable")
+    key, values = key[order], values[order]
+    again = np.concatenate([[False], key[1:] == key[:-1]]) if len(key) else np.zeros(0, dtype=bool)
+    later = np.flatnonzero(again)
+    gap = np.abs(values[later] - values[later - 1]) > _ASYMMETRY * np.maximum(values[later], values[later - 1])
+    if gap.any():
+        at = int(later[np.argmax(gap)])
+        a, b = divmod(int(key[at]), n)
+        raise ValueError(
+            f"{name} is not symmetric: the pair ({a}, {b}) is stored as {values[at - 1]} and as {values[at]}; "
+            "store one of them, or their mean"
+        )
+    return np.column_stack(np.divmod(key[~again], n)), values[~again]
+
+
+def _square(M: Any, n: int, name: str) -> Any:
+    M = M if sp.issparse(M) else np.asarray(M)
+    if M.shape != (n, n):
+        raise ValueError(f"{name} must have the shape of D, ({n}, {n}), got {M.shape}")
+    return M
+
+
+def _spread(every: NDArray[np.int64], keys: NDArray[np.int64], values: Array, outside: bool = True) -> Array:
+    """Return one number for each of the sorted keys ``every``, NaN where there is none."""
+    column = np.full(len(every), np.nan)
+    at = np.searchsorted(every, keys)
+    if not outside:
+        inside = (at < len(every)) & (every[np.minimum(at, len(every) - 1)] == keys)
+        at, values = at[inside], values[inside]
+    column[at] = values
+    return column
+
+
+# So many pairs a point are brought here.
+_PAIRS_EACH = 60.0
+
+
+def read_chunks(
+    pairs: Any, distances: Any, n_points: int | None, weights: Any, anchors: Any, rank: int
+) -> tuple[Measurements, DaskDistances | None]:
+    """Return measurements to search with, and all pairs, None where the measurements are all."""
+    if isinstance(weights, str) and not is_dask_frame(pairs):
+        raise TypeError(f"weights = {weights!r} is for pairs in memory; give a Dask array of weights")
+    if distances is None:
+        raise ValueError("give the distances of the pairs")
+    everything = DaskDistances(pairs, distances, n_points, weights, power=1)
+    few, squared, w = everything.thinned(_PAIRS_EACH)
+    data = read_pairs(few, np.sqrt(squared), everything.n_points, w, None, None, anchors, rank)
+    return data, everything if len(few) < everything.n_pairs else None

@@ -1,0 +1,237 @@
+"""What is odd in the data or in the answer: looked for here, and told by the estimator as warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from string import Formatter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quartic.arrays import Array
+from quartic.core.units import shifted
+from quartic.distance.component import Component
+from quartic.distance.data import Measurements
+from quartic.distance.determination import Determination
+
+
+class DistanceWarning(UserWarning):
+    """Something about the distances, or the answer, that one ought to know.
+
+    Its text is a format: ``{3}`` stands for point 3, which is told by number or by name, ``{worst:.3g}`` for a length,
+    whose value in the units of the data is in the second argument.
+
+    Examples
+    --------
+    >>> from quartic.estimators import DistanceWarning
+    >>> warning = DistanceWarning("{1} is far from {0}")
+    >>> str(warning), warning.told(["ann", "bob"])
+    ('1 is far from 0', 'bob is far from ann')
+    """
+
+    def __str__(self) -> str:
+        return self._fill(_Numbers())
+
+    def told(self, names: Sequence[str]) -> str:
+        """Return the text with the points by these names."""
+        return self._fill(names)
+
+    def in_units(self, power: int) -> DistanceWarning:
+        """Return the same with lengths times 2^power."""
+        lengths = {name: shifted(length, power) for name, length in self._lengths().items()}
+        return type(self)(self.args[0], lengths)
+
+    def _lengths(self) -> dict[str, float]:
+        return dict(self.args[1]) if len(self.args) > 1 else {}
+
+    def _fill(self, points: Any) -> str:
+        return Formatter().vformat(str(self.args[0]), points, self._lengths())
+
+
+class _Numbers:
+    def __getitem__(self, point: int) -> str:
+        return str(point)
+
+
+def mark(point: int) -> str:
+    """Return what stands for a point in the text of a warning."""
+    return f"{{{int(point)}}}"
+
+
+class UndeterminedWarning(DistanceWarning):
+    """The distances do not fix every point."""
+
+
+class InconsistentWarning(DistanceWarning):
+    """The distances contradict each other: no points anywhere have them."""
+
+
+class DuplicateWarning(DistanceWarning):
+    """Pairs were given more than once, and agree."""
+
+
+class FlatWarning(DistanceWarning):
+    """The points fill a space of fewer dimensions than was asked for."""
+
+
+class MisfitWarning(DistanceWarning):
+    """Some distances are missed by far more than the others: the answer is probably a local minimum."""
+
+
+# A triangle is broken when a side is longer than the other two by this share: noise as people have it stays below.
+_SLACK = 1e-6
+# Triangles looked at.
+_TRIANGLES = 200_000
+# Points are flat where the distances are met to this share of their size without a direction.
+_FLAT = 1e-6
+# A direction in which points extend by this share of the distances is needed, unless the misfit is of its square.
+_THICK = 0.1
+
+
+def look_at_data(data: Measurements) -> list[DistanceWarning]:
+    """Return what is odd in the data: pairs given twice, anchors whose distances contradict their places."""
+    found: list[DistanceWarning] = []
+    if data.n_repeated:
+        text = f"{data.n_repeated} pairs are given more than once and agree; each counts once"
+        found.append(DuplicateWarning(text))
+    if len(data.anchors) < 2:
+        return found
+    place = np.full(data.n_points, -1)
+    place[data.anchors] = np.arange(len(data.anchors))
+    both = (place[data.pairs] >= 0).all(axis=1)
+    at = place[data.pairs[both]]
+    between = np.linalg.norm(data.places[at[:, 0]] - data.places[at[:, 1]], axis=1)
+    slack = _SLACK * np.maximum(between, data.guess[both])
+    wrong = (between < data.lower[both] - slack) | (between > data.upper[both] + slack)
+    if wrong.any():
+        i, j = data.pairs[both][int(np.argmax(wrong))].tolist()
+        n_wrong = int(wrong.sum())
+        differ = "1 distance between anchors differs" if n_wrong == 1 else f"{n_wrong} distances between anchors differ"
+        text = f"{differ} from those of their places, the first between {mark(i)} and {mark(j)}; the places are kept"
+        found.append(InconsistentWarning(text))
+    return found
+
+
+def look_at_triangles(component: Component, advise: bool = True) -> list[DistanceWarning]:
+    """Return a warning of distances that break the triangle inequality, with advice unless noise is accounted for."""
+    count, total, worst = count_broken_triangles(component, np.random.default_rng(0))
+    if not count:
+        return []
+    advice = '. weights="noise" or refine="stress" serve noisy data better' if advise else ""
+    text = (
+        f"{count:,} of {total:,} triangles looked at break the triangle inequality, ({_list(worst or ())}) the most: "
+        "no points have these distances, and the answer is the nearest in least squares. Noise does this; so does a "
+        f"wrong unit or a wrong pair{advice}"
+    )
+    return [InconsistentWarning(text)]
+
+
+def look_at_answer(
+    found: Determination, unexplained: bool, component: Component, X: Array, n_bounds: int
+) -> list[DistanceWarning]:
+    """Return warnings of points that are not determined, of flat points, and of a misfit that is no noise."""
+    odd: list[DistanceWarning] = []
+    if not found.determined.all():
+        note = f" Only exact distances count here, not the {n_bounds:,} pairs with room between their bounds."
+        odd.append(UndeterminedWarning(found.in_words(mark) + (note if n_bounds else "")))
+    dimension = find_needed_dimension(component, X, found.component)
+    if dimension < X.shape[1]:
+        space = {0: "in one place", 1: "on a line", 2: "in a plane"}.get(dimension, f"in {dimension} dimensions")
+        text = (
+            f"the points lie {space}, although n_components = {X.shape[1]}: n_components = {max(dimension, 1)} would "
+            "do, and more may be determined than is said"
+        )
+        odd.append(FlatWarning(text))
+    if component.is_met(X):
+        return odd
+    outliers, errors = component.outliers(X), np.abs(component.errors(X))
+    advice = "try n_init, another init or another random_state"
+    if outliers.mean() > 1e-3:
+        worst = component.pairs[int(np.argmax(errors))].tolist()
+        text = (
+            f"{int(outliers.sum()):,} of {len(outliers):,} distances are missed by far more than the others, "
+            f"[{_list(worst)}] the most (by {{worst:.3g}}): wrong distances, or a local minimum; {advice}"
+        )
+        odd.append(MisfitWarning(text, {"worst": float(errors.max())}))
+    elif unexplained:
+        text = (
+            "the distances are missed by {typical:.3g} on average, which is more than round-off and not known to be "
+            f"noise: perhaps a local minimum, so that no point is called determined; {advice}, or give noise"
+        )
+        odd.append(MisfitWarning(text, {"typical": float(np.sqrt(np.mean(errors**2)))}))
+    return odd
+
+
+def _list(points: Sequence[int]) -> str:
+    return ", ".join(map(mark, points))
+
+
+def count_broken_triangles(
+    component: Component, generator: np.random.Generator
+) -> tuple[int, int, tuple[int, int, int] | None]:
+    """Return how many of the triangles looked at break the triangle inequality, how many were, and the worst of them.
+
+    Two neighbours of a point are drawn again and again; where they are linked themselves there is a triangle.
+    """
+    A = component.adjacency
+    degree = np.diff(A.indptr)
+    middle = np.flatnonzero(degree > 1)
+    if len(middle) == 0:
+        return 0, 0, None
+    draws = min(_TRIANGLES, 20 * component.n + 1000)
+    k = middle[generator.integers(len(middle), size=draws)]
+    first = (generator.random(draws) * degree[k]).astype(np.int64)
+    second = (first + 1 + (generator.random(draws) * (degree[k] - 1)).astype(np.int64)) % degree[k]
+    a, b = A.indptr[k] + first, A.indptr[k] + second
+    i, j = A.indices[a], A.indices[b]
+    third = np.asarray(A[i, j]).ravel()
+    closed = third > 0
+    sides = [A.data[a][closed], A.data[b][closed], third[closed]]
+    if not closed.any():
+        return 0, 0, None
+    numbers = [side.astype(np.int64) - 1 for side in sides]
+    low = [component.lower[number] for number in numbers]
+    high = [component.upper[number] for number in numbers]
+    excess = np.max([low[c] - high[c - 1] - high[c - 2] for c in range(3)], axis=0)
+    worst = int(np.argmax(excess))
+    corners = np.sort(np.column_stack([k[closed], i[closed], j[closed]]), axis=1)
+    broken = excess > _SLACK * np.maximum.reduce(low)
+    count = len(np.unique(corners[broken], axis=0)) if broken.any() else 0
+    total = len(np.unique(corners, axis=0))
+    return count, total, tuple(corners[worst].tolist()) if count else None
+
+
+def find_needed_dimension(component: Component, X: Array, label: NDArray[np.int64]) -> int:
+    """Return in how few dimensions the points of the largest component meet the distances as well.
+
+    The fit decides, not how thin the points are: a dimension that is not needed shrinks only as the root of the misfit.
+    Few points never need more dimensions than they have neighbours, which is no news.
+    """
+    rank = int(X.shape[1])
+    largest = label == 0
+    if np.count_nonzero(largest) <= rank + 1:
+        return rank
+    Y = X.copy()
+    center = X[largest].mean(axis=0)
+    _, axes = np.linalg.eigh((X[largest] - center).T @ (X[largest] - center))
+    Y[largest] = (X[largest] - center) @ axes[:, ::-1]
+    thinnest = float(np.sqrt(np.mean(Y[largest, -1] ** 2)))
+    if thinnest > _THICK * component.size and thinnest**2 > _THICK * component.size * float(
+        np.abs(component.errors(X)).max()
+    ):
+        return rank
+    inside = largest[component.pairs].all(axis=1)
+
+    def misfit(Y: Array) -> float:
+        return float(np.sqrt(np.mean(component.errors(Y.copy())[inside] ** 2)))
+
+    before, loss = misfit(Y), component.loss.value(Y)
+    for k in range(rank, 0, -1):
+        Y[largest, k - 1] = 0.0
+        after = misfit(Y)
+        # under noise a dimension that is needed may still matter little: then the loss alone tells
+        as_good = after <= 1.001 * before and component.loss.value(Y) <= (1 + 1e-6) * loss
+        if after > _FLAT * component.size and not as_good:
+            return k
+    return 0

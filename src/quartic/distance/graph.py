@@ -1,0 +1,341 @@
+"""The graph whose edges are the known distances: cores, cliques, growth by trilateration, bodies made small."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+Indices: TypeAlias = NDArray[np.int64]
+Mask: TypeAlias = NDArray[np.bool_]
+
+
+def check_indices(pairs: Any, n_points: int) -> Indices:
+    """Return ``pairs`` as an (m, 2) array of indices below ``n_points``, or say which row is wrong.
+
+    Examples
+    --------
+    >>> from quartic.distance.graph import check_indices
+    >>> check_indices([[0, 1], [2, 0]], 3).tolist()
+    [[0, 1], [2, 0]]
+    """
+    pairs = np.asarray(pairs)
+    if pairs.size == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    if pairs.ndim != 2 or pairs.shape[1] != 2:
+        raise ValueError(f"pairs must have shape (m, 2), one row of two point indices per distance, got {pairs.shape}")
+    if pairs.dtype.kind not in "iu":
+        raise TypeError(f"pairs must hold integers (point indices), got dtype {pairs.dtype}; use pairs.astype(int)")
+    checked: Indices = pairs.astype(np.int64, copy=False)
+    outside = (checked < 0) | (checked >= n_points)
+    if outside.any():
+        row = int(np.flatnonzero(outside.any(axis=1))[0])
+        raise ValueError(
+            f"pairs[{row}] = {tuple(pairs[row].tolist())} names a point outside 0..{n_points - 1}; "
+            "indices start at 0, and n_points must cover them all"
+        )
+    loops = pairs[:, 0] == pairs[:, 1]
+    if loops.any():
+        row = int(np.flatnonzero(loops)[0])
+        raise ValueError(f"pairs[{row}] joins point {int(pairs[row, 0])} to itself; leave such pairs out")
+    return checked
+
+
+@dataclass(frozen=True, eq=False)
+class PairGraph:
+    """An undirected graph in compressed rows: the neighbours of ``v`` are ``indices[indptr[v]:indptr[v + 1]]``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.distance.graph import PairGraph
+    >>> graph = PairGraph.from_pairs(np.array([[0, 1], [1, 2], [2, 1]]), 4)
+    >>> graph.degrees.tolist(), graph.neighbours(1).tolist()
+    ([1, 2, 1, 0], [0, 2])
+    """
+
+    indptr: Indices
+    indices: Indices
+
+    @classmethod
+    def from_pairs(cls, pairs: Indices, n_points: int) -> PairGraph:
+        """Build the graph; repeated pairs, in either order, count once."""
+        low, high = pairs.min(axis=1, initial=n_points), pairs.max(axis=1, initial=0)
+        ones = np.ones(len(pairs), dtype=np.int32)
+        upper = sp.csr_array((ones, (low, high)), shape=(n_points, n_points))
+        both = sp.csr_array(upper + upper.T)
+        both.sort_indices()
+        return cls(both.indptr.astype(np.int64), both.indices.astype(np.int64))
+
+    @property
+    def n_points(self) -> int:
+        """The number of points."""
+        return len(self.indptr) - 1
+
+    @property
+    def degrees(self) -> Indices:
+        """The number of distinct neighbours of each point."""
+        return np.diff(self.indptr)
+
+    @property
+    def pairs(self) -> Indices:
+        """The edges, once each, the smaller index first."""
+        rows = np.repeat(np.arange(self.n_points), self.degrees)
+        once = rows < self.indices
+        return np.column_stack([rows[once], self.indices[once]])
+
+    def neighbours(self, v: int) -> Indices:
+        """Return the sorted neighbours of the point ``v``."""
+        return self.indices[self.indptr[v] : self.indptr[v + 1]]
+
+    def neighbours_of_all(self, points: Indices) -> Indices:
+        """Return the neighbours of all ``points``, one list after the other, repetitions kept."""
+        starts, counts = self.indptr[points], self.indptr[points + 1] - self.indptr[points]
+        offsets = np.repeat(starts - (np.cumsum(counts) - counts), counts)
+        neighbours: Indices = self.indices[offsets + np.arange(len(offsets))]
+        return neighbours
+
+    def touched_by(self, points: Indices) -> tuple[Indices, Indices]:
+        """Return the points with a neighbour among ``points``, and how many such neighbours each has."""
+        neighbours = self.neighbours_of_all(points)
+        if 8 * len(neighbours) < self.n_points:  # sorting a few is cheaper than counting over all
+            return np.unique(neighbours, return_counts=True)
+        counts = np.bincount(neighbours, minlength=self.n_points)
+        touched = np.flatnonzero(counts)
+        return touched, counts[touched]
+
+    def matrix(self) -> Any:
+        """Return the adjacency matrix, SciPy CSR."""
+        n = self.n_points
+        return sp.csr_array((np.ones(len(self.indices)), self.indices, self.indptr), shape=(n, n))
+
+    def restricted_to(self, points: Indices) -> PairGraph:
+        """Return the graph on ``points`` alone, numbered in their order."""
+        position = np.full(self.n_points, -1, dtype=np.int64)
+        position[points] = np.arange(len(points))
+        pairs = position[self.pairs]
+        return PairGraph.from_pairs(pairs[(pairs >= 0).all(axis=1)], len(points))
+
+    def components(self) -> Indices:
+        """Return the label of each point's connected component, the largest component first."""
+        _, labels = connected_components(self.matrix(), directed=False)
+        sizes = np.bincount(labels)
+        rank = np.empty(len(sizes), dtype=np.int64)
+        rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
+        result: Indices = rank[labels]
+        return result
+
+    def core(self, k: int) -> Mask:
+        """Return the mask of the ``k``-core: what is left when points of degree below ``k`` are taken off, repeatedly.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from quartic.distance.graph import PairGraph
+        >>> triangle_with_tail = np.array([[0, 1], [1, 2], [0, 2], [2, 3], [3, 4]])
+        >>> PairGraph.from_pairs(triangle_with_tail, 5).core(2).tolist()
+        [True, True, True, False, False]
+        """
+        degree = self.degrees.copy()
+        alive = np.ones(self.n_points, dtype=bool)
+        leaving = np.flatnonzero(degree < k)
+        while len(leaving):
+            alive[leaving] = False
+            touched, losses = self.touched_by(leaving)
+            degree[touched] -= losses
+            leaving = touched[alive[touched] & (degree[touched] < k)]
+        return alive
+
+
+def grow(graph: PairGraph, start: Indices, threshold: int) -> Mask:
+    """Return the mask of ``start`` and of every point reached by adding points with ``threshold`` neighbours inside.
+
+    With ``threshold = d + 1`` global rigidity of ``start`` passes on to the result, with ``threshold = d`` local
+    rigidity does (both for generic positions).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.distance.graph import grow
+    >>> from quartic.distance.graph import PairGraph
+    >>> pairs = np.array([[0, 1], [0, 2], [1, 2], [3, 0], [3, 1], [3, 2], [4, 0]])
+    >>> grow(PairGraph.from_pairs(pairs, 5), np.array([0, 1, 2]), 3).tolist()
+    [True, True, True, True, False]
+    """
+    inside = np.zeros(graph.n_points, dtype=bool)
+    inside[start] = True
+    count = np.zeros(graph.n_points, dtype=np.int64)
+    frontier = np.flatnonzero(inside)
+    while len(frontier):
+        touched, gains = graph.touched_by(frontier)
+        count[touched] += gains
+        frontier = touched[~inside[touched] & (count[touched] >= threshold)]
+        inside[frontier] = True
+    return inside
+
+
+def find_clique(graph: PairGraph, v: int, size: int, allowed: Mask, rng: np.random.Generator) -> Indices | None:
+    """Return ``size`` mutually linked points, ``v`` among them, or None when a greedy search finds none.
+
+    Each step takes, of a few candidates drawn at random, the one that leaves most candidates over.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.distance.graph import find_clique
+    >>> from quartic.distance.graph import PairGraph
+    >>> graph = PairGraph.from_pairs(np.array([[0, 1], [1, 2], [0, 2], [2, 3]]), 4)
+    >>> find_clique(graph, 0, 3, np.ones(4, dtype=bool), np.random.default_rng(0)).tolist()
+    [0, 1, 2]
+    """
+    clique = [v]
+    candidates = graph.neighbours(v)
+    candidates = candidates[allowed[candidates]]
+    while len(clique) < size:
+        if len(candidates) < size - len(clique):
+            return None
+        tried = candidates if len(candidates) <= 24 else rng.choice(candidates, 24, replace=False)
+        common = [np.intersect1d(candidates, graph.neighbours(int(u)), assume_unique=True) for u in tried]
+        best = int(np.argmax([len(c) for c in common]))
+        clique.append(int(tried[best]))
+        candidates = common[best]
+    return np.sort(np.array(clique, dtype=np.int64))
+
+
+def merge_bodies(bodies: list[Mask], n_shared: int) -> list[Mask]:
+    """Join bodies that share at least ``n_shared`` points until no two do; the largest comes first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.distance.graph import merge_bodies
+    >>> bodies = [np.arange(6) < 4, np.arange(6) >= 1]
+    >>> len(merge_bodies(bodies, 3)), len(merge_bodies(bodies, 4))
+    (1, 2)
+    """
+    merged: list[Mask] = []
+    waiting = list(bodies)
+    while waiting:
+        body = waiting.pop()
+        partner = next((k for k, other in enumerate(merged) if np.count_nonzero(body & other) >= n_shared), None)
+        if partner is None:
+            merged.append(body)
+        else:
+            waiting.append(body | merged.pop(partner))
+    return sorted(merged, key=lambda body: (-np.count_nonzero(body), int(np.argmax(body))))
+
+
+def grow_bodies(
+    graph: PairGraph, d: int, rng: np.random.Generator, *, given: Indices | None = None, max_seeds: int = 60
+) -> list[Mask]:
+    """Return bodies grown by trilateration from complete graphs on ``d + 1`` points, largest first.
+
+    Parameters
+    ----------
+    given : array of int, optional
+        Points whose mutual distances are all known (anchors): the first seed.
+    max_seeds : int
+        Seeds tried. Fewer bodies than there are is no error: the stress test decides about the rest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.distance.graph import grow_bodies
+    >>> from quartic.distance.graph import PairGraph
+    >>> K5 = np.column_stack(np.triu_indices(5, 1))
+    >>> bodies = grow_bodies(PairGraph.from_pairs(K5, 6), 2, np.random.default_rng(0))
+    >>> [body.tolist() for body in bodies]
+    [[True, True, True, True, True, False]]
+    """
+    bodies: list[Mask] = []
+    core = graph.core(d + 1)
+    covered = np.zeros(graph.n_points, dtype=bool)
+
+    def accept(seed: Indices) -> None:
+        nonlocal bodies, covered
+        body = grow(graph, seed, d + 1)
+        if np.count_nonzero(body) < d + 2:
+            return
+        before = len(bodies) + 1
+        bodies = merge_bodies([*bodies, body], d + 1)
+        while len(bodies) < before:  # a union may reach points that neither body reached
+            before = len(bodies)
+            bodies = merge_bodies([grow(graph, np.flatnonzero(b), d + 1) for b in bodies], d + 1)
+        covered = np.any(bodies, axis=0)
+
+    if given is not None:
+        body = grow(graph, given, d + 1)
+        bodies, covered = [body], body
+    n_tried = 0
+    for v in rng.permutation(np.flatnonzero(core)):  # at random, so that the seeds lie apart
+        if n_tried == max_seeds:
+            break
+        if not covered[v]:
+            n_tried += 1
+            seed = find_clique(graph, int(v), d + 1, core, rng)
+            if seed is not None:
+                accept(seed)
+    return bodies
+
+
+def skeleton(points: Indices, d: int) -> Indices:
+    """Return pairs that fix the shape of ``points``: a complete graph on the first d + 1, the others linked to those.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.distance.graph import skeleton
+    >>> skeleton(np.array([3, 5, 8]), 1).tolist()
+    [[3, 5], [3, 8], [5, 8]]
+    """
+    core, rest = points[: d + 1], points[d + 1 :]
+    first, second = np.triu_indices(len(core), 1)
+    inner = np.column_stack([core[first], core[second]])
+    outer = np.column_stack([np.repeat(core, len(rest)), np.tile(rest, len(core))])
+    return np.concatenate([inner, outer]) if len(rest) else inner
+
+
+def reduce_graph(graph: PairGraph, bodies: list[Mask], d: int) -> tuple[PairGraph, Indices, list[Indices]]:
+    """Return a smaller graph in which the same points are tied to each other, its points, and the bodies' rims.
+
+    Of each body (a set of points whose mutual distances are fixed) only the rim stays, the points linked to others,
+    held together by a skeleton; then all but the d-core comes off, since a point of fewer than ``d`` distances ties
+    nothing.
+
+    Returns
+    -------
+    small : PairGraph
+    points : array of int
+        The points of ``graph`` that the points of ``small`` are.
+    rims : list of arrays
+        For each body the points of ``small`` that belong to it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.distance.graph import PairGraph
+    >>> from quartic.distance.graph import reduce_graph
+    >>> K6 = np.column_stack(np.triu_indices(6, 1))
+    >>> pairs = np.concatenate([K6, [[6, 0], [6, 1], [7, 2], [7, 6]]])
+    >>> small, points, rims = reduce_graph(PairGraph.from_pairs(pairs, 8), [np.arange(8) < 6], 2)
+    >>> points.tolist(), rims[0].tolist()
+    ([0, 1, 2, 6, 7], [0, 1, 2])
+    """
+    n = graph.n_points
+    pairs = graph.pairs
+    for body in bodies:
+        inside = body[pairs[:, 0]] & body[pairs[:, 1]]
+        rim = np.zeros(n, dtype=bool)
+        leaving = pairs[body[pairs[:, 0]] != body[pairs[:, 1]]].ravel()
+        rim[leaving[body[leaving]]] = True
+        pairs = np.concatenate([pairs[~inside], skeleton(np.flatnonzero(rim), d)])
+    trimmed = PairGraph.from_pairs(pairs, n)
+    points = np.flatnonzero(trimmed.core(d))
+    position = np.full(n, -1, dtype=np.int64)
+    position[points] = np.arange(len(points))
+    rims = [position[body & (position >= 0)] for body in bodies]
+    return trimmed.restricted_to(points), points, rims

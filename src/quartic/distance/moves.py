@@ -1,0 +1,312 @@
+"""Where a search begins, and its ways out of a local minimum: more dimensions, point by point, piece by piece."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quartic.arrays import Array, inner, squared_norm
+from quartic.core.result import Result
+from quartic.distance.component import Component, Search, turn_to_principal_axes
+from quartic.init import eigenmap_start, shortest_path_start
+from quartic.penalties import Penalty
+
+# Shortest paths between all points are stored up to this many of them.
+_ALL_PATHS = 3000
+# Steps in the larger space: it is a way, not an aim.
+_LOOSE, _STEPS = 1e-5, 100
+
+
+def start_from_paths(search: Search, rank: int, landmarks: bool) -> Array:
+    """Return multidimensional scaling of shortest paths, rescaled."""
+    component = search.component
+    n_landmarks = 50 if landmarks or component.n > _ALL_PATHS else None
+    if component.n > 20_000:  # a path from each landmark to all points is the cost
+        n_landmarks = 20
+    X = shortest_path_start(
+        component.pairs[component.links],
+        component.guess[component.links],
+        component.n,
+        rank,
+        search.generator,
+        n_landmarks=n_landmarks,
+    )
+    return component.loss.best_scale(search.usable(X))
+
+
+def start_within_bounds(search: Search, rank: int) -> Array:
+    """Return scaling of shortest paths with distances drawn within their bounds, by way of some more dimensions."""
+    component, generator = search.component, search.generator
+    links = component.links
+    drawn = generator.uniform(component.lower[links], component.upper[links])
+    extra, noise = int(generator.integers(1, 5)), float(generator.choice([0.3, 1.0, 2.0]))
+    n_landmarks = None if component.n <= _ALL_PATHS else 50
+    X = shortest_path_start(
+        component.pairs[links], drawn, component.n, rank + extra, generator, n_landmarks=n_landmarks
+    )
+    X += noise * component.size * generator.standard_normal(X.shape)
+    return turn_to_principal_axes(search.run(X, tol=1e-6, max_iter=60).X, rank)
+
+
+def start_from_eigenmap(search: Search, rank: int) -> Array:
+    """Return the smoothest functions on the graph, fitted to the distances, rescaled."""
+    component = search.component
+    X = eigenmap_start(
+        component.pairs[component.links], component.guess[component.links], component.n, rank, search.generator
+    )
+    return component.loss.best_scale(search.usable(X))
+
+
+def start_at_random(search: Search, rank: int) -> Array:
+    """Return a Gaussian cloud, rescaled."""
+    return search.component.loss.random_start(rank, False, search.generator)
+
+
+def start_relaxed(search: Search, rank: int, first: Array | None = None) -> Array:
+    """Return the principal axes of a solution in two dimensions more, where there are fewer local minima.
+
+    On the way −½μ‖X‖² keeps the points unfolded, with μ going to 0; bounds do without, their loss being no quartic.
+    """
+    component = search.component
+    X = start_at_random(search, rank + 2) if first is None else first
+    if component.loss.quadratic:
+        stiffness = _stiffness(component, X)
+        for share in (1e-2, 1e-3):
+            X = search.run(X, penalty=Unfolding(share * stiffness), solver="lbfgs", tol=1e-3, max_iter=_STEPS).X
+            X = X - X.mean(axis=0)
+    X = search.run(X, tol=_LOOSE, max_iter=_STEPS).X
+    return turn_to_principal_axes(X, rank)
+
+
+def _stiffness(component: Component, X: Array) -> float:
+    """Return the mean diagonal entry of JᵀWJ."""
+    _, blocks = component.loss.linearize(X)
+    diagonal = [k * (k + 3) // 2 for k in range(X.shape[1])]
+    return float(blocks[:, diagonal].mean())
+
+
+@dataclass(frozen=True)
+class Unfolding(Penalty):
+    """The reward g(X) = −½μ‖X − mean‖² for points that are far apart.
+
+    Parameters
+    ----------
+    weight : float
+        μ, positive.
+    """
+
+    weight: float
+
+    smooth = True
+    convex = False
+
+    def value(self, X: Array) -> float:
+        """Return −½μ‖X − mean‖²."""
+        return -0.5 * self.weight * squared_norm(X - X.mean(axis=0))
+
+    def prox(self, V: Array, t: float) -> Array:
+        """Return the stationary point of t g(U) + ½‖U − V‖², its minimiser where tμ < 1."""
+        mean = V.mean(axis=0)
+        moved: Array = mean + (V - mean) / (1 - t * self.weight)
+        return moved
+
+    def stationarity(self, X: Array, gradient: Array) -> Array:
+        """Return ∇f − μ(X − mean)."""
+        found: Array = gradient - self.weight * (X - X.mean(axis=0))
+        return found
+
+    def smooth_gradient(self, X: Array, gradient: Array) -> Array:
+        """Return ∇f − μ(X − mean)."""
+        return self.stationarity(X, gradient)
+
+    def on_line(self, X: Array, D: Array) -> tuple[float, float]:
+        """Return a and b of g(X + tD) = g(X) + at + bt²."""
+        D = D - D.mean(axis=0)
+        return -self.weight * inner(X - X.mean(axis=0), D), -0.5 * self.weight * squared_norm(D)
+
+    def change(self, X: Array, Y: Array) -> float:
+        """Return g(Y) − g(X)."""
+        D = (Y - Y.mean(axis=0)) - (X - X.mean(axis=0))
+        return -0.5 * self.weight * inner(D, 2 * (X - X.mean(axis=0)) + D)
+
+
+# Points that are re-solved one at a time in one go, the worst first.
+_MOST_POINTS = 500
+# A place is taken over if it lowers the point's own misfit to this share.
+_LOWER = 0.7
+# Pieces are shaken until so many times nothing was gained, fewer where a run takes longer; and at most so many times.
+_PATIENCE, _FEWEST, _MOST_SHAKES = 200, 20, 2000
+
+
+def go_through_more_dimensions(search: Search, extra: int, spread: float, steps: int) -> bool:
+    """Shake the best points into ``extra`` dimensions more, minimise there, come back; tell whether that helped.
+
+    Where all is well there is no force and nothing moves. A piece that lies on its wrong side is under strain, and
+    turns over through the new dimensions, in which no wall stands between the two sides.
+    """
+    X, rank = search.X, search.effort.rank
+    shake = spread * search.component.size * search.generator.standard_normal((len(X), extra))
+    lifted = search.run(np.hstack([X, shake]), tol=1e-6, max_iter=steps)
+    return search.offer(search.run(turn_to_principal_axes(lifted.X, rank)))
+
+
+def escape(search: Search, rounds: int, patience: int) -> int:
+    """Go through more dimensions, in turn by one and by two, until nothing is gained; return how often."""
+    idle = 0
+    for k in range(rounds):
+        if search.done() or idle >= patience:
+            return k
+        spread = (0.3, 0.1, 1.0)[k // 2 % 3]
+        helped = go_through_more_dimensions(search, 1 + k % 2, spread, 20 if k % 2 == 0 else 60)
+        idle = 0 if helped else idle + 1
+    return rounds
+
+
+def place_points_anew(search: Search) -> int:
+    """Place badly fitted points anew, one at a time, from their neighbours; return how many found a better place."""
+    component, X = search.component, search.X.copy()
+    bad = np.unique(component.pairs[component.outliers(X)])
+    if len(bad) == 0:
+        return 0
+    squares = component.errors(X) ** 2
+    misfit = np.bincount(component.pairs.ravel(), np.repeat(squares, 2), component.n)
+    moved = 0
+    for i in bad[np.argsort(-misfit[bad])][:_MOST_POINTS]:
+        place = _betterfit_one_place(component, X, int(i), search.generator)
+        if place is not None:
+            X[i] = place
+            moved += 1
+    if moved:
+        search.offer(search.run(X))
+    return moved
+
+
+def _betterfit_one_place(component: Component, X: Array, i: int, generator: np.random.Generator) -> Array | None:
+    """Return a place for point i that fits its own distances better, others held, or None."""
+    A = component.adjacency
+    row = slice(A.indptr[i], A.indptr[i + 1])
+    Y, which = X[A.indices[row]], A.data[row].astype(np.int64) - 1
+    if len(Y) == 0:
+        return None
+    low, high = component.lower[which], component.upper[which]
+    w = np.ones(len(Y)) if component.weights is None else component.weights[which]
+    here = _own_misfit(X[i], Y, low, high, w)
+    best, place = _LOWER * here, None
+    for start in places_to_try(X[i], Y, component.guess[which], generator):
+        x, value = fit_one_place(start, Y, low, high, w)
+        if value < best:
+            best, place = value, x
+    return place
+
+
+def places_to_try(x: Array, Y: Array, d: Array, generator: np.random.Generator) -> list[Array]:
+    """Return the least-squares place, the mirror images in the planes of the neighbours, and two at random."""
+    center = Y.mean(axis=0)
+    offset = Y - center
+    right = 0.5 * (np.sum(Y**2, axis=1) - d**2)
+    linear = np.linalg.lstsq(offset, right - right.mean(), rcond=1e-6)[0]
+    _, axes = np.linalg.eigh(offset.T @ offset)
+    tries = [linear + center * 0.0] if np.isfinite(linear).all() else []
+    for k in range(axes.shape[1]):
+        tries.append(x - 2 * float((x - center) @ axes[:, k]) * axes[:, k])
+    tries += [center + float(d.mean()) * generator.standard_normal(len(x)) for _ in range(2)]
+    return tries
+
+
+def _own_misfit(x: Array, Y: Array, low: Array, high: Array, w: Array) -> float:
+    q = np.sum((x - Y) ** 2, axis=1)
+    return float(w @ (q - np.clip(q, low**2, high**2)) ** 2)
+
+
+def fit_one_place(x: Array, Y: Array, low: Array, high: Array, w: Array) -> tuple[Array, float]:
+    """Return a minimiser of one point's misfit, by a few damped Gauss–Newton steps, and the misfit there."""
+    value, damping = _own_misfit(x, Y, low, high, w), 1e-3
+    for _ in range(15):
+        u = x - Y
+        q = np.sum(u**2, axis=1)
+        e = q - np.clip(q, low**2, high**2)
+        active = w * (e != 0)
+        H = 4 * (u * active[:, None]).T @ u
+        H += damping * (np.trace(H) + 1e-300) * np.eye(len(x))
+        step = -np.linalg.solve(H, 2 * u.T @ (w * e)) if np.trace(H) > 1e-290 else np.zeros_like(x)
+        new = _own_misfit(x + step, Y, low, high, w)
+        if new < value:
+            stop = new > 0.999 * value
+            x, value, damping = x + step, new, damping / 5
+            if stop:
+                break
+        else:
+            damping *= 10
+            if damping > 1e6:
+                break
+    return x, value
+
+
+def shake_pieces(search: Search) -> int:
+    """Reflect, scatter or lift small pieces where the fit is bad, again and again; return how often that helped.
+
+    A piece is a ball in the graph about an end of a badly met pair. It is reflected in a plane of the points around it,
+    scattered, or shaken into one or two dimensions more; a run from there either leads lower or is soon given up.
+    """
+    component, generator = search.component, search.generator
+    patience = int(np.clip(_PATIENCE * 250 / component.n, _FEWEST, _PATIENCE))
+    idle = helped = 0
+    for _ in range(_MOST_SHAKES):
+        if search.done() or idle >= patience:
+            break
+        best = search.X
+        errors = np.abs(component.misses(best)) ** generator.integers(1, 3)
+        pair = component.pairs[generator.choice(len(errors), p=errors / errors.sum())]
+        size = 1 + int(np.exp(generator.uniform(0, np.log(max(component.n / 2, 2)))))
+        piece = _ball(component, int(pair[generator.integers(2)]), size, generator)
+        found = _shake(search, best.copy(), piece, search.best_objective)
+        idle += 1
+        if found.objective < 0.999 * search.best_objective:
+            search.offer(search.run(found.X))
+            idle, helped = 0, helped + 1
+    return helped
+
+
+def _shake(search: Search, X: Array, piece: NDArray[np.int64], beat: float) -> Result:
+    """Return where a run leads after the piece is moved in one of four ways."""
+    component, generator, rank = search.component, search.generator, X.shape[1]
+    way, spread = int(generator.integers(4)), float(generator.uniform(0.2, 1.5)) * component.size
+    if way == 0:
+        X[piece] = _reflect(component, X, piece, generator)
+    elif way == 1:
+        X[piece] += spread * generator.standard_normal((len(piece), rank))
+    else:
+        extra = np.zeros((len(X), way - 1))
+        extra[piece] = spread * generator.standard_normal((len(piece), way - 1))
+        steps = 20 * int(generator.integers(1, 4))
+        X = turn_to_principal_axes(search.run(np.hstack([X, extra]), tol=1e-6, max_iter=steps, beat=0.1 * beat).X, rank)
+    return search.run(X, max_iter=150, beat=beat)
+
+
+def _reflect(component: Component, X: Array, piece: NDArray[np.int64], generator: np.random.Generator) -> Array:
+    """Return the mirror image of a piece in a plane of its neighbours, mostly the one in which they lie best."""
+    A = component.adjacency
+    around = np.unique(np.concatenate([A.indices[A.indptr[i] : A.indptr[i + 1]] for i in piece]))
+    around = np.setdiff1d(around, piece)
+    Y = X[around if len(around) > 1 else piece]
+    center = Y.mean(axis=0)
+    _, axes = np.linalg.eigh((Y - center).T @ (Y - center))
+    axis = axes[:, int(generator.integers(X.shape[1])) if generator.random() < 0.5 else 0]
+    mirrored: Array = X[piece] - 2 * np.outer((X[piece] - center) @ axis, axis)
+    return mirrored
+
+
+def _ball(component: Component, center: int, size: int, generator: np.random.Generator) -> NDArray[np.int64]:
+    """Return about ``size`` points around one, nearest in the graph first."""
+    A = component.adjacency
+    found, inside = [center], {center}
+    for i in found:
+        for j in generator.permutation(A.indices[A.indptr[i] : A.indptr[i + 1]]).tolist():
+            if len(found) >= size:
+                return np.array(found)
+            if j not in inside:
+                inside.add(j)
+                found.append(j)
+    return np.array(found)

@@ -1,0 +1,430 @@
+"""The plan of a search: cheap starts first, a look at the fit, then what it takes; each component on its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from quartic.arrays import Array, RandomState
+from quartic.arrays.threads import limited_to, share_of
+from quartic.core.loop import minimize
+from quartic.core.problem import Problem
+from quartic.core.result import Result, Status
+from quartic.distance.component import Component, Effort, Search, Step, add_anchor_pairs, finish
+from quartic.distance.cuts import Cut, OtherSide, find_cuts
+from quartic.distance.data import Measurements
+from quartic.distance.moves import (
+    escape,
+    go_through_more_dimensions,
+    place_points_anew,
+    shake_pieces,
+    start_at_random,
+    start_from_eigenmap,
+    start_from_paths,
+    start_relaxed,
+    start_within_bounds,
+)
+from quartic.solvers import Solver
+
+# Pairs count as local where neighbours of a point are linked so many times as often as any two points.
+_LOCAL = 3.0
+# Above this many points the costly ways out are not tried.
+_LARGE = 30_000
+# Steps from a fit within the tolerance to one at round-off.
+_LAST_STEPS = 8
+# Up to this many, pieces are shaken one after the other.
+_SHAKEN = 5000
+# Up to this many, many starts are tried before a misfit is called noise.
+_SMALL = 100
+# Two runs end alike where their losses differ by less; a run leads lower where it is at most this share of another.
+_SAME, _LOWER = 1.01, 0.99
+# Cuts tried; steeper ones are not worth a run. A side is as likely as the other where twice the logarithm of their
+# likelihoods differs by less than this. A point has moved if by this share of the distances.
+_CUTS, _STEEP, _LIKELY, _MOVED = 12, 0.5, 12.0, 1e-3
+# Starts with distances drawn within their bounds; fewer for more points.
+_RESTARTS = 240
+# A start is worth some more effort where it comes within this factor of the best.
+_WORTH_A_TRY = 10.0
+# Bounds are approached from outside, where the gradient vanishes with the misfit: this much less of it is asked for.
+_RIM, _RIM_STEPS = 1e-5, 2000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The parameters of `DistanceCompletion` that a fit depends on; ``device`` is a torch device, or None."""
+
+    n_components: int
+    solver: str | Solver
+    init: Any
+    n_init: int
+    tol: float
+    max_iter: int
+    max_time: float | None
+    n_jobs: int | None
+    device: Any
+    random_state: RandomState
+    verbose: bool
+    align_to: Any
+    signs: Any
+    refine: str | None
+    noise: float | None = None
+
+    def effort(self) -> Effort:
+        """Return how runs are made, from now on."""
+        deadline = np.inf if self.max_time is None else time.perf_counter() + self.max_time
+        return Effort(
+            self.n_components, self.solver, self.tol, self.max_iter, deadline, bool(self.verbose), self.device
+        )
+
+    def may_scale(self) -> bool:
+        """Tell whether the start may be classical scaling."""
+        return isinstance(self.init, str) and self.init in ("auto", "mds")
+
+
+@dataclass
+class Account:
+    """What was done on the way.
+
+    Attributes
+    ----------
+    result, n_iter
+        The last run, and the iterations of all.
+    story : list of lists of Step
+        What was tried, for each component.
+    unexplained : array of bool (n,)
+        Points of components whose misfit is neither round-off nor noise.
+    sides : list of OtherSide
+        Answers that fit as well, with a piece on the other side of a flat cut.
+    """
+
+    result: Result
+    n_iter: int
+    story: list[list[Step]]
+    unexplained: NDArray[np.bool_]
+    sides: list[OtherSide]
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a search led to.
+
+    Attributes
+    ----------
+    result : Result
+        The best run.
+    steps : list of Step
+        What was done.
+    explained : bool
+        Whether the misfit is round-off or noise, as far as can be told.
+    sides : list of OtherSide
+        Answers that fit as well, with a piece on the other side of a flat cut.
+    """
+
+    result: Result
+    steps: list[Step]
+    explained: bool
+    sides: list[OtherSide] = field(default_factory=list)
+
+
+def search_component(component: Component, init: Any, effort: Effort, generator: np.random.Generator) -> Found:
+    """Return the best points found for a connected component, what was done, and what is in doubt.
+
+    Parameters
+    ----------
+    component : Component
+        The data.
+    init : str or array
+        ``"auto"``, the name of a start, or the start itself.
+    effort : Effort
+        The settings of the runs.
+    generator : Generator
+        For all that is random.
+    """
+    began = time.perf_counter()
+    if not component.guess.any():
+        return Found(minimize(Problem(component.loss), rank=effort.rank), [Step("all distances are zero")], True)
+    weighted = component
+    if component.bounded and component.weights is None:
+        # bounds are met or not, whatever the weights; with these a short distance counts as much as a long one
+        weighted = replace(component, weights=1 / (component.guess**2 + 0.1 * component.size**2))
+    search = Search(weighted, effort, generator)
+    if not isinstance(init, str):
+        search.offer(search.run(np.asarray(init, dtype=np.float64)))
+        search.steps.append(Step("the start that was given"))
+    elif init == "auto":
+        _escalate(search)
+    else:
+        _from(search, init)
+    _polish(search)
+    sides = _other_sides(search)
+    if weighted is not component:
+        tol = _RIM * effort.tol
+        search.offer(search.run(search.X, tol=tol, max_iter=_RIM_STEPS))
+        plain = Search(component, effort, generator)
+        search.best = plain.run(search.X, tol=tol, max_iter=_RIM_STEPS)
+        if search.best.stationarity <= effort.tol * plain.reference:
+            search.best = replace(search.best, status=Status.CONVERGED)
+        search.n_iter, search.n_products = search.n_iter + plain.n_iter, search.n_products + plain.n_products
+    explained = search.settled or component.is_explained(search.X, generator)
+    if explained is None:  # of so many points a local minimum has outliers, which were looked for
+        explained = component.n > _LARGE
+    result = finish(search, time.perf_counter() - began)
+    return Found(result, search.steps, explained or component.bounded, sides)
+
+
+def _start(search: Search, name: str) -> Array:
+    rank = search.effort.rank
+    make: dict[str, Callable[[], Array]] = {
+        "random": lambda: start_at_random(search, rank),
+        "landmark": lambda: start_from_paths(search, rank, landmarks=True),
+        "mds": lambda: start_from_paths(search, rank, landmarks=False),
+        "eigenmap": lambda: start_from_eigenmap(search, rank),
+        "relaxed": lambda: start_relaxed(search, rank),
+        "lifted": lambda: start_relaxed(
+            search, rank, start_from_paths(search, rank + 2, landmarks=search.component.n > 1000)
+        ),
+    }
+    return make[name]()
+
+
+_WORDS = {
+    "random": "random start",
+    "landmark": "shortest paths from landmarks",
+    "mds": "shortest paths between all points",
+    "eigenmap": "Laplacian eigenmap",
+    "relaxed": "random start in two dimensions more",
+    "lifted": "shortest paths in two dimensions more",
+}
+
+
+def _from(search: Search, name: str) -> None:
+    """Minimise from the start of that name."""
+    search.offer(search.run(_start(search, name)))
+    search.note(f"{_WORDS[name]}")
+
+
+def _escalate(search: Search) -> None:
+    """Try cheap starts first, look at the fit, and go on where it is bad."""
+    component = search.component
+    local = not component.well_linked and component.clustering(search.generator) > _LOCAL
+    order = ["landmark", "lifted", "eigenmap", "relaxed"] if local else ["random", "relaxed", "landmark", "lifted"]
+    if component.bounded:  # pieces that are shaken do more for bounds than other starts
+        order = order[:2]
+    elif component.n <= _SMALL:  # a start costs next to nothing here
+        order += ["random", "relaxed"] * 4
+    rounds = 12 if component.n <= _LARGE else 3
+    kept: Result | None = None
+    ends: list[float] = []
+    for k, name in enumerate(order):
+        search.best = None  # each start gets its own chance to be improved
+        _from(search, name)
+        _improve(search, rounds if k == 0 else rounds // 2)
+        ends.append(search.best_objective)
+        if kept is not None:
+            search.offer(kept)
+        kept = search.best
+        if search.done() or component.n > _LARGE:
+            return
+        if not component.bounded and _is_settled(search, ends):
+            return
+    if component.bounded:
+        _restart(search, int(np.clip(_RESTARTS * 250 / component.n, 5, _RESTARTS)))
+    if component.n <= _SHAKEN and not search.done():
+        helped = shake_pieces(search)
+        search.note(f"pieces shaken, which helped {helped} times")
+
+
+def _is_settled(search: Search, ends: list[float]) -> bool:
+    """Tell whether what is left of the misfit is noise: the data say so, or several starts end alike."""
+    component = search.component
+    explained = component.is_explained(search.X, search.generator)
+    if explained is None:
+        again = sum(end <= _SAME * search.best_objective for end in ends)
+        explained = again >= (3 if component.n <= _SMALL else 2)
+    if explained and _turn_over(search):
+        return search.done() or component.is_explained(search.X, search.generator) is True
+    search.settled = explained
+    return explained
+
+
+def _flat_cuts(search: Search) -> list[Cut]:
+    """Return the cuts that are worth a run, the flattest first."""
+    if search.component.n > _SHAKEN or search.component.well_linked:
+        return []
+    cuts = find_cuts(search.component.graph, search.X, np.random.default_rng(0))
+    return [cut for cut in cuts if cut.slope <= _STEEP][:_CUTS]
+
+
+def _turn_over(search: Search) -> bool:
+    """Try the other side of flat cuts while that leads lower; tell whether it ever did."""
+    helped = False
+    for _ in range(_CUTS):
+        before = search.best_objective
+        for cut in _flat_cuts(search):
+            if search.effort.spent():
+                return helped
+            search.offer(search.run(cut.reflect(search.X), max_iter=200, beat=before))
+            if search.best_objective < _LOWER * before:
+                helped = True
+                break
+        else:
+            break
+    if helped:
+        search.note("pieces turned over")
+    return helped
+
+
+def _other_sides(search: Search) -> list[OtherSide]:
+    """Return the answers beyond flat cuts that fit too, as far as tolerance or noise can tell."""
+    component = search.component
+    if component.bounded or search.best is None or search.effort.spent():
+        return []
+    freedom = max(len(component.pairs) - search.effort.rank * component.n, 1)
+    likely = 1 + _LIKELY / freedom  # RSS + c σ², with σ² = RSS / freedom; of squares and of distances, as either may be
+    best, squares = search.best_objective, float(np.sum(component.misses(search.X) ** 2))
+    sides = []
+    for cut in _flat_cuts(search):
+        other = search.run(cut.reflect(search.X), max_iter=200)
+        as_good = other.objective <= likely * best or float(np.sum(component.misses(other.X) ** 2)) <= likely * squares
+        if component.is_met(other.X) if component.is_met(search.X) else as_good:
+            here, there = cut.sides(search.X, max(_MOVED * component.size, 4 * (squares / len(component.pairs)) ** 0.5))
+            sides.append(OtherSide(here, there, other.X[np.concatenate([here, there])]))
+    return sides
+
+
+def _restart(search: Search, times: int) -> None:
+    """Begin again with other distances within the bounds, each time a little way through more dimensions."""
+    kept = search.best
+    made = 0
+    while made < times and not search.done():
+        made += 1
+        beat = search.best_objective
+        search.best = None
+        X = start_within_bounds(search, search.effort.rank)
+        search.offer(search.run(X, max_iter=200, beat=_WORTH_A_TRY * beat))
+        for extra in (1, 2):
+            if not search.done() and search.best_objective < _WORTH_A_TRY * beat:
+                go_through_more_dimensions(search, extra, 0.3, 40)
+        if not search.done() and search.component.is_nearly_met(search.X):
+            search.offer(search.run(search.X, tol=_RIM * search.effort.tol, max_iter=_RIM_STEPS))
+        if kept is not None:
+            search.offer(kept)
+        kept = search.best
+    search.note(f"{made} starts with distances drawn within the bounds")
+
+
+def _polish(search: Search) -> None:
+    """Go on to round-off where all distances are met: near an exact answer a few steps more double its digits."""
+    if search.effort.solver == "auto" and not search.component.bounded and search.done() and not search.effort.spent():
+        before = search.best
+        after = search.run(search.X, tol=0.0, max_iter=_LAST_STEPS)
+        if before is not None and before.success and not after.success:  # it had converged, to the tolerance asked for
+            after = replace(after, status=before.status, message=before.message)
+        search.offer(after)
+
+
+def _improve(search: Search, rounds: int) -> None:
+    """Leave the local minimum by way of more dimensions, then point by point."""
+    if search.done():
+        return
+    made = escape(search, rounds, patience=3)
+    if made:
+        search.note(f"{made} rounds through more dimensions")
+    if search.done() or search.component.n > _LARGE:
+        return
+    moved = place_points_anew(search)
+    if moved:
+        search.note(f"{moved} points placed anew one at a time")
+
+
+def search_all(
+    whole: Component, data: Measurements, label: NDArray[np.int64], settings: Settings, effort: Effort,
+    generator: np.random.Generator,
+) -> tuple[Array, Account]:  # fmt: skip
+    """Return points, each component in a frame of its own, and what was done.
+
+    Of several components the account has the run that failed, else the largest's.
+    """
+    X: Array = np.zeros((data.n_points, settings.n_components))
+    given = None if isinstance(settings.init, str) else _check_start(settings.init, X.shape)
+    results: list[Result] = []
+    account = Account(None, 0, [], np.zeros(data.n_points, dtype=bool), [])  # type: ignore[arg-type]
+    for c, points, component in _components(whole, data, label):
+        init = settings.init if given is None else given[points]
+        found = _search_repeatedly(component, init, settings, effort, generator)
+        results.append(found.result)
+        if len(points) == len(X):
+            X = found.result.X
+        else:
+            X[points] = found.result.X
+            found.steps.insert(0, Step(f"component {c} ({len(points)} points)"))
+        account.story.append(found.steps)
+        account.unexplained[points] = not found.explained
+        account.sides += [side.numbered(points) for side in found.sides]
+    account.result = min(results, key=lambda result: result.success)
+    account.n_iter = max(1, sum(result.n_iter for result in results))
+    return X, account
+
+
+def _components(
+    whole: Component, data: Measurements, label: NDArray[np.int64]
+) -> Iterator[tuple[int, NDArray[np.int64], Component]]:
+    """Yield the components of two points and more: number, points and data."""
+    if not label.any() and len(data.anchors) < 2:
+        yield 0, np.arange(whole.n), whole
+        return
+    pairs, lower, upper, guess, weights = add_anchor_pairs(data)
+    members = np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
+    number = np.empty(whole.n, dtype=np.int64)
+    owner = label[pairs[:, 0]]
+    inside_one = owner == label[pairs[:, 1]]  # a lower bound may keep two components apart
+    for c, points in enumerate(members):
+        if len(points) > 1:
+            number[points] = np.arange(len(points))
+            mine = np.flatnonzero(inside_one & (owner == c))
+            w = None if weights is None else weights[mine]
+            columns = number[pairs[mine]], lower[mine], upper[mine], guess[mine], w
+            yield c, points, Component(len(points), *columns, whole.noise, whole.well_linked)
+
+
+def _search_repeatedly(
+    component: Component, init: Any, settings: Settings, effort: Effort, generator: np.random.Generator
+) -> Found:
+    """Return the best of the searches from ``n_init`` seeds; they end with the first that meets all distances."""
+    n_jobs, n_init = settings.n_jobs, settings.n_init if isinstance(init, str) else 1
+    seeds = [int(generator.integers(2**63)) for _ in range(n_init)]
+
+    def search(seed: int) -> Found:
+        with limited_to(share_of(n_jobs, len(seeds))):
+            return search_component(component, init, effort, np.random.default_rng(seed))
+
+    if n_jobs in (None, 1):
+        found = []
+        for seed in seeds:
+            found.append(search(seed))
+            if effort.stopped() or component.is_met(found[-1].result.X):
+                break
+    else:
+        _ = component.loss, component.adjacency  # made once, before the threads share them
+        found = Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(search)(seed) for seed in seeds)
+        met = [k for k, each in enumerate(found) if component.is_met(each.result.X)]
+        found = found[: met[0] + 1] if met else found
+    return min(found, key=lambda each: each.result.objective)
+
+
+def _check_start(init: Any, shape: tuple[int, ...]) -> Array:
+    start = np.asarray(init, dtype=np.float64)
+    if start.shape != shape:
+        raise ValueError(
+            f"init must have one row for each of the {shape[0]} points and n_components = {shape[1]} columns, "
+            f"got shape {start.shape}"
+        )
+    if not np.isfinite(start).all():
+        raise ValueError("init must be finite")
+    return start

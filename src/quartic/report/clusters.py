@@ -1,0 +1,272 @@
+"""The report of a clustering: the answer, a map, who is where, how sure, and how it was computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from quartic.arrays import Array, to_host
+from quartic.report.figures import Indices, Names, Runs, cluster_marker, convergence, layout, ring, short, shown
+from quartic.report.map import place_nodes, sample_nodes
+from quartic.report.page import DataTable, Part, Section
+
+if TYPE_CHECKING:
+    from quartic import SymNMF
+
+_LARGEST_HEAT_MAP = 400
+_MOST_NAMES = 16
+_MOST_NODES, _MOST_LINKS = 1500, 3000  # on the map
+_MOST_ROWS = 16_000  # of the table of members: some two megabytes
+_EXAMPLES = 6
+_FEATURES = 6
+# A node with a smaller share in its cluster than this stands between clusters.
+_SURE = 0.6
+
+
+def cluster_section(
+    model: SymNMF, names: Names | None = None, *, guessed: str = "", features: Any = None,
+    columns: Sequence[str] = (), runs: Runs = (), **more: Any
+) -> Section:  # fmt: skip
+    """Return the section on a fitted model, and on the features of its nodes where there are any.
+
+    ``names`` are those of the nodes, or else their numbers; ``guessed`` is what was not said but guessed, in words;
+    ``more`` are title, notes, facts, command and code of the `Section`.
+    """
+    labels, memberships = np.asarray(model.labels_), to_host(model.memberships_)
+    names = range(len(labels)) if names is None else names
+    parts: list[Part] = [
+        node_map(model.affinity_matrix_, memberships, names),
+        _members(memberships, labels, names),
+        cluster_sizes(labels, memberships.shape[1]),
+        membership_chart(memberships, names),
+        *_contents(model, memberships, names, features, columns),
+    ]
+    answer = _answer(labels, memberships, "rows" if features is not None else "nodes", guessed)
+    return Section(answer=answer, parts=parts, folded=[convergence(model.result_, runs)], **more)
+
+
+def _answer(labels: Indices, memberships: Array, what: str, guessed: str) -> str:
+    n, k = memberships.shape
+    sizes = np.sort(np.bincount(labels, minlength=k))[::-1]
+    listed = ", ".join(map(str, sizes)) if k <= 8 else f"{sizes[-1]} to {sizes[0]}"
+    listed = f"{sizes[0]} each" if k > 1 and sizes[0] == sizes[-1] else listed
+    certainty = memberships.max(axis=1)
+    doubtful = int((certainty < _SURE).sum())
+    between = f"{doubtful} stand{'s' if doubtful == 1 else ''} between clusters" if doubtful else "none stands between"
+    return (
+        f"{n} {what} in {k} cluster{'s' * (k != 1)} of {listed}; membership in the own cluster is "
+        f"{100 * certainty.mean():.0f} % on average, and {between}{f'; {guessed}' if guessed else ''}."
+    )
+
+
+# -- where everything is ----------------------------------------------------------------------------------------------
+
+
+def node_map(M: Any, memberships: Array, names: Names) -> tuple[Any, str]:
+    """Return the nodes in the plane, coloured by cluster, as large as they are sure, some links between them."""
+    import plotly.graph_objects as go
+
+    n, k = memberships.shape
+    kept, block = sample_nodes(M, _MOST_NODES)
+    x = place_nodes(block, memberships[kept])
+    labels, certainty = memberships[kept].argmax(axis=1), memberships[kept].max(axis=1)
+    links = sp.triu(block, 1).tocoo()
+    strongest = np.argsort(-links.data, kind="stable")[:_MOST_LINKS]
+    if len(links.data) > _MOST_LINKS and links.data.min() == links.data.max():
+        strongest = np.linspace(0, len(links.data) - 1, _MOST_LINKS).astype(int)
+    i, j = links.row[strongest], links.col[strongest]
+    ends = np.stack([x[i], x[j], np.full((len(i), 2), np.nan, np.float32)], axis=1).reshape(-1, 2)
+    line = {"color": "rgba(120,120,120,0.25)", "width": 1}
+    traces = [go.Scatter(x=ends[:, 0], y=ends[:, 1], mode="lines", name="links", line=line, hoverinfo="skip")]
+    smallest = 5 if len(kept) > 300 else 7
+    for cluster in range(k):
+        at = np.flatnonzero(labels == cluster)
+        if len(at):
+            marker = {
+                **cluster_marker(cluster),
+                "size": (smallest + smallest * (certainty[at] - 1 / k) / max(1 - 1 / k, 0.5)).astype(np.float32),
+                "line": {"width": 0.5, "color": "#ffffff"},
+            }
+            text = [shown(names[kept[a]]) for a in at]
+            said = [f"{name}<br>cluster {cluster}, {certainty[a]:.0%}" for name, a in zip(text, at, strict=True)]
+            traces.append(
+                go.Scatter(
+                    x=x[at, 0], y=x[at, 1], mode="markers+text" if n <= _MOST_NAMES else "markers", text=text,
+                    textposition="top center", hovertext=said, hoverinfo="text", marker=marker, name=str(cluster),
+                )
+            )  # fmt: skip
+    figure = go.Figure([*traces, go.Scatter(ring())])
+    hidden = {"visible": False}
+    figure.update_layout(
+        layout(
+            "Map", xaxis=hidden, yaxis={**hidden, "scaleanchor": "x"}, height=560, dragmode="pan",
+            margin={"l": 5, "r": 5, "t": 35, "b": 5}, find="Find a name",
+            legend={"orientation": "h", "y": 0, "yanchor": "top", "itemsizing": "constant"},
+        )
+    )  # fmt: skip
+    sample = f"A sample of {len(kept)} of {n} nodes, drawn with their neighbours" if len(kept) < n else f"All {n} nodes"
+    return figure, (
+        f"{sample}: strongly linked nodes lie near each other, the colour is the cluster, and a smaller mark is a less "
+        f"certain one. A click on the legend hides a cluster; drag to move."
+    )
+
+
+def _members(memberships: Array, labels: Indices, names: Names) -> DataTable:
+    """Return the cluster of every node, how sure it is, and the next best."""
+    n, k = memberships.shape
+    rows = []
+    for node, (own, shares) in enumerate(zip(labels[:_MOST_ROWS].tolist(), memberships, strict=False)):
+        other = int(np.where(np.arange(k) == own, -1.0, shares).argmax())
+        next_best = f"{other} ({100 * shares[other]:.0f} %)" if k > 1 and shares[other] >= 0.005 else ""
+        rows.append([short(names[node]), str(own), f"{100 * shares[own]:.0f} %", next_best])
+    words = "A click on the head of a column sorts by it."
+    words += f" These are the first {_MOST_ROWS} of {n}; all are in the output." if n > _MOST_ROWS else ""
+    return DataTable("Who is where", ["name", "cluster", "certainty", "next best"], rows, words, "Find a name")
+
+
+# -- how sure ---------------------------------------------------------------------------------------------------------
+
+
+def cluster_sizes(labels: Indices, n_clusters: int | None = None) -> tuple[Any, str]:
+    """Return a bar for the size of each cluster, in its colour."""
+    import plotly.graph_objects as go
+
+    sizes = np.bincount(labels, minlength=n_clusters or 0)
+    colours = [cluster_marker(k)["color"] for k in range(len(sizes))]
+    text = sizes.tolist() if len(sizes) <= 20 else None
+    figure = go.Figure(go.Bar(x=list(range(len(sizes))), y=sizes, marker_color=colours, text=text))
+    figure.update_layout(
+        layout(
+            "Sizes of the clusters",
+            xaxis={"title": "cluster", "dtick": max(1, len(sizes) // 20)},
+            yaxis={"title": "nodes"},
+            height=300,
+        )
+    )
+    empty = int((sizes == 0).sum())
+    said = f"; {empty} are empty" if empty else ""
+    return figure, f"{len(sizes)} clusters; the smallest has {sizes.min()} nodes, the largest {sizes.max()}{said}."
+
+
+def membership_chart(memberships: Array, names: Names | None = None) -> tuple[Any, str]:
+    """Return how much each node belongs to each cluster, as a heat map: nodes ordered by cluster and by doubt."""
+    import plotly.graph_objects as go
+
+    n, k = memberships.shape
+    kept = membership_order(memberships, min(_LARGEST_HEAT_MAP, 6000 // k + 30))
+    strongest = memberships.max(axis=1)
+    called = [shown(i if names is None else names[i]) for i in kept]
+    # in plain words, since not every version of plotly fills in templates here
+    said = [
+        [f"{name}: {share:.0%} in cluster {cluster}" for name, share in zip(called, shares, strict=True)]
+        for cluster, shares in enumerate(memberships[kept].T)
+    ]
+    ticks: dict[str, Any] = {"showticklabels": False, "ticks": ""}
+    if names is not None and len(kept) <= _MOST_NAMES:
+        ticks = {"tickvals": list(range(len(kept))), "ticktext": called, "tickangle": -90}
+    figure = go.Figure(
+        go.Heatmap(
+            z=memberships[kept].T.astype(np.float32), colorscale="Cividis", zmin=0, zmax=1,
+            colorbar={"thickness": 12, "tickformat": ".0%", "len": 0.9},
+            hoverinfo="text", hovertext=said,
+        )
+    )  # fmt: skip
+    figure.update_layout(
+        layout(
+            "Soft memberships",
+            xaxis={"title": "nodes, ordered by cluster", "automargin": True, **ticks},
+            yaxis={"title": "cluster", "dtick": max(1, k // 20), "autorange": "reversed"},
+            height=max(260, min(560, 140 + 26 * k)),
+        )
+    )
+    doubtful = int((strongest < _SURE).sum())
+    sample = f" ({len(kept)} of {n} nodes shown)" if len(kept) < n else ""
+    return figure, (
+        f"How much each node belongs to each cluster{sample}: on average a node belongs to its own cluster by "
+        f"{100 * strongest.mean():.0f} %; {doubtful} of {n} nodes stand between clusters, below {100 * _SURE:.0f} %."
+    )
+
+
+def membership_order(memberships: Array, most: int = _LARGEST_HEAT_MAP) -> Indices:
+    """Return the nodes shown, ordered by cluster and then by how surely they belong to it."""
+    order: Indices = np.lexsort((-memberships.max(axis=1), memberships.argmax(axis=1)))
+    if len(order) > most:
+        order = order[np.linspace(0, len(order) - 1, most).astype(int)]
+    return order
+
+
+# -- what the clusters hold -------------------------------------------------------------------------------------------
+
+
+def _contents(
+    model: SymNMF, memberships: Array, names: Names, features: Any, columns: Sequence[str]
+) -> list[DataTable]:
+    """Return what each cluster holds: its most typical nodes, and the features that set it apart."""
+    labels, X = np.asarray(model.labels_), to_host(model.embedding_)
+    typical = _typical(X, labels)
+    rows = []
+    for k, nodes in enumerate(typical):
+        inside = memberships[labels == k, k]
+        sure = f"{100 * inside.mean():.0f} %" if len(inside) else "–"
+        rows.append([str(k), str(len(inside)), sure, ", ".join(short(names[i]) for i in nodes) or "–"])
+    tables = [DataTable("What the clusters hold", ["cluster", "nodes", "mean certainty", "the most typical"], rows)]
+    if features is not None:
+        tables.append(_telling_features(labels, len(typical), features, columns))
+        tables.append(_example_rows(typical, features, columns, names))
+    return tables
+
+
+def _typical(X: Array, labels: Any) -> list[list[int]]:
+    """Return the nodes of each cluster with the largest entries in its column."""
+    found = []
+    for k in range(X.shape[1]):
+        members = np.flatnonzero(labels == k)
+        found.append(members[np.argsort(-X[members, k], kind="stable")[:_EXAMPLES]].tolist())
+    return found
+
+
+def _telling_features(labels: Any, n_clusters: int, features: Any, columns: Sequence[str]) -> DataTable:
+    """Return the features whose mean in a cluster is farthest above that of all rows, in standard deviations."""
+    n = features.shape[0]
+    mean = np.asarray(features.mean(axis=0)).ravel()
+    squares = features.multiply(features) if sp.issparse(features) else features**2
+    spread = np.sqrt(np.maximum(np.asarray(squares.mean(axis=0)).ravel() - mean**2, 0.0))
+    rows = []
+    for k in range(n_clusters):
+        members = labels == k
+        if not members.any() or members.all():
+            continue
+        inside = np.asarray(features[np.flatnonzero(members)].mean(axis=0)).ravel()
+        score = np.divide(inside - mean, spread, out=np.zeros_like(mean), where=spread > 1e-12 * np.abs(mean))
+        if sp.issparse(features):  # words: rare ones have large scores; a common one says more
+            score = score * np.sqrt(inside / max(inside.max(), 1e-300))
+        best = [j for j in np.argsort(-np.abs(score), kind="stable")[:_FEATURES] if abs(score[j]) > 1e-9]
+        said = ", ".join(f"{short(columns[j])} {'↑' if score[j] > 0 else '↓'} {inside[j]:.3g}" for j in best)
+        rows.append([str(k), said or "–"])
+    return DataTable(
+        "What sets the clusters apart",
+        ["cluster", "features, with their mean in the cluster"],
+        rows,
+        f"An arrow says whether the mean is above or below that of all {n} rows.",
+    )
+
+
+def _example_rows(typical: list[list[int]], features: Any, columns: Sequence[str], names: Names) -> DataTable:
+    """Return the most typical row of each cluster; its largest entries where there are many columns."""
+    few = len(columns) <= 8 and not sp.issparse(features)
+    rows = []
+    for k, members in enumerate(typical):
+        if not members:
+            continue
+        i = members[0]
+        row = np.asarray(features[[i]].toarray() if sp.issparse(features) else features[[i]]).ravel()
+        if few:
+            rows.append([str(k), short(names[i]), *(f"{value:.4g}" for value in row)])
+        else:
+            largest = [j for j in np.argsort(-np.abs(row), kind="stable")[:_FEATURES] if row[j]]
+            rows.append([str(k), short(names[i]), ", ".join(f"{short(columns[j])} {row[j]:.3g}" for j in largest)])
+    header = ["cluster", "row", *(map(short, columns) if few else ["largest entries"])]
+    return DataTable("An example of each cluster", header, rows)
