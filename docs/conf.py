@@ -107,6 +107,7 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-_ALONE = ("index", "quickstart", "choosing", "dask", "gpu", "results", "inside", "faq", "glossary")  # pages with none below them
+# pages with none below them
+_ALONE = ("index", "quickstart", "choosing", "dask", "gpu", "results", "inside", "faq", "glossary")
 html_sidebars = {page: [] for page in _ALONE}
 html_context = {"default_mode": "auto"}

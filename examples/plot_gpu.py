@@ -2,9 +2,9 @@
 On a GPU
 ========
 
-With ``device="cuda"`` an estimator moves NumPy and SciPy data to the GPU, computes there, and returns NumPy arrays. Torch
-tensors stay on their device, and so does the answer. The same code runs on torch's CPU build, and without torch on NumPy:
-this page shows whichever was at hand when it was built. :doc:`/gpu` has timings.
+With ``device="cuda"`` an estimator moves NumPy and SciPy data to the GPU, computes there, and returns NumPy arrays.
+Torch tensors stay on their device, and so does the answer. The same code runs on torch's CPU build, and without torch
+on NumPy: this page shows whichever was at hand when it was built. :doc:`/gpu` has timings.
 """
 
 # %%

@@ -170,7 +170,7 @@ def test_data_folder_is_only_read(small_cbcl):
 
 
 def test_coil20_graph_has_ten_components(monkeypatch, tmp_path):
-    need(lambda: datasets.home.data_file("coil20", "coil20/coil20_128x128.npz"))
+    need(lambda: datasets.stored.data_file("coil20", "coil20/coil20_128x128.npz"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     M = datasets.load_similarity("coil20")
     assert M.matrix.shape == (1440, 1440)
@@ -278,14 +278,14 @@ def test_helix_and_swiss_roll_lie_on_their_surfaces():
 
 @pytest.mark.parametrize("n", [2, 3, 7, 50])
 def test_pair_numbers_are_a_bijection(n):
-    from quartic.datasets.pairs import unordered_pairs
+    from quartic.datasets.points import unordered_pairs
 
     found = unordered_pairs(np.arange(n * (n - 1) // 2), n)
     np.testing.assert_array_equal(found, np.column_stack(np.triu_indices(n, 1)))
 
 
 def test_pair_numbers_beyond_the_digits_of_a_float():
-    from quartic.datasets.pairs import unordered_pairs
+    from quartic.datasets.points import unordered_pairs
 
     n = 2_000_000_000
     total = n * (n - 1) // 2

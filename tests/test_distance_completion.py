@@ -773,3 +773,70 @@ def test_standard_errors_with_loose_points_around(weights, anchored):
     assert 0.9 < ratio.mean() < 1.1
     assert ratio.min() > 0.75
     assert ratio.max() < 1.3
+
+
+# -- new points, scores, scikit-learn's conventions -----------------------------------------------------------------
+
+
+def test_new_points_are_placed_without_fitting_again():
+    T = points(80, 3, seed=5)
+    old, new = T[:60], T[60:]
+    model = DistanceCompletion(align_to=old, random_state=0).fit(partial(old))
+    before = model.embedding_.copy()
+    D = np.linalg.norm(new[:, None] - old[None], axis=2)
+    rng = np.random.default_rng(0)
+    D[rng.random(D.shape) < 0.7] = np.nan
+    np.testing.assert_allclose(model.transform(D), new, atol=1e-7)
+    np.testing.assert_allclose(model.transform(sp.csr_array(np.nan_to_num(D))), new, atol=1e-7)
+    np.testing.assert_array_equal(model.embedding_, before)
+    noisy = D * (1 + 0.01 * rng.standard_normal(D.shape))
+    assert np.sqrt(np.mean((model.transform(noisy) - new) ** 2)) < 0.02
+    with pytest.warns(UndeterminedWarning, match="20 of 20 new points"):  # bounds leave room
+        found = model.transform(np.full(D.shape, np.nan), lower=0.95 * D, upper=1.05 * D)
+    distances = np.linalg.norm(found[:, None] - old[None], axis=2)
+    known = ~np.isnan(D)
+    assert (distances >= 0.95 * D - 1e-6)[known].all()
+    assert (distances <= 1.05 * D + 1e-6)[known].all()
+    np.testing.assert_array_equal(model.transform(partial(old, 0.9)), before)  # at distance 0 of themselves
+
+
+def test_new_points_that_are_left_open_or_wrong_are_named():
+    T = points(20, 2)
+    model = DistanceCompletion(2, align_to=T, random_state=0).fit(squareform(pdist(T)))
+    D = np.full((2, 20), np.nan)
+    D[0, :5] = np.linalg.norm(T[:5] - 0.5, axis=1)
+    D[1, :2] = np.linalg.norm(T[:2] - 0.5, axis=1)
+    with pytest.warns(UndeterminedWarning, match="1 of 2 new points have fewer than 3 exact distances.*: 1;"):
+        found = model.transform(D)
+    np.testing.assert_allclose(found[0], 0.5, atol=1e-8)
+    D[1] = np.nan
+    with pytest.raises(ValueError, match="row 1 holds no known distance"):
+        model.transform(D)
+    with pytest.raises(ValueError, match="20"):
+        model.transform(D[:, :7])
+
+
+def test_features_of_new_points():
+    X = points(40, 2, seed=6)
+    model = DistanceCompletion(2, metric="euclidean", align_to=X[:30], random_state=0).fit(X[:30])
+    np.testing.assert_allclose(model.transform(X[30:]), X[30:], atol=1e-6)
+
+
+def test_cross_validation_and_metadata():
+    from sklearn.model_selection import cross_val_score
+    from sklearn.utils.metadata_routing import get_routing_for_object
+
+    T = points(60, 3, seed=7)
+    D = squareform(pdist(T))
+    right, flat = (cross_val_score(DistanceCompletion(k, random_state=0), D, cv=2) for k in (3, 1))
+    assert (right > -1e-6).all()
+    assert (flat < -0.05).all()
+    model = DistanceCompletion(random_state=0).fit(X=D)
+    assert model.score(X=D) == pytest.approx(0.0, abs=1e-7)
+    requests = get_routing_for_object(model)
+    assert set(requests.fit.requests) == {"anchors", "weights", "lower", "upper"}
+    assert set(requests.score.requests) == set()
+    pairs = random_pairs(60, 0.3, random_state=0)
+    assert model.score_pairs(pairs, pair_distances(T, pairs)) > -1e-7
+    with pytest.raises(ValueError, match="one number for each"):
+        model.score_pairs(pairs, [1.0])

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from quartic import DistanceCompletion, Problem, SymNMF, minimize
 from quartic.datasets import pair_distances
-from quartic.datasets.pairs import unordered_pairs
+from quartic.datasets.points import unordered_pairs
 from quartic.distance.data import keys_of
 from quartic.distance.findings import DistanceWarning, MisfitWarning, UndeterminedWarning
 from quartic.losses import BoundedDistances, Distances, LeastSquares

@@ -501,6 +501,7 @@ def test_products_are_counted_truthfully(name, monkeypatch):
     watch(passes, "pair_rows")
     watch(passes, "weighted_degrees")
     watch(descent, "descend_rows", lambda found: found[1])
+    watch(descent, "solve_rows", lambda found: found[0])
     for function in ("choose_core", "pairs_among", "gather"):
         watch(placement, function)
     result = minimize(Problem(loss), rank=3, solver=FAST[name], tol=1e-9, random_state=0)
@@ -542,9 +543,9 @@ def test_requirements_say_what_is_missing():
         value = prox = stationarity = None
 
     for solver in ("lm", "ncg", "tr"):
-        with pytest.raises(ValueError, match=r"multiple of ½‖X‖² \(Zero, Ridge\), but the penalty is Odd"):
+        with pytest.raises(ValueError, match=r"a penalty ½ρ‖X‖².*, but the penalty is Odd"):
             minimize(Problem(loss, Odd()), rank=2, solver=solver)
-    with pytest.raises(ValueError, match="on lines, but Odd has no method on_line"):
+    with pytest.raises(ValueError, match=r"a method on_line.*but the penalty is Odd"):
         minimize(Problem(loss, Odd()), rank=2, solver="lbfgs")
 
 

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from fuzzing.harness import fuzz
 from fuzzing.seeds import formats
 from quartic.archives import machine_memory, read_npz
-from quartic.datasets.home import data_file
+from quartic.datasets.stored import data_file
 from quartic.io import FileFormatError, arrays, read_distances, read_features, read_graph, read_similarity
 from quartic.io.arrays import read_arrays
 from quartic.io.files import open_source

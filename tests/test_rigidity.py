@@ -166,13 +166,13 @@ def test_a_flip_across_a_hinge_is_another_solution_and_is_reported(d):
     np.testing.assert_allclose(distances(pairs, flipped), distances(pairs, X))
     result = assess(pairs, X)
     moved = np.abs(flipped - X).max(axis=1) > 1e-9
-    first, second = result.part[0], result.part[-1]
+    first, second = result.body[0], result.body[-1]
     assert {first, second} == {0, 1}
-    assert (result.part[moved] == second).all()
-    assert (result.part[: size - d] == first).all()
+    assert (result.body[moved] == second).all()
+    assert (result.body[: size - d] == first).all()
     assert result.locally_rigid.all()
     assert "may sit elsewhere" in result.summary()
-    assert "1 smaller part," in result.summary()
+    assert "1 smaller body," in result.summary()
     # One bar between the two sides ends it.
     assert assess(np.concatenate([pairs, [[0, n - 1]]]), X).determined.all()
 
@@ -182,8 +182,8 @@ def test_a_part_may_be_fixed_through_points_outside_every_clique():
     first = np.array(bipartite(4, 4))
     pairs = np.concatenate([first, np.where(first < 2, first, first + 6)])
     result = assess(pairs, generic(14, 2))
-    assert result.n_parts == 2
-    assert np.bincount(result.part).tolist() == [8, 6]
+    assert result.n_bodies == 2
+    assert np.bincount(result.body).tolist() == [8, 6]
     assert result.locally_rigid.all()
 
 
@@ -232,7 +232,7 @@ def test_iteration_and_factorisation_agree(d, monkeypatch):
     X = generic(n + 11, d)
     direct = assess(pairs, X)
     assert direct.n_determined == n
-    assert np.count_nonzero(direct.part == 1) == 9
+    assert np.count_nonzero(direct.body == 1) == 9
     monkeypatch.setattr(null_space, "DENSE_LIMIT", 0)
     monkeypatch.setattr(null_space, "elimination_is_cheap", lambda adjacency, d, budget=0.0: False)
     monkeypatch.setattr("quartic.distance.bodies.DENSE_LIMIT", 0)
@@ -240,7 +240,7 @@ def test_iteration_and_factorisation_agree(d, monkeypatch):
     iterated = assess(pairs, X)
     assert iterated.complete
     assert (iterated.determined == direct.determined).all()
-    assert (iterated.part == direct.part).all()
+    assert (iterated.body == direct.body).all()
     assert (iterated.locally_rigid == direct.locally_rigid).all()
 
 
@@ -285,7 +285,7 @@ def test_numbering_and_seed_do_not_matter(seed):
     two = assess(np.concatenate([new[pairs][::-1, ::-1], new[pairs[:5]]]), X[order], random_state=seed + 1)
     assert one.n_determined == two.n_determined
     assert one.n_components == two.n_components
-    sizes = np.sort(np.bincount(one.part[one.part >= 0]))
+    sizes = np.sort(np.bincount(one.body[one.body >= 0]))
     if len(sizes) < 2 or sizes[-1] > sizes[-2]:  # otherwise either of two equals may come first
         assert (one.determined[order] == two.determined).all()
         assert (one.locally_rigid[order] == two.locally_rigid).all()
@@ -312,7 +312,7 @@ def test_the_part_of_the_anchors_is_the_determined_one_though_another_is_larger(
     pairs = np.array([*complete(range(4)), *complete(range(4, 12))])
     result = assess(pairs, generic(12, 2), anchors=np.array([0, 1, 2]))
     assert np.flatnonzero(result.determined).tolist() == [0, 1, 2, 3]
-    assert (result.part[4:] == 1).all()
+    assert (result.body[4:] == 1).all()
     assert assess(pairs, generic(12, 2)).determined[4:].all()
 
 
@@ -373,7 +373,7 @@ def test_summary_counts_everything():
     assert "3 components have no distance between them (sizes 8, 3, ...)" in text
     assert result.too_few.tolist() == [6, 7, 8, 9, 10, 11]
     assert result.isolated.tolist() == [11]
-    assert result.part.tolist() == [0] * 6 + [-1, -1, 1, 1, 1, -1]
+    assert result.body.tolist() == [0] * 6 + [-1, -1, 1, 1, 1, -1]
     assert result.component.tolist() == [0] * 8 + [1, 1, 1, 2]
 
 
@@ -532,3 +532,113 @@ def test_errors_are_infinite_where_points_are_free():
 def test_bad_noise_is_named(options, words):
     with pytest.raises(ValueError, match=words):
         standard_errors(np.array(complete(range(3))), generic(3, 2), **options)
+
+
+# The exact referee: the same theorems in a finite field, where nothing is rounded
+
+PRIME = 2**31 - 1
+
+
+def eliminate(A):
+    """Return the rank and the reduced row echelon form modulo the prime, with its pivots."""
+    A, row, pivots = A % PRIME, 0, []
+    for column in range(A.shape[1]):
+        candidates = np.flatnonzero(A[row:, column])
+        if len(candidates) == 0:
+            continue
+        A[[row, row + candidates[0]]] = A[[row + candidates[0], row]]
+        A[row] = A[row] * pow(int(A[row, column]), PRIME - 2, PRIME) % PRIME
+        others = np.flatnonzero(A[:, column])
+        others = others[others != row]
+        A[others] = (A[others] - A[others, column][:, None] * A[row] % PRIME) % PRIME
+        pivots.append(column)
+        row += 1
+        if row == len(A):
+            break
+    return row, A, pivots
+
+
+def exact_referee(pairs, n, d, seed=0):
+    """Return whether the graph is rigid and whether it is globally rigid, for generic positions."""
+    rng = np.random.default_rng(seed)
+    P = rng.integers(PRIME, size=(n, d))
+    R = np.zeros((len(pairs), n * d), dtype=np.int64)
+    for k, (i, j) in enumerate(pairs):
+        R[k, i * d : (i + 1) * d] = (P[i] - P[j]) % PRIME
+        R[k, j * d : (j + 1) * d] = (P[j] - P[i]) % PRIME
+    rank, reduced, pivots = eliminate(R.T.copy())
+    rigid = rank == n * d - d * (d + 1) // 2
+    free = np.setdiff1d(np.arange(len(pairs)), pivots)
+    if not rigid or len(free) == 0:
+        return rigid, False
+    stress = np.zeros(len(pairs), dtype=np.int64)
+    stress[free] = rng.integers(PRIME, size=len(free))
+    for row, column in enumerate(pivots):
+        stress[column] = (
+            -int(sum(int(a) * int(b) for a, b in zip(reduced[row, free], stress[free], strict=True))) % PRIME
+        )
+    Omega = np.zeros((n, n), dtype=np.int64)
+    for (i, j), w in zip(pairs, stress, strict=True):
+        Omega[i, j], Omega[j, i] = -w % PRIME, -w % PRIME
+        Omega[i, i], Omega[j, j] = (Omega[i, i] + w) % PRIME, (Omega[j, j] + w) % PRIME
+    return rigid, eliminate(Omega)[0] == n - d - 1
+
+
+def agree_with_the_referee(n, d, density, seed):
+    rng = np.random.default_rng([n, d, seed])
+    pairs = np.array([pair for pair in complete(range(n)) if rng.random() < density]).reshape(-1, 2)
+    rigid, unique = exact_referee(pairs, n, d)
+    result = assess(pairs, rng.standard_normal((n, d)))
+    assert result.locally_rigid.all() == rigid
+    assert result.determined.all() == unique
+    return unique
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_the_exact_referee_agrees_on_random_graphs(d):
+    unique = [
+        agree_with_the_referee(n, d, min(0.9, (2 * d + spread) / n), seed)
+        for n in (8, 14, 25, 40)
+        for seed, spread in enumerate((1.0, 2.5, 4.0, 6.0, 9.0))
+    ]
+    assert 2 <= sum(unique) <= 18  # both answers come up
+
+
+def test_the_referee_knows_the_known_graphs():
+    assert exact_referee(complete(range(4)), 4, 2) == (True, True)
+    assert exact_referee(bipartite(3, 3), 6, 2) == (True, False)
+    assert exact_referee(bipartite(5, 5), 10, 3) == (True, False)
+    assert exact_referee(bipartite(6, 6), 12, 3) == (True, True)
+    assert exact_referee(banana(0, 1, [2, 3, 4]) + banana(0, 1, [5, 6, 7]), 8, 3) == (False, False)
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_the_quick_proof_is_a_proof(d):
+    """Of graphs of 120 points from loose to dense it may only claim what the exact referee confirms."""
+    from quartic.distance.bodies import is_well_linked
+
+    claimed = 0
+    for seed, degree in enumerate((2 * d + 1, 2 * d + 3, 10, 14, 20, 30)):
+        rng = np.random.default_rng(seed)
+        every = np.array(complete(range(120)))
+        pairs = every[rng.random(len(every)) < degree / 119]
+        if is_well_linked(pairs, 120, d, np.random.default_rng(0)):
+            assert exact_referee(pairs, 120, d)[1]
+            claimed += 1
+    assert claimed >= 2
+    # dense on both sides of a cut of d points, or with one point that hangs on d: not to be claimed
+    halves = np.array([*complete(range(80)), *complete([*range(d), *range(80, 160)])])
+    assert not is_well_linked(halves, 160, d, np.random.default_rng(0))
+    hanging = np.array([*complete(range(150)), *((k, 150) for k in range(d))])
+    assert not is_well_linked(hanging, 151, d, np.random.default_rng(0))
+    hanging = np.array([*complete(range(150)), *((k, 150) for k in range(d + 1))])
+    assert is_well_linked(hanging, 151, d, np.random.default_rng(0))
+
+
+def test_a_point_on_a_flat_set_in_a_well_linked_graph_is_open():
+    X = generic(150, 3)
+    X[:5, 2] = 0.0
+    pairs = np.array([*complete(range(150)), *((k, 150) for k in range(5))])
+    result = assess(pairs, np.vstack([X, [0.3, 0.2, 1.0]]))
+    assert np.flatnonzero(~result.determined).tolist() == [150]
+    assert result.may_flip[150]

@@ -188,12 +188,15 @@ def test_factors_that_are_no_powers_of_two(name, factor):
     np.testing.assert_allclose(Y @ Y.T, X @ X.T, atol=1e-5)
 
 
+DEGREES = {Ridge: 2, NonnegativeRidge: 2, L1: 1, NonnegativeL1: 1, L0: 0}  # g(tX) = t^degree g(X)
+
+
 @pytest.mark.parametrize("k", [-235, 235])
 @pytest.mark.parametrize("penalty", [Ridge(0.3), NonnegativeRidge(0.3), L1(0.05), NonnegativeL1(0.05), L0(0.05)])
 def test_penalties_and_their_weights(penalty, k):
     X0 = np.abs(RNG.standard_normal((N, 2)))
     plain = minimize(Problem(LeastSquares(GRAPH), penalty), X0, tol=1e-6, max_iter=50)
-    there = type(penalty)(math.ldexp(penalty.weight, (4 - penalty.degree) * k))
+    there = type(penalty)(math.ldexp(penalty.weight, (4 - DEGREES[type(penalty)]) * k))
     moved = minimize(Problem(LOSSES["dense"](k, 0), there), np.ldexp(X0, k), tol=1e-6, max_iter=50)
     np.testing.assert_array_equal(np.ldexp(moved.X, -k), plain.X)
     assert math.ldexp(moved.objective, -4 * k) == plain.objective

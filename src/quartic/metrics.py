@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -46,19 +47,11 @@ def clustering_accuracy(labels_true: Any, labels_pred: Any) -> float:
 
 
 def purity(labels_true: Any, labels_pred: Any) -> float:
-    r"""Return the share of points that belong to the commonest class of their cluster.
+    r"""Return the share of points that belong to the most frequent class of their cluster.
 
     .. math:: \frac1n \sum_k \max_c |\text{cluster}_k \cap \text{class}_c|
 
-    Parameters
-    ----------
-    labels_true, labels_pred : array (n,)
-        Classes and clusters, under any names.
-
-    Returns
-    -------
-    float
-        Between 0 and 1; 1 also for clusters of one point each.
+    It lies between 0 and 1, and is 1 also for clusters of one point each; arguments as in `clustering_accuracy`.
 
     Examples
     --------
@@ -73,15 +66,7 @@ def purity(labels_true: Any, labels_pred: Any) -> float:
 def nmi(labels_true: Any, labels_pred: Any) -> float:
     r"""Return the normalised mutual information, :math:`2 I(U, V) / (H(U) + H(V))`, as scikit-learn computes it.
 
-    Parameters
-    ----------
-    labels_true, labels_pred : array (n,)
-        Classes and clusters, under any names.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
+    It lies between 0 and 1; arguments as in `clustering_accuracy`.
 
     Examples
     --------
@@ -95,17 +80,10 @@ def nmi(labels_true: Any, labels_pred: Any) -> float:
 
 
 def ari(labels_true: Any, labels_pred: Any) -> float:
-    """Return the Rand index adjusted for chance, as scikit-learn computes it.
+    r"""Return the Rand index adjusted for chance, :math:`(R - E[R]) / (1 - E[R])`, as scikit-learn computes it.
 
-    Parameters
-    ----------
-    labels_true, labels_pred : array (n,)
-        Classes and clusters, under any names.
-
-    Returns
-    -------
-    float
-        1 for equal partitions, about 0 for random ones.
+    R is the share of pairs of points on which classes and clusters agree. The index is 1 for equal partitions, about 0
+    for random ones; arguments as in `clustering_accuracy`.
 
     Examples
     --------
@@ -163,9 +141,13 @@ def normalized_rmse(X: Any, X_true: Any, n_sample: int = 10**7, random_state: Ra
         raise ValueError("all true distances are zero, so there is nothing to be relative to; check X_true")
     X, X_true = (X - X[0]) / unit, (X_true - X_true[0]) / unit
     if n <= ALL_PAIRS_UP_TO:
-        error, size = _over_all_pairs(X, X_true)
+        blocks = _iterate_all_distances(X, X_true)
     else:
-        error, size = _over_sample(X, X_true, int(n_sample), random_state)
+        blocks = _sample_distances(X, X_true, int(n_sample), random_generator(random_state))
+    error = size = 0.0
+    for found, true in blocks:
+        error += float(((found - true) ** 2).sum())
+        size += float((true**2).sum())
     return float(np.sqrt(error / size))
 
 
@@ -177,7 +159,7 @@ def align(X: Any, reference: Any, reflection: bool = True) -> Floats:
     Parameters
     ----------
     X, reference : array (n, d)
-        Points, and where they ought to be.
+        Points found, and the true ones.
     reflection : bool
         Whether Q may be a reflection; without it, det Q = 1.
 
@@ -211,7 +193,7 @@ def rmsd(X: Any, reference: Any, *, superpose: bool = True, reflection: bool = T
     Parameters
     ----------
     X, reference : array (n, d)
-        Points, and where they ought to be.
+        Points found, and the true ones.
     superpose : bool
         Whether to move ``X`` onto the reference first, by `align`.
     reflection : bool
@@ -236,34 +218,22 @@ def rmsd(X: Any, reference: Any, *, superpose: bool = True, reflection: bool = T
     return float(np.sqrt(np.mean(((moved - Y) ** 2).sum(axis=1))))
 
 
-def _over_all_pairs(X: Floats, X_true: Floats) -> tuple[float, float]:
+def _iterate_all_distances(*configurations: Floats) -> Iterator[list[Floats]]:
+    """Yield the distances within each configuration, block by block; zeros fill the lower triangles."""
     from scipy.spatial.distance import cdist
 
-    n = len(X)
-    error = size = 0.0
+    n = len(configurations[0])
     rows = max(1, BLOCK // n)
     for at in range(0, n, rows):
-        # Rows against themselves and all after; pairs within the block are counted once, by the upper triangle.
-        true = np.triu(cdist(X_true[at : at + rows], X_true[at:]), 1)
-        found = np.triu(cdist(X[at : at + rows], X[at:]), 1)
-        error += float(((found - true) ** 2).sum())
-        size += float((true**2).sum())
-    return error, size
+        # rows against themselves and all after; pairs within the block are counted once, by the upper triangle
+        yield [np.triu(cdist(X[at : at + rows], X[at:]), 1) for X in configurations]
 
 
-def _over_sample(X: Floats, X_true: Floats, n_sample: int, random_state: RandomState) -> tuple[float, float]:
-    generator = random_generator(random_state)
-    n = len(X)
-    error = size = 0.0
+def _sample_distances(X: Floats, Y: Floats, n_sample: int, generator: np.random.Generator) -> Iterator[list[Floats]]:
     for at in range(0, n_sample, BLOCK):
-        count = min(BLOCK, n_sample - at)
-        i = generator.integers(n, size=count)
-        j = (i + generator.integers(1, n, size=count)) % n
-        true = np.linalg.norm(X_true[i] - X_true[j], axis=1)
-        found = np.linalg.norm(X[i] - X[j], axis=1)
-        error += float(((found - true) ** 2).sum())
-        size += float((true**2).sum())
-    return error, size
+        i = generator.integers(len(X), size=min(BLOCK, n_sample - at))
+        j = (i + generator.integers(1, len(X), size=len(i))) % len(X)
+        yield [np.linalg.norm(Z[i] - Z[j], axis=1) for Z in (X, Y)]
 
 
 def _coordinates(X: Any, name: str) -> Floats:

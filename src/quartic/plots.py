@@ -49,7 +49,7 @@ def history(run: History, against: str = "n_iter", ax: Any = None) -> Any:
     return ax
 
 
-def similarity(M: Any, labels: NDArray[np.integer[Any]], ax: Any = None, random_state: Any = 0) -> Any:
+def similarity(M: Any, labels: NDArray[np.integer[Any]], ax: Any = None, random_state: Any = 271828) -> Any:
     """Draw the similarity matrix with rows and columns ordered by cluster; a sample of them where there are many."""
     from quartic.report.map import sample_nodes
 

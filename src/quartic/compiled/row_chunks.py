@@ -1,4 +1,4 @@
-"""A pass over pairs by several threads: fixed chunks of rows, each with sums of its own, added up in order.
+"""How the rows of a list of pairs are cut for several threads: fixed chunks, each with sums of its own.
 
 A pair (i, j) adds to row i and to row j of the result. Two threads must not add to one row at the same time, and which
 comes first must not change the bits. So the rows are cut into chunks by the data alone, each chunk fills a result of
@@ -14,12 +14,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from quartic.arrays.checks import Array
 from quartic.arrays.threads import spread
-from quartic.compiled.flags import FLAGS
 
 # At least so many pairs in a chunk, and so many for each row of the result it fills.
 _PAIRS_IN_A_CHUNK, _PAIRS_FOR_A_ROW = 32768, 16
@@ -76,48 +74,3 @@ class RowChunks:
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the room."""
         return {**self.__dict__, "_rooms": []}
-
-
-def wide(X: Array) -> Array:
-    """Return X in float64, itself where it is: a pass reads each row many times, and would convert it each time."""
-    return X.astype(np.float64, copy=False)
-
-
-def over_rows(call: Callable[..., Any], chunks: RowChunks, *outputs: Array) -> Any:
-    """Return ``call(first, last, *outputs)`` over all rows; it fills the outputs, and may return numbers to add up.
-
-    Sums are made in float64, and rounded at the end where the output is coarser.
-    """
-    if len(chunks) == 1 and all(out.dtype == np.float64 for out in outputs):
-        return call(0, chunks.bounds[-1], *outputs)
-    parts = [np.empty((len(chunks), *out.shape)) for out in outputs]
-    found: list[Any] = [None] * len(chunks)
-
-    def work(k: int) -> None:
-        found[k] = call(chunks.bounds[k], chunks.bounds[k + 1], *(part[k] for part in parts))
-
-    chunks.each(work)
-    for part, out in zip(parts, outputs, strict=True):
-        sums = out if out.flags.c_contiguous else np.empty(out.shape)
-        _add_up(part.reshape(len(chunks), -1), sums.reshape(-1))
-        if sums is not out:
-            out[...] = sums
-    return total(found)
-
-
-def total(found: list[Any]) -> Any:
-    """Return the sums of what the chunks returned: numbers, tuples of numbers, or None."""
-    if len(found) == 1:
-        return found[0]
-    if isinstance(found[0], tuple):
-        return tuple(float(sum(column)) for column in zip(*found, strict=True))
-    return None if found[0] is None else float(sum(found))
-
-
-@njit(**FLAGS)
-def _add_up(parts: Any, out: Any) -> None:
-    for k in range(out.size):
-        total = parts[0, k]
-        for c in range(1, parts.shape[0]):
-            total += parts[c, k]
-        out[k] = total

@@ -1,15 +1,85 @@
-"""Arrays of data sets on disk, read as carefully as a user's files."""
+"""Data sets kept in a local folder: where they are, how they are read, and the feature and similarity matrices."""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from quartic.datasets.home import data_file
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from quartic.archives import DAMAGE, read_npz, write_whole
 from quartic.io.arrays import read_arrays
 from quartic.io.files import FileFormatError, open_source
 
 
-def stored_arrays(dataset: str, relative: str, *names: str) -> list[Any]:
+class DatasetNotFound(FileNotFoundError):
+    """A data set is not in the data folder; the message says which, where it was looked for, and the cure.
+
+    Examples
+    --------
+    >>> from quartic.datasets import DatasetNotFound
+    >>> issubclass(DatasetNotFound, FileNotFoundError)
+    True
+    """
+
+
+def cache_home() -> Path:
+    """Return the user's cache folder for this library (it need not exist).
+
+    ``$XDG_CACHE_HOME/quartic`` where that is set; else ``~/Library/Caches/quartic`` on macOS,
+    ``%LOCALAPPDATA%\\quartic\\Cache`` on Windows and ``~/.cache/quartic`` elsewhere.
+
+    Examples
+    --------
+    >>> from quartic.datasets import cache_home
+    >>> cache_home().is_absolute()
+    True
+    """
+    if base := os.environ.get("XDG_CACHE_HOME"):
+        return Path(base).expanduser().absolute() / "quartic"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "quartic"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", str(Path.home()))) / "quartic" / "Cache"
+    return Path.home() / ".cache" / "quartic"
+
+
+def data_home() -> Path:
+    """Return the folder the loaders read: ``$QUARTIC_DATA`` where that is set, else ``data`` in `cache_home`.
+
+    Examples
+    --------
+    >>> from quartic.datasets import data_home
+    >>> data_home().is_absolute()
+    True
+    """
+    if given := os.environ.get("QUARTIC_DATA"):
+        return Path(given).expanduser().absolute()
+    return cache_home() / "data"
+
+
+def data_file(dataset: str, relative: str) -> Path:
+    """Return the path of a file of ``dataset`` under `data_home`, or raise `DatasetNotFound`."""
+    if ".." in Path(relative).parts or Path(relative).is_absolute():
+        raise ValueError(f"data set {dataset!r}: {relative!r} leads out of the data folder")
+    path = data_home() / relative
+    if not path.is_file():
+        raise DatasetNotFound(
+            f"data set {dataset!r} is missing: looked for {path}; put the file there, "
+            "or set QUARTIC_DATA to a folder that has it"
+        )
+    return path
+
+
+def read_stored(dataset: str, relative: str, *names: str) -> list[Any]:
     """Return arrays of a .npy, .npz or .mat file of a data set; the only one where no names are given."""
     path = data_file(dataset, relative)
     arrays = read_arrays(open_source(path))
@@ -19,3 +89,218 @@ def stored_arrays(dataset: str, relative: str, *names: str) -> list[Any]:
     if missing:
         raise FileFormatError(f"{path}: there is no {', '.join(missing)} in the file; is it that of {dataset!r}?")
     return [arrays[name] for name in names]
+
+
+def read_sparse(dataset: str, relative: str) -> sp.csr_array:
+    """Return the sparse matrix of an .npz file of a data set, float64, indices sorted."""
+    return _as_rows(read_stored(dataset, relative)[0])
+
+
+def _as_rows(stored: Any) -> Any:
+    """Return samples as rows of float64; images become vectors, sparse matrices csr_arrays."""
+    if not sp.issparse(stored):
+        return np.asarray(stored.reshape(len(stored), -1), dtype=np.float64)
+    X = sp.csr_array(stored, dtype=np.float64)
+    X.sum_duplicates()
+    return X
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Features with labels.
+
+    Attributes
+    ----------
+    name : str
+        Its name, as `load_similarity` takes it.
+    features : ndarray or csr_array (n, p)
+        float64, one row for each point.
+    labels : ndarray of int (n,) or None
+        Classes, counted from 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.datasets import Dataset
+    >>> Dataset("two points", np.eye(2), np.array([0, 1])).features.shape
+    (2, 2)
+    """
+
+    name: str
+    features: Any
+    labels: NDArray[np.int64] | None
+
+
+def load_coil20(size: int = 128) -> Dataset:
+    """Load COIL-20: 1440 grey images of 20 objects, 72 views each.
+
+    Parameters
+    ----------
+    size : {128, 32}
+        Edge length of the images; the paper's graph is that of the large ones (values 0 to 255; the small ones 0 to 1).
+
+    Examples
+    --------
+    >>> from quartic.datasets import load_coil20
+    >>> load_coil20().features.shape  # doctest: +SKIP
+    (1440, 16384)
+    """
+    if size == 128:
+        return Dataset("coil20", *_read_labelled("coil20", "coil20/coil20_128x128.npz", "X", "y"))
+    if size == 32:
+        return Dataset("coil20", *_read_labelled("coil20", "coil20/COIL20.mat"))
+    raise ValueError(f"size must be 128 or 32, got {size!r}")
+
+
+def load_cbcl() -> Dataset:
+    """Load the CBCL faces: 2429 images of 19 x 19, values 0 to 255, without labels.
+
+    Examples
+    --------
+    >>> from quartic.datasets import load_cbcl
+    >>> load_cbcl().features.shape  # doctest: +SKIP
+    (2429, 361)
+    """
+    (X,) = read_stored("cbcl", "cbcl/cbcl_faces_19x19.npz", "X")
+    return Dataset("cbcl", _as_rows(X), None)
+
+
+def load_orl() -> Dataset:
+    """Load the ORL faces: 400 images of 40 people, 112 x 92, in the order of the authors' similarity matrix.
+
+    Examples
+    --------
+    >>> from quartic.datasets import load_orl
+    >>> load_orl().features.shape  # doctest: +SKIP
+    (400, 10304)
+    """
+    X, labels = _read_labelled("orl", "orl/ORL.mat")
+    (order,) = read_stored("orl", "orl/orl_row_of_reference.npy")
+    return Dataset("orl", X[order], labels[order])
+
+
+def load_tdt2() -> Dataset:
+    """Load TDT2: raw term counts of 9394 news stories in 30 classes (sparse).
+
+    Examples
+    --------
+    >>> from quartic.datasets import load_tdt2
+    >>> load_tdt2().features.shape  # doctest: +SKIP
+    (9394, 36771)
+    """
+    return Dataset("tdt2", *_read_labelled("tdt2", "tdt2/TDT2.mat"))
+
+
+def load_reuters() -> Dataset:
+    """Load Reuters-21578: raw term counts of the 7963 stories of its 25 largest classes (sparse), as in the paper.
+
+    Examples
+    --------
+    >>> from quartic.datasets import load_reuters
+    >>> load_reuters().features.shape  # doctest: +SKIP
+    (7963, 18933)
+    """
+    X, labels = _read_labelled("reuters", "reuters21578/Reuters21578.mat")
+    kept = np.flatnonzero(labels < 25)
+    return Dataset("reuters", X[kept], labels[kept])
+
+
+def _read_labelled(
+    dataset: str, relative: str, features: str = "fea", labels: str = "gnd"
+) -> tuple[Any, NDArray[np.int64]]:
+    """Return the features in a file, and the labels beside them, which files count from 1."""
+    X, y = read_stored(dataset, relative, features, labels)
+    return _as_rows(X), np.asarray(y).ravel().astype(np.int64) - 1
+
+
+AUTHORS = ("tdt2", "reuters", "orl")
+BUILT: dict[str, tuple[str, Callable[[], Dataset]]] = {
+    "coil20": ("coil20/coil20_128x128.npz", load_coil20),
+    "cbcl": ("cbcl/cbcl_faces_19x19.npz", load_cbcl),
+}
+RECIPE = "self_tuning-1"  # part of the name of a kept file; another number when the graph is built in another way
+
+
+@dataclass(frozen=True, eq=False)
+class Similarity:
+    """A similarity matrix with labels.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    matrix : csr_array (n, n)
+        Normalised, symmetric, float64.
+    labels : ndarray of int (n,) or None
+        Classes, counted from 0.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from quartic.datasets import Similarity
+    >>> Similarity("one", sp.csr_array([[1.0]]), None).matrix.shape
+    (1, 1)
+    """
+
+    name: str
+    matrix: sp.csr_array
+    labels: NDArray[np.int64] | None
+
+
+def load_similarity(name: str) -> Similarity:
+    """Load a similarity matrix of the paper's clustering experiments.
+
+    Parameters
+    ----------
+    name : {"coil20", "cbcl", "tdt2", "reuters", "orl"}
+        The last three are the authors' files. The first two are built by `quartic.graphs.similarity` from the raw
+        images, self-tuning, and kept in `cache_home` where that can be written.
+
+    Examples
+    --------
+    >>> from quartic.datasets import load_similarity
+    >>> load_similarity("orl").matrix.nnz  # doctest: +SKIP
+    4094
+    """
+    if name in AUTHORS:
+        matrix = read_sparse(name, f"paper_symnmf/{name}_similarity.npz")
+        (labels,) = read_stored(name, f"paper_symnmf/{name}_labels.npy")
+        return Similarity(name, matrix, labels.astype(np.int64) - 1)
+    if name in BUILT:
+        return _build_or_read(name)
+    raise ValueError(f"name must be one of {', '.join(sorted((*AUTHORS, *BUILT)))}, got {name!r}")
+
+
+def _build_or_read(name: str) -> Similarity:
+    relative, load = BUILT[name]
+    # The name carries a digest of the raw data, so that other data never meet a graph that is not theirs.
+    digest = hashlib.sha256(data_file(name, relative).read_bytes()).hexdigest()[:16]
+    kept = cache_home() / "similarity" / f"{name}-{RECIPE}-{digest}.npz"
+    if (cached := _read_similarity(name, kept)) is not None:
+        return cached
+    from quartic.graphs import similarity
+
+    data = load()
+    built = Similarity(name, similarity(data.features, kind="self_tuning"), data.labels)
+    with contextlib.suppress(OSError):  # a cache that cannot be written costs time, not the answer
+        _write_similarity(kept, built)
+    return built
+
+
+def _read_similarity(name: str, path: Path) -> Similarity | None:
+    try:
+        stored = read_npz(path)
+        n = len(stored["indptr"]) - 1
+        matrix = sp.csr_array((stored["data"], stored["indices"], stored["indptr"]), shape=(n, n))
+        matrix.check_format(full_check=True)
+        return Similarity(name, matrix, stored.get("labels"))
+    except (OSError, *DAMAGE):  # absent, or damaged: build it anew
+        return None
+
+
+def _write_similarity(path: Path, built: Similarity) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    arrays = {"data": built.matrix.data, "indices": built.matrix.indices, "indptr": built.matrix.indptr}
+    if built.labels is not None:
+        arrays["labels"] = built.labels
+    write_whole(path, lambda file: np.savez_compressed(file, **arrays))

@@ -13,45 +13,45 @@ from quartic.distance.graph import (
     PairGraph,
     find_clique,
     grow,
+    grow_bodies,
     merge_bodies,
-    reduced_graph,
-    trilaterated_bodies,
+    reduce_graph,
 )
 from quartic.distance.null_space import DENSE_LIMIT, Solve, Undecided, elimination_is_cheap
 
 
-def generic_parts(
+def find_generic_bodies(
     graph: PairGraph, d: int, rng: np.random.Generator, *, given: Indices | None = None
 ) -> tuple[list[Mask], Mask, bool]:
-    """Return the globally rigid parts, the mask of the locally rigid points, and whether all was tested.
+    """Return the globally rigid bodies, the mask of the locally rigid points, and whether all was tested.
 
-    The largest part comes first. ``given`` are points whose mutual distances are known (anchors in general position);
-    the part that holds them then is the first.
+    The largest body comes first. ``given`` are points whose mutual distances are known (anchors in general position);
+    the body that holds them then is the first.
     """
     n = graph.n_points
-    bodies = trilaterated_bodies(graph, d, rng, given=given)
-    small, points, rims = reduced_graph(graph, bodies, d)
+    grown = grow_bodies(graph, d, rng, given=given)
+    small, points, rims = reduce_graph(graph, grown, d)
     if small.n_points > DENSE_LIMIT and not elimination_is_cheap(small.matrix(), d):
-        bodies = _with_dense_core(graph, small, points, bodies, d, rng)
-        small, points, rims = reduced_graph(graph, bodies, d)
-    parts, framework, complete = bodies, None, True
+        grown = _with_dense_core(graph, small, points, grown, d, rng)
+        small, points, rims = reduce_graph(graph, grown, d)
+    bodies, framework, complete = grown, None, True
     if small.n_points > d + 1:
         try:
             framework = GenericFramework(small, d, rng)
         except Undecided:
             complete = False
     if framework is not None:
-        found = [_lifted(inside, points, n) for inside in framework.global_parts(rims)]
-        parts = _closed(graph, [*bodies, *found], d)
-    parts += _simplices(graph, d, parts, rng)
-    if given is not None:  # the part tied to the anchors comes first, whatever its size
-        parts.sort(key=lambda part: -np.count_nonzero(part[given]))
+        found = [_lift(inside, points, n) for inside in framework.find_bodies(rims)]
+        bodies = _close(graph, [*grown, *found], d)
+    bodies += _simplices(graph, d, bodies, rng)
+    if given is not None:  # the body tied to the anchors comes first, whatever its size
+        bodies.sort(key=lambda body: -np.count_nonzero(body[given]))
     rigid = np.zeros(n, dtype=bool)
-    if parts:
-        rigid |= parts[0]
+    if bodies:
+        rigid |= bodies[0]
     if framework is not None:
         rigid[points] |= _moving_as_one(framework, np.flatnonzero(rigid[points]))
-    elif not parts and n <= d:
+    elif not bodies and n <= d:
         rigid[:] = graph.degrees == n - 1
     if n > d and np.count_nonzero(rigid) <= d:  # two ends of one bar are no body to speak of
         rigid[:] = False
@@ -59,19 +59,19 @@ def generic_parts(
     while d <= np.count_nonzero(rigid) != before:
         before = int(np.count_nonzero(rigid))
         rigid = grow(graph, np.flatnonzero(rigid), d)
-        for part in parts:  # d points that stand still hold the part they are in
-            if np.count_nonzero(part & rigid) >= d:
-                rigid |= part
-    return parts, rigid, complete
+        for body in bodies:  # d points that stand still hold the body they are in
+            if np.count_nonzero(body & rigid) >= d:
+                rigid |= body
+    return bodies, rigid, complete
 
 
-def _lifted(inside: Mask, points: Indices, n: int) -> Mask:
+def _lift(inside: Mask, points: Indices, n: int) -> Mask:
     mask = np.zeros(n, dtype=bool)
     mask[points[inside]] = True
     return mask
 
 
-def _closed(graph: PairGraph, bodies: list[Mask], d: int) -> list[Mask]:
+def _close(graph: PairGraph, bodies: list[Mask], d: int) -> list[Mask]:
     """Join bodies that share d + 1 points and grow them by trilateration, until nothing changes."""
     before = -1
     while len(bodies) != before:
@@ -92,18 +92,18 @@ def _with_dense_core(
     if len(core) <= d + 1:
         return bodies
     try:
-        parts = GenericFramework(small.restricted_to(core), d, rng).global_parts([])
+        inner = GenericFramework(small.restricted_to(core), d, rng).find_bodies([])
     except Undecided:
         return bodies
-    return _closed(graph, [*bodies, *(_lifted(inside, points[core], graph.n_points) for inside in parts)], d)
+    return _close(graph, [*bodies, *(_lift(inside, points[core], graph.n_points) for inside in inner)], d)
 
 
-def _simplices(graph: PairGraph, d: int, parts: list[Mask], rng: np.random.Generator) -> list[Mask]:
-    """Return disjoint complete graphs on d + 1 points outside all parts; all of a complete graph on fewer points."""
+def _simplices(graph: PairGraph, d: int, bodies: list[Mask], rng: np.random.Generator) -> list[Mask]:
+    """Return disjoint complete graphs on d + 1 points outside all bodies; all of a complete graph on fewer points."""
     n = graph.n_points
     if n <= d:
         return [np.ones(n, dtype=bool)] if n and (graph.degrees == n - 1).all() else []
-    free = ~np.any(parts, axis=0) if parts else np.ones(n, dtype=bool)
+    free = ~np.any(bodies, axis=0) if bodies else np.ones(n, dtype=bool)
     candidates = np.flatnonzero(free & (graph.degrees >= d))
     found = []
     for v in candidates[:2000]:

@@ -8,6 +8,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -18,10 +19,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from quartic.arrays import Array, RandomState
 from quartic.core.result import Result
 from quartic.datasets import pair_distances
-from quartic.distance.data import from_chunks, from_matrix, from_pairs, is_complete, known_entries, power_of_distances
+from quartic.distance.data import (
+    is_complete,
+    is_symmetric,
+    known_entries,
+    power_of_distances,
+    read_chunks,
+    read_matrix,
+    read_pairs,
+)
 from quartic.distance.determination import Determination
 from quartic.distance.fit import Located, locate, locate_complete
 from quartic.distance.frame import reflect_through
+from quartic.distance.new_points import place_new_points
 from quartic.distance.search import Settings
 from quartic.distributed.inputs import is_dask_array, is_dask_frame
 from quartic.graphs.inputs import refuse_not_finite
@@ -79,8 +89,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         ``"stress"``: from the answer minimise :math:`\tfrac12\sum w_{ij}(\|x_i - x_j\| - d_{ij})^2` too, which serves
         noisy distances better.
     noise : float, default=None
-        Standard deviation of the noise on the distances, for ``standard_errors_``; estimated from the residuals when
-        left out.
+        Standard deviation of the noise on the distances, for ``standard_errors_`` and to tell a local minimum from
+        noise (χ²); estimated from the residuals, and from small cliques, when left out.
 
     Attributes
     ----------
@@ -91,7 +101,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         Root mean square of :math:`\|x_i - x_j\| - d_{ij}` over the known pairs, in the data's units; for a pair with
         bounds, of by how much it leaves them.
     determined_ : ndarray of bool (n,)
-        False where the data cannot fix a point. See `quartic.rigidity.assess`.
+        False where the data cannot fix a point, where a piece fits on the other side of a flat cut as well, or where
+        the misfit is neither round-off nor noise. See `quartic.rigidity.assess`.
     determination_ : Determination
         The whole account: components, rigid parts, flips; ``summary()`` in words.
     component_ : ndarray of int (n,)
@@ -158,6 +169,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     }
 
     _located: Located
+    _features: Array
     _standard_errors: Array | None
     embedding_: Array
     rmse_: float
@@ -209,14 +221,14 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     # -- fitting ----------------------------------------------------------------------------------------------------
 
     def fit(
-        self, D: Any, y: Any = None, *, anchors: Any = None, weights: Any = None, lower: Any = None, upper: Any = None
+        self, X: Any, y: Any = None, *, anchors: Any = None, weights: Any = None, lower: Any = None, upper: Any = None
     ) -> Self:
         """Find the points.
 
         Parameters
         ----------
-        D : array or sparse matrix (n, n); or features (n, n_features)
-            Distances (not squares): symmetric, NaN where unknown; of a sparse matrix the stored entries are known. One
+        X : array or sparse matrix (n, n); or features (n, n_features)
+            Distances D (not squares): symmetric, NaN where unknown; of a sparse matrix stored entries are known. One
             side of the diagonal is enough. Features if ``metric="euclidean"``.
         y : ignored
         anchors : dict, optional
@@ -232,12 +244,12 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self
         """
         settings = self._settings()
-        D = self._validated(D, reset=True)
+        D = self._validated(X, reset=True)
         nothing_else = all(given is None for given in (anchors, weights, lower, upper, self.refine))
         large = D.shape[0] >= _MATRIX_FROM and settings.may_scale()
         if nothing_else and large and is_complete(D) and not power_of_distances(D[0], D[0]):
             return self._keep(locate_complete(D, settings))
-        return self._keep(locate(from_matrix(D, weights, lower, upper, anchors, self.n_components), settings))
+        return self._keep(locate(read_matrix(D, weights, lower, upper, anchors, self.n_components), settings))
 
     def fit_pairs(
         self,
@@ -277,15 +289,47 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if is_dask_array(pairs) or is_dask_frame(pairs):
             if lower is not None or upper is not None or self.refine is not None:
                 raise TypeError("bounds and refine are for pairs in memory, but the pairs are in Dask's chunks")
-            data, everything = from_chunks(pairs, distances, n_points, weights, anchors, rank)
+            data, everything = read_chunks(pairs, distances, n_points, weights, anchors, rank)
         else:
-            data = from_pairs(pairs, distances, n_points, weights, lower, upper, anchors, rank)
+            data = read_pairs(pairs, distances, n_points, weights, lower, upper, anchors, rank)
         self.n_features_in_ = data.n_points
         return self._keep(locate(data, settings, everything))
 
-    def fit_transform(self, D: Any, y: Any = None, **known: Any) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, **known: Any) -> Any:
         """Find the points, and return ``embedding_``; parameters as in `fit`."""
-        return self.fit(D, **known).embedding_
+        return self.fit(X, **known).embedding_
+
+    def transform(self, X: Any, *, lower: Any = None, upper: Any = None) -> Any:
+        """Place new points from their distances to the fitted ones, which stay where they are.
+
+        Parameters
+        ----------
+        X : array or sparse matrix (m, n); or features (m, n_features)
+            Distances of each new point to the n fitted ones: NaN where unknown, or not stored. Features if
+            ``metric="euclidean"``.
+        lower, upper : array or sparse matrix (m, n), optional
+            Bounds on these distances, NaN (or not stored) where there is none.
+
+        Returns
+        -------
+        ndarray (m, r)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from scipy.spatial.distance import cdist
+        >>> from quartic import DistanceCompletion
+        >>> points = np.random.default_rng(0).random((30, 2))
+        >>> model = DistanceCompletion(2, align_to=points[:20], random_state=0).fit(cdist(points[:20], points[:20]))
+        >>> found = model.transform(cdist(points[20:], points[:20]))
+        >>> bool(np.abs(found - points[20:]).max() < 1e-9)
+        True
+        """
+        check_is_fitted(self)
+        found, findings = place_new_points(self.embedding_, self._validated_new(X), lower, upper)
+        for finding in findings:
+            warnings.warn(finding, stacklevel=2)
+        return found
 
     # -- what the answer says ---------------------------------------------------------------------------------------
 
@@ -308,16 +352,50 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             return np.asarray(cdist(self.embedding_, self.embedding_))
         return pair_distances(self.embedding_, pairs)
 
-    def score(self, D: Any, y: Any = None) -> float:
-        """Return −rmse over the known distances of D, for the same points as in `fit`."""
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return −rmse over the known distances of X.
+
+        X is a matrix (n, n) for the fitted points, or (m, n) for new ones, which are placed first as `transform` does:
+        so cross-validation over points, which hands over the rows left out, works. Over pairs: `score_pairs`.
+        """
         check_is_fitted(self)
-        D = self._validated(D, reset=False)
-        if D.shape[0] != len(self.embedding_):
-            raise ValueError(f"D has {D.shape[0]} points, but the model was fitted to {len(self.embedding_)}")
-        pairs, known = known_entries(D, "D")
-        if len(pairs) == 0:
-            raise ValueError("D holds no known distance to compare with")
-        return -float(np.sqrt(np.mean((self.distances(pairs) - known) ** 2)))
+        D = self._validated_new(X)
+        if D.shape[0] == D.shape[1] and is_symmetric(D):
+            pairs, known = known_entries(D, "D")
+            if len(pairs) == 0:
+                raise ValueError("D holds no known distance to compare with")
+            return self.score_pairs(pairs, known)
+        from scipy.spatial.distance import cdist
+
+        given = D.toarray() if sp.issparse(D) else np.asarray(D, dtype=np.float64)
+        stored = given > 0 if sp.issparse(D) else ~np.isnan(given)
+        places, _ = place_new_points(self.embedding_, D)
+        return -float(np.sqrt(np.mean((cdist(places, self.embedding_) - given)[stored] ** 2)))
+
+    def score_pairs(self, pairs: Any, distances: Any) -> float:
+        """Return −rmse over pairs of fitted points: of those left out of `fit_pairs`, how well they are foretold.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.model_selection import KFold
+        >>> from quartic import DistanceCompletion
+        >>> from quartic.datasets import helix, pair_distances, random_pairs
+        >>> pairs = random_pairs(100, 0.4, random_state=0)
+        >>> d = pair_distances(helix(100, random_state=0), pairs)
+        >>> model, scores = DistanceCompletion(random_state=0), []
+        >>> for fitted, left_out in KFold(3, shuffle=True, random_state=0).split(pairs):
+        ...     _ = model.fit_pairs(pairs[fitted], d[fitted], n_points=100)
+        ...     scores.append(model.score_pairs(pairs[left_out], d[left_out]))
+        >>> bool(min(scores) > -1e-9)
+        True
+        """
+        check_is_fitted(self)
+        known = np.asarray(distances, dtype=np.float64)
+        found = self.distances(pairs)
+        if known.shape != found.shape:
+            raise ValueError(f"distances must be one number for each of the {len(found)} pairs, got {known.shape}")
+        return -float(np.sqrt(np.mean((found - known) ** 2)))
 
     @property
     def mirror_image_(self) -> Array:
@@ -380,6 +458,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 self, D, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2, reset=reset
             )
             refuse_not_finite(D, features, "X", "fill it in (sklearn.impute), or leave row {row} out")
+            self._features = features
             return squareform(pdist(features))
         given = D
         D = validate_data(
@@ -394,6 +473,19 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 f'D must be a square matrix of distances, got shape {D.shape}; for features use metric="euclidean", '
                 "for a list of pairs fit_pairs"
             )
+        return D
+
+    def _validated_new(self, X: Any) -> Any:
+        """Return distances to the fitted points, from distances or from features."""
+        if self.metric == "euclidean":
+            from scipy.spatial.distance import cdist
+
+            features = validate_data(self, X, dtype=np.float64, reset=False)
+            return cdist(features, self._features)
+        D = validate_data(
+            self, X, accept_sparse=True, dtype=(np.float64, np.float32), ensure_all_finite=False, reset=False
+        )
+        refuse_not_finite(X, D, "X", "put NaN where a distance is unknown", nan=True)
         return D
 
     def _keep(self, found: Located) -> Self:

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from quartic.arrays import Array, finite_matrix
-from quartic.distance.graph import Indices, Mask, PairGraph, checked_pairs, find_clique
+from quartic.distance.graph import Indices, Mask, PairGraph, check_indices, find_clique
 
 # Points lie flat where their thinnest standard deviation is at most this share of the distances to them.
 FLAT = 0.1
@@ -303,7 +303,7 @@ def may_flip(pairs: Indices, X: Array, *, tol: float = 0.1) -> Mask:
     [False, False, False, True]
     """
     X = finite_matrix(X, "X").astype(np.float64, copy=False)
-    graph = PairGraph.from_pairs(checked_pairs(pairs, len(X)), len(X))
+    graph = PairGraph.from_pairs(check_indices(pairs, len(X)), len(X))
     return flips_in_graph(graph, X, tol)
 
 

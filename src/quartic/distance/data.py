@@ -78,7 +78,7 @@ class Measurements:
         return np.isfinite(self.upper)
 
 
-def from_pairs(
+def read_pairs(
     pairs: Any, distances: Any, n_points: int | None, weights: Any, lower: Any, upper: Any, anchors: Any, rank: int
 ) -> Measurements:
     """Return the measurements of a list of pairs."""
@@ -100,12 +100,12 @@ def from_pairs(
     if flipped.any():
         pairs[flipped] = pairs[flipped][:, ::-1]
     pairs, low, high, guess, w, repeated = _each_once(pairs, low, high, guess, w, n)
-    index, places = checked_anchors(anchors, n, rank)
+    index, places = check_anchors(anchors, n, rank)
     power = power_of_distances(high, low)
     if power:
         low, high, guess, places = (shifted(column, -power) for column in (low, high, guess, places))
     if isinstance(weights, str):
-        w = noise_weights(guess)
+        w = weigh_for_noise(guess)
     return Measurements(n, pairs, low, high, guess, w, index, places, repeated, power, isinstance(weights, str))
 
 
@@ -207,7 +207,7 @@ def _each_once(
     return pairs[kept], low[kept], high[kept], guess[kept], None if w is None else w[kept], repeated
 
 
-def noise_weights(distances: Array) -> Array:
+def weigh_for_noise(distances: Array) -> Array:
     """Return w = 1/(δ + 0.01·mean δ), δ = d²: the weights that make up for noise in proportion to the distance."""
     squares = distances**2
     scale = float(squares.mean())
@@ -226,7 +226,7 @@ def power_of_distances(upper: Array, lower: Array) -> int:
     return power if power is not None and abs(power) > _FAR else 0
 
 
-def checked_anchors(anchors: Any, n: int, rank: int) -> tuple[NDArray[np.int64], Array]:
+def check_anchors(anchors: Any, n: int, rank: int) -> tuple[NDArray[np.int64], Array]:
     """Return indices and places of the anchors, or raise an error that says what is wrong with them."""
     if anchors is None or (hasattr(anchors, "__len__") and len(anchors) == 0):
         return np.empty(0, dtype=np.int64), np.empty((0, rank))
@@ -260,7 +260,7 @@ _BLOCK = 1 << 22  # entries of a matrix looked at together
 _ASYMMETRY = 1e-8  # relative; what rounding in somebody's file may leave
 
 
-def from_matrix(D: Any, weights: Any, lower: Any, upper: Any, anchors: Any, rank: int) -> Measurements:
+def read_matrix(D: Any, weights: Any, lower: Any, upper: Any, anchors: Any, rank: int) -> Measurements:
     """Return the measurements of a matrix with NaN where unknown, or a sparse one whose stored entries are known."""
     n = D.shape[0]
     pairs, distances = known_entries(D, "D")
@@ -289,7 +289,7 @@ def from_matrix(D: Any, weights: Any, lower: Any, upper: Any, anchors: Any, rank
         raise ValueError(
             "D holds no known distance: every entry off the diagonal is NaN or not stored; at least one is needed"
         )
-    return from_pairs(pairs, distances, n, weights, lower, upper, anchors, rank)
+    return read_pairs(pairs, distances, n, weights, lower, upper, anchors, rank)
 
 
 def known_entries(D: Any, name: str) -> tuple[NDArray[np.int64], Array]:
@@ -305,6 +305,16 @@ def known_entries(D: Any, name: str) -> tuple[NDArray[np.int64], Array]:
         pairs.append(np.argwhere(known) + first)
         values.append(one[known])
     return np.concatenate(pairs).astype(np.int64), np.concatenate(values)
+
+
+def is_symmetric(D: Any) -> bool:
+    """Tell whether a square matrix may be one of distances among the same points: nothing contradicts that."""
+    if sp.issparse(D):
+        D = sp.csr_array(D)
+        both = D.multiply((D > 0).T)
+        return not D.diagonal().any() and bool(abs(both - both.T).max() <= _ASYMMETRY * max(float(D.max()), 0.0))
+    gap = np.abs(D - D.T)
+    return not np.nan_to_num(np.diagonal(D)).any() and not (gap > _ASYMMETRY * np.maximum(np.abs(D), np.abs(D.T))).any()
 
 
 def is_complete(D: Any) -> bool:
@@ -401,7 +411,7 @@ def _spread(every: NDArray[np.int64], keys: NDArray[np.int64], values: Array, ou
 _PAIRS_EACH = 60.0
 
 
-def from_chunks(
+def read_chunks(
     pairs: Any, distances: Any, n_points: int | None, weights: Any, anchors: Any, rank: int
 ) -> tuple[Measurements, DaskDistances | None]:
     """Return measurements to search with, and all pairs, None where the measurements are all."""
@@ -411,5 +421,5 @@ def from_chunks(
         raise ValueError("give the distances of the pairs")
     everything = DaskDistances(pairs, distances, n_points, weights, power=1)
     few, squared, w = everything.thinned(_PAIRS_EACH)
-    data = from_pairs(few, np.sqrt(squared), everything.n_points, w, None, None, anchors, rank)
+    data = read_pairs(few, np.sqrt(squared), everything.n_points, w, None, None, anchors, rank)
     return data, everything if len(few) < everything.n_pairs else None

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from quartic.arrays import Array, RandomState, finite_matrix, random_generator
-from quartic.distance.bodies import generic_parts, is_well_linked
+from quartic.distance.bodies import find_generic_bodies, is_well_linked
 from quartic.distance.cuts import find_cuts, flips_in_graph
-from quartic.distance.graph import Indices, Mask, PairGraph, checked_pairs, skeleton
+from quartic.distance.graph import Indices, Mask, PairGraph, check_indices, skeleton
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,14 +21,14 @@ class Determination:
     Attributes
     ----------
     determined : (n,) array of bool
-        The point lies in the largest globally rigid part, or, with anchors, in the part tied to them.
+        The point lies in the largest globally rigid body, or, with anchors, in the one tied to them.
     component : (n,) array of int
         Connected component, 0 for the largest. Anchors are linked to each other: their distances are known.
-    part : (n,) array of int
-        Globally rigid part, 0 for the one that is called determined, then by size; -1 for none. A point shared by
-        several parts (a hinge) counts with the first of them.
+    body : (n,) array of int
+        Globally rigid body, 0 for the one that is called determined, then by size; -1 for none. A point shared by
+        several bodies (a hinge) counts with the first of them.
     locally_rigid : (n,) array of bool
-        The point cannot move continuously against part 0 (or, without parts, against the largest locally rigid set).
+        The point cannot move continuously against body 0 (or, without bodies, against the largest locally rigid set).
     may_flip : (n,) array of bool
         The mirror image of the point in a plane of its neighbours fits nearly as well, at the coordinates given.
     too_few : array of int
@@ -57,7 +57,7 @@ class Determination:
 
     determined: Mask
     component: Indices
-    part: Indices
+    body: Indices
     locally_rigid: Mask
     may_flip: Mask
     too_few: Indices = field(repr=False)
@@ -76,7 +76,7 @@ class Determination:
         Each item of ``sides`` is two sets of points that fit each other in two ways. The one with anchors stays
         determined, else the larger; where both have anchors, these decide.
         """
-        determined, body, flips = self.determined.copy(), self.part.copy(), self.may_flip.copy()
+        determined, body, flips = self.determined.copy(), self.body.copy(), self.may_flip.copy()
         known = np.zeros(self.n_points, dtype=bool)
         if anchors is not None:
             known[anchors] = True
@@ -93,7 +93,7 @@ class Determination:
             determined &= ~misfit
         _, numbers = np.unique(body[body >= 0], return_inverse=True)
         body[body >= 0] = numbers
-        return replace(self, determined=determined, part=body, may_flip=flips, unexplained=unexplained)
+        return replace(self, determined=determined, body=body, may_flip=flips, unexplained=unexplained)
 
     @property
     def n_points(self) -> int:
@@ -111,9 +111,19 @@ class Determination:
         return int(self.component.max(initial=-1)) + 1
 
     @property
+    def n_bodies(self) -> int:
+        """The number of globally rigid bodies found."""
+        return int(self.body.max(initial=-1)) + 1
+
+    @property
+    def part(self) -> Indices:
+        """The former name of ``body``."""
+        return self.body
+
+    @property
     def n_parts(self) -> int:
-        """The number of globally rigid parts found."""
-        return int(self.part.max(initial=-1)) + 1
+        """The former name of ``n_bodies``."""
+        return self.n_bodies
 
     def summary(self, *, max_listed: int = 8) -> str:
         """Return one paragraph in words, with counts, and the indices of at most ``max_listed`` points of each kind."""
@@ -144,10 +154,10 @@ class Determination:
             sentences.append(
                 f"{len(turning):,} cannot move but may sit elsewhere, as after a flip across a hinge: {named(turning)}."
             )
-        apart = np.flatnonzero(self.part > 0)
+        apart = np.flatnonzero(self.body > 0)
         if len(apart):
-            others = self.n_parts - 1
-            noun = "part" if others == 1 else "parts"
+            others = self.n_bodies - 1
+            noun = "body" if others == 1 else "bodies"
             sentences.append(
                 f"{len(apart):,} of the others lie in {others:,} smaller {noun}, fixed within but not against the rest."
             )
@@ -186,7 +196,7 @@ class Determination:
         )
 
 
-def checked_anchors(anchors: Any, n_points: int) -> Indices:
+def check_anchor_indices(anchors: Any, n_points: int) -> Indices:
     """Return anchors as sorted distinct indices, or say which is wrong."""
     if anchors is None:
         return np.empty(0, dtype=np.int64)
@@ -296,8 +306,8 @@ def assess(
     n, d = X.shape
     if n_points is not None and n_points != n:
         raise ValueError(f"n_points is {n_points} but X has {n} rows; they must agree")
-    pairs = checked_pairs(pairs, n)
-    known = checked_anchors(anchors, n)
+    pairs = check_indices(pairs, n)
+    known = check_anchor_indices(anchors, n)
     rng = random_generator(random_state)
     ties = spanning_anchors(X, known)
     if is_well_linked(pairs, n, d, rng) if well_linked is None else well_linked:
@@ -306,16 +316,16 @@ def assess(
 
     measured = PairGraph.from_pairs(pairs, n)
     fixing = PairGraph.from_pairs(np.concatenate([pairs, skeleton(known, d)]), n)
-    room = np.empty((0, 2), dtype=np.int64) if bounded is None else checked_pairs(bounded, n)
+    room = np.empty((0, 2), dtype=np.int64) if bounded is None else check_indices(bounded, n)
     linked = fixing if len(room) == 0 else PairGraph.from_pairs(np.concatenate([fixing.pairs, room]), n)
     component = linked.components()
     # Anchors in special position (on one line, say) prove less than their number: only independent ones are linked.
     graph = fixing if anchors_span else PairGraph.from_pairs(np.concatenate([pairs, skeleton(ties, d)]), n)
-    parts, locally_rigid, complete = generic_parts(graph, d, rng, given=known if anchors_span else None)
+    bodies, locally_rigid, complete = find_generic_bodies(graph, d, rng, given=known if anchors_span else None)
 
     label = np.full(n, -1, dtype=np.int64)
-    for k, part in enumerate(parts):
-        label[part & (label < 0)] = k
+    for k, body in enumerate(bodies):
+        label[body & (label < 0)] = k
     _, dense = np.unique(label[label >= 0], return_inverse=True)
     label[label >= 0] = dense
     determined = label == 0
@@ -329,7 +339,7 @@ def assess(
     return Determination(
         determined=determined,
         component=component,
-        part=label,
+        body=label,
         locally_rigid=locally_rigid,
         may_flip=flips,
         too_few=np.flatnonzero(few),

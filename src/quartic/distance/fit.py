@@ -24,7 +24,7 @@ from quartic.distance.frame import check_signs, check_targets, move_onto, place_
 from quartic.distance.noise import find_standard_errors
 from quartic.distance.search import Settings, search_all
 from quartic.init import classical_mds
-from quartic.losses import Anchored, CompleteDistances, Distances, Loss, RawStress
+from quartic.losses import Anchored, BoundedDistances, CompleteDistances, Distances, Loss, RawStress
 from quartic.losses.blocks.dask_distances import DaskDistances
 
 # Another answer differs from this one where a point is elsewhere by this share of the distances.
@@ -145,7 +145,9 @@ def _locate(data: Measurements, settings: Settings, everything: DaskDistances | 
     )  # fmt: skip
 
 
-def minimise_all(loss: Distances, X: Array, data: Measurements, effort: Effort) -> tuple[Array, Result]:
+def minimise_all(
+    loss: Distances | BoundedDistances, X: Array, data: Measurements, effort: Effort
+) -> tuple[Array, Result]:
     """Return X after a run over all points at once with the anchors held, and the run."""
     anchored = len(data.anchors) > 0
     center = data.places.mean(axis=0) if anchored else np.zeros(X.shape[1])

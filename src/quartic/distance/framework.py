@@ -292,7 +292,7 @@ class GenericFramework:
         first, second = np.triu_indices(self.d)
         return bool(np.linalg.matrix_rank(U[:, first] * U[:, second]) == len(first))
 
-    def global_parts(self, bodies: list[Indices], *, max_seeds: int = 500) -> list[Mask]:
+    def find_bodies(self, bodies: list[Indices], *, max_seeds: int = 500) -> list[Mask]:
         """Return sets of points with fixed mutual distances, from the given bodies and from seeds of our own."""
         parts: list[Mask] = []
         covered = np.zeros(self.graph.n_points, dtype=bool)

@@ -14,13 +14,13 @@ Indices: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
 
 
-def checked_pairs(pairs: Any, n_points: int) -> Indices:
+def check_indices(pairs: Any, n_points: int) -> Indices:
     """Return ``pairs`` as an (m, 2) array of indices below ``n_points``, or say which row is wrong.
 
     Examples
     --------
-    >>> from quartic.distance.graph import checked_pairs
-    >>> checked_pairs([[0, 1], [2, 0]], 3).tolist()
+    >>> from quartic.distance.graph import check_indices
+    >>> check_indices([[0, 1], [2, 0]], 3).tolist()
     [[0, 1], [2, 0]]
     """
     pairs = np.asarray(pairs)
@@ -229,7 +229,7 @@ def merge_bodies(bodies: list[Mask], n_shared: int) -> list[Mask]:
     return sorted(merged, key=lambda body: (-np.count_nonzero(body), int(np.argmax(body))))
 
 
-def trilaterated_bodies(
+def grow_bodies(
     graph: PairGraph, d: int, rng: np.random.Generator, *, given: Indices | None = None, max_seeds: int = 60
 ) -> list[Mask]:
     """Return bodies grown by trilateration from complete graphs on ``d + 1`` points, largest first.
@@ -244,10 +244,10 @@ def trilaterated_bodies(
     Examples
     --------
     >>> import numpy as np
-    >>> from quartic.distance.graph import trilaterated_bodies
+    >>> from quartic.distance.graph import grow_bodies
     >>> from quartic.distance.graph import PairGraph
     >>> K5 = np.column_stack(np.triu_indices(5, 1))
-    >>> bodies = trilaterated_bodies(PairGraph.from_pairs(K5, 6), 2, np.random.default_rng(0))
+    >>> bodies = grow_bodies(PairGraph.from_pairs(K5, 6), 2, np.random.default_rng(0))
     >>> [body.tolist() for body in bodies]
     [[True, True, True, True, True, False]]
     """
@@ -299,7 +299,7 @@ def skeleton(points: Indices, d: int) -> Indices:
     return np.concatenate([inner, outer]) if len(rest) else inner
 
 
-def reduced_graph(graph: PairGraph, bodies: list[Mask], d: int) -> tuple[PairGraph, Indices, list[Indices]]:
+def reduce_graph(graph: PairGraph, bodies: list[Mask], d: int) -> tuple[PairGraph, Indices, list[Indices]]:
     """Return a smaller graph in which the same points are tied to each other, its points, and the bodies' rims.
 
     Of each body (a set of points whose mutual distances are fixed) only the rim stays, the points linked to others,
@@ -318,10 +318,10 @@ def reduced_graph(graph: PairGraph, bodies: list[Mask], d: int) -> tuple[PairGra
     --------
     >>> import numpy as np
     >>> from quartic.distance.graph import PairGraph
-    >>> from quartic.distance.graph import reduced_graph
+    >>> from quartic.distance.graph import reduce_graph
     >>> K6 = np.column_stack(np.triu_indices(6, 1))
     >>> pairs = np.concatenate([K6, [[6, 0], [6, 1], [7, 2], [7, 6]]])
-    >>> small, points, rims = reduced_graph(PairGraph.from_pairs(pairs, 8), [np.arange(8) < 6], 2)
+    >>> small, points, rims = reduce_graph(PairGraph.from_pairs(pairs, 8), [np.arange(8) < 6], 2)
     >>> points.tolist(), rims[0].tolist()
     ([0, 1, 2, 6, 7], [0, 1, 2])
     """

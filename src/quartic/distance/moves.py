@@ -174,7 +174,7 @@ def place_points_anew(search: Search) -> int:
     misfit = np.bincount(component.pairs.ravel(), np.repeat(squares, 2), component.n)
     moved = 0
     for i in bad[np.argsort(-misfit[bad])][:_MOST_POINTS]:
-        place = _better_place(component, X, int(i), search.generator)
+        place = _betterfit_one_place(component, X, int(i), search.generator)
         if place is not None:
             X[i] = place
             moved += 1
@@ -183,7 +183,7 @@ def place_points_anew(search: Search) -> int:
     return moved
 
 
-def _better_place(component: Component, X: Array, i: int, generator: np.random.Generator) -> Array | None:
+def _betterfit_one_place(component: Component, X: Array, i: int, generator: np.random.Generator) -> Array | None:
     """Return a place for point i that fits its own distances better, others held, or None."""
     A = component.adjacency
     row = slice(A.indptr[i], A.indptr[i + 1])
@@ -194,14 +194,14 @@ def _better_place(component: Component, X: Array, i: int, generator: np.random.G
     w = np.ones(len(Y)) if component.weights is None else component.weights[which]
     here = _own_misfit(X[i], Y, low, high, w)
     best, place = _LOWER * here, None
-    for start in _places_to_try(X[i], Y, component.guess[which], generator):
-        x, value = _place(start, Y, low, high, w)
+    for start in places_to_try(X[i], Y, component.guess[which], generator):
+        x, value = fit_one_place(start, Y, low, high, w)
         if value < best:
             best, place = value, x
     return place
 
 
-def _places_to_try(x: Array, Y: Array, d: Array, generator: np.random.Generator) -> list[Array]:
+def places_to_try(x: Array, Y: Array, d: Array, generator: np.random.Generator) -> list[Array]:
     """Return the least-squares place, the mirror images in the planes of the neighbours, and two at random."""
     center = Y.mean(axis=0)
     offset = Y - center
@@ -220,7 +220,7 @@ def _own_misfit(x: Array, Y: Array, low: Array, high: Array, w: Array) -> float:
     return float(w @ (q - np.clip(q, low**2, high**2)) ** 2)
 
 
-def _place(x: Array, Y: Array, low: Array, high: Array, w: Array) -> tuple[Array, float]:
+def fit_one_place(x: Array, Y: Array, low: Array, high: Array, w: Array) -> tuple[Array, float]:
     """Return a minimiser of one point's misfit, by a few damped Gauss–Newton steps, and the misfit there."""
     value, damping = _own_misfit(x, Y, low, high, w), 1e-3
     for _ in range(15):

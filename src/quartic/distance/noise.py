@@ -10,11 +10,11 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from quartic.arrays import Array, RandomState, finite_matrix, random_generator
-from quartic.distance.bodies import generic_parts
+from quartic.distance.bodies import find_generic_bodies
 from quartic.distance.data import Measurements
-from quartic.distance.determination import checked_anchors, spanning_anchors
+from quartic.distance.determination import check_anchor_indices, spanning_anchors
 from quartic.distance.framework import moving_with, orthonormal_columns, rigid_motions, rigidity_matrix
-from quartic.distance.graph import Indices, Mask, PairGraph, checked_pairs, find_clique, skeleton
+from quartic.distance.graph import Indices, Mask, PairGraph, check_indices, find_clique, skeleton
 from quartic.distance.null_space import FEASIBLE, Solve, Undecided, gram_inverse, null_samples
 
 # Cliques looked for, and the degrees of freedom that their residuals must have together to say something.
@@ -174,8 +174,8 @@ def standard_errors(
     """
     X = finite_matrix(X, "X").astype(np.float64, copy=False)
     n, d = X.shape
-    pairs = checked_pairs(pairs, n)
-    known = checked_anchors(anchors, n)
+    pairs = check_indices(pairs, n)
+    known = check_anchor_indices(anchors, n)
     rng = random_generator(random_state)
     noise = _positive(sigma, "sigma", len(pairs))
     weight = 1 / noise**2 if weights is None else _positive(weights, "weights", len(pairs))
@@ -192,7 +192,7 @@ def standard_errors(
     spanning = len(ties) == d + 1
     links = skeleton(known if spanning else ties, d)
     graph = PairGraph.from_pairs(np.concatenate([pairs, links]), n)
-    _, rigid, _ = generic_parts(graph, d, rng, given=known if spanning else None)
+    _, rigid, _ = find_generic_bodies(graph, d, rng, given=known if spanning else None)
     rigid |= anchor
     errors = np.full(n, np.inf)
     while (rigid & ~anchor).any():

@@ -64,6 +64,11 @@ class Loss(ABC):
         self._counter = ProductCounter()
         self._constants: dict[str, float] = {}
 
+    @property
+    def translations(self) -> bool:
+        """Whether f(X + 1cᵀ) = f(X) for every c, as for sums over differences of rows."""
+        return False
+
     # -- the point --------------------------------------------------------------------------------------------------
 
     @abstractmethod

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from quartic.arrays import Array, to_host
-from quartic.report.figures import Runs, cluster_marker, convergence, layout, ring, short, shown
+from quartic.report.figures import Indices, Names, Runs, cluster_marker, convergence, layout, ring, short, shown
 from quartic.report.map import place_nodes, sample_nodes
 from quartic.report.page import DataTable, Part, Section
 
@@ -28,30 +27,13 @@ _SURE = 0.6
 
 
 def cluster_section(
-    model: SymNMF,
-    names: Sequence[object] | None = None,
-    *,
-    guessed: str = "",
-    features: Any = None,
-    columns: Sequence[str] = (),
-    runs: Runs = (),
-    **more: Any,
-) -> Section:
-    """Return the section on a fitted model.
+    model: SymNMF, names: Names | None = None, *, guessed: str = "", features: Any = None,
+    columns: Sequence[str] = (), runs: Runs = (), **more: Any
+) -> Section:  # fmt: skip
+    """Return the section on a fitted model, and on the features of its nodes where there are any.
 
-    Parameters
-    ----------
-    model : SymNMF
-    names : sequence, optional
-        Of the nodes; their numbers when left out.
-    guessed : str
-        What was not said but guessed, in words.
-    features, columns : array, sequence of str
-        The data of the nodes and the names of their columns, where there are any.
-    runs : sequence
-        As `convergence` takes them.
-    **more
-        Title, notes, facts, command and code of the `Section`.
+    ``names`` are those of the nodes, or else their numbers; ``guessed`` is what was not said but guessed, in words;
+    ``more`` are title, notes, facts, command and code of the `Section`.
     """
     labels, memberships = np.asarray(model.labels_), to_host(model.memberships_)
     names = range(len(labels)) if names is None else names
@@ -66,10 +48,11 @@ def cluster_section(
     return Section(answer=answer, parts=parts, folded=[convergence(model.result_, runs)], **more)
 
 
-def _answer(labels: NDArray[np.integer[Any]], memberships: Array, what: str, guessed: str) -> str:
+def _answer(labels: Indices, memberships: Array, what: str, guessed: str) -> str:
     n, k = memberships.shape
     sizes = np.sort(np.bincount(labels, minlength=k))[::-1]
     listed = ", ".join(map(str, sizes)) if k <= 8 else f"{sizes[-1]} to {sizes[0]}"
+    listed = f"{sizes[0]} each" if k > 1 and sizes[0] == sizes[-1] else listed
     certainty = memberships.max(axis=1)
     doubtful = int((certainty < _SURE).sum())
     between = f"{doubtful} stand{'s' if doubtful == 1 else ''} between clusters" if doubtful else "none stands between"
@@ -82,7 +65,7 @@ def _answer(labels: NDArray[np.integer[Any]], memberships: Array, what: str, gue
 # -- where everything is ----------------------------------------------------------------------------------------------
 
 
-def node_map(M: Any, memberships: Array, names: Sequence[object]) -> tuple[Any, str]:
+def node_map(M: Any, memberships: Array, names: Names) -> tuple[Any, str]:
     """Return the nodes in the plane, coloured by cluster, as large as they are sure, some links between them."""
     import plotly.graph_objects as go
 
@@ -121,7 +104,7 @@ def node_map(M: Any, memberships: Array, names: Sequence[object]) -> tuple[Any, 
         layout(
             "Map", xaxis=hidden, yaxis={**hidden, "scaleanchor": "x"}, height=560, dragmode="pan",
             margin={"l": 5, "r": 5, "t": 35, "b": 5}, find="Find a name on the map and in the table",
-            legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "itemsizing": "constant"},
+            legend={"orientation": "h", "y": 0, "yanchor": "top", "itemsizing": "constant"},
         )
     )  # fmt: skip
     sample = f"A sample of {len(kept)} of {n} nodes, drawn with their neighbours" if len(kept) < n else f"All {n} nodes"
@@ -131,14 +114,12 @@ def node_map(M: Any, memberships: Array, names: Sequence[object]) -> tuple[Any, 
     )
 
 
-def _members(memberships: Array, labels: NDArray[np.integer[Any]], names: Sequence[object]) -> DataTable:
+def _members(memberships: Array, labels: Indices, names: Names) -> DataTable:
     """Return the cluster of every node, how sure it is, and the next best."""
     n, k = memberships.shape
-    order = np.argsort(-memberships, axis=1, kind="stable")
     rows = []
-    for node in range(min(n, _MOST_ROWS)):
-        own, shares = int(labels[node]), memberships[node]
-        other = next((c for c in order[node, :2].tolist() if c != own), own)
+    for node, (own, shares) in enumerate(zip(labels[:_MOST_ROWS].tolist(), memberships, strict=False)):
+        other = int(np.where(np.arange(k) == own, -1.0, shares).argmax())
         next_best = f"{other} ({100 * shares[other]:.0f} %)" if k > 1 and shares[other] >= 0.005 else ""
         rows.append([short(names[node]), str(own), f"{100 * shares[own]:.0f} %", next_best])
     words = "A click on the head of a column sorts by it."
@@ -149,7 +130,7 @@ def _members(memberships: Array, labels: NDArray[np.integer[Any]], names: Sequen
 # -- how sure ---------------------------------------------------------------------------------------------------------
 
 
-def cluster_sizes(labels: NDArray[np.integer[Any]], n_clusters: int | None = None) -> tuple[Any, str]:
+def cluster_sizes(labels: Indices, n_clusters: int | None = None) -> tuple[Any, str]:
     """Return a bar for the size of each cluster, in its colour."""
     import plotly.graph_objects as go
 
@@ -170,21 +151,27 @@ def cluster_sizes(labels: NDArray[np.integer[Any]], n_clusters: int | None = Non
     return figure, f"{len(sizes)} clusters; the smallest has {sizes.min()} nodes, the largest {sizes.max()}{said}."
 
 
-def membership_chart(memberships: Array, names: Sequence[object] | None = None) -> tuple[Any, str]:
+def membership_chart(memberships: Array, names: Names | None = None) -> tuple[Any, str]:
     """Return how much each node belongs to each cluster, as a heat map: nodes ordered by cluster and by doubt."""
     import plotly.graph_objects as go
 
     n, k = memberships.shape
     kept = membership_order(memberships, min(_LARGEST_HEAT_MAP, 6000 // k + 30))
     strongest = memberships.max(axis=1)
+    called = [shown(i if names is None else names[i]) for i in kept]
+    # in plain words, since not every version of plotly fills in templates here
+    said = [
+        [f"{name}: {share:.0%} in cluster {cluster}" for name, share in zip(called, shares, strict=True)]
+        for cluster, shares in enumerate(memberships[kept].T)
+    ]
     ticks: dict[str, Any] = {"showticklabels": False, "ticks": ""}
     if names is not None and len(kept) <= _MOST_NAMES:
-        ticks = {"tickvals": list(range(len(kept))), "ticktext": [shown(names[i]) for i in kept], "tickangle": -90}
+        ticks = {"tickvals": list(range(len(kept))), "ticktext": called, "tickangle": -90}
     figure = go.Figure(
         go.Heatmap(
             z=memberships[kept].T.astype(np.float32), colorscale="Cividis", zmin=0, zmax=1,
             colorbar={"thickness": 12, "tickformat": ".0%", "len": 0.9},
-            hoverinfo="text", hovertext=_membership_words(memberships, kept, names),
+            hoverinfo="text", hovertext=said,
         )
     )  # fmt: skip
     figure.update_layout(
@@ -203,18 +190,9 @@ def membership_chart(memberships: Array, names: Sequence[object] | None = None) 
     )
 
 
-def _membership_words(memberships: Array, kept: NDArray[np.intp], names: Sequence[object] | None) -> list[list[str]]:
-    """Return what is said of each cell: in plain words, since not every version of plotly fills in templates here."""
-    called = [shown(i if names is None else names[i]) for i in kept]
-    return [
-        [f"{name}: {share:.0%} in cluster {cluster}" for name, share in zip(called, shares, strict=True)]
-        for cluster, shares in enumerate(memberships[kept].T)
-    ]
-
-
-def membership_order(memberships: Array, most: int = _LARGEST_HEAT_MAP) -> NDArray[np.intp]:
+def membership_order(memberships: Array, most: int = _LARGEST_HEAT_MAP) -> Indices:
     """Return the nodes shown, ordered by cluster and then by how surely they belong to it."""
-    order: NDArray[np.intp] = np.lexsort((-memberships.max(axis=1), memberships.argmax(axis=1)))
+    order: Indices = np.lexsort((-memberships.max(axis=1), memberships.argmax(axis=1)))
     if len(order) > most:
         order = order[np.linspace(0, len(order) - 1, most).astype(int)]
     return order
@@ -224,7 +202,7 @@ def membership_order(memberships: Array, most: int = _LARGEST_HEAT_MAP) -> NDArr
 
 
 def _contents(
-    model: SymNMF, memberships: Array, names: Sequence[object], features: Any, columns: Sequence[str]
+    model: SymNMF, memberships: Array, names: Names, features: Any, columns: Sequence[str]
 ) -> list[DataTable]:
     """Return what each cluster holds: its most typical nodes, and the features that set it apart."""
     labels, X = np.asarray(model.labels_), to_host(model.embedding_)
@@ -276,9 +254,7 @@ def _telling_features(labels: Any, n_clusters: int, features: Any, columns: Sequ
     )
 
 
-def _example_rows(
-    typical: list[list[int]], features: Any, columns: Sequence[str], names: Sequence[object]
-) -> DataTable:
+def _example_rows(typical: list[list[int]], features: Any, columns: Sequence[str], names: Names) -> DataTable:
     """Return the most typical row of each cluster; its largest entries where there are many columns."""
     few = len(columns) <= 8 and not sp.issparse(features)
     rows = []

@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quartic.core.result import Result
 
@@ -20,6 +21,9 @@ _LONGEST = 40
 
 # of each run, (stationarity, objective) after each iteration
 Runs = Sequence[Sequence[tuple[float, float]]]
+Names = Sequence[object]
+Indices = NDArray[np.integer[Any]]
+Mask = NDArray[np.bool_]
 
 
 def layout(title: str, **more: Any) -> dict[str, Any]:

@@ -35,25 +35,11 @@ Part = DataTable | tuple[Any, str]
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page, in the order of its attributes; from ``facts`` on it is folded.
+    """A part of the page: the answer in a sentence, warnings, tables and figures; from ``facts`` on it is folded.
 
-    Attributes
-    ----------
-    title : str
-    answer : str
-        What came out, in a sentence.
-    notes : list of str
-        What one ought to know, in boxes.
-    parts : list of DataTable or (figure, words)
-        Tables, and plotly figures with a sentence that says the same for those who cannot see them. Of a figure
-        ``layout.meta.title`` stands above it, and ``layout.meta.find`` in a box that searches its names; then its last
-        trace, which is empty, rings what is found.
-    facts : dict
-        Rows of a small table on how it was computed.
-    folded : list
-        More parts.
-    command, code : str
-        The command that made it, and the same run as Python code.
+    A figure of plotly's comes with a sentence that says the same for those who cannot see it. Its ``layout.meta.title``
+    stands above it, and ``layout.meta.find`` in a box that searches its names; then its last trace, which is empty,
+    rings what is found. ``code`` is the run of ``command`` in Python.
     """
 
     title: str

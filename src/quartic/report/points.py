@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from quartic.arrays import Array
-from quartic.report.figures import COLOURS, Runs, convergence, layout, ring, short, shown
+from quartic.report.figures import COLOURS, Indices, Mask, Names, Runs, convergence, layout, ring, short, shown
 from quartic.report.page import DataTable, Part, Section
 
 if TYPE_CHECKING:
@@ -23,37 +22,19 @@ _MOST_LINES = 300
 _MOST_POINTS = 10_000  # drawn, and rows of the table: some two megabytes
 # Consecutive points are drawn as a chain where they lie so many times nearer to each other than any two do.
 _CHAIN, _GAP = 3.0, 4.0
+_SCALE = ["#0d0887", "#7e03a8", "#cc4778", "#f89540"]  # plasma without its yellow end, which is lost on white
 _EYE = {"x": 1.05, "y": -1.15, "z": 0.7}
 _MARGIN = 0.04
 
 
 def point_section(
-    model: DistanceCompletion,
-    pairs: NDArray[np.int64],
-    known: dict[str, Array | None],
-    names: Sequence[object] | None = None,
-    *,
-    anchors: Sequence[int] = (),
-    guessed: str = "",
-    runs: Runs = (),
-    **more: Any,
-) -> Section:
-    """Return the section on a fitted model.
+    model: DistanceCompletion, pairs: Indices, known: dict[str, Array | None], names: Names | None = None, *,
+    anchors: Sequence[int] = (), guessed: str = "", runs: Runs = (), **more: Any
+) -> Section:  # fmt: skip
+    """Return the section on a model fitted to pairs, with their known distances, lower and upper bounds.
 
-    Parameters
-    ----------
-    model : DistanceCompletion
-    pairs, known : array of int (m, 2), dict
-        What it was fitted to: ``distances``, ``lower`` and ``upper`` of the pairs.
-    names : sequence, optional
-        Of the points; their numbers when left out.
-    anchors : sequence of int
-    guessed : str
-        What was not said but guessed, in words.
-    runs : sequence
-        As `convergence` takes them.
-    **more
-        Title, notes, facts, command and code of the `Section`.
+    ``names`` are those of the points, or else their numbers; ``guessed`` is what was not said but guessed, in words;
+    ``more`` are title, notes, facts, command and code of the `Section`.
     """
     X, sure = np.asarray(model.embedding_), np.asarray(model.determined_)
     names = range(len(X)) if names is None else names
@@ -64,7 +45,7 @@ def point_section(
         scatter_of_points(X, pairs, sure, at, names, errors),
         _undetermined(model, names),
         residual_histogram(residuals),
-        _worst_pairs(model, pairs, residuals, given, names),
+        _worst_pairs(X, pairs, residuals, given, names),
         _places(X, sure, errors, names),
     ]
     n, doubt = len(X), int((~sure).sum())
@@ -80,13 +61,9 @@ def point_section(
 
 
 def scatter_of_points(
-    X: Array,
-    pairs: NDArray[np.integer[Any]],
-    determined: NDArray[np.bool_] | None = None,
-    anchors: NDArray[np.integer[Any]] | None = None,
-    names: Sequence[object] | None = None,
-    errors: Array | None = None,
-) -> tuple[Any, str]:
+    X: Array, pairs: Indices, determined: Mask | None = None, anchors: Indices | None = None,
+    names: Names | None = None, errors: Array | None = None
+) -> tuple[Any, str]:  # fmt: skip
     """Return the points in 2-D or 3-D, coloured by their order or their errors, true to scale.
 
     Consecutive points are joined where they form a chain, and some of the known distances are drawn otherwise;
@@ -103,7 +80,7 @@ def scatter_of_points(
     errors = np.zeros(n) if errors is None else errors
     rank, links = find_chain(X, pairs, names)
 
-    def lines(ends: NDArray[np.integer[Any]], **style: Any) -> Any:
+    def lines(ends: Indices, **style: Any) -> Any:
         joined = np.stack([places[ends[:, 0]], places[ends[:, 1]], np.full((len(ends), len(axes)), np.nan)], axis=1)
         at = dict(zip(axes, joined.reshape(-1, len(axes)).T.astype(np.float32), strict=True))
         return kind(**at, mode="lines", hoverinfo="skip", **style)
@@ -138,7 +115,8 @@ def scatter_of_points(
             kind(
                 **dict(zip(axes, places[here].T.astype(np.float32), strict=True)), name=label, text=text,
                 mode="markers+text" if n <= _MOST_NAMES else "markers", hovertext=hover, hoverinfo="text",
-                marker={"color": rank[here], "coloraxis": "coloraxis", "symbol": symbol, "size": size * larger},
+                marker={"color": rank[here], "coloraxis": "coloraxis", "symbol": symbol,
+                        "size": size * larger, "line": {"width": 2 if larger > 1 else 0}},
                 textposition="top center", textfont={"size": 12},
             )
         )  # fmt: skip
@@ -147,7 +125,7 @@ def scatter_of_points(
         layout(
             f"The points (drag to {'move' if flat else 'turn'})",
             find="Find a point in the picture and in the table",
-            coloraxis={"colorscale": "Viridis", "colorbar": {"title": {"text": "order"}, "thickness": 12, "len": 0.7}},
+            coloraxis={"colorscale": _SCALE, "colorbar": {"title": {"text": "order"}, "thickness": 12, "len": 0.7}},
             legend={"orientation": "h", "y": -0.1 if flat else 0, "yanchor": "top"},
             updatemenus=[_switch(colourings, len(traces))],
             **_true_to_scale(places, flat),
@@ -162,9 +140,7 @@ def scatter_of_points(
     return figure, f"{n} points in {d} dimensions{more}; {told}.{held}"
 
 
-def find_chain(
-    X: Array, pairs: NDArray[np.integer[Any]], names: Sequence[object]
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def find_chain(X: Array, pairs: Indices, names: Names) -> tuple[Indices, Indices]:
     """Return the place of each point in the order of the points, and the links of the chain they form, if they do.
 
     The order is that of the numbers in the names, where each has one of its own. It is a chain where nearly all
@@ -218,7 +194,7 @@ def _switch(colourings: dict[str, list[Any]], n_traces: int) -> dict[str, Any]:
     return {"type": "buttons", "direction": "right", "buttons": buttons, **where}
 
 
-def _places(X: Array, sure: NDArray[np.bool_], errors: Array, names: Sequence[object]) -> DataTable:
+def _places(X: Array, sure: Mask, errors: Array, names: Names) -> DataTable:
     n, d = X.shape
     axes = list("xyz"[:d]) if d <= 3 else [f"x{k + 1}" for k in range(d)]
     rows = [
@@ -236,7 +212,7 @@ def _places(X: Array, sure: NDArray[np.bool_], errors: Array, names: Sequence[ob
 
 
 def residuals_of(
-    X: Array, pairs: NDArray[np.int64], distances: Array | None, lower: Array | None, upper: Array | None
+    X: Array, pairs: Indices, distances: Array | None, lower: Array | None, upper: Array | None
 ) -> tuple[Array, list[str]]:
     """Return by how much each pair misses its distance or its bounds, and what was given for it, in words."""
     d = np.linalg.norm(X[pairs[:, 0]] - X[pairs[:, 1]], axis=1)
@@ -254,7 +230,7 @@ def residuals_of(
     return residuals, words
 
 
-def _errors_of_points(pairs: NDArray[np.int64], residuals: Array, n: int) -> Array:
+def _errors_of_points(pairs: Indices, residuals: Array, n: int) -> Array:
     """Return the root mean square of the errors of each point's distances; 0 where it has none."""
     ends, squares = np.asarray(pairs).T.ravel(), np.tile(np.square(residuals), 2)
     errors: Array = np.sqrt(np.bincount(ends, squares, n) / np.maximum(np.bincount(ends, minlength=n), 1))
@@ -292,15 +268,9 @@ def _bins(residuals: Array) -> int | list[float]:
     return min(60, max(5, int(np.sqrt(len(residuals)))))
 
 
-def _worst_pairs(
-    model: DistanceCompletion,
-    pairs: NDArray[np.int64],
-    residuals: Array,
-    given: Sequence[str],
-    names: Sequence[object],
-) -> DataTable:
+def _worst_pairs(X: Array, pairs: Indices, residuals: Array, given: Sequence[str], names: Names) -> DataTable:
     worst = np.argsort(-np.abs(residuals), kind="stable")[:_WORST]
-    found = model.distances(pairs[worst])
+    found = np.linalg.norm(X[pairs[worst, 0]] - X[pairs[worst, 1]], axis=1)
     rows = [
         [short(names[pairs[k, 0]]), short(names[pairs[k, 1]]), given[k], f"{d:.6g}", f"{residuals[k]:+.2e}"]
         for k, d in zip(worst.tolist(), found.tolist(), strict=True)
@@ -308,7 +278,7 @@ def _worst_pairs(
     return DataTable("The pairs that fit worst", ["point", "point", "given", "found", "error"], rows)
 
 
-def _undetermined(model: DistanceCompletion, names: Sequence[object]) -> DataTable:
+def _undetermined(model: DistanceCompletion, names: Names) -> DataTable:
     """Return the points that the data do not determine, by why they are not."""
     found = model.determination_
     isolated = np.asarray(found.isolated)
@@ -328,6 +298,6 @@ def _undetermined(model: DistanceCompletion, names: Sequence[object]) -> DataTab
     return DataTable("What the data determine", ["not determined because", "how many", "points"], rows, said)
 
 
-def _listed(points: NDArray[np.int64], names: Sequence[object]) -> str:
+def _listed(points: Indices, names: Names) -> str:
     some = [short(names[i]) for i in points[:_MOST_LISTED]]
     return ", ".join(some) + (f" … and {len(points) - len(some)} more" if len(points) > len(some) else "")

@@ -177,8 +177,7 @@ def _apply(kind: str, problem: Problem, s: CGState, G: Array) -> Array:
     rank = G.shape[1]
     if kind == "gram":
         # where only differences of rows count, the mean of X is no part of the metric
-        centred = getattr(problem.loss, "difference", False)
-        X = p.X - p.X.mean(axis=0) if centred else p.X
+        X = p.X - p.X.mean(axis=0) if problem.loss.translations else p.X
         return times(G, regular_inverse(gram(X), _SHIFT))
     space = problem.loss.space
     ops = row_blocks_in(space)

@@ -53,6 +53,11 @@ def solve(
 ) -> Solution:
     """Solve (A + shift·I) D = −G by conjugate gradients, with A = JᵀJ or, for Newton's method, ∇²f(p)."""
 
+    in_one_call = getattr(loss, "gauss_newton_solve", None)
+    found = None if newton or in_one_call is None else in_one_call(p, G, blocks, shift, tolerance, max_iter)
+    if found is not None:
+        return Solution(*found)
+
     def product(V: Array, out: Array) -> None:
         if newton:
             out[:] = loss.hessian_product(p, V)

@@ -29,7 +29,7 @@ class DaskPairs:
     depends on the number of chunks alone, and one n × r matrix comes back.
     """
 
-    kind, copies, listed, weight = SQUARES, 1, False, None
+    kind, copies, listed, weight, difference = SQUARES, 1, False, None, True
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Levenberg–Marquardt over few pairs in one compiled call, on one thread.
+"""Levenberg–Marquardt, and its conjugate gradients, over few pairs in one compiled call, on one thread.
 
 It does what `quartic.solvers.LevenbergMarquardt` does, by the same rules (`damping.py`), the same passes
 (`numba.py`) and the same steps of conjugate gradients (`row_blocks.py`). With a few thousand pairs a pass takes
@@ -18,7 +18,7 @@ from quartic.losses.pairs import damping as rules
 from quartic.losses.pairs.lanes import lanes_for
 from quartic.losses.pairs.numba import LINEARIZE, PRODUCT, QUARTIC, fill, pair_rows, sums_in_record, take, take_blocks
 from quartic.losses.pairs.pairs import Pairs
-from quartic.losses.pairs.row_blocks import advance, diagonal_sum, invert, solve_blocks
+from quartic.losses.pairs.row_blocks import advance, diagonal_sum, factor_blocks, invert, solve_blocks
 
 _next_damping, _residual = njit(**FLAGS)(rules.next_damping), njit(**FLAGS)(rules.residual)
 # The modes as the passes want them.
@@ -33,6 +33,21 @@ def descend(X: Array, pairs: Pairs, *settings: float) -> tuple[Array, float, int
     data = pairs.start, pairs.cols, pairs.target, pairs.upper, pairs.weight
     damping, passes = descend_rows(kind, (0,) * rank, lanes, Y, records, *data, *settings)
     return Y, damping, passes
+
+
+def solve(
+    X: Array, pairs: Pairs, G: Array, B: Array, shift: float, tolerance: float, most: int
+) -> tuple[Array, int, bool]:
+    """Return D with (JᵀJ + shift·I) D ≈ −G, the steps of conjugate gradients, and whether the tolerance was reached."""
+    X, G = (np.ascontiguousarray(A, dtype=np.float64) for A in (X, G))
+    lanes, (n, rank) = lanes_for(X.shape[1]), X.shape
+    D, R, Z, P, H = np.empty((5, n, rank))
+    data = pairs.start, pairs.cols, pairs.target, pairs.upper, pairs.weight
+    L, V = factor_blocks(B, shift, rank), np.empty((n, 3 * len(lanes)))
+    steps, reached = solve_rows(
+        (0,) * pairs.kind, lanes, X, V, *data, G, L, float(shift), float(tolerance), most, D, R, Z, P, H
+    )
+    return D, steps, reached
 
 
 @njit(**FLAGS)
@@ -71,27 +86,10 @@ def descend_rows(
         take_blocks(0, n, W, width, width, rank, B)
         shift = damping * diagonal_sum(B, rank) / (rank * n)
         invert(size, B, shift, L)
-        # conjugate gradients
-        for i in range(n):
-            for k in range(rank):
-                D[i, k], R[i, k] = 0.0, -G[i, k]
-        first = rz = solve_blocks(L, R, Z)
-        for i in range(n):
-            for k in range(rank):
-                P[i, k] = Z[i, k]
         tolerance = _residual(forcing, slope, earlier)
-        for k in range(max_cg):
-            fill(0, n, V, width, width, X, P, True, False)
-            pair_rows(_PRODUCT, kind, (), lanes, None, 0, V, False, 0, n, start, cols, target, upper, weight)
-            take(0, n, V, 0, H, 0, rank)
-            passes += 1
-            curvature, rz = advance(rz, shift, P, H, L, D, R, Z)
-            if not curvature > 0 and k == 0:
-                for i in range(n):
-                    for l in range(rank):
-                        D[i, l] = Z[i, l]
-            if not (curvature > 0 and rz > tolerance**2 * first):
-                break
+        passes += solve_rows(
+            kind, lanes, X, V, start, cols, target, upper, weight, G, L, shift, tolerance, max_cg, D, R, Z, P, H
+        )[0]
         predicted = 0.5 * (shift * inner(D, D) - inner(G, D))
         fill(0, n, V, 0, width, X, D, True, False)
         c1, c2, c3, c4 = pair_rows(
@@ -107,6 +105,38 @@ def descend_rows(
                 X[i, k] += t * D[i, k]
         before, earlier = value, slope
     return damping, passes
+
+
+@njit(**FLAGS)
+def solve_rows(
+    kind: Any, lanes: Any, X: Any, V: Any, start: Any, cols: Any, target: Any, upper: Any, weight: Any, G: Any, L: Any,
+    shift: float, tolerance: float, most: int, D: Any, R: Any, Z: Any, P: Any, H: Any,
+) -> Any:  # fmt: skip
+    """Fill D with that of (JᵀJ + shift·I) D = −G by conjugate gradients; return the steps, and if that is enough.
+
+    V has the records of a product; R, Z, P and H are for use in between.
+    """
+    n, rank = X.shape
+    width = len(lanes)
+    for i in range(n):
+        for k in range(rank):
+            D[i, k], R[i, k] = 0.0, -G[i, k]
+    first = rz = solve_blocks(L, R, Z)
+    for i in range(n):
+        for k in range(rank):
+            P[i, k] = Z[i, k]
+    for step in range(most):
+        fill(0, n, V, width, width, X, P, True, False)
+        pair_rows(_PRODUCT, kind, (), lanes, None, 0, V, False, 0, n, start, cols, target, upper, weight)
+        take(0, n, V, 0, H, 0, rank)
+        curvature, rz = advance(rz, shift, P, H, L, D, R, Z)
+        if not curvature > 0 and step == 0:
+            for i in range(n):
+                for k in range(rank):
+                    D[i, k] = Z[i, k]
+        if not (curvature > 0 and rz > tolerance**2 * first):
+            return step + 1, True
+    return most, False
 
 
 @njit(**FLAGS)

@@ -97,6 +97,11 @@ class PairLoss(SumOfSquares):
     # -- the pairs --------------------------------------------------------------------------------------------------
 
     @property
+    def translations(self) -> bool:
+        """Whether only differences of points count."""
+        return self.pairs.difference
+
+    @property
     def start(self) -> Any:
         """Where the pairs of each row begin."""
         return self.pairs.start
@@ -245,9 +250,29 @@ class PairSquares(QuarticPairs):
         self._count()
         return place(self.pairs, X, placed)
 
+    def gauss_newton_solve(
+        self, p: Point, G: Array, blocks: Array, shift: float, tolerance: float, max_iter: int
+    ) -> tuple[Array, int, bool] | None:
+        """Return D with (JᵀJ + shift·I) D ≈ −G, the steps it took, and whether the tolerance was reached.
+
+        By conjugate gradients in one compiled call, a pass a step; None with many pairs.
+        """
+        if not self._is_small(p.X):
+            return None
+        from quartic.losses.pairs.descent import solve
+
+        found = solve(p.X, self.pairs, G, blocks, shift, tolerance, max_iter)
+        self._count(found[1])
+        return found
+
+    def _is_small(self, X: Array) -> bool:
+        """Tell whether a compiled call is worth it that makes many passes on one thread."""
+        few = self.n_pairs <= _FEW_PAIRS and X.shape[1] <= _FEW_COLUMNS
+        return few and self.pairs.listed and not self.ridge
+
     def descend(self, X: Array, *settings: float) -> tuple[Array, float] | None:
         """Return where damped steps lead, and the damping then, made in one compiled call; None with many pairs."""
-        if self.ridge or self.n_pairs > _FEW_PAIRS or X.shape[1] > _FEW_COLUMNS:
+        if not self._is_small(X):
             return None
         from quartic.losses.pairs.descent import descend
 

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,7 @@ def linearize(X: Array, pairs: Pairs, G: Array, B: Array) -> float:
     products recompute the differences, since X stays in the cache where m stored vectors would not.
     """
     if X.shape[1] > len(lanes_for(X.shape[1])):
-        wide_blocks(_kind(pairs), X.astype(np.float64, copy=False), *_data(pairs), B)
+        wide_blocks((0,) * pairs.kind, X.astype(np.float64, copy=False), *_data(pairs), B)
         return value_and_gradient(X, pairs, G)
     return 0.5 * _over_pairs(LINEARIZE, X, None, pairs, G, B)[0]
 
@@ -152,10 +153,6 @@ def weighted_degrees(start: Any, cols: Any, target: Any, weight: Any, total: Any
 # -- records, and threads ----------------------------------------------------------------------------------------------
 
 
-def _kind(pairs: Pairs) -> tuple[int, ...]:
-    return (0,) * pairs.kind
-
-
 def _data(pairs: Pairs) -> tuple[Any, ...]:
     return pairs.start, pairs.cols, pairs.target, pairs.upper, pairs.weight
 
@@ -167,50 +164,56 @@ def _over_pairs(mode: int, X: Array, V: Array | None, pairs: Pairs, out: Any = N
     do not stay in the cache, they are float32: half the memory to fetch. A row's own sum and what is computed of a pair
     are in float64 even then; what is rounded is what its pairs as a column add to a point, each time.
     """
-    (n, rank), chunks = X.shape, pairs.chunks
-    lanes = lanes_for(rank)
-    tiles = None if rank <= len(lanes) else -(-rank // len(lanes))
-    span = len(lanes) * (tiles or 1)
-    sums = sums_in_record(mode, rank, span)
-    size = sums + (span if V is None else 2 * span)
+    (n, rank), chunks, two = X.shape, pairs.chunks, V is not None
+    lanes, tiles, span, sums, block = _layout(mode, rank)
+    size = sums + (2 * span if two else span)
     far = 8 * n * size > _NEAR
     coarse = far and B is None and all(A is None or A.dtype == np.float32 for A in (X, V, out))
-    dtype: Any = np.float32 if coarse else np.float64
     stride = _stride(size, _LINE // (4 if coarse else 8))
     parts = np.empty((len(chunks), n, sums)) if len(chunks) > 1 and sums else None
     found: list[Any] = [None] * len(chunks)
-    X, V = np.ascontiguousarray(X), None if V is None else np.ascontiguousarray(V)
+    X = np.ascontiguousarray(X)
+    V = np.ascontiguousarray(V) if two else X
     flat: Any = out if out is None else out.reshape(n, -1) if out.flags.c_contiguous else np.empty((n, out[0].size))
-    block = (0,) * (rank if mode == LINEARIZE else 0)
+    spec = (0,) * mode, (0,) * pairs.kind, block, lanes, tiles, 0 if two else None
 
     def work(k: int) -> None:
         first, last = chunks.bounds[k], chunks.bounds[k + 1]
         room = chunks.take_room(n * stride // (2 if coarse else 1))
-        W = room.view(dtype)[: n * stride].reshape(n, stride)
-        _in_pieces(fill, first, n, W, sums, span, X, X if V is None else V, V is not None, mode == REMAINDER)
-        found[k] = pair_rows(
-            (0,) * mode, _kind(pairs), block, lanes, tiles, None if V is None else 0, W, far, first, last, *_data(pairs)
-        )
+        W = (room.view(np.float32) if coarse else room)[: n * stride].reshape(n, stride)
+        _in_pieces(fill, first, n, W, sums, span, X, V, two, mode == REMAINDER)
+        found[k] = pair_rows(*spec, W, far, first, last, *_data(pairs))
         if parts is not None:
             _in_pieces(take, first, n, W, 0, parts[k], 0, sums)
         elif sums:
-            taken(0, n, W)
+            take_out(W)
         chunks.leave_room(room)
 
-    def taken(first: int, last: int, W: Array) -> None:
+    def take_out(W: Array) -> None:
         for k in range(3 if mode == LINE else 1):
-            _in_pieces(take, first, last, W, k * span, flat, k * rank, rank)
+            _in_pieces(take, 0, n, W, k * span, flat, k * rank, rank)
         if mode == LINEARIZE:
-            _in_pieces(take_blocks, first, last, W, span, len(lanes), rank, B)
+            _in_pieces(take_blocks, 0, n, W, span, len(lanes), rank, B)
 
     chunks.each(work)
     if parts is not None:
         add_up(parts, np.array(chunks.bounds))
-        taken(0, n, parts[0])
-    if out is not None and not out.flags.c_contiguous:
+        take_out(parts[0])
+    if flat is not None and not out.flags.c_contiguous:
         out[...] = flat.reshape(out.shape)
+    if len(found) == 1:
+        return found[0]  # type: ignore[no-any-return]
     n1, n2, n3, n4 = (float(sum(column)) for column in zip(*found, strict=True))
     return n1, n2, n3, n4
+
+
+@cache
+def _layout(mode: int, rank: int) -> tuple[tuple[float, ...], int | None, int, int, tuple[int, ...]]:
+    """Return how rows lie in records: lanes, tiles, the room of a row and of the sums; and the rank where it counts."""
+    lanes = lanes_for(rank)
+    tiles = None if rank <= len(lanes) else -(-rank // len(lanes))
+    span = len(lanes) * (tiles or 1)
+    return lanes, tiles, span, sums_in_record(mode, rank, span), (0,) * (rank if mode == LINEARIZE else 0)
 
 
 def sums_in_record(mode: int, rank: int, span: int) -> int:

@@ -152,7 +152,8 @@ class Pairs:
     def sum_by_point(self, values: Array) -> Array:
         """Return for each point the sum, over its pairs, of one value a pair."""
         n = self.n_points
-        return np.bincount(self.rows, values, n) + np.bincount(self.cols, values, n).astype(np.float64)
+        sums = np.bincount(self.rows, values, n) + np.bincount(self.cols, values, n)
+        return sums.astype(np.float64, copy=False)
 
     def exponent_of_points(self) -> int | None:
         """Return log₂ of about the size of the points that the values ask for."""

@@ -1,0 +1,50 @@
+"""Rows in vectors of the machine, as the compiled passes use them, beside NumPy."""
+
+import numpy as np
+import pytest
+from numba import njit
+
+from quartic.losses.pairs.lanes import add_square, dot, lanes_for, load, nothing, prefetch, store
+
+
+@njit
+def _combine(lanes, A, i, j, number):
+    prefetch(A, j, 0)
+    a, b = load(lanes, A, i, 1), load(lanes, A, j, 1)
+    store(A, j, 1, nothing(lanes) + number * (a - b))
+    return dot(a, b)
+
+
+@njit
+def _square(rank, lanes, A, u, number):
+    add_square(rank, A, 1, 2, number, load(lanes, u, 0, 0))
+
+
+@pytest.mark.parametrize(("width", "dtype"), [(1, np.float64), (2, np.float64), (4, np.float32), (32, np.float64)])
+def test_vectors_do_what_numpy_does_and_touch_nothing_else(width, dtype):
+    A = np.random.default_rng(0).standard_normal((3, width + 3)).astype(dtype)
+    a, b, wanted = A[0, 1 : width + 1].copy(), A[2, 1 : width + 1].copy(), A.copy()
+    found = _combine((0.0,) * width, A, 0, 2, 0.5)
+    wanted[2, 1 : width + 1] = 0.5 * (a.astype(np.float64) - b)
+    np.testing.assert_array_equal(A, wanted)
+    assert found == pytest.approx(np.dot(a.astype(np.float64), b), rel=1e-13)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3, 5])
+def test_turned_blocks_hold_every_product(rank):
+    lanes, rng = lanes_for(rank), np.random.default_rng(rank)
+    width, height = len(lanes), rank // 2 + 1
+    u = np.zeros((1, width))
+    u[0, :rank] = rng.standard_normal(rank)
+    A = rng.standard_normal((2, 3 + width * height))
+    before = A.copy()
+    _square((0,) * rank, lanes, A, u, 3.0)
+    added = (A - before)[1, 2:-1].reshape(height, width)
+    for d in range(height):
+        np.testing.assert_allclose(added[d, :rank], 3 * u[0, :rank] * np.roll(u[0, :rank], -d), rtol=1e-12, atol=1e-14)
+    A[1, 2:-1] = before[1, 2:-1]
+    np.testing.assert_array_equal(A, before)
+
+
+def test_widths_are_powers_of_two_up_to_the_most():
+    assert [len(lanes_for(rank)) for rank in (1, 2, 3, 4, 5, 17, 32, 33, 100)] == [1, 2, 4, 4, 8, 32, 32, 32, 32]
