@@ -461,7 +461,7 @@ def test_warnings_of_locate_name_points_as_the_file_does(tmp_path):
     # numbers stay numbers where the file has no names
     (tmp_path / "n.csv").write_text("0,1,1\n1,2,1\n0,2,1\n2,3,1\n")
     text = " ".join(json.loads(quick("locate", tmp_path / "n.csv", "-d", 2, "--json").stdout)["warnings"])
-    assert "(fewer than 3): 3." in text
+    assert "fewer than 3 distances: 3." in text
 
 
 # -- Ctrl-C -----------------------------------------------------------------------------------------------------------
