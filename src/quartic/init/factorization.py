@@ -40,7 +40,7 @@ _LEAST = 0.01
 
 
 def random_start(problem: Problem, rank: int, generator: np.random.Generator) -> Array:
-    r"""Return the loss's own random start.
+    r"""Return the random start that the loss defines.
 
     For symmetric NMF it is the paper's, :math:`X_{ij} = 2\,\mathrm{uniform}(10^{-5}, \sqrt{\mathrm{mean}(M) / r})`.
 
@@ -51,7 +51,7 @@ def random_start(problem: Problem, rank: int, generator: np.random.Generator) ->
     rank : int
         Columns of the start.
     generator : numpy.random.Generator
-        Where the numbers come from.
+        Source of random numbers.
 
     Returns
     -------
@@ -60,11 +60,9 @@ def random_start(problem: Problem, rank: int, generator: np.random.Generator) ->
     Examples
     --------
     >>> import numpy as np
-    >>> from quartic import Problem
-    >>> from quartic.init import random_start
-    >>> from quartic.losses import LeastSquares
-    >>> from quartic.penalties import Nonnegative
-    >>> X = random_start(Problem(LeastSquares(np.ones((4, 4))), Nonnegative()), 2, np.random.default_rng(0))
+    >>> from quartic import Problem, init, losses, penalties
+    >>> problem = Problem(losses.LeastSquares(np.ones((4, 4))), penalties.Nonnegative())
+    >>> X = init.random_start(problem, rank=2, generator=np.random.default_rng(0))
     >>> X.shape, bool(X.min() > 0)
     ((4, 2), True)
     """
@@ -122,12 +120,10 @@ def spectral_start(
     Examples
     --------
     >>> import numpy as np
-    >>> from quartic import Problem, minimize
-    >>> from quartic.init import spectral_start
-    >>> from quartic.losses import LeastSquares
-    >>> from quartic.penalties import Nonnegative
+    >>> from quartic import Problem, init, losses, minimize, penalties
     >>> M = np.kron(np.eye(3), np.ones((4, 4)))      # three groups of four
-    >>> result = minimize(Problem(LeastSquares(M), Nonnegative()), spectral_start, rank=3, random_state=0)
+    >>> problem = Problem(losses.LeastSquares(M), penalties.Nonnegative())
+    >>> result = minimize(problem, init.spectral_start, rank=3, random_state=0)
     >>> sorted(np.bincount(result.X.argmax(axis=1)).tolist())
     [4, 4, 4]
     """
@@ -252,12 +248,9 @@ def rectangular_start(
     Examples
     --------
     >>> import numpy as np
-    >>> from quartic import Problem, minimize
-    >>> from quartic.init import rectangular_start
-    >>> from quartic.losses import Rectangular
-    >>> from quartic.penalties import Nonnegative
-    >>> A = np.kron(np.eye(2), np.ones((3, 2)))
-    >>> minimize(Problem(Rectangular(A), Nonnegative()), rectangular_start, rank=2, random_state=0).success
+    >>> from quartic import Problem, init, losses, minimize, penalties
+    >>> problem = Problem(losses.Rectangular(np.kron(np.eye(2), np.ones((3, 2)))), penalties.Nonnegative())
+    >>> minimize(problem, init.rectangular_start, rank=2, random_state=0).success
     True
     """
     loss: Any = problem.loss
