@@ -41,8 +41,6 @@ EXCEPTIONS = {
     ("arrays/space_torch", "compiled/lbfgs_torch"): "the same",
     ("arrays/space_torch", "compiled/shrink_triton"): "the same",
     ("core/result", "plots"): "Result.plot() is a convenience of the result",
-    ("plots", "report/clusters"): "plots and report order the nodes of a cluster alike, by the report's rule",
-    ("plots", "report/map"): "and draw the same sample of nodes",
     ("init/eigenmap", "distance/null_space"): "the null space of a stress matrix is found there",
 }
 

@@ -359,7 +359,7 @@ def test_a_point_with_one_distance():
     D = np.full((21, 21), np.nan)
     D[:20, :20] = squareform(pdist(points(20, 2)))
     D[20, 0] = 0.5
-    with pytest.warns(UndeterminedWarning, match=r"20 of 21 points .* 1 hangs on too few distances"):
+    with pytest.warns(UndeterminedWarning, match=r"20 of 21 points .* 1 point has fewer than"):
         model = DistanceCompletion(2, random_state=0).fit(D)
     assert not model.determined_[20]
     assert model.determined_[:20].all()

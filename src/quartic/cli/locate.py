@@ -118,10 +118,10 @@ def _told(warning: Warning, names: Sequence[str]) -> str:
     """Return what is warned of, with points by their names in the file, and parameters as options."""
     if not isinstance(warning, DistanceWarning):
         return str(warning)
-    text, *lengths = warning.args
+    text = str(warning.args[0])
     for parameter, option in _OPTIONS.items():
-        text = text.replace(parameter, option)
-    return DistanceWarning(text, *lengths).told(names)
+        text = text.replace(parameter, option)  # before the names are put in, which may look like a parameter
+    return type(warning)(text, *warning.args[1:]).told(names)
 
 
 def _found(table: DistanceTable, model: Any) -> str:

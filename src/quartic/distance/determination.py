@@ -51,8 +51,8 @@ class Determination:
     >>> K4 = np.column_stack(np.triu_indices(4, 1))
     >>> X = np.array([[0.0, 0.0], [1.0, 0.2], [0.3, 1.0], [1.0, 1.4], [2.0, 2.0]])
     >>> print(assess(np.concatenate([K4, [[4, 3]]]), X).summary())
-    4 of 5 points are determined up to a rigid motion and a reflection of the whole. 1 hangs on too few distances (fewer
-    than 3): 4. 1 can still move continuously.
+    4 of 5 points are determined up to a rigid motion and a reflection of the whole. 1 point has fewer than 3
+    distances: 4. 1 can still move continuously.
     """
 
     determined: Mask
@@ -142,9 +142,9 @@ class Determination:
             sentences.append(f"{len(self.isolated):,} {verb} no distance at all: {named(self.isolated)}.")
         hanging = np.setdiff1d(self.too_few, self.isolated, assume_unique=True)
         if len(hanging):
-            verb = "hangs" if len(hanging) == 1 else "hang"
+            points = "point has" if len(hanging) == 1 else "points have"
             sentences.append(
-                f"{len(hanging):,} {verb} on too few distances (fewer than {self.n_dimensions + 1}): {named(hanging)}."
+                f"{len(hanging):,} {points} fewer than {self.n_dimensions + 1} distances: {named(hanging)}."
             )
         moving = np.flatnonzero(~self.locally_rigid)
         if len(moving):
@@ -171,10 +171,10 @@ class Determination:
             )
         flipping = np.flatnonzero(self.may_flip & self.determined)
         if len(flipping):
-            verb = "hangs" if len(flipping) == 1 else "hang"
+            have = "point has" if len(flipping) == 1 else "points have"
             sentences.append(
-                f"{len(flipping):,} determined in theory {verb} on neighbours that lie nearly in one "
-                f"{'line' if self.n_dimensions == 2 else 'plane'} and may be flipped: {named(flipping)}."
+                f"{len(flipping):,} determined {have} neighbours nearly in one "
+                f"{'line' if self.n_dimensions == 2 else 'plane'} and may be reflected through it: {named(flipping)}."
             )
         if self.unexplained:
             sentences.append("The distances are missed by more than noise or round-off: these places are in doubt.")

@@ -9,8 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from quartic.arrays import Array, to_host
+from quartic.plots import membership_order, sample_nodes
 from quartic.report.figures import Indices, Names, Runs, cluster_marker, convergence, layout, ring, short, shown
-from quartic.report.map import place_nodes, sample_nodes
+from quartic.report.map import place_nodes
 from quartic.report.page import DataTable, Part, Section
 
 if TYPE_CHECKING:
@@ -188,14 +189,6 @@ def membership_chart(memberships: Array, names: Names | None = None) -> tuple[An
         f"How much each node belongs to each cluster{sample}: on average a node belongs to its own cluster by "
         f"{100 * strongest.mean():.0f} %; {doubtful} of {n} nodes stand between clusters, below {100 * _SURE:.0f} %."
     )
-
-
-def membership_order(memberships: Array, most: int = _LARGEST_HEAT_MAP) -> Indices:
-    """Return the nodes shown, ordered by cluster and then by how surely they belong to it."""
-    order: Indices = np.lexsort((-memberships.max(axis=1), memberships.argmax(axis=1)))
-    if len(order) > most:
-        order = order[np.linspace(0, len(order) - 1, most).astype(int)]
-    return order
 
 
 # -- what the clusters hold -------------------------------------------------------------------------------------------
