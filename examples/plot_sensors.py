@@ -61,7 +61,7 @@ axes.set_title(f"{len(field.pairs)} noisy distances; circles of two standard err
 
 # %%
 # A sensor that is not determined
-# ---------------------------
+# -------------------------------
 # Take all but two of one sensor's distances away: it may now stand on either side of the line between the two, and
 # ``determined_`` says so.
 lonely = int(free[0])
