@@ -139,12 +139,12 @@ SECTIONS = {"symnmf": symnmf, "large": large, "edmc": edmc, "agreement": agreeme
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sections", nargs="*", choices=[*SECTIONS, []], default=list(SECTIONS))
+    parser.add_argument("sections", nargs="*", help=f"any of {', '.join(SECTIONS)}; all when left out")
     parser.add_argument("--n", type=int, default=1_000_000, help="how many a million is")
     parser.add_argument("--results", default="results", help="folder for results")
     a = parser.parse_args()
     a.device = torch.device("cuda")
-    for name in a.sections:
+    for name in a.sections or SECTIONS:
         SECTIONS[name](a)
         torch.cuda.empty_cache()
     about = {"machine": torch.cuda.get_device_name(), "versions": f"torch {torch.__version__}"}

@@ -42,7 +42,6 @@ EXCEPTIONS = {
     ("arrays/space_torch", "compiled/shrink_triton"): "the same",
     ("core/result", "plots"): "Result.plot() is a convenience of the result",
     ("init/eigenmap", "distance/null_space"): "the null space of a stress matrix is found there",
-    ("plots", "report/cluster_figures"): "figures of clusters are drawn by the report",
 }
 
 

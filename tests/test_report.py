@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from quartic import DistanceCompletion, SymNMF
 from quartic.cli import app
 from quartic.datasets import karate, planted_graph
+from quartic.plots import sample_nodes
 from quartic.report import (
     DataTable,
     Section,
@@ -26,7 +27,7 @@ from quartic.report import (
     scatter_of_points,
     write_page,
 )
-from quartic.report.map import place_nodes, sample_nodes
+from quartic.report.map import place_nodes
 from quartic.report.points import find_chain
 
 pytest.importorskip("plotly", reason="the report extra is not installed")

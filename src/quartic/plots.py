@@ -6,14 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from quartic.arrays import Array
+from quartic.arrays import Array, RandomState, random_generator, to_host
 from quartic.core.result import History
+from quartic.distributed.inputs import entries_among, is_dask_array
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart
 _BLUE, _ORANGE, _GREEN, _VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 _MOST_LINES, _MOST_ROWS = 500, 400
+_NEIGHBOURS = 9
+_LARGEST_BLOCK = 400  # of a matrix on other machines
+_SEED = 271828  # not that of data made with seed 0, whose first nodes would then be those of one cluster
 
 
 def new_figure(size: tuple[float, float] = (5.5, 3.6)) -> Any:
@@ -49,10 +54,8 @@ def history(run: History, against: str = "n_iter", ax: Any = None) -> Any:
     return ax
 
 
-def similarity(M: Any, labels: NDArray[np.integer[Any]], ax: Any = None, random_state: Any = 271828) -> Any:
+def similarity(M: Any, labels: NDArray[np.integer[Any]], ax: Any = None, random_state: Any = _SEED) -> Any:
     """Draw the similarity matrix with rows and columns ordered by cluster; a sample of them where there are many."""
-    from quartic.report.map import sample_nodes
-
     ax = new_axes(size=(4.5, 4.5)) if ax is None else ax
     kept, found_among = sample_nodes(M, _MOST_ROWS, random_state)
     order = np.argsort(labels[kept], kind="stable")
@@ -73,8 +76,6 @@ def similarity(M: Any, labels: NDArray[np.integer[Any]], ax: Any = None, random_
 
 def memberships(shares: Array, ax: Any = None) -> Any:
     """Draw how much each node belongs to each cluster, nodes ordered by cluster and by doubt."""
-    from quartic.report.clusters import membership_order
-
     ax = new_axes(size=(6.5, 1.2 + 0.25 * shares.shape[1])) if ax is None else ax
     image = ax.imshow(
         shares[membership_order(shares)].T, aspect="auto", cmap="cividis", vmin=0, vmax=1, interpolation="nearest"
@@ -127,3 +128,41 @@ def errors(residuals: Array, ax: Any = None) -> Any:
     rms = float(np.sqrt(np.mean(np.square(residuals))))
     ax.set(xlabel="found − given", ylabel="pairs", title=f"Errors of the known distances: {rms:.2g} (RMS)")
     return ax
+
+
+# -- which nodes are drawn --------------------------------------------------------------------------------------------
+
+
+def sample_nodes(M: Any, most: int, random_state: RandomState = _SEED) -> tuple[NDArray[np.intp], sp.csr_array]:
+    """Return at most so many nodes, in rising order, and the similarities among them.
+
+    A sample grows by nodes drawn at random, each with its strongest neighbours: of a sparse graph, nodes alone would
+    leave hardly a link between them.
+    """
+    n = M.shape[0]
+    generator = random_generator(random_state)
+    if is_dask_array(M):
+        kept = np.sort(generator.choice(n, min(n, most, _LARGEST_BLOCK), replace=False))
+        return kept, sp.csr_array(entries_among(M, kept))
+    A = sp.csr_array(M) if sp.issparse(M) else to_host(M)
+    kept = np.arange(n)
+    if n > most:
+        chosen: dict[int, None] = {}
+        for node in generator.permutation(n).tolist():
+            row = A[[node]]
+            near, weights = (row.indices, row.data) if sp.issparse(row) else (np.arange(n), row[0])
+            strongest = near[np.argsort(-weights, kind="stable")[:_NEIGHBOURS]]
+            chosen.update(dict.fromkeys([node, *strongest.tolist()]))
+            if len(chosen) >= most:
+                break
+        kept = np.sort(np.fromiter(chosen, dtype=np.intp)[:most])
+    block = A[kept][:, kept] if len(kept) < n else A
+    return kept, sp.csr_array(block)
+
+
+def membership_order(memberships: Array, most: int = _MOST_ROWS) -> NDArray[np.intp]:
+    """Return the nodes shown, ordered by cluster and then by how surely they belong to it."""
+    order: NDArray[np.intp] = np.lexsort((-memberships.max(axis=1), memberships.argmax(axis=1)))
+    if len(order) > most:
+        order = order[np.linspace(0, len(order) - 1, most).astype(int)]
+    return order

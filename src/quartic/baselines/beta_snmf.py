@@ -31,13 +31,9 @@ class BetaSNMF(Solver):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from quartic import Problem, minimize
-    >>> from quartic.losses import LeastSquares
-    >>> from quartic.penalties import Nonnegative
-    >>> M = np.kron(np.eye(2), np.ones((3, 3)))
-    >>> result = minimize(Problem(LeastSquares(M), Nonnegative()), rank=2, solver="beta", random_state=0)
-    >>> bool(result.objective < 1e-3)
+    >>> from quartic import SymNMF
+    >>> from quartic.datasets import karate
+    >>> SymNMF(2, solver="beta", random_state=0).fit(karate().adjacency).result_.success
     True
     """
 

@@ -1,27 +1,33 @@
-"""What SymHALS, SymANLS and ADMM share: two factors, M ≈ XYᵀ, drawn together by a penalty."""
+"""SymHALS, SymANLS and ADMM: two factors, M ≈ XYᵀ, drawn together by a penalty."""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar, cast
 
 import numpy as np
 
-from quartic.arrays import Array, check_number, gram, inner, norm, on_host, squared_norm, trace_inner
+from quartic.arrays import Array, check_number, gram, inner, norm, on_host, space_of, squared_norm, trace_inner
 from quartic.core.problem import Problem
 from quartic.core.units import Units, shifted
 from quartic.losses import LeastSquares
 from quartic.losses.factor.loss import LeastSquaresPoint
 from quartic.solvers.base import Requirements, Solver, State
 
-# The iteration has come to rest where a step is this much shorter than X and Y are apart; they are together where that
-# is no more than this beside X.
-_AT_REST, _TOGETHER = 1e-3, 1e-8
+# X and Y are together where ‖X − Y‖ is no more than this beside X.
+_TOGETHER = 1e-8
+# The alternating methods have come to rest where a step is this much shorter than X and Y are apart.
+_AT_REST = 1e-3
+# ADMM: ρ, where none is given, beside the scale of M.
+_DEFAULT_RHO = 0.2
+# It is doubled where ‖X − Y‖ has not come down by this factor for so many iterations.
+_NEARER, _PATIENCE = 0.9, 50
 _S = TypeVar("_S", bound=Solver)
 
 
-def typical_eigenvalue(p: LeastSquaresPoint) -> float:
+def estimate_eigenvalue(p: LeastSquaresPoint) -> float:
     """Return |⟨MX, X⟩| / ‖X‖², the scale of M that X sees: the unit of the penalties, so that they are scale-free.
 
     At a nonnegative random X it is near the largest eigenvalue of a graph, 1 for a normalised one.
@@ -30,7 +36,7 @@ def typical_eigenvalue(p: LeastSquaresPoint) -> float:
     return quotient if quotient > 0 else p.loss.gradient_norm_at_zero
 
 
-def with_weight(solver: _S, name: str, units: Units) -> _S:
+def convert_weight(solver: _S, name: str, units: Units) -> _S:
     """Return the solver with this setting, the weight of a square of X, in other units; None stays the default."""
     weight = getattr(solver, name)
     if weight is None:
@@ -74,12 +80,12 @@ class PenalisedSolver(Solver):
 
     def in_units(self, units: Units, problem: Problem) -> PenalisedSolver:
         """Return the solver with μ, the weight of a square, scaled."""
-        return with_weight(self, "mu", units)
+        return convert_weight(self, "mu", units)
 
     def init(self, problem: Problem, X0: Array) -> SplitState:
         """Return the state X = Y = X0."""
         p = cast(LeastSquaresPoint, problem.loss.at(X0))
-        mu = self.default_mu * typical_eigenvalue(p) if self.mu is None else float(self.mu)
+        mu = self.default_mu * estimate_eigenvalue(p) if self.mu is None else float(self.mu)
         return SplitState(point=p, Y=X0, mu=mu)
 
     def step(self, problem: Problem, state: State) -> SplitState:
@@ -109,3 +115,183 @@ class PenalisedSolver(Solver):
     @abstractmethod
     def _minimize_rows(self, G: Array, C: Array, X: Array) -> Array:
         """Return an array X⁺ ≥ 0 whose rows have lower ½xᵀGx − cᵀx than those of X, which stays as it is."""
+
+
+@dataclass(frozen=True)
+class SymHALS(PenalisedSolver):
+    """Hierarchical alternating least squares on the penalised problem (Zhu, Li, Liu and Li 2018).
+
+    It lowers ½‖M − XYᵀ‖² + μ‖X − Y‖² over X, Y ≥ 0, one column after the other, once each for Y and for X:
+    x_k ← max(0, (MY + 2μY − Σ_{l≠k} x_l (YᵀY)_lk)_k / ((YᵀY)_kk + 2μ)) for k = 1 … r, and the same for Y. The penalised
+    objective never rises. X is the symmetric answer, judged on ½‖M − XXᵀ‖².
+
+    Parameters
+    ----------
+    mu : float, optional
+        μ ≥ 0. The default is 0.1 times ⟨MX₀, X₀⟩/‖X₀‖², which follows the scale of M, and is doubled where the
+        iteration comes to rest with X ≠ Y, as it does where M has strongly negative eigenvalues. With μ = 0 nothing
+        draws X and Y together, and the limit is as a rule not stationary for the symmetric problem; a large μ makes
+        short steps.
+
+    Examples
+    --------
+    >>> from quartic import SymNMF
+    >>> from quartic.datasets import karate
+    >>> SymNMF(2, solver="hals", random_state=0).fit(karate().adjacency).result_.success
+    True
+    """
+
+    name = "hals"
+
+    mu: float | None = None
+
+    def _minimize_rows(self, G: Array, C: Array, X: Array) -> Array:
+        space = space_of(X)
+        X = space.copy(X)
+        space.sweep_rows(X, G, C)
+        return X
+
+
+@dataclass(frozen=True)
+class SymANLS(PenalisedSolver):
+    """Alternating nonnegative least squares on the penalised problem (Zhu, Li, Liu and Li 2018).
+
+    It minimises ½‖M − XYᵀ‖² + μ‖X − Y‖² over Y ≥ 0, exactly, then over X ≥ 0. Each half is a nonnegative least-squares
+    problem with n right-hand sides, solved by block principal pivoting from the last passive sets. The penalised
+    objective never rises. X is the symmetric answer, judged on ½‖M − XXᵀ‖².
+
+    Parameters
+    ----------
+    mu : float, optional
+        μ ≥ 0, as in `SymHALS`.
+
+    Examples
+    --------
+    >>> from quartic import SymNMF
+    >>> from quartic.datasets import karate
+    >>> SymNMF(2, solver="anls", random_state=0).fit(karate().adjacency).result_.success
+    True
+    """
+
+    name = "anls"
+    requires = Requirements(("on_host", "point_from"), ("only X ≥ 0",))
+
+    mu: float | None = None
+
+    def _minimize_rows(self, G: Array, C: Array, X: Array) -> Array:
+        from quartic.baselines.nnls import solve_nnls
+
+        return solve_nnls(G, C, X)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ADMMState(State):
+    """Y ≥ 0 (the point, which is the symmetric answer), its twin X of free sign, the multipliers Λ, and ρ in use.
+
+    Attributes
+    ----------
+    apart : float
+        The least ‖X − Y‖ under this ρ.
+    waited : int
+        For how many iterations it has not shrunk.
+    """
+
+    X: Array
+    dual: Array
+    rho: float
+    apart: float = math.inf
+    waited: int = 0
+
+
+@dataclass(frozen=True)
+class ADMM(Solver):
+    """Alternating directions for ½‖M − XYᵀ‖² over Y ≥ 0, X = Y, with multipliers Λ (Lu, Hong and Wang 2017).
+
+    | X ← (MY + ρY + Λ)(YᵀY + ρI)⁻¹
+    | Λ ← Λ + ρ(Y − X)
+    | Y ← argmin over Y ≥ 0 of ½‖M − XYᵀ‖² + ½ρ‖Y − X + Λ/ρ‖² + ½γ‖Y − Y_old‖²,  γ = (6ξ/ρ)‖M − XY_oldᵀ‖²
+
+    The update of Y is a nonnegative least-squares problem, solved exactly. Y is the symmetric answer, judged on
+    ½‖M − YYᵀ‖², which may go up and down on the way. Two products an iteration, MX and MY.
+
+    Parameters
+    ----------
+    rho : float, optional
+        ρ > 0. The default is 0.2 times ⟨MX₀, X₀⟩/‖X₀‖², which follows the scale of M, and is doubled where X and Y do
+        not draw nearer for long, as they do not where M has strongly negative eigenvalues.
+    proximal : float, default=0.0
+        ξ ≥ 0, the share of the proximal weight. The authors' proof of convergence takes ξ = 1 (together with a bound on
+        the rows of Y and a ρ that grows with n, both left out here); steps are then too short to be of use.
+
+    Examples
+    --------
+    >>> from quartic import SymNMF
+    >>> from quartic.datasets import karate
+    >>> SymNMF(2, solver="admm", random_state=0).fit(karate().adjacency).result_.success
+    True
+    """
+
+    name = "admm"
+    requires = Requirements(("on_host", "point_from"), ("only X ≥ 0",))
+    state = ADMMState
+
+    rho: float | None = None
+    proximal: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.rho is not None:
+            check_number(self.rho, "rho")
+        check_number(self.proximal, "proximal", zero=True)
+
+    def in_units(self, units: Units, problem: Problem) -> ADMM:
+        """Return the solver with ρ, the weight of a square, scaled."""
+        return convert_weight(self, "rho", units)
+
+    def init(self, problem: Problem, X0: Array) -> ADMMState:
+        """Return the state X = Y = X0, Λ = 0."""
+        p = cast(LeastSquaresPoint, problem.loss.at(X0))
+        rho = _DEFAULT_RHO * estimate_eigenvalue(p) if self.rho is None else float(self.rho)
+        return ADMMState(point=p, X=X0, dual=np.zeros_like(X0), rho=rho)
+
+    def step(self, problem: Problem, state: State) -> ADMMState:
+        """Return the state after updates of X, Λ and Y."""
+        from quartic.baselines.nnls import solve_nnls
+
+        state = cast(ADMMState, state)
+        loss, p, rho = cast(LeastSquares, problem.loss), cast(LeastSquaresPoint, state.point), state.rho
+        X = _solve_shifted(p.gram, rho, p.MX + rho * p.X + state.dual)
+        dual = state.dual + rho * (p.X - X)
+        gamma, S = self._proximal_weight(p, X, rho), gram(X)
+        C = loss.product(X) + rho * X - dual + gamma * p.X
+        Y = solve_nnls(S + (rho + gamma) * np.eye(len(S)), C, p.X)
+        return self._watched(state, ADMMState(point=loss.at(Y), X=X, dual=dual, rho=rho))
+
+    def _watched(self, before: ADMMState, state: ADMMState) -> ADMMState:
+        """Return the state with ρ doubled where X and Y have not drawn nearer for long.
+
+        With ρ below the negative curvature of ½‖M − XYᵀ‖² the iteration goes round in circles. A ρ that was asked for
+        stays.
+        """
+        if self.rho is not None:
+            return state
+        apart = norm(state.X - state.point.X)
+        if apart <= _NEARER * before.apart or apart <= _TOGETHER * norm(state.X):
+            return replace(state, apart=apart)
+        if before.waited < _PATIENCE:
+            return replace(state, apart=before.apart, waited=before.waited + 1)
+        return replace(state, rho=2 * state.rho)
+
+    def _proximal_weight(self, p: LeastSquaresPoint, X: Array, rho: float) -> float:
+        """Return (6ξ/ρ)‖M − XYᵀ‖², Y the point's."""
+        if self.proximal == 0:
+            return 0.0
+        fit = p.loss.matrix.squared_norm - 2 * inner(p.MX, X) + trace_inner(gram(X), p.gram)
+        return 6 * self.proximal / rho * max(fit, 0.0)
+
+
+def _solve_shifted(S: Array, rho: float, C: Array) -> Array:
+    """Return C(S + ρI)⁻¹ by eigenvalues: S is a Gram matrix, so the inverse is bounded by 1/ρ whatever its rank."""
+    values, Q = np.linalg.eigh(S)
+    inverse = (Q / (np.maximum(values, 0) + rho)) @ Q.T
+    X: Array = C @ inverse.astype(C.dtype, copy=False)
+    return X

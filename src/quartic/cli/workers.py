@@ -11,7 +11,7 @@ from typing import Any, overload
 
 from quartic.cli.terminal import Voice
 from quartic.distributed import connect, in_blocks
-from quartic.distributed.client import INSTALL
+from quartic.distributed.cluster import INSTALL
 from quartic.io import FeatureTable, GraphTable, read_blocks
 
 # Blocks for each thread: a few, so that those of a worker that dies are shared out among the others; none so small

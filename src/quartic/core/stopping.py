@@ -72,8 +72,8 @@ class Stopping:
         if claims and self._has_no_minimiser:
             return self.unbounded("elsewhere")
         if claims and stationarity <= target:
-            reached, reference = self.units.gradient(stationarity), self.units.gradient(log.reference)
-            words = f"converged: stationarity {reached:.3e} ≤ {self.tol:g} × {reference:.3e}"
+            share = stationarity / log.reference if log.reference > 0 else 0.0  # the same in all units
+            words = f"converged: stationarity is {share:.3e} of the reference (tol = {self.tol:g})"
             return End(Status.CONVERGED, words, target * (1 + 1e-6))
         if claims:
             return End(Status.CONVERGED, self._at_round_off(stationarity), 4 * floor)

@@ -8,12 +8,17 @@ same numbers come out, bit for bit.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+import scipy.sparse as sp
+
+from quartic.archives import machine_memory
 from quartic.arrays.threads import limited_to
-from quartic.distributed.client import check_workers, current_client
-from quartic.distributed.exchange import opened
 from quartic.distributed.inputs import is_persisted
 
 Keep = Literal["auto"] | bool
@@ -86,28 +91,197 @@ def blocks_of(
         Without a cluster: what blocks may take, such as "2 GB"; the machine's memory when left out. On a cluster the
         workers' own limits hold.
     """
+    from quartic.distributed.cluster import ClusterBlocks, check_workers, current_client
+
     client = current_client() if client is None else client
     if client is None or client is False:
-        from quartic.distributed.local import LocalBlocks
-
         return LocalBlocks(recipes, prepare, inspect, keep, memory_limit)
     if memory_limit is not None:
         raise ValueError(
             "memory_limit is for work without a cluster; of a cluster, give it to the workers (LocalCluster("
             "memory_limit=...), dask worker --memory-limit)"
         )
-    from quartic.distributed.cluster import ClusterBlocks
-
     check_workers(client)
     return ClusterBlocks(recipes, prepare, inspect, client, True if is_persisted(source) else keep)
 
 
-def applied(function: Callable[..., Any], block: Any, *shared: Any) -> Any:
+class LocalBlocks(Blocks):
+    """Blocks worked on by threads of this process.
+
+    Blocks are read, and let go, by whichever thread is free; at most as many are in memory as there are threads, and
+    fewer where the limit is low.
+    """
+
+    def __init__(
+        self,
+        recipes: Sequence[Any],
+        prepare: Callable[[Any, int], Any],
+        inspect: Callable[[Any], Any],
+        keep: Keep,
+        memory_limit: float | str | None,
+    ) -> None:
+        self.recipes, self.prepare = list(recipes), prepare
+        self.limit = _limit(memory_limit)
+        self.threads = _threads()
+        self._blocks: list[Any] | None = None
+        blocks: list[Any] = []
+        self.facts, largest = [], 0
+        used, room = 0, SHARE * self.limit
+        keeping = keep is not False
+        # the first alone, to see how many may be in memory at once
+        for which in (range(1), range(1, len(self.recipes))):
+            for block, size, found in self._each(which, _with_size, inspect):
+                self.facts.append(found)
+                used, largest = used + size, max(largest, size)
+                keeping = keeping and (keep is True or used <= room)
+                blocks = [*blocks, block] if keeping else []
+                del block
+            self._check_room(largest, keeping)
+        self.kept = keeping
+        self._blocks = blocks if keeping else None
+
+    def _check_room(self, largest: int, keeping: bool) -> None:
+        if keeping:
+            return
+        if largest > self.limit:
+            raise ValueError(
+                f"a block takes {largest:,} bytes, more than the memory limit of {int(self.limit):,}; cut the rows "
+                "into smaller blocks"
+            )
+        self.threads = max(1, min(self.threads, int(self.limit // max(2 * largest, 1))))
+
+    def __len__(self) -> int:
+        return len(self.recipes)
+
+    def map(self, function: Callable[..., Any], *shared: Any) -> Iterator[Any]:
+        """Yield the function of each block, in their order."""
+        return self._each(range(len(self)), function, *shared)
+
+    def sum(self, function: Callable[..., tuple[Any, ...]], *shared: Any) -> tuple[Any, ...]:
+        """Return the sum over all blocks."""
+        return add_all(self.map(function, *shared))
+
+    def one(self, k: int, function: Callable[..., Any], *shared: Any) -> Any:
+        """Return the function of one block."""
+        return self._apply(k, function, *shared)
+
+    def _apply(self, k: int, function: Callable[..., Any], *shared: Any) -> Any:
+        block = self.prepare(make(self.recipes[k]), k) if self._blocks is None else self._blocks[k]
+        return apply(function, block, *shared)
+
+    def _each(self, which: range, function: Callable[..., Any], *shared: Any) -> Iterator[Any]:
+        """Yield in order; no more results wait than there are threads."""
+        waiting: deque[Future[Any]] = deque()
+        with ThreadPoolExecutor(min(self.threads, max(len(which), 1)), thread_name_prefix="quartic") as pool:
+            try:
+                for k in which:
+                    waiting.append(pool.submit(self._apply, k, function, *shared))
+                    if len(waiting) >= self.threads:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                for late in waiting:
+                    late.cancel()
+
+
+def _with_size(block: Any, inspect: Callable[[Any], Any]) -> tuple[Any, int, Any]:
+    return block, count_bytes(block), inspect(block)
+
+
+def _threads() -> int:
+    import dask
+    from dask.system import CPU_COUNT
+
+    return max(1, int(dask.config.get("num_workers", None) or CPU_COUNT))
+
+
+def _limit(memory_limit: float | str | None) -> float:
+    if memory_limit is None:
+        return _machine_memory()
+    from dask.utils import parse_bytes
+
+    try:
+        limit = float(parse_bytes(memory_limit))
+    except (ValueError, TypeError):
+        limit = 0.0
+    if not limit > 0:
+        raise ValueError(f'memory_limit must be a number of bytes, or words such as "2 GB", got {memory_limit!r}')
+    return limit
+
+
+def _machine_memory() -> float:
+    try:
+        from distributed.system import MEMORY_LIMIT  # knows of control groups
+    except ImportError:
+        return float(machine_memory())
+    return float(MEMORY_LIMIT)
+
+
+def apply(function: Callable[..., Any], block: Any, *shared: Any) -> Any:
     """Return ``function(block, *shared)``, done in one thread: blocks are what threads share here."""
     with limited_to(1):
-        return function(block, *map(opened, shared))
+        return function(block, *(value.open() if isinstance(value, Shared) else value for value in shared))
 
 
-def made(recipe: Any) -> Any:
+def make(recipe: Any) -> Any:
     """Return what a recipe makes, made here and now in this thread."""
     return recipe.compute(scheduler="synchronous")
+
+
+def count_bytes(block: Any) -> int:
+    """Return the bytes of an array, a sparse matrix, or an object that holds arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.distributed.blocks import count_bytes
+    >>> count_bytes(np.zeros(4))
+    32
+    """
+    if isinstance(block, np.ndarray):
+        return int(block.nbytes)
+    if sp.issparse(block):
+        return sum(int(getattr(block, name).nbytes) for name in ("data", "indices", "indptr") if hasattr(block, name))
+    return sum(count_bytes(value) for value in vars(block).values()) if hasattr(block, "__dict__") else 0
+
+
+def add(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the sum of two tuples of numbers and arrays, entry by entry."""
+    return tuple(x + y for x, y in zip(a, b, strict=True))
+
+
+def add_all(items: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Return the sum of a sequence of tuples, added as a binary tree over neighbours, of which log₂ n are kept.
+
+    The tree depends on nothing but their number, so that sums made here and on workers are equal to the last bit.
+
+    Examples
+    --------
+    >>> from quartic.distributed.blocks import add_all
+    >>> add_all((k,) for k in range(7))
+    (21,)
+    """
+    parts: list[tuple[int, tuple[Any, ...]]] = []
+    for item in items:
+        rank = 0
+        while parts and parts[-1][0] == rank:
+            item, rank = add(parts.pop()[1], item), rank + 1
+        parts.append((rank, item))
+    _, total = parts.pop()
+    while parts:
+        total = add(parts.pop()[1], total)
+    return total
+
+
+@dataclass(frozen=True)
+class Shared:
+    """An array in memory that all processes of a machine can map."""
+
+    path: str
+    shape: tuple[int, ...]
+    dtype: str
+
+    def open(self) -> Any:
+        """Return the array; a change of it would stay with whoever makes it."""
+        return np.asarray(np.memmap(self.path, dtype=self.dtype, mode="c", shape=self.shape))

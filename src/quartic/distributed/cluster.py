@@ -7,20 +7,120 @@ scheduler's memory of what was made from what does not grow with the iterations.
 
 from __future__ import annotations
 
+import os
+import pickle
+import shutil
+import sys
+import tempfile
+import uuid
 import warnings
+import weakref
 from asyncio import CancelledError
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from quartic.distributed.blocks import SHARE, Blocks, Keep, applied, made
-from quartic.distributed.exchange import Exchange
-from quartic.distributed.sums import add
+import numpy as np
 
+from quartic._version import __version__
+from quartic.distributed.blocks import SHARE, Blocks, Keep, Shared, add, apply, count_bytes, make
+
+INSTALL = 'pip install "quartic[distributed]"'
 # A pass is tried this often before the cluster is given up, and this many seconds are given to workers to come back.
 _ATTEMPTS, _PATIENCE = 5, 60
 # A worker's limit must leave room for X and results beside the largest block.
 _ROOM = 0.8
+# Arrays of fewer bytes go along with the tasks.
+_SMALL = 1 << 16
+# Files here are memory, on Linux.
+_MEMORY = "/dev/shm"
+
+
+def connect(scheduler: str, timeout: float = 10.0) -> Any:
+    """Return a client of the Dask scheduler at an address, its workers checked.
+
+    Parameters
+    ----------
+    scheduler : str
+        Such as ``tcp://10.0.0.1:8786``.
+    timeout : float, default=10
+        Seconds to wait for it.
+
+    Returns
+    -------
+    distributed.Client
+
+    Raises
+    ------
+    ConnectionError
+        Where nothing answers there; where no worker has joined.
+    ModuleNotFoundError
+        Where a worker lacks quartic, or has another version of it.
+
+    Examples
+    --------
+    >>> from quartic.distributed import connect
+    >>> connect("tcp://127.0.0.1:1", timeout=0.2)                                # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    ...
+    ConnectionError: no Dask scheduler answers at tcp://127.0.0.1:1
+    """
+    try:
+        from distributed import Client
+    except ImportError as missing:
+        raise ImportError(f"a Dask cluster needs dask.distributed: {INSTALL}") from missing
+    try:
+        client = Client(scheduler, timeout=timeout)
+    except (OSError, ValueError) as fault:
+        raise ConnectionError(
+            f"no Dask scheduler answers at {scheduler} within {timeout:g} s; is it running, and is the address "
+            "reachable from here?"
+        ) from fault
+    try:
+        check_workers(client)
+    except BaseException:
+        client.close()
+        raise
+    return client
+
+
+def current_client() -> Any | None:
+    """Return the client the user has made, None where there is none."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import default_client
+
+    try:
+        return default_client()
+    except ValueError:
+        return None
+
+
+def check_workers(client: Any) -> None:
+    """Raise one clear error where the cluster cannot work for us: gone, empty, or without this package."""
+    if client.status != "running":
+        raise ConnectionError(
+            f"the Dask client is {client.status}: its scheduler does not answer; make a new Client, and with "
+            "checkpoint= the run goes on where it was"
+        )
+    if not client.scheduler_info()["workers"]:
+        raise ConnectionError(f"the scheduler at {client.scheduler.address} has no workers; start some and try again")
+    # Evaluated there as text: a function of this package could not even be unpickled where the package is missing.
+    found = client.run(eval, "__import__('quartic')._version.__version__", on_error="return")
+    for worker, version in found.items():
+        if isinstance(version, ModuleNotFoundError):
+            raise ModuleNotFoundError(
+                f"the worker at {worker} has no module {version.name!r}: install quartic {__version__} where the "
+                f"workers run ({INSTALL})"
+            )
+        if version != __version__:
+            said = repr(version) if isinstance(version, BaseException) else f"quartic {version}"
+            raise ModuleNotFoundError(
+                f"the worker at {worker} answers {said}, but this is quartic {__version__}; install the same version "
+                "where the workers run"
+            )
 
 
 class ClusterBlocks(Blocks):
@@ -116,7 +216,7 @@ class ClusterBlocks(Blocks):
     def _of(self, k: int, function: Callable[..., Any], sent: tuple[Any, ...]) -> Any:
         name = function.__name__.strip("_")
         if self.kept:
-            return self._submit(name, applied, function, self._futures[k], *sent)
+            return self._submit(name, apply, function, self._futures[k], *sent)
         return self._on_recipe(name, k, function, sent)
 
     def _on_recipe(self, name: str, k: int, function: Callable[..., Any], sent: tuple[Any, ...]) -> Any:
@@ -125,8 +225,6 @@ class ClusterBlocks(Blocks):
         return self._submit(name, _read_and_apply, self._packed[k], self._prepare, k, function, *sent)
 
     def _submit(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        import uuid
-
         return self.client.submit(function, *arguments, key=f"quartic-{name}-{uuid.uuid4().hex}", pure=False)
 
     def _gathered(self, futures: list[Any]) -> list[Any]:
@@ -174,14 +272,69 @@ class ClusterBlocks(Blocks):
 
 
 def _inspect(block: Any, inspect: Callable[[Any], Any]) -> tuple[int, Any]:
-    from quartic.distributed.sizes import n_bytes
-
-    return n_bytes(block), inspect(block)
+    return count_bytes(block), inspect(block)
 
 
 def _read_and_apply(
     packed: bytes, prepare: Callable[[Any, int], Any], k: int, function: Callable[..., Any], *sent: Any
 ) -> Any:
-    import pickle
+    return apply(function, prepare(make(pickle.loads(packed)), k), *sent)
 
-    return applied(function, prepare(made(pickle.loads(packed)), k), *sent)
+
+class Exchange:
+    """Sends arrays to all workers of a client."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.folder: str | None = None
+        if self.loopback and os.path.isdir(_MEMORY):
+            _sweep()
+            folder = tempfile.mkdtemp(prefix=f"quartic-{os.getpid()}-", dir=_MEMORY)
+            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+            if all(client.run(os.path.isdir, folder).values()):  # else they are in containers of their own
+                self.folder = folder
+
+    @property
+    def loopback(self) -> bool:
+        """Whether scheduler and workers are on this machine, as far as their addresses say."""
+        workers = self.client.scheduler_info()["workers"]
+        return all("://127.0.0.1:" in address for address in (self.client.scheduler.address, *workers))
+
+    @property
+    def direct(self) -> bool:
+        """Whether to talk to workers rather than through the scheduler; elsewhere a client may not reach them."""
+        return bool(self.client.direct_to_workers) or "://127.0.0.1:" in self.client.scheduler.address
+
+    @contextmanager
+    def sent(self, values: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+        """Provide handles of the arrays among the values; what they stand for is gone afterwards."""
+        made: list[Path] = []
+        try:
+            yield tuple(self._send(value, made) for value in values)
+        finally:
+            for path in made:
+                path.unlink(missing_ok=True)
+
+    def _send(self, value: Any, made: list[Path]) -> Any:
+        if not isinstance(value, np.ndarray) or value.nbytes < _SMALL:
+            return value
+        if self.folder is not None and shutil.disk_usage(self.folder).free > 2 * value.nbytes:
+            handle, path = tempfile.mkstemp(dir=self.folder)
+            made.append(Path(path))
+            with os.fdopen(handle, "wb") as file:
+                np.ascontiguousarray(value).tofile(file)
+            return Shared(path, value.shape, value.dtype.str)
+        return self.client.scatter(value, broadcast=True, direct=self.direct, hash=False)
+
+    def give_up_sharing(self) -> bool:
+        """Send over the network from now on; False where that is done already."""
+        shared, self.folder = self.folder is not None, None
+        return shared
+
+
+def _sweep() -> None:
+    """Remove what clients left that were killed in the middle of a pass."""
+    for folder in Path(_MEMORY).glob("quartic-*-*"):
+        number = folder.name.split("-")[1]
+        if number.isdigit() and not Path(f"/proc/{number}").exists():
+            shutil.rmtree(folder, ignore_errors=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -13,22 +14,25 @@ import scipy.sparse as sp
 from quartic.arrays import working_dtype
 
 
+def is_instance_if_loaded(thing: Any, module: str, name: str) -> bool:
+    """Tell whether something is of a class of a module, which is not imported for that: without it, nothing is."""
+    loaded = sys.modules.get(module)
+    return loaded is not None and isinstance(thing, getattr(loaded, name))
+
+
 def is_dask_array(A: Any) -> bool:
-    """Tell whether A is a Dask array; Dask is not imported for that."""
-    module = sys.modules.get("dask.array")  # an array of Dask cannot exist before its module does
-    return module is not None and isinstance(A, module.Array)
+    """Tell whether A is a Dask array."""
+    return is_instance_if_loaded(A, "dask.array", "Array")
 
 
 def is_dask_frame(A: Any) -> bool:
     """Tell whether A is a Dask dataframe."""
-    module = sys.modules.get("dask.dataframe")
-    return module is not None and isinstance(A, module.DataFrame)
+    return is_instance_if_loaded(A, "dask.dataframe", "DataFrame")
 
 
 def is_dask_series(A: Any) -> bool:
     """Tell whether A is a column of a Dask dataframe."""
-    module = sys.modules.get("dask.dataframe")
-    return module is not None and isinstance(A, module.Series)
+    return is_instance_if_loaded(A, "dask.dataframe", "Series")
 
 
 def is_persisted(source: Any) -> bool:
@@ -108,17 +112,21 @@ def in_blocks(A: Any, n_blocks: int) -> Any:
     ((2, 2), (4,))
     """
     try:
-        import dask.array as da
         from dask import delayed
     except ImportError as missing:
         raise ImportError('row blocks need Dask: pip install "quartic[distributed]"') from missing
 
     A = sp.csr_array(A) if sp.issparse(A) else np.asarray(A)
     ends = np.linspace(0, A.shape[0], max(1, min(n_blocks, A.shape[0])) + 1).astype(int)
+    blocks = [delayed(A[a:b], pure=False) for a, b in pairwise(ends)]
     meta = sp.csr_array((0, 0), dtype=A.dtype) if sp.issparse(A) else np.empty((0, 0), dtype=A.dtype)
-    return da.concatenate(
-        [
-            da.from_delayed(delayed(A[a:b], pure=False), shape=(int(b - a), A.shape[1]), dtype=A.dtype, meta=meta)
-            for a, b in pairwise(ends)
-        ]
-    )
+    return concatenate_rows(blocks, np.diff(ends), A.shape[1], meta)
+
+
+def concatenate_rows(blocks: Sequence[Any], rows: Sequence[int], width: int, meta: Any) -> Any:
+    """Return a Dask array of delayed row blocks: how many rows each has, and an empty array of their kind."""
+    import dask.array as da
+
+    shapes = [(int(size), width) for size in rows]
+    pieces = zip(blocks, shapes, strict=True)
+    return da.concatenate([da.from_delayed(piece, shape, dtype=meta.dtype, meta=meta) for piece, shape in pieces])

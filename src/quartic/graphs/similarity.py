@@ -1,4 +1,4 @@
-"""The similarity matrices of the paper's clustering experiments."""
+"""The similarity matrices of the paper's clustering experiments, and the normalisation of a graph."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from quartic.arrays import is_torch
+from quartic.arrays import finite_matrix, is_torch
 from quartic.distributed.inputs import is_dask_array
-from quartic.graphs.features import cosine_features, distance_features
-from quartic.graphs.neighbors import Neighbors, largest_cosines, local_scales, smallest_scaled_distances
-from quartic.graphs.normalization import normalize as normalized
+from quartic.graphs.neighbors import (
+    Floats,
+    find_neighbors,
+    inverse_roots,
+    measure_scales,
+    prepare_features,
+    read_heap,
+)
 
 KINDS = ("cosine", "self_tuning")
 
@@ -88,20 +93,54 @@ def similarity(
         from quartic.graphs.dask_similarity import similarity_in_blocks
 
         return similarity_in_blocks(X, kind == "cosine", _kept(n_neighbors, int(X.shape[0])), bool(normalize))
-    if kind == "cosine":
-        features = cosine_features(X)
-        pairs = largest_cosines(features, _kept(n_neighbors, features.n))
-        squares = features.squares
-        # √(‖a‖²‖b‖²) rather than ‖a‖‖b‖: the diagonal is then 1 exactly.
-        weights = np.minimum(pairs.value / np.sqrt(squares[pairs.row] * squares[pairs.column]), 1.0)
-    else:
-        features = distance_features(X)
-        scales = local_scales(features)
-        pairs = smallest_scaled_distances(features, scales, _kept(n_neighbors, features.n))
-        sigma = np.sqrt(scales)
-        weights = np.exp(-pairs.value / (sigma[pairs.row] * sigma[pairs.column]))
-    W = _union(pairs, weights, features.n)
-    return normalized(W) if normalize else W
+    cosine = kind == "cosine"
+    features = prepare_features(X, cosine)
+    scales = features.squares if cosine else measure_scales(features)
+    row, column, value = read_heap(find_neighbors(features, scales, _kept(n_neighbors, features.n), cosine))
+    weights = weigh(value, scales[row], scales[column], cosine)
+    kept = sp.csr_array((weights, (row, column)), shape=(features.n, features.n))
+    W = unite(kept, kept.T.tocsr())
+    if normalize:
+        scale_both_sides(W, inverse_roots(W.sum(axis=1)))
+    return W
+
+
+def normalize(W: Any) -> sp.csr_array:
+    r"""Return :math:`D^{-1/2} W D^{-1/2}`, where :math:`D` holds the row sums of :math:`W` on its diagonal.
+
+    Nodes without edges stay zero. A symmetric ``W`` gives an exactly symmetric answer.
+
+    Parameters
+    ----------
+    W : array or sparse matrix (n, n)
+        Weights. No row may have a negative sum.
+
+    Returns
+    -------
+    csr_array (n, n)
+        A new float64 matrix with sorted indices.
+
+    Examples
+    --------
+    >>> from quartic.graphs import normalize
+    >>> normalize([[1, 1, 0], [1, 3, 0], [0, 0, 0]]).toarray().round(3)
+    array([[0.5  , 0.354, 0.   ],
+           [0.354, 0.75 , 0.   ],
+           [0.   , 0.   , 0.   ]])
+    """
+    W = sp.csr_array(W if sp.issparse(W) else finite_matrix(W, "W"), dtype=np.float64, copy=True)
+    if W.shape[0] != W.shape[1]:
+        raise ValueError(f"W must be square, got shape {W.shape}; build a graph from features with graphs.similarity")
+    W.sum_duplicates()
+    degree = W.sum(axis=1)
+    if not np.isfinite(degree).all():
+        row = int(np.flatnonzero(~np.isfinite(degree))[0])
+        raise ValueError(f"W must be finite, but row {row} of W sums to {degree[row]}; drop or replace that entry")
+    if (degree < 0).any():
+        row = int(np.flatnonzero(degree < 0)[0])
+        raise ValueError(f"row {row} of W sums to {degree[row]:g} and has no square root; clip negative weights first")
+    scale_both_sides(W, inverse_roots(degree))
+    return W
 
 
 def _check_neighbors(n_neighbors: Any) -> None:
@@ -119,9 +158,25 @@ def _kept(n_neighbors: Any, n: int) -> int:
     return n.bit_length() if n_neighbors == "auto" else min(int(n_neighbors), n)  # bit_length is ⌊log2 n⌋ + 1
 
 
-def _union(pairs: Neighbors, weights: Any, n: int) -> sp.csr_array:
-    kept = sp.csr_array((weights, (pairs.row, pairs.column)), shape=(n, n))
-    W = sp.csr_array(kept.maximum(kept.T.tocsr()))
+def weigh(value: Floats, scale: Floats, other: Floats, cosine: bool) -> Floats:
+    """Return weights from dot products and the ends' squared norms, or from squared distances and the ends' σ²."""
+    if cosine:  # √(‖a‖²‖b‖²) rather than ‖a‖‖b‖: the diagonal is then 1 exactly
+        weights: Floats = np.minimum(value / np.sqrt(scale * other), 1.0)
+    else:
+        weights = np.exp(-value / (np.sqrt(scale) * np.sqrt(other)))
+    return weights
+
+
+def unite(kept: sp.csr_array, kept_by: sp.csr_array) -> sp.csr_array:
+    """Return the edges that either end kept, each with the larger weight."""
+    W = sp.csr_array(kept.maximum(kept_by))
     W.eliminate_zeros()
     W.sort_indices()
     return W
+
+
+def scale_both_sides(W: sp.csr_array, factors: Floats, first: int = 0) -> None:
+    """Multiply each weight by the factors of both ends, in place; W holds the rows of a graph from ``first`` on."""
+    mine = factors[first : first + W.shape[0]]
+    # s_i s_j first: the product is then the same for (i, j) and (j, i), to the last bit.
+    W.data *= np.repeat(mine, np.diff(W.indptr)) * factors[W.indices]

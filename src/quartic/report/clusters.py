@@ -9,8 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from quartic.arrays import Array, to_host
+from quartic.plots import membership_order, sample_nodes
 from quartic.report.figures import Indices, Names, Runs, cluster_marker, convergence, layout, ring, short, shown
-from quartic.report.map import place_nodes, sample_nodes
+from quartic.report.map import place_nodes
 from quartic.report.page import DataTable, Part, Section
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _LARGEST_HEAT_MAP = 400
 _MOST_NAMES = 16
 _MOST_NODES, _MOST_LINKS = 1500, 3000  # on the map
-_MOST_ROWS = 20_000  # of the table of members: some two megabytes
+_MOST_ROWS = 16_000  # of the table of members: some two megabytes
 _EXAMPLES = 6
 _FEATURES = 6
 # A node with a smaller share in its cluster than this stands between clusters.
@@ -103,7 +104,7 @@ def node_map(M: Any, memberships: Array, names: Names) -> tuple[Any, str]:
     figure.update_layout(
         layout(
             "Map", xaxis=hidden, yaxis={**hidden, "scaleanchor": "x"}, height=560, dragmode="pan",
-            margin={"l": 5, "r": 5, "t": 35, "b": 5}, find="Find a name on the map and in the table",
+            margin={"l": 5, "r": 5, "t": 35, "b": 5}, find="Find a name",
             legend={"orientation": "h", "y": 0, "yanchor": "top", "itemsizing": "constant"},
         )
     )  # fmt: skip
@@ -188,14 +189,6 @@ def membership_chart(memberships: Array, names: Names | None = None) -> tuple[An
         f"How much each node belongs to each cluster{sample}: on average a node belongs to its own cluster by "
         f"{100 * strongest.mean():.0f} %; {doubtful} of {n} nodes stand between clusters, below {100 * _SURE:.0f} %."
     )
-
-
-def membership_order(memberships: Array, most: int = _LARGEST_HEAT_MAP) -> Indices:
-    """Return the nodes shown, ordered by cluster and then by how surely they belong to it."""
-    order: Indices = np.lexsort((-memberships.max(axis=1), memberships.argmax(axis=1)))
-    if len(order) > most:
-        order = order[np.linspace(0, len(order) - 1, most).astype(int)]
-    return order
 
 
 # -- what the clusters hold -------------------------------------------------------------------------------------------

@@ -2,46 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from quartic.arrays import Array, RandomState, random_generator, to_host
-from quartic.distributed.inputs import entries_among, is_dask_array
+from quartic.arrays import Array, RandomState, random_generator
 
 _STEPS = 100
-_NEIGHBOURS = 9
-_LARGEST_BLOCK = 400  # of a matrix on other machines
-_SEED = 271828  # not that of data made with seed 0, whose first nodes would then be those of one cluster
-
-
-def sample_nodes(M: Any, most: int, random_state: RandomState = _SEED) -> tuple[NDArray[np.intp], sp.csr_array]:
-    """Return at most so many nodes, in rising order, and the similarities among them.
-
-    A sample grows by nodes drawn at random, each with its strongest neighbours: of a sparse graph, nodes alone would
-    leave hardly a link between them.
-    """
-    n = M.shape[0]
-    generator = random_generator(random_state)
-    if is_dask_array(M):
-        kept = np.sort(generator.choice(n, min(n, most, _LARGEST_BLOCK), replace=False))
-        return kept, sp.csr_array(entries_among(M, kept))
-    A = sp.csr_array(M) if sp.issparse(M) else to_host(M)
-    kept = np.arange(n)
-    if n > most:
-        chosen: dict[int, None] = {}
-        for node in generator.permutation(n).tolist():
-            row = A[[node]]
-            near, weights = (row.indices, row.data) if sp.issparse(row) else (np.arange(n), row[0])
-            strongest = near[np.argsort(-weights, kind="stable")[:_NEIGHBOURS]]
-            chosen.update(dict.fromkeys([node, *strongest.tolist()]))
-            if len(chosen) >= most:
-                break
-        kept = np.sort(np.fromiter(chosen, dtype=np.intp)[:most])
-    block = A[kept][:, kept] if len(kept) < n else A
-    return kept, sp.csr_array(block)
 
 
 def place_nodes(block: sp.csr_array, memberships: Array, random_state: RandomState = 0) -> Array:

@@ -19,7 +19,7 @@ _WORST = 10
 _MOST_LISTED = 60
 _MOST_NAMES = 20
 _MOST_LINES = 300
-_MOST_POINTS = 10_000  # drawn, and rows of the table: some two megabytes
+_MOST_POINTS = 8_000  # drawn, and rows of the table: some two megabytes
 # Consecutive points are drawn as a chain where they lie so many times nearer to each other than any two do.
 _CHAIN, _GAP = 3.0, 4.0
 _SCALE = ["#0d0887", "#7e03a8", "#cc4778", "#f89540"]  # plasma without its yellow end, which is lost on white
@@ -124,7 +124,7 @@ def scatter_of_points(
     figure.update_layout(
         layout(
             f"The points (drag to {'move' if flat else 'turn'})",
-            find="Find a point in the picture and in the table",
+            find="Find a point",
             coloraxis={"colorscale": _SCALE, "colorbar": {"title": {"text": "order"}, "thickness": 12, "len": 0.7}},
             legend={"orientation": "h", "y": -0.1 if flat else 0, "yanchor": "top"},
             updatemenus=[_switch(colourings, len(traces))],

@@ -1,10 +1,8 @@
 """Solvers: one file an algorithm."""
 
-from quartic.baselines.admm import ADMM
-from quartic.baselines.anls import SymANLS
 from quartic.baselines.beta_snmf import BetaSNMF
 from quartic.baselines.coordinate_descent import CoordinateDescent
-from quartic.baselines.hals import SymHALS
+from quartic.baselines.splitting import ADMM, SymANLS, SymHALS
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.conjugate_gradient import ConjugateGradient
 from quartic.solvers.dyn_nolips import DynNoLips

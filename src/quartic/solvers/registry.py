@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from quartic.baselines.admm import ADMM
-from quartic.baselines.anls import SymANLS
 from quartic.baselines.beta_snmf import BetaSNMF
 from quartic.baselines.coordinate_descent import CoordinateDescent
-from quartic.baselines.hals import SymHALS
+from quartic.baselines.splitting import ADMM, SymANLS, SymHALS
 from quartic.core.problem import Problem
 from quartic.losses import Loss
 from quartic.solvers.base import Solver

@@ -21,8 +21,9 @@ from quartic.losses.pairs.pairs import Pairs
 from quartic.losses.pairs.row_blocks import advance, diagonal_sum, factor_blocks, invert, solve_blocks
 
 _next_damping, _residual = njit(**FLAGS)(rules.next_damping), njit(**FLAGS)(rules.residual)
-# The modes as the passes want them.
-_LINEARIZE, _PRODUCT, _QUARTIC = (0,) * LINEARIZE, (0,) * PRODUCT, (0,) * QUARTIC
+# The modes as the passes want them. They are handed over: a constant of the module would be a type of its own to the
+# compiler, and so would be a number written out, and all that takes it compiled once more.
+_MODES = (0,) * LINEARIZE, (0,) * PRODUCT, (0,) * QUARTIC
 
 
 def descend(X: Array, pairs: Pairs, *settings: float) -> tuple[Array, float, int]:
@@ -31,7 +32,7 @@ def descend(X: Array, pairs: Pairs, *settings: float) -> tuple[Array, float, int
     lanes, kind = lanes_for(rank), (0,) * pairs.kind
     records = np.empty((len(Y), sums_in_record(LINEARIZE, rank, len(lanes)) + len(lanes)))
     data = pairs.start, pairs.cols, pairs.target, pairs.upper, pairs.weight
-    damping, passes = descend_rows(kind, (0,) * rank, lanes, Y, records, *data, *settings)
+    damping, passes = descend_rows(*_MODES, kind, (0,) * rank, lanes, Y, records, *data, *settings)
     return Y, damping, passes
 
 
@@ -45,14 +46,15 @@ def solve(
     data = pairs.start, pairs.cols, pairs.target, pairs.upper, pairs.weight
     L, V = factor_blocks(B, shift, rank), np.empty((n, 3 * len(lanes)))
     steps, reached = solve_rows(
-        (0,) * pairs.kind, lanes, X, V, *data, G, L, float(shift), float(tolerance), most, D, R, Z, P, H
+        _MODES[1], (0,) * pairs.kind, lanes, X, V, *data, G, L, float(shift), float(tolerance), most, D, R, Z, P, H
     )
     return D, steps, reached
 
 
 @njit(**FLAGS)
 def descend_rows(
-    kind: Any, size: Any, lanes: Any, X: Any, W: Any, start: Any, cols: Any, target: Any, upper: Any, weight: Any,
+    linearize: Any, product: Any, quartic: Any, kind: Any, size: Any, lanes: Any, X: Any, W: Any,
+    start: Any, cols: Any, target: Any, upper: Any, weight: Any,
     damping: float, forcing: float, max_cg: int, least_slope: float, least_gain: float, most: int,
     axes: int, flat: float,
 ) -> Any:  # fmt: skip
@@ -63,37 +65,56 @@ def descend_rows(
     than ``flat`` times the one along the last of those.
     """
     n, rank = X.shape
-    width = len(lanes)
+    width, none = np.int64(len(lanes)), np.int64(0)
     G, D, R, Z, P, H = (np.empty((n, rank)), np.empty((n, rank)), np.empty((n, rank)), np.empty((n, rank)),
                         np.empty((n, rank)), np.empty((n, rank)))  # fmt: skip
     B, L, V = np.empty((n, rank * (rank + 1) // 2)), np.empty((n, rank * rank)), np.empty((n, 3 * width))
     value, before, earlier, passes = 0.0, np.inf, np.inf, 0
     for step in range(most + 1):
-        fill(0, n, W, W.shape[1] - width, width, X, X, False, False)
+        fill(none, n, W, W.shape[1] - width, width, X, X, False, False)
         value = (
             0.5
-            * pair_rows(_LINEARIZE, kind, size, lanes, None, None, W, False, 0, n, start, cols, target, upper, weight)[
-                0
-            ]
+            * pair_rows(
+                linearize, kind, size, lanes, None, None, W, False, none, n, start, cols, target, upper, weight
+            )[0]
         )
         passes += 1
-        take(0, n, W, 0, G, 0, rank)
+        take(none, n, W, none, G, none, rank)
         slope = np.sqrt(inner(G, G))
         if step == most or not value <= (1 - least_gain) * before or slope <= least_slope:
             break
         if axes > 0 and is_flat(X, axes, flat):
             break
-        take_blocks(0, n, W, width, width, rank, B)
+        take_blocks(none, n, W, width, width, rank, B)
         shift = damping * diagonal_sum(B, rank) / (rank * n)
         invert(size, B, shift, L)
         tolerance = _residual(forcing, slope, earlier)
         passes += solve_rows(
-            kind, lanes, X, V, start, cols, target, upper, weight, G, L, shift, tolerance, max_cg, D, R, Z, P, H
+            product,
+            kind,
+            lanes,
+            X,
+            V,
+            start,
+            cols,
+            target,
+            upper,
+            weight,
+            G,
+            L,
+            shift,
+            tolerance,
+            max_cg,
+            D,
+            R,
+            Z,
+            P,
+            H,
         )[0]
         predicted = 0.5 * (shift * inner(D, D) - inner(G, D))
-        fill(0, n, V, 0, width, X, D, True, False)
+        fill(none, n, V, none, width, X, D, True, False)
         c1, c2, c3, c4 = pair_rows(
-            _QUARTIC, kind, (), lanes, None, 0, V, False, 0, n, start, cols, target, upper, weight
+            quartic, kind, (), lanes, None, none, V, False, none, n, start, cols, target, upper, weight
         )
         passes += 1
         t = first_minimum(c1, c2, c3, c4)
@@ -109,15 +130,15 @@ def descend_rows(
 
 @njit(**FLAGS)
 def solve_rows(
-    kind: Any, lanes: Any, X: Any, V: Any, start: Any, cols: Any, target: Any, upper: Any, weight: Any, G: Any, L: Any,
-    shift: float, tolerance: float, most: int, D: Any, R: Any, Z: Any, P: Any, H: Any,
+    product: Any, kind: Any, lanes: Any, X: Any, V: Any, start: Any, cols: Any, target: Any, upper: Any, weight: Any,
+    G: Any, L: Any, shift: float, tolerance: float, most: int, D: Any, R: Any, Z: Any, P: Any, H: Any,
 ) -> Any:  # fmt: skip
     """Fill D with that of (JᵀJ + shift·I) D = −G by conjugate gradients; return the steps, and if that is enough.
 
     V has the records of a product; R, Z, P and H are for use in between.
     """
     n, rank = X.shape
-    width = len(lanes)
+    width, none = np.int64(len(lanes)), np.int64(0)
     for i in range(n):
         for k in range(rank):
             D[i, k], R[i, k] = 0.0, -G[i, k]
@@ -126,9 +147,9 @@ def solve_rows(
         for k in range(rank):
             P[i, k] = Z[i, k]
     for step in range(most):
-        fill(0, n, V, width, width, X, P, True, False)
-        pair_rows(_PRODUCT, kind, (), lanes, None, 0, V, False, 0, n, start, cols, target, upper, weight)
-        take(0, n, V, 0, H, 0, rank)
+        fill(none, n, V, width, width, X, P, True, False)
+        pair_rows(product, kind, (), lanes, None, none, V, False, none, n, start, cols, target, upper, weight)
+        take(none, n, V, none, H, none, rank)
         curvature, rz = advance(rz, shift, P, H, L, D, R, Z)
         if not curvature > 0 and step == 0:
             for i in range(n):
