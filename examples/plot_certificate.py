@@ -1,11 +1,11 @@
 """
-Proof that nothing better exists
-================================
+A certificate of global optimality
+==================================
 
-A low-rank method may stop at a point that only looks best among its neighbours. But F is convex in Y = XXᵀ, and so
-there is a test: if ∇F(XXᵀ) has no negative eigenvalue, XXᵀ is the minimum over *all* positive semidefinite matrices.
-`certify` looks for one, by Lanczos' method, and bounds how much better anything else could be. `grow_rank` follows
-the eigenvector it finds into the next rank, until there is none.
+A low-rank method may stop at a local minimum. But F is convex in Y = XXᵀ, and so there is a test: if X is stationary
+and ∇F(XXᵀ) has no negative eigenvalue, XXᵀ is the minimum over *all* positive semidefinite matrices. `certify` looks
+for a negative eigenvalue, by the Lanczos method, and bounds how much lower the objective could be. `grow_rank` raises
+the rank along the eigenvectors it finds, until there are none.
 """
 
 # %%

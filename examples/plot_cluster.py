@@ -2,10 +2,10 @@
 On several machines
 ===================
 
-A similarity matrix cut into blocks of rows, as a Dask array, can be spread over the machines of a cluster: each
-product M·X is done where the blocks are; X goes out, and its rows come back. The script starts two workers of its own
-on this machine; with a cluster of yours, give `Client` its address and leave the rest as it is. Where Dask is not
-installed, it says so and ends. :doc:`/dask` says when this pays.
+A similarity matrix in blocks of rows, as a Dask array, can be distributed over a cluster: each product M·X is computed
+where the blocks are; X is sent out, and the rows of the product come back. The script starts two local workers; to use
+your own cluster, give `Client` its address. If Dask is not installed, the script says so and ends. :doc:`/dask` says
+when this pays off.
 """
 
 # %%

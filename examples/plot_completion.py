@@ -2,12 +2,12 @@
 A kernel matrix from a tenth of its entries
 ===========================================
 
-Similarities are often dear: an experiment, a human judgement, an alignment of two proteins. Here are 1,797 handwritten
-digits and the cosine of every two of them, a positive semidefinite matrix; of its 1.6 million entries we are shown one
-in ten. `~quartic.losses.Completion` finds the X of rank r whose XXᵀ agrees with those, and so guesses the others.
+Similarities are often expensive: an experiment, a human judgement, an alignment of two proteins. Here are 1,797
+handwritten digits and the cosine of every two of them, a positive semidefinite matrix; of its 1.6 million entries one
+in ten is given. `~quartic.losses.Completion` fits an XXᵀ of rank r to those, and so predicts the others.
 
 How good can it be? No matrix of rank r is nearer to M than the one of its leading eigenvectors, and that one needs all
-of M. A small ridge keeps X from fitting what is shown at the cost of what is not.
+of M. A small ridge prevents overfitting to the known entries.
 """
 
 from __future__ import annotations

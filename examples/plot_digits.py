@@ -1,10 +1,10 @@
 """
-Images
-======
+Clustering images
+=================
 
 1,797 handwritten digits of 8 × 8 pixels, from scikit-learn. The similarity is the paper's for images: a Gaussian
-whose width adapts to how dense the neighbourhood is, kept for the nearest neighbours only. Which digit an image shows
-is not told.
+whose width adapts to how dense the neighbourhood is, kept for the nearest neighbours only. The labels are
+not used.
 """
 
 # %%

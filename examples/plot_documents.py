@@ -3,9 +3,9 @@ Documents into topics
 =====================
 
 The documents are the manual pages of SciPy's own functions, which every installation carries: what `scipy.stats` says
-of its distributions, `scipy.fft` of its transforms, and so on. Word counts go in, topics come out; the words that
-weigh most in a topic say what it is about. That each page came from some subpackage is not told, and serves to judge
-the topics.
+of its distributions, `scipy.fft` of its transforms, and so on. Topics are found from word counts; the words with the
+largest weights say what a topic is about. The subpackage each page came from is not used, except to evaluate the
+topics.
 """
 
 # %%

@@ -1,8 +1,8 @@
 """
-The largest cut of a graph
-==========================
+MaxCut by a semidefinite relaxation
+===================================
 
-Colour the nodes of a graph with two colours so that as many edges as can be join different ones. That is hard, but its
+Colour the nodes of a graph with two colours so that as many edges as possible join different ones. That is NP-hard; its
 semidefinite relaxation, max ¼⟨L, Y⟩ over Y ⪰ 0 with ones on the diagonal, is not, and random hyperplanes turn its
 solution into cuts (Goemans and Williamson). With the diagonal penalised the relaxation is a quadratic of Y = XXᵀ,
 

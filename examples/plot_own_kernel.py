@@ -1,10 +1,10 @@
 """
-Your own geometry
-=================
+Your own kernel
+===============
 
-A kernel is a convex function h with a gradient and a mirror map. When only some entries of M are known, and of some
-rows far more than of others, the busy rows bend the loss most, and a kernel that treats all rows alike must take
-steps short enough for them. Weigh each row by how many of its entries are known, and steps fit every row.
+A kernel is a convex function h with a gradient and a mirror map. When only some entries of M are known, and in some
+rows far more than in others, those rows have the largest curvature, and a kernel that treats all rows alike must take
+steps short enough for them. Weighting each row by its number of known entries gives every row a suitable step.
 """
 
 # %%

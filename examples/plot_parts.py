@@ -1,10 +1,10 @@
 """
-Parts of images, and pixels nobody saw
-======================================
+Nonnegative factorisation with missing pixels
+=============================================
 
-A rectangular matrix A ≈ UVᵀ is a block of XXᵀ with X = [U; V], so what solves symmetric problems solves these too:
-`~quartic.losses.Rectangular` stacks and unstacks. With X ≥ 0 it is nonnegative matrix factorisation, with weights
-also of a matrix of which only some entries are known.
+A rectangular matrix A ≈ UVᵀ is a block of XXᵀ with X = [U; V], so the same solvers apply:
+`~quartic.losses.Rectangular` stacks and unstacks. With X ≥ 0 it is nonnegative matrix factorisation, and with weights
+also for a matrix of which only some entries are known.
 """
 
 # %%

@@ -1,10 +1,10 @@
 """
-One entry in twenty is wrong
-============================
+A low-rank fit despite outliers
+===============================
 
-The inner products of 300 images of handwritten digits are nearly a matrix of low rank. Spoil one entry in twenty of
-that matrix grossly, as a failing sensor or a clerk would, and ask for the low-rank part. Least squares chases the
-errors. `~quartic.losses.Robust` lets every entry pull with a force of at most δ, and hardly sees them.
+The inner products of 300 images of handwritten digits are nearly a matrix of low rank. One entry in twenty is
+replaced by an outlier, as a failing sensor would do. Least squares fits the outliers. `~quartic.losses.Robust` bounds
+the influence of every entry by δ, and recovers the low-rank part.
 """
 
 # %%
@@ -46,7 +46,7 @@ clean = off(minimize(Problem(LeastSquares(exact)), rank=rank, tol=1e-6, random_s
 print(f"least squares without the errors: {clean:.1e}")
 
 # %%
-# Does it hang on δ? Not much.
+# How much does the result depend on δ? Not much.
 deltas = np.geomspace(0.1, 30, 6)
 by_delta = [off(minimize(Problem(Robust(spoiled, "huber", d)), rank=rank, tol=1e-5, random_state=0).X) for d in deltas]
 figure, axes = plt.subplots(figsize=(6, 3.2), layout="constrained")

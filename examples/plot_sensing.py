@@ -1,6 +1,6 @@
 """
-A covariance from energies alone
-================================
+A covariance from quadratic measurements
+========================================
 
 A detector that only measures energy sees, for each vector a_k it is tuned to, the mean of (a_kᵀx)² over a stream of
 signals x: that is a_kᵀΣa_k, one number about their covariance Σ. No signal is ever stored. From enough such numbers

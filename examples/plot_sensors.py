@@ -3,7 +3,7 @@ Sensors with anchors
 ====================
 
 Sixty sensors in a square measure their distance to those near them, with an error of 3 %. Five of them, the anchors,
-know where they are. Where are the others, and how sure is that?
+know where they are. Where are the others, and how certain is that?
 """
 
 # %%
@@ -60,8 +60,8 @@ axes.legend(loc="upper right")
 axes.set_title(f"{len(field.pairs)} noisy distances; circles of two standard errors")
 
 # %%
-# A sensor that nothing holds
-# ---------------------------
+# A sensor that is not determined
+# -------------------------------
 # Take all but two of one sensor's distances away: it may now stand on either side of the line between the two, and
 # ``determined_`` says so.
 lonely = int(free[0])

@@ -3,8 +3,8 @@ A map from five per cent of the distances
 =========================================
 
 2,920 US cities. Of the 4.3 million distances between them we are given one in twenty, chosen at random, and not one
-position. `~quartic.DistanceCompletion` finds the map, but for what distances cannot tell: where it lies, how it is
-turned, and which of the two mirror images it is. `align_to` with three known cities settles that.
+position. `~quartic.DistanceCompletion` finds the map, up to what distances cannot determine: a translation, a
+rotation and a reflection. `align_to` with three known cities fixes these.
 
 Run it with a file of your own, two columns of coordinates: ``python examples/plot_us_cities.py my-points.csv``.
 """

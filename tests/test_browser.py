@@ -21,6 +21,8 @@ pytest.importorskip("plotly", reason="the report extra is not installed")
 SITE = Path(__file__).parents[1] / "docs" / "_build" / "html"
 PAGES = {
     "front page": "index",
+    "quick start": "quickstart",
+    "glossary": "glossary",
     "gallery": "gallery/index",
     "example": "gallery/plot_communities",
     "reference": "api/generated/quartic.SymNMF",
@@ -201,7 +203,13 @@ def test_a_page_of_the_site_opens(browser, page, width):
     # every picture has come, and says in words what it shows
     pictures = "[...document.querySelectorAll('article img')]"
     assert browser.evaluate(f"{pictures}.every(i => i.complete && i.naturalWidth > 0 && i.alt !== null)")
-    if page in ("front page", "gallery", "example"):
+    clipped = "[...document.querySelectorAll('article pre')].filter(p => p.scrollWidth > p.clientWidth + 1).length"
+    assert browser.evaluate(clipped) == 0  # code wraps
+    # what is ours stands where it is seen without scrolling
+    ours = "[...document.querySelectorAll('article th')].filter(h => h.innerText === 'auto')"
+    assert browser.evaluate(f"{ours}.every(h => h.getBoundingClientRect().right <= innerWidth)")
+    assert browser.evaluate(f"{ours}.length") == (4 if page == "results" else 0)
+    if page in ("front page", "quick start", "gallery", "example"):
         assert browser.evaluate(f"{pictures}.length") >= 2
 
 

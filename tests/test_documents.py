@@ -69,6 +69,8 @@ def test_a_number_that_differs_is_found():
 def test_the_results_page_is_made_of_the_table():
     page = (ROOT / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
     assert page == render_page(NUMBERS), "run quartic bench page -o benchmarks/RESULTS.md"
+    headers = [line.split(" | ") for line in page.splitlines() if line.startswith("| case | ")]
+    assert [header[1] for header in headers if "auto" in header] == ["auto"] * 4  # in sight on any screen
     for section in {n.section for n in NUMBERS}:
         facts = {n.measure for n in NUMBERS if n.section == section and not n.case}
         assert facts >= {"command", "machine", "commit", "date"}, section

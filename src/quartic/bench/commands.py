@@ -43,7 +43,7 @@ from quartic.report.panels import draw, interactive
 _APP: dict[str, Any] = {"no_args_is_help": True, "add_completion": False}
 paper = typer.Typer(help="The paper's table and figures again.", epilog="Example: quartic paper table1 --quick", **_APP)
 bench = typer.Typer(
-    help="Speed: beside others, and beside the machine's limits.", epilog="Example: quartic bench peers --quick", **_APP
+    help="Benchmarks: other libraries, and the machine's limits.", epilog="Example: quartic bench peers --quick", **_APP
 )
 
 Starts = Annotated[int | None, typer.Option(min=0, help="Random starts.")]

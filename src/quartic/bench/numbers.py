@@ -21,6 +21,8 @@ from typing import NamedTuple
 from quartic.archives import write_whole
 from quartic.bench.harness import Row, Store, describe_machine
 
+# What a user gets by default: the first column of a table, in sight on any screen.
+_OURS = ("auto", "SymNMF.fit", "DistanceCompletion.fit_pairs")
 PROVENANCE = ("command", "machine", "versions", "threads", "commit", "date")
 _KEY = r"(?P<key>[a-z0-9-]+(?:\.[a-z0-9-]+)+)"
 QUOTED = (
@@ -190,7 +192,7 @@ class Table:
         else:
             values = {(n.case, n.method, n.measure): n.value for n in mine}
             names = ["case", "method"]
-        columns = list(dict.fromkeys(key[-1] for key in values))
+        columns = sorted(dict.fromkeys(key[-1] for key in values), key=lambda name: name not in _OURS)
         rows = [
             [*row, *(self._word(values.get((*row, column))) for column in columns)]
             for row in dict.fromkeys(key[:-1] for key in values)

@@ -1,4 +1,4 @@
-"""The command ``quartic``: what it takes. What it does stands in `quartic.cli`."""
+"""The command ``quartic``: its arguments and options. What the commands do is in the other modules of `quartic.cli`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from quartic.cli.terminal import PlainSpokenGroup
 
 # Commands that live with what they run, and are loaded when they are called.
 _LATER = {
-    "paper": "The paper's table and figures again.",
-    "bench": "Speed: beside other libraries, beside the machine's own limits.",
+    "paper": "Reproduce the paper's table and figures.",
+    "bench": "Benchmarks: other libraries, and the machine's limits.",
 }
 
 
@@ -74,7 +74,7 @@ def _say_version(asked: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, Option("--version", callback=_say_version, is_eager=True, help="Print the version and leave.")
+        bool, Option("--version", callback=_say_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Take what all commands share."""
@@ -94,19 +94,20 @@ def _say_when_compiling() -> None:
 # -- options that commands share --------------------------------------------------------------------------------------
 
 
-Output = Annotated[str, Option("--output", "-o", metavar="FILE", help="The result; - is standard output.")]
-Report = Annotated[str | None, Option("--report", metavar="FILE.html", help="Write a page with figures too.")]
-Seed = Annotated[int, Option(min=0, help="Seed of the starts; the same seed gives the same result.")]
-SolverName = Annotated[str, Option("--solver", help="auto, or the name of a solver (see the README).")]
+Output = Annotated[str, Option("--output", "-o", metavar="FILE", help="Result file; - is standard output.")]
+Report = Annotated[str | None, Option("--report", metavar="FILE.html", help="Also write an HTML report with figures.")]
+Seed = Annotated[int, Option(min=0, help="Random seed; the same seed gives the same result.")]
+SolverName = Annotated[str, Option("--solver", help="auto, or the name of a solver (listed in the README).")]
 Tolerance = Annotated[float, Option(min=0, help="Stop when the gradient norm is TOL times its norm at a random start.")]
-MaxIter = Annotated[int, Option(min=0, help="Most iterations of a run.")]
-MaxTime = Annotated[float | None, Option(help="Most seconds; the best result so far is then written.")]
+MaxIter = Annotated[int, Option(min=0, help="Maximum number of iterations per run.")]
+MaxTime = Annotated[float | None, Option(help="Time limit in seconds; the best result so far is then written.")]
 Runs = Annotated[int, Option("--n-init", min=1, help="Runs from different starts; the best is kept.")]
-Json = Annotated[bool, Option("--json", help="Print a summary as JSON; without -o, the result is in it.")]
+Json = Annotated[bool, Option("--json", help="Print a JSON summary; without -o it contains the result.")]
 Columns = Annotated[
-    str | None, Option(metavar="A,B[,C]", help="Columns of the two ends and of the number: names, or 1, 2, ….")
+    str | None,
+    Option(metavar="A,B[,C]", help="Columns of the two nodes (points) and of the value: names or numbers."),
 ]
-Quiet = Annotated[bool, Option("--quiet", "-q", help="Say nothing but warnings and errors.")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="Print warnings and errors only.")]
 
 # of cluster
 Clustered = Annotated[
@@ -118,23 +119,21 @@ Clustered = Annotated[
     ),
 ]
 Clusters = Annotated[
-    int | None, Option("--clusters", "-k", help="How many clusters; chosen from 2 to 10 when left out.")
+    int | None, Option("--clusters", "-k", help="Number of clusters; chosen between 2 and 10 if left out.")
 ]
-As = Annotated[str | None, Option("--as", metavar="graph|features", help="What INPUT is, where the guess is wrong.")]
+As = Annotated[str | None, Option("--as", metavar="graph|features", help="What INPUT is, if the guess is wrong.")]
 Affinity = Annotated[
     str | None,
-    Option(metavar="cosine|self_tuning", help="Similarity of features: cosine for documents, else self_tuning."),
+    Option(metavar="cosine|self_tuning", help="Similarity for features: cosine for documents, self_tuning otherwise."),
 ]
 Neighbors = Annotated[
-    str, Option(metavar="N|auto|all", help="Of features: neighbours kept per sample, including the sample itself.")
+    str, Option(metavar="N|auto|all", help="For features: neighbours kept per sample, including the sample itself.")
 ]
 EdgeRepeats = Annotated[
-    str | None, Option(metavar="sum|mean|last", help="What edges become that are listed more than once.")
+    str | None, Option(metavar="sum|mean|last", help="How to combine edges that are listed more than once.")
 ]
-Scheduler = Annotated[
-    str | None, Option(metavar="ADDRESS", help="Work on this Dask cluster, such as tcp://10.0.0.1:8786.")
-]
-Workers = Annotated[int | None, Option(metavar="N", help="Start a Dask cluster of N processes here, and work on it.")]
+Scheduler = Annotated[str | None, Option(metavar="ADDRESS", help="Use this Dask cluster, such as tcp://10.0.0.1:8786.")]
+Workers = Annotated[int | None, Option(metavar="N", help="Start a local Dask cluster of N processes and use it.")]
 
 # of locate
 Located = Annotated[
@@ -144,16 +143,16 @@ Located = Annotated[
         help="Some distances (.csv .parquet i,j,d; a matrix; .npz .npy .mtx; MD-jeep .nmr); - is standard input.",
     ),
 ]
-Dimension = Annotated[int, Option("--dimension", "-d", help="Coordinates of a point.")]
-Anchors = Annotated[str | None, Option(metavar="FILE", help="Points whose places are known: .csv point,x,y[,z].")]
-Align = Annotated[str | None, Option(metavar="FILE", help="Points (point,x,y[,z]) onto which the answer is turned.")]
-Weights = Annotated[str | None, Option(metavar="noise", help="noise: for errors in proportion to the distance.")]
+Dimension = Annotated[int, Option("--dimension", "-d", help="Dimension of the space.")]
+Anchors = Annotated[str | None, Option(metavar="FILE", help="Points with known positions: .csv point,x,y[,z].")]
+Align = Annotated[str | None, Option(metavar="FILE", help="Points (point,x,y[,z]) to which the result is aligned.")]
+Weights = Annotated[str | None, Option(metavar="noise", help="noise: for errors proportional to the distance.")]
 Noise = Annotated[float | None, Option(help="Standard deviation of the distances; adds a column standard_error.")]
 Refine = Annotated[
     str | None, Option(metavar="stress", help="stress: finish by minimising errors in the distances themselves.")
 ]
 PairRepeats = Annotated[
-    str | None, Option(metavar="mean|last", help="What distances become that are listed more than once.")
+    str | None, Option(metavar="mean|last", help="How to combine distances that are listed more than once.")
 ]
 
 
@@ -169,12 +168,12 @@ def cluster(
     """Find clusters in a graph or in features, by symmetric nonnegative matrix factorisation.
 
     An edge list has two nodes and an optional weight per line; nodes may have names. Features have a row per sample
-    and maybe a column of names. Separator, header and columns are detected and reported. A graph larger than memory is
-    a folder of row blocks (quartic.io.write_blocks).
+    and optionally a column of names. Separator, header and columns are detected and reported. A graph larger than
+    memory is a folder of row blocks (quartic.io.write_blocks).
 
     The result has the columns node,cluster and a soft membership for each cluster (.csv .tsv .npz; .npy has the
-    clusters only). Exit code: 0 converged; 1 not converged, or interrupted (the result is written all the same);
-    2 faulty input (nothing is written).
+    clusters only). Exit code: 0 converged; 1 not converged, or interrupted (the result is still written);
+    2 invalid input (nothing is written).
     """
     given = locals()
     from quartic.cli.cluster import ClusterOptions, run
@@ -192,11 +191,12 @@ def locate(
 ) -> None:  # fmt: skip
     """Find points from some of the distances between them, and which of them the distances determine.
 
-    A list of distances has two points per line, by name or number, and their distance, and maybe lower and upper
-    (bounds) and weight. Separator, header and columns are detected and reported; cells left blank are unknown.
+    A list of distances has two points per line, by name or number, and their distance, or lower and upper bounds, and
+    optionally a weight. A square table has a row and a column per point, blank where unknown. Separator, header and
+    columns are detected and reported.
 
     The result has the columns point,x,y[,z],…,determined (.csv .tsv; .npy .pdb .cif .xyz have the coordinates). Exit
-    code: 0 converged; 1 not converged, or interrupted (the result is written all the same); 2 faulty input (nothing is
+    code: 0 converged; 1 not converged, or interrupted (the result is still written); 2 invalid input (nothing is
     written).
     """
     given = locals()
@@ -207,13 +207,13 @@ def locate(
 
 @app.command(epilog="Example: quartic demo --report my-report.html")
 def demo(
-    report: Annotated[Path, Option(metavar="FILE.html", help="Where the page is written.")] = Path(
+    report: Annotated[Path, Option(metavar="FILE.html", help="Where to write the report.")] = Path(
         "quartic-report.html"
     ),
-    as_json: Annotated[bool, Option("--json", help="Print the results as JSON, nothing else.")] = False,
-    seed: Annotated[int, Option(help="Seed of the data and the starts.")] = 0,
+    as_json: Annotated[bool, Option("--json", help="Print the results as JSON only.")] = False,
+    seed: Annotated[int, Option(help="Random seed of the data and the starts.")] = 0,
 ) -> None:
-    """Both flagship jobs, on data made on the spot: clusters of a graph, points from a few distances."""
+    """Both tasks on generated data: clusters of a graph, points from a few distances, with an HTML report."""
     from quartic.demo import run
 
     run(report, as_json, seed)

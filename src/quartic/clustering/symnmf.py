@@ -52,7 +52,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         documents, ``"self_tuning"`` for images and features in general. A callable is given the features and returns
         M.
     n_neighbors : int, "auto" or None, default="auto"
-        For ``"cosine"`` and ``"self_tuning"``: the weights a row of the graph keeps, the point itself counted.
+        For ``"cosine"`` and ``"self_tuning"``: neighbours kept per sample, including the sample itself.
         ``"auto"`` is :math:`\lfloor\log_2 n\rfloor + 1`; None keeps the full graph.
     solver : str or Solver, default="auto"
         A name from `quartic.solvers.SOLVERS`, or a solver object. ``"auto"`` takes the fastest that fits.
@@ -92,7 +92,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     labels_ : ndarray of int (n,)
         Cluster of each node: the largest entry of its row of X, the first of equals.
     memberships_ : ndarray (n, r)
-        Rows of X scaled to sum 1: soft memberships. A zero row, a node that no cluster wants, becomes uniform.
+        Rows of X scaled to sum 1: soft memberships. A zero row (a node in no cluster) becomes uniform.
     affinity_matrix_ : ndarray, csr_array or Dask array (n, n)
         M.
     objective_ : float

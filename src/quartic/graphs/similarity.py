@@ -38,8 +38,8 @@ def similarity(
 
     .. math:: W_{ij} = \exp\Bigl(-\frac{\|x_i - x_j\|^2}{\sigma_i \sigma_j}\Bigr),
 
-    with :math:`\sigma_i` the seventh smallest distance from :math:`x_i`, the point itself counted. Each row keeps its
-    ``n_neighbors`` largest weights (the point itself counted, ties to the lowest index), an edge stays if either end
+    with :math:`\sigma_i` the seventh smallest distance from :math:`x_i`, including the point itself. Each row keeps its
+    ``n_neighbors`` largest weights (including the point itself, ties to the lowest index), an edge stays if either end
     kept it, and the graph is normalised to :math:`D^{-1/2} W D^{-1/2}`. The diagonal stays.
 
     Parameters

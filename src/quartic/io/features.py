@@ -59,7 +59,7 @@ class FeatureTable:
 def read_features(path: str | os.PathLike[str]) -> FeatureTable:
     """Read features: .csv, .tsv or other tables of text, .npy, .npz, .mat, .mtx.
 
-    In a table the separator, a header and a column of names are found out; other columns of text are left out.
+    In a table the separator, a header and a column of names are detected; other columns of text are left out.
 
     Parameters
     ----------
