@@ -588,6 +588,26 @@ class TestCompiling:
                     listener.on_end(None)
         assert len(caplog.records) == 2
 
+    def test_processes_that_compile_at_once_do_not_mix_up_their_code(self, tmp_path, monkeypatch):
+        """Numba numbers the files of a function: two that have read the same index take the same number."""
+        from quartic.compiled.flags import _CacheFile
+
+        mine, theirs = (_CacheFile(str(tmp_path), "function", "stamp") for _ in range(2))
+        with monkeypatch.context() as both:
+            both.setattr(_CacheFile, "_load_index", lambda self: {})  # neither has seen what the other wrote
+            mine.save("of floats", "code for floats")
+            theirs.save("of doubles", "code for doubles")
+        assert mine.load("of floats") in (None, "code for floats")
+        assert mine.load("of doubles") == "code for doubles"
+        mine.save("of floats", "code for floats")
+        assert theirs.load("of floats") == "code for floats"
+
+    def test_what_is_compiled_is_kept_apart(self):
+        from quartic.compiled.flags import _CacheFile
+        from quartic.losses.pairs.numba import pair_rows
+
+        assert type(pair_rows._cache._cache_file) is _CacheFile
+
     def test_a_new_function_is_heard_of(self, caplog, monkeypatch):
         def new(x):
             return x + 1

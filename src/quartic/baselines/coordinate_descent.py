@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from numba import njit
 
 from quartic.arrays import Array
+from quartic.compiled.flags import njit
 from quartic.core.problem import Problem
 from quartic.losses import LeastSquares
 from quartic.losses.factor.loss import LeastSquaresPoint

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from quartic.arrays import Array
+from quartic.compiled.flags import njit
 from quartic.compiled.rows import sweep_rows
 
 # Full exchanges that may fail to lower the number of infeasible variables before the backup rule sets in.

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
 from typing import Any
+
+import numba
+from numba.core.caching import IndexDataCacheFile
 
 from quartic.compiled.compiling import listen_for_compilation
 
@@ -15,3 +20,36 @@ FLAGS: dict[str, Any] = {
 }
 
 listen_for_compilation()
+
+
+class _CacheFile(IndexDataCacheFile):
+    """Numba's cache on disk, with a file of its own for each signature.
+
+    Numba counts the files of a function: two processes that compile different signatures of it at the same time may
+    take the same number, and the next process then runs the code of one for the other. A name made of the signature is
+    nobody else's. The data are written before the index that names them.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        """Write one compiled signature."""
+        file: Any = self  # whose methods have no types
+        digest = hashlib.sha256(file._dump(key)).hexdigest()[:16]
+        name = f"{file._index_name.removesuffix('.nbi')}.{digest}.nbc"
+        file._save_data(name, data)
+        overloads = file._load_index()
+        if overloads.get(key) != name:
+            overloads[key] = name
+            file._save_index(overloads)
+
+
+def njit(**flags: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Return numba's decorator of that name, for code whose cache several processes may fill at once."""
+
+    def compile_later(function: Callable[..., Any]) -> Any:
+        dispatcher = numba.njit(**flags)(function)
+        file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+        if type(file) is IndexDataCacheFile:
+            file.__class__ = _CacheFile
+        return dispatcher
+
+    return compile_later

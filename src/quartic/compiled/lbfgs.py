@@ -20,12 +20,12 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
-from numba import carray, extending, njit, types  # type: ignore[attr-defined]
+from numba import carray, extending, types  # type: ignore[attr-defined]
 
 from quartic.arrays.checks import Array
 from quartic.arrays.space import HOST
 from quartic.arrays.threads import spread
-from quartic.compiled.flags import FLAGS
+from quartic.compiled.flags import FLAGS, njit
 from quartic.compiled.rows import projected_norm
 
 intrinsic: Any = extending.intrinsic

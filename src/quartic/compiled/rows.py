@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from quartic.arrays.checks import Array
-from quartic.compiled.flags import FLAGS
+from quartic.compiled.flags import FLAGS, njit
 from quartic.compiled.tiles import BLOCK, add_cross_gram, block, block_times_small, padded, padded_columns
 
 

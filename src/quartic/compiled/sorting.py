@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from quartic.compiled.flags import FLAGS
+from quartic.compiled.flags import FLAGS, njit
 
 
 @njit(**FLAGS)

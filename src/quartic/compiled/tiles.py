@@ -22,11 +22,11 @@ from typing import Any
 import llvmlite.binding
 import numpy as np
 from llvmlite import ir
-from numba import extending, njit, types
+from numba import extending, types
 from numba.core import cgutils
 
 from quartic.arrays.checks import Array
-from quartic.compiled.flags import FLAGS
+from quartic.compiled.flags import FLAGS, njit
 
 # -- the loops in LLVM ------------------------------------------------------------------------------------------------
 

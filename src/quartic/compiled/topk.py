@@ -13,7 +13,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from quartic.compiled.flags import njit
 
 Heap = tuple[Any, Any, Any, Any]  # keys (n, k), values (n, k), columns (n, k), counts (n,)
 

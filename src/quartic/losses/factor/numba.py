@@ -22,13 +22,12 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from quartic.arrays import Array
 from quartic.arrays.space import Fresh
 from quartic.arrays.threads import spread
-from quartic.compiled.flags import FLAGS
+from quartic.compiled.flags import FLAGS, njit
 from quartic.compiled.tiles import BLOCK, add_upper_gram, block, block_times_small, padded, sparse_rows
 from quartic.losses.factor.passes import Origin, StepSums
 

@@ -13,9 +13,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from quartic.compiled.flags import FLAGS
+from quartic.compiled.flags import FLAGS, njit
 from quartic.losses.other.robust import KINDS
 
 # The gaps are differences written so that nothing cancels: their terms must not be put in another order.

@@ -10,10 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from quartic.arrays import Array
-from quartic.compiled.flags import FLAGS
+from quartic.compiled.flags import FLAGS, njit
 from quartic.losses.pairs import damping as rules
 from quartic.losses.pairs.lanes import lanes_for
 from quartic.losses.pairs.numba import LINEARIZE, PRODUCT, QUARTIC, fill, pair_rows, sums_in_record, take, take_blocks

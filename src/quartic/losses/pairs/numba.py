@@ -31,11 +31,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
 from quartic.arrays import Array
 from quartic.arrays.threads import spread
-from quartic.compiled.flags import FLAGS
+from quartic.compiled.flags import FLAGS, njit
 from quartic.losses.pairs.lanes import add_square, dot, lanes_for, load, nothing, prefetch, store
 from quartic.losses.pairs.pairs import COMPLETE, ENTRIES, ROOTS, Pairs
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from quartic.arrays import Array
-from quartic.compiled.flags import FLAGS
+from quartic.compiled.flags import FLAGS, njit
 from quartic.losses.pairs.pairs import Pairs
 
 

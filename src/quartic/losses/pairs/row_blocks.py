@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from quartic.arrays import Array
-from quartic.compiled.flags import FLAGS
+from quartic.compiled.flags import FLAGS, njit
 
 
 def factor_blocks(B: Array, shift: float, rank: int) -> Array:
