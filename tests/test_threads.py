@@ -593,14 +593,18 @@ class TestCompiling:
         from quartic.compiled.flags import _CacheFile
 
         mine, theirs = (_CacheFile(str(tmp_path), "function", "stamp") for _ in range(2))
-        with monkeypatch.context() as both:
-            both.setattr(_CacheFile, "_load_index", lambda self: {})  # neither has seen what the other wrote
-            mine.save("of floats", "code for floats")
-            theirs.save("of doubles", "code for doubles")
-        assert mine.load("of floats") in (None, "code for floats")
-        assert mine.load("of doubles") == "code for doubles"
+        write = mine._save_data
+
+        def write_after_theirs(name, data):
+            with monkeypatch.context() as context:
+                context.setattr(theirs, "_load_index", dict)  # read before mine was written
+                theirs.save("of doubles", "code for doubles")
+            write(name, data)
+
+        monkeypatch.setattr(mine, "_save_data", write_after_theirs)
         mine.save("of floats", "code for floats")
-        assert theirs.load("of floats") == "code for floats"
+        for key in ("of floats", "of doubles"):
+            assert mine.load(key) in (None, key.replace("of", "code for"))
 
     def test_what_is_compiled_is_kept_apart(self):
         from quartic.compiled.flags import _CacheFile
