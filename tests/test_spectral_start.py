@@ -10,7 +10,7 @@ from quartic.arrays import orthonormal
 from quartic.compiled.rows import chebyshev, turned_gram
 from quartic.datasets import karate, planted_graph
 from quartic.init import random_start, spectral_start
-from quartic.init.spectral import leading_eigenpairs
+from quartic.init.factorization import leading_eigenpairs
 from quartic.losses import Distances, LeastSquares
 from quartic.penalties import Nonnegative, Zero
 

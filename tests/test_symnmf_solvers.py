@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -467,3 +469,11 @@ def test_multiplicative_updates_arrive_at_zero():
     assert result.success, result.message
     assert np.diff(result.history.objective).max() <= 1e-12
     assert (result.X == 0).any()
+
+
+@pytest.mark.parametrize("name", ["beta_snmf", "coordinate_descent", "nnls", "splitting"])
+def test_each_file_may_be_the_first_one_imported(name):
+    """The solvers list these among their own, and these build on the solvers' base class."""
+    code = f"import quartic.baselines.{name}"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ)
+    assert run.returncode == 0, run.stderr

@@ -31,10 +31,12 @@ class BetaSNMF(Solver):
 
     Examples
     --------
-    >>> from quartic import SymNMF
-    >>> from quartic.datasets import karate
-    >>> SymNMF(2, solver="beta", random_state=0).fit(karate().adjacency).result_.success
-    True
+    >>> import numpy as np
+    >>> from quartic import Problem, losses, minimize, penalties, solvers
+    >>> problem = Problem(losses.LeastSquares(np.kron(np.eye(2), np.ones((3, 3)))), penalties.Nonnegative())
+    >>> result = minimize(problem, rank=2, solver=solvers.BetaSNMF(beta=0.5), random_state=0)
+    >>> result.success, result.objective < 1e-3
+    (True, True)
     """
 
     name = "beta"

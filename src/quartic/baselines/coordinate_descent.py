@@ -53,9 +53,9 @@ class CoordinateDescent(Solver):
 
     Examples
     --------
-    >>> from quartic import SymNMF
-    >>> from quartic.datasets import karate
-    >>> SymNMF(2, solver="cd", random_state=0).fit(karate().adjacency).result_.success
+    >>> from quartic import SymNMF, datasets
+    >>> model = SymNMF(2, solver="cd", random_state=0)
+    >>> model.fit(datasets.karate().adjacency).n_iter_ < 20
     True
     """
 

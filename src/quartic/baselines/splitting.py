@@ -167,9 +167,8 @@ class SymANLS(PenalisedSolver):
 
     Examples
     --------
-    >>> from quartic import SymNMF
-    >>> from quartic.datasets import karate
-    >>> SymNMF(2, solver="anls", random_state=0).fit(karate().adjacency).result_.success
+    >>> from quartic import SymNMF, datasets
+    >>> SymNMF(2, solver="anls", random_state=0).fit(datasets.karate().adjacency).result_.success
     True
     """
 
@@ -225,9 +224,10 @@ class ADMM(Solver):
 
     Examples
     --------
-    >>> from quartic import SymNMF
-    >>> from quartic.datasets import karate
-    >>> SymNMF(2, solver="admm", random_state=0).fit(karate().adjacency).result_.success
+    >>> import numpy as np
+    >>> from quartic import Problem, losses, minimize, penalties
+    >>> problem = Problem(losses.LeastSquares(np.kron(np.eye(2), np.ones((3, 3)))), penalties.Nonnegative())
+    >>> minimize(problem, rank=2, solver="admm", random_state=0).objective < 1e-3
     True
     """
 

@@ -1,4 +1,4 @@
-"""Data to try things on: generators, and loaders of public data sets kept in a local folder.
+"""Example data: generators, and loaders of public data sets kept in a local folder.
 
 Nothing is downloaded. Loaders look under `data_home`; a set that is not there raises `DatasetNotFound`.
 """

@@ -248,13 +248,13 @@ class SensorField:
     Attributes
     ----------
     coordinates : ndarray (n, d)
-        The true places.
+        True positions.
     pairs : ndarray of int64 (m, 2)
         Pairs (i, j), i < j, in lexicographic order.
     distances : ndarray (m,)
         Their distances, as measured.
     anchors : dict of int to ndarray (d,)
-        Points whose places are known, as `DistanceCompletion` takes them; they are the last ones.
+        Points of known position, as `DistanceCompletion` takes them; they are the last ones.
 
     Examples
     --------
@@ -278,7 +278,7 @@ def sensor_field(
     noise: float = 0.0,
     random_state: RandomState = None,
 ) -> SensorField:
-    r"""Scatter points in the unit square or cube; those nearer than a radius know their distance.
+    r"""Draw points in the unit square or cube; the distances of pairs closer than a radius are known.
 
     The radius is the one that gives the wanted average degree. Measured distances are
     :math:`d_{ij} |1 + \text{noise} \cdot \varepsilon_{ij}|` with standard normal :math:`\varepsilon`.
@@ -290,11 +290,11 @@ def sensor_field(
     degree : float
         Average number of known distances of a point.
     dimension : int
-        Of the space.
+        Dimension of the space.
     shape : {"square", "c"}
         ``"c"`` leaves out the points with x > 1/3 and 1/3 < y < 2/3, which makes the field a letter C.
     n_anchors : int
-        Number of points, the last ones, whose places are known.
+        Number of points, the last ones, whose positions are known.
     noise : float
         Relative standard deviation of the distances.
     random_state : int, Generator, RandomState or None
@@ -303,7 +303,7 @@ def sensor_field(
     Returns
     -------
     SensorField
-        Places, pairs, distances and anchors.
+        Positions, pairs, distances and anchors.
 
     Examples
     --------

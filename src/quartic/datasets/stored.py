@@ -21,7 +21,7 @@ from quartic.io.files import FileFormatError, open_source
 
 
 class DatasetNotFound(FileNotFoundError):
-    """A data set is not in the data folder; the message says which, where it was looked for, and the cure.
+    """A data set is not in the data folder; the message names it, the path that was tried, and the cure.
 
     Examples
     --------
@@ -223,16 +223,7 @@ RECIPE = "self_tuning-1"  # part of the name of a kept file; another number when
 
 @dataclass(frozen=True, eq=False)
 class Similarity:
-    """A similarity matrix with labels.
-
-    Attributes
-    ----------
-    name : str
-        Its name.
-    matrix : csr_array (n, n)
-        Normalised, symmetric, float64.
-    labels : ndarray of int (n,) or None
-        Classes, counted from 0.
+    """A similarity matrix: normalised, symmetric, float64; name and labels are those of `Dataset`.
 
     Examples
     --------

@@ -113,13 +113,9 @@ class LocalBlocks(Blocks):
     """
 
     def __init__(
-        self,
-        recipes: Sequence[Any],
-        prepare: Callable[[Any, int], Any],
-        inspect: Callable[[Any], Any],
-        keep: Keep,
+        self, recipes: Sequence[Any], prepare: Callable[[Any, int], Any], inspect: Callable[[Any], Any], keep: Keep,
         memory_limit: float | str | None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.recipes, self.prepare = list(recipes), prepare
         self.limit = _limit(memory_limit)
         self.threads = _threads()
@@ -230,15 +226,7 @@ def make(recipe: Any) -> Any:
 
 
 def count_bytes(block: Any) -> int:
-    """Return the bytes of an array, a sparse matrix, or an object that holds arrays.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.distributed.blocks import count_bytes
-    >>> count_bytes(np.zeros(4))
-    32
-    """
+    """Return the bytes of an array, a sparse matrix, or an object that holds arrays."""
     if isinstance(block, np.ndarray):
         return int(block.nbytes)
     if sp.issparse(block):

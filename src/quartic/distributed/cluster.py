@@ -39,7 +39,7 @@ _MEMORY = "/dev/shm"
 
 
 def connect(scheduler: str, timeout: float = 10.0) -> Any:
-    """Return a client of the Dask scheduler at an address, its workers checked.
+    """Return a client of the Dask scheduler at an address, after a check of its workers.
 
     Parameters
     ----------
@@ -55,9 +55,9 @@ def connect(scheduler: str, timeout: float = 10.0) -> Any:
     Raises
     ------
     ConnectionError
-        Where nothing answers there; where no worker has joined.
+        If no scheduler answers, or no worker has joined.
     ModuleNotFoundError
-        Where a worker lacks quartic, or has another version of it.
+        If a worker lacks quartic, or has another version of it.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def current_client() -> Any | None:
 
 
 def check_workers(client: Any) -> None:
-    """Raise one clear error where the cluster cannot work for us: gone, empty, or without this package."""
+    """Raise one clear error if the cluster cannot be used: gone, empty, or without this package."""
     if client.status != "running":
         raise ConnectionError(
             f"the Dask client is {client.status}: its scheduler does not answer; make a new Client, and with "
@@ -127,13 +127,9 @@ class ClusterBlocks(Blocks):
     """Blocks worked on by the workers of a cluster."""
 
     def __init__(
-        self,
-        recipes: Sequence[Any],
-        prepare: Callable[[Any, int], Any],
-        inspect: Callable[[Any], Any],
-        client: Any,
+        self, recipes: Sequence[Any], prepare: Callable[[Any, int], Any], inspect: Callable[[Any], Any], client: Any,
         keep: Keep,
-    ) -> None:
+    ) -> None:  # fmt: skip
         import cloudpickle
 
         self.client, self._size = client, len(recipes)

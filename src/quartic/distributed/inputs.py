@@ -1,4 +1,4 @@
-"""What of a user's data is Dask's, and how it falls into blocks."""
+"""Dask collections: recognising them, and their row blocks."""
 
 from __future__ import annotations
 
@@ -91,14 +91,14 @@ def _picked(block: Any, rows: Any, columns: Any) -> Any:
 
 
 def in_blocks(A: Any, n_blocks: int) -> Any:
-    """Return a matrix in memory, dense or sparse, as a Dask array of row blocks, each a part of the graph.
+    """Return a matrix in memory, dense or sparse, as a Dask array of row blocks.
 
     Parameters
     ----------
     A : array or sparse matrix (n, p)
-        What to cut.
+        The matrix.
     n_blocks : int
-        How many blocks, if there are as many rows.
+        Number of blocks, at most one per row.
 
     Returns
     -------
@@ -120,7 +120,7 @@ def in_blocks(A: Any, n_blocks: int) -> Any:
     ends = np.linspace(0, A.shape[0], max(1, min(n_blocks, A.shape[0])) + 1).astype(int)
     blocks = [delayed(A[a:b], pure=False) for a, b in pairwise(ends)]
     meta = sp.csr_array((0, 0), dtype=A.dtype) if sp.issparse(A) else np.empty((0, 0), dtype=A.dtype)
-    return concatenate_rows(blocks, np.diff(ends), A.shape[1], meta)
+    return concatenate_rows(blocks, np.diff(ends).tolist(), A.shape[1], meta)
 
 
 def concatenate_rows(blocks: Sequence[Any], rows: Sequence[int], width: int, meta: Any) -> Any:

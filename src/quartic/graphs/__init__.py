@@ -1,4 +1,4 @@
-"""Similarity graphs from features, and graphs as people have them.
+"""Similarity graphs from features, and conversion of graphs from other libraries.
 
 `similarity` builds the paper's similarity matrices, `normalize` is D^-1/2 W D^-1/2, `as_adjacency` reads a graph.
 """

@@ -1,4 +1,4 @@
-"""Graphs and frames as people have them: read as a sparse matrix, or made ready for scikit-learn's checks."""
+"""Graphs of networkx and frames of pandas: converted to matrices, with errors that name the place and the cure."""
 
 from __future__ import annotations
 

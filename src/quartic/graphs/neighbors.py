@@ -214,7 +214,8 @@ def _nearest_other_of_copies(X: Any, rows: Integers) -> Floats:
     seen: dict[bytes, int] = {}  # copies share one search
     group = np.array([seen.setdefault(c, len(seen)) for c in content])
     representative = rows[np.unique(group, return_index=True)[1]]
-    return find_nearest_other(X, representative)[group]
+    nearest: Floats = find_nearest_other(X, representative)[group]
+    return nearest
 
 
 def find_nearest_other(X: Any, rows: Integers) -> Floats:

@@ -50,8 +50,8 @@ def similarity(
     kind : {"cosine", "self_tuning"}
         The weight.
     n_neighbors : int, "auto" or None
-        Weights kept by a row; ``"auto"`` is :math:`\lfloor\log_2 n\rfloor + 1`. ``None`` keeps them all, which takes
-        memory of order n². Otherwise memory is of order n · n_neighbors.
+        Neighbours kept per sample, including the sample itself; ``"auto"`` is :math:`\lfloor\log_2 n\rfloor + 1`.
+        ``None`` keeps all, which takes memory of order n². Otherwise memory is of order n · n_neighbors.
     normalize : bool
         Whether to scale by :math:`D^{-1/2}` on both sides.
 

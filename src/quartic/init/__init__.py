@@ -2,10 +2,8 @@
 
 from quartic.init.classical_mds import classical_mds
 from quartic.init.eigenmap import eigenmap_start
-from quartic.init.random import random_start
-from quartic.init.rectangular import rectangular_start
+from quartic.init.factorization import random_start, rectangular_start, spectral_start
 from quartic.init.shortest_path import shortest_path_start
-from quartic.init.spectral import spectral_start
 
 __all__ = [
     "classical_mds",

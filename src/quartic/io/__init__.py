@@ -1,4 +1,4 @@
-"""Files of points, distances, graphs and features."""
+"""Files as people have them. Every reader raises `FileFormatError`, with the line at fault where there is one."""
 
 from quartic.io.atoms import Structure, read_pdb, read_xyz, write_pdb, write_xyz
 from quartic.io.blocks import read_blocks, write_blocks

@@ -290,11 +290,6 @@ def read_xyz(path: str | Path) -> Structure:
     Structure
         Coordinates and element names; columns after the third coordinate are left out.
 
-    Raises
-    ------
-    FileFormatError
-        With the line at fault.
-
     Examples
     --------
     >>> import tempfile, pathlib

@@ -113,11 +113,6 @@ def read_distances(
     DistanceTable
         Pairs, distances, bounds, weights and the names of the points.
 
-    Raises
-    ------
-    FileFormatError
-        With the line at fault.
-
     Examples
     --------
     >>> import tempfile, pathlib

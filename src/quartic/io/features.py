@@ -71,11 +71,6 @@ def read_features(path: str | os.PathLike[str]) -> FeatureTable:
     FeatureTable
         The numbers, and the names of rows and columns.
 
-    Raises
-    ------
-    FileFormatError
-        With the line at fault.
-
     Examples
     --------
     >>> import tempfile, pathlib

@@ -85,11 +85,6 @@ def read_graph(
     GraphTable
         The symmetric adjacency matrix and the names of the nodes.
 
-    Raises
-    ------
-    FileFormatError
-        With the line at fault.
-
     Examples
     --------
     >>> import tempfile, pathlib

@@ -68,11 +68,6 @@ def read_mdjeep(path: str | Path, name: str | None = None) -> DistanceBounds:
     DistanceBounds
         Pairs and bounds.
 
-    Raises
-    ------
-    FileFormatError
-        With the line at fault.
-
     Examples
     --------
     >>> import tempfile, pathlib

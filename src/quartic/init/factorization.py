@@ -1,9 +1,10 @@
-"""A start for symmetric factorisation from the leading eigenvectors of M, turned until they are nearly nonnegative."""
+"""Starts for factorisation: the paper's random one, and those from leading eigenvectors or singular vectors."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from quartic.arrays import (
 from quartic.core.problem import Problem
 from quartic.core.units import exponent
 from quartic.losses import LeastSquares
+from quartic.losses.other.rectangular import balanced_factors
 
 # Ritz values below this share of the largest are not worth telling apart, and would make the filter's range too wide.
 _FLOOR = 0.05
@@ -35,6 +37,36 @@ _RESOLVED = 1e-6
 _RANGE = 20
 # No entry is smaller than this share of a typical one: multiplicative methods cannot leave an exact zero.
 _LEAST = 0.01
+
+
+def random_start(problem: Problem, rank: int, generator: np.random.Generator) -> Array:
+    r"""Return the random start that the loss defines.
+
+    For symmetric NMF it is the paper's, :math:`X_{ij} = 2\,\mathrm{uniform}(10^{-5}, \sqrt{\mathrm{mean}(M) / r})`.
+
+    Parameters
+    ----------
+    problem : Problem
+        The loss gives the scale, the penalty the signs.
+    rank : int
+        Columns of the start.
+    generator : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    array (n, rank)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic import Problem, init, losses, penalties
+    >>> problem = Problem(losses.LeastSquares(np.ones((4, 4))), penalties.Nonnegative())
+    >>> X = init.random_start(problem, rank=2, generator=np.random.default_rng(0))
+    >>> X.shape, bool(X.min() > 0)
+    ((4, 2), True)
+    """
+    return problem.loss.random_start(rank, problem.penalty.nonnegative, generator)
 
 
 def spectral_start(
@@ -64,12 +96,8 @@ def spectral_start(
 
     Parameters
     ----------
-    problem : Problem
-        Its loss must be `quartic.losses.LeastSquares` without weights.
-    rank : int
-        r.
-    generator : numpy.random.Generator
-        For the first subspace.
+    problem, rank, generator
+        As in `random_start`; the loss must be `quartic.losses.LeastSquares` without weights.
     n_filters, degree : int
         Rounds of filtering, and the degree of the polynomial.
     n_extra : int
@@ -92,12 +120,10 @@ def spectral_start(
     Examples
     --------
     >>> import numpy as np
-    >>> from quartic import Problem, minimize
-    >>> from quartic.init import spectral_start
-    >>> from quartic.losses import LeastSquares
-    >>> from quartic.penalties import Nonnegative
+    >>> from quartic import Problem, init, losses, minimize, penalties
     >>> M = np.kron(np.eye(3), np.ones((4, 4)))      # three groups of four
-    >>> result = minimize(Problem(LeastSquares(M), Nonnegative()), spectral_start, rank=3, random_state=0)
+    >>> problem = Problem(losses.LeastSquares(M), penalties.Nonnegative())
+    >>> result = minimize(problem, init.spectral_start, rank=3, random_state=0)
     >>> sorted(np.bincount(result.X.argmax(axis=1)).tolist())
     [4, 4, 4]
     """
@@ -114,7 +140,7 @@ def spectral_start(
     if not problem.penalty.nonnegative:
         return loss.random_start(rank, False, generator) if is_zero(Z) else Z
     typical = math.sqrt(squared_norm(Z) / (loss.n_points * rank))
-    X = _turned(Z, U, n_turns).clip(_LEAST * typical, None)
+    X = _turn(Z, U, n_turns).clip(_LEAST * typical, None)
     # f(tX) − f(0) = ½t⁴‖XᵀX‖² − t²⟨MX, X⟩ is least at t² = ⟨MX, X⟩ / ‖XᵀX‖².
     MX = loss.product(X)
     X[~MX.any(axis=1)] = 0  # a node without edges: M ≥ 0 and X > 0 leave no other reason, and zero is its best row
@@ -135,7 +161,7 @@ def leading_eigenpairs(
     """
     Q = orthonormal(product(Q))
     MQ = product(Q)
-    values, Q, MQ = _ritz(Q, MQ)
+    values, Q, MQ = _rotate_to_ritz(Q, MQ)
     for _ in range(n_filters if Q.shape[1] < len(Q) else 0):
         # Ritz values close in from inside; the mirror image of the upper end stands for a lower end not yet seen.
         # Those of a random subspace are all near zero where M has no diagonal; ‖MQ‖ tells how far M reaches.
@@ -143,16 +169,16 @@ def leading_eigenpairs(
         upper = max(values[-1], _FLOOR * values[0], _RESOLVED * reach, np.finfo(float_type(Q)).tiny)
         lower = min(-upper, 1.05 * values[-1])
         centre, half = (lower + upper) / 2, (upper - lower) / 2
-        before, T = _kept_in_range(Q, (MQ - centre * Q) / half)
+        before, T = _keep_in_range(Q, (MQ - centre * Q) / half)
         for _ in range(degree - 1):
             space_of(T).chebyshev(product(T), T, before, centre, half)
-            before, T = _kept_in_range(T, before)
+            before, T = _keep_in_range(T, before)
         Q = orthonormal(T)
-        values, Q, MQ = _ritz(Q, product(Q))
+        values, Q, MQ = _rotate_to_ritz(Q, product(Q))
     return values[:rank], Q[:, :rank]
 
 
-def _kept_in_range(before: Array, T: Array) -> tuple[Array, Array]:
+def _keep_in_range(before: Array, T: Array) -> tuple[Array, Array]:
     """Return two successive terms of Chebyshev's recursion, scaled alike by a power of two where T leaves the range.
 
     Outside the interval a term grows by 2|λ − centre| / half, which for a first subspace of 10⁶ rows is a thousandfold
@@ -166,7 +192,7 @@ def _kept_in_range(before: Array, T: Array) -> tuple[Array, Array]:
     return before, T
 
 
-def _ritz(Q: Array, MQ: Array) -> tuple[Array, Array, Array]:
+def _rotate_to_ritz(Q: Array, MQ: Array) -> tuple[Array, Array, Array]:
     """Return the Ritz values of the subspace, falling, with Q and MQ in the basis of the Ritz vectors."""
     B = on_host(gram(Q, MQ))
     values, V = np.linalg.eigh((B + B.T) / 2)
@@ -174,7 +200,7 @@ def _ritz(Q: Array, MQ: Array) -> tuple[Array, Array, Array]:
     return values[::-1].astype(float_type(Q)), times(Q, V), times(MQ, V)
 
 
-def _turned(Z: Array, U: Array, n_turns: int) -> Array:
+def _turn(Z: Array, U: Array, n_turns: int) -> Array:
     """Return ZQ with Q orthogonal and ZQ as nonnegative as the turns make it."""
     Y = times(Z, _polar(most_different_rows(U).T))
     Y *= namespace(Y).sign(cubes := (Y * Y * Y).sum(axis=0)) + (cubes == 0)
@@ -190,3 +216,80 @@ def _polar(A: Array) -> Array:
     left, _, right = np.linalg.svd(A.astype(np.float64))
     Q: Array = left @ right
     return Q
+
+
+def rectangular_start(
+    problem: Problem, rank: int, generator: np.random.Generator, *, n_rounds: int = 4, n_extra: int = 8
+) -> Array:
+    r"""Return a start [U; V] for :math:`A \approx UV^\top` from the leading singular triplets of A.
+
+    With :math:`A \approx \sum_k \sigma_k u_k v_k^\top` the columns are :math:`\sqrt{\sigma_k}u_k` and
+    :math:`\sqrt{\sigma_k}v_k`, balanced. Where X ≥ 0 is asked for, each pair is replaced by its positive or its
+    negative parts, whichever carry more of it (Boutsidis and Gallopoulos 2008), and zeros are lifted to a random
+    fraction of the mean, since some methods cannot leave them. Unknown entries count as zeros, and the result is scaled
+    to fit the known ones best.
+
+    The triplets come from subspace iteration from a random subspace: 2 ``n_rounds`` products with zeros in one half,
+    and two more for the scale; seeds differ.
+
+    Parameters
+    ----------
+    problem, rank, generator
+        As in `random_start`; the loss must be `quartic.losses.Rectangular`, with or without weights.
+    n_rounds : int
+        Rounds of subspace iteration.
+    n_extra : int
+        Dimensions of the subspace beyond r.
+
+    Returns
+    -------
+    array (m + n, rank)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic import Problem, init, losses, minimize, penalties
+    >>> problem = Problem(losses.Rectangular(np.kron(np.eye(2), np.ones((3, 2)))), penalties.Nonnegative())
+    >>> minimize(problem, init.rectangular_start, rank=2, random_state=0).success
+    True
+    """
+    loss: Any = problem.loss
+    if not hasattr(loss, "factors"):
+        raise TypeError(f"rectangular_start needs a Rectangular loss, but the loss is {type(loss).__name__}")
+    m, n = loss.shape
+    at_zero = loss.gradient_operator(loss.at(np.zeros((m + n, 1))))
+    X = balanced_factors(lambda Z: -2 * at_zero(Z), (m, n), rank, generator, n_rounds, n_extra)
+    known = X.shape[1]
+    if problem.penalty.nonnegative:
+        X = _take_positive_parts(X, m)
+        small = float(X.mean()) * 0.5
+        X = np.where(X > 0, X, small * generator.random(X.shape))
+    if rank > known:  # more columns than A has singular values: the others are small noise
+        noise = generator.random if problem.penalty.nonnegative else generator.standard_normal
+        X = np.hstack([X, 0.1 * float(np.abs(X).mean()) * noise((m + n, rank - known))])
+    return _scale_to_fit(loss, X)
+
+
+def _take_positive_parts(X: Array, m: int) -> Array:
+    """Return X with each pair of columns (u, v) replaced by its positive or its negative parts, of equal norms."""
+    Y = np.zeros_like(X)
+    for k in range(X.shape[1]):
+        u, v = X[:m, k], X[m:, k]
+        parts = [(np.maximum(s * u, 0), np.maximum(s * v, 0)) for s in (1, -1)]
+        sizes = [float(np.linalg.norm(a) * np.linalg.norm(b)) for a, b in parts]
+        a, b = parts[int(np.argmax(sizes))]
+        length = math.sqrt(max(sizes))
+        if length > 0:
+            Y[:m, k] = length * a / np.linalg.norm(a)
+            Y[m:, k] = length * b / np.linalg.norm(b)
+    return Y
+
+
+def _scale_to_fit(loss: Any, X: Array) -> Array:
+    """Return the tX with the least f(tX), a quartic in t with no odd terms: one product."""
+    p = loss.at(X)
+    at_zero = loss.gradient_operator(loss.at(np.zeros_like(X[:, :1])))
+    # f(tX) = f(0) − a t² + b t⁴ with a = −⟨∇F(0)X, X⟩; the slope at 1 is 4b − 2a
+    a = -inner(at_zero(X), X)
+    b = (inner(p.gradient, X) + 2 * a) / 4
+    return X * math.sqrt(a / (2 * b)) if a > 0 and b > 0 else X
