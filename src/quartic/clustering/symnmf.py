@@ -185,8 +185,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         Parameters
         ----------
         X : array, sparse matrix, frame (n, n) or networkx graph; or features (n, n_features)
-            The similarity matrix if ``affinity="precomputed"``, else features. Similarities may be negative, which
-            keeps two nodes apart and does no more, since XXᵀ never is; some must be positive. Either may be a Dask
+            The similarity matrix if ``affinity="precomputed"``, else features. A negative entry
+            only pushes two nodes apart, since XXᵀ cannot be negative; some must be positive. Either may be a Dask
             array of row blocks, which stays where it is; a `quartic.losses.DaskMatrix` says how blocks are kept.
         y : ignored
         weights : sparse matrix (n, n), optional

@@ -171,10 +171,11 @@ class Determination:
             )
         flipping = np.flatnonzero(self.may_flip & self.determined)
         if len(flipping):
-            have = "point has" if len(flipping) == 1 else "points have"
+            points = "point" if len(flipping) == 1 else "points"
             sentences.append(
-                f"{len(flipping):,} determined {have} neighbours nearly in one "
-                f"{'line' if self.n_dimensions == 2 else 'plane'} and may be reflected through it: {named(flipping)}."
+                f"{len(flipping):,} {points} counted as determined, but with neighbours so nearly in one "
+                f"{'line' if self.n_dimensions == 2 else 'plane'} that small errors may reflect them through it: "
+                f"{named(flipping)}."
             )
         if self.unexplained:
             sentences.append("The distances are missed by more than noise or round-off: these places are in doubt.")
