@@ -17,6 +17,7 @@ FLAGS: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
     "fastmath": {"contract", "reassoc", "nsz"},
+    "no_cfunc_wrapper": True,  # an entry for callers in C, which takes time to compile and nobody uses
 }
 
 listen_for_compilation()

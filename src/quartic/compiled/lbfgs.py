@@ -326,7 +326,7 @@ def _inner_products(where: Any, x: Any, g: Any, pairs: Any, parts: Any, size: in
         A = parts[piece]
         for i in range(piece * size, min((piece + 1) * size, where.size), BLOCK):
             n = min(BLOCK, where.size - i)
-            gone = 0
+            gone = np.int64(0)
             for e in range(n):
                 at = where[i + e]
                 live[e] = at >= 0

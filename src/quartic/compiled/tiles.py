@@ -340,4 +340,4 @@ def add_upper_gram(rows: int, Y: Any, S: Any) -> None:
 def add_cross_gram(rows: int, Y: Any, W: Any, S: Any) -> None:
     """S += YᵀW for the first rows of two blocks; what counts is within their columns."""
     for row in range(0, S.shape[0], 4):
-        _add_tiles(rows, Y, W, S, row, 0)
+        _add_tiles(rows, Y, W, S, row, np.int64(0))  # a 0 would be a type of its own

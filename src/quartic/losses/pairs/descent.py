@@ -29,9 +29,10 @@ def descend(X: Array, pairs: Pairs, *settings: float) -> tuple[Array, float, int
     """Return X after damped steps, the damping then, and how many passes were made; the settings are those below."""
     Y, rank = X.astype(np.float64, order="C"), X.shape[1]
     lanes, kind = lanes_for(rank), (0,) * pairs.kind
-    records = np.empty((len(Y), sums_in_record(LINEARIZE, rank, len(lanes)) + len(lanes)))
+    size = (0,) * len(lanes)  # that of the blocks: one for all ranks with such vectors, hence compiled once for them
+    records = np.empty((len(Y), sums_in_record(LINEARIZE, len(size), len(lanes)) + len(lanes)))
     data = pairs.start, pairs.cols, pairs.target, pairs.upper, pairs.weight
-    damping, passes = descend_rows(*_MODES, kind, (0,) * rank, lanes, Y, records, *data, *settings)
+    damping, passes = descend_rows(*_MODES, kind, size, lanes, Y, records, *data, *settings)
     return Y, damping, passes
 
 
@@ -65,17 +66,16 @@ def descend_rows(
     """
     n, rank = X.shape
     width, none = np.int64(len(lanes)), np.int64(0)
+    yes, no = np.bool_(True), np.bool_(False)
     G, D, R, Z, P, H = (np.empty((n, rank)), np.empty((n, rank)), np.empty((n, rank)), np.empty((n, rank)),
                         np.empty((n, rank)), np.empty((n, rank)))  # fmt: skip
     B, L, V = np.empty((n, rank * (rank + 1) // 2)), np.empty((n, rank * rank)), np.empty((n, 3 * width))
     value, before, earlier, passes = 0.0, np.inf, np.inf, 0
     for step in range(most + 1):
-        fill(none, n, W, W.shape[1] - width, width, X, X, False, False)
+        fill(none, n, W, W.shape[1] - width, width, X, X, no, no)
         value = (
             0.5
-            * pair_rows(
-                linearize, kind, size, lanes, None, None, W, False, none, n, start, cols, target, upper, weight
-            )[0]
+            * pair_rows(linearize, kind, size, lanes, None, None, W, no, none, n, start, cols, target, upper, weight)[0]
         )
         passes += 1
         take(none, n, W, none, G, none, rank)
@@ -84,9 +84,9 @@ def descend_rows(
             break
         if axes > 0 and is_flat(X, axes, flat):
             break
-        take_blocks(none, n, W, width, width, rank, B)
+        take_blocks(none, n, W, width, width, width, rank, B)
         shift = damping * diagonal_sum(B, rank) / (rank * n)
-        invert(size, B, shift, L)
+        invert(rank, B, shift, L)
         tolerance = _residual(forcing, slope, earlier)
         passes += solve_rows(
             product,
@@ -111,9 +111,9 @@ def descend_rows(
             H,
         )[0]
         predicted = 0.5 * (shift * inner(D, D) - inner(G, D))
-        fill(none, n, V, none, width, X, D, True, False)
+        fill(none, n, V, none, width, X, D, yes, no)
         c1, c2, c3, c4 = pair_rows(
-            quartic, kind, (), lanes, None, none, V, False, none, n, start, cols, target, upper, weight
+            quartic, kind, (), lanes, None, none, V, no, none, n, start, cols, target, upper, weight
         )
         passes += 1
         t = first_minimum(c1, c2, c3, c4)
@@ -138,6 +138,7 @@ def solve_rows(
     """
     n, rank = X.shape
     width, none = np.int64(len(lanes)), np.int64(0)
+    yes, no = np.bool_(True), np.bool_(False)
     for i in range(n):
         for k in range(rank):
             D[i, k], R[i, k] = 0.0, -G[i, k]
@@ -146,8 +147,8 @@ def solve_rows(
         for k in range(rank):
             P[i, k] = Z[i, k]
     for step in range(most):
-        fill(none, n, V, width, width, X, P, True, False)
-        pair_rows(product, kind, (), lanes, None, none, V, False, none, n, start, cols, target, upper, weight)
+        fill(none, n, V, width, width, X, P, yes, no)
+        pair_rows(product, kind, (), lanes, None, none, V, no, none, n, start, cols, target, upper, weight)
         take(none, n, V, none, H, none, rank)
         curvature, rz = advance(rz, shift, P, H, L, D, R, Z)
         if not curvature > 0 and step == 0:

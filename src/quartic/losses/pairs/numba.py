@@ -192,7 +192,7 @@ def _over_pairs(mode: int, X: Array, V: Array | None, pairs: Pairs, out: Any = N
         for k in range(3 if mode == LINE else 1):
             _in_pieces(take, 0, n, W, k * span, flat, k * rank, rank)
         if mode == LINEARIZE:
-            _in_pieces(take_blocks, 0, n, W, span, len(lanes), rank, B)
+            _in_pieces(take_blocks, 0, n, W, span, len(lanes), rank, rank, B)
 
     chunks.each(work)
     if parts is not None:
@@ -268,14 +268,14 @@ def take(first: int, last: int, W: Any, at: int, out: Any, to: int, width: int) 
 
 
 @njit(**FLAGS)
-def take_blocks(first: int, last: int, W: Any, at: int, width: int, rank: int, B: Any) -> None:
-    """Fill B with the lower triangles, row by row, of the turned blocks in the records."""
+def take_blocks(first: int, last: int, W: Any, at: int, width: int, size: int, rank: int, B: Any) -> None:
+    """Fill B with the lower triangles, row by row, of the blocks in the records, turned as those of ``size`` are."""
     for i in range(np.uint64(first), np.uint64(last)):
         q = 0
         for k in range(rank):
             for l in range(k + 1):
                 d = k - l
-                B[i, q] = W[i, at + d * width + l] if d <= rank // 2 else W[i, at + (rank - d) * width + k]
+                B[i, q] = W[i, at + d * width + l] if d <= size // 2 else W[i, at + (size - d) * width + k]
                 q += 1
 
 

@@ -17,7 +17,7 @@ from quartic.compiled.flags import FLAGS, njit
 def factor_blocks(B: Array, shift: float, rank: int) -> Array:
     """Return the inverses of the blocks B_i + shift·I; a direction without curvature gets 0."""
     L = np.empty((len(B), rank * rank))
-    invert((0,) * rank, B, shift, L)
+    invert(rank, B, shift, L)
     return L
 
 
@@ -45,12 +45,8 @@ def diagonal_sum(B: Any, rank: int) -> Any:
 
 
 @njit(**FLAGS)
-def invert(size: Any, B: Any, shift: float, L: Any) -> None:
-    """Fill L with the inverses: Gauss–Jordan, without pivoting since the blocks are positive semidefinite.
-
-    ``size`` is a tuple of length r: loops of known length take half the time.
-    """
-    rank = len(size)
+def invert(rank: int, B: Any, shift: float, L: Any) -> None:
+    """Fill L with the inverses: Gauss–Jordan, without pivoting since the blocks are positive semidefinite."""
     for i in range(B.shape[0]):
         A, at = L[i], 0
         for k in range(rank):
