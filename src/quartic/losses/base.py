@@ -7,6 +7,7 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -263,6 +264,17 @@ class Loss(ABC):
         twin = copy.copy(self)
         twin.arrays = Workspace()
         twin._counter = ProductCounter()
+        return twin
+
+    def _with(self, **data: Any) -> Self:
+        """Return the same loss of other data: whatever was worked out from the old ones is forgotten."""
+        twin = copy.copy(self)
+        for name in list(vars(twin)):
+            if isinstance(getattr(type(self), name, None), cached_property):
+                delattr(twin, name)
+        twin._constants = {}
+        for name, value in data.items():
+            setattr(twin, name, value)
         return twin
 
     def _count(self, products: int = 1) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable
 from functools import cached_property
@@ -384,10 +383,7 @@ class LeastSquares(Loss):
 
     def in_units(self, units: Units) -> Self:
         """Return the loss of 4^length · M."""
-        twin = copy.copy(self)
-        twin.matrix = self.matrix.scaled(2 * units.length)
-        twin._constants = {}
-        return twin
+        return self._with(matrix=self.matrix.scaled(2 * units.length))
 
     # -- constants --------------------------------------------------------------------------------------------------
 

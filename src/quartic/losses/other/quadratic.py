@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -161,12 +160,13 @@ class Quadratic(Loss):
 
     def in_units(self, units: Units) -> Self:
         """Return the loss with 𝒜 and 4^length · B, both scaled by what value has besides 4·length."""
-        twin, power = copy.copy(self), units.value - self.degree * units.length
-        twin.map = ScaledMap(self.map, power) if power else self.map
-        twin.linear = self.linear.scaled(power + 2 * units.length)
+        power = units.value - self.degree * units.length
+        twin = self._with(
+            map=ScaledMap(self.map, power) if power else self.map, linear=self.linear.scaled(power + 2 * units.length)
+        )
         twin.infimum = twin._least_value()
-        known = self._constants.get("smoothness")
-        twin._constants = {} if known is None else {"smoothness": shifted(known, power)}
+        if "smoothness" in self._constants:
+            twin._constants["smoothness"] = shifted(self._constants["smoothness"], power)
         return twin
 
     # -- constants --------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable
 from functools import cached_property
@@ -190,9 +189,7 @@ class FullRectangular(Loss):
 
     def in_units(self, units: Units) -> Self:
         """Return the loss of 4^length · A."""
-        twin = copy.copy(self)
-        twin.matrix, twin._constants = self.matrix.scaled(2 * units.length), {}
-        return twin
+        return self._with(matrix=self.matrix.scaled(2 * units.length))
 
     # -- constants --------------------------------------------------------------------------------------------------
 

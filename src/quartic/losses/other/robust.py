@@ -133,11 +133,8 @@ class Robust(Loss):
 
     def in_units(self, units: Units) -> Self:
         """Return the loss of 4^length · M and 4^length · δ, with the weights scaled too: ρ is of degree 2 in both."""
-        twin = copy.copy(self)
-        twin.entries = self.entries.scaled(2 * units.length, units.value - self.degree * units.length)
-        twin.delta = shifted(self.delta, 2 * units.length)
-        twin._constants = {}
-        return twin
+        entries = self.entries.scaled(2 * units.length, units.value - self.degree * units.length)
+        return self._with(entries=entries, delta=shifted(self.delta, 2 * units.length))
 
     # -- constants --------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable
 from functools import cached_property
@@ -176,13 +175,12 @@ class Sensing(Loss):
 
     def in_units(self, units: Units) -> Self:
         """Return ½‖2^k 𝒜(XXᵀ) − 2^k 4^length b‖², where 2k is what value has besides 4·length."""
-        twin, k = copy.copy(self), (units.value - self.degree * units.length) // 2
-        twin.measurements = ScaledMeasurements(self.measurements, k)
-        twin.b = shifted(self.b, k + 2 * units.length)
-        known = self._constants.get("smoothness")
-        twin._constants = {} if known is None else {"smoothness": shifted(known, 2 * k)}
-        for name in ("_adjoint_of_b", "gradient_scale"):
-            twin.__dict__.pop(name, None)
+        k = (units.value - self.degree * units.length) // 2
+        twin = self._with(
+            measurements=ScaledMeasurements(self.measurements, k), b=shifted(self.b, k + 2 * units.length)
+        )
+        if "smoothness" in self._constants:
+            twin._constants["smoothness"] = shifted(self._constants["smoothness"], 2 * k)
         return twin
 
     # -- constants --------------------------------------------------------------------------------------------------

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from abc import abstractmethod
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -87,12 +85,7 @@ class PairLoss(SumOfSquares):
 
     def with_pairs(self, pairs: Pairs) -> Self:
         """Return the same loss of other pairs: what was worked out from the old ones is forgotten."""
-        twin = copy.copy(self)
-        for name in list(twin.__dict__):
-            if isinstance(getattr(type(self), name, None), cached_property):
-                del twin.__dict__[name]
-        twin.pairs, twin.n_points, twin._constants = pairs, pairs.n_points, {}
-        return twin
+        return self._with(pairs=pairs, n_points=pairs.n_points)
 
     # -- the pairs --------------------------------------------------------------------------------------------------
 

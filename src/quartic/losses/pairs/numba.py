@@ -128,7 +128,7 @@ def collatz_wielandt(degree: Array, adjacency: Callable[[Array], Array], rounds:
         Qx = degree * x + adjacency(x)
         bound = min(bound, float((Qx / x).max()))
         # Half a step towards the old x damps the slow oscillation of bipartite graphs, and keeps x positive.
-        x = 0.5 * (x / np.linalg.norm(x) + Qx / np.linalg.norm(Qx))
+        x = 0.5 * (x / x.max() + Qx / Qx.max())
     return bound
 
 
