@@ -404,5 +404,6 @@ def _collatz_wielandt(product: Callable[[Array], Array], m: int, rounds: int) ->
         if not bound > 0:
             return 0.0
         # half of the old x keeps the new one positive
-        x = 0.5 * (x / x.max() + Kx / Kx.max())
+        x, Kx = x / x.max(), Kx / Kx.max()  # so that no square overflows
+        x = 0.5 * (x / np.linalg.norm(x) + Kx / np.linalg.norm(Kx))
     return bound

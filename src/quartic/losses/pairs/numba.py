@@ -128,8 +128,13 @@ def collatz_wielandt(degree: Array, adjacency: Callable[[Array], Array], rounds:
         Qx = degree * x + adjacency(x)
         bound = min(bound, float((Qx / x).max()))
         # Half a step towards the old x damps the slow oscillation of bipartite graphs, and keeps x positive.
-        x = 0.5 * (x / x.max() + Qx / Qx.max())
+        x = 0.5 * (_normalized(x) + _normalized(Qx))
     return bound
+
+
+def _normalized(x: Array) -> Array:
+    x = x / x.max()  # so that no square overflows
+    return x / np.linalg.norm(x)
 
 
 @njit(**FLAGS)
