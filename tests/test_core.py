@@ -8,7 +8,9 @@ import pytest
 from quartic import Problem, minimize
 from quartic.losses import Distances
 from quartic.losses.pairs import descent, row_blocks
+from quartic.losses.pairs import numba as passes
 from quartic.losses.pairs.damping import next_damping, residual
+from quartic.losses.pairs.lanes import lanes_for
 from quartic.losses.pairs.loss import PairSquares
 from quartic.metrics import normalized_rmse
 from quartic.solvers import LevenbergMarquardt, core
@@ -117,6 +119,33 @@ def test_one_call_makes_the_steps_of_the_solver(weighted, monkeypatch):
     # the same steps but for round-off, which a random start makes larger: as many passes, or nearly
     assert abs(found[0].n_products - found[1].n_products) <= 2
     assert found[0].n_iter == found[1].n_iter
+
+
+@pytest.mark.parametrize("rank", range(1, 8))
+def test_blocks_turned_by_the_width_are_those_turned_by_the_rank(rank):
+    generator = np.random.default_rng(rank)
+    X = generator.standard_normal((30, rank))
+    pairs = from_points(X + 0.1 * generator.standard_normal(X.shape), 8, generator).pairs
+    G, B, again = np.empty_like(X), np.empty((30, rank * (rank + 1) // 2)), np.empty((30, rank * (rank + 1) // 2))
+    passes.linearize(X, pairs, G, B)
+    lanes, width = lanes_for(rank), len(lanes_for(rank))
+    sums = passes.sums_in_record(passes.LINEARIZE, width, width)
+    W = np.empty((30, sums + width))
+    passes.fill(0, 30, W, sums, width, X, X, False, False)
+    spec = (0,) * passes.LINEARIZE, (0,) * pairs.kind, (0,) * width, lanes, None, None, W, False, 0, 30
+    passes.pair_rows(*spec, pairs.start, pairs.cols, pairs.target, pairs.upper, pairs.weight)
+    passes.take_blocks(0, 30, W, width, width, width, rank, again)
+    np.testing.assert_allclose(again, B, rtol=1e-12, atol=1e-12)
+
+
+def test_one_descent_is_compiled_for_all_ranks_of_a_vector():
+    generator = np.random.default_rng(0)
+    counts = []
+    for rank in (4, 3):
+        X = generator.standard_normal((30, rank))
+        descent.descend(X, from_points(X, 8, generator).pairs, 1e-3, 0.1, 50, 0.0, 0.0, 2, 0, 0.0)
+        counts.append([len(f.signatures) for f in (descent.descend_rows, row_blocks.invert, passes.fill)])
+    assert counts[0] == counts[1]
 
 
 # -- one column wider -------------------------------------------------------------------------------------------------
