@@ -27,6 +27,9 @@ from quartic.solvers.registry import choose_solver
 
 # A checkpoint is written this often, in seconds.
 _CHECKPOINT_EVERY = 5.0
+# A device that goes on by itself is looked after this often, in iterations; where there is a callback or a checkpoint,
+# after each.
+_BATCH = 32
 # The objective is known to so many times the round-off of the gradient times ‖X‖.
 _VALUE_ROUND_OFF = 16.0
 # A run keeps about so many arrays of X's size, the largest number of any solver with its memory.
@@ -210,8 +213,10 @@ class _Run:
 
     @np.errstate(over="ignore", invalid="ignore")
     def _advance(self, state: State) -> State:
-        following = self.solver.step(self.problem, state)
-        self.log.record(following)
+        watched = self.callback is not None or self.keeper is not None
+        most = 1 if watched else min(self.stopping.max_iter - self.log.n_iter, _BATCH)
+        following, made = self.solver.advance(self.problem, state, most, self.stopping.target)
+        self.log.record(following, made)
         return following
 
     @np.errstate(over="ignore", invalid="ignore")

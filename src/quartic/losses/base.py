@@ -106,6 +106,13 @@ class Loss(ABC):
         """
         return try_bregman_step(problem, p, step)
 
+    def replay(self, problem: Problem, p: Point, made: Any, method: str, *settings: float) -> Any:
+        """Return the iterations of a solver recorded for a device (``made``, if they serve), None where there are none.
+
+        `quartic.losses.factor.replay_torch` has them for symmetric NMF on a GPU.
+        """
+        return None
+
     def along(self, p: Point, D: Array) -> Line:
         """Return f on the line p + tD: one product, then everything on the line is free."""
         raise TypeError(f"{type(self).__name__} is not a quartic on lines (its F is not quadratic)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,6 +14,9 @@ from quartic.core.units import Units
 from quartic.losses import Loss, Point
 from quartic.losses.base import defines
 from quartic.penalties import Penalty
+
+#: objective, stationarity and step of each iteration
+Iterations = Sequence[tuple[float, float, float]]
 
 
 class NoProgress(Exception):
@@ -143,3 +146,10 @@ class Solver(ABC):
     @abstractmethod
     def step(self, problem: Problem, state: State) -> State:
         """Return the state after one iteration, or raise `NoProgress`."""
+
+    def advance(self, problem: Problem, state: State, most: int, target: float) -> tuple[State, Iterations]:
+        """Return the state after up to ``most`` iterations that a device makes by itself, and what it tells of them.
+
+        It stops where stationarity is within ``target``. Without such a device: one ``step``, and nothing to tell.
+        """
+        return self.step(problem, state), ()

@@ -51,6 +51,10 @@ class Matrix(ABC):
     def product(self, X: Array, out: Array | None = None) -> Array:
         """Return M X, a C-ordered array of X's type where M has it too; in ``out`` where that will do."""
 
+    def replays(self, X: Array) -> bool:
+        """Tell whether iterations with such an X are best recorded and replayed on the device."""
+        return False
+
     def exponent(self) -> int | None:
         """Return log₂ of ‖M‖, or of the largest entry where the squares under- or overflow; None for M = 0."""
         if 1e-280 < self.squared_norm < math.inf:

@@ -13,11 +13,11 @@ from quartic.arrays.waiting import Waiting, delayed, entries
 from quartic.losses.factor.passes import Origin, StepSums
 
 # The kernels keep a row of X, and r × r sums, in registers up to this rank.
-_WIDEST = 64
+WIDEST = 64
 
 
 def _kernels(X: Any) -> Any:
-    if not triton_serves(X, _WIDEST):
+    if not triton_serves(X, WIDEST):
         return None
     from quartic.losses.factor import triton
 

@@ -9,13 +9,15 @@ from typing import Any, Self, cast
 import numpy as np
 import torch
 
-from quartic.arrays.space_torch import DeviceSpace, dtype_for, finite_matrix
+from quartic.arrays.space_torch import DeviceSpace, dtype_for, finite_matrix, triton_serves
 from quartic.core.units import shifted
 from quartic.losses.factor import torch as torch_passes
 from quartic.losses.factor.matrix import ASYMMETRY, Matrix, check_square
 from quartic.losses.factor.passes import Passes
 
 _SPARSE = (torch.sparse_csr, torch.sparse_coo, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
+# Where X has more entries, fused kernels that the host launches one by one are as fast as replayed iterations.
+_LAUNCH_BOUND = 4_000_000
 # Rows compared at a time with their transposes
 _ROWS = 1024
 
@@ -34,6 +36,10 @@ class TorchMatrix(Matrix):
     def passes(self) -> Passes:
         """Those of torch, which call Triton's kernels on a GPU."""
         return cast("Passes", torch_passes)
+
+    def replays(self, X: Any) -> bool:
+        """Tell whether launching would take longer than computing."""
+        return triton_serves(X, _LAUNCH_BOUND) and X.numel() <= _LAUNCH_BOUND
 
 
 class TorchDenseMatrix(TorchMatrix):
