@@ -59,7 +59,8 @@ _PENALTY: dict[str, tuple[Callable[[Penalty, Loss], bool], str]] = {
     "nonnegative": (lambda g, f: g.nonnegative, "a penalty that keeps X ≥ 0"),
     "ridge": (lambda g, f: g.ridge is not None, "a penalty ½ρ‖X‖² (Zero, Ridge, or with an attribute ridge)"),
     "on_line": (
-        lambda g, f: g.has_lines or not f.offers("along"),
+        # on a domain such as X ≥ 0 only this tells what g is inside
+        lambda g, f: g.has_lines or (g.smooth and not f.offers("along")),
         "a penalty with a method on_line, for searches of lines",
     ),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from quartic.arrays import Array, check_count, check_number, equal, inner, is_zero, norm
+from quartic.arrays import Array, check_count, check_number, inner, is_zero, norm
 from quartic.core.problem import Problem
 from quartic.losses import Point
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
@@ -67,7 +67,9 @@ class ProjectedGradient(Solver):
         for _ in range(self.max_trials):
             trial = step / self.beta if growing else step * self.beta
             following = self._try(problem, p, trial)
-            if growing and (following is None or (found is not None and equal(following.X, found.X))):
+            if growing and (
+                following is None or (found is not None and problem.loss.space.equal(following.X, found.X))
+            ):
                 break
             step, found = trial, following
             if not growing and found is not None:

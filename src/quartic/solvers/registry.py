@@ -6,7 +6,6 @@ from quartic.baselines.beta_snmf import BetaSNMF
 from quartic.baselines.coordinate_descent import CoordinateDescent
 from quartic.baselines.splitting import ADMM, SymANLS, SymHALS
 from quartic.core.problem import Problem
-from quartic.losses import Loss
 from quartic.solvers.base import Solver
 from quartic.solvers.conjugate_gradient import ConjugateGradient
 from quartic.solvers.dyn_nolips import DynNoLips
@@ -84,8 +83,9 @@ def _automatic(problem: Problem) -> Solver:
     - Sums of squares over pairs, signs free: Levenberg–Marquardt; conjugate gradients for a rectangular matrix
       with a ridge, which is never fitted exactly.
     - X ≥ 0: the inertial method where products are cheap and extrapolating costs none (sparse M); elsewhere L-BFGS,
-      which needs three quarters of its products for dense M, a third or less for other quadratic losses, a tenth where
-      the loss knows its diagonal of second derivatives (rectangular factorisation), but more passes over X.
+      which needs three quarters of its products for dense M, a third or less for other quadratic losses, a quarter to a
+      half where F is not quadratic, a tenth where the loss knows its diagonal of second derivatives (rectangular
+      factorisation), but more passes over X.
     - Signs free, constraints penalised (`Quadratic` that weighs few entries of XXᵀ, as for MaxCut): the trust region,
       since such a loss is *stiff* across the constraints and flat along them.
     - Any other loss, signs free: L-BFGS.
@@ -97,13 +97,9 @@ def _automatic(problem: Problem) -> Solver:
         if loss.stiff and TrustRegion.requires.unmet(problem) is None:
             return TrustRegion()
         scaled = loss.offers("curvature_diagonal")
-        pays = penalty.smooth or (penalty.nonnegative and (scaled or costly_product(loss)))
+        entries = loss.entries_per_row()
+        costly = entries is None or entries > _MANY
+        pays = penalty.smooth or (penalty.nonnegative and (scaled or costly))
         if pays and LBFGS.requires.unmet(problem) is None:
             return LBFGS()
     return InertialNoLips() if penalty.convex else DynNoLips()
-
-
-def costly_product(loss: Loss) -> bool:
-    """Tell whether a product with the data costs far more than a pass over X, or extrapolating costs one as well."""
-    entries = loss.entries_per_row()
-    return loss.quadratic if entries is None else entries > _MANY

@@ -60,7 +60,9 @@ def stepped(origin: Origin, S: Any, alpha: float, sigma: float, b: float, shift:
     """Fill W = (α·tr S + σ)X + bG − shift, cut off below zero if ``clip``; return ‖W‖²."""
     X, MX, s = origin.X, origin.MX, -2 * b
     space, kernels = DeviceSpace(X.device), _kernels(X)
-    A = small_for(X, space.shifted(S, space.front(S, alpha, sigma), 2 * b))
+    A = 2 * b * space.bare(S)
+    A.diagonal().add_(space.front(S, alpha, sigma))
+    A = small_for(X, A)
     if kernels is not None:
         return Waiting(kernels.stepped(X, A, s, MX, shift, clip, W))
     torch.mm(X, A, out=W)
