@@ -47,6 +47,7 @@ class Progress:
     target: float
 
 
+@one_blas_thread()
 def minimize(
     problem: Problem,
     X0: Any = None,
@@ -110,26 +111,6 @@ def minimize(
     >>> result.status
     <Status.CONVERGED: 'converged'>
     """
-    with one_blas_thread():
-        return _minimize(
-            problem, X0, rank, solver, tol, reference, max_iter, max_time, callback, checkpoint, random_state, verbose
-        )
-
-
-def _minimize(
-    problem: Problem,
-    X0: Any,
-    rank: int | None,
-    solver: str | Solver,
-    tol: float,
-    reference: float | StartStrategy | None,
-    max_iter: int,
-    max_time: float | None,
-    callback: Callable[[Progress], object] | None,
-    checkpoint: str | os.PathLike[str] | None,
-    random_state: RandomState,
-    verbose: bool,
-) -> Result:
     started = solving_time()
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a quartic.Problem, got {type(problem).__name__}")

@@ -117,9 +117,8 @@ def grow_rank(
     Examples
     --------
     >>> import numpy as np
-    >>> from quartic import Problem, grow_rank
-    >>> from quartic.losses import LeastSquares
-    >>> found = grow_rank(Problem(LeastSquares(np.diag([3.0, 2.0, 1.0, -1.0]))), random_state=0)
+    >>> from quartic import Problem, grow_rank, losses
+    >>> found = grow_rank(Problem(losses.LeastSquares(np.diag([3.0, 2.0, 1.0, -1.0]))), random_state=0)
     >>> found.rank, found.success, bool(found.certificate.gap < 1e-5)
     (3, True, True)
     """

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from quartic.core.problem import Problem
 
 
-# The scale of a random start is doubled at most so often.
-_DOUBLINGS = 60
+# The scale of a random start is doubled at most so often, L_F being an upper bound, and halved: not into the saddle at 0.
+_DOUBLINGS, _HALVINGS = 60, 4
 
 
 class ProductCounter:
@@ -242,8 +242,8 @@ class Loss(ABC):
         X = abs(X) if nonnegative else X
         t = self._natural_length() / math.sqrt(norm(gram(X)))
         lowest = float(self.at(t * X).value)
-        for factor in (2.0, 0.5):
-            for _ in range(_DOUBLINGS):
+        for factor, most in ((2.0, _DOUBLINGS), (0.5, _HALVINGS)):
+            for _ in range(most):
                 value = float(self.at(factor * t * X).value)
                 if not value < lowest:  # nor where it is NaN
                     break

@@ -130,8 +130,8 @@ class Solver(ABC):
     step_unit: ClassVar[tuple[int, int]] = (0, 0)
 
     def unit_of_step(self, problem: Problem) -> tuple[int, int]:
-        """Return ``step_unit``, or what takes its place where it depends on settings and problem."""
-        return self.step_unit
+        """Return ``step_unit``, that of the kernel's λ for Bregman steps, or what follows from the settings."""
+        return problem.kernel.step_unit if self.requires.kernel and problem.kernel is not None else self.step_unit
 
     def in_units(self, units: Units, problem: Problem) -> Solver:
         """Return the solver with those of its settings scaled that are not bare numbers."""

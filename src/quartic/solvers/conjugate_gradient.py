@@ -82,13 +82,11 @@ class ConjugateGradient(Solver):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from quartic import Problem, minimize
-    >>> from quartic.losses import LeastSquares
-    >>> M = np.diag([3.0, 2.0, 1.0])
-    >>> result = minimize(Problem(LeastSquares(M)), rank=2, solver="ncg", tol=1e-10, random_state=0)
-    >>> round(result.objective, 12)
-    0.5
+    >>> from quartic import Problem, losses, minimize
+    >>> known = losses.Completion([0, 0, 1], [0, 1, 2], [1.0, 2.0, 6.0], 3)
+    >>> result = minimize(Problem(known), rank=1, solver="ncg", tol=1e-8, random_state=0)
+    >>> (result.X @ result.X.T).round(4)[2].tolist()
+    [3.0, 6.0, 9.0]
     """
 
     name = "ncg"

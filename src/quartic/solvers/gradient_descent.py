@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from quartic.arrays import Array, check_count, check_number, inner, norm
+from quartic.arrays import Array, check_count, check_number, inner
 from quartic.core.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.dyn_nolips import DynState
@@ -45,9 +45,7 @@ class GradientDescent(Solver):
 
     def init(self, problem: Problem, X0: Array) -> DynState:
         """Return the state at X0; the first step is as long as X0."""
-        p = problem.loss.at(X0)
-        slope = problem.stationarity(p)
-        return DynState(p, next_step=float(norm(X0)) / slope if slope > 0 else 1.0)
+        return DynState.as_long_as(problem, X0)
 
     def step(self, problem: Problem, state: State) -> DynState:
         """Return the first X − t∇Ψ(X) that decreases enough."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from quartic.arrays import Array, check_count, check_number, inner, is_zero, norm
+from quartic.arrays import Array, check_count, check_number, inner, is_zero
 from quartic.core.problem import Problem
 from quartic.losses import Point
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
@@ -30,12 +30,9 @@ class ProjectedGradient(Solver):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from quartic import Problem, minimize
-    >>> from quartic.losses import LeastSquares
-    >>> from quartic.penalties import Nonnegative
-    >>> problem = Problem(LeastSquares(np.eye(4)), Nonnegative())
-    >>> minimize(problem, rank=2, solver="pg", random_state=0).success
+    >>> from quartic import SymNMF, datasets, solvers
+    >>> model = SymNMF(2, solver=solvers.ProjectedGradient(beta=0.5), random_state=0)
+    >>> model.fit(datasets.karate().adjacency).result_.success
     True
     """
 
@@ -55,9 +52,7 @@ class ProjectedGradient(Solver):
 
     def init(self, problem: Problem, X0: Array) -> DynState:
         """Return the state at X0; the first step tried is as long as X0."""
-        p = problem.loss.at(X0)
-        slope = problem.stationarity(p)
-        return DynState(p, next_step=float(norm(X0)) / slope if slope > 0 else 1.0)
+        return DynState.as_long_as(problem, X0)
 
     def step(self, problem: Problem, state: State) -> DynState:
         """Return the point of the search."""

@@ -47,11 +47,9 @@ class TrustRegion(Solver):
     Examples
     --------
     >>> import numpy as np
-    >>> from quartic import Problem, minimize
-    >>> from quartic.losses import LeastSquares
-    >>> M = np.diag([3.0, 2.0, 1.0])
-    >>> result = minimize(Problem(LeastSquares(M)), rank=2, solver="tr", tol=1e-10, random_state=0)
-    >>> round(result.objective, 12)
+    >>> from quartic import Problem, losses, minimize
+    >>> problem = Problem(losses.LeastSquares(np.diag([3.0, 2.0, 1.0])))
+    >>> round(minimize(problem, rank=2, solver="tr", tol=1e-10, random_state=0).objective, 12)
     0.5
     """
 
