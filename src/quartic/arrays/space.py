@@ -159,6 +159,7 @@ class Space:
 
     def largest(self, A: Array) -> float:
         """Return the largest |A_ij|, 0 where there is none."""
+        A = np.asarray(A)
         return max(float(A.max(initial=0.0)), -float(A.min(initial=0.0)))
 
     def gram(self, A: Array, B: Array | None = None) -> Array:
@@ -179,8 +180,14 @@ class Space:
         """Return the least entry, or 0 if that is positive; NaN where there is one."""
         return float(A.min(initial=0.0))
 
+    def projected(self, X: Array, G: Array) -> Array:
+        """Return the paper's ∇ᴾf(X) from G = ∇f(X): G where X > 0, min(G, 0) where X = 0."""
+        xp = self.xp
+        projected: Array = xp.where(X > 0, G, xp.clip(G, None, 0))
+        return projected
+
     def projected_norm(self, X: Array, G: Array) -> float:
-        """Return ‖∇ᴾ‖² of the projected gradient: G where X > 0, min(G, 0) where X = 0."""
+        """Return ‖∇ᴾf(X)‖² from G = ∇f(X)."""
         from quartic.compiled.rows import projected_norm
 
         squared: float = projected_norm(X, G)

@@ -110,7 +110,7 @@ class DeviceSpace(Space):
 
     def projected_norm(self, X: Any, G: Any) -> Any:
         """Return ‖∇ᴾ‖² of the projected gradient."""
-        V = torch.where(X > 0, G, G.clamp(max=0))
+        V = self.projected(X, G)
         return Waiting(dot(V, V))
 
     def is_zero(self, A: Any) -> Any:

@@ -84,11 +84,6 @@ class Waiting(_Number):
             _read(self)
         return self._host
 
-    @property
-    def T(self) -> Any:
-        """The transpose, on the host."""
-        return self.host.T
-
 
 class Delayed(_Number):
     """A function of numbers, some of them waiting, called when its value is needed."""
@@ -105,11 +100,6 @@ class Delayed(_Number):
             self._host = self._function(*(on_host(x) for x in self._arguments))
             self._function, self._arguments = None, ()
         return self._host
-
-
-def wait_for(tensor: Any) -> Any:
-    """Return a tensor of no or two dimensions as a number or small matrix that is read when it is used."""
-    return Waiting(tensor)
 
 
 def delayed(function: Callable[..., Any], *arguments: Any) -> Any:

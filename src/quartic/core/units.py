@@ -78,7 +78,7 @@ def shifted(x: Any, power: int) -> Any:
 
 def exponent(x: Any) -> int | None:
     """Return ⌈log₂ max|x|⌉, or None where there is nothing but zeros."""
-    largest = space_of(x).largest(np.asarray(x) if np.isscalar(x) else x)
+    largest = space_of(x).largest(x)
     return math.frexp(largest)[1] if largest > 0 and math.isfinite(largest) else None
 
 

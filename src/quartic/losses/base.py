@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from quartic.core.problem import Problem
 
 
-# The scale of a random start is doubled at most so often, L_F being an upper bound, and halved: not into the saddle at 0.
+# The scale of a random start is doubled at most so often (L_F is an upper bound), and halved: not into the saddle at 0.
 _DOUBLINGS, _HALVINGS = 60, 4
 
 

@@ -7,17 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from quartic.arrays import Array, Space, eps, namespace, norm, space_of
+from quartic.arrays import Array, Space, eps, norm, space_of
 
 # The round-off of a gradient that nothing more is known of, in units of eps of its size.
 _ROUND_OFF = 8.0
-
-
-def projected_gradient(X: Array, gradient: Array) -> Array:
-    """Return the paper's ∇ᴾf(X): the gradient where X > 0, its negative part where X = 0."""
-    xp = namespace(X)
-    projected: Array = xp.where(X > 0, gradient, xp.clip(gradient, None, 0))
-    return projected
 
 
 def is_nonnegative(X: Array) -> bool:
@@ -84,7 +77,7 @@ class Point:
     def projected_norm(self) -> float:
         """‖∇ᴾf(X)‖: of the gradient where X > 0, of its negative part where X = 0."""
         squared = self.space.projected_norm(self.X, self.gradient)
-        return self.space.root(squared, lambda: projected_gradient(self.X, self.gradient))
+        return self.space.root(squared, lambda: self.space.projected(self.X, self.gradient))
 
     def combine(self, alpha: float, sigma: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
         """Return W = (α‖X‖² + σ)X + b∇f(X) − shift, cut off below zero if ``clip``, and ‖W‖²."""

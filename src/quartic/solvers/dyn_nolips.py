@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from quartic.arrays import Array, check_count, check_number, norm
+from quartic.arrays import Array, check_count, check_number
 from quartic.core.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 
@@ -15,13 +15,6 @@ class DynState(State):
     """The iterate, and the step to try next."""
 
     next_step: float = 1.0
-
-    @classmethod
-    def as_long_as(cls, problem: Problem, X0: Array) -> DynState:
-        """Return the state at X0 whose first step along the gradient is as long as X0."""
-        p = problem.loss.at(X0)
-        slope = problem.stationarity(p)
-        return cls(p, next_step=float(norm(X0)) / slope if slope > 0 else 1.0)
 
 
 @dataclass(frozen=True)

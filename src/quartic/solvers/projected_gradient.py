@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from quartic.arrays import Array, check_count, check_number, inner, is_zero
+from quartic.arrays import check_count, check_number, inner, is_zero
 from quartic.core.problem import Problem
 from quartic.losses import Point
-from quartic.solvers.base import NoProgress, Requirements, Solver, State
+from quartic.solvers.base import NoProgress, Requirements, State
 from quartic.solvers.dyn_nolips import DynState
+from quartic.solvers.gradient_descent import AlongGradient
 
 
 @dataclass(frozen=True)
-class ProjectedGradient(Solver):
+class ProjectedGradient(AlongGradient):
     """X⁺ = max(X − t∇f(X), 0), with Ψ(X⁺) − Ψ(X) ≤ σ(⟨∇f(X), X⁺ − X⟩ + g(X⁺) − g(X)).
 
     The step starts where the last one ended. While the condition holds, t grows by 1/β; as soon as it fails, the last
@@ -38,8 +39,6 @@ class ProjectedGradient(Solver):
 
     name = "pg"
     requires = Requirements(penalty=("nonnegative",))
-    state = DynState
-    step_unit = (2, 1)
 
     beta: float = 0.1
     sigma: float = 0.01
@@ -49,10 +48,6 @@ class ProjectedGradient(Solver):
         check_number(self.beta, "beta", below=1.0)
         check_number(self.sigma, "sigma", below=1.0)
         check_count(self.max_trials, "max_trials")
-
-    def init(self, problem: Problem, X0: Array) -> DynState:
-        """Return the state at X0; the first step tried is as long as X0."""
-        return DynState.as_long_as(problem, X0)
 
     def step(self, problem: Problem, state: State) -> DynState:
         """Return the point of the search."""

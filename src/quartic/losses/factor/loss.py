@@ -18,7 +18,7 @@ from quartic.losses.factor.passes import Origin, Passes
 from quartic.losses.factor.spectrum import negative_part_of_spectrum
 from quartic.losses.factor.trial import LeastSquaresMove, try_short
 from quartic.losses.line import Line
-from quartic.losses.point import Point, is_nonnegative, projected_gradient
+from quartic.losses.point import Point, is_nonnegative
 
 if TYPE_CHECKING:
     from quartic.core.problem import Problem
@@ -126,7 +126,7 @@ class LeastSquaresPoint(Point):
         """‖∇ᴾf(X)‖, without forming the gradient."""
         if self._projected_norm is None:
             squared = self.loss.passes.projected_norm(self.X, self.gram, self.MX)
-            self._projected_norm = self.space.root(squared, lambda: projected_gradient(self.X, self.gradient))
+            self._projected_norm = self.space.root(squared, lambda: self.space.projected(self.X, self.gradient))
         return self._projected_norm
 
     @cached_property
@@ -248,7 +248,7 @@ class LeastSquares(Loss):
 
     def product(self, X: Array) -> Array:
         """Return M X, counted."""
-        self._counter.count += 1
+        self._counter.count += 1  # as `_count` does; here an iteration is followed file by file, and this is one less
         return self.matrix.product(X, self.arrays.like(X))
 
     def at(self, X: Array) -> LeastSquaresPoint:
@@ -320,7 +320,7 @@ class LeastSquares(Loss):
             S = lines.gram_on_line(p.gram, U, C, t)
             X, MX, G = (self.arrays.like(p.X) for _ in range(3))
             fit, projected, feasible = lines.line_point(p.X, D, p.MX, MD, t, clip, S, X, MX, G)
-            size = self.space.root(projected, lambda: projected_gradient(X, G))
+            size = self.space.root(projected, lambda: self.space.projected(X, G))
             return LeastSquaresPoint(self, X, MX, S, fit, feasible, G, size)
 
         return Line(p, self.space.later(_quartic, slope, p.gram, U, C, bend), move, lambda t: move(t, clip=True))

@@ -91,14 +91,6 @@ def gram_at(origin: Origin) -> Array:
     return _sum_of_grams(parts, rank)
 
 
-def curvature(X: Array, origin: Origin) -> Array:
-    """Return DᵀD of the step D = X − Y."""
-    B, _, Z, _, t = origin
-    rank, (parts,) = X.shape[1], _grams(X, 1)
-    _spread(lambda rows, first, last: _curvature(X, B, Z, t, parts, rows, first, last), X, rank + 4)
-    return _sum_of_grams(parts, rank)
-
-
 def stepped(
     origin: Origin, S: Array, alpha: float, sigma: float, b: float, shift: float, clip: bool, W: Array
 ) -> float:
@@ -233,22 +225,6 @@ def _gram(X: Any, Z: Any, t: float, parts: Any, rows: int, first: int, last: int
             here = slice(i * rank, stop * rank)
             _form(x[here], z[here], t, y)
             add_upper_gram(stop - i, Y, parts[piece])
-
-
-@njit(**FLAGS)
-def _curvature(X: Any, B: Any, Z: Any, t: float, parts: Any, rows: int, first: int, last: int) -> None:
-    rank, D = X.shape[1], block(X)
-    d = D.ravel()
-    for piece in range(first, last):
-        end = min((piece + 1) * rows, X.shape[0])
-        for i in range(piece * rows, end, BLOCK):
-            stop = min(i + BLOCK, end)
-            here = slice(i * rank, stop * rank)
-            x = X.ravel()[here]
-            _form(B.ravel()[here], Z.ravel()[here], t, d)
-            for k in range(x.size):
-                d[k] = x[k] - d[k]
-            add_upper_gram(stop - i, D, parts[piece])
 
 
 @njit(**FLAGS)

@@ -70,9 +70,6 @@ class Passes(Protocol):
     def gram_at(self, origin: Origin) -> Array:
         """Return YᵀY."""
 
-    def curvature(self, X: Array, origin: Origin) -> Array:
-        """Return DᵀD of the step D = X − Y."""
-
     def stepped(
         self, origin: Origin, S: Array, alpha: float, sigma: float, b: float, shift: float, clip: bool, W: Array
     ) -> float:

@@ -74,12 +74,6 @@ def stepped(origin: Origin, S: Any, alpha: float, sigma: float, b: float, shift:
     return Waiting(dot(W, W))
 
 
-def curvature(X: Any, origin: Origin) -> Any:
-    """Return DᵀD of the step D = X − Y."""
-    D = X - origin.X
-    return Waiting(cross(D, D))
-
-
 def step_sums(X: Any, MX: Any, origin: Origin, ahead: float | None, curved: bool) -> StepSums:
     """Return the sums of the step from the origin to X, always with DᵀD: a GPU waits for memory anyway.
 
