@@ -181,7 +181,7 @@ class DeviceSpace(Space):
 
     def small(self, S: Any) -> Any:
         """Return a small float64 matrix as `gram` would."""
-        return Waiting(torch.from_numpy(np.ascontiguousarray(S)).to(self.device))
+        return Waiting(S if isinstance(S, torch.Tensor) else torch.from_numpy(np.ascontiguousarray(S)).to(self.device))
 
     def bare(self, S: Any) -> Any:
         """Return the tensor."""

@@ -104,17 +104,6 @@ def projected_norm(X: Any, S: Any, MX: Any) -> Any:
     return Waiting(dot(G, G))
 
 
-def line_sums(X: Any, S: Any, D: Any, MD: Any, G: Any) -> tuple[Any, Any, Any, Any]:
-    """Return U = XᵀD + DᵀX, C = DᵀD, ⟨MD, D⟩ and ⟨G, D⟩."""
-    T = cross(X, D)
-    return Waiting(T + T.T), Waiting(cross(D, D)), Waiting(dot(MD, D)), Waiting(dot(G, D))
-
-
-def gram_on_line(S: Any, U: Any, C: Any, t: float) -> Any:
-    """Return (X + tD)ᵀ(X + tD) = S + tU + t²C."""
-    return Waiting(S.tensor + t * (U.tensor + t * C.tensor))
-
-
 def line_point(
     X: Any, D: Any, MX: Any, MD: Any, t: float, clip: bool, S: Any, new: Any, Mnew: Any, G: Any
 ) -> tuple[Any, Any, Any]:
