@@ -38,8 +38,36 @@ class ProductCounter:
 class Loss(ABC):
     """A loss f(X) = F(XXᵀ) with F smooth and convex.
 
-    Every product with the data (or pass over the pairs) goes through ``_count``, so that a run can say truthfully
-    how many it took.
+    A loss of your own needs ``n_points``, ``at`` and the constants ``smoothness`` and ``gradient_norm_at_zero``. Every
+    product with the data (or pass over the pairs) goes through ``_count``, so that a run can say truthfully how many it
+    took. What else is here has a default; what a loss knows better it overrides, ``move`` first.
+
+    Examples
+    --------
+    Counts A_ij of mean (XXᵀ)_ij, with F(Y) = Σ (Y + c) − A log(Y + c):
+
+    >>> import numpy as np
+    >>> from quartic import Problem, minimize
+    >>> from quartic.losses import Loss, Point
+    >>> from quartic.penalties import Nonnegative
+    >>> class Poisson(Loss):
+    ...     def __init__(self, A, c=0.1):
+    ...         super().__init__()
+    ...         self.A, self.c, self.n_points = A, c, len(A)
+    ...     def at(self, X):
+    ...         self._count()
+    ...         Y = X @ X.T + self.c
+    ...         return Point(X, float(np.sum(Y - self.A * np.log(Y))), 2 * (1 - self.A / Y) @ X)
+    ...     @property
+    ...     def smoothness(self):  # F'' = A / (Y + c)²
+    ...         return float(self.A.max()) / self.c**2
+    ...     @property
+    ...     def gradient_norm_at_zero(self):
+    ...         return float(np.linalg.norm(1 - self.A / self.c))
+    >>> counts = np.kron(np.eye(2), np.full((3, 3), 4.0))
+    >>> X = minimize(Problem(Poisson(counts), Nonnegative()), rank=2, tol=1e-8, random_state=0).X
+    >>> bool(np.abs(X @ X.T - counts).max() < 0.2)
+    True
     """
 
     n_points: int

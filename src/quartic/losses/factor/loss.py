@@ -226,6 +226,7 @@ class LeastSquares(Loss):
 
     quadratic = True
     infimum = 0.0
+    smoothness = strong_convexity = 1.0
 
     def __new__(
         cls, M: Any = None, *args: Any, weights: Any = None, squared_norm: float | None = None, **kwargs: Any
@@ -388,16 +389,6 @@ class LeastSquares(Loss):
         return self._with(matrix=self.matrix.scaled(2 * units.length))
 
     # -- constants --------------------------------------------------------------------------------------------------
-
-    @property
-    def smoothness(self) -> float:
-        """L_F = 1."""
-        return 1.0
-
-    @property
-    def strong_convexity(self) -> float:
-        """μ_F = 1."""
-        return 1.0
 
     @property
     def gradient_norm_at_zero(self) -> float:
