@@ -249,7 +249,7 @@ class LeastSquares(Loss):
 
     def product(self, X: Array) -> Array:
         """Return M X, counted."""
-        self._counter.count += 1  # as `_count` does; here an iteration is followed file by file, and this is one less
+        self._counter.count += 1  # `_count` by hand: an iteration passes through one file less
         return self.matrix.product(X, self.arrays.like(X))
 
     def at(self, X: Array) -> LeastSquaresPoint:
