@@ -28,7 +28,7 @@ from quartic.arrays.generic import (
 )
 from quartic.arrays.space import HOST, Space, eps, space_of, squares_are_safe, trace_inner
 from quartic.arrays.subspace import most_different_rows, orthonormal
-from quartic.arrays.waiting import delayed, on_host
+from quartic.arrays.waiting import on_host
 
 __all__ = [
     "HOST",
@@ -39,7 +39,6 @@ __all__ = [
     "astype",
     "check_count",
     "check_number",
-    "delayed",
     "eps",
     "finite_matrix",
     "first_not_finite",

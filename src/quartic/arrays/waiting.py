@@ -107,7 +107,7 @@ def delayed(function: Callable[..., Any], *arguments: Any) -> Any:
 
     Examples
     --------
-    >>> from quartic.arrays import delayed
+    >>> from quartic.arrays.waiting import delayed
     >>> delayed(lambda x, y: x + y, 1.0, 2.0)
     3.0
     """
