@@ -16,6 +16,7 @@ from typer import Argument, Option
 from typer.core import TyperGroup
 
 from quartic._version import __version__
+from quartic.cli.startup import import_sklearn
 from quartic.cli.terminal import PlainSpokenGroup
 
 # Commands that live with what they run, and are loaded when they are called.
@@ -176,6 +177,7 @@ def cluster(
     2 invalid input (nothing is written).
     """
     given = locals()
+    import_sklearn()
     from quartic.cli.cluster import ClusterOptions, run
 
     run(ClusterOptions(**given))
@@ -200,6 +202,7 @@ def locate(
     written).
     """
     given = locals()
+    import_sklearn()
     from quartic.cli.locate import LocateOptions, run
 
     run(LocateOptions(**given))

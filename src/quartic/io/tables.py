@@ -133,7 +133,7 @@ class Table:
             return kept
         cells = pa.concat_arrays([_as_text(self.columns[column]) for column in columns])
         coded = cells.dictionary_encode()
-        codes = coded.indices.to_numpy(zero_copy_only=False).reshape(len(columns), -1).T
+        codes = _to_numpy(coded.indices).reshape(len(columns), -1).T
         index: dict[str, int] = {}
         merged = np.empty(len(coded.dictionary), dtype=np.int64)
         appear = _first_places(codes, len(merged))
@@ -193,13 +193,13 @@ class Table:
                 if pc.any(pc.match_substring(cells, ".")).as_py():  # 1.234,5 perhaps; one by one
                     raise pa.ArrowInvalid
                 cells = pc.replace_substring(cells, ",", ".")
-            return np.asarray(cells.cast(pa.float64()).to_numpy(zero_copy_only=False))
+            return _to_numpy(cells.cast(pa.float64()))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             pass
         try:  # spaces around the numbers, and cells that say there is none
             cells = pc.utf8_trim_whitespace(cells)
             absent = pc.is_in(pc.utf8_lower(cells), pa.array(sorted(MISSING)))
-            return np.asarray(pc.if_else(absent, None, cells).cast(pa.float64()).to_numpy(zero_copy_only=False))
+            return _to_numpy(pc.if_else(absent, None, cells).cast(pa.float64()))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             values = np.empty(len(self))
             for row, cell in enumerate(self.words(column)):
@@ -372,13 +372,22 @@ def _first_places(codes: NDArray[Any], n: int) -> NDArray[np.int64]:
     return first
 
 
+def _to_numpy(cells: pyarrow.Array) -> NDArray[Any]:
+    """Return numbers as NumPy has them, NaN where there is none; pyarrow's own way would load pandas first."""
+    if cells.null_count:
+        return np.asarray(cells.to_numpy(zero_copy_only=False))
+    start = cells.offset
+    return np.frombuffer(cells.buffers()[1], dtype=str(cells.type))[start : start + len(cells)]
+
+
 def _as_text(cells: pyarrow.Array) -> pyarrow.Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if pa.types.is_floating(cells.type):  # 3.0 names 3
         return pa.array(["" if cell is None else f"{cell:.17g}" for cell in cells.to_pylist()])
-    return pc.fill_null(cells.cast(pa.string()), "")
+    cells = cells.cast(pa.string())
+    return pc.fill_null(cells, "") if cells.null_count else cells  # which loads pandas
 
 
 def _text(cell: Any) -> str:
