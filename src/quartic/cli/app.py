@@ -115,8 +115,8 @@ Clustered = Annotated[
     str,
     Argument(
         metavar="INPUT",
-        help="A graph (.csv .parquet edge list .mtx .npz .graphml .gexf .gml .net) or features (.csv .parquet .npy "
-        ".npz .mat); - is standard input.",
+        help="A graph (edge list .csv .xlsx .parquet .json; .mtx .npz .graphml .gexf .gml .net) or features (.csv "
+        ".xlsx .parquet .json .npy .npz .mat); - is standard input.",
     ),
 ]
 Clusters = Annotated[
@@ -141,7 +141,8 @@ Located = Annotated[
     str,
     Argument(
         metavar="INPUT",
-        help="Some distances (.csv .parquet i,j,d; a matrix; .npz .npy .mtx; MD-jeep .nmr); - is standard input.",
+        help="Some distances: i,j,d or a matrix (.csv .xlsx .parquet .json); .npz .npy .mtx; MD-jeep .nmr; - is "
+        "standard input.",
     ),
 ]
 Dimension = Annotated[int, Option("--dimension", "-d", help="Dimension of the space.")]
