@@ -144,6 +144,13 @@ def test_names_of_columns_that_are_not_known_are_not_taken_for_an_edge(file, row
     assert "person" not in io.read_graph(file(f"source,target\n{rows}\n")).names
 
 
+def test_a_column_of_remarks_that_is_nearly_empty_is_text(file):
+    rows = "".join(f"flat {k};{40 + k},5;{'nice' if k == 3 else ''}\n" for k in range(9))
+    found = io.read_similarity(file(f"sep=;\nname;size (m²);remark\n{rows}".encode("cp1252")))
+    assert (found.X.shape, found.columns) == ((9, 1), ("size (m²)",))
+    assert "text left out: column 'remark'" in found.guess
+
+
 # -- JSON and Excel ---------------------------------------------------------------------------------------------------
 
 

@@ -218,8 +218,10 @@ class Table:
             return values
 
     def is_numeric(self, column: int) -> bool:
-        """Tell whether most of the first rows have a number, or nothing, in this column."""
-        return 2 * sum(_number(row[column], self.decimal_comma) is not None for row in self.sample) > len(self.sample)
+        """Tell whether most of the first cells of this column are numbers, blank ones left aside."""
+        values = [_number(row[column], self.decimal_comma) for row in self.sample]
+        filled = [value for value in values if value is None or not math.isnan(value)]
+        return 2 * sum(value is not None for value in filled) > len(filled) or not filled
 
     def is_integer(self, column: int) -> bool:
         """Tell whether the first rows all have a whole number of at least zero there."""
