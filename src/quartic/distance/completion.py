@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import fields
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,10 +12,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from quartic.arrays import Array, RandomState
+from quartic.arrays import Array, RandomState, check_number
+from quartic.arrays.checks import check_choice, check_integer
+from quartic.arrays.threads import one_blas_thread
 from quartic.core.result import Result
 from quartic.datasets import pair_distances
 from quartic.distance.data import (
@@ -38,7 +38,7 @@ from quartic.graphs.inputs import refuse_not_finite
 from quartic.losses.devices import device_for
 from quartic.solvers import Solver
 
-_STARTS = ("auto", "random", "mds", "landmark", "eigenmap", "relaxed")
+_STARTS = ("auto", "random", "mds", "landmark", "eigenmap", "patches", "relaxed")
 # From so many points on a complete matrix is read in place.
 _MATRIX_FROM = 400
 
@@ -60,10 +60,11 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         What `fit` is given: distances, or features, whose Euclidean distances are all known.
     solver : str or Solver, default="auto"
         A name from `quartic.solvers.SOLVERS`, or a solver object. ``"auto"`` is Levenberg–Marquardt.
-    init : {"auto", "random", "mds", "landmark", "eigenmap", "relaxed"} or array (n, r), default="auto"
+    init : {"auto", "random", "mds", "landmark", "eigenmap", "patches", "relaxed"} or array (n, r), default="auto"
         The start: random; scaling of shortest paths, between all points or from 50 landmarks; Laplacian eigenmap;
-        random in two dimensions more; or the points given. ``"auto"`` tries cheap ones first, looks at the fit, and
-        goes on where it is bad (see Notes); ``start_`` says what it did.
+        overlapping patches of some hundred points, solved one by one and registered; random in two dimensions more; or
+        the points given. ``"auto"`` tries cheap ones first, looks at the fit, and goes on where it is bad (see Notes);
+        ``start_`` says what it did.
     n_init : int, default=1
         Searches with different seeds; the lowest is kept. They end with the first that meets all distances.
     tol : float, default=1e-8
@@ -120,11 +121,12 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     Notes
     -----
-    ``"auto"`` begins with shortest paths from landmarks where only near points are linked, and at random where pairs
-    are. A fit that leaves residuals is shaken into one or two dimensions more and brought back: pieces that lie on
-    their wrong side turn over there. Then points that fit badly are placed anew one at a time. It goes on to other
-    starts while some distances are missed by far more than the others, which noise does not do; at last small pieces
-    are reflected, scattered or lifted again and again. Measured by ``benchmarks/distance_acceptance.py``.
+    ``"auto"`` begins at random where any two points may be linked, and where only near ones are with shortest paths
+    from landmarks, or above 3000 points with patches. A fit that leaves residuals is shaken into one or two dimensions
+    more and brought back: pieces that lie on their wrong side turn over there. Then points that fit badly are placed
+    anew one at a time. It goes on to other starts while some distances are missed by far more than the others, which
+    noise does not do; at last small pieces are reflected, scattered or lifted again and again. Measured by
+    ``benchmarks/distance_acceptance.py``.
 
     Examples
     --------
@@ -148,25 +150,6 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     >>> model.determined_
     array([ True,  True,  True, False])
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "metric": [StrOptions({"precomputed", "euclidean"})],
-        "solver": [str, Solver],
-        "init": [StrOptions(set(_STARTS)), "array-like"],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
-        "n_jobs": [Integral, None],
-        "device": [str, None],
-        "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
-        "verbose": ["verbose"],
-        "align_to": ["array-like", dict, None],
-        "signs": ["array-like", None],
-        "refine": [StrOptions({"stress"}), None],
-        "noise": [Interval(Real, 0, None, closed="neither"), None],
-    }
 
     _located: Located
     _features: Array
@@ -247,9 +230,12 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         D = self._validated(X, reset=True)
         nothing_else = all(given is None for given in (anchors, weights, lower, upper, self.refine))
         large = D.shape[0] >= _MATRIX_FROM and settings.may_scale()
-        if nothing_else and large and is_complete(D) and not power_of_distances(D[0], D[0]):
-            return self._keep(locate_complete(D, settings))
-        return self._keep(locate(read_matrix(D, weights, lower, upper, anchors, self.n_components), settings))
+        with one_blas_thread():
+            if nothing_else and large and is_complete(D) and not power_of_distances(D[0], D[0]):
+                found = locate_complete(D, settings)
+            else:
+                found = locate(read_matrix(D, weights, lower, upper, anchors, self.n_components), settings)
+        return self._keep(found)
 
     def fit_pairs(
         self,
@@ -293,7 +279,9 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         else:
             data = read_pairs(pairs, distances, n_points, weights, lower, upper, anchors, rank)
         self.n_features_in_ = data.n_points
-        return self._keep(locate(data, settings, everything))
+        with one_blas_thread():
+            found = locate(data, settings, everything)
+        return self._keep(found)
 
     def fit_transform(self, X: Any, y: Any = None, **known: Any) -> Any:
         """Find the points, and return ``embedding_``; parameters as in `fit`."""
@@ -446,7 +434,19 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     # -- what a fit is given, and what it leaves --------------------------------------------------------------------
 
     def _settings(self) -> Settings:
-        self._validate_params()
+        check_integer(self.n_components, "n_components", 1)
+        check_integer(self.n_init, "n_init", 1)
+        check_integer(self.max_iter, "max_iter", 0)
+        if self.n_jobs is not None:
+            check_integer(self.n_jobs, "n_jobs", None, ", or None")
+        check_choice(self.metric, "metric", ("precomputed", "euclidean"))
+        check_choice(self.init, "init", _STARTS, hasattr(self.init, "__len__") and not isinstance(self.init, str))
+        check_choice(self.refine, "refine", ("stress",), self.refine is None)
+        check_number(self.tol, "tol", zero=True)
+        if self.max_time is not None:
+            check_number(self.max_time, "max_time", cure="; None is no limit")
+        if self.noise is not None:
+            check_number(self.noise, "noise", cure="; None has it estimated")
         given = {field.name: getattr(self, field.name) for field in fields(Settings)}
         return Settings(**given | {"device": device_for(self.device)})
 
