@@ -20,9 +20,11 @@ from quartic.arrays.threads import one_blas_thread
 from quartic.core.result import Result
 from quartic.datasets import pair_distances
 from quartic.distance.data import (
+    find_points,
     is_complete,
     is_symmetric,
     known_entries,
+    number_points,
     power_of_distances,
     read_chunks,
     read_matrix,
@@ -118,6 +120,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         The last run.
     n_features_in_ : int
         Columns seen in `fit`.
+    point_names_ : ndarray of str (n,) or None
+        The names of the points, where `fit_pairs` was given pairs of names, or `fit` a frame.
 
     Notes
     -----
@@ -149,6 +153,14 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     ...     model = DistanceCompletion(2, random_state=0).fit(D, anchors=corners)
     >>> model.determined_
     array([ True,  True,  True, False])
+
+    Points by name:
+
+    >>> pairs = [("desk", "lamp"), ("door", "lamp"), ("wall", "lamp")]
+    >>> corners = {"door": [0, 0], "desk": [3, 0], "wall": [0, 4]}
+    >>> room = DistanceCompletion(2, random_state=0).fit_pairs(pairs, [4.0, 5.0, 3.0], anchors=corners)
+    >>> dict(zip(room.point_names_, room.embedding_.round(6).tolist()))["lamp"]
+    [3.0, 4.0]
     """
 
     _located: Located
@@ -163,6 +175,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     start_: str
     n_iter_: int
     result_: Result
+    point_names_: NDArray[Any] | None
 
     def __init__(
         self,
@@ -215,7 +228,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             side of the diagonal is enough. Features if ``metric="euclidean"``.
         y : ignored
         anchors : dict, optional
-            ``{index: coordinates}`` of points whose coordinates are known.
+            ``{index or name: coordinates}`` of points whose coordinates are known.
         weights : matrix (n, n) or "noise", optional
             Weights of the pairs; ``"noise"`` is w = 1/(δ + 0.01·mean δ), δ = d², for noise that goes with the distance.
         lower, upper : matrix (n, n), optional
@@ -226,8 +239,10 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         -------
         self
         """
-        settings = self._settings()
+        self._check_settings()
         D = self._validated(X, reset=True)
+        self.point_names_ = getattr(self, "feature_names_in_", None) if self.metric == "precomputed" else None
+        settings, anchors = self._settings(), find_points(anchors, self.point_names_, "anchors")
         nothing_else = all(given is None for given in (anchors, weights, lower, upper, self.refine))
         large = D.shape[0] >= _MATRIX_FROM and settings.may_scale()
         with one_blas_thread():
@@ -252,10 +267,12 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
         Parameters
         ----------
-        pairs : int array (m, 2)
-            The pairs (i, j), counted from 0, in any order. A Dask array, or a Dask dataframe whose first two columns
-            are the ends, stays in its chunks: points are found from some 60 pairs each, brought here, and then fitted
-            to all; what those few determine, all do. Each pair may stand there once, and bounds are not taken.
+        pairs : array (m, 2) of int or str
+            The pairs (i, j), counted from 0, in any order; or their names, such as ``[("desk", "door"), ...]``, which
+            ``point_names_`` then lists in the order of the rows of ``embedding_``. A Dask array, or a Dask dataframe
+            whose first two columns are the ends, stays in its chunks: points are found from some 60 pairs each, brought
+            here, and then fitted to all; what those few determine, all do. Each pair may stand there once, and bounds
+            are not taken.
         distances : array (m,), optional
             Their distances (not squares); NaN where only bounds are known. Of a dataframe: a column, or its name.
         n_points : int, optional
@@ -265,19 +282,23 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         lower, upper : array (m,), optional
             Bounds on the distances, NaN where there is none.
         anchors : dict, optional
-            ``{index: coordinates}`` of points whose coordinates are known.
+            ``{index or name: coordinates}`` of points whose coordinates are known.
 
         Returns
         -------
         self
         """
-        settings, everything, rank = self._settings(), None, self.n_components
-        if is_dask_array(pairs) or is_dask_frame(pairs):
+        self._check_settings()
+        everything, rank = None, self.n_components
+        in_chunks = is_dask_array(pairs) or is_dask_frame(pairs)
+        pairs, self.point_names_ = (pairs, None) if in_chunks else number_points(pairs)
+        settings, anchors = self._settings(), find_points(anchors, self.point_names_, "anchors")
+        if in_chunks:
             if lower is not None or upper is not None or self.refine is not None:
                 raise TypeError("bounds and refine are for pairs in memory, but the pairs are in Dask's chunks")
             data, everything = read_chunks(pairs, distances, n_points, weights, anchors, rank)
         else:
-            data = read_pairs(pairs, distances, n_points, weights, lower, upper, anchors, rank)
+            data = read_pairs(pairs, distances, n_points, weights, lower, upper, anchors, rank, self.point_names_)
         self.n_features_in_ = data.n_points
         with one_blas_thread():
             found = locate(data, settings, everything)
@@ -326,7 +347,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
         Parameters
         ----------
-        pairs : int array (m, 2), optional
+        pairs : array (m, 2) of int or str, optional
             Which; all, as a matrix (n, n), when left out.
 
         Returns
@@ -338,7 +359,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             from scipy.spatial.distance import cdist
 
             return np.asarray(cdist(self.embedding_, self.embedding_))
-        return pair_distances(self.embedding_, pairs)
+        return pair_distances(self.embedding_, find_points(pairs, self.point_names_, "pairs"))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return −rmse over the known distances of X.
@@ -433,7 +454,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     # -- what a fit is given, and what it leaves --------------------------------------------------------------------
 
-    def _settings(self) -> Settings:
+    def _check_settings(self) -> None:
+        """Raise an error that names the first setting that makes no sense."""
         check_integer(self.n_components, "n_components", 1)
         check_integer(self.n_init, "n_init", 1)
         check_integer(self.max_iter, "max_iter", 0)
@@ -447,7 +469,11 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             check_number(self.max_time, "max_time", cure="; None is no limit")
         if self.noise is not None:
             check_number(self.noise, "noise", cure="; None has it estimated")
+
+    def _settings(self) -> Settings:
         given = {field.name: getattr(self, field.name) for field in fields(Settings)}
+        if isinstance(self.align_to, dict):
+            given["align_to"] = find_points(self.align_to, self.point_names_, "align_to")
         return Settings(**given | {"device": device_for(self.device)})
 
     def _validated(self, D: Any, *, reset: bool) -> Any:
@@ -495,7 +521,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.component_, self._n_features_out = found.component, self.n_components
         self.result_, self.n_iter_, self.start_ = found.result, found.n_iter, found.start
         for finding in found.findings:
-            warnings.warn(finding, stacklevel=3)
+            named = finding if self.point_names_ is None else finding.with_names(self.point_names_.tolist())
+            warnings.warn(named, stacklevel=3)
         if not self.result_.success:
             said = f"DistanceCompletion did not converge: {self.result_.message}"
             warnings.warn(said, ConvergenceWarning, stacklevel=3)
