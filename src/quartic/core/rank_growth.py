@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from quartic.arrays import Array, RandomState, check_count, random_generator
+from quartic.arrays.threads import one_blas_thread
 from quartic.core.certificate import Certificate, certify, explained_by, ridge_to_certify
 from quartic.core.loop import minimize
 from quartic.core.problem import Problem
@@ -63,6 +64,7 @@ class RankGrowth:
         return int(self.X.shape[1])
 
 
+@one_blas_thread()
 def grow_rank(
     problem: Problem,
     X0: Any = None,
