@@ -221,7 +221,10 @@ def test_chebyshev_bound_of_a_clustered_spectrum():
     values = np.sort(np.r_[np.linspace(0, 1e-4, n // 2), rng.uniform(0.1, 3.0, n - n // 2)])
     for lowest in (0.0, -1e-3, -0.1):
         values[0] = lowest
-        bound = _chebyshev_bound(lambda D: values[:, None] * D, n, 1e-3, 3.1, rng)
+        bound, _ = _chebyshev_bound(lambda D: values[:, None] * D, n, 1e-3, 3.1, rng)
+        matrix = sparse.csr_array(sparse.diags_array(values))
+        again, _ = _chebyshev_bound(lambda D: matrix @ D, n, 1e-3, 3.1, rng, matrix)
+        assert again == pytest.approx(bound, rel=0.1, abs=1e-3)
         assert bound <= lowest
         assert bound >= 1.1 * lowest - 2e-3
 

@@ -13,12 +13,15 @@ from scipy.sparse.linalg import lsqr
 
 from quartic.arrays import Array
 from quartic.compiled.lanczos import FAILURE, lowest_eigenpairs
+from quartic.sdp.passes import chebyshev_step
 from quartic.sdp.problem import SDP
 
 # Components up to this size are formed; their bounds hold for certain, up to round-off that is allowed for.
 _DENSE = 2500
 # Up to this size all eigenvalues are computed.
 _EIGENVALUES = 900
+# Steps that Chebyshev's polynomials may take.
+_MOST_STEPS = 100_000
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -104,6 +107,7 @@ class Slack:
                 Z = _on_face(Z, face)
             return _dense_lowest(Z, wanted, k)
         whole = np.zeros(self.problem.n_rows)
+        plain = n == len(whole) and face is None and not len(self.low) and not len(self.high)
 
         def product(D: Array) -> Array:
             if n == len(whole):
@@ -113,7 +117,7 @@ class Slack:
             return self.product(padded)[rows]
 
         apply = product if face is None else _projected(product, face)
-        return _sparse_lowest(apply, n, wanted, generator, k)
+        return _sparse_lowest(apply, n, wanted, generator, k, self.sparse if plain else None)
 
     def _formed(self, rows: Array) -> Array:
         problem = self.problem
@@ -182,50 +186,66 @@ def _proven(Z: Array, shift: float) -> float | None:
 
 
 def _sparse_lowest(
-    product: Callable[[Array], Array], n: int, wanted: float, generator: np.random.Generator, k: int
+    product: Callable[[Array], Array], n: int, wanted: float, generator: np.random.Generator, k: int, matrix: Any
 ) -> tuple[float, float, float, Array]:
-    def enough(value: float, bound: float, highest: float) -> bool:
-        return bound >= -wanted or value - bound <= -0.05 * value
+    """Return bound, value, confidence and eigenvectors of negative eigenvalues; ``matrix`` if products are with one.
 
-    found = lowest_eigenpairs(product, n, k, enough, generator, dense=0)
-    bound, value = found.bound, float(found.values[0])
-    if bound < -wanted and value > -wanted:
-        high = found.highest + (found.highest - value) * 0.05
-        bound = max(bound, _chebyshev_bound(product, n, wanted, high, generator))
-    return bound, value, 1 - 2 * FAILURE, found.vectors[:, found.values < 0]
+    A few steps of Lanczos' method show eigenvalues that are clearly negative. If there are none, Chebyshev's
+    polynomials prove that none is below −``wanted``, or show those that are.
+    """
+
+    def enough(value: float, bound: float, highest: float) -> bool:
+        return bound >= -wanted or value < -4 * wanted
+
+    found = lowest_eigenpairs(product, n, k, enough, generator, steps=80, dense=0)
+    bound, values, vectors = found.bound, found.values, found.vectors
+    if wanted > 0 and bound < -wanted and values[0] > -4 * wanted:
+        high = found.highest + (found.highest - float(values[0])) * 0.05
+        better, block = _chebyshev_bound(product, n, wanted, high, generator, matrix)
+        bound = max(bound, better)
+        Q = np.linalg.qr(block)[0]
+        ritz, turn = np.linalg.eigh(Q.T @ product(Q))
+        if ritz[0] < values[0]:
+            values, vectors = ritz[:k], Q @ turn[:, :k]
+    return bound, float(values[0]), 1 - 2 * FAILURE, vectors[:, values < 0]
 
 
 def _chebyshev_bound(
-    product: Callable[[Array], Array], n: int, wanted: float, high: float, generator: np.random.Generator
-) -> float:
+    product: Callable[[Array], Array],
+    n: int,
+    wanted: float,
+    high: float,
+    generator: np.random.Generator,
+    matrix: Any = None,
+) -> tuple[float, Array]:
     r"""Return a bound on all eigenvalues that holds with probability 1 − `FAILURE`, whatever the spectrum.
 
     T_k, Chebyshev's polynomial on [−½ ``wanted``, ``high``], is at most 1 there and grows like a cosh outside: an
     eigenvector v with an eigenvalue λ outside shows in T_k(Z)q as \|T_k(λ)⟨q, v⟩\| ≤ ‖T_k(Z)q‖. Each of s random unit
     vectors has \|⟨q, v⟩\| ≥ δ but for a probability of δ√(2n/π), so that one of them has but for the s-th power of it.
-    The three-term recurrence is stable, and needs no orthogonalisation however many steps it takes.
+    The three-term recurrence is stable, and needs no orthogonalisation however many steps it takes. Also return T_k(Z)q,
+    in which eigenvectors of eigenvalues below −½ ``wanted`` stand out.
     """
     s = 8
     low = -0.5 * wanted
     centre, radius = 0.5 * (high + low), 0.5 * (high - low)
     delta = FAILURE ** (1 / s) / math.sqrt(2 * n / math.pi)
-    needed = math.acosh(4 / delta)
-    steps = math.ceil(needed / math.acosh((centre + wanted) / radius))
-    if steps > 200_000:
-        return -math.inf
+    steps = math.ceil(math.acosh(4 / delta) / math.acosh((centre + wanted) / radius))
     old = generator.standard_normal((n, s))
     old /= np.linalg.norm(old, axis=0)
+    if steps > _MOST_STEPS:
+        return -math.inf, old
     new = (product(old) - centre * old) / radius
     for _ in range(steps - 1):
-        following = product(new)
-        following -= centre * new
-        following *= 2 / radius
-        following -= old
-        old, new = new, following
+        if matrix is not None:
+            chebyshev_step(matrix.indptr, matrix.indices, matrix.data, centre, 2 / radius, new, old)
+        else:
+            old = (product(new) - centre * new) * (2 / radius) - old
+        old, new = new, old
     largest = float(np.linalg.norm(new, axis=0).max()) / delta
     if not math.isfinite(largest):
-        return -math.inf
-    return centre - radius * math.cosh(math.acosh(max(largest, 1.0)) / steps) * (1 + 1e-12)
+        return -math.inf, old
+    return centre - radius * math.cosh(math.acosh(max(largest, 1.0)) / steps) * (1 + 1e-12), new
 
 
 # -- the bound --------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from quartic.compiled.clock import solving_time
 from quartic.core.checkpoint import Checkpoint, broken, check_folder, digest, load, save, sweep
 from quartic.core.progress import progress_bar
 from quartic.core.result import Status
+from quartic.sdp.bound import Bound
 from quartic.sdp.problem import SDP
 
 _CHECKPOINT_EVERY = 5.0
@@ -45,6 +46,8 @@ class Iterate:
         The method has no more to give.
     verdict : Status, optional
         A proof that there is no solution.
+    bound : Bound, optional
+        What y proves, where it has been worked out.
     """
 
     primal: float
@@ -57,6 +60,7 @@ class Iterate:
     state: dict[str, Array] = field(default_factory=dict)
     done: bool = False
     verdict: Status | None = None
+    bound: Bound | None = None
 
     @property
     def error(self) -> float:

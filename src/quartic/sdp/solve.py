@@ -15,9 +15,14 @@ from quartic.compiled.clock import solving_time
 from quartic.core.result import Status
 from quartic.sdp.bound import Bounds, Slack
 from quartic.sdp.interior import interior
+from quartic.sdp.lowrank import Spheres, low_rank
 from quartic.sdp.presolve import independent_constraints
 from quartic.sdp.problem import SDP
 from quartic.sdp.run import Run, SDPHistory, SDPProgress
+
+# The interior-point method's limits: rows of a block, constraints.
+_LARGEST, _MOST_CONSTRAINTS = 2500, 8000
+_METHODS = ("auto", "low-rank", "interior")
 
 
 @dataclass(frozen=True, repr=False)
@@ -148,6 +153,17 @@ def solve_sdp(
     >>> result.status, round(result.primal, 6)
     (<Status.CONVERGED: 'converged'>, 1.0)
     """
+    if not isinstance(problem, SDP):
+        raise TypeError(f"problem must be a quartic.sdp.SDP, got {type(problem).__name__}")
+    check_number(tol, "tol")
+    if max_time is not None and max_time != math.inf:
+        check_number(max_time, "max_time", cure="; None is no limit")
+    if max_iter is not None and (isinstance(max_iter, bool) or not isinstance(max_iter, int) or max_iter < 0):
+        raise ValueError(f"max_iter must be a nonnegative integer or None, got {max_iter!r}")
+    if method not in _METHODS:
+        raise ValueError(f"method must be one of {', '.join(_METHODS)}, got {method!r}")
+    if rank != "auto" and (isinstance(rank, bool) or not isinstance(rank, int | np.integer) or rank < 1):
+        raise ValueError(f"rank must be 'auto' or a positive integer, got {rank!r}")
     with one_blas_thread():
         started = solving_time()
         run = Run(problem, tol, max_iter, max_time, callback, checkpoint, verbose, started)
@@ -156,9 +172,29 @@ def solve_sdp(
         if not agree:
             return _contradiction(problem, run)
         active = np.setdiff1d(independent, problem.facing)
-        chosen = "interior"
-        status, message = run.go(chosen, lambda start: interior(problem, active, tol, start))
-        return _judge(problem, run, chosen, status, message, generator)
+        bounds = Bounds(problem, generator)
+        chosen = _choose(problem, active) if method == "auto" else method
+        if chosen == "interior":
+            status, message = run.go(chosen, lambda start: interior(problem, active, tol, start))
+        else:
+            columns = None if rank == "auto" else int(rank)
+            status, message = run.go(
+                chosen, lambda start: low_rank(problem, independent, tol, columns, bounds, generator, start)
+            )
+        return _judge(problem, run, chosen, status, message, bounds)
+
+
+def _choose(problem: SDP, active: Array) -> str:
+    """Return the faster method, by measurement.
+
+    Where every constraint is a sphere the low-rank method is, always; where not, its multipliers converge slowly, and
+    it is what is left when matrices of n² or m² numbers are too large.
+    """
+    spheres = Spheres(problem, active)
+    if not len(spheres.rest) and not len(problem.facing):
+        return "low-rank"
+    largest = max(len(rows) for rows in problem.rows_of_components)
+    return "interior" if largest <= _LARGEST and problem.m <= _MOST_CONSTRAINTS else "low-rank"
 
 
 def _contradiction(problem: SDP, run: Run) -> SDPResult:
@@ -190,9 +226,7 @@ def measure(problem: SDP, X: Array) -> Array:
     return u
 
 
-def _judge(
-    problem: SDP, run: Run, method: str, status: Status | None, message: str, generator: np.random.Generator
-) -> SDPResult:
+def _judge(problem: SDP, run: Run, method: str, status: Status | None, message: str, bounds: Bounds) -> SDPResult:
     """Measure errors and bound at the last iterate, in float64, the same way for every method."""
     last = run.last
     assert last is not None
@@ -201,8 +235,7 @@ def _judge(
     y, off_face = _settle_face(problem, last.y, tol)
     u = measure(problem, X)
     primal = float(problem.c @ u)
-    bounds = Bounds(problem, generator)
-    bound = bounds.at(y, tol, 1 + abs(primal), last.feasible)
+    bound = bounds.at(y, tol, 1 + abs(primal), last.feasible) if last.bound is None else last.bound
     errors = _dimacs(problem, u, y, bound.lowest.bound - off_face)
     gap = abs(primal - bound.value) / (1 + abs(primal)) if math.isfinite(bound.value) else math.inf
     if last.verdict is not None:
@@ -210,7 +243,8 @@ def _judge(
     elif status is None:
         worst = max(errors, key=lambda name: errors[name])
         if errors[worst] <= tol and (gap <= 10 * tol or gap == math.inf):
-            status, message = Status.CONVERGED, f"converged: all errors ≤ {tol:g}, certified gap {gap:.1e}"
+            proof = f"certified gap {gap:.1e}" if gap < math.inf else f"no bound is proven: {bound.reason}"
+            status, message = Status.CONVERGED, f"converged: all errors ≤ {tol:g}, {proof}"
         else:
             fault = f"{worst} is {errors[worst]:.1e}" if errors[worst] > tol else f"the certified gap is {gap:.1e}"
             status, message = Status.STALLED, f"stalled: {fault}, and round-off allows no more"
