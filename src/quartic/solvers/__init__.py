@@ -2,8 +2,10 @@
 
 from quartic.baselines.beta_snmf import BetaSNMF
 from quartic.baselines.coordinate_descent import CoordinateDescent
+from quartic.baselines.snmpbb import SNMPBB
 from quartic.baselines.splitting import ADMM, SymANLS, SymHALS
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
+from quartic.solvers.conjugate_face import FaceCG
 from quartic.solvers.conjugate_gradient import ConjugateGradient
 from quartic.solvers.dyn_nolips import DynNoLips
 from quartic.solvers.gradient_descent import GradientDescent
@@ -18,11 +20,13 @@ from quartic.solvers.trust_region import TrustRegion
 __all__ = [
     "ADMM",
     "LBFGS",
+    "SNMPBB",
     "SOLVERS",
     "BetaSNMF",
     "ConjugateGradient",
     "CoordinateDescent",
     "DynNoLips",
+    "FaceCG",
     "GradientDescent",
     "InertialNoLips",
     "LevenbergMarquardt",
