@@ -1,7 +1,12 @@
 """Solvers: one file an algorithm."""
 
+from quartic.baselines.accelerated import ABPG, CoCaIn
 from quartic.baselines.beta_snmf import BetaSNMF
 from quartic.baselines.coordinate_descent import CoordinateDescent
+from quartic.baselines.gauss_newton import ProjectedGaussNewton
+from quartic.baselines.lai import LAI
+from quartic.baselines.scaledgd import ScaledGD
+from quartic.baselines.smacof import SMACOF
 from quartic.baselines.snmpbb import SNMPBB
 from quartic.baselines.splitting import ADMM, SymANLS, SymHALS
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
@@ -18,11 +23,15 @@ from quartic.solvers.registry import SOLVERS
 from quartic.solvers.trust_region import TrustRegion
 
 __all__ = [
+    "ABPG",
     "ADMM",
+    "LAI",
     "LBFGS",
+    "SMACOF",
     "SNMPBB",
     "SOLVERS",
     "BetaSNMF",
+    "CoCaIn",
     "ConjugateGradient",
     "CoordinateDescent",
     "DynNoLips",
@@ -32,8 +41,10 @@ __all__ = [
     "LevenbergMarquardt",
     "NoLips",
     "NoProgress",
+    "ProjectedGaussNewton",
     "ProjectedGradient",
     "Requirements",
+    "ScaledGD",
     "Solver",
     "State",
     "SymANLS",

@@ -15,7 +15,7 @@ from quartic.core.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.lines import refreshed
 
-# Entries are worked on in so many pieces at most, whose sums are added in order: the same bits on any number of threads.
+# Entries are worked on in so many pieces, whose sums are added in order: the same bits on any number of threads.
 _PIECES, _BLOCK, _LANES = 16, 1024, 32
 # No step is longer than 1 over this: on a line without bounds.
 _SHORTEST = 1e-12

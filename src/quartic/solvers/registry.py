@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from quartic.baselines.accelerated import ABPG, CoCaIn
 from quartic.baselines.beta_snmf import BetaSNMF
 from quartic.baselines.coordinate_descent import CoordinateDescent
+from quartic.baselines.gauss_newton import ProjectedGaussNewton
+from quartic.baselines.lai import LAI
+from quartic.baselines.scaledgd import ScaledGD
+from quartic.baselines.smacof import SMACOF
 from quartic.baselines.snmpbb import SNMPBB
 from quartic.baselines.splitting import ADMM, SymANLS, SymHALS
 from quartic.core.problem import Problem
@@ -38,6 +43,12 @@ SOLVERS: dict[str, type[Solver]] = {
         SymANLS,
         ADMM,
         SNMPBB,
+        ProjectedGaussNewton,
+        LAI,
+        CoCaIn,
+        ABPG,
+        ScaledGD,
+        SMACOF,
         GradientDescent,
         TrustRegion,
         ConjugateGradient,
