@@ -9,7 +9,9 @@ from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
+from quartic import DistanceCompletion, datasets
 from quartic.distance import null_space
+from quartic.distance.patches import register
 from quartic.init.classical_mds import classical_mds
 from quartic.init.components import distance_graph, place_apart
 from quartic.init.eigenmap import eigenmap_start, smallest_eigenvectors
@@ -245,3 +247,45 @@ def test_bandwidth_tells_local_from_random():
     assert null_space.elimination_is_cheap(distance_graph(pairs, distances, 2000), 2)
     random = np.random.default_rng(0).integers(0, 2000, size=(15_000, 2))
     assert not null_space.elimination_is_cheap(distance_graph(random, np.ones(15_000), 2000), 2)
+
+
+# Patches
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize(("wrong", "tolerance"), [(False, 1e-9), (True, 1e-3)])
+def test_patches_in_any_frames_are_put_together(d, wrong, tolerance):
+    rng = np.random.default_rng(d)
+    X = rng.random((300, d))
+    members = [np.flatnonzero(np.linalg.norm(X - c, axis=1) < 0.45) for c in rng.random((40, d))]
+    turns = [np.linalg.qr(rng.standard_normal((d, d)))[0] for _ in members]  # about half of them reflect
+    places = [X[at] @ Q + rng.standard_normal(d) for at, Q in zip(members, turns, strict=True)]
+    if wrong:
+        places[3] = rng.random(places[3].shape)  # a whole patch
+        places[7][:3] += 0.3  # and some points of another
+    patch = np.repeat(np.arange(len(members)), [len(at) for at in members])
+    found = register(np.concatenate(members), patch, np.concatenate(places), 301, 1e-7)
+    inside = np.isin(np.arange(301), np.concatenate(members))
+    assert np.array_equal(np.isfinite(found[:, 0]), inside)
+    assert inside.sum() > 250
+    sure = np.isin(np.arange(300), np.concatenate([at for k, at in enumerate(members) if k not in (3, 7)]))
+    assert aligned_error(found[:300][sure], X[sure]) < tolerance
+
+
+@pytest.mark.filterwarnings("ignore::quartic.estimators.UndeterminedWarning")  # a point at the rim may hang on two
+@pytest.mark.parametrize("shape", ["square", "c"])
+def test_a_field_is_found_from_patches(shape):
+    field = datasets.sensor_field(1500, 20, shape=shape, random_state=1)
+    model = DistanceCompletion(2, init="patches", random_state=0).fit_pairs(field.pairs, field.distances)
+    assert model.determined_.sum() > 1490
+    assert aligned_error(model.embedding_[model.determined_], field.coordinates[model.determined_]) < 1e-6
+
+
+def test_large_local_graphs_start_from_patches_and_hold_their_anchors():
+    field = datasets.sensor_field(3500, 18, shape="c", n_anchors=40, noise=0.05, random_state=2)
+    with pytest.warns(UserWarning, match="triangle inequality"):
+        model = DistanceCompletion(2, random_state=0).fit_pairs(field.pairs, field.distances, anchors=field.anchors)
+    assert model.start_.startswith("overlapping patches, registered")
+    error = np.linalg.norm(model.embedding_ - field.coordinates, axis=1)
+    assert not error[list(field.anchors)].any()
+    assert np.median(error) < 0.05 * field.distances.max()

@@ -349,6 +349,18 @@ def test_may_flip_means_that_the_mirror_image_fits(d):
     assert not may_flip(pairs[::2], round_about)[8]
 
 
+@pytest.mark.parametrize("d", [2, 3])
+def test_a_simplex_by_itself_flips_only_as_a_whole(d):
+    X = np.random.default_rng(d).standard_normal((d + 3, d))
+    simplex = np.column_stack(np.triu_indices(d + 1, 1))
+    assert not may_flip(simplex, X).any()
+    assert not assess(simplex, X).may_flip.any()
+    base = np.concatenate([simplex, [(d + 1, k) for k in range(d)]])  # a second tip on the same face: two ways
+    assert may_flip(base, X)[[d, d + 1]].all()
+    held = assess(simplex, X, anchors=[*range(d), d + 1, d + 2])  # the anchors' frame tells the sides apart
+    assert held.may_flip[d]
+
+
 def test_flips_do_not_depend_on_blocks():
     from quartic.distance.cuts import flips_in_graph
 

@@ -50,7 +50,9 @@ GRIDS: dict[str, tuple[float, ...]] = {
     "anls": (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0),
     "admm": (1e-4, 1e-3, 1e-2, 1e-1, 1.0),
 }
+#: The paper's solvers and ours, for symmetric NMF and for distances.
 SOLVERS = ("dyn-nolips", "pg", "beta", "cd", "hals", "anls", "admm", "inertial", "lbfgs", "auto")
+METHODS = ("dyn-nolips", "dyn-nolips-gram", "gd", "tr", "lm", "ncg", "lbfgs", "auto")
 
 
 def run_solver(
@@ -304,6 +306,8 @@ SYMNMF: dict[str, Method] = {
     "scikit-learn NMF": sklearn_nmf,
     "scikit-learn SpectralClustering": spectral_clustering,
     "NetworkX Louvain": networkx_louvain,
+    **{name: symnmf_solver(name) for name in SOLVERS if name not in GRIDS},
+    **{f"{name} {p:g}": symnmf_solver(name, p) for name, penalties in GRIDS.items() for p in penalties},
 }
 EDMC: dict[str, Method] = {
     "DistanceCompletion.fit_pairs": estimator_edmc,
@@ -317,4 +321,5 @@ EDMC: dict[str, Method] = {
         for optimizer in ("ConjugateGradient", "TrustRegions")
     },
     "scikit-learn MDS (SMACOF)": sklearn_mds,
+    **{name: edmc_solver(name) for name in METHODS},
 }

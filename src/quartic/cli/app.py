@@ -16,6 +16,7 @@ from typer import Argument, Option
 from typer.core import TyperGroup
 
 from quartic._version import __version__
+from quartic.cli.startup import import_sklearn
 from quartic.cli.terminal import PlainSpokenGroup
 
 # Commands that live with what they run, and are loaded when they are called.
@@ -114,8 +115,8 @@ Clustered = Annotated[
     str,
     Argument(
         metavar="INPUT",
-        help="A graph (.csv .parquet edge list .mtx .npz .graphml .gexf .gml .net) or features (.csv .parquet .npy "
-        ".npz .mat); - is standard input.",
+        help="A graph (edge list .csv .xlsx .parquet .json; .mtx .npz .graphml .gexf .gml .net) or features (.csv "
+        ".xlsx .parquet .json .npy .npz .mat); - is standard input.",
     ),
 ]
 Clusters = Annotated[
@@ -140,7 +141,8 @@ Located = Annotated[
     str,
     Argument(
         metavar="INPUT",
-        help="Some distances (.csv .parquet i,j,d; a matrix; .npz .npy .mtx; MD-jeep .nmr); - is standard input.",
+        help="Some distances: i,j,d or a matrix (.csv .xlsx .parquet .json); .npz .npy .mtx; MD-jeep .nmr; - is "
+        "standard input.",
     ),
 ]
 Dimension = Annotated[int, Option("--dimension", "-d", help="Dimension of the space.")]
@@ -176,6 +178,7 @@ def cluster(
     2 invalid input (nothing is written).
     """
     given = locals()
+    import_sklearn()
     from quartic.cli.cluster import ClusterOptions, run
 
     run(ClusterOptions(**given))
@@ -200,6 +203,7 @@ def locate(
     written).
     """
     given = locals()
+    import_sklearn()
     from quartic.cli.locate import LocateOptions, run
 
     run(LocateOptions(**given))

@@ -15,6 +15,7 @@ from quartic import graphs
 from quartic.arrays import is_torch
 from quartic.distributed.inputs import is_dask_array
 from quartic.graphs.inputs import is_graph, matrix_of, refuse_not_finite, refuse_words
+from quartic.graphs.normalization import choose_normalization
 from quartic.losses.blocks.dask_matrix import DaskMatrix
 from quartic.losses.devices import moved, to_scipy
 
@@ -35,6 +36,10 @@ def similarity_of(model: SymNMF, X: Any, known: bool, device: Any) -> Any:
     if isinstance(X, LinearOperator):
         raise TypeError("SymNMF needs the entries of M; for a LinearOperator use quartic.minimize")
     precomputed = model.affinity == "precomputed"
+    if not (precomputed and known) and model.normalize not in (None, "auto"):
+        why = f"affinity={model.affinity!r} makes a normalised one" if known else "with weights= all of it is not known"
+        raise ValueError(f'normalize={model.normalize!r} is for a graph handed in, but {why}; leave it at "auto"')
+    model.normalize_, model._graph = None, None
     if is_dask_array(X) or isinstance(X, DaskMatrix):
         return _in_blocks(model, X, precomputed, known)
     if is_graph(X) and not precomputed:
@@ -63,7 +68,7 @@ def similarity_of(model: SymNMF, X: Any, known: bool, device: Any) -> Any:
             )
         if known:
             _refuse_negative(data)
-        return data
+        return _normalized(model, data, known)
     if callable(model.affinity):
         return model.affinity(data)
     if device is not None and not issparse(data):
@@ -95,7 +100,12 @@ def _in_blocks(model: SymNMF, X: Any, precomputed: bool, known: bool) -> Any:
         raise TypeError("weights are for matrices in memory, but X is in Dask's blocks; leave weights out")
     model.n_features_in_ = X.n if isinstance(X, DaskMatrix) else int(X.shape[1])
     if precomputed:
-        return X if isinstance(X, DaskMatrix) else DaskMatrix(X)
+        blocks = X.M if isinstance(X, DaskMatrix) else X
+        M = graphs.normalize_graph(blocks, model.normalize)
+        if M is blocks:
+            return X if isinstance(X, DaskMatrix) else DaskMatrix(X)
+        model.normalize_ = "regularized" if model.normalize == "auto" else model.normalize
+        return DaskMatrix(M)
     if callable(model.affinity):
         return model.affinity(X)
     return DaskMatrix(graphs.similarity(X, kind=model.affinity, n_neighbors=model.n_neighbors))  # type: ignore[arg-type]
@@ -107,10 +117,30 @@ def _of_tensor(model: SymNMF, X: Any) -> Any:
         raise ValueError(f"X must have two dimensions and two rows at least, got shape {tuple(X.shape)}")
     model.n_features_in_ = X.shape[1]
     if model.affinity == "precomputed":
-        return X
+        data = to_scipy(X)
+        M = _normalized(model, data, True)
+        return X if M is data else moved(M, X.device)
     if callable(model.affinity):
         return model.affinity(X)
     return graphs.similarity(X, kind=model.affinity, n_neighbors=model.n_neighbors)  # type: ignore[arg-type]
+
+
+def _normalized(model: SymNMF, data: Any, known: bool) -> Any:
+    """Return the matrix to factorise of the graph handed in, of its type, and remember the graph for what comes later."""
+    if model.normalize is None or not known:
+        return data
+    try:
+        A = graphs.as_adjacency(data)
+    except ValueError:
+        if model.normalize != "auto":
+            raise
+        return data  # what is wrong with a matrix that is no graph, the loss says
+    kind = choose_normalization(A) if model.normalize == "auto" else model.normalize
+    if kind is None:
+        return data
+    model.normalize_, model._graph = kind, A
+    M = graphs.normalize_graph(A, kind).astype(data.dtype)
+    return M if issparse(data) or kind == "walks" else M.toarray()
 
 
 def _refuse_negative(M: Any) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from quartic.arrays import Array, RandomState, check_number, is_torch, namespace, random_generator, to_host
+from quartic.arrays.checks import check_choice, check_integer
 from quartic.arrays.threads import limited_to, one_blas_thread, share_of
 from quartic.clustering.scoring import held_out_fit
 from quartic.clustering.similarity_input import similarity_of, similarity_to_fitted
@@ -24,6 +24,7 @@ from quartic.core.loop import Progress, minimize
 from quartic.core.problem import Problem
 from quartic.core.result import Result
 from quartic.graphs.inputs import names_of
+from quartic.graphs.normalization import KINDS
 from quartic.init import random_start, spectral_start
 from quartic.losses import LeastSquares
 from quartic.losses.blocks.dask_matrix import DaskMatrix
@@ -54,6 +55,11 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     n_neighbors : int, "auto" or None, default="auto"
         For ``"cosine"`` and ``"self_tuning"``: neighbours kept per sample, including the sample itself.
         ``"auto"`` is :math:`\lfloor\log_2 n\rfloor + 1`; None keeps the full graph.
+    normalize : {"auto", "regularized", "symmetric", "walks"} or None, default="auto"
+        What is factorised of a graph handed in, as `quartic.graphs.normalize_graph` makes it. ``"auto"`` decides from
+        the graph (`quartic.graphs.normalization.choose_normalization`), and leaves a matrix alone that is normalised
+        already, has negative entries or more entries than zeros. None factorises what is given, as the paper does.
+        Features, and a matrix with ``weights``, are not concerned.
     solver : str or Solver, default="auto"
         A name from `quartic.solvers.SOLVERS`, or a solver object. ``"auto"`` takes the fastest that fits.
     init : {"auto", "random", "spectral"} or array (n, r), default="auto"
@@ -94,7 +100,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     memberships_ : ndarray (n, r)
         Rows of X scaled to sum 1: soft memberships. A zero row (a node in no cluster) becomes uniform.
     affinity_matrix_ : ndarray, csr_array or Dask array (n, n)
-        M.
+        M, the matrix that was factorised.
+    normalize_ : str or None
+        What it is of the graph handed in: one of the kinds of ``normalize``; None where it is what was given.
     objective_ : float
         ½‖M − XXᵀ‖², plus the penalty.
     n_iter_ : int
@@ -139,6 +147,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     n_iter_: int
     result_: Result
     node_names_: NDArray[Any]
+    normalize_: str | None
+    _graph: Any
 
     def __init__(
         self,
@@ -152,6 +162,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         tol: float = 1e-3,
         max_iter: int = 10_000,
         max_time: float | None = None,
+        normalize: str | None = "auto",
         n_jobs: int | None = None,
         device: str | None = None,
         random_state: RandomState = None,
@@ -169,6 +180,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time
+        self.normalize = normalize
         self.n_jobs = n_jobs
         self.device = device
         self.random_state = random_state
@@ -319,18 +331,19 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def _check_settings(self) -> None:
         """Raise a ValueError that names the first setting that makes no sense."""
         for name, least in (("n_components", 1), ("n_init", 1), ("max_iter", 0)):
-            _check_count(getattr(self, name), name, least)
-        if self.n_neighbors is not None and not _is_word(self.n_neighbors, "auto"):
-            _check_count(self.n_neighbors, "n_neighbors", 1, ', or "auto", or None for a full graph')
+            check_integer(getattr(self, name), name, least)
+        if self.n_neighbors is not None and not (isinstance(self.n_neighbors, str) and self.n_neighbors == "auto"):
+            check_integer(self.n_neighbors, "n_neighbors", 1, ', or "auto", or None for a full graph')
         if self.n_jobs is not None:
-            _check_count(self.n_jobs, "n_jobs", None, ", or None")
+            check_integer(self.n_jobs, "n_jobs", None, ", or None")
         check_number(self.tol, "tol", zero=True)
         check_number(self.alpha, "alpha", zero=True)
         if self.max_time is not None:
             check_number(self.max_time, "max_time", cure="; None is no limit")
-        _check_choice(self.affinity, "affinity", ("precomputed", "cosine", "self_tuning"), callable(self.affinity))
-        _check_choice(self.init, "init", ("auto", "random", "spectral"), not isinstance(self.init, str))
-        _check_choice(self.penalty, "penalty", tuple(_PENALTIES), isinstance(self.penalty, Penalty | None))
+        check_choice(self.affinity, "affinity", ("precomputed", "cosine", "self_tuning"), callable(self.affinity))
+        check_choice(self.normalize, "normalize", ("auto", *KINDS), self.normalize is None)
+        check_choice(self.init, "init", ("auto", "random", "spectral"), not isinstance(self.init, str))
+        check_choice(self.penalty, "penalty", _PENALTIES, isinstance(self.penalty, Penalty | None))
         if self.callback is not None and not callable(self.callback):
             raise ValueError(f"callback must be a function of one argument, or None, got {self.callback!r}")
 
@@ -353,18 +366,3 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.affinity == "precomputed"
         return tags
-
-
-def _check_count(value: Any, name: str, least: int | None, more: str = "") -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or (least is not None and value < least):
-        at_least = "" if least is None else f" of at least {least}"
-        raise ValueError(f"{name} must be an integer{at_least}{more}, got {value!r}")
-
-
-def _check_choice(value: Any, name: str, words: tuple[str, ...], otherwise: bool) -> None:
-    if not otherwise and not _is_word(value, *words):
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}, got {value!r}")
-
-
-def _is_word(value: Any, *words: str) -> bool:
-    return isinstance(value, str) and value in words

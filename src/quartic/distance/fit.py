@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,15 +15,15 @@ from quartic.core.result import Result, Status
 from quartic.core.units import Units, shifted
 from quartic.datasets import random_pairs
 from quartic.distance.bodies import is_well_linked
-from quartic.distance.component import Component, Effort, Step, find_components
+from quartic.distance.component import Component, Step, find_components, move_onto
 from quartic.distance.data import Measurements
 from quartic.distance.determination import Determination, assess
 from quartic.distance.findings import DistanceWarning, look_at_answer, look_at_data, look_at_triangles
-from quartic.distance.frame import check_signs, check_targets, move_onto, place_answer
+from quartic.distance.frame import check_signs, check_targets, place_answer
 from quartic.distance.noise import find_standard_errors
 from quartic.distance.search import Settings, search_all
 from quartic.init import classical_mds
-from quartic.losses import Anchored, BoundedDistances, CompleteDistances, Distances, Loss, RawStress
+from quartic.losses import BoundedDistances, CompleteDistances, Distances, Loss, RawStress
 from quartic.losses.blocks.dask_distances import DaskDistances
 
 # Another answer differs from this one where a point is elsewhere by this share of the distances.
@@ -110,11 +109,14 @@ def _locate(data: Measurements, settings: Settings, everything: DaskDistances | 
     effort = settings.effort()
     X, account = search_all(whole, data, component, settings, effort, random_generator(settings.random_state))
 
+    anchors = (data.anchors, data.places) if len(data.anchors) else None
+
     def minimise(loss: Distances | BoundedDistances, X: Array, text: str) -> Array:
-        X, account.result = minimise_all(loss, X, data, effort)
+        solver = "auto" if isinstance(loss, RawStress) else None
+        account.result = effort.minimise(loss, X, anchors, _reference(loss, rank), solver=solver)
         account.n_iter += account.result.n_iter
         account.story[-1].append(Step(text))
-        return X
+        return account.result.X
 
     if len(data.anchors):
         points = np.flatnonzero(component == component[data.anchors[0]])
@@ -143,27 +145,6 @@ def _locate(data: Measurements, settings: Settings, everything: DaskDistances | 
         data, X, rmse, determination, component, chirality, account.result, account.n_iter, account.story,
         findings + unmet,
     )  # fmt: skip
-
-
-def minimise_all(
-    loss: Distances | BoundedDistances, X: Array, data: Measurements, effort: Effort
-) -> tuple[Array, Result]:
-    """Return X after a run over all points at once with the anchors held, and the run."""
-    anchored = len(data.anchors) > 0
-    center = data.places.mean(axis=0) if anchored else np.zeros(X.shape[1])
-    held = Anchored(loss, data.anchors, data.places - center) if anchored else None
-    start = X - center if held is None else (X - center)[held.free]
-    left = None if np.isinf(effort.deadline) else max(effort.deadline - time.perf_counter(), 1e-3)
-    result = minimize(
-        Problem(loss if held is None else held), start if start.any() else start + 1e-3,
-        solver="auto" if isinstance(loss, RawStress) else effort.solver, tol=effort.tol,
-        reference=_reference(loss, X.shape[1]), max_iter=effort.most(effort.max_iter), max_time=left,
-        verbose=effort.verbose,
-    )  # fmt: skip
-    effort.note(result)
-    X = result.X if held is None else held.fill(result.X) + center
-    X[data.anchors] = data.places
-    return X, result
 
 
 def _reference(loss: Loss, rank: int) -> float:

@@ -9,27 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quartic.arrays import Array
-from quartic.distance.component import turn_to_principal_axes
+from quartic.distance.component import move_onto, turn_to_principal_axes
 from quartic.distance.data import Measurements
 from quartic.distance.findings import DistanceWarning, InconsistentWarning
 from quartic.init.components import place_apart
 
 Labels: TypeAlias = NDArray[np.int64]
 Known: TypeAlias = tuple[NDArray[np.int64], Array]
-
-
-def rigid_motion(X: Array, onto: Array) -> tuple[Array, Array, Array]:
-    """Return Q, x̄ and ȳ of the motion x ↦ (x − x̄)Q + ȳ that brings X nearest to ``onto``; Q may reflect."""
-    x, y = X.mean(axis=0), onto.mean(axis=0)
-    U, _, V = np.linalg.svd((X - x).T @ (onto - y))
-    return U @ V, x, y
-
-
-def move_onto(X: Array, at: NDArray[np.int64], places: Array) -> Array:
-    """Return X moved as a whole so that its rows ``at`` come nearest to ``places``."""
-    Q, x, y = rigid_motion(X[at], places)
-    moved: Array = (X - x) @ Q + y
-    return moved
 
 
 def spans_space(places: Array) -> bool:

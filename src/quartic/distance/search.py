@@ -19,6 +19,7 @@ from quartic.core.result import Result, Status
 from quartic.distance.component import Component, Effort, Search, Step, add_anchor_pairs, finish
 from quartic.distance.cuts import Cut, OtherSide, find_cuts
 from quartic.distance.data import Measurements
+from quartic.distance.frame import spans_space
 from quartic.distance.moves import (
     escape,
     go_through_more_dimensions,
@@ -30,12 +31,13 @@ from quartic.distance.moves import (
     start_relaxed,
     start_within_bounds,
 )
+from quartic.distance.patches import start_from_patches
 from quartic.solvers import Solver
 
 # Pairs count as local where neighbours of a point are linked so many times as often as any two points.
 _LOCAL = 3.0
-# Above this many points the costly ways out are not tried.
-_LARGE = 30_000
+# Above this many points the costly ways out are not tried, and local graphs are first divided into patches.
+_LARGE, _PATCHED = 30_000, 3000
 # Steps from a fit within the tolerance to one at round-off.
 _LAST_STEPS = 8
 # Up to this many, pieces are shaken one after the other.
@@ -155,7 +157,7 @@ def search_component(component: Component, init: Any, effort: Effort, generator:
         weighted = replace(component, weights=1 / (component.guess**2 + 0.1 * component.size**2))
     search = Search(weighted, effort, generator)
     if not isinstance(init, str):
-        search.offer(search.run(np.asarray(init, dtype=np.float64)))
+        search.offer(search.run(search.onto_anchors(np.asarray(init, dtype=np.float64))))
         search.steps.append(Step("the start that was given"))
     elif init == "auto":
         _escalate(search)
@@ -185,12 +187,13 @@ def _start(search: Search, name: str) -> Array:
         "landmark": lambda: start_from_paths(search, rank, landmarks=True),
         "mds": lambda: start_from_paths(search, rank, landmarks=False),
         "eigenmap": lambda: start_from_eigenmap(search, rank),
+        "patches": lambda: start_from_patches(search, rank),
         "relaxed": lambda: start_relaxed(search, rank),
         "lifted": lambda: start_relaxed(
             search, rank, start_from_paths(search, rank + 2, landmarks=search.component.n > 1000)
         ),
     }
-    return make[name]()
+    return search.onto_anchors(make[name]())
 
 
 _WORDS = {
@@ -198,6 +201,7 @@ _WORDS = {
     "landmark": "shortest paths from landmarks",
     "mds": "shortest paths between all points",
     "eigenmap": "Laplacian eigenmap",
+    "patches": "overlapping patches, registered",
     "relaxed": "random start in two dimensions more",
     "lifted": "shortest paths in two dimensions more",
 }
@@ -214,11 +218,13 @@ def _escalate(search: Search) -> None:
     component = search.component
     local = not component.well_linked and component.clustering(search.generator) > _LOCAL
     order = ["landmark", "lifted", "eigenmap", "relaxed"] if local else ["random", "relaxed", "landmark", "lifted"]
+    if local and component.n > _PATCHED:
+        order[0] = "patches"
     if component.bounded:  # pieces that are shaken do more for bounds than other starts
         order = order[:2]
     elif component.n <= _SMALL:  # a start costs next to nothing here
         order += ["random", "relaxed"] * 4
-    rounds = 12 if component.n <= _LARGE else 3
+    rounds = 12
     kept: Result | None = None
     ends: list[float] = []
     for k, name in enumerate(order):
@@ -331,12 +337,13 @@ def _polish(search: Search) -> None:
 
 def _improve(search: Search, rounds: int) -> None:
     """Leave the local minimum by way of more dimensions, then point by point."""
-    if search.done():
+    large = search.component.n > _LARGE
+    if search.done() or (large and not search.component.is_suspect(search.X)):
         return
-    made = escape(search, rounds, patience=3)
+    made = 0 if large else escape(search, rounds, patience=3)
     if made:
         search.note(f"{made} rounds through more dimensions")
-    if search.done() or search.component.n > _LARGE:
+    if search.done():
         return
     moved = place_points_anew(search)
     if moved:
@@ -376,21 +383,25 @@ def _components(
     whole: Component, data: Measurements, label: NDArray[np.int64]
 ) -> Iterator[tuple[int, NDArray[np.int64], Component]]:
     """Yield the components of two points and more: number, points and data."""
-    if not label.any() and len(data.anchors) < 2:
-        yield 0, np.arange(whole.n), whole
+    held = None
+    if whole.n > _PATCHED:  # links between anchors far apart would make a local graph another; they are held instead
+        held = (data.anchors, data.places) if len(data.anchors) and spans_space(data.places) else None
+    elif len(data.anchors) > 1:
+        whole = add_anchor_pairs(whole, data)
+    if not label.any():
+        yield 0, np.arange(whole.n), replace(whole, anchors=held)
         return
-    pairs, lower, upper, guess, weights = add_anchor_pairs(data)
     members = np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
     number = np.empty(whole.n, dtype=np.int64)
-    owner = label[pairs[:, 0]]
-    inside_one = owner == label[pairs[:, 1]]  # a lower bound may keep two components apart
+    owner = label[whole.pairs[:, 0]]
+    inside_one = owner == label[whole.pairs[:, 1]]  # a lower bound may keep two components apart
     for c, points in enumerate(members):
         if len(points) > 1:
             number[points] = np.arange(len(points))
-            mine = np.flatnonzero(inside_one & (owner == c))
-            w = None if weights is None else weights[mine]
-            columns = number[pairs[mine]], lower[mine], upper[mine], guess[mine], w
-            yield c, points, Component(len(points), *columns, whole.noise, whole.well_linked)
+            component = whole.with_pairs(np.flatnonzero(inside_one & (owner == c)), number, len(points))
+            if held is not None and c == label[held[0][0]]:
+                component = replace(component, anchors=(number[held[0]], held[1]))
+            yield c, points, component
 
 
 def _search_repeatedly(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,18 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quartic.io.arrays import check_finite, one_matrix
-from quartic.io.files import GRAPHS, FileFormatError, Source, count, damage_named, read_bytes, read_lines, source_of
+from quartic.io.files import (
+    GRAPHS,
+    TABLES,
+    FileFormatError,
+    Source,
+    count,
+    damage_named,
+    read_bytes,
+    read_lines,
+    read_text,
+    source_of,
+)
 from quartic.io.tables import DISTANCE, INSTALL, WEIGHT, Table, find_column, find_ends, plain, read_table
 
 MATRIX_NAMES = ("A", "M", "W", "adjacency", "similarity", "array")
@@ -65,7 +77,7 @@ _AS_GUESSED = EdgeOptions()
 def read_graph(
     path: str | os.PathLike[str], *, columns: Sequence[str] | None = None, repeats: str | None = None
 ) -> GraphTable:
-    """Read a graph: an edge list or matrix (.csv, .parquet), .mtx, .npz, .npy, .mat, .graphml, .gexf, .gml, .net.
+    """Read a graph: an edge list or matrix (.csv .xlsx .parquet .json), .mtx .npz .npy .mat, .graphml .gexf .gml .net.
 
     An edge list has two columns of nodes, by name or number, and maybe one of weights.
 
@@ -106,7 +118,7 @@ def graph_of(source: Source, options: EdgeOptions = _AS_GUESSED) -> GraphTable:
         raise FileFormatError(f"{source.name}: this kind of file holds distances or places; use quartic locate")
     if source.kind in GRAPHS:
         return _by_networkx(source, options.repeats)
-    if source.kind in ("table", "parquet"):
+    if source.kind in TABLES:
         return graph_of_table(read_table(source), options)
     return graph_of_matrix(one_matrix(source, MATRIX_NAMES), source.name)
 
@@ -289,13 +301,14 @@ def _edge_list(table: Table, first: int, second: int, weight: int | None, repeat
 def _refuse_header(table: Table, pairs: NDArray[np.int64], names: tuple[str, ...]) -> None:
     """Raise where the first row may be names of columns that we do not know: both its words occur nowhere else.
 
-    As an edge it would be a component of its own, in a list whose other nodes have several edges as a rule.
+    As an edge it would be a component of its own, in a list so short that it may be anything, or whose other nodes have
+    several edges as a rule.
     """
-    if table.header is not None or len(pairs) < 5 or names[0].isdigit():
+    if table.header is not None or len(pairs) < 2 or names[0].isdigit():
         return
     times = np.bincount(pairs.ravel(), minlength=len(names))
     alone = pairs[0, 0] != pairs[0, 1] and (times[pairs[0]] == 1).all()
-    if alone and np.median(times[2:]) > 1:
+    if alone and (len(pairs) < 5 or np.median(times[2:]) > 1):
         raise table.fault(
             0,
             f"{names[0]!r} and {names[1]!r} are in no other row: names of columns, or an edge? "
@@ -363,8 +376,8 @@ def merge_repeats(
 
 
 def _by_networkx(source: Source, repeats: str | None) -> GraphTable:
-    """Return the graph of a GraphML, GEXF, GML or Pajek file."""
-    what = {"graphml": "GraphML", "gexf": "GEXF", "gml": "GML", "pajek": "Pajek"}[source.kind]
+    """Return the graph of a GraphML, GEXF, GML, Pajek or JSON file."""
+    what = {"graphml": "GraphML", "gexf": "GEXF", "gml": "GML", "pajek": "Pajek", "json graph": "JSON"}[source.kind]
     needed = ["networkx", *(["defusedxml"] if source.kind in ("graphml", "gexf") else [])]
     for package in needed:
         if find_spec(package) is None:
@@ -397,6 +410,8 @@ def _parsed(source: Source, networkx: Any) -> Any:
         return networkx.parse_gml(read_lines(source.path, source.name), label="id")
     if source.kind == "pajek":
         return networkx.parse_pajek(read_lines(source.path, source.name))
+    if source.kind == "json graph":
+        return _of_json(json.loads(read_text(source.path, source.name)[0]), networkx)
     import defusedxml.ElementTree
 
     content = read_bytes(source.path, source.name)
@@ -404,3 +419,22 @@ def _parsed(source: Source, networkx: Any) -> Any:
     defusedxml.ElementTree.fromstring(content, forbid_dtd=True)
     read = networkx.read_graphml if source.kind == "graphml" else networkx.read_gexf
     return read(BytesIO(content))
+
+
+def _of_json(found: dict[str, Any], networkx: Any) -> Any:
+    """Return the graph that JSON describes by nodes and links, by neighbours, or as Cytoscape has it."""
+    if "elements" in found:
+        return networkx.cytoscape_graph({"data": [], "directed": False, "multigraph": False, **found})
+    if "adjacency" in found:
+        return networkx.adjacency_graph(found)
+    links = next((key for key in ("links", "edges") if key in found), None)
+    if links is None:
+        raise ValueError("neither links nor edges in it")
+    graph = networkx.MultiDiGraph() if found.get("directed") else networkx.MultiGraph()
+    for at, node in enumerate(found.get("nodes", ())):
+        told = node if isinstance(node, dict) else {"id": node}
+        name = told.get("id", at)  # links may count the nodes
+        graph.add_node(name, label=told.get("label", told.get("name", name)))
+    for link in found[links]:
+        graph.add_edge(link["source"], link["target"], weight=link.get("weight", link.get("value", 1.0)))
+    return graph

@@ -75,14 +75,11 @@ class InertialNoLips(Solver):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from quartic import Problem, minimize
-    >>> from quartic.losses import LeastSquares
-    >>> from quartic.penalties import Nonnegative
-    >>> M = np.kron(np.eye(2), np.ones((3, 3)))
-    >>> problem = Problem(LeastSquares(M), Nonnegative())
-    >>> minimize(problem, rank=2, solver="inertial", random_state=0).success
-    True
+    >>> from quartic import Problem, losses, minimize, penalties
+    >>> sparse = Problem(losses.LeastSquares([[3.0, 0.0], [0.0, 2.0]]), penalties.L1(0.1))
+    >>> result = minimize(sparse, rank=2, solver="inertial", tol=1e-6, random_state=0)
+    >>> int((result.X != 0).sum())
+    2
     """
 
     name = "inertial"
@@ -95,10 +92,6 @@ class InertialNoLips(Solver):
     def __post_init__(self) -> None:
         check_number(self.growth, "growth")
         check_count(self.max_halvings, "max_halvings")
-
-    def unit_of_step(self, problem: Problem) -> tuple[int, int]:
-        """Return that of the kernel's λ."""
-        return (0, 0) if problem.kernel is None else problem.kernel.step_unit
 
     def init(self, problem: Problem, X0: Array) -> InertialState:
         """Return the state at X0."""

@@ -67,13 +67,10 @@ class LBFGS(Solver):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from quartic import Problem, minimize
-    >>> from quartic.losses import LeastSquares
-    >>> from quartic.penalties import Nonnegative
-    >>> M = np.kron(np.eye(2), np.ones((3, 3)))
-    >>> problem = Problem(LeastSquares(M), Nonnegative())
-    >>> minimize(problem, rank=2, solver="lbfgs", random_state=0).success
+    >>> from quartic import Problem, losses, minimize, penalties
+    >>> A = [[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]]
+    >>> problem = Problem(losses.Rectangular(A), penalties.Nonnegative())
+    >>> minimize(problem, rank=1, solver="lbfgs", tol=1e-6, random_state=0).objective < 1e-8
     True
     """
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from quartic.arrays import Array, check_number, finite_matrix, first_not_finite, is_torch, working_dtype
@@ -78,7 +79,7 @@ class Matrix(ABC):
         return float(self.n)
 
     def dense(self) -> Array | None:
-        """Return M as a dense array where it is at hand."""
+        """Return M as an array on the host, for small n; None where its entries are not at hand."""
         return None
 
     def checksum(self) -> float:
@@ -125,7 +126,48 @@ class ScaledMatrix(Matrix):
         return shifted(self.matrix.checksum(), self.power)
 
 
-class DenseMatrix(Matrix):
+class StoredMatrix(Matrix):
+    """A matrix of which all entries are at hand, in ``M``."""
+
+    M: Any
+
+    @abstractmethod
+    def entries(self) -> Array:
+        """Return an array of the entries that are stored."""
+
+    @abstractmethod
+    def _holding(self, entries: Array) -> Any:
+        """Return M with other entries in the same places."""
+
+    @np.errstate(over="ignore", under="ignore")
+    def _sum_of_squares(self, entries: Array) -> float:
+        return float(np.square(entries, dtype=np.float64).sum())
+
+    def scaled(self, power: int) -> Self:
+        """Return 2^power · M."""
+        twin, entries = copy.copy(self), shifted(self.entries(), power)
+        twin.M, twin.squared_norm = self._holding(entries), self._sum_of_squares(entries)
+        return twin
+
+    def total(self) -> tuple[float, int]:
+        """Return ΣM."""
+        return float(self.space.total(self.entries())), 0
+
+    def entries_per_row(self) -> float:
+        """Return the mean number of stored entries in a row."""
+        return math.prod(self.entries().shape) / self.n
+
+    def dense(self) -> Array:
+        """Return M as an array on the host, for small n."""
+        return self.space.to_host(self.M @ self.space.adopt(np.eye(self.n, dtype=self.dtype)))  # type: ignore[no-any-return]
+
+    def checksum(self) -> float:
+        """Return ⟨w, Mw⟩ for a fixed vector w."""
+        w = np.cos(np.arange(self.n, dtype=np.float64)) + 0.5
+        return float(w @ (self.M @ w))
+
+
+class DenseMatrix(StoredMatrix):
     """A NumPy array."""
 
     def __init__(self, M: Any, name: str = "M") -> None:
@@ -134,7 +176,7 @@ class DenseMatrix(Matrix):
         self.n = self.M.shape[0]
         self.dtype = working_dtype(self.M.dtype)
         _check_symmetric(lambda rows: self.M[rows] - self.M[:, rows].T, self.M, self.n, self.dtype, name=name)
-        self.squared_norm = _sum_of_squares(self.M)
+        self.squared_norm = self._sum_of_squares(self.M)
 
     def product(self, X: Array, out: Array | None = None) -> Array:
         """Return M X, in row blocks that several threads share."""
@@ -152,29 +194,13 @@ class DenseMatrix(Matrix):
 
     def entries(self) -> Array:
         """Return M."""
-        return self.M
+        return self.M  # type: ignore[no-any-return]
 
-    def scaled(self, power: int) -> Self:
-        """Return 2^power · M."""
-        twin = copy.copy(self)
-        twin.M = shifted(self.M, power)
-        twin.squared_norm = _sum_of_squares(twin.M)
-        return twin
-
-    def total(self) -> tuple[float, int]:
-        """Return ΣM."""
-        return float(self.M.sum(dtype=np.float64)), 0
-
-    def dense(self) -> Array:
-        """Return M."""
-        return self.M
-
-    def checksum(self) -> float:
-        """Return ⟨w, Mw⟩ for a fixed vector w."""
-        return _checksum(self.M)
+    def _holding(self, entries: Array) -> Array:
+        return entries
 
 
-class SparseMatrix(Matrix):
+class SparseMatrix(StoredMatrix):
     """Any SciPy sparse format, kept as CSR."""
 
     def __init__(self, M: Any, name: str = "M") -> None:
@@ -199,58 +225,32 @@ class SparseMatrix(Matrix):
             _raise_if_asymmetric(
                 np.abs(difference.data), difference.row, difference.col, _largest(A.data), self.dtype, A, name
             )
-        self.squared_norm = _sum_of_squares(A.data)
+        self.squared_norm = self._sum_of_squares(A.data)
 
     @cached_property
-    def _pieces(self) -> list[int]:
+    def _pieces(self) -> NDArray[np.int64]:
         from quartic.losses.factor.numba import row_pieces
 
-        bounds: list[int] = row_pieces(self.M.indptr).tolist()
-        return bounds
+        return row_pieces(self.M.indptr)
 
     def product(self, X: Array, out: Array | None = None) -> Array:
         """Return M X, in ranges of rows that several threads share."""
-        from quartic.losses.factor.numba import WIDEST_RANK, sparse_pass
+        from quartic.losses.factor.numba import WIDEST_RANK, sparse_product
 
         M, rank = self.M, X.shape[1]
         small = M.nnz * rank < _SMALL
         if small or X.dtype != M.dtype or rank > WIDEST_RANK or not X.flags.c_contiguous:
             return np.ascontiguousarray(M @ X)
-        Y, run, rows = np.empty_like(X) if out is None else out, sparse_pass(rank), self._pieces
-
-        def work(first: int, last: int) -> None:
-            run(M.indptr, M.indices, M.data, X, Y, rows[first], rows[last])
-
-        spread(work, len(rows) - 1, float(M.nnz) * rank)
+        Y = np.empty_like(X) if out is None else out
+        sparse_product(M.indptr, M.indices, M.data, self._pieces, X, Y)
         return Y
 
     def entries(self) -> Array:
         """Return the stored entries."""
-        stored: Array = self.M.data
-        return stored
+        return self.M.data  # type: ignore[no-any-return]
 
-    def scaled(self, power: int) -> Self:
-        """Return 2^power · M, on the same pattern."""
-        twin = copy.copy(self)
-        twin.M = sp.csr_array((shifted(self.M.data, power), self.M.indices, self.M.indptr), shape=self.M.shape)
-        twin.squared_norm = _sum_of_squares(twin.M.data)
-        return twin
-
-    def entries_per_row(self) -> float:
-        """Return the mean number of stored entries in a row."""
-        return float(self.M.nnz / self.n)
-
-    def total(self) -> tuple[float, int]:
-        """Return ΣM."""
-        return float(self.M.data.sum(dtype=np.float64)), 0
-
-    def dense(self) -> Array | None:
-        """Return M, where it is small."""
-        return self.M.toarray() if self.n <= 2000 else None
-
-    def checksum(self) -> float:
-        """Return ⟨w, Mw⟩ for a fixed vector w."""
-        return _checksum(self.M)
+    def _holding(self, entries: Array) -> Any:
+        return sp.csr_array((entries, self.M.indices, self.M.indptr), shape=self.M.shape)
 
 
 class OperatorMatrix(Matrix):
@@ -341,13 +341,3 @@ def _raise_if_asymmetric(gap: Array, rows: Any, cols: Any, largest: float, dtype
             f"{name} must be symmetric, but {name}[{i}, {j}] = {M[i, j]} and {name}[{j}, {i}] = {M[j, i]}; "
             f"if that is not a mistake, pass ({name} + {name}.T) / 2"
         )
-
-
-def _checksum(M: Any) -> float:
-    w = np.cos(np.arange(M.shape[0], dtype=np.float64)) + 0.5
-    return float(w @ (M @ w))
-
-
-@np.errstate(over="ignore", under="ignore")
-def _sum_of_squares(values: Array) -> float:
-    return float(np.square(values, dtype=np.float64).sum())

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
 
 from quartic.arrays.space_torch import DeviceSpace, dtype_for, finite_matrix, triton_serves
-from quartic.core.units import shifted
 from quartic.losses.factor import torch as torch_passes
-from quartic.losses.factor.matrix import ASYMMETRY, Matrix, check_square
+from quartic.losses.factor.matrix import ASYMMETRY, Matrix, StoredMatrix, check_square
 from quartic.losses.factor.passes import Passes
 
 _SPARSE = (torch.sparse_csr, torch.sparse_coo, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
@@ -29,8 +27,16 @@ def as_torch_matrix(M: torch.Tensor) -> Matrix:
     return TorchSparseMatrix(M.detach()) if M.layout in _SPARSE else TorchDenseMatrix(M.detach())
 
 
-class TorchMatrix(Matrix):
+class TorchMatrix(StoredMatrix):
     """A tensor."""
+
+    def _sum_of_squares(self, entries: Any) -> float:
+        return float(entries.square().sum(dtype=torch.float64))
+
+    def checksum(self) -> float:
+        """Return ⟨w, Mw⟩ for a fixed vector w."""
+        w = torch.cos(torch.arange(self.n, dtype=torch.float64, device=self.M.device)).add_(0.5)[:, None]
+        return float((w * self.product(w)).sum())
 
     @property
     def passes(self) -> Passes:
@@ -56,7 +62,7 @@ class TorchDenseMatrix(TorchMatrix):
             gap = (self.M[first : first + _ROWS] - self.M[:, first : first + _ROWS].T).abs()
             worst = int(gap.argmax())
             _refuse(float(gap.max()), largest, self.dtype, first + worst // self.n, worst % self.n, self.entry)
-        self.squared_norm = float(self.M.square().sum(dtype=torch.float64))
+        self.squared_norm = self._sum_of_squares(self.M)
 
     def entry(self, i: int, j: int) -> float:
         """Return M_ij."""
@@ -70,24 +76,8 @@ class TorchDenseMatrix(TorchMatrix):
         """Return M."""
         return self.M
 
-    def scaled(self, power: int) -> Self:
-        """Return 2^power · M."""
-        twin = copy.copy(self)
-        twin.M = shifted(self.M, power)
-        twin.squared_norm = float(twin.M.square().sum(dtype=torch.float64))
-        return twin
-
-    def total(self) -> tuple[float, int]:
-        """Return ΣM."""
-        return float(self.M.sum(dtype=torch.float64)), 0
-
-    def dense(self) -> Any:
-        """Return M as a NumPy array where it is small."""
-        return self.M.cpu().numpy() if self.n <= 2000 else None
-
-    def checksum(self) -> float:
-        """Return ⟨w, Mw⟩ for a fixed vector w."""
-        return _checksum(self)
+    def _holding(self, entries: Any) -> Any:
+        return entries
 
 
 class TorchSparseMatrix(TorchMatrix):
@@ -108,7 +98,7 @@ class TorchSparseMatrix(TorchMatrix):
         counts[1:] = torch.bincount(rows, minlength=self.n)
         index = torch.int32 if max(len(values), self.n) < 2**31 else torch.int64
         self.M = csr(counts.cumsum(0).to(index), columns.to(index), values, self.n)
-        self.squared_norm = float(values.square().sum(dtype=torch.float64))
+        self.squared_norm = self._sum_of_squares(values)
 
     def _check_symmetric(self, rows: torch.Tensor, columns: torch.Tensor, values: torch.Tensor) -> None:
         order = torch.argsort(columns * self.n + rows)
@@ -134,35 +124,15 @@ class TorchSparseMatrix(TorchMatrix):
         """Return M X."""
         M = self.M
         if X.dtype != M.dtype:
-            M = csr(M.crow_indices(), M.col_indices(), M.values().to(X.dtype), self.n)
+            M = self._holding(M.values().to(X.dtype))
         return torch.mm(M, X, out=out)
 
     def entries(self) -> Any:
         """Return the stored entries."""
         return self.M.values()
 
-    def scaled(self, power: int) -> Self:
-        """Return 2^power · M, on the same pattern."""
-        twin, values = copy.copy(self), shifted(self.M.values(), power)
-        twin.M = csr(self.M.crow_indices(), self.M.col_indices(), values, self.n)
-        twin.squared_norm = float(values.square().sum(dtype=torch.float64))
-        return twin
-
-    def entries_per_row(self) -> float:
-        """Return the mean number of stored entries in a row."""
-        return len(self.M.values()) / self.n
-
-    def total(self) -> tuple[float, int]:
-        """Return ΣM."""
-        return float(self.M.values().sum(dtype=torch.float64)), 0
-
-    def dense(self) -> Any:
-        """Return M as a NumPy array where it is small."""
-        return self.M.to_dense().cpu().numpy() if self.n <= 2000 else None
-
-    def checksum(self) -> float:
-        """Return ⟨w, Mw⟩ for a fixed vector w."""
-        return _checksum(self)
+    def _holding(self, entries: Any) -> Any:
+        return csr(self.M.crow_indices(), self.M.col_indices(), entries, self.n)
 
 
 def csr(start: torch.Tensor, columns: torch.Tensor, values: torch.Tensor, n: int) -> torch.Tensor:
@@ -198,9 +168,3 @@ def _refuse(gap: float, largest: float, dtype: Any, i: int, j: int, entry: Any) 
             f"M must be symmetric, but M[{i}, {j}] = {entry(i, j)} and M[{j}, {i}] = {entry(j, i)}; "
             "if that is not a mistake, pass (M + M.T) / 2"
         )
-
-
-def _checksum(matrix: Any) -> float:
-    device = matrix.space.device
-    w = torch.cos(torch.arange(matrix.n, dtype=torch.float64, device=device)).add_(0.5)[:, None]
-    return float((w * matrix.product(w)).sum())

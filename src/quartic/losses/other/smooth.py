@@ -16,8 +16,6 @@ from quartic.arrays.space import HostSpace
 from quartic.core.units import Units, exponent, shifted
 from quartic.losses.base import Loss
 from quartic.losses.factor.spectrum import sampled_norm_bound, upper_bound_of_spectrum
-from quartic.losses.gradient_point import GradientPoint
-from quartic.losses.move import Move
 from quartic.losses.other.autodiff import ValueAndGradient, differentiate
 from quartic.losses.point import Point
 
@@ -118,25 +116,15 @@ class Smooth(Loss):
 
     # -- the point --------------------------------------------------------------------------------------------------
 
-    def at(self, X: Array) -> GradientPoint:
+    def at(self, X: Array) -> Point:
         """Return the point at X: one call of F and of its gradient."""
         X = as_floats(X)
         self._count()
-        return GradientPoint(X, *self._evaluate(X), self._rounding)
+        return Point(X, *self._evaluate(X), self._rounding)
 
-    def restore(self, arrays: dict[str, Array]) -> GradientPoint:
+    def restore(self, arrays: dict[str, Array]) -> Point:
         """Return the point kept in a checkpoint."""
-        return GradientPoint(arrays["X"], float(arrays["value"]), arrays["gradient"], self._rounding)
-
-    def move(self, p: Point, X: Array) -> Move:
-        """Return the step from p to X; its remainder from the gradients where values no longer tell the two apart."""
-        new = self.at(X)
-        D = new.X - p.X
-        remainder = new.value - p.value - inner(p.gradient, D)
-        noise = math.sqrt(float(np.finfo(new.X.dtype).eps)) / 100 * (abs(p.value) + abs(new.value))
-        if abs(remainder) <= noise:
-            remainder = 0.5 * inner(new.gradient - p.gradient, D)
-        return Move(p, new, remainder, D)
+        return Point(arrays["X"], float(arrays["value"]), arrays["gradient"], self._rounding)
 
     def _evaluate(self, X: Array) -> tuple[float, Array]:
         """Return f(X) and ∇f(X), in the units of this loss."""
@@ -237,13 +225,6 @@ class Smooth(Loss):
         X = np.cos(np.arange(2.0 * self.n_points)).reshape(-1, 2)
         return f"Smooth {getattr(self.F, '__name__', '')} n={self.n_points} value={self.at(X).value!r}"
 
-    def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
-        """Return a random X whose scale is the best of a few powers of two."""
-        X = generator.standard_normal((self.n_points, rank))
-        X = np.abs(X) if nonnegative else X
-        X *= math.sqrt(self.gradient_norm_at_zero / (self.smoothness * norm(gram(X))))
-        return min((X * 2.0**k for k in range(-4, 4)), key=lambda Y: _finite(self.at(Y).value))
-
 
 class _HostSpaceForTensors(HostSpace):
     """The host's memory, where tensors are welcome: F is given what it works with, whatever X came in as."""
@@ -251,10 +232,6 @@ class _HostSpaceForTensors(HostSpace):
     def take(self, A: Any, name: str) -> Any:
         """Return A, a tensor as the array of its numbers."""
         return super().take(A.detach().cpu().numpy() if is_torch(A) else A, name)
-
-
-def _finite(value: float) -> float:
-    return value if math.isfinite(value) else math.inf
 
 
 class UsersFunction:

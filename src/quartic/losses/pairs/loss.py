@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from quartic.arrays import Array, as_floats, eps, float_type, inner, namespace, norm
 from quartic.core.units import Units, exponent, shifted
 from quartic.losses.base import ProductCounter
-from quartic.losses.gradient_point import GradientPoint
 from quartic.losses.line import Line
 from quartic.losses.move import Move
 from quartic.losses.pairs.pairs import Pairs
@@ -286,7 +285,7 @@ class PairSquares(QuarticPairs):
         return 0.5 * float(squares.sum() if self.weight is None else np.dot(squares, self.weight))
 
 
-class PairPoint(GradientPoint):
+class PairPoint(Point):
     """A point of a loss over pairs."""
 
     def __init__(self, loss: PairLoss, X: Array, value: float, gradient: Array) -> None:

@@ -1,0 +1,81 @@
+"""Short random walks from many nodes of a sparse graph, in memory of the order of its nodes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from quartic.compiled.flags import FLAGS, njit
+
+
+@njit(**FLAGS)
+def follow_walks(
+    first: int, last: int, starts: Any, ends: Any, first_chance: Any, indptr: Any, indices: Any, chance: Any,
+    scale: Any, mixed: Any, n_steps: int, front: int, counts: Any, columns: Any, values: Any,
+) -> None:  # fmt: skip
+    """Write the largest entries of rows ``first`` to ``last`` of the walk matrix."""
+    n, cap = len(scale), columns.shape[1]
+    mass, total = np.zeros(n), np.zeros(n)
+    near, reached = np.empty(n, np.int64), np.empty(n, np.int64)
+    here, amount = np.empty(front, np.int64), np.empty(front)
+    for i in range(first, last):
+        found, seen, size, lost = 0, 0, 0, 0.0
+        for p in range(starts[i], starts[i + 1]):
+            near[found] = ends[p]
+            found += 1
+            mass[ends[p]] = first_chance[p]
+        for t in range(n_steps):
+            if t > 0:
+                found = 0
+                for f in range(size):
+                    for p in range(indptr[here[f]], indptr[here[f] + 1]):
+                        j = indices[p]
+                        if mass[j] == 0.0:
+                            near[found] = j
+                            found += 1
+                        mass[j] += amount[f] * chance[p]
+            size = _take_largest(near, found, mass, front, here)
+            lost += 1.0
+            for f in range(size):
+                j = here[f]
+                amount[f] = mass[j]
+                lost -= mass[j]
+                if total[j] == 0.0:
+                    reached[seen] = j
+                    seen += 1
+                total[j] += mass[j]
+            for f in range(found):
+                mass[near[f]] = 0.0
+        kept = 0
+        for f in range(seen):
+            j = reached[f]
+            total[j] = total[j] * scale[j] + max(lost, 0.0) * mixed[j]
+            if total[j] > 1.0 + 1e-9:  # round-off at log 1 would be an edge
+                near[kept] = j
+                kept += 1
+        counts[i] = _take_largest(near, kept, total, cap, columns[i])
+        for f in range(counts[i]):
+            values[i, f] = math.log(total[columns[i, f]])
+        for f in range(seen):
+            total[reached[f]] = 0.0
+
+
+@njit(**FLAGS)
+def _take_largest(nodes: Any, count: int, weight: Any, most: int, out: Any) -> int:
+    """Write to ``out`` the nodes of the largest weights, ``most`` at most, the first of equals; return how many."""
+    least, ties = 0.0, most
+    if count > most:
+        sizes = weight[nodes[:count]]
+        least = np.partition(sizes, count - most)[count - most]
+        for f in range(count):
+            ties -= sizes[f] > least
+    size = 0
+    for f in range(count):
+        j = nodes[f]
+        if weight[j] > least or (weight[j] == least and ties > 0):
+            ties -= weight[j] == least
+            out[size] = j
+            size += 1
+    return size

@@ -1,0 +1,225 @@
+"""Which matrix of a graph symmetric NMF should factorise: regularised, normalised, short walks, or the graph itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from quartic.arrays import Array, is_torch
+from quartic.arrays.threads import spread
+from quartic.compiled.lanczos import lowest_eigenpairs
+from quartic.distributed.inputs import concatenate_rows, in_blocks, is_dask_array, row_recipes
+from quartic.graphs.inputs import as_adjacency
+from quartic.graphs.neighbors import Floats, inverse_roots
+from quartic.graphs.similarity import scale_both_sides, unite
+
+Kind = Literal["regularized", "symmetric", "walks"]
+KINDS: tuple[Kind, ...] = ("regularized", "symmetric", "walks")
+# Entries that a row of the walk matrix keeps, and nodes at which a walk is followed: what is further is taken as mixed.
+_CAP = 100
+_FRONT = 400
+# Walks pay on graphs of so many nodes: smaller ones they mix, and larger ones take minutes.
+_FEWEST, _MOST = 100, 200_000
+# The largest eigenvalue of a normalised matrix is 1, to this, and so many products tell.
+_ONE, _PRODUCTS = 1e-3, 100
+_ROWS = 256  # rows of a piece of work
+
+
+def normalize_graph(A: Any, kind: Literal["auto"] | Kind | None = "regularized") -> Any:
+    r"""Return the matrix of a graph that symmetric NMF should factorise to find its communities.
+
+    With D the degrees, :math:`\bar d` their mean, n nodes, and ``vol`` the sum of all weights:
+
+    - ``"regularized"``: :math:`D_\tau^{-1/2} A D_\tau^{-1/2}`, :math:`D_\tau = D + \bar d I`. Neither hubs nor dangling
+      nodes rule it (Amini, Chen, Bickel and Levina 2013; Qin and Rohe 2013).
+    - ``"symmetric"``: :math:`D^{-1/2} A D^{-1/2}`, the paper's, for similarity graphs. In a graph with dangling nodes
+      and small components those take the columns.
+    - ``"walks"``: :math:`\log \max\bigl(1, \frac{\mathrm{vol}}{T} \sum_{t=1}^T (D^{-1}A)^t D^{-1}\bigr)`: by how much
+      two nodes meet more often on walks of at most T steps than by chance (Qiu et al. 2018, NetMF). T is three times
+      :math:`\log n / \log \bar d`, about the distance of two nodes, but 10 at least and 20 at most.
+    - ``"auto"`` chooses, as `choose_normalization` says; ``None`` only reads the graph.
+
+    Nothing is made dense. A walk is followed at the 400 likeliest nodes of each step, and the chance elsewhere is taken
+    as spread over the component like the degrees; a row keeps its 100 largest entries, and an entry stays if either end
+    kept it. Nodes without edges stay zero rows.
+
+    Parameters
+    ----------
+    A : array, sparse matrix, frame, networkx graph, tensor or Dask array (n, n)
+        Symmetric, no negative weights.
+    kind : {"regularized", "symmetric", "walks", "auto"} or None
+        Which.
+
+    Returns
+    -------
+    csr_array, Dask array of row blocks, or tensor (n, n)
+        As A is; of a Dask array or tensor, walks are made in the memory of this process.
+
+    Examples
+    --------
+    >>> from quartic.graphs import normalize_graph
+    >>> normalize_graph([[0, 1, 1], [1, 0, 0], [1, 0, 0]]).toarray().round(3)
+    array([[0.   , 0.359, 0.359],
+           [0.359, 0.   , 0.   ],
+           [0.359, 0.   , 0.   ]])
+    """
+    if kind not in (None, "auto", *KINDS):
+        raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, 'auto' or None, got {kind!r}")
+    if is_torch(A):
+        from quartic.losses.devices import moved, to_scipy
+
+        return moved(normalize_graph(to_scipy(A), kind), A.device)
+    if is_dask_array(A):
+        return _normalize_blocks(A, kind)
+    A = as_adjacency(A)
+    if kind == "auto":
+        kind = choose_normalization(A)
+    if kind is None:
+        return A
+    refuse_negative(A)
+    if kind == "walks":
+        return walk_matrix(A)
+    scale_both_sides(A, _factors(A.sum(axis=1), kind))
+    return A
+
+
+def choose_normalization(A: sp.csr_array) -> Kind | None:
+    """Return how a graph should be normalised, from the graph alone.
+
+    - None: a matrix that is normalised already (its largest eigenvalue is 1, as `similarity` makes it), one with
+      negative weights, and one with more entries than zeros: a matrix of similarities, which is meant as it is.
+    - ``"symmetric"``: similarities, each node being at least as similar to itself as to any other.
+    - ``"regularized"``: up to 100 nodes, where walks reach everything; above 200,000, where they take long; and where a
+      node has more than 100 neighbours on average, which are more than walks would keep.
+    - ``"walks"``: all else.
+
+    Examples
+    --------
+    >>> from quartic.datasets import karate, planted_graph
+    >>> from quartic.graphs.normalization import choose_normalization
+    >>> choose_normalization(karate().adjacency), choose_normalization(planted_graph(200, 4, random_state=0)[0])
+    ('regularized', None)
+    """
+    n = A.shape[0]
+    if A.nnz == 0 or 2 * A.nnz > n * n or A.data.min() < 0 or _is_normalized(lambda X: A @ X, n):
+        return None
+    diagonal = A.diagonal()
+    if diagonal.any() and (diagonal >= A.max(axis=1).toarray().ravel()).all():
+        return "symmetric"
+    return "walks" if _FEWEST < n <= _MOST and A.nnz <= _CAP * n else "regularized"
+
+
+def refuse_negative(A: sp.csr_array) -> None:
+    """Raise where a weight is negative: a walk cannot take it."""
+    if A.nnz and A.data.min() < 0:
+        at = int(A.data.argmin())
+        row = int(np.searchsorted(A.indptr, at, side="right")) - 1
+        raise ValueError(
+            f"a graph is normalised by its degrees, but the weight of ({row}, {A.indices[at]}) is {A.data[at]:g}; "
+            "pass normalize=None, or 0 there"
+        )
+
+
+def _is_normalized(product: Callable[[Array], Array], n: int) -> bool:
+    """Tell whether the largest eigenvalue of a nonnegative matrix is 1."""
+    found = lowest_eigenpairs(
+        lambda X: -product(X), n, 1, lambda value, *_: value < -1 - _ONE, np.random.default_rng(0), _PRODUCTS
+    )
+    return bool(abs(found.values[0] + 1) <= _ONE)
+
+
+def _factors(degree: Floats, kind: Kind) -> Floats:
+    return inverse_roots(degree + degree.mean() if kind == "regularized" else degree)
+
+
+# -- in blocks --------------------------------------------------------------------------------------------------------
+
+
+def _normalize_blocks(A: Any, kind: Literal["auto"] | Kind | None) -> Any:
+    from dask import compute, delayed
+
+    recipes, rows = row_recipes(A, "A")
+    if kind == "auto":
+        from quartic.losses.blocks.dask_matrix import DaskMatrix
+
+        # blocks are for what is large: the choice is between the two that need one pass
+        kind = None if _is_normalized(DaskMatrix(A).product, int(A.shape[0])) else "regularized"
+    if kind is None:
+        return A
+    if kind == "walks":
+        whole = sp.vstack([sp.csr_array(block) for block in compute(*recipes)], format="csr")
+        return in_blocks(normalize_graph(whole, kind), len(rows))
+    degree = np.concatenate(compute(*(delayed(_sum_rows, pure=False)(block) for block in recipes)))
+    factors = delayed(_factors(degree, kind), pure=False)
+    scale = delayed(_scaled, pure=False)
+    first = np.concatenate([[0], np.cumsum(rows)])
+    blocks = [scale(block, factors, int(at)) for block, at in zip(recipes, first, strict=False)]
+    return concatenate_rows(blocks, rows, int(A.shape[1]), sp.csr_array((0, 0), dtype=np.float64))
+
+
+def _sum_rows(block: Any) -> Floats:
+    W = sp.csr_array(block, dtype=np.float64)
+    refuse_negative(W)
+    degree: Floats = W.sum(axis=1)
+    return degree
+
+
+def _scaled(block: Any, factors: Floats, first: int) -> sp.csr_array:
+    W = sp.csr_array(block, dtype=np.float64, copy=True)
+    scale_both_sides(W, factors, first)
+    return W
+
+
+# -- walks ------------------------------------------------------------------------------------------------------------
+
+
+def walk_matrix(A: sp.csr_array) -> sp.csr_array:
+    """Return the symmetric matrix of ``"walks"``."""
+    kept = walk_rows(A, A)
+    return unite(kept, kept.T.tocsr())
+
+
+def walk_rows(B: sp.csr_array, A: sp.csr_array) -> sp.csr_array:
+    """Return rows of the walk matrix for nodes whose edges to those of A are the rows of B (m, n), new ones or A's own.
+
+    The first step goes along B, the others through A.
+    """
+    from quartic.compiled.walks import follow_walks
+
+    m, n = B.shape
+    degree = np.asarray(A.sum(axis=1), dtype=np.float64)
+    volume = float(degree.sum())
+    n_steps = _count_steps(n, A.nnz)
+    _, component = connected_components(A, directed=False)
+    share = np.bincount(component, degree) / volume  # of the volume, that a component has
+    with np.errstate(divide="ignore"):
+        scale = np.where(degree > 0, volume / (n_steps * degree), 0.0)
+        mixed = np.where(degree > 0, 1 / (n_steps * share[component]), 0.0)
+    counts, columns, values = np.zeros(m, np.int64), np.empty((m, _CAP), np.int64), np.empty((m, _CAP))
+    first_step, step = _chances(B), _chances(A)
+
+    def work(first: int, last: int) -> None:
+        rows = first * _ROWS, min(last * _ROWS, m)
+        follow_walks(*rows, *first_step, *step, scale, mixed, n_steps, _FRONT, counts, columns, values)
+
+    spread(work, -(-m // _ROWS), float(m) * n_steps * min(_FRONT, n) * (A.nnz / n))
+    kept = np.arange(_CAP) < counts[:, None]
+    W = sp.csr_array((values[kept], columns[kept], np.concatenate([[0], np.cumsum(counts)])), shape=(m, n))
+    W.sort_indices()
+    return W
+
+
+def _count_steps(n: int, nnz: int) -> int:
+    mean = max(nnz / n, 1.1)  # a walk at random sees nobody new on a path
+    return int(np.clip(round(3 * math.log(n) / math.log(mean)), 10, 20))
+
+
+def _chances(A: sp.csr_array) -> tuple[Any, Any, Floats]:
+    """Return A by rows, each divided by its sum."""
+    degree = np.repeat(A.sum(axis=1), np.diff(A.indptr))
+    return A.indptr, A.indices, A.data / degree
