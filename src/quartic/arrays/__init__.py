@@ -14,6 +14,9 @@ from quartic.arrays.checks import (
 )
 from quartic.arrays.generic import (
     astype,
+    bare,
+    copy,
+    first_entry,
     float_type,
     gram,
     inner,
@@ -37,10 +40,13 @@ __all__ = [
     "Space",
     "as_floats",
     "astype",
+    "bare",
     "check_count",
     "check_number",
+    "copy",
     "eps",
     "finite_matrix",
+    "first_entry",
     "first_not_finite",
     "float_type",
     "gram",

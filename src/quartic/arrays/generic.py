@@ -46,6 +46,11 @@ def is_zero(A: Array) -> bool:
     return space_of(A).is_zero(A)
 
 
+def first_entry(wanted: Any) -> tuple[int, ...] | None:
+    """Return the indices of the first true entry, None where there is none."""
+    return space_of(wanted).first_entry(wanted)
+
+
 def astype(A: Any, dtype: type[np.floating[Any]]) -> Array:
     """Return A in another type; A itself where it has that already."""
     return space_of(A).astype(A, dtype)
@@ -54,6 +59,11 @@ def astype(A: Any, dtype: type[np.floating[Any]]) -> Array:
 def float_type(A: Any) -> type[np.floating[Any]]:
     """Return np.float32 or np.float64, the type of A's entries."""
     return space_of(A).float_type(A)
+
+
+def copy(A: Any) -> Array:
+    """Return a copy."""
+    return space_of(A).copy(A)
 
 
 def to_host(A: Any) -> Any:
@@ -69,3 +79,8 @@ def positive_part(A: Any) -> Array:
 def times(A: Any, S: Any) -> Array:
     """Return A S for a small matrix S, in A's type."""
     return space_of(A).times(A, S)
+
+
+def bare(S: Any) -> Any:
+    """Return a small matrix as the array it is, on the device a tensor, for arithmetic there without a read."""
+    return space_of(S).bare(S)

@@ -9,7 +9,7 @@ import json
 import os
 import time
 import warnings
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,15 @@ from quartic.solvers.base import Solver, State
 
 _FORMAT = "quartic checkpoint 3"
 _LAST_WORDS = "the file was left as it is; choose another path, or move it away"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What is kept: what the run is (to refuse another), numbers of the loop, the solver's state, the history."""
+
+    run: dict[str, str]
+    numbers: dict[str, float]
+    arrays: dict[str, Any]
 
 
 class Keeper:
@@ -67,7 +76,7 @@ class Keeper:
         arrays["history"] = np.array(log.rows)
         self._written = time.perf_counter()
         try:
-            save(self.path, self._identity, numbers, arrays)
+            save(self.path, Checkpoint(self._identity, numbers, arrays))
         except OSError as error:
             words = f"the checkpoint {str(self.path)!r} could not be written ({error}); the run goes on without"
             warnings.warn(words, RuntimeWarning, stacklevel=2)
@@ -78,13 +87,12 @@ class Keeper:
         kept = load(self.path, self._identity)
         if kept is None:
             return None
-        (numbers, arrays), loss = kept, self.problem.loss
-        shape = loss.n_points, self.rank
+        loss, numbers, shape = self.problem.loss, kept.numbers, (self.problem.loss.n_points, self.rank)
         try:
-            state = unpack_state(self.solver.state, arrays, loss, shape)
-            best = unpack(arrays, "best", loss)
+            state = unpack_state(self.solver.state, kept.arrays, loss, shape)
+            best = unpack(kept.arrays, "best", loss)
             check_shape(best, shape)
-            rows = [Row(t, f, s, int(p), step) for t, f, s, p, step in arrays["history"].tolist()]
+            rows = [Row(t, f, s, int(p), step) for t, f, s, p, step in kept.arrays["history"].tolist()]
             gain = int(numbers["last_gain"]), numbers["least"]
             reference, best_objective = numbers["reference"], numbers["best_objective"]
             earlier = numbers["time"], int(numbers["n_products"])
@@ -103,10 +111,11 @@ def check_folder(path: str | os.PathLike[str]) -> None:
         raise ValueError(f"checkpoint={str(path)!r}: there is no folder {str(folder)!r}; make it first")
 
 
-def save(path: str | os.PathLike[str], run: dict[str, str], numbers: dict[str, float], arrays: dict[str, Any]) -> None:
-    """Write what the run is (to refuse another), numbers of the loop, state and history: whole or not at all."""
-    header = json.dumps({"format": _FORMAT, "run": run, "numbers": numbers, "digest": digest(arrays)})
-    write_whole(path, lambda file: np.savez(file, allow_pickle=False, header=np.array(header), **arrays))
+def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
+    """Write the checkpoint, whole or not at all."""
+    sums = digest(checkpoint.arrays)
+    header = json.dumps({"format": _FORMAT, "run": checkpoint.run, "numbers": checkpoint.numbers, "digest": sums})
+    write_whole(path, lambda file: np.savez(file, allow_pickle=False, header=np.array(header), **checkpoint.arrays))
 
 
 def sweep(path: str | os.PathLike[str]) -> None:
@@ -131,8 +140,8 @@ def _is_alive(process: int) -> bool:
     return True
 
 
-def load(path: str | os.PathLike[str], run: dict[str, str]) -> tuple[dict[str, float], dict[str, Any]] | None:
-    """Return the numbers and arrays kept at path, None where there is no file; refuse another run's, or broken ones."""
+def load(path: str | os.PathLike[str], run: dict[str, str]) -> Checkpoint | None:
+    """Return the checkpoint at path, None where there is no file; refuse one that is broken or of another run."""
     if not Path(path).exists():
         return None
     try:
@@ -140,8 +149,7 @@ def load(path: str | os.PathLike[str], run: dict[str, str]) -> tuple[dict[str, f
         header = json.loads(str(arrays.pop("header")))
         written = header["format"]
         if written == _FORMAT:
-            found = {str(key): str(value) for key, value in header["run"].items()}
-            numbers = {str(key): float(value) for key, value in header["numbers"].items()}
+            found = Checkpoint(_texts(header["run"]), _numbers(header["numbers"]), arrays)
             if header["digest"] != digest(arrays):
                 raise ValueError("its arrays are not those that were written")
     except (OSError, AttributeError, *DAMAGE) as error:
@@ -149,12 +157,12 @@ def load(path: str | os.PathLike[str], run: dict[str, str]) -> tuple[dict[str, f
     if written != _FORMAT:
         raise ValueError(f"{path} holds {written!r}, this version reads {_FORMAT!r}; {_LAST_WORDS}")
     for key, value in run.items():
-        if found.get(key) != value:
+        if found.run.get(key) != value:
             raise ValueError(
-                f"{path} is the checkpoint of another run: its {key} is {found.get(key)!r}, here {value!r}; "
+                f"{path} is the checkpoint of another run: its {key} is {found.run.get(key)!r}, here {value!r}; "
                 f"{_LAST_WORDS}"
             )
-    return numbers, arrays
+    return found
 
 
 def broken(path: str | os.PathLike[str], error: BaseException) -> ValueError:
@@ -172,6 +180,14 @@ def digest(arrays: dict[str, Any]) -> str:
         total.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
         total.update(np.ascontiguousarray(array).data)
     return total.hexdigest()
+
+
+def _texts(given: Any) -> dict[str, str]:
+    return {str(key): str(value) for key, value in given.items()}
+
+
+def _numbers(given: Any) -> dict[str, float]:
+    return {str(key): float(value) for key, value in given.items()}
 
 
 def pack_state(state: State) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from quartic.arrays import Array, astype, is_zero
+from quartic.arrays import Array, astype, copy, first_entry, is_zero
 from quartic.core.problem import Problem
 from quartic.core.units import Units, shifted
 
@@ -39,7 +39,7 @@ def check_rank(problem: Problem, X0: Any, rank: int | None) -> int:
     X = loss.check(X0, "X0")
     if rank is not None and X.shape[1] != rank:
         raise ValueError(f"X0 has {X.shape[1]} columns but rank = {rank}; give one of them, or make them agree")
-    negative = loss.space.first_entry(X < 0) if penalty.nonnegative else None
+    negative = first_entry(X < 0) if penalty.nonnegative else None
     if negative is not None:
         row, column = negative
         raise ValueError(
@@ -86,7 +86,7 @@ class Starts:
         if callable(X0):
             X0 = X0(self.given, self.rank, generator)
             check_rank(self.given, X0, self.rank)
-        X = loss.space.copy(astype(loss.check(X0, "X0"), loss.dtype))  # a run of no iterations returns it
+        X = copy(astype(loss.check(X0, "X0"), loss.dtype))  # a run of no iterations returns it
         if is_zero(X):
             raise ValueError(
                 "X0 is all zero, where the gradient of every such loss vanishes; use a random start (rank=r)"

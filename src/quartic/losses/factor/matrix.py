@@ -66,6 +66,10 @@ class Matrix(ABC):
         """Return an array of the entries that are not zero, or 0 where they are not at hand."""
         return np.zeros(1)
 
+    def places(self) -> tuple[Any, Any] | None:
+        """Return the rows and columns of ``entries``, None where those are the whole matrix."""
+        return None
+
     def scaled(self, power: int) -> Matrix:
         """Return 2^power · M."""
         return ScaledMatrix(self, power)
@@ -136,7 +140,7 @@ class StoredMatrix(Matrix):
         """Return an array of the entries that are stored."""
 
     @abstractmethod
-    def _holding(self, entries: Array) -> Any:
+    def with_entries(self, entries: Array) -> Any:
         """Return M with other entries in the same places."""
 
     @np.errstate(over="ignore", under="ignore")
@@ -146,7 +150,7 @@ class StoredMatrix(Matrix):
     def scaled(self, power: int) -> Self:
         """Return 2^power · M."""
         twin, entries = copy.copy(self), shifted(self.entries(), power)
-        twin.M, twin.squared_norm = self._holding(entries), self._sum_of_squares(entries)
+        twin.M, twin.squared_norm = self.with_entries(entries), self._sum_of_squares(entries)
         return twin
 
     def total(self) -> tuple[float, int]:
@@ -196,7 +200,8 @@ class DenseMatrix(StoredMatrix):
         """Return M."""
         return self.M  # type: ignore[no-any-return]
 
-    def _holding(self, entries: Array) -> Array:
+    def with_entries(self, entries: Array) -> Array:
+        """Return the entries."""
         return entries
 
 
@@ -249,7 +254,12 @@ class SparseMatrix(StoredMatrix):
         """Return the stored entries."""
         return self.M.data  # type: ignore[no-any-return]
 
-    def _holding(self, entries: Array) -> Any:
+    def places(self) -> tuple[Any, Any]:
+        """Return the rows and columns of the stored entries."""
+        return np.repeat(np.arange(self.n), np.diff(self.M.indptr)), self.M.indices
+
+    def with_entries(self, entries: Array) -> sp.csr_array:
+        """Return the matrix with other entries on the same pattern."""
         return sp.csr_array((entries, self.M.indices, self.M.indptr), shape=self.M.shape)
 
 
@@ -283,7 +293,7 @@ class OperatorMatrix(Matrix):
         return float(np.sum(self.product(np.ones((self.n, 1), dtype=self.dtype)), dtype=np.float64)), 1
 
 
-def as_matrix(M: Any, squared_norm: float | None = None) -> Matrix:
+def as_matrix(M: Any, squared_norm: float | None = None, name: str = "M") -> Matrix:
     """Return M as a `Matrix`, or raise an error that says what is wrong with it."""
     if isinstance(M, Matrix):
         return M
@@ -293,13 +303,13 @@ def as_matrix(M: Any, squared_norm: float | None = None) -> Matrix:
         from quartic.losses.factor.torch_matrix import as_torch_matrix
 
         entries = M.numel() if M.layout == sys.modules["torch"].strided else M._nnz()
-        with space_of(M).errors(f"M with {M.shape[0]} rows and {entries} entries", 60.0 * entries):
-            return as_torch_matrix(M)
+        with space_of(M).errors(f"{name} with {M.shape[0]} rows and {entries} entries", 60.0 * entries):
+            return as_torch_matrix(M, name)
     if is_dask_array(M):
         from quartic.losses.blocks.dask_matrix import DaskMatrix
 
         return DaskMatrix(M)
-    return SparseMatrix(M) if sp.issparse(M) else DenseMatrix(M)
+    return SparseMatrix(M, name) if sp.issparse(M) else DenseMatrix(M, name)
 
 
 def check_square(shape: tuple[int, ...], name: str = "M") -> None:

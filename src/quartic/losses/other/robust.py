@@ -18,6 +18,7 @@ from quartic.losses.factor.loss import nonnegative_start
 from quartic.losses.factor.matrix import DenseMatrix, Matrix, SparseMatrix, as_matrix
 from quartic.losses.factor.spectrum import negative_part_of_spectrum
 from quartic.losses.factor.weighted import WeightedLeastSquares
+from quartic.losses.gradient_point import GradientPoint
 from quartic.losses.move import Move
 from quartic.losses.point import Point
 
@@ -93,13 +94,13 @@ class Robust(Loss):
 
     # -- the point --------------------------------------------------------------------------------------------------
 
-    def at(self, X: Array) -> Point:
+    def at(self, X: Array) -> GradientPoint:
         """Return the point at X: one pass over the entries."""
         X = as_floats(X)
         self._count()
         return self._point(X, *self.entries.tangent(X, self.kind, self.delta))
 
-    def restore(self, arrays: dict[str, Array]) -> Point:
+    def restore(self, arrays: dict[str, Array]) -> GradientPoint:
         """Return the point kept in a checkpoint."""
         return self._point(arrays["X"], float(arrays["value"]), arrays["gradient"])
 
@@ -110,8 +111,8 @@ class Robust(Loss):
         value, remainder, G = self.entries.gap(p.X, X, self.kind, self.delta)
         return Move(p, self._point(X, value, G), remainder, X - p.X)
 
-    def _point(self, X: Array, value: float, gradient: Array) -> Point:
-        return Point(X, float(value), gradient, self._rounding)
+    def _point(self, X: Array, value: float, gradient: Array) -> GradientPoint:
+        return GradientPoint(X, float(value), gradient, self._rounding)
 
     def _rounding(self, p: Point) -> float:
         """Return about eps·max w·(‖X(XᵀX)‖ + δ‖X‖), four times: entries of XXᵀ are known to eps of their size."""
