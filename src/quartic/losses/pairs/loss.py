@@ -226,7 +226,7 @@ class PairSquares(QuarticPairs):
         None where there is no such part: points with fewer than 2(r + 1) pairs in it are left out, and at least half
         of it must remain. It has a counter of its own.
         """
-        self._count(2)
+        self._count()
         found = self.pairs.core(degree, rank)
         if found is None:
             return None
