@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from io import BytesIO
-from typing import Any
+from typing import Any, NamedTuple
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
@@ -59,19 +59,11 @@ class GraphTable:
     guess: str = ""
 
 
-@dataclass(frozen=True)
-class EdgeOptions:
+class EdgeOptions(NamedTuple):
     """How an edge list is to be read: which columns, and what repeated edges become."""
 
     columns: Sequence[str] | None = None
     repeats: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.repeats not in (None, "sum", "mean", "last"):
-            raise ValueError(f"--repeats {self.repeats}: choose sum, mean or last")
-
-
-_AS_GUESSED = EdgeOptions()
 
 
 def read_graph(
@@ -107,12 +99,11 @@ def read_graph(
     >>> friends.names, friends.adjacency.nnz
     (('ann', 'bob', 'cid'), 4)
     """
-    options = EdgeOptions(columns, repeats)
     with source_of(path) as source:
-        return graph_of(source, options)
+        return graph_of(source, EdgeOptions(columns, repeats))
 
 
-def graph_of(source: Source, options: EdgeOptions = _AS_GUESSED) -> GraphTable:
+def graph_of(source: Source, options: EdgeOptions) -> GraphTable:
     """Return the graph in a source."""
     if source.kind in ("mdjeep", "atoms"):
         raise FileFormatError(f"{source.name}: this kind of file holds distances or places; use quartic locate")
@@ -151,7 +142,7 @@ def graph_of_matrix(matrix: Any, name: str, names: tuple[str, ...] | None = None
     return _graph(A, given, f"(a {n} × {n} matrix)")
 
 
-def graph_of_table(table: Table, options: EdgeOptions = _AS_GUESSED) -> GraphTable:
+def graph_of_table(table: Table, options: EdgeOptions) -> GraphTable:
     """Return the graph in a table: an edge list, or a matrix with or without names."""
     if options.columns is None and (labelled := named_matrix(table)) is not None:
         names, A = labelled
@@ -167,7 +158,7 @@ def graph_of_table(table: Table, options: EdgeOptions = _AS_GUESSED) -> GraphTab
     return _edge_list(table, *roles, options.repeats)
 
 
-def edge_columns(table: Table, options: EdgeOptions = _AS_GUESSED) -> tuple[int, int, int | None] | None:
+def edge_columns(table: Table, options: EdgeOptions) -> tuple[int, int, int | None] | None:
     """Return the columns of the two ends and of the weight: as told, by their names, or by what is in them."""
     if options.columns is not None:
         if len(options.columns) not in (2, 3):
@@ -348,6 +339,8 @@ def merge_repeats(
 
     Pairs are in order, i ≤ j. ``how``: sum, mean or last; None keeps the first, and different values are a clash.
     """
+    if how not in (None, "sum", "mean", "last"):
+        raise ValueError(f"--repeats {how}: choose sum, mean or last")
     key = pairs[:, 0] * n + pairs[:, 1]
     rising = np.sort(key)
     if (rising[1:] != rising[:-1]).all():
