@@ -212,10 +212,10 @@ def _from(search: Search, name: str) -> None:
 def _escalate(search: Search) -> None:
     """Try cheap starts first, look at the fit, and go on where it is bad."""
     component = search.component
-    local = not component.well_linked and component.clustering(search.generator) > _LOCAL
-    order = ["landmark", "lifted", "eigenmap", "relaxed"] if local else ["random", "relaxed", "landmark", "lifted"]
-    if local and component.n > _PATCHED:
-        order[0] = "patches"
+    order = ["random", "relaxed", "landmark", "lifted"]
+    if _is_local(component, search.generator):
+        first = "patches" if component.n > _PATCHED else "landmark"
+        order = [first, "lifted", "eigenmap", "relaxed"]
     if component.bounded:  # building up does more for bounds than other starts
         order = order[:1]
     elif component.n <= _SMALL:  # a start costs next to nothing here
@@ -240,6 +240,11 @@ def _escalate(search: Search) -> None:
     if component.n <= _SHAKEN and not search.done():
         helped = shake_pieces(search)
         search.note(f"pieces shaken, which helped {helped} times")
+
+
+def _is_local(component: Component, generator: np.random.Generator) -> bool:
+    """Tell whether only near points are linked, as far as a sample shows."""
+    return not component.well_linked and component.clustering(generator) > _LOCAL
 
 
 def _build_up(search: Search) -> None:
@@ -371,12 +376,13 @@ def _components(
 ) -> Iterator[tuple[int, NDArray[np.int64], Component]]:
     """Yield the components of two points and more: number, points and data."""
     held = None
-    if whole.n > _PATCHED:  # links between anchors far apart would make a local graph another; they are held instead
-        held = (data.anchors, data.places) if len(data.anchors) and spans_space(data.places) else None
-    elif len(data.anchors) > 1:
-        whole = add_anchor_pairs(whole, data)
+    if len(data.anchors) > 1:
+        if whole.n <= _PATCHED or not _is_local(whole, np.random.default_rng(0)):
+            whole = add_anchor_pairs(whole, data)
+        elif spans_space(data.places):  # links between anchors far apart would spoil a local graph: they are held
+            held = data.anchors, data.places
     if not label.any():
-        yield 0, np.arange(whole.n), replace(whole, anchors=held)
+        yield 0, np.arange(whole.n), whole if held is None else replace(whole, anchors=held)
         return
     members = np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
     number = np.empty(whole.n, dtype=np.int64)
