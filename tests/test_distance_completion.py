@@ -567,10 +567,7 @@ def test_pickle_clone_and_pandas():
 
 
 @pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks(
-    # one start is enough: the random matrices of some checks are no distances, and "auto" would look long for an answer
-    [DistanceCompletion(2, init="mds"), DistanceCompletion(2, metric="euclidean", init="mds")]
-)
+@parametrize_with_checks([DistanceCompletion(), DistanceCompletion(metric="euclidean")])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

@@ -31,8 +31,7 @@ from quartic.distance.data import (
     read_pairs,
 )
 from quartic.distance.determination import Determination
-from quartic.distance.fit import Located, locate, locate_complete
-from quartic.distance.frame import reflect_through
+from quartic.distance.fit import Located, locate, locate_complete, reflect_through
 from quartic.distance.new_points import place_new_points
 from quartic.distance.search import Settings
 from quartic.distributed.inputs import is_dask_array, is_dask_frame
@@ -474,7 +473,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         given = {field.name: getattr(self, field.name) for field in fields(Settings)}
         if isinstance(self.align_to, dict):
             given["align_to"] = find_points(self.align_to, self.point_names_, "align_to")
-        return Settings(**given | {"device": device_for(self.device)})
+        return Settings(**given | {"device": None if self.device is None else device_for(self.device)})
 
     def _validated(self, D: Any, *, reset: bool) -> Any:
         if self.metric == "euclidean":

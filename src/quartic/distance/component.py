@@ -455,6 +455,12 @@ def move_onto(X: Array, at: NDArray[np.int64], places: Array) -> Array:
     return moved
 
 
+def spans_space(places: Array) -> bool:
+    """Tell whether points extend in all directions of their space."""
+    extent = np.linalg.svd(places - places.mean(axis=0), compute_uv=False)
+    return bool(np.count_nonzero(extent > 1e-9 * extent[0]) == places.shape[1])
+
+
 # Anchors are linked to each other, all of them up to this many, else each to so many others.
 _ALL_LINKED, _LINKS = 40, 12
 

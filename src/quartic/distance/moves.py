@@ -23,8 +23,6 @@ def start_from_paths(search: Search, rank: int, landmarks: bool) -> Array:
     """Return multidimensional scaling of shortest paths, rescaled."""
     component = search.component
     n_landmarks = 50 if landmarks or component.n > _ALL_PATHS else None
-    if component.n > 20_000:  # a path from each landmark to all points is the cost
-        n_landmarks = 20
     X = shortest_path_start(
         component.pairs[component.links],
         component.guess[component.links],
@@ -34,20 +32,6 @@ def start_from_paths(search: Search, rank: int, landmarks: bool) -> Array:
         n_landmarks=n_landmarks,
     )
     return component.loss.best_scale(search.usable(X))
-
-
-def start_within_bounds(search: Search, rank: int) -> Array:
-    """Return scaling of shortest paths with distances drawn within their bounds, by way of some more dimensions."""
-    component, generator = search.component, search.generator
-    links = component.links
-    drawn = generator.uniform(component.lower[links], component.upper[links])
-    extra, noise = int(generator.integers(1, 5)), float(generator.choice([0.3, 1.0, 2.0]))
-    n_landmarks = None if component.n <= _ALL_PATHS else 50
-    X = shortest_path_start(
-        component.pairs[links], drawn, component.n, rank + extra, generator, n_landmarks=n_landmarks
-    )
-    X += noise * component.size * generator.standard_normal(X.shape)
-    return search.flatten(search.run(X, tol=1e-6, max_iter=60).X, rank)
 
 
 def start_from_eigenmap(search: Search, rank: int) -> Array:

@@ -78,7 +78,7 @@ def _solve(search: Search, graph: PairGraph, points: Indices, rank: int) -> tupl
         return points[:0], np.empty((0, rank))
     inner = search.component.restricted_to(points[core])
     patch = Search(inner, replace(search.effort, tol=max(_TOL, search.effort.tol), verbose=False), search.generator)
-    patch.offer(patch.run(start_from_paths(patch, rank, landmarks=False)))
+    patch.offer(patch.run(start_from_paths(patch, rank, landmarks=True)))
     if not inner.is_nearly_met(patch.X) and inner.is_suspect(patch.X):
         escape(patch, _ROUNDS, patience=2)
         place_points_anew(patch)

@@ -16,20 +16,18 @@ from quartic.arrays.threads import limited_to, share_of
 from quartic.core.loop import minimize
 from quartic.core.problem import Problem
 from quartic.core.result import Result, Status
-from quartic.distance.component import Component, Effort, Search, Step, add_anchor_pairs, finish
+from quartic.distance.branching import build_up
+from quartic.distance.component import Component, Effort, Search, Step, add_anchor_pairs, finish, spans_space
 from quartic.distance.cuts import Cut, OtherSide, find_cuts
 from quartic.distance.data import Measurements
-from quartic.distance.frame import spans_space
 from quartic.distance.moves import (
     escape,
-    go_through_more_dimensions,
     place_points_anew,
     shake_pieces,
     start_at_random,
     start_from_eigenmap,
     start_from_paths,
     start_relaxed,
-    start_within_bounds,
 )
 from quartic.distance.patches import start_from_patches
 from quartic.solvers import Solver
@@ -49,10 +47,8 @@ _SAME, _LOWER = 1.01, 0.99
 # Cuts tried; steeper ones are not worth a run. A side is as likely as the other where twice the logarithm of their
 # likelihoods differs by less than this. A point has moved if by this share of the distances.
 _CUTS, _STEEP, _LIKELY, _MOVED = 12, 0.5, 12.0, 1e-3
-# Starts with distances drawn within their bounds; fewer for more points.
-_RESTARTS = 240
-# A start is worth some more effort where it comes within this factor of the best.
-_WORTH_A_TRY = 10.0
+# Times that points are built up one by one within their bounds.
+_BUILDS = 6
 # Bounds are approached from outside, where the gradient vanishes with the misfit: this much less of it is asked for.
 _RIM, _RIM_STEPS = 1e-5, 2000
 
@@ -216,12 +212,12 @@ def _from(search: Search, name: str) -> None:
 def _escalate(search: Search) -> None:
     """Try cheap starts first, look at the fit, and go on where it is bad."""
     component = search.component
-    local = not component.well_linked and component.clustering(search.generator) > _LOCAL
-    order = ["landmark", "lifted", "eigenmap", "relaxed"] if local else ["random", "relaxed", "landmark", "lifted"]
-    if local and component.n > _PATCHED:
-        order[0] = "patches"
-    if component.bounded:  # pieces that are shaken do more for bounds than other starts
-        order = order[:2]
+    order = ["random", "relaxed", "landmark", "lifted"]
+    if _is_local(component, search.generator):
+        first = "patches" if component.n > _PATCHED else "landmark"
+        order = [first, "lifted", "eigenmap", "relaxed"]
+    if component.bounded:  # building up does more for bounds than other starts
+        order = order[:1]
     elif component.n <= _SMALL:  # a start costs next to nothing here
         order += ["random", "relaxed"] * 4
     rounds = 12
@@ -239,11 +235,28 @@ def _escalate(search: Search) -> None:
             return
         if not component.bounded and _is_settled(search, ends):
             return
-    if component.bounded:
-        _restart(search, int(np.clip(_RESTARTS * 250 / component.n, 5, _RESTARTS)))
+    if component.bounded and component.n <= _SHAKEN:
+        _build_up(search)
     if component.n <= _SHAKEN and not search.done():
         helped = shake_pieces(search)
         search.note(f"pieces shaken, which helped {helped} times")
+
+
+def _is_local(component: Component, generator: np.random.Generator) -> bool:
+    """Tell whether only near points are linked, as far as a sample shows."""
+    return not component.well_linked and component.clustering(generator) > _LOCAL
+
+
+def _build_up(search: Search) -> None:
+    """Build the points up one at a time, again and again, and go on from where bounds are met at their rim."""
+    made = 0
+    while made < _BUILDS and not search.done():
+        made += 1
+        build_up(search)
+        if not search.done() and search.component.is_nearly_met(search.X):
+            search.offer(search.run(search.X, tol=_RIM * search.effort.tol, max_iter=_RIM_STEPS))
+    if made:
+        search.note(f"points added one at a time within their bounds, {made} times")
 
 
 def _is_settled(search: Search, ends: list[float]) -> bool:
@@ -302,27 +315,6 @@ def _other_sides(search: Search) -> list[OtherSide]:
             here, there = cut.sides(search.X, max(_MOVED * component.size, 4 * (squares / len(component.pairs)) ** 0.5))
             sides.append(OtherSide(here, there, other.X[np.concatenate([here, there])]))
     return sides
-
-
-def _restart(search: Search, times: int) -> None:
-    """Begin again with other distances within the bounds, each time a little way through more dimensions."""
-    kept = search.best
-    made = 0
-    while made < times and not search.done():
-        made += 1
-        beat = search.best_objective
-        search.best = None
-        X = start_within_bounds(search, search.effort.rank)
-        search.offer(search.run(X, max_iter=200, beat=_WORTH_A_TRY * beat))
-        for extra in (1, 2):
-            if not search.done() and search.best_objective < _WORTH_A_TRY * beat:
-                go_through_more_dimensions(search, extra, 0.3, 40)
-        if not search.done() and search.component.is_nearly_met(search.X):
-            search.offer(search.run(search.X, tol=_RIM * search.effort.tol, max_iter=_RIM_STEPS))
-        if kept is not None:
-            search.offer(kept)
-        kept = search.best
-    search.note(f"{made} starts with distances drawn within the bounds")
 
 
 def _polish(search: Search) -> None:
@@ -384,12 +376,13 @@ def _components(
 ) -> Iterator[tuple[int, NDArray[np.int64], Component]]:
     """Yield the components of two points and more: number, points and data."""
     held = None
-    if whole.n > _PATCHED:  # links between anchors far apart would make a local graph another; they are held instead
-        held = (data.anchors, data.places) if len(data.anchors) and spans_space(data.places) else None
-    elif len(data.anchors) > 1:
-        whole = add_anchor_pairs(whole, data)
+    if len(data.anchors) > 1:
+        if whole.n <= _PATCHED or not _is_local(whole, np.random.default_rng(0)):
+            whole = add_anchor_pairs(whole, data)
+        elif spans_space(data.places):  # links between anchors far apart would spoil a local graph: they are held
+            held = data.anchors, data.places
     if not label.any():
-        yield 0, np.arange(whole.n), replace(whole, anchors=held)
+        yield 0, np.arange(whole.n), whole if held is None else replace(whole, anchors=held)
         return
     members = np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
     number = np.empty(whole.n, dtype=np.int64)
