@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
@@ -223,8 +224,8 @@ def _chebyshev_bound(
     T_k, Chebyshev's polynomial on [−½ ``wanted``, ``high``], is at most 1 there and grows like a cosh outside: an
     eigenvector v with an eigenvalue λ outside shows in T_k(Z)q as \|T_k(λ)⟨q, v⟩\| ≤ ‖T_k(Z)q‖. Each of s random unit
     vectors has \|⟨q, v⟩\| ≥ δ but for a probability of δ√(2n/π), so that one of them has but for the s-th power of it.
-    The three-term recurrence is stable, and needs no orthogonalisation however many steps it takes. Also return T_k(Z)q,
-    in which eigenvectors of eigenvalues below −½ ``wanted`` stand out.
+    The three-term recurrence is stable, and needs no orthogonalisation however many steps it takes. Also return
+    T_k(Z)q, in which eigenvectors of eigenvalues below −½ ``wanted`` stand out.
     """
     s = 8
     low = -0.5 * wanted

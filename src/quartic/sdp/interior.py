@@ -116,6 +116,8 @@ class _Scaled:
         self.size_b = max(1.0, float(np.linalg.norm(b)))
         self.size_c = max(1.0, float(np.linalg.norm(problem.c * weight)))
         self.b, c = b / self.size_b, problem.c / self.size_c
+        self.one_b = 1 + float(np.abs(problem.b).max(initial=0))
+        self.one_c = 1 + float(np.abs(problem.c * weight**2).max(initial=0))
         self.m = len(active)
         columns = sparse.csc_array(S)
         owner = problem.components[problem.i]
@@ -156,20 +158,22 @@ def interior(problem: SDP, active: Array, tol: float, start: dict[str, Array] | 
     path = _Path(_Scaled(problem, active))
     if start is not None:
         path.restore(start)
-    best, waited, feasible = math.inf, 0, None
+    best, least, waited, feasible = math.inf, np.full(3, math.inf), 0, None
     kept: Iterate | None = None
     while True:
         error = path.measure()
-        feasible = path.y if path.dual_error < 1e-9 else feasible
+        if path.dual_error < 1e-9 and (feasible is None or path.gap > 1e-4):
+            feasible = path.y
         iterate = path.iterate(problem, feasible)
         verdict = path.verdict()
         if verdict is not None:
             yield replace(iterate, verdict=verdict)
             return
-        if error < 0.9 * best:
-            best, waited, kept = error, 0, iterate
-        else:
-            waited += 1
+        if error < best:
+            best, kept = error, iterate
+        now = np.array([path.primal_error, path.dual_error, path.products])
+        waited = 0 if (now < 0.9 * least).any() and error > 1e-3 * best else waited + 1
+        least = np.minimum(least, now)
         if error <= 0.01 * tol:
             yield replace(iterate, done=True)
             return
@@ -218,11 +222,11 @@ class _Path:
         self.Rd = [S - Z for S, Z in zip(free, self.Z, strict=True)]
         self.rd = free_lp - self.z
         self.products = float(self.x @ self.z) + sum(map(_inner, self.X, self.Z))
-        self.primal_error = float(np.linalg.norm(self.rp)) / (1 + float(np.abs(data.b).max(initial=0)))
+        self.primal_error = float(np.linalg.norm(self.rp * data.norms)) * data.size_b / data.one_b
         self.dual_error = math.sqrt(_inner(self.rd, self.rd) + sum(_inner(R, R) for R in self.Rd))
         scale = 1 / (data.size_b * data.size_c) + abs(self.primal) + abs(self.dual)
-        gap = max(abs(self.primal - self.dual), self.products) / scale
-        error = max(self.primal_error, self.dual_error, gap)
+        self.gap = max(abs(self.primal - self.dual), self.products) / scale
+        error = max(self.primal_error, self.dual_error * data.size_c / data.one_c, self.gap)
         return error if math.isfinite(error) else math.inf
 
     def verdict(self) -> Status | None:

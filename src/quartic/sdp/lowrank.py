@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from quartic.arrays import Array
+from quartic.core.result import Status
 from quartic.sdp.bound import Bound, Bounds
 from quartic.sdp.passes import (
-    conjugate_step, curve_terms, make_tangent, next_direction, pair_products, weighted_rows,
+    conjugate_step,
+    curve_terms,
+    make_tangent,
+    next_direction,
+    pair_products,
+    weighted_rows,
 )  # fmt: skip
 from quartic.sdp.problem import SDP
 from quartic.sdp.run import Iterate
@@ -57,6 +63,7 @@ class Spheres:
         factor = np.ones(len(problem.c))
         factor[:P] = length[self.i] * length[self.j]
         self.B = sparse.csr_array(sparse.diags_array(length) @ problem.B)
+        self.factor = factor  # from the entries of XXᵀ here to those of Y
         c, S = problem.c * factor, sparse.csr_array(S[self.rest] @ sparse.diags_array(factor))
         weight = np.ones(len(c))
         weight[:P][self.i != self.j] = math.sqrt(0.5)
@@ -112,6 +119,7 @@ class Spheres:
         return self.doubled * v[self.pairs]
 
     def add_others(self, v: Array, X: Array, G: Array) -> None:
+        """Add to G what vectors and operators contribute to the gradient."""
         P, T = len(self.i), self.B.shape[1]
         if T:
             G += 2 * (self.B @ (v[P : P + T, None] * (self.B.T @ X)))
@@ -405,6 +413,15 @@ class _Method:
             lambda: point.X * data.length[:, None], y, None, state, done, None, bound,
         )  # fmt: skip
 
+    def unbounded(self) -> bool:
+        """Tell whether X proves that the programme is unbounded: ⟨C, XXᵀ⟩ < 0 and 𝒜(XXᵀ) = 0, relatively."""
+        data, problem = self.data, self.data.problem
+        if not (self.data.group == data.n_spheres).any() or not self.point.value < -1e6 * data.size_c:
+            return False
+        size = np.sqrt(np.asarray(problem.S.power(2).sum(axis=1)).ravel())
+        left = problem.S @ (self.point.u * data.factor) / np.where(size > 0, size, 1.0)
+        return float(np.linalg.norm(left)) < -1e-6 * float(data.c @ self.point.u) / data.size_c
+
     def prove(self, k: int) -> Bound:
         """Return the bound that the multipliers give."""
         primal = float(self.data.c @ self.point.u)
@@ -436,6 +453,9 @@ def low_rank(
         relative = run.point.slope / run.first
         run.step(min(0.1, max(relative, 1e-4)))
         primal = float(data.c @ run.point.u)
+        if run.unbounded():
+            yield replace(run.iterate(), verdict=Status.UNBOUNDED)
+            return
         scale = 1 + abs(primal)
         stuck = run.gain <= 1e-14 * scale
         quiet = run.point.slope <= wanted * run.first or stuck

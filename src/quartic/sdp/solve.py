@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from quartic.arrays import Array, RandomState, random_generator
+from quartic.arrays import Array, RandomState, check_number, random_generator
 from quartic.arrays.threads import one_blas_thread
 from quartic.compiled.clock import solving_time
 from quartic.core.result import Status
@@ -191,7 +191,7 @@ def _choose(problem: SDP, active: Array) -> str:
     it is what is left when matrices of n² or m² numbers are too large.
     """
     spheres = Spheres(problem, active)
-    if not len(spheres.rest) and not len(problem.facing):
+    if not len(spheres.rest) and (spheres.group < spheres.n_spheres).all() and not len(problem.facing):
         return "low-rank"
     largest = max(len(rows) for rows in problem.rows_of_components)
     return "interior" if largest <= _LARGEST and problem.m <= _MOST_CONSTRAINTS else "low-rank"
