@@ -61,6 +61,10 @@ class Matrix(ABC):
         """Return an array of the entries that are not zero, or 0 where they are not at hand."""
         return np.zeros(1)
 
+    def places(self) -> tuple[Any, Any] | None:
+        """Return the rows and columns of ``entries``, None where those are the whole matrix."""
+        return None
+
     def scaled(self, power: int) -> Matrix:
         """Return 2^power · M."""
         return ScaledMatrix(self, power)
@@ -225,10 +229,18 @@ class SparseMatrix(Matrix):
         stored: Array = self.M.data
         return stored
 
+    def places(self) -> tuple[Any, Any]:
+        """Return the rows and columns of the stored entries."""
+        return np.repeat(np.arange(self.n), np.diff(self.M.indptr)), self.M.indices
+
+    def with_entries(self, entries: Array) -> sp.csr_array:
+        """Return the matrix with other entries on the same pattern."""
+        return sp.csr_array((entries, self.M.indices, self.M.indptr), shape=self.M.shape)
+
     def scaled(self, power: int) -> Self:
         """Return 2^power · M, on the same pattern."""
         twin = copy.copy(self)
-        twin.M = sp.csr_array((shifted(self.M.data, power), self.M.indices, self.M.indptr), shape=self.M.shape)
+        twin.M = self.with_entries(shifted(self.M.data, power))
         twin.squared_norm = _sum_of_squares(twin.M.data)
         return twin
 
@@ -279,7 +291,7 @@ class OperatorMatrix(Matrix):
         return float(np.sum(self.product(np.ones((self.n, 1), dtype=self.dtype)), dtype=np.float64)), 1
 
 
-def as_matrix(M: Any, squared_norm: float | None = None) -> Matrix:
+def as_matrix(M: Any, squared_norm: float | None = None, name: str = "M") -> Matrix:
     """Return M as a `Matrix`, or raise an error that says what is wrong with it."""
     if isinstance(M, Matrix):
         return M
@@ -289,13 +301,13 @@ def as_matrix(M: Any, squared_norm: float | None = None) -> Matrix:
         from quartic.losses.factor.torch_matrix import as_torch_matrix
 
         entries = M.numel() if M.layout == sys.modules["torch"].strided else M._nnz()
-        with space_of(M).errors(f"M with {M.shape[0]} rows and {entries} entries", 60.0 * entries):
-            return as_torch_matrix(M)
+        with space_of(M).errors(f"{name} with {M.shape[0]} rows and {entries} entries", 60.0 * entries):
+            return as_torch_matrix(M, name)
     if is_dask_array(M):
         from quartic.losses.blocks.dask_matrix import DaskMatrix
 
         return DaskMatrix(M)
-    return SparseMatrix(M) if sp.issparse(M) else DenseMatrix(M)
+    return SparseMatrix(M, name) if sp.issparse(M) else DenseMatrix(M, name)
 
 
 def check_square(shape: tuple[int, ...], name: str = "M") -> None:

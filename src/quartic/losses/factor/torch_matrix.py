@@ -20,11 +20,11 @@ _SPARSE = (torch.sparse_csr, torch.sparse_coo, torch.sparse_csc, torch.sparse_bs
 _ROWS = 1024
 
 
-def as_torch_matrix(M: torch.Tensor) -> Matrix:
+def as_torch_matrix(M: torch.Tensor, name: str = "M") -> Matrix:
     """Return the tensor as a `Matrix`."""
     if M.is_complex() or M.dtype == torch.bool:
-        raise TypeError(f"M must be real numbers, got dtype {M.dtype}")
-    return TorchSparseMatrix(M.detach()) if M.layout in _SPARSE else TorchDenseMatrix(M.detach())
+        raise TypeError(f"{name} must be real numbers, got dtype {M.dtype}")
+    return TorchSparseMatrix(M.detach(), name) if M.layout in _SPARSE else TorchDenseMatrix(M.detach(), name)
 
 
 class TorchMatrix(Matrix):
@@ -39,9 +39,9 @@ class TorchMatrix(Matrix):
 class TorchDenseMatrix(TorchMatrix):
     """A dense tensor."""
 
-    def __init__(self, M: torch.Tensor) -> None:
-        check_square(tuple(M.shape))
-        self.M = finite_matrix(M, "M")
+    def __init__(self, M: torch.Tensor, name: str = "M") -> None:
+        check_square(tuple(M.shape), name)
+        self.M = finite_matrix(M, name)
         self.n = len(M)
         self.dtype = np.float32 if self.M.dtype == torch.float32 else np.float64
         self.space = DeviceSpace(M.device)
@@ -49,7 +49,7 @@ class TorchDenseMatrix(TorchMatrix):
         for first in range(0, self.n, _ROWS):
             gap = (self.M[first : first + _ROWS] - self.M[:, first : first + _ROWS].T).abs()
             worst = int(gap.argmax())
-            _refuse(float(gap.max()), largest, self.dtype, first + worst // self.n, worst % self.n, self.entry)
+            _refuse(float(gap.max()), largest, self.dtype, first + worst // self.n, worst % self.n, self.entry, name)
         self.squared_norm = float(self.M.square().sum(dtype=torch.float64))
 
     def entry(self, i: int, j: int) -> float:
@@ -87,8 +87,8 @@ class TorchDenseMatrix(TorchMatrix):
 class TorchSparseMatrix(TorchMatrix):
     """A sparse tensor, kept as CSR with 32-bit indices where they suffice."""
 
-    def __init__(self, M: torch.Tensor) -> None:
-        check_square(tuple(M.shape))
+    def __init__(self, M: torch.Tensor, name: str = "M") -> None:
+        check_square(tuple(M.shape), name)
         self.n = M.shape[0]
         self.space = DeviceSpace(M.device)
         rows, columns, values = _sorted_entries(M, self.n)
@@ -96,15 +96,16 @@ class TorchSparseMatrix(TorchMatrix):
         bad = ~torch.isfinite(values)
         if bool(bad.any()):
             at = int(bad.nonzero()[0])
-            raise ValueError(f"M must be finite, but M[{int(rows[at])}, {int(columns[at])}] is {float(values[at])}")
-        self._check_symmetric(rows, columns, values)
+            place = f"{name}[{int(rows[at])}, {int(columns[at])}]"
+            raise ValueError(f"{name} must be finite, but {place} is {float(values[at])}")
+        self._check_symmetric(rows, columns, values, name)
         counts = torch.zeros(self.n + 1, dtype=torch.int64, device=M.device)
         counts[1:] = torch.bincount(rows, minlength=self.n)
         index = torch.int32 if max(len(values), self.n) < 2**31 else torch.int64
         self.M = csr(counts.cumsum(0).to(index), columns.to(index), values, self.n)
         self.squared_norm = float(values.square().sum(dtype=torch.float64))
 
-    def _check_symmetric(self, rows: torch.Tensor, columns: torch.Tensor, values: torch.Tensor) -> None:
+    def _check_symmetric(self, rows: torch.Tensor, columns: torch.Tensor, values: torch.Tensor, name: str) -> None:
         order = torch.argsort(columns * self.n + rows)
         if torch.equal(columns[order], rows) and torch.equal(rows[order], columns):
             gap = (values[order] - values).abs()
@@ -122,7 +123,7 @@ class TorchSparseMatrix(TorchMatrix):
             def entry(i: int, j: int) -> float:
                 return float(values[(rows == i) & (columns == j)].sum())
 
-            _refuse(float(gap[worst]), float(values.abs().max()), self.dtype, *at, entry)
+            _refuse(float(gap[worst]), float(values.abs().max()), self.dtype, *at, entry, name)
 
     def product(self, X: Any, out: Any = None) -> Any:
         """Return M X."""
@@ -135,10 +136,20 @@ class TorchSparseMatrix(TorchMatrix):
         """Return the stored entries."""
         return self.M.values()
 
+    def places(self) -> tuple[Any, Any]:
+        """Return the rows and columns of the stored entries."""
+        start = self.M.crow_indices()
+        rows = torch.repeat_interleave(torch.arange(self.n, device=start.device), start.diff())
+        return rows, self.M.col_indices().to(torch.int64)
+
+    def with_entries(self, entries: Any) -> torch.Tensor:
+        """Return the matrix with other entries on the same pattern."""
+        return csr(self.M.crow_indices(), self.M.col_indices(), entries, self.n)
+
     def scaled(self, power: int) -> Self:
         """Return 2^power · M, on the same pattern."""
         twin, values = copy.copy(self), shifted(self.M.values(), power)
-        twin.M = csr(self.M.crow_indices(), self.M.col_indices(), values, self.n)
+        twin.M = self.with_entries(values)
         twin.squared_norm = float(values.square().sum(dtype=torch.float64))
         return twin
 
@@ -186,11 +197,11 @@ def _sorted_entries(M: torch.Tensor, n: int) -> tuple[torch.Tensor, torch.Tensor
     return rows, columns, values
 
 
-def _refuse(gap: float, largest: float, dtype: Any, i: int, j: int, entry: Any) -> None:
+def _refuse(gap: float, largest: float, dtype: Any, i: int, j: int, entry: Any, name: str) -> None:
     if gap > ASYMMETRY[dtype] * largest:
         raise ValueError(
-            f"M must be symmetric, but M[{i}, {j}] = {entry(i, j)} and M[{j}, {i}] = {entry(j, i)}; "
-            "if that is not a mistake, pass (M + M.T) / 2"
+            f"{name} must be symmetric, but {name}[{i}, {j}] = {entry(i, j)} and {name}[{j}, {i}] = {entry(j, i)}; "
+            f"if that is not a mistake, pass ({name} + {name}.T) / 2"
         )
 
 
