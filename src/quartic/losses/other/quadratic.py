@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +14,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from quartic.arrays import (
+    HOST,
     Array,
     Space,
     as_floats,
@@ -132,12 +135,12 @@ class Quadratic(Loss):
     def at(self, X: Array) -> QuadraticPoint:
         """Return the point at X: one product."""
         X = as_floats(X)
-        return QuadraticPoint(self, X, self.map.product(X), self.product(X))
+        return QuadraticPoint(self, X, self.product(X))
 
     def restore(self, arrays: dict[str, Array]) -> QuadraticPoint:
         """Return the point kept in a checkpoint."""
-        X, NX, BX = (self.space.adopt(arrays[name]) for name in ("X", "NX", "BX"))
-        return QuadraticPoint(self, X, NX, BX, int(arrays["age"]))
+        X, BX, NX = (self.space.adopt(arrays[name]) for name in ("X", "BX", "NX"))
+        return QuadraticPoint(self, X, BX, NX, int(arrays["age"]))
 
     def extrapolate(self, p: Point, q: Point, t: float, gram: Array | None = None) -> Point:
         """Return the point p + t(p − q); where 𝒜 costs no product, BX being linear, it costs none."""
@@ -146,38 +149,35 @@ class Quadratic(Loss):
         if not self.map.free:
             return super().extrapolate(p, q, t)
         X = p.X + t * (p.X - q.X)
-        return QuadraticPoint(self, X, self.map.product(X), p.BX + t * (p.BX - q.BX), max(p.age, q.age))
+        return QuadraticPoint(self, X, p.BX + t * (p.BX - q.BX), age=max(p.age, q.age))
 
     def move(self, p: Point, X: Array) -> Move:
         """Return the step from p to X, its remainder from D = X − p."""
         assert isinstance(p, QuadraticPoint)
         X = as_floats(X)
         D = X - p.X
-        (c2, c3, c4), NX = self._expand(p, D)
+        self._count(self.map.cost)
+        line = self.map.line(p, D)
         if p.age < _LONGEST_CHAIN:
             BD = self.linear.product(D)
-            new = QuadraticPoint(self, X, NX(1.0), p.BX + BD, p.age + 1)
+            new = QuadraticPoint(self, X, p.BX + BD, line.product(1.0), p.age + 1)
         else:
             self._count(not self.map.free)
-            new = QuadraticPoint(self, X, self.map.product(X), self.linear.product(X))
+            new = QuadraticPoint(self, X, self.linear.product(X))
             BD = new.BX - p.BX
-        return Move(p, new, c2 + inner(BD, D) + c3 + c4, D)
+        return Move(p, new, line.c2 + inner(BD, D) + line.c3 + line.c4, D, line.cross, line.curvature)
 
     def along(self, p: Point, D: Array) -> Line:
         """Return the exact quartic of f on p + tD, and its gradient there."""
         assert isinstance(p, QuadraticPoint)
         D = as_floats(D)
-        (c2, c3, c4), NX = self._expand(p, D)
-        BD = self.linear.product(D)
+        self._count(self.map.cost)
+        line, BD = self.map.line(p, D), self.linear.product(D)
 
         def move(t: float) -> QuadraticPoint:
-            return QuadraticPoint(self, p.X + t * D, NX(t), p.BX + t * BD)
+            return QuadraticPoint(self, p.X + t * D, p.BX + t * BD, line.product(t))
 
-        return Line(p, (inner(p.gradient, D), c2 + inner(BD, D), c3, c4), move)
-
-    def _expand(self, p: QuadraticPoint, D: Array) -> tuple[tuple[float, float, float], Callable[[float], Array]]:
-        self._count(self.map.cost)
-        return self.map.line(p.X, p.NX, D)
+        return Line(p, (inner(p.gradient, D), line.c2 + inner(BD, D), line.c3, line.c4), move)
 
     def hessian_product(self, p: Point, D: Array) -> Array:
         """Return ∇²f(X)[D] = 2(N₁ + BD)."""
@@ -194,8 +194,8 @@ class Quadratic(Loss):
     # -- scale ------------------------------------------------------------------------------------------------------
 
     def exponents(self) -> tuple[int | None, int | None]:
-        """Return log₂ of the root of the size of B over that of 𝒜, and log₂ of the latter: one product."""
-        self._count()
+        """Return log₂ of the root of the size of B over that of 𝒜, and log₂ of the latter: a product with 𝒜."""
+        self._count(not self.map.free)
         here, weight = self.linear.exponent(), self.map.exponent(self._probe())
         return (None if here is None or weight is None else (here - weight) // 2), weight
 
@@ -276,13 +276,22 @@ class Quadratic(Loss):
 
 
 class QuadraticPoint(Point):
-    """A point of `Quadratic`: X, 𝒜(XXᵀ)X and BX."""
+    """A point of `Quadratic`: X, BX and 𝒜(XXᵀ)X, which is made where it was not carried along."""
 
-    def __init__(self, loss: Quadratic, X: Array, NX: Array, BX: Array, age: int = 0) -> None:
-        self.loss, self.X, self.NX, self.BX = loss, X, NX, BX
+    def __init__(self, loss: Quadratic, X: Array, BX: Array, NX: Array | None = None, age: int = 0) -> None:
+        self.loss, self.X, self.BX = loss, X, BX
+        self.grams = loss.map.grams(X)
+        self.NX = loss.map.product(X, self.grams) if NX is None else NX
         self.age = age  # for how many moves the products were carried along
 
-    @property
+    @cached_property
+    def gram(self) -> Array:
+        """XᵀX, in float64."""
+        if not self.grams or self.space is not HOST:
+            return super().gram
+        return sum(self.grams[1:], start=self.grams[0])
+
+    @cached_property
     def value(self) -> float:
         """F(0) + ½⟨𝒜(XXᵀ)X, X⟩ + ⟨BX, X⟩, which round-off may have put below what F falls to."""
         constant, least = self.loss.value_at_zero, self.loss.infimum
@@ -291,13 +300,14 @@ class QuadraticPoint(Point):
         )
         return value
 
-    @property
+    @cached_property
     def gradient(self) -> Array:
         """2(𝒜(XXᵀ)X + BX)."""
-        G: Array = 2 * (self.NX + self.BX)
+        G: Array = self.NX + self.BX
+        G *= 2
         return G
 
-    @property
+    @cached_property
     def rounding(self) -> float:
         """eps·(‖𝒜(XXᵀ)X‖ + ‖BX‖), twice."""
         return 2 * eps(self.X) * (norm(self.NX) + norm(self.BX))
@@ -305,6 +315,21 @@ class QuadraticPoint(Point):
     def arrays(self) -> dict[str, Array]:
         """X, both products and their age."""
         return {"X": self.X, "NX": self.NX, "BX": self.BX, "age": np.asarray(self.age)}
+
+
+@dataclass
+class MapLine:
+    """What 𝒜 adds to c₂, c₃ and c₄ of f on X + tD, with XᵀD and DᵀD where they were made for it.
+
+    ``product(t)`` returns 𝒜(XXᵀ)X at the point X + tD, or None where it is best made there.
+    """
+
+    c2: float
+    c3: float
+    c4: float
+    product: Callable[[float], Array | None]
+    cross: Array | None = None
+    curvature: Array | None = None
 
 
 class QuadraticMap(ABC):
@@ -332,7 +357,11 @@ class QuadraticMap(ABC):
         NZ: Array = N @ Z
         return NZ
 
-    def product(self, X: Array) -> Array:
+    def grams(self, X: Array) -> list[Array]:
+        """Return the small matrices that serve ``product`` and ``line``, if any."""
+        return []
+
+    def product(self, X: Array, grams: Sequence[Array] = ()) -> Array:
         """Return 𝒜(XXᵀ)X."""
         return self.times(self.image(X), X)
 
@@ -340,14 +369,15 @@ class QuadraticMap(ABC):
         """Return N₁ = 𝒜(XXᵀ)D + 𝒜(P)X."""
         return self.times(self.image(X), D) + self.times(self.mixed(X, D), X)
 
-    def line(self, X: Array, NX: Array, D: Array) -> tuple[tuple[float, float, float], Callable[[float], Array]]:
-        """Return what 𝒜 adds to c₂, c₃ and c₄ of f on X + tD, and t ↦ 𝒜((X + tD)(X + tD)ᵀ)(X + tD)."""
-        rank, both = X.shape[1], namespace(X).hstack([X, D])
+    def line(self, p: QuadraticPoint, D: Array) -> MapLine:
+        """Return 𝒜 on the line p + tD."""
+        X, rank, both = p.X, D.shape[1], namespace(D).hstack([p.X, D])
         P, S = self.times(self.mixed(X, D), both), self.times(self.image(D), both)
         N1 = self.times(self.image(X), D) + P[:, :rank]
         N2, N3 = P[:, rank:] + S[:, :rank], S[:, rank:]
-        c = inner(N1, D), inner(N2, D) / 1.5, 0.5 * inner(N3, D)
-        return c, lambda t: NX + t * (N1 + t * (N2 + t * N3))
+        return MapLine(
+            inner(N1, D), inner(N2, D) / 1.5, 0.5 * inner(N3, D), lambda t: p.NX + t * (N1 + t * (N2 + t * N3))
+        )
 
     @abstractmethod
     def largest(self, count: Callable[[int], None]) -> float:
@@ -438,16 +468,29 @@ class Blocks(QuadraticMap):
             parts.append(times(L[I], self.scale * bare(gram(R[J], Z[J]))))
         return parts[0] if len(parts) == 1 else namespace(Z).concatenate(parts)
 
-    def line(self, X: Array, NX: Array, D: Array) -> tuple[tuple[float, float, float], Callable[[float], Array]]:
-        """Return the coefficients from S = XᵀX, T = XᵀD and C = DᵀD of the rows of each block."""
-        small = [[to_host(M) for M in (gram(X[I]), gram(X[I], D[I]), gram(D[I]))] for I in self.rows]
+    def grams(self, X: Array) -> list[Array]:
+        """Return XᵀX of the rows of each part."""
+        return [gram(X[I]) for I in self.rows]
+
+    def product(self, X: Array, grams: Sequence[Array] = ()) -> Array:
+        """Return s·X_I S_J, block by block."""
+        grams = grams or self.grams(X)
+        parts = [times(X[I], self.scale * bare(grams[c])) for I, c in zip(self.rows, self.columns, strict=True)]
+        return parts[0] if len(parts) == 1 else namespace(X).concatenate(parts)
+
+    def line(self, p: QuadraticPoint, D: Array) -> MapLine:
+        """Return the coefficients from S = XᵀX, T = XᵀD and C = DᵀD of the rows of each part."""
+        later = [(S, gram(p.X[I], D[I]), gram(D[I])) for S, I in zip(p.grams, self.rows, strict=True)]
+        small = [[to_host(M) for M in part] for part in later]
         c2 = c3 = c4 = 0.0
         for (S, T, C), column in zip(small, self.columns, strict=True):
             S_, T_, C_ = small[column]
             c2 += 0.5 * (trace_inner(S, C_) + trace_inner(C, S_)) + trace_inner(T, T_.T) + trace_inner(T, T_)
             c3 += trace_inner(T, C_) + trace_inner(C, T_)
             c4 += 0.5 * trace_inner(C, C_)
-        return (self.scale * c2, self.scale * c3, self.scale * c4), lambda t: self.product(X + t * D)
+        cross, curvature = (p.space.small(sum(part[k] for part in small)) for k in (1, 2))
+        coefficients = self.scale * c2, self.scale * c3, self.scale * c4
+        return MapLine(*coefficients, lambda t: None, cross, curvature)
 
     def largest(self, count: Callable[[int], None]) -> float:
         """Return s."""

@@ -18,7 +18,6 @@ from quartic.arrays import (
     finite_matrix,
     first_not_finite,
     float_type,
-    gram,
     inner,
     is_torch,
     namespace,
@@ -31,7 +30,7 @@ from quartic.core.units import shifted
 from quartic.losses.base import Loss
 from quartic.losses.factor.matrix import Matrix
 from quartic.losses.factor.weighted import WeightedLeastSquares
-from quartic.losses.other.quadratic import Blocks, Quadratic
+from quartic.losses.other.quadratic import Blocks, Quadratic, QuadraticPoint
 from quartic.losses.point import Point
 
 
@@ -114,8 +113,9 @@ class FullRectangular(Quadratic):
 
     def curvature_diagonal(self, p: Point) -> Array:
         """Return the diagonal of VᵀV for each row of U, and that of UᵀU for each row of V: exact."""
-        squares = [to_host(gram(half)).diagonal() for half in self.factors(p.X)]
-        return in_two(p.X, self.shape[0], squares[1], squares[0])
+        assert isinstance(p, QuadraticPoint)
+        U, V = (to_host(S).diagonal() for S in p.grams)
+        return in_two(p.X, self.shape[0], V, U)
 
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return a random X of the scale of A: entries about √(mean(A)/r) where X ≥ 0, else a scaled Gaussian."""
@@ -147,7 +147,9 @@ class BorderedMatrix(Matrix):
         m, A, transpose = self.shape[0], self.A, self.transpose
         if is_torch(A) and Z.dtype != A.dtype:
             A, transpose = A.to(Z.dtype), transpose.to(Z.dtype)
-        product: Array = namespace(Z).concatenate([A @ Z[m:], transpose @ Z[:m]])
+        product: Array = namespace(Z).empty_like(Z)
+        product[:m] = A @ Z[m:]
+        product[m:] = transpose @ Z[:m]
         product *= self.scale
         return product
 

@@ -203,7 +203,8 @@ class AllEntries:
         if not matrix.shows_entries:
             raise TypeError("Robust needs the entries of M; pass an array, a dense tensor or a SciPy sparse matrix")
         self.matrix = matrix
-        self.n, self.dtype, self.space = matrix.n, matrix.dtype, matrix.space
+        self.n, self.dtype = matrix.n, matrix.dtype
+        self.space: Space = matrix.space
         if self.space is not HOST and matrix.places() is not None:
             raise TypeError("Robust takes tensors that are dense, or weights; pass M.to_dense(), or a SciPy matrix")
 
@@ -274,7 +275,8 @@ class KnownEntries:
     """
 
     def __init__(self, known: WeightedLeastSquares) -> None:
-        self.known, self.n, self.space, self.dtype = known, known.n_points, known.space, known.dtype
+        self.known, self.n, self.dtype = known, known.n_points, known.dtype
+        self.space: Space = known.space
         self.largest_weight = known.smoothness
 
     def step(self, X: Array, Y: Array, kind: str, delta: float) -> tuple[float, float, Array]:
