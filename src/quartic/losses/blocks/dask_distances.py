@@ -71,41 +71,45 @@ class DaskPairs:
 
     @property
     def passes(self) -> DaskPairs:
-        """Those below: the chunks have their own."""
+        """Those below, each a sum of the chunks' own."""
         return self
+
+    def _summed(self, name: str, arrays: tuple[Array, ...], out: tuple[Array, ...] = ()) -> tuple[float, ...]:
+        """Make a pass in each chunk; return its numbers and fill ``out``, both summed over the chunks."""
+        shapes = tuple((A.shape, A.dtype.str) for A in out)
+        found = self.blocks.sum(chunks.make_pass, name, shapes, *arrays)
+        numbers = len(found) - len(out)
+        for A, total in zip(out, found[numbers:], strict=True):
+            A[:] = total
+        return tuple(map(float, found[:numbers]))
 
     def value_and_gradient(self, X: Array, pairs: Any, G: Array) -> float:
         """Return f(X), and fill G with the gradient."""
-        value, G[:] = self.blocks.sum(chunks.at, X)
-        return float(value)
+        return self._summed("value_and_gradient", (X,), (G,))[0]
 
-    def value_gradient_and_remainder(self, X: Array, Y: Array, pairs: Any, G: Array) -> tuple[float, float]:
+    def value_gradient_and_remainder(self, X: Array, Y: Array, pairs: Any, G: Array) -> tuple[float, ...]:
         """Return f(Y) and f(Y) − f(X) − ⟨∇f(X), Y − X⟩; G becomes ∇f(Y)."""
-        value, remainder, G[:] = self.blocks.sum(chunks.move, X, Y)
-        return float(value), float(remainder)
+        return self._summed("value_gradient_and_remainder", (X, Y), (G,))
 
-    def line_coefficients(self, X: Array, D: Array, pairs: Any, C: Array) -> tuple[float, float, float, float]:
+    def line_coefficients(self, X: Array, D: Array, pairs: Any, C: Array) -> tuple[float, ...]:
         """Return c₁ … c₄ of f on X + tD, and fill C with the coefficients of the gradient."""
-        c1, c2, c3, c4, C[:] = self.blocks.sum(chunks.along, X, D)
-        return float(c1), float(c2), float(c3), float(c4)
+        return self._summed("line_coefficients", (X, D), (C,))
 
-    def quartic(self, X: Array, D: Array, pairs: Any) -> tuple[float, float, float, float]:
+    def quartic(self, X: Array, D: Array, pairs: Any) -> tuple[float, ...]:
         """Return c₁ … c₄ alone."""
-        c1, c2, c3, c4 = map(float, self.blocks.sum(chunks.quartic, X, D))
-        return c1, c2, c3, c4
+        return self._summed("quartic", (X, D))
 
     def hessian_product(self, X: Array, D: Array, pairs: Any, H: Array) -> None:
         """Fill H with ∇²f(X)[D]."""
-        H[:] = self.blocks.sum(chunks.hessian_product, X, D)[0]
+        self._summed("hessian_product", (X, D), (H,))
 
     def linearize(self, X: Array, pairs: Any, G: Array, B: Array) -> float:
         """Return f(X); fill G with the gradient and B with the packed row blocks of JᵀWJ."""
-        value, G[:], B[:] = self.blocks.sum(chunks.linearize, X)
-        return float(value)
+        return self._summed("linearize", (X,), (G, B))[0]
 
     def gauss_newton_product(self, X: Array, V: Array, pairs: Any, H: Array) -> None:
         """Fill H with JᵀWJ V."""
-        H[:] = self.blocks.sum(chunks.gauss_newton_product, X, V)[0]
+        self._summed("gauss_newton_product", (X, V), (H,))
 
     def gauss_newton_matrix(self, X: Array) -> Any:
         """Return JᵀWJ, the sum of the chunks'."""
