@@ -574,7 +574,7 @@ class OnProducts(QuadraticMap):
 
     def mixed(self, X: Array, D: Array) -> Any:
         """Return X ± sD, with s such that both terms are equally long and no digit is lost."""
-        size, length = norm(X), norm(D)
+        size, length = float(norm(X)), float(norm(D))
         s = size / length if size > 0 and length > 0 else 1.0
         return [(0.5 / s, X + s * D), (-0.5 / s, X - s * D)]
 

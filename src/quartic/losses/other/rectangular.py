@@ -18,6 +18,7 @@ from quartic.arrays import (
     finite_matrix,
     first_not_finite,
     float_type,
+    gram,
     inner,
     is_torch,
     namespace,
@@ -28,6 +29,7 @@ from quartic.arrays import (
 )
 from quartic.core.units import shifted
 from quartic.losses.base import Loss
+from quartic.losses.devices import brought_here
 from quartic.losses.factor.matrix import Matrix
 from quartic.losses.factor.weighted import WeightedLeastSquares
 from quartic.losses.other.quadratic import Blocks, Quadratic, QuadraticPoint
@@ -197,6 +199,7 @@ class MaskedRectangular(WeightedLeastSquares):
     def __init__(self, A: Any, weights: Any) -> None:
         if isinstance(A, LinearOperator):
             raise TypeError("weights need the entries of A, but A is a LinearOperator; pass an array or sparse matrix")
+        space, (A, weights) = brought_here(A=A, weights=weights)
         W = sp.csr_array(weights if sp.issparse(weights) else finite_matrix(weights, "weights")).tocoo()
         if len(np.shape(A)) != 2 or np.shape(A) != W.shape:
             raise ValueError(f"A and weights must be 2-D and of the same shape, got {np.shape(A)} and {W.shape}")
@@ -209,10 +212,8 @@ class MaskedRectangular(WeightedLeastSquares):
         values = np.where(W.data != 0, values, 0)
         m, n = W.shape
         self.shape = (m, n)
-        dtype = np.float32 if values.dtype == np.float32 else np.float64
-        super().__init__(
-            _bordered(values.astype(dtype), i, j, m, n), _bordered(0.5 * W.data.astype(np.float64), i, j, m, n)
-        )
+        M = _bordered(values.astype(working_dtype(values.dtype)), i, j, m, n)
+        super().__init__(M, _bordered(0.5 * W.data.astype(np.float64), i, j, m, n), space)
 
     def factors(self, X: Array) -> tuple[Array, Array]:
         """Return U (m, r) and V (n, r) of X."""
@@ -221,17 +222,13 @@ class MaskedRectangular(WeightedLeastSquares):
     def curvature_diagonal(self, p: Point) -> Array:
         """Return Σ_j w_ij · mean_j(v_jk²) for the rows of U, and likewise for those of V: exact if all w are equal."""
         m = self.shape[0]
-        U, V = p.X[:m], p.X[m:]
-        mean_u, mean_v = ((np.square(Z, dtype=np.float64).mean(axis=0)) for Z in (U, V))
+        mean_u, mean_v = (to_host(gram(Z)).diagonal() / len(Z) for Z in self.factors(p.X))
         return in_two(p.X, m, np.outer(self._degrees[:m], mean_v), np.outer(self._degrees[m:], mean_u))
 
     @cached_property
     def _degrees(self) -> Array:
         """Σ_j w_ij for each row of U, Σ_i w_ij for each row of V."""
-        assert self.weight is not None
-        degrees = np.bincount(self.rows, self.weight, self.n_points) + np.bincount(
-            self.cols, self.weight, self.n_points
-        )
+        degrees = self._listed.sum_by_point(self._listed.weight)
         floored: Array = np.maximum(degrees, 1e-3 * degrees.mean())
         return floored
 
@@ -248,12 +245,11 @@ class MaskedRectangular(WeightedLeastSquares):
         X = balanced_factors(product, self.shape, rank, generator)
         noise = 0.1 * math.sqrt(float(np.square(X).mean())) * generator.standard_normal((self.n_points, rank))
         noise[:, : X.shape[1]] = X  # columns beyond min(m, n) are small, not zero: zero would stay zero
-        return self.best_scale(noise) if X.any() else self.random_start(rank, False, generator)
+        return self.best_scale(self.space.adopt(noise)) if X.any() else self.random_start(rank, False, generator)
 
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return a random X of the scale of the known entries."""
-        assert self.weight is not None
-        size = math.sqrt(2 * self.value_at_zero / float(self.weight.sum()))
+        size = math.sqrt(2 * self.value_at_zero / float(self._listed.weight.sum()))
         return rectangular_random(self.space, self.n_points, rank, nonnegative, self.mean_entry(), size, generator)
 
 

@@ -287,9 +287,10 @@ class KnownEntries:
 
     def slopes(self, kind: str, delta: float) -> Matrix:
         """Return w ∘ ψ(M) as a sparse matrix, on the host."""
-        psi = self.known.pairs.target.astype(np.float64)
+        listed = self.known.pairs.on_host()
+        psi = listed.target.astype(np.float64)
         passes_in(HOST).blocks(kind, False)(psi, psi, psi, delta)
-        upper = sp.csr_array((psi * self.known.weight, self.known.cols, self.known.start), shape=(self.n, self.n))
+        upper = sp.csr_array((psi * listed.weight, listed.cols, listed.start), shape=(self.n, self.n))
         return SparseMatrix((upper + upper.T) * 0.5)
 
     def size_of_most(self) -> float:
