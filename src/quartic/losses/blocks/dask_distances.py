@@ -32,29 +32,19 @@ class DaskPairs:
     kind, copies, listed, weight, difference = SQUARES, 1, False, None, True
 
     def __init__(
-        self,
-        pairs: Any,
-        values: Any,
-        n_points: int | None,
-        weights: Any,
-        *,
-        ends: tuple[str, str] | None = None,
-        client: Any = None,
-        keep: Keep = "auto",
-        memory_limit: float | str | None = None,
-        power: int = 2,
-    ) -> None:
+        self, pairs: Any, values: Any, n_points: int | None, weights: Any, *, ends: Any = None, power: int = 2,
+        **options: Any,
+    ) -> None:  # fmt: skip
         name = "squared" if power == 2 else "distances"
         recipes = chunks.pair_recipes(pairs, values, weights, ends, name)
-        options = {"source": (pairs, values, weights), "client": client, "memory_limit": memory_limit}
+        options["source"] = (pairs, values, weights)
         if n_points is None:
-            n_points = 1 + max(
-                blocks_of(recipes, chunks.as_they_are, chunks.largest_index, keep=False, **options).facts
-            )
+            once = options | {"keep": False}
+            n_points = 1 + max(blocks_of(recipes, chunks.as_they_are, chunks.largest_index, **once).facts)
         check_count(n_points, "n_points")
         self.n_points = int(n_points)
         prepare = partial(chunks.prepared, n_points=self.n_points, name=name, power=power)
-        self.blocks: Blocks = blocks_of(recipes, prepare, chunks.inspected, keep=keep, **options)
+        self.blocks: Blocks = blocks_of(recipes, prepare, chunks.inspected, **options)
         facts = self.blocks.facts
         for fact in facts:
             if fact["fault"] is not None:
@@ -188,9 +178,6 @@ class DaskPairs:
 class DaskDistances(Distances):
     r"""`Distances` of pairs in chunks: :math:`f = \sum_k f_k`, each pass a sum over the chunks' own.
 
-    Every pass sends X to each worker once; the chunks' values and gradients are added there, in a tree whose shape
-    depends on the number of chunks alone, and one n × r matrix comes back.
-
     Parameters
     ----------
     pairs : Dask array (m, 2), or Dask dataframe
@@ -240,8 +227,8 @@ class DaskDistances(Distances):
         memory_limit: float | str | None = None,
         power: int = 2,
     ) -> None:
-        options: dict[str, Any] = {"ends": ends, "client": client, "keep": keep, "memory_limit": memory_limit}
-        super().__init__(DaskPairs(pairs, squared, n_points, weights, power=power, **options), None)
+        options = {"client": client, "keep": keep, "memory_limit": memory_limit}
+        super().__init__(DaskPairs(pairs, squared, n_points, weights, ends=ends, power=power, **options), None)
 
     @property
     def blocks(self) -> Blocks:
