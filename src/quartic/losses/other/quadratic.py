@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -343,6 +344,8 @@ class QuadraticMap(ABC):
     dtype: type[np.floating[Any]] | None = None
     #: whether hardly more entries of Y are weighed than it has rows
     weighs_few: bool = False
+    #: log₂ of what 𝒜 is multiplied by
+    power: int = 0
 
     @abstractmethod
     def image(self, X: Array) -> Any:
@@ -396,40 +399,10 @@ class QuadraticMap(ABC):
         return exponent(self.product(probe))
 
     def scaled(self, power: int) -> QuadraticMap:
-        """Return 2^power · 𝒜."""
-        return ScaledMap(self, power) if power else self
-
-
-class ScaledMap(QuadraticMap):
-    """2^power · 𝒜."""
-
-    def __init__(self, whole: QuadraticMap, power: int) -> None:
-        self.whole, self.power, self.dtype = whole, power, whole.dtype
-        self.cost, self.weighs_few = whole.cost, whole.weighs_few
-
-    def image(self, X: Array) -> Any:
-        """Return that of 𝒜."""
-        return self.whole.image(X)
-
-    def mixed(self, X: Array, D: Array) -> Any:
-        """Return that of 𝒜."""
-        return self.whole.mixed(X, D)
-
-    def times(self, N: Any, Z: Array) -> Array:
-        """Return 2^power · NZ."""
-        return shifted(self.whole.times(N, Z), self.power)
-
-    def largest(self, count: Callable[[int], None]) -> float:
-        """Return that of 𝒜, scaled."""
-        return shifted(self.whole.largest(count), self.power)
-
-    def least(self) -> float:
-        """Return that of 𝒜, scaled."""
-        return shifted(self.whole.least(), self.power)
-
-    def least_on_diagonal(self) -> float:
-        """Return that of 𝒜, scaled."""
-        return shifted(self.whole.least_on_diagonal(), self.power)
+        """Return 2^power · 𝒜; this default is for maps that multiply what they give by 2^``power``."""
+        twin = copy.copy(self)
+        twin.power = self.power + power
+        return twin
 
 
 class Blocks(QuadraticMap):
@@ -559,6 +532,10 @@ class Weights(MatrixMap):
         diagonal = self.A.entries()[rows == cols]
         return float(diagonal.min()) if len(diagonal) == self.A.n else 0.0
 
+    def scaled(self, power: int) -> Weights:
+        """Return the map of 2^power · A."""
+        return Weights(self.A.scaled(power))
+
 
 class OnProducts(QuadraticMap):
     """𝒜 known by ``apply(X, Z)`` = 𝒜(XXᵀ)Z alone; an image is a list of factors X, with what to multiply each by."""
@@ -588,7 +565,7 @@ class OnProducts(QuadraticMap):
                     f"A(X, Z) must return 𝒜(XXᵀ)Z, of Z's shape {tuple(Z.shape)}, got {tuple(np.shape(product))}"
                 )
             total = total + factor * astype(as_floats(product), float_type(Z))
-        return total
+        return shifted(total, self.power)
 
     def largest(self, count: Callable[[int], None]) -> float:
         """Return a bound of ‖𝒜‖ by Lanczos iterations; each costs like two products with n columns."""
@@ -616,8 +593,7 @@ class OnEntries(MatrixMap):
     def _map(self, Y: Array) -> Array:
         A = self.A if float_type(Y) == self.dtype or not is_torch(Y) else astype(self.A, float_type(Y))
         N = (A @ Y.reshape(self.n**2)).reshape(self.n, self.n)
-        M: Array = (N + N.T) / 2
-        return M
+        return shifted((N + N.T) / 2, self.power)
 
     def largest(self, count: Callable[[int], None]) -> float:
         """Return a bound of ‖𝒜‖ by Lanczos' method."""
