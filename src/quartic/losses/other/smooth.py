@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from quartic.arrays import Array, as_floats, check_count, check_number, gram, inner, is_torch, norm, trace_inner
-from quartic.arrays.space import HostSpace
 from quartic.core.units import Units, exponent, shifted
 from quartic.losses.base import Loss
+from quartic.losses.devices import to_scipy
 from quartic.losses.factor.spectrum import sampled_norm_bound, upper_bound_of_spectrum
 from quartic.losses.other.autodiff import ValueAndGradient, differentiate
 from quartic.losses.point import Point
@@ -108,7 +108,7 @@ class Smooth(Loss):
         if smoothness is not None:
             check_number(smoothness, "smoothness")
         check_number(strong_convexity, "strong_convexity", zero=True)
-        self.F, self.of, self.infimum, self.device = F, of, infimum, device
+        self.F, self.infimum = F, infimum
         self._function, self._n = UsersFunction(F, gradient, of == "Y", device), n
         self._smoothness, self._strong_convexity = smoothness, strong_convexity
         self.estimated = smoothness is None
@@ -209,13 +209,12 @@ class Smooth(Loss):
             raise ValueError("Smooth does not know the size of X: give n=, or a start X0 of shape (n, r)")
         return self._n
 
-    @property
-    def space(self) -> HostSpace:
-        """The host's memory; a tensor that comes in, as a start for a function of torch's, is brought there."""
-        return _HostSpaceForTensors()
-
     def check(self, X: Any, name: str = "X") -> Array:
-        """Return X as a finite (n, r) array; the first X says what n is, where it was not given."""
+        """Return X as a finite (n, r) array; the first X says what n is, where it was not given.
+
+        F is given what it works with, whatever X came in as: a tensor is brought to the host's memory.
+        """
+        X = to_scipy(X) if is_torch(X) else X
         if self._n is None and np.ndim(X) == 2:
             self._n = int(np.shape(X)[0])
         return super().check(X, name)
@@ -224,14 +223,6 @@ class Smooth(Loss):
         """Return the name of F, n, and F at a fixed point."""
         X = np.cos(np.arange(2.0 * self.n_points)).reshape(-1, 2)
         return f"Smooth {getattr(self.F, '__name__', '')} n={self.n_points} value={self.at(X).value!r}"
-
-
-class _HostSpaceForTensors(HostSpace):
-    """The host's memory, where tensors are welcome: F is given what it works with, whatever X came in as."""
-
-    def take(self, A: Any, name: str) -> Any:
-        """Return A, a tensor as the array of its numbers."""
-        return super().take(A.detach().cpu().numpy() if is_torch(A) else A, name)
 
 
 class UsersFunction:

@@ -184,6 +184,18 @@ class Pairs:
         finite = self.upper[np.isfinite(self.upper)]
         return f"{words} upper={float(finite.sum())!r} of {len(finite)}"
 
+    def on_host(self) -> Self:
+        """Return the pairs in the host's memory, each once."""
+        if self.copies == 1:
+            return self
+        start, cols = to_host(self.start), to_host(self.cols)
+        rows = np.repeat(np.arange(self.n_points), np.diff(start))
+        kept = np.sort(np.concatenate([np.flatnonzero(rows < cols), np.flatnonzero(rows == cols)[::2]]))
+        begin = np.concatenate([[0], np.cumsum(np.bincount(rows[kept], minlength=self.n_points))])
+        given = {name: getattr(self, name) for name in ("target", "weight", "upper")}
+        picked: dict[str, Any] = {name: None if A is None else to_host(A)[kept] for name, A in given.items()}
+        return replace(self, start=begin, cols=cols[kept], copies=1, **picked)
+
     def gauss_newton_matrix(self, X: Array) -> Any:
         """Return JᵀWJ, assembled from J, whose row for a pair (i, j) has 2r entries; within its bounds it has none."""
         import scipy.sparse as sp
