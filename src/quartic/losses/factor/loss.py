@@ -310,7 +310,7 @@ class LeastSquares(Loss):
         assert isinstance(p, LeastSquaresPoint)
         return try_short(problem, p, step, ahead)
 
-    def replay(self, problem: Problem, p: Point, made: Any, method: str, *settings: float) -> Any:
+    def replay(self, problem: Problem, p: Point, made: Any, method: str, *settings: Any) -> Any:
         """Return the iterations recorded for a GPU, where X ≥ 0 is the penalty and launching takes most of the time."""
         if made is not None:
             return made

@@ -158,8 +158,9 @@ class InertialReplay(Replay):
     lines = False
 
     def __init__(self, problem: Problem, X: torch.Tensor, growth: float) -> None:
-        self.kernel: Any = problem.kernel
-        super().__init__(problem, X, self.kernel.alpha, self.kernel.sigma, growth)
+        kernel: Any = problem.kernel
+        self.kernel = kernel
+        super().__init__(problem, X, kernel.alpha, kernel.sigma, growth)
         self.Z, self.MZ = torch.empty_like(X), torch.empty_like(X)
         self.identity = torch.eye(X.shape[1], dtype=DOUBLE, device=X.device)
 
