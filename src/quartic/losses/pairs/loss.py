@@ -263,7 +263,7 @@ class PairSquares(QuarticPairs):
         few = self.n_pairs <= _FEW_PAIRS and X.shape[1] <= _FEW_COLUMNS
         return few and self.pairs.listed and not self.ridge
 
-    def descend(self, X: Array, *settings: float) -> tuple[Array, float] | None:
+    def descend(self, X: Array, *settings: Any) -> tuple[Array, float] | None:
         """Return where damped steps lead, and the damping then, made in one compiled call; None with many pairs."""
         if not self._is_small(X):
             return None
