@@ -150,12 +150,13 @@ def check_number(value: Any, name: str, *, zero: bool = False, below: float = ma
         raise ValueError(f"{name} must be {'nonnegative' if zero else 'positive'} and {limit}, got {value!r}{cure}")
 
 
-def check_count(value: Any, name: str) -> None:
-    """Raise unless ``value`` is an integer of at least 1."""
+def check_count(value: Any, name: str, at_least: int = 1) -> int:
+    """Return ``value``, or raise unless it is an integer of at least so much."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be an integer, got {value!r}")
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value!r}")
+    if value < at_least:
+        raise ValueError(f"{name} must be at least {at_least}, got {value!r}")
+    return int(value)
 
 
 def check_integer(value: Any, name: str, least: int | None = None, more: str = "") -> None:

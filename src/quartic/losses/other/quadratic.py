@@ -620,6 +620,8 @@ def _largest_of(on_symmetric: Callable[[Array], Array], n: int, count: Callable[
 
 def as_map(A: Any, n: int, space: Space) -> QuadraticMap:
     """Return the map that A describes (see `quartic.losses.Quadratic`), or raise an error that says what is wrong."""
+    if isinstance(A, QuadraticMap):
+        return A
     if A is None:
         return Blocks([slice(None)], [0])
     if isinstance(A, LinearOperator):

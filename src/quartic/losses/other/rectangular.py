@@ -28,7 +28,6 @@ from quartic.arrays import (
     working_dtype,
 )
 from quartic.core.units import shifted
-from quartic.losses.base import Loss
 from quartic.losses.devices import brought_here
 from quartic.losses.factor.matrix import Matrix
 from quartic.losses.factor.weighted import WeightedLeastSquares
@@ -96,10 +95,9 @@ class FullRectangular(Quadratic):
     linear: BorderedMatrix
 
     def __init__(self, A: Any) -> None:
-        Loss.__init__(self)
         linear = BorderedMatrix(check_rectangular(A), -0.5)
         m, n = self.shape = linear.shape
-        self._take(Blocks([slice(0, m), slice(m, m + n)], [1, 0], 0.5), linear)
+        super().__init__(Blocks([slice(0, m), slice(m, m + n)], [1, 0], 0.5), linear)
 
     def _least_value(self) -> float:
         return 0.0

@@ -29,7 +29,6 @@ from quartic.losses.factor.loss import nonnegative_start
 from quartic.losses.factor.matrix import Matrix, SparseMatrix, as_matrix
 from quartic.losses.factor.spectrum import negative_part_of_spectrum
 from quartic.losses.factor.weighted import WeightedLeastSquares
-from quartic.losses.gradient_point import GradientPoint
 from quartic.losses.move import Move
 from quartic.losses.point import Point
 
@@ -107,24 +106,24 @@ class Robust(Loss):
 
     # -- the point --------------------------------------------------------------------------------------------------
 
-    def at(self, X: Array) -> GradientPoint:
+    def at(self, X: Array) -> Point:
         """Return the point at X: one pass over the entries."""
         X = as_floats(X)
         self._count()
         value, _, G = self.entries.step(X, X, self.kind, self.delta)
-        return GradientPoint(X, value, G, self._rounding)
+        return Point(X, value, G, self._rounding)
 
-    def restore(self, arrays: dict[str, Array]) -> GradientPoint:
+    def restore(self, arrays: dict[str, Array]) -> Point:
         """Return the point kept in a checkpoint."""
         X, G = self.space.adopt(arrays["X"]), self.space.adopt(arrays["gradient"])
-        return GradientPoint(X, float(arrays["value"]), G, self._rounding)
+        return Point(X, float(arrays["value"]), G, self._rounding)
 
     def move(self, p: Point, X: Array) -> Move:
         """Return the step from p to X, its remainder summed entry by entry from X − p: one pass."""
         X = as_floats(X)
         self._count()
         value, remainder, G = self.entries.step(p.X, X, self.kind, self.delta)
-        return Move(p, GradientPoint(X, value, G, self._rounding), remainder, X - p.X)
+        return Move(p, Point(X, value, G, self._rounding), remainder, X - p.X)
 
     def _rounding(self, p: Point) -> float:
         """Return about eps·max w·(‖X(XᵀX)‖ + δ‖X‖), four times: entries of XXᵀ are known to eps of their size."""

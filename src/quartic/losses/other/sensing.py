@@ -299,7 +299,7 @@ class Sensing(Loss):
         i, j = np.triu_indices(rank)
         self._count()
         image = self.measurements.image(self.space.adopt(U.astype(self.dtype)))
-        column = [as_column(image, k) for k in range(rank)]
+        column = [image[:, k : k + 1] for k in range(rank)]
         polars = self.measurements.polars(*((column[a], column[b]) for a, b in zip(i, j, strict=True)))
         Q = to_host(polars).astype(np.float64) * np.where(i == j, 1, 2)
         # for complex signals the eigenvectors come in pairs that measure alike; what cannot be told apart is shared
@@ -330,12 +330,6 @@ class Sensing(Loss):
         checksum = float(np.dot(q, np.cos(np.arange(len(b)))))
         sums = f"b={float(b @ np.sin(1.0 + np.arange(len(b))))!r} A={checksum:.10e}"
         return f"{type(self).__name__} n={self.n_points} m={len(b)} {sums}"
-
-
-def as_column(image: Array, k: int) -> Array:
-    """Return a column of an image as an image."""
-    column: Array = image[:, k : k + 1]
-    return column
 
 
 def _quartic(e: Array, half: Array, square: Array) -> tuple[float, float, float, float]:
