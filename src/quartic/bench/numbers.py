@@ -173,7 +173,6 @@ class Table:
     row for each case and method.
     """
 
-    title: str
     measure: str = ""
     over: str = ""
     form: str = ".3g"
