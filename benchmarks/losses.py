@@ -109,7 +109,11 @@ def main() -> None:
             mark = f"{solver} (auto)" if solver == auto else solver
             numbers += [Number("losses", name, mark, *one) for one in found.items() if result.success]
             print(name, mark, found, flush=True)
-    print(keep_numbers(options.results, "losses", numbers, "python benchmarks/losses.py").path)
+    print(
+        keep_numbers(
+            options.results, "losses", numbers, "python benchmarks/losses.py" + " --quick" * options.quick
+        ).path
+    )
 
 
 if __name__ == "__main__":

@@ -119,12 +119,13 @@ def run_section(settings: Settings, folder: str | os.PathLike[str], say: Say, pr
         if isinstance(case, Helix) and not settings.curve:
             targets = (case.target,)
         others = [row for row in store.find(case=str(case), method=name) if row["seed"] != seed]
-        left = [t for t in targets if settings.curve or all(_seconds_to(t, targets) in row for row in others)]
+        seconds_to = {t: "s" if len(targets) == 1 else f"s to {t:g}" for t in targets}
+        left = [t for t in targets if settings.curve or all(seconds_to[t] in row for row in others)]
         if name in absent or (targets and not left):
             return None
         limit = settings.seconds
         pace = [row for who in _PACEMAKERS for row in store.find(case=str(case), method=who, seed=seed)]
-        if settings.patience and pace and (to := _seconds_to(min(targets), targets)) in pace[0]:
+        if settings.patience and pace and (to := seconds_to[min(targets)]) in pace[0]:
             limit = min(limit, max(settings.least, settings.patience * pace[0][to]))
         recorder = case.recorder(seed, left, limit, wall=settings.threads > 1, curve=settings.curve)
         try:
@@ -185,10 +186,6 @@ def _warm_up(case: Any, methods: dict[str, Method]) -> None:
                     run_method(small, name, method, 0, 1e-8, small.recorder(0, [1e-2], 0.1))
 
 
-def _seconds_to(target: float, targets: Sequence[float]) -> str:
-    return "s" if len(targets) == 1 else f"s to {target:g}"
-
-
 def _judge(case: Any, recorder: Recorder, answer: Answer, single: bool) -> Row:
     """Return a run's row: seconds to each target, or of all where there is none to reach, products, objective, NMI."""
     row = recorder.finish(answer.X)
@@ -233,6 +230,8 @@ def section_numbers(rows: Sequence[Row], section: str) -> list[Number]:
 
 def _race_numbers(rows: Sequence[Row], section: str) -> list[Number]:
     """Return means over the starts, the best of families under one name, and how many times faster we are."""
+    order = {name: at for at, name in enumerate((*SYMNMF, *EDMC))}  # runs are there as they took turns
+    rows = sorted(rows, key=lambda row: order[row["method"]])
     numbers = summarise(section, rows, ["s", "products", "objective", "error", "nmi"])
     for family in _FAMILIES if section == "speed" else ():
         mine = [n for n in numbers if n.method.startswith(family) and "best" not in n.method]
