@@ -14,22 +14,11 @@ import argparse
 import resource
 import time
 import warnings
-from collections.abc import Callable
 
 import numpy as np
 
-from quartic import DistanceCompletion
-from quartic.datasets import (
-    data_home,
-    helix,
-    load_points,
-    load_sensor_field,
-    pair_distances,
-    pairs_within,
-    protein,
-    random_pairs,
-    sensor_field,
-)
+from quartic import DistanceCompletion, datasets
+from quartic.datasets import helix, load_points, pair_distances, pairs_within, protein, random_pairs, sensor_field
 from quartic.io import read_mdjeep
 from quartic.metrics import align, normalized_rmse, rmsd
 
@@ -72,10 +61,9 @@ def proteins(args: argparse.Namespace) -> None:
 
 def intervals(args: argparse.Namespace) -> None:
     for name in INTERVALS:
-        given = read_mdjeep(data_home() / "mdjeep" / "interval" / f"{name}.nmr.gz")
-        model, seconds = fitted(
-            given.pairs, None, 3, n_init=2, lower=given.lower, upper=given.upper, n_points=given.n_points
-        )
+        given = read_mdjeep(datasets.data_home() / "mdjeep" / "interval" / f"{name}.nmr.gz")
+        bounds = {"lower": given.lower, "upper": given.upper, "n_points": given.n_points}
+        model, seconds = fitted(given.pairs, None, 3, n_init=2, **bounds)
         d = model.distances(given.pairs)
         worst = float(np.max(np.maximum(given.lower - d, d - given.upper)))
         what = f"MD-jeep {name}, {given.n_points} points, {len(d)} intervals: worst {worst:.1e}"
@@ -104,12 +92,11 @@ def sensors(args: argparse.Namespace) -> None:
 
 
 def anchors(args: argparse.Namespace) -> None:
-    field = load_sensor_field()
+    field = datasets.load_sensor_field()
     free = np.setdiff1d(np.arange(len(field.coordinates)), list(field.anchors))
     for settings in ({}, {"weights": "noise"}, {"refine": "stress"}, {"weights": "noise", "refine": "stress"}):
-        model, seconds = fitted(
-            field.pairs, field.distances, 2, n_points=len(field.coordinates), anchors=field.anchors, **settings
-        )
+        known = {"n_points": len(field.coordinates), "anchors": field.anchors}
+        model, seconds = fitted(field.pairs, field.distances, 2, **known, **settings)
         error = np.linalg.norm(model.embedding_ - field.coordinates, axis=1)[free]
         median = float(np.median(error))
         what = f"test10-500, {settings or 'plain'}: median {median:.4f}"
@@ -146,14 +133,7 @@ def large(args: argparse.Namespace) -> None:
         say(what, f"{goal:g}, 2 GiB", float(np.median(error)) < goal and peak < 2, seconds, more)
 
 
-SECTIONS: dict[str, Callable[[argparse.Namespace], None]] = {
-    "proteins": proteins,
-    "intervals": intervals,
-    "sensors": sensors,
-    "anchors": anchors,
-    "cities": cities,
-    "large": large,
-}
+SECTIONS = {section.__name__: section for section in (proteins, intervals, sensors, anchors, cities, large)}
 
 
 def main() -> None:

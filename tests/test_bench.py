@@ -136,8 +136,8 @@ def test_a_line_cut_short_is_run_again_and_spoils_no_other(tmp_path):
     for cut in (1, 10, 200):
         store.path.write_bytes(text[:-cut])
         again = Store(tmp_path, "t").open({"limit": 1}, {"machine": "m", "date": "2"})
-        assert again.has("c", "pg", 0)
-        assert again.has("c", "pg", 1) == (cut == 1)  # but for the end of its line it is whole
+        assert again.find(method="pg", seed=0)
+        assert bool(again.find(method="pg", seed=1)) == (cut == 1)  # but for the end of its line it is whole
         again.add("c", "pg", 1, {"s": 0.1})
         assert [row["seed"] for row in Store(tmp_path, "t").rows] == [0, 1]
 
@@ -434,7 +434,7 @@ def test_ratios_best_and_headline():
     ]  # fmt: skip
     found = {n.measure: n.value for n in headline("t", [*numbers, *best], "s", "ours") if n.method == "best"}
     assert found == {"mean": 2.0, "least": 1.0, "largest": 4.0}
-    header, rows = Table("", "s", "ours", ".0f").fill(numbers)
+    header, rows = Table("s", "ours", ".0f").fill(numbers)
     assert as_markdown(header, rows) == "| case | hals 1 | hals 2 |\n| --- | --- | --- |\n| c | 8 | 4 |\n| d | 1 | – |"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quartic.arrays import Array
-from quartic.bench.harness import Row, Say, Watch
+from quartic.bench.harness import Row, Watch
 from quartic.core.loop import minimize, referee
 from quartic.core.problem import Problem
-from quartic.datasets import DatasetNotFound, helix, load_similarity, pair_distances, planted_graph, random_pairs
+from quartic.datasets import helix, load_similarity, pair_distances, planted_graph, random_pairs
 from quartic.init import random_start
 from quartic.losses import Distances, LeastSquares
 from quartic.metrics import normalized_rmse
@@ -31,12 +31,11 @@ RANKS = (10, 20, 30, 40)
 with resources.files(__package__).joinpath("paper_table1.csv").open(encoding="utf-8") as _file:
     PAPER = {row.pop("case"): {name: float(s) for name, s in row.items() if s} for row in csv.DictReader(_file)}
 
-# An iterate whose error, as the run saw it, is within this factor of a target is measured by the referee.
-_NEAR = 1.25
+_NEAR = 1.25  # an iterate whose error, as the run saw it, is within this factor of a target is measured by the referee
 
 
-class Enough(Exception):
-    """Raised within a run to end it."""
+class Enough(StopIteration):
+    """Raised within a run to end it, as `quartic.minimize` lets callbacks do."""
 
 
 class Recorder:
@@ -75,10 +74,7 @@ class Recorder:
 
     def __call__(self, progress: Any) -> None:
         """Be the callback of `quartic.minimize`."""
-        try:
-            self.see(progress.X, progress.stationarity, products=progress.n_products, iterations=progress.n_iter)
-        except Enough:
-            raise StopIteration from None
+        self.see(progress.X, progress.stationarity, products=progress.n_products, iterations=progress.n_iter)
 
     def finish(self, X: Array | None = None) -> Row:
         """Return what was reached and when; ``X`` is the answer, if any, which may not be among the iterates seen."""
@@ -146,38 +142,17 @@ class Cell:
         """Return the cell with its matrix; `quartic.datasets.DatasetNotFound` where that is not there."""
         if self.data.startswith("planted-"):
             _, n, communities = self.data.split("-")
-            return Case(self, *planted_graph(int(n), int(communities), random_state=0))
+            return Case(self.data, self.rank, *planted_graph(int(n), int(communities), random_state=0))
         found = load_similarity(self.data)
-        return Case(self, found.matrix, found.labels)
-
-
-def load_cells(cells: Iterable[Cell], say: Say) -> Iterator[Case]:
-    """Yield the cells with their matrices; say once of each data set that it is missing, and go on without it."""
-    absent: set[str] = set()
-    for cell in cells:
-        if cell.data not in absent:
-            try:
-                yield cell.load()
-            except DatasetNotFound as error:
-                absent.add(cell.data)
-                say(str(error))
+        return Case(self.data, self.rank, found.matrix, found.labels)
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class Case(Cell):
     """A cell with its matrix, and the labels where there are any."""
 
-    cell: Cell
     matrix: Any
     labels: Any = None
-
-    def __str__(self) -> str:
-        return str(self.cell)
-
-    @property
-    def rank(self) -> int:
-        """Columns of X."""
-        return self.cell.rank
 
     def problem(self) -> Problem:
         """Return the problem with a loss of its own: constants that one run works out are not free for the next."""
@@ -227,6 +202,10 @@ class Helix:
         except (ValueError, TypeError):
             raise ValueError(f"{text!r} is not a helix: write points:share known, as in 5000:0.1") from None
         return found
+
+    def load(self) -> Helix:
+        """Return itself: it is made, not read."""
+        return self
 
     @cached_property
     def truth(self) -> NDArray[np.float64]:

@@ -66,10 +66,9 @@ def _floor_cases(settings: FloorSettings, say: Say) -> Iterator[tuple[str, Any, 
     for data in settings.data:
         try:
             M = load_similarity(data).matrix
-        except (DatasetNotFound, ImportError):
+            yield from ((f"{data}, r = {rank}", M, rank) for rank in settings.ranks)
+        except DatasetNotFound:
             say(f"{data} is left out: the data set is not there")
-            continue
-        yield from ((f"{data}, r = {rank}", M, rank) for rank in settings.ranks)
     for n, m in settings.points:
         yield f"distances, n = {n:,}, {m:,} pairs", helix_pairs(n, m), 3
 

@@ -170,10 +170,6 @@ class Store:
                 self._write({"session": self._session, "settings": asked, **record})
         return self
 
-    def has(self, case: str, method: str, seed: int) -> bool:
-        """Tell whether a run is there."""
-        return bool(self.find(case=case, method=method, seed=seed))
-
     def find(self, **wanted: Any) -> list[Row]:
         """Return the runs whose columns have these values."""
         return [row for row in self.rows if all(row.get(name) == value for name, value in wanted.items())]
@@ -182,7 +178,7 @@ class Store:
         """Write a run, which is safe on disk when this returns, and take up what others wrote meanwhile."""
         with self._locked():
             self._update()
-            if not self.has(case, method, seed):
+            if not self.find(case=case, method=method, seed=seed):
                 self._write({"case": case, "method": method, "seed": seed, **measured, "session": self._session})
 
     def _write(self, line: Row) -> None:
@@ -226,7 +222,7 @@ def take_turns(
         others = [name for name in methods if name not in first]
         random.Random(seed).shuffle(others)
         for name in (*first, *others):
-            if not store.has(case, name, seed):
+            if not store.find(case=case, method=name, seed=seed):
                 progress(f"{case}: {name}, start {seed}")
                 if (measured := methods[name](seed)) is not None:
                     store.add(case, name, seed, measured)

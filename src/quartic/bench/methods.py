@@ -75,7 +75,7 @@ def run_command(*words: str) -> float:
     done = subprocess.run(command, env={**os.environ, **threads}, capture_output=True, text=True)
     after = os.times()
     if done.returncode > 1:  # 1: not converged, the result is written all the same
-        raise RuntimeError(f"quartic {words[0]}: {done.stderr.strip()}")
+        raise CannotDo(done.stderr.strip().rpartition("\n")[2])
     children = after.children_user + after.children_system - before.children_user - before.children_system
     return children or after.elapsed - before.elapsed
 
@@ -203,10 +203,9 @@ def estimator_edmc(case: Helix, seed: int, tol: float, see: Recorder) -> Answer:
 def command_locate(case: Helix, seed: int, tol: float, see: Recorder) -> Answer:
     """Run ``quartic locate`` on a file, start-up, reading and writing included."""
     with tempfile.TemporaryDirectory() as folder:
-        rows = np.column_stack([case.pairs, case.distances])
-        np.savetxt(f"{folder}/d.csv", rows, fmt=("%d", "%d", "%.17g"), delimiter=",", header="i,j,d", comments="")
+        np.savez(f"{folder}/distances.npz", pairs=case.pairs, distances=case.distances)
         words = ("-d", str(case.rank), "--seed", str(seed), "-o", f"{folder}/points.npy")
-        seconds = run_command("locate", f"{folder}/d.csv", *words)
+        seconds = run_command("locate", f"{folder}/distances.npz", *words)
         return Answer(np.load(f"{folder}/points.npy"), seconds=seconds)
 
 

@@ -17,8 +17,8 @@ PARTS = tomllib.loads(resources.files(__package__).joinpath("parts.toml").read_t
 def fill_tables(section: str, numbers: Sequence[Number]) -> list[tuple[str, list[str], list[list[str]]]]:
     """Return title, header and rows of the tables of a section that have any: all cases together, then each."""
     mine = [n for n in numbers if n.section == section]
-    filled = [("In short", *Table("").fill(mine, of_all=True))]
-    filled += [(table[0], *Table(*table).fill(mine)) for table in PARTS[section].get("tables", [["All figures"]])]
+    filled = [("In short", *Table().fill(mine, of_all=True))]
+    filled += [(table[0], *Table(*table[1:]).fill(mine)) for table in PARTS[section].get("tables", [["All figures"]])]
     return [found for found in filled if found[2]]
 
 
@@ -49,12 +49,15 @@ def write_report(
     """Write numbers, and the plotly figures of sections, to one HTML page that needs no network."""
     from quartic.report import DataTable, Section, write_page
 
-    found = []
-    for name in (name for name in PARTS if any(n.section == name for n in numbers)):
-        tables = [DataTable(*filled) for filled in fill_tables(name, numbers)]
-        facts = facts_of(n for n in numbers if n.section == name)
-        found.append(
-            Section(PARTS[name]["title"], PARTS[name]["words"], parts=[*figures.get(name, []), *tables], facts=facts)
+    found = [
+        Section(
+            PARTS[name]["title"],
+            PARTS[name]["words"],
+            parts=[*figures.get(name, []), *(DataTable(*filled) for filled in fill_tables(name, numbers))],
+            facts=facts_of(n for n in numbers if n.section == name),
         )
+        for name in PARTS
+        if any(n.section == name for n in numbers)
+    ]
     found = found or [Section("Results", notes=["Nothing was run yet."])]
     write_page(path, "quartic: results", [*found, Section("How this page was made", command=command)])

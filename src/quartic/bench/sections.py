@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from quartic.bench.cases import DATA, PAPER, RANKS, Case, Cell, Helix, Recorder, load_cells
+from quartic.bench.cases import DATA, PAPER, RANKS, Case, Cell, Helix, Recorder
 from quartic.bench.harness import Row, Say, Store, describe_machine, fixed_threads, take_turns
 from quartic.bench.methods import EDMC, GRIDS, METHODS, SOLVERS, SYMNMF, Answer, CannotDo, Method
 from quartic.bench.numbers import Number, best_of, headline, summarise
+from quartic.datasets import DatasetNotFound
 from quartic.metrics import nmi
 from quartic.report.panels import Axes, Line, Panel, average
 
@@ -55,10 +56,6 @@ class Settings:
     least: float = 1.0
     curve: bool = False
     tol: float = 0.0
-
-    def seeds(self) -> range:
-        """Return the seeds of the starts."""
-        return range(self.first_start, self.first_start + self.starts)
 
     def must_agree(self) -> Row:
         """Return what the runs of one file share, whatever part of it was asked for."""
@@ -113,7 +110,8 @@ def with_penalties(solvers: Sequence[str], grid: Sequence[float] = ()) -> tuple[
 def run_section(settings: Settings, folder: str | os.PathLike[str], say: Say, progress: Say) -> Store:
     """Run what is not yet there, and return the runs; several processes may do so at once."""
     store = Store(folder, settings.name)
-    absent: set[str] = set()
+    seeds = range(settings.first_start, settings.first_start + settings.starts)
+    absent: set[str] = set()  # packages and data sets that are not there
 
     def attempt(case: Any, name: str, method: Method, seed: int) -> Row | None:
         """Run a method for those targets that it has reached from every start before; nothing where none is left."""
@@ -121,12 +119,13 @@ def run_section(settings: Settings, folder: str | os.PathLike[str], say: Say, pr
         if isinstance(case, Helix) and not settings.curve:
             targets = (case.target,)
         others = [row for row in store.find(case=str(case), method=name) if row["seed"] != seed]
-        left = [t for t in targets if settings.curve or all(_seconds_to(t, targets) in row for row in others)]
+        seconds_to = {t: "s" if len(targets) == 1 else f"s to {t:g}" for t in targets}
+        left = [t for t in targets if settings.curve or all(seconds_to[t] in row for row in others)]
         if name in absent or (targets and not left):
             return None
         limit = settings.seconds
         pace = [row for who in _PACEMAKERS for row in store.find(case=str(case), method=who, seed=seed)]
-        if settings.patience and pace and (to := _seconds_to(min(targets), targets)) in pace[0]:
+        if settings.patience and pace and (to := seconds_to[min(targets)]) in pace[0]:
             limit = min(limit, max(settings.least, settings.patience * pace[0][to]))
         recorder = case.recorder(seed, left, limit, wall=settings.threads > 1, curve=settings.curve)
         try:
@@ -145,21 +144,23 @@ def run_section(settings: Settings, folder: str | os.PathLike[str], say: Say, pr
 
     with fixed_threads(settings.threads) as found:
         store.open(settings.must_agree(), describe_machine(found))
-        warm: set[str] = set()
-        cells = [case for case in settings.cases if isinstance(case, Cell)]
-        helices = [case for case in settings.cases if isinstance(case, Helix)]
-        for case in (*load_cells(cells, say), *helices):
-            methods = {
-                name: run
-                for name, run in (EDMC if isinstance(case, Helix) else SYMNMF).items()
-                if name in settings.methods
-            }
-            if cold := {name: run for name, run in methods.items() if name not in warm}:
-                _warm_up(case, cold)
-                warm |= set(cold)
+        warm: list[Method] = []
+        for given in settings.cases:
+            try:
+                case: Any = given.load()
+            except DatasetNotFound as error:
+                if str(error) not in absent:
+                    say(str(error))
+                absent.add(str(error))
+                continue
+            known = EDMC if isinstance(case, Helix) else SYMNMF
+            methods = {name: known[name] for name in settings.methods if name in known}
+            cold = {name: method for name, method in methods.items() if method not in warm}
+            _warm_up(case, cold)
+            warm += cold.values()
             first = [name for name in _PACEMAKERS if name in methods]
             turns = {name: partial(attempt, case, name, run) for name, run in methods.items()}
-            take_turns(store, str(case), turns, settings.seeds(), progress, first)
+            take_turns(store, str(case), turns, seeds, progress, first)
     return store
 
 
@@ -183,10 +184,6 @@ def _warm_up(case: Any, methods: dict[str, Method]) -> None:
             for _ in range(2):
                 with suppress(CannotDo, ImportError):
                     run_method(small, name, method, 0, 1e-8, small.recorder(0, [1e-2], 0.1))
-
-
-def _seconds_to(target: float, targets: Sequence[float]) -> str:
-    return "s" if len(targets) == 1 else f"s to {target:g}"
 
 
 def _judge(case: Any, recorder: Recorder, answer: Answer, single: bool) -> Row:
@@ -233,6 +230,8 @@ def section_numbers(rows: Sequence[Row], section: str) -> list[Number]:
 
 def _race_numbers(rows: Sequence[Row], section: str) -> list[Number]:
     """Return means over the starts, the best of families under one name, and how many times faster we are."""
+    order = {name: at for at, name in enumerate((*SYMNMF, *EDMC))}  # runs are there as they took turns
+    rows = sorted(rows, key=lambda row: order[row["method"]])
     numbers = summarise(section, rows, ["s", "products", "objective", "error", "nmi"])
     for family in _FAMILIES if section == "speed" else ():
         mine = [n for n in numbers if n.method.startswith(family) and "best" not in n.method]
