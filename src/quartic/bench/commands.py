@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +14,7 @@ import typer
 from quartic.bench.cases import DATA, RANKS, Cell, Helix
 from quartic.bench.floor import FloorSettings, GrowthSettings, run_floor, run_growth
 from quartic.bench.harness import Row, Store
+from quartic.bench.league import LeagueSettings, draw_profiles, league_numbers, print_grids, run_league
 from quartic.bench.methods import SOLVERS
 from quartic.bench.numbers import (
     Number,
@@ -143,6 +144,24 @@ def speed(
         _finish(store := run_race(settings, results, say, progress), store.rows, report, as_json)
 
 
+@bench.command("league", epilog="Example: quartic bench league --quick --only symnmf")
+def league(
+    quick: Quick = False,
+    only: Annotated[str, typer.Option(help="symnmf, edmc or stress: leave out the others.")] = "",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of what is drawn.")] = 0,
+    seconds: Seconds = None, results: Folder = RESULTS, report: Report = None, as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Our solvers and their rivals from the same starts, on data at hand and drawn: performance profiles."""
+    with _running("bench league", report) as (say, progress):
+        _check("--only", [only] if only else [], ("symnmf", "edmc", "stress"))
+        settings = _asked(LeagueSettings.choose(quick, only, seed), seconds=seconds)
+        say(print_grids())
+        store = run_league(settings, results, say, progress)
+        with suppress(ImportError):  # without matplotlib there is no picture
+            draw_profiles(store.rows, results / f"{settings.name}.png")
+        _finish(store, store.rows, report, as_json)
+
+
 @bench.command("floor", epilog="Example: quartic bench floor --quick --threads 1")
 def floor(
     quick: Quick = False,
@@ -207,6 +226,7 @@ def _numbers(store: Store, rows: list[Row]) -> list[Number]:
     command = f"quartic {'paper' if name in ('table1', *AXES) else 'bench'} {name}" + (f" --{tail}" if tail else "")
     makers: dict[str, Callable[[list[Row], str], list[Number]]] = {
         "table1": table1_numbers, "figure2": figure2_numbers, "speed": race_numbers, "peers": race_numbers,
+        "league": league_numbers,
     }  # fmt: skip
     if name in makers:
         kept = makers[name](rows, name)
