@@ -303,17 +303,12 @@ def run_league(settings: LeagueSettings, folder: str | os.PathLike[str], say: Sa
         first, final = (float(referee(game.judge, X)[0]) for X in (game.X0, answer.X))
         return {**found, "first": first, "final": final}
 
-    def timed(game: Game, name: str, entry: str | Solver, seed: int) -> Row:
+    def timed(game: Game, entry: str | Solver, seed: int) -> Row:
         base = [row["spent"] for row in store.find(case=str(game), method="auto") if "spent" in row]
         limit = min(settings.seconds, max(0.5, settings.patience * base[0])) if base else settings.seconds
         return play(game, entry, limit)
 
     with measuring(settings, store):
-        warm = {"symnmf": "planted-120-3", "edmc": "cloud-60-0.5-0", "stress": "cloud-60-0.5-0.05"}
-        for family in dict.fromkeys(game.family for game in settings.games):
-            for entry in entries_of(family).values():
-                for start in ("random", "spectral"):
-                    play(Game(family, warm[family], 3, start, 0), entry, 0.5)
         for game in settings.games:
             try:
                 _ = game.X0, game.random
@@ -323,7 +318,11 @@ def run_league(settings: LeagueSettings, folder: str | os.PathLike[str], say: Sa
             except ValueError as error:
                 say(f"{game} is left out: {error}")
                 continue
-            turns = {name: partial(timed, game, name, entry) for name, entry in entries_of(game.family).items()}
+            entries = entries_of(game.family)
+            if not all(store.has(str(game), name, seed) for name in entries for seed in settings.seeds()):
+                for entry in entries.values():  # an iteration each, to have everything compiled
+                    play(game, entry, 0.0)
+            turns = {name: partial(timed, game, entry) for name, entry in entries.items()}
             take_turns(store, str(game), turns, settings.seeds(), progress, first=["auto"])
     return store
 
@@ -406,10 +405,13 @@ def draw_profiles(rows: Sequence[Row], path: str | os.PathLike[str]) -> None:
 
     from quartic.report.panels import STYLES
 
-    figure = Figure(figsize=(13, 3.4 * len(METHODS)), layout="constrained")
-    axes = figure.subplots(len(METHODS), len(EPSILONS), squeeze=False)
+    families = [family for family in METHODS if profiles(rows, family, EPSILONS[0], "s")]
+    if not families:
+        return
+    figure = Figure(figsize=(13, 3.4 * len(families)), layout="constrained")
+    axes = figure.subplots(len(families), len(EPSILONS), squeeze=False)
     at = np.geomspace(1, 30, 300)
-    for line, family in zip(axes, METHODS, strict=True):
+    for line, family in zip(axes, families, strict=True):
         for axis, epsilon in zip(line, EPSILONS, strict=True):
             for name, ratio in profiles(rows, family, epsilon, "s").items():
                 colour, dashed = STYLES.get(name, (None, name != "face-cg"))
@@ -420,7 +422,7 @@ def draw_profiles(rows: Sequence[Row], path: str | os.PathLike[str]) -> None:
                 xscale="log", ylim=(0, 1.02), title=f"{family}, ε = {epsilon:g}", xlabel="times the best one's seconds"
             )
         line[0].set_ylabel("share of problems")
-        line[-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8)
+        line[0].legend(loc="lower right", frameon=False, fontsize=7, ncols=2)
     FigureCanvasAgg(figure).print_figure(path, dpi=110)
 
 
