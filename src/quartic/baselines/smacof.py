@@ -92,4 +92,5 @@ def _solve(loss: Any, G: Array) -> Array:
     Z: Array = np.zeros_like(G)
     if factor is not None:
         Z[free] = factor.solve(np.asarray(G[free], np.float64))
-    return Z - Z.mean(axis=0)
+    Z -= Z.mean(axis=0)
+    return Z

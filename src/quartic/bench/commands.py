@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +14,7 @@ import typer
 from quartic.bench.cases import DATA, RANKS, Cell, Helix
 from quartic.bench.floor import FloorSettings, GrowthSettings, run_floor, run_growth
 from quartic.bench.harness import Row, Store
+from quartic.bench.league import LeagueSettings, draw_profiles, league_numbers, print_grids, run_league
 from quartic.bench.methods import METHODS, SOLVERS
 from quartic.bench.numbers import (
     Number,
@@ -98,6 +99,24 @@ for _app, _name, _example, _words in (
     _add(_app, _name, _words, _example)
 
 
+@bench.command("league", epilog="Example: quartic bench league --quick --only symnmf")
+def league(
+    quick: Quick = False,
+    only: Annotated[str, typer.Option(help="symnmf, edmc or stress: leave out the others.")] = "",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of what is drawn.")] = 0,
+    seconds: Seconds = None, results: Folder = RESULTS, report: Report = None, as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Our solvers and their rivals from the same starts, on data at hand and drawn: performance profiles."""
+    with _running("bench league", report) as (say, progress):
+        _check("--only", [only] if only else [], ("symnmf", "edmc", "stress"))
+        settings = _asked(LeagueSettings.choose(quick, only, seed), seconds=seconds)
+        say(print_grids())
+        store = run_league(settings, results, say, progress)
+        with suppress(ImportError):  # without matplotlib there is no picture
+            draw_profiles(store.rows, results / f"{settings.name}.png")
+        _finish(store, store.rows, report, as_json)
+
+
 @bench.command("floor", epilog="Example: quartic bench floor --quick --threads 1")
 def floor(
     quick: Quick = False,
@@ -161,7 +180,7 @@ def _numbers(store: Store, rows: list[Row]) -> list[Number]:
     name, _, tail = store.path.stem.partition("-")
     command = f"quartic {'paper' if name in ('table1', *AXES) else 'bench'} {name}" + (f" --{tail}" if tail else "")
     kept = [Number(name, *row["number"]) for row in rows if "number" in row]
-    kept = kept or section_numbers(rows, name)
+    kept = kept or (league_numbers if name == "league" else section_numbers)(rows, name)
     sections = dict.fromkeys(n.section for n in kept) or {name: None}
     return [*(n for section in sections for n in provenance(store, section, command)), *kept]
 

@@ -143,12 +143,13 @@ def scipy_symnmf(case: Case, seed: int, tol: float, see: Recorder) -> Answer:
         return seen[0].value, seen[0].gradient
 
     # The last evaluation of a line search is at the point it takes; the recorder measures it anew in any case.
-    return _scipy(function, X0, lambda X: see.see(X, problem.stationarity(seen[0])), bounds=[(0, None)] * X0.size)
+    return with_scipy(function, X0, lambda X: see.see(X, problem.stationarity(seen[0])), bounds=[(0, None)] * X0.size)
 
 
-def _scipy(
+def with_scipy(
     function: Callable[[Array], tuple[float, Array]], X0: Array, see: Callable[[Array], None], **how: Any
 ) -> Answer:
+    """Run SciPy's L-BFGS-B, without a tolerance of its own."""
     from scipy.optimize import minimize as scipy_minimize
 
     last = [X0]
@@ -236,7 +237,7 @@ def scipy_edmc(case: Helix, seed: int, tol: float, see: Recorder) -> Answer:
             raise Enough
         return p.value, p.gradient
 
-    return _scipy(function, X0, see.see)
+    return with_scipy(function, X0, see.see)
 
 
 def pymanopt_edmc(manifold_name: str, optimizer_name: str, case: Helix, seed: int, tol: float, see: Recorder) -> Answer:
