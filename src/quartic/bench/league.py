@@ -29,7 +29,7 @@ import scipy.sparse as sp
 
 from quartic.arrays import Array
 from quartic.bench.cases import DATA, RANKS, Cell, Recorder
-from quartic.bench.harness import Row, Say, Settings, Store, measuring, take_turns
+from quartic.bench.harness import Row, Say, Store, describe_machine, fixed_threads, take_turns
 from quartic.bench.methods import Answer, run_solver, with_scipy
 from quartic.bench.numbers import Number, provenance, write_numbers
 from quartic.core.loop import referee
@@ -228,16 +228,14 @@ def _distances(what: str, rng: np.random.Generator) -> tuple[Any, Array, int]:
 
 
 @dataclass(frozen=True)
-class LeagueSettings(Settings):
+class LeagueSettings:
     """What `run_league` runs; a method may take ``patience`` times what auto took, half a second at least."""
 
-    starts: int = 1
     games: tuple[Game, ...] = ()
     seconds: float = 12.0
     patience: float = 5.0
+    threads: int = 1
     name: str = "league"
-
-    part = (*Settings.part, "games")
 
     @classmethod
     def choose(cls, quick: bool = False, only: str = "", seed: int = 0) -> LeagueSettings:
@@ -308,7 +306,9 @@ def run_league(settings: LeagueSettings, folder: str | os.PathLike[str], say: Sa
         limit = min(settings.seconds, max(0.5, settings.patience * base[0])) if base else settings.seconds
         return play(game, entry, limit)
 
-    with measuring(settings, store):
+    with fixed_threads(settings.threads) as found:
+        agreed = {"seconds": settings.seconds, "patience": settings.patience, "threads": settings.threads}
+        store.open(agreed, describe_machine(found))
         for game in settings.games:
             try:
                 _ = game.X0, game.random
@@ -319,11 +319,11 @@ def run_league(settings: LeagueSettings, folder: str | os.PathLike[str], say: Sa
                 say(f"{game} is left out: {error}")
                 continue
             entries = entries_of(game.family)
-            if not all(store.has(str(game), name, seed) for name in entries for seed in settings.seeds()):
+            if not all(store.find(case=str(game), method=name, seed=0) for name in entries):
                 for entry in entries.values():  # an iteration each, to have everything compiled
                     play(game, entry, 0.0)
             turns = {name: partial(timed, game, entry) for name, entry in entries.items()}
-            take_turns(store, str(game), turns, settings.seeds(), progress, first=["auto"])
+            take_turns(store, str(game), turns, range(1), progress, first=["auto"])
     return store
 
 
