@@ -209,6 +209,29 @@ def locate(
     run(LocateOptions(**given))
 
 
+@app.command(epilog="Example: quartic sdp maxG11.dat-s --tol 1e-6 -o solution.npz")
+@_in_paragraphs
+def sdp(
+    input: Annotated[str, Argument(metavar="FILE.dat-s", help="A programme in SDPA's sparse format, plain or .gz.")],
+    output: Annotated[
+        str | None, Option("--output", "-o", metavar="FILE.npz", help="Write y and a factor of each block.")
+    ] = None,
+    tol: Annotated[float, Option(help="What each of the six DIMACS errors may be.")] = 1e-6,
+    rank: Annotated[int | None, Option(help="Columns to begin with; chosen if left out.")] = None,
+    method: Annotated[str, Option(metavar="auto|low-rank|interior", help="How to solve it.")] = "auto",
+    max_time: MaxTime = None, seed: Seed = 0, as_json: Json = False, quiet: Quiet = False,
+) -> None:  # fmt: skip
+    """Solve a semidefinite programme, with a proven bound on its optimum.
+
+    The file says: maximise ⟨F_0, Y⟩ over Y ⪰ 0 with ⟨F_k, Y⟩ = c_k. Exit code: 0 converged; 1 not converged,
+    infeasible, unbounded or interrupted (what was found is still written); 2 invalid input (nothing is written).
+    """
+    given = locals()
+    from quartic.cli.sdp import SDPOptions, run
+
+    run(SDPOptions(**given))
+
+
 @app.command(epilog="Example: quartic demo --report my-report.html")
 def demo(
     report: Annotated[Path, Option(metavar="FILE.html", help="Where to write the report.")] = Path(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +16,8 @@ from quartic.arrays.threads import limited_to, one_blas_thread, share_of
 from quartic.core.loop import minimize
 from quartic.core.problem import Problem
 from quartic.core.start import StartStrategy
-from quartic.graphs import as_adjacency
+from quartic.graphs import as_adjacency, normalize_graph
+from quartic.graphs.normalization import choose_normalization
 from quartic.init import random_start, spectral_start
 from quartic.losses import LeastSquares
 from quartic.metrics import ari
@@ -30,6 +31,8 @@ Labels: TypeAlias = NDArray[np.intp]
 _DENSE = 300
 # Nodes whose consensus matrix is looked at as a whole.
 _SAMPLE = 300
+# Random graphs whose spectrum is chance.
+_RANDOM_GRAPHS = 3
 # Stabilities this close are taken as equal.
 _TIE = 0.01
 
@@ -45,9 +48,11 @@ class RankSelection:
     best : int
         The rank chosen: the median of ``votes``.
     votes : dict
-        The rank each criterion prefers: ``"eigengap"``, ``"stability"``, ``"held_out"``.
+        The rank each criterion prefers: ``"spectrum"``, ``"stability"``, ``"held_out"``.
     eigenvalues : array (max(ranks) + 1,)
-        Leading eigenvalues of M, falling.
+        Leading eigenvalues of the normalised graph, falling.
+    chance : float
+        The second largest eigenvalue of random graphs with the same degrees: what is above is structure.
     eigengap : array
         λ_r − λ_{r+1}.
     stability : array
@@ -66,7 +71,7 @@ class RankSelection:
     >>> M, _ = planted_graph(200, 3, random_state=0)
     >>> found = select_rank(M, range(2, 5), n_runs=3, random_state=0)
     >>> found.best, found.votes
-    (3, {'eigengap': 3, 'stability': 3, 'held_out': 3})
+    (3, {'spectrum': 3, 'stability': 3, 'held_out': 3})
     >>> print(found.table())  # doctest: +SKIP
     """
 
@@ -74,6 +79,7 @@ class RankSelection:
     best: int
     votes: dict[str, int]
     eigenvalues: Floats = field(repr=False)
+    chance: float
     eigengap: Floats = field(repr=False)
     stability: Floats = field(repr=False)
     cophenetic: Floats = field(repr=False)
@@ -102,7 +108,8 @@ class RankSelection:
         figure = new_figure(size=(11, 3.2))
         spectrum, stability, held_out = figure.subplots(1, 3)
         spectrum.plot(np.arange(1, len(self.eigenvalues) + 1), self.eigenvalues, "o-", color="C0")
-        spectrum.set(title="Eigenvalues", ylabel="λ")
+        spectrum.axhline(self.chance, color="0.7", linestyle="--", zorder=0)
+        spectrum.set(title="Eigenvalues, and chance", ylabel="λ")
         stability.plot(self.ranks, self.stability, "o-", color="C0", label="adjusted Rand index")
         stability.plot(self.ranks, self.cophenetic, "s--", color="C1", label="cophenetic correlation")
         stability.set(title="Stability over seeds", ylim=(min(0.0, np.nanmin(self.stability, initial=0.0)), 1.05))
@@ -124,6 +131,7 @@ def select_rank(
     *,
     n_runs: int = 10,
     held_out: float = 0.1,
+    normalize: Literal["auto", "regularized", "symmetric", "walks"] | None = "auto",
     solver: str | Solver = "auto",
     tol: float = 1e-2,
     max_iter: int = 1000,
@@ -134,7 +142,8 @@ def select_rank(
 
     Three criteria, each of which prefers a rank r among ``ranks``:
 
-    - **eigengap**: the largest :math:`\lambda_r - \lambda_{r+1}`;
+    - **spectrum**: how many eigenvalues are larger than the second largest of a random graph with the same degrees and
+      weights (the largest of three such graphs);
     - **stability**: ``n_runs`` symmetric NMFs of M from random starts. A wrong number of clusters can be had in several
       ways, which different starts find. Measured by the mean adjusted Rand index between two runs; the largest rank
       within 0.01 of the best is preferred. The cophenetic correlation of the consensus matrix (the share of runs that
@@ -144,8 +153,9 @@ def select_rank(
       by run: all ranks see the same pairs).
 
     ``best`` is the median of the three: what two of them agree on, else the one between the others. Where ``votes``
-    differ, look at the figures: clusters much smaller than the rest are easily missed, nested ones have several right
-    answers, and the answer for a graph and for its normalised form need not be the same.
+    differ, look at the figures: clusters much smaller than the rest are easily missed, and nested ones have several
+    right answers. Graphs are normalised first, as `quartic.SymNMF` does; where it would take walks, spectrum and
+    held-out error are those of the regularised matrix, whose entries say nothing about each other.
 
     Parameters
     ----------
@@ -157,6 +167,8 @@ def select_rank(
         Runs for stability, and as many for the held-out error; at least 2.
     held_out : float, default=0.1
         p.
+    normalize : {"auto", "regularized", "symmetric", "walks"} or None
+        As in `quartic.graphs.normalize_graph`.
     solver, tol, max_iter
         As in `quartic.minimize`. Labels settle long before the gradient does: a rough tol is enough.
     n_jobs : int or None
@@ -189,7 +201,10 @@ def select_rank(
     """
     from joblib import Parallel, delayed
 
-    A = as_adjacency(M)
+    given = as_adjacency(M)
+    kind = choose_normalization(given) if normalize == "auto" else normalize
+    whole = normalize_graph(given, kind)  # what clusters are looked for in
+    A = normalize_graph(given, "regularized") if kind == "walks" else whole
     tried = _checked_ranks(ranks, A.shape[0])
     if isinstance(n_runs, bool) or not isinstance(n_runs, int | np.integer) or n_runs < 2:
         raise ValueError(f"n_runs must be an integer of at least 2, got {n_runs!r}")
@@ -199,6 +214,11 @@ def select_rank(
     generator = random_generator(random_state)
     seeds = [int(seed) for seed in generator.integers(2**63, size=2 * n_runs)]
     eigenvalues = _leading_eigenvalues(A, int(tried[-1]) + 1, generator)
+    again = "regularized" if kind == "walks" else kind
+    chance = max(
+        float(_leading_eigenvalues(normalize_graph(_rewired(given, generator), again), 2, generator)[-1])
+        for _ in range(_RANDOM_GRAPHS)
+    )
 
     def factor(matrix: sp.csr_array, rank: int, start: StartStrategy, seed: int) -> Array:
         with limited_to(share_of(n_jobs, 2 * n_runs)):
@@ -208,7 +228,7 @@ def select_rank(
             ).X  # fmt: skip
 
     def cluster(seed: int) -> list[Labels]:
-        return [factor(A, int(rank), random_start, seed).argmax(axis=1) for rank in tried]
+        return [factor(whole, int(rank), random_start, seed).argmax(axis=1) for rank in tried]
 
     def predict(seed: int) -> list[float]:
         held = pairs.draw(held_out, np.random.default_rng(seed))
@@ -227,23 +247,18 @@ def select_rank(
     padded = np.append(eigenvalues, np.nan)  # r = n has no next eigenvalue
     eigengap = padded[tried - 1] - padded[tried]
     votes = {
-        "eigengap": _largest_gap(tried, eigengap),
+        "spectrum": int(tried[np.abs(tried - max(1, (eigenvalues > chance).sum())).argmin()]),
         "stability": _most_stable(tried, stability),
         "held_out": _best_prediction(tried, errors),
     }
     return RankSelection(
-        ranks=tried, best=int(np.median(list(votes.values()))), votes=votes, eigenvalues=eigenvalues, eigengap=eigengap,
-        stability=stability, cophenetic=cophenetic, held_out=errors.mean(axis=1),
+        ranks=tried, best=int(np.median(list(votes.values()))), votes=votes, eigenvalues=eigenvalues,
+        chance=chance, eigengap=eigengap, stability=stability, cophenetic=cophenetic, held_out=errors.mean(axis=1),
         held_out_se=errors.std(axis=1, ddof=1) / np.sqrt(n_runs), held_out_errors=errors,
     )  # fmt: skip
 
 
 # -- the three votes --------------------------------------------------------------------------------------------------
-
-
-def _largest_gap(ranks: NDArray[np.int64], eigengap: Floats) -> int:
-    gaps = np.nan_to_num(eigengap, nan=-np.inf)
-    return int(ranks[np.flatnonzero(gaps >= gaps.max() - 1e-9 * abs(gaps.max()))[-1]])
 
 
 def _most_stable(ranks: NDArray[np.int64], stability: Floats) -> int:
@@ -273,6 +288,15 @@ def _leading_eigenvalues(A: sp.csr_array, count: int, generator: np.random.Gener
         values = np.sort(eigsh(A, k=count, which="LA", v0=start, tol=1e-6, return_eigenvectors=False))
     falling: Floats = values[::-1][:count]
     return falling
+
+
+def _rewired(A: sp.csr_array, generator: np.random.Generator) -> sp.csr_array:
+    """Return a random graph with the same numbers of neighbours and the same weights; loops stay, a few edges merge."""
+    upper = sp.triu(A, 1, format="coo")
+    ends = generator.permutation(np.concatenate([upper.coords[0], upper.coords[1]]))
+    half = len(ends) // 2
+    B = sp.csr_array((generator.permutation(upper.data), (ends[:half], ends[half:])), shape=A.shape)
+    return sp.csr_array(B + B.T + sp.diags_array(A.diagonal()))
 
 
 def _agreement(labels: NDArray[np.intp]) -> float:

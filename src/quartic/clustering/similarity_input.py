@@ -12,10 +12,13 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from quartic import graphs
-from quartic.arrays import is_torch
+from quartic.arrays import Array, is_torch, to_host
+from quartic.clustering.placing import place
 from quartic.distributed.inputs import is_dask_array
 from quartic.graphs.inputs import is_graph, matrix_of, refuse_not_finite, refuse_words
-from quartic.graphs.normalization import choose_normalization
+from quartic.graphs.neighbors import inverse_roots
+from quartic.graphs.normalization import choose_normalization, refuse_negative, walk_rows
+from quartic.graphs.similarity import SimilarityGraph
 from quartic.losses.blocks.dask_matrix import DaskMatrix
 from quartic.losses.devices import moved, to_scipy
 
@@ -71,27 +74,103 @@ def similarity_of(model: SymNMF, X: Any, known: bool, device: Any) -> Any:
         return _normalized(model, data, known)
     if callable(model.affinity):
         return model.affinity(data)
-    if device is not None and not issparse(data):
+    if device is None:
+        model._graph = SimilarityGraph(data, str(model.affinity), model.n_neighbors)
+        return graphs.normalize(model._graph.weights)
+    if not issparse(data):
         data = moved(data, device)
     return graphs.similarity(data, kind=model.affinity, n_neighbors=model.n_neighbors)  # type: ignore[arg-type]
 
 
 def similarity_to_fitted(model: SymNMF, X: Any) -> Any:
-    """Return the similarities (m, n) of what is new to the n nodes the model was fitted to."""
-    if is_dask_array(X) or is_dask_array(model._features) or isinstance(X, DaskMatrix):
-        raise TypeError("score is for data in memory, but these are in Dask's blocks; pass rows of NumPy or SciPy")
-    old, new = (to_scipy(part) if is_torch(part) else part for part in (model._features, X))
-    new = validate_data(model, new, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
+    """Return the similarities (m, n) of what is new to the n nodes the model was fitted to, normalised as theirs."""
+    return _similarity_of_new(model, _read_new(model, X))
+
+
+def rows_of(model: SymNMF, X: Any) -> Array:
+    """Return the rows of the factor for what is new, and the factor itself where that is what was fitted."""
+    known: Array = to_host(model.embedding_)
+    new = _read_new(model, X)
+    whole = model.affinity == "precomputed" and new.shape[0] == len(known)
+    if whole and not (sp.csr_array(new) != sp.csr_array(_old_graph(model))).nnz:
+        return known.copy()
+    return place(_similarity_of_new(model, new), known)
+
+
+def _read_new(model: SymNMF, X: Any) -> Any:
+    if any(map(is_dask_array, (X, model._features, model.affinity_matrix_))) or isinstance(X, DaskMatrix):
+        raise TypeError("new nodes must be in memory, but these are in Dask's blocks; pass rows of NumPy or SciPy")
+    new = to_scipy(X) if is_torch(X) else X
+    return validate_data(model, new, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
+
+
+def _similarity_of_new(model: SymNMF, new: Any) -> Any:
     if model.affinity == "precomputed":
-        return new
-    old = check_array(old, accept_sparse="csr", dtype=(np.float64, np.float32))
+        return new if model.normalize_ is None else _normalized_rows(model, new)
+    if not callable(model.affinity):
+        return _similarity_graph(model).rows(new)
+    old = _old_features(model)
     both = sp.vstack([old, new], format="csr") if issparse(new) or issparse(old) else np.vstack([old, new])
-    if callable(model.affinity):
-        M = model.affinity(both)
-    else:
-        M = graphs.similarity(both, kind=model.affinity, n_neighbors=model.n_neighbors)  # type: ignore[arg-type]
-    n = old.shape[0]
+    M, n = model.affinity(both), old.shape[0]
     return (sp.csr_array(M) if issparse(M) else np.asarray(M))[n:, :n]
+
+
+def add_nodes(model: SymNMF, X: Any) -> tuple[Any, Array]:
+    """Return what the model was fitted to with the nodes of its ``partial_fit``, and the rows at which these start."""
+    if model.affinity != "precomputed":
+        rows = place(similarity_to_fitted(model, X), to_host(model.embedding_))
+        old, new = (
+            part.toarray() if issparse(part) and not issparse(X) else part for part in (_old_features(model), X)
+        )
+        return (sp.vstack([old, new], format="csr") if issparse(new) else np.vstack([old, new])), rows
+    n = len(model.embedding_)
+    new = check_array(to_scipy(X) if is_torch(X) else X, accept_sparse="csr", dtype=(np.float64, np.float32))
+    if new.shape == (n, n):
+        return new, np.empty((0, model.n_components))
+    if new.shape[1] != n + new.shape[0]:
+        raise ValueError(
+            f"X has {new.shape[1]} features, but {type(model).__name__} is expecting {n} features as input, in {n} "
+            f"rows, for other edges of the old nodes; or {n + new.shape[0]}, similarities of {new.shape[0]} new nodes "
+            "to the old ones and to each other"
+        )
+    old = _old_graph(model)
+    rows = place(_similarity_of_new(model, new[:, :n]), to_host(model.embedding_))
+    if issparse(old) or issparse(new):
+        new = sp.csr_array(new)
+        return sp.block_array([[sp.csr_array(old), new[:, :n].T], [new[:, :n], new[:, n:]]], format="csr"), rows
+    return np.block([[old, new[:, :n].T], [new[:, :n], new[:, n:]]]), rows
+
+
+def _old_graph(model: SymNMF) -> Any:
+    """Return the graph, or the matrix, that was handed in."""
+    old = model.affinity_matrix_ if model._graph is None else model._graph
+    return to_scipy(old) if is_torch(old) else old
+
+
+def _normalized_rows(model: SymNMF, new: Any) -> Any:
+    """Return rows of edges to the fitted nodes as rows of the matrix that was factorised."""
+    B, A = sp.csr_array(new, dtype=np.float64), model._graph
+    B.eliminate_zeros()
+    refuse_negative(B)
+    if model.normalize_ == "walks":
+        return walk_rows(B, A)
+    degree, mine = np.asarray(A.sum(axis=1)), np.asarray(B.sum(axis=1))
+    more = degree.mean() if model.normalize_ == "regularized" else 0.0
+    B.data *= np.repeat(inverse_roots(mine + more), np.diff(B.indptr)) * inverse_roots(degree + more)[B.indices]
+    return B
+
+
+def _old_features(model: SymNMF) -> Any:
+    old = to_scipy(model._features) if is_torch(model._features) else model._features
+    return check_array(old, accept_sparse="csr", dtype=(np.float64, np.float32))
+
+
+def _similarity_graph(model: SymNMF) -> SimilarityGraph:
+    """Return the graph of the features of the fit; of tensors it is made here when first needed."""
+    if model._graph is None:
+        model._graph = SimilarityGraph(_old_features(model), str(model.affinity), model.n_neighbors)
+    graph: SimilarityGraph = model._graph
+    return graph
 
 
 def _in_blocks(model: SymNMF, X: Any, precomputed: bool, known: bool) -> Any:
@@ -101,7 +180,7 @@ def _in_blocks(model: SymNMF, X: Any, precomputed: bool, known: bool) -> Any:
     model.n_features_in_ = X.n if isinstance(X, DaskMatrix) else int(X.shape[1])
     if precomputed:
         blocks = X.M if isinstance(X, DaskMatrix) else X
-        M = graphs.normalize_graph(blocks, model.normalize)
+        M = graphs.normalize_graph(blocks, model.normalize)  # type: ignore[arg-type]
         if M is blocks:
             return X if isinstance(X, DaskMatrix) else DaskMatrix(X)
         model.normalize_ = "regularized" if model.normalize == "auto" else model.normalize
@@ -126,7 +205,7 @@ def _of_tensor(model: SymNMF, X: Any) -> Any:
 
 
 def _normalized(model: SymNMF, data: Any, known: bool) -> Any:
-    """Return the matrix to factorise of the graph handed in, of its type, and remember the graph for what comes later."""
+    """Return the matrix to factorise of the graph handed in, of its type, and remember the graph."""
     if model.normalize is None or not known:
         return data
     try:
@@ -135,7 +214,7 @@ def _normalized(model: SymNMF, data: Any, known: bool) -> Any:
         if model.normalize != "auto":
             raise
         return data  # what is wrong with a matrix that is no graph, the loss says
-    kind = choose_normalization(A) if model.normalize == "auto" else model.normalize
+    kind: Any = choose_normalization(A) if model.normalize == "auto" else model.normalize
     if kind is None:
         return data
     model.normalize_, model._graph = kind, A

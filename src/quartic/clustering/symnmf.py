@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -18,8 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 from quartic.arrays import Array, RandomState, check_number, is_torch, namespace, random_generator, to_host
 from quartic.arrays.checks import check_choice, check_integer
 from quartic.arrays.threads import limited_to, one_blas_thread, share_of
+from quartic.clustering.known import Known, anchor, link, read_known
+from quartic.clustering.placing import above_noise
 from quartic.clustering.scoring import held_out_fit
-from quartic.clustering.similarity_input import similarity_of, similarity_to_fitted
+from quartic.clustering.similarity_input import add_nodes, rows_of, similarity_of, similarity_to_fitted
 from quartic.core.loop import Progress, minimize
 from quartic.core.problem import Problem
 from quartic.core.result import Result
@@ -99,6 +101,11 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         Cluster of each node: the largest entry of its row of X, the first of equals.
     memberships_ : ndarray (n, r)
         Rows of X scaled to sum 1: soft memberships. A zero row (a node in no cluster) becomes uniform.
+    communities_ : list of sets
+        Nodes of each cluster, by name: overlapping, from what is beyond the noise.
+    unmet_ : dict or None
+        Of what was known, what the clusters are not: nodes whose label was not kept, under ``"labels"``, and pairs,
+        under ``"must_link"`` and ``"cannot_link"``. None where nothing was known.
     affinity_matrix_ : ndarray, csr_array or Dask array (n, n)
         M, the matrix that was factorised.
     normalize_ : str or None
@@ -148,6 +155,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     result_: Result
     node_names_: NDArray[Any]
     normalize_: str | None
+    unmet_: dict[str, NDArray[np.intp]] | None
     _graph: Any
 
     def __init__(
@@ -191,7 +199,16 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     # -- fitting ----------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, *, weights: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        must_link: Any = None,
+        cannot_link: Any = None,
+        strength: float = 3.0,
+        weights: Any = None,
+    ) -> Self:
         r"""Factorise.
 
         Parameters
@@ -200,7 +217,14 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             The similarity matrix if ``affinity="precomputed"``, else features. A negative entry
             only pushes two nodes apart, since XXᵀ cannot be negative; some must be positive. Either may be a Dask
             array of row blocks, which stays where it is; a `quartic.losses.DaskMatrix` says how blocks are kept.
-        y : ignored
+        y : array of int (n,), optional
+            Known labels, 0 … n_components − 1, and −1 where unknown. Column k of X is then class k. Labels given are
+            labels kept where the data allow it; ``unmet_`` tells. A y without any −1 leaves nothing unknown and is
+            ignored, as pipelines hand it to every step.
+        must_link, cannot_link : pairs of int (p, 2), optional
+            Nodes i, j that belong together, or do not.
+        strength : float, default=3
+            Weight of what is known, relative to the data: see `quartic.clustering.known`.
         weights : sparse matrix (n, n), optional
             Where only part of M is known: symmetric, positive at the known entries. The loss is then
             :math:`\tfrac12 \sum_{ij} w_{ij} (M_{ij} - (XX^\top)_{ij})^2`; entries outside the pattern are unknown,
@@ -211,21 +235,25 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self
         """
         self._check_settings()
+        check_number(strength, "strength")
         with one_blas_thread():
-            best, M = self._factorise(X, weights)
+            best, M, known = self._factorise(X, weights, (y, must_link, cannot_link), strength)
         if not best.success:
             warnings.warn(f"SymNMF did not converge: {best.message}", ConvergenceWarning, stacklevel=2)
         self.affinity_matrix_ = M.M if isinstance(M, DaskMatrix) else M
         self.node_names_ = names_of(X, len(best.X))
         self.embedding_ = best.X
         self.labels_ = best.X.argmax(axis=1)
+        self.unmet_ = None if known is None else known.unmet(self.labels_)
         self.objective_, self.n_iter_, self.result_ = best.objective, best.n_iter, best
         self._n_features_out = self.n_components
         self._features = None if self.affinity == "precomputed" else X
         return self
 
-    def _factorise(self, X: Any, weights: Any) -> tuple[Result, Any]:
-        """Return the best run, and M."""
+    def _factorise(
+        self, X: Any, weights: Any, given: tuple[Any, Any, Any], strength: float
+    ) -> tuple[Result, Any, Known | None]:
+        """Return the best run, M, and what was known."""
         device = device_for(self.device, X)
         if device is not None and weights is not None:
             raise ValueError('weights are for device=None or "cpu" and NumPy data: on a device all of M must be known')
@@ -235,20 +263,89 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         n = loss.n_points
         if self.n_components > n:
             raise ValueError(f"n_components = {self.n_components} must be at most the number of nodes, n_samples = {n}")
+        known = read_known(*given, n, self.n_components)
+        if known is not None:
+            if device is not None or weights is not None or isinstance(M, DaskMatrix):
+                raise TypeError("labels and links are for matrices in memory, without weights; leave them out")
+            return self._run_with(known, M, penalty, strength), M, known
 
         def problem() -> Problem:
             # A loss of its own for each run: constants that one run works out would otherwise be free for the next.
             return Problem(LeastSquares(loss.matrix) if weights is None else LeastSquares(M, weights=weights), penalty)
 
-        best = self._best_run(problem, weights is not None)
+        best = self._best_run(problem, self.init, weights is not None)
         if not is_torch(X):  # what came as NumPy goes back as such
             best = replace(best, X=to_host(best.X))
             M = to_scipy(M) if is_torch(M) else M
-        return best, M
+        return best, M, None
 
-    def fit_transform(self, X: Any, y: Any = None, *, weights: Any = None) -> Any:
+    def _run_with(self, known: Known, M: Any, penalty: Penalty, strength: float) -> Result:
+        """Return the best run on M and what is known of its nodes."""
+        linked = link(M, known, strength)
+        best = self._best_run(lambda: Problem(LeastSquares(linked), penalty), self.init, False)
+        if (known.labels < 0).all():
+            return best
+        more, start = anchor(linked, known, best.X, strength)
+        best = self._best_run(lambda: Problem(LeastSquares(more), penalty), start, False)
+        return replace(best, X=best.X[: M.shape[0]])
+
+    def fit_transform(self, X: Any, y: Any = None, **known: Any) -> Any:
         """Factorise, and return ``embedding_``; parameters as in `fit`."""
-        return self.fit(X, weights=weights).embedding_
+        return self.fit(X, y, **known).embedding_
+
+    def transform(self, X: Any) -> Any:
+        r"""Place new nodes among the fitted ones, whose rows of the factor stay.
+
+        .. math:: y_i = \operatorname{argmin}_{y \ge 0} \|s_i - y X^\top\|^2
+
+        with s_i the similarities of node i, normalised as those of the fit were. The graph of the fit gives
+        ``embedding_`` itself.
+
+        Parameters
+        ----------
+        X : array or sparse matrix (m, n); or features (m, n_features)
+            Similarities, or weights of edges, of m nodes to the n fitted ones if ``affinity="precomputed"``, else
+            features.
+
+        Returns
+        -------
+        ndarray (m, n_components)
+        """
+        return self._place(X)
+
+    def _place(self, X: Any) -> Array:
+        check_is_fitted(self)
+        with one_blas_thread():
+            return rows_of(self, X)
+
+    def predict(self, X: Any) -> NDArray[np.intp]:
+        """Return the clusters of new nodes, the largest entries of their rows; parameters as in `transform`."""
+        labels: NDArray[np.intp] = self._place(X).argmax(axis=1)
+        return labels
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Add nodes to those fitted, and go on from where they are placed; the first call is a `fit`.
+
+        Parameters
+        ----------
+        X : array or sparse matrix (m, n + m); or features (m, n_features)
+            Similarities, or weights of edges, of m new nodes to the n fitted ones and to each other if
+            ``affinity="precomputed"``, else features. A graph (n, n) has other edges for the nodes fitted.
+        y : ignored
+        """
+        if not hasattr(self, "embedding_"):
+            return self.fit(X)
+        whole, rows = add_nodes(self, X)
+        X0 = np.vstack([to_host(self.embedding_), rows])
+        model = clone(self).set_params(
+            init=np.maximum(X0, 0.01 * np.sqrt(np.mean(X0**2))),
+            normalize=self.normalize_ if self.affinity == "precomputed" else self.normalize,
+        )
+        model.fit(whole)
+        for name, value in vars(model).items():
+            if name.endswith("_") or name.startswith("_"):
+                setattr(self, name, value)
+        return self
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return how well the similarities of new nodes to the fitted ones are predicted: at most 1, higher is better.
@@ -278,8 +375,22 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         memberships: Array = rows / rows.sum(axis=1, keepdims=True)
         return memberships
 
-    def _best_run(self, problem: Callable[[], Problem], weighted: bool) -> Result:
-        start, n_runs = self.init, self.n_init
+    @property
+    def communities_(self) -> list[set[Any]]:
+        r"""Nodes of each cluster, by name; a node may be in several, or in none.
+
+        Node i is in cluster k where :math:`X_{ik}` is beyond what noise makes of a zero: row i of X is the
+        least-squares fit of row i of M, so that its errors are :math:`\sigma_i \sqrt{(X^\top X)^{-1}_{kk}}`, with
+        :math:`\sigma_i^2` the mean square of the row's residual; of n · r such errors the largest is about
+        :math:`\sqrt{2 \log nr}` of them.
+        """
+        check_is_fitted(self)
+        names = self.node_names_
+        inside = above_noise(self.affinity_matrix_, to_host(self.embedding_))
+        return [set(names[column].tolist()) for column in inside.T]
+
+    def _best_run(self, problem: Callable[[], Problem], start: Any, weighted: bool) -> Result:
+        n_runs = self.n_init
         if isinstance(start, str):
             kind = start if start != "auto" else "random" if weighted else "spectral"
             start = {"random": None, "spectral": spectral_start}[kind]

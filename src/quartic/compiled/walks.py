@@ -21,11 +21,10 @@ def follow_walks(
     near, reached = np.empty(n, np.int64), np.empty(n, np.int64)
     here, amount = np.empty(front, np.int64), np.empty(front)
     for i in range(first, last):
-        found, seen, size, lost = 0, 0, 0, 0.0
-        for p in range(starts[i], starts[i + 1]):
-            near[found] = ends[p]
-            found += 1
-            mass[ends[p]] = first_chance[p]
+        found, seen, size, lost = starts[i + 1] - starts[i], 0, 0, 0.0
+        for f in range(found):
+            near[f] = ends[starts[i] + f]
+            mass[near[f]] = first_chance[starts[i] + f]
         for t in range(n_steps):
             if t > 0:
                 found = 0

@@ -11,15 +11,26 @@ import scipy.sparse as sp
 from quartic.arrays import finite_matrix, is_torch
 from quartic.distributed.inputs import is_dask_array
 from quartic.graphs.neighbors import (
+    SIGMA_NEIGHBOR,
     Floats,
+    check_features,
+    describe,
     find_neighbors,
     inverse_roots,
+    is_safe,
     measure_scales,
+    powers_of_two,
     prepare_features,
     read_heap,
+    row_maxima,
+    scale_rows,
 )
 
 KINDS = ("cosine", "self_tuning")
+# Similarities of new points are made this many at a time; a squared distance below this share of the norm is zero.
+_CELLS = 1 << 22
+_COPY = 1e-13
+_EQUAL = 1 - 1e-9  # weights that differ by less are equal, but for round-off
 
 
 def similarity(
@@ -93,16 +104,77 @@ def similarity(
         from quartic.graphs.dask_similarity import similarity_in_blocks
 
         return similarity_in_blocks(X, kind == "cosine", _kept(n_neighbors, int(X.shape[0])), bool(normalize))
-    cosine = kind == "cosine"
-    features = prepare_features(X, cosine)
-    scales = features.squares if cosine else measure_scales(features)
-    row, column, value = read_heap(find_neighbors(features, scales, _kept(n_neighbors, features.n), cosine))
-    weights = weigh(value, scales[row], scales[column], cosine)
-    kept = sp.csr_array((weights, (row, column)), shape=(features.n, features.n))
-    W = unite(kept, kept.T.tocsr())
+    W = SimilarityGraph(X, kind, n_neighbors).weights
     if normalize:
         scale_both_sides(W, inverse_roots(W.sum(axis=1)))
     return W
+
+
+class SimilarityGraph:
+    """The similarity graph of features in memory, with what new points need to be compared with it.
+
+    Attributes
+    ----------
+    weights : csr_array (n, n)
+        The graph, not normalised.
+    """
+
+    def __init__(self, X: Any, kind: str, n_neighbors: Any) -> None:
+        self.cosine = kind == "cosine"
+        largest = row_maxima(check_features(X)).max(initial=0.0, keepdims=True)
+        self.unit = np.ones(1) if self.cosine or is_safe(largest) else powers_of_two(largest)
+        self.features = prepare_features(X, self.cosine)
+        n = self.features.n
+        self.kept = _kept(n_neighbors, n)
+        self.scales = self.features.squares if self.cosine else measure_scales(self.features)
+        row, column, value = read_heap(find_neighbors(self.features, self.scales, self.kept, self.cosine))
+        weights = weigh(value, self.scales[row], self.scales[column], self.cosine)
+        kept = sp.csr_array((weights, (row, column)), shape=(n, n))
+        self.weights = unite(kept, kept.T.tocsr())
+
+    def rows(self, new: Any) -> sp.csr_array:
+        """Return the rows (m, n) that new points would have in the normalised graph.
+
+        Old points keep their σ, their degrees and the least weight of those that they keep themselves: one of them that
+        is handed in again gets its own row. This takes products with all old points, a block of new ones at a time, and
+        no search among the old.
+        """
+        old = self.features
+        given = prepare_features(new, True) if self.cosine else describe(scale_rows(check_features(new), self.unit))
+        new, squares = given.X, given.squares
+        least, size = self._least_kept(), max(1, _CELLS // old.n)
+        blocks = []
+        for at in range(0, new.shape[0], size):
+            dots = new[at : at + size] @ old.X.T
+            W = self._weights(dots.toarray() if sp.issparse(dots) else dots, squares[at : at + size, None])
+            own = -np.partition(-W, self.kept - 1, axis=1)[:, self.kept - 1, None]
+            blocks.append(sp.csr_array(np.where(_EQUAL * np.minimum(own, least) <= W, W, 0.0)))
+        S = sp.csr_array(sp.vstack(blocks, format="csr"))
+        mine, theirs = inverse_roots(S.sum(axis=1)), inverse_roots(self.weights.sum(axis=1))
+        S.data *= np.repeat(mine, np.diff(S.indptr)) * theirs[S.indices]
+        return S
+
+    def _weights(self, dots: Floats, squares: Floats) -> Floats:
+        if self.cosine:
+            lengths = np.sqrt(squares * self.features.squares)
+            return np.clip(np.divide(dots, lengths, out=np.zeros_like(dots), where=lengths > 0), 0, 1)
+        distances = np.maximum(squares + self.features.squares - 2 * dots, 0)
+        distances[distances < _COPY * squares] = 0  # round-off between a point and its copy
+        nearest = min(SIGMA_NEIGHBOR, self.features.n) - 1
+        widths = np.partition(distances, nearest, axis=1)[:, nearest, None]
+        other = np.where(distances > 0, distances, np.inf).min(axis=1, keepdims=True)
+        widths = np.where(widths > 0, widths, np.where(np.isfinite(other), other, 1.0))
+        weights: Floats = np.exp(-distances / (np.sqrt(widths) * np.sqrt(self.scales)))
+        return weights
+
+    def _least_kept(self) -> Floats:
+        """Return the least weight that each old point keeps itself: entries that only the other end kept are below."""
+        W = self.weights
+        order = np.lexsort((-W.data, np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))))
+        last = np.minimum(W.indptr[:-1] + self.kept, W.indptr[1:]) - 1
+        full = np.diff(W.indptr) >= self.kept
+        least: Floats = np.where(full, W.data[order][np.maximum(last, 0)], np.finfo(np.float64).tiny)
+        return least
 
 
 def normalize(W: Any) -> sp.csr_array:

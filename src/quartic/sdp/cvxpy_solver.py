@@ -68,8 +68,8 @@ class CvxpySolver(ConicSolver):  # type: ignore[misc]
         cones = _Cones(data[self.DIMS])
         A, b, c = sparse.csr_array(data[settings.A]), np.asarray(data[settings.B]), np.asarray(data[settings.C])
         options = {key: value for key, value in solver_opts.items() if key != "use_quad_obj"}
-        forms = _AsPrimal(cones, A, b, c), _AsDual(cones, A, b, c)
-        form = min(forms, key=lambda form: form.n_constraints)
+        primal, dual = _AsPrimal(cones, A, b, c), _AsDual(cones, A, b, c)
+        form: _AsPrimal | _AsDual = primal if primal.n_constraints <= dual.n_constraints else dual
         result = solve_sdp(form.problem(), verbose=verbose, **options)
         status = _STATUS.get(result.status, settings.SOLVER_ERROR)
         if isinstance(form, _AsDual):
@@ -107,7 +107,9 @@ class _Cones:
     def __init__(self, dims: Any) -> None:
         self.zero, self.n_numbers = int(dims.zero), int(dims.nonneg)
         self.sizes: list[int] = [-self.n_numbers] if self.n_numbers else []
-        parts = [(np.arange(self.n_numbers), 0, np.arange(self.n_numbers), np.arange(self.n_numbers), 1.0)]
+        parts: list[tuple[Any, ...]] = [
+            (np.arange(self.n_numbers), 0, np.arange(self.n_numbers), np.arange(self.n_numbers), 1.0)
+        ]
         self.twin = [np.arange(self.n_numbers)]  # the row of the mirror image
         start = self.n_numbers
         for n in map(int, dims.soc):

@@ -311,7 +311,7 @@ def localise(
         raise ValueError(f"there are {len(where)} pairs, {len(squared)} distances and {len(w)} weights")
     n = int(where.max(initial=0)) + 1 if n_points is None else int(n_points)
     m = len(squared)
-    A = []
+    A: list[Any] = []
     for k, (i, j) in enumerate(where.tolist()):
         A.append([[(i, i, 1.0), (j, j, 1.0), (i, j, -1.0)], [(k, k, 1.0), (m + k, m + k, -1.0)]])
     A.append([LowRank(np.ones(n)), None])  # centred

@@ -36,7 +36,7 @@ class _Block:
     column: Array
     c: Array
     S: Any  # (m, entries), csr; an entry off the diagonal counts twice
-    order: Array  # the constraints with entries here, the fullest first
+    order: Any  # the constraints with entries here, the fullest first
     dense: int  # how many of them are multiplied out
     basis: Array | None  # of the face that Y lies in: Y = VXVᵀ
 
@@ -135,13 +135,13 @@ class _Scaled:
         self.C = [block.matrix(block.c) for block in self.blocks]
         self.size = sum(block.n for block in self.blocks) + len(self.lp_rows)
 
-    def measure(self, X: list[Array], x: Array) -> Array:
+    def measure(self, X: list[Any], x: Array) -> Array:
         total = self.lp_S @ x
         for block, part in zip(self.blocks, X, strict=True):
             total += block.measure(part)
         return total
 
-    def slack(self, y: Array) -> tuple[list[Array], Array]:
+    def slack(self, y: Array) -> tuple[list[Any], Array]:
         """Return C − 𝒜*(y)."""
         return [block.matrix(block.c - block.S.T @ y) for block in self.blocks], self.lp_c - self.lp_S.T @ y
 
@@ -193,10 +193,11 @@ class _Path:
         wide = max([1.0, *size])
         primal = 10 * wide * max([1.0, *(n * float(np.abs(data.b).max(initial=0)) for n in size)])
         dual = 10 * wide
-        self.X = [primal * np.eye(block.n) for block in data.blocks]
-        self.Z = [dual * np.eye(block.n) for block in data.blocks]
-        self.x, self.z = np.full(len(data.lp_rows), primal), np.full(len(data.lp_rows), dual)
-        self.y = np.zeros(data.m)
+        self.X: list[Any] = [primal * np.eye(block.n) for block in data.blocks]
+        self.Z: list[Any] = [dual * np.eye(block.n) for block in data.blocks]
+        self.x: Array = np.full(len(data.lp_rows), primal)
+        self.z: Array = np.full(len(data.lp_rows), dual)
+        self.y: Array = np.zeros(data.m)
 
     def state(self) -> dict[str, Array]:
         """Return all that a run needs to go on from here."""
@@ -206,7 +207,7 @@ class _Path:
     def restore(self, state: dict[str, Array]) -> None:
         """Go to where another run was."""
         here = self.state()
-        if {name: M.shape for name, M in here.items()} != {name: np.shape(state.get(name)) for name in here}:
+        if {name: M.shape for name, M in here.items()} != {name: np.shape(state.get(name, 0)) for name in here}:
             raise ValueError("the arrays are not those of this programme")
         self.x, self.z, self.y = state["x"], state["z"], state["y"]
         self.X = [state[f"X{k}"] for k in range(len(self.X))]
@@ -301,9 +302,7 @@ class _Path:
         self.x, self.z, self.y = self.x + a * step.x, self.z + b * step.z, self.y + b * step.y
         return True
 
-    def _lengths(
-        self, step: _Step, factors: list[Array], slack_factors: list[Array], margin: float
-    ) -> tuple[float, float]:
+    def _lengths(self, step: _Step, factors: list[Any], slack_factors: list[Any], margin: float) -> tuple[float, float]:
         """Return how far X and Z may go, at most 1, to keep 1 − ``margin`` of their distance to the boundary."""
         a = _to_zero(self.x, step.x, margin)
         b = _to_zero(self.z, step.z, margin)
@@ -340,10 +339,10 @@ class _Path:
 
 @dataclass
 class _Step:
-    X: list[Array]
+    X: list[Any]
     x: Array
     y: Array
-    Z: list[Array]
+    Z: list[Any]
     z: Array
 
 

@@ -184,7 +184,7 @@ class Lagrangian:
         v = data.c - data.St @ (self.y - self.sigma * residual)
         value = float(data.c @ u - self.y @ residual + 0.5 * self.sigma * residual @ residual)
         G = data.weighted(v, X)
-        mu = np.bincount(data.group, np.einsum("ij,ij->i", X, G), data.n_spheres + 1)
+        mu: Any = np.bincount(data.group, np.einsum("ij,ij->i", X, G), data.n_spheres + 1)
         mu[-1] = 0.0
         R = G - mu[data.group][:, None] * X
         self.n_products += 1

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack, solve_triangular
 
-from quartic.arrays import Array
 from quartic.sdp.problem import SDP
 
 # More constraints than this are not examined: a dense matrix of their products would be needed.
@@ -14,7 +15,7 @@ _MOST = 8000
 _ROUND_OFF = 1e-11
 
 
-def independent_constraints(problem: SDP) -> tuple[Array, bool]:
+def independent_constraints(problem: SDP) -> tuple[Any, bool]:
     """Return constraints that all others follow from, and whether the others agree with them.
 
     A constraint with an entry that no other has is independent of them. What is left when all such are put aside, one

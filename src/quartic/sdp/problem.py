@@ -173,7 +173,10 @@ class SDP:
         self.i, self.j = keys // self.n_rows, keys % self.n_rows
         value = np.where(i == j, value, 2 * value)  # an entry off the diagonal stands for two
         start = len(keys)
-        extra_k, extra_place, extra_value, columns = [], [], [], []
+        extra_k: list[int] = []
+        extra_place: list[int] = []
+        extra_value: list[float] = []
+        columns = []
         for matrix, first, u, weight in found.vectors:
             columns.append(_padded(u, first, self.n_rows))
             extra_k.append(matrix)
@@ -376,7 +379,7 @@ def _gather(found: _Entries, k: int, start: int, part: Any, size: int, name: str
     found.value.append(value)
 
 
-def _listed(part: Sequence[Any], n: int, name: str) -> tuple[Array, Array, Array]:
+def _listed(part: Sequence[Any], n: int, name: str) -> tuple[Any, Any, Array]:
     """Return a list of (i, j, value) as arrays."""
     table = np.asarray(part, np.float64).reshape(-1, 3)
     row, column = table[:, 0].astype(np.int64), table[:, 1].astype(np.int64)
@@ -390,7 +393,7 @@ def _listed(part: Sequence[Any], n: int, name: str) -> tuple[Array, Array, Array
     return row, column, table[:, 2]
 
 
-def _stored(part: Any, size: int, name: str) -> tuple[Array, Array, Array]:
+def _stored(part: Any, size: int, name: str) -> tuple[Any, Any, Array]:
     """Return the upper triangle of a symmetric matrix as arrays."""
     n = abs(size)
     if not sparse.issparse(part):
@@ -428,7 +431,7 @@ def _add_slacks(found: _Entries, sizes: list[int], senses: Sequence[str], m: int
         found.matrix.append(1 + which)
         found.row.append(rows)
         found.column.append(rows)
-        found.value.append(np.array([1.0 if senses[k] == "<=" else -1.0 for k in which]))
+        found.value.append(np.array([1.0 if senses[k] == "<=" else -1.0 for k in which.tolist()]))
 
 
 def _rank_one(n: int, row: Array, column: Array, value: Array) -> tuple[Array, float] | None:

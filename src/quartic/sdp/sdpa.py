@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -92,7 +93,7 @@ def _numbers(path: Path, lines: list[str], at: int, n: int, what: str) -> tuple[
     return np.array(found), at
 
 
-def _entries(path: Path, lines: list[str], at: int, m: int, blocks: Array) -> tuple[Array, Array, Array, Array, Array]:
+def _entries(path: Path, lines: list[str], at: int, m: int, blocks: Any) -> tuple[Any, Any, Any, Any, Array]:
     """Return matrix, block, row and column (from 0) and value of every entry; check each of them."""
     kept = [(k, line) for k, line in enumerate(lines[at:], at + 1) if line.strip()]
     numbers = np.array([k for k, _ in kept], np.int64)

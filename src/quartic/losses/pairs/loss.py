@@ -262,8 +262,8 @@ class PairSquares(QuarticPairs):
         few = self.n_pairs <= _FEW_PAIRS and X.shape[1] <= _FEW_COLUMNS
         return few and self.pairs.listed and not self.ridge
 
-    def descend(self, X: Array, *settings: float) -> tuple[Array, float] | None:
-        """Return where damped steps lead, and the damping then, made in one compiled call; None with many pairs."""
+    def descend(self, X: Array, *settings: Any) -> tuple[Array, float] | None:
+        """Return where damped steps lead, and the damping then, with little in between them; None with many pairs."""
         if not self._is_small(X):
             return None
         from quartic.losses.pairs.descent import descend

@@ -34,7 +34,7 @@ import scipy.sparse as sp
 
 from quartic.arrays import Array
 from quartic.arrays.threads import spread
-from quartic.compiled.flags import FLAGS, njit
+from quartic.compiled.flags import FLAGS, INNER, njit
 from quartic.losses.pairs.lanes import add_square, dot, lanes_for, load, nothing, prefetch, store, where_squared
 from quartic.losses.pairs.pairs import COMPLETE, ENTRIES, ROOTS, Pairs
 
@@ -369,7 +369,7 @@ def pair_rows(
     return n1, n2, n3, n4
 
 
-@njit(**FLAGS)
+@njit(**INNER)
 def place(lanes: Any, two: Any, W: Any, i: int, at: int, span: int) -> Any:
     """Return x and d of a point; x twice where there is no direction."""
     x = load(lanes, W, i, at)
@@ -378,7 +378,7 @@ def place(lanes: Any, two: Any, W: Any, i: int, at: int, span: int) -> Any:
     return x, load(lanes, W, i, at + span)
 
 
-@njit(**FLAGS)
+@njit(**INNER)
 def of_pair(kind: Any, two: Any, x: Any, d: Any, other: Any) -> Any:
     """Return u and v of a pair, from the places of its two points."""
     if len(kind) == ENTRIES:
@@ -386,7 +386,7 @@ def of_pair(kind: Any, two: Any, x: Any, d: Any, other: Any) -> Any:
     return x - other[0], d - other[1]
 
 
-@njit(**FLAGS)
+@njit(**INNER)
 def terms(kind: Any, two: Any, x: Any, d: Any, u: Any, v: Any) -> Any:
     """Return q, β and γ of q + βt + γt², and its value at t = 1."""
     if two is None:
@@ -397,7 +397,7 @@ def terms(kind: Any, two: Any, x: Any, d: Any, u: Any, v: Any) -> Any:
     return dot(u, u), 2.0 * dot(u, v), dot(v, v), dot(z, z)
 
 
-@njit(**FLAGS)
+@njit(**INNER)
 def shares(mode: Any, kind: Any, x: Any, d: Any, u: Any, v: Any, f: float, g: float, h: float) -> Any:
     """Return what a pair adds to the sums of row i, three of them, and of row j; one counts but for lines."""
     if len(mode) == REMAINDER:
@@ -411,13 +411,13 @@ def shares(mode: Any, kind: Any, x: Any, d: Any, u: Any, v: Any, f: float, g: fl
     return g1, g1, g1, h1, h1, h1
 
 
-@njit(**FLAGS)
+@njit(**INNER)
 def add(lanes: Any, W: Any, i: int, at: int, v: Any) -> None:
     """Add v to the sums of a record."""
     store(W, i, at, load(lanes, W, i, at) + v)
 
 
-@njit(**FLAGS)
+@njit(**INNER)
 def ask_ahead(W: Any, cols: Any, p: Any) -> None:
     """Ask for the record that a pair somewhat after p will need."""
     j = np.int64(cols[min(p + _AHEAD, np.uint64(len(cols) - 1))])
@@ -426,7 +426,7 @@ def ask_ahead(W: Any, cols: Any, p: Any) -> None:
         prefetch(W, j, W.shape[1] - 1)
 
 
-@njit(**FLAGS)
+@njit(**INNER)
 def leave_interval(kind: Any, q: float, low: float, high: float) -> Any:
     """Return by how much q, or √q, leaves the interval, its slope in units of u, and whether it does.
 
@@ -439,7 +439,7 @@ def leave_interval(kind: Any, q: float, low: float, high: float) -> Any:
     return s - min(max(s, low), high), slope, not low <= s <= high or low == high
 
 
-@njit(**FLAGS)
+@njit(**INNER)
 def step_of_interval(kind: Any, q: float, after: float, b: float, c: float, low: float, high: float) -> Any:
     """Return the same after a step, with the remainder in place of what it was before: φ(s₁) − φ(s₀) − φ′(s₀)·δs.
 

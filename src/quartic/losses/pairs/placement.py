@@ -13,7 +13,7 @@ from quartic.losses.pairs.lanes import lanes_for, load, store
 from quartic.losses.pairs.pairs import Pairs
 
 
-def choose_core(start: Any, cols: Any, share: float, least: int) -> tuple[Array, Array, Array]:
+def choose_core(start: Any, cols: Any, share: float, least: int) -> tuple[NDArray[np.bool_], Any, Any]:
     """Return a mask of about this share of the points, each with ``least`` pairs or more with the others; those pairs.
 
     The pairs are given by their rows and their numbers.
@@ -99,7 +99,7 @@ def gather(
             across[m] = p
             m += here != placed[np.uint64(cols[p])]
         for q in range(m):
-            p = np.uint64(across[q])
+            p = across[q]
             j = np.int64(cols[p])
             known, other = (i, j) if here else (j, i)
             w = 1.0 if weight is None else np.float64(weight[p])

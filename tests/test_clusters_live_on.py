@@ -1,0 +1,189 @@
+"""What comes after a fit, and before it: new nodes, known labels and links, nodes in several clusters."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import nnls
+from sklearn.datasets import make_blobs
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from quartic import SymNMF
+from quartic.datasets import block_model, planted_graph
+from quartic.graphs import normalize, normalize_graph, similarity
+from quartic.graphs.similarity import SimilarityGraph
+from quartic.metrics import clustering_accuracy
+
+A, LABELS = block_model([60, 80, 100, 120], 0.2, 0.02, random_state=0)
+ORDER = np.random.default_rng(0).permutation(len(LABELS))
+OLD, NEW = ORDER[:300], ORDER[300:]
+SEED = {"random_state": 0}
+
+
+# -- new nodes --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("normalized", [None, "regularized", "symmetric", "walks"])
+@pytest.mark.parametrize("make", [sp.csr_array, sp.csr_array.toarray])
+def test_new_nodes_go_where_a_refit_puts_them(normalized, make):
+    model = SymNMF(4, normalize=normalized, **SEED).fit(A[OLD][:, OLD])
+    refit = SymNMF(4, normalize=normalized, **SEED).fit(A)
+    rows = make(A[NEW][:, OLD])
+    placed = model.predict(rows)
+    ours, theirs = (clustering_accuracy(LABELS[NEW], found) for found in (placed, refit.labels_[NEW]))
+    assert ours >= theirs - 0.04
+    np.testing.assert_array_equal(placed, model.transform(rows).argmax(axis=1))
+    np.testing.assert_array_equal(model.transform(make(A[OLD][:, OLD])), model.embedding_)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(rows), placed)
+
+
+def test_a_row_is_the_least_squares_fit_of_its_normalised_similarities():
+    model = SymNMF(4, normalize="regularized", **SEED).fit(A[OLD][:, OLD])
+    old, new = A[OLD][:, OLD].toarray(), A[NEW][:, OLD].toarray()
+    degree, mean = old.sum(axis=1), old.sum() / len(OLD)
+    S = new / np.sqrt(np.outer(new.sum(axis=1) + mean, degree + mean))
+    expected = [nnls(model.embedding_, row)[0] for row in S]
+    np.testing.assert_allclose(model.transform(new), expected, atol=1e-10)
+
+
+def test_rows_of_walks_are_those_of_the_whole_graph():
+    """A node whose edges are handed in walks as it would within the graph, but for the way back to itself."""
+    from quartic.graphs.normalization import walk_rows
+
+    B = sp.csr_array(A[:40])
+    whole = normalize_graph(A, "walks")
+    both = walk_rows(B, A).toarray(), whole[:40].toarray()
+    kept = both[0] > 0  # an entry of the whole matrix may be the other end's alone
+    np.testing.assert_allclose(both[0][kept], both[1][kept], atol=0.15)
+    assert np.mean((both[1] > 0)[~kept]) < 0.3
+
+
+@pytest.mark.parametrize("kind", ["self_tuning", "cosine"])
+@pytest.mark.parametrize("n_neighbors", ["auto", 5, None])
+def test_a_point_handed_in_again_has_its_own_row(kind, n_neighbors):
+    F = np.random.default_rng(0).standard_normal((90, 4)) + 3.0 * (kind == "cosine")
+    for X in (F, F * 1e-160, sp.csr_array(F)):
+        rows = SimilarityGraph(X, kind, n_neighbors).rows(X[20:40])
+        np.testing.assert_allclose(rows.toarray(), similarity(X, kind, n_neighbors)[20:40].toarray(), atol=1e-12)
+
+
+@pytest.mark.parametrize("affinity", ["self_tuning", "cosine"])
+def test_features_in_a_pipeline(affinity):
+    F, y = make_blobs(240, 5, centers=4, random_state=1)
+    model = SymNMF(4, affinity=affinity, **SEED)
+    pipe = make_pipeline(StandardScaler(), model).set_output(transform="pandas").fit(F[:180], y[:180])
+    assert clustering_accuracy(y[180:], pipe.predict(F[180:])) > 0.95
+    assert list(pipe.transform(F[180:]).columns) == ["symnmf0", "symnmf1", "symnmf2", "symnmf3"]
+
+
+def test_nodes_and_edges_are_added():
+    whole = SymNMF(4, **SEED).fit(A[ORDER][:, ORDER])
+    model = SymNMF(4, **SEED).partial_fit(A[OLD][:, OLD])
+    model.partial_fit(sp.hstack([A[NEW][:, OLD], A[NEW][:, NEW]], format="csr"))
+    assert model.labels_.shape == (360,)
+    assert abs(model.affinity_matrix_ - whole.affinity_matrix_).max() < 1e-12
+    assert model.objective_ <= whole.objective_ * 1.01
+    again = model.n_iter_
+    model.partial_fit(A[ORDER][:, ORDER])  # nothing has changed
+    assert model.n_iter_ <= again
+    assert model.get_params()["init"] == "auto"
+    with pytest.raises(ValueError, match="360 features as input, in 360 rows"):
+        model.partial_fit(A[:10])
+    F, y = make_blobs(120, 3, centers=3, random_state=0)
+    model = SymNMF(3, affinity="self_tuning", **SEED).partial_fit(F[:80]).partial_fit(F[80:])
+    np.testing.assert_array_equal(model.affinity_matrix_.toarray(), similarity(F, "self_tuning").toarray())
+    assert clustering_accuracy(y, model.labels_) > 0.95
+
+
+# -- known beforehand -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def hard():
+    """A graph whose clusters are found with many errors."""
+    return planted_graph(900, 6, degree=4, p_within=0.5, random_state=0)
+
+
+def test_labels_given_help_with_the_others(hard):
+    M, labels = hard
+    y = np.full(900, -1)
+    known = np.random.default_rng(1).choice(900, 90, replace=False)
+    y[known] = labels[known]
+    plain, model = SymNMF(6, **SEED).fit(M), SymNMF(6, **SEED).fit(M, y)
+    hidden = y < 0
+    wrong = 1 - clustering_accuracy(labels[hidden], plain.labels_[hidden])
+    assert np.mean(model.labels_[hidden] != labels[hidden]) < wrong
+    kept = model.labels_[known] == y[known]
+    assert kept.mean() > 0.97
+    np.testing.assert_array_equal(model.unmet_["labels"], np.sort(known[~kept]))
+    assert plain.unmet_ is None
+    assert model.embedding_.shape == (900, 6)
+
+
+def test_classes_without_labels_are_found_as_well():
+    y = np.where(LABELS >= 2, LABELS, -1)
+    y[np.random.default_rng(0).random(360) < 0.8] = -1
+    model = SymNMF(4, **SEED).fit(A, y)
+    assert np.mean(model.labels_[LABELS >= 2] == LABELS[LABELS >= 2]) > 0.95
+    assert clustering_accuracy(LABELS, model.labels_) > 0.95
+
+
+def test_links(hard):
+    M, labels = hard
+    rng = np.random.default_rng(0)
+    pairs = rng.choice(900, (600, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    same = labels[pairs[:, 0]] == labels[pairs[:, 1]]
+    plain = SymNMF(6, **SEED).fit(M)
+    model = SymNMF(6, **SEED).fit(M, must_link=pairs[same], cannot_link=pairs[~same])
+    found = model.labels_[pairs[:, 0]] == model.labels_[pairs[:, 1]]
+    assert np.mean(found == same) > 0.95
+    assert len(model.unmet_["must_link"]) == np.sum(same & ~found)
+    assert len(model.unmet_["cannot_link"]) == np.sum(~same & found)
+    assert clustering_accuracy(labels, model.labels_) > clustering_accuracy(labels, plain.labels_)
+
+
+def test_a_full_y_is_ignored_and_a_wrong_one_refused():
+    plain = SymNMF(4, **SEED).fit(A)
+    np.testing.assert_array_equal(SymNMF(4, **SEED).fit(A, LABELS).labels_, plain.labels_)
+    y = np.full(360, -1)
+    np.testing.assert_array_equal(SymNMF(4, **SEED).fit(A, y).labels_, plain.labels_)
+    y[0] = 4
+    with pytest.raises(ValueError, match="from 0 to n_components − 1 = 3, got 4"):
+        SymNMF(4).fit(A, y)
+    with pytest.raises(ValueError, match="for each of the 360 nodes"):
+        SymNMF(4).fit(A, y[1:])
+    for links, words in (([(0, 360)], "names the node 360"), ([(1, 1)], "with itself"), ([0, 1], "pairs")):
+        with pytest.raises(ValueError, match=words):
+            SymNMF(4).fit(A, must_link=links)
+    with pytest.raises(TypeError, match="without weights"):
+        SymNMF(4).fit(A, cannot_link=[(0, 1)], weights=A)
+
+
+# -- several clusters -------------------------------------------------------------------------------------------------
+
+
+def test_communities_overlap_where_the_graph_does():
+    """Thirty nodes of two blocks belong to both; the others to one."""
+    rng = np.random.default_rng(0)
+    member = np.zeros((210, 2), dtype=bool)
+    member[:120, 0] = member[90:, 1] = True
+    B = np.triu(rng.random((210, 210)) < np.where(member.astype(int) @ member.T > 0, 0.3, 0.01), 1).astype(float)
+    model = SymNMF(2, **SEED).fit(normalize(B + B.T))
+    found = np.zeros_like(member)
+    for k, nodes in enumerate(model.communities_):
+        found[list(nodes), k] = True
+    if not found[0, 0]:
+        found = found[:, ::-1]
+    assert np.mean(found == member) > 0.95
+    assert found[90:120].all(axis=1).mean() > 0.9
+
+
+def test_a_node_without_edges_is_in_no_community():
+    B = sp.block_diag([A, np.zeros((3, 3))], format="csr")
+    communities = SymNMF(4, **SEED).fit(B).communities_
+    assert len(communities) == 4
+    assert not set().union(*communities) & {360, 361, 362}
+    assert len(set().union(*communities)) > 340
