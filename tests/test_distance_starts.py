@@ -311,7 +311,7 @@ def test_points_built_up_one_at_a_time_meet_their_bounds(seed):
     component = chain_with_intervals(50, seed)
     search = Search(component, Effort(3), np.random.default_rng(seed))
     assert branching.build_up(search)
-    assert component.is_nearly_met(search.X)
+    assert component.are_nearly_met(component.errors(search.X))
 
 
 def test_places_are_those_at_the_distances_asked_for():

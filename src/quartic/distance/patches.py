@@ -79,7 +79,8 @@ def _solve(search: Search, graph: PairGraph, points: Indices, rank: int) -> tupl
     inner = search.component.restricted_to(points[core])
     patch = Search(inner, replace(search.effort, tol=max(_TOL, search.effort.tol), verbose=False), search.generator)
     patch.offer(patch.run(start_from_paths(patch, rank, landmarks=True)))
-    if not inner.is_nearly_met(patch.X) and inner.is_suspect(patch.X):
+    errors = inner.errors(patch.X)
+    if not inner.are_nearly_met(errors) and inner.are_suspect(errors):
         escape(patch, _ROUNDS, patience=2)
         place_points_anew(patch)
     search.n_iter, search.n_products = search.n_iter + patch.n_iter, search.n_products + patch.n_products
