@@ -43,18 +43,25 @@ class Spheres:
         diagonal[:P] = problem.i == problem.j
         group = np.full(problem.n_rows, -1)
         length = np.ones(problem.n_rows)
-        self.on_sphere: list[int] = []
+        chosen: list[int] = []
         counts = np.diff(S.indptr)
-        for k in active[np.argsort(-counts[active], kind="stable")]:
+        signs = sparse.csr_array(((S.data > 0) & diagonal[S.indices], S.indices, S.indptr), shape=S.shape, dtype=float)
+        fit = active[(np.asarray(signs.sum(axis=1)).ravel() == counts)[active] & (problem.b > 0)[active]]
+        fit = fit[counts[fit] > 0]
+        for k in fit[counts[fit] > 1]:
             places, values = S.indices[S.indptr[k] : S.indptr[k + 1]], S.data[S.indptr[k] : S.indptr[k + 1]]
-            if not len(places) or not diagonal[places].all() or (values <= 0).any() or problem.b[k] <= 0:
-                continue
             rows = problem.i[places]
-            if (group[rows] >= 0).any():
-                continue
-            group[rows] = len(self.on_sphere)
-            length[rows] = np.sqrt(problem.b[k] / values)
-            self.on_sphere.append(int(k))
+            if (group[rows] < 0).all():
+                group[rows] = len(chosen)
+                length[rows] = np.sqrt(problem.b[k] / values)
+                chosen.append(int(k))
+        single = fit[counts[fit] == 1]
+        single = single[np.unique(problem.i[S.indices[S.indptr[single]]], return_index=True)[1]]
+        single = single[group[problem.i[S.indices[S.indptr[single]]]] < 0]
+        rows = problem.i[S.indices[S.indptr[single]]]
+        group[rows] = len(chosen) + np.arange(len(single))
+        length[rows] = np.sqrt(problem.b[single] / S.data[S.indptr[single]])
+        self.on_sphere = np.r_[np.array(chosen, np.int64), single]
         self.n_spheres = len(self.on_sphere)
         group[group < 0] = self.n_spheres
         self.group, self.length = group, length
@@ -67,6 +74,7 @@ class Spheres:
         c, S = problem.c * factor, sparse.csr_array(S[self.rest] @ sparse.diags_array(factor))
         weight = np.ones(len(c))
         weight[:P][self.i != self.j] = math.sqrt(0.5)
+        self.one_c = 1 + float(np.abs(problem.c * weight**2).max(initial=0))
         self.size_c = float(np.linalg.norm(c * weight)) or 1.0
         self.norms = np.sqrt(np.asarray(S.multiply(weight[None]).power(2).sum(axis=1)).ravel())
         self.norms[self.norms == 0] = 1.0
@@ -345,6 +353,9 @@ class _Method:
     def step(self, forcing: float) -> None:
         """Make one Newton step."""
         lagrangian, point = self.lagrangian, self.point
+        if point.slope == 0.0:
+            self.gain = 0.0
+            return
         if self.radius == math.inf:
             scale = lagrangian.row_scales(point)
             self.radius = 0.3 * math.sqrt(float(scale @ np.einsum("ij,ij->i", point.X, point.X)))
@@ -473,7 +484,7 @@ def low_rank(
             run.tried = run.point.slope
             run.shrink()
             bound = run.prove(4)
-            done = primal - bound.value <= tol * scale
+            done = primal - bound.value <= tol * scale and -bound.lowest.bound <= tol * data.one_c
             if done or (stuck and failures > 3):
                 yield run.iterate(bound, True)
                 return
