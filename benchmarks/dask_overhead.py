@@ -77,7 +77,11 @@ def main() -> None:
     local = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
     with LocalCluster(n_workers=WORKERS, threads_per_worker=1, **local) as cluster, Client(cluster) as client:
         numbers = [n for size in sizes for n in measure(client, *size, repeats=2 if options.quick else 3)]
-    print(keep_numbers(options.results, "dask", numbers, "python benchmarks/dask_overhead.py").path)
+    print(
+        keep_numbers(
+            options.results, "dask", numbers, "python benchmarks/dask_overhead.py" + " --quick" * options.quick
+        ).path
+    )
 
 
 if __name__ == "__main__":

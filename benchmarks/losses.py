@@ -90,9 +90,10 @@ CASES = [
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--results", default="results", help="folder for results")
-    folder = parser.parse_args().results
+    parser.add_argument("--quick", action="store_true", help="a few cases, for a look")
+    options = parser.parse_args()
     numbers = []
-    for name, (loss, rank), penalty, solvers in CASES:
+    for name, (loss, rank), penalty, solvers in CASES[3:5] if options.quick else CASES:
         problem = Problem(loss, penalty)
         X0 = loss.default_start(rank, problem.penalty.nonnegative, np.random.default_rng(7))
         auto = minimize(problem, X0, max_iter=0).solver
@@ -108,7 +109,11 @@ def main() -> None:
             mark = f"{solver} (auto)" if solver == auto else solver
             numbers += [Number("losses", name, mark, *one) for one in found.items() if result.success]
             print(name, mark, found, flush=True)
-    print(keep_numbers(folder, "losses", numbers, "python benchmarks/losses.py").path)
+    print(
+        keep_numbers(
+            options.results, "losses", numbers, "python benchmarks/losses.py" + " --quick" * options.quick
+        ).path
+    )
 
 
 if __name__ == "__main__":

@@ -84,10 +84,7 @@ def summaries(folder):
         total = {name: sum(row[name] for row in rows) for name in ("tried", "read", "refused")}
         yield "spoiled files", {**total, "formats": len(rows), "other ends": sum(len(row["faults"]) for row in rows)}
     if rows := found.get("killed"):
-        kills = {
-            "kills": sum(row["kills"] for row in rows),
-            "within a write": sum(row["within a write"] for row in rows),
-        }
+        kills = {name: sum(row[name] for row in rows) for name in ("kills", "within a write")}
         yield "killed runs", {**kills, "runs": len(rows), "resumed bit for bit": sum(row["same"] for row in rows)}
     if told := found.get("random_problems"):
         counts = {"problems": told["problems"], "runs": told["runs"], "invalid": len(told["faults"])}

@@ -9,6 +9,20 @@ import torch
 
 warnings.simplefilter("ignore")
 
+from triton.runtime import interpreter  # noqa: E402
+
+set_attribute = interpreter._LangPatchScope.set_attr
+
+
+def set_attribute_for_new_numpy(scope, thing, name, value):
+    """Let an array of one entry be an index: NumPy 2.5 no longer does, and Triton asks for it up to 3.6."""
+    if name == "__index__":
+        value = lambda tensor: int(tensor.handle.data.squeeze())  # noqa: E731
+    set_attribute(scope, thing, name, value)
+
+
+interpreter._LangPatchScope.set_attr = set_attribute_for_new_numpy
+
 from quartic import Problem, minimize  # noqa: E402
 from quartic.arrays.space import Fresh  # noqa: E402
 from quartic.losses import Distances, LeastSquares  # noqa: E402
@@ -141,5 +155,49 @@ def runs():
         compare(lambda s=solver: [minimize(located, X0, solver=s, tol=0.0, max_iter=4).X], 1e-8, f"a run of {solver}")
 
 
+def replays():
+    """Iterations that a device makes by itself are those of NumPy, failed trials and the host's turns included."""
+    from quartic.losses.factor.replay_torch import Replay
+
+    made, run = [], Replay.run
+
+    def keep(self, count, target):
+        found = run(self, count, target)
+        made.append(len(found))
+        return found
+
+    Replay.run = keep
+    Y = rng.random((40, 5))
+    M, X0 = Y @ Y.T, rng.random((40, 3))
+    here, there = (Problem(LeastSquares(A), Nonnegative()) for A in (M, torch.from_numpy(M)))
+    for solver in ("inertial", "lbfgs"):
+        made.clear()
+        ours, theirs = (
+            minimize(p, X, solver=solver, tol=0.0, max_iter=24) for p, X in ((here, X0), (there, torch.from_numpy(X0)))
+        )
+        np.testing.assert_allclose(theirs.X, ours.X, atol=1e-9, rtol=1e-9)
+        for name in ("objective", "stationarity", "step"):
+            found, expected = getattr(theirs.history, name), getattr(ours.history, name)
+            np.testing.assert_allclose(found, expected, rtol=1e-7, err_msg=f"{solver}, {name}")
+        assert theirs.n_products == ours.n_products, (theirs.n_products, ours.n_products)
+        assert sum(made) >= 18, made  # most iterations were the device's own
+        ours, theirs = (minimize(p, X, solver=solver, tol=1e-2) for p, X in ((here, X0), (there, torch.from_numpy(X0))))
+        assert theirs.success, theirs.message
+        assert theirs.n_iter == ours.n_iter, (theirs.n_iter, ours.n_iter)
+        watched = []
+        minimize(
+            there,
+            torch.from_numpy(X0),
+            solver=solver,
+            tol=0.0,
+            max_iter=5,
+            callback=lambda p, w=watched: w.append(p.n_iter),
+        )
+        assert watched == [1, 2, 3, 4, 5], watched  # a callback sees every iterate
+    print("compared replays")
+
+
 if __name__ == "__main__":
-    {"pairs": pairs, "blocks": blocks, "factor": factor, "shrunk": shrunk, "runs": runs}[sys.argv[1]]()
+    {"pairs": pairs, "blocks": blocks, "factor": factor, "shrunk": shrunk, "runs": runs, "replays": replays}[
+        sys.argv[1]
+    ]()

@@ -29,7 +29,7 @@ LAYERS = [
     ["solvers", "baselines"],
     ["core", "init"],
     ["graphs", "io", "metrics"],
-    ["datasets", "distance", "locating", "rigidity", "clustering", "estimators", "diagnostics", "plots"],
+    ["datasets", "distance", "locating", "rigidity", "clustering", "estimators", "diagnostics", "plots", "sdp"],
     ["report"],
     ["commands", "bench", "cli", "demo", "__main__", "__init__"],
 ]

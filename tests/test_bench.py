@@ -10,35 +10,24 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from quartic.bench import (
-    Cell,
-    FigureSettings,
-    Helix,
-    RaceSettings,
-    Store,
-    Table1Settings,
-    describe_machine,
-    run_figure,
-    run_race,
-    run_table1,
-)
-from quartic.bench import paper as paper_module
+from quartic.bench import Cell, Helix, Store, describe_machine, run_section, settings_of
+from quartic.bench import sections as sections_module
 from quartic.bench.cases import DATA, PAPER, RANKS, Enough, Recorder
 from quartic.bench.commands import bench, paper
 from quartic.bench.floor import FloorSettings, GrowthSettings, run_floor, run_growth
 from quartic.bench.harness import Watch, fixed_threads, take_turns
-from quartic.bench.methods import GRIDS, SOLVERS, pymanopt_edmc, symnmf_solver
+from quartic.bench.methods import GRIDS, METHODS, SOLVERS, pymanopt_edmc, symnmf_solver
 from quartic.bench.numbers import Number, Table, as_markdown, best_of, headline, ratios, summarise
 from quartic.bench.page import fill_tables
-from quartic.bench.paper import METHODS, figure2_numbers, panels_of, run_once, table1_numbers
-from quartic.bench.race import OURS, race_numbers
+from quartic.bench.sections import OURS, panels_of, run_method, section_numbers, with_penalties
 from quartic.core.loop import referee
 from quartic.report.panels import average
 
 GRAPH = Cell("planted-150-3", 3)
-TINY = Table1Settings(
-    2, cells=(GRAPH,), seconds=2.0, patience=50.0, least=0.3,
-    grids=(("hals", (1e-2, 1e-1)), ("anls", (1e-1,)), ("admm", (1e-1, 1.0))),
+TUNED = {"hals": (1e-2, 1e-1), "anls": (1e-1,), "admm": (1e-1, 1.0)}
+TINY = replace(
+    settings_of("table1"), cases=(GRAPH,), starts=2, seconds=2.0, patience=50.0, least=0.3,
+    methods=tuple(name for solver in SOLVERS for name in with_penalties([solver], TUNED.get(solver, ()))),
 )  # fmt: skip
 
 
@@ -49,12 +38,18 @@ def quiet(_):
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
-    return run_table1(TINY, folder, quiet, quiet), folder
+    return run_section(TINY, folder, quiet, quiet), folder
 
 
 @pytest.fixture(scope="module")
 def case():
     return GRAPH.load()
+
+
+def run_once(case, name, targets, limit):
+    recorder = case.recorder(0, targets, limit)
+    run_method(case, name, symnmf_solver(name), 0, 0.0, recorder)
+    return recorder.finish()
 
 
 # -- the referee and the clock ---------------------------------------------------------------------------------------
@@ -79,7 +74,7 @@ def test_referee_does_not_believe_what_a_run_says_of_itself(case):
 
 
 def test_time_to_the_looser_target_comes_first_and_objectives_are_the_referees(case):
-    row = run_once(case, "dyn-nolips", None, 0, [1e-3, 0.0316], limit=10.0)
+    row = run_once(case, "dyn-nolips", [1e-3, 0.0316], limit=10.0)
     assert row["s to 0.0316"] <= row["s to 0.001"]
     assert row["products to 0.0316"] < row["products to 0.001"]
     assert row["objective to 0.001"] <= row["objective to 0.0316"]
@@ -87,7 +82,7 @@ def test_time_to_the_looser_target_comes_first_and_objectives_are_the_referees(c
 
 
 def test_a_run_out_of_time_has_no_seconds(case):
-    row = run_once(case, "pg", None, 0, [1e-12], limit=1e-4)
+    row = run_once(case, "pg", [1e-12], limit=1e-4)
     assert "s to 1e-12" not in row
     assert row["spent"] > 1e-4
 
@@ -141,8 +136,8 @@ def test_a_line_cut_short_is_run_again_and_spoils_no_other(tmp_path):
     for cut in (1, 10, 200):
         store.path.write_bytes(text[:-cut])
         again = Store(tmp_path, "t").open({"limit": 1}, {"machine": "m", "date": "2"})
-        assert again.has("c", "pg", 0)
-        assert again.has("c", "pg", 1) == (cut == 1)  # but for the end of its line it is whole
+        assert again.find(method="pg", seed=0)
+        assert bool(again.find(method="pg", seed=1)) == (cut == 1)  # but for the end of its line it is whole
         again.add("c", "pg", 1, {"s": 0.1})
         assert [row["seed"] for row in Store(tmp_path, "t").rows] == [0, 1]
 
@@ -191,8 +186,8 @@ def test_methods_take_turns_in_another_order_for_each_start(tmp_path):
 
 def test_table1_has_every_solver_at_both_targets(table):
     store, _ = table
-    numbers = table1_numbers(store.rows, "table1")
-    for epsilon in TINY.epsilons:
+    numbers = section_numbers(store.rows, "table1")
+    for epsilon in TINY.targets:
         found = {n.method for n in numbers if n.measure == f"s to {epsilon:g}"}
         assert found >= set(SOLVERS) - {"beta"}  # multiplicative updates do not arrive in the time given
     tables = fill_tables("table1", numbers)
@@ -201,45 +196,52 @@ def test_table1_has_every_solver_at_both_targets(table):
         assert {len(header)} == {len(row) for row in rows}
 
 
+def _with_runs_told(monkeypatch, tell):
+    """Have ``tell`` called before each run that is no warm-up, with the method and the seed."""
+    real = sections_module.run_method
+
+    def told(case, name, method, seed, tol, recorder):
+        if str(case) == str(GRAPH):
+            tell(name, seed)
+        return real(case, name, method, seed, tol, recorder)
+
+    monkeypatch.setattr(sections_module, "run_method", told)
+
+
 def test_what_is_there_is_not_run_again(table, monkeypatch):
     store, folder = table
-    failed = {row["solver"] for row in store.rows if "s to 0.001" not in row}
-    before = store.path.read_bytes()
-
-    def forbidden(case, name, penalty, seed, targets, limit, *_):
-        assert limit == 0.0, "ran something that was there"  # but for the one iteration that compiles
-
-    monkeypatch.setattr(paper_module, "run_once", forbidden)
-    run_table1(replace(TINY, solvers=tuple(s for s in SOLVERS if s not in failed)), folder, quiet, quiet)
+    failed = {row["method"] for row in store.rows if "s to 0.001" not in row}
+    before, ran = store.path.read_bytes(), []
+    _with_runs_told(monkeypatch, lambda *run: ran.append(run))
+    run_section(replace(TINY, methods=tuple(set(TINY.methods) - failed)), folder, quiet, quiet)
+    assert ran == []
     assert store.path.read_bytes() == before
 
 
 def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
-    settings = replace(TINY, solvers=("inertial", "cd"))
-    real, calls, stop = run_once, [], [2]
+    settings = replace(TINY, methods=("dyn-nolips", "inertial", "cd"))
+    calls, stop = [], [2]
 
-    def stopping(case, name, penalty, seed, targets, limit, *rest):
-        if limit:
-            if len(calls) == stop[0]:
-                raise KeyboardInterrupt
-            calls.append((name, seed))
-        return real(case, name, penalty, seed, targets, limit, *rest)
+    def tell(*run):
+        if len(calls) == stop[0]:
+            raise KeyboardInterrupt
+        calls.append(run)
 
-    monkeypatch.setattr(paper_module, "run_once", stopping)
+    _with_runs_told(monkeypatch, tell)
     with pytest.raises(KeyboardInterrupt):
-        run_table1(settings, tmp_path, quiet, quiet)
+        run_section(settings, tmp_path, quiet, quiet)
     done, stop[0] = list(calls), -1
-    store = run_table1(settings, tmp_path, quiet, quiet)
+    store = run_section(settings, tmp_path, quiet, quiet)
     assert calls[:2] == done
     assert len(calls) == len(set(calls)) == 6
-    assert {(row["solver"], row["seed"]) for row in store.rows} == set(calls)
+    assert {(row["method"], row["seed"]) for row in store.rows} == set(calls)
 
 
 def test_missing_data_are_named_in_one_line_and_the_rest_runs(tmp_path, monkeypatch):
     monkeypatch.setenv("QUARTIC_DATA", str(tmp_path / "nowhere"))
     said = []
-    settings = replace(TINY, cells=(Cell("tdt2", 10), Cell("tdt2", 20), GRAPH), solvers=("dyn-nolips",), starts=1)
-    store = run_table1(settings, tmp_path / "results", said.append, quiet)
+    settings = replace(TINY, cases=(Cell("tdt2", 10), Cell("tdt2", 20), GRAPH), methods=("dyn-nolips",), starts=1)
+    store = run_section(settings, tmp_path / "results", said.append, quiet)
     (line,) = [words for words in said if "missing" in words]
     assert "'tdt2'" in line
     assert "QUARTIC_DATA" in line
@@ -248,8 +250,8 @@ def test_missing_data_are_named_in_one_line_and_the_rest_runs(tmp_path, monkeypa
 
 
 def test_a_target_missed_once_is_not_tried_again(tmp_path):
-    settings = replace(TINY, solvers=("pg",), epsilons=(1e-30, 0.0316), seconds=0.3, least=0.2)
-    rows = run_table1(settings, tmp_path, quiet, quiet).rows
+    settings = replace(TINY, methods=("dyn-nolips", "pg"), targets=(1e-30, 0.0316), seconds=0.3, least=0.2)
+    rows = run_section(settings, tmp_path, quiet, quiet).rows
     pg = {row["seed"]: row for row in rows if row["method"] == "pg"}
     assert "s to 1e-30" not in pg[0]  # below round-off: nobody gets there
     assert pg[1]["spent"] < pg[0]["spent"]
@@ -258,9 +260,9 @@ def test_a_target_missed_once_is_not_tried_again(tmp_path):
 
 def test_penalties_are_the_fastest_of_those_that_arrive_from_every_start():
     tried = [(0.1, 0, 3.0), (0.1, 1, 3.0), (0.01, 0, 1.0), (0.01, 1, None), (1.0, 0, 4.0), (1.0, 1, 1.0)]
-    rows = [{"case": "c", "method": f"hals {p:g}", "solver": "hals", "seed": seed, **({"s to 0.001": s} if s else {})}
+    rows = [{"case": "c", "method": f"hals {p:g}", "seed": seed, **({"s to 0.001": s} if s else {})}
             for p, seed, s in tried]  # fmt: skip
-    found = {n.measure: n.value for n in table1_numbers(rows, "table1")}
+    found = {n.measure: n.value for n in section_numbers(rows, "table1")}
     assert found == {"s to 0.001": 2.5, "which to 0.001": "hals 1"}
 
 
@@ -277,22 +279,22 @@ def test_the_papers_table():
 
 
 def test_figure1_falls_to_the_least_value_met(tmp_path):
-    settings = FigureSettings(1, name="figure1", cases=(GRAPH,), seconds=0.2)
-    store = run_figure(settings, tmp_path, quiet, quiet)
+    settings = replace(settings_of("figure1"), cases=(GRAPH,), starts=1, seconds=0.2)
+    store = run_section(settings, tmp_path, quiet, quiet)
     (panel,) = panels_of("figure1", store.rows)
     assert {line.name for line in panel.lines} == set(SOLVERS)
     ends = {line.name: line.values[-1] for line in panel.lines}
     assert min(ends.values()) == 0
     assert all(line.values[0] >= line.values[-1] for line in panel.lines if line.name in ("inertial", "pg", "cd"))
     before = store.path.read_bytes()
-    run_figure(settings, tmp_path, quiet, quiet)
+    run_section(settings, tmp_path, quiet, quiet)
     assert store.path.read_bytes() == before
 
 
 def test_figure2_recovers_the_helix(tmp_path):
-    settings = FigureSettings(1, name="figure2", cases=(Helix(100, 0.4),), seconds=6.0)
-    store = run_figure(settings, tmp_path, quiet, quiet)
-    found = {n.method for n in figure2_numbers(store.rows, "figure2") if n.measure == "s to 0.0001"}
+    settings = replace(settings_of("figure2"), cases=(Helix(100, 0.4),), starts=1, seconds=6.0)
+    store = run_section(settings, tmp_path, quiet, quiet)
+    found = {n.method for n in section_numbers(store.rows, "figure2") if n.measure == "s to 0.0001"}
     assert found == set(METHODS)
     for row in store.rows:
         times = [t for t, _ in row["curve"]]
@@ -310,9 +312,9 @@ def test_the_mean_curve_is_that_of_the_last_values_seen():
 
 
 def test_peers_say_what_they_cannot_do_and_agree_on_what_they_can(tmp_path):
-    settings = replace(RaceSettings.peers(), starts=1, first_start=0, seconds=5.0, cells=(GRAPH,))
-    settings = replace(settings, helices=(Helix(80, 0.4), Helix(40, 1.0)))
-    store = run_race(settings, tmp_path, quiet, quiet)
+    cases = (GRAPH, Helix(80, 0.4), Helix(40, 1.0))
+    settings = replace(settings_of("peers"), starts=1, first_start=0, seconds=5.0, cases=cases)
+    store = run_section(settings, tmp_path, quiet, quiet)
     found = {(row["case"], row["method"]): row for row in store.rows}
     assert "needs all distances" in found["helix 80:0.4", "scikit-learn MDS (SMACOF)"]["cannot"]
     for method in ("minimize, auto", "SciPy L-BFGS-B", "DistanceCompletion.fit_pairs", "quartic locate"):
@@ -323,15 +325,15 @@ def test_peers_say_what_they_cannot_do_and_agree_on_what_they_can(tmp_path):
         assert found[str(GRAPH), method]["s"] > 0
     assert found[str(GRAPH), "SymNMF.fit"]["error"] <= 1e-3 * (1 + 1e-6)
     assert found[str(GRAPH), "SciPy L-BFGS-B"]["error"] <= 1e-3
-    numbers = race_numbers(store.rows, "peers")
+    numbers = section_numbers(store.rows, "peers")
     assert [n.value for n in numbers if n.measure == "cannot"] == ["scikit-learn's MDS (SMACOF) needs all distances"]
 
 
 def test_speed_has_the_paper_solvers_from_both_starts_and_noise_has_a_target_of_its_own(tmp_path):
     noisy = Helix(80, 0.5, 0.05)
-    settings = replace(RaceSettings.speed(), starts=1, seconds=5.0, cells=(GRAPH,), helices=(noisy,))
-    rows = run_race(settings, tmp_path, quiet, quiet).rows
-    numbers = race_numbers(rows, "speed")
+    settings = replace(settings_of("speed"), starts=1, seconds=5.0, cases=(GRAPH, noisy))
+    rows = run_section(settings, tmp_path, quiet, quiet).rows
+    numbers = section_numbers(rows, "speed")
     seconds = {n.method for n in numbers if n.measure == "s" and n.section == "symnmf"}
     assert seconds >= {
         OURS[0],
@@ -368,8 +370,8 @@ def test_pymanopt_does_not_repeat_a_pass_at_the_same_point(optimizer, monkeypatc
 def test_a_package_that_is_missing_leaves_its_peer_out(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pymanopt", None)
     said = []
-    settings = replace(RaceSettings.peers(), starts=2, seconds=3.0, cells=(), helices=(Helix(60, 0.5),))
-    rows = run_race(settings, tmp_path, said.append, quiet).rows
+    settings = replace(settings_of("peers"), starts=2, seconds=3.0, cases=(Helix(60, 0.5),))
+    rows = run_section(settings, tmp_path, said.append, quiet).rows
     assert not any(row["method"].startswith("pymanopt") for row in rows)
     assert sum("quartic[bench]" in line for line in said) == 4
 
@@ -378,12 +380,12 @@ def test_a_package_that_is_missing_leaves_its_peer_out(tmp_path, monkeypatch):
 
 
 def test_floor_and_growth_need_no_extras():
-    """They run where scikit-learn, typer, rich, pandas and threadpoolctl cannot be imported; memory is bounded."""
+    """They run where typer, rich and pandas cannot be imported; memory is bounded."""
     script = """
 import sys
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("sklearn", "typer", "rich", "pandas", "threadpoolctl"):
+        if name.split(".")[0] in ("typer", "rich", "pandas"):
             raise ImportError(name)
 sys.meta_path.insert(0, Missing())
 import numpy as np
@@ -432,7 +434,7 @@ def test_ratios_best_and_headline():
     ]  # fmt: skip
     found = {n.measure: n.value for n in headline("t", [*numbers, *best], "s", "ours") if n.method == "best"}
     assert found == {"mean": 2.0, "least": 1.0, "largest": 4.0}
-    header, rows = Table("", "s", "ours", ".0f").fill(numbers)
+    header, rows = Table("s", "ours", ".0f").fill(numbers)
     assert as_markdown(header, rows) == "| case | hals 1 | hals 2 |\n| --- | --- | --- |\n| c | 8 | 4 |\n| d | 1 | – |"
 
 

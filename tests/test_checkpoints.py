@@ -183,7 +183,7 @@ def test_strays_of_the_living_are_left(kept):
 
 
 def test_a_full_disk_costs_the_checkpoint_not_the_result(tmp_path, monkeypatch):
-    def full(path, kept):
+    def full(path, *kept):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(loop, "_CHECKPOINT_EVERY", 0.0)

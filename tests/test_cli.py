@@ -93,6 +93,21 @@ def test_help_loads_nothing_heavy():
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_a_command_does_not_load_what_scikit_learn_loads_in_advance(club):
+    """Nor does pyarrow load pandas; both are there for whoever asks, as they would be otherwise."""
+    code = (
+        "import sys\nfrom quartic.cli import app\n"
+        f"app(['cluster', {str(club)!r}, '-k', '2', '-q'], standalone_mode=False)\n"
+        "assert not [name for name in sys.modules if name.startswith(('pandas', 'scipy.stats.', 'plotly'))]\n"
+        "import scipy.stats\nfrom scipy.stats import rankdata\n"
+        "assert scipy.stats.mode([1, 2, 2]).mode == 2 and rankdata([3, 1]).tolist() == [2, 1]\n"
+        "from importlib.util import find_spec\n"
+        "if find_spec('pandas'):\n    import pandas\n    assert pandas.DataFrame({'a': [1]}).shape == (1, 1)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize(
     ("typed", "completed"),
     [("quartic clu", "cluster"), ("quartic cluster --repo", "--report"), ("quartic paper ta", "table1")],

@@ -10,7 +10,6 @@ from quartic.losses import Distances
 from quartic.losses.pairs import descent, row_blocks
 from quartic.losses.pairs import numba as passes
 from quartic.losses.pairs.damping import next_damping, residual
-from quartic.losses.pairs.lanes import lanes_for
 from quartic.losses.pairs.loss import PairSquares
 from quartic.metrics import normalized_rmse
 from quartic.solvers import LevenbergMarquardt, core
@@ -121,30 +120,48 @@ def test_one_call_makes_the_steps_of_the_solver(weighted, monkeypatch):
     assert found[0].n_iter == found[1].n_iter
 
 
-@pytest.mark.parametrize("rank", range(1, 8))
-def test_blocks_turned_by_the_width_are_those_turned_by_the_rank(rank):
+@pytest.mark.parametrize("rank", [*range(1, 10), 33])
+def test_row_blocks_and_the_equations_are_those_of_the_jacobian(rank):
     generator = np.random.default_rng(rank)
     X = generator.standard_normal((30, rank))
-    pairs = from_points(X + 0.1 * generator.standard_normal(X.shape), 8, generator).pairs
-    G, B, again = np.empty_like(X), np.empty((30, rank * (rank + 1) // 2)), np.empty((30, rank * (rank + 1) // 2))
-    passes.linearize(X, pairs, G, B)
-    lanes, width = lanes_for(rank), len(lanes_for(rank))
-    sums = passes.sums_in_record(passes.LINEARIZE, width, width)
-    W = np.empty((30, sums + width))
-    passes.fill(0, 30, W, sums, width, X, X, False, False)
-    spec = (0,) * passes.LINEARIZE, (0,) * pairs.kind, (0,) * width, lanes, None, None, W, False, 0, 30
-    passes.pair_rows(*spec, pairs.start, pairs.cols, pairs.target, pairs.upper, pairs.weight)
-    passes.take_blocks(0, 30, W, width, width, width, rank, again)
-    np.testing.assert_allclose(again, B, rtol=1e-12, atol=1e-12)
+    loss = from_points(X + 0.1 * generator.standard_normal(X.shape), 8, generator)
+    p, B = loss.linearize(X)
+    A = loss.gauss_newton_matrix(p).toarray().reshape(30, rank, 30, rank)
+    rows, columns = np.tril_indices(rank)
+    np.testing.assert_allclose(B, [A[i, rows, i, columns] for i in range(30)], rtol=1e-12, atol=1e-12)
+    found = loss.gauss_newton_solve(p, p.gradient, B, 0.3, 1e-12, 1000)
+    if rank > 32:
+        assert found is None
+        return
+    D, steps, reached = found
+    assert reached
+    assert 1 < steps < 1000
+    wanted = np.linalg.solve(A.reshape(30 * rank, -1) + 0.3 * np.eye(30 * rank), -p.gradient.ravel())
+    np.testing.assert_allclose(D, wanted.reshape(X.shape), atol=1e-8 * np.abs(wanted).max())
+    assert loss.gauss_newton_solve(p, p.gradient, B, 0.3, 1e-12, steps - 1)[1:] == (steps - 1, False)
+
+
+def test_a_descent_ends_where_it_is_told_to():
+    generator = np.random.default_rng(0)
+    X = generator.standard_normal((40, 3))
+    pairs, settings = from_points(X, 12, generator).pairs, (1e-3, 0.1, 50)
+    Y, damping, passes = descent.descend(0.9 * X, pairs, *settings, 0.0, 0.0, 0, 0, 0.0)
+    np.testing.assert_array_equal(Y, 0.9 * X)
+    assert (damping, passes) == (1e-3, 1)
+    assert descent.descend(0.9 * X, pairs, *settings, 1e9, 0.0, 50, 0, 0.0)[2] == 1  # the gradient is small enough
+    assert descent.descend(0.9 * X, pairs, *settings, 0.0, 0.0, 50, 2, 1.0)[2] == 1  # flat enough
+    assert descent.descend(0.9 * X, pairs, *settings, 0.0, 0.0, 50, 2, 1e-9)[2] > 1
+    near = descent.descend(0.9 * X, pairs, *settings, 0.0, 0.5, 50, 0, 0.0)[0]  # until a step no longer halves it
+    np.testing.assert_allclose(np.linalg.norm(near[0] - near[1]), np.linalg.norm(X[0] - X[1]), rtol=1e-6)
 
 
 def test_one_descent_is_compiled_for_all_ranks_of_a_vector():
     generator = np.random.default_rng(0)
-    counts = []
+    compiled, counts = (passes.pair_rows, descent.prepare, descent.solve_rows, row_blocks.invert), []
     for rank in (4, 3):
         X = generator.standard_normal((30, rank))
         descent.descend(X, from_points(X, 8, generator).pairs, 1e-3, 0.1, 50, 0.0, 0.0, 2, 0, 0.0)
-        counts.append([len(f.signatures) for f in (descent.descend_rows, row_blocks.invert, passes.fill)])
+        counts.append([len(f.signatures) for f in compiled])
     assert counts[0] == counts[1]
 
 

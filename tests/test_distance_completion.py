@@ -504,6 +504,53 @@ def test_bad_parameters():
         DistanceCompletion(2, max_iter=0, init="random", random_state=0).fit(GOOD)
 
 
+# -- names ----------------------------------------------------------------------------------------------------------
+
+
+def test_points_may_have_names():
+    X = points(12, 2, seed=4)
+    names = np.array([f"p{k:02d}" for k in np.random.default_rng(0).permutation(12)])
+    pairs = np.column_stack(np.triu_indices(12, 1))[::-1]
+    d = pair_distances(X, pairs)
+    anchors = {k: X[k] for k in (3, 5, 8)}
+    plain = DistanceCompletion(2, random_state=0).fit_pairs(pairs, d, anchors=anchors)
+    assert plain.point_names_ is None
+    for given in (names[pairs], names[pairs].astype(object), names[pairs].tolist()):
+        model = DistanceCompletion(2, random_state=0)
+        model.fit_pairs(given, d, anchors={names[k]: place for k, place in anchors.items()})
+        found = dict(zip(model.point_names_, model.embedding_, strict=True))
+        np.testing.assert_allclose([found[name] for name in names], plain.embedding_, atol=1e-8)
+        np.testing.assert_allclose(model.distances(names[pairs]), d, atol=1e-8)
+        assert model.score_pairs(names[pairs], d) == pytest.approx(0, abs=1e-8)
+    aligned = DistanceCompletion(2, align_to={names[k]: X[k] for k in (3, 5, 8)}, random_state=0)
+    aligned.fit_pairs(names[pairs], d)
+    assert np.abs(aligned.embedding_[list(aligned.point_names_).index(names[1])] - X[1]).max() < 1e-6
+
+
+def test_names_in_a_frame():
+    pd = pytest.importorskip("pandas")
+    X = points(8, 2)
+    names = list("abcdefgh")
+    frame = pd.DataFrame(squareform(pdist(X)), columns=names)
+    model = DistanceCompletion(2, random_state=0).fit(frame, anchors={"b": X[1], "e": X[4], "h": X[7]})
+    assert model.point_names_.tolist() == names
+    np.testing.assert_allclose(model.embedding_, X, atol=1e-7)
+
+
+def test_faults_are_told_by_name():
+    triangle, d = [("a", "b"), ("b", "c"), ("c", "a")], [1.0, 1.0, 1.0]
+    with pytest.raises(ValueError, match="anchors has 'lamp', but no pair has a point of that name; there are 'a'"):
+        DistanceCompletion(2).fit_pairs(triangle, d, anchors={"lamp": [0.0, 0.0]})
+    with pytest.raises(ValueError, match="anchors has names, but the points have none"):
+        DistanceCompletion(2).fit_pairs([[0, 1], [1, 2], [0, 2]], d, anchors={"a": [0.0, 0.0]})
+    with pytest.raises(TypeError, match="7 is among the names"):
+        DistanceCompletion(2).fit_pairs(np.array([("a", "b"), ("b", 7)], dtype=object), [1.0, 1.0])
+    with pytest.raises(ValueError, match=r"given twice and differs.*0 is a, 1 is b"):
+        DistanceCompletion(2).fit_pairs([*triangle, ("b", "a")], [*d, 2.0])
+    with pytest.warns(UndeterminedWarning, match="fewer than 3 distances: {tail}"):
+        DistanceCompletion(2, random_state=0).fit_pairs([*triangle, ("c", "{tail}")], [*d, 1.0])
+
+
 # -- scikit-learn ---------------------------------------------------------------------------------------------------
 
 
@@ -520,10 +567,7 @@ def test_pickle_clone_and_pandas():
 
 
 @pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks(
-    # one start is enough: the random matrices of some checks are no distances, and "auto" would look long for an answer
-    [DistanceCompletion(2, init="mds"), DistanceCompletion(2, metric="euclidean", init="mds")]
-)
+@parametrize_with_checks([DistanceCompletion(), DistanceCompletion(metric="euclidean")])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

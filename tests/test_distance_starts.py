@@ -9,7 +9,10 @@ from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
-from quartic.distance import null_space
+from quartic import DistanceCompletion, datasets
+from quartic.distance import branching, null_space
+from quartic.distance.component import Component, Effort, Search
+from quartic.distance.patches import register
 from quartic.init.classical_mds import classical_mds
 from quartic.init.components import distance_graph, place_apart
 from quartic.init.eigenmap import eigenmap_start, smallest_eigenvectors
@@ -217,15 +220,15 @@ def test_scale_and_seed(start):
 @pytest.mark.parametrize(
     ("pairs", "distances", "words"),
     [
-        ([[0, 5]], [1.0], r"pairs\[0\] = \(0, 5\) names a point outside 0..2"),
-        ([[0, 1]], [-1.0], r"distances\[0\] is -1"),
+        ([[0, 5]], [1.0], r"pairs\[0\] = \[0, 5\] is outside the 3 points"),
+        ([[0, 1]], [-1.0], r"distances\[0\] = -1.0 is negative"),
         ([[0, 1]], [np.nan], r"distances\[0\] is nan"),
-        ([[0, 1]], [1.0, 2.0], "one number per pair"),
-        ([[0.0, 1.0]], [1.0], "point indices"),
+        ([[0, 1]], [1.0, 2.0], "one number for each pair"),
+        ([[0.5, 1.0]], [1.0], "integer indices"),
     ],
 )
 def test_bad_input_is_named(start, pairs, distances, words):
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises((TypeError, ValueError), match=words):
         start(np.array(pairs), np.array(distances), 3, 2)
 
 
@@ -245,3 +248,82 @@ def test_bandwidth_tells_local_from_random():
     assert null_space.elimination_is_cheap(distance_graph(pairs, distances, 2000), 2)
     random = np.random.default_rng(0).integers(0, 2000, size=(15_000, 2))
     assert not null_space.elimination_is_cheap(distance_graph(random, np.ones(15_000), 2000), 2)
+
+
+# Patches
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize(("wrong", "tolerance"), [(False, 1e-9), (True, 1e-3)])
+def test_patches_in_any_frames_are_put_together(d, wrong, tolerance):
+    rng = np.random.default_rng(d)
+    X = rng.random((300, d))
+    members = [np.flatnonzero(np.linalg.norm(X - c, axis=1) < 0.45) for c in rng.random((40, d))]
+    turns = [np.linalg.qr(rng.standard_normal((d, d)))[0] for _ in members]  # about half of them reflect
+    places = [X[at] @ Q + rng.standard_normal(d) for at, Q in zip(members, turns, strict=True)]
+    if wrong:
+        places[3] = rng.random(places[3].shape)  # a whole patch
+        places[7][:3] += 0.3  # and some points of another
+    patch = np.repeat(np.arange(len(members)), [len(at) for at in members])
+    found = register(np.concatenate(members), patch, np.concatenate(places), 301, 1e-7)
+    inside = np.isin(np.arange(301), np.concatenate(members))
+    assert np.array_equal(np.isfinite(found[:, 0]), inside)
+    assert inside.sum() > 250
+    sure = np.isin(np.arange(300), np.concatenate([at for k, at in enumerate(members) if k not in (3, 7)]))
+    assert aligned_error(found[:300][sure], X[sure]) < tolerance
+
+
+@pytest.mark.filterwarnings("ignore::quartic.estimators.UndeterminedWarning")  # a point at the rim may hang on two
+@pytest.mark.parametrize("shape", ["square", "c"])
+def test_a_field_is_found_from_patches(shape):
+    field = datasets.sensor_field(1500, 20, shape=shape, random_state=1)
+    model = DistanceCompletion(2, init="patches", random_state=0).fit_pairs(field.pairs, field.distances)
+    assert model.determined_.sum() > 1490
+    assert aligned_error(model.embedding_[model.determined_], field.coordinates[model.determined_]) < 1e-6
+
+
+@pytest.mark.filterwarnings("ignore::quartic.estimators.DistanceWarning")  # noise breaks triangles
+def test_large_local_graphs_start_from_patches_and_hold_their_anchors():
+    field = datasets.sensor_field(3500, 18, shape="c", n_anchors=40, noise=0.05, random_state=2)
+    model = DistanceCompletion(2, random_state=0).fit_pairs(field.pairs, field.distances, anchors=field.anchors)
+    assert model.start_.startswith("overlapping patches, registered")
+    error = np.linalg.norm(model.embedding_ - field.coordinates, axis=1)
+    assert not error[list(field.anchors)].any()
+    assert np.median(error) < 0.05 * field.distances.max()
+
+
+# Branch and prune
+
+
+def chain_with_intervals(n, seed):
+    """A random chain in space: neighbours of first and second order exact, other near pairs within intervals."""
+    rng = np.random.default_rng(seed)
+    steps = rng.standard_normal((n, 3)) + np.array([0.3, 0.0, 0.0])
+    X = np.cumsum(steps / np.linalg.norm(steps, axis=1, keepdims=True), axis=0)
+    pairs = cKDTree(X).query_pairs(2.5, output_type="ndarray")
+    d = np.linalg.norm(X[pairs[:, 0]] - X[pairs[:, 1]], axis=1)
+    room = np.where(pairs[:, 1] - pairs[:, 0] <= 2, 0.0, 0.1 * rng.random(len(d)))
+    return Component(n, pairs, d - room, d + 0.1 * (room > 0), d, None)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_points_built_up_one_at_a_time_meet_their_bounds(seed):
+    component = chain_with_intervals(50, seed)
+    search = Search(component, Effort(3), np.random.default_rng(seed))
+    assert branching.build_up(search)
+    assert component.is_nearly_met(search.X)
+
+
+def test_places_are_those_at_the_distances_asked_for():
+    rng = np.random.default_rng(0)
+    Y, truth = rng.standard_normal((2, 1, 4, 3)), rng.standard_normal((2, 5, 3))
+    squares = np.sum((truth[:, :, None] - Y) ** 2, axis=3)
+    found = branching._fit(truth + 0.1 * rng.standard_normal(truth.shape), Y, squares)
+    np.testing.assert_allclose(found, truth, atol=1e-6)
+
+
+def test_points_that_hang_on_nothing_are_not_built_up():
+    component = Component(5, np.array([[0, 1], [2, 3], [3, 4]]), np.ones(3), np.full(3, 2.0), np.full(3, 1.5), None)
+    search = Search(component, Effort(2), np.random.default_rng(0))
+    assert not branching.build_up(search)
+    assert search.best is None

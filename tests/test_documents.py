@@ -36,6 +36,7 @@ if not (ROOT / "benchmarks").is_dir():
     pytest.skip("the documents are in the repository, not in the packages made of it", allow_module_level=True)
 NUMBERS = read_numbers(ROOT / "benchmarks" / "results.csv")
 # "9.3 times faster", "149 to 169 times as long": a measured ratio, whose number must have a key.
+BARE = re.compile(r"^\w.*\s\d+\.\d+ +\d+(?:\.\d+)?\b.*$", re.MULTILINE)  # a row of a table with numbers typed by hand
 CLAIM = re.compile(r"(?<![|\w.>-])[0-9]+(?:\.[0-9]+)?(?!<!--) times (?:faster|slower|as (?:fast|long|quick))")
 
 
@@ -47,6 +48,7 @@ def test_numbers_are_those_of_the_results_table(document):
     used = set(re.findall(r"\|([a-z0-9-]+(?:\.[a-z0-9-]+)+)\|", re.sub(r"^\.\. \|.*$", "", text, flags=re.MULTILINE)))
     assert used == defined
     assert not CLAIM.findall(text)
+    assert not BARE.findall(text)
 
 
 def test_the_documents_quote_numbers():

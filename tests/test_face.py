@@ -181,32 +181,24 @@ def test_pairs_without_curvature_are_left_out():
 @pytest.mark.parametrize("shape", [(1, 1), (63, 3), (2000, 17), (300, 40)])
 def test_passes_along_a_line(shape, dtype, monkeypatch):
     rng = np.random.default_rng(0)
-    X, D, MX, MD, G = (rng.standard_normal(shape).astype(dtype) for _ in range(5))
+    X, D, MX, MD = (rng.standard_normal(shape).astype(dtype) for _ in range(4))
     X = np.maximum(X, 0)
     D *= dtype(1e-8)
     D = np.where(X == 0, abs(D), D)
     D[rng.random(shape) < 0.5] = 0
     x, d, md = (A.astype(np.float64) for A in (X, D, MD))
-    S = x.T @ x
+    A = (x + 0.3 * d).T @ (x + 0.3 * d)
 
     def run():
-        sums = line.line_sums(X, S, D, MD, G)
         arrays = [np.empty_like(X) for _ in range(3)]
-        rest = line.line_point(X, D, MX, MD, 0.3, True, line.gram_on_line(S, sums[0], sums[1], 0.3), *arrays)
-        return (*sums, *arrays, *rest)
+        return (*arrays, *line.line_point(X, D, MX, MD, 0.3, True, A, *arrays))
 
     first = run()
     for a, b in zip(first, on_two(monkeypatch, run), strict=True):
         assert np.array_equal(a, b)
-    U, C, bend, slope, new, Mnew, after, fit, projected, feasible = first
-    n = shape[0]
-    np.testing.assert_allclose(U, x.T @ d + d.T @ x, atol=1e-13 * n * 1e-8)  # far better than a difference
-    np.testing.assert_allclose(C, d.T @ d, rtol=1e-11, atol=1e-13 * n * 1e-16)
-    assert bend == pytest.approx(float((md * d).sum()), rel=1e-9, abs=1e-21 * n)
-    assert slope == pytest.approx(float((G.astype(np.float64) * d).sum()), rel=1e-9, abs=1e-21 * n)
+    new, Mnew, after, fit, projected, feasible = first
     y = np.maximum(x + 0.3 * d, 0)
-    A = (x + 0.3 * d).T @ (x + 0.3 * d)
-    scale = n * shape[1] * float(np.finfo(dtype).eps)
+    scale = shape[0] * shape[1] * float(np.finfo(dtype).eps)
     np.testing.assert_allclose(new, y, atol=1e-15 + 4 * np.finfo(dtype).eps * 4)
     np.testing.assert_allclose(Mnew, MX.astype(np.float64) + 0.3 * md, atol=20 * np.finfo(dtype).eps)
     g = 2 * y @ A - 2 * (MX.astype(np.float64) + 0.3 * md)
@@ -216,12 +208,19 @@ def test_passes_along_a_line(shape, dtype, monkeypatch):
     assert feasible is True
 
 
-def test_a_step_of_no_size_has_no_part_in_common_with_x():
-    X = np.ones((10, 2))
-    U, C, bend, slope = line.line_sums(X, X.T @ X, np.zeros_like(X), X, X)
-    assert not U.any()
-    assert not C.any()
-    assert bend == slope == 0
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", [1.0, 1e-8, 0.0])
+def test_the_quartic_of_a_line_keeps_its_digits_for_short_steps(size, dtype):
+    """Each coefficient against its definition: none is a difference of larger ones."""
+    rng = np.random.default_rng(0)
+    M = rng.standard_normal((30, 30))
+    loss = LeastSquares((M + M.T).astype(dtype))
+    X, D = rng.standard_normal((30, 3)).astype(dtype), (size * rng.standard_normal((30, 3))).astype(dtype)
+    found = loss.along(loss.at(X), D).coefficients
+    x, d, m = (A.astype(np.float64) for A in (X, D, loss.matrix.M))
+    R, U, C = x @ x.T - m, x @ d.T + d @ x.T, d @ d.T
+    exact = (R * U).sum(), (R * C).sum() + 0.5 * (U * U).sum(), (U * C).sum(), 0.5 * (C * C).sum()
+    np.testing.assert_allclose(found, exact, rtol=200 * np.finfo(dtype).eps)
 
 
 def test_bounds_that_are_reached_are_met():

@@ -349,6 +349,18 @@ def test_may_flip_means_that_the_mirror_image_fits(d):
     assert not may_flip(pairs[::2], round_about)[8]
 
 
+@pytest.mark.parametrize("d", [2, 3])
+def test_a_simplex_by_itself_flips_only_as_a_whole(d):
+    X = np.random.default_rng(d).standard_normal((d + 3, d))
+    simplex = np.column_stack(np.triu_indices(d + 1, 1))
+    assert not may_flip(simplex, X).any()
+    assert not assess(simplex, X).may_flip.any()
+    base = np.concatenate([simplex, [(d + 1, k) for k in range(d)]])  # a second tip on the same face: two ways
+    assert may_flip(base, X)[[d, d + 1]].all()
+    held = assess(simplex, X, anchors=[*range(d), d + 1, d + 2])  # the anchors' frame tells the sides apart
+    assert held.may_flip[d]
+
+
 def test_flips_do_not_depend_on_blocks():
     from quartic.distance.cuts import flips_in_graph
 
@@ -584,13 +596,14 @@ def exact_referee(pairs, n, d, seed=0):
     return rigid, eliminate(Omega)[0] == n - d - 1
 
 
-def agree_with_the_referee(n, d, density, seed):
+def agree_with_the_referee(n, d, density, seed, n_anchors=0):
     rng = np.random.default_rng([n, d, seed])
-    pairs = np.array([pair for pair in complete(range(n)) if rng.random() < density]).reshape(-1, 2)
-    rigid, unique = exact_referee(pairs, n, d)
-    result = assess(pairs, rng.standard_normal((n, d)))
-    assert result.locally_rigid.all() == rigid
-    assert result.determined.all() == unique
+    pairs = [pair for pair in complete(range(n)) if rng.random() < density]
+    anchors = sorted(rng.choice(n, n_anchors, replace=False).tolist())
+    rigid, unique = exact_referee(sorted({*pairs, *complete(anchors)}), n, d)
+    result = assess(np.array(pairs).reshape(-1, 2), rng.standard_normal((n, d)), anchors=anchors)
+    assert result.locally_rigid.all() == rigid, (n, d, density, seed, n_anchors)
+    assert result.determined.all() == unique, (n, d, density, seed, n_anchors)
     return unique
 
 
@@ -602,6 +615,21 @@ def test_the_exact_referee_agrees_on_random_graphs(d):
         for seed, spread in enumerate((1.0, 2.5, 4.0, 6.0, 9.0))
     ]
     assert 2 <= sum(unique) <= 18  # both answers come up
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("count", "least", "most", "n_anchors"), [(500, 5, 40, 0), (100, 41, 90, 0), (100, 12, 60, 6)],
+    ids=["small", "large", "anchors"],
+)  # fmt: skip
+def test_the_exact_referee_agrees_on_many_graphs(count, least, most, n_anchors):
+    rng = np.random.default_rng(count + n_anchors)
+    unique = []
+    for seed in range(count):
+        n, d = int(rng.integers(least, most + 1)), int(rng.integers(2, 4))
+        density = min(0.95, (2 * d - 0.5 * n_anchors / d + rng.uniform(0, 9)) / n)
+        unique.append(agree_with_the_referee(n, d, density, seed, n_anchors))
+    assert 0.05 * count <= sum(unique) <= 0.95 * count  # both answers come up
 
 
 def test_the_referee_knows_the_known_graphs():

@@ -2,6 +2,7 @@
 
 import gzip
 import io as standard_io
+import json
 import sys
 
 import numpy as np
@@ -120,11 +121,13 @@ def test_without_pyarrow_the_cure_is_named(file, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("iris.xlsx", b"PK\x03\x04\x14\x00 [Content_Types].xml", "a spreadsheet; save the sheet as CSV"),
-        ("iris", b"PK\x03\x04\x14\x00 [Content_Types].xml", "a spreadsheet; save the sheet as CSV"),
-        ("old.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a spreadsheet"),
-        ("data.json", b'[{"source": "a"}]', "JSON is not read; save a table as CSV"),
-        ("data", b'{"nodes": []}', "JSON is not read"),
+        ("iris.xlsx", b"PK\x03\x04\x14\x00 [Content_Types].xml", "not a spreadsheet that Excel would open"),
+        ("iris", b"PK\x03\x04\x14\x00 [Content_Types].xml", "not a spreadsheet that Excel would open"),
+        ("old.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", r"save the sheet as \.xlsx or CSV"),
+        ("data.json", b"[1, 2]", "not JSON .expected a list of rows"),
+        ("data.json", b"[[1, 2], [1]]", "rows of different lengths"),
+        ("data.json", b'[{"a": [1]}]', "a cell holds a list"),
+        ("data.json", b'{"x": [1], "y": [1', "not JSON"),
         ("picture", b"\x89PNG\r\n\x1a\n\x00\x00\x00", "not a text file"),
     ],
 )
@@ -132,6 +135,102 @@ def test_what_is_not_read_says_what_to_do(file, name, content, words):
     for read in (io.read_similarity, io.read_graph, io.read_features, io.read_distances):
         with pytest.raises(io.FileFormatError, match=words):
             read(file(content, name))
+
+
+@pytest.mark.parametrize("rows", ["ann,bob", "ann,bob\nbob,cid", "ann,bob\nbob,cid\ncid,ann", "ann,bob\ncid,dee"])
+def test_names_of_columns_that_are_not_known_are_not_taken_for_an_edge(file, rows):
+    with pytest.raises(io.FileFormatError, match=r"data\.csv:1: 'person' and 'friend' are in no other row: names"):
+        io.read_graph(file(f"person,friend\n{rows}\n"))
+    assert "person" not in io.read_graph(file(f"source,target\n{rows}\n")).names
+
+
+def test_a_column_of_remarks_that_is_nearly_empty_is_text(file):
+    rows = "".join(f"flat {k};{40 + k},5;{'nice' if k == 3 else ''}\n" for k in range(9))
+    found = io.read_similarity(file(f"sep=;\nname;size (m²);remark\n{rows}".encode("cp1252")))
+    assert (found.X.shape, found.columns) == ((9, 1), ("size (m²)",))
+    assert "text left out: column 'remark'" in found.guess
+
+
+# -- JSON and Excel ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"source": "a", "target": "b", "weight": 1}, {"source": "a", "target": "c", "weight": 2},'
+        ' {"source": "b", "target": "c", "weight": 3}]',
+        '[["a", "b", 1], ["a", "c", 2], ["b", "c", 3]]',
+        '{"from": ["a", "a", "b"], "to": ["b", "c", "c"], "strength": [1, 2, 3]}',
+        '{"from": {"0": "a", "1": "a", "2": "b"}, "to": {"0": "b", "1": "c", "2": "c"}, "w": {"0": 1, "1": 2, "2": 3}}',
+        '{"columns": ["i", "j", "w"], "index": [0, 1, 2], "data": [["a", "b", 1], ["a", "c", 2], ["b", "c", 3]]}',
+        '{"nodes": [{"id": "a"}, {"id": "b"}, {"id": "c"}], "links": [{"source": "a", "target": "b"},'
+        ' {"source": "a", "target": "c", "weight": 2}, {"source": "b", "target": "c", "value": 3}]}',
+        '{"nodes": [{"name": "a"}, {"name": "b"}, {"name": "c"}], "edges": [{"source": 0, "target": 1},'
+        ' {"source": 0, "target": 2, "weight": 2}, {"source": 1, "target": 2, "weight": 3}]}',
+    ],
+)
+@pytest.mark.parametrize("name", ["graph.json", "graph", "graph.json.gz"])
+def test_json(file, text, name):
+    found = io.read_similarity(file(gzip.compress(text.encode()) if name.endswith(".gz") else text, name))
+    assert found.names == ("a", "b", "c")
+    np.testing.assert_array_equal(found.adjacency.toarray(), TRIANGLE)
+
+
+@pytest.mark.parametrize("write", ["node_link_data", "adjacency_data", "cytoscape_data"])
+@pytest.mark.parametrize("kind", ["Graph", "DiGraph", "MultiGraph"])
+def test_what_networkx_writes_as_json(file, write, kind):
+    networkx = pytest.importorskip("networkx")
+    graph = getattr(networkx, kind)()
+    graph.add_weighted_edges_from([("a", "b", 1), ("a", "c", 2), ("b", "c", 3)])
+    found = io.read_graph(file(json.dumps(getattr(networkx, write)(graph)), "graph.json"))
+    assert found.names == ("a", "b", "c")
+    np.testing.assert_array_equal(found.adjacency.toarray(), TRIANGLE)
+
+
+def test_features_and_distances_in_json(file):
+    found = io.read_features(file('[{"name": "r", "x": 1.5}, {"name": "s", "x": 2}]', "a.json"))
+    assert (found.names, found.columns, found.X.tolist()) == (("r", "s"), ("x",), [[1.5], [2.0]])
+    found = io.read_distances(
+        file('[{"from": "r", "to": "s", "km": 1.5}, {"from": "s", "to": "t", "km": null}]', "d.json")
+    )
+    assert (found.names, found.distances.tolist()) == (("r", "s", "t"), [1.5])
+    with pytest.raises(io.FileFormatError, match=r"a\.json: row 2: there is no number in column 'x'"):
+        io.read_features(file('[{"x": 1, "y": 1}, {"y": 2}]', "a.json"))
+    with pytest.raises(io.FileFormatError, match="holds no features"):
+        io.read_features(file('{"nodes": [], "links": []}', "a.json"))
+
+
+def _workbook(path, *sheets):
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for k, rows in enumerate(sheets):
+        sheet = book.create_sheet(f"sheet {k}")
+        for row in rows:
+            sheet.append(row)
+    book.save(path)
+    return path
+
+
+def test_excel(tmp_path):
+    edges = [["source", "target", "weight"], ["a", "b", 1], ["a", "c", 2.0], [None] * 3, ["b", "c", 3]]
+    found = io.read_similarity(_workbook(tmp_path / "edges.xlsx", [], edges))
+    np.testing.assert_array_equal(found.adjacency.toarray(), TRIANGLE)
+    assert "sheet 'sheet 1'" in found.guess
+    table = [["", "x", "y"], ["x", None, 2.5], ["y", 2.5, None]]
+    assert io.read_distances(_workbook(tmp_path / "d.xlsx", table)).distances.tolist() == [2.5]
+    wrong = [["name", "height"], ["rose", 1.5], ["fern", "tall"], ["oak", 9]]
+    with pytest.raises(io.FileFormatError, match=r"wrong\.xlsx:3: 'tall' in column 'height' is not a number"):
+        io.read_features(_workbook(tmp_path / "wrong.xlsx", wrong))
+    with pytest.raises(io.FileFormatError, match="no row of data"):
+        io.read_features(_workbook(tmp_path / "empty.xlsx", []))
+
+
+def test_without_openpyxl_the_cure_is_named(tmp_path, monkeypatch):
+    path = _workbook(tmp_path / "x.xlsx", [["a", "b"], [1, 2]])
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(io.FileFormatError, match=r"pip install 'quartic\[cli\]'; or save the sheet as CSV"):
+        io.read_features(path)
 
 
 # -- graphs and features ----------------------------------------------------------------------------------------------

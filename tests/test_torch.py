@@ -54,6 +54,15 @@ def both(M, X0, penalty, kernel=None, **settings):
     return ours, theirs
 
 
+def test_the_space_of_tensors_has_its_own_of_everything():
+    """But for what is put together of the others: a NumPy body must never meet a tensor."""
+    from quartic.arrays.space import Space
+    from quartic.arrays.space_torch import DeviceSpace
+
+    inherited = {name for name in vars(Space) if not name.startswith("_")} - set(vars(DeviceSpace))
+    assert inherited == {"norm", "root", "projected"}
+
+
 SYMNMF = ["nolips", "dyn-nolips", "inertial", "lbfgs", "pg", "hals"]
 
 

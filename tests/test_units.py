@@ -176,9 +176,13 @@ def test_steps_of_conjugate_gradients_are_in_the_users_units(kind, preconditione
 @pytest.mark.parametrize("factor", [1e-140, 1e140])
 @pytest.mark.parametrize("name", list(SOLVERS))
 def test_factors_that_are_no_powers_of_two(name, factor):
-    loss = LeastSquares(GRAPH) if name != "lm" else Distances(PAIRS, LENGTHS**2, N)
-    penalty = None if name in ("gd", "ncg", "tr", "lm") else Nonnegative()
-    data = LeastSquares(GRAPH * factor) if name != "lm" else Distances(PAIRS, LENGTHS**2 * factor, N)
+    makers = {
+        "lm": lambda s: Distances(PAIRS, LENGTHS**2 * s, N),
+        "smacof": lambda s: RawStress(PAIRS, LENGTHS * math.sqrt(s), n_points=N),
+    }
+    make = makers.get(name, lambda s: LeastSquares(GRAPH * s))
+    loss, data = make(1.0), make(factor)
+    penalty = None if name in ("gd", "ncg", "tr", "lm", "scaledgd", "smacof") else Nonnegative()
     X0 = np.abs(RNG.standard_normal((N, 2)))
     plain = minimize(Problem(loss, penalty), X0, solver=name, tol=1e-8)
     moved = minimize(Problem(data, penalty), X0 * math.sqrt(factor), solver=name, tol=1e-8)

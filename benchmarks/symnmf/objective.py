@@ -3,7 +3,6 @@
 
 from benchopt import BaseObjective
 
-from quartic.bench import Cell
 from quartic.bench.cases import Case
 
 
@@ -17,7 +16,7 @@ class Objective(BaseObjective):
 
     def set_data(self, name, matrix, labels):
         rank = self.rank or (20 if labels is None else int(labels.max()) + 1)
-        self.case = Case(Cell(name, rank), matrix, labels)
+        self.case = Case(name, rank, matrix, labels)
         self.judge = self.case.recorder(self.seed)
 
     def get_objective(self):

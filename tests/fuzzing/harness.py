@@ -4,12 +4,14 @@
 """
 
 import argparse
+import contextlib
 import json
 import resource
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 import warnings
@@ -23,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from fuzzing.mutations import spoil
 from fuzzing.seeds import formats
-from quartic.io.arrays import scipy_reader
+from quartic.io import arrays
 
 SECONDS = 10  # that one file may take
 MEMORY = 3 * 2**30  # that a process may have in address space beyond what it has at the start
@@ -31,6 +33,41 @@ MEMORY = 3 * 2**30  # that a process may have in address space beyond what it ha
 
 class TooSlow(BaseException):
     pass
+
+
+class Child:
+    """The process that reads files by SciPy, kept from file to file; one that died is replaced at the next file."""
+
+    def __init__(self):
+        self.process = None
+
+    def ask(self, seconds, **request):
+        if self.process is None or self.process.poll() is not None:
+            script = Path(arrays.__file__).with_name("scipy_child.py")
+            command = [sys.executable, "-P", str(script), str(arrays.child_memory())]
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+            self.process = subprocess.Popen(command, text=True, **pipes)
+        watchdog = threading.Timer(min(seconds, SECONDS - 3), self.process.kill)
+        watchdog.start()
+        answer = ""
+        try:
+            self.process.stdin.write(f"{json.dumps(request)}\n")
+            self.process.stdin.flush()
+            answer = self.process.stdout.readline()
+        except BrokenPipeError:
+            pass
+        finally:  # also where time is up, after which the answer would be taken for that of the next request
+            watchdog.cancel()
+            if not answer:
+                self.close()
+        return json.loads(answer) if answer else {"message": "SciPy crashed on it, or took far too long"}
+
+    def close(self):
+        if self.process is not None:
+            self.process.kill()
+            with contextlib.suppress(BrokenPipeError):  # what it did not read any more
+                self.process.communicate()
+            self.process = None
 
 
 @dataclass
@@ -58,8 +95,13 @@ def fault_in(error, path):
 
 def fuzz(name, count, seed, folder):
     """Read ``count`` spoiled files of a format; those that SciPy reads, by one process while it lives."""
-    with scipy_reader():
+    child = Child()
+    arrays.ask_child, asked = child.ask, arrays.ask_child
+    try:
         return _fuzz(name, count, seed, folder)
+    finally:
+        child.close()
+        arrays.ask_child = asked
 
 
 def _fuzz(name, count, seed, folder):

@@ -73,6 +73,24 @@ PAJEK = """*vertices 3
 """
 
 
+JSON_EDGES = '[{"source": "ann", "target": "bob", "weight": 2}, {"source": "bob", "target": "cid", "weight": 0.5}]'
+JSON_GRAPH = (
+    '{"directed": false, "nodes": [{"id": "ann"}, {"id": "bob"}, {"id": 3}], '
+    '"links": [{"source": "ann", "target": "bob", "weight": 2.5}, {"source": "bob", "target": 3}]}'
+)
+
+
+def _xlsx(text):
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    for line in text.splitlines():
+        book.active.append([float(cell) if cell[0].isdigit() else cell for cell in line.split(",")])
+    file = io.BytesIO()
+    book.save(file)
+    return file.getvalue()
+
+
 def _parquet(**columns):
     import pyarrow
     import pyarrow.parquet
@@ -197,6 +215,9 @@ def formats(folder: Path):
         "gexf": (".gexf", [GEXF.encode()], similar),
         "gml": (".gml", [GML.encode()], similar),
         "pajek": (".net", [PAJEK.encode()], similar),
+        "json": (".json", [JSON_EDGES.encode(), JSON_GRAPH.encode(), b'{"x": [1, 2.5], "y": [0, 1]}',
+                           b"[[0, 1, 2.5], [1, 2, 1]]"], similar + distances),
+        "excel": (".xlsx", [_xlsx(EDGES), _xlsx(FEATURES.replace("\t", ","))], similar + distances),
         "edgelist": (".edgelist", [b"0 1 {}\n1 2 {}\n2 3 {}\n3 0 {}\n",
                                    b"a b {'weight': 2}\nb c {'weight': 3, 'kind': 'x y'}\nc d {'weight': 1}\n"],
                      similar),

@@ -3,25 +3,11 @@
 
 from benchopt import BaseSolver
 
-from quartic.bench.cases import Enough, Recorder
-from quartic.bench.methods import EDMC, edmc_solver
-from quartic.bench.paper import METHODS
+from quartic.bench.cases import Teller
+from quartic.bench.methods import EDMC, METHODS
 
 # Names without commas and spaces, which benchopt's command line takes for separators.
 PEERS = {name.replace(", ", "-").replace(" ", "-"): run for name, run in EDMC.items() if name[:3] in ("Sci", "pym")}
-
-
-class Teller(Recorder):
-    """Hands iterates to benchopt, which keeps the time and judges them."""
-
-    def __init__(self, solver, callback):
-        super().__init__(lambda X: {})
-        self.solver, self.callback = solver, callback
-
-    def see(self, X, stationarity=0.0, **facts):
-        self.solver.X = X.copy()
-        if not self.callback():
-            raise Enough
 
 
 class Solver(BaseSolver):
@@ -41,7 +27,7 @@ class Solver(BaseSolver):
         return False, None
 
     def run(self, callback):
-        run = PEERS[self.method] if self.method in PEERS else edmc_solver(self.method)
+        run = PEERS[self.method] if self.method in PEERS else EDMC[self.method]
         run(self.case, self.seed, 1e-10, Teller(self, callback))
 
     def get_result(self):

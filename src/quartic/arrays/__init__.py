@@ -15,22 +15,15 @@ from quartic.arrays.checks import (
 from quartic.arrays.generic import (
     astype,
     bare,
-    clip_in_place,
     copy,
-    equal,
-    falling_order,
     first_entry,
     float_type,
     gram,
     inner,
     is_zero,
-    least,
     namespace,
     norm,
     positive_part,
-    quotient,
-    regular_inverse,
-    small_like,
     squared_norm,
     times,
     to_host,
@@ -38,7 +31,7 @@ from quartic.arrays.generic import (
 )
 from quartic.arrays.space import HOST, Space, eps, space_of, squares_are_safe, trace_inner
 from quartic.arrays.subspace import most_different_rows, orthonormal
-from quartic.arrays.waiting import delayed, on_host
+from quartic.arrays.waiting import on_host
 
 __all__ = [
     "HOST",
@@ -50,12 +43,8 @@ __all__ = [
     "bare",
     "check_count",
     "check_number",
-    "clip_in_place",
     "copy",
-    "delayed",
     "eps",
-    "equal",
-    "falling_order",
     "finite_matrix",
     "first_entry",
     "first_not_finite",
@@ -64,17 +53,13 @@ __all__ = [
     "inner",
     "is_torch",
     "is_zero",
-    "least",
     "most_different_rows",
     "namespace",
     "norm",
     "on_host",
     "orthonormal",
     "positive_part",
-    "quotient",
     "random_generator",
-    "regular_inverse",
-    "small_like",
     "space_of",
     "squared_norm",
     "squares_are_safe",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from numbers import Real
+from collections.abc import Iterable
+from numbers import Integral, Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -149,12 +150,44 @@ def check_number(value: Any, name: str, *, zero: bool = False, below: float = ma
         raise ValueError(f"{name} must be {'nonnegative' if zero else 'positive'} and {limit}, got {value!r}{cure}")
 
 
-def check_count(value: Any, name: str) -> None:
-    """Raise unless ``value`` is an integer of at least 1."""
+def check_count(value: Any, name: str, at_least: int = 1) -> int:
+    """Return ``value``, or raise unless it is an integer of at least so much."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be an integer, got {value!r}")
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value!r}")
+    if value < at_least:
+        raise ValueError(f"{name} must be at least {at_least}, got {value!r}")
+    return int(value)
+
+
+def check_integer(value: Any, name: str, least: int | None = None, more: str = "") -> None:
+    """Raise unless the setting ``value`` is an integer of at least ``least``; ``more`` is what else it may be.
+
+    Examples
+    --------
+    >>> from quartic.arrays.checks import check_integer
+    >>> check_integer(0, "n_init", 1)
+    Traceback (most recent call last):
+    ...
+    ValueError: n_init must be an integer of at least 1, got 0
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or (least is not None and value < least):
+        at_least = "" if least is None else f" of at least {least}"
+        raise ValueError(f"{name} must be an integer{at_least}{more}, got {value!r}")
+
+
+def check_choice(value: Any, name: str, words: Iterable[str], otherwise: bool = False) -> None:
+    """Raise unless the setting ``value`` is one of the words, or is right ``otherwise``.
+
+    Examples
+    --------
+    >>> from quartic.arrays.checks import check_choice
+    >>> check_choice("best", "init", ("auto", "random"))
+    Traceback (most recent call last):
+    ...
+    ValueError: init must be one of 'auto', 'random', got 'best'
+    """
+    if not otherwise and not (isinstance(value, str) and value in words):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}, got {value!r}")
 
 
 def working_dtype(dtype: np.dtype[Any]) -> type[np.floating[Any]]:

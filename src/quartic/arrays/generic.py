@@ -41,19 +41,9 @@ def total(A: Array) -> float:
     return space_of(A).total(A)
 
 
-def least(A: Array) -> float:
-    """Return the least entry, or 0 if that is positive; NaN where there is one."""
-    return space_of(A).least(A)
-
-
 def is_zero(A: Array) -> bool:
     """Tell whether all entries are zero."""
     return space_of(A).is_zero(A)
-
-
-def equal(A: Array, B: Array) -> bool:
-    """Tell whether all entries are the same."""
-    return space_of(A).equal(A, B)
 
 
 def first_entry(wanted: Any) -> tuple[int, ...] | None:
@@ -86,36 +76,11 @@ def positive_part(A: Any) -> Array:
     return space_of(A).positive_part(A)
 
 
-def clip_in_place(A: Any) -> None:
-    """Set A to max(A, 0)."""
-    space_of(A).clip_in_place(A)
-
-
-def falling_order(x: Any) -> Any:
-    """Return the order that sorts a vector, largest first, equals as they come."""
-    return space_of(x).falling_order(x)
-
-
 def times(A: Any, S: Any) -> Array:
     """Return A S for a small matrix S, in A's type."""
     return space_of(A).times(A, S)
 
 
-def small_like(A: Any, S: Any) -> Array:
-    """Return a small float64 matrix as `gram` of A would: on A's device, where it has one."""
-    return space_of(A).small(S)
-
-
 def bare(S: Any) -> Any:
     """Return a small matrix as the array it is, on the device a tensor, for arithmetic there without a read."""
     return space_of(S).bare(S)
-
-
-def regular_inverse(S: Any, shift: float) -> Array:
-    """Return (S + shift·tr(S)/r·I)⁻¹ of a small matrix, on the device where S is."""
-    return space_of(S).regular_inverse(S, shift)
-
-
-def quotient(a: Any, b: Any) -> float:
-    """Return a / b, on the device where they are: for use as a factor of tall arrays."""
-    return space_of(a).quotient(a, b)

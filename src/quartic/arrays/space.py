@@ -13,7 +13,7 @@ import math
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Protocol, cast, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 
@@ -28,143 +28,6 @@ _ROWS = 4096
 # Arrays below this size come from the allocator's own cache; above it each would be mapped, zeroed and unmapped anew.
 _WORTH_KEEPING = 1 << 16
 _EPS = {kind: float(np.finfo(kind).eps) for kind in (np.float32, np.float64)}
-
-
-class Space(Protocol):
-    """What solvers, kernels, penalties and the loop need of arrays, for one kind of them."""
-
-    @property
-    def deferred(self) -> bool:
-        """Whether sums come later than they are asked for, so that they are best begun before they are needed."""
-
-    @property
-    def xp(self) -> Any:
-        """The module whose ``where``, ``sign``, ``cumsum`` … work on arrays here."""
-
-    # -- in and out -------------------------------------------------------------------------------------------------
-
-    def take(self, A: Any, name: str) -> Any:
-        """Return what the user gave as an array that lives here, or raise an error that says why it cannot."""
-
-    def adopt(self, A: Any) -> Any:
-        """Return an array read from a checkpoint, its type kept, as one that lives here."""
-
-    def to_host(self, A: Any) -> Any:
-        """Return an array as a NumPy array, a number as a float."""
-
-    def read(self, *numbers: Any) -> tuple[Any, ...]:
-        """Return numbers as floats and small matrices as NumPy arrays: the only wait on a device, one for all."""
-
-    def later(self, function: Callable[..., Any], *numbers: Any) -> Any:
-        """Return ``function(*numbers)``; on a device a number that is worked out when it is read."""
-
-    def zeros(self, shape: tuple[int, ...], dtype: type[np.floating[Any]]) -> Array:
-        """Return zeros."""
-
-    def normal(self, generator: np.random.Generator, shape: tuple[int, int]) -> Array:
-        """Return standard normal numbers, in float64."""
-
-    def uniform(self, generator: np.random.Generator, low: float, high: float, shape: tuple[int, int]) -> Array:
-        """Return numbers spread evenly between two, in float64."""
-
-    def errors(self, what: str, needs: float) -> AbstractContextManager[None]:
-        """Return a context in which errors of the device are told with the sizes at hand."""
-
-    # -- sums over tall arrays --------------------------------------------------------------------------------------
-
-    def inner(self, A: Array, B: Array) -> float:
-        """Return ⟨A, B⟩ = Σ A_ij B_ij."""
-
-    def norm(self, A: Array) -> float:
-        """Return ‖A‖, also where the squares under- or overflow."""
-
-    def root(self, squared: float, make: Callable[[], Array]) -> float:
-        """Return ‖A‖ from its square; where that under- or overflowed, from A, then made for it, scaled."""
-
-    def gram(self, A: Array, B: Array | None = None) -> Array:
-        """Return AᵀB (AᵀA when B is left out), an r × r matrix in float64."""
-
-    def total(self, A: Array) -> float:
-        """Return the sum of all entries."""
-
-    def least(self, A: Array) -> float:
-        """Return the least entry, or 0 if that is positive; NaN where there is one."""
-
-    def projected_norm(self, X: Array, G: Array) -> float:
-        """Return ‖∇ᴾ‖² of the projected gradient: G where X > 0, min(G, 0) where X = 0."""
-
-    def is_zero(self, A: Array) -> bool:
-        """Tell whether all entries are zero."""
-
-    def equal(self, A: Array, B: Array) -> bool:
-        """Tell whether all entries are the same."""
-
-    def first_entry(self, wanted: Any) -> tuple[int, ...] | None:
-        """Return the indices of the first true entry, None where there is none."""
-
-    # -- tall arrays ------------------------------------------------------------------------------------------------
-
-    def astype(self, A: Array, dtype: type[np.floating[Any]]) -> Array:
-        """Return A in another type; A itself where it has that already."""
-
-    def float_type(self, A: Array) -> type[np.floating[Any]]:
-        """Return np.float32 or np.float64, the type of A's entries."""
-
-    def copy(self, A: Array) -> Array:
-        """Return a copy."""
-
-    def positive_part(self, A: Array) -> Array:
-        """Return max(A, 0), entry by entry."""
-
-    def clip_in_place(self, A: Array) -> None:
-        """Set A to max(A, 0)."""
-
-    def falling_order(self, x: Array) -> Any:
-        """Return the order that sorts a vector, largest first, equals as they come."""
-
-    def times(self, A: Array, S: Array) -> Array:
-        """Return A S for a small matrix S, in A's type."""
-
-    def shrink(self, W: Array, square: float, alpha: float, sigma: float) -> None:
-        """Divide W by ``norm_scale(‖W‖, alpha, sigma)``, given ‖W‖²; on a device without a read."""
-
-    def chebyshev(self, MT: Array, T: Array, before: Array, centre: float, half: float) -> None:
-        """Set before = (2/half)(MT − centre·T) − before; MT may be used up."""
-
-    def turned_gram(self, Z: Array, Q: Array) -> Array:
-        """Return Zᵀ max(ZQ, 0)."""
-
-    # -- small matrices, and numbers that are factors of tall arrays ------------------------------------------------
-
-    def small(self, S: Any) -> Array:
-        """Return a small float64 matrix as `gram` would."""
-
-    def bare(self, S: Array) -> Any:
-        """Return what `gram` returned as an array to compute with, on the device a tensor: without a read."""
-
-    def shifted(self, S: Array, a: float, b: float) -> Array:
-        """Return aI + bS."""
-
-    def front(self, S: Array, alpha: float, sigma: float) -> float:
-        """Return α·tr(S) + σ."""
-
-    def regular_inverse(self, S: Array, shift: float) -> Array:
-        """Return (S + shift·tr(S)/r·I)⁻¹."""
-
-    def quotient(self, a: float, b: float) -> float:
-        """Return a / b."""
-
-    def quotient_of_norms(self, A: Array, B: Array) -> float:
-        """Return ‖A‖ / ‖B‖."""
-
-    # -- passes of single algorithms --------------------------------------------------------------------------------
-
-    def sweep_rows(self, X: Array, G: Array, C: Array) -> None:
-        """Minimise ½xᵀGx − cᵀx over each entry x_k ≥ 0 in turn, for every row x of X (in place) and c of C."""
-
-    @property
-    def lbfgs(self) -> QuasiNewton:
-        """The passes over what L-BFGS remembers."""
 
 
 def eps(A: Any) -> float:
@@ -219,14 +82,14 @@ def norm_scale(size: float, alpha: float, sigma: float) -> float:
     return sigma * (1 + y * y)
 
 
-class HostSpace:
-    """NumPy arrays."""
+class Space:
+    """What solvers, kernels, penalties and the loop need of arrays: those of NumPy here, of torch in `DeviceSpace`."""
 
     deferred = False
     xp: Any = np
 
     def take(self, A: Any, name: str) -> Any:
-        """Return what the user gave, unless it is a tensor."""
+        """Return what the user gave as an array that lives here, or raise an error that says why it cannot."""
         if is_torch(A):
             raise TypeError(
                 f"{name} is a torch tensor on {A.device}, but the data are NumPy or SciPy arrays; "
@@ -235,19 +98,19 @@ class HostSpace:
         return A
 
     def adopt(self, A: Any) -> Any:
-        """Return A."""
+        """Return an array read from a checkpoint, its type kept, as one that lives here."""
         return A
 
     def to_host(self, A: Any) -> Any:
-        """Return A."""
+        """Return an array as a NumPy array, a number as a float."""
         return A
 
     def read(self, *numbers: Any) -> tuple[Any, ...]:
-        """Return the numbers as they are."""
+        """Return numbers as floats and small matrices as NumPy arrays: the only wait on a device, one for all."""
         return numbers
 
     def later(self, function: Callable[..., Any], *numbers: Any) -> Any:
-        """Return ``function(*numbers)``."""
+        """Return ``function(*numbers)``; on a device a number that is worked out when it is read."""
         return function(*numbers)
 
     def zeros(self, shape: tuple[int, ...], dtype: type[np.floating[Any]]) -> Array:
@@ -255,19 +118,19 @@ class HostSpace:
         return np.zeros(shape, dtype)
 
     def normal(self, generator: np.random.Generator, shape: tuple[int, int]) -> Array:
-        """Return standard normal numbers."""
+        """Return standard normal numbers, in float64."""
         return generator.standard_normal(shape)
 
     def uniform(self, generator: np.random.Generator, low: float, high: float, shape: tuple[int, int]) -> Array:
-        """Return numbers spread evenly between two."""
+        """Return numbers spread evenly between two, in float64."""
         return generator.uniform(low, high, size=shape)
 
     def errors(self, what: str, needs: float) -> AbstractContextManager[None]:
-        """Return a context that changes nothing: there is no device."""
+        """Return a context in which errors of the device are told with the sizes at hand."""
         return nullcontext()
 
     def inner(self, A: Array, B: Array) -> float:
-        """Return ⟨A, B⟩."""
+        """Return ⟨A, B⟩ = Σ A_ij B_ij."""
         if A.dtype == np.float64 and B.dtype == np.float64:
             return float(np.dot(A.ravel(), B.ravel()))
         return math.fsum(
@@ -276,22 +139,31 @@ class HostSpace:
         )
 
     def norm(self, A: Array) -> float:
-        """Return ‖A‖."""
+        """Return ‖A‖, also where the squares under- or overflow."""
         return self.root(self.inner(A, A), lambda: A)
 
     def root(self, squared: float, make: Callable[[], Array]) -> float:
-        """Return ‖A‖ from its square, or from A."""
-        if squares_are_safe(squared):
-            return math.sqrt(squared)
-        A = make()
-        largest = float(abs(A).max()) if 0 not in A.shape else 0.0
-        if largest == 0.0 or not math.isfinite(largest):
-            return largest
-        A = A / largest
-        return largest * math.sqrt(self.inner(A, A))
+        """Return ‖A‖ from its square; where that under- or overflowed, from A, then made for it, scaled."""
+
+        def finish(square: float) -> float:
+            if squares_are_safe(square):
+                return math.sqrt(square)
+            A = make()
+            largest = self.largest(A)
+            if largest == 0.0 or not math.isfinite(largest):
+                return largest
+            A = A / largest
+            return largest * math.sqrt(self.inner(A, A))
+
+        return self.later(finish, squared)  # type: ignore[no-any-return]
+
+    def largest(self, A: Array) -> float:
+        """Return the largest |A_ij|, 0 where there is none."""
+        A = np.asarray(A)
+        return max(float(A.max(initial=0.0)), -float(A.min(initial=0.0)))
 
     def gram(self, A: Array, B: Array | None = None) -> Array:
-        """Return AᵀB."""
+        """Return AᵀB (AᵀA when B is left out), an r × r matrix in float64."""
         B = A if B is None else B
         if A.dtype == np.float64 and B.dtype == np.float64:
             return A.T @ B
@@ -301,46 +173,57 @@ class HostSpace:
         return total
 
     def total(self, A: Array) -> float:
-        """Return ΣA."""
+        """Return the sum of all entries."""
         return float(A.sum(dtype=np.float64))
 
     def least(self, A: Array) -> float:
-        """Return min(A, 0)."""
+        """Return the least entry, or 0 if that is positive; NaN where there is one."""
         return float(A.min(initial=0.0))
 
+    def projected(self, X: Array, G: Array) -> Array:
+        """Return the paper's ∇ᴾf(X) from G = ∇f(X): G where X > 0, min(G, 0) where X = 0."""
+        xp = self.xp
+        projected: Array = xp.where(X > 0, G, xp.clip(G, None, 0))
+        return projected
+
     def projected_norm(self, X: Array, G: Array) -> float:
-        """Return ‖∇ᴾ‖², in one pass."""
+        """Return ‖∇ᴾf(X)‖² from G = ∇f(X)."""
         from quartic.compiled.rows import projected_norm
 
         squared: float = projected_norm(X, G)
         return squared
 
     def is_zero(self, A: Array) -> bool:
-        """Tell whether A = 0."""
+        """Tell whether all entries are zero."""
         return not A.any()
 
     def equal(self, A: Array, B: Array) -> bool:
-        """Tell whether A = B."""
+        """Tell whether all entries are the same."""
         return bool((A == B).all())
 
     def first_entry(self, wanted: Any) -> tuple[int, ...] | None:
-        """Return where the first true entry is."""
+        """Return the indices of the first true entry, None where there is none."""
         return tuple(int(k) for k in np.argwhere(wanted)[0]) if wanted.any() else None
 
     def astype(self, A: Array, dtype: type[np.floating[Any]]) -> Array:
-        """Return A in another type."""
+        """Return A in another type; A itself where it has that already."""
         return A.astype(dtype, copy=False)
 
     def float_type(self, A: Array) -> type[np.floating[Any]]:
-        """Return the type of A's entries."""
+        """Return np.float32 or np.float64, the type of A's entries."""
         return working_dtype(A.dtype)
+
+    @np.errstate(over="ignore", under="ignore")
+    def ldexp(self, A: Array, power: int) -> Array:
+        """Return 2^power · A: exact, but for what then under- or overflows."""
+        return np.ldexp(A, power)
 
     def copy(self, A: Array) -> Array:
         """Return a copy."""
         return A.copy()
 
     def positive_part(self, A: Array) -> Array:
-        """Return max(A, 0)."""
+        """Return max(A, 0), entry by entry."""
         return np.maximum(A, 0)
 
     def clip_in_place(self, A: Array) -> None:
@@ -348,42 +231,36 @@ class HostSpace:
         np.maximum(A, 0, out=A)
 
     def falling_order(self, x: Array) -> Any:
-        """Return the order that sorts a vector, largest first."""
+        """Return the order that sorts a vector, largest first, equals as they come."""
         return np.argsort(-x, kind="stable")
 
     def times(self, A: Array, S: Array) -> Array:
-        """Return A S."""
+        """Return A S for a small matrix S, in A's type."""
         return A @ S.astype(A.dtype, copy=False)
 
     def shrink(self, W: Array, square: float, alpha: float, sigma: float) -> None:
-        """Divide W by its scale."""
+        """Divide W by ``norm_scale(‖W‖, alpha, sigma)``, given ‖W‖²; on a device without a read."""
         W *= 1 / norm_scale(self.root(square, lambda: W), alpha, sigma)
 
     def chebyshev(self, MT: Array, T: Array, before: Array, centre: float, half: float) -> None:
-        """Set before = (2/half)(MT − centre·T) − before, in one pass."""
+        """Set before = (2/half)(MT − centre·T) − before; MT may be used up."""
         from quartic.compiled.rows import chebyshev
 
         chebyshev(MT, T, before, centre, half)
 
     def turned_gram(self, Z: Array, Q: Array) -> Array:
-        """Return Zᵀ max(ZQ, 0), of which ZQ exists only block by block."""
+        """Return Zᵀ max(ZQ, 0)."""
         from quartic.compiled.rows import turned_gram
 
         return turned_gram(Z, Q)
 
     def small(self, S: Any) -> Array:
-        """Return S."""
+        """Return a small float64 matrix as `gram` would."""
         return cast(Array, S)
 
     def bare(self, S: Array) -> Any:
-        """Return S."""
+        """Return what `gram` returned as an array to compute with, on the device a tensor: without a read."""
         return S
-
-    def shifted(self, S: Array, a: float, b: float) -> Array:
-        """Return aI + bS."""
-        A = b * S
-        A.reshape(-1)[:: len(A) + 1] += a
-        return A
 
     def front(self, S: Array, alpha: float, sigma: float) -> float:
         """Return α·tr(S) + σ."""
@@ -403,17 +280,21 @@ class HostSpace:
         return self.norm(A) / self.norm(B)
 
     def sweep_rows(self, X: Array, G: Array, C: Array) -> None:
-        """Sweep over the entries of each row, row by row."""
+        """Minimise ½xᵀGx − cᵀx over each entry x_k ≥ 0 in turn, for every row x of X (in place) and c of C."""
         from quartic.compiled.rows import sweep_rows
 
         sweep_rows(X, G, C)
 
     @property
     def lbfgs(self) -> QuasiNewton:
-        """The compiled passes over what L-BFGS remembers."""
+        """The passes over what L-BFGS remembers."""
         from quartic.compiled import lbfgs
 
         return cast("QuasiNewton", lbfgs)
+
+
+class HostSpace(Space):
+    """The host's memory."""
 
 
 HOST = HostSpace()

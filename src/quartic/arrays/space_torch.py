@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import torch
 
-from quartic.arrays.space import norm_scale, squares_are_safe
+from quartic.arrays.space import Space, norm_scale
 from quartic.arrays.waiting import Waiting, count_read, delayed, on_host
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ _GIGA = 1e9
 
 
 @dataclass(frozen=True)
-class DeviceSpace:
+class DeviceSpace(Space):
     """Tensors on one device.
 
     Random numbers are drawn on the device, from a generator seeded by the one given: the same seed gives the same
@@ -36,16 +35,8 @@ class DeviceSpace:
     """
 
     device: torch.device
-
-    @property
-    def deferred(self) -> bool:
-        """Sums come later than they are asked for."""
-        return True
-
-    @property
-    def xp(self) -> Any:
-        """The module torch."""
-        return torch
+    deferred = True
+    xp = torch
 
     def take(self, A: Any, name: str) -> Any:
         """Return what the user gave as a tensor on this device; NumPy arrays are moved, tensors must be here."""
@@ -101,24 +92,9 @@ class DeviceSpace:
         """Return ⟨A, B⟩."""
         return Waiting(dot(A, B))
 
-    def norm(self, A: Any) -> Any:
-        """Return ‖A‖."""
-        return self.root(self.inner(A, A), lambda: A)
-
-    def root(self, squared: Any, make: Callable[[], Any]) -> Any:
-        """Return ‖A‖ from its square, or from A."""
-
-        def finish(square: float) -> float:
-            if squares_are_safe(square):
-                return math.sqrt(square)
-            A = make()
-            largest = float(A.abs().max()) if A.numel() else 0.0
-            if largest == 0.0 or not math.isfinite(largest):
-                return largest
-            A = A / largest
-            return largest * math.sqrt(float(dot(A, A)))
-
-        return delayed(finish, squared)
+    def largest(self, A: Any) -> float:
+        """Return the largest |A_ij|."""
+        return float(A.abs().max()) if A.numel() else 0.0
 
     def gram(self, A: Any, B: Any = None) -> Any:
         """Return AᵀB."""
@@ -134,7 +110,7 @@ class DeviceSpace:
 
     def projected_norm(self, X: Any, G: Any) -> Any:
         """Return ‖∇ᴾ‖² of the projected gradient."""
-        V = torch.where(X > 0, G, G.clamp(max=0))
+        V = self.projected(X, G)
         return Waiting(dot(V, V))
 
     def is_zero(self, A: Any) -> Any:
@@ -159,6 +135,10 @@ class DeviceSpace:
     def float_type(self, A: Any) -> type[np.floating[Any]]:
         """Return the type of A's entries."""
         return np.float32 if A.element_size() == 4 else np.float64
+
+    def ldexp(self, A: Any, power: int) -> Any:
+        """Return 2^power · A, in two halves: two to the whole power may overflow where the result does not."""
+        return A * 2.0 ** (power // 2) * 2.0 ** (power - power // 2)
 
     def copy(self, A: Any) -> Any:
         """Return a copy."""
@@ -201,17 +181,11 @@ class DeviceSpace:
 
     def small(self, S: Any) -> Any:
         """Return a small float64 matrix as `gram` would."""
-        return Waiting(torch.from_numpy(np.ascontiguousarray(S)).to(self.device))
+        return Waiting(S if isinstance(S, torch.Tensor) else torch.from_numpy(np.ascontiguousarray(S)).to(self.device))
 
     def bare(self, S: Any) -> Any:
         """Return the tensor."""
         return S.tensor if isinstance(S, Waiting) else S
-
-    def shifted(self, S: Any, a: Any, b: Any) -> Any:
-        """Return aI + bS; a may be a number on the device too."""
-        A = b * self.bare(S)
-        A.diagonal().add_(a)
-        return A
 
     def front(self, S: Any, alpha: float, sigma: float) -> Any:
         """Return α·tr(S) + σ, as a tensor without dimensions."""

@@ -84,11 +84,6 @@ class Waiting(_Number):
             _read(self)
         return self._host
 
-    @property
-    def T(self) -> Any:
-        """The transpose, on the host."""
-        return self.host.T
-
 
 class Delayed(_Number):
     """A function of numbers, some of them waiting, called when its value is needed."""
@@ -107,17 +102,12 @@ class Delayed(_Number):
         return self._host
 
 
-def wait_for(tensor: Any) -> Any:
-    """Return a tensor of no or two dimensions as a number or small matrix that is read when it is used."""
-    return Waiting(tensor)
-
-
 def delayed(function: Callable[..., Any], *arguments: Any) -> Any:
     """Return ``function(*arguments)``; where an argument is waiting, a number that calls it when it is used.
 
     Examples
     --------
-    >>> from quartic.arrays import delayed
+    >>> from quartic.arrays.waiting import delayed
     >>> delayed(lambda x, y: x + y, 1.0, 2.0)
     3.0
     """

@@ -9,7 +9,7 @@ from typing import ClassVar, TypeVar, cast
 
 import numpy as np
 
-from quartic.arrays import Array, check_number, gram, inner, norm, on_host, space_of, squared_norm, trace_inner
+from quartic.arrays import Array, check_number, gram, inner, norm, space_of, squared_norm, trace_inner
 from quartic.core.problem import Problem
 from quartic.core.units import Units, shifted
 from quartic.losses import LeastSquares
@@ -110,7 +110,8 @@ class PenalisedSolver(Solver):
 
     def _update(self, X: Array, Y: Array, MY: Array, S: Array, mu: float) -> Array:
         """Return the new X for a fixed Y, with S = YᵀY."""
-        return self._minimize_rows(on_host(S) + 2 * mu * np.eye(len(S)), MY + 2 * mu * Y, X)
+        (S,) = space_of(X).read(S)
+        return self._minimize_rows(S + 2 * mu * np.eye(len(S)), MY + 2 * mu * Y, X)
 
     @abstractmethod
     def _minimize_rows(self, G: Array, C: Array, X: Array) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quartic.arrays import Array
-from quartic.bench.harness import Row, Say, Watch
+from quartic.bench.harness import Row, Watch
 from quartic.core.loop import minimize, referee
 from quartic.core.problem import Problem
-from quartic.datasets import DatasetNotFound, helix, load_similarity, pair_distances, planted_graph, random_pairs
+from quartic.datasets import helix, load_similarity, pair_distances, planted_graph, random_pairs
 from quartic.init import random_start
 from quartic.losses import Distances, LeastSquares
 from quartic.metrics import normalized_rmse
@@ -31,12 +31,11 @@ RANKS = (10, 20, 30, 40)
 with resources.files(__package__).joinpath("paper_table1.csv").open(encoding="utf-8") as _file:
     PAPER = {row.pop("case"): {name: float(s) for name, s in row.items() if s} for row in csv.DictReader(_file)}
 
-# An iterate whose error, as the run saw it, is within this factor of a target is measured by the referee.
-_NEAR = 1.25
+_NEAR = 1.25  # an iterate whose error, as the run saw it, is within this factor of a target is measured by the referee
 
 
-class Enough(Exception):
-    """Raised within a run to end it."""
+class Enough(StopIteration):
+    """Raised within a run to end it, as `quartic.minimize` lets callbacks do."""
 
 
 class Recorder:
@@ -75,10 +74,7 @@ class Recorder:
 
     def __call__(self, progress: Any) -> None:
         """Be the callback of `quartic.minimize`."""
-        try:
-            self.see(progress.X, progress.stationarity, products=progress.n_products, iterations=progress.n_iter)
-        except Enough:
-            raise StopIteration from None
+        self.see(progress.X, progress.stationarity, products=progress.n_products, iterations=progress.n_iter)
 
     def finish(self, X: Array | None = None) -> Row:
         """Return what was reached and when; ``X`` is the answer, if any, which may not be among the iterates seen."""
@@ -110,6 +106,20 @@ class Recorder:
                 self.found |= {f"{name} to {target:g}": value for name, value in row.items()}
 
 
+class Teller(Recorder):
+    """Hands iterates to benchopt, which keeps the time and judges them: its solver's ``X`` is the last one."""
+
+    def __init__(self, solver: Any, go_on: Callable[[], bool]) -> None:
+        super().__init__(lambda X: {})
+        self.solver, self.go_on = solver, go_on
+
+    def see(self, X: Array, stationarity: float = 0.0, **facts: Any) -> None:
+        """Look at an iterate; raise `Enough` where benchopt has seen enough."""
+        self.solver.X = np.array(X, copy=True)
+        if not self.go_on():
+            raise Enough
+
+
 @dataclass(frozen=True)
 class Cell:
     """A similarity matrix and a rank; ``data`` may also be ``planted-<n>-<communities>``."""
@@ -132,38 +142,17 @@ class Cell:
         """Return the cell with its matrix; `quartic.datasets.DatasetNotFound` where that is not there."""
         if self.data.startswith("planted-"):
             _, n, communities = self.data.split("-")
-            return Case(self, *planted_graph(int(n), int(communities), random_state=0))
+            return Case(self.data, self.rank, *planted_graph(int(n), int(communities), random_state=0))
         found = load_similarity(self.data)
-        return Case(self, found.matrix, found.labels)
-
-
-def load_cells(cells: Iterable[Cell], say: Say) -> Iterator[Case]:
-    """Yield the cells with their matrices; say once of each data set that it is missing, and go on without it."""
-    absent: set[str] = set()
-    for cell in cells:
-        if cell.data not in absent:
-            try:
-                yield cell.load()
-            except DatasetNotFound as error:
-                absent.add(cell.data)
-                say(str(error))
+        return Case(self.data, self.rank, found.matrix, found.labels)
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class Case(Cell):
     """A cell with its matrix, and the labels where there are any."""
 
-    cell: Cell
     matrix: Any
     labels: Any = None
-
-    def __str__(self) -> str:
-        return str(self.cell)
-
-    @property
-    def rank(self) -> int:
-        """Columns of X."""
-        return self.cell.rank
 
     def problem(self) -> Problem:
         """Return the problem with a loss of its own: constants that one run works out are not free for the next."""
@@ -214,6 +203,10 @@ class Helix:
             raise ValueError(f"{text!r} is not a helix: write points:share known, as in 5000:0.1") from None
         return found
 
+    def load(self) -> Helix:
+        """Return itself: it is made, not read."""
+        return self
+
     @cached_property
     def truth(self) -> NDArray[np.float64]:
         """The points."""
@@ -248,8 +241,3 @@ class Helix:
         """Return what watches a run; what would be made at first use is made now, off the clock."""
         _ = self.distances
         return Recorder(self.measure, targets, limit, **how)
-
-
-def warm_helices() -> tuple[Helix, ...]:
-    """Return a few points to compile on; the second has pairs enough for a core, the third for chunks of rows."""
-    return Helix(60, 0.5), Helix(300, 1.0), Helix(1000, 0.2)

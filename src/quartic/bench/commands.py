@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +14,8 @@ import typer
 from quartic.bench.cases import DATA, RANKS, Cell, Helix
 from quartic.bench.floor import FloorSettings, GrowthSettings, run_floor, run_growth
 from quartic.bench.harness import Row, Store
-from quartic.bench.methods import SOLVERS
+from quartic.bench.league import LeagueSettings, draw_profiles, league_numbers, print_grids, run_league
+from quartic.bench.methods import METHODS, SOLVERS
 from quartic.bench.numbers import (
     Number,
     as_markdown,
@@ -25,17 +26,7 @@ from quartic.bench.numbers import (
     write_numbers,
 )
 from quartic.bench.page import PARTS, fill_tables, render_page, write_report
-from quartic.bench.paper import (
-    AXES,
-    FigureSettings,
-    Table1Settings,
-    figure2_numbers,
-    panels_of,
-    run_figure,
-    run_table1,
-    table1_numbers,
-)  # fmt: skip
-from quartic.bench.race import RaceSettings, race_numbers, run_race
+from quartic.bench.sections import AXES, panels_of, run_section, section_numbers, settings_of
 from quartic.cli.results import check_target
 from quartic.cli.terminal import Voice, command_line, errors_as_one_line, write_stdout
 from quartic.report.panels import draw, interactive
@@ -60,87 +51,70 @@ Patience = Annotated[float | None, typer.Option(min=1.0, help="Times what dyn-no
 Threads = Annotated[int, typer.Option(min=1, help="Threads; with one, processor time is reported, else wall-clock.")]
 DataSets = Annotated[list[str] | None, typer.Option(help=f"Data sets, of {', '.join(DATA)}.")]
 Ranks = Annotated[list[int] | None, typer.Option(min=1, help=f"Ranks; the paper's are {RANKS}.")]
+Helices = Annotated[list[str] | None, typer.Option(metavar="POINTS:SHARE[:NOISE]", help="A helix, as in 5000:0.1.")]
+Points = Annotated[list[int] | None, typer.Option("-n", min=10, help="Points on the helix.")]
+Known = Annotated[list[float] | None, typer.Option(min=0.0, max=1.0, help="Share of the distances known.")]
+Solvers = Annotated[list[str] | None, typer.Option(help=f"Solvers, of {', '.join(dict.fromkeys(SOLVERS + METHODS))}.")]
 Only = Annotated[str, typer.Option(help="symnmf or edmc: leave out the other.")]
 RESULTS = Path("results")
 
 
-@paper.command("table1", epilog="Example: quartic paper table1 --cell coil20:20 --starts 2")
-def table1(
-    quick: Quick = False, starts: Starts = None, first_start: FirstStart = None, cell: Cells = None,
-    data: DataSets = None, rank: Ranks = None,
-    solver: Annotated[list[str] | None, typer.Option(help=f"Solvers, of {', '.join(SOLVERS)}.")] = None,
-    seconds: Seconds = None, patience: Patience = None, threads: Threads = 1, results: Folder = RESULTS,
-    report: Report = None, as_json: AsJson = False,
+def _add(app: typer.Typer, name: str, words: str, example: str) -> None:
+    """Add the command that runs a section; all of them take the same options."""
+    group = "paper" if app is paper else "bench"
+
+    @app.command(name, help=words, epilog=f"Example: quartic {group} {name} {example}")
+    def command(
+        quick: Quick = False, starts: Starts = None, first_start: FirstStart = None, cell: Cells = None,
+        data: DataSets = None, rank: Ranks = None, helix: Helices = None, n: Points = None, known: Known = None,
+        only: Only = "", solver: Solvers = None, seconds: Seconds = None, patience: Patience = None,
+        threads: Threads = 1, results: Folder = RESULTS, report: Report = None, as_json: AsJson = False,
+    ) -> None:  # fmt: skip
+        settings = settings_of(name, quick)
+        with _running(f"{group} {name}", report) as (say, progress):
+            _check("--solver", solver or (), (*SOLVERS, *METHODS))
+            _check("--only", [only] if only else [], ("symnmf", "edmc"))
+            cases = _cases(settings.cases, cell, data, rank, helix, n, known)
+            cases = tuple(c for c in cases if only in ("", "edmc" if isinstance(c, Helix) else "symnmf"))
+            methods = tuple(m for m in settings.methods if solver is None or m.split()[0] in (*solver, "dyn-nolips"))
+            settings = replace(settings, cases=cases, methods=methods, threads=threads)
+            settings = _asked(settings, starts=starts, first_start=first_start, seconds=seconds, patience=patience)
+            store = run_section(settings, results, say, progress)
+            rows = [row for row in store.rows if row["case"] in set(map(str, settings.cases))]
+            _finish(store, rows, report, as_json)
+
+
+for _app, _name, _example, _words in (
+    (paper, "table1", "--cell coil20:20 --starts 2",
+     "Time to ε of the start's projected gradient: sixteen cells, the paper's solvers and ours."),
+    (paper, "figure1", "--quick",
+     "Normalised objective gap against time: four panels, as PNG, PDF and an HTML page that needs no network."),
+    (paper, "figure2", "-n 2000 --known 0.1 --starts 3",
+     "Normalised RMSE over all distances against time, on the helix."),
+    (bench, "peers", "--quick",
+     "The same jobs by scikit-learn, SciPy, pymanopt and NetworkX, each through its own public interface."),
+    (bench, "speed", "--data reuters --rank 20 --starts 2",
+     "How many times faster the estimators are than the paper's solvers, SciPy and pymanopt. One thread."),
+):  # fmt: skip
+    _add(_app, _name, _words, _example)
+
+
+@bench.command("league", epilog="Example: quartic bench league --quick --only symnmf")
+def league(
+    quick: Quick = False,
+    only: Annotated[str, typer.Option(help="symnmf, edmc or stress: leave out the others.")] = "",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of what is drawn.")] = 0,
+    seconds: Seconds = None, results: Folder = RESULTS, report: Report = None, as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Time to ε of the start's projected gradient: sixteen cells, the paper's solvers and ours."""
-    settings = Table1Settings.quick() if quick else Table1Settings()
-    with _running("paper table1", report) as (say, progress):
-        _check("--solver", solver or (), SOLVERS)
-        settings = _asked(
-            settings, starts=starts, first_start=first_start, cells=_cells(cell, data, rank, settings.cells),
-            solvers=tuple(solver) if solver else None, seconds=seconds, patience=patience, threads=threads,
-        )  # fmt: skip
-        store = run_table1(settings, results, say, progress)
-        _finish(store, [row for row in store.rows if row["case"] in set(map(str, settings.cells))], report, as_json)
-
-
-@paper.command("figure1", epilog="Example: quartic paper figure1 --quick")
-def figure1(
-    quick: Quick = False, starts: Starts = None, first_start: FirstStart = None, cell: Cells = None,
-    seconds: Seconds = None, threads: Threads = 1, results: Folder = RESULTS, report: Report = None,
-    as_json: AsJson = False,
-) -> None:  # fmt: skip
-    """Normalised objective gap against time: four panels, as PNG, PDF and an HTML page that needs no network."""
-    with _running("paper figure1", report) as (say, progress):
-        settings = _asked(FigureSettings.figure1(quick), starts=starts, first_start=first_start, cases=_cells(cell),
-                          seconds=seconds, threads=threads)  # fmt: skip
-        _finish(store := run_figure(settings, results, say, progress), store.rows, report, as_json)
-
-
-@paper.command("figure2", epilog="Example: quartic paper figure2 -n 2000 --known 0.1 --starts 3")
-def figure2(
-    quick: Quick = False, starts: Starts = None, first_start: FirstStart = None,
-    n: Annotated[list[int] | None, typer.Option("-n", min=10, help="Points on the helix.")] = None,
-    known: Annotated[list[float] | None, typer.Option(min=0.0, max=1.0, help="Share of the distances known.")] = None,
-    seconds: Seconds = None, threads: Threads = 1, results: Folder = RESULTS, report: Report = None,
-    as_json: AsJson = False,
-) -> None:  # fmt: skip
-    """Normalised RMSE over all distances against time, on the helix."""
-    with _running("paper figure2", report) as (say, progress):
-        sizes, shares = n or ([2000] if quick else [2000, 5000]), known or [0.1, 0.05]
-        cases = tuple(Helix(size, share) for share in shares for size in sizes)
-        settings = _asked(FigureSettings.figure2(quick), starts=starts, first_start=first_start, cases=cases,
-                          seconds=seconds, threads=threads)  # fmt: skip
-        _finish(store := run_figure(settings, results, say, progress), store.rows, report, as_json)
-
-
-@bench.command("peers", epilog="Example: quartic bench peers --quick")
-def peers(
-    quick: Quick = False, starts: Starts = None, first_start: FirstStart = None, seconds: Seconds = None,
-    only: Only = "", threads: Threads = 1, results: Folder = RESULTS, report: Report = None, as_json: AsJson = False,
-) -> None:  # fmt: skip
-    """The same jobs by scikit-learn, SciPy, pymanopt and NetworkX, each through its own public interface."""
-    with _running("bench peers", report) as (say, progress):
-        settings = _asked(_only(RaceSettings.peers(quick), only), starts=starts, first_start=first_start,
-                          seconds=seconds, threads=threads)  # fmt: skip
-        _finish(store := run_race(settings, results, say, progress), store.rows, report, as_json)
-
-
-@bench.command("speed", epilog="Example: quartic bench speed --data reuters --rank 20 --starts 2")
-def speed(
-    quick: Quick = False, starts: Starts = None, first_start: FirstStart = None, data: DataSets = None,
-    rank: Ranks = None,
-    helix: Annotated[list[str] | None, typer.Option(metavar="POINTS:SHARE[:NOISE]", help="As in 5000:0.1.")] = None,
-    seconds: Seconds = None, only: Only = "", results: Folder = RESULTS, report: Report = None,
-    as_json: AsJson = False,
-) -> None:  # fmt: skip
-    """How many times faster the estimators are than the paper's solvers, SciPy and pymanopt. One thread."""
-    settings = RaceSettings.speed(quick)
-    with _running("bench speed", report) as (say, progress):
-        cells, helices = _cells(None, data, rank, settings.cells), tuple(map(Helix.parse, helix or ())) or None
-        settings = _only(_asked(settings, starts=starts, first_start=first_start, cells=cells, helices=helices,
-                                seconds=seconds), only)  # fmt: skip
-        _finish(store := run_race(settings, results, say, progress), store.rows, report, as_json)
+    """Our solvers and their rivals from the same starts, on data at hand and drawn: performance profiles."""
+    with _running("bench league", report) as (say, progress):
+        _check("--only", [only] if only else [], ("symnmf", "edmc", "stress"))
+        settings = _asked(LeagueSettings.choose(quick, only, seed), seconds=seconds)
+        say(print_grids())
+        store = run_league(settings, results, say, progress)
+        with suppress(ImportError):  # without matplotlib there is no picture
+            draw_profiles(store.rows, results / f"{settings.name}.png")
+        _finish(store, store.rows, report, as_json)
 
 
 @bench.command("floor", epilog="Example: quartic bench floor --quick --threads 1")
@@ -205,13 +179,8 @@ def _numbers(store: Store, rows: list[Row]) -> list[Number]:
     """Return what the runs of a store come to, and where and by which command they were made."""
     name, _, tail = store.path.stem.partition("-")
     command = f"quartic {'paper' if name in ('table1', *AXES) else 'bench'} {name}" + (f" --{tail}" if tail else "")
-    makers: dict[str, Callable[[list[Row], str], list[Number]]] = {
-        "table1": table1_numbers, "figure2": figure2_numbers, "speed": race_numbers, "peers": race_numbers,
-    }  # fmt: skip
-    if name in makers:
-        kept = makers[name](rows, name)
-    else:
-        kept = [Number(name, *row["number"]) for row in rows if "number" in row]
+    kept = [Number(name, *row["number"]) for row in rows if "number" in row]
+    kept = kept or (league_numbers if name == "league" else section_numbers)(rows, name)
     sections = dict.fromkeys(n.section for n in kept) or {name: None}
     return [*(n for section in sections for n in provenance(store, section, command)), *kept]
 
@@ -248,16 +217,17 @@ def _asked(settings: Any, **options: Any) -> Any:
     return replace(settings, **{name: value for name, value in options.items() if value is not None})
 
 
-def _only(settings: RaceSettings, job: str) -> RaceSettings:
-    _check("--only", [job] if job else [], ("symnmf", "edmc"))
-    return _asked(settings, cells=() if job == "edmc" else None, helices=() if job == "symnmf" else None)  # type: ignore[no-any-return]
-
-
-def _cells(
-    cell: list[str] | None, data: list[str] | None = None, rank: list[int] | None = None, default: Sequence[Cell] = ()
-) -> tuple[Cell, ...] | None:
-    sets = data or (dict.fromkeys(each.data for each in default) if rank else ())
-    return tuple(map(Cell.parse, [*(cell or ()), *(f"{d}:{r}" for d in sets for r in rank or RANKS)])) or None
+def _cases(
+    usual: Sequence[Cell | Helix], cell: list[str] | None, data: list[str] | None, rank: list[int] | None,
+    helix: list[str] | None, n: list[int] | None, known: list[float] | None,
+) -> Sequence[Cell | Helix]:  # fmt: skip
+    """Return the cases that options name, singly or by their parts; the usual ones where none does."""
+    cells, helices = (Cell.parse(text) for text in cell or ()), (Helix.parse(text) for text in helix or ())
+    sets, ranks = data or (c.data for c in usual if isinstance(c, Cell)), rank or (RANKS if data else ())
+    sizes, shares = n or (h.n for h in usual if isinstance(h, Helix)), known or ((0.1, 0.05) if n else ())
+    parts: list[Cell | Helix] = [*(Cell.parse(f"{d}:{r}") for d in dict.fromkeys(sets) for r in ranks),
+             *(Helix(size, share) for size in dict.fromkeys(sizes) for share in shares)]  # fmt: skip
+    return (*cells, *helices, *parts) or usual
 
 
 def _check(option: str, words: Sequence[str], known: Sequence[str]) -> None:

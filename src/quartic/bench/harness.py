@@ -16,11 +16,10 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 Row = dict[str, Any]
 Say = Callable[[str], object]
@@ -28,8 +27,6 @@ Run = Callable[[int], Mapping[str, Any] | None]
 Jobs = Mapping[str, Callable[[], object]]
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "networkx", "pymanopt")
-# What BLAS and OpenMP read when they are loaded.
-_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
 
 
 def describe_machine(threads: Mapping[str, int] | None = None) -> dict[str, str]:
@@ -70,33 +67,22 @@ def _commit() -> str:
 
 @contextmanager
 def fixed_threads(n_threads: int) -> Iterator[dict[str, int]]:
-    """Limit BLAS, OpenMP, numba and our own threads, and yield what each library was found to use.
-
-    Where threadpoolctl is not installed, the environment must have limited BLAS and OpenMP before Python was started.
-    """
+    """Limit BLAS, OpenMP, numba and our own threads, and yield what each library was found to use."""
     import numba
+    import sklearn.cluster  # noqa: F401  # loads its OpenMP, so that the limit reaches it
+    from threadpoolctl import threadpool_info, threadpool_limits
 
     from quartic.arrays.threads import limited_to
 
     if n_threads < 1:
         raise ValueError(f"n_threads must be at least 1, got {n_threads}")
     n_numba = min(n_threads, int(numba.config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
-    found = dict.fromkeys(_VARIABLES, n_threads)
-    with suppress(ImportError):
-        import sklearn.cluster  # noqa: F401  # loads its OpenMP, so that the limit reaches it
     with ExitStack() as stack:
         stack.callback(numba.set_num_threads, numba.get_num_threads())
         numba.set_num_threads(n_numba)
         stack.enter_context(limited_to(n_threads))
-        try:
-            from threadpoolctl import threadpool_info, threadpool_limits
-        except ImportError:
-            if any(os.environ.get(name) != str(n_threads) for name in _VARIABLES):
-                wanted = " ".join(f"{name}={n_threads}" for name in _VARIABLES)
-                raise ImportError(f"to fix the threads, install threadpoolctl, or set {wanted}") from None
-        else:
-            stack.enter_context(threadpool_limits(n_threads))
-            found = {f"{pool['internal_api']} ({pool['prefix']})": pool["num_threads"] for pool in threadpool_info()}
+        stack.enter_context(threadpool_limits(n_threads))
+        found = {f"{pool['internal_api']} ({pool['prefix']})": pool["num_threads"] for pool in threadpool_info()}
         yield {**dict(sorted(found.items())), "numba": n_numba}
 
 
@@ -184,10 +170,6 @@ class Store:
                 self._write({"session": self._session, "settings": asked, **record})
         return self
 
-    def has(self, case: str, method: str, seed: int) -> bool:
-        """Tell whether a run is there."""
-        return bool(self.find(case=case, method=method, seed=seed))
-
     def find(self, **wanted: Any) -> list[Row]:
         """Return the runs whose columns have these values."""
         return [row for row in self.rows if all(row.get(name) == value for name, value in wanted.items())]
@@ -196,7 +178,7 @@ class Store:
         """Write a run, which is safe on disk when this returns, and take up what others wrote meanwhile."""
         with self._locked():
             self._update()
-            if not self.has(case, method, seed):
+            if not self.find(case=case, method=method, seed=seed):
                 self._write({"case": case, "method": method, "seed": seed, **measured, "session": self._session})
 
     def _write(self, line: Row) -> None:
@@ -229,35 +211,6 @@ class Store:
             yield  # closing the file lets go
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What the settings of all sections share; ``part`` names those that only choose what of a section is run."""
-
-    starts: int = 10
-    first_start: int = 0
-    threads: int = 1
-    name: str = ""
-
-    part: ClassVar[tuple[str, ...]] = ("starts", "first_start")
-
-    def seeds(self) -> range:
-        """Return the seeds of the starts."""
-        return range(self.first_start, self.first_start + self.starts)
-
-    def must_agree(self) -> Row:
-        """Return what the runs of one file share, whatever part of it was asked for."""
-        return {name: value for name, value in asdict(self).items() if name not in self.part}
-
-
-@contextmanager
-def measuring(settings: Settings, *stores: Store) -> Iterator[None]:
-    """Fix the number of threads, and open each file with the settings that its runs must share."""
-    with fixed_threads(settings.threads) as found:
-        for store in stores:
-            store.open(settings.must_agree(), describe_machine(found))
-        yield
-
-
 def take_turns(
     store: Store, case: str, methods: Mapping[str, Run], seeds: Iterable[int], progress: Say, first: Sequence[str] = ()
 ) -> None:
@@ -269,7 +222,7 @@ def take_turns(
         others = [name for name in methods if name not in first]
         random.Random(seed).shuffle(others)
         for name in (*first, *others):
-            if not store.has(case, name, seed):
+            if not store.find(case=case, method=name, seed=seed):
                 progress(f"{case}: {name}, start {seed}")
                 if (measured := methods[name](seed)) is not None:
                     store.add(case, name, seed, measured)

@@ -50,7 +50,9 @@ GRIDS: dict[str, tuple[float, ...]] = {
     "anls": (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0),
     "admm": (1e-4, 1e-3, 1e-2, 1e-1, 1.0),
 }
+#: The paper's solvers and ours, for symmetric NMF and for distances.
 SOLVERS = ("dyn-nolips", "pg", "beta", "cd", "hals", "anls", "admm", "inertial", "lbfgs", "auto")
+METHODS = ("dyn-nolips", "dyn-nolips-gram", "gd", "tr", "lm", "ncg", "lbfgs", "auto")
 
 
 def run_solver(
@@ -73,7 +75,7 @@ def run_command(*words: str) -> float:
     done = subprocess.run(command, env={**os.environ, **threads}, capture_output=True, text=True)
     after = os.times()
     if done.returncode > 1:  # 1: not converged, the result is written all the same
-        raise RuntimeError(f"quartic {words[0]}: {done.stderr.strip()}")
+        raise CannotDo(done.stderr.strip().rpartition("\n")[2])
     children = after.children_user + after.children_system - before.children_user - before.children_system
     return children or after.elapsed - before.elapsed
 
@@ -141,12 +143,13 @@ def scipy_symnmf(case: Case, seed: int, tol: float, see: Recorder) -> Answer:
         return seen[0].value, seen[0].gradient
 
     # The last evaluation of a line search is at the point it takes; the recorder measures it anew in any case.
-    return _scipy(function, X0, lambda X: see.see(X, problem.stationarity(seen[0])), bounds=[(0, None)] * X0.size)
+    return with_scipy(function, X0, lambda X: see.see(X, problem.stationarity(seen[0])), bounds=[(0, None)] * X0.size)
 
 
-def _scipy(
+def with_scipy(
     function: Callable[[Array], tuple[float, Array]], X0: Array, see: Callable[[Array], None], **how: Any
 ) -> Answer:
+    """Run SciPy's L-BFGS-B, without a tolerance of its own."""
     from scipy.optimize import minimize as scipy_minimize
 
     last = [X0]
@@ -201,10 +204,9 @@ def estimator_edmc(case: Helix, seed: int, tol: float, see: Recorder) -> Answer:
 def command_locate(case: Helix, seed: int, tol: float, see: Recorder) -> Answer:
     """Run ``quartic locate`` on a file, start-up, reading and writing included."""
     with tempfile.TemporaryDirectory() as folder:
-        rows = np.column_stack([case.pairs, case.distances])
-        np.savetxt(f"{folder}/d.csv", rows, fmt=("%d", "%d", "%.17g"), delimiter=",", header="i,j,d", comments="")
+        np.savez(f"{folder}/distances.npz", pairs=case.pairs, distances=case.distances)
         words = ("-d", str(case.rank), "--seed", str(seed), "-o", f"{folder}/points.npy")
-        seconds = run_command("locate", f"{folder}/d.csv", *words)
+        seconds = run_command("locate", f"{folder}/distances.npz", *words)
         return Answer(np.load(f"{folder}/points.npy"), seconds=seconds)
 
 
@@ -235,7 +237,7 @@ def scipy_edmc(case: Helix, seed: int, tol: float, see: Recorder) -> Answer:
             raise Enough
         return p.value, p.gradient
 
-    return _scipy(function, X0, see.see)
+    return with_scipy(function, X0, see.see)
 
 
 def pymanopt_edmc(manifold_name: str, optimizer_name: str, case: Helix, seed: int, tol: float, see: Recorder) -> Answer:
@@ -304,6 +306,8 @@ SYMNMF: dict[str, Method] = {
     "scikit-learn NMF": sklearn_nmf,
     "scikit-learn SpectralClustering": spectral_clustering,
     "NetworkX Louvain": networkx_louvain,
+    **{name: symnmf_solver(name) for name in SOLVERS if name not in GRIDS},
+    **{f"{name} {p:g}": symnmf_solver(name, p) for name, penalties in GRIDS.items() for p in penalties},
 }
 EDMC: dict[str, Method] = {
     "DistanceCompletion.fit_pairs": estimator_edmc,
@@ -317,4 +321,5 @@ EDMC: dict[str, Method] = {
         for optimizer in ("ConjugateGradient", "TrustRegions")
     },
     "scikit-learn MDS (SMACOF)": sklearn_mds,
+    **{name: edmc_solver(name) for name in METHODS},
 }

@@ -116,6 +116,7 @@ def keep_numbers(
 ) -> Store:
     """Keep numbers that were measured in one go, in place of what an earlier run left, for ``quartic bench page``."""
     Store(folder, section).path.unlink(missing_ok=True)
+    command = re.sub(r" (-o|--results)[ =]\S+", "", command)  # a folder of this machine
     store = Store(folder, section).open({}, {**describe_machine(), **about, "command": command})
     for at, n in enumerate(numbers):
         store.add(n.case, n.method, at, {"number": n[1:]})
@@ -173,7 +174,6 @@ class Table:
     row for each case and method.
     """
 
-    title: str
     measure: str = ""
     over: str = ""
     form: str = ".3g"

@@ -6,33 +6,19 @@ import os
 import tomllib
 from collections.abc import Iterable, Sequence
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any
 
 from quartic.bench.numbers import PROVENANCE, Number, Table, as_markdown
 
-
-class Part(NamedTuple):
-    """A section of the page: its title, what one must know to read it, its tables, and a picture."""
-
-    title: str
-    words: str
-    tables: list[Table]
-    image: str
-
-
-_FILE = resources.files(__package__).joinpath("parts.toml")
-PARTS = {
-    name: Part(part["title"], part["words"], [Table(*table) for table in part.get("tables", [["All figures"]])],
-               part.get("image", ""))
-    for name, part in tomllib.loads(_FILE.read_text(encoding="utf-8")).items()
-}  # fmt: skip
+#: The sections of the page by name: title, what one must know to read it, tables, and maybe a picture.
+PARTS = tomllib.loads(resources.files(__package__).joinpath("parts.toml").read_text(encoding="utf-8"))
 
 
 def fill_tables(section: str, numbers: Sequence[Number]) -> list[tuple[str, list[str], list[list[str]]]]:
     """Return title, header and rows of the tables of a section that have any: all cases together, then each."""
     mine = [n for n in numbers if n.section == section]
-    filled = [("In short", *Table("").fill(mine, of_all=True))]
-    filled += [(table.title, *table.fill(mine)) for table in PARTS[section].tables]
+    filled = [("In short", *Table().fill(mine, of_all=True))]
+    filled += [(table[0], *Table(*table[1:]).fill(mine)) for table in PARTS[section].get("tables", [["All figures"]])]
     return [found for found in filled if found[2]]
 
 
@@ -49,8 +35,8 @@ def render_page(numbers: Sequence[Number]) -> str:
         if not mine:
             continue
         facts = facts_of(mine)
-        lines += ["", f"## {part.title}", "", part.words]
-        lines += ["", f"![{part.title}]({part.image})"] if part.image else []
+        lines += ["", f"## {part['title']}", "", part["words"]]
+        lines += ["", f"![{part['title']}]({part['image']})"] if "image" in part else []
         for title, header, rows in fill_tables(name, mine):
             lines += ["", f"### {title}", "", as_markdown(header, rows)]
         lines += ["", "Measured: " + "; ".join(f"{what} {facts[what]}" for what in PROVENANCE if what in facts) + "."]
@@ -63,12 +49,15 @@ def write_report(
     """Write numbers, and the plotly figures of sections, to one HTML page that needs no network."""
     from quartic.report import DataTable, Section, write_page
 
-    found = []
-    for name in (name for name in PARTS if any(n.section == name for n in numbers)):
-        tables = [DataTable(*filled) for filled in fill_tables(name, numbers)]
-        facts = facts_of(n for n in numbers if n.section == name)
-        found.append(
-            Section(PARTS[name].title, PARTS[name].words, parts=[*figures.get(name, []), *tables], facts=facts)
+    found = [
+        Section(
+            PARTS[name]["title"],
+            PARTS[name]["words"],
+            parts=[*figures.get(name, []), *(DataTable(*filled) for filled in fill_tables(name, numbers))],
+            facts=facts_of(n for n in numbers if n.section == name),
         )
+        for name in PARTS
+        if any(n.section == name for n in numbers)
+    ]
     found = found or [Section("Results", notes=["Nothing was run yet."])]
     write_page(path, "quartic: results", [*found, Section("How this page was made", command=command)])

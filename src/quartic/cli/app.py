@@ -16,6 +16,7 @@ from typer import Argument, Option
 from typer.core import TyperGroup
 
 from quartic._version import __version__
+from quartic.cli.startup import import_sklearn
 from quartic.cli.terminal import PlainSpokenGroup
 
 # Commands that live with what they run, and are loaded when they are called.
@@ -114,8 +115,8 @@ Clustered = Annotated[
     str,
     Argument(
         metavar="INPUT",
-        help="A graph (.csv .parquet edge list .mtx .npz .graphml .gexf .gml .net) or features (.csv .parquet .npy "
-        ".npz .mat); - is standard input.",
+        help="A graph (edge list .csv .xlsx .parquet .json; .mtx .npz .graphml .gexf .gml .net) or features (.csv "
+        ".xlsx .parquet .json .npy .npz .mat); - is standard input.",
     ),
 ]
 Clusters = Annotated[
@@ -140,7 +141,8 @@ Located = Annotated[
     str,
     Argument(
         metavar="INPUT",
-        help="Some distances (.csv .parquet i,j,d; a matrix; .npz .npy .mtx; MD-jeep .nmr); - is standard input.",
+        help="Some distances: i,j,d or a matrix (.csv .xlsx .parquet .json); .npz .npy .mtx; MD-jeep .nmr; - is "
+        "standard input.",
     ),
 ]
 Dimension = Annotated[int, Option("--dimension", "-d", help="Dimension of the space.")]
@@ -176,6 +178,7 @@ def cluster(
     2 invalid input (nothing is written).
     """
     given = locals()
+    import_sklearn()
     from quartic.cli.cluster import ClusterOptions, run
 
     run(ClusterOptions(**given))
@@ -200,9 +203,33 @@ def locate(
     written).
     """
     given = locals()
+    import_sklearn()
     from quartic.cli.locate import LocateOptions, run
 
     run(LocateOptions(**given))
+
+
+@app.command(epilog="Example: quartic sdp maxG11.dat-s --tol 1e-6 -o solution.npz")
+@_in_paragraphs
+def sdp(
+    input: Annotated[str, Argument(metavar="FILE.dat-s", help="A programme in SDPA's sparse format, plain or .gz.")],
+    output: Annotated[
+        str | None, Option("--output", "-o", metavar="FILE.npz", help="Write y and a factor of each block.")
+    ] = None,
+    tol: Annotated[float, Option(help="What each of the six DIMACS errors may be.")] = 1e-6,
+    rank: Annotated[int | None, Option(help="Columns to begin with; chosen if left out.")] = None,
+    method: Annotated[str, Option(metavar="auto|low-rank|interior", help="How to solve it.")] = "auto",
+    max_time: MaxTime = None, seed: Seed = 0, as_json: Json = False, quiet: Quiet = False,
+) -> None:  # fmt: skip
+    """Solve a semidefinite programme, with a proven bound on its optimum.
+
+    The file says: maximise ⟨F_0, Y⟩ over Y ⪰ 0 with ⟨F_k, Y⟩ = c_k. Exit code: 0 converged; 1 not converged,
+    infeasible, unbounded or interrupted (what was found is still written); 2 invalid input (nothing is written).
+    """
+    given = locals()
+    from quartic.cli.sdp import SDPOptions, run
+
+    run(SDPOptions(**given))
 
 
 @app.command(epilog="Example: quartic demo --report my-report.html")

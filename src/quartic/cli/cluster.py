@@ -46,7 +46,7 @@ class _Job:
 
 def run(options: ClusterOptions) -> None:
     """Cluster, write, report; exit with 1 where the run did not converge, with 2 where the input is at fault."""
-    from quartic import SymNMF
+    from quartic.clustering.symnmf import SymNMF
 
     voice = Voice("cluster", options.quiet)
     with errors_as_one_line(voice):

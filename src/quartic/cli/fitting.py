@@ -6,7 +6,6 @@ import platform
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ import typer
 from quartic._version import __version__
 from quartic.cli.results import check_target
 from quartic.cli.terminal import Voice, errors_as_one_line, gathered_warnings, one_line
+from quartic.compiled.clock import solving_time
 from quartic.core.progress import shared_bar, watched_by
 from quartic.core.result import Result, Status
 
@@ -148,7 +148,7 @@ def watching(quiet: bool) -> Iterator[Watcher]:
 
 @dataclass(frozen=True)
 class Fit:
-    """How a fit went: how long it took, what was warned of, whether it was interrupted, and all its runs."""
+    """How a fit went: seconds without compiling, what was warned of, whether it was interrupted, and all its runs."""
 
     result: Result
     seconds: float
@@ -220,7 +220,7 @@ def watched_fit(
 
     ``odd`` is what the data alone give cause to warn of.
     """
-    began = time.perf_counter()
+    began = solving_time()
     with errors_as_one_line(voice), gathered_warnings(tell) as said:
         try:
             with watching(voice.quiet) as watcher:
@@ -228,7 +228,7 @@ def watched_fit(
         except StoppedAtOnce:
             voice.warn("stopped before there was a result; nothing is written")
             raise typer.Exit(1) from None
-    seconds = time.perf_counter() - began
+    seconds = solving_time() - began
     said = [*map(one_line, odd), *said]
     for text in said:
         voice.warn(f"warning: {text}")

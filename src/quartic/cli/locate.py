@@ -52,7 +52,7 @@ class _Job:
 
 def run(options: LocateOptions) -> None:
     """Locate, write, report; exit with 1 where the run did not converge, with 2 where the input is at fault."""
-    from quartic import DistanceCompletion
+    from quartic.distance.completion import DistanceCompletion
 
     voice = Voice("locate", options.quiet)
     with errors_as_one_line(voice):

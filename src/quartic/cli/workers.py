@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 from quartic.cli.terminal import Voice
 from quartic.distributed import connect, in_blocks
@@ -106,23 +106,4 @@ def read_folder(path: str) -> BlockTable:
     """Return the graph in a folder of blocks; nodes have numbers for names."""
     M = read_blocks(path)
     n, n_blocks = int(M.shape[1]), len(M.chunks[0])
-    return BlockTable(M, Numbers(n), f"graph: {n} nodes in {n_blocks} blocks of rows")  # type: ignore[arg-type]
-
-
-class Numbers(Sequence[str]):
-    """The names "0", "1", …, without a list of them."""
-
-    def __init__(self, n: int) -> None:
-        self.n = n
-
-    def __len__(self) -> int:
-        return self.n
-
-    @overload
-    def __getitem__(self, k: int) -> str: ...
-
-    @overload
-    def __getitem__(self, k: slice) -> list[str]: ...
-
-    def __getitem__(self, k: int | slice) -> str | list[str]:
-        return [str(i) for i in range(self.n)[k]] if isinstance(k, slice) else str(range(self.n)[k])
+    return BlockTable(M, tuple(map(str, range(n))), f"graph: {n} nodes in {n_blocks} blocks of rows")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from quartic.arrays import Array, RandomState, check_number, is_torch, namespace, random_generator, to_host
+from quartic.arrays.checks import check_choice, check_integer
 from quartic.arrays.threads import limited_to, one_blas_thread, share_of
 from quartic.clustering.known import Known, anchor, link, read_known
 from quartic.clustering.placing import above_noise
@@ -442,19 +442,19 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def _check_settings(self) -> None:
         """Raise a ValueError that names the first setting that makes no sense."""
         for name, least in (("n_components", 1), ("n_init", 1), ("max_iter", 0)):
-            _check_count(getattr(self, name), name, least)
-        if self.n_neighbors is not None and not _is_word(self.n_neighbors, "auto"):
-            _check_count(self.n_neighbors, "n_neighbors", 1, ', or "auto", or None for a full graph')
+            check_integer(getattr(self, name), name, least)
+        if self.n_neighbors is not None and not (isinstance(self.n_neighbors, str) and self.n_neighbors == "auto"):
+            check_integer(self.n_neighbors, "n_neighbors", 1, ', or "auto", or None for a full graph')
         if self.n_jobs is not None:
-            _check_count(self.n_jobs, "n_jobs", None, ", or None")
+            check_integer(self.n_jobs, "n_jobs", None, ", or None")
         check_number(self.tol, "tol", zero=True)
         check_number(self.alpha, "alpha", zero=True)
         if self.max_time is not None:
             check_number(self.max_time, "max_time", cure="; None is no limit")
-        _check_choice(self.affinity, "affinity", ("precomputed", "cosine", "self_tuning"), callable(self.affinity))
-        _check_choice(self.normalize, "normalize", ("auto", *KINDS), self.normalize is None)
-        _check_choice(self.init, "init", ("auto", "random", "spectral"), not isinstance(self.init, str))
-        _check_choice(self.penalty, "penalty", tuple(_PENALTIES), isinstance(self.penalty, Penalty | None))
+        check_choice(self.affinity, "affinity", ("precomputed", "cosine", "self_tuning"), callable(self.affinity))
+        check_choice(self.normalize, "normalize", ("auto", *KINDS), self.normalize is None)
+        check_choice(self.init, "init", ("auto", "random", "spectral"), not isinstance(self.init, str))
+        check_choice(self.penalty, "penalty", _PENALTIES, isinstance(self.penalty, Penalty | None))
         if self.callback is not None and not callable(self.callback):
             raise ValueError(f"callback must be a function of one argument, or None, got {self.callback!r}")
 
@@ -477,18 +477,3 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.affinity == "precomputed"
         return tags
-
-
-def _check_count(value: Any, name: str, least: int | None, more: str = "") -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or (least is not None and value < least):
-        at_least = "" if least is None else f" of at least {least}"
-        raise ValueError(f"{name} must be an integer{at_least}{more}, got {value!r}")
-
-
-def _check_choice(value: Any, name: str, words: tuple[str, ...], otherwise: bool) -> None:
-    if not otherwise and not _is_word(value, *words):
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}, got {value!r}")
-
-
-def _is_word(value: Any, *words: str) -> bool:
-    return isinstance(value, str) and value in words

@@ -20,6 +20,9 @@ FLAGS: dict[str, Any] = {
     "no_cfunc_wrapper": True,  # an entry for callers in C, which takes time to compile and nobody uses
 }
 
+# The same for what only compiled code calls: it is kept with its callers, and needs no entry for Python.
+INNER: dict[str, Any] = {**FLAGS, "cache": False, "no_cpython_wrapper": True}
+
 listen_for_compilation()
 
 

@@ -25,7 +25,7 @@ from numba import carray, extending, types  # type: ignore[attr-defined]
 from quartic.arrays.checks import Array
 from quartic.arrays.space import HOST
 from quartic.arrays.threads import spread
-from quartic.compiled.flags import FLAGS, njit
+from quartic.compiled.flags import FLAGS, INNER, njit
 from quartic.compiled.rows import projected_norm
 
 intrinsic: Any = extending.intrinsic
@@ -290,12 +290,13 @@ def _mark_new(x: Any, g: Any, there: Any, counts: Any, size: int, first: int, la
                 for k in range(n):
                     marks[k] = ((xs[k] > 0) | (gs[k] < 0)) & (not marks[k])
             else:
-                marks[:] = False
+                for k in range(n):
+                    marks[k] = False
             total += found
         counts[piece, 0] = total
 
 
-@njit(**FLAGS)
+@njit(**INNER)
 def _four_dots(a: Any, b: Any, c: Any, d: Any, n: int) -> Any:
     ac, ad, bc, bd = 0.0, 0.0, 0.0, 0.0
     for k in range(n):
@@ -306,12 +307,13 @@ def _four_dots(a: Any, b: Any, c: Any, d: Any, n: int) -> Any:
     return ac, ad, bc, bd
 
 
-@njit(**FLAGS)
+@njit(**INNER)
 def _gather(values: Any, known: int, n: int, live: Any, gone: int, row: Any) -> None:
     """Fill the row with what is known of n places, zeros where they have left."""
     for e in range(known):
         row[e] = values[e]
-    row[known:n] = 0.0
+    for e in range(known, n):
+        row[e] = 0.0
     if gone:
         for e in range(n):
             row[e] *= live[e]
@@ -356,7 +358,8 @@ def _direction(
         slope, longest = 0.0, _LONGEST
         for i in range(piece * size, min((piece + 1) * size, where.size), BLOCK):
             n = min(BLOCK, where.size - i)
-            q[:n] = 0.0
+            for e in range(n):
+                q[e] = 0.0
             for j in range(len(pairs)):
                 known = max(min(pairs[j, 2] - i, n), 0)
                 s = carray(pointer_to(pairs[j, 0], x), (pairs[j, 2],))[i : i + known]

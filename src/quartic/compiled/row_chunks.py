@@ -34,7 +34,7 @@ class RowChunks:
         n, m = len(start) - 1, int(start[-1])
         most = max(1, min(_MOST, m // _PAIRS_IN_A_CHUNK, m // max(1, _PAIRS_FOR_A_ROW * n)))
         n_chunks = 1 << (most.bit_length() - 1)  # a power of two: equal shares for two threads, for four …
-        inner = np.searchsorted(start, np.linspace(0, m, n_chunks + 1)[1:-1])
+        inner = np.searchsorted(start, [m * k / n_chunks for k in range(1, n_chunks)])
         self.start = start
         #: chunk k has the rows ``bounds[k]`` to ``bounds[k + 1]`` − 1
         self.bounds: list[int] = [0, *inner.tolist(), n]

@@ -11,7 +11,9 @@ import numpy as np
 
 from quartic.arrays.checks import Array
 from quartic.compiled.flags import FLAGS, njit
-from quartic.compiled.tiles import BLOCK, add_cross_gram, block, block_times_small, padded, padded_columns
+
+# Numbers that stay in the cache.
+_NEAR = 1 << 14
 
 
 @njit(**FLAGS)
@@ -78,37 +80,25 @@ def projected_norm(X: Any, G: Any) -> float:
 
 
 def turned_gram(Z: Array, Q: Array) -> Array:
-    """Return Zᵀ max(ZQ, 0), of which ZQ exists only block by block."""
-    rank = Z.shape[1]
-    S = np.zeros((padded(rank),) * 2)
-    _turned_gram(np.ascontiguousarray(Z), padded_columns(Q, Z.dtype), S)
-    return S[:rank, :rank]
+    """Return Zᵀ max(ZQ, 0) in float64, of which ZQ exists only block by block."""
+    S, Q = np.zeros((Z.shape[1], Q.shape[1])), Q.astype(Z.dtype, copy=False)
+    for rows in _blocks(Z):
+        S += rows.T.astype(np.float64) @ np.maximum(rows @ Q, 0)
+    return S
 
 
-@njit(**FLAGS)
-def _turned_gram(Z: Any, Q: Any, S: Any) -> None:
-    rank, zero = Z.shape[1], Z.dtype.type(0)
-    A, Y = block(Z), block(Z)
-    a, y = A.ravel(), Y.ravel()
-    for i in range(0, Z.shape[0], BLOCK):
-        rows = min(BLOCK, Z.shape[0] - i)
-        z = Z.ravel()[i * rank : (i + rows) * rank]
-        for k in range(z.size):
-            a[k] = z[k]
-        block_times_small(rows, A, Q, Y)
-        for k in range(z.size):
-            y[k] = max(y[k], zero)
-        add_cross_gram(rows, A, Y, S)
-
-
-@njit(**FLAGS)
-def chebyshev(MT: Any, T: Any, before: Any, centre: float, half: float) -> None:
+def chebyshev(MT: Array, T: Array, before: Array, centre: float, half: float) -> None:
     """Before = (2/half)(MT − centre·T) − before."""
-    m, t, b = MT.ravel(), T.ravel(), before.ravel()
-    kind = t.dtype.type
-    s, c = kind(2 / half), kind(centre)
-    for k in range(t.size):
-        b[k] = s * (m[k] - c * t[k]) - b[k]
+    scale, shift = T.dtype.type(2 / half), T.dtype.type(2 * centre / half)
+    for m, t, b in zip(_blocks(MT), _blocks(T), _blocks(before), strict=True):
+        np.subtract(scale * m, b, out=b)
+        b -= shift * t
+
+
+def _blocks(A: Array) -> list[Array]:
+    """Return A in blocks of rows that stay in the cache while several operations are made on them."""
+    rows = max(1, _NEAR // max(A.shape[1], 1))
+    return [A[i : i + rows] for i in range(0, len(A), rows)]
 
 
 # -- coordinate descent on many small nonnegative least-squares problems, one a row ------------------------------------

@@ -25,8 +25,7 @@ from llvmlite import ir
 from numba import extending, types
 from numba.core import cgutils
 
-from quartic.arrays.checks import Array
-from quartic.compiled.flags import FLAGS, njit
+from quartic.compiled.flags import INNER, njit
 
 # -- the loops in LLVM ------------------------------------------------------------------------------------------------
 
@@ -256,27 +255,20 @@ def padded(rank: int) -> int:
     return -(-rank // 4) * 4
 
 
-def padded_columns(A: Array, dtype: Any) -> Array:
-    """Return a small matrix with zeros for the columns that are added."""
-    wide = np.zeros((len(A), padded(A.shape[1])), dtype)
-    wide[:, : A.shape[1]] = A
-    return wide
-
-
-@njit(**FLAGS)
+@njit(**INNER)
 def block(X: Any) -> Any:
     """Return scratch for a block of rows of X, with room behind."""
     return np.zeros((BLOCK + 36, X.shape[1]), X.dtype)
 
 
-@njit(**FLAGS)
+@njit(**INNER)
 def _next_width(columns: int) -> int:
     """Return the width of the last of the tiles that so many columns are cut into evenly."""
     tiles = -(-columns // _WIDEST)
     return columns - (columns // 4) * (tiles - 1) // tiles * 4
 
 
-@njit(**FLAGS)
+@njit(**INNER)
 def block_times_small(rows: int, Y: Any, A: Any, W: Any) -> None:
     """W = YA for the first rows of a block; A is small and padded."""
     right = A.shape[1]
@@ -304,40 +296,27 @@ def block_times_small(rows: int, Y: Any, A: Any, W: Any) -> None:
                 rows_times_small(_4, _32, Y, A, W, i, end)
 
 
-@njit(**FLAGS)
-def _add_tiles(rows: int, Y: Any, W: Any, S: Any, row: int, first: int) -> None:
-    """S += YᵀW in four rows, from the first column on."""
-    end = S.shape[1]
-    while end > first:
-        width = _next_width(end - first)
-        end -= width
-        if width == 4:
-            add_to_gram(_4, _4, Y, W, S, 0, rows, row, end)
-        elif width == 8:
-            add_to_gram(_4, _8, Y, W, S, 0, rows, row, end)
-        elif width == 12:
-            add_to_gram(_4, _12, Y, W, S, 0, rows, row, end)
-        elif width == 16:
-            add_to_gram(_4, _16, Y, W, S, 0, rows, row, end)
-        elif width == 20:
-            add_to_gram(_4, _20, Y, W, S, 0, rows, row, end)
-        elif width == 24:
-            add_to_gram(_4, _24, Y, W, S, 0, rows, row, end)
-        elif width == 28:
-            add_to_gram(_4, _28, Y, W, S, 0, rows, row, end)
-        else:
-            add_to_gram(_4, _32, Y, W, S, 0, rows, row, end)
-
-
-@njit(**FLAGS)
+@njit(**INNER)
 def add_upper_gram(rows: int, Y: Any, S: Any) -> None:
     """S += YᵀY for the first rows of a block; what counts is on and above the diagonal, within the columns of Y."""
     for row in range(0, S.shape[0], 4):
-        _add_tiles(rows, Y, Y, S, row, row)
-
-
-@njit(**FLAGS)
-def add_cross_gram(rows: int, Y: Any, W: Any, S: Any) -> None:
-    """S += YᵀW for the first rows of two blocks; what counts is within their columns."""
-    for row in range(0, S.shape[0], 4):
-        _add_tiles(rows, Y, W, S, row, np.int64(0))  # a 0 would be a type of its own
+        end = S.shape[1]
+        while end > row:
+            width = _next_width(end - row)
+            end -= width
+            if width == 4:
+                add_to_gram(_4, _4, Y, Y, S, 0, rows, row, end)
+            elif width == 8:
+                add_to_gram(_4, _8, Y, Y, S, 0, rows, row, end)
+            elif width == 12:
+                add_to_gram(_4, _12, Y, Y, S, 0, rows, row, end)
+            elif width == 16:
+                add_to_gram(_4, _16, Y, Y, S, 0, rows, row, end)
+            elif width == 20:
+                add_to_gram(_4, _20, Y, Y, S, 0, rows, row, end)
+            elif width == 24:
+                add_to_gram(_4, _24, Y, Y, S, 0, rows, row, end)
+            elif width == 28:
+                add_to_gram(_4, _28, Y, Y, S, 0, rows, row, end)
+            else:
+                add_to_gram(_4, _32, Y, Y, S, 0, rows, row, end)

@@ -10,6 +10,7 @@ import numpy as np
 
 from quartic.arrays import Array, RandomState, check_number, inner, norm, random_generator, squared_norm
 from quartic.arrays.space import HostSpace
+from quartic.arrays.threads import one_blas_thread
 from quartic.compiled.lanczos import lowest_eigenpairs
 from quartic.core.problem import Problem
 from quartic.core.units import Units, shifted
@@ -106,6 +107,7 @@ class Certificate:
         )
 
 
+@one_blas_thread()
 def certify(
     problem: Problem,
     X: Array,

@@ -193,9 +193,14 @@ def _numbers(given: Any) -> dict[str, float]:
 def pack_state(state: State) -> dict[str, Any]:
     """Return the state as a flat dictionary of arrays: points, arrays, numbers, and tuples of them."""
     flat: dict[str, Any] = {}
-    for field in fields(state):
-        pack(flat, f"state.{field.name}", getattr(state, field.name))
+    for name in _kept(type(state)):
+        pack(flat, f"state.{name}", getattr(state, name))
     return flat
+
+
+def _kept(kind: type[State]) -> list[str]:
+    """Return the names of a state's fields but for what a device has recorded, which is recorded again."""
+    return [field.name for field in fields(kind) if field.name != "replay"]
 
 
 def pack(flat: dict[str, Any], name: str, value: Any) -> None:
@@ -214,13 +219,12 @@ def pack(flat: dict[str, Any], name: str, value: Any) -> None:
 def unpack_state(kind: type[State], arrays: dict[str, Any], loss: Loss, like: tuple[int, int]) -> State:
     """Return the state that `pack_state` flattened, whose X has the shape ``like``."""
     names = {name.split(".")[1] for name in arrays if name.startswith("state.")}
-    if names != {field.name for field in fields(kind)}:
+    if names != set(_kept(kind)):
         raise ValueError(f"a state of {', '.join(sorted(names)) or 'nothing'} is not one of {kind.__name__}")
-    state = kind(**{field.name: unpack(arrays, f"state.{field.name}", loss) for field in fields(kind)})
+    state = kind(**{name: unpack(arrays, f"state.{name}", loss) for name in names})
     check_shape(state.point, like)
-    for field in fields(state):
-        if field.name not in kind.listed:
-            _check_arrays(getattr(state, field.name), field.name, like)
+    for name in names - set(kind.listed):
+        _check_arrays(getattr(state, name), name, like)
     state.check(like)
     return state
 

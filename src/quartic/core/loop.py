@@ -27,6 +27,9 @@ from quartic.solvers.registry import choose_solver
 
 # A checkpoint is written this often, in seconds.
 _CHECKPOINT_EVERY = 5.0
+# A device that goes on by itself is looked after this often, in iterations; where there is a callback or a checkpoint,
+# after each.
+_BATCH = 32
 # The objective is known to so many times the round-off of the gradient times ‖X‖.
 _VALUE_ROUND_OFF = 16.0
 # A run keeps about so many arrays of X's size, the largest number of any solver with its memory.
@@ -47,6 +50,7 @@ class Progress:
     target: float
 
 
+@one_blas_thread()
 def minimize(
     problem: Problem,
     X0: Any = None,
@@ -102,34 +106,12 @@ def minimize(
     Examples
     --------
     >>> import numpy as np
-    >>> from quartic import Problem, minimize
-    >>> from quartic.losses import LeastSquares
-    >>> from quartic.penalties import Nonnegative
-    >>> M = np.kron(np.eye(3), np.ones((4, 4)))      # three groups of four
-    >>> result = minimize(Problem(LeastSquares(M), Nonnegative()), rank=3, tol=1e-8, random_state=0)
-    >>> result.status
+    >>> from quartic import Problem, losses, minimize, penalties
+    >>> groups = np.kron(np.eye(3), np.ones((4, 4)))      # three of four
+    >>> problem = Problem(losses.LeastSquares(groups), penalties.Nonnegative())
+    >>> minimize(problem, rank=3, tol=1e-8, random_state=0).status
     <Status.CONVERGED: 'converged'>
     """
-    with one_blas_thread():
-        return _minimize(
-            problem, X0, rank, solver, tol, reference, max_iter, max_time, callback, checkpoint, random_state, verbose
-        )
-
-
-def _minimize(
-    problem: Problem,
-    X0: Any,
-    rank: int | None,
-    solver: str | Solver,
-    tol: float,
-    reference: float | StartStrategy | None,
-    max_iter: int,
-    max_time: float | None,
-    callback: Callable[[Progress], object] | None,
-    checkpoint: str | os.PathLike[str] | None,
-    random_state: RandomState,
-    verbose: bool,
-) -> Result:
     started = solving_time()
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a quartic.Problem, got {type(problem).__name__}")
@@ -163,21 +145,17 @@ def _minimize(
             return run.go(begin, show)
 
 
+@dataclass
 class _Run:
     """One run under way; it works in units of its own, and speaks to the user in the user's."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        units: Units,
-        solver: Solver,
-        log: RunLog,
-        stopping: Stopping,
-        keeper: Keeper | None,
-        callback: Callable[[Progress], object] | None,
-    ) -> None:
-        self.problem, self.units, self.solver = problem, units, solver
-        self.log, self.stopping, self.keeper, self.callback = log, stopping, keeper, callback
+    problem: Problem
+    units: Units
+    solver: Solver
+    log: RunLog
+    stopping: Stopping
+    keeper: Keeper | None
+    callback: Callable[[Progress], object] | None
 
     def go(self, begin: Callable[[], tuple[Array, float | None]], show: Callable[[Progress], object]) -> Result:
         """Iterate from the checkpoint, or from what ``begin`` returns, until there is a reason to stop."""
@@ -210,8 +188,10 @@ class _Run:
 
     @np.errstate(over="ignore", invalid="ignore")
     def _advance(self, state: State) -> State:
-        following = self.solver.step(self.problem, state)
-        self.log.record(following)
+        watched = self.callback is not None or self.keeper is not None
+        most = 1 if watched else min(self.stopping.max_iter - self.log.n_iter, _BATCH)
+        following, made = self.solver.advance(self.problem, state, most, self.stopping.target)
+        self.log.record(following, made)
         return following
 
     @np.errstate(over="ignore", invalid="ignore")

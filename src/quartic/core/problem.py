@@ -17,28 +17,8 @@ from quartic.penalties import Penalty, Zero
 _NONE = Zero()
 
 
-class _Measure:
-    """What a penalty says of one point; None until somebody asks."""
-
-    __slots__ = ("penalty", "stationarity")
-
-    def __init__(self) -> None:
-        self.penalty: float | None = None
-        self.stationarity: float | None = None
-
-
-class _Measures:
-    """What a problem has measured, each number once, and forgotten with the point it is about."""
-
-    def __init__(self) -> None:
-        self._known: WeakKeyDictionary[Point, _Measure] = WeakKeyDictionary()
-
-    def of(self, point: Point) -> _Measure:
-        """Return what is known of the point, to be added to."""
-        known = self._known.get(point)
-        if known is None:
-            known = self._known[point] = _Measure()
-        return known
+class _Measures(WeakKeyDictionary[Point, float]):
+    """What a problem has measured of points, each number once, and forgotten with the point it is about."""
 
     def __reduce__(self) -> Any:
         return _Measures, ()  # another process measures for itself
@@ -72,7 +52,8 @@ class Problem:
     loss: Loss
     penalty: Penalty = None  # type: ignore[assignment]  # None is replaced by Zero() below
     kernel: Kernel | None = None
-    _measures: _Measures = field(default_factory=lambda: _Measures(), init=False, repr=False, compare=False)
+    _penalties: _Measures = field(default_factory=_Measures, init=False, repr=False, compare=False)
+    _stationarities: _Measures = field(default_factory=_Measures, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "penalty", _NONE if self.penalty is None else self.penalty)
@@ -102,16 +83,16 @@ class Problem:
             _ = point.value, point.rounding, self._penalty_at(point), self._stationarity_at(point)
 
     def _penalty_at(self, point: Point) -> float:
-        known = self._measures.of(point)
-        if known.penalty is None:
-            known.penalty = self.penalty.value_at(point)
-        return known.penalty
+        known = self._penalties.get(point)
+        if known is None:
+            known = self._penalties[point] = self.penalty.value_at(point)
+        return known
 
     def _stationarity_at(self, point: Point) -> float:
-        known = self._measures.of(point)
-        if known.stationarity is None:
-            known.stationarity = self.penalty.stationarity_at(point)
-        return known.stationarity
+        known = self._stationarities.get(point)
+        if known is None:
+            known = self._stationarities[point] = self.penalty.stationarity_at(point)
+        return known
 
     def move(self, start: Point, X: Array) -> Move:
         """Return the loss's step from a point to X, on a device with all that will be asked of it set going."""

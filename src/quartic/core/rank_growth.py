@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from quartic.arrays import Array, RandomState, check_count, random_generator
+from quartic.arrays.threads import one_blas_thread
 from quartic.core.certificate import Certificate, certify, explained_by, ridge_to_certify
 from quartic.core.loop import minimize
 from quartic.core.problem import Problem
@@ -63,6 +64,7 @@ class RankGrowth:
         return int(self.X.shape[1])
 
 
+@one_blas_thread()
 def grow_rank(
     problem: Problem,
     X0: Any = None,
@@ -117,9 +119,8 @@ def grow_rank(
     Examples
     --------
     >>> import numpy as np
-    >>> from quartic import Problem, grow_rank
-    >>> from quartic.losses import LeastSquares
-    >>> found = grow_rank(Problem(LeastSquares(np.diag([3.0, 2.0, 1.0, -1.0]))), random_state=0)
+    >>> from quartic import Problem, grow_rank, losses
+    >>> found = grow_rank(Problem(losses.LeastSquares(np.diag([3.0, 2.0, 1.0, -1.0]))), random_state=0)
     >>> found.rank, found.success, bool(found.certificate.gap < 1e-5)
     (3, True, True)
     """

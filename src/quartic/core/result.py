@@ -23,6 +23,7 @@ class Status(StrEnum):
     STALLED = "stalled"
     NON_FINITE = "non_finite"
     UNBOUNDED = "unbounded"
+    INFEASIBLE = "infeasible"
 
 
 @dataclass(frozen=True)

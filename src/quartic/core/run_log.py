@@ -12,7 +12,7 @@ from quartic.core.problem import Problem
 from quartic.core.result import History
 from quartic.core.units import Units
 from quartic.losses import Point
-from quartic.solvers.base import Solver, State
+from quartic.solvers.base import Iterations, Solver, State
 
 
 class Row(NamedTuple):
@@ -71,9 +71,14 @@ class RunLog:
         self.record(state)
         self.least = self.latest.stationarity
 
-    def record(self, state: State) -> None:
-        """Take note of an iterate."""
+    def record(self, state: State, made: Iterations = ()) -> None:
+        """Take note of an iterate, and of those before it that a device made by itself, each below the last."""
         point = state.point
+        if len(made) > 1:
+            since, now, products = self.latest.time, self.elapsed(), self.products() - len(made)
+            for k, (objective, stationarity, step) in enumerate(made[:-1], 1):
+                seconds = since + k / len(made) * (now - since)
+                self.rows.append(Row(seconds, objective, stationarity, products + k, step))
         self.problem.begin(point)
         objective, stationarity = self.problem.objective(point), self.problem.stationarity(point)
         self.rows.append(Row(self.elapsed(), objective, stationarity, self.products(), state.step))

@@ -13,7 +13,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from quartic.arrays import Array, is_torch
+from quartic.arrays import Array, space_of
 
 # log₂ of the X that the data ask for may be this much without scaling: their squares are then within 1e±50, or in
 # single precision within 1e±9.
@@ -72,20 +72,13 @@ def shifted(x: Any, power: int) -> Any:
     """Return x · 2^power, of numbers and arrays alike: exact, but for what then under- or overflows."""
     if power == 0:
         return x
-    if is_torch(x):  # in two halves: two to the whole power may overflow where the result does not
-        return x * 2.0 ** (power // 2) * 2.0 ** (power - power // 2)
-    with np.errstate(over="ignore", under="ignore"):
-        y = np.ldexp(x, power)
-    return y if isinstance(x, np.ndarray) else float(y)
+    y = space_of(x).ldexp(x, power)
+    return float(y) if np.isscalar(x) else y
 
 
 def exponent(x: Any) -> int | None:
     """Return ⌈log₂ max|x|⌉, or None where there is nothing but zeros."""
-    if is_torch(x):
-        largest = float(x.abs().max()) if len(x.reshape(-1)) else 0.0
-    else:
-        x = np.asarray(x)
-        largest = max(float(x.max(initial=0.0)), -float(x.min(initial=0.0)))
+    largest = space_of(x).largest(x)
     return math.frexp(largest)[1] if largest > 0 and math.isfinite(largest) else None
 
 

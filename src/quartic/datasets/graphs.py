@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from quartic.arrays import RandomState, random_generator
-from quartic.datasets.points import check_count, draw_distinct, unordered_pairs
+from quartic.arrays import RandomState, check_count, random_generator
+from quartic.datasets.points import check_probability, draw_distinct, unordered_pairs
 from quartic.datasets.stored import read_sparse, read_stored
 from quartic.graphs import normalize
 
@@ -147,7 +147,7 @@ def planted_graph(
     degree = check_count(degree, "degree", at_least=0)
     if n_communities > n:
         raise ValueError(f"n_communities must be at most n = {n}, got {n_communities}")
-    _check_probability(p_within, "p_within")
+    check_probability(p_within, "p_within")
     generator = random_generator(random_state)
     bounds = np.arange(n_communities + 1) * n // n_communities
     members = generator.permutation(n)  # community c is members[bounds[c]:bounds[c + 1]]
@@ -200,8 +200,8 @@ def block_model(
     sizes = [check_count(size, f"sizes[{at}]") for at, size in enumerate(sizes)]
     if not sizes:
         raise ValueError("sizes must name at least one block")
-    _check_probability(p_in, "p_in")
-    _check_probability(p_out, "p_out")
+    check_probability(p_in, "p_in")
+    check_probability(p_out, "p_out")
     generator = random_generator(random_state)
     n = sum(sizes)
     labels = np.repeat(np.arange(len(sizes)), sizes)
@@ -227,8 +227,3 @@ def _undirected(edges: NDArray[np.int64], n: int) -> sp.csr_array:
     A.sum_duplicates()
     A.data[:] = 1.0
     return A
-
-
-def _check_probability(value: float, name: str) -> None:
-    if not 0 <= value <= 1:
-        raise ValueError(f"{name} must lie between 0 and 1, got {value!r}")

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from quartic.arrays import RandomState, finite_matrix, random_generator
+from quartic.arrays import RandomState, check_count, finite_matrix, random_generator
 from quartic.datasets.stored import data_file, read_stored
 from quartic.io import FileFormatError, Structure, read_pdb
 from quartic.io.files import read_lines
@@ -130,8 +130,7 @@ def random_pairs(n: int, fraction: float, random_state: RandomState = None) -> P
     (199900, 2)
     """
     n = check_count(n, "n", at_least=2)
-    if not 0 <= fraction <= 1:
-        raise ValueError(f"fraction must lie between 0 and 1, got {fraction!r}")
+    check_probability(fraction, "fraction")
     total = n * (n - 1) // 2
     return unordered_pairs(draw_distinct(total, round(fraction * total), random_generator(random_state)), n)
 
@@ -232,13 +231,10 @@ def unordered_pairs(index: Pairs, n: int) -> Pairs:
     return np.column_stack([i, j])
 
 
-def check_count(value: Any, name: str, at_least: int = 1) -> int:
-    """Return ``value`` as an int, or say what is wrong with it."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
-    if value < at_least:
-        raise ValueError(f"{name} must be at least {at_least}, got {value}")
-    return int(value)
+def check_probability(value: float, name: str) -> None:
+    """Raise unless ``value`` lies between 0 and 1."""
+    if not 0 <= value <= 1:
+        raise ValueError(f"{name} must lie between 0 and 1, got {value!r}")
 
 
 @dataclass(frozen=True, eq=False)

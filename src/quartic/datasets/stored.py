@@ -138,12 +138,6 @@ def load_coil20(size: int = 128) -> Dataset:
     ----------
     size : {128, 32}
         Edge length of the images; the paper's graph is that of the large ones (values 0 to 255; the small ones 0 to 1).
-
-    Examples
-    --------
-    >>> from quartic.datasets import load_coil20
-    >>> load_coil20().features.shape  # doctest: +SKIP
-    (1440, 16384)
     """
     if size == 128:
         return Dataset("coil20", *_read_labelled("coil20", "coil20/coil20_128x128.npz", "X", "y"))
@@ -153,53 +147,25 @@ def load_coil20(size: int = 128) -> Dataset:
 
 
 def load_cbcl() -> Dataset:
-    """Load the CBCL faces: 2429 images of 19 x 19, values 0 to 255, without labels.
-
-    Examples
-    --------
-    >>> from quartic.datasets import load_cbcl
-    >>> load_cbcl().features.shape  # doctest: +SKIP
-    (2429, 361)
-    """
+    """Load the CBCL faces: 2429 images of 19 x 19, values 0 to 255, without labels."""
     (X,) = read_stored("cbcl", "cbcl/cbcl_faces_19x19.npz", "X")
     return Dataset("cbcl", _as_rows(X), None)
 
 
 def load_orl() -> Dataset:
-    """Load the ORL faces: 400 images of 40 people, 112 x 92, in the order of the authors' similarity matrix.
-
-    Examples
-    --------
-    >>> from quartic.datasets import load_orl
-    >>> load_orl().features.shape  # doctest: +SKIP
-    (400, 10304)
-    """
+    """Load the ORL faces: 400 images of 40 people, 112 x 92, in the order of the authors' similarity matrix."""
     X, labels = _read_labelled("orl", "orl/ORL.mat")
     (order,) = read_stored("orl", "orl/orl_row_of_reference.npy")
     return Dataset("orl", X[order], labels[order])
 
 
 def load_tdt2() -> Dataset:
-    """Load TDT2: raw term counts of 9394 news stories in 30 classes (sparse).
-
-    Examples
-    --------
-    >>> from quartic.datasets import load_tdt2
-    >>> load_tdt2().features.shape  # doctest: +SKIP
-    (9394, 36771)
-    """
+    """Load TDT2: raw term counts of 9394 news stories in 30 classes (sparse)."""
     return Dataset("tdt2", *_read_labelled("tdt2", "tdt2/TDT2.mat"))
 
 
 def load_reuters() -> Dataset:
-    """Load Reuters-21578: raw term counts of the 7963 stories of its 25 largest classes (sparse), as in the paper.
-
-    Examples
-    --------
-    >>> from quartic.datasets import load_reuters
-    >>> load_reuters().features.shape  # doctest: +SKIP
-    (7963, 18933)
-    """
+    """Load Reuters-21578: raw term counts of the 7963 stories of its 25 largest classes (sparse), as in the paper."""
     X, labels = _read_labelled("reuters", "reuters21578/Reuters21578.mat")
     kept = np.flatnonzero(labels < 25)
     return Dataset("reuters", X[kept], labels[kept])

@@ -17,7 +17,7 @@ from quartic.distance.graph import (
     merge_bodies,
     reduce_graph,
 )
-from quartic.distance.null_space import DENSE_LIMIT, Solve, Undecided, elimination_is_cheap
+from quartic.distance.null_space import DENSE_LIMIT, Undecided, elimination_is_cheap, preconditioned_cg
 
 
 def find_generic_bodies(
@@ -207,43 +207,23 @@ def _grows_to_all(pairs: Indices, inside: Mask, d: int) -> bool:
     return True
 
 
-def _solve_by_cg(apply: Solve, precondition: Solve, b: Array, tol: float) -> Array:
-    """Solve A z = b; raise Undecided where A is indefinite or the steps do not suffice."""
-    z, r = np.zeros_like(b), b.copy()
-    y = precondition(r)
-    p, rho, goal = y.copy(), float(r @ y), tol**2 * float(b @ b)
-    for _ in range(_STEPS):
-        if float(r @ r) <= goal:
-            return z
-        q = apply(p)
-        curvature = float(p @ q)
-        if curvature <= 0:
-            raise Undecided("conjugate gradients met a direction of negative curvature")
-        step = rho / curvature
-        z += step * p
-        r -= step * q
-        y = precondition(r)
-        rho, before = float(r @ y), rho
-        p *= rho / before
-        p += y
-    raise Undecided(f"conjugate gradients did not converge in {_STEPS} steps")
-
-
 def _has_small_stress_kernel(pairs: Indices, n: int, d: int, rng: np.random.Generator) -> bool:
     """Tell whether a random stress at random positions has an affine kernel; raise Undecided where it is not seen."""
     P = shell(n, d, rng)
     R = rigidity_matrix(pairs, P)
     transposed = sp.csr_array(R.T)
-    squares = np.bincount(R.indices, R.data**2, minlength=n * d)
     stress: Array = 1.0 + 0.1 * rng.standard_normal(len(pairs))
-    force = transposed @ stress
-    stress -= R @ _solve_by_cg(lambda v: transposed @ (R @ v), lambda v: v / squares, force, _STRESS)
+    squares = np.bincount(R.indices, R.data**2, minlength=n * d)[:, None]
+    force = (transposed @ stress)[:, None]
+    stress -= R @ preconditioned_cg(
+        lambda V: transposed @ (R @ V), lambda V: V / squares, force, tol=_STRESS, max_iter=_STEPS
+    ).ravel()  # fmt: skip
     Omega = stress_matrix(pairs, stress, n)
-    diagonal = Omega.diagonal()
+    diagonal = Omega.diagonal()[:, None]
     if diagonal.min() <= 0:
         return False
     affine = orthonormal_columns(np.column_stack([np.ones(n), P]))
-    b: Array = rng.standard_normal(n)
+    b: Array = rng.standard_normal((n, 1))
     b -= affine @ (affine.T @ b)
-    _solve_by_cg(lambda v: Omega @ v, lambda v: v / diagonal, b, _KERNEL)
+    preconditioned_cg(lambda V: Omega @ V, lambda V: V / diagonal, b, tol=_KERNEL, max_iter=_STEPS)
     return True

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import fields
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,24 +12,26 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from quartic.arrays import Array, RandomState
+from quartic.arrays import Array, RandomState, check_number
+from quartic.arrays.checks import check_choice, check_integer
+from quartic.arrays.threads import one_blas_thread
 from quartic.core.result import Result
 from quartic.datasets import pair_distances
 from quartic.distance.data import (
+    find_points,
     is_complete,
     is_symmetric,
     known_entries,
+    number_points,
     power_of_distances,
     read_chunks,
     read_matrix,
     read_pairs,
 )
 from quartic.distance.determination import Determination
-from quartic.distance.fit import Located, locate, locate_complete
-from quartic.distance.frame import reflect_through
+from quartic.distance.fit import Located, locate, locate_complete, reflect_through
 from quartic.distance.new_points import place_new_points
 from quartic.distance.search import Settings
 from quartic.distributed.inputs import is_dask_array, is_dask_frame
@@ -38,7 +39,7 @@ from quartic.graphs.inputs import refuse_not_finite
 from quartic.losses.devices import device_for
 from quartic.solvers import Solver
 
-_STARTS = ("auto", "random", "mds", "landmark", "eigenmap", "relaxed")
+_STARTS = ("auto", "random", "mds", "landmark", "eigenmap", "patches", "relaxed")
 # From so many points on a complete matrix is read in place.
 _MATRIX_FROM = 400
 
@@ -60,10 +61,11 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         What `fit` is given: distances, or features, whose Euclidean distances are all known.
     solver : str or Solver, default="auto"
         A name from `quartic.solvers.SOLVERS`, or a solver object. ``"auto"`` is Levenberg–Marquardt.
-    init : {"auto", "random", "mds", "landmark", "eigenmap", "relaxed"} or array (n, r), default="auto"
+    init : {"auto", "random", "mds", "landmark", "eigenmap", "patches", "relaxed"} or array (n, r), default="auto"
         The start: random; scaling of shortest paths, between all points or from 50 landmarks; Laplacian eigenmap;
-        random in two dimensions more; or the points given. ``"auto"`` tries cheap ones first, looks at the fit, and
-        goes on where it is bad (see Notes); ``start_`` says what it did.
+        overlapping patches of some hundred points, solved one by one and registered; random in two dimensions more; or
+        the points given. ``"auto"`` tries cheap ones first, looks at the fit, and goes on where it is bad (see Notes);
+        ``start_`` says what it did.
     n_init : int, default=1
         Searches with different seeds; the lowest is kept. They end with the first that meets all distances.
     tol : float, default=1e-8
@@ -117,14 +119,17 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         The last run.
     n_features_in_ : int
         Columns seen in `fit`.
+    point_names_ : ndarray of str (n,) or None
+        The names of the points, where `fit_pairs` was given pairs of names, or `fit` a frame.
 
     Notes
     -----
-    ``"auto"`` begins with shortest paths from landmarks where only near points are linked, and at random where pairs
-    are. A fit that leaves residuals is shaken into one or two dimensions more and brought back: pieces that lie on
-    their wrong side turn over there. Then points that fit badly are placed anew one at a time. It goes on to other
-    starts while some distances are missed by far more than the others, which noise does not do; at last small pieces
-    are reflected, scattered or lifted again and again. Measured by ``benchmarks/distance_acceptance.py``.
+    ``"auto"`` begins at random where any two points may be linked, and where only near ones are with shortest paths
+    from landmarks, or above 3000 points with patches. A fit that leaves residuals is shaken into one or two dimensions
+    more and brought back: pieces that lie on their wrong side turn over there. Then points that fit badly are placed
+    anew one at a time. It goes on to other starts while some distances are missed by far more than the others, which
+    noise does not do; at last small pieces are reflected, scattered or lifted again and again. Measured by
+    ``benchmarks/distance_acceptance.py``.
 
     Examples
     --------
@@ -147,26 +152,15 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     ...     model = DistanceCompletion(2, random_state=0).fit(D, anchors=corners)
     >>> model.determined_
     array([ True,  True,  True, False])
-    """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "metric": [StrOptions({"precomputed", "euclidean"})],
-        "solver": [str, Solver],
-        "init": [StrOptions(set(_STARTS)), "array-like"],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
-        "n_jobs": [Integral, None],
-        "device": [str, None],
-        "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
-        "verbose": ["verbose"],
-        "align_to": ["array-like", dict, None],
-        "signs": ["array-like", None],
-        "refine": [StrOptions({"stress"}), None],
-        "noise": [Interval(Real, 0, None, closed="neither"), None],
-    }
+    Points by name:
+
+    >>> pairs = [("desk", "lamp"), ("door", "lamp"), ("wall", "lamp")]
+    >>> corners = {"door": [0, 0], "desk": [3, 0], "wall": [0, 4]}
+    >>> room = DistanceCompletion(2, random_state=0).fit_pairs(pairs, [4.0, 5.0, 3.0], anchors=corners)
+    >>> dict(zip(room.point_names_, room.embedding_.round(6).tolist()))["lamp"]
+    [3.0, 4.0]
+    """
 
     _located: Located
     _features: Array
@@ -180,6 +174,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     start_: str
     n_iter_: int
     result_: Result
+    point_names_: NDArray[Any] | None
 
     def __init__(
         self,
@@ -232,7 +227,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             side of the diagonal is enough. Features if ``metric="euclidean"``.
         y : ignored
         anchors : dict, optional
-            ``{index: coordinates}`` of points whose coordinates are known.
+            ``{index or name: coordinates}`` of points whose coordinates are known.
         weights : matrix (n, n) or "noise", optional
             Weights of the pairs; ``"noise"`` is w = 1/(δ + 0.01·mean δ), δ = d², for noise that goes with the distance.
         lower, upper : matrix (n, n), optional
@@ -243,13 +238,18 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         -------
         self
         """
-        settings = self._settings()
+        self._check_settings()
         D = self._validated(X, reset=True)
+        self.point_names_ = getattr(self, "feature_names_in_", None) if self.metric == "precomputed" else None
+        settings, anchors = self._settings(), find_points(anchors, self.point_names_, "anchors")
         nothing_else = all(given is None for given in (anchors, weights, lower, upper, self.refine))
         large = D.shape[0] >= _MATRIX_FROM and settings.may_scale()
-        if nothing_else and large and is_complete(D) and not power_of_distances(D[0], D[0]):
-            return self._keep(locate_complete(D, settings))
-        return self._keep(locate(read_matrix(D, weights, lower, upper, anchors, self.n_components), settings))
+        with one_blas_thread():
+            if nothing_else and large and is_complete(D) and not power_of_distances(D[0], D[0]):
+                found = locate_complete(D, settings)
+            else:
+                found = locate(read_matrix(D, weights, lower, upper, anchors, self.n_components), settings)
+        return self._keep(found)
 
     def fit_pairs(
         self,
@@ -266,10 +266,12 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
         Parameters
         ----------
-        pairs : int array (m, 2)
-            The pairs (i, j), counted from 0, in any order. A Dask array, or a Dask dataframe whose first two columns
-            are the ends, stays in its chunks: points are found from some 60 pairs each, brought here, and then fitted
-            to all; what those few determine, all do. Each pair may stand there once, and bounds are not taken.
+        pairs : array (m, 2) of int or str
+            The pairs (i, j), counted from 0, in any order; or their names, such as ``[("desk", "door"), ...]``, which
+            ``point_names_`` then lists in the order of the rows of ``embedding_``. A Dask array, or a Dask dataframe
+            whose first two columns are the ends, stays in its chunks: points are found from some 60 pairs each, brought
+            here, and then fitted to all; what those few determine, all do. Each pair may stand there once, and bounds
+            are not taken.
         distances : array (m,), optional
             Their distances (not squares); NaN where only bounds are known. Of a dataframe: a column, or its name.
         n_points : int, optional
@@ -279,21 +281,27 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         lower, upper : array (m,), optional
             Bounds on the distances, NaN where there is none.
         anchors : dict, optional
-            ``{index: coordinates}`` of points whose coordinates are known.
+            ``{index or name: coordinates}`` of points whose coordinates are known.
 
         Returns
         -------
         self
         """
-        settings, everything, rank = self._settings(), None, self.n_components
-        if is_dask_array(pairs) or is_dask_frame(pairs):
+        self._check_settings()
+        everything, rank = None, self.n_components
+        in_chunks = is_dask_array(pairs) or is_dask_frame(pairs)
+        pairs, self.point_names_ = (pairs, None) if in_chunks else number_points(pairs)
+        settings, anchors = self._settings(), find_points(anchors, self.point_names_, "anchors")
+        if in_chunks:
             if lower is not None or upper is not None or self.refine is not None:
                 raise TypeError("bounds and refine are for pairs in memory, but the pairs are in Dask's chunks")
             data, everything = read_chunks(pairs, distances, n_points, weights, anchors, rank)
         else:
-            data = read_pairs(pairs, distances, n_points, weights, lower, upper, anchors, rank)
+            data = read_pairs(pairs, distances, n_points, weights, lower, upper, anchors, rank, self.point_names_)
         self.n_features_in_ = data.n_points
-        return self._keep(locate(data, settings, everything))
+        with one_blas_thread():
+            found = locate(data, settings, everything)
+        return self._keep(found)
 
     def fit_transform(self, X: Any, y: Any = None, **known: Any) -> Any:
         """Find the points, and return ``embedding_``; parameters as in `fit`."""
@@ -338,7 +346,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
         Parameters
         ----------
-        pairs : int array (m, 2), optional
+        pairs : array (m, 2) of int or str, optional
             Which; all, as a matrix (n, n), when left out.
 
         Returns
@@ -350,7 +358,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             from scipy.spatial.distance import cdist
 
             return np.asarray(cdist(self.embedding_, self.embedding_))
-        return pair_distances(self.embedding_, pairs)
+        return pair_distances(self.embedding_, find_points(pairs, self.point_names_, "pairs"))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return −rmse over the known distances of X.
@@ -445,10 +453,27 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     # -- what a fit is given, and what it leaves --------------------------------------------------------------------
 
+    def _check_settings(self) -> None:
+        """Raise an error that names the first setting that makes no sense."""
+        check_integer(self.n_components, "n_components", 1)
+        check_integer(self.n_init, "n_init", 1)
+        check_integer(self.max_iter, "max_iter", 0)
+        if self.n_jobs is not None:
+            check_integer(self.n_jobs, "n_jobs", None, ", or None")
+        check_choice(self.metric, "metric", ("precomputed", "euclidean"))
+        check_choice(self.init, "init", _STARTS, hasattr(self.init, "__len__") and not isinstance(self.init, str))
+        check_choice(self.refine, "refine", ("stress",), self.refine is None)
+        check_number(self.tol, "tol", zero=True)
+        if self.max_time is not None:
+            check_number(self.max_time, "max_time", cure="; None is no limit")
+        if self.noise is not None:
+            check_number(self.noise, "noise", cure="; None has it estimated")
+
     def _settings(self) -> Settings:
-        self._validate_params()
         given = {field.name: getattr(self, field.name) for field in fields(Settings)}
-        return Settings(**given | {"device": device_for(self.device)})
+        if isinstance(self.align_to, dict):
+            given["align_to"] = find_points(self.align_to, self.point_names_, "align_to")
+        return Settings(**given | {"device": None if self.device is None else device_for(self.device)})
 
     def _validated(self, D: Any, *, reset: bool) -> Any:
         if self.metric == "euclidean":
@@ -495,7 +520,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.component_, self._n_features_out = found.component, self.n_components
         self.result_, self.n_iter_, self.start_ = found.result, found.n_iter, found.start
         for finding in found.findings:
-            warnings.warn(finding, stacklevel=3)
+            named = finding if self.point_names_ is None else finding.with_names(self.point_names_.tolist())
+            warnings.warn(named, stacklevel=3)
         if not self.result_.success:
             said = f"DistanceCompletion did not converge: {self.result_.message}"
             warnings.warn(said, ConvergenceWarning, stacklevel=3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -14,7 +15,6 @@ from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
 from quartic.arrays import Array, norm, to_host
-from quartic.arrays.space import space_of
 from quartic.core.loop import Progress, minimize
 from quartic.core.problem import Problem
 from quartic.core.progress import stop_requested
@@ -23,7 +23,7 @@ from quartic.core.units import shifted
 from quartic.distance.data import Measurements
 from quartic.distance.graph import PairGraph
 from quartic.distance.noise import noise_explains
-from quartic.losses import BoundedDistances, Distances, RawStress
+from quartic.losses import Anchored, BoundedDistances, Distances, RawStress
 from quartic.penalties import Penalty, Zero
 from quartic.solvers import Solver
 
@@ -57,6 +57,8 @@ class Component:
         Standard deviation of the noise on the distances, where it is known.
     well_linked : bool
         Whether no piece of the graph hangs on few points.
+    anchors : (array of int (a,), array (a, r)) or None
+        Points that runs hold, and where.
     """
 
     n: int
@@ -67,6 +69,7 @@ class Component:
     weights: Array | None
     noise: float | None = None
     well_linked: bool = False
+    anchors: tuple[NDArray[np.int64], Array] | None = None
 
     @classmethod
     def of_all(cls, data: Measurements, noise: float | None, well_linked: bool) -> Component:
@@ -86,16 +89,23 @@ class Component:
             return Distances(self.pairs, self.lower**2, self.n, self.weights)
         return BoundedDistances(self.pairs, self.lower**2, self.upper**2, self.n, self.weights)
 
-    def loss_on(self, device: Any) -> Distances:
-        """Return the loss of squared distances on a torch device, moved there once."""
-        kept: Distances | None = self.__dict__.get("_device_loss")
-        if kept is None:
-            import torch
+    def restricted_to(self, points: NDArray[np.int64]) -> Component:
+        """Return the data among some points, which are numbered in their order."""
+        A = self.adjacency
+        position = np.full(self.n, -1, dtype=np.int64)
+        position[points] = np.arange(len(points))
+        counts = np.diff(A.indptr)[points]
+        at = np.repeat(A.indptr[points] - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+        once = position[A.indices[at]] > np.repeat(np.arange(len(points)), counts)
+        mine = np.sort(A.data[at[once]].astype(np.int64) - 1)
+        return self.with_pairs(mine, position, len(points))
 
-            columns = (self.pairs, self.lower**2, self.weights)
-            pairs, squared, weights = (None if A is None else torch.from_numpy(A).to(device) for A in columns)
-            kept = self.__dict__["_device_loss"] = Distances(pairs, squared, self.n, weights)
-        return kept
+    def with_pairs(self, mine: NDArray[np.int64], number: NDArray[np.int64], n: int) -> Component:
+        """Return the pairs with these numbers, point i called ``number[i]``."""
+        columns = self.lower[mine], self.upper[mine], self.guess[mine]
+        weights = None if self.weights is None else self.weights[mine]
+        pairs = np.sort(number[self.pairs[mine]], axis=1)
+        return Component(n, pairs, *columns, weights, self.noise, self.well_linked)
 
     @cached_property
     def stress(self) -> RawStress:
@@ -124,10 +134,7 @@ class Component:
         return sp.csr_array(upper + upper.T)
 
     def errors(self, X: Array) -> Array:
-        """Return by how much each distance misses its bounds, with sign; the last answer is kept."""
-        kept: tuple[Array, Array] | None = self.__dict__.get("_errors")
-        if kept is not None and kept[0] is X:
-            return kept[1]
+        """Return by how much each distance misses its bounds, with sign."""
         errors = np.empty(len(self.pairs))
         step = 1 << 17  # what is gathered stays in the cache
         for at in range(0, len(errors), step):
@@ -138,7 +145,6 @@ class Component:
             errors[piece] = d - (
                 np.clip(d, self.lower[piece], self.upper[piece]) if self.bounded else self.lower[piece]
             )
-        self.__dict__["_errors"] = X, errors
         return errors
 
     def sample_rmse(self, X: Array) -> float:
@@ -236,14 +242,45 @@ class Effort:
         """Tell whether it was told to stop, by Ctrl-C or by whoever watches."""
         return self.interrupted.is_set() or stop_requested()
 
-    def most(self, max_iter: int) -> int:
-        """Return a limit on iterations: none are made once the search was told to stop."""
-        return 0 if self.stopped() else min(max_iter, self.max_iter)
-
-    def note(self, result: Result) -> None:
-        """Remember if a run was interrupted."""
+    def minimise(
+        self,
+        loss: Distances | BoundedDistances,
+        X: Array,
+        anchors: tuple[NDArray[np.int64], Array] | None,
+        reference: float,
+        *,
+        tol: float | None = None,
+        max_iter: int | None = None,
+        penalty: Penalty | None = None,
+        solver: str | Solver | None = None,
+        callback: Callable[[Progress], None] | None = None,
+    ) -> Result:
+        """Return a run from X with the anchors held, where there are any; its X has all points."""
+        held: Anchored | None = None
+        problem, start = Problem(loss, Zero() if penalty is None else penalty), loss.space.adopt(X)
+        center = np.zeros(X.shape[1])
+        if anchors is not None:
+            center[: anchors[1].shape[1]] = anchors[1].mean(axis=0)
+            places = np.zeros((len(anchors[0]), X.shape[1]))
+            places[:, : anchors[1].shape[1]] = anchors[1]
+            held = Anchored(loss, anchors[0], places - center)
+            start = (X - center)[held.free]
+            start = start if start.any() else start + 1e-3
+            problem = Problem(held, problem.penalty)
+        result = minimize(
+            problem, start, solver=self.solver if solver is None else solver,
+            tol=self.tol if tol is None else tol, reference=reference,
+            max_iter=0 if self.stopped() else min(self.max_iter if max_iter is None else max_iter, self.max_iter),
+            max_time=None if np.isinf(self.deadline) else max(self.deadline - time.perf_counter(), 1e-3),
+            callback=callback, verbose=self.verbose,
+        )  # fmt: skip
         if result.status is Status.INTERRUPTED:
             self.interrupted.set()
+        found = to_host(result.X)
+        if held is not None:
+            found = held.fill(found) + center
+            found[held.anchors] = places
+        return replace(result, X=found)
 
 
 @dataclass(frozen=True)
@@ -290,6 +327,18 @@ class Search:
         start = self.component.loss.random_start(self.effort.rank, False, np.random.default_rng(0))
         return norm(self.component.loss.at(start).gradient)
 
+    @cached_property
+    def loss(self) -> Distances | BoundedDistances:
+        """The loss of the component, on the device where runs are to be made."""
+        component, device = self.component, self.effort.device
+        if device is None or component.bounded or component.anchors is not None:
+            return component.loss
+        import torch
+
+        columns = (component.pairs, component.lower**2, component.weights)
+        pairs, squared, weights = (None if A is None else torch.from_numpy(A).to(device) for A in columns)
+        return Distances(pairs, squared, component.n, weights)
+
     def run(
         self,
         X: Array,
@@ -301,26 +350,21 @@ class Search:
         beat: float | None = None,
     ) -> Result:
         """Minimise from X, in as many dimensions as X has; a run that will not get below ``beat`` is given up."""
-        effort, loss = self.effort, self.component.loss
-        X = self.usable(X)
-        if effort.device is not None and type(loss) is Distances:
-            loss, X = (
-                self.component.loss_on(effort.device),
-                space_of(self.component.loss_on(effort.device).target).adopt(X),
-            )
-        left = None if np.isinf(effort.deadline) else max(effort.deadline - time.perf_counter(), 1e-3)
-        result = minimize(
-            Problem(loss, Zero() if penalty is None else penalty), X,
-            solver=effort.solver if solver is None else solver,
-            tol=effort.tol if tol is None else tol, reference=self.reference,
-            max_iter=effort.most(effort.max_iter if max_iter is None else max_iter), max_time=left,
-            callback=None if beat is None else _Hopeless(beat), verbose=effort.verbose,
+        result = self.effort.minimise(
+            self.loss, self.usable(X), self.component.anchors, self.reference, tol=tol, max_iter=max_iter,
+            penalty=penalty, solver=solver, callback=None if beat is None else _Hopeless(beat),
         )  # fmt: skip
-        result = replace(result, X=to_host(result.X))
         self.n_iter += result.n_iter
         self.n_products += result.n_products
-        effort.note(result)
         return result
+
+    def flatten(self, X: Array, rank: int) -> Array:
+        """Return X in the space of its first principal axes, onto the anchors that runs hold."""
+        return self.onto_anchors(turn_to_principal_axes(X, rank))
+
+    def onto_anchors(self, X: Array) -> Array:
+        """Return X, moved as a whole onto the anchors where runs hold some."""
+        return X if self.component.anchors is None else move_onto(X, *self.component.anchors)
 
     def usable(self, X: Array) -> Array:
         """Return X, with the least noise where all points, or many, are in one place and nothing could move."""
@@ -397,6 +441,26 @@ def turn_to_principal_axes(X: Array, rank: int | None = None) -> Array:
     return Y * np.where(Y[largest, np.arange(Y.shape[1])] < 0, -1.0, 1.0)
 
 
+def rigid_motion(X: Array, onto: Array) -> tuple[Array, Array, Array]:
+    """Return Q, x̄ and ȳ of the motion x ↦ (x − x̄)Q + ȳ that brings X nearest to ``onto``; Q may reflect."""
+    x, y = X.mean(axis=0), onto.mean(axis=0)
+    U, _, V = np.linalg.svd((X - x).T @ (onto - y))
+    return U @ V, x, y
+
+
+def move_onto(X: Array, at: NDArray[np.int64], places: Array) -> Array:
+    """Return X moved as a whole so that its rows ``at`` come nearest to ``places``."""
+    Q, x, y = rigid_motion(X[at], places)
+    moved: Array = (X - x) @ Q + y
+    return moved
+
+
+def spans_space(places: Array) -> bool:
+    """Tell whether points extend in all directions of their space."""
+    extent = np.linalg.svd(places - places.mean(axis=0), compute_uv=False)
+    return bool(np.count_nonzero(extent > 1e-9 * extent[0]) == places.shape[1])
+
+
 # Anchors are linked to each other, all of them up to this many, else each to so many others.
 _ALL_LINKED, _LINKS = 40, 12
 
@@ -410,12 +474,9 @@ def find_components(data: Measurements) -> NDArray[np.int64]:
     return PairGraph.from_pairs(np.column_stack([i, j])[i != j], data.n_points).components()
 
 
-def add_anchor_pairs(data: Measurements) -> tuple[NDArray[np.int64], Array, Array, Array, Array | None]:
-    """Return the pairs with those between anchors added, or replaced, by the distances of their places."""
-    columns = data.pairs, data.lower, data.upper, data.guess, data.weights
+def add_anchor_pairs(whole: Component, data: Measurements) -> Component:
+    """Return the data with pairs between anchors added, or replaced, by the distances of their places."""
     a = len(data.anchors)
-    if a < 2:
-        return columns
     if a <= _ALL_LINKED:
         at = np.column_stack(np.triu_indices(a, 1))
     else:
@@ -430,4 +491,5 @@ def add_anchor_pairs(data: Measurements) -> tuple[NDArray[np.int64], Array, Arra
     weights = data.weights
     if weights is not None:
         weights = np.concatenate([weights[kept], np.full(len(d), float(weights.max()))])
-    return np.concatenate([data.pairs[kept], data.anchors[at]]), lower, upper, guess, weights
+    pairs = np.concatenate([data.pairs[kept], data.anchors[at]])
+    return Component(whole.n, pairs, lower, upper, guess, weights, whole.noise, whole.well_linked)

@@ -279,7 +279,8 @@ def may_flip(pairs: Indices, X: Array, *, tol: float = 0.1) -> Mask:
 
     The point may flip when the root mean square of ``d_j' - d_j`` is at most ``tol`` times ``2 |h|``, the neighbours
     being flat in the direction ``e``, and ``2 |h|`` is more than ``tol`` times its distances, so that it matters. A
-    point with exactly ``d`` neighbours always may; one with fewer is loose altogether and is not counted here.
+    point with exactly ``d`` neighbours always may; one with fewer is loose altogether and is not counted here, nor is
+    one whose component has no more than ``d + 1`` points: its mirror image is that of the whole.
     Points are looked at one at a time: a group that may be turned over as a whole shows in :func:`standard_errors`.
 
     Parameters
@@ -304,7 +305,13 @@ def may_flip(pairs: Indices, X: Array, *, tol: float = 0.1) -> Mask:
     """
     X = finite_matrix(X, "X").astype(np.float64, copy=False)
     graph = PairGraph.from_pairs(check_indices(pairs, len(X)), len(X))
-    return flips_in_graph(graph, X, tol)
+    return flips_in_graph(graph, X, tol) & is_larger_than_a_simplex(graph.components(), X.shape[1])
+
+
+def is_larger_than_a_simplex(component: Indices, d: int) -> Mask:
+    """Tell of each point whether its component has more than d + 1 points."""
+    larger: Mask = np.bincount(component)[component] > d + 1
+    return larger
 
 
 def flips_in_graph(graph: PairGraph, X: Array, tol: float, *, chunk: int = 20_000) -> Mask:

@@ -14,7 +14,7 @@ from quartic.arrays import Array
 from quartic.core.units import exponent, shifted
 from quartic.distributed.inputs import is_dask_frame
 from quartic.losses.blocks.dask_distances import DaskDistances
-from quartic.losses.pairs.input import check_column, check_pairs
+from quartic.losses.pairs.input import check_column, check_pairs, each_once
 
 _FAR = 100  # log₂ of distances that are scaled before they are worked with: beyond 1e±30
 
@@ -79,9 +79,10 @@ class Measurements:
 
 
 def read_pairs(
-    pairs: Any, distances: Any, n_points: int | None, weights: Any, lower: Any, upper: Any, anchors: Any, rank: int
-) -> Measurements:
-    """Return the measurements of a list of pairs."""
+    pairs: Any, distances: Any, n_points: int | None, weights: Any, lower: Any, upper: Any, anchors: Any, rank: int,
+    names: NDArray[Any] | None = None,
+) -> Measurements:  # fmt: skip
+    """Return the measurements of a list of pairs; errors tell points by ``names`` where there are some."""
     given = np.asarray(pairs)
     m = len(given) if given.ndim == 2 else 0
     pairs, _, _, n = check_pairs(pairs, np.zeros(m), _points_with_anchors(given, n_points, anchors), None, "distances")
@@ -89,7 +90,8 @@ def read_pairs(
     same = i == j
     if same.any():
         at = int(np.argmax(same))
-        raise ValueError(f"pairs[{at}] = {pairs[at].tolist()} joins a point to itself; leave such pairs out")
+        point = pairs[at].tolist() if names is None else repr(names[pairs[at, 0]])
+        raise ValueError(f"pairs[{at}] = {point} joins a point to itself; leave such pairs out")
     low, high, guess = _bounds(m, distances, lower, upper)
     w: Array | None = None
     if isinstance(weights, str):
@@ -99,7 +101,20 @@ def read_pairs(
     flipped = i > j
     if flipped.any():
         pairs[flipped] = pairs[flipped][:, ::-1]
-    pairs, low, high, guess, w, repeated = _each_once(pairs, low, high, guess, w, n)
+    repeated, key = 0, keys_of(pairs, n)
+    if not (key[1:] > key[:-1]).all():
+        said = {"distance ": low, "upper bound ": None if high is low else high, "weight ": w}
+        found, counts = np.unique(key, return_counts=True)
+        repeated = int(np.count_nonzero(counts > 1))
+        try:
+            order = each_once(pairs[:, 0], pairs[:, 1], n, said)
+        except ValueError as error:
+            if names is None:
+                raise
+            ends = np.unique(np.divmod(found[counts > 1], n))[:8]
+            raise ValueError(f"{error} ({', '.join(f'{k} is {names[k]}' for k in ends)})") from None
+        pairs, guess, w = pairs[order], guess[order], None if w is None else w[order]
+        low, high = (guess, guess) if high is low else (low[order], high[order])
     index, places = check_anchors(anchors, n, rank)
     power = power_of_distances(high, low)
     if power:
@@ -113,6 +128,55 @@ def keys_of(pairs: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     """Return a number for each pair, which sorts them by row."""
     keys: NDArray[np.int64] = pairs[:, 0] * n + pairs[:, 1]
     return keys
+
+
+def number_points(pairs: Any) -> tuple[Any, NDArray[Any] | None]:
+    """Return pairs of names as pairs of numbers, and the names in the order in which they come; None for numbers.
+
+    Examples
+    --------
+    >>> from quartic.distance.data import number_points
+    >>> pairs, names = number_points([("desk", "door"), ("wall", "desk")])
+    >>> pairs.tolist(), names.tolist()
+    ([[0, 1], [2, 0]], ['desk', 'door', 'wall'])
+    """
+    given = np.asarray(pairs)
+    if given.ndim != 2 or not (given.dtype.kind == "U" or all(isinstance(name, str) for name in given.flat[:1])):
+        return pairs, None
+    odd = [name for name in given.flat if not isinstance(name, str)]
+    if odd:
+        raise TypeError(f"pairs must be all names or all numbers, but {odd[0]!r} is among the names")
+    names, first, number = np.unique(given.astype(str), return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    return place[number].reshape(given.shape), names[order].astype(object)
+
+
+def find_points(given: Any, names: NDArray[Any] | None, what: str) -> Any:
+    """Return a dict by name, or pairs of names, with points by number; what has no names is returned as it is."""
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        named = any(isinstance(name, str) for name in given)
+    else:
+        table = np.asarray(given)
+        named = table.dtype.kind == "U" or (table.dtype.kind == "O" and any(isinstance(k, str) for k in table.flat))
+    if not named:
+        return given
+    if names is None:
+        raise ValueError(f"{what} has names, but the points have none: they are numbers from 0")
+    number = {name: k for k, name in enumerate(names)}
+
+    def find(name: Any) -> int:
+        if name not in number:
+            some = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
+            raise ValueError(f"{what} has {name!r}, but no pair has a point of that name; there are {some}")
+        return number[name]
+
+    if isinstance(given, Mapping):
+        return {find(name): place for name, place in given.items()}
+    return np.array([find(str(name)) for name in table.flat], dtype=np.int64).reshape(table.shape)
 
 
 def _points_with_anchors(pairs: NDArray[Any], n_points: int | None, anchors: Any) -> int | None:
@@ -177,34 +241,6 @@ def _bounds(m: int, distances: Any, lower: Any, upper: Any) -> tuple[Array, Arra
         )
     middle = np.where(np.isfinite(high), 0.5 * (low + np.where(np.isfinite(high), high, 0.0)), low)
     return low, high, np.where(np.isnan(d), middle, d)
-
-
-def _each_once(
-    pairs: NDArray[np.int64], low: Array, high: Array, guess: Array, w: Array | None, n: int
-) -> tuple[NDArray[np.int64], Array, Array, Array, Array | None, int]:
-    """Return the pairs in order, each once; a pair given again must say the same."""
-    key = keys_of(pairs, n)
-    if (key[1:] > key[:-1]).all():
-        return pairs, low, high, guess, w, 0
-    order = np.argsort(key, kind="stable")
-    key, pairs, low, high, guess = key[order], pairs[order], low[order], high[order], guess[order]
-    w = None if w is None else w[order]
-    later = np.flatnonzero(key[1:] == key[:-1]) + 1
-    for name, column in (("distance", low), ("distance", high), ("weight", w)):
-        if column is None:
-            continue
-        one, two = column[later], column[later - 1]
-        differs = (one != two) & ~(np.abs(one - two) <= 1e-9 * np.maximum(np.abs(one), np.abs(two)))
-        if differs.any():
-            at = int(later[np.argmax(differs)])
-            raise ValueError(
-                f"the pair ({pairs[at, 0]}, {pairs[at, 1]}) is given twice and differs: {name} {column[at - 1]} in row "
-                f"{order[at - 1]}, {column[at]} in row {order[at]}; keep one of them, or their mean"
-            )
-    kept = np.ones(len(key), dtype=bool)
-    kept[later] = False
-    repeated = len(np.unique(key[later]))
-    return pairs[kept], low[kept], high[kept], guess[kept], None if w is None else w[kept], repeated
 
 
 def weigh_for_noise(distances: Array) -> Array:
@@ -372,21 +408,18 @@ def _known_sparse(D: Any, name: str) -> tuple[NDArray[np.int64], Array]:
         )
     known = (i != j) & ~np.isnan(values)
     i, j, values = i[known], j[known], values[known]
-    n = D.shape[0]
-    key = np.minimum(i, j) * n + np.maximum(i, j)
-    order = np.argsort(key, kind="stable")
-    key, values = key[order], values[order]
-    again = np.concatenate([[False], key[1:] == key[:-1]]) if len(key) else np.zeros(0, dtype=bool)
-    later = np.flatnonzero(again)
-    gap = np.abs(values[later] - values[later - 1]) > _ASYMMETRY * np.maximum(values[later], values[later - 1])
+    low, high = np.minimum(i, j), np.maximum(i, j)
+    order = each_once(low, high, D.shape[0], {})
+    key = low * D.shape[0] + high
+    first = values[order][np.searchsorted(key[order], key)]
+    gap = np.abs(values - first) > _ASYMMETRY * np.maximum(values, first)
     if gap.any():
-        at = int(later[np.argmax(gap)])
-        a, b = divmod(int(key[at]), n)
+        at = int(np.argmax(gap))
         raise ValueError(
-            f"{name} is not symmetric: the pair ({a}, {b}) is stored as {values[at - 1]} and as {values[at]}; "
+            f"{name} is not symmetric: the pair ({low[at]}, {high[at]}) is stored as {first[at]} and as {values[at]}; "
             "store one of them, or their mean"
         )
-    return np.column_stack(np.divmod(key[~again], n)), values[~again]
+    return np.column_stack([low, high])[order], values[order]
 
 
 def _square(M: Any, n: int, name: str) -> Any:

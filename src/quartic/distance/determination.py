@@ -10,7 +10,7 @@ import numpy as np
 
 from quartic.arrays import Array, RandomState, finite_matrix, random_generator
 from quartic.distance.bodies import find_generic_bodies, is_well_linked
-from quartic.distance.cuts import find_cuts, flips_in_graph
+from quartic.distance.cuts import find_cuts, flips_in_graph, is_larger_than_a_simplex
 from quartic.distance.graph import Indices, Mask, PairGraph, check_indices, skeleton
 
 
@@ -332,7 +332,7 @@ def assess(
     determined = label == 0
     determined[known] = True
     locally_rigid = locally_rigid | determined
-    flips = flips_in_graph(measured, X, flip_tol)
+    flips = flips_in_graph(measured, X, flip_tol) & is_larger_than_a_simplex(component, d)
     flips[known] = False
     few = ~determined & (linked.degrees <= d)
     alone = linked.degrees == 0

@@ -37,6 +37,10 @@ class DistanceWarning(UserWarning):
         """Return the text with the points by these names."""
         return self._fill(names)
 
+    def with_names(self, names: Sequence[str]) -> DistanceWarning:
+        """Return the same with the points by these names."""
+        return type(self)(self.told(names).replace("{", "{{").replace("}", "}}"))
+
     def in_units(self, power: int) -> DistanceWarning:
         """Return the same with lengths times 2^power."""
         lengths = {name: shifted(length, power) for name, length in self._lengths().items()}

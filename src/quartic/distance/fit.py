@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +16,25 @@ from quartic.core.result import Result, Status
 from quartic.core.units import Units, shifted
 from quartic.datasets import random_pairs
 from quartic.distance.bodies import is_well_linked
-from quartic.distance.component import Component, Effort, Step, find_components
+from quartic.distance.component import Component, Step, find_components, move_onto, spans_space, turn_to_principal_axes
 from quartic.distance.data import Measurements
 from quartic.distance.determination import Determination, assess
-from quartic.distance.findings import DistanceWarning, look_at_answer, look_at_data, look_at_triangles
-from quartic.distance.frame import check_signs, check_targets, move_onto, place_answer
+from quartic.distance.findings import (
+    DistanceWarning,
+    InconsistentWarning,
+    look_at_answer,
+    look_at_data,
+    look_at_triangles,
+)
 from quartic.distance.noise import find_standard_errors
 from quartic.distance.search import Settings, search_all
 from quartic.init import classical_mds
-from quartic.losses import Anchored, BoundedDistances, CompleteDistances, Distances, Loss, RawStress
+from quartic.init.components import place_apart
+from quartic.losses import BoundedDistances, CompleteDistances, Distances, Loss, RawStress
 from quartic.losses.blocks.dask_distances import DaskDistances
+
+Labels: TypeAlias = NDArray[np.int64]
+Known: TypeAlias = tuple[NDArray[np.int64], Array]
 
 # Another answer differs from this one where a point is elsewhere by this share of the distances.
 _MOVED = 1e-3
@@ -110,11 +119,14 @@ def _locate(data: Measurements, settings: Settings, everything: DaskDistances | 
     effort = settings.effort()
     X, account = search_all(whole, data, component, settings, effort, random_generator(settings.random_state))
 
+    anchors = (data.anchors, data.places) if len(data.anchors) else None
+
     def minimise(loss: Distances | BoundedDistances, X: Array, text: str) -> Array:
-        X, account.result = minimise_all(loss, X, data, effort)
+        solver = "auto" if isinstance(loss, RawStress) else None
+        account.result = effort.minimise(loss, X, anchors, _reference(loss, rank), solver=solver)
         account.n_iter += account.result.n_iter
         account.story[-1].append(Step(text))
-        return X
+        return account.result.X
 
     if len(data.anchors):
         points = np.flatnonzero(component == component[data.anchors[0]])
@@ -145,31 +157,168 @@ def _locate(data: Measurements, settings: Settings, everything: DaskDistances | 
     )  # fmt: skip
 
 
-def minimise_all(
-    loss: Distances | BoundedDistances, X: Array, data: Measurements, effort: Effort
-) -> tuple[Array, Result]:
-    """Return X after a run over all points at once with the anchors held, and the run."""
-    anchored = len(data.anchors) > 0
-    center = data.places.mean(axis=0) if anchored else np.zeros(X.shape[1])
-    held = Anchored(loss, data.anchors, data.places - center) if anchored else None
-    start = X - center if held is None else (X - center)[held.free]
-    left = None if np.isinf(effort.deadline) else max(effort.deadline - time.perf_counter(), 1e-3)
-    result = minimize(
-        Problem(loss if held is None else held), start if start.any() else start + 1e-3,
-        solver="auto" if isinstance(loss, RawStress) else effort.solver, tol=effort.tol,
-        reference=_reference(loss, X.shape[1]), max_iter=effort.most(effort.max_iter), max_time=left,
-        verbose=effort.verbose,
-    )  # fmt: skip
-    effort.note(result)
-    X = result.X if held is None else held.fill(result.X) + center
-    X[data.anchors] = data.places
-    return X, result
-
-
 def _reference(loss: Loss, rank: int) -> float:
     """Return the gradient at a random start, to which the tolerance refers."""
     X = loss.random_start(rank, False, np.random.default_rng(0))
     return float(np.linalg.norm(loss.at(X).gradient))
+
+
+# -- where the answer stands in space: distances fix it only up to motions and a reflection of each component ----------
+
+
+def reflect_through(X: Array, places: Array) -> Array:
+    """Return X reflected in a hyperplane through the places; X itself where they span the space."""
+    if spans_space(places):
+        return X
+    center = places.mean(axis=0)
+    _, _, axes = np.linalg.svd(places - center)
+    reflected: Array = X - 2 * np.outer((X - center) @ axes[-1], axes[-1])
+    return reflected
+
+
+def arrange(X: Array, component: Labels, fixed: NDArray[np.bool_], gap: float) -> Array:
+    """Return X with every component that is not fixed centred, on its principal axes, and apart from the others.
+
+    Parameters
+    ----------
+    X : array (n, r)
+    component : array of int (n,)
+        The component of each point.
+    fixed : array of bool, one a component
+        Which components stay where they are.
+    gap : float
+        The space between components.
+    """
+    X = X.copy()
+    n_components = len(fixed)
+    members = np.split(np.argsort(component, kind="stable"), np.cumsum(np.bincount(component))[:-1])
+    for points, stays in zip(members, fixed, strict=True):
+        if not stays:
+            X[points] = turn_to_principal_axes(X[points])
+    if n_components == 1:
+        return X
+    if not fixed.any():
+        X = place_apart(X, component, gap=gap)
+        centred: Array = X - X.mean(axis=0)
+        return centred
+    # the fixed ones keep their places; the others go beside their common box
+    held = fixed[component]
+    loose = np.flatnonzero(~held)
+    if len(loose):
+        _, numbers = np.unique(component[loose], return_inverse=True)
+        beside = place_apart(X[loose], numbers, gap=gap)
+        corner = X[held].max(axis=0)
+        corner[1:] = X[held].min(axis=0)[1:]
+        corner[0] += gap
+        X[loose] = beside - beside.min(axis=0) + corner
+    return X
+
+
+def check_targets(align_to: Any, n: int, rank: int) -> tuple[NDArray[np.int64], Array]:
+    """Return indices and places of what the answer is to be aligned to."""
+    if isinstance(align_to, Mapping):
+        table = np.full((n, rank), np.nan)
+        for k, place in align_to.items():
+            row = np.asarray(place, dtype=np.float64)
+            if not (isinstance(k, int | np.integer) and 0 <= k < n) or row.shape != (rank,):
+                raise ValueError(
+                    f"align_to has the entry {k!r}: {place!r}; it needs an index below {n} and {rank} numbers"
+                )
+            table[k] = row
+    else:
+        table = np.asarray(align_to, dtype=np.float64)
+        if table.shape != (n, rank):
+            raise ValueError(
+                f"align_to must be a dict {{index: coordinates}} or an array ({n}, {rank}) with NaN rows where there "
+                f"is nothing to align to, got shape {table.shape}"
+            )
+    known = np.flatnonzero(np.isfinite(table).all(axis=1))
+    if len(known) == 0:
+        raise ValueError("align_to holds no point to align to: every row is NaN")
+    return known, table[known]
+
+
+def check_signs(signs: Any, n: int, rank: int) -> tuple[NDArray[np.int64], Array]:
+    """Return simplices of r + 1 points and their wanted orientations, +1 or −1."""
+    table = np.asarray(signs)
+    if table.ndim != 2 or table.shape[1] != rank + 2 or table.dtype.kind not in "iuf":
+        raise ValueError(
+            f"signs must have rows of {rank + 1} indices and a sign (1 or -1), shape (k, {rank + 2}), got {table.shape}"
+        )
+    simplices, wanted = table[:, :-1].astype(np.int64), np.sign(table[:, -1].astype(np.float64))
+    bad = ((simplices < 0) | (simplices >= n)).any(axis=1) | (wanted == 0)
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise ValueError(f"signs[{at}] = {table[at].tolist()} needs indices from 0 to {n - 1} and a sign that is not 0")
+    return simplices, wanted
+
+
+def find_orientations(X: Array, simplices: NDArray[np.int64]) -> Array:
+    """Return the sign of det(x₁ − x₀, …, x_r − x₀) of each simplex."""
+    edges = X[simplices[:, 1:]] - X[simplices[:, :1]]
+    found: Array = np.sign(np.linalg.det(edges))
+    return found
+
+
+def reflect_to_signs(
+    X: Array, component: Labels, fixed: NDArray[np.bool_], simplices: NDArray[np.int64], wanted: Array
+) -> Array:
+    """Return X with each component reflected where more simplices then have the orientation wanted."""
+    X = X.copy()
+    agree = find_orientations(X, simplices) * wanted
+    owner = component[simplices[:, 0]]
+    for c in np.unique(owner):
+        if not fixed[c] and agree[owner == c].sum() < 0:
+            X[component == c, -1] *= -1.0
+    return X
+
+
+def place_answer(
+    X: Array, data: Measurements, component: Labels, targets: Known | None, simplices: Known | None, gap: float
+) -> tuple[Array, str, list[DistanceWarning]]:
+    """Return the points where they are to be, what decided between the two mirror images, and signs that are not met.
+
+    Parameters
+    ----------
+    X : array (n, r)
+        The points, each component in some frame of its own; those with anchors where these say.
+    data : Measurements
+        For the anchors.
+    component : array of int (n,)
+        The component of each point.
+    targets : (points, places) or None
+        Points onto which the answer is moved, as `check_targets` returns them.
+    simplices : (points, signs) or None
+        Which mirror image, as `check_signs` returns them.
+    gap : float
+        Between components.
+    """
+    fixed = np.zeros(int(component.max()) + 1, dtype=bool)
+    fixed[component[data.anchors]] = True
+    spanning = len(data.anchors) > 0 and spans_space(data.places)
+    chirality = "the anchors decide" if spanning else "not determined by distances: both mirror images fit"
+    if targets is not None:
+        known, places = targets
+        X = X.copy()
+        for c in np.unique(component[known]):
+            if not fixed[c]:
+                here = component[known] == c
+                points = np.flatnonzero(component == c)
+                X[points] = move_onto(X[points], np.searchsorted(points, known[here]), places[here])
+                fixed[c] = True
+        if not spanning:
+            chirality = "chosen to match align_to"
+    X = arrange(X, component, fixed, gap)
+    if simplices is None:
+        return X, chirality, []
+    X = reflect_to_signs(X, component, fixed, *simplices)
+    total = len(simplices[1])
+    wrong = int(np.count_nonzero(find_orientations(X, simplices[0]) != simplices[1]))
+    unmet = InconsistentWarning(
+        f"{wrong} of {total} signs cannot be met by reflecting whole components: they contradict the others, anchors "
+        "or align_to, or pieces of the answer are flipped"
+    )
+    return X, f"signs decide: {total - wrong} of {total} are as wanted", [unmet] if wrong else []
 
 
 # -- a complete matrix, which is read in place and never made a list of pairs -----------------------------------------

@@ -117,8 +117,10 @@ class PairGraph:
         """Return the graph on ``points`` alone, numbered in their order."""
         position = np.full(self.n_points, -1, dtype=np.int64)
         position[points] = np.arange(len(points))
-        pairs = position[self.pairs]
-        return PairGraph.from_pairs(pairs[(pairs >= 0).all(axis=1)], len(points))
+        ends = position[self.neighbours_of_all(points)]
+        owner = np.repeat(np.arange(len(points)), self.indptr[points + 1] - self.indptr[points])
+        once = ends > owner
+        return PairGraph.from_pairs(np.column_stack([owner[once], ends[once]]), len(points))
 
     def components(self) -> Indices:
         """Return the label of each point's connected component, the largest component first."""

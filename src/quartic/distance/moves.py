@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from quartic.arrays import Array, inner, squared_norm
 from quartic.core.result import Result
-from quartic.distance.component import Component, Search, turn_to_principal_axes
+from quartic.distance.component import Component, Search
 from quartic.init import eigenmap_start, shortest_path_start
 from quartic.penalties import Penalty
 
@@ -23,8 +23,6 @@ def start_from_paths(search: Search, rank: int, landmarks: bool) -> Array:
     """Return multidimensional scaling of shortest paths, rescaled."""
     component = search.component
     n_landmarks = 50 if landmarks or component.n > _ALL_PATHS else None
-    if component.n > 20_000:  # a path from each landmark to all points is the cost
-        n_landmarks = 20
     X = shortest_path_start(
         component.pairs[component.links],
         component.guess[component.links],
@@ -34,20 +32,6 @@ def start_from_paths(search: Search, rank: int, landmarks: bool) -> Array:
         n_landmarks=n_landmarks,
     )
     return component.loss.best_scale(search.usable(X))
-
-
-def start_within_bounds(search: Search, rank: int) -> Array:
-    """Return scaling of shortest paths with distances drawn within their bounds, by way of some more dimensions."""
-    component, generator = search.component, search.generator
-    links = component.links
-    drawn = generator.uniform(component.lower[links], component.upper[links])
-    extra, noise = int(generator.integers(1, 5)), float(generator.choice([0.3, 1.0, 2.0]))
-    n_landmarks = None if component.n <= _ALL_PATHS else 50
-    X = shortest_path_start(
-        component.pairs[links], drawn, component.n, rank + extra, generator, n_landmarks=n_landmarks
-    )
-    X += noise * component.size * generator.standard_normal(X.shape)
-    return turn_to_principal_axes(search.run(X, tol=1e-6, max_iter=60).X, rank)
 
 
 def start_from_eigenmap(search: Search, rank: int) -> Array:
@@ -77,7 +61,7 @@ def start_relaxed(search: Search, rank: int, first: Array | None = None) -> Arra
             X = search.run(X, penalty=Unfolding(share * stiffness), solver="lbfgs", tol=1e-3, max_iter=_STEPS).X
             X = X - X.mean(axis=0)
     X = search.run(X, tol=_LOOSE, max_iter=_STEPS).X
-    return turn_to_principal_axes(X, rank)
+    return search.flatten(X, rank)
 
 
 def _stiffness(component: Component, X: Array) -> float:
@@ -149,7 +133,7 @@ def go_through_more_dimensions(search: Search, extra: int, spread: float, steps:
     X, rank = search.X, search.effort.rank
     shake = spread * search.component.size * search.generator.standard_normal((len(X), extra))
     lifted = search.run(np.hstack([X, shake]), tol=1e-6, max_iter=steps)
-    return search.offer(search.run(turn_to_principal_axes(lifted.X, rank)))
+    return search.offer(search.run(search.flatten(lifted.X, rank)))
 
 
 def escape(search: Search, rounds: int, patience: int) -> int:
@@ -174,27 +158,38 @@ def place_points_anew(search: Search) -> int:
     misfit = np.bincount(component.pairs.ravel(), np.repeat(squares, 2), component.n)
     moved = 0
     for i in bad[np.argsort(-misfit[bad])][:_MOST_POINTS]:
-        place = _betterfit_one_place(component, X, int(i), search.generator)
-        if place is not None:
-            X[i] = place
-            moved += 1
+        place = find_place(component, X, int(i), search.generator)
+        moved += bool((place != X[i]).any())
+        X[i] = place
     if moved:
         search.offer(search.run(X))
     return moved
 
 
-def _betterfit_one_place(component: Component, X: Array, i: int, generator: np.random.Generator) -> Array | None:
-    """Return a place for point i that fits its own distances better, others held, or None."""
+def find_place(
+    component: Component, X: Array, i: int, generator: np.random.Generator, among: NDArray[np.bool_] | None = None
+) -> Array:
+    """Return a place for point i that fits its own distances best, others held; only those ``among`` which count.
+
+    A place is left only for one whose misfit is much lower; without ``among``, X has a place for i already.
+    """
     A = component.adjacency
     row = slice(A.indptr[i], A.indptr[i + 1])
-    Y, which = X[A.indices[row]], A.data[row].astype(np.int64) - 1
+    near, which = A.indices[row], A.data[row].astype(np.int64) - 1
+    if among is not None:
+        near, which = near[among[near]], which[among[near]]
+    Y: Array = X[near]
+    place: Array = X[i].copy()
     if len(Y) == 0:
-        return None
+        return place
     low, high = component.lower[which], component.upper[which]
     w = np.ones(len(Y)) if component.weights is None else component.weights[which]
-    here = _own_misfit(X[i], Y, low, high, w)
-    best, place = _LOWER * here, None
-    for start in places_to_try(X[i], Y, component.guess[which], generator):
+    best = np.inf
+    if among is None:
+        best = _LOWER * _own_misfit(place, Y, low, high, w)
+    else:
+        place = Y.mean(axis=0)
+    for start in places_to_try(place, Y, component.guess[which], generator):
         x, value = fit_one_place(start, Y, low, high, w)
         if value < best:
             best, place = value, x
@@ -281,7 +276,7 @@ def _shake(search: Search, X: Array, piece: NDArray[np.int64], beat: float) -> R
         extra = np.zeros((len(X), way - 1))
         extra[piece] = spread * generator.standard_normal((len(piece), way - 1))
         steps = 20 * int(generator.integers(1, 4))
-        X = turn_to_principal_axes(search.run(np.hstack([X, extra]), tol=1e-6, max_iter=steps, beat=0.1 * beat).X, rank)
+        X = search.flatten(search.run(np.hstack([X, extra]), tol=1e-6, max_iter=steps, beat=0.1 * beat).X, rank)
     return search.run(X, max_iter=150, beat=beat)
 
 

@@ -16,26 +16,26 @@ from quartic.arrays.threads import limited_to, share_of
 from quartic.core.loop import minimize
 from quartic.core.problem import Problem
 from quartic.core.result import Result, Status
-from quartic.distance.component import Component, Effort, Search, Step, add_anchor_pairs, finish
+from quartic.distance.branching import build_up
+from quartic.distance.component import Component, Effort, Search, Step, add_anchor_pairs, finish, spans_space
 from quartic.distance.cuts import Cut, OtherSide, find_cuts
 from quartic.distance.data import Measurements
 from quartic.distance.moves import (
     escape,
-    go_through_more_dimensions,
     place_points_anew,
     shake_pieces,
     start_at_random,
     start_from_eigenmap,
     start_from_paths,
     start_relaxed,
-    start_within_bounds,
 )
+from quartic.distance.patches import start_from_patches
 from quartic.solvers import Solver
 
 # Pairs count as local where neighbours of a point are linked so many times as often as any two points.
 _LOCAL = 3.0
-# Above this many points the costly ways out are not tried.
-_LARGE = 30_000
+# Above this many points the costly ways out are not tried, and local graphs are first divided into patches.
+_LARGE, _PATCHED = 30_000, 3000
 # Steps from a fit within the tolerance to one at round-off.
 _LAST_STEPS = 8
 # Up to this many, pieces are shaken one after the other.
@@ -47,10 +47,8 @@ _SAME, _LOWER = 1.01, 0.99
 # Cuts tried; steeper ones are not worth a run. A side is as likely as the other where twice the logarithm of their
 # likelihoods differs by less than this. A point has moved if by this share of the distances.
 _CUTS, _STEEP, _LIKELY, _MOVED = 12, 0.5, 12.0, 1e-3
-# Starts with distances drawn within their bounds; fewer for more points.
-_RESTARTS = 240
-# A start is worth some more effort where it comes within this factor of the best.
-_WORTH_A_TRY = 10.0
+# Times that points are built up one by one within their bounds.
+_BUILDS = 6
 # Bounds are approached from outside, where the gradient vanishes with the misfit: this much less of it is asked for.
 _RIM, _RIM_STEPS = 1e-5, 2000
 
@@ -155,7 +153,7 @@ def search_component(component: Component, init: Any, effort: Effort, generator:
         weighted = replace(component, weights=1 / (component.guess**2 + 0.1 * component.size**2))
     search = Search(weighted, effort, generator)
     if not isinstance(init, str):
-        search.offer(search.run(np.asarray(init, dtype=np.float64)))
+        search.offer(search.run(search.onto_anchors(np.asarray(init, dtype=np.float64))))
         search.steps.append(Step("the start that was given"))
     elif init == "auto":
         _escalate(search)
@@ -185,12 +183,13 @@ def _start(search: Search, name: str) -> Array:
         "landmark": lambda: start_from_paths(search, rank, landmarks=True),
         "mds": lambda: start_from_paths(search, rank, landmarks=False),
         "eigenmap": lambda: start_from_eigenmap(search, rank),
+        "patches": lambda: start_from_patches(search, rank),
         "relaxed": lambda: start_relaxed(search, rank),
         "lifted": lambda: start_relaxed(
             search, rank, start_from_paths(search, rank + 2, landmarks=search.component.n > 1000)
         ),
     }
-    return make[name]()
+    return search.onto_anchors(make[name]())
 
 
 _WORDS = {
@@ -198,6 +197,7 @@ _WORDS = {
     "landmark": "shortest paths from landmarks",
     "mds": "shortest paths between all points",
     "eigenmap": "Laplacian eigenmap",
+    "patches": "overlapping patches, registered",
     "relaxed": "random start in two dimensions more",
     "lifted": "shortest paths in two dimensions more",
 }
@@ -212,13 +212,15 @@ def _from(search: Search, name: str) -> None:
 def _escalate(search: Search) -> None:
     """Try cheap starts first, look at the fit, and go on where it is bad."""
     component = search.component
-    local = not component.well_linked and component.clustering(search.generator) > _LOCAL
-    order = ["landmark", "lifted", "eigenmap", "relaxed"] if local else ["random", "relaxed", "landmark", "lifted"]
-    if component.bounded:  # pieces that are shaken do more for bounds than other starts
-        order = order[:2]
+    order = ["random", "relaxed", "landmark", "lifted"]
+    if _is_local(component, search.generator):
+        first = "patches" if component.n > _PATCHED else "landmark"
+        order = [first, "lifted", "eigenmap", "relaxed"]
+    if component.bounded:  # building up does more for bounds than other starts
+        order = order[:1]
     elif component.n <= _SMALL:  # a start costs next to nothing here
         order += ["random", "relaxed"] * 4
-    rounds = 12 if component.n <= _LARGE else 3
+    rounds = 12
     kept: Result | None = None
     ends: list[float] = []
     for k, name in enumerate(order):
@@ -233,11 +235,28 @@ def _escalate(search: Search) -> None:
             return
         if not component.bounded and _is_settled(search, ends):
             return
-    if component.bounded:
-        _restart(search, int(np.clip(_RESTARTS * 250 / component.n, 5, _RESTARTS)))
+    if component.bounded and component.n <= _SHAKEN:
+        _build_up(search)
     if component.n <= _SHAKEN and not search.done():
         helped = shake_pieces(search)
         search.note(f"pieces shaken, which helped {helped} times")
+
+
+def _is_local(component: Component, generator: np.random.Generator) -> bool:
+    """Tell whether only near points are linked, as far as a sample shows."""
+    return not component.well_linked and component.clustering(generator) > _LOCAL
+
+
+def _build_up(search: Search) -> None:
+    """Build the points up one at a time, again and again, and go on from where bounds are met at their rim."""
+    made = 0
+    while made < _BUILDS and not search.done():
+        made += 1
+        build_up(search)
+        if not search.done() and search.component.is_nearly_met(search.X):
+            search.offer(search.run(search.X, tol=_RIM * search.effort.tol, max_iter=_RIM_STEPS))
+    if made:
+        search.note(f"points added one at a time within their bounds, {made} times")
 
 
 def _is_settled(search: Search, ends: list[float]) -> bool:
@@ -298,27 +317,6 @@ def _other_sides(search: Search) -> list[OtherSide]:
     return sides
 
 
-def _restart(search: Search, times: int) -> None:
-    """Begin again with other distances within the bounds, each time a little way through more dimensions."""
-    kept = search.best
-    made = 0
-    while made < times and not search.done():
-        made += 1
-        beat = search.best_objective
-        search.best = None
-        X = start_within_bounds(search, search.effort.rank)
-        search.offer(search.run(X, max_iter=200, beat=_WORTH_A_TRY * beat))
-        for extra in (1, 2):
-            if not search.done() and search.best_objective < _WORTH_A_TRY * beat:
-                go_through_more_dimensions(search, extra, 0.3, 40)
-        if not search.done() and search.component.is_nearly_met(search.X):
-            search.offer(search.run(search.X, tol=_RIM * search.effort.tol, max_iter=_RIM_STEPS))
-        if kept is not None:
-            search.offer(kept)
-        kept = search.best
-    search.note(f"{made} starts with distances drawn within the bounds")
-
-
 def _polish(search: Search) -> None:
     """Go on to round-off where all distances are met: near an exact answer a few steps more double its digits."""
     if search.effort.solver == "auto" and not search.component.bounded and search.done() and not search.effort.spent():
@@ -331,12 +329,13 @@ def _polish(search: Search) -> None:
 
 def _improve(search: Search, rounds: int) -> None:
     """Leave the local minimum by way of more dimensions, then point by point."""
-    if search.done():
+    large = search.component.n > _LARGE
+    if search.done() or (large and not search.component.is_suspect(search.X)):
         return
-    made = escape(search, rounds, patience=3)
+    made = 0 if large else escape(search, rounds, patience=3)
     if made:
         search.note(f"{made} rounds through more dimensions")
-    if search.done() or search.component.n > _LARGE:
+    if search.done():
         return
     moved = place_points_anew(search)
     if moved:
@@ -376,21 +375,26 @@ def _components(
     whole: Component, data: Measurements, label: NDArray[np.int64]
 ) -> Iterator[tuple[int, NDArray[np.int64], Component]]:
     """Yield the components of two points and more: number, points and data."""
-    if not label.any() and len(data.anchors) < 2:
-        yield 0, np.arange(whole.n), whole
+    held = None
+    if len(data.anchors) > 1:
+        if whole.n <= _PATCHED or not _is_local(whole, np.random.default_rng(0)):
+            whole = add_anchor_pairs(whole, data)
+        elif spans_space(data.places):  # links between anchors far apart would spoil a local graph: they are held
+            held = data.anchors, data.places
+    if not label.any():
+        yield 0, np.arange(whole.n), whole if held is None else replace(whole, anchors=held)
         return
-    pairs, lower, upper, guess, weights = add_anchor_pairs(data)
     members = np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
     number = np.empty(whole.n, dtype=np.int64)
-    owner = label[pairs[:, 0]]
-    inside_one = owner == label[pairs[:, 1]]  # a lower bound may keep two components apart
+    owner = label[whole.pairs[:, 0]]
+    inside_one = owner == label[whole.pairs[:, 1]]  # a lower bound may keep two components apart
     for c, points in enumerate(members):
         if len(points) > 1:
             number[points] = np.arange(len(points))
-            mine = np.flatnonzero(inside_one & (owner == c))
-            w = None if weights is None else weights[mine]
-            columns = number[pairs[mine]], lower[mine], upper[mine], guess[mine], w
-            yield c, points, Component(len(points), *columns, whole.noise, whole.well_linked)
+            component = whole.with_pairs(np.flatnonzero(inside_one & (owner == c)), number, len(points))
+            if held is not None and c == label[held[0][0]]:
+                component = replace(component, anchors=(number[held[0]], held[1]))
+            yield c, points, component
 
 
 def _search_repeatedly(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from quartic.arrays import Array
+from quartic.losses.pairs.input import check_pairs, each_once
 
 
 def distance_graph(pairs: NDArray[np.int64], distances: Array, n_points: int) -> Any:
@@ -28,23 +29,12 @@ def distance_graph(pairs: NDArray[np.int64], distances: Array, n_points: int) ->
     pairs, distances = np.asarray(pairs), np.asarray(distances, dtype=np.float64)
     if pairs.size == 0:
         return sp.csr_array((n_points, n_points))
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
-        raise ValueError(f"pairs must be an (m, 2) array of point indices, got shape {pairs.shape}, {pairs.dtype}")
-    if distances.shape != (len(pairs),):
-        raise ValueError(f"distances must hold one number per pair ({len(pairs)}), got shape {distances.shape}")
-    bad = ~(np.isfinite(distances) & (distances >= 0))
-    if bad.any():
-        k = int(np.flatnonzero(bad)[0])
-        raise ValueError(f"distances must be finite and nonnegative, but distances[{k}] is {distances[k]}")
-    if pairs.min() < 0 or pairs.max() >= n_points:
-        k = int(np.flatnonzero(((pairs < 0) | (pairs >= n_points)).any(axis=1))[0])
-        raise ValueError(f"pairs[{k}] = {tuple(pairs[k].tolist())} names a point outside 0..{n_points - 1}")
+    pairs, distances, _, _ = check_pairs(pairs, distances, n_points, None, "distances")
     positive = np.maximum(distances, 1e-12 * distances.max(initial=0.0) + np.finfo(float).tiny)
-    low, high = pairs.min(axis=1).astype(np.int64), pairs.max(axis=1).astype(np.int64)
-    key = low * n_points + high
-    order = np.lexsort((positive, key))
-    first = np.concatenate([[True], np.diff(key[order]) > 0]) & (low != high)[order]
-    kept = order[first]
+    low, high = pairs.min(axis=1), pairs.max(axis=1)
+    rows = np.argsort(positive, kind="stable")
+    rows = rows[low[rows] != high[rows]]
+    kept = rows[each_once(low[rows], high[rows], n_points, {})]
     upper = sp.csr_array((positive[kept], (low[kept], high[kept])), shape=(n_points, n_points))
     return sp.csr_array(upper + upper.T)
 

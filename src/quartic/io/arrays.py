@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -124,78 +121,23 @@ def _check_indices(values: Any, below: int, what: str) -> None:
 # -- MATLAB and Matrix Market, in another process ---------------------------------------------------------------------
 
 
-class _Child:
-    """A process that reads files by SciPy; one that died is replaced at the next file."""
-
-    def __init__(self) -> None:
-        self.process: subprocess.Popen[str] | None = None
-
-    def ask(self, seconds: float, **request: str) -> dict[str, Any]:
-        """Return the answer to a request; an error where the process did not live to give one, or took longer."""
-        if self.process is None or self.process.poll() is not None:
-            script = Path(__file__).with_name("scipy_child.py")
-            command = [sys.executable, "-P", str(script), str(machine_memory() // 2 + 2**31)]
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-            )
-            self._line()  # it has loaded SciPy
-        watchdog = threading.Timer(seconds, self.process.kill)
-        watchdog.start()
-        try:
-            answer = self._line(json.dumps(request))
-        finally:
-            watchdog.cancel()
-        return dict(json.loads(answer)) if answer else {"message": "SciPy crashed on it, or took far too long"}
-
-    def _line(self, told: str | None = None) -> str:
-        """Return the next line that the process writes, after it was told something; nothing where it is dead."""
-        assert self.process is not None
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        line = ""
-        try:
-            if told is not None:
-                self.process.stdin.write(f"{told}\n")
-                self.process.stdin.flush()
-            line = self.process.stdout.readline()
-        except BrokenPipeError:
-            pass
-        finally:  # also on Ctrl-C, after which the answer would be taken for that of the next request
-            if not line:
-                self.close()
-        return line
-
-    def close(self) -> None:
-        """End the process."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            for pipe in (self.process.stdin, self.process.stdout):
-                with contextlib.suppress(OSError):  # what it did not read any more
-                    if pipe is not None:
-                        pipe.close()
-            self.process = None
+_PATIENCE = 30.0  # seconds for a small file, SciPy's loading included; damaged ones can keep it busy for hours
 
 
-_PATIENCE = 6.0  # seconds for a small file, once SciPy is loaded; damaged ones can keep it busy for hours
-_kept: _Child | None = None
-_one_at_a_time = threading.RLock()
+def ask_child(seconds: float, **request: str) -> dict[str, Any]:
+    """Return what a process that reads files by SciPy answers, or a message where it died or took longer."""
+    command = [sys.executable, "-P", str(Path(__file__).with_name("scipy_child.py")), str(child_memory())]
+    try:
+        done = subprocess.run(command, input=json.dumps(request), capture_output=True, text=True, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return {"message": "SciPy took far too long on it"}
+    answer = done.stdout.strip().rpartition("\n")[2]
+    return dict(json.loads(answer)) if answer.startswith("{") else {"message": "SciPy crashed on it"}
 
 
-@contextmanager
-def scipy_reader() -> Iterator[_Child]:
-    """Provide a process that reads files by SciPy; within the block all files are read by this one."""
-    global _kept
-    with _one_at_a_time:
-        if _kept is not None:
-            yield _kept
-            return
-        _kept = _Child()
-        try:
-            yield _kept
-        finally:
-            _kept.close()
-            _kept = None
+def child_memory() -> int:
+    """Return how many bytes such a process may have."""
+    return machine_memory() // 2 + 2**31
 
 
 def _by_scipy(source: Source) -> dict[str, Any]:
@@ -209,9 +151,8 @@ def _by_scipy(source: Source) -> dict[str, Any]:
             path.write_bytes(read_bytes(source.path, source.name))
         if start.startswith((b"\x89HDF", b"MATLAB 7.3")):
             raise FileFormatError(f"{source.name}: MATLAB's 7.3 format is not read; save it with -v7")
-        with scipy_reader() as child:
-            seconds = _PATIENCE + path.stat().st_size / 2**20
-            answer = child.ask(seconds, kind=source.kind, path=str(path), folder=folder)
+        seconds = _PATIENCE + path.stat().st_size / 2**20
+        answer = ask_child(seconds, kind=source.kind, path=str(path), folder=folder)
         if "matrices" not in answer:
             raise FileFormatError(f"{source.name}: {what} ({answer['message']})")
         with damage_named(source.name, what):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from quartic.io.arrays import read_arrays
 from quartic.io.atoms import Structure
-from quartic.io.files import GRAPHS, FileFormatError, Source, count, source_of
+from quartic.io.files import GRAPHS, TABLES, FileFormatError, Source, count, source_of
 from quartic.io.graphs import in_order, merge_repeats, named_matrix
 from quartic.io.mdjeep import read_mdjeep
 from quartic.io.tables import DISTANCE, LOWER, UPPER, Table, find_column, find_ends, plain, read_table
@@ -134,7 +134,7 @@ def read_distances(
 
 
 def _read(source: Source, columns: Sequence[str] | None) -> DistanceTable:
-    if source.kind in ("table", "parquet"):
+    if source.kind in TABLES:
         return _from_table(read_table(source), columns)
     if source.kind == "mdjeep":
         return _from_mdjeep(source)
@@ -437,7 +437,7 @@ def read_anchors(path: str | os.PathLike[str], names: Sequence[str], dimension: 
     {1: array([0., 1.])}
     """
     with source_of(path) as source:
-        if source.kind not in ("table", "parquet"):
+        if source.kind not in TABLES:
             raise FileFormatError(f"{source.name}: anchors are a table, point,x,y[,z]")
         table = read_table(source)
     columns = list(range(1, table.n_columns))

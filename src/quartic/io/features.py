@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from quartic.io.arrays import check_finite, one_matrix
-from quartic.io.files import GRAPHS, FileFormatError, Source, source_of
+from quartic.io.files import GRAPHS, TABLES, FileFormatError, Source, source_of
 from quartic.io.graphs import MATRIX_NAMES as GRAPH_NAMES
 from quartic.io.graphs import (
     EdgeOptions,
@@ -89,7 +89,7 @@ def features_of(source: Source) -> FeatureTable:
     """Return the features in a source."""
     if source.kind in (*GRAPHS, "mdjeep", "atoms"):
         raise FileFormatError(f"{source.name}: this kind of file holds no features")
-    if source.kind in ("table", "parquet"):
+    if source.kind in TABLES:
         return features_of_table(read_table(source))
     return features_of_matrix(one_matrix(source, MATRIX_NAMES), source.name)
 
@@ -187,7 +187,7 @@ def read_similarity(
             return features_of(source)
         if as_ == "graph" or columns is not None or source.kind in (*GRAPHS, "mdjeep", "atoms"):
             return graph_of(source, options)
-        if source.kind in ("table", "parquet"):
+        if source.kind in TABLES:
             return _guessed_table(read_table(source), options)
         return _guessed_matrix(one_matrix(source, (*GRAPH_NAMES, *MATRIX_NAMES)), source.name)
 

@@ -63,19 +63,19 @@ def damage_named(name: str, what: str) -> Iterator[None]:
 _BY_NAME = {
     **dict.fromkeys((".csv", ".tsv", ".txt", ".tab", ".edges", ".edgelist", ".dat"), "table"),
     **{f".{kind}": kind for kind in ("parquet", "npy", "npz", "mat", "mtx", "graphml", "gexf", "gml")},
-    **{".pq": "parquet", ".net": "pajek", ".paj": "pajek", ".nmr": "mdjeep", ".json": "json", ".xls": "excel"},
-    **dict.fromkeys((".xlsx", ".xlsm", ".ods"), "excel"),
+    **{".pq": "parquet", ".net": "pajek", ".paj": "pajek", ".nmr": "mdjeep", ".xlsx": "excel", ".xlsm": "excel"},
     **dict.fromkeys((".pdb", ".ent", ".cif", ".mmcif", ".xyz"), "atoms"),
 }
 _BY_START = (
-    (b"\x93NUMPY", "npy"), (b"PAR1", "parquet"), (b"MATLAB 5.0", "mat"), (b"\xd0\xcf\x11\xe0", "excel"),
+    (b"\x93NUMPY", "npy"), (b"PAR1", "parquet"), (b"MATLAB 5.0", "mat"), (b"\xd0\xcf\x11\xe0", "old excel"),
     (b"graph [", "gml"), (b"*Vertices", "pajek"), (b"*vertices", "pajek"),
 )  # fmt: skip
-GRAPHS = ("graphml", "gexf", "gml", "pajek")
-_REFUSED = {
-    "excel": "a spreadsheet; save the sheet as CSV (File, Save As, CSV UTF-8) and read that",
-    "json": 'JSON is not read; save a table as CSV, with pandas: pandas.read_json(…).to_csv("data.csv", index=False)',
-}
+GRAPHS = ("graphml", "gexf", "gml", "pajek", "json graph")
+TABLES = ("table", "parquet", "excel", "json")
+_JSON_GRAPH = re.compile(
+    rb'\s*\{\s*("(nodes|links|edges|elements|adjacency|directed|multigraph)"|"data"\s*:\s*\[\s*\])'
+)
+_REFUSED = {"old excel": "a spreadsheet of another kind than .xlsx; save the sheet as .xlsx or CSV and read that"}
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def _kind_of_content(path: Path, name: str) -> str:
     if start.lower().startswith(b"%%matrixmarket"):
         return "mtx"
     if start.lstrip().startswith((b"{", b"[")):
-        return "json"
+        return "json graph" if _JSON_GRAPH.match(start) else "json"
     return next((kind for kind in ("graphml", "gexf") if f"<{kind}".encode() in start), "table")
 
 

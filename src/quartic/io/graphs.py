@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from io import BytesIO
-from typing import Any
+from typing import Any, NamedTuple
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
@@ -15,7 +16,18 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quartic.io.arrays import check_finite, one_matrix
-from quartic.io.files import GRAPHS, FileFormatError, Source, count, damage_named, read_bytes, read_lines, source_of
+from quartic.io.files import (
+    GRAPHS,
+    TABLES,
+    FileFormatError,
+    Source,
+    count,
+    damage_named,
+    read_bytes,
+    read_lines,
+    read_text,
+    source_of,
+)
 from quartic.io.tables import DISTANCE, INSTALL, WEIGHT, Table, find_column, find_ends, plain, read_table
 
 MATRIX_NAMES = ("A", "M", "W", "adjacency", "similarity", "array")
@@ -47,25 +59,17 @@ class GraphTable:
     guess: str = ""
 
 
-@dataclass(frozen=True)
-class EdgeOptions:
+class EdgeOptions(NamedTuple):
     """How an edge list is to be read: which columns, and what repeated edges become."""
 
     columns: Sequence[str] | None = None
     repeats: str | None = None
 
-    def __post_init__(self) -> None:
-        if self.repeats not in (None, "sum", "mean", "last"):
-            raise ValueError(f"--repeats {self.repeats}: choose sum, mean or last")
-
-
-_AS_GUESSED = EdgeOptions()
-
 
 def read_graph(
     path: str | os.PathLike[str], *, columns: Sequence[str] | None = None, repeats: str | None = None
 ) -> GraphTable:
-    """Read a graph: an edge list or matrix (.csv, .parquet), .mtx, .npz, .npy, .mat, .graphml, .gexf, .gml, .net.
+    """Read a graph: an edge list or matrix (.csv .xlsx .parquet .json), .mtx .npz .npy .mat, .graphml .gexf .gml .net.
 
     An edge list has two columns of nodes, by name or number, and maybe one of weights.
 
@@ -95,18 +99,17 @@ def read_graph(
     >>> friends.names, friends.adjacency.nnz
     (('ann', 'bob', 'cid'), 4)
     """
-    options = EdgeOptions(columns, repeats)
     with source_of(path) as source:
-        return graph_of(source, options)
+        return graph_of(source, EdgeOptions(columns, repeats))
 
 
-def graph_of(source: Source, options: EdgeOptions = _AS_GUESSED) -> GraphTable:
+def graph_of(source: Source, options: EdgeOptions) -> GraphTable:
     """Return the graph in a source."""
     if source.kind in ("mdjeep", "atoms"):
         raise FileFormatError(f"{source.name}: this kind of file holds distances or places; use quartic locate")
     if source.kind in GRAPHS:
         return _by_networkx(source, options.repeats)
-    if source.kind in ("table", "parquet"):
+    if source.kind in TABLES:
         return graph_of_table(read_table(source), options)
     return graph_of_matrix(one_matrix(source, MATRIX_NAMES), source.name)
 
@@ -139,7 +142,7 @@ def graph_of_matrix(matrix: Any, name: str, names: tuple[str, ...] | None = None
     return _graph(A, given, f"(a {n} × {n} matrix)")
 
 
-def graph_of_table(table: Table, options: EdgeOptions = _AS_GUESSED) -> GraphTable:
+def graph_of_table(table: Table, options: EdgeOptions) -> GraphTable:
     """Return the graph in a table: an edge list, or a matrix with or without names."""
     if options.columns is None and (labelled := named_matrix(table)) is not None:
         names, A = labelled
@@ -155,7 +158,7 @@ def graph_of_table(table: Table, options: EdgeOptions = _AS_GUESSED) -> GraphTab
     return _edge_list(table, *roles, options.repeats)
 
 
-def edge_columns(table: Table, options: EdgeOptions = _AS_GUESSED) -> tuple[int, int, int | None] | None:
+def edge_columns(table: Table, options: EdgeOptions) -> tuple[int, int, int | None] | None:
     """Return the columns of the two ends and of the weight: as told, by their names, or by what is in them."""
     if options.columns is not None:
         if len(options.columns) not in (2, 3):
@@ -289,13 +292,14 @@ def _edge_list(table: Table, first: int, second: int, weight: int | None, repeat
 def _refuse_header(table: Table, pairs: NDArray[np.int64], names: tuple[str, ...]) -> None:
     """Raise where the first row may be names of columns that we do not know: both its words occur nowhere else.
 
-    As an edge it would be a component of its own, in a list whose other nodes have several edges as a rule.
+    As an edge it would be a component of its own, in a list so short that it may be anything, or whose other nodes have
+    several edges as a rule.
     """
-    if table.header is not None or len(pairs) < 5 or names[0].isdigit():
+    if table.header is not None or len(pairs) < 2 or names[0].isdigit():
         return
     times = np.bincount(pairs.ravel(), minlength=len(names))
     alone = pairs[0, 0] != pairs[0, 1] and (times[pairs[0]] == 1).all()
-    if alone and np.median(times[2:]) > 1:
+    if alone and (len(pairs) < 5 or np.median(times[2:]) > 1):
         raise table.fault(
             0,
             f"{names[0]!r} and {names[1]!r} are in no other row: names of columns, or an edge? "
@@ -335,6 +339,8 @@ def merge_repeats(
 
     Pairs are in order, i ≤ j. ``how``: sum, mean or last; None keeps the first, and different values are a clash.
     """
+    if how not in (None, "sum", "mean", "last"):
+        raise ValueError(f"--repeats {how}: choose sum, mean or last")
     key = pairs[:, 0] * n + pairs[:, 1]
     rising = np.sort(key)
     if (rising[1:] != rising[:-1]).all():
@@ -363,8 +369,8 @@ def merge_repeats(
 
 
 def _by_networkx(source: Source, repeats: str | None) -> GraphTable:
-    """Return the graph of a GraphML, GEXF, GML or Pajek file."""
-    what = {"graphml": "GraphML", "gexf": "GEXF", "gml": "GML", "pajek": "Pajek"}[source.kind]
+    """Return the graph of a GraphML, GEXF, GML, Pajek or JSON file."""
+    what = {"graphml": "GraphML", "gexf": "GEXF", "gml": "GML", "pajek": "Pajek", "json graph": "JSON"}[source.kind]
     needed = ["networkx", *(["defusedxml"] if source.kind in ("graphml", "gexf") else [])]
     for package in needed:
         if find_spec(package) is None:
@@ -397,6 +403,8 @@ def _parsed(source: Source, networkx: Any) -> Any:
         return networkx.parse_gml(read_lines(source.path, source.name), label="id")
     if source.kind == "pajek":
         return networkx.parse_pajek(read_lines(source.path, source.name))
+    if source.kind == "json graph":
+        return _of_json(json.loads(read_text(source.path, source.name)[0]), networkx)
     import defusedxml.ElementTree
 
     content = read_bytes(source.path, source.name)
@@ -404,3 +412,22 @@ def _parsed(source: Source, networkx: Any) -> Any:
     defusedxml.ElementTree.fromstring(content, forbid_dtd=True)
     read = networkx.read_graphml if source.kind == "graphml" else networkx.read_gexf
     return read(BytesIO(content))
+
+
+def _of_json(found: dict[str, Any], networkx: Any) -> Any:
+    """Return the graph that JSON describes by nodes and links, by neighbours, or as Cytoscape has it."""
+    if "elements" in found:
+        return networkx.cytoscape_graph({"data": [], "directed": False, "multigraph": False, **found})
+    if "adjacency" in found:
+        return networkx.adjacency_graph(found)
+    links = next((key for key in ("links", "edges") if key in found), None)
+    if links is None:
+        raise ValueError("neither links nor edges in it")
+    graph = networkx.MultiDiGraph() if found.get("directed") else networkx.MultiGraph()
+    for at, node in enumerate(found.get("nodes", ())):
+        told = node if isinstance(node, dict) else {"id": node}
+        name = told.get("id", at)  # links may count the nodes
+        graph.add_node(name, label=told.get("label", told.get("name", name)))
+    for link in found[links]:
+        graph.add_edge(link["source"], link["target"], weight=link.get("weight", link.get("value", 1.0)))
+    return graph

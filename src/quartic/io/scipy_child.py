@@ -68,7 +68,6 @@ def main() -> None:
     warnings.simplefilter("ignore")
     if len(sys.argv) > 1:
         limit_memory(int(sys.argv[1]))
-    print("ready", flush=True)
     for line in sys.stdin:
         request = json.loads(line)
         try:

@@ -1,4 +1,4 @@
-"""Tables, parsed by pyarrow: CSV and its relatives, whose separator, header and columns are detected, and Parquet.
+"""Tables: CSV and its relatives, whose separator, header and columns are detected, sheets of Excel, Parquet, JSON.
 
 The layout is guessed from the first rows. What pyarrow then refuses is read again row by row, only to find the line.
 """
@@ -6,18 +6,23 @@ The layout is guessed from the first rows. What pyarrow then refuses is read aga
 from __future__ import annotations
 
 import csv
+import json
 import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from io import StringIO
 from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings, simplefilter
+from zipfile import ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quartic.archives import check_fits
 from quartic.io.files import FileFormatError, Source, count, damage_named, read_bytes, read_text
 
 if TYPE_CHECKING:
@@ -133,7 +138,7 @@ class Table:
             return kept
         cells = pa.concat_arrays([_as_text(self.columns[column]) for column in columns])
         coded = cells.dictionary_encode()
-        codes = coded.indices.to_numpy(zero_copy_only=False).reshape(len(columns), -1).T
+        codes = _to_numpy(coded.indices).reshape(len(columns), -1).T
         index: dict[str, int] = {}
         merged = np.empty(len(coded.dictionary), dtype=np.int64)
         appear = _first_places(codes, len(merged))
@@ -193,13 +198,13 @@ class Table:
                 if pc.any(pc.match_substring(cells, ".")).as_py():  # 1.234,5 perhaps; one by one
                     raise pa.ArrowInvalid
                 cells = pc.replace_substring(cells, ",", ".")
-            return np.asarray(cells.cast(pa.float64()).to_numpy(zero_copy_only=False))
+            return _to_numpy(cells.cast(pa.float64()))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             pass
         try:  # spaces around the numbers, and cells that say there is none
             cells = pc.utf8_trim_whitespace(cells)
             absent = pc.is_in(pc.utf8_lower(cells), pa.array(sorted(MISSING)))
-            return np.asarray(pc.if_else(absent, None, cells).cast(pa.float64()).to_numpy(zero_copy_only=False))
+            return _to_numpy(pc.if_else(absent, None, cells).cast(pa.float64()))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             values = np.empty(len(self))
             for row, cell in enumerate(self.words(column)):
@@ -213,8 +218,10 @@ class Table:
             return values
 
     def is_numeric(self, column: int) -> bool:
-        """Tell whether most of the first rows have a number, or nothing, in this column."""
-        return 2 * sum(_number(row[column], self.decimal_comma) is not None for row in self.sample) > len(self.sample)
+        """Tell whether most of the first cells of this column are numbers, blank ones left aside."""
+        values = [_number(row[column], self.decimal_comma) for row in self.sample]
+        filled = [value for value in values if value is None or not math.isnan(value)]
+        return 2 * sum(value is not None for value in filled) > len(filled) or not filled
 
     def is_integer(self, column: int) -> bool:
         """Tell whether the first rows all have a whole number of at least zero there."""
@@ -222,7 +229,7 @@ class Table:
 
 
 def read_table(source: Source) -> Table:
-    """Read a table of text, plain or gzip, or Parquet.
+    """Read a table of text, plain or gzip, a sheet of Excel, Parquet or JSON.
 
     Lines that start with ``#`` or ``%`` are comments; a line of separators alone, below a header, is left out.
     """
@@ -230,7 +237,74 @@ def read_table(source: Source) -> Table:
         import pyarrow  # noqa: F401
     except ImportError:
         raise ImportError(f"{source.name}: tables are read by pyarrow: {INSTALL}") from None
-    return _parquet(source) if source.kind == "parquet" else _text_table(source)
+    if source.kind in ("parquet", "json"):
+        return _parquet(source) if source.kind == "parquet" else _json(source)
+    return _text_table(
+        source.name, *(_excel(source) if source.kind == "excel" else read_text(source.path, source.name))
+    )
+
+
+def _excel(source: Source) -> tuple[bytes, str]:
+    """Return the first sheet that is not empty as CSV, and which it is; rows stay in their lines."""
+    try:
+        import openpyxl
+    except ImportError:
+        cure = "save the sheet as CSV (File, Save As, CSV UTF-8) and read that"
+        raise FileFormatError(f"{source.name}: a spreadsheet, which openpyxl reads: {INSTALL}; or {cure}") from None
+    with damage_named(source.name, "not a spreadsheet that Excel would open"), catch_warnings():
+        simplefilter("ignore")  # of parts of the workbook that are not read
+        with ZipFile(source.path) as archive:
+            check_fits(sum(member.file_size for member in archive.infolist()))
+        book = openpyxl.load_workbook(source.path, read_only=True, data_only=True)
+        for sheet in book.worksheets:
+            rows = [["" if cell is None else cell for cell in row] for row in sheet.iter_rows(values_only=True)]
+            if any(cell != "" for row in rows for cell in row):
+                text = StringIO()
+                csv.writer(text, lineterminator="\n").writerows(rows)
+                return text.getvalue().encode(), f"sheet {sheet.title!r}"
+    raise FileFormatError(f"{source.name}: no row of data in the file")
+
+
+def _json(source: Source) -> Table:
+    """Return the table in JSON: rows as objects or lists, or columns by name, as pandas writes them too."""
+    content = read_text(source.path, source.name)[0]
+    with damage_named(source.name, "not JSON"):
+        found = json.loads(content)
+        names: list[str] | None = None
+        if isinstance(found, dict) and {"columns", "data"} <= found.keys():  # pandas' orient="split"
+            found = [dict(zip(map(str, found["columns"]), row, strict=True)) for row in found["data"]]
+        if isinstance(found, list) and found and all(isinstance(row, dict) for row in found):
+            names = list(dict.fromkeys(name for row in found for name in row))
+            columns = [[row.get(name) for row in found] for name in names]
+        elif isinstance(found, list) and found and all(isinstance(row, list) and row for row in found):
+            if len({len(row) for row in found}) > 1:
+                raise ValueError("rows of different lengths; make all alike")
+            columns = [list(column) for column in zip(*found, strict=True)]
+        elif isinstance(found, dict) and all(isinstance(column, dict | list) and column for column in found.values()):
+            names = list(found)
+            columns = [list(column.values() if isinstance(column, dict) else column) for column in found.values()]
+        else:
+            columns = []
+        if not columns or len({len(column) for column in columns}) > 1:
+            raise ValueError(
+                "expected a list of rows, of objects or lists, or columns of equal length by name; or a graph, with "
+                "nodes and links"
+            )
+        made = [_json_column(column) for column in columns]
+    layout = f"JSON, {count(len(made), 'column')}"
+    return Table(source.name, made, None if names is None else tuple(names), layout)
+
+
+def _json_column(cells: list[Any]) -> pyarrow.Array:
+    """Return cells as numbers, where all are, or as text."""
+    import pyarrow as pa
+
+    if any(isinstance(cell, dict | list) for cell in cells):
+        raise ValueError("a cell holds a list or an object; keep numbers and text")
+    if all(cell is None or isinstance(cell, int | float) for cell in cells):
+        with suppress(pa.ArrowInvalid, OverflowError):  # truth values beside numbers, or numbers beyond 64 bits
+            return pa.array(cells, from_pandas=True)
+    return pa.array(["" if cell is None else str(cell) for cell in cells], pa.string())
 
 
 def _parquet(source: Source) -> Table:
@@ -254,11 +328,10 @@ def _parquet(source: Source) -> Table:
     return Table(source.name, columns, header, f"Parquet, {len(columns)} columns")
 
 
-def _text_table(source: Source) -> Table:
+def _text_table(name: str, content: bytes, guessed: str) -> Table:
     import pyarrow as pa
     import pyarrow.csv as arrow
 
-    content, guessed = read_text(source.path, source.name)
     content = re.sub(rb"\A\"?sep=.\"?\n", b"\n", content)  # Excel's word on the separator, which we find anyway
     if any(sign in content for sign in (b"#", b"%", b"\n ", b"\n\t")):
         content = _REMARK.sub(b"", content)  # lines stay, so that they can be counted
@@ -269,7 +342,7 @@ def _text_table(source: Source) -> Table:
     text = content.decode()
     lines = _first_lines(text)
     if not lines:
-        raise FileFormatError(f"{source.name}: no row of data in the file")
+        raise FileFormatError(f"{name}: no row of data in the file")
     share, separator, n_columns = _separator(lines)
     if share < 1 and '"' in text:  # cells in quotes may run over several lines
         joined = _joined(lines)
@@ -277,7 +350,7 @@ def _text_table(source: Source) -> Table:
             lines, (share, separator, n_columns) = joined, found
     sample = [row for row in _cells(lines, separator) if len(row) == n_columns]
     if not sample:
-        raise FileFormatError(f"{source.name}: not a table: its lines are not alike")
+        raise FileFormatError(f"{name}: not a table: its lines are not alike")
     comma = separator != "," and _has_decimal_comma(sample)
     header = _header(sample, n_columns, comma)
     if header is not None and header[0] and f"\n{separator}" in text:
@@ -295,22 +368,20 @@ def _text_table(source: Source) -> Table:
             arrow.ConvertOptions(column_types={f"f{k}": pa.string() for k in range(n_columns)}),
         )
     except pa.ArrowInvalid as error:
-        _refuse_ragged(source.name, text, separator, n_columns)
-        raise FileFormatError(f"{source.name}: not a table ({str(error)[:200]})") from None
+        _refuse_ragged(name, text, separator, n_columns)
+        raise FileFormatError(f"{name}: not a table ({str(error)[:200]})") from None
     if found.num_columns != n_columns:
-        _refuse_ragged(source.name, text, separator, n_columns)
+        _refuse_ragged(name, text, separator, n_columns)
     columns = [column.combine_chunks() for column in found.columns]
     if len(columns[-1]) and "\n" in columns[-1][-1].as_py():
         *_, (line, _) = _rows(text, separator)
-        raise FileFormatError.at(
-            source.name, line, "the last cell runs over several lines; is a quotation mark left open?"
-        )
+        raise FileFormatError.at(name, line, "the last cell runs over several lines; is a quotation mark left open?")
     if header is not None:
         columns = [column.slice(1) for column in columns]
     named = "a header" if header is not None else "no header"
     cut = "one column" if n_columns == 1 else f"{n_columns} columns separated by {SEPARATORS[separator]}"
     layout = ", ".join(filter(None, [cut, named, "attributes of networkx" if attributes else "", guessed]))
-    table = Table(source.name, columns, header, layout, comma, text, separator, attributes)
+    table = Table(name, columns, header, layout, comma, text, separator, attributes)
     if len(table) == 0:
         raise table.fault(-1, "there are column names, but no rows below them")
     return _without_empty_columns(table)
@@ -372,13 +443,22 @@ def _first_places(codes: NDArray[Any], n: int) -> NDArray[np.int64]:
     return first
 
 
+def _to_numpy(cells: pyarrow.Array) -> NDArray[Any]:
+    """Return numbers as NumPy has them, NaN where there is none; pyarrow's own way would load pandas first."""
+    if cells.null_count:
+        return np.asarray(cells.to_numpy(zero_copy_only=False))
+    start = cells.offset
+    return np.frombuffer(cells.buffers()[1], dtype=str(cells.type))[start : start + len(cells)]
+
+
 def _as_text(cells: pyarrow.Array) -> pyarrow.Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if pa.types.is_floating(cells.type):  # 3.0 names 3
         return pa.array(["" if cell is None else f"{cell:.17g}" for cell in cells.to_pylist()])
-    return pc.fill_null(cells.cast(pa.string()), "")
+    cells = cells.cast(pa.string())
+    return pc.fill_null(cells, "") if cells.null_count else cells  # which loads pandas
 
 
 def _text(cell: Any) -> str:

@@ -16,7 +16,7 @@ from quartic.arrays import (
     float_type,
     gram,
     namespace,
-    on_host,
+    space_of,
     squared_norm,
     times,
     to_host,
@@ -82,7 +82,7 @@ class GramKernel(Kernel):
 
     def value(self, X: Array) -> float:
         """Return h_G(X)."""
-        S = on_host(gram(as_floats(X)))
+        (S,) = space_of(X).read(gram(as_floats(X)))
         trace = float(np.trace(S))
         return 0.25 * self.alpha * trace**2 + 0.25 * self.beta * trace_inner(S, S) + 0.5 * self.sigma * trace
 
@@ -93,7 +93,7 @@ class GramKernel(Kernel):
 
     def metric(self, S: Array) -> Array:
         """Return the r × r matrix α·tr(S)·I + β·S + σ·I, by which ∇h multiplies from the right where S = XᵀX."""
-        S = on_host(S)
+        (S,) = space_of(S).read(S)
         return self.beta * S + (self.alpha * float(np.trace(S)) + self.sigma) * np.eye(len(S))
 
     def iterate(self, point: Point, penalty: Penalty, step: float) -> Array:
@@ -110,11 +110,11 @@ class GramKernel(Kernel):
         """
         X, Y = as_floats(X), as_floats(Y)
         D = X - Y
-        return self._divergence(*(on_host(S) for S in (gram(Y), gram(Y, D), gram(D))))
+        return self._divergence(*space_of(X).read(gram(Y), gram(Y, D), gram(D)))
 
     def divergence_of(self, move: Move) -> float:
         """Return D_h(X + D, X) of a step."""
-        return self._divergence(on_host(move.S), on_host(move.T), on_host(move.C))
+        return self._divergence(*move.start.space.read(move.S, move.T, move.C))
 
     def _divergence(self, A: Array, T: Array, C: Array) -> float:
         BC = T + T.T + C

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from quartic.arrays import Array, as_floats, astype, finite_matrix, inner, norm
+from quartic.arrays import Array, as_floats, astype, eps, finite_matrix, gram, inner, norm
 from quartic.arrays.space import HOST, Fresh, Space, Workspace
 from quartic.core.trial import Trial, try_bregman_step
 from quartic.core.units import Units, shift_to_one
@@ -22,6 +22,10 @@ from quartic.losses.point import Point
 
 if TYPE_CHECKING:
     from quartic.core.problem import Problem
+
+
+# The scale of a random start is doubled at most so often (L_F is an upper bound), and halved: not into the saddle at 0.
+_DOUBLINGS, _HALVINGS = 60, 4
 
 
 class ProductCounter:
@@ -34,8 +38,36 @@ class ProductCounter:
 class Loss(ABC):
     """A loss f(X) = F(XXᵀ) with F smooth and convex.
 
-    Every product with the data (or pass over the pairs) goes through ``_count``, so that a run can say truthfully
-    how many it took.
+    A loss of your own needs ``n_points``, ``at`` and the constants ``smoothness`` and ``gradient_norm_at_zero``. Every
+    product with the data (or pass over the pairs) goes through ``_count``, so that a run can say truthfully how many it
+    took. What else is here has a default; what a loss knows better it overrides, ``move`` first.
+
+    Examples
+    --------
+    Counts A_ij of mean (XXᵀ)_ij, with F(Y) = Σ (Y + c) − A log(Y + c):
+
+    >>> import numpy as np
+    >>> from quartic import Problem, minimize
+    >>> from quartic.losses import Loss, Point
+    >>> from quartic.penalties import Nonnegative
+    >>> class Poisson(Loss):
+    ...     def __init__(self, A, c=0.1):
+    ...         super().__init__()
+    ...         self.A, self.c, self.n_points = A, c, len(A)
+    ...     def at(self, X):
+    ...         self._count()
+    ...         Y = X @ X.T + self.c
+    ...         return Point(X, float(np.sum(Y - self.A * np.log(Y))), 2 * (1 - self.A / Y) @ X)
+    ...     @property
+    ...     def smoothness(self):  # F'' = A / (Y + c)²
+    ...         return float(self.A.max()) / self.c**2
+    ...     @property
+    ...     def gradient_norm_at_zero(self):
+    ...         return float(np.linalg.norm(1 - self.A / self.c))
+    >>> counts = np.kron(np.eye(2), np.full((3, 3), 4.0))
+    >>> X = minimize(Problem(Poisson(counts), Nonnegative()), rank=2, tol=1e-8, random_state=0).X
+    >>> bool(np.abs(X @ X.T - counts).max() < 0.2)
+    True
     """
 
     n_points: int
@@ -76,9 +108,11 @@ class Loss(ABC):
     def at(self, X: Array) -> Point:
         """Return the point at X: one product."""
 
-    @abstractmethod
     def restore(self, arrays: dict[str, Array]) -> Point:
-        """Return the point that ``Point.arrays`` described, without a product."""
+        """Return the point that ``Point.arrays`` described, without a product; points of one's own need one's own."""
+        if arrays["gradient"].shape != arrays["X"].shape:
+            raise ValueError("the gradient does not go with X")
+        return Point(self.space.adopt(arrays["X"]), float(arrays["value"]), self.space.adopt(arrays["gradient"]))
 
     def extrapolate(self, p: Point, q: Point, t: float, gram: Array | None = None) -> Point:
         """Return the point at p + t(p − q); free of products where the loss allows it.
@@ -94,10 +128,15 @@ class Loss(ABC):
     def move(self, p: Point, X: Array) -> Move:
         """Return the step from p to X with its remainder f(X) − f(p) − ⟨∇f(p), X − p⟩: one product.
 
-        This default subtracts. A loss that is to converge beyond half precision overrides it with a formula in X − p.
+        This default subtracts; where the values no longer tell the two points apart, ½⟨∇f(X) − ∇f(p), X − p⟩ stands for
+        the remainder, from which it differs by O(‖X − p‖³). A formula in X − p is better, and overrides it.
         """
         new = self.at(X)
-        return Move(p, new, new.value - p.value - inner(p.gradient, new.X - p.X))
+        D = new.X - p.X
+        remainder = new.value - p.value - inner(p.gradient, D)
+        if abs(remainder) <= 0.01 * math.sqrt(eps(new.X)) * (abs(p.value) + abs(new.value)):
+            remainder = 0.5 * inner(new.gradient - p.gradient, D)
+        return Move(p, new, remainder, D)
 
     def trial(self, problem: Problem, p: Point, step: float, ahead: float | None = None) -> Trial:
         """Return the trial of a Bregman step from p, judged; see `quartic.Problem.trial`.
@@ -105,6 +144,13 @@ class Loss(ABC):
         A loss that comes to the same verdict in a shorter way overrides this default.
         """
         return try_bregman_step(problem, p, step)
+
+    def replay(self, problem: Problem, p: Point, made: Any, method: str, *settings: Any) -> Any:
+        """Return the iterations of a solver recorded for a device (``made``, if they serve), None where there are none.
+
+        `quartic.losses.factor.replay_torch` has them for symmetric NMF on a GPU.
+        """
+        return None
 
     def along(self, p: Point, D: Array) -> Line:
         """Return f on the line p + tD: one product, then everything on the line is free."""
@@ -138,6 +184,10 @@ class Loss(ABC):
 
     def _length_beside_zero(self) -> float:
         """Return about ‖X‖ for the X that the data ask for, which says what is small where X = 0."""
+        return self._natural_length()
+
+    def _natural_length(self) -> float:
+        """Return √(‖∇F(0)‖/L_F), the ‖X‖ at which ∇F may have changed by as much as it is at 0."""
         size = math.sqrt(self.gradient_norm_at_zero / self.smoothness)
         return size if 0 < size < math.inf else 1.0
 
@@ -216,13 +266,24 @@ class Loss(ABC):
 
     # -- bookkeeping ------------------------------------------------------------------------------------------------
 
-    @abstractmethod
     def fingerprint(self) -> str:
-        """Return a few words that tell this data from other data, for checkpoints."""
+        """Return a few words that tell this data from other data, for checkpoints: kind, n, and f at a fixed point."""
+        X = np.abs(np.cos(np.arange(2.0 * self.n_points))).reshape(-1, 2)
+        return f"{type(self).__name__} n={self.n_points} value={self.at(X).value!r}"
 
-    @abstractmethod
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
-        """Return a random X (n, rank) of a sensible scale."""
+        """Return a random X (n, rank): from the scale that the constants suggest, doubled or halved while f falls."""
+        X = self.space.normal(generator, (self.n_points, rank))
+        X = abs(X) if nonnegative else X
+        t = self._natural_length() / math.sqrt(norm(gram(X)))
+        lowest = float(self.at(t * X).value)
+        for factor, most in ((2.0, _DOUBLINGS), (0.5, _HALVINGS)):
+            for _ in range(most):
+                value = float(self.at(factor * t * X).value)
+                if not value < lowest:  # nor where it is NaN
+                    break
+                t, lowest = factor * t, value
+        return t * X
 
     def default_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return the start `minimize` takes when none is given: a random one, or one that the data suggest."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from quartic.arrays import is_torch
+from quartic.arrays import HOST, Space, is_torch, space_of
 
 
 def device_for(device: str | None, X: Any = None) -> Any:
@@ -69,12 +69,36 @@ def moved(M: Any, device: Any) -> Any:
     return csr(start, columns, values, A.shape[0])
 
 
+def brought_here(**given: Any) -> tuple[Space, list[Any]]:
+    """Return where the tensors among the arguments are, and all arguments as NumPy or SciPy arrays (or None).
+
+    For data whose checks and order are worked out on the host before they go back to their device.
+    """
+    tensors = {name: A for name, A in given.items() if is_torch(A)}
+    if not tensors:
+        return HOST, list(given.values())
+    first = next(iter(tensors))
+    space = space_of(tensors[first])
+    for name, A in tensors.items():
+        space.take(A, name)  # raises where it is on another device
+    return space, [to_scipy(A) if is_torch(A) else A for A in given.values()]
+
+
+def refuse_tensors(loss: str, **given: Any) -> None:
+    """Raise where an argument of a loss that works on the host alone is a tensor."""
+    for name, A in given.items():
+        if is_torch(A):
+            raise TypeError(f"{loss} works on the CPU, but {name} is a torch tensor; pass {name}.cpu().numpy()")
+
+
 def to_scipy(M: Any) -> Any:
     """Return a tensor as a NumPy array, a sparse one as a csr_array."""
     import scipy.sparse as sp
     import torch
 
+    M = M.detach()
     if M.layout == torch.strided:
         return M.cpu().numpy()
+    M = M if M.layout == torch.sparse_csr else M.to_sparse_csr()
     parts = [part.cpu().numpy() for part in (M.values(), M.col_indices(), M.crow_indices())]
     return sp.csr_array(tuple(parts), shape=tuple(M.shape))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from quartic.arrays import clip_in_place, eps
+from quartic.arrays import eps, space_of
 from quartic.losses.point import Point
 from quartic.polynomials import real_roots_of_cubic
 
@@ -83,5 +83,5 @@ class Line:
         if self.move_within is not None:
             return self.move_within(t)
         point = self.move(t)
-        clip_in_place(point.X)
+        space_of(point.X).clip_in_place(point.X)
         return point

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Self
 
-import numpy as np
-
 from quartic.arrays import Array, inner, squared_norm
 from quartic.core.units import Units, shifted
 from quartic.losses.line import Line
@@ -85,7 +83,7 @@ class RidgedPairs(PairSquares):
     def _with_ridge(self, p: PairPoint) -> PairPoint:
         if not self.ridge:
             return p
-        G = p.gradient + np.asarray(self.ridge, p.X.dtype) * p.X
+        G = p.gradient + self.ridge * p.X
         return PairPoint(self, p.X, p.value + 0.5 * self.ridge * squared_norm(p.X), G)
 
     def _add_to_line(

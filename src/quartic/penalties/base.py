@@ -30,7 +30,7 @@ class Penalty(ABC):
     ridge: float | None = None
     _what_g_is: ClassVar[tuple[str, ...]] = ("value", "prox", "stationarity")
     _what_follows: ClassVar[tuple[str, ...]] = (
-        "smooth", "ridge", "has_lines", "stationarity_norm", "value_at", "stationarity_at", "smooth_gradient",
+        "smooth", "ridge", "has_lines", "value_at", "stationarity_at", "smooth_gradient",
         "on_line", "change", "in_units", "cut", "norm_mirror", "pull_at",
     )  # fmt: skip
 
@@ -101,17 +101,13 @@ class Penalty(ABC):
 
     # -- measures ---------------------------------------------------------------------------------------------------
 
-    def stationarity_norm(self, X: Array, gradient: Array) -> float:
-        """Return the norm of ``stationarity``."""
-        return norm(self.stationarity(X, gradient))
-
     def value_at(self, point: Any) -> float:
         """Return g at a `quartic.losses.Point`, which may know already what g asks of X."""
         return self.value(point.X)
 
     def stationarity_at(self, point: Any) -> float:
         """Return the norm of ``stationarity`` at a `quartic.losses.Point`, which may have it without its gradient."""
-        return self.stationarity_norm(point.X, point.gradient)
+        return norm(self.stationarity(point.X, point.gradient))
 
     def smooth_gradient(self, X: Array, gradient: Array) -> Array:
         """Return ∇f(X) plus the gradient of g inside its domain, for penalties that have one there."""

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from quartic.arrays import Array, astype, falling_order, namespace, total
+from quartic.arrays import Array, astype, namespace, space_of, total
 from quartic.core.units import Units
 from quartic.penalties.base import Penalty, check_weight, scale_weight
 from quartic.polynomials import norm_length, unit_cubic_root
@@ -64,7 +64,7 @@ class L0(Penalty):
         what it adds to p and to h* follows from divided differences, without cancellation.
         """
         xp, flat = namespace(V), V.reshape(-1)
-        order = falling_order(abs(flat))
+        order = space_of(V).falling_order(abs(flat))
         squares = astype(flat[order], np.float64) ** 2
         length = math.sqrt(sigma / alpha)
         y = unit_cubic_root(xp.sqrt(xp.cumsum(squares, 0)) / (length * sigma))

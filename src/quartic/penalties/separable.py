@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
-from quartic.arrays import (
-    Array,
-    inner,
-    namespace,
-    positive_part,
-    space_of,
-    squared_norm,
-    total,
-)
+from quartic.arrays import Array, inner, namespace, positive_part, space_of, squared_norm, total
 from quartic.core.units import Units
 from quartic.penalties.base import Penalty, check_weight, scale_weight
 from quartic.polynomials import norm_length
@@ -68,7 +60,7 @@ class Family(Penalty):
         """Return ∇f + λ + ρX projected where X ≥ 0; without a constraint the least element of ∇f + λ∂|X| + ρX."""
         G = self._gradient_inside(X, gradient)
         if self.nonnegative:
-            return projected_gradient(X, G)
+            return space_of(X).projected(X, G)
         if not self._lambda:
             return G
         xp = namespace(X)
@@ -83,26 +75,15 @@ class Family(Penalty):
         G = gradient + self._lambda if self.nonnegative and self._lambda else gradient
         return G + self._rho * X if self._rho else G
 
-    def stationarity_norm(self, X: Array, gradient: Array) -> float:
-        """Return the norm of ``stationarity``, for a bare constraint in one pass."""
-        if not self._only_constraint:
-            return super().stationarity_norm(X, gradient)
-        space = space_of(X)
-        size: float = space.root(space.projected_norm(X, gradient), lambda: self.stationarity(X, gradient))
-        return size
-
     def value_at(self, point: Any) -> float:
         """Return g at a point, which knows whether it is feasible."""
         if not self._only_constraint:
-            return self.value(point.X)
+            return super().value_at(point)
         return point.space.later(lambda ok: 0.0 if ok else math.inf, point.feasible)  # type: ignore[no-any-return]
 
     def stationarity_at(self, point: Any) -> float:
         """Return the norm of ``stationarity``; points of some losses have ‖∇ᴾf(X)‖ without their gradient."""
-        if not self._only_constraint:
-            return self.stationarity_norm(point.X, point.gradient)
-        size: float = point.projected_norm
-        return size
+        return point.projected_norm if self._only_constraint else super().stationarity_at(point)
 
     def on_line(self, X: Array, D: Array) -> tuple[float, float]:
         """Return λΣD + ρ⟨X, D⟩ and ½ρ‖D‖²."""
@@ -137,6 +118,10 @@ class Family(Penalty):
             pull = self._lambda * total(abs(point.X))
         return pull + self._rho * squared_norm(point.X) if self._rho else pull
 
+    def in_units(self, units: Units) -> Self | None:
+        """Return itself: a constraint is the same in all units."""
+        return self
+
     def _threshold(self, V: Array, level: float) -> Array:
         if self.nonnegative:
             return positive_part(V - level if level else V)
@@ -149,13 +134,6 @@ class Family(Penalty):
         space = space_of(X)
         kept: float = space.later(lambda value, low: float(value) if low >= 0 else math.inf, value, space.least(X))
         return kept
-
-
-def projected_gradient(X: Array, gradient: Array) -> Array:
-    """Return the paper's ∇ᴾf(X): the gradient where X > 0, its negative part where X = 0."""
-    xp = namespace(X)
-    clipped: Array = xp.where(X > 0, gradient, xp.clip(gradient, None, 0))
-    return clipped
 
 
 def soft_threshold(V: Array, level: float) -> Array:
@@ -205,45 +183,33 @@ class Separable(Family):
         return None if math.isnan(l1 + ridge) else replace(self, l1=l1, ridge=ridge)
 
 
-class _Bare(Family):
-    """A member without weights."""
-
-    def in_units(self, units: Units) -> Self:
-        """Return itself."""
-        return self
-
-
 @dataclass(frozen=True)
 class _Weighted(Family):
-    """A member with one weight, of ℓ1 or of the ridge."""
+    """A member with one weight, of ℓ1 (of degree 1 in X) or of the ridge (of degree 2)."""
+
+    degree: ClassVar[int]
 
     weight: float
 
     def __post_init__(self) -> None:
         check_weight(self.weight, f"{type(self).__name__}: weight")
 
+    @property
+    def _lambda(self) -> float:  # type: ignore[override]
+        return self.weight if self.degree == 1 else 0.0
+
+    @property
+    def _rho(self) -> float:  # type: ignore[override]
+        return self.weight if self.degree == 2 else 0.0
+
     def in_units(self, units: Units) -> Self | None:
         """Return the same with the weight scaled."""
-        weight = scale_weight(self.weight, 1 if self._lambda else 2, units)
+        weight = scale_weight(self.weight, self.degree, units)
         return None if math.isnan(weight) else replace(self, weight=weight)
 
 
 @dataclass(frozen=True)
-class _WithL1(_Weighted):
-    @property
-    def _lambda(self) -> float:  # type: ignore[override]
-        return self.weight
-
-
-@dataclass(frozen=True)
-class _WithRidge(_Weighted):
-    @property
-    def _rho(self) -> float:  # type: ignore[override]
-        return self.weight
-
-
-@dataclass(frozen=True)
-class Zero(_Bare):
+class Zero(Family):
     """No penalty: g(X) = 0.
 
     Examples
@@ -256,7 +222,7 @@ class Zero(_Bare):
 
 
 @dataclass(frozen=True)
-class Nonnegative(_Bare):
+class Nonnegative(Family):
     """The constraint X ≥ 0: g(X) = 0 there and +∞ elsewhere.
 
     Examples
@@ -271,13 +237,8 @@ class Nonnegative(_Bare):
 
 
 @dataclass(frozen=True)
-class L1(_WithL1):
-    """Lasso penalty: g(X) = weight · Σ |X_ij|.
-
-    Parameters
-    ----------
-    weight : float
-        The factor, positive.
+class L1(_Weighted):
+    """Lasso penalty: g(X) = weight · Σ |X_ij|, with a positive weight.
 
     Examples
     --------
@@ -287,15 +248,12 @@ class L1(_WithL1):
     array([[ 2., -0.]])
     """
 
+    degree = 1
+
 
 @dataclass(frozen=True)
-class NonnegativeL1(_WithL1):
-    """ℓ1 norm on X ≥ 0: g(X) = weight · Σ X_ij there and +∞ elsewhere.
-
-    Parameters
-    ----------
-    weight : float
-        The factor, positive.
+class NonnegativeL1(_Weighted):
+    """ℓ1 norm on X ≥ 0: g(X) = weight · Σ X_ij there and +∞ elsewhere, with a positive weight.
 
     Examples
     --------
@@ -305,17 +263,12 @@ class NonnegativeL1(_WithL1):
     array([[1.5, 0. , 0. ]])
     """
 
-    nonnegative = True
+    nonnegative, degree = True, 1
 
 
 @dataclass(frozen=True)
-class Ridge(_WithRidge):
-    """Ridge: g(X) = ½ · weight · ‖X‖².
-
-    Parameters
-    ----------
-    weight : float
-        The factor, positive.
+class Ridge(_Weighted):
+    """Ridge: g(X) = ½ · weight · ‖X‖², with a positive weight.
 
     Examples
     --------
@@ -325,15 +278,12 @@ class Ridge(_WithRidge):
     array([[ 1. , -0.5]])
     """
 
+    degree = 2
+
 
 @dataclass(frozen=True)
-class NonnegativeRidge(_WithRidge):
-    """Ridge on X ≥ 0: g(X) = ½ · weight · ‖X‖² there and +∞ elsewhere.
-
-    Parameters
-    ----------
-    weight : float
-        The factor, positive.
+class NonnegativeRidge(_Weighted):
+    """Ridge on X ≥ 0: g(X) = ½ · weight · ‖X‖² there and +∞ elsewhere, with a positive weight.
 
     Examples
     --------
@@ -343,4 +293,4 @@ class NonnegativeRidge(_WithRidge):
     array([[1., 0.]])
     """
 
-    nonnegative = True
+    nonnegative, degree = True, 2

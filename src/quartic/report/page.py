@@ -136,8 +136,10 @@ def _figure(figure: Any, words: str) -> str:
 
 def _table(table: DataTable) -> str:
     columns = list(zip(*table.rows, strict=True))
-    kinds = [" class=n" if column and all(map(_is_number, column)) else "" for column in columns]
-    kinds = kinds or [""] * len(table.header)
+    kinds = [
+        " class=n" if all(map(_is_number, column)) else " class=long" if max(map(len, column)) > 30 else ""
+        for column in columns
+    ] or [""] * len(table.header)
     head = "".join(f'<th scope="col"{kind}>{escape(name)}</th>' for name, kind in zip(table.header, kinds, strict=True))
     rows = "".join(
         "<tr>" + "".join(f"<td{kind}>{escape(cell)}</td>" for cell, kind in zip(row, kinds, strict=True)) + "</tr>"

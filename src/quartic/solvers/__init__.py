@@ -1,9 +1,16 @@
 """Solvers: one file an algorithm."""
 
+from quartic.baselines.accelerated import ABPG, CoCaIn
 from quartic.baselines.beta_snmf import BetaSNMF
 from quartic.baselines.coordinate_descent import CoordinateDescent
+from quartic.baselines.gauss_newton import ProjectedGaussNewton
+from quartic.baselines.lai import LAI
+from quartic.baselines.scaledgd import ScaledGD
+from quartic.baselines.smacof import SMACOF
+from quartic.baselines.snmpbb import SNMPBB
 from quartic.baselines.splitting import ADMM, SymANLS, SymHALS
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
+from quartic.solvers.conjugate_face import FaceCG
 from quartic.solvers.conjugate_gradient import ConjugateGradient
 from quartic.solvers.dyn_nolips import DynNoLips
 from quartic.solvers.gradient_descent import GradientDescent
@@ -16,20 +23,28 @@ from quartic.solvers.registry import SOLVERS
 from quartic.solvers.trust_region import TrustRegion
 
 __all__ = [
+    "ABPG",
     "ADMM",
+    "LAI",
     "LBFGS",
+    "SMACOF",
+    "SNMPBB",
     "SOLVERS",
     "BetaSNMF",
+    "CoCaIn",
     "ConjugateGradient",
     "CoordinateDescent",
     "DynNoLips",
+    "FaceCG",
     "GradientDescent",
     "InertialNoLips",
     "LevenbergMarquardt",
     "NoLips",
     "NoProgress",
+    "ProjectedGaussNewton",
     "ProjectedGradient",
     "Requirements",
+    "ScaledGD",
     "Solver",
     "State",
     "SymANLS",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,6 +14,9 @@ from quartic.core.units import Units
 from quartic.losses import Loss, Point
 from quartic.losses.base import defines
 from quartic.penalties import Penalty
+
+#: objective, stationarity and step of each iteration
+Iterations = Sequence[tuple[float, float, float]]
 
 
 class NoProgress(Exception):
@@ -59,7 +62,8 @@ _PENALTY: dict[str, tuple[Callable[[Penalty, Loss], bool], str]] = {
     "nonnegative": (lambda g, f: g.nonnegative, "a penalty that keeps X ≥ 0"),
     "ridge": (lambda g, f: g.ridge is not None, "a penalty ½ρ‖X‖² (Zero, Ridge, or with an attribute ridge)"),
     "on_line": (
-        lambda g, f: g.has_lines or not f.offers("along"),
+        # on a domain such as X ≥ 0 only this tells what g is inside
+        lambda g, f: g.has_lines or (g.smooth and not f.offers("along")),
         "a penalty with a method on_line, for searches of lines",
     ),
 }
@@ -129,8 +133,8 @@ class Solver(ABC):
     step_unit: ClassVar[tuple[int, int]] = (0, 0)
 
     def unit_of_step(self, problem: Problem) -> tuple[int, int]:
-        """Return ``step_unit``, or what takes its place where it depends on settings and problem."""
-        return self.step_unit
+        """Return ``step_unit``, that of the kernel's λ for Bregman steps, or what follows from the settings."""
+        return problem.kernel.step_unit if self.requires.kernel and problem.kernel is not None else self.step_unit
 
     def in_units(self, units: Units, problem: Problem) -> Solver:
         """Return the solver with those of its settings scaled that are not bare numbers."""
@@ -143,3 +147,10 @@ class Solver(ABC):
     @abstractmethod
     def step(self, problem: Problem, state: State) -> State:
         """Return the state after one iteration, or raise `NoProgress`."""
+
+    def advance(self, problem: Problem, state: State, most: int, target: float) -> tuple[State, Iterations]:
+        """Return the state after up to ``most`` iterations that a device makes by itself, and what it tells of them.
+
+        It stops where stationarity is within ``target``. Without such a device: one ``step``, and nothing to tell.
+        """
+        return self.step(problem, state), ()

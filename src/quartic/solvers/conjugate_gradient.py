@@ -8,7 +8,7 @@ from typing import Literal, cast
 
 import numpy as np
 
-from quartic.arrays import Array, gram, inner, norm, regular_inverse, times
+from quartic.arrays import Array, inner, norm
 from quartic.core.problem import Problem
 from quartic.losses.pairs.loss import QuarticPairs
 from quartic.losses.pairs.sum_of_squares import SumOfSquares, row_blocks_in
@@ -82,13 +82,11 @@ class ConjugateGradient(Solver):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from quartic import Problem, minimize
-    >>> from quartic.losses import LeastSquares
-    >>> M = np.diag([3.0, 2.0, 1.0])
-    >>> result = minimize(Problem(LeastSquares(M)), rank=2, solver="ncg", tol=1e-10, random_state=0)
-    >>> round(result.objective, 12)
-    0.5
+    >>> from quartic import Problem, losses, minimize
+    >>> known = losses.Completion([0, 0, 1], [0, 1, 2], [1.0, 2.0, 6.0], 3)
+    >>> result = minimize(Problem(known), rank=1, solver="ncg", tol=1e-8, random_state=0)
+    >>> (result.X @ result.X.T).round(4)[2].tolist()
+    [3.0, 6.0, 9.0]
     """
 
     name = "ncg"
@@ -174,12 +172,11 @@ def _apply(kind: str, problem: Problem, s: CGState, G: Array) -> Array:
     p = s.point
     if kind == "none":
         return G
-    rank = G.shape[1]
+    rank, space = G.shape[1], problem.loss.space
     if kind == "gram":
         # where only differences of rows count, the mean of X is no part of the metric
         X = p.X - p.X.mean(axis=0) if problem.loss.translations else p.X
-        return times(G, regular_inverse(gram(X), _SHIFT))
-    space = problem.loss.space
+        return space.times(G, space.regular_inverse(space.gram(X), _SHIFT))
     ops = row_blocks_in(space)
     Z: Array = space.xp.empty_like(G)
     L = ops.factor_blocks(s.blocks, (problem.penalty.ridge or 0.0) + _SHIFT * float(s.mean), rank)

@@ -121,7 +121,8 @@ def _is_flat(X: Array, rank: int) -> bool:
     """Tell whether X has so little variance beyond ``rank`` axes that they will do."""
     from quartic.losses.pairs.descent import is_flat
 
-    return bool(is_flat(X, rank, _FLAT))
+    X = X - X.mean(axis=0)
+    return is_flat(X.T @ X, rank, _FLAT)
 
 
 def _principal(X: Array, rank: int) -> Array:

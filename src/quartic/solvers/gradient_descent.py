@@ -11,8 +11,21 @@ from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.dyn_nolips import DynState
 
 
+class AlongGradient(Solver):
+    """What searches along the gradient begin with."""
+
+    state = DynState
+    step_unit = (2, 1)
+
+    def init(self, problem: Problem, X0: Array) -> DynState:
+        """Return the state at X0; the first step is as long as X0."""
+        p = problem.loss.at(X0)
+        slope = problem.stationarity(p)
+        return DynState(p, next_step=float(norm(X0)) / slope if slope > 0 else 1.0)
+
+
 @dataclass(frozen=True)
-class GradientDescent(Solver):
+class GradientDescent(AlongGradient):
     """X⁺ = X − t∇Ψ(X), with t halved until Ψ(X⁺) ≤ Ψ(X) − c·t‖∇Ψ(X)‖², then doubled for the next iteration.
 
     Parameters
@@ -33,8 +46,6 @@ class GradientDescent(Solver):
 
     name = "gd"
     requires = Requirements(penalty=("smooth",))
-    state = DynState
-    step_unit = (2, 1)
 
     sufficient_decrease: float = 1e-4
     max_halvings: int = 100
@@ -42,12 +53,6 @@ class GradientDescent(Solver):
     def __post_init__(self) -> None:
         check_number(self.sufficient_decrease, "sufficient_decrease", below=1.0)
         check_count(self.max_halvings, "max_halvings")
-
-    def init(self, problem: Problem, X0: Array) -> DynState:
-        """Return the state at X0; the first step is as long as X0."""
-        p = problem.loss.at(X0)
-        slope = problem.stationarity(p)
-        return DynState(p, next_step=float(norm(X0)) / slope if slope > 0 else 1.0)
 
     def step(self, problem: Problem, state: State) -> DynState:
         """Return the first X − t∇Ψ(X) that decreases enough."""

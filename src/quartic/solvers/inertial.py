@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Any, cast
 
 from quartic.arrays import Array, check_count, check_number
 from quartic.core.problem import Problem
 from quartic.losses import Point
-from quartic.solvers.base import NoProgress, Requirements, Solver, State
+from quartic.solvers.base import Iterations, NoProgress, Requirements, Solver, State
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,8 @@ class InertialState(State):
         Whether a trial has failed.
     ahead : tuple of at most one array (r, r)
         The Gram matrix of the extrapolated point, where the trial has made it on the way.
+    replay : object, optional
+        The iterations recorded on a device (`quartic.losses.Loss.replay`); not kept in a checkpoint.
     """
 
     listed = ("ahead",)
@@ -40,6 +42,7 @@ class InertialState(State):
     objective: float = math.inf
     settled: bool = False
     ahead: tuple[Array, ...] = ()
+    replay: Any = None
 
     def check(self, shape: tuple[int, int]) -> None:
         """Raise unless the Gram matrix goes with an X of this shape."""
@@ -72,14 +75,11 @@ class InertialNoLips(Solver):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from quartic import Problem, minimize
-    >>> from quartic.losses import LeastSquares
-    >>> from quartic.penalties import Nonnegative
-    >>> M = np.kron(np.eye(2), np.ones((3, 3)))
-    >>> problem = Problem(LeastSquares(M), Nonnegative())
-    >>> minimize(problem, rank=2, solver="inertial", random_state=0).success
-    True
+    >>> from quartic import Problem, losses, minimize, penalties
+    >>> sparse = Problem(losses.LeastSquares([[3.0, 0.0], [0.0, 2.0]]), penalties.L1(0.1))
+    >>> result = minimize(sparse, rank=2, solver="inertial", tol=1e-6, random_state=0)
+    >>> int((result.X != 0).sum())
+    2
     """
 
     name = "inertial"
@@ -92,10 +92,6 @@ class InertialNoLips(Solver):
     def __post_init__(self) -> None:
         check_number(self.growth, "growth")
         check_count(self.max_halvings, "max_halvings")
-
-    def unit_of_step(self, problem: Problem) -> tuple[int, int]:
-        """Return that of the kernel's λ."""
-        return (0, 0) if problem.kernel is None else problem.kernel.step_unit
 
     def init(self, problem: Problem, X0: Array) -> InertialState:
         """Return the state at X0."""
@@ -117,6 +113,20 @@ class InertialNoLips(Solver):
         if new is None:
             raise NoProgress("no step decreases the objective enough")
         return new
+
+    def advance(self, problem: Problem, state: State, most: int, target: float) -> tuple[State, Iterations]:
+        """Return the state after many iterations on a device, where the loss has them recorded; else after one."""
+        s = cast(InertialState, state)
+        replay = problem.loss.replay(problem, s.point, s.replay, "inertial", self.growth) if most > 1 else None
+        if replay is None:
+            return self.step(problem, state), ()
+        replay.load(s.point, s.previous, s.theta, s.next_step, s.objective, s.settled)
+        made = replay.run(most, target)
+        if not made:
+            return replace(self.step(problem, state), replay=replay), ()
+        point, previous, theta, next_step, objective, settled = replay.state()
+        new = InertialState(point, made[-1][2], previous, theta, next_step, objective, settled, replay=replay)
+        return new, made
 
     def _descend(self, problem: Problem, s: InertialState, p: Point, theta: float) -> InertialState | None:
         """Return T_λ(p) for the first λ that decreases enough, or the best point on the way to one that does not."""

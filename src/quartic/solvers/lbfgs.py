@@ -12,8 +12,8 @@ import numpy as np
 from quartic.arrays import Array, Space, check_count, to_host
 from quartic.core.problem import Problem
 from quartic.losses import Point
-from quartic.solvers.base import NoProgress, Requirements, Solver, State
-from quartic.solvers.lines import refreshed, search_line
+from quartic.solvers.base import Iterations, NoProgress, Requirements, Solver, State
+from quartic.solvers.lines import LINES, SHRUNK, refreshed, search_line
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,8 @@ class LBFGSState(State):
         For how many lines the gradient was carried along.
     fresh : float
         The stationarity when the point was last made anew.
+    replay : object, optional
+        The iterations recorded on a device (`quartic.losses.Loss.replay`); not kept in a checkpoint.
     """
 
     listed = ("where", "steps", "changes")
@@ -39,6 +41,7 @@ class LBFGSState(State):
     changes: tuple[Array, ...] = ()
     carried: int = 0
     fresh: float = math.inf
+    replay: Any = None
 
     def check(self, shape: tuple[int, int]) -> None:
         """Raise unless list and pairs go together, and with an X of this shape."""
@@ -64,13 +67,10 @@ class LBFGS(Solver):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from quartic import Problem, minimize
-    >>> from quartic.losses import LeastSquares
-    >>> from quartic.penalties import Nonnegative
-    >>> M = np.kron(np.eye(2), np.ones((3, 3)))
-    >>> problem = Problem(LeastSquares(M), Nonnegative())
-    >>> minimize(problem, rank=2, solver="lbfgs", random_state=0).success
+    >>> from quartic import Problem, losses, minimize, penalties
+    >>> A = [[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]]
+    >>> problem = Problem(losses.Rectangular(A), penalties.Nonnegative())
+    >>> minimize(problem, rank=1, solver="lbfgs", tol=1e-6, random_state=0).objective < 1e-8
     True
     """
 
@@ -127,6 +127,21 @@ class LBFGS(Solver):
         if bend > 1e-12 * sizes:
             steps, changes = (*steps, moved)[-self.memory :], (*changes, change)[-self.memory :]
         return LBFGSState(new, t, s.where, steps, changes, carried, fresh)
+
+    def advance(self, problem: Problem, state: State, most: int, target: float) -> tuple[State, Iterations]:
+        """Return the state after many iterations on a device, where the loss has them recorded; else after one."""
+        s = cast(LBFGSState, state)
+        settings = (self.memory, LINES, SHRUNK)
+        replay = problem.loss.replay(problem, s.point, s.replay, "lbfgs", *settings) if most > 1 else None
+        if replay is None:
+            return self.step(problem, state), ()
+        replay.load(s.point, s.steps, s.changes, s.carried, s.fresh)
+        made = replay.run(most, target)
+        if not made:
+            return replace(self.step(problem, state), replay=replay), ()
+        point, steps, changes, carried, fresh = replay.state()
+        point, carried, fresh = refreshed(problem, point, carried, fresh)
+        return LBFGSState(point, made[-1][2], (), steps, changes, carried, fresh, replay), made
 
     def _on_face(self, problem: Problem, s: LBFGSState, G: Array) -> tuple[Array, float, float]:
         """Return a direction, the slope along it (negative unless the memory misleads), and the longest step."""

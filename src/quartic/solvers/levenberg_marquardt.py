@@ -9,7 +9,7 @@ from typing import Literal, cast
 
 import numpy as np
 
-from quartic.arrays import Array, astype, delayed, float_type, inner, norm, squared_norm
+from quartic.arrays import Array, astype, float_type, inner, norm, squared_norm
 from quartic.core.problem import Problem
 from quartic.losses.line import Line
 from quartic.losses.pairs.damping import next_damping, residual
@@ -205,7 +205,7 @@ class LevenbergMarquardt(Solver):
         return replace(s, point=point, blocks=blocks, scale=scale, earlier=math.inf, newton=0)
 
     def _move(self, loss: SumOfSquares, penalty: Penalty, s: LMState) -> LMState:
-        p, blocks, scale, ridge = s.point, s.blocks, s.scale, penalty.ridge or 0.0
+        p, blocks, scale, ridge, later = s.point, s.blocks, s.scale, penalty.ridge or 0.0, loss.space.later
         if not len(blocks):
             p, blocks = loss.linearize(p.X)
             scale = mean_diagonal(blocks, p.X.shape[1])
@@ -218,7 +218,7 @@ class LevenbergMarquardt(Solver):
         if self.linear_solver == "direct" or (self.linear_solver == "auto" and slow >= 2 and factors > 0):
             D = direct(loss, p, G, ridge + damping)
         else:
-            tolerance = delayed(lambda g, before: residual(self.forcing, g, before), slope, s.earlier)
+            tolerance = later(lambda g, before: residual(self.forcing, g, before), slope, s.earlier)
             found = solve(loss, p, G, blocks, ridge + damping, tolerance, self.max_cg, bool(s.newton))
             D, slow = found.D, 0 if found.reached else slow + 1
         predicted = 0.5 * (damping * squared_norm(D) - inner(G, D))  # of the model without damping, at t = 1
@@ -227,7 +227,7 @@ class LevenbergMarquardt(Solver):
         gain = -change / predicted if predicted > 0 else 0.0
         point, blocks = loss.linearize(p.X + t * D)
         stays = loss.quadratic and gain > 0.25
-        newton = delayed(lambda f, before: int(f > (1 - _NEWTON_GAIN) * before), point.value, p.value) if stays else 0
+        newton = later(lambda f, before: int(f > (1 - _NEWTON_GAIN) * before), point.value, p.value) if stays else 0
         return LMState(
             point,
             step=t,

@@ -15,7 +15,7 @@ _LONGER, _SHORTER = 4.0, 0.1
 _TRIALS = 40
 # A carried point is made anew after so many lines, or when stationarity has shrunk this much: the round-off it
 # carries is that of the largest gradient on the way.
-_LINES, _SHRUNK = 50, 1e-3
+LINES, SHRUNK = 50, 1e-3
 
 
 def search_line(problem: Problem, p: Point, D: Array, upper: float = math.inf) -> tuple[Point, float] | None:
@@ -32,7 +32,7 @@ def search_line(problem: Problem, p: Point, D: Array, upper: float = math.inf) -
             X[X < 0] = 0  # the bound reached at t is met but for round-off
         move = problem.loss.move(p, X)
         predicted = inner(p.gradient, move.D) + problem.penalty.change(p.X, X)
-        parabola = t * _vertex(predicted, move.remainder)
+        parabola = t * float(_vertex(predicted, move.remainder))
         if predicted + move.remainder <= _SUFFICIENT * predicted + move.allowance:
             longer = min(parabola, _LONGER * t, upper)
             if best is None and longer >= 2 * t:
@@ -60,7 +60,7 @@ def refreshed(problem: Problem, point: Point, carried: int, fresh: float) -> tup
     stationarity = problem.stationarity(point)
     if fresh == float("inf"):
         fresh = stationarity
-    if carried >= _LINES or stationarity <= _SHRUNK * fresh:
+    if carried >= LINES or stationarity <= SHRUNK * fresh:
         point = problem.loss.at(point.X)
         problem.begin(point)
         return point, 0, problem.stationarity(point)

@@ -43,10 +43,6 @@ class NoLips(Solver):
         """Return the solver with λ scaled, where the kernel gives it a unit."""
         return replace(self, step_size=units.run_step(self.step_size, self.unit_of_step(problem)))
 
-    def unit_of_step(self, problem: Problem) -> tuple[int, int]:
-        """Return that of the kernel's λ."""
-        return (0, 0) if problem.kernel is None else problem.kernel.step_unit
-
     def init(self, problem: Problem, X0: Array) -> State:
         """Return the state at X0."""
         return State(problem.loss.at(X0))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -17,19 +16,8 @@ from quartic.losses.point import Point
 _UNKNOWNS, _WORK = 100_000, 3e10
 
 
-@dataclass(frozen=True)
-class Solution:
-    """D, and how it was come by.
-
-    Attributes
-    ----------
-    D : array (n, r)
-        The (approximate) solution, in float64.
-    n_iter : int
-        Steps of conjugate gradients.
-    reached : bool
-        Whether the residual asked for was reached.
-    """
+class Solution(NamedTuple):
+    """D (n, r), in float64, the steps of conjugate gradients, and whether the residual asked for was reached."""
 
     D: Array
     n_iter: int

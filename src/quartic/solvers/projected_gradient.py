@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from quartic.arrays import Array, check_count, check_number, equal, inner, is_zero, norm
+from quartic.arrays import check_count, check_number, inner, is_zero
 from quartic.core.problem import Problem
 from quartic.losses import Point
-from quartic.solvers.base import NoProgress, Requirements, Solver, State
+from quartic.solvers.base import NoProgress, Requirements, State
 from quartic.solvers.dyn_nolips import DynState
+from quartic.solvers.gradient_descent import AlongGradient
 
 
 @dataclass(frozen=True)
-class ProjectedGradient(Solver):
+class ProjectedGradient(AlongGradient):
     """X⁺ = max(X − t∇f(X), 0), with Ψ(X⁺) − Ψ(X) ≤ σ(⟨∇f(X), X⁺ − X⟩ + g(X⁺) − g(X)).
 
     The step starts where the last one ended. While the condition holds, t grows by 1/β; as soon as it fails, the last
@@ -30,19 +31,14 @@ class ProjectedGradient(Solver):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from quartic import Problem, minimize
-    >>> from quartic.losses import LeastSquares
-    >>> from quartic.penalties import Nonnegative
-    >>> problem = Problem(LeastSquares(np.eye(4)), Nonnegative())
-    >>> minimize(problem, rank=2, solver="pg", random_state=0).success
+    >>> from quartic import SymNMF, datasets, solvers
+    >>> model = SymNMF(2, solver=solvers.ProjectedGradient(beta=0.5), random_state=0)
+    >>> model.fit(datasets.karate().adjacency).result_.success
     True
     """
 
     name = "pg"
     requires = Requirements(penalty=("nonnegative",))
-    state = DynState
-    step_unit = (2, 1)
 
     beta: float = 0.1
     sigma: float = 0.01
@@ -53,12 +49,6 @@ class ProjectedGradient(Solver):
         check_number(self.sigma, "sigma", below=1.0)
         check_count(self.max_trials, "max_trials")
 
-    def init(self, problem: Problem, X0: Array) -> DynState:
-        """Return the state at X0; the first step tried is as long as X0."""
-        p = problem.loss.at(X0)
-        slope = problem.stationarity(p)
-        return DynState(p, next_step=float(norm(X0)) / slope if slope > 0 else 1.0)
-
     def step(self, problem: Problem, state: State) -> DynState:
         """Return the point of the search."""
         p, step = state.point, cast(DynState, state).next_step
@@ -67,7 +57,9 @@ class ProjectedGradient(Solver):
         for _ in range(self.max_trials):
             trial = step / self.beta if growing else step * self.beta
             following = self._try(problem, p, trial)
-            if growing and (following is None or (found is not None and equal(following.X, found.X))):
+            if growing and (
+                following is None or (found is not None and problem.loss.space.equal(following.X, found.X))
+            ):
                 break
             step, found = trial, following
             if not growing and found is not None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from quartic.baselines.accelerated import ABPG, CoCaIn
 from quartic.baselines.beta_snmf import BetaSNMF
 from quartic.baselines.coordinate_descent import CoordinateDescent
+from quartic.baselines.gauss_newton import ProjectedGaussNewton
+from quartic.baselines.lai import LAI
+from quartic.baselines.scaledgd import ScaledGD
+from quartic.baselines.smacof import SMACOF
+from quartic.baselines.snmpbb import SNMPBB
 from quartic.baselines.splitting import ADMM, SymANLS, SymHALS
 from quartic.core.problem import Problem
-from quartic.losses import Loss
 from quartic.solvers.base import Solver
+from quartic.solvers.conjugate_face import FaceCG
 from quartic.solvers.conjugate_gradient import ConjugateGradient
 from quartic.solvers.dyn_nolips import DynNoLips
 from quartic.solvers.gradient_descent import GradientDescent
@@ -28,12 +34,20 @@ SOLVERS: dict[str, type[Solver]] = {
         DynNoLips,
         InertialNoLips,
         LBFGS,
+        FaceCG,
         ProjectedGradient,
         BetaSNMF,
         CoordinateDescent,
         SymHALS,
         SymANLS,
         ADMM,
+        SNMPBB,
+        ProjectedGaussNewton,
+        LAI,
+        CoCaIn,
+        ABPG,
+        ScaledGD,
+        SMACOF,
         GradientDescent,
         TrustRegion,
         ConjugateGradient,
@@ -83,9 +97,9 @@ def _automatic(problem: Problem) -> Solver:
       convex, for which extrapolation has no theory).
     - Sums of squares over pairs, signs free: Levenberg–Marquardt; conjugate gradients for a rectangular matrix
       with a ridge, which is never fitted exactly.
-    - X ≥ 0: the inertial method where products are cheap and extrapolating costs none (sparse M); elsewhere L-BFGS,
-      which needs three quarters of its products for dense M, a third or less for other quadratic losses, a tenth where
-      the loss knows its diagonal of second derivatives (rectangular factorisation), but more passes over X.
+    - X ≥ 0: conjugate directions on the face where products are cheap (sparse M); elsewhere L-BFGS, which needs fewer
+      products, a tenth where the loss knows its diagonal of second derivatives (rectangular factorisation), but more
+      passes over X. On torch devices, and for penalties without a quadratic on lines, the inertial method.
     - Signs free, constraints penalised (`Quadratic` that weighs few entries of XXᵀ, as for MaxCut): the trust region,
       since such a loss is *stiff* across the constraints and flat along them.
     - Any other loss, signs free: L-BFGS.
@@ -97,13 +111,11 @@ def _automatic(problem: Problem) -> Solver:
         if loss.stiff and TrustRegion.requires.unmet(problem) is None:
             return TrustRegion()
         scaled = loss.offers("curvature_diagonal")
-        pays = penalty.smooth or (penalty.nonnegative and (scaled or costly_product(loss)))
+        entries = loss.entries_per_row()
+        costly = entries is None or entries > _MANY
+        pays = penalty.smooth or (penalty.nonnegative and (scaled or costly))
         if pays and LBFGS.requires.unmet(problem) is None:
             return LBFGS()
+        if FaceCG.requires.unmet(problem) is None:
+            return FaceCG()
     return InertialNoLips() if penalty.convex else DynNoLips()
-
-
-def costly_product(loss: Loss) -> bool:
-    """Tell whether a product with the data costs far more than a pass over X, or extrapolating costs one as well."""
-    entries = loss.entries_per_row()
-    return loss.quadratic if entries is None else entries > _MANY

@@ -8,20 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from quartic.arrays import (
-    Array,
-    bare,
-    check_count,
-    check_number,
-    gram,
-    inner,
-    namespace,
-    norm,
-    quotient,
-    small_like,
-    squared_norm,
-    times,
-)
+from quartic.arrays import Array, check_count, check_number, inner, norm, space_of, squared_norm
 from quartic.core.problem import Problem
 from quartic.losses.point import Point
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
@@ -60,11 +47,9 @@ class TrustRegion(Solver):
     Examples
     --------
     >>> import numpy as np
-    >>> from quartic import Problem, minimize
-    >>> from quartic.losses import LeastSquares
-    >>> M = np.diag([3.0, 2.0, 1.0])
-    >>> result = minimize(Problem(LeastSquares(M)), rank=2, solver="tr", tol=1e-10, random_state=0)
-    >>> round(result.objective, 12)
+    >>> from quartic import Problem, losses, minimize
+    >>> problem = Problem(losses.LeastSquares(np.diag([3.0, 2.0, 1.0])))
+    >>> round(minimize(problem, rank=2, solver="tr", tol=1e-10, random_state=0).objective, 12)
     0.5
     """
 
@@ -115,7 +100,8 @@ class TrustRegion(Solver):
         weight = problem.penalty.ridge
         horizontal = Horizontal(p.X)
         R = horizontal(problem.penalty.stationarity(p.X, p.gradient))
-        Z, HZ = namespace(R).zeros_like(R), namespace(R).zeros_like(R)
+        space = problem.loss.space
+        Z, HZ = space.xp.zeros_like(R), space.xp.zeros_like(R)
         G, P, rr = R, -R, squared_norm(R)
         if not rr > 0.0:
             raise NoProgress("the square of the gradient is zero in floating point; scale the data up")
@@ -129,7 +115,7 @@ class TrustRegion(Solver):
             HP = horizontal(HP)
             curvature = inner(P, HP)
             size, overlap, pp = squared_norm(Z), inner(Z, P), squared_norm(P)
-            following = R + quotient(rr, curvature) * HP  # the next residual, unless the step ends here
+            following = R + space.quotient(rr, curvature) * HP  # the next residual, unless the step ends here
             before, rr = rr, squared_norm(following)
             a = float(before) / float(curvature) if curvature > 0 else math.inf
             if a == math.inf or size + 2 * a * overlap + a * a * pp >= radius * radius:
@@ -144,7 +130,7 @@ class TrustRegion(Solver):
             R = following
             if math.sqrt(rr) <= target:
                 break
-            P = -R + quotient(rr, before) * P
+            P = -R + space.quotient(rr, before) * P
         return Z, -(inner(G, Z) + 0.5 * inner(Z, HZ)), at_edge
 
 
@@ -167,15 +153,18 @@ class Horizontal:
     """
 
     def __init__(self, X: Array) -> None:
-        self.X = X
-        values, vectors = np.linalg.eigh(gram(X))
+        self.X, self.space = X, space_of(X)
+        values, vectors = np.linalg.eigh(self.space.gram(X))
         sums = values[:, None] + values[None, :]
         # where two directions of X are lost the equation says nothing of their rotation
-        self.sums = bare(small_like(X, np.where(sums > 1e-15 * values[-1], sums, np.inf)))
-        self.vectors = bare(small_like(X, vectors))
+        self.sums = self._here(np.where(sums > 1e-15 * values[-1], sums, np.inf))
+        self.vectors = self._here(vectors)
 
     def __call__(self, Z: Array) -> Array:
         """Return the horizontal part of Z."""
-        T, Q = bare(gram(self.X, Z)), self.vectors
+        T, Q = self.space.bare(self.space.gram(self.X, Z)), self.vectors
         omega = Q @ ((Q.T @ (T - T.T) @ Q) / self.sums) @ Q.T
-        return Z - times(self.X, omega)
+        return Z - self.space.times(self.X, omega)
+
+    def _here(self, S: Array) -> Array:
+        return cast(Array, self.space.bare(self.space.small(S)))

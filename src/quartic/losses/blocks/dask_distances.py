@@ -32,29 +32,19 @@ class DaskPairs:
     kind, copies, listed, weight, difference = SQUARES, 1, False, None, True
 
     def __init__(
-        self,
-        pairs: Any,
-        values: Any,
-        n_points: int | None,
-        weights: Any,
-        *,
-        ends: tuple[str, str] | None = None,
-        client: Any = None,
-        keep: Keep = "auto",
-        memory_limit: float | str | None = None,
-        power: int = 2,
-    ) -> None:
+        self, pairs: Any, values: Any, n_points: int | None, weights: Any, *, ends: Any = None, power: int = 2,
+        **options: Any,
+    ) -> None:  # fmt: skip
         name = "squared" if power == 2 else "distances"
         recipes = chunks.pair_recipes(pairs, values, weights, ends, name)
-        options = {"source": (pairs, values, weights), "client": client, "memory_limit": memory_limit}
+        options["source"] = (pairs, values, weights)
         if n_points is None:
-            n_points = 1 + max(
-                blocks_of(recipes, chunks.as_they_are, chunks.largest_index, keep=False, **options).facts
-            )
+            once = options | {"keep": False}
+            n_points = 1 + max(blocks_of(recipes, chunks.as_they_are, chunks.largest_index, **once).facts)
         check_count(n_points, "n_points")
         self.n_points = int(n_points)
         prepare = partial(chunks.prepared, n_points=self.n_points, name=name, power=power)
-        self.blocks: Blocks = blocks_of(recipes, prepare, chunks.inspected, keep=keep, **options)
+        self.blocks: Blocks = blocks_of(recipes, prepare, chunks.inspected, **options)
         facts = self.blocks.facts
         for fact in facts:
             if fact["fault"] is not None:
@@ -71,41 +61,45 @@ class DaskPairs:
 
     @property
     def passes(self) -> DaskPairs:
-        """Those below: the chunks have their own."""
+        """Those below, each a sum of the chunks' own."""
         return self
+
+    def _summed(self, name: str, arrays: tuple[Array, ...], out: tuple[Array, ...] = ()) -> tuple[float, ...]:
+        """Make a pass in each chunk; return its numbers and fill ``out``, both summed over the chunks."""
+        shapes = tuple((A.shape, A.dtype.str) for A in out)
+        found = self.blocks.sum(chunks.make_pass, name, shapes, *arrays)
+        numbers = len(found) - len(out)
+        for A, total in zip(out, found[numbers:], strict=True):
+            A[:] = total
+        return tuple(map(float, found[:numbers]))
 
     def value_and_gradient(self, X: Array, pairs: Any, G: Array) -> float:
         """Return f(X), and fill G with the gradient."""
-        value, G[:] = self.blocks.sum(chunks.at, X)
-        return float(value)
+        return self._summed("value_and_gradient", (X,), (G,))[0]
 
-    def value_gradient_and_remainder(self, X: Array, Y: Array, pairs: Any, G: Array) -> tuple[float, float]:
+    def value_gradient_and_remainder(self, X: Array, Y: Array, pairs: Any, G: Array) -> tuple[float, ...]:
         """Return f(Y) and f(Y) − f(X) − ⟨∇f(X), Y − X⟩; G becomes ∇f(Y)."""
-        value, remainder, G[:] = self.blocks.sum(chunks.move, X, Y)
-        return float(value), float(remainder)
+        return self._summed("value_gradient_and_remainder", (X, Y), (G,))
 
-    def line_coefficients(self, X: Array, D: Array, pairs: Any, C: Array) -> tuple[float, float, float, float]:
+    def line_coefficients(self, X: Array, D: Array, pairs: Any, C: Array) -> tuple[float, ...]:
         """Return c₁ … c₄ of f on X + tD, and fill C with the coefficients of the gradient."""
-        c1, c2, c3, c4, C[:] = self.blocks.sum(chunks.along, X, D)
-        return float(c1), float(c2), float(c3), float(c4)
+        return self._summed("line_coefficients", (X, D), (C,))
 
-    def quartic(self, X: Array, D: Array, pairs: Any) -> tuple[float, float, float, float]:
+    def quartic(self, X: Array, D: Array, pairs: Any) -> tuple[float, ...]:
         """Return c₁ … c₄ alone."""
-        c1, c2, c3, c4 = map(float, self.blocks.sum(chunks.quartic, X, D))
-        return c1, c2, c3, c4
+        return self._summed("quartic", (X, D))
 
     def hessian_product(self, X: Array, D: Array, pairs: Any, H: Array) -> None:
         """Fill H with ∇²f(X)[D]."""
-        H[:] = self.blocks.sum(chunks.hessian_product, X, D)[0]
+        self._summed("hessian_product", (X, D), (H,))
 
     def linearize(self, X: Array, pairs: Any, G: Array, B: Array) -> float:
         """Return f(X); fill G with the gradient and B with the packed row blocks of JᵀWJ."""
-        value, G[:], B[:] = self.blocks.sum(chunks.linearize, X)
-        return float(value)
+        return self._summed("linearize", (X,), (G, B))[0]
 
     def gauss_newton_product(self, X: Array, V: Array, pairs: Any, H: Array) -> None:
         """Fill H with JᵀWJ V."""
-        H[:] = self.blocks.sum(chunks.gauss_newton_product, X, V)[0]
+        self._summed("gauss_newton_product", (X, V), (H,))
 
     def gauss_newton_matrix(self, X: Array) -> Any:
         """Return JᵀWJ, the sum of the chunks'."""
@@ -184,9 +178,6 @@ class DaskPairs:
 class DaskDistances(Distances):
     r"""`Distances` of pairs in chunks: :math:`f = \sum_k f_k`, each pass a sum over the chunks' own.
 
-    Every pass sends X to each worker once; the chunks' values and gradients are added there, in a tree whose shape
-    depends on the number of chunks alone, and one n × r matrix comes back.
-
     Parameters
     ----------
     pairs : Dask array (m, 2), or Dask dataframe
@@ -236,8 +227,8 @@ class DaskDistances(Distances):
         memory_limit: float | str | None = None,
         power: int = 2,
     ) -> None:
-        options: dict[str, Any] = {"ends": ends, "client": client, "keep": keep, "memory_limit": memory_limit}
-        super().__init__(DaskPairs(pairs, squared, n_points, weights, power=power, **options), None)
+        options = {"client": client, "keep": keep, "memory_limit": memory_limit}
+        super().__init__(DaskPairs(pairs, squared, n_points, weights, ends=ends, power=power, **options), None)
 
     @property
     def blocks(self) -> Blocks:

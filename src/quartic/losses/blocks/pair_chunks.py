@@ -9,7 +9,6 @@ import numpy as np
 from quartic.arrays import Array
 from quartic.distributed.inputs import is_dask_array, is_dask_frame, is_dask_series, row_recipes
 from quartic.losses.pairs.distances import Distances
-from quartic.losses.pairs.loss import PairPoint
 from quartic.losses.pairs.pairs import SQUARES, Pairs
 
 
@@ -113,55 +112,18 @@ def inspected(part: Distances | Faulty) -> dict[str, Any]:
     }
 
 
-def at(part: Distances, X: Array) -> tuple[Any, ...]:
-    """Return the value and the gradient of the chunk at X."""
-    p = part.at(X)
-    return p.value, p.gradient
-
-
-def move(part: Distances, X: Array, Y: Array) -> tuple[Any, ...]:
-    """Return value, remainder and gradient of the step from X to Y."""
-    move = part.move(_point(part, X), Y)
-    return move.point.value, move.remainder, move.point.gradient
-
-
-def along(part: Distances, X: Array, D: Array) -> tuple[Any, ...]:
-    """Return the quartic on X + tD and the three coefficients of the gradient there."""
-    C = np.empty((len(D), 3, D.shape[1]), D.dtype)
-    return *part.pairs.passes.line_coefficients(X, D, part.pairs, C), C
-
-
-def hessian_product(part: Distances, X: Array, D: Array) -> tuple[Any, ...]:
-    """Return ∇²f(X)[D]."""
-    return (part.hessian_product(_point(part, X), D),)
-
-
-def linearize(part: Distances, X: Array) -> tuple[Any, ...]:
-    """Return value, gradient and the row blocks of JᵀWJ."""
-    p, B = part.linearize(X)
-    return p.value, p.gradient, B
-
-
-def gauss_newton_product(part: Distances, X: Array, V: Array) -> tuple[Any, ...]:
-    """Return JᵀWJ V."""
-    out = np.empty_like(V)
-    part.gauss_newton_product(_point(part, X), V, out)
-    return (out,)
+def make_pass(part: Distances, name: str, shapes: tuple[Any, ...], *arrays: Array) -> tuple[Any, ...]:
+    """Return the numbers that a pass over the chunk gives, and the arrays of these shapes and types that it fills."""
+    out = [np.zeros(shape, dtype) for shape, dtype in shapes]
+    numbers = getattr(part.pairs.passes, name)(*arrays, part.pairs, *out)
+    if numbers is None:
+        return tuple(out)
+    return *(numbers if isinstance(numbers, tuple) else (numbers,)), *out
 
 
 def gauss_newton_matrix(part: Distances, X: Array) -> tuple[Any, ...]:
     """Return JᵀWJ."""
-    return (part.gauss_newton_matrix(_point(part, X)),)
-
-
-def quartic(part: Distances, X: Array, D: Array) -> tuple[Any, ...]:
-    """Return the quartic on X + tD."""
-    return tuple(part.quartic(_point(part, X), D))
-
-
-def _point(part: Distances, X: Array) -> PairPoint:
-    """Return a point of which only X is looked at."""
-    return PairPoint(part, X, 0.0, X)
+    return (part.pairs.gauss_newton_matrix(X),)
 
 
 def degrees(part: Distances) -> tuple[Any, ...]:

@@ -12,13 +12,14 @@ import numpy as np
 from quartic.arrays import HOST, Array, Space, as_floats, eps, trace_inner
 from quartic.core.units import Units
 from quartic.distributed.inputs import is_dask_array
+from quartic.kernels.norm import NormKernel
 from quartic.losses.base import Loss
 from quartic.losses.factor.matrix import Matrix, as_matrix
 from quartic.losses.factor.passes import Origin, Passes
 from quartic.losses.factor.spectrum import negative_part_of_spectrum
 from quartic.losses.factor.trial import LeastSquaresMove, try_short
 from quartic.losses.line import Line
-from quartic.losses.point import Point, is_nonnegative, projected_gradient
+from quartic.losses.point import Point, is_nonnegative
 
 if TYPE_CHECKING:
     from quartic.core.problem import Problem
@@ -126,7 +127,7 @@ class LeastSquaresPoint(Point):
         """‖∇ᴾf(X)‖, without forming the gradient."""
         if self._projected_norm is None:
             squared = self.loss.passes.projected_norm(self.X, self.gram, self.MX)
-            self._projected_norm = self.space.root(squared, lambda: projected_gradient(self.X, self.gradient))
+            self._projected_norm = self.space.root(squared, lambda: self.space.projected(self.X, self.gradient))
         return self._projected_norm
 
     @cached_property
@@ -226,6 +227,7 @@ class LeastSquares(Loss):
 
     quadratic = True
     infimum = 0.0
+    smoothness = strong_convexity = 1.0
 
     def __new__(
         cls, M: Any = None, *args: Any, weights: Any = None, squared_norm: float | None = None, **kwargs: Any
@@ -248,7 +250,7 @@ class LeastSquares(Loss):
 
     def product(self, X: Array) -> Array:
         """Return M X, counted."""
-        self._counter.count += 1
+        self._counter.count += 1  # `_count` by hand: an iteration passes through one file less
         return self.matrix.product(X, self.arrays.like(X))
 
     def at(self, X: Array) -> LeastSquaresPoint:
@@ -308,22 +310,36 @@ class LeastSquares(Loss):
         assert isinstance(p, LeastSquaresPoint)
         return try_short(problem, p, step, ahead)
 
+    def replay(self, problem: Problem, p: Point, made: Any, method: str, *settings: Any) -> Any:
+        """Return the iterations recorded for a GPU, where X ≥ 0 is the penalty and launching takes most of the time."""
+        if made is not None:
+            return made
+        if not self.matrix.replays(p.X) or problem.penalty.cut(1.0) != (True, 0.0, 0.0):
+            return None
+        from quartic.losses.factor import replay_torch
+
+        if method == "lbfgs":
+            return replay_torch.QuasiNewtonReplay(problem, p.X, *settings)
+        return replay_torch.InertialReplay(problem, p.X, *settings) if type(problem.kernel) is NormKernel else None
+
     def along(self, p: Point, D: Array) -> Line:
         """Return the exact quartic of f on p + tD: one product, M D."""
         assert isinstance(p, LeastSquaresPoint)
         D = as_floats(D)
         MD = self.product(D)
-        lines = self.passes
-        U, C, bend, slope = lines.line_sums(p.X, p.gram, D, MD, p.gradient)
+        space = self.space
+        T, C = space.gram(p.X, D), space.gram(D)
+        slope, bend = space.inner(p.gradient, D), space.inner(MD, D)
 
         def move(t: float, clip: bool = False) -> LeastSquaresPoint:
-            S = lines.gram_on_line(p.gram, U, C, t)
+            A, B = space.bare(T), t * space.bare(C)
+            S = space.small(space.bare(p.gram) + t * (A + A.T + B))
             X, MX, G = (self.arrays.like(p.X) for _ in range(3))
-            fit, projected, feasible = lines.line_point(p.X, D, p.MX, MD, t, clip, S, X, MX, G)
-            size = self.space.root(projected, lambda: projected_gradient(X, G))
+            fit, projected, feasible = self.passes.line_point(p.X, D, p.MX, MD, t, clip, S, X, MX, G)
+            size = space.root(projected, lambda: space.projected(X, G))
             return LeastSquaresPoint(self, X, MX, S, fit, feasible, G, size)
 
-        return Line(p, self.space.later(_quartic, slope, p.gram, U, C, bend), move, lambda t: move(t, clip=True))
+        return Line(p, space.later(_quartic, slope, p.gram, T, C, bend), move, lambda t: move(t, clip=True))
 
     def between(self, p: Point, q: Point) -> Line | None:
         """Return the exact quartic of f on p + t(q − p); the product is linear, so it costs none.
@@ -386,16 +402,6 @@ class LeastSquares(Loss):
         return self._with(matrix=self.matrix.scaled(2 * units.length))
 
     # -- constants --------------------------------------------------------------------------------------------------
-
-    @property
-    def smoothness(self) -> float:
-        """L_F = 1."""
-        return 1.0
-
-    @property
-    def strong_convexity(self) -> float:
-        """μ_F = 1."""
-        return 1.0
 
     @property
     def gradient_norm_at_zero(self) -> float:
@@ -472,7 +478,8 @@ def nonnegative_start(
     return X
 
 
-def _quartic(slope: float, S: Array, U: Array, C: Array, bend: float) -> tuple[float, float, float, float]:
-    """Return c₁ … c₄ of f on X + tD from S = XᵀX, U = XᵀD + DᵀX, C = DᵀD and bend = ⟨MD, D⟩."""
+def _quartic(slope: float, S: Array, T: Array, C: Array, bend: float) -> tuple[float, float, float, float]:
+    """Return c₁ … c₄ of f on X + tD from S = XᵀX, T = XᵀD, C = DᵀD and bend = ⟨MD, D⟩."""
+    U = T + T.T
     quadratic = trace_inner(S, C) + 0.5 * trace_inner(U, U) - bend
     return float(slope), float(quadratic), trace_inner(U, C), 0.5 * trace_inner(C, C)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from quartic.arrays import Array, check_number, finite_matrix, first_not_finite, is_torch, working_dtype
@@ -51,6 +52,10 @@ class Matrix(ABC):
     def product(self, X: Array, out: Array | None = None) -> Array:
         """Return M X, a C-ordered array of X's type where M has it too; in ``out`` where that will do."""
 
+    def replays(self, X: Array) -> bool:
+        """Tell whether iterations with such an X are best recorded and replayed on the device."""
+        return False
+
     def exponent(self) -> int | None:
         """Return log₂ of ‖M‖, or of the largest entry where the squares under- or overflow; None for M = 0."""
         if 1e-280 < self.squared_norm < math.inf:
@@ -60,6 +65,10 @@ class Matrix(ABC):
     def entries(self) -> Array:
         """Return an array of the entries that are not zero, or 0 where they are not at hand."""
         return np.zeros(1)
+
+    def places(self) -> tuple[Any, Any] | None:
+        """Return the rows and columns of ``entries``, None where those are the whole matrix."""
+        return None
 
     def scaled(self, power: int) -> Matrix:
         """Return 2^power · M."""
@@ -74,7 +83,7 @@ class Matrix(ABC):
         return float(self.n)
 
     def dense(self) -> Array | None:
-        """Return M as a dense array where it is at hand."""
+        """Return M as an array on the host, for small n; None where its entries are not at hand."""
         return None
 
     def checksum(self) -> float:
@@ -121,7 +130,48 @@ class ScaledMatrix(Matrix):
         return shifted(self.matrix.checksum(), self.power)
 
 
-class DenseMatrix(Matrix):
+class StoredMatrix(Matrix):
+    """A matrix of which all entries are at hand, in ``M``."""
+
+    M: Any
+
+    @abstractmethod
+    def entries(self) -> Array:
+        """Return an array of the entries that are stored."""
+
+    @abstractmethod
+    def with_entries(self, entries: Array) -> Any:
+        """Return M with other entries in the same places."""
+
+    @np.errstate(over="ignore", under="ignore")
+    def _sum_of_squares(self, entries: Array) -> float:
+        return float(np.square(entries, dtype=np.float64).sum())
+
+    def scaled(self, power: int) -> Self:
+        """Return 2^power · M."""
+        twin, entries = copy.copy(self), shifted(self.entries(), power)
+        twin.M, twin.squared_norm = self.with_entries(entries), self._sum_of_squares(entries)
+        return twin
+
+    def total(self) -> tuple[float, int]:
+        """Return ΣM."""
+        return float(self.space.total(self.entries())), 0
+
+    def entries_per_row(self) -> float:
+        """Return the mean number of stored entries in a row."""
+        return math.prod(self.entries().shape) / self.n
+
+    def dense(self) -> Array:
+        """Return M as an array on the host, for small n."""
+        return self.space.to_host(self.M @ self.space.adopt(np.eye(self.n, dtype=self.dtype)))  # type: ignore[no-any-return]
+
+    def checksum(self) -> float:
+        """Return ⟨w, Mw⟩ for a fixed vector w."""
+        w = np.cos(np.arange(self.n, dtype=np.float64)) + 0.5
+        return float(w @ (self.M @ w))
+
+
+class DenseMatrix(StoredMatrix):
     """A NumPy array."""
 
     def __init__(self, M: Any, name: str = "M") -> None:
@@ -130,7 +180,7 @@ class DenseMatrix(Matrix):
         self.n = self.M.shape[0]
         self.dtype = working_dtype(self.M.dtype)
         _check_symmetric(lambda rows: self.M[rows] - self.M[:, rows].T, self.M, self.n, self.dtype, name=name)
-        self.squared_norm = _sum_of_squares(self.M)
+        self.squared_norm = self._sum_of_squares(self.M)
 
     def product(self, X: Array, out: Array | None = None) -> Array:
         """Return M X, in row blocks that several threads share."""
@@ -148,29 +198,14 @@ class DenseMatrix(Matrix):
 
     def entries(self) -> Array:
         """Return M."""
-        return self.M
+        return self.M  # type: ignore[no-any-return]
 
-    def scaled(self, power: int) -> Self:
-        """Return 2^power · M."""
-        twin = copy.copy(self)
-        twin.M = shifted(self.M, power)
-        twin.squared_norm = _sum_of_squares(twin.M)
-        return twin
-
-    def total(self) -> tuple[float, int]:
-        """Return ΣM."""
-        return float(self.M.sum(dtype=np.float64)), 0
-
-    def dense(self) -> Array:
-        """Return M."""
-        return self.M
-
-    def checksum(self) -> float:
-        """Return ⟨w, Mw⟩ for a fixed vector w."""
-        return _checksum(self.M)
+    def with_entries(self, entries: Array) -> Array:
+        """Return the entries."""
+        return entries
 
 
-class SparseMatrix(Matrix):
+class SparseMatrix(StoredMatrix):
     """Any SciPy sparse format, kept as CSR."""
 
     def __init__(self, M: Any, name: str = "M") -> None:
@@ -195,58 +230,37 @@ class SparseMatrix(Matrix):
             _raise_if_asymmetric(
                 np.abs(difference.data), difference.row, difference.col, _largest(A.data), self.dtype, A, name
             )
-        self.squared_norm = _sum_of_squares(A.data)
+        self.squared_norm = self._sum_of_squares(A.data)
 
     @cached_property
-    def _pieces(self) -> list[int]:
+    def _pieces(self) -> NDArray[np.int64]:
         from quartic.losses.factor.numba import row_pieces
 
-        bounds: list[int] = row_pieces(self.M.indptr).tolist()
-        return bounds
+        return row_pieces(self.M.indptr)
 
     def product(self, X: Array, out: Array | None = None) -> Array:
         """Return M X, in ranges of rows that several threads share."""
-        from quartic.losses.factor.numba import WIDEST_RANK, sparse_pass
+        from quartic.losses.factor.numba import WIDEST_RANK, sparse_product
 
         M, rank = self.M, X.shape[1]
         small = M.nnz * rank < _SMALL
         if small or X.dtype != M.dtype or rank > WIDEST_RANK or not X.flags.c_contiguous:
             return np.ascontiguousarray(M @ X)
-        Y, run, rows = np.empty_like(X) if out is None else out, sparse_pass(rank), self._pieces
-
-        def work(first: int, last: int) -> None:
-            run(M.indptr, M.indices, M.data, X, Y, rows[first], rows[last])
-
-        spread(work, len(rows) - 1, float(M.nnz) * rank)
+        Y = np.empty_like(X) if out is None else out
+        sparse_product(M.indptr, M.indices, M.data, self._pieces, X, Y)
         return Y
 
     def entries(self) -> Array:
         """Return the stored entries."""
-        stored: Array = self.M.data
-        return stored
+        return self.M.data  # type: ignore[no-any-return]
 
-    def scaled(self, power: int) -> Self:
-        """Return 2^power · M, on the same pattern."""
-        twin = copy.copy(self)
-        twin.M = sp.csr_array((shifted(self.M.data, power), self.M.indices, self.M.indptr), shape=self.M.shape)
-        twin.squared_norm = _sum_of_squares(twin.M.data)
-        return twin
+    def places(self) -> tuple[Any, Any]:
+        """Return the rows and columns of the stored entries."""
+        return np.repeat(np.arange(self.n), np.diff(self.M.indptr)), self.M.indices
 
-    def entries_per_row(self) -> float:
-        """Return the mean number of stored entries in a row."""
-        return float(self.M.nnz / self.n)
-
-    def total(self) -> tuple[float, int]:
-        """Return ΣM."""
-        return float(self.M.data.sum(dtype=np.float64)), 0
-
-    def dense(self) -> Array | None:
-        """Return M, where it is small."""
-        return self.M.toarray() if self.n <= 2000 else None
-
-    def checksum(self) -> float:
-        """Return ⟨w, Mw⟩ for a fixed vector w."""
-        return _checksum(self.M)
+    def with_entries(self, entries: Array) -> sp.csr_array:
+        """Return the matrix with other entries on the same pattern."""
+        return sp.csr_array((entries, self.M.indices, self.M.indptr), shape=self.M.shape)
 
 
 class OperatorMatrix(Matrix):
@@ -279,7 +293,7 @@ class OperatorMatrix(Matrix):
         return float(np.sum(self.product(np.ones((self.n, 1), dtype=self.dtype)), dtype=np.float64)), 1
 
 
-def as_matrix(M: Any, squared_norm: float | None = None) -> Matrix:
+def as_matrix(M: Any, squared_norm: float | None = None, name: str = "M") -> Matrix:
     """Return M as a `Matrix`, or raise an error that says what is wrong with it."""
     if isinstance(M, Matrix):
         return M
@@ -289,13 +303,13 @@ def as_matrix(M: Any, squared_norm: float | None = None) -> Matrix:
         from quartic.losses.factor.torch_matrix import as_torch_matrix
 
         entries = M.numel() if M.layout == sys.modules["torch"].strided else M._nnz()
-        with space_of(M).errors(f"M with {M.shape[0]} rows and {entries} entries", 60.0 * entries):
-            return as_torch_matrix(M)
+        with space_of(M).errors(f"{name} with {M.shape[0]} rows and {entries} entries", 60.0 * entries):
+            return as_torch_matrix(M, name)
     if is_dask_array(M):
         from quartic.losses.blocks.dask_matrix import DaskMatrix
 
         return DaskMatrix(M)
-    return SparseMatrix(M) if sp.issparse(M) else DenseMatrix(M)
+    return SparseMatrix(M, name) if sp.issparse(M) else DenseMatrix(M, name)
 
 
 def check_square(shape: tuple[int, ...], name: str = "M") -> None:
@@ -337,13 +351,3 @@ def _raise_if_asymmetric(gap: Array, rows: Any, cols: Any, largest: float, dtype
             f"{name} must be symmetric, but {name}[{i}, {j}] = {M[i, j]} and {name}[{j}, {i}] = {M[j, i]}; "
             f"if that is not a mistake, pass ({name} + {name}.T) / 2"
         )
-
-
-def _checksum(M: Any) -> float:
-    w = np.cos(np.arange(M.shape[0], dtype=np.float64)) + 0.5
-    return float(w @ (M @ w))
-
-
-@np.errstate(over="ignore", under="ignore")
-def _sum_of_squares(values: Array) -> float:
-    return float(np.square(values, dtype=np.float64).sum())

@@ -5,10 +5,8 @@ what decides whether the step is accepted, and measures stationarity. A pass loa
 r × r matrices, clips, and adds to sums, before it goes on to the next. Nothing is written that is not used afterwards:
 gradients, differences and extrapolated points (see `Origin`) exist only block by block.
 
-A search along a line X + tD takes the product MD and two passes. Besides sums, its quartic needs DᵀD and
-U = XᵀD + DᵀX. The latter comes from the symmetric (X + τD)ᵀ(X + τD) = XᵀX + τU + τ²DᵀD, half the work of XᵀD; with
-τ = ‖X‖/‖D‖ its parts are of one size, and nothing cancels. The second pass makes the new point with its gradient, block
-of rows by block; (X + tD)ᵀ(X + tD) follows from the small matrices.
+A search along a line X + tD takes the product MD, XᵀD and DᵀD, and one pass that makes the new point with its gradient,
+block of rows by block; (X + tD)ᵀ(X + tD) follows from the small matrices.
 
 Sums are kept for each piece of the rows, in float64, and added in order: the same bits on any number of threads. No
 loop both writes and sums: before such a loop the compiler looks how far apart the arrays are, and goes another way,
@@ -17,7 +15,6 @@ with another order of summation, where they lie close together.
 
 from __future__ import annotations
 
-import math
 from functools import cache
 from typing import Any
 
@@ -91,14 +88,6 @@ def gram_at(origin: Origin) -> Array:
     return _sum_of_grams(parts, rank)
 
 
-def curvature(X: Array, origin: Origin) -> Array:
-    """Return DᵀD of the step D = X − Y."""
-    B, _, Z, _, t = origin
-    rank, (parts,) = X.shape[1], _grams(X, 1)
-    _spread(lambda rows, first, last: _curvature(X, B, Z, t, parts, rows, first, last), X, rank + 4)
-    return _sum_of_grams(parts, rank)
-
-
 def stepped(
     origin: Origin, S: Array, alpha: float, sigma: float, b: float, shift: float, clip: bool, W: Array
 ) -> float:
@@ -149,23 +138,6 @@ def projected_norm(X: Array, S: Array, MX: Array) -> float:
     return float(parts.sum())
 
 
-def line_sums(X: Array, S: Array, D: Array, MD: Array, G: Array) -> tuple[Array, Array, float, float]:
-    """Return U = XᵀD + DᵀX, C = DᵀD, ⟨MD, D⟩ and ⟨G, D⟩, where S = XᵀX."""
-    tau = _balance(float(S.trace()), float(np.vdot(D, D)))
-    rank, (mixed, grams) = X.shape[1], _grams(X, 2)
-    sums = np.zeros((len(grams), 2))
-    _spread(lambda *piece: _line_sums(X, D, MD, G, tau, mixed, grams, sums, *piece), X, rank + 4)
-    U, C = np.empty((rank, rank)), np.empty((rank, rank))
-    _add_up_line(mixed, grams, S, tau, U, C)
-    bend, slope = sums.sum(axis=0).tolist()
-    return U, C, bend, slope
-
-
-def gram_on_line(S: Array, U: Array, C: Array, t: float) -> Array:
-    """Return (X + tD)ᵀ(X + tD) = S + tU + t²C."""
-    return S + t * (U + t * C)
-
-
 def line_point(
     X: Array, D: Array, MX: Array, MD: Array, t: float, clip: bool, S: Array, new: Array, Mnew: Array, G: Array
 ) -> tuple[float, float, bool]:
@@ -179,13 +151,6 @@ def line_point(
     _spread(lambda *piece: _line_point(X, D, MX, MD, t, clip, least, A, new, Mnew, G, sums, *piece), X, len(A) + 8)
     fit, projected, feasible = sums.sum(axis=0).tolist()
     return fit, projected, feasible == X.size
-
-
-def _balance(x: float, d: float) -> float:
-    """Return about √(x/d) as a power of two; one where that is no number."""
-    if not (0 < x < math.inf and 0 < d < math.inf):
-        return 1.0
-    return math.ldexp(1.0, (math.frexp(x)[1] - math.frexp(d)[1]) // 2)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # rounded twice, as NumPy would, whatever the machine
@@ -233,22 +198,6 @@ def _gram(X: Any, Z: Any, t: float, parts: Any, rows: int, first: int, last: int
             here = slice(i * rank, stop * rank)
             _form(x[here], z[here], t, y)
             add_upper_gram(stop - i, Y, parts[piece])
-
-
-@njit(**FLAGS)
-def _curvature(X: Any, B: Any, Z: Any, t: float, parts: Any, rows: int, first: int, last: int) -> None:
-    rank, D = X.shape[1], block(X)
-    d = D.ravel()
-    for piece in range(first, last):
-        end = min((piece + 1) * rows, X.shape[0])
-        for i in range(piece * rows, end, BLOCK):
-            stop = min(i + BLOCK, end)
-            here = slice(i * rank, stop * rank)
-            x = X.ravel()[here]
-            _form(B.ravel()[here], Z.ravel()[here], t, d)
-            for k in range(x.size):
-                d[k] = x[k] - d[k]
-            add_upper_gram(stop - i, D, parts[piece])
 
 
 @njit(**FLAGS)
@@ -366,45 +315,6 @@ def _projected_norm(X: Any, S: Any, MX: Any, parts: Any, rows: int, first: int, 
                     v = min(v, np.float64(0))
                 total += v * v
         parts[piece] = total
-
-
-@njit(**FLAGS)
-def _add_up_line(mixed: Any, grams: Any, S: Any, tau: float, U: Any, C: Any) -> None:
-    """Add up the pieces, whose upper triangles count, and take U out of what it is mixed with."""
-    for j in range(len(S)):
-        for k in range(j, len(S)):
-            both, square = 0.0, 0.0
-            for piece in range(len(grams)):
-                both += mixed[piece, j, k]
-                square += grams[piece, j, k]
-            C[j, k] = C[k, j] = square
-            U[j, k] = U[k, j] = (both - S[j, k] - tau * tau * square) / tau
-
-
-@njit(**FLAGS)
-def _line_sums(
-    X: Any, D: Any, MD: Any, G: Any, tau: float, mixed: Any, grams: Any, sums: Any, rows: int, first: int, last: int
-) -> None:
-    rank, B = X.shape[1], block(X)
-    Z = B.astype(np.float64)  # in double precision whatever X: the sum of two is to be as good as each
-    b, z = B.ravel(), Z.ravel()
-    for piece in range(first, last):
-        end = min((piece + 1) * rows, X.shape[0])
-        bend, slope = 0.0, 0.0
-        for i in range(piece * rows, end, BLOCK):
-            stop = min(i + BLOCK, end)
-            here = slice(i * rank, stop * rank)
-            x, d, md, g = X.ravel()[here], D.ravel()[here], MD.ravel()[here], G.ravel()[here]
-            for k in range(x.size):
-                z[k] = np.float64(x[k]) + tau * np.float64(d[k])
-            for k in range(x.size):
-                b[k] = d[k]
-            for k in range(x.size):
-                bend += np.float64(md[k]) * np.float64(b[k])
-                slope += np.float64(g[k]) * np.float64(b[k])
-            add_upper_gram(stop - i, B, grams[piece])
-            add_upper_gram(stop - i, Z, mixed[piece])
-        sums[piece, 0], sums[piece, 1] = bend, slope
 
 
 @njit(**FLAGS)

@@ -70,9 +70,6 @@ class Passes(Protocol):
     def gram_at(self, origin: Origin) -> Array:
         """Return YᵀY."""
 
-    def curvature(self, X: Array, origin: Origin) -> Array:
-        """Return DᵀD of the step D = X − Y."""
-
     def stepped(
         self, origin: Origin, S: Array, alpha: float, sigma: float, b: float, shift: float, clip: bool, W: Array
     ) -> float:
@@ -90,12 +87,6 @@ class Passes(Protocol):
 
     def projected_norm(self, X: Array, S: Array, MX: Array) -> float:
         """Return ‖∇ᴾ‖² of the gradient G = 2XS − 2MX: G where X > 0, min(G, 0) where X = 0; G itself is not kept."""
-
-    def line_sums(self, X: Array, S: Array, D: Array, MD: Array, G: Array) -> tuple[Array, Array, float, float]:
-        """Return U = XᵀD + DᵀX, C = DᵀD, ⟨MD, D⟩ and ⟨G, D⟩, where S = XᵀX."""
-
-    def gram_on_line(self, S: Array, U: Array, C: Array, t: float) -> Array:
-        """Return (X + tD)ᵀ(X + tD) = S + tU + t²C."""
 
     def line_point(
         self,

@@ -13,11 +13,11 @@ from quartic.arrays.waiting import Waiting, delayed, entries
 from quartic.losses.factor.passes import Origin, StepSums
 
 # The kernels keep a row of X, and r × r sums, in registers up to this rank.
-_WIDEST = 64
+WIDEST = 64
 
 
 def _kernels(X: Any) -> Any:
-    if not triton_serves(X, _WIDEST):
+    if not triton_serves(X, WIDEST):
         return None
     from quartic.losses.factor import triton
 
@@ -60,7 +60,9 @@ def stepped(origin: Origin, S: Any, alpha: float, sigma: float, b: float, shift:
     """Fill W = (α·tr S + σ)X + bG − shift, cut off below zero if ``clip``; return ‖W‖²."""
     X, MX, s = origin.X, origin.MX, -2 * b
     space, kernels = DeviceSpace(X.device), _kernels(X)
-    A = small_for(X, space.shifted(S, space.front(S, alpha, sigma), 2 * b))
+    A = 2 * b * space.bare(S)
+    A.diagonal().add_(space.front(S, alpha, sigma))
+    A = small_for(X, A)
     if kernels is not None:
         return Waiting(kernels.stepped(X, A, s, MX, shift, clip, W))
     torch.mm(X, A, out=W)
@@ -70,12 +72,6 @@ def stepped(origin: Origin, S: Any, alpha: float, sigma: float, b: float, shift:
     if clip:
         W.clamp_(min=0)
     return Waiting(dot(W, W))
-
-
-def curvature(X: Any, origin: Origin) -> Any:
-    """Return DᵀD of the step D = X − Y."""
-    D = X - origin.X
-    return Waiting(cross(D, D))
 
 
 def step_sums(X: Any, MX: Any, origin: Origin, ahead: float | None, curved: bool) -> StepSums:
@@ -106,17 +102,6 @@ def projected_norm(X: Any, S: Any, MX: Any) -> Any:
     G = torch.addmm(MX, X, S, beta=-2)
     torch.where(X > 0, G, G.clamp(max=0), out=G)
     return Waiting(dot(G, G))
-
-
-def line_sums(X: Any, S: Any, D: Any, MD: Any, G: Any) -> tuple[Any, Any, Any, Any]:
-    """Return U = XᵀD + DᵀX, C = DᵀD, ⟨MD, D⟩ and ⟨G, D⟩."""
-    T = cross(X, D)
-    return Waiting(T + T.T), Waiting(cross(D, D)), Waiting(dot(MD, D)), Waiting(dot(G, D))
-
-
-def gram_on_line(S: Any, U: Any, C: Any, t: float) -> Any:
-    """Return (X + tD)ᵀ(X + tD) = S + tU + t²C."""
-    return Waiting(S.tensor + t * (U.tensor + t * C.tensor))
 
 
 def line_point(

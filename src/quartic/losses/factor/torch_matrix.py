@@ -2,46 +2,58 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
 
-from quartic.arrays.space_torch import DeviceSpace, dtype_for, finite_matrix
-from quartic.core.units import shifted
+from quartic.arrays.space_torch import DeviceSpace, dtype_for, finite_matrix, triton_serves
 from quartic.losses.factor import torch as torch_passes
-from quartic.losses.factor.matrix import ASYMMETRY, Matrix, check_square
+from quartic.losses.factor.matrix import ASYMMETRY, Matrix, StoredMatrix, check_square
 from quartic.losses.factor.passes import Passes
 
 _SPARSE = (torch.sparse_csr, torch.sparse_coo, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
+# Where X has more entries, fused kernels that the host launches one by one are as fast as replayed iterations.
+_LAUNCH_BOUND = 4_000_000
 # Rows compared at a time with their transposes
 _ROWS = 1024
 
 
-def as_torch_matrix(M: torch.Tensor) -> Matrix:
+def as_torch_matrix(M: torch.Tensor, name: str = "M") -> Matrix:
     """Return the tensor as a `Matrix`."""
     if M.is_complex() or M.dtype == torch.bool:
-        raise TypeError(f"M must be real numbers, got dtype {M.dtype}")
-    return TorchSparseMatrix(M.detach()) if M.layout in _SPARSE else TorchDenseMatrix(M.detach())
+        raise TypeError(f"{name} must be real numbers, got dtype {M.dtype}")
+    return TorchSparseMatrix(M.detach(), name) if M.layout in _SPARSE else TorchDenseMatrix(M.detach(), name)
 
 
-class TorchMatrix(Matrix):
+class TorchMatrix(StoredMatrix):
     """A tensor."""
+
+    def _sum_of_squares(self, entries: Any) -> float:
+        return float(entries.square().sum(dtype=torch.float64))
+
+    def checksum(self) -> float:
+        """Return ⟨w, Mw⟩ for a fixed vector w."""
+        w = torch.cos(torch.arange(self.n, dtype=torch.float64, device=self.M.device)).add_(0.5)[:, None]
+        return float((w * self.product(w)).sum())
 
     @property
     def passes(self) -> Passes:
         """Those of torch, which call Triton's kernels on a GPU."""
         return cast("Passes", torch_passes)
 
+    def replays(self, X: Any) -> bool:
+        """Tell whether launching would take longer than computing."""
+        return triton_serves(X, _LAUNCH_BOUND) and X.numel() <= _LAUNCH_BOUND
+
 
 class TorchDenseMatrix(TorchMatrix):
     """A dense tensor."""
 
-    def __init__(self, M: torch.Tensor) -> None:
-        check_square(tuple(M.shape))
-        self.M = finite_matrix(M, "M")
+    def __init__(self, M: torch.Tensor, name: str = "M") -> None:
+        check_square(tuple(M.shape), name)
+        self.M = finite_matrix(M, name)
         self.n = len(M)
         self.dtype = np.float32 if self.M.dtype == torch.float32 else np.float64
         self.space = DeviceSpace(M.device)
@@ -49,8 +61,8 @@ class TorchDenseMatrix(TorchMatrix):
         for first in range(0, self.n, _ROWS):
             gap = (self.M[first : first + _ROWS] - self.M[:, first : first + _ROWS].T).abs()
             worst = int(gap.argmax())
-            _refuse(float(gap.max()), largest, self.dtype, first + worst // self.n, worst % self.n, self.entry)
-        self.squared_norm = float(self.M.square().sum(dtype=torch.float64))
+            _refuse(float(gap.max()), largest, self.dtype, first + worst // self.n, worst % self.n, self.entry, name)
+        self.squared_norm = self._sum_of_squares(self.M)
 
     def entry(self, i: int, j: int) -> float:
         """Return M_ij."""
@@ -64,31 +76,16 @@ class TorchDenseMatrix(TorchMatrix):
         """Return M."""
         return self.M
 
-    def scaled(self, power: int) -> Self:
-        """Return 2^power · M."""
-        twin = copy.copy(self)
-        twin.M = shifted(self.M, power)
-        twin.squared_norm = float(twin.M.square().sum(dtype=torch.float64))
-        return twin
-
-    def total(self) -> tuple[float, int]:
-        """Return ΣM."""
-        return float(self.M.sum(dtype=torch.float64)), 0
-
-    def dense(self) -> Any:
-        """Return M as a NumPy array where it is small."""
-        return self.M.cpu().numpy() if self.n <= 2000 else None
-
-    def checksum(self) -> float:
-        """Return ⟨w, Mw⟩ for a fixed vector w."""
-        return _checksum(self)
+    def with_entries(self, entries: Any) -> Any:
+        """Return the entries."""
+        return entries
 
 
 class TorchSparseMatrix(TorchMatrix):
     """A sparse tensor, kept as CSR with 32-bit indices where they suffice."""
 
-    def __init__(self, M: torch.Tensor) -> None:
-        check_square(tuple(M.shape))
+    def __init__(self, M: torch.Tensor, name: str = "M") -> None:
+        check_square(tuple(M.shape), name)
         self.n = M.shape[0]
         self.space = DeviceSpace(M.device)
         rows, columns, values = _sorted_entries(M, self.n)
@@ -96,15 +93,16 @@ class TorchSparseMatrix(TorchMatrix):
         bad = ~torch.isfinite(values)
         if bool(bad.any()):
             at = int(bad.nonzero()[0])
-            raise ValueError(f"M must be finite, but M[{int(rows[at])}, {int(columns[at])}] is {float(values[at])}")
-        self._check_symmetric(rows, columns, values)
+            place = f"{name}[{int(rows[at])}, {int(columns[at])}]"
+            raise ValueError(f"{name} must be finite, but {place} is {float(values[at])}")
+        self._check_symmetric(rows, columns, values, name)
         counts = torch.zeros(self.n + 1, dtype=torch.int64, device=M.device)
         counts[1:] = torch.bincount(rows, minlength=self.n)
         index = torch.int32 if max(len(values), self.n) < 2**31 else torch.int64
         self.M = csr(counts.cumsum(0).to(index), columns.to(index), values, self.n)
-        self.squared_norm = float(values.square().sum(dtype=torch.float64))
+        self.squared_norm = self._sum_of_squares(values)
 
-    def _check_symmetric(self, rows: torch.Tensor, columns: torch.Tensor, values: torch.Tensor) -> None:
+    def _check_symmetric(self, rows: torch.Tensor, columns: torch.Tensor, values: torch.Tensor, name: str) -> None:
         order = torch.argsort(columns * self.n + rows)
         if torch.equal(columns[order], rows) and torch.equal(rows[order], columns):
             gap = (values[order] - values).abs()
@@ -122,41 +120,28 @@ class TorchSparseMatrix(TorchMatrix):
             def entry(i: int, j: int) -> float:
                 return float(values[(rows == i) & (columns == j)].sum())
 
-            _refuse(float(gap[worst]), float(values.abs().max()), self.dtype, *at, entry)
+            _refuse(float(gap[worst]), float(values.abs().max()), self.dtype, *at, entry, name)
 
     def product(self, X: Any, out: Any = None) -> Any:
         """Return M X."""
         M = self.M
         if X.dtype != M.dtype:
-            M = csr(M.crow_indices(), M.col_indices(), M.values().to(X.dtype), self.n)
+            M = self.with_entries(M.values().to(X.dtype))
         return torch.mm(M, X, out=out)
 
     def entries(self) -> Any:
         """Return the stored entries."""
         return self.M.values()
 
-    def scaled(self, power: int) -> Self:
-        """Return 2^power · M, on the same pattern."""
-        twin, values = copy.copy(self), shifted(self.M.values(), power)
-        twin.M = csr(self.M.crow_indices(), self.M.col_indices(), values, self.n)
-        twin.squared_norm = float(values.square().sum(dtype=torch.float64))
-        return twin
+    def places(self) -> tuple[Any, Any]:
+        """Return the rows and columns of the stored entries."""
+        start = self.M.crow_indices()
+        rows = torch.repeat_interleave(torch.arange(self.n, device=start.device), start.diff())
+        return rows, self.M.col_indices().to(torch.int64)
 
-    def entries_per_row(self) -> float:
-        """Return the mean number of stored entries in a row."""
-        return len(self.M.values()) / self.n
-
-    def total(self) -> tuple[float, int]:
-        """Return ΣM."""
-        return float(self.M.values().sum(dtype=torch.float64)), 0
-
-    def dense(self) -> Any:
-        """Return M as a NumPy array where it is small."""
-        return self.M.to_dense().cpu().numpy() if self.n <= 2000 else None
-
-    def checksum(self) -> float:
-        """Return ⟨w, Mw⟩ for a fixed vector w."""
-        return _checksum(self)
+    def with_entries(self, entries: Any) -> torch.Tensor:
+        """Return the matrix with other entries on the same pattern."""
+        return csr(self.M.crow_indices(), self.M.col_indices(), entries, self.n)
 
 
 def csr(start: torch.Tensor, columns: torch.Tensor, values: torch.Tensor, n: int) -> torch.Tensor:
@@ -186,15 +171,9 @@ def _sorted_entries(M: torch.Tensor, n: int) -> tuple[torch.Tensor, torch.Tensor
     return rows, columns, values
 
 
-def _refuse(gap: float, largest: float, dtype: Any, i: int, j: int, entry: Any) -> None:
+def _refuse(gap: float, largest: float, dtype: Any, i: int, j: int, entry: Any, name: str) -> None:
     if gap > ASYMMETRY[dtype] * largest:
         raise ValueError(
-            f"M must be symmetric, but M[{i}, {j}] = {entry(i, j)} and M[{j}, {i}] = {entry(j, i)}; "
-            "if that is not a mistake, pass (M + M.T) / 2"
+            f"{name} must be symmetric, but {name}[{i}, {j}] = {entry(i, j)} and {name}[{j}, {i}] = {entry(j, i)}; "
+            f"if that is not a mistake, pass ({name} + {name}.T) / 2"
         )
-
-
-def _checksum(matrix: Any) -> float:
-    device = matrix.space.device
-    w = torch.cos(torch.arange(matrix.n, dtype=torch.float64, device=device)).add_(0.5)[:, None]
-    return float((w * matrix.product(w)).sum())

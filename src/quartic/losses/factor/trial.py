@@ -50,10 +50,12 @@ class LeastSquaresMove(Move):
 
     @cached_property
     def C(self) -> Array:
-        """DᵀD, made now if the pass has not made it."""
-        if self.sums.curved is not None:
-            return self.sums.curved
-        return self.start.loss.passes.curvature(self.point.X, self.start.origin)
+        """DᵀD, by another pass if the first has not made it, which is rare."""
+        sums = self.sums
+        if sums.curved is None:
+            sums = self.start.loss.passes.step_sums(self.point.X, self.point.MX, self.start.origin, None, True)
+        assert sums.curved is not None
+        return sums.curved
 
     @cached_property
     def sizes(self) -> tuple[float, float, float]:

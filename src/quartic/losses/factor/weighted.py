@@ -8,10 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from quartic.arrays import Array, finite_matrix, working_dtype
+from quartic.arrays import Array, Space, finite_matrix, working_dtype
+from quartic.losses.devices import brought_here
 from quartic.losses.factor.matrix import SparseMatrix, check_square
 from quartic.losses.pairs.entries import KnownEntries
-from quartic.losses.pairs.input import sort_pairs
+from quartic.losses.pairs.input import place_pairs, sort_pairs
 from quartic.losses.pairs.pairs import ENTRIES
 
 
@@ -24,9 +25,12 @@ class WeightedLeastSquares(KnownEntries):
     Parameters
     ----------
     M : array or sparse (n, n)
-        Symmetric on the pattern; what it holds elsewhere, NaN included, does not matter.
+        Symmetric on the pattern; what it holds elsewhere, NaN included, does not matter. With a torch tensor here or in
+        the weights all is done on its device, once the host has looked them over.
     weights : array or sparse (n, n)
         Symmetric and nonnegative.
+    space : optional
+        Where the passes are made, if not where M and the weights are.
 
     Notes
     -----
@@ -43,9 +47,10 @@ class WeightedLeastSquares(KnownEntries):
     0.0
     """
 
-    def __init__(self, M: Any, weights: Any) -> None:
+    def __init__(self, M: Any, weights: Any, space: Space | None = None) -> None:
         if isinstance(M, LinearOperator):
             raise TypeError("weights need the entries of M, but M is a LinearOperator; pass an array or sparse matrix")
+        found, (M, weights) = brought_here(M=M, weights=weights)
         if not sp.issparse(weights):
             weights = finite_matrix(weights, "weights")
         W = SparseMatrix(sp.csr_array(weights, copy=True), "weights").M
@@ -69,7 +74,8 @@ class WeightedLeastSquares(KnownEntries):
             )
         weight = known.data.astype(values.dtype) * np.where(i == j, 1, 2).astype(values.dtype)
         pairs = np.column_stack([i, j]).astype(np.int64)
-        super().__init__(sort_pairs(ENTRIES, pairs, values, weight, W.shape[0], diagonal=True))
+        listed = sort_pairs(ENTRIES, pairs, values, weight, W.shape[0], diagonal=True)
+        super().__init__(place_pairs(listed, found if space is None else space))
 
 
 def _entries(M: Any, i: Any, j: Any) -> Array:

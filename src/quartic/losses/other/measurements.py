@@ -1,28 +1,43 @@
 """Linear maps 𝒜 from symmetric n × n matrices to m numbers, used through the factors of XXᵀ alone.
 
-`Measurements` says what such a map offers; `Vectors`, `Matrices` and `Own` are the kinds there are,
-`ScaledMeasurements` is a power of two times any of them, and `as_measurements` tells from what the user gave which
-it is.
+`Measurements` says what such a map offers; `Vectors`, `Matrices` and `Own` are the kinds there are, and
+`as_measurements` tells from what the user gave which it is.
 """
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from quartic.arrays import Array, norm, working_dtype
+from quartic.arrays import (
+    HOST,
+    Array,
+    Space,
+    as_floats,
+    astype,
+    first_entry,
+    float_type,
+    is_torch,
+    namespace,
+    norm,
+    space_of,
+    to_host,
+)
 from quartic.core.units import shifted
 
 # Up to so many rows of X, and multiplications, 𝒜*(y) is made as a matrix; beyond, bounds take the place of constants.
 DENSE, WORK = 1500, 4e9
+# Matrices whose pattern fills more than this share of n × n are multiplied as dense ones.
+_FULL = 0.1
 
 
 class Measurements(ABC):
-    """𝒜, with A_k the matrices of its rows: 𝒜(Y)_k = ⟨A_k, Y⟩.
+    """2^power · 𝒜, with A_k the matrices of the rows of 𝒜: 𝒜(Y)_k = ⟨A_k, Y⟩.
 
     ``image(X)`` is whatever is linear in X and saves work: products with X are made there, and carried along lines.
     """
@@ -30,24 +45,33 @@ class Measurements(ABC):
     n: int
     m: int
     dtype: type[np.floating[Any]]
+    #: where its numbers are
+    space: Space = HOST
     #: whether every A_k is positive semidefinite
     semidefinite: bool = False
+    power: int = 0
 
-    @abstractmethod
     def image(self, X: Array) -> Array:
-        """Return what ``polars`` and ``adjoint`` need of X, linear in X."""
+        """Return what ``polars`` and ``adjoint`` need of X, linear in X: X itself, or a product with it."""
+        return X
 
-    @abstractmethod
     def polars(self, *pairs: tuple[Array, Array]) -> Array:
         """Return 𝒜((XDᵀ + DXᵀ)/2) for each pair of images of X and D, as the columns of an (m, k) array."""
+        return shifted(self._polars(*pairs), self.power)
 
-    @abstractmethod
     def adjoint(self, y: Array, image: Array) -> Array:
         """Return 𝒜*(y) X, from the image of X."""
+        return as_floats(astype(self._adjoint(shifted(y, self.power), image), self._type(image)))
 
-    @abstractmethod
     def gram_product(self, y: Array) -> Array:
         """Return 𝒜(𝒜*(y)): the product with the Gram matrix of the A_k. It costs like a product with n columns."""
+        return shifted(self._gram_product(shifted(y, self.power)), self.power)
+
+    def scaled(self, power: int) -> Self:
+        """Return 2^power times this."""
+        twin = copy.copy(self)
+        twin.power += power
+        return twin
 
     @property
     def work(self) -> float:
@@ -56,17 +80,32 @@ class Measurements(ABC):
 
     def adjoint_matrix(self, y: Array) -> Array:
         """Return 𝒜*(y) as an n × n array."""
-        return self.adjoint(y, self.image(np.eye(self.n, dtype=self.dtype)))
+        return self.adjoint(y, self.image(self.space.adopt(np.eye(self.n, dtype=self.dtype))))
+
+    def _type(self, image: Array) -> type[np.floating[Any]]:
+        return float_type(image)
+
+    @abstractmethod
+    def _polars(self, *pairs: tuple[Array, Array]) -> Array: ...
+
+    @abstractmethod
+    def _adjoint(self, y: Array, image: Array) -> Array: ...
+
+    @abstractmethod
+    def _gram_product(self, y: Array) -> Array: ...
 
 
 def row_sums(U: Array, V: Array) -> Array:
     """Return Re Σ conj(U) ∘ V over each row."""
-    total: Array
-    if U.dtype.kind == "c":
-        total = np.einsum("ij,ij->i", U.real, V.real) + np.einsum("ij,ij->i", U.imag, V.imag)
-    else:
-        total = np.einsum("ij,ij->i", U, V)
-    return total
+    sums = namespace(U).einsum
+    if is_complex(U):
+        return sums("ij,ij->i", U.real, V.real) + sums("ij,ij->i", U.imag, V.imag)  # type: ignore[no-any-return]
+    return sums("ij,ij->i", U, V)  # type: ignore[no-any-return]
+
+
+def is_complex(A: Any) -> bool:
+    """Tell whether an array, a tensor or an operator has complex entries."""
+    return "complex" in str(A.dtype)
 
 
 class Vectors(Measurements):
@@ -78,57 +117,47 @@ class Vectors(Measurements):
     semidefinite = True
 
     def __init__(self, A: Any, pairs: bool = False) -> None:
-        self.A, self.pairs = A, pairs
-        self.m, self.columns = A.shape
+        self.A, self.pairs, self.space = A, pairs, space_of(A)
+        self.m, self.columns = (int(size) for size in A.shape)
         self.n = 2 * self.columns if pairs else self.columns
-        kind = np.dtype(np.float64 if A.dtype is None else A.dtype)
-        self.complex = kind.kind == "c"
-        self.dtype = np.float32 if kind in (np.dtype(np.float32), np.dtype(np.complex64)) else np.float64
+        self.complex, self.known = is_complex(A), not isinstance(A, LinearOperator)
+        self.dtype = np.float32 if str(A.dtype).endswith(("float32", "complex64")) else np.float64
 
     def image(self, X: Array) -> Array:
         """Return A X, complex for complex signals."""
-        Z = X[: self.columns] + 1j * X[self.columns :] if self.pairs else X
-        if isinstance(self.A, LinearOperator):
-            image = np.asarray(self.A.matmat(Z))
-            return image.astype(np.result_type(X.dtype, np.complex64) if self.complex else X.dtype, copy=False)
-        AX: Array = self.A @ Z
-        return AX
+        Z = X[: self.columns] + 1j * X[self.columns :] if self.pairs else X + 0j if self.complex else X
+        if self.known:
+            return (self.A.to(Z.dtype) if is_torch(Z) else self.A) @ Z  # type: ignore[no-any-return]
+        return np.asarray(self.A.matmat(Z)).astype(Z.dtype, copy=False)
 
-    def polars(self, *pairs: tuple[Array, Array]) -> Array:
-        """Return Re Σ conj(AX) ∘ AD over the columns."""
-        return np.stack([row_sums(U, V) for U, V in pairs], axis=1)
+    def _type(self, image: Array) -> type[np.floating[Any]]:
+        return float_type(image.real)
 
-    def adjoint(self, y: Array, image: Array) -> Array:
+    def _polars(self, *pairs: tuple[Array, Array]) -> Array:
+        return namespace(pairs[0][0]).hstack([row_sums(U, V)[:, None] for U, V in pairs])  # type: ignore[no-any-return]
+
+    def _adjoint(self, y: Array, image: Array) -> Array:
         """Return Aᴴ(y ∘ AX), real."""
-        W = y.astype(image.real.dtype, copy=False)[:, None] * image
-        if isinstance(self.A, LinearOperator):
-            B = np.asarray(self.A.rmatmat(W))
+        W = astype(y, self._type(image))[:, None] * image
+        if self.known:
+            A = self.A.to(W.dtype) if is_torch(W) else self.A
+            B = (W.conj().T @ A).conj().T  # no copy of A, conjugated or not
         else:
-            B = (W.conj().T @ self.A).conj().T  # no copy of A, conjugated or not
-        B = np.concatenate([B.real, B.imag]) if self.pairs else B.real
-        return np.ascontiguousarray(B, dtype=image.real.dtype)
+            B = np.asarray(self.A.rmatmat(W))
+        return namespace(W).concatenate([B.real, B.imag]) if self.pairs else B.real  # type: ignore[no-any-return]
 
-    def gram_product(self, y: Array) -> Array:
+    def _gram_product(self, y: Array) -> Array:
         """Return a_kᵀ N conj(a_k) with N = Aᴴ diag(y) A, twice where each complex number stands for two real ones."""
-        A = self._entries()
+        A = self.A if self.known else np.asarray(self.A.matmat(np.eye(self.columns)))
         N = (A.conj().T * y) @ A
-        if not self.pairs:
-            N = N.real
-        return (2 if self.pairs else 1) * row_sums(A @ N, A)
+        if self.pairs:
+            return 2 * row_sums(A @ N, A)
+        return sum(row_sums(P @ N.real, P) for P in ((A.real, A.imag) if self.complex else (A,)))  # type: ignore[return-value]
 
     @property
     def work(self) -> float:
         """About m·n², four times that for complex numbers."""
         return (4.0 if self.complex else 1.0) * float(self.m) * float(self.columns) ** 2
-
-    def _entries(self) -> Array:
-        if not isinstance(self.A, LinearOperator):
-            return self.A  # type: ignore[no-any-return]
-        return np.asarray(self.A.matmat(np.eye(self.columns)))
-
-
-# Matrices whose pattern fills more than this share of n × n are multiplied as dense ones.
-_FULL = 0.1
 
 
 class Matrices(Measurements):
@@ -142,8 +171,8 @@ class Matrices(Measurements):
     """
 
     def __init__(self, stack: Any, n: int) -> None:
-        self.n, self.m = n, stack.shape[0]
-        self.dtype = working_dtype(np.dtype(stack.dtype))
+        self.n, self.m, self.space = n, int(stack.shape[0]), space_of(stack)
+        self.dtype = float_type(stack)
         if sp.issparse(stack):
             columns = sp.coo_array(stack)
             i, j = np.divmod(columns.coords[1].astype(np.int64), n)
@@ -151,29 +180,25 @@ class Matrices(Measurements):
             kept, where = np.unique(place, return_inverse=True)
             # A_ij and A_ji fall on one place and add up
             T = sp.csr_array((columns.data, (columns.coords[0], where)), shape=(self.m, len(kept)), dtype=self.dtype)
-            self.rows, self.cols = kept // n, kept % n
+            rows, cols = kept // n, kept % n
         else:
-            self.rows, self.cols = np.triu_indices(n)
+            rows, cols = np.triu_indices(n)
             A = stack.reshape(self.m, n, n)
-            T = np.ascontiguousarray(A[:, self.rows, self.cols] + A[:, self.cols, self.rows], dtype=self.dtype)
-            T[:, self.rows == self.cols] *= 0.5
-        self.T = T
-        self._half = np.where(self.rows == self.cols, 1.0, 0.5).astype(self.dtype)
+            T = as_floats(A[:, rows, cols] + A[:, cols, rows])
+            T[:, rows == cols] *= 0.5
+        self.T, self._full = T, len(rows) > _FULL * n**2
+        self._half = self.space.adopt(np.where(rows == cols, 1.0, 0.5).astype(self.dtype))
+        self.rows, self.cols = self.space.adopt(rows), self.space.adopt(cols)
 
-    def image(self, X: Array) -> Array:
-        """Return X."""
-        return X
-
-    def polars(self, *pairs: tuple[Array, Array]) -> Array:
+    def _polars(self, *pairs: tuple[Array, Array]) -> Array:
         """Return T y for each pair."""
-        Y = np.stack([self._touched(X, D) for X, D in pairs], axis=1)
-        q: Array = self.T @ Y
-        return q
+        Y = namespace(pairs[0][0]).hstack([self._touched(X, D)[:, None] for X, D in pairs])
+        return self.T @ (astype(Y, self.dtype) if is_torch(Y) else Y)  # type: ignore[no-any-return]
 
     def _touched(self, X: Array, D: Array) -> Array:
         i, j = self.rows, self.cols
         y: Array
-        if self._is_full:
+        if self._full:
             Y = X @ D.T
             y = Y[i, j] if D is X else 0.5 * (Y[i, j] + Y[j, i])
         else:
@@ -181,20 +206,15 @@ class Matrices(Measurements):
             y = y if D is X else 0.5 * (y + row_sums(X[j], D[i]))
         return y
 
-    @property
-    def _is_full(self) -> bool:
-        return len(self.rows) > _FULL * self.n**2
+    def _adjoint(self, y: Array, image: Array) -> Array:
+        N = self._matrix(y)
+        return (astype(N, float_type(image)) if is_torch(N) else N) @ image
 
-    def adjoint(self, y: Array, image: Array) -> Array:
-        """Return 𝒜*(y) X."""
-        N = self.matrix(y.astype(self.dtype, copy=False))
-        return np.ascontiguousarray(N @ image, dtype=image.dtype)
-
-    def matrix(self, y: Array) -> Any:
+    def _matrix(self, y: Array) -> Any:
         """Return 𝒜*(y), dense or sparse."""
-        c = (self.T.T @ y) * self._half
-        if self._is_full:
-            N = np.zeros((self.n, self.n), dtype=c.dtype)
+        c = (self.T.T @ astype(y, self.dtype)) * self._half
+        if self._full:
+            N: Any = self.space.zeros((self.n, self.n), self.dtype)
             N[self.rows, self.cols] = N[self.cols, self.rows] = c
             return N
         off = self.rows != self.cols
@@ -205,17 +225,11 @@ class Matrices(Measurements):
     @property
     def work(self) -> float:
         """The entries stored."""
-        return float(self.T.nnz if sp.issparse(self.T) else self.T.size)
+        return float(self.T.nnz if sp.issparse(self.T) else self.T.shape[0] * self.T.shape[1])
 
-    def gram_product(self, y: Array) -> Array:
+    def _gram_product(self, y: Array) -> Array:
         """Return T diag(½ off the diagonal, 1 on it) Tᵀ y."""
-        K: Array = self.T @ (self._half * (self.T.T @ y))
-        return K
-
-    def adjoint_matrix(self, y: Array) -> Array:
-        """Return 𝒜*(y) as an n × n array."""
-        N = self.matrix(y)
-        return N.toarray() if sp.issparse(N) else N  # type: ignore[no-any-return]
+        return self.T @ (self._half * (self.T.T @ y))  # type: ignore[no-any-return]
 
 
 @runtime_checkable
@@ -241,15 +255,11 @@ class Own(Measurements):
     def __init__(self, operator: Operator, n: int, m: int) -> None:
         self.operator, self.n, self.m, self.dtype = operator, n, m, np.float64
 
-    def image(self, X: Array) -> Array:
-        """Return X."""
-        return X
-
-    def polars(self, *pairs: tuple[Array, Array]) -> Array:
-        """Return 𝒜((XDᵀ + DXᵀ)/2) for each pair, by ``polar`` or by ``forward``."""
+    def _polars(self, *pairs: tuple[Array, Array]) -> Array:
         return np.stack([self._polar(X, D) for X, D in pairs], axis=1)
 
     def _polar(self, X: Array, D: Array) -> Array:
+        """Return 𝒜((XDᵀ + DXᵀ)/2), by ``polar`` or by ``forward``."""
         if D is X:
             return self._measured(self.operator.forward(X))
         if hasattr(self.operator, "polar"):
@@ -268,21 +278,20 @@ class Own(Measurements):
             raise ValueError(f"forward(X) must return one number for each of the {self.m} of b, got shape {q.shape}")
         return q
 
-    def adjoint(self, y: Array, image: Array) -> Array:
-        """Return 𝒜*(y) X."""
-        G = np.asarray(self.operator.adjoint(y, image), dtype=image.dtype)
+    def _adjoint(self, y: Array, image: Array) -> Array:
+        G = np.asarray(self.operator.adjoint(y, image))
         if G.shape != image.shape:
             raise ValueError(f"adjoint(y, X) must return an array of X's shape {image.shape}, got {G.shape}")
-        return np.ascontiguousarray(G)
+        return G
 
     @property
     def work(self) -> float:
         """About that of an eigendecomposition; what the operator itself costs is not known."""
         return float(self.n) ** 3
 
-    def gram_product(self, y: Array) -> Array:
+    def _gram_product(self, y: Array) -> Array:
         """Return 𝒜(U₊U₊ᵀ) − 𝒜(U₋U₋ᵀ), the two parts of the spectrum of 𝒜*(y)."""
-        N = self.adjoint_matrix(y)
+        N = self._adjoint(y, np.eye(self.n))
         values, vectors = np.linalg.eigh((N + N.T) / 2)
         factors = vectors * np.sqrt(np.abs(values))
         q = np.zeros(self.m)
@@ -292,34 +301,7 @@ class Own(Measurements):
         return q
 
 
-class ScaledMeasurements(Measurements):
-    """2^power · 𝒜."""
-
-    def __init__(self, measurements: Measurements, power: int) -> None:
-        self.whole, self.power = measurements, power
-        self.n, self.m, self.dtype = measurements.n, measurements.m, measurements.dtype
-        self.semidefinite = measurements.semidefinite
-
-    def image(self, X: Array) -> Array:
-        """Return the image under 𝒜."""
-        return self.whole.image(X)
-
-    def polars(self, *pairs: tuple[Array, Array]) -> Array:
-        """Return what 𝒜 measures, scaled."""
-        return shifted(self.whole.polars(*pairs), self.power)
-
-    def adjoint(self, y: Array, image: Array) -> Array:
-        """Return 2^power · 𝒜*(y) X."""
-        return self.whole.adjoint(shifted(y, self.power), image)
-
-    def gram_product(self, y: Array) -> Array:
-        """Return 4^power · 𝒜(𝒜*(y))."""
-        return shifted(self.whole.gram_product(shifted(y, self.power)), self.power)
-
-    @property
-    def work(self) -> float:
-        """That of 𝒜."""
-        return self.whole.work
+# -- what the user gave -----------------------------------------------------------------------------------------------
 
 
 def as_measurements(A: Any, m: int) -> Measurements:
@@ -327,7 +309,7 @@ def as_measurements(A: Any, m: int) -> Measurements:
     if isinstance(A, Measurements):
         return A
     if isinstance(A, LinearOperator):
-        _refuse_complex(np.dtype(A.dtype))
+        _refuse_complex(A)
         return Vectors(A)
     if sp.issparse(A):
         return _from_stack(A)
@@ -338,24 +320,42 @@ def as_measurements(A: Any, m: int) -> Measurements:
         return _from_stack(sp.vstack([sp.coo_array(a).reshape((1, -1)) for a in A], format="csr"))
     if isinstance(A, Operator):
         return Own(A, int(A.n_points), m)
-    array = np.asarray(A)
-    _refuse_complex(array.dtype)
-    if array.dtype.kind not in "fiub" or array.ndim not in (2, 3):
+    if np.ndim(A) not in (2, 3):
         raise TypeError(
             "A must be an (m, n) array of vectors, an (m, n, n) array, a list of sparse matrices or a sparse (m, n²) "
             f"stack of them, or an object with forward, adjoint and n_points; got {type(A).__name__}"
-            + (f" of shape {array.shape}, dtype {array.dtype}" if array.ndim else "")
+            + (f" of shape {np.shape(A)}" if np.ndim(A) else "")
         )
-    clean = np.ascontiguousarray(array, dtype=working_dtype(array.dtype))
-    if not np.isfinite(clean).all():
-        place = tuple(int(k) for k in np.argwhere(~np.isfinite(clean))[0])
-        raise ValueError(f"A must be finite, but A{list(place)} is {clean[place]}")
+    clean = finite_array(A)
+    _refuse_complex(clean)
     if clean.ndim == 2:
         return Vectors(clean)
     if clean.shape[1] != clean.shape[2]:
-        raise ValueError(f"A of shape (m, n, n) holds m square matrices, got shape {clean.shape}")
-    _check_symmetric(clean)
-    return Matrices(clean.reshape(len(clean), -1), clean.shape[1])
+        raise ValueError(f"A of shape (m, n, n) holds m square matrices, got shape {tuple(clean.shape)}")
+    for k, a in enumerate(clean):
+        gap = abs(a - a.T)
+        if float(gap.max()) > 1e-6 * float(abs(a).max()):
+            _refuse_asymmetric(k, *divmod(int(gap.argmax()), a.shape[1]))
+    return Matrices(clean.reshape(len(clean), -1), int(clean.shape[1]))
+
+
+def finite_array(A: Any) -> Any:
+    """Return an array or tensor of numbers, real or complex, in single or double precision, or raise an error."""
+    if is_torch(A):
+        if A.layout != namespace(A).strided:
+            raise TypeError(f"A must be a dense tensor, got layout {A.layout}; sparse matrices are taken from SciPy")
+        clean = A.detach().contiguous() if is_complex(A) else as_floats(A)
+    else:
+        A = np.asarray(A)
+        if A.dtype.kind not in "fiubc":
+            raise TypeError(f"A must be numbers, real or complex, got dtype {A.dtype}")
+        single = A.dtype in (np.dtype(np.float32), np.dtype(np.complex64))
+        kind = A.dtype if single else np.complex128 if A.dtype.kind == "c" else np.float64
+        clean = np.ascontiguousarray(A, dtype=kind)
+    place = first_entry(~namespace(clean).isfinite(clean))
+    if place is not None:
+        raise ValueError(f"A must be finite, but A{list(place)} is {to_host(clean)[place]}")
+    return clean
 
 
 def _from_stack(stack: Any) -> Matrices:
@@ -365,7 +365,7 @@ def _from_stack(stack: Any) -> Matrices:
             f"a sparse A holds one matrix a row, (m, n²), but {stack.shape[1]} columns are no square; "
             "for sparse vectors pass scipy.sparse.linalg.aslinearoperator(A)"
         )
-    _refuse_complex(stack.dtype)
+    _refuse_complex(stack)
     S = sp.coo_array(stack)
     if not np.isfinite(S.data).all():
         raise ValueError("A must be finite, but a stored entry is not")
@@ -373,25 +373,17 @@ def _from_stack(stack: Any) -> Matrices:
     gap = abs(sp.csr_array(S) - sp.csr_array((S.data, (S.coords[0], j * n + i)), shape=S.shape))
     if gap.nnz and gap.max() > 1e-6 * np.abs(S.data).max():
         k, place = divmod(int(sp.coo_array(gap).argmax()), n * n)
-        raise ValueError(_asymmetric(k, *divmod(place, n)))
+        _refuse_asymmetric(k, *divmod(place, n))
     return Matrices(S, n)
 
 
-def _check_symmetric(A: Array) -> None:
-    for k, a in enumerate(A):
-        gap = np.abs(a - a.T)
-        if gap.max() > 1e-6 * np.abs(a).max(initial=0.0):
-            i, j = np.unravel_index(int(gap.argmax()), gap.shape)
-            raise ValueError(_asymmetric(k, int(i), int(j)))
-
-
-def _asymmetric(k: int, i: int, j: int) -> str:
-    return (
+def _refuse_asymmetric(k: int, i: int, j: int) -> None:
+    raise ValueError(
         f"A[{k}] must be symmetric, but its entries ({i}, {j}) and ({j}, {i}) differ; only the symmetric part "
         "meets XXᵀ: pass (A + Aᵀ)/2"
     )
 
 
-def _refuse_complex(dtype: np.dtype[Any]) -> None:
-    if dtype.kind == "c":
+def _refuse_complex(A: Any) -> None:
+    if is_complex(A):
         raise TypeError("A is complex, which makes this phase retrieval; use PhaseRetrieval(A, b)")

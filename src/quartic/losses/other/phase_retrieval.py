@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
-from quartic.arrays import Array, RandomState, check_count, random_generator
-from quartic.losses.other.measurements import Vectors
+from quartic.arrays import Array, RandomState, check_count, first_entry, is_torch, random_generator, to_host
+from quartic.losses.other.measurements import Vectors, finite_array, is_complex
 from quartic.losses.other.sensing import Sensing
 
 
@@ -24,9 +24,9 @@ class PhaseRetrieval(Sensing):
 
     Parameters
     ----------
-    A : array (m, n) or LinearOperator
-        The sampling vectors, a row each, real or complex. An operator, such as `CodedDiffraction`, is known by its
-        products alone: z ↦ Az and w ↦ Aᴴw.
+    A : array or tensor (m, n), or LinearOperator
+        The sampling vectors, a row each, real or complex; with a tensor all is done on its device. An operator, such as
+        `CodedDiffraction`, is known by its products alone: z ↦ Az and w ↦ Aᴴw.
     y : array (m,)
         Intensities: squares of magnitudes, so nonnegative.
     real : bool, optional
@@ -57,22 +57,14 @@ class PhaseRetrieval(Sensing):
 
     def __init__(self, A: Any, y: Any, *, real: bool | None = None, smoothness: float | None = None) -> None:
         if not isinstance(A, LinearOperator):
-            A = np.asarray(A)
-            if A.dtype.kind not in "fiubc":
-                raise TypeError(f"A must be numbers, real or complex, got dtype {A.dtype}")
+            A = finite_array(A)
             if A.ndim != 2 or 0 in A.shape:
-                raise ValueError(f"A must be an (m, n) array, a sampling vector a row, got shape {A.shape}")
-            if not np.isfinite(A).all():
-                row, column = (int(k) for k in np.argwhere(~np.isfinite(A))[0])
-                raise ValueError(f"A must be finite, but A[{row}, {column}] is {A[row, column]}")
-            if A.dtype not in (np.dtype(np.float32), np.dtype(np.complex64)):
-                A = A.astype(np.complex128 if A.dtype.kind == "c" else np.float64)
-        is_complex = A.dtype is not None and np.dtype(A.dtype).kind == "c"
-        self.real = not is_complex if real is None else bool(real)
-        y = np.asarray(y)
-        if y.dtype.kind in "fiub" and y.size and y.min() < 0:
-            k = int(np.argmin(y))
-            raise ValueError(f"y[{k}] = {y.flat[k]} is negative; y holds intensities |⟨a_k, z⟩|²")
+                raise ValueError(f"A must be an (m, n) array, a sampling vector a row, got shape {tuple(A.shape)}")
+        self.real = not is_complex(A) if real is None else bool(real)
+        y = y if is_torch(y) else np.asarray(y)
+        if not is_complex(y) and first_entry(y < 0) is not None:
+            k = int(y.argmin())
+            raise ValueError(f"y[{k}] = {float(y.min())} is negative; y holds intensities |⟨a_k, z⟩|²")
         super().__init__(Vectors(A, pairs=not self.real), y, smoothness=smoothness)
 
     def signal(self, X: Any, like: Any = None) -> NDArray[Any]:
@@ -90,7 +82,7 @@ class PhaseRetrieval(Sensing):
         array (n,)
             Complex unless ``real``.
         """
-        X = self.check(X)
+        X = to_host(self.check(X))
         half = self.n_points // 2
         Z: NDArray[Any] = X if self.real else X[:half] + 1j * X[half:]
         z: NDArray[Any]

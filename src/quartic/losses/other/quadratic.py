@@ -2,29 +2,50 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from quartic.arrays import Array, as_floats, check_number, finite_matrix, gram, inner, norm, working_dtype
+from quartic.arrays import (
+    HOST,
+    Array,
+    Space,
+    as_floats,
+    astype,
+    bare,
+    check_number,
+    eps,
+    finite_matrix,
+    first_entry,
+    float_type,
+    gram,
+    inner,
+    is_torch,
+    namespace,
+    norm,
+    space_of,
+    times,
+    to_host,
+    trace_inner,
+)
 from quartic.core.units import Units, exponent, shifted
 from quartic.losses.base import Loss
-from quartic.losses.factor.matrix import DenseMatrix, Matrix, OperatorMatrix, SparseMatrix
+from quartic.losses.factor.matrix import Matrix, as_matrix
 from quartic.losses.factor.spectrum import upper_bound_of_spectrum
 from quartic.losses.line import Line
 from quartic.losses.move import Move
 from quartic.losses.point import Point
 
-# 𝒜(XXᵀ)X is carried along for so many moves, then made anew.
+# 𝒜(XXᵀ)X and BX are carried along for so many moves, then made anew.
 _LONGEST_CHAIN = 20
-#: N₁, N₂, N₃ of 𝒜((X + tD)(X + tD)ᵀ)(X + tD) = 𝒜(XXᵀ)X + tN₁ + t²N₂ + t³N₃
-Expansion = tuple[Array, Array, Array]
-
 # Up to so many coordinates of symmetric matrices ‖𝒜‖ comes from all eigenvalues.
 _DENSE = 20
 # Matrices of 𝒜 up to this many rows have all their eigenvalues worked out.
@@ -80,12 +101,14 @@ class Quadratic(Loss):
 
     def __init__(self, A: Any, B: Any, *, squared_norm: float | None = None, smoothness: float | None = None) -> None:
         super().__init__()
-        self.linear: Matrix = _linear_part(B, squared_norm)
-        self.n_points = self.linear.n
-        self.map: QuadraticMap = as_map(A, self.n_points)
+        linear = as_matrix(B, squared_norm, "B")
+        self._take(as_map(A, linear.n, linear.space), linear)
         if smoothness is not None:
             check_number(smoothness, "smoothness")
             self._constants["smoothness"] = float(smoothness)
+
+    def _take(self, map: QuadraticMap, linear: Matrix) -> None:
+        self.map, self.linear, self.n_points = map, linear, linear.n
         self.infimum = self._least_value()
 
     def _least_value(self) -> float:
@@ -94,77 +117,94 @@ class Quadratic(Loss):
         return -0.5 * self.n_points * self.linear.squared_norm / weight if weight > 0 else -math.inf
 
     @property
+    def value_at_zero(self) -> float:
+        """F(0)."""
+        return 0.0
+
+    @property
     def stiff(self) -> bool:
         """Whether 𝒜 weighs hardly more entries of Y than there are rows: penalised constraints."""
         return self.map.weighs_few
 
     # -- the point --------------------------------------------------------------------------------------------------
 
+    def product(self, X: Array) -> Array:
+        """Return BX, counted."""
+        self._count()
+        return self.linear.product(X)
+
     def at(self, X: Array) -> QuadraticPoint:
         """Return the point at X: one product."""
         X = as_floats(X)
-        self._count()
-        return QuadraticPoint(self, X, self.map.product(X), self.linear.product(X))
+        return QuadraticPoint(self, X, self.product(X))
 
     def restore(self, arrays: dict[str, Array]) -> QuadraticPoint:
         """Return the point kept in a checkpoint."""
-        return QuadraticPoint(self, arrays["X"], arrays["NX"], arrays["BX"], int(arrays["age"]))
+        X, BX, NX = (self.space.adopt(arrays[name]) for name in ("X", "BX", "NX"))
+        return QuadraticPoint(self, X, BX, NX, int(arrays["age"]))
+
+    def extrapolate(self, p: Point, q: Point, t: float, gram: Array | None = None) -> Point:
+        """Return the point p + t(p − q); where 𝒜 costs no product, BX being linear, it costs none."""
+        assert isinstance(p, QuadraticPoint)
+        assert isinstance(q, QuadraticPoint)
+        if not self.map.free:
+            return super().extrapolate(p, q, t)
+        X = p.X + t * (p.X - q.X)
+        return QuadraticPoint(self, X, p.BX + t * (p.BX - q.BX), age=max(p.age, q.age))
 
     def move(self, p: Point, X: Array) -> Move:
         """Return the step from p to X, its remainder from D = X − p."""
         assert isinstance(p, QuadraticPoint)
         X = as_floats(X)
         D = X - p.X
-        N1, N2, N3, BD, (_, c2, c3, c4) = self._expand(p, D)
-        if p.age >= _LONGEST_CHAIN:
-            new = self.at(X)
+        self._count(self.map.cost)
+        line = self.map.line(p, D)
+        if p.age < _LONGEST_CHAIN:
+            BD = self.linear.product(D)
+            new = QuadraticPoint(self, X, p.BX + BD, line.product(1.0), p.age + 1)
         else:
-            new = QuadraticPoint(self, X, p.NX + N1 + N2 + N3, p.BX + BD, p.age + 1)
-        return Move(p, new, c2 + c3 + c4, D)
+            self._count(not self.map.free)
+            new = QuadraticPoint(self, X, self.linear.product(X))
+            BD = new.BX - p.BX
+        return Move(p, new, line.c2 + inner(BD, D) + line.c3 + line.c4, D, line.cross, line.curvature)
 
     def along(self, p: Point, D: Array) -> Line:
         """Return the exact quartic of f on p + tD, and its gradient there."""
         assert isinstance(p, QuadraticPoint)
         D = as_floats(D)
-        N1, N2, N3, BD, coefficients = self._expand(p, D)
+        self._count(self.map.cost)
+        line, BD = self.map.line(p, D), self.linear.product(D)
 
         def move(t: float) -> QuadraticPoint:
-            return QuadraticPoint(self, p.X + t * D, p.NX + t * (N1 + t * (N2 + t * N3)), p.BX + t * BD)
+            return QuadraticPoint(self, p.X + t * D, p.BX + t * BD, line.product(t))
 
-        return Line(p, coefficients, move)
-
-    def _expand(
-        self, p: QuadraticPoint, D: Array
-    ) -> tuple[Array, Array, Array, Array, tuple[float, float, float, float]]:
-        self._count(self.map.expansion_cost)
-        N1, N2, N3 = self.map.expand(p.X, D)
-        BD = self.linear.product(D)
-        c = (inner(p.gradient, D), inner(N1, D) + inner(BD, D), inner(N2, D) / 1.5, 0.5 * inner(N3, D))
-        return N1, N2, N3, BD, c
+        return Line(p, (inner(p.gradient, D), line.c2 + inner(BD, D), line.c3, line.c4), move)
 
     def hessian_product(self, p: Point, D: Array) -> Array:
         """Return ∇²f(X)[D] = 2(N₁ + BD)."""
         assert isinstance(p, QuadraticPoint)
         D = as_floats(D)
-        N1, _, _, BD, _ = self._expand(p, D)
-        return 2 * (N1 + BD)
+        self._count(self.map.cost)
+        return 2 * (self.map.derivative(p.X, D) + self.linear.product(D))
+
+    def gradient_operator(self, p: Point) -> Callable[[Array], Array]:
+        """Return the map V ↦ 𝒜(XXᵀ)V + BV: one product each time."""
+        N = self.map.image(p.X)
+        return lambda V: self.map.times(N, as_floats(V)) + self.product(as_floats(V))
 
     # -- scale ------------------------------------------------------------------------------------------------------
 
     def exponents(self) -> tuple[int | None, int | None]:
-        """Return log₂ of the root of the size of B over that of 𝒜, and log₂ of the latter: one product."""
-        self._count()
-        probe = np.cos(np.arange(self.n_points, dtype=np.float64))[:, None]
-        here, weight = self.linear.exponent(), exponent(self.map.product(probe))
+        """Return log₂ of the root of the size of B over that of 𝒜, and log₂ of the latter: a product with 𝒜."""
+        self._count(not self.map.free)
+        here, weight = self.linear.exponent(), self.map.exponent(self._probe())
         return (None if here is None or weight is None else (here - weight) // 2), weight
 
     def in_units(self, units: Units) -> Self:
         """Return the loss with 𝒜 and 4^length · B, both scaled by what value has besides 4·length."""
         power = units.value - self.degree * units.length
-        twin = self._with(
-            map=ScaledMap(self.map, power) if power else self.map, linear=self.linear.scaled(power + 2 * units.length)
-        )
-        twin.infimum = twin._least_value()
+        twin = self._with()
+        twin._take(self.map.scaled(power), self.linear.scaled(power + 2 * units.length))
         if "smoothness" in self._constants:
             twin._constants["smoothness"] = shifted(self._constants["smoothness"], power)
         return twin
@@ -195,89 +235,152 @@ class Quadratic(Loss):
     def curvature_at_zero(self) -> float:
         """max(0, λ_max(B))."""
         if "curvature" not in self._constants:
-            bound = upper_bound_of_spectrum(self._linear_product, self.n_points, float(np.finfo(self.linear.dtype).eps))
+
+            def product(V: Array) -> Array:
+                here = self.space.adopt(V.astype(self.linear.dtype))
+                return np.asarray(to_host(self.product(here)), dtype=np.float64)
+
+            bound = upper_bound_of_spectrum(product, self.n_points, float(np.finfo(self.linear.dtype).eps))
             self._constants["curvature"] = min(bound, self.gradient_norm_at_zero)
         return self._constants["curvature"]
-
-    def _linear_product(self, V: Array) -> Array:
-        self._count()
-        return self.linear.product(V.astype(self.linear.dtype)).astype(np.float64)
 
     # -- bookkeeping ------------------------------------------------------------------------------------------------
 
     @property
+    def space(self) -> Space:
+        """Where B is."""
+        return self.linear.space
+
+    @property
     def dtype(self) -> type[np.floating[Any]]:
         """float32 where B is, and A is or has no entries."""
-        single = self.linear.dtype == np.float32 and (self.map.dtype == np.float32 or not hasattr(self.map, "A"))
-        return np.float32 if single else np.float64
+        return np.float64 if np.float64 in (self.linear.dtype, self.map.dtype) else np.float32
 
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return a Gaussian X, scaled so that f(tX) is least: one product."""
-        X = generator.standard_normal((self.n_points, rank))
-        X = np.abs(X) if nonnegative else X
+        X = self.space.normal(generator, (self.n_points, rank))
+        X = abs(X) if nonnegative else X
         p = self.at(X)
-        quartic, square = inner(p.NX, X), inner(p.BX, X)
+        quartic, square = self.space.read(inner(p.NX, X), inner(p.BX, X))
         # f(tX) = ½t⁴⟨𝒜(XXᵀ)X, X⟩ + t²⟨BX, X⟩; where B is positive on X, any scale of the data's own will do
         t = -square / quartic if square < 0 < quartic else self.gradient_norm_at_zero / self.smoothness / norm(X) ** 2
         return X * math.sqrt(t)
 
+    def _probe(self) -> Array:
+        return self.space.adopt(np.cos(np.arange(self.n_points, dtype=np.float64))[:, None])  # type: ignore[no-any-return]
+
     def fingerprint(self) -> str:
         """Return kind, size, norm and checksum of B, and a product with A."""
-        probe = np.cos(np.arange(self.n_points, dtype=np.float64))[:, None]
+        probe = self._probe()
         sums = f"B={self.linear.squared_norm!r},{self.linear.checksum():.6e}"
-        return f"Quadratic n={self.n_points} {sums} A={inner(self.map.product(probe), probe):.10e}"
-
-
-def _linear_part(B: Any, squared_norm: float | None) -> Matrix:
-    if isinstance(B, LinearOperator):
-        return OperatorMatrix(B, squared_norm)
-    return SparseMatrix(B, "B") if sp.issparse(B) else DenseMatrix(B, "B")
+        return f"{type(self).__name__} n={self.n_points} {sums} A={float(inner(self.map.product(probe), probe)):.10e}"
 
 
 class QuadraticPoint(Point):
-    """A point of `Quadratic`: X, 𝒜(XXᵀ)X and BX."""
+    """A point of `Quadratic`: X, BX and 𝒜(XXᵀ)X, which is made where it was not carried along."""
 
-    def __init__(self, loss: Quadratic, X: Array, NX: Array, BX: Array, age: int = 0) -> None:
-        self.loss, self.X, self.NX, self.BX = loss, X, NX, BX
+    def __init__(self, loss: Quadratic, X: Array, BX: Array, NX: Array | None = None, age: int = 0) -> None:
+        self.loss, self.X, self.BX = loss, X, BX
+        self.grams = loss.map.grams(X)
+        self.NX = loss.map.product(X, self.grams) if NX is None else NX
         self.age = age  # for how many moves the products were carried along
 
-    @property
-    def value(self) -> float:
-        """½⟨𝒜(XXᵀ)X, X⟩ + ⟨BX, X⟩."""
-        return 0.5 * inner(self.NX, self.X) + inner(self.BX, self.X)
+    @cached_property
+    def gram(self) -> Array:
+        """XᵀX, in float64."""
+        if not self.grams or self.space is not HOST:
+            return super().gram
+        return sum(self.grams[1:], start=self.grams[0])
 
-    @property
+    @cached_property
+    def value(self) -> float:
+        """F(0) + ½⟨𝒜(XXᵀ)X, X⟩ + ⟨BX, X⟩, which round-off may have put below what F falls to."""
+        constant, least = self.loss.value_at_zero, self.loss.infimum
+        value: float = self.space.later(
+            lambda a, b: max(constant + 0.5 * a + b, least), inner(self.NX, self.X), inner(self.BX, self.X)
+        )
+        return value
+
+    @cached_property
     def gradient(self) -> Array:
         """2(𝒜(XXᵀ)X + BX)."""
-        G: Array = 2 * (self.NX + self.BX)
+        G: Array = self.NX + self.BX
+        G *= 2
         return G
 
-    @property
+    @cached_property
     def rounding(self) -> float:
         """eps·(‖𝒜(XXᵀ)X‖ + ‖BX‖), twice."""
-        return 2 * float(np.finfo(self.X.dtype).eps) * (norm(self.NX) + norm(self.BX))
+        return 2 * eps(self.X) * (norm(self.NX) + norm(self.BX))
 
     def arrays(self) -> dict[str, Array]:
         """X, both products and their age."""
         return {"X": self.X, "NX": self.NX, "BX": self.BX, "age": np.asarray(self.age)}
 
 
-class QuadraticMap(ABC):
-    """𝒜, with 0 ≤ μ_F ≤ 𝒜 ≤ L_F on symmetric matrices."""
+@dataclass
+class MapLine:
+    """What 𝒜 adds to c₂, c₃ and c₄ of f on X + tD, with XᵀD and DᵀD where they were made for it.
 
-    #: how many applications of 𝒜 a call of ``expand`` makes
-    expansion_cost = 1
-    dtype: type[np.floating[Any]] = np.float64
+    ``product(t)`` returns 𝒜(XXᵀ)X at the point X + tD, or None where it is best made there.
+    """
+
+    c2: float
+    c3: float
+    c4: float
+    product: Callable[[float], Array | None]
+    cross: Array | None = None
+    curvature: Array | None = None
+
+
+class QuadraticMap(ABC):
+    """𝒜, with 0 ≤ μ_F ≤ 𝒜 ≤ L_F on symmetric matrices, and its images in whatever form ``times`` takes."""
+
+    #: how many products with the data a line costs
+    cost = 1
+    #: whether a point costs no product with the data of 𝒜: it has none
+    free = False
+    #: the type of its entries, None where it has none
+    dtype: type[np.floating[Any]] | None = None
     #: whether hardly more entries of Y are weighed than it has rows
     weighs_few: bool = False
+    #: log₂ of what 𝒜 is multiplied by
+    power: int = 0
 
     @abstractmethod
-    def product(self, X: Array) -> Array:
+    def image(self, X: Array) -> Any:
+        """Return 𝒜(XXᵀ)."""
+
+    @abstractmethod
+    def mixed(self, X: Array, D: Array) -> Any:
+        """Return 𝒜(P), P = XDᵀ + DXᵀ."""
+
+    def times(self, N: Any, Z: Array) -> Array:
+        """Return NZ for an image N."""
+        NZ: Array = N @ Z
+        return NZ
+
+    def grams(self, X: Array) -> list[Array]:
+        """Return the small matrices that serve ``product`` and ``line``, if any."""
+        return []
+
+    def product(self, X: Array, grams: Sequence[Array] = ()) -> Array:
         """Return 𝒜(XXᵀ)X."""
+        return self.times(self.image(X), X)
 
-    @abstractmethod
-    def expand(self, X: Array, D: Array) -> Expansion:
-        """Return N₁ = 𝒜(XXᵀ)D + 𝒜(P)X, N₂ = 𝒜(P)D + 𝒜(DDᵀ)X and N₃ = 𝒜(DDᵀ)D, with P = XDᵀ + DXᵀ."""
+    def derivative(self, X: Array, D: Array) -> Array:
+        """Return N₁ = 𝒜(XXᵀ)D + 𝒜(P)X."""
+        return self.times(self.image(X), D) + self.times(self.mixed(X, D), X)
+
+    def line(self, p: QuadraticPoint, D: Array) -> MapLine:
+        """Return 𝒜 on the line p + tD."""
+        X, rank, both = p.X, D.shape[1], namespace(D).hstack([p.X, D])
+        P, S = self.times(self.mixed(X, D), both), self.times(self.image(D), both)
+        N1 = self.times(self.image(X), D) + P[:, :rank]
+        N2, N3 = P[:, rank:] + S[:, :rank], S[:, rank:]
+        return MapLine(
+            inner(N1, D), inner(N2, D) / 1.5, 0.5 * inner(N3, D), lambda t: p.NX + t * (N1 + t * (N2 + t * N3))
+        )
 
     @abstractmethod
     def largest(self, count: Callable[[int], None]) -> float:
@@ -291,201 +394,211 @@ class QuadraticMap(ABC):
         """Return a μ ≥ 0 with ⟨𝒜Y, Y⟩ ≥ μ Σ Y_ii²."""
         return self.least()
 
+    def exponent(self, probe: Array) -> int | None:
+        """Return log₂ of its size, by its product with a vector of size one."""
+        return exponent(self.product(probe))
 
-class ScaledMap(QuadraticMap):
-    """2^power · 𝒜."""
+    def scaled(self, power: int) -> QuadraticMap:
+        """Return 2^power · 𝒜; this default is for maps that multiply what they give by 2^``power``."""
+        twin = copy.copy(self)
+        twin.power = self.power + power
+        return twin
 
-    def __init__(self, whole: QuadraticMap, power: int) -> None:
-        self.whole, self.power, self.dtype = whole, power, whole.dtype
-        self.expansion_cost, self.weighs_few = whole.expansion_cost, whole.weighs_few
 
-    def product(self, X: Array) -> Array:
-        """Return 2^power · 𝒜(XXᵀ)X."""
-        return shifted(self.whole.product(X), self.power)
+class Blocks(QuadraticMap):
+    """𝒜Y = s·Y in some blocks of Y and 0 in the others, through r × r Gram matrices.
 
-    def expand(self, X: Array, D: Array) -> Expansion:
-        """Return the three matrices of 𝒜, scaled."""
-        N1, N2, N3 = self.whole.expand(X, D)
-        return shifted(N1, self.power), shifted(N2, self.power), shifted(N3, self.power)
+    Parameters
+    ----------
+    rows : list of slice
+        The rows of Y in parts.
+    columns : list of int
+        For each part the one whose columns its block has; symmetric.
+    scale : float
+        s.
+    """
+
+    free = True
+
+    def __init__(self, rows: list[slice], columns: list[int], scale: float = 1.0) -> None:
+        self.rows, self.columns, self.scale = rows, columns, scale
+
+    def image(self, X: Array) -> Any:
+        """Return the factors X and X."""
+        return X, X
+
+    def mixed(self, X: Array, D: Array) -> Any:
+        """Return the factors [X, D] and [D, X]."""
+        xp = namespace(X)
+        return xp.hstack([X, D]), xp.hstack([D, X])
+
+    def times(self, N: Any, Z: Array) -> Array:
+        """Return s·L_I(R_JᵀZ_J), block by block, for factors L and R."""
+        L, R = N
+        parts = []
+        for I, column in zip(self.rows, self.columns, strict=True):
+            J = self.rows[column]
+            parts.append(times(L[I], self.scale * bare(gram(R[J], Z[J]))))
+        return parts[0] if len(parts) == 1 else namespace(Z).concatenate(parts)
+
+    def grams(self, X: Array) -> list[Array]:
+        """Return XᵀX of the rows of each part."""
+        return [gram(X[I]) for I in self.rows]
+
+    def product(self, X: Array, grams: Sequence[Array] = ()) -> Array:
+        """Return s·X_I S_J, block by block."""
+        grams = grams or self.grams(X)
+        parts = [times(X[I], self.scale * bare(grams[c])) for I, c in zip(self.rows, self.columns, strict=True)]
+        return parts[0] if len(parts) == 1 else namespace(X).concatenate(parts)
+
+    def line(self, p: QuadraticPoint, D: Array) -> MapLine:
+        """Return the coefficients from S = XᵀX, T = XᵀD and C = DᵀD of the rows of each part."""
+        later = [(S, gram(p.X[I], D[I]), gram(D[I])) for S, I in zip(p.grams, self.rows, strict=True)]
+        small = [[to_host(M) for M in part] for part in later]
+        c2 = c3 = c4 = 0.0
+        for (S, T, C), column in zip(small, self.columns, strict=True):
+            S_, T_, C_ = small[column]
+            c2 += 0.5 * (trace_inner(S, C_) + trace_inner(C, S_)) + trace_inner(T, T_.T) + trace_inner(T, T_)
+            c3 += trace_inner(T, C_) + trace_inner(C, T_)
+            c4 += 0.5 * trace_inner(C, C_)
+        cross, curvature = (p.space.small(sum(part[k] for part in small)) for k in (1, 2))
+        coefficients = self.scale * c2, self.scale * c3, self.scale * c4
+        return MapLine(*coefficients, lambda t: None, cross, curvature)
 
     def largest(self, count: Callable[[int], None]) -> float:
-        """Return that of 𝒜, scaled."""
-        return shifted(self.whole.largest(count), self.power)
+        """Return s."""
+        return self.scale
 
     def least(self) -> float:
-        """Return that of 𝒜, scaled."""
-        return shifted(self.whole.least(), self.power)
+        """Return s where there is one block, all of Y; else 0."""
+        return self.scale if len(self.rows) == 1 else 0.0
 
-    def least_on_diagonal(self) -> float:
-        """Return that of 𝒜, scaled."""
-        return shifted(self.whole.least_on_diagonal(), self.power)
+    def exponent(self, probe: Array) -> int | None:
+        """Return log₂ of s, 0 for the s there are."""
+        return 0
 
-
-class Identity(QuadraticMap):
-    """𝒜Y = Y, through r × r Gram matrices."""
-
-    def product(self, X: Array) -> Array:
-        """Return X XᵀX."""
-        XS: Array = X @ gram(X).astype(X.dtype)
-        return XS
-
-    def expand(self, X: Array, D: Array) -> Expansion:
-        """Return the three matrices, from S = XᵀX, T = XᵀD, C = DᵀD."""
-        S, T, C = (M.astype(X.dtype) for M in (gram(X), gram(X, D), gram(D)))
-        return D @ S + X @ (T + T.T), X @ C + D @ (T + T.T), D @ C
-
-    def largest(self, count: Callable[[int], None]) -> float:
-        """Return 1."""
-        return 1.0
-
-    def least(self) -> float:
-        """Return 1."""
-        return 1.0
+    def scaled(self, power: int) -> Blocks:
+        """Return 2^power · 𝒜."""
+        return Blocks(self.rows, self.columns, shifted(self.scale, power))
 
 
 class MatrixMap(QuadraticMap):
     """An 𝒜 whose images of symmetric matrices can be formed, dense or sparse."""
 
     @abstractmethod
-    def images(self, X: Array, D: Array) -> tuple[Any, Any, Any]:
-        """Return 𝒜(XXᵀ), 𝒜(P) and 𝒜(DDᵀ)."""
+    def of(self, L: Array, R: Array) -> Any:
+        """Return 𝒜(LRᵀ) for a symmetric LRᵀ."""
 
-    def expand(self, X: Array, D: Array) -> Expansion:
-        """Return the three matrices."""
-        Y, P, S = self.images(X, D)
-        return Y @ D + P @ X, P @ D + S @ X, S @ D
+    def image(self, X: Array) -> Any:
+        """Return 𝒜(XXᵀ)."""
+        return self.of(X, X)
 
-
-class DenseWeights(MatrixMap):
-    """𝒜Y = A ∘ Y, entrywise, for a nonnegative symmetric array A."""
-
-    def __init__(self, A: Array) -> None:
-        self.A, self.dtype = A, working_dtype(A.dtype)
-
-    def product(self, X: Array) -> Array:
-        """Return (A ∘ XXᵀ)X."""
-        N: Array = (self.A * (X @ X.T)) @ X
-        return N
-
-    def images(self, X: Array, D: Array) -> tuple[Any, Any, Any]:
-        """Return the entries, weighed."""
-        XD = X @ D.T
-        return self.A * (X @ X.T), self.A * (XD + XD.T), self.A * (D @ D.T)
-
-    def largest(self, count: Callable[[int], None]) -> float:
-        """Return max A."""
-        return float(self.A.max())
-
-    def least(self) -> float:
-        """Return min A."""
-        return float(self.A.min())
-
-    def least_on_diagonal(self) -> float:
-        """Return the least A_ii."""
-        return float(self.A.diagonal().min())
+    def mixed(self, X: Array, D: Array) -> Any:
+        """Return 𝒜(P)."""
+        xp = namespace(X)
+        return self.of(xp.hstack([X, D]), xp.hstack([D, X]))
 
 
-class SparseWeights(MatrixMap):
-    """𝒜Y = A ∘ Y for a sparse nonnegative A: only the entries of Y on its pattern are ever made."""
+class Weights(MatrixMap):
+    """𝒜Y = A ∘ Y, entrywise, for a nonnegative symmetric A; of a sparse one only Y on its pattern is ever made."""
 
     def __init__(self, A: Any) -> None:
-        self.A, self.dtype = A, working_dtype(A.dtype)
-        self.rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
-        self.weighs_few = A.nnz <= 2 * A.shape[0]
+        self.A, self.dtype, self.places = A, A.dtype, A.places()
+        entries = A.entries()
+        self.weighs_few = self.places is not None and len(entries) <= 2 * A.n
+        self._extremes = (float(entries.min()), float(entries.max())) if len(entries) else (0.0, 0.0)
 
-    def _on_pattern(self, entries: Array) -> Any:
-        return sp.csr_array((self.A.data * entries, self.A.indices, self.A.indptr), shape=self.A.shape)
-
-    def product(self, X: Array) -> Array:
-        """Return (A ∘ XXᵀ)X."""
-        N: Array = self._on_pattern(np.einsum("pk,pk->p", X[self.rows], X[self.A.indices])) @ X
-        return N
-
-    def images(self, X: Array, D: Array) -> tuple[Any, Any, Any]:
-        """Return the entries on the pattern, weighed."""
-        Xi, Xj, Di, Dj = X[self.rows], X[self.A.indices], D[self.rows], D[self.A.indices]
-        p = np.einsum("pk,pk->p", Xi, Dj) + np.einsum("pk,pk->p", Di, Xj)
-        y, s = np.einsum("pk,pk->p", Xi, Xj), np.einsum("pk,pk->p", Di, Dj)
-        return self._on_pattern(y), self._on_pattern(p), self._on_pattern(s)
+    def of(self, L: Array, R: Array) -> Any:
+        """Return A ∘ LRᵀ."""
+        if self.places is None:
+            return self.A.entries() * (L @ R.T)
+        rows, cols = self.places
+        return self.A.with_entries(self.A.entries() * namespace(L).einsum("pk,pk->p", L[rows], R[cols]))
 
     def largest(self, count: Callable[[int], None]) -> float:
         """Return max A."""
-        return float(self.A.data.max(initial=0.0))
+        return max(self._extremes[1], 0.0)
 
     def least(self) -> float:
         """Return min A, 0 where the pattern has a gap."""
-        return float(self.A.data.min()) if self.A.nnz == self.A.shape[0] ** 2 else 0.0
+        full = self.places is None or len(self.A.entries()) == self.A.n**2
+        return self._extremes[0] if full else 0.0
 
     def least_on_diagonal(self) -> float:
         """Return the least A_ii."""
-        return float(self.A.diagonal().min())
+        if self.places is None:
+            return float(self.A.entries().diagonal().min())
+        rows, cols = self.places
+        diagonal = self.A.entries()[rows == cols]
+        return float(diagonal.min()) if len(diagonal) == self.A.n else 0.0
+
+    def scaled(self, power: int) -> Weights:
+        """Return the map of 2^power · A."""
+        return Weights(self.A.scaled(power))
 
 
 class OnProducts(QuadraticMap):
-    """𝒜 known by ``apply(X, Z)`` = 𝒜(XXᵀ)Z alone."""
+    """𝒜 known by ``apply(X, Z)`` = 𝒜(XXᵀ)Z alone; an image is a list of factors X, with what to multiply each by."""
 
-    expansion_cost = 4
+    cost = 4
 
     def __init__(self, apply: Callable[[Array, Array], Any], n: int) -> None:
         self.apply, self.n = apply, n
 
-    def _apply(self, X: Array, Z: Array) -> Array:
-        N: Array = np.asarray(self.apply(X, Z), dtype=Z.dtype)
-        if N.shape != Z.shape:
-            raise ValueError(f"A(X, Z) must return 𝒜(XXᵀ)Z, of Z's shape {Z.shape}, got {N.shape}")
-        return N
+    def image(self, X: Array) -> Any:
+        """Return the factor X."""
+        return [(1.0, X)]
 
-    def product(self, X: Array) -> Array:
-        """Return 𝒜(XXᵀ)X."""
-        return self._apply(X, X)
-
-    def expand(self, X: Array, D: Array) -> Expansion:
-        """Return the three matrices; 𝒜(P) from X ± sD, s such that both are equally long and no digit is lost."""
-        size, length = norm(X), norm(D)
+    def mixed(self, X: Array, D: Array) -> Any:
+        """Return X ± sD, with s such that both terms are equally long and no digit is lost."""
+        size, length = float(norm(X)), float(norm(D))
         s = size / length if size > 0 and length > 0 else 1.0
-        both = np.hstack([X, D])
-        r = X.shape[1]
-        P = (self._apply(X + s * D, both) - self._apply(X - s * D, both)) / (2 * s)
-        YD, S = self._apply(X, D), self._apply(D, both)
-        return YD + P[:, :r], P[:, r:] + S[:, :r], S[:, r:]
+        return [(0.5 / s, X + s * D), (-0.5 / s, X - s * D)]
+
+    def times(self, N: Any, Z: Array) -> Array:
+        """Return the sum of the products with the factors."""
+        total: Array = 0.0  # type: ignore[assignment]
+        for factor, X in N:
+            product = self.apply(X, Z)
+            if tuple(np.shape(product)) != tuple(Z.shape):
+                raise ValueError(
+                    f"A(X, Z) must return 𝒜(XXᵀ)Z, of Z's shape {tuple(Z.shape)}, got {tuple(np.shape(product))}"
+                )
+            total = total + factor * astype(as_floats(product), float_type(Z))
+        return shifted(total, self.power)
 
     def largest(self, count: Callable[[int], None]) -> float:
         """Return a bound of ‖𝒜‖ by Lanczos iterations; each costs like two products with n columns."""
-        return _largest_of(self._on_symmetric, self.n, count)
 
-    def _on_symmetric(self, Y: Array) -> Array:
-        values, vectors = np.linalg.eigh(Y)
-        factors, eye = vectors * np.sqrt(np.abs(values)), np.eye(self.n)
-        total = np.zeros((self.n, self.n))
-        for sign, part in ((1, factors[:, values > 0]), (-1, factors[:, values < 0])):
-            if part.size:
-                total += sign * self._apply(np.ascontiguousarray(part), eye)
-        return total
+        def on_symmetric(Y: Array) -> Array:
+            values, vectors = np.linalg.eigh(Y)
+            factors = vectors * np.sqrt(np.abs(values))
+            parts = [(1.0, factors[:, values > 0]), (-1.0, factors[:, values < 0])]
+            found = [(sign, np.ascontiguousarray(part)) for sign, part in parts if part.size]
+            return self.times(found, np.eye(self.n)) + np.zeros_like(Y)
+
+        return _largest_of(on_symmetric, self.n, count)
 
 
 class OnEntries(MatrixMap):
     """𝒜 as an (n², n²) matrix, dense or sparse, that maps Y, row after row, to 𝒜Y."""
 
     def __init__(self, A: Any, n: int) -> None:
-        self.A, self.n, self.dtype = A, n, working_dtype(A.dtype)
+        self.A, self.n, self.dtype = A, n, float_type(A)
+
+    def of(self, L: Array, R: Array) -> Any:
+        """Return the image, symmetric."""
+        return self._map(L @ R.T)
 
     def _map(self, Y: Array) -> Array:
-        N = np.asarray(self.A @ Y.reshape(self.n**2)).reshape(self.n, self.n)
-        M: Array = (N + N.T) / 2
-        return M
-
-    def product(self, X: Array) -> Array:
-        """Return 𝒜(XXᵀ)X."""
-        return self._map(X @ X.T) @ X
-
-    def images(self, X: Array, D: Array) -> tuple[Any, Any, Any]:
-        """Return the images."""
-        XD = X @ D.T
-        return self._map(X @ X.T), self._map(XD + XD.T), self._map(D @ D.T)
+        A = self.A if float_type(Y) == self.dtype or not is_torch(Y) else astype(self.A, float_type(Y))
+        N = (A @ Y.reshape(self.n**2)).reshape(self.n, self.n)
+        return shifted((N + N.T) / 2, self.power)
 
     def largest(self, count: Callable[[int], None]) -> float:
         """Return a bound of ‖𝒜‖ by Lanczos' method."""
-        return _largest_of(self._map, self.n, count)
+        space = space_of(self.A)
+        return _largest_of(lambda Y: to_host(self._map(space.adopt(Y))), self.n, count)
 
 
 def _largest_of(on_symmetric: Callable[[Array], Array], n: int, count: Callable[[int], None]) -> float:
@@ -505,45 +618,44 @@ def _largest_of(on_symmetric: Callable[[Array], Array], n: int, count: Callable[
     return upper_bound_of_spectrum(product, len(i), float(np.finfo(np.float64).eps), _DENSE)
 
 
-def as_map(A: Any, n: int) -> QuadraticMap:
+def as_map(A: Any, n: int, space: Space) -> QuadraticMap:
     """Return the map that A describes (see `quartic.losses.Quadratic`), or raise an error that says what is wrong."""
+    if isinstance(A, QuadraticMap):
+        return A
     if A is None:
-        return Identity()
-    if callable(A) and not isinstance(A, LinearOperator):
-        return OnProducts(A, n)
+        return Blocks([slice(None)], [0])
     if isinstance(A, LinearOperator):
         raise TypeError(
             "A must be an array, a sparse matrix, None or a function A(X, Z) = 𝒜(XXᵀ)Z, got a LinearOperator"
         )
-    if not sp.issparse(A):
-        A = finite_matrix(A, "A")
-    if A.shape == (n, n):
-        return _weights(A)
-    if A.shape == (n * n, n * n):
-        return _on_entries(A, n)
+    if callable(A):
+        return OnProducts(A, n)
+    A = A if sp.issparse(A) else space.take(A, "A")
+    if tuple(A.shape) == (n, n):
+        return _weights(as_matrix(A, None, "A"))
+    if tuple(A.shape) == (n * n, n * n):
+        return _on_entries(A if sp.issparse(A) else finite_matrix(A, "A"), n)
     raise ValueError(
         f"A must have the shape of B, ({n}, {n}), for weights of the entries of XXᵀ, or ({n * n}, {n * n}) for a map "
-        f"of all of them, got {A.shape}"
+        f"of all of them, got {tuple(A.shape)}"
     )
 
 
-def _weights(A: Any) -> QuadraticMap:
-    clean = SparseMatrix(sp.csr_array(A), "A").M
-    if clean.data.min(initial=0.0) < 0:
-        k = int(clean.data.argmin())
-        row = int(np.searchsorted(clean.indptr, k, side="right")) - 1
-        raise ValueError(
-            f"A[{row}, {clean.indices[k]}] = {clean.data[k]} is negative: F would not be convex, nor bounded below"
-        )
-    return SparseWeights(clean) if sp.issparse(A) else DenseWeights(A)
+def _weights(A: Matrix) -> QuadraticMap:
+    entries, places = A.entries(), A.places()
+    found = first_entry(entries < 0)
+    if found is not None:
+        i, j = found if places is None else (int(ends[found[0]]) for ends in places)
+        raise ValueError(f"A[{i}, {j}] = {float(entries[found])} is negative: F would not be convex, nor bounded below")
+    return Weights(A)
 
 
 def _on_entries(A: Any, n: int) -> QuadraticMap:
-    gap = abs(A - A.T)
-    if gap.max() > 1e-8 * abs(A).max():
-        raise ValueError(f"A must be self-adjoint, but A − Aᵀ has an entry of size {gap.max():.1e}; pass (A + A.T) / 2")
+    gap = float(abs(A - A.T).max())
+    if gap > 1e-8 * float(abs(A).max()):
+        raise ValueError(f"A must be self-adjoint, but A − Aᵀ has an entry of size {gap:.1e}; pass (A + A.T) / 2")
     if n * n <= _SMALL:
-        values = np.linalg.eigvalsh(A.toarray() if sp.issparse(A) else A)
+        values = np.linalg.eigvalsh(A.toarray() if sp.issparse(A) else to_host(A))
         if values[0] < -1e-8 * max(abs(values[-1]), abs(values[0])):
             raise ValueError(
                 f"A must be positive semidefinite for F to be convex, but has the eigenvalue {values[0]:.3e}"

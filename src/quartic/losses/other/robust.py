@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-import copy
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from quartic.arrays import Array, as_floats, check_number, norm, trace_inner, working_dtype
-from quartic.core.units import Units, exponent, shifted
+from quartic.arrays import (
+    HOST,
+    Array,
+    Space,
+    as_floats,
+    check_number,
+    copy,
+    eps,
+    inner,
+    namespace,
+    norm,
+    to_host,
+    total,
+    trace_inner,
+)
+from quartic.core.units import Units, shifted
 from quartic.losses.base import Loss
 from quartic.losses.factor.loss import nonnegative_start
-from quartic.losses.factor.matrix import DenseMatrix, Matrix, SparseMatrix, as_matrix
+from quartic.losses.factor.matrix import Matrix, SparseMatrix, as_matrix
 from quartic.losses.factor.spectrum import negative_part_of_spectrum
 from quartic.losses.factor.weighted import WeightedLeastSquares
-from quartic.losses.gradient_point import GradientPoint
 from quartic.losses.move import Move
 from quartic.losses.point import Point
 
@@ -89,52 +99,51 @@ class Robust(Loss):
             raise ValueError("give weights or mask, not both: an entry of weight 0 is masked")
         self.kind, self.delta = loss, float(delta)
         known = weights if mask is None else mask
-        self.entries: Entries = AllEntries(as_matrix(M, 0.0)) if known is None else KnownEntries(M, known)
+        self.entries: AllEntries | KnownEntries = (
+            AllEntries(as_matrix(M, 0.0)) if known is None else KnownEntries(WeightedLeastSquares(M, known))
+        )
         self.n_points = self.entries.n
 
     # -- the point --------------------------------------------------------------------------------------------------
 
-    def at(self, X: Array) -> GradientPoint:
+    def at(self, X: Array) -> Point:
         """Return the point at X: one pass over the entries."""
         X = as_floats(X)
         self._count()
-        return self._point(X, *self.entries.tangent(X, self.kind, self.delta))
+        value, _, G = self.entries.step(X, X, self.kind, self.delta)
+        return Point(X, value, G, self._rounding)
 
-    def restore(self, arrays: dict[str, Array]) -> GradientPoint:
+    def restore(self, arrays: dict[str, Array]) -> Point:
         """Return the point kept in a checkpoint."""
-        return self._point(arrays["X"], float(arrays["value"]), arrays["gradient"])
+        X, G = self.space.adopt(arrays["X"]), self.space.adopt(arrays["gradient"])
+        return Point(X, float(arrays["value"]), G, self._rounding)
 
     def move(self, p: Point, X: Array) -> Move:
         """Return the step from p to X, its remainder summed entry by entry from X − p: one pass."""
         X = as_floats(X)
         self._count()
-        value, remainder, G = self.entries.gap(p.X, X, self.kind, self.delta)
-        return Move(p, self._point(X, value, G), remainder, X - p.X)
-
-    def _point(self, X: Array, value: float, gradient: Array) -> GradientPoint:
-        return GradientPoint(X, float(value), gradient, self._rounding)
+        value, remainder, G = self.entries.step(p.X, X, self.kind, self.delta)
+        return Move(p, Point(X, value, G, self._rounding), remainder, X - p.X)
 
     def _rounding(self, p: Point) -> float:
         """Return about eps·max w·(‖X(XᵀX)‖ + δ‖X‖), four times: entries of XXᵀ are known to eps of their size."""
-        size = norm(p.gram)
+        S = to_host(p.gram)
+        size, length = norm(S), math.sqrt(float(np.trace(S)))
         if size == 0.0 or not math.isfinite(size):
             return 0.0
-        S = p.gram / size  # cubes over- and underflow long before S does
+        S = S / size  # cubes over- and underflow long before S does
         cubed = size * math.sqrt(size) * math.sqrt(max(trace_inner(S @ S, S), 0.0))
-        eps = float(np.finfo(p.X.dtype).eps)
-        return 4 * eps * self.smoothness * (cubed + self.delta * math.sqrt(float(np.trace(p.gram))))
+        return 4 * eps(p.X) * self.smoothness * (cubed + self.delta * length)
 
     # -- scale ------------------------------------------------------------------------------------------------------
 
-    def exponents(self) -> tuple[int | None, int | None]:
+    def exponents(self) -> tuple[int | None, int | None] | None:
         """Return log₂ of the root of the size of M, and of the largest weight."""
-        power = self.entries.exponent()
-        return None if power is None else power // 2, exponent(self.entries.largest_weight)
+        return self.entries.exponents()
 
     def in_units(self, units: Units) -> Self:
         """Return the loss of 4^length · M and 4^length · δ, with the weights scaled too: ρ is of degree 2 in both."""
-        entries = self.entries.scaled(2 * units.length, units.value - self.degree * units.length)
-        return self._with(entries=entries, delta=shifted(self.delta, 2 * units.length))
+        return self._with(entries=self.entries.in_units(units), delta=shifted(self.delta, 2 * units.length))
 
     # -- constants --------------------------------------------------------------------------------------------------
 
@@ -161,6 +170,11 @@ class Robust(Loss):
     # -- bookkeeping ------------------------------------------------------------------------------------------------
 
     @property
+    def space(self) -> Space:
+        """Where M is."""
+        return self.entries.space
+
+    @property
     def dtype(self) -> type[np.floating[Any]]:
         """The type of M."""
         return self.entries.dtype
@@ -173,134 +187,50 @@ class Robust(Loss):
         """Return the start of `LeastSquares`, its scale from entries cut off at three times their median size."""
         size = self.entries.size_of_most()
         if nonnegative:
-            return nonnegative_start(self.n_points, rank, self.entries.mean(3 * size), size, generator)
+            mean = self.entries.mean(3 * size)
+            return nonnegative_start(self.n_points, rank, mean, size, generator, self.space)
         # entries of XXᵀ for Gaussian X with entries of variance s have a variance of about r·s²
-        return generator.standard_normal((self.n_points, rank)) * math.sqrt(size / math.sqrt(rank))
+        return self.space.normal(generator, (self.n_points, rank)) * math.sqrt(size / math.sqrt(rank))
 
 
-def _passes() -> Any:
-    """Return the compiled passes, which take a while to import."""
-    from quartic.losses.other import robust_passes
-
-    return robust_passes
-
-
-class Entries(ABC):
-    """The entries of M that count, with what passes over them give for ρ of this kind and δ."""
-
-    n: int
-    dtype: type[np.floating[Any]]
-    largest_weight: float
-    #: Σ w over all entries that count
-    total_weight: float
-
-    @abstractmethod
-    def tangent(self, X: Array, kind: str, delta: float) -> tuple[float, Array]:
-        """Return Σ w ρ(XXᵀ − M) and its gradient."""
-
-    @abstractmethod
-    def gap(self, X: Array, Y: Array, kind: str, delta: float) -> tuple[float, float, Array]:
-        """Return f(Y), f(Y) − f(X) − ⟨∇f(X), Y − X⟩ and ∇f(Y)."""
-
-    @abstractmethod
-    def slopes(self, kind: str, delta: float) -> Matrix:
-        """Return w ∘ ψ(M), which is −∇F(0)."""
-
-    @abstractmethod
-    def size_of_most(self) -> float:
-        """Return a size that most |M_ij| do not exceed, whatever a few of them are."""
-
-    @abstractmethod
-    def mean(self, limit: float) -> float:
-        """Return the mean of the entries, cut off at ±limit."""
-
-    @abstractmethod
-    def exponent(self) -> int | None:
-        """Return log₂ of the size of M; None for M = 0."""
-
-    @abstractmethod
-    def scaled(self, power: int, weight_power: int) -> Entries:
-        """Return the entries of 2^power · M, with weights 2^weight_power times as large."""
-
-    @abstractmethod
-    def fingerprint(self) -> str:
-        """Return a few words that tell these entries from others."""
-
-
-class AllEntries(Entries):
-    """Every entry of a dense or sparse symmetric matrix."""
+class AllEntries:
+    """Every entry of a symmetric matrix M, dense or sparse, and the passes over them for ρ of a kind and δ."""
 
     largest_weight = 1.0
 
-    def __init__(self, matrix: Matrix) -> None:
-        if not isinstance(matrix, DenseMatrix | SparseMatrix):
-            raise TypeError(
-                "Robust needs the entries of M, but M is a LinearOperator; pass an array or a sparse matrix"
-            )
+    def __init__(self, matrix: Any) -> None:
+        if not matrix.shows_entries:
+            raise TypeError("Robust needs the entries of M; pass an array, a dense tensor or a SciPy sparse matrix")
         self.matrix = matrix
         self.n, self.dtype = matrix.n, matrix.dtype
-        self.total_weight = float(self.n) ** 2
+        self.space: Space = matrix.space
+        if self.space is not HOST and matrix.places() is not None:
+            raise TypeError("Robust takes tensors that are dense, or weights; pass M.to_dense(), or a SciPy matrix")
 
-    def tangent(self, X: Array, kind: str, delta: float) -> tuple[float, Array]:
-        """Go over the blocks on and above the diagonal; those above count twice."""
-        run, G, value = _passes().block_tangents(kind), np.zeros_like(X), 0.0
-        for I, J in self._blocks():
-            E = self._residual(X, I, J)
-            value += (1 if I is J else 2) * run(E, delta)
-            _add_products(G, E, X, I, J)
-        G *= 2
-        return value, G
+    def step(self, X: Array, Y: Array, kind: str, delta: float) -> tuple[float, float, Array]:
+        """Return f(Y), f(Y) − f(X) − ⟨∇f(X), D⟩ and ∇f(Y), with D = Y − X, which is 0 where Y is X.
 
-    def gap(self, X: Array, Y: Array, kind: str, delta: float) -> tuple[float, float, Array]:
-        """Go over the blocks, YYᵀ − XXᵀ = D(X + D/2)ᵀ + (X + D/2)Dᵀ with D = Y − X."""
-        run, G, value, remainder = _passes().block_gaps(kind), np.zeros_like(Y), 0.0, 0.0
+        XXᵀ is made block by block, on and above the diagonal; those above count twice. It changes by
+        D(X + D/2)ᵀ + (X + D/2)Dᵀ.
+        """
+        xp, moving = namespace(X), Y is not X
+        run, G, value, remainder = passes_in(self.space).blocks(kind, moving), xp.zeros_like(Y), 0.0, 0.0
         D = Y - X
         middle = X + D / 2
-        left, right = np.hstack([D, middle]), np.hstack([middle, D])
-        for I, J in self._blocks():
-            E, times = self._residual(X, I, J), 1 if I is J else 2
-            there, missed = run(E, left[I] @ right[J].T, D[I] @ D[J].T, delta)
-            value += times * there
-            remainder += times * missed
-            _add_products(G, E, Y, I, J)
+        left, right = xp.hstack([D, middle]), xp.hstack([middle, D])
+        parts = [slice(k, min(k + _BLOCK, self.n)) for k in range(0, self.n, _BLOCK)]
+        for a, I in enumerate(parts):
+            for J in parts[a:]:
+                E, times = self._residual(X, I, J), 1 if I is J else 2
+                B, C = (left[I] @ right[J].T, D[I] @ D[J].T) if moving else (E, E)
+                there, missed = run(E, B, C, delta)
+                value += times * there
+                remainder += times * missed
+                G[I] += E @ Y[J]
+                if I is not J:
+                    G[J] += E.T @ Y[I]
         G *= 2
         return value, remainder, G
-
-    def slopes(self, kind: str, delta: float) -> Matrix:
-        """Return ψ(M), sparse where M is: ψ(0) = 0."""
-        M: Any = self.matrix.M.copy()
-        _passes().block_tangents(kind)(M.data if sp.issparse(M) else M, delta)
-        return SparseMatrix(M) if sp.issparse(M) else DenseMatrix(M)
-
-    def size_of_most(self) -> float:
-        """Return the median |M_ij| of (a sample of) the stored entries."""
-        return _median_size(self._stored())
-
-    def mean(self, limit: float) -> float:
-        """Return the mean over all n² entries."""
-        return float(np.clip(self._stored(), -limit, limit).sum(dtype=np.float64)) / self.total_weight
-
-    def exponent(self) -> int | None:
-        """Return that of M."""
-        return self.matrix.exponent()
-
-    def scaled(self, power: int, weight_power: int) -> AllEntries:
-        """Return the entries of 2^power · M, all of weight 1 as here."""
-        assert weight_power == 0
-        return AllEntries(self.matrix.scaled(power))
-
-    def fingerprint(self) -> str:
-        """Return the norm and a checksum of M."""
-        return f"n={self.n} squared_norm={self.matrix.squared_norm!r} checksum={self.matrix.checksum():.6e}"
-
-    def _stored(self) -> Array:
-        M: Any = self.matrix.M
-        stored: Array = M.data if sp.issparse(M) else M.ravel()
-        return stored
-
-    def _blocks(self) -> Iterator[tuple[slice, slice]]:
-        parts = [slice(k, min(k + _BLOCK, self.n)) for k in range(0, self.n, _BLOCK)]
-        return ((I, J) for a, I in enumerate(parts) for J in parts[a:])
 
     def _residual(self, X: Array, I: slice, J: slice) -> Array:
         E: Array = X[I] @ X[J].T
@@ -308,73 +238,95 @@ class AllEntries(Entries):
         E -= M[I, J].toarray() if sp.issparse(M) else M[I, J]
         return E
 
+    def slopes(self, kind: str, delta: float) -> Matrix:
+        """Return w ∘ ψ(M), which is −∇F(0), sparse where M is: ψ(0) = 0."""
+        psi = copy(self.matrix.entries())
+        passes_in(self.space).blocks(kind, False)(psi, psi, psi, delta)
+        return as_matrix(psi if self.matrix.places() is None else self.matrix.with_entries(psi))
 
-class KnownEntries(Entries):
-    """The entries in the pattern of the weights."""
+    def size_of_most(self) -> float:
+        """Return a size that most |M_ij| do not exceed, whatever a few of them are."""
+        return _median_size(self.matrix.entries().reshape(-1))
 
-    def __init__(self, M: Any, weights: Any) -> None:
-        known = WeightedLeastSquares(M, weights)  # it checks what comes in, and sorts the pairs
-        assert known.weight is not None
-        self.n, self.dtype = known.n_points, working_dtype(known.target.dtype)
-        self.start, self.cols, self.target, self.weight = known.start, known.cols, known.target, known.weight
+    def mean(self, limit: float) -> float:
+        """Return the mean of the entries, cut off at ±limit."""
+        clipped = namespace(self.matrix.entries()).clip(self.matrix.entries(), -limit, limit)
+        return float(total(clipped)) / float(self.n) ** 2
+
+    def exponents(self) -> tuple[int | None, int | None]:
+        """Return log₂ of the root of the size of M, and of the largest weight."""
+        power = self.matrix.exponent()
+        return None if power is None else power // 2, None
+
+    def in_units(self, units: Units) -> AllEntries:
+        """Return the entries of 4^length · M, all of weight 1 as here."""
+        return AllEntries(self.matrix.scaled(2 * units.length))
+
+    def fingerprint(self) -> str:
+        """Return a few words that tell these entries from others."""
+        return f"n={self.n} squared_norm={self.matrix.squared_norm!r} checksum={self.matrix.checksum():.6e}"
+
+
+class KnownEntries:
+    """The entries in the pattern of the weights: those of a `WeightedLeastSquares`, which has checked and sorted them.
+
+    The methods are those of `AllEntries`.
+    """
+
+    def __init__(self, known: WeightedLeastSquares) -> None:
+        self.known, self.n, self.dtype = known, known.n_points, known.dtype
+        self.space: Space = known.space
         self.largest_weight = known.smoothness
-        self.total_weight = float(self.weight.sum(dtype=np.float64))
-        self._words = known.fingerprint()
 
-    def tangent(self, X: Array, kind: str, delta: float) -> tuple[float, Array]:
-        """Go over the pairs."""
-        G = np.empty_like(X)
-        value = _passes().pair_tangents(kind)(X, self.start, self.cols, self.target, self.weight, delta, G)
-        return value, G
-
-    def gap(self, X: Array, Y: Array, kind: str, delta: float) -> tuple[float, float, Array]:
-        """Go over the pairs."""
-        G = np.empty_like(Y)
-        data = self.start, self.cols, self.target, self.weight
-        value, remainder = _passes().pair_gaps(kind)(X, Y, *data, delta, G)
-        return value, remainder, G
+    def step(self, X: Array, Y: Array, kind: str, delta: float) -> tuple[float, float, Array]:
+        """Return f(Y), f(Y) − f(X) − ⟨∇f(X), Y − X⟩ and ∇f(Y)."""
+        G, known = namespace(Y).zeros_like(Y), self.known
+        run = passes_in(self.space).pairs(kind, Y is not X)
+        return *run(X, Y, known.start, known.cols, known.target, known.weight, delta, G), G
 
     def slopes(self, kind: str, delta: float) -> Matrix:
-        """Return w ∘ ψ(M) as a sparse matrix."""
-        psi = self.target.astype(np.float64)
-        _passes().block_tangents(kind)(psi, delta)
-        upper = sp.csr_array((psi * self.weight, self.cols, self.start), shape=(self.n, self.n))
+        """Return w ∘ ψ(M) as a sparse matrix, on the host."""
+        listed = self.known.pairs.on_host()
+        psi = listed.target.astype(np.float64)
+        passes_in(HOST).blocks(kind, False)(psi, psi, psi, delta)
+        upper = sp.csr_array((psi * listed.weight, listed.cols, listed.start), shape=(self.n, self.n))
         return SparseMatrix((upper + upper.T) * 0.5)
 
     def size_of_most(self) -> float:
         """Return the median |M_ij| of (a sample of) the known entries."""
-        return _median_size(self.target)
+        return _median_size(self.known.target)
 
     def mean(self, limit: float) -> float:
-        """Return the weighted mean of the known entries."""
-        return float(np.dot(np.clip(self.target, -limit, limit), self.weight)) / self.total_weight
+        """Return the weighted mean of the known entries, cut off at ±limit."""
+        clipped = namespace(self.known.target).clip(self.known.target, -limit, limit)
+        return float(inner(clipped, self.known.weight)) / float(total(self.known.weight))
 
-    def exponent(self) -> int | None:
-        """Return that of the largest known entry."""
-        return exponent(self.target)
+    def exponents(self) -> tuple[int | None, int | None] | None:
+        """Return log₂ of the root of the largest known entry, and of the largest weight."""
+        return self.known.exponents()
 
-    def scaled(self, power: int, weight_power: int) -> KnownEntries:
-        """Return the entries of 2^power · M, with weights 2^weight_power times as large."""
-        twin = copy.copy(self)
-        twin.target, twin.weight = shifted(self.target, power), shifted(self.weight, weight_power)
-        twin.largest_weight = shifted(self.largest_weight, weight_power)
-        twin.total_weight = shifted(self.total_weight, weight_power)
-        twin._words = f"{self._words} times 2^{power}, weights times 2^{weight_power}"
-        return twin
+    def in_units(self, units: Units) -> KnownEntries:
+        """Return the entries of 4^length · M, with the weights scaled too."""
+        return KnownEntries(self.known.in_units(units))
 
     def fingerprint(self) -> str:
         """Return sizes and sums of the data."""
-        return self._words
+        return self.known.fingerprint()
 
 
-def _add_products(G: Array, E: Array, X: Array, I: slice, J: slice) -> None:
-    G[I] += E @ X[J]
-    if I is not J:
-        G[J] += E.T @ X[I]
+def passes_in(space: Space) -> Any:
+    """Return the passes for where the entries are: compiled ones, which take a while to import, or torch's."""
+    if space is HOST:
+        from quartic.losses.other import robust_passes
+
+        return robust_passes
+    from quartic.losses.other import robust_torch
+
+    return robust_torch
 
 
 def _median_size(entries: Array) -> float:
     """Return the median of the |entries| that are not zero, of every k-th of them where there are many."""
-    sample = np.abs(entries[:: max(1, len(entries) // 100_000)])
+    sample = abs(to_host(entries[:: max(1, len(entries) // 100_000)]))
     sample = sample[sample > 0]
-    return float(np.median(sample)) if len(sample) else float(np.abs(entries).max(initial=0.0))
+    return float(np.median(sample)) if len(sample) else float(abs(to_host(entries)).max(initial=0.0))

@@ -118,28 +118,11 @@ def gap(which: int, e: float, d: float) -> Any:
 
 
 @cache
-def block_tangents(kind: str) -> Callable[..., float]:
-    """Return the pass ``(E, delta) -> Σ ρ(E)``, which puts ψ(E) in place of the residuals E."""
-    which = KINDS.index(kind)
-
-    @njit(**FLAGS)
-    def run(E: Any, delta: float) -> Any:
-        e_, total, scale = E.ravel(), 0.0, 1.0 / delta
-        for k in range(e_.size):
-            value, slope = tangent(which, e_[k] * scale)
-            total += value
-            e_[k] = slope * delta
-        return total * delta * delta
-
-    return run  # type: ignore[no-any-return]
-
-
-@cache
-def block_gaps(kind: str) -> Callable[..., tuple[float, float]]:
-    """Return the pass ``(E, B, C, delta) -> Σ ρ(E + B), remainder``, which puts ψ(E + B) in place of E.
+def blocks(kind: str, moving: bool) -> Callable[..., tuple[float, float]]:
+    """Return the pass ``(E, B, C, delta) -> Σ ρ(E + B), remainder``, which puts ψ(E + B) in place of the residuals E.
 
     B is by how much the entries of XXᵀ change and C the part of that of second order, DDᵀ: the remainder is
-    Σ ρ(E + B) − ρ(E) − ψ(E)(B − C).
+    Σ ρ(E + B) − ρ(E) − ψ(E)(B − C). Without ``moving`` both are zero, and not looked at.
     """
     which = KINDS.index(kind)
 
@@ -148,11 +131,12 @@ def block_gaps(kind: str) -> Callable[..., tuple[float, float]]:
         e_, b_, c_, scale = E.ravel(), B.ravel(), C.ravel(), 1.0 / delta
         total, remainder = 0.0, 0.0
         for k in range(e_.size):
-            e, d = e_[k] * scale, b_[k] * scale
-            _, before = tangent(which, e)
+            e, d = e_[k] * scale, 0.0
+            if moving:
+                d = b_[k] * scale
+                remainder += gap(which, e, d) + tangent(which, e)[1] * (c_[k] * scale)
             value, slope = tangent(which, e + d)
             total += value
-            remainder += gap(which, e, d) + before * (c_[k] * scale)
             e_[k] = slope * delta
         return total * delta * delta, remainder * delta * delta
 
@@ -160,55 +144,31 @@ def block_gaps(kind: str) -> Callable[..., tuple[float, float]]:
 
 
 @cache
-def pair_tangents(kind: str) -> Callable[..., float]:
-    """Return the pass ``(X, start, cols, target, weight, delta, G) -> f(X)`` over known entries; G is the gradient."""
-    which = KINDS.index(kind)
+def pairs(kind: str, moving: bool) -> Callable[..., tuple[float, float]]:
+    """Return the pass ``(X, Y, start, cols, target, weight, delta, G) -> f(Y), remainder`` over known entries.
 
-    @njit(**FLAGS)
-    def run(X: Any, start: Any, cols: Any, target: Any, weight: Any, delta: float, G: Any) -> Any:
-        G[:] = 0.0
-        total, scale = 0.0, 1.0 / delta
-        for i in range(X.shape[0]):
-            for p in range(start[i], start[i + 1]):
-                j = np.uint64(cols[p])
-                e = -np.float64(target[p])
-                for k in range(X.shape[1]):
-                    e += X[i, k] * X[j, k]
-                value, slope = tangent(which, e * scale)
-                total += weight[p] * value
-                g = weight[p] * slope * delta
-                for k in range(X.shape[1]):
-                    xj = X[j, k]
-                    G[j, k] += g * X[i, k]
-                    G[i, k] += g * xj
-        return total * delta * delta
-
-    return run  # type: ignore[no-any-return]
-
-
-@cache
-def pair_gaps(kind: str) -> Callable[..., tuple[float, float]]:
-    """Return the pass ``(X, Y, start, cols, target, weight, delta, G) -> f(Y), remainder``; G is the gradient at Y."""
+    The gradient at Y is added to G. Without ``moving`` X is Y, and the remainder 0.
+    """
     which = KINDS.index(kind)
 
     @njit(**FLAGS)
     def run(X: Any, Y: Any, start: Any, cols: Any, target: Any, weight: Any, delta: float, G: Any) -> Any:
-        G[:] = 0.0
         total, remainder, scale = 0.0, 0.0, 1.0 / delta
         for i in range(X.shape[0]):
             for p in range(start[i], start[i + 1]):
                 j = np.uint64(cols[p])
                 e, b, c = -np.float64(target[p]), 0.0, 0.0
                 for k in range(X.shape[1]):
-                    di, dj = Y[i, k] - X[i, k], Y[j, k] - X[j, k]
                     e += X[i, k] * X[j, k]
-                    b += X[i, k] * dj + di * X[j, k]
-                    c += di * dj
+                    if moving:
+                        di, dj = Y[i, k] - X[i, k], Y[j, k] - X[j, k]
+                        b += X[i, k] * dj + di * X[j, k]
+                        c += di * dj
                 e, d = e * scale, (b + c) * scale
-                _, before = tangent(which, e)
+                if moving:
+                    remainder += weight[p] * (gap(which, e, d) + tangent(which, e)[1] * (c * scale))
                 value, slope = tangent(which, e + d)
                 total += weight[p] * value
-                remainder += weight[p] * (gap(which, e, d) + before * (c * scale))
                 g = weight[p] * slope * delta
                 for k in range(X.shape[1]):
                     yj = Y[j, k]

@@ -9,13 +9,28 @@ from typing import Any, Self
 
 import numpy as np
 
-from quartic.arrays import Array, as_floats, check_number, inner, norm, squared_norm
+from quartic.arrays import (
+    Array,
+    Space,
+    as_floats,
+    astype,
+    check_number,
+    eps,
+    first_entry,
+    inner,
+    is_torch,
+    namespace,
+    norm,
+    positive_part,
+    squared_norm,
+    to_host,
+)
 from quartic.core.units import Units, exponent, shifted
 from quartic.losses.base import Loss
 from quartic.losses.factor.spectrum import leading_eigenpairs, least_chi_square, upper_bound_of_spectrum
 from quartic.losses.line import Line
 from quartic.losses.move import Move
-from quartic.losses.other.measurements import DENSE, WORK, Measurements, ScaledMeasurements, as_measurements
+from quartic.losses.other.measurements import DENSE, WORK, Measurements, as_measurements
 from quartic.losses.point import Point
 
 # A start is fitted within the span of the leading eigenvectors up to this rank: r(r + 1)/2 unknowns.
@@ -34,7 +49,7 @@ class Sensing(Loss):
     Parameters
     ----------
     A : array, sparse, list, LinearOperator or object
-        The A_k, in one of these forms:
+        The A_k, in one of these forms; arrays may be torch tensors, and all is then done on their device:
 
         - an (m, n) array, or a real `scipy.sparse.linalg.LinearOperator` of that shape: vectors a_k, with
           A_k = a_k a_kᵀ and so ⟨A_k, XXᵀ⟩ = ‖Xᵀa_k‖². A product costs two with A;
@@ -82,18 +97,19 @@ class Sensing(Loss):
 
     def __init__(self, A: Any, b: Any, *, smoothness: float | None = None) -> None:
         super().__init__()
-        b = np.asarray(b)
-        if b.dtype.kind not in "fiub":
+        b = b if is_torch(b) else np.asarray(b)
+        if not is_torch(b) and b.dtype.kind not in "fiub":
             raise TypeError(f"b must be real numbers, got dtype {b.dtype}")
         if b.ndim != 1 or not len(b):
-            raise ValueError(f"b must be 1-D, one number for each measurement, got shape {b.shape}")
+            raise ValueError(f"b must be 1-D, one number for each measurement, got shape {tuple(b.shape)}")
         self.measurements: Measurements = as_measurements(A, len(b))
         if len(b) != self.measurements.m:
             raise ValueError(f"A has {self.measurements.m} measurements but b has {len(b)} numbers; they must agree")
-        bad = np.flatnonzero(~np.isfinite(b))
-        if len(bad):
+        b = as_floats(self.space.take(b, "b"))
+        bad = first_entry(~namespace(b).isfinite(b))
+        if bad is not None:
             raise ValueError(f"b[{bad[0]}] is {b[bad[0]]}; every measurement must be finite, leave out the others")
-        self.b: Array = np.ascontiguousarray(b, dtype=self.measurements.dtype)
+        self.b: Array = astype(b, self.measurements.dtype)
         self.n_points = self.measurements.n
         if smoothness is not None:
             check_number(smoothness, "smoothness")
@@ -104,21 +120,21 @@ class Sensing(Loss):
     def at(self, X: Array) -> SensingPoint:
         """Return the point at X: one product, forward and back."""
         X = as_floats(X)
+        return self._point(X, self.measurements.image(X))
+
+    def _point(self, X: Array, U: Array) -> SensingPoint:
         self._count()
-        U = self.measurements.image(X)
         return SensingPoint(self, X, U, self.measurements.polars((U, U))[:, 0] - self.b)
 
     def restore(self, arrays: dict[str, Array]) -> SensingPoint:
         """Return the point kept in a checkpoint."""
-        return SensingPoint(self, arrays["X"], arrays["image"], arrays["residual"], arrays["gradient"])
+        return SensingPoint(self, *(self.space.adopt(arrays[k]) for k in ("X", "image", "residual", "gradient")))
 
     def extrapolate(self, p: Point, q: Point, t: float, gram: Array | None = None) -> SensingPoint:
         """Return the point p + t(p − q); the image is linear, the way back is a product all the same."""
         assert isinstance(p, SensingPoint)
         assert isinstance(q, SensingPoint)
-        self._count()
-        X, U = p.X + t * (p.X - q.X), p.image + t * (p.image - q.image)
-        return SensingPoint(self, X, U, self.measurements.polars((U, U))[:, 0] - self.b)
+        return self._point(p.X + t * (p.X - q.X), p.image + t * (p.image - q.image))
 
     def move(self, p: Point, X: Array) -> Move:
         """Return the step from p to X, its remainder from the images' difference: one product."""
@@ -160,15 +176,14 @@ class Sensing(Loss):
     def gradient_operator(self, p: Point) -> Callable[[Array], Array]:
         """Return V ↦ 𝒜*(e)V with e the residual: one product a call."""
         assert isinstance(p, SensingPoint)
-        return lambda V: self._adjoint_times(p.residual, as_floats(V))
+        return lambda V: self._adjoint_times(p.residual, V)
 
     # -- scale ------------------------------------------------------------------------------------------------------
 
     def exponents(self) -> tuple[int | None, int | None]:
         """Return log₂ of the root of |b| over the size of 𝒜, and twice log₂ of the latter: one product."""
         self._count()
-        U = self.measurements.image(np.cos(np.arange(self.n_points, dtype=self.dtype))[:, None])
-        here, measured = exponent(self.b), exponent(self.measurements.polars((U, U)))
+        here, measured = exponent(self.b), exponent(self._probe())
         if here is None or measured is None:
             return None, None
         return (here - measured) // 2, 2 * measured
@@ -176,12 +191,16 @@ class Sensing(Loss):
     def in_units(self, units: Units) -> Self:
         """Return ½‖2^k 𝒜(XXᵀ) − 2^k 4^length b‖², where 2k is what value has besides 4·length."""
         k = (units.value - self.degree * units.length) // 2
-        twin = self._with(
-            measurements=ScaledMeasurements(self.measurements, k), b=shifted(self.b, k + 2 * units.length)
-        )
+        twin = self._with(measurements=self.measurements.scaled(k), b=shifted(self.b, k + 2 * units.length))
         if "smoothness" in self._constants:
             twin._constants["smoothness"] = shifted(self._constants["smoothness"], 2 * k)
         return twin
+
+    def _probe(self) -> Array:
+        """Return 𝒜(xxᵀ) for a fixed x."""
+        x = self.space.adopt(np.cos(np.arange(self.n_points, dtype=self.dtype))[:, None])
+        U = self.measurements.image(x)
+        return self.measurements.polars((U, U))
 
     # -- constants --------------------------------------------------------------------------------------------------
 
@@ -194,32 +213,31 @@ class Sensing(Loss):
 
     @cached_property
     def _adjoint_of_b(self) -> Array | None:
-        """𝒜*(b) as a matrix, where that is not too large."""
+        """𝒜*(b) as a matrix on the host, where that is not too large."""
         if self.n_points > DENSE or self.measurements.work > WORK:
             return None
         self._count()
-        return self.measurements.adjoint_matrix(self.b).astype(np.float64)
+        return np.asarray(to_host(self.measurements.adjoint_matrix(self.b)), dtype=np.float64)
 
     @property
     def gradient_norm_at_zero(self) -> float:
         """‖𝒜*(b)‖, or the bound √L_F ‖b‖."""
-        if not self.b.any():
-            return 0.0
-        N = self._adjoint_of_b
-        return math.sqrt(self.smoothness) * norm(self.b[:, None]) if N is None else norm(N)
+        if self._adjoint_of_b is not None:
+            return norm(self._adjoint_of_b)
+        size = float(norm(self.b))
+        return math.sqrt(self.smoothness) * size if size > 0 else 0.0
 
     @property
     def curvature_at_zero(self) -> float:
         """max(0, −λ_min(𝒜*(b)))."""
-        if self.measurements.semidefinite and self.b.min() >= 0:
+        if self.measurements.semidefinite and float(self.b.min()) >= 0:
             return 0.0
         if "curvature" not in self._constants:
-            N = self._adjoint_of_b
-            eps = float(np.finfo(self.dtype).eps)
+            N, relative = self._adjoint_of_b, float(np.finfo(self.dtype).eps)
             bound = (
                 -float(np.linalg.eigvalsh(N)[0])
                 if N is not None
-                else upper_bound_of_spectrum(lambda V: -self._adjoint_times(self.b, V), self.n_points, eps)
+                else upper_bound_of_spectrum(lambda V: -self._on_host(self.b, V), self.n_points, relative)
             )
             self._constants["curvature"] = min(max(bound, 0.0), self.gradient_norm_at_zero)
         return self._constants["curvature"]
@@ -227,63 +245,65 @@ class Sensing(Loss):
     @cached_property
     def gradient_scale(self) -> float:
         """What multiplies eps·‖X‖ in the gradient's round-off: about 4‖𝒜*(|b|)‖, by power iterations."""
-        v = np.random.default_rng(0).standard_normal((self.n_points, 1)).astype(self.dtype)
+        v: Array = np.random.default_rng(0).standard_normal((self.n_points, 1))
         for _ in range(5):
-            v = self._adjoint_times(np.abs(self.b), v / max(norm(v), np.finfo(np.float64).tiny))
+            v = self._on_host(abs(self.b), v / max(norm(v), np.finfo(np.float64).tiny))
         return 4 * norm(v)
 
     def _adjoint_times(self, y: Array, V: Array) -> Array:
         self._count()
-        return self.measurements.adjoint(y, self.measurements.image(np.ascontiguousarray(V, dtype=self.dtype)))
+        return self.measurements.adjoint(y, self.measurements.image(as_floats(astype(V, self.dtype))))
+
+    def _on_host(self, y: Array, V: Array) -> Array:
+        return np.asarray(to_host(self._adjoint_times(y, self.space.adopt(V))), dtype=np.float64)
 
     # -- starts -----------------------------------------------------------------------------------------------------
 
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return a Gaussian X, scaled so that f(tX) is least: one product."""
-        X = generator.standard_normal((self.n_points, rank))
-        return self.best_scale(np.abs(X) if nonnegative else X)
+        X = self.space.normal(generator, (self.n_points, rank))
+        return self.best_scale(abs(X) if nonnegative else X)
 
     def best_scale(self, X: Array) -> Array:
         """Return the tX with the least f(tX), where that is not 0: t² = ⟨𝒜(XXᵀ), b⟩ / ‖𝒜(XXᵀ)‖²."""
         self._count()
         U = self.measurements.image(as_floats(X))
-        q = self.measurements.polars((U, U))  # itself, not the residual plus b: that is b where b is far larger
-        fit, size = inner(q, self.b[:, None]), squared_norm(q)
-        return X * math.sqrt(fit / size) if fit > 0 else X * math.sqrt(norm(self.b[:, None]) / max(norm(q), 1e-300))
+        q = self.measurements.polars((U, U))[:, 0]  # itself, not the residual plus b: that is b where b is far larger
+        fit, size = self.space.read(inner(q, self.b), squared_norm(q))
+        return X * math.sqrt(fit / size if fit > 0 else float(norm(self.b)) / max(float(norm(q)), 1e-300))
 
     def default_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return the spectral start; for X ≥ 0 and more than one column a random one."""
-        if nonnegative and rank > 1:
-            return self.random_start(rank, True, generator)
-        y = self._preprocessed()
-        values, U = leading_eigenpairs(lambda V: self._adjoint_times(y, V), self.n_points, rank, generator)
-        if len(values) < rank or rank > _FITTED:
+        if (nonnegative and rank > 1) or rank > _FITTED:
             return self.random_start(rank, nonnegative, generator)
-        X = self._fitted(np.ascontiguousarray(U))
+        y = self._preprocessed()
+        values, U = leading_eigenpairs(lambda V: self._on_host(y, V), self.n_points, rank, generator)
+        X = self._fitted(np.ascontiguousarray(U)) if len(values) == rank else None
         if X is None:
             return self.random_start(rank, nonnegative, generator)
-        return self.best_scale(np.abs(X)) if nonnegative else X
+        X = self.space.adopt(X)
+        return self.best_scale(abs(X)) if nonnegative else X
 
     def _preprocessed(self) -> Array:
         """Return τ(b): for vectors bounded and rising, (y − 1)/(y + √(m/n) − 1) with y = b/mean b; else b itself."""
         mean = float(self.b.mean())
         if not (self.measurements.semidefinite and mean > 0):
             return self.b
-        y = np.maximum(self.b, 0) / mean
+        y = positive_part(self.b) / mean
         scale = max(math.sqrt(self.measurements.m / self.n_points) - 1, 0.2)
-        tau: Array = (y - 1) / (y + scale)
-        return tau.astype(self.dtype)
+        return astype((y - 1) / (y + scale), self.dtype)
 
     def _fitted(self, U: Array) -> Array | None:
         """Return US^½ with S ⪰ 0 from the least-squares fit of 𝒜(USUᵀ) to b; None where no part of S is positive."""
         rank = U.shape[1]
         i, j = np.triu_indices(rank)
         self._count()
-        image = self.measurements.image(U.astype(self.dtype))
-        columns = [(_column(image, int(a)), _column(image, int(b))) for a, b in zip(i, j, strict=True)]
-        Q = self.measurements.polars(*columns).astype(np.float64) * np.where(i == j, 1, 2)
+        image = self.measurements.image(self.space.adopt(U.astype(self.dtype)))
+        column = [image[:, k : k + 1] for k in range(rank)]
+        polars = self.measurements.polars(*((column[a], column[b]) for a, b in zip(i, j, strict=True)))
+        Q = to_host(polars).astype(np.float64) * np.where(i == j, 1, 2)
         # for complex signals the eigenvectors come in pairs that measure alike; what cannot be told apart is shared
-        fit = np.linalg.lstsq(Q, self.b.astype(np.float64), rcond=1e-2)[0]
+        fit = np.linalg.lstsq(Q, to_host(self.b).astype(np.float64), rcond=1e-2)[0]
         S = np.zeros((rank, rank))
         S[i, j] = S[j, i] = fit
         values, vectors = np.linalg.eigh(S)
@@ -295,52 +315,51 @@ class Sensing(Loss):
     # -- bookkeeping ------------------------------------------------------------------------------------------------
 
     @property
+    def space(self) -> Space:
+        """Where A is."""
+        return self.measurements.space
+
+    @property
     def dtype(self) -> type[np.floating[Any]]:
         """The type of A."""
         return self.measurements.dtype
 
     def fingerprint(self) -> str:
         """Return kind, sizes, sums of b and of one product."""
-        probe = np.cos(np.arange(self.n_points, dtype=self.dtype))[:, None]
-        U = self.measurements.image(probe)
-        checksum = float(np.dot(self.measurements.polars((U, U))[:, 0], np.cos(np.arange(len(self.b)))))
-        weights = np.sin(1.0 + np.arange(len(self.b)))
-        sums = f"b={float(self.b @ weights)!r} A={checksum:.10e}"
-        return f"{type(self).__name__} n={self.n_points} m={len(self.b)} {sums}"
+        b, q = to_host(self.b), to_host(self._probe())[:, 0]
+        checksum = float(np.dot(q, np.cos(np.arange(len(b)))))
+        sums = f"b={float(b @ np.sin(1.0 + np.arange(len(b))))!r} A={checksum:.10e}"
+        return f"{type(self).__name__} n={self.n_points} m={len(b)} {sums}"
 
 
-def _column(image: Array, k: int) -> Array:
-    return np.ascontiguousarray(image[:, k : k + 1])
-
-
-def _quartic(residual: Array, half: Array, square: Array) -> tuple[float, float, float, float]:
+def _quartic(e: Array, half: Array, square: Array) -> tuple[float, float, float, float]:
     """Return c₁ … c₄ of ½‖e + 2t·half + t²·square‖² − ½‖e‖²."""
-    e, p, s = (v[:, None] for v in (residual, half, square))
-    return 2 * inner(e, p), 2 * squared_norm(p) + inner(e, s), 2 * inner(p, s), 0.5 * squared_norm(s)
+    c2 = 2 * squared_norm(half) + inner(e, square)
+    return 2 * inner(e, half), c2, 2 * inner(half, square), 0.5 * squared_norm(square)
 
 
 class SensingPoint(Point):
     """A point of `Sensing`: X, its image and the residual 𝒜(XXᵀ) − b; the way back is made when first asked for."""
 
     def __init__(self, loss: Sensing, X: Array, image: Array, residual: Array, gradient: Array | None = None) -> None:
-        self.loss, self.X, self.image, self.residual = loss, X, image, residual
-        if gradient is not None:
-            self.__dict__["gradient"] = gradient
+        self.loss, self.X, self.image, self.residual, self._gradient = loss, X, image, residual, gradient
 
     @cached_property
     def value(self) -> float:
         """½‖𝒜(XXᵀ) − b‖²."""
-        return 0.5 * squared_norm(self.residual[:, None])
+        return 0.5 * squared_norm(self.residual)
 
-    @cached_property
+    @property
     def gradient(self) -> Array:
         """2𝒜*(𝒜(XXᵀ) − b)X."""
-        return 2 * self.loss.measurements.adjoint(self.residual, self.image)
+        if self._gradient is None:
+            self._gradient = 2 * self.loss.measurements.adjoint(self.residual, self.image)
+        return self._gradient
 
     @property
     def rounding(self) -> float:
         """About eps·‖𝒜*(|b|)X‖."""
-        return float(np.finfo(self.X.dtype).eps) * self.loss.gradient_scale * norm(self.X)
+        return eps(self.X) * self.loss.gradient_scale * norm(self.X)
 
     def arrays(self) -> dict[str, Array]:
         """X, its image, the residual and the gradient."""
@@ -352,52 +371,54 @@ def largest_gram_eigenvalue(measurements: Measurements, count: Callable[[int], N
 
     Proven where the A_k are semidefinite and the work is not too much, else but for a probability of about 1e-6.
     """
-    eps, work = float(np.finfo(measurements.dtype).eps), measurements.work
+    relative, work, m = float(np.finfo(measurements.dtype).eps), measurements.work, measurements.m
     if work > WORK:
         if not measurements.semidefinite:
             raise ValueError(
                 f"L_F would take about {work:.0e} multiplications to find with n = {measurements.n}; give smoothness=, "
                 "a bound of ‖𝒜‖²"
             )
-        return _largest_row_sum(measurements, count, eps)
+        return _largest_row_sum(measurements, count, relative)
 
-    def product(y: Array) -> Array:
-        count(1)
-        return measurements.gram_product(y.astype(measurements.dtype, copy=False)).astype(np.float64)
+    def product(Y: Array) -> Array:
+        columns = []
+        for y in Y.T:
+            count(1)
+            here = measurements.space.adopt(y.astype(measurements.dtype))
+            columns.append(to_host(measurements.gram_product(here)))
+        return np.column_stack(columns).astype(np.float64)
 
     if measurements.semidefinite:
         rounds = _ROUNDS if work <= _QUICK else 1
-        bound = _collatz_wielandt(product, measurements.m, rounds) * (1 + 8 * eps)  # sums of m terms
+        bound = _collatz_wielandt(product, m, rounds) * (1 + 8 * relative)  # sums of m terms
     else:
-        bound = upper_bound_of_spectrum(_by_columns(product), measurements.m, eps, _SMALL)
+        bound = upper_bound_of_spectrum(product, m, relative, _SMALL)
     return bound if bound > 0 else 1.0
 
 
-def _largest_row_sum(measurements: Measurements, count: Callable[[int], None], eps: float) -> float:
+def _largest_row_sum(measurements: Measurements, count: Callable[[int], None], relative: float) -> float:
     """Return a bound of the row sums of the Gram matrix, which is nonnegative for semidefinite A_k.
 
     They are ⟨A_k, Σ_l A_l⟩ ≤ ‖𝒜*(1)‖ tr A_k. For Gaussian g the sum of q numbers gᵀA_k g is tr A_k times a χ² of q
     degrees of freedom, or more concentrated.
     """
-    dtype, ones = measurements.dtype, np.ones(measurements.m, measurements.dtype)
+    dtype, adopt = measurements.dtype, measurements.space.adopt
+    ones = adopt(np.ones(measurements.m, dtype))
 
     def product(V: Array) -> Array:
         count(1)
-        return measurements.adjoint(ones, measurements.image(V.astype(dtype))).astype(np.float64)
+        image = measurements.image(adopt(V.astype(dtype)))
+        return np.asarray(to_host(measurements.adjoint(ones, image)), dtype=np.float64)
 
     count(1)
     G = np.random.default_rng(0).standard_normal((measurements.n, _SAMPLES)).astype(dtype)
-    U = measurements.image(G)
+    U = measurements.image(adopt(G))
     traces = float(measurements.polars((U, U)).max()) / least_chi_square(_SAMPLES)
-    return upper_bound_of_spectrum(product, measurements.n, eps) * traces
-
-
-def _by_columns(product: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    return lambda Y: np.column_stack([product(y) for y in Y.T])
+    return upper_bound_of_spectrum(product, measurements.n, relative) * traces
 
 
 def _collatz_wielandt(product: Callable[[Array], Array], m: int, rounds: int) -> float:
-    x, bound = np.ones(m), np.inf
+    x, bound = np.ones((m, 1)), np.inf
     for _ in range(rounds):
         Kx = product(x)
         bound = min(bound, float((Kx / x).max()))

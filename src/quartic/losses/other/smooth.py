@@ -12,12 +12,10 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from quartic.arrays import Array, as_floats, check_count, check_number, gram, inner, is_torch, norm, trace_inner
-from quartic.arrays.space import HostSpace
 from quartic.core.units import Units, exponent, shifted
 from quartic.losses.base import Loss
+from quartic.losses.devices import to_scipy
 from quartic.losses.factor.spectrum import sampled_norm_bound, upper_bound_of_spectrum
-from quartic.losses.gradient_point import GradientPoint
-from quartic.losses.move import Move
 from quartic.losses.other.autodiff import ValueAndGradient, differentiate
 from quartic.losses.point import Point
 
@@ -110,7 +108,7 @@ class Smooth(Loss):
         if smoothness is not None:
             check_number(smoothness, "smoothness")
         check_number(strong_convexity, "strong_convexity", zero=True)
-        self.F, self.of, self.infimum, self.device = F, of, infimum, device
+        self.F, self.infimum = F, infimum
         self._function, self._n = UsersFunction(F, gradient, of == "Y", device), n
         self._smoothness, self._strong_convexity = smoothness, strong_convexity
         self.estimated = smoothness is None
@@ -118,25 +116,15 @@ class Smooth(Loss):
 
     # -- the point --------------------------------------------------------------------------------------------------
 
-    def at(self, X: Array) -> GradientPoint:
+    def at(self, X: Array) -> Point:
         """Return the point at X: one call of F and of its gradient."""
         X = as_floats(X)
         self._count()
-        return GradientPoint(X, *self._evaluate(X), self._rounding)
+        return Point(X, *self._evaluate(X), self._rounding)
 
-    def restore(self, arrays: dict[str, Array]) -> GradientPoint:
+    def restore(self, arrays: dict[str, Array]) -> Point:
         """Return the point kept in a checkpoint."""
-        return GradientPoint(arrays["X"], float(arrays["value"]), arrays["gradient"], self._rounding)
-
-    def move(self, p: Point, X: Array) -> Move:
-        """Return the step from p to X; its remainder from the gradients where values no longer tell the two apart."""
-        new = self.at(X)
-        D = new.X - p.X
-        remainder = new.value - p.value - inner(p.gradient, D)
-        noise = math.sqrt(float(np.finfo(new.X.dtype).eps)) / 100 * (abs(p.value) + abs(new.value))
-        if abs(remainder) <= noise:
-            remainder = 0.5 * inner(new.gradient - p.gradient, D)
-        return Move(p, new, remainder, D)
+        return Point(arrays["X"], float(arrays["value"]), arrays["gradient"], self._rounding)
 
     def _evaluate(self, X: Array) -> tuple[float, Array]:
         """Return f(X) and ∇f(X), in the units of this loss."""
@@ -221,13 +209,12 @@ class Smooth(Loss):
             raise ValueError("Smooth does not know the size of X: give n=, or a start X0 of shape (n, r)")
         return self._n
 
-    @property
-    def space(self) -> HostSpace:
-        """The host's memory; a tensor that comes in, as a start for a function of torch's, is brought there."""
-        return _HostSpaceForTensors()
-
     def check(self, X: Any, name: str = "X") -> Array:
-        """Return X as a finite (n, r) array; the first X says what n is, where it was not given."""
+        """Return X as a finite (n, r) array; the first X says what n is, where it was not given.
+
+        F is given what it works with, whatever X came in as: a tensor is brought to the host's memory.
+        """
+        X = to_scipy(X) if is_torch(X) else X
         if self._n is None and np.ndim(X) == 2:
             self._n = int(np.shape(X)[0])
         return super().check(X, name)
@@ -236,25 +223,6 @@ class Smooth(Loss):
         """Return the name of F, n, and F at a fixed point."""
         X = np.cos(np.arange(2.0 * self.n_points)).reshape(-1, 2)
         return f"Smooth {getattr(self.F, '__name__', '')} n={self.n_points} value={self.at(X).value!r}"
-
-    def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
-        """Return a random X whose scale is the best of a few powers of two."""
-        X = generator.standard_normal((self.n_points, rank))
-        X = np.abs(X) if nonnegative else X
-        X *= math.sqrt(self.gradient_norm_at_zero / (self.smoothness * norm(gram(X))))
-        return min((X * 2.0**k for k in range(-4, 4)), key=lambda Y: _finite(self.at(Y).value))
-
-
-class _HostSpaceForTensors(HostSpace):
-    """The host's memory, where tensors are welcome: F is given what it works with, whatever X came in as."""
-
-    def take(self, A: Any, name: str) -> Any:
-        """Return A, a tensor as the array of its numbers."""
-        return super().take(A.detach().cpu().numpy() if is_torch(A) else A, name)
-
-
-def _finite(value: float) -> float:
-    return value if math.isfinite(value) else math.inf
 
 
 class UsersFunction:

@@ -53,6 +53,8 @@ class Anchored(SumOfSquares):
     rotations = False
 
     def __init__(self, loss: PairLoss, anchors: Any, places: Any) -> None:
+        if not loss.offers("on_host"):
+            raise TypeError("Anchored works on the CPU, but the loss is of torch tensors; make it of NumPy arrays")
         # no counter of its own: products are made, and counted, by the loss over all points
         self._constants = {}
         self.whole = loss

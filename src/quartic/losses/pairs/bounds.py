@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from quartic.arrays import Array
+from quartic.losses.devices import refuse_tensors
 from quartic.losses.pairs.distances import DistanceConstants
 from quartic.losses.pairs.input import take_intervals
 from quartic.losses.pairs.pairs import BOUNDS, ROOTS
@@ -50,6 +51,7 @@ class BoundedDistances(DistanceConstants):
     kind: ClassVar[int] = BOUNDS
 
     def __init__(self, pairs: Any, lower: Any, upper: Any, n_points: int | None = None, weights: Any = None) -> None:
+        refuse_tensors(type(self).__name__, pairs=pairs, lower=lower, upper=upper, weights=weights)
         super().__init__(take_intervals(type(self).kind, pairs, lower, upper, n_points, weights))
 
     @property

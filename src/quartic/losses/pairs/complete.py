@@ -10,6 +10,7 @@ import numpy as np
 
 from quartic.arrays import Array, finite_matrix
 from quartic.core.units import Units
+from quartic.losses.devices import refuse_tensors
 from quartic.losses.pairs.loss import QuarticPairs
 from quartic.losses.pairs.pairs import COMPLETE, Pairs
 
@@ -37,6 +38,7 @@ class CompleteDistances(QuarticPairs):
     """
 
     def __init__(self, D: Any) -> None:
+        refuse_tensors("CompleteDistances", D=D)
         D = finite_matrix(D, "D")
         if D.shape[0] != D.shape[1]:
             raise ValueError(f"D must be square, one row and one column for each point, got shape {D.shape}")

@@ -10,9 +10,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quartic.arrays import Array, check_count, check_number
+from quartic.losses.devices import brought_here
 from quartic.losses.factor.spectrum import factor_of_positive_part
 from quartic.losses.pairs.entries import KnownEntries
-from quartic.losses.pairs.input import check_column, each_once
+from quartic.losses.pairs.input import check_column, each_once, place_pairs
 from quartic.losses.pairs.pairs import ENTRIES, Pairs
 from quartic.losses.ridge_term import RidgedPairs
 
@@ -31,7 +32,7 @@ class Completion(RidgedPairs, KnownEntries):
     rows, cols : int arrays (m,)
         The places of the known entries, counted from 0; i = j is allowed.
     values : array (m,)
-        M there.
+        M there. Where these are torch tensors, all is done on their device.
     n : int, optional
         The number of rows of M; the largest index + 1 when left out.
     weights : array (m,), optional
@@ -65,6 +66,7 @@ class Completion(RidgedPairs, KnownEntries):
         self, rows: Any, cols: Any, values: Any, n: int | None = None, *, weights: Any = None, ridge: float = 0.0
     ) -> None:
         check_number(ridge, "ridge", zero=True)
+        space, (rows, cols, values, weights) = brought_here(rows=rows, cols=cols, values=values, weights=weights)
         i, j, n_points = _check_places(rows, cols, n)
         values = check_column(values, len(i), "values", nonnegative=False)
         weight = np.ones_like(values)
@@ -72,7 +74,7 @@ class Completion(RidgedPairs, KnownEntries):
             weight = check_column(weights, len(i), "weights", nonnegative=True).astype(values.dtype, copy=False)
             if not weight.any():
                 raise ValueError("weights are all zero: no entry of M is known")
-        super().__init__(_known_once(i, j, values, weight, n_points))
+        super().__init__(place_pairs(_known_once(i, j, values, weight, n_points), space))
         self.ridge = float(ridge)
 
     @cached_property
@@ -92,7 +94,7 @@ class Completion(RidgedPairs, KnownEntries):
             return NV
 
         X = factor_of_positive_part(product, self.n_points, rank, generator)
-        return self.best_scale(X) if X.any() else self.random_start(rank, False, generator)
+        return self.best_scale(self.space.adopt(X)) if X.any() else self.random_start(rank, False, generator)
 
 
 def _check_places(rows: Any, cols: Any, n: int | None) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:

@@ -1,218 +1,201 @@
-"""Levenberg–Marquardt, and its conjugate gradients, over few pairs in one compiled call, on one thread.
+"""Levenberg–Marquardt, and its conjugate gradients, over few pairs: on one thread, with next to no Python in between.
 
-It does what `quartic.solvers.LevenbergMarquardt` does, by the same rules (`damping.py`), the same passes
-(`numba.py`) and the same steps of conjugate gradients (`row_blocks.py`). With a few thousand pairs a pass takes
-some microseconds, and all that Python does between two of them would take longer.
+It does what `quartic.solvers.LevenbergMarquardt` does, by the same rules (`damping.py`) and the same passes
+(`numba.py`). With a few thousand pairs a pass takes some microseconds, and all that a solver does between two of them
+would take longer. So the points stay in the records of the passes, and all conjugate gradients are one compiled call.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+from scipy.linalg.lapack import dsyev
 
 from quartic.arrays import Array
 from quartic.compiled.flags import FLAGS, njit
-from quartic.losses.pairs import damping as rules
-from quartic.losses.pairs.lanes import lanes_for
-from quartic.losses.pairs.numba import LINEARIZE, PRODUCT, QUARTIC, fill, pair_rows, sums_in_record, take, take_blocks
+from quartic.losses.pairs.damping import next_damping, residual
+from quartic.losses.pairs.lanes import add_square, dot, load, nothing, store, where_squared
+from quartic.losses.pairs.numba import LINEARIZE, PRODUCT, QUARTIC, data_of, layout, pair_rows
 from quartic.losses.pairs.pairs import Pairs
-from quartic.losses.pairs.row_blocks import advance, diagonal_sum, factor_blocks, invert, solve_blocks
-
-_next_damping, _residual = njit(**FLAGS)(rules.next_damping), njit(**FLAGS)(rules.residual)
-# The modes as the passes want them. They are handed over: a constant of the module would be a type of its own to the
-# compiler, and so would be a number written out, and all that takes it compiled once more.
-_MODES = (0,) * LINEARIZE, (0,) * PRODUCT, (0,) * QUARTIC
+from quartic.losses.pairs.row_blocks import invert
+from quartic.polynomials import real_roots_of_cubic
 
 
-def descend(X: Array, pairs: Pairs, *settings: float) -> tuple[Array, float, int]:
-    """Return X after damped steps, the damping then, and how many passes were made; the settings are those below."""
-    Y, rank = X.astype(np.float64, order="C"), X.shape[1]
-    lanes, kind = lanes_for(rank), (0,) * pairs.kind
-    size = (0,) * len(lanes)  # that of the blocks: one for all ranks with such vectors, hence compiled once for them
-    records = np.empty((len(Y), sums_in_record(LINEARIZE, len(size), len(lanes)) + len(lanes)))
-    data = pairs.start, pairs.cols, pairs.target, pairs.upper, pairs.weight
-    damping, passes = descend_rows(*_MODES, kind, size, lanes, Y, records, *data, *settings)
-    return Y, damping, passes
-
-
-def solve(
-    X: Array, pairs: Pairs, G: Array, B: Array, shift: float, tolerance: float, most: int
-) -> tuple[Array, int, bool]:
-    """Return D with (JᵀJ + shift·I) D ≈ −G, the steps of conjugate gradients, and whether the tolerance was reached."""
-    X, G = (np.ascontiguousarray(A, dtype=np.float64) for A in (X, G))
-    lanes, (n, rank) = lanes_for(X.shape[1]), X.shape
-    D, R, Z, P, H = np.empty((5, n, rank))
-    data = pairs.start, pairs.cols, pairs.target, pairs.upper, pairs.weight
-    L, V = factor_blocks(B, shift, rank), np.empty((n, 3 * len(lanes)))
-    steps, reached = solve_rows(
-        _MODES[1], (0,) * pairs.kind, lanes, X, V, *data, G, L, float(shift), float(tolerance), most, D, R, Z, P, H
-    )
-    return D, steps, reached
-
-
-@njit(**FLAGS)
-def descend_rows(
-    linearize: Any, product: Any, quartic: Any, kind: Any, size: Any, lanes: Any, X: Any, W: Any,
-    start: Any, cols: Any, target: Any, upper: Any, weight: Any,
-    damping: float, forcing: float, max_cg: int, least_slope: float, least_gain: float, most: int,
-    axes: int, flat: float,
-) -> Any:  # fmt: skip
-    """Move X by damped steps; return the damping and how many passes were made.
+def descend(
+    X: Array, pairs: Pairs, damping: float, forcing: float, max_cg: int, least_slope: float, least_gain: float,
+    most: int, axes: int, flat: float,
+) -> tuple[Array, float, int]:  # fmt: skip
+    """Return X after damped steps, the damping then, and how many passes were made.
 
     The end is where the gradient is down to ``least_slope``, where a step lowers the loss by a smaller share than
     ``least_gain``, or after ``most`` steps; with ``axes`` > 0 also where the variance along the next axis is no more
     than ``flat`` times the one along the last of those.
     """
     n, rank = X.shape
-    width, none = np.int64(len(lanes)), np.int64(0)
-    yes, no = np.bool_(True), np.bool_(False)
-    G, D, R, Z, P, H = (np.empty((n, rank)), np.empty((n, rank)), np.empty((n, rank)), np.empty((n, rank)),
-                        np.empty((n, rank)), np.empty((n, rank)))  # fmt: skip
-    B, L, V = np.empty((n, rank * (rank + 1) // 2)), np.empty((n, rank * rank)), np.empty((n, 3 * width))
-    value, before, earlier, passes = 0.0, np.inf, np.inf, 0
+    lanes, _, width, sums = layout(LINEARIZE, rank)
+    W, equations = np.zeros((n, sums + width)), Equations(X, pairs)
+    W[:, sums : sums + rank] = X
+    R, D, L = np.empty((n, width)), np.zeros((n, width)), np.empty((n, width * width))
+    where, covariance = where_squared(width), np.empty((1, sums - width))
+    spec = (0,) * LINEARIZE, (0,) * pairs.kind, lanes, None, None, W, sums, False, 0, n, *data_of(pairs)
+    before, earlier, passes, t = math.inf, math.inf, 0, 0.0
     for step in range(most + 1):
-        fill(none, n, W, W.shape[1] - width, width, X, X, no, no)
-        value = (
-            0.5
-            * pair_rows(linearize, kind, size, lanes, None, None, W, no, none, n, start, cols, target, upper, weight)[0]
-        )
+        move(lanes, W, sums, equations.records, t, D)
+        value = 0.5 * pair_rows(*spec)[0]
         passes += 1
-        take(none, n, W, none, G, none, rank)
-        slope = np.sqrt(inner(G, G))
+        slope, trace = prepare(lanes, W, sums, where, R, L, covariance)
         if step == most or not value <= (1 - least_gain) * before or slope <= least_slope:
             break
-        if axes > 0 and is_flat(X, axes, flat):
+        if axes and is_flat(covariance[0, where[:rank, :rank]], axes, flat):
             break
-        take_blocks(none, n, W, width, width, width, rank, B)
-        shift = damping * diagonal_sum(B, rank) / (rank * n)
-        invert(rank, B, shift, L)
-        tolerance = _residual(forcing, slope, earlier)
-        passes += solve_rows(
-            product,
-            kind,
-            lanes,
-            X,
-            V,
-            start,
-            cols,
-            target,
-            upper,
-            weight,
-            G,
-            L,
-            shift,
-            tolerance,
-            max_cg,
-            D,
-            R,
-            Z,
-            P,
-            H,
-        )[0]
-        predicted = 0.5 * (shift * inner(D, D) - inner(G, D))
-        fill(none, n, V, none, width, X, D, yes, no)
-        c1, c2, c3, c4 = pair_rows(
-            quartic, kind, (), lanes, None, none, V, no, none, n, start, cols, target, upper, weight
-        )
-        passes += 1
-        t = first_minimum(c1, c2, c3, c4)
+        shift = damping * trace / (rank * n)
+        steps, _, length = equations.solve(R, L, shift, residual(forcing, slope, earlier), max_cg, D)
+        c = equations.quartic()
+        passes += steps + 1
+        t = first_minimum(*c)
         if not t > 0:
             break
-        damping = _next_damping(damping, -(c1 + c2 + c3 + c4) / predicted if predicted > 0 else 0.0)
-        for i in range(n):
-            for k in range(rank):
-                X[i, k] += t * D[i, k]
+        predicted = 0.5 * (shift * length - c[0])
+        damping = next_damping(damping, -sum(c) / predicted if predicted > 0 else 0.0)
         before, earlier = value, slope
-    return damping, passes
+    return np.ascontiguousarray(W[:, sums : sums + rank]), damping, passes
+
+
+def solve(
+    X: Array, pairs: Pairs, G: Array, B: Array, shift: float, tolerance: float, most: int
+) -> tuple[Array, int, bool]:
+    """Return D with (JᵀJ + shift·I) D ≈ −G, the steps of conjugate gradients, and whether the tolerance was reached."""
+    equations, (n, rank) = Equations(X, pairs), X.shape
+    R, blocks = np.zeros((n, equations.width)), np.zeros((n, equations.width, equations.width))
+    R[:, :rank] = -G
+    rows, columns = np.tril_indices(rank)
+    blocks[:, rows, columns] = blocks[:, columns, rows] = B
+    D = np.empty_like(R)
+    steps, reached, _ = equations.solve(R, blocks.reshape(n, -1), shift, tolerance, most, D)
+    return D[:, :rank], steps, reached
+
+
+class Equations:
+    """(JᵀJ + shift·I) D = −G at X: records of sums, places and directions, rows filled up with zeros to a vector."""
+
+    def __init__(self, X: Array, pairs: Pairs) -> None:
+        (n, self.rank), (lanes, _, width, _) = X.shape, layout(PRODUCT, X.shape[1])
+        self.lanes, self.width, self.records = lanes, width, np.zeros((n, 3 * width))
+        self.records[:, width : width + self.rank] = X
+        self._room, kind, data = np.empty((n, width)), (0,) * pairs.kind, data_of(pairs)
+        self._product = (0,) * PRODUCT, kind, lanes, self.records, *data
+        self._quartic = (0,) * QUARTIC, kind, lanes, None, 0, self.records, width, False, 0, n, *data
+
+    def solve(self, R: Array, L: Array, shift: float, tolerance: float, most: int, D: Array) -> tuple[int, bool, float]:
+        """Solve for D from R = −G, which is written over, as is L; return the steps, if they were enough, and ‖D‖²."""
+        shift = float(shift)
+        invert(self.lanes, self.rank, L, shift)
+        found: tuple[int, bool, float] = solve_rows(*self._product, L, shift, float(tolerance), most, D, R, self._room)
+        return found
+
+    def quartic(self) -> tuple[float, float, float, float]:
+        """Return the quartic of f on X + tD, where D is what was solved for last."""
+        found: tuple[float, float, float, float] = pair_rows(*self._quartic)
+        return found
+
+
+@njit(**FLAGS)
+def move(lanes: Any, W: Any, at: int, V: Any, t: float, D: Any) -> None:
+    """Move X by tD, in the records of both kinds, and set the sums to zero."""
+    width, none = np.int64(len(lanes)), np.int64(0)
+    for i in range(np.int64(len(D))):
+        for k in range(none, at, width):
+            store(W, i, k, nothing(lanes))
+        x = load(lanes, W, i, at) + t * load(lanes, D, i, none)
+        store(W, i, at, x)
+        store(V, i, width, x)
+
+
+@njit(**FLAGS)
+def prepare(lanes: Any, W: Any, at: int, where: Any, R: Any, L: Any, covariance: Any) -> Any:
+    """Set R = −G, L to the row blocks and the covariance to that of X, times n; return ‖G‖ and tr JᵀJ."""
+    n, width, none = np.int64(len(R)), np.int64(len(lanes)), np.int64(0)
+    slope, trace, mean = 0.0, 0.0, nothing(lanes)
+    for i in range(n):
+        g = load(lanes, W, i, none)
+        store(R, i, none, -1.0 * g)
+        slope += dot(g, g)
+        for k in range(width):
+            trace += W[i, width + k]
+            for l in range(width):
+                L[i, k * width + l] = W[i, width + where[k, l]]
+        mean = mean + load(lanes, W, i, at)
+    for k in range(covariance.shape[1]):
+        covariance[0, k] = 0.0
+    for i in range(n):
+        x = load(lanes, W, i, at) - (1.0 / n) * mean
+        add_square(covariance, none, none, 1.0, x)
+    return np.sqrt(slope), trace
 
 
 @njit(**FLAGS)
 def solve_rows(
-    product: Any, kind: Any, lanes: Any, X: Any, V: Any, start: Any, cols: Any, target: Any, upper: Any, weight: Any,
-    G: Any, L: Any, shift: float, tolerance: float, most: int, D: Any, R: Any, Z: Any, P: Any, H: Any,
+    product: Any, kind: Any, lanes: Any, V: Any, start: Any, cols: Any, target: Any, upper: Any, weight: Any,
+    L: Any, shift: float, tolerance: float, most: int, D: Any, R: Any, Z: Any,
 ) -> Any:  # fmt: skip
-    """Fill D with that of (JᵀJ + shift·I) D = −G by conjugate gradients; return the steps, and if that is enough.
+    """Solve (JᵀJ + shift·I) D = R by conjugate gradients; return the steps, if they are enough, and ‖D‖².
 
-    V has the records of a product; R, Z, P and H are for use in between.
+    L has the inverses of the row blocks, the preconditioner. D ends as the direction in the records, too.
     """
-    n, rank = X.shape
-    width, none = np.int64(len(lanes)), np.int64(0)
-    yes, no = np.bool_(True), np.bool_(False)
-    for i in range(n):
-        for k in range(rank):
-            D[i, k], R[i, k] = 0.0, -G[i, k]
-    first = rz = solve_blocks(L, R, Z)
-    for i in range(n):
-        for k in range(rank):
-            P[i, k] = Z[i, k]
-    for step in range(most):
-        fill(none, n, V, width, width, X, P, yes, no)
-        pair_rows(product, kind, (), lanes, None, none, V, no, none, n, start, cols, target, upper, weight)
-        take(none, n, V, none, H, none, rank)
-        curvature, rz = advance(rz, shift, P, H, L, D, R, Z)
-        if not curvature > 0 and step == 0:
-            for i in range(n):
-                for k in range(rank):
-                    D[i, k] = Z[i, k]
-        if not (curvature > 0 and rz > tolerance**2 * first):
-            return step + 1, True
-    return most, False
-
-
-@njit(**FLAGS)
-def inner(A: Any, B: Any) -> Any:
-    """Return ⟨A, B⟩."""
-    total = 0.0
-    for i in range(A.shape[0]):
-        for k in range(A.shape[1]):
-            total += A[i, k] * B[i, k]
-    return total
-
-
-@njit(**FLAGS)
-def is_flat(X: Any, axes: int, flat: float) -> Any:
-    """Tell whether X has so little variance beyond its first principal axes that they will do."""
-    n, rank = X.shape
-    mean, A = np.zeros(rank), np.zeros((rank, rank))
-    for i in range(n):
-        for k in range(rank):
-            mean[k] += X[i, k] / n
-    for i in range(n):
-        for k in range(rank):
-            for l in range(k + 1):
-                A[k, l] += (X[i, k] - mean[k]) * (X[i, l] - mean[l])
-    variances = np.linalg.eigvalsh(A)
-    return variances[rank - axes - 1] <= flat * variances[rank - axes]
-
-
-@njit(**FLAGS)
-def first_minimum(c1: float, c2: float, c3: float, c4: float) -> Any:
-    """Return the t > 0 at which c₁t + c₂t² + c₃t³ + c₄t⁴ stops falling; 0 where it does not fall, or never stops.
-
-    Newton's method for the derivative, between points at which it is negative and positive.
-    """
-    if not c1 < 0:
-        return 0.0
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        if c1 + high * (2 * c2 + high * (3 * c3 + high * 4 * c4)) >= 0:
+    n, width, none = np.int64(len(D)), np.int64(len(lanes)), np.int64(0)
+    places, first, rz, b, steps = 2 * width, np.inf, 0.0, 0.0, 0
+    while True:
+        total = 0.0
+        for i in range(n):
+            z, r = nothing(lanes), load(lanes, R, i, none)
+            if steps == 0:
+                store(D, i, none, z)
+            for l in range(len(lanes)):
+                z = z + R[i, l] * load(lanes, L, i, l * width)
+            store(Z, i, none, z)
+            total += dot(r, z)
+        if steps == 0:
+            first = total
+        elif not total > tolerance**2 * first or steps == most:
             break
-        low, high = high, 2 * high
-    else:
-        return 0.0
-    t = 0.5 * (low + high)
-    for _ in range(60):
-        slope = c1 + t * (2 * c2 + t * (3 * c3 + t * 4 * c4))
-        if slope < 0:
-            low = t
         else:
-            high = t
-        curvature = 2 * c2 + t * (6 * c3 + t * 12 * c4)
-        following = t - slope / curvature if curvature > 0 else low
-        if not low < following < high:
-            following = 0.5 * (low + high)
-        if abs(following - t) <= 1e-12 * t:
+            b = total / rz
+        rz = total
+        for i in range(n):
+            store(V, i, none, nothing(lanes))
+            store(V, i, places, load(lanes, Z, i, none) + b * load(lanes, V, i, places))
+        pair_rows(product, kind, lanes, None, none, V, width, False, none, n, start, cols, target, upper, weight)
+        steps += 1
+        curvature = 0.0
+        for i in range(n):
+            p = load(lanes, V, i, places)
+            h = load(lanes, V, i, none) + shift * p
+            store(V, i, none, h)
+            curvature += dot(p, h)
+        if not curvature > 0:
+            for i in range(n if steps == 1 else 0):
+                store(D, i, none, load(lanes, Z, i, none))
             break
-        t = following
-    return t
+        a = rz / curvature
+        for i in range(n):
+            store(D, i, none, load(lanes, D, i, none) + a * load(lanes, V, i, places))
+            store(R, i, none, load(lanes, R, i, none) - a * load(lanes, V, i, none))
+    length = 0.0
+    for i in range(n):
+        d = load(lanes, D, i, none)
+        store(V, i, places, d)
+        length += dot(d, d)
+    return steps, steps < most or not total > tolerance**2 * first, length
+
+
+def is_flat(covariance: Array, axes: int, flat: float) -> bool:
+    """Tell whether points have so little variance beyond their first principal axes that those will do."""
+    variances = dsyev(covariance, compute_v=0)[0]
+    return bool(variances[-axes - 1] <= flat * variances[-axes])
+
+
+def first_minimum(c1: float, c2: float, c3: float, c4: float) -> float:
+    """Return the t > 0 at which c₁t + c₂t² + c₃t³ + c₄t⁴ stops falling; 0 where it does not fall, or never stops."""
+    return min((t for t in real_roots_of_cubic(4 * c4, 3 * c3, 2 * c2, c1) if t > 0), default=0.0) if c1 < 0 else 0.0

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from quartic.arrays import Array, working_dtype
+from quartic.arrays import Array
 from quartic.core.units import Units, shifted
 from quartic.losses.factor.loss import nonnegative_start
 from quartic.losses.factor.matrix import SparseMatrix
@@ -27,10 +27,15 @@ class KnownEntries(PairSquares):
 
     def __init__(self, pairs: Pairs) -> None:
         super().__init__(pairs)
-        assert pairs.weight is not None
-        symmetric = np.where(pairs.rows == pairs.cols, pairs.weight, 0.5 * pairs.weight)
+        listed = self._listed
+        symmetric = np.where(listed.rows == listed.cols, listed.weight, 0.5 * listed.weight)
         self._largest, self._least = float(symmetric.max()), float(symmetric.min())
         self._full = len(pairs) == self.n_points * (self.n_points + 1) // 2
+
+    @cached_property
+    def _listed(self) -> Pairs:
+        """The entries on the host, each once: what constants and starts are worked out from."""
+        return self.pairs.on_host()
 
     def in_units(self, units: Units) -> Self:
         """Return the loss of 4^length · M, with the weights scaled too."""
@@ -41,7 +46,7 @@ class KnownEntries(PairSquares):
     @property
     def dtype(self) -> type[np.floating[Any]]:
         """The type of M."""
-        return working_dtype(self.target.dtype)
+        return self.pairs.dtype
 
     @property
     def smoothness(self) -> float:
@@ -60,10 +65,8 @@ class KnownEntries(PairSquares):
 
     def _weighted_entries(self) -> Any:
         """Return W ∘ M as a sparse symmetric matrix."""
-        assert self.weight is not None
-        upper = sp.csr_array(
-            (self.target * self.weight, self.cols, self.start), shape=(self.n_points, self.n_points), dtype=np.float64
-        )
+        listed, n = self._listed, self.n_points
+        upper = sp.csr_array((listed.target * listed.weight, listed.cols, listed.start), shape=(n, n), dtype=np.float64)
         return ((upper + upper.T) * 0.5).tocsr()
 
     @property
@@ -86,13 +89,16 @@ class KnownEntries(PairSquares):
 
     def mean_entry(self) -> float:
         """Return the weighted mean of the known entries."""
-        assert self.weight is not None
-        return float(np.dot(self.target, self.weight) / self.weight.sum())
+        return float(np.dot(self._listed.target, self._listed.weight) / self._listed.weight.sum())
+
+    @property
+    def value_at_zero(self) -> float:
+        """f(0) = ½ Σ w M²."""
+        return 0.5 * float(np.dot(np.square(self._listed.target, dtype=np.float64), self._listed.weight))
 
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return the start of `LeastSquares`, with the mean of the known entries."""
         if nonnegative:
-            assert self.weight is not None
-            size = math.sqrt(2 * self.value_at_zero / float(self.weight.sum()))
-            return nonnegative_start(self.n_points, rank, self.mean_entry(), size, generator)
-        return self.best_scale(generator.standard_normal((self.n_points, rank)))
+            size = math.sqrt(2 * self.value_at_zero / float(self._listed.weight.sum()))
+            return nonnegative_start(self.n_points, rank, self.mean_entry(), size, generator, self.space)
+        return self.best_scale(self.space.normal(generator, (self.n_points, rank)))

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from quartic.arrays import Array, is_torch, namespace, working_dtype
+from quartic.arrays import HOST, Array, Space, is_torch, namespace, working_dtype
 from quartic.distributed.inputs import is_dask_array, is_dask_frame
 from quartic.losses.pairs.pairs import Pairs
 
@@ -25,6 +25,15 @@ def take_pairs(kind: int, pairs: Any, values: Any, n_points: int | None, weights
         return take_tensors(kind, pairs, values, n_points, weights, name)
     pairs, values, weights, n = check_pairs(pairs, values, n_points, weights, name)
     return sort_pairs(kind, pairs, values, weights, n)
+
+
+def place_pairs(pairs: Pairs, space: Space) -> Pairs:
+    """Return pairs of the host where they are to live."""
+    if space is HOST:
+        return pairs
+    from quartic.losses.pairs.torch_input import move_pairs
+
+    return move_pairs(pairs, cast(Any, space).device)
 
 
 def take_intervals(kind: int, pairs: Any, lower: Any, upper: Any, n_points: int | None, weights: Any) -> Pairs:

@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import extending, types
 from numba.core.datamodel import models
 from numba.extending import overload, register_model
+from numpy.typing import NDArray
 
 intrinsic: Any = extending.intrinsic
 
@@ -94,26 +97,34 @@ def dot(typingctx: Any, a: Any, b: Any) -> Any:
 
 
 @intrinsic
-def add_square(typingctx: Any, rank: Any, A: Any, i: Any, at: Any, number: Any, u: Any) -> Any:
-    """Add number·uuᵀ, *turned*, to what lies from ``A[i, at]`` on; ``rank`` is a tuple of that length.
+def add_square(typingctx: Any, A: Any, i: Any, at: Any, number: Any, u: Any) -> Any:
+    """Add number·uuᵀ, *turned*, to what lies from ``A[i, at]`` on.
 
-    Row d of a turned block holds the products u_k u_(k+d) for all k < r, indices modulo r. Up to d = r/2 these are all
-    there are, and each row is one product of u and itself, turned by d lanes.
+    Row d of a turned block holds the products u_k u_(k+d) for all k, indices modulo the width. Up to half of that these
+    are all there are, and each row is one product of u and itself, turned by d lanes.
     """
-    r, width = len(rank), u.width
+    width = u.width
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        first, u = _place(context, builder, signature.args[1], *args[1:4]), args[5]
-        scaled = builder.fmul(_spread(builder, args[4], width), u, flags=_FAST)
-        for d in range(r // 2 + 1):
-            turn = [(k + d) % r if k < r else k for k in range(width)]
+        first, u = _place(context, builder, signature.args[0], *args[:3]), args[4]
+        scaled = builder.fmul(_spread(builder, args[3], width), u, flags=_FAST)
+        for d in range(width // 2 + 1):
+            turn = [(k + d) % width for k in range(width)]
             turned = builder.shuffle_vector(u, u, ir.Constant(ir.VectorType(_I32, width), turn))
             place = builder.gep(first, [_I64(d * width)])
             sums = builder.fadd(_load(builder, place, width), builder.fmul(scaled, turned, flags=_FAST), flags=_FAST)
             _store(builder, place, sums)
         return context.get_dummy_value()
 
-    return types.void(rank, A, types.int64, types.int64, types.float64, u), code
+    return types.void(A, types.int64, types.int64, types.float64, u), code
+
+
+@cache
+def where_squared(width: int) -> NDArray[np.int64]:
+    """Return where the entries of uuᵀ lie in a turned one."""
+    k, l = np.indices((width, width))
+    d = abs(k - l)
+    return np.where(d <= width // 2, d * width + np.minimum(k, l), (width - d) * width + np.maximum(k, l))
 
 
 @intrinsic

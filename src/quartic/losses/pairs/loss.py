@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from quartic.arrays import Array, as_floats, eps, float_type, inner, namespace, norm
 from quartic.core.units import Units, exponent, shifted
 from quartic.losses.base import ProductCounter
-from quartic.losses.gradient_point import GradientPoint
 from quartic.losses.line import Line
 from quartic.losses.move import Move
 from quartic.losses.pairs.pairs import Pairs
@@ -227,7 +226,7 @@ class PairSquares(QuarticPairs):
         None where there is no such part: points with fewer than 2(r + 1) pairs in it are left out, and at least half
         of it must remain. It has a counter of its own.
         """
-        self._count(2)
+        self._count()
         found = self.pairs.core(degree, rank)
         if found is None:
             return None
@@ -263,8 +262,8 @@ class PairSquares(QuarticPairs):
         few = self.n_pairs <= _FEW_PAIRS and X.shape[1] <= _FEW_COLUMNS
         return few and self.pairs.listed and not self.ridge
 
-    def descend(self, X: Array, *settings: float) -> tuple[Array, float] | None:
-        """Return where damped steps lead, and the damping then, made in one compiled call; None with many pairs."""
+    def descend(self, X: Array, *settings: Any) -> tuple[Array, float] | None:
+        """Return where damped steps lead, and the damping then, with little in between them; None with many pairs."""
         if not self._is_small(X):
             return None
         from quartic.losses.pairs.descent import descend
@@ -286,7 +285,7 @@ class PairSquares(QuarticPairs):
         return 0.5 * float(squares.sum() if self.weight is None else np.dot(squares, self.weight))
 
 
-class PairPoint(GradientPoint):
+class PairPoint(Point):
     """A point of a loss over pairs."""
 
     def __init__(self, loss: PairLoss, X: Array, value: float, gradient: Array) -> None:

@@ -34,8 +34,8 @@ import scipy.sparse as sp
 
 from quartic.arrays import Array
 from quartic.arrays.threads import spread
-from quartic.compiled.flags import FLAGS, njit
-from quartic.losses.pairs.lanes import add_square, dot, lanes_for, load, nothing, prefetch, store
+from quartic.compiled.flags import FLAGS, INNER, njit
+from quartic.losses.pairs.lanes import add_square, dot, lanes_for, load, nothing, prefetch, store, where_squared
 from quartic.losses.pairs.pairs import COMPLETE, ENTRIES, ROOTS, Pairs
 
 VALUE, REMAINDER, LINE, HESSIAN, LINEARIZE, PRODUCT, QUARTIC = range(7)
@@ -91,7 +91,7 @@ def linearize(X: Array, pairs: Pairs, G: Array, B: Array) -> float:
     products recompute the differences, since X stays in the cache where m stored vectors would not.
     """
     if X.shape[1] > len(lanes_for(X.shape[1])):
-        wide_blocks((0,) * pairs.kind, X.astype(np.float64, copy=False), *_data(pairs), B)
+        wide_blocks((0,) * pairs.kind, X.astype(np.float64, copy=False), *data_of(pairs), B)
         return value_and_gradient(X, pairs, G)
     return 0.5 * _over_pairs(LINEARIZE, X, None, pairs, G, B)[0]
 
@@ -157,7 +157,8 @@ def weighted_degrees(start: Any, cols: Any, target: Any, weight: Any, total: Any
 # -- records, and threads ----------------------------------------------------------------------------------------------
 
 
-def _data(pairs: Pairs) -> tuple[Any, ...]:
+def data_of(pairs: Pairs) -> tuple[Any, ...]:
+    """Return what the passes read of the pairs."""
     return pairs.start, pairs.cols, pairs.target, pairs.upper, pairs.weight
 
 
@@ -169,7 +170,7 @@ def _over_pairs(mode: int, X: Array, V: Array | None, pairs: Pairs, out: Any = N
     are in float64 even then; what is rounded is what its pairs as a column add to a point, each time.
     """
     (n, rank), chunks, two = X.shape, pairs.chunks, V is not None
-    lanes, tiles, span, sums, block = _layout(mode, rank)
+    lanes, tiles, span, sums = layout(mode, rank)
     size = sums + (2 * span if two else span)
     far = 8 * n * size > _NEAR
     coarse = far and B is None and all(A is None or A.dtype == np.float32 for A in (X, V, out))
@@ -177,27 +178,28 @@ def _over_pairs(mode: int, X: Array, V: Array | None, pairs: Pairs, out: Any = N
     parts = np.empty((len(chunks), n, sums)) if len(chunks) > 1 and sums else None
     found: list[Any] = [None] * len(chunks)
     X = np.ascontiguousarray(X)
-    V = np.ascontiguousarray(V) if two else X
+    if V is not None:
+        V = np.subtract(V, X, dtype=np.float64) if mode == REMAINDER else np.ascontiguousarray(V)
     flat: Any = out if out is None else out.reshape(n, -1) if out.flags.c_contiguous else np.empty((n, out[0].size))
-    spec = (0,) * mode, (0,) * pairs.kind, block, lanes, tiles, 0 if two else None
+    spec = (0,) * mode, (0,) * pairs.kind, lanes, tiles, 0 if two else None
 
     def work(k: int) -> None:
         first, last = chunks.bounds[k], chunks.bounds[k + 1]
         room = chunks.take_room(n * stride // (2 if coarse else 1))
         W = (room.view(np.float32) if coarse else room)[: n * stride].reshape(n, stride)
-        _in_pieces(fill, first, n, W, sums, span, X, V, two, mode == REMAINDER)
-        found[k] = pair_rows(*spec, W, far, first, last, *_data(pairs))
+        _in_pieces(_fill, first, n, W, sums, span, X, V)
+        found[k] = pair_rows(*spec, W, sums, far, first, last, *data_of(pairs))
         if parts is not None:
-            _in_pieces(take, first, n, W, 0, parts[k], 0, sums)
+            _in_pieces(copy, first, n, W, 0, parts[k], 0, sums)
         elif sums:
             take_out(W)
         chunks.leave_room(room)
 
     def take_out(W: Array) -> None:
         for k in range(3 if mode == LINE else 1):
-            _in_pieces(take, 0, n, W, k * span, flat, k * rank, rank)
+            _in_pieces(copy, 0, n, W, k * span, flat, k * rank, rank)
         if mode == LINEARIZE:
-            _in_pieces(take_blocks, 0, n, W, span, len(lanes), rank, rank, B)
+            np.take(W, span + where_squared(span)[np.tril_indices(rank)], axis=1, out=B)
 
     chunks.each(work)
     if parts is not None:
@@ -212,17 +214,12 @@ def _over_pairs(mode: int, X: Array, V: Array | None, pairs: Pairs, out: Any = N
 
 
 @cache
-def _layout(mode: int, rank: int) -> tuple[tuple[float, ...], int | None, int, int, tuple[int, ...]]:
-    """Return how rows lie in records: lanes, tiles, the room of a row and of the sums; and the rank where it counts."""
+def layout(mode: int, rank: int) -> tuple[tuple[float, ...], int | None, int, int]:
+    """Return how rows lie in records: lanes and tiles, the room of a row, and that of the sums, which come first."""
     lanes = lanes_for(rank)
     tiles = None if rank <= len(lanes) else -(-rank // len(lanes))
     span = len(lanes) * (tiles or 1)
-    return lanes, tiles, span, sums_in_record(mode, rank, span), (0,) * (rank if mode == LINEARIZE else 0)
-
-
-def sums_in_record(mode: int, rank: int, span: int) -> int:
-    """Return how many numbers a point is given by its pairs; its place, and a direction, come behind them."""
-    return span * {LINE: 3, QUARTIC: 0, LINEARIZE: 2 + rank // 2}.get(mode, 1)
+    return lanes, tiles, span, span * {LINE: 3, QUARTIC: 0, LINEARIZE: 2 + span // 2}.get(mode, 1)
 
 
 def _stride(size: int, line: int) -> int:
@@ -245,43 +242,20 @@ def _in_pieces(call: Callable[..., None], first: int, last: int, *arrays: Any) -
     spread(work, n_pieces, 4.0 * arrays[0].size)
 
 
-@njit(**FLAGS)
-def fill(first: int, last: int, W: Any, sums: int, span: int, X: Any, V: Any, two: bool, step: bool) -> None:
-    """Make records of zeros, X, and, where there are two, V, or V − X for a step from X to V."""
-    rank = X.shape[1]
-    for i in range(np.uint64(first), np.uint64(last)):
-        for k in range(sums):
-            W[i, k] = 0.0
-        for k in range(rank):
-            W[i, sums + k] = X[i, k]
-        for k in range(rank, span):
-            W[i, sums + k] = 0.0
-        if two:
-            for k in range(rank):
-                x = np.float64(X[i, k]) if step else 0.0
-                W[i, sums + span + k] = np.float64(V[i, k]) - x
-            for k in range(rank, span):
-                W[i, sums + span + k] = 0.0
+def _fill(first: int, last: int, W: Array, sums: int, span: int, X: Array, V: Array | None) -> None:
+    """Make records of zeros, X and, where there is one, V."""
+    W[first:last] = 0.0
+    copy(first, last, X, 0, W, sums, X.shape[1])
+    if V is not None:
+        copy(first, last, V, 0, W, sums + span, X.shape[1])
 
 
 @njit(**FLAGS)
-def take(first: int, last: int, W: Any, at: int, out: Any, to: int, width: int) -> None:
-    """Copy sums out of the records."""
+def copy(first: int, last: int, A: Any, at: int, B: Any, to: int, width: int) -> None:
+    """Copy some columns of some rows."""
     for i in range(np.uint64(first), np.uint64(last)):
         for k in range(width):
-            out[i, to + k] = W[i, at + k]
-
-
-@njit(**FLAGS)
-def take_blocks(first: int, last: int, W: Any, at: int, width: int, size: int, rank: int, B: Any) -> None:
-    """Fill B with the lower triangles, row by row, of the blocks in the records, turned as those of ``size`` are."""
-    for i in range(np.uint64(first), np.uint64(last)):
-        q = 0
-        for k in range(rank):
-            for l in range(k + 1):
-                d = k - l
-                B[i, q] = W[i, at + d * width + l] if d <= size // 2 else W[i, at + (size - d) * width + k]
-                q += 1
+            B[i, to + k] = A[i, at + k]
 
 
 @njit(**FLAGS)
@@ -301,24 +275,18 @@ def add_up(parts: Any, bounds: Any) -> None:
 
 @njit(**FLAGS)
 def pair_rows(
-    mode: Any, kind: Any, rank: Any, lanes: Any, tiles: Any, two: Any, W: Any, far: bool, first: int, last: int,
+    mode: Any, kind: Any, lanes: Any, tiles: Any, two: Any, W: Any, at: int, far: bool, first: int, last: int,
     start: Any, cols: Any, target: Any, upper: Any, weight: Any,
 ) -> Any:  # fmt: skip
     """Add to the records what the pairs of some rows give, and return up to four numbers summed over them.
 
-    x and d are of row i, u and v of the pair: x_i − x_j and d_i − d_j, or x_j and d_j for entries. ``two`` is None
-    where there is no direction. Rows longer than a vector have further ``tiles``, whose sums are in memory;
-    otherwise that is None. ``rank`` is a tuple of that length where blocks are wanted.
+    A point's place begins at column ``at`` of its record, its sums at the first. x and d are of row i, u and v of the
+    pair: x_i − x_j and d_i − d_j, or x_j and d_j for entries. ``two`` is None where there is no direction. Rows longer
+    than a vector have further ``tiles``, whose sums are in memory; otherwise that is None.
     """
     width = np.int64(len(lanes))  # a number like others: constants would have what takes them compiled for each
     span = width if tiles is None else width * tiles
-    first_sums, at = np.int64(0), span
-    if len(mode) == LINE:
-        at = 3 * span
-    if len(mode) == QUARTIC:
-        at = first_sums
-    if len(mode) == LINEARIZE:
-        at = (2 + len(rank) // 2) * span
+    none = np.int64(0)
     n1, n2, n3, n4 = 0.0, 0.0, 0.0, 0.0
     for i in range(first, last):
         x, d = place(lanes, two, W, i, at, span)
@@ -370,20 +338,17 @@ def pair_rows(
                 f = w * b if len(kind) == ENTRIES else 0.5 * w * slope * slope * b
             g1, g2, g3, h1, h2, h3 = shares(mode, kind, x, d, u, v, f, g, h)
             s1 = s1 + g1
-            add(lanes, W, j, first_sums, h1)
+            add(lanes, W, j, none, h1)
             if len(mode) == LINE:
                 s2, s3 = s2 + g2, s3 + g3
                 add(lanes, W, j, span, h2)
                 add(lanes, W, j, 2 * span, h3)
             if len(mode) == LINEARIZE:
                 ww = w * slope * slope
-                if len(kind) == ENTRIES:
-                    if i == j:
-                        ww *= 2  # the two halves of a diagonal entry's gradient fall into the same block
-                    add_square(rank, W, j, span, ww, x)
-                else:
-                    add_square(rank, W, j, span, ww, u)
-                add_square(rank, W, i, span, ww, u)
+                if len(kind) == ENTRIES and i == j:
+                    ww *= 2  # the two halves of a diagonal entry's gradient fall into the same block
+                add_square(W, i, span, ww, u)
+                add_square(W, j, span, ww, x if len(kind) == ENTRIES else u)
             if tiles is not None:
                 for o in range(width, span, width):
                     x_o, d_o = place(lanes, two, W, i, at + o, span)
@@ -397,14 +362,14 @@ def pair_rows(
                         add(lanes, W, i, 2 * span + o, g3)
                         add(lanes, W, j, 2 * span + o, h3)
         if len(mode) != QUARTIC:
-            add(lanes, W, i, first_sums, s1)
+            add(lanes, W, i, none, s1)
         if len(mode) == LINE:
             add(lanes, W, i, span, s2)
             add(lanes, W, i, 2 * span, s3)
     return n1, n2, n3, n4
 
 
-@njit(**FLAGS)
+@njit(**INNER)
 def place(lanes: Any, two: Any, W: Any, i: int, at: int, span: int) -> Any:
     """Return x and d of a point; x twice where there is no direction."""
     x = load(lanes, W, i, at)
@@ -413,7 +378,7 @@ def place(lanes: Any, two: Any, W: Any, i: int, at: int, span: int) -> Any:
     return x, load(lanes, W, i, at + span)
 
 
-@njit(**FLAGS)
+@njit(**INNER)
 def of_pair(kind: Any, two: Any, x: Any, d: Any, other: Any) -> Any:
     """Return u and v of a pair, from the places of its two points."""
     if len(kind) == ENTRIES:
@@ -421,7 +386,7 @@ def of_pair(kind: Any, two: Any, x: Any, d: Any, other: Any) -> Any:
     return x - other[0], d - other[1]
 
 
-@njit(**FLAGS)
+@njit(**INNER)
 def terms(kind: Any, two: Any, x: Any, d: Any, u: Any, v: Any) -> Any:
     """Return q, β and γ of q + βt + γt², and its value at t = 1."""
     if two is None:
@@ -432,7 +397,7 @@ def terms(kind: Any, two: Any, x: Any, d: Any, u: Any, v: Any) -> Any:
     return dot(u, u), 2.0 * dot(u, v), dot(v, v), dot(z, z)
 
 
-@njit(**FLAGS)
+@njit(**INNER)
 def shares(mode: Any, kind: Any, x: Any, d: Any, u: Any, v: Any, f: float, g: float, h: float) -> Any:
     """Return what a pair adds to the sums of row i, three of them, and of row j; one counts but for lines."""
     if len(mode) == REMAINDER:
@@ -446,13 +411,13 @@ def shares(mode: Any, kind: Any, x: Any, d: Any, u: Any, v: Any, f: float, g: fl
     return g1, g1, g1, h1, h1, h1
 
 
-@njit(**FLAGS)
+@njit(**INNER)
 def add(lanes: Any, W: Any, i: int, at: int, v: Any) -> None:
     """Add v to the sums of a record."""
     store(W, i, at, load(lanes, W, i, at) + v)
 
 
-@njit(**FLAGS)
+@njit(**INNER)
 def ask_ahead(W: Any, cols: Any, p: Any) -> None:
     """Ask for the record that a pair somewhat after p will need."""
     j = np.int64(cols[min(p + _AHEAD, np.uint64(len(cols) - 1))])
@@ -461,7 +426,7 @@ def ask_ahead(W: Any, cols: Any, p: Any) -> None:
         prefetch(W, j, W.shape[1] - 1)
 
 
-@njit(**FLAGS)
+@njit(**INNER)
 def leave_interval(kind: Any, q: float, low: float, high: float) -> Any:
     """Return by how much q, or √q, leaves the interval, its slope in units of u, and whether it does.
 
@@ -474,7 +439,7 @@ def leave_interval(kind: Any, q: float, low: float, high: float) -> Any:
     return s - min(max(s, low), high), slope, not low <= s <= high or low == high
 
 
-@njit(**FLAGS)
+@njit(**INNER)
 def step_of_interval(kind: Any, q: float, after: float, b: float, c: float, low: float, high: float) -> Any:
     """Return the same after a step, with the remainder in place of what it was before: φ(s₁) − φ(s₀) − φ′(s₀)·δs.
 

@@ -184,6 +184,18 @@ class Pairs:
         finite = self.upper[np.isfinite(self.upper)]
         return f"{words} upper={float(finite.sum())!r} of {len(finite)}"
 
+    def on_host(self) -> Self:
+        """Return the pairs in the host's memory, each once."""
+        if self.copies == 1:
+            return self
+        start, cols = to_host(self.start), to_host(self.cols)
+        rows = np.repeat(np.arange(self.n_points), np.diff(start))
+        kept = np.sort(np.concatenate([np.flatnonzero(rows < cols), np.flatnonzero(rows == cols)[::2]]))
+        begin = np.concatenate([[0], np.cumsum(np.bincount(rows[kept], minlength=self.n_points))])
+        given = {name: getattr(self, name) for name in ("target", "weight", "upper")}
+        picked: dict[str, Any] = {name: None if A is None else to_host(A)[kept] for name, A in given.items()}
+        return replace(self, start=begin, cols=cols[kept], copies=1, **picked)
+
     def gauss_newton_matrix(self, X: Array) -> Any:
         """Return JᵀWJ, assembled from J, whose row for a pair (i, j) has 2r entries; within its bounds it has none."""
         import scipy.sparse as sp
@@ -215,13 +227,15 @@ class Pairs:
 
         Points with fewer than 2(r + 1) pairs in it are left out, and at least half of it must remain.
         """
-        from quartic.losses.pairs.placement import choose_core, pairs_among
+        from quartic.losses.pairs.placement import choose_core
 
         share = degree * self.n_points / (2 * len(self))
-        chosen = choose_core(self.start, self.cols, share, 2 * (rank + 1))
+        chosen, rows, kept = choose_core(self.start, self.cols, share, 2 * (rank + 1))
         if chosen.sum() < 0.5 * share * self.n_points or not chosen.any():
             return None
-        kept, start, cols = pairs_among(self.start, self.cols, chosen)
+        number = np.cumsum(chosen) - 1
+        counts = np.bincount(rows, minlength=self.n_points)[chosen]
+        start, cols = np.concatenate([[0], np.cumsum(counts)]), number[self.cols[kept]].astype(np.int32)
         given = {name: getattr(self, name) for name in ("target", "weight", "upper")}
         picked: dict[str, Any] = {name: None if A is None else A[kept] for name, A in given.items()}
         return replace(self, start=start, cols=cols, **picked), chosen

@@ -16,8 +16,10 @@ from quartic.compiled.flags import FLAGS, njit
 
 def factor_blocks(B: Array, shift: float, rank: int) -> Array:
     """Return the inverses of the blocks B_i + shift·I; a direction without curvature gets 0."""
-    L = np.empty((len(B), rank * rank))
-    invert(rank, B, shift, L)
+    k, l = np.indices((rank, rank)).reshape(2, -1)
+    high, low = np.maximum(k, l), np.minimum(k, l)
+    L: Array = np.take(B, high * (high + 1) // 2 + low, axis=1)
+    invert((), rank, L, shift)
     return L
 
 
@@ -45,27 +47,30 @@ def diagonal_sum(B: Any, rank: int) -> Any:
 
 
 @njit(**FLAGS)
-def invert(rank: int, B: Any, shift: float, L: Any) -> None:
-    """Fill L with the inverses: Gauss–Jordan, without pivoting since the blocks are positive semidefinite."""
-    for i in range(B.shape[0]):
-        A, at = L[i], 0
-        for k in range(rank):
-            for l in range(k + 1):
-                A[k * rank + l] = A[l * rank + k] = B[i, at]
-                at += 1
-        for p in range(rank):
+def invert(row: Any, rank: int, L: Any, shift: float) -> None:
+    """Invert the blocks plus shift·I in place: Gauss–Jordan, without pivoting since they are positive semidefinite.
+
+    ``row`` is a tuple as long as a row of a block, those beyond the rank being zeros, or empty: then that is the rank.
+    """
+    width = len(row) if len(row) > 0 else rank
+    size = width if len(row) <= 4 else rank
+    diagonal = np.empty(width)
+    for i in range(L.shape[0]):
+        for p in range(size):
+            diagonal[p] = L[i, p * width + p]
+        for p in range(size):
             # below the round-off of its own entries a pivot means nothing
-            pivot = max(A[p * rank + p], 1e-14 * B[i, p * (p + 3) // 2]) + shift
+            pivot = max(L[i, p * width + p], 1e-14 * diagonal[p]) + shift
             inverse = 1.0 / pivot if pivot > 0 else 0.0
-            A[p * rank + p] = 1.0
-            for l in range(rank):
-                A[p * rank + l] *= inverse
-            for k in range(rank):
+            L[i, p * width + p] = 1.0
+            for l in range(size):
+                L[i, p * width + l] *= inverse
+            for k in range(size):
                 if k != p:
-                    factor = A[k * rank + p]
-                    A[k * rank + p] = 0.0
-                    for l in range(rank):
-                        A[k * rank + l] -= factor * A[p * rank + l]
+                    factor = L[i, k * width + p]
+                    L[i, k * width + p] = 0.0
+                    for l in range(size):
+                        L[i, k * width + l] -= factor * L[i, p * width + l]
 
 
 @njit(**FLAGS)

@@ -4,7 +4,7 @@ Here every pair stands in the rows of both its points, so that a row's sums are 
 the answer is the same each time. Numbers summed over pairs come out double and are halved.
 
 The formulas are written once, in `_pass`, for the plain version, and once, in `quartic.losses.pairs.triton`, for the
-kernels. Only squared distances are here: q = ‖x_i − x_j‖².
+kernels; the kernels are for squared distances, q = ‖x_i − x_j‖², the plain version for entries, q = ⟨x_i, x_j⟩, too.
 """
 
 from __future__ import annotations
@@ -73,28 +73,38 @@ def quartic(X: Any, D: Any, pairs: Pairs) -> Any:
 
 def _pass(mode: str, X: Any, Y: Any, pairs: Pairs, out: Any = None, B: Any = None) -> Any:
     """Make a pass; return the numbers summed over the pairs, which may be under way, or nothing."""
-    kernels = _kernels(X)
+    kernels = _kernels(X) if pairs.difference else None
     if kernels is not None:
         found = kernels.pairs(mode, X, Y, pairs.start, pairs.cols, pairs.target, pairs.weight, out, B)
         return () if found is None else entries(found)
     i, j, w = _ends(pairs)
-    u, v = (X[i] - X[j]).to(DOUBLE), (Y[i] - Y[j]).to(DOUBLE)
-    e = u.square().sum(1) - pairs.target
+
+    # q(X) = ‖x_i − x_j‖² or ⟨x_i, x_j⟩ has the derivative s·lever(X) in x_i, and is form(X, X)
+    def lever(Z: Any) -> Any:
+        return (Z[i] - Z[j] if pairs.difference else Z[j]).to(DOUBLE)
+
+    def form(Z: Any, W: Any) -> Any:
+        if pairs.difference:
+            return (lever(Z) * lever(W)).sum(1)
+        return 0.5 * (Z[i].to(DOUBLE) * W[j] + W[i].to(DOUBLE) * Z[j]).sum(1)
+
+    s, u, v = 2.0 if pairs.difference else 1.0, lever(X), lever(Y)
+    e = form(X, X) - pairs.target
     if mode in ("value", "linearize"):
-        _by_row(out, i, (2 * w * e)[:, None] * u)
+        _by_row(out, i, (s * w * e)[:, None] * u)
         if B is not None:
             rows, columns = torch.tril_indices(X.shape[1], X.shape[1], device=X.device)
-            _by_row(B, i, (4 * w)[:, None] * u[:, rows] * u[:, columns])
+            # an entry of the diagonal has both its ends in the row
+            _by_row(B, i, (s * s * w * (1 + (i == j).to(DOUBLE)))[:, None] * u[:, rows] * u[:, columns])
         return entries((0.25 * (w * e * e).sum()).reshape(1))
     if mode == "remainder":
-        after, D = v.square().sum(1) - pairs.target, Y - X
-        _by_row(out, i, (2 * w * after)[:, None] * v)
-        v = (D[i] - D[j]).to(DOUBLE)
-        b, c = 2 * (u * v).sum(1), v.square().sum(1)
+        after, D = form(Y, Y) - pairs.target, Y - X
+        _by_row(out, i, (s * w * after)[:, None] * v)
+        b, c = 2 * form(X, D), form(D, D)
         remainder = (w * (0.5 * (b + c).square() + e * c)).sum()
         return entries(torch.stack([0.25 * (w * after * after).sum(), 0.5 * remainder]))
-    b, c = 2 * (u * v).sum(1), v.square().sum(1)
-    e2, b2, c2 = ((2 * w * s)[:, None] for s in (e, b, c))
+    b, c = 2 * form(X, Y), form(Y, Y)
+    e2, b2, c2 = ((s * w * t)[:, None] for t in (e, b, c))
     if mode == "product":
         _by_row(out, i, b2 * u)
     elif mode == "hessian":

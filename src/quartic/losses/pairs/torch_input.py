@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 
 from quartic.arrays.space import space_of
@@ -111,6 +112,20 @@ def _in_both_rows(kind: int, pairs: Any, values: Any, weights: Any | None, n: in
     torch.cumsum(torch.bincount(rows, minlength=n), 0, out=start[1:])
     both = [None if A is None else torch.cat([A, A[turned]])[place] for A in (values, weights)]
     return Pairs(kind, start, cols, both[0], both[1], copies=2)
+
+
+def move_pairs(pairs: Pairs, device: torch.device) -> Pairs:
+    """Return pairs of the host, each once, on a device, in the rows of both their points: (i, i) twice in its row."""
+    rows, cols = pairs.rows, pairs.cols
+    order = np.lexsort((np.concatenate([cols, rows]), np.concatenate([rows, cols])))
+
+    def both(A: Any, B: Any) -> Any:
+        return torch.from_numpy(np.concatenate([A, B])[order]).to(device)
+
+    counts = np.bincount(rows, minlength=pairs.n_points) + np.bincount(cols, minlength=pairs.n_points)
+    start = torch.from_numpy(np.concatenate([[0], np.cumsum(counts)])).to(device)
+    weight = None if pairs.weight is None else both(pairs.weight, pairs.weight)
+    return Pairs(pairs.kind, start, both(cols, rows), both(pairs.target, pairs.target), weight, copies=2)
 
 
 def _first(wanted: torch.Tensor) -> int:

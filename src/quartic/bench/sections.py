@@ -1,0 +1,272 @@
+"""The sections that are races: the paper's table and figures, how much faster we are, and other libraries.
+
+All are run by one loop: cases, methods, starts, one referee. A section differs by who takes part, what is to be
+reached, and what its runs come to.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from quartic.bench.cases import DATA, PAPER, RANKS, Case, Cell, Helix, Recorder
+from quartic.bench.harness import Row, Say, Store, describe_machine, fixed_threads, take_turns
+from quartic.bench.methods import EDMC, GRIDS, METHODS, SOLVERS, SYMNMF, Answer, CannotDo, Method
+from quartic.bench.numbers import Number, best_of, headline, summarise
+from quartic.datasets import DatasetNotFound
+from quartic.metrics import nmi
+from quartic.report.panels import Axes, Line, Panel, average
+
+#: The paper's ε, and what it becomes where squared norms are compared, as the authors' code does.
+EPSILONS = (1e-3, 0.0316)
+#: Those that set the time that others may take; ours are also those that stop by themselves.
+OURS = ("SymNMF.fit", "DistanceCompletion.fit_pairs")
+_PACEMAKERS = (*OURS, "dyn-nolips")
+_BY_THEMSELVES = (*OURS, "quartic cluster", "quartic locate")
+_HEADLINES = {OURS[0]: "all", "inertial, random start": "all, same start", OURS[1]: "all helices",
+              "minimize, auto": "all helices, minimize"}  # fmt: skip
+_FAMILIES = ("SymHALS, spectral start", "SymHALS", "pymanopt")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a section runs: cases, methods by name, starts from a first seed on, and for how long.
+
+    A run ends when the ``targets`` are reached (where there are none, those of the case) or after ``seconds``; with
+    ``patience``, after so many times what the pacemaker took from the same start, at least ``least``. ``curve``: a run
+    is followed to its end. ``tol`` is that of our solvers.
+    """
+
+    name: str
+    cases: tuple[Cell | Helix, ...]
+    methods: tuple[str, ...]
+    starts: int = 10
+    first_start: int = 0
+    threads: int = 1
+    targets: tuple[float, ...] = ()
+    seconds: float = 60.0
+    patience: float = 0.0
+    least: float = 1.0
+    curve: bool = False
+    tol: float = 0.0
+
+    def must_agree(self) -> Row:
+        """Return what the runs of one file share, whatever part of it was asked for."""
+        part = ("name", "cases", "methods", "starts", "first_start")
+        return {name: value for name, value in asdict(self).items() if name not in part}
+
+
+def settings_of(name: str, quick: bool = False) -> Settings:
+    """Return what a section runs: hours as a rule, a few minutes where it is to be quick."""
+    cells = tuple(Cell(data, rank) for data in DATA for rank in RANKS)
+    few = (Cell("coil20", 20), Cell("cbcl", 10), Cell("tdt2", 10), Cell("reuters", 10))
+    exact = (Helix(2000), Helix(5000), Helix(2000, 0.05), Helix(5000, 0.05))
+    tuned = with_penalties(SOLVERS)
+    roughly = with_penalties(SOLVERS, (1e-2, 1e-1))
+    # seeds from 100, since the starts were tuned on smaller ones
+    race: dict[str, Any] = {"first_start": 100, "targets": (1e-3,), "patience": 100.0, "tol": 1e-8}
+    racers = [name for name in (*SYMNMF, *EDMC) if name not in (*tuned, *METHODS)]
+    speed, peers = (
+        tuple(name for name in racers if not any(word in name for word in leave))
+        for leave in (("scikit-learn", "NetworkX"), ("μ=", "random", "Dyn"))
+    )
+    whole = {
+        "table1": Settings("table1", cells, tuned, targets=EPSILONS, patience=10.0),
+        "figure1": Settings("figure1", (Cell("coil20", 20), Cell("cbcl", 20), Cell("tdt2", 30), Cell("reuters", 30)),
+                            roughly, seconds=20.0, curve=True, tol=1e-7),
+        "figure2": Settings("figure2", exact, METHODS, targets=(1e-4, 1e-6, 1e-8, 1e-9), curve=True, tol=1e-12),
+        "speed": Settings("speed", (*cells, *exact, Helix(2000, 0.1, 0.05), Helix(5000, 0.1, 0.05)), speed, 3, **race),
+        "peers": Settings("peers", (Cell("coil20", 20), Cell("tdt2", 30), Cell("reuters", 25), Helix(2000),
+                                    Helix(300, 1.0)), peers, 3, **race),
+    }  # fmt: skip
+    shorter: dict[str, dict[str, Any]] = {
+        "table1": {"cases": few, "starts": 2, "methods": roughly, "seconds": 10.0, "patience": 3.0, "least": 0.5},
+        "figure1": {"cases": few, "starts": 1, "seconds": 3.0},
+        "figure2": {"cases": (Helix(2000), Helix(2000, 0.05)), "starts": 2, "seconds": 10.0},
+        "speed": {
+            "cases": (Cell("coil20", 10), Cell("reuters", 30), Helix(1000), Helix(1000, 0.1, 0.05)), "starts": 2
+        },
+        "peers": {"cases": (Cell("coil20", 20), Helix(600), Helix(150, 1.0)), "starts": 1, "seconds": 10.0},
+    }  # fmt: skip
+    return replace(whole[name], name=f"{name}-quick", **shorter[name]) if quick else whole[name]
+
+
+def with_penalties(solvers: Sequence[str], grid: Sequence[float] = ()) -> tuple[str, ...]:
+    """Return the methods of these solvers: tuned ones once for each penalty, of ``grid`` or of their own."""
+    found = [[f"{name} {p:g}" for p in grid or GRIDS[name]] if name in GRIDS else [name] for name in solvers]
+    return tuple(name for names in found for name in names)
+
+
+# -- the runs ---------------------------------------------------------------------------------------------------------
+
+
+def run_section(settings: Settings, folder: str | os.PathLike[str], say: Say, progress: Say) -> Store:
+    """Run what is not yet there, and return the runs; several processes may do so at once."""
+    store = Store(folder, settings.name)
+    seeds = range(settings.first_start, settings.first_start + settings.starts)
+    absent: set[str] = set()  # packages and data sets that are not there
+
+    def attempt(case: Any, name: str, method: Method, seed: int) -> Row | None:
+        """Run a method for those targets that it has reached from every start before; nothing where none is left."""
+        targets: Sequence[float] = settings.targets
+        if isinstance(case, Helix) and not settings.curve:
+            targets = (case.target,)
+        others = [row for row in store.find(case=str(case), method=name) if row["seed"] != seed]
+        seconds_to = {t: "s" if len(targets) == 1 else f"s to {t:g}" for t in targets}
+        left = [t for t in targets if settings.curve or all(seconds_to[t] in row for row in others)]
+        if name in absent or (targets and not left):
+            return None
+        limit = settings.seconds
+        pace = [row for who in _PACEMAKERS for row in store.find(case=str(case), method=who, seed=seed)]
+        if settings.patience and pace and (to := seconds_to[min(targets)]) in pace[0]:
+            limit = min(limit, max(settings.least, settings.patience * pace[0][to]))
+        recorder = case.recorder(seed, left, limit, wall=settings.threads > 1, curve=settings.curve)
+        try:
+            answer = run_method(case, name, method, seed, settings.tol, recorder)
+        except CannotDo as why:
+            return {"cannot": str(why)}
+        except ImportError as error:
+            absent.add(name)
+            say(f"{name} is left out: {error}")
+            return None
+        except (ArithmeticError, ValueError, np.linalg.LinAlgError) as error:
+            if name in _BY_THEMSELVES:
+                raise
+            return {"cannot": f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"}
+        return _judge(case, recorder, answer, len(targets) == 1)
+
+    with fixed_threads(settings.threads) as found:
+        store.open(settings.must_agree(), describe_machine(found))
+        warm: list[Method] = []
+        for given in settings.cases:
+            try:
+                case: Any = given.load()
+            except DatasetNotFound as error:
+                if str(error) not in absent:
+                    say(str(error))
+                absent.add(str(error))
+                continue
+            known = EDMC if isinstance(case, Helix) else SYMNMF
+            methods = {name: known[name] for name in settings.methods if name in known}
+            cold = {name: method for name, method in methods.items() if method not in warm}
+            _warm_up(case, cold)
+            warm += cold.values()
+            first = [name for name in _PACEMAKERS if name in methods]
+            turns = {name: partial(attempt, case, name, run) for name, run in methods.items()}
+            take_turns(store, str(case), turns, seeds, progress, first)
+    return store
+
+
+def run_method(case: Any, name: str, method: Method, seed: int, tol: float, recorder: Recorder) -> Answer:
+    """Run a method; solvers are stopped by the referee, and a tolerance far below keeps them going until then."""
+    with warnings.catch_warnings():  # of noise, and of settings of other libraries that we chose
+        warnings.simplefilter("ignore")
+        return method(case, seed, recorder.targets[0] if name in _BY_THEMSELVES else tol, recorder)
+
+
+def _warm_up(case: Any, methods: dict[str, Method]) -> None:
+    """Run methods on something small, so that all is compiled; the second run gets further than the first.
+
+    Of the helices, the second has pairs enough for a core, the third for chunks of rows.
+    """
+    smalls: Sequence[Any] = (Helix(60, 0.5), Helix(300, 1.0), Helix(1000, 0.2))
+    if isinstance(case, Case):
+        smalls = (Cell("planted-120-3", 3).load(),)
+    for name, method in methods.items():
+        for small in smalls if not name.startswith("quartic ") else ():  # those have a process of their own
+            for _ in range(2):
+                with suppress(CannotDo, ImportError):
+                    run_method(small, name, method, 0, 1e-8, small.recorder(0, [1e-2], 0.1))
+
+
+def _judge(case: Any, recorder: Recorder, answer: Answer, single: bool) -> Row:
+    """Return a run's row: seconds to each target, or of all where there is none to reach, products, objective, NMI."""
+    row = recorder.finish(answer.X)
+    if recorder.curve is not None:
+        scale = float((case.matrix.data**2).sum()) if isinstance(case, Case) else 1.0
+        what = "objective" if isinstance(case, Case) else "error"
+        return {**row, "curve": [(t, measured[what] / scale) for t, measured in recorder.curve]}
+    if single:
+        row = {name.partition(" to ")[0]: value for name, value in row.items()}
+    if answer.seconds is not None or answer.X is None:
+        row["s"] = row["spent"] if answer.seconds is None else answer.seconds
+    if answer.products is not None:
+        row["products"] = answer.products
+    if isinstance(case, Case) and case.labels is not None:
+        labels = answer.labels if answer.labels is not None else answer.X.argmax(axis=1)
+        row["nmi"] = float(nmi(case.labels, labels))
+    return row
+
+
+# -- what they come to ------------------------------------------------------------------------------------------------
+
+
+def section_numbers(rows: Sequence[Row], section: str) -> list[Number]:
+    """Return the numbers of a section; those of ``speed`` are of two, ``symnmf`` and ``edmc``."""
+    if section in ("speed", "peers"):
+        return _race_numbers(rows, section)
+    targets = [name[1:] for name in dict.fromkeys(name for row in rows for name in row) if name.startswith("s to ")]
+    found = summarise(section, rows, [f"{word}{to}" for to in targets for word in ("s", "products", "objective")])
+    if section != "table1":
+        return found
+    # a tuned solver has, in each cell and for each target, its fastest penalty by mean time
+    numbers = []
+    for to in targets:
+        for solver in dict.fromkeys(row["method"].partition(" ")[0] for row in rows):
+            mine = [n for n in found if n.measure.endswith(to) and n.method.partition(" ")[0] == solver]
+            best = best_of(mine, solver, f"s{to}") if mine else []
+            numbers += [n._replace(measure=f"which{to}") if n.measure == "which" else n for n in best]
+    for case in dict.fromkeys(row["case"] for row in rows):
+        numbers += [Number("table1", case, who, "s in the paper", s) for who, s in PAPER.get(case, {}).items()]
+    return numbers
+
+
+def _race_numbers(rows: Sequence[Row], section: str) -> list[Number]:
+    """Return means over the starts, the best of families under one name, and how many times faster we are."""
+    order = {name: at for at, name in enumerate((*SYMNMF, *EDMC))}  # runs are there as they took turns
+    rows = sorted(rows, key=lambda row: order[row["method"]])
+    numbers = summarise(section, rows, ["s", "products", "objective", "error", "nmi"])
+    for family in _FAMILIES if section == "speed" else ():
+        mine = [n for n in numbers if n.method.startswith(family) and "best" not in n.method]
+        numbers = [n for n in numbers if n not in mine] + (best_of(mine, f"{family}, best", "s") if mine else [])
+    exact = [n for n in numbers if n.case.count(":") < 2]
+    for over, case in _HEADLINES.items():
+        numbers += headline(section, exact, "s", over, case)
+    cannot = {(r["case"], r["method"]): r["cannot"] for r in rows if "cannot" in r}
+    numbers += [Number(section, *key, "cannot", why) for key, why in cannot.items()]
+    if section == "peers":
+        return numbers
+    return [n._replace(section="edmc" if "heli" in n.case else "symnmf") for n in numbers]
+
+
+AXES = {
+    "figure1": Axes("seconds", "(f(Xᵏ) − f_min) / ‖M‖²", floor=1e-8),
+    "figure2": Axes("seconds", "normalised RMSE over all distances", floor=1e-10),
+}
+
+
+def panels_of(name: str, rows: Sequence[Row]) -> list[Panel]:
+    """Return the mean curves of a figure, one panel for each case, over the starts that all methods have."""
+    panels = []
+    for case in dict.fromkeys(row["case"] for row in rows):
+        runs: dict[str, dict[int, list[list[float]]]] = {}
+        for row in (row for row in rows if row["case"] == case):
+            runs.setdefault(row["method"], {})[row["seed"]] = row["curve"]
+        least = min(v for mine in runs.values() for curve in mine.values() for _, v in curve) * (name == "figure1")
+        seeds = set.intersection(*map(set, runs.values())) or set.union(*map(set, runs.values()))
+        lines: dict[str, Line] = {}
+        for method in (m for m in runs if seeds & set(runs[m])):
+            curves = [np.array(runs[method][seed]).T for seed in seeds & set(runs[method])]
+            line = Line(method.split()[0], *average([(times, values - least) for times, values in curves]))
+            if line.name not in lines or line.values[-1] < lines[line.name].values[-1]:
+                lines[line.name] = line  # of a tuned solver, the penalty that ends lower
+        order = dict.fromkeys((*SOLVERS, *METHODS))
+        panels.append(Panel(f"{case}, mean of {len(seeds)} start(s)", [lines[m] for m in order if m in lines]))
+    return panels

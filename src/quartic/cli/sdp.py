@@ -1,0 +1,112 @@
+"""``quartic sdp``: solve a semidefinite programme in SDPA's format, and say how sure the answer is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import typer
+
+from quartic._version import __version__
+from quartic.archives import write_whole
+from quartic.cli.fitting import StoppedAtOnce, watching
+from quartic.cli.results import check_target
+from quartic.cli.terminal import Voice, errors_as_one_line, print_json
+from quartic.sdp import SDPResult, read_sdpa, solve_sdp
+
+
+@dataclass(frozen=True, kw_only=True)
+class SDPOptions:
+    """What was asked for."""
+
+    input: str
+    output: str | None
+    tol: float
+    rank: int | None
+    method: str
+    max_time: float | None
+    seed: int
+    as_json: bool
+    quiet: bool
+
+
+def run(options: SDPOptions) -> None:
+    """Read, solve, write, say; exit with 1 where there is no solution to the tolerance, with 2 on a faulty file."""
+    voice = Voice("sdp", options.quiet)
+    with errors_as_one_line(voice):
+        if options.output is not None:
+            check_target(options.output, (".npz",), "-o")
+        problem = read_sdpa(options.input)
+        voice.say(f"{options.input}: {problem.m} constraints, blocks {_short(problem.blocks)}")
+        try:
+            with watching(voice.quiet) as watcher:
+                result = solve_sdp(
+                    problem, tol=options.tol, rank="auto" if options.rank is None else options.rank,
+                    method=options.method, max_time=options.max_time, random_state=options.seed, verbose=True,
+                )  # fmt: skip
+        except StoppedAtOnce:
+            voice.warn("stopped before there was a result; nothing is written")
+            raise typer.Exit(1) from None
+        if options.output is not None:
+            _write(options.output, result)
+    if options.as_json:
+        print_json(_facts(options, problem, result))
+    else:
+        for line in _report(result):
+            typer.echo(line)
+        if options.output is not None:
+            voice.say(f"written: {options.output}")
+    if watcher.interrupted or not result.success:
+        voice.warn(result.message)
+        raise typer.Exit(1)
+
+
+def _write(path: str, result: SDPResult) -> None:
+    """Write y and a factor (of a diagonal block: the numbers) for each block, X1, X2, …"""
+    arrays = {f"X{k}": X for k, X in enumerate(result.X, 1)}
+    write_whole(path, lambda file: np.savez(file, allow_pickle=False, y=result.y, **arrays))
+
+
+def _short(blocks: tuple[int, ...]) -> str:
+    shown = ", ".join(map(str, blocks[:6]))
+    return f"{shown}, … ({len(blocks)} in all)" if len(blocks) > 6 else shown
+
+
+def _report(result: SDPResult) -> list[str]:
+    rows = {
+        "status": result.message,
+        "value": f"{result.primal:.9e}",
+        "bound": f"{result.dual:.9e} ({result.bound_from})",
+        "gap": f"{result.gap:.1e}",
+        **{name.replace("_", " "): f"{value:.1e}" for name, value in result.errors.items() if name != "gap"},
+        "rank": _short(tuple(result.rank)),
+        "method": f"{result.method}, {result.n_iter} iterations, {result.time:.2f} s",
+    }
+    return [f"{name:22} {value}" for name, value in rows.items()]
+
+
+def _facts(options: SDPOptions, problem: Any, result: SDPResult) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "command": "sdp",
+        "input": options.input,
+        "output": options.output,
+        "n_constraints": problem.m,
+        "blocks": list(problem.blocks),
+        "status": str(result.status),
+        "converged": result.success,
+        "message": result.message,
+        "primal": result.primal,
+        "dual": result.dual,
+        "gap": result.gap,
+        "bound_from": result.bound_from,
+        "confidence": result.confidence,
+        "errors": result.errors,
+        "rank": result.rank,
+        "method": result.method,
+        "n_iter": result.n_iter,
+        "seconds": result.time,
+        "seed": options.seed,
+        "version": __version__,
+    }
+    return facts

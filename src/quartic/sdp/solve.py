@@ -1,0 +1,306 @@
+"""Solve a semidefinite programme: choose a method, run it, and judge what it found."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from quartic.arrays import Array, RandomState, check_number, random_generator
+from quartic.arrays.threads import one_blas_thread
+from quartic.compiled.clock import solving_time
+from quartic.core.result import Status
+from quartic.sdp.bound import Bounds, Slack
+from quartic.sdp.interior import interior
+from quartic.sdp.lowrank import Spheres, low_rank
+from quartic.sdp.presolve import independent_constraints
+from quartic.sdp.problem import SDP
+from quartic.sdp.run import Run, SDPHistory, SDPProgress
+
+# The interior-point method's limits: rows of a block, constraints.
+_LARGEST, _MOST_CONSTRAINTS = 2500, 8000
+_METHODS = ("auto", "low-rank", "interior")
+
+
+@dataclass(frozen=True, repr=False)
+class SDPResult:
+    """The outcome of `solve_sdp`.
+
+    Attributes
+    ----------
+    X : list of array
+        A factor for each block, Y = XXᵀ; of a diagonal block the numbers themselves.
+    primal : float
+        ⟨C, Y⟩.
+    dual : float
+        A rigorous bound on the optimum: no feasible Y has a lower (when maximising: higher) value. Infinite where the
+        multipliers prove nothing.
+    gap : float
+        \\|dual − primal\\| / (1 + \\|primal\\|).
+    y : array (m,)
+        The multipliers.
+    errors : dict
+        The six error measures of the DIMACS challenge: infeasibility of Y and its lowest eigenvalue, infeasibility of
+        y and the lowest eigenvalue of C − 𝒜*(y), the relative gap ⟨C, Y⟩ − bᵀy, and ⟨Y, C − 𝒜*(y)⟩.
+    status : Status
+        One of converged, infeasible, unbounded, max_iter, max_time, callback, interrupted, stalled, non_finite.
+    message : str
+        The same in a sentence.
+    rank : list of int
+        The columns of each factor.
+    time : float
+        Seconds.
+    history : SDPHistory
+        Time, values and infeasibilities of every iteration.
+    method : str
+        "interior" or "low-rank".
+    confidence : float
+        The probability with which ``dual`` is a bound: 1, or a little less where a random vector was used.
+    bound_from : str
+        Why ``dual`` is a bound.
+    """
+
+    X: list[Array] = field(repr=False)
+    primal: float
+    dual: float
+    gap: float
+    y: Array = field(repr=False)
+    errors: dict[str, float]
+    status: Status
+    message: str
+    rank: list[int]
+    time: float
+    history: SDPHistory = field(repr=False)
+    method: str
+    confidence: float
+    bound_from: str
+
+    @property
+    def success(self) -> bool:
+        """Whether the run converged."""
+        return self.status is Status.CONVERGED
+
+    @property
+    def n_iter(self) -> int:
+        """Iterations."""
+        return max(len(self.history) - 1, 0)
+
+    def __repr__(self) -> str:
+        rows = {
+            "status": self.message,
+            "primal": f"{self.primal:.8e}",
+            "bound": f"{self.dual:.8e} ({self.bound_from})",
+            "gap": f"{self.gap:.1e}",
+            "errors": f"{max(self.errors.values()):.1e} at most",
+            "rank": str(self.rank[0] if len(self.rank) == 1 else self.rank),
+            "time": f"{self.time:.3g} s, {self.n_iter} iterations",
+        }
+        return f"SDPResult of {self.method}" + "".join(f"\n  {name:8} {value}" for name, value in rows.items())
+
+
+def solve_sdp(
+    problem: SDP,
+    *,
+    tol: float = 1e-6,
+    rank: int | str = "auto",
+    method: str = "auto",
+    max_iter: int | None = None,
+    max_time: float | None = None,
+    callback: Callable[[SDPProgress], object] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    random_state: RandomState = 0,
+    verbose: bool = False,
+) -> SDPResult:
+    """Solve a semidefinite programme, and bound its optimum.
+
+    Parameters
+    ----------
+    problem : SDP
+        The programme.
+    tol : float, default=1e-6
+        What each of the six DIMACS errors may be; the certified gap of a converged run is at most ten times that.
+    rank : int or "auto"
+        The columns of the factors that the low-rank method begins with; it adds some where they do not suffice.
+    method : {"auto", "low-rank", "interior"}
+        "low-rank" works with a tall factor of Y, on product spheres and by an augmented Lagrangian; "interior" with Y
+        itself, which takes n² memory and n³ time but gives every digit. "auto" takes the faster.
+    max_iter, max_time : int, float, optional
+        Limits on iterations and seconds.
+    callback : callable, optional
+        Called with an `SDPProgress` after each iteration; StopIteration ends the run.
+    checkpoint : path, optional
+        A file that holds the run's state, written every few seconds and at the end. If it exists the run goes on from
+        it.
+    random_state : int, Generator or RandomState, default=0
+        For starts and for eigenvalues.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Returns
+    -------
+    SDPResult
+
+    Examples
+    --------
+    The lowest eigenvalue is the least ⟨C, Y⟩ with trace one:
+
+    >>> import numpy as np
+    >>> from quartic.sdp import SDP, solve_sdp
+    >>> result = solve_sdp(SDP(np.diag([3.0, 1.0, 2.0]), [np.eye(3)], [1.0]))
+    >>> result.status, round(result.primal, 6)
+    (<Status.CONVERGED: 'converged'>, 1.0)
+    """
+    if not isinstance(problem, SDP):
+        raise TypeError(f"problem must be a quartic.sdp.SDP, got {type(problem).__name__}")
+    check_number(tol, "tol")
+    if max_time is not None and max_time != math.inf:
+        check_number(max_time, "max_time", cure="; None is no limit")
+    if max_iter is not None and (isinstance(max_iter, bool) or not isinstance(max_iter, int) or max_iter < 0):
+        raise ValueError(f"max_iter must be a nonnegative integer or None, got {max_iter!r}")
+    if method not in _METHODS:
+        raise ValueError(f"method must be one of {', '.join(_METHODS)}, got {method!r}")
+    if rank != "auto" and (isinstance(rank, bool) or not isinstance(rank, int | np.integer) or rank < 1):
+        raise ValueError(f"rank must be 'auto' or a positive integer, got {rank!r}")
+    with one_blas_thread():
+        started = solving_time()
+        run = Run(problem, tol, max_iter, max_time, callback, checkpoint, verbose, started)
+        generator = random_generator(random_state)
+        independent, agree = independent_constraints(problem)
+        if not agree:
+            return _contradiction(problem, run)
+        active = np.setdiff1d(independent, problem.facing)
+        bounds = Bounds(problem, generator)
+        chosen = _choose(problem, active) if method == "auto" else method
+        if chosen == "interior":
+            status, message = run.go(chosen, lambda start: interior(problem, active, tol, start))
+        else:
+            columns = None if rank == "auto" else int(rank)
+            status, message = run.go(
+                chosen, lambda start: low_rank(problem, independent, tol, columns, bounds, generator, start)
+            )
+        return _judge(problem, run, chosen, status, message, bounds)
+
+
+def _choose(problem: SDP, active: Array) -> str:
+    """Return the faster method, by measurement.
+
+    Where every constraint is a sphere the low-rank method is, always; where not, its multipliers converge slowly, and
+    it is what is left when matrices of n² or m² numbers are too large.
+    """
+    spheres = Spheres(problem, active)
+    if not len(spheres.rest) and (spheres.group < spheres.n_spheres).all() and not len(problem.facing):
+        return "low-rank"
+    largest = max(len(rows) for rows in problem.rows_of_components)
+    return "interior" if largest <= _LARGEST and problem.m <= _MOST_CONSTRAINTS else "low-rank"
+
+
+def _contradiction(problem: SDP, run: Run) -> SDPResult:
+    nothing = problem.split(np.zeros((problem.n_rows, 1)))
+    errors = dict.fromkeys(_ERRORS, math.nan)
+    bad = problem.sign * math.inf
+    return SDPResult(
+        nothing, math.nan, bad, math.inf, np.zeros(problem.m), errors, Status.INFEASIBLE,
+        "infeasible: constraints contradict each other, some combination of the A_k is zero and that of the b_k is not",
+        [0] * len(problem.blocks), run.elapsed(), run.history(), "presolve", 1.0, "no Y satisfies the constraints",
+    )  # fmt: skip
+
+
+_ERRORS = (
+    "primal_infeasibility", "primal_cone", "dual_infeasibility", "dual_cone", "gap", "complementarity",
+)  # fmt: skip
+
+
+def measure(problem: SDP, X: Array) -> Array:
+    """Return u: every entry of XXᵀ, ‖uᵀX‖² of every vector and ⟨X, operator X⟩ that the programme looks at."""
+    from quartic.sdp.passes import pair_products
+
+    u = np.empty(len(problem.c))
+    P, T = problem.n_pairs, problem.B.shape[1]
+    pair_products(np.ascontiguousarray(X), problem.i, problem.j, u[:P])
+    u[P : P + T] = ((problem.B.T @ X) ** 2).sum(axis=1)
+    for k, (first, last, operator) in enumerate(problem.operators):
+        u[P + T + k] = np.vdot(X[first:last], operator @ X[first:last])
+    return u
+
+
+def _judge(problem: SDP, run: Run, method: str, status: Status | None, message: str, bounds: Bounds) -> SDPResult:
+    """Measure errors and bound at the last iterate, in float64, the same way for every method."""
+    last = run.last
+    assert last is not None
+    tol = run.tol
+    X = last.factor()
+    y, off_face = _settle_face(problem, last.y, tol)
+    u = measure(problem, X)
+    primal = float(problem.c @ u)
+    bound = bounds.at(y, tol, 1 + abs(primal), last.feasible) if last.bound is None else last.bound
+    errors = _dimacs(problem, u, y, bound.lowest.bound - off_face)
+    gap = abs(primal - bound.value) / (1 + abs(primal)) if math.isfinite(bound.value) else math.inf
+    if last.verdict is not None:
+        status, message = last.verdict, _PROOFS[last.verdict]
+    elif status is None:
+        worst = max(errors, key=lambda name: errors[name])
+        if errors[worst] <= tol and (gap <= 10 * tol or gap == math.inf):
+            proof = f"certified gap {gap:.1e}" if gap < math.inf else f"no bound is proven: {bound.reason}"
+            status, message = Status.CONVERGED, f"converged: all errors ≤ {tol:g}, {proof}"
+        else:
+            fault = f"{worst} is {errors[worst]:.1e}" if errors[worst] > tol else f"the certified gap is {gap:.1e}"
+            status, message = Status.STALLED, f"stalled: {fault}, and round-off allows no more"
+    parts = problem.split(X)
+    sign = problem.sign
+    return SDPResult(
+        parts, sign * primal, sign * bound.value, gap, sign * y, errors, status, message,
+        [part.shape[1] if part.ndim == 2 else 1 for part in parts], run.elapsed(), run.history(), method,
+        bound.confidence, bound.reason,
+    )  # fmt: skip
+
+
+_PROOFS = {
+    Status.INFEASIBLE: "infeasible: multipliers y with 𝒜*(y) ⪯ 0 < bᵀy prove that no Y ⪰ 0 satisfies the constraints",
+    Status.UNBOUNDED: "unbounded: some Y ⪰ 0 with 𝒜(Y) = 0 improves the objective without end; the dual is infeasible",
+}
+
+
+def _settle_face(problem: SDP, y: Array, tol: float) -> tuple[Array, float]:
+    """Return y with multipliers for constraints that confine Y to a face, and how far Z is from its part on the face.
+
+    With Z in blocks, α on the face, γ on its complement and β between them, λ_min(Z) ≥ α − β²/(γ − α) or so. The
+    multipliers cost nothing (b = 0) and make γ as large as need be.
+    """
+    if not len(problem.facing):
+        return y, 0.0
+    y = y.copy()
+    y[problem.facing] = 0.0
+    ones = np.zeros(problem.m)
+    ones[problem.facing] = 1.0
+    Z, G = Slack(problem, problem.c - problem.S.T @ y), Slack(problem, problem.S.T @ ones)
+    beta = inside = 0.0
+    push = math.inf
+    for component, rows in enumerate(problem.rows_of_components):
+        U = problem.face(component)
+        if U is None:
+            continue
+        whole = np.zeros((problem.n_rows, U.shape[1]))
+        whole[rows] = U
+        ZU = Z.product(whole)
+        core = whole.T @ ZU
+        beta = max(beta, float(np.linalg.norm(ZU - whole @ core)))
+        inside = max(inside, float(np.linalg.norm(core, 2)))
+        push = min(push, float(np.linalg.eigvalsh(whole.T @ G.product(whole))[0]))
+    lost = 0.3 * tol * (1 + float(np.abs(problem.c).max(initial=0)))
+    y[problem.facing] = -(beta**2 / lost + inside) / push
+    return y, lost
+
+
+def _dimacs(problem: SDP, u: Array, y: Array, lowest: float) -> dict[str, float]:
+    entries = problem.c.copy()
+    entries[: problem.n_pairs][problem.i != problem.j] *= 0.5
+    one_b, one_c = 1 + float(np.abs(problem.b).max(initial=0)), 1 + float(np.abs(entries).max(initial=0))
+    primal, dual = float(problem.c @ u), float(problem.b @ y)
+    scale = 1 + abs(primal) + abs(dual)
+    infeasibility = float(np.linalg.norm(problem.S @ u - problem.b)) / one_b
+    complementarity = abs(float((problem.c - problem.S.T @ y) @ u)) / scale
+    numbers = infeasibility, 0.0, 0.0, max(0.0, -lowest) / one_c, abs(primal - dual) / scale, complementarity
+    return dict(zip(_ERRORS, numbers, strict=True))
