@@ -15,6 +15,8 @@ from quartic.graphs.neighbors import inverse_roots
 # Of a node's label at each step of the spreading, the share that comes from its neighbours; and the number of steps.
 _FROM_NEIGHBORS = 0.8
 _STEPS = 40
+# A link weighs this much of what a label does: more, and linked pairs become clusters of their own.
+_LINK = 1 / 3
 # Memberships below are no anchor: most nodes then have a few, and the matrix stays sparse.
 _LEAST = 1e-3
 
@@ -76,7 +78,7 @@ def link(M: Any, known: Known, strength: float) -> Any:
     r"""Return M with w added for pairs that belong together, and −w put for those that do not.
 
     In :math:`\tfrac12\|M - XX^\top\|^2` that is a term :math:`\mp 2w\langle x_i, x_j\rangle` a pair; w is ``strength``
-    times the larger of the two nodes' largest similarities.
+    / 3 times the larger of the two nodes' largest similarities.
     """
     pairs = np.vstack([known.together, known.apart])
     if not len(pairs):
@@ -84,7 +86,7 @@ def link(M: Any, known: Known, strength: float) -> Any:
     sparse = sp.csr_array(M)
     largest = sparse.max(axis=1).toarray().ravel()
     i, j = pairs.T
-    weight = strength * np.maximum(largest[i], largest[j])
+    weight = _LINK * strength * np.maximum(largest[i], largest[j])
     weight[len(known.together) :] *= -1
     weight[len(known.together) :] -= np.asarray(sparse[i, j])[len(known.together) :]
     C = sp.csr_array((np.r_[weight, weight], (np.r_[i, j], np.r_[j, i])), shape=sparse.shape)

@@ -31,6 +31,8 @@ Labels: TypeAlias = NDArray[np.intp]
 _DENSE = 300
 # Nodes whose consensus matrix is looked at as a whole.
 _SAMPLE = 300
+# Up to this size a graph is taken as it is: what regularisation adds is as much as what there is to see.
+_SMALL = 100
 # Random graphs whose spectrum is chance.
 _RANDOM_GRAPHS = 3
 # Stabilities this close are taken as equal.
@@ -48,9 +50,9 @@ class RankSelection:
     best : int
         The rank chosen: the median of ``votes``.
     votes : dict
-        The rank each criterion prefers: ``"spectrum"``, ``"stability"``, ``"held_out"``.
+        The rank each criterion prefers: ``"eigengap"``, ``"stability"``, ``"held_out"``.
     eigenvalues : array (max(ranks) + 1,)
-        Leading eigenvalues of the normalised graph, falling.
+        Leading eigenvalues of the regularised graph, falling.
     chance : float
         The second largest eigenvalue of random graphs with the same degrees: what is above is structure.
     eigengap : array
@@ -71,7 +73,7 @@ class RankSelection:
     >>> M, _ = planted_graph(200, 3, random_state=0)
     >>> found = select_rank(M, range(2, 5), n_runs=3, random_state=0)
     >>> found.best, found.votes
-    (3, {'spectrum': 3, 'stability': 3, 'held_out': 3})
+    (3, {'eigengap': 3, 'stability': 3, 'held_out': 3})
     >>> print(found.table())  # doctest: +SKIP
     """
 
@@ -109,7 +111,7 @@ class RankSelection:
         spectrum, stability, held_out = figure.subplots(1, 3)
         spectrum.plot(np.arange(1, len(self.eigenvalues) + 1), self.eigenvalues, "o-", color="C0")
         spectrum.axhline(self.chance, color="0.7", linestyle="--", zorder=0)
-        spectrum.set(title="Eigenvalues, and chance", ylabel="λ")
+        spectrum.set(title="Eigenvalues", ylabel="λ")
         stability.plot(self.ranks, self.stability, "o-", color="C0", label="adjusted Rand index")
         stability.plot(self.ranks, self.cophenetic, "s--", color="C1", label="cophenetic correlation")
         stability.set(title="Stability over seeds", ylim=(min(0.0, np.nanmin(self.stability, initial=0.0)), 1.05))
@@ -142,7 +144,7 @@ def select_rank(
 
     Three criteria, each of which prefers a rank r among ``ranks``:
 
-    - **spectrum**: how many eigenvalues are larger than the second largest of a random graph with the same degrees and
+    - **eigengap**: how many eigenvalues are larger than the second largest of a random graph with the same degrees and
       weights (the largest of three such graphs);
     - **stability**: ``n_runs`` symmetric NMFs of M from random starts. A wrong number of clusters can be had in several
       ways, which different starts find. Measured by the mean adjusted Rand index between two runs; the largest rank
@@ -154,8 +156,9 @@ def select_rank(
 
     ``best`` is the median of the three: what two of them agree on, else the one between the others. Where ``votes``
     differ, look at the figures: clusters much smaller than the rest are easily missed, and nested ones have several
-    right answers. Graphs are normalised first, as `quartic.SymNMF` does; where it would take walks, spectrum and
-    held-out error are those of the regularised matrix, whose entries say nothing about each other.
+    right answers. Graphs of more than 100 nodes are normalised first, as `quartic.SymNMF` does; where it would take
+    walks, the held-out error is that of the regularised matrix, whose entries say nothing about each other. Eigenvalues
+    are always those of the regularised matrix, unless weights are negative.
 
     Parameters
     ----------
@@ -203,6 +206,8 @@ def select_rank(
 
     given = as_adjacency(M)
     kind = choose_normalization(given) if normalize == "auto" else normalize
+    if normalize == "auto" and given.shape[0] <= _SMALL:
+        kind = None
     whole = normalize_graph(given, kind)  # what clusters are looked for in
     A = normalize_graph(given, "regularized") if kind == "walks" else whole
     tried = _checked_ranks(ranks, A.shape[0])
@@ -213,10 +218,10 @@ def select_rank(
     pairs = _Pairs(A)
     generator = random_generator(random_state)
     seeds = [int(seed) for seed in generator.integers(2**63, size=2 * n_runs)]
-    eigenvalues = _leading_eigenvalues(A, int(tried[-1]) + 1, generator)
-    again = "regularized" if kind == "walks" else kind
+    even: Literal["regularized"] | None = None if given.nnz and given.data.min() < 0 else "regularized"
+    eigenvalues = _leading_eigenvalues(normalize_graph(given, even), int(tried[-1]) + 1, generator)
     chance = max(
-        float(_leading_eigenvalues(normalize_graph(_rewired(given, generator), again), 2, generator)[-1])
+        float(_leading_eigenvalues(normalize_graph(_rewired(given, generator), even), 2, generator)[-1])
         for _ in range(_RANDOM_GRAPHS)
     )
 
@@ -247,7 +252,7 @@ def select_rank(
     padded = np.append(eigenvalues, np.nan)  # r = n has no next eigenvalue
     eigengap = padded[tried - 1] - padded[tried]
     votes = {
-        "spectrum": int(tried[np.abs(tried - max(1, (eigenvalues > chance).sum())).argmin()]),
+        "eigengap": int(tried[np.abs(tried - max(1, (eigenvalues > chance).sum())).argmin()]),
         "stability": _most_stable(tried, stability),
         "held_out": _best_prediction(tried, errors),
     }
