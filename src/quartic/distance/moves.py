@@ -43,18 +43,13 @@ def start_from_eigenmap(search: Search, rank: int) -> Array:
     return component.loss.best_scale(search.usable(X))
 
 
-def start_at_random(search: Search, rank: int) -> Array:
-    """Return a Gaussian cloud, rescaled."""
-    return search.component.loss.random_start(rank, False, search.generator)
-
-
 def start_relaxed(search: Search, rank: int, first: Array | None = None) -> Array:
     """Return the principal axes of a solution in two dimensions more, where there are fewer local minima.
 
     On the way −½μ‖X‖² keeps the points unfolded, with μ going to 0; bounds do without, their loss being no quartic.
     """
     component = search.component
-    X = start_at_random(search, rank + 2) if first is None else first
+    X = component.loss.random_start(rank + 2, False, search.generator) if first is None else first
     if component.loss.quadratic:
         stiffness = _stiffness(component, X)
         for share in (1e-2, 1e-3):

@@ -24,7 +24,6 @@ from quartic.distance.moves import (
     escape,
     place_points_anew,
     shake_pieces,
-    start_at_random,
     start_from_eigenmap,
     start_from_paths,
     start_relaxed,
@@ -180,7 +179,7 @@ def search_component(component: Component, init: Any, effort: Effort, generator:
 def _start(search: Search, name: str) -> Array:
     rank = search.effort.rank
     make: dict[str, Callable[[], Array]] = {
-        "random": lambda: start_at_random(search, rank),
+        "random": lambda: search.component.loss.random_start(rank, False, search.generator),
         "landmark": lambda: start_from_paths(search, rank, landmarks=True),
         "mds": lambda: start_from_paths(search, rank, landmarks=False),
         "eigenmap": lambda: start_from_eigenmap(search, rank),
