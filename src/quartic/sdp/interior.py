@@ -362,6 +362,8 @@ def _solver(M: Array) -> Any:
     M is scaled in place to have ones on its diagonal.
     """
     diagonal = M.diagonal().copy()
+    if not len(M):
+        return lambda right: right
     if not np.isfinite(diagonal).all() or (diagonal < 0).any():
         return None
     scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))

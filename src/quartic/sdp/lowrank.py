@@ -12,7 +12,7 @@ from scipy import sparse
 
 from quartic.arrays import Array
 from quartic.core.result import Status
-from quartic.sdp.bound import Bound, Bounds
+from quartic.sdp.bound import Bound, Bounds, Slack
 from quartic.sdp.passes import (
     conjugate_step,
     curve_terms,
@@ -26,6 +26,8 @@ from quartic.sdp.run import Iterate
 
 # Products that one Newton step may take.
 _MOST_PRODUCTS = 500
+# Updates of the multipliers without a gain in feasibility after which it is time for a proof that there is none.
+_HOPELESS = 6
 
 
 class Spheres:
@@ -433,6 +435,23 @@ class _Method:
         left = problem.S @ (self.point.u * data.factor) / np.where(size > 0, size, 1.0)
         return float(np.linalg.norm(left)) < -1e-6 * float(data.c @ self.point.u) / data.size_c
 
+    def infeasible(self) -> bool:
+        """Tell whether the residual proves that no Y ⪰ 0 satisfies the constraints.
+
+        Where ½‖𝒜(XXᵀ) − b‖² is stationary, its negative gradient in 𝒜 are multipliers of a programme without objective;
+        a positive bound of that one is the proof.
+        """
+        data, problem, X = self.data, self.data.problem, self.point.X
+        G = data.weighted(data.St @ self.point.residual, X)
+        mu = np.bincount(data.group, np.einsum("ij,ij->i", X, G), data.n_spheres + 1)
+        y = np.zeros(problem.m)
+        y[data.on_sphere] = mu[:-1] / (2 * problem.b[data.on_sphere])
+        y[data.rest] = -self.point.residual / data.norms
+        value = float(problem.b @ y)
+        lowest = Slack(problem, -(problem.S.T @ y)).lowest(0.0, self.generator).bound
+        trace = min(self.bounds.trace, 1e8)
+        return value > 0 and value + trace * min(lowest, 0.0) > 0
+
     def prove(self, k: int) -> Bound:
         """Return the bound that the multipliers give."""
         primal = float(self.data.c @ self.point.u)
@@ -458,7 +477,7 @@ def low_rank(
     run = _Method(data, bounds, tol, generator)
     run.begin(data.first_rank() if rank is None else rank, start)
     constrained = len(data.b) > 0
-    wanted, previous, failures = 0.1, math.inf, 0
+    wanted, previous, failures, hopeless = 0.1, math.inf, 0, 0
     yield run.iterate()
     while True:
         relative = run.point.slope / run.first
@@ -476,6 +495,10 @@ def low_rank(
             run.lagrangian.y = run.lagrangian.y - run.lagrangian.sigma * run.point.residual
             if infeasible > 0.25 * previous:
                 run.lagrangian.sigma *= 3
+            hopeless = hopeless + 1 if infeasible > max(0.9 * previous, tol) else 0
+            if hopeless > _HOPELESS:
+                yield replace(run.iterate(done=True), verdict=Status.INFEASIBLE if run.infeasible() else None)
+                return
             previous = infeasible
             run.point = run.lagrangian.at(run.point.X)
             wanted = max(0.3 * wanted, 1e-10)
