@@ -31,7 +31,7 @@ LAYERS = [
     ["graphs", "io", "metrics"],
     ["datasets", "distance", "locating", "rigidity", "clustering", "estimators", "diagnostics", "plots", "sdp"],
     ["report"],
-    ["commands", "bench", "cli", "demo", "__main__", "__init__"],
+    ["commands", "bench", "cli", "demo", "nx", "__main__", "__init__"],
 ]
 
 # What still looks upwards, and why. The list is to become shorter: one that is no longer needed fails the test.

@@ -151,6 +151,8 @@ def _found(table: GraphTable | FeatureTable, model: Any) -> str:
         f"{len(sizes)} clusters of {len(table.names)} nodes; sizes from {sizes.min()} to {sizes.max()}; "
         f"a node belongs to its cluster by {100 * strongest:.0f} % on average"
     )
+    if model.normalize_ is not None:
+        found += f"; graph normalised: {model.normalize_}"
     if isinstance(table, FeatureTable) and len(sizes) > 3 and 3 * sizes.max() > len(table.names):
         found += "; one cluster has more than a third of all: another --neighbors may part it"
     return found
@@ -167,6 +169,7 @@ def _print_facts(options: ClusterOptions, job: _Job, model: Any, fit: Fit) -> No
         "n_clusters": job.n_clusters,
         "votes": job.votes,
         "affinity": job.settings.get("affinity", "precomputed"),
+        "normalized": model.normalize_,
         "sizes": np.bincount(model.labels_, minlength=job.n_clusters).tolist(),
         **fit.numbers(options),
     }

@@ -15,7 +15,7 @@ from quartic import graphs
 from quartic.arrays import Array, is_torch, to_host
 from quartic.clustering.placing import place
 from quartic.distributed.inputs import is_dask_array
-from quartic.graphs.inputs import is_graph, matrix_of, refuse_not_finite, refuse_words
+from quartic.graphs.inputs import features_of, is_graph, matrix_of, refuse_not_finite, refuse_words
 from quartic.graphs.neighbors import inverse_roots
 from quartic.graphs.normalization import choose_normalization, refuse_negative, walk_rows
 from quartic.graphs.similarity import SimilarityGraph
@@ -51,7 +51,7 @@ def similarity_of(model: SymNMF, X: Any, known: bool, device: Any) -> Any:
         return _of_tensor(model, X)
     if not precomputed:
         refuse_words(X)
-    given = matrix_of(X) if precomputed else X
+    given = matrix_of(X) if precomputed else features_of(X)
     data = validate_data(
         model,
         given,
@@ -100,7 +100,7 @@ def rows_of(model: SymNMF, X: Any) -> Array:
 def _read_new(model: SymNMF, X: Any) -> Any:
     if any(map(is_dask_array, (X, model._features, model.affinity_matrix_))) or isinstance(X, DaskMatrix):
         raise TypeError("new nodes must be in memory, but these are in Dask's blocks; pass rows of NumPy or SciPy")
-    new = to_scipy(X) if is_torch(X) else X
+    new = to_scipy(X) if is_torch(X) else features_of(X)
     return validate_data(model, new, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
 
 
@@ -161,7 +161,7 @@ def _normalized_rows(model: SymNMF, new: Any) -> Any:
 
 
 def _old_features(model: SymNMF) -> Any:
-    old = to_scipy(model._features) if is_torch(model._features) else model._features
+    old = to_scipy(model._features) if is_torch(model._features) else features_of(model._features)
     return check_array(old, accept_sparse="csr", dtype=(np.float64, np.float32))
 
 

@@ -216,7 +216,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         X : array, sparse matrix, frame (n, n) or networkx graph; or features (n, n_features)
             The similarity matrix if ``affinity="precomputed"``, else features. A negative entry
             only pushes two nodes apart, since XXᵀ cannot be negative; some must be positive. Either may be a Dask
-            array of row blocks, which stays where it is; a `quartic.losses.DaskMatrix` says how blocks are kept.
+            array of row blocks, which stays where it is; a `quartic.losses.DaskMatrix` says how blocks are kept. Of an
+            AnnData object it is ``obsp["connectivities"]``, or ``obsm["X_pca"]`` as features.
         y : array of int (n,), optional
             Known labels, 0 … n_components − 1, and −1 where unknown. Column k of X is then class k. Labels given are
             labels kept where the data allow it; ``unmet_`` tells. A y without any −1 leaves nothing unknown and is

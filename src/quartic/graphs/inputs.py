@@ -143,13 +143,32 @@ def is_frame(X: Any) -> bool:
     return is_instance_if_loaded(X, "pandas", "DataFrame")
 
 
+def is_annotated(X: Any) -> bool:
+    """Tell whether X is an AnnData object, or like one: observations with names, features and pairwise matrices."""
+    return all(hasattr(X, name) for name in ("obs_names", "obsp", "obsm", "X"))
+
+
+def features_of(X: Any) -> Any:
+    """Return the principal components of an AnnData object, or its data where it has none; all else as it is."""
+    if not is_annotated(X):
+        return X
+    return X.obsm.get("X_pca", X.X)
+
+
 def matrix_of(X: Any) -> Any:
     """Return the adjacency matrix of a graph; a frame with its columns in the order of its index; all else as it is.
 
-    A frame that is an edge list is refused with the cure.
+    A frame that is an edge list is refused with the cure. Of an AnnData object it is the graph of neighbours.
     """
     if is_graph(X):
         return as_adjacency(X)
+    if is_annotated(X):
+        if "connectivities" not in X.obsp:
+            raise ValueError(
+                "the AnnData object has no graph in obsp['connectivities']; make one with scanpy.pp.neighbors, or "
+                'choose affinity="self_tuning" for its features'
+            )
+        return X.obsp["connectivities"]
     if is_frame(X):
         X = _in_index_order(X)
         _refuse_edge_list(X)
@@ -184,9 +203,11 @@ def refuse_not_finite(given: Any, clean: Any, name: str, cure: str, *, nan: bool
 
 
 def names_of(X: Any, n: int) -> NDArray[Any]:
-    """Return the nodes of a graph, the index of a frame, or 0 … n − 1."""
+    """Return the nodes of a graph, the index of a frame, the observations of AnnData, or 0 … n − 1."""
     if is_graph(X):
         return _objects(X.nodes, n)
+    if is_annotated(X):
+        return np.asarray(X.obs_names)
     return np.asarray(X.index) if is_frame(X) else np.arange(n)
 
 

@@ -40,7 +40,7 @@ def normalize_graph(A: Any, kind: Literal["auto"] | Kind | None = "regularized")
     - ``"symmetric"``: :math:`D^{-1/2} A D^{-1/2}`, the paper's, for similarity graphs. In a graph with dangling nodes
       and small components those take the columns.
     - ``"walks"``: :math:`\log \max\bigl(1, \frac{\mathrm{vol}}{T} \sum_{t=1}^T (D^{-1}A)^t D^{-1}\bigr)`: by how much
-      two nodes meet more often on walks of at most T steps than by chance (Qiu et al. 2018, NetMF). T is three times
+      two nodes meet more often on walks of at most T steps than by chance (Qiu et al. 2018, NetMF). T is four times
       :math:`\log n / \log \bar d`, about the distance of two nodes, but 10 at least and 20 at most.
     - ``"auto"`` chooses, as `choose_normalization` says; ``None`` only reads the graph.
 
@@ -216,7 +216,7 @@ def walk_rows(B: sp.csr_array, A: sp.csr_array) -> sp.csr_array:
 
 def _count_steps(n: int, nnz: int) -> int:
     mean = max(nnz / n, 1.1)  # a walk at random sees nobody new on a path
-    return int(np.clip(round(3 * math.log(n) / math.log(mean)), 10, 20))
+    return int(np.clip(round(4 * math.log(n) / math.log(mean)), 10, 20))
 
 
 def _chances(A: sp.csr_array) -> tuple[Any, Any, Floats]:
