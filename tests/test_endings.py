@@ -262,7 +262,7 @@ def test_every_solver_is_honest_on_one_hard_problem():
     M = rng.standard_normal((20, 20))
     problem = Problem(LeastSquares(M + M.T), Nonnegative())
     for name in SOLVERS:
-        if name in ("gd", "tr", "ncg", "lm"):
+        if name in ("gd", "tr", "ncg", "lm", "scaledgd", "smacof"):
             continue
         result = minimize(problem, rank=3, solver=name, random_state=0, max_iter=500)
         if result.success:

@@ -219,6 +219,27 @@ def test_inertia_of_cocain_keeps_its_condition():
     assert (np.diff(uppers) >= 0).all()
 
 
+@pytest.mark.parametrize("name", ["face-cg", "snmpbb", "pgncg", "lai", "cocain", "abpg"])
+def test_a_run_that_goes_on_from_a_checkpoint_is_the_same_run(name, tmp_path):
+    options = {"solver": name, "tol": 1e-12, "X0": start(MATRICES["dense"])}
+    case = problem(MATRICES["dense"])
+    whole = minimize(case, max_iter=30, **options)
+    minimize(case, max_iter=13, checkpoint=tmp_path / "half.npz", **options)
+    rest = minimize(case, max_iter=30, checkpoint=tmp_path / "half.npz", **options)
+    np.testing.assert_array_equal(whole.X, rest.X)
+
+
+def test_the_accelerated_method_accelerates():
+    """Not a sequence of plain steps: its θ falls, and it needs fewer products than Dyn-NoLips."""
+    M = planted_graph(200, 4, random_state=0)[0]
+    case = problem(M)
+    X0 = case.loss.random_start(6, True, np.random.default_rng(0))
+    states = steps(case.with_kernel(tight=False), ABPG(), X0, 8)
+    assert states[-1].theta < 0.5
+    plain = minimize(case, X0, solver="dyn-nolips", tol=1e-3)
+    assert minimize(case, X0, solver="abpg", tol=1e-3).n_products < plain.n_products
+
+
 # -- completion, sensing, distances -----------------------------------------------------------------------------------
 
 

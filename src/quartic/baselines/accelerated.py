@@ -110,12 +110,13 @@ class CoCaIn(Solver):
 
 @dataclass(frozen=True)
 class ABPGState(State):
-    """The iterate X, the other sequence Z, θ, the gain G, and Ψ at X."""
+    """The iterate X, the other sequence Z, θ, the gain G, Ψ at X, and whether Z has just begun anew at X."""
 
     Z: Point = None  # type: ignore[assignment]
     theta: float = 1.0
     gain: float = 1.0
     objective: float = math.inf
+    anew: bool = True
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,7 @@ class ABPG(Solver):
 
     with the least gain G of a sequence for which f(X⁺) ≤ f(Y) + ⟨∇f(Y), X⁺ − Y⟩ + Gθ^γ D_h(Z⁺, Z), and the next θ from
     (1 − θ⁺)/(G⁺θ⁺^γ) = 1/(Gθ^γ). It is a method for convex f: where the objective rises, Z begins anew at X with θ = 1.
+    So it does where θ has become small: an average of points, X has no entry at its bound until then.
 
     Parameters
     ----------
@@ -135,6 +137,8 @@ class ABPG(Solver):
         γ, the exponent of triangle scaling.
     growth : float, default=1.2
         What G is multiplied by where a trial fails, and divided by before each first one.
+    least_theta : float, default=0.05
+        The θ below which it begins anew.
     max_trials : int, default=200
         Gains tried before the run is called stalled.
 
@@ -151,11 +155,13 @@ class ABPG(Solver):
 
     gamma: float = 2.0
     growth: float = 1.2
+    least_theta: float = 0.05
     max_trials: int = 200
 
     def __post_init__(self) -> None:
         check_number(self.gamma, "gamma")
         check_number(self.growth, "growth")
+        check_number(self.least_theta, "least_theta", below=1.0)
         check_count(self.max_trials, "max_trials")
         if not self.gamma >= 1 or not self.growth > 1:
             raise ValueError(f"gamma must be at least 1 and growth above 1, got {self.gamma!r} and {self.growth!r}")
@@ -175,7 +181,7 @@ class ABPG(Solver):
         assert problem.kernel is not None
         gain, power = s.gain / self.growth, s.gain * s.theta**self.gamma
         for _ in range(self.max_trials):
-            theta = 1.0 if s.theta == 1.0 and s.Z is s.point else _next_theta(power, gain, self.gamma)
+            theta = 1.0 if s.anew else _next_theta(power, gain, self.gamma)
             y = problem.loss.extrapolate(s.point, s.Z, -theta) if theta < 1 else s.Z
             step = 1 / (gain * theta ** (self.gamma - 1))
             V = problem.kernel.gradient(s.Z.X) - step * y.gradient
@@ -184,9 +190,10 @@ class ABPG(Solver):
             room = gain * theta**self.gamma * _divergence(problem, Z, s.Z)
             if _remainder(X, y) <= room + 16 * float(y.rounding) * float(problem.loss.space.norm(y.X)):
                 objective = problem.objective(X)
-                if objective > s.objective and s.Z is not s.point:
+                if not s.anew and (objective > s.objective or theta < self.least_theta):
                     return self.step(problem, ABPGState(s.point, s.step, s.point, 1.0, gain, s.objective))
-                return ABPGState(X, step, Z, theta, gain, objective)
+                # formed, not known by where it came from: a run that goes on from a checkpoint has the same bits
+                return ABPGState(problem.loss.restore(X.arrays()), step, Z, theta, gain, objective, anew=False)
             gain *= self.growth
         raise NoProgress(f"no gain up to {gain:.1e} bounds the loss from above")
 
