@@ -12,7 +12,9 @@ import scipy.sparse as sp
 from quartic import Problem, minimize
 from quartic.baselines.lai import _approximate
 from quartic.datasets import planted_graph
+from quartic.init import robust_start
 from quartic.losses import Completion, Distances, LeastSquares, RawStress, Sensing
+from quartic.metrics import normalized_rmse
 from quartic.penalties import Nonnegative, NonnegativeL1
 from quartic.solvers import (
     ABPG,
@@ -313,3 +315,19 @@ def test_the_default_start_solves_sparse_distance_graphs(seed):
     assert result.success, result.message
     assert result.objective < 1e-6
     assert result.n_products > result.history.n_products[-1] - result.history.n_products[0]  # those of the start count
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2])
+def test_a_robust_start_is_not_misled_by_gross_errors(share):
+    n, rng = 150, np.random.default_rng(7)
+    truth = rng.standard_normal((n, 3))
+    pairs = np.array(np.triu_indices(n, 1)).T
+    pairs = pairs[rng.random(len(pairs)) < 0.4]
+    d = np.linalg.norm(truth[pairs[:, 0]] - truth[pairs[:, 1]], axis=1) * (1 + 0.01 * rng.standard_normal(len(pairs)))
+    wrong = rng.random(len(pairs)) < share
+    d[wrong] *= rng.uniform(1.5, 4.0, wrong.sum())
+    case = Problem(Distances(pairs, d**2, n))
+    robust = robust_start(case, 3, np.random.default_rng(0))
+    plain = minimize(case, rank=3, random_state=0).X
+    assert normalized_rmse(robust, truth) < 0.01  # that of the noise
+    assert normalized_rmse(plain, truth) > 0.05
