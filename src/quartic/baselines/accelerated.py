@@ -14,6 +14,8 @@ from quartic.losses.move import Move
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 
 _TRIALS = 100
+# Below this θ the accelerated method begins anew: it has become a long average.
+_LEAST_THETA = 0.05
 
 
 def _divergence(problem: Problem, to: Point, start: Point) -> float:
@@ -129,7 +131,7 @@ class ABPG(Solver):
 
     with the least gain G of a sequence for which f(X⁺) ≤ f(Y) + ⟨∇f(Y), X⁺ − Y⟩ + Gθ^γ D_h(Z⁺, Z), and the next θ from
     (1 − θ⁺)/(G⁺θ⁺^γ) = 1/(Gθ^γ). It is a method for convex f: where the objective rises, Z begins anew at X with θ = 1.
-    Where Z⁺ is lower than X⁺ it takes its place: an average of iterates is never at a bound.
+    So it does where θ has become small. Where Z⁺ is lower than X⁺ it takes its place: an average is never at a bound.
 
     Parameters
     ----------
@@ -190,7 +192,7 @@ class ABPG(Solver):
             if _remainder(X, y) <= room + 16 * float(y.rounding) * float(problem.loss.space.norm(y.X)):
                 X = min(X, Z, key=problem.objective)
                 objective = problem.objective(X)
-                if objective > s.objective and s.theta > 0:
+                if s.theta > 0 and (objective > s.objective or theta < _LEAST_THETA):
                     return self.step(problem, ABPGState(s.point, s.step, s.point, 0.0, gain, s.objective))
                 return ABPGState(X, step, Z, theta, gain, objective)
             gain *= self.growth

@@ -105,13 +105,16 @@ def choose_normalization(A: sp.csr_array) -> Kind | None:
     >>> choose_normalization(karate().adjacency), choose_normalization(planted_graph(200, 4, random_state=0)[0])
     ('regularized', None)
     """
-    n = A.shape[0]
-    if A.nnz == 0 or 2 * A.nnz > n * n or A.data.min() < 0 or _is_normalized(lambda X: A @ X, n):
+    count, least, itself, dominant = _facts(A, 0)
+    return _choose(A.shape[0], count, least, itself and dominant, lambda X: A @ X)
+
+
+def _choose(n: int, count: int, least: float, dominant: bool, product: Callable[[Array], Array]) -> Kind | None:
+    if count == 0 or 2 * count > n * n or least < 0 or _is_normalized(product, n):
         return None
-    diagonal = A.diagonal()
-    if diagonal.any() and (diagonal >= A.max(axis=1).toarray().ravel()).all():
+    if dominant:
         return "symmetric"
-    return "walks" if _FEWEST < n <= _MOST and A.nnz <= _CAP * n else "regularized"
+    return "walks" if _FEWEST < n <= _MOST and count <= _CAP * n else "regularized"
 
 
 def refuse_negative(A: sp.csr_array) -> None:
@@ -140,6 +143,14 @@ def _factors(degree: Floats, kind: Kind) -> Floats:
 # -- in blocks --------------------------------------------------------------------------------------------------------
 
 
+def _facts(block: Any, first: int) -> tuple[int, float, bool, bool]:
+    """Return the number of entries, the least, and whether the diagonal has some, and is largest in its rows."""
+    rows = sp.csr_array(block)
+    diagonal = rows.diagonal(first)
+    largest = rows.max(axis=1).toarray().ravel() if rows.nnz else np.zeros(rows.shape[0])
+    return rows.nnz, float(rows.data.min(initial=0.0)), bool(diagonal.any()), bool((diagonal >= largest).all())
+
+
 def _normalize_blocks(A: Any, kind: Literal["auto"] | Kind | None) -> Any:
     from dask import compute, delayed
 
@@ -147,8 +158,11 @@ def _normalize_blocks(A: Any, kind: Literal["auto"] | Kind | None) -> Any:
     if kind == "auto":
         from quartic.losses.blocks.dask_matrix import DaskMatrix
 
-        # blocks are for what is large: the choice is between the two that need one pass
-        kind = None if _is_normalized(DaskMatrix(A).product, int(A.shape[0])) else "regularized"
+        n, starts = int(A.shape[0]), np.cumsum([0, *rows[:-1]])
+        facts = compute(*(delayed(_facts, pure=False)(block, int(k)) for block, k in zip(recipes, starts, strict=True)))
+        count, least, itself, dominant = (np.array(fact) for fact in zip(*facts, strict=True))
+        some = itself.any() and dominant.all()
+        kind = _choose(n, int(count.sum()), float(least.min()), bool(some), DaskMatrix(A).product)
     if kind is None:
         return A
     if kind == "walks":
