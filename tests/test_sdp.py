@@ -203,6 +203,24 @@ def test_the_smallest_programmes():
         assert found.primal == pytest.approx(scale, rel=1e-3)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_random_programmes_without_a_solution(seed):
+    """ΣA_k = −I and Σb_k = 1 need a trace of −1; D ⪰ 0 with ⟨A_k, D⟩ = 0 > ⟨C, D⟩ may be added without end."""
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(3, 22)), int(rng.integers(2, 12))
+    A = [M + M.T for M in rng.standard_normal((m - 1, n, n))]
+    b = rng.standard_normal(m - 1)
+    infeasible = SDP(np.eye(n), [*A, -np.eye(n) - sum(A)], [*b, 1 - b.sum()])
+    assert solve_sdp(infeasible).status == "infeasible"
+    u = rng.standard_normal(n)
+    D = np.outer(u, u) / (u @ u)
+    A = [M + M.T - np.vdot(M + M.T, D) * D for M in rng.standard_normal((m, n, n))]
+    C = rng.standard_normal((n, n))
+    C = C + C.T
+    unbounded = SDP(C - (np.vdot(C, D) + 1) * D, A, [np.trace(M) for M in A])  # Y = I is feasible
+    assert solve_sdp(unbounded).status == "unbounded"
+
+
 def test_a_face_of_the_cone_is_found():
     """⟨eeᵀ, Y⟩ = 0 leaves no interior and no dual solution: Y lies in a face, where there are both."""
     n = 12

@@ -20,7 +20,7 @@ from quartic.sdp.run import Iterate
 # How many operations of BLAS take the time of one of `schur_entries`.
 _BLAS_ADVANTAGE = 20.0
 # Without any gain for so many iterations the last digits are lost in round-off.
-_PATIENCE = 6
+_PATIENCE = 10
 # X or y, divided by their objective, prove that there is no solution when they solve 𝒜(X) = 0, 𝒜*(y) + Z = 0 so well.
 _PROOF = 1e-8
 # Up to this size all eigenvalues are cheaper than the lowest.
@@ -158,7 +158,7 @@ def interior(problem: SDP, active: Array, tol: float, start: dict[str, Array] | 
     path = _Path(_Scaled(problem, active))
     if start is not None:
         path.restore(start)
-    best, least, waited, feasible = math.inf, np.full(3, math.inf), 0, None
+    best, least, furthest, waited, feasible = math.inf, np.full(3, math.inf), 1.0, 0, None
     kept: Iterate | None = None
     while True:
         error = path.measure()
@@ -172,15 +172,17 @@ def interior(problem: SDP, active: Array, tol: float, start: dict[str, Array] | 
         if error < best:
             best, kept = error, iterate
         now = np.array([path.primal_error, path.dual_error, path.products])
-        waited = 0 if (now < 0.9 * least).any() and error > 1e-3 * best else waited + 1
-        least = np.minimum(least, now)
+        away = max(-path.primal, path.dual)  # where there is no solution, one of them goes to infinity
+        waited = 0 if (now < 0.9 * least).any() or away > 1.2 * furthest else waited + 1
+        least, furthest = np.minimum(least, now), max(furthest, away)
         if error <= 0.01 * tol:
             yield replace(iterate, done=True)
             return
         yield iterate
         if waited > _PATIENCE or not path.advance():
             assert kept is not None
-            yield replace(kept, done=True)
+            verdict = path.verdict(100 * _PROOF)  # round-off may keep it from the better proof
+            yield replace(kept, done=True) if verdict is None else replace(iterate, verdict=verdict)
             return
 
 
@@ -230,15 +232,15 @@ class _Path:
         error = max(self.primal_error, self.dual_error * data.size_c / data.one_c, self.gap)
         return error if math.isfinite(error) else math.inf
 
-    def verdict(self) -> Status | None:
+    def verdict(self, proof: float = _PROOF) -> Status | None:
         """Tell a proof that there is no solution: y with 𝒜*(y) ⪯ 0 < bᵀy, or X ⪰ 0 with 𝒜(X) = 0 > ⟨C, X⟩."""
         data = self.data
         if self.dual > 0:
             far = sum(_inner(C - R, C - R) for C, R in zip(data.C, self.Rd, strict=True))
             far += float(np.sum((data.lp_c - self.rd) ** 2))
-            if math.sqrt(far) < _PROOF * self.dual:
+            if math.sqrt(far) < proof * self.dual:
                 return Status.INFEASIBLE
-        if self.primal < 0 and float(np.linalg.norm(data.b - self.rp)) < -_PROOF * self.primal:
+        if self.primal < 0 and float(np.linalg.norm(data.b - self.rp)) < -proof * self.primal:
             return Status.UNBOUNDED
         return None
 
