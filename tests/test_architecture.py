@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import quartic
-from quartic import Problem
-from quartic.datasets import planted_graph
+from quartic import DistanceCompletion, Problem
+from quartic.datasets import helix, pair_distances, planted_graph, random_pairs
 from quartic.losses import LeastSquares
 from quartic.penalties import Nonnegative
 from quartic.solvers import LBFGS, DynNoLips, InertialNoLips
@@ -121,3 +121,23 @@ def test_an_iteration_passes_through_few_files(solver, most):
     steps = sorted(files_of_a_step(solver, M, 10), key=len)
     typical = steps[len(steps) // 2]
     assert len(typical) <= most, sorted(typical)
+
+
+def test_a_distance_fit_passes_through_few_files():
+    points = helix(30, random_state=0)
+    pairs = random_pairs(30, 0.5, random_state=0)
+    distances = pair_distances(points, pairs)
+    DistanceCompletion(random_state=0).fit_pairs(pairs, distances)  # what is loaded once is not counted
+    seen = set()
+
+    def watch(frame, event, argument):
+        if event == "call" and frame.f_code.co_filename.startswith(str(ROOT)):
+            seen.add(Path(frame.f_code.co_filename).relative_to(ROOT).as_posix())
+
+    sys.setprofile(watch)
+    try:
+        DistanceCompletion(random_state=0).fit_pairs(pairs, distances)
+    finally:
+        sys.setprofile(None)
+    assert len(seen) <= 50, sorted(seen)
+    assert sum(name.startswith("distance/") for name in seen) <= 10, sorted(seen)

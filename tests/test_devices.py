@@ -155,6 +155,13 @@ def test_points_lines_and_steps(make, device):
         same(there.point(0.7).gradient, here.point(0.7).gradient, 1e-11)
         assert float(there.point(0.7).value) == pytest.approx(here.point(0.7).value, rel=1e-10)
         same(theirs.hessian_product(q, d), ours.hessian_product(p, D), 1e-11)
+    if hasattr(ours, "linearize"):
+        (_, A), (_, B) = ours.linearize(X), theirs.linearize(x)
+        same(B, A, 1e-12)
+        H, h = np.empty_like(X), torch.empty_like(x)
+        ours.gauss_newton_product(p, D, H)
+        theirs.gauss_newton_product(q, d, h)
+        same(h, H, 1e-12)
     diagonal = ours.curvature_diagonal(p)
     if diagonal is not None:
         same(theirs.curvature_diagonal(q), diagonal, 1e-12)

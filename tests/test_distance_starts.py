@@ -282,6 +282,28 @@ def test_a_field_is_found_from_patches(shape):
     assert aligned_error(model.embedding_[model.determined_], field.coordinates[model.determined_]) < 1e-6
 
 
+@pytest.mark.filterwarnings("ignore::quartic.estimators.DistanceWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_no_time_for_patches_still_gives_points():
+    field = datasets.sensor_field(800, 12, random_state=0)
+    model = DistanceCompletion(2, init="patches", max_time=1e-3, random_state=0)
+    assert np.isfinite(model.fit_pairs(field.pairs, field.distances).embedding_).all()
+
+
+@pytest.mark.filterwarnings("ignore::quartic.estimators.DistanceWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_points_that_no_patch_holds_are_placed_by_their_neighbours():
+    """A chain has no patch of enough distances, and a tail hangs on a field."""
+    chain = np.column_stack([np.arange(40), np.arange(1, 41)])
+    model = DistanceCompletion(2, init="patches", random_state=0).fit_pairs(chain, np.ones(40))
+    assert model.rmse_ < 1e-6
+    field = datasets.sensor_field(300, 14, random_state=0)
+    pairs = np.concatenate([field.pairs, [[0, 300], [300, 301], [301, 302]]])
+    distances = np.concatenate([field.distances, [0.1, 0.2, 0.1]])
+    model = DistanceCompletion(2, init="patches", random_state=0).fit_pairs(pairs, distances)
+    assert model.rmse_ < 1e-6
+
+
 @pytest.mark.filterwarnings("ignore::quartic.estimators.DistanceWarning")  # noise breaks triangles
 def test_large_local_graphs_start_from_patches_and_hold_their_anchors():
     field = datasets.sensor_field(3500, 18, shape="c", n_anchors=40, noise=0.05, random_state=2)
@@ -311,7 +333,7 @@ def test_points_built_up_one_at_a_time_meet_their_bounds(seed):
     component = chain_with_intervals(50, seed)
     search = Search(component, Effort(3), np.random.default_rng(seed))
     assert branching.build_up(search)
-    assert component.is_nearly_met(search.X)
+    assert component.are_nearly_met(component.errors(search.X))
 
 
 def test_places_are_those_at_the_distances_asked_for():

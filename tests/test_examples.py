@@ -215,6 +215,29 @@ def test_maxcut():
     assert figure is not None
 
 
+def test_sdp_cut(figures):
+    names, said = run("sdp_cut")
+    assert names["found"].value <= names["found"].bound
+    assert names["found"].value / names["found"].bound > 0.95
+    assert "no cut has more" in said
+
+
+def test_sdp_theta(figures):
+    names, _ = run("sdp_theta")
+    assert np.allclose(names["values"], names["known"], atol=1e-5)
+
+
+def test_sdp_sensors(figures):
+    names, _ = run("sdp_sensors")
+    assert names["relaxed"].bound <= names["misfit"](names["placed"]) <= 2 * names["misfit"](names["sensors"])
+
+
+def test_sdp_completion(figures):
+    names, _ = run("sdp_completion")
+    assert names["errors"][-1] < 1e-5
+    assert names["found"].bound <= names["found"].norm * (1 + 1e-9)
+
+
 def test_every_script_has_a_test():
     names = {path.stem.removeprefix("plot_") for path in EXAMPLES.glob("*.py")}
     assert names == {name.removeprefix("test_") for name in globals() if name.startswith("test_")} - {

@@ -15,11 +15,13 @@ import quartic
 from quartic import Problem, minimize
 from quartic.core import loop
 from quartic.kernels import EuclideanKernel, GramKernel, NormKernel
-from quartic.losses import Distances, LeastSquares
+from quartic.losses import Distances, LeastSquares, RawStress
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge, Zero
 from quartic.solvers import SOLVERS, DynNoLips, GradientDescent, InertialNoLips, NoLips, TrustRegion
 from strategies import LOSSES, make_loss, seeds, symmetric
 
+# Solvers of problems without constraints
+FREE = ("gd", "tr", "ncg", "scaledgd")
 CONVEX = [Zero(), Nonnegative(), L1(0.1), NonnegativeL1(0.1), Ridge(0.2), NonnegativeRidge(0.2)]
 
 
@@ -35,6 +37,13 @@ def helix_problem(n=60, share=0.4, seed=0):
     pairs = np.array(np.triu_indices(n, 1)).T
     pairs = pairs[rng.random(len(pairs)) < share]
     return Problem(Distances(pairs, ((X[pairs[:, 0]] - X[pairs[:, 1]]) ** 2).sum(1), n))
+
+
+def problem_for(name):
+    """Return the first of a few problems that a solver is for."""
+    X, pairs = np.random.default_rng(0).random((12, 3)), np.array(np.triu_indices(12, 1)).T
+    stress = Problem(RawStress(pairs, np.linalg.norm(X[pairs[:, 0]] - X[pairs[:, 1]], axis=1)))
+    return next(problem for problem in (planted(), helix_problem(), stress) if name in fitting(problem))
 
 
 def kernel_for(loss, penalty):
@@ -124,9 +133,7 @@ def test_symmetric_nmf_goes_on_to_round_off():
 
 @pytest.mark.parametrize("name", list(SOLVERS))
 def test_the_referee_measures(name):
-    problem = planted()
-    if name not in fitting(problem):
-        problem = helix_problem()
+    problem = problem_for(name)
     result = minimize(problem, rank=3, solver=name, tol=1e-4, max_iter=300, random_state=0)
     point = problem.loss.at(result.X)
     assert result.objective == pytest.approx(point.value, rel=1e-12)
@@ -147,9 +154,7 @@ def fitting(problem):
 
 @pytest.mark.parametrize("name", list(SOLVERS))
 def test_products_are_counted_truthfully(name, monkeypatch):
-    problem = planted()
-    if name not in fitting(problem):
-        problem = helix_problem()
+    problem = problem_for(name)
     made = []
     count = quartic.losses.Loss._count
     product = quartic.losses.LeastSquares.product
@@ -285,7 +290,7 @@ def test_ctrl_c_is_caught_wherever_it_arrives(where, monkeypatch):
     assert result.objective == pytest.approx(result.history.objective.min())
 
 
-@pytest.mark.parametrize("name", [name for name in SOLVERS if name not in ("cd", "lm")])
+@pytest.mark.parametrize("name", [name for name in SOLVERS if name not in ("cd", "lm", "smacof")])
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("after", [1, 2, 4])
 def test_products_that_turn_non_finite_end_the_run_as_such(name, bad, after):
@@ -303,7 +308,7 @@ def test_products_that_turn_non_finite_end_the_run_as_such(name, bad, after):
     operator = sp.linalg.LinearOperator(
         (20, 20), matvec=lambda x: product(x.reshape(-1, 1)), matmat=product, dtype=float
     )
-    penalty = None if name in ("gd", "tr", "ncg") else Nonnegative()
+    penalty = None if name in FREE else Nonnegative()
     problem = Problem(LeastSquares(operator, squared_norm=float((M**2).sum())), penalty)
     result = minimize(problem, np.ones((20, 3)) + np.eye(20, 3), solver=name, tol=1e-12, max_iter=50)
     assert result.status == "non_finite", result.message
@@ -341,9 +346,7 @@ def test_start_at_a_solution():
 
 @pytest.mark.parametrize("name", list(SOLVERS))
 def test_resumed_run_is_the_same_run(name, tmp_path):
-    problem = planted()
-    if name not in fitting(problem):
-        problem = helix_problem()
+    problem = problem_for(name)
     path = tmp_path / "run.npz"
     options = {"rank": 3, "solver": name, "tol": 1e-10, "random_state": 0}
     whole = minimize(problem, max_iter=20, **options)
@@ -364,7 +367,7 @@ def test_a_resumed_run_makes_no_start(tmp_path):
 
     path = tmp_path / "run.npz"
     for max_iter in (2, 4):
-        result = minimize(GOOD, start, rank=3, tol=0, max_iter=max_iter, checkpoint=path)
+        result = minimize(GOOD, start, rank=3, solver="inertial", tol=0, max_iter=max_iter, checkpoint=path)
     assert starts == [3]
     assert result.n_iter == 4
 
@@ -444,7 +447,7 @@ START = np.ones((12, 3))
         (lambda: TrustRegion(max_inner=0), "max_inner must be at least 1"),
         (
             lambda: minimize(Problem(GOOD.loss, Nonnegative(), GramKernel(1.0, 1.0, 1.0)), rank=3),
-            "solvers that fit: lbfgs, pg",
+            "solvers that fit: lbfgs, face-cg, pg",
         ),
         (
             lambda: minimize(Problem(GOOD.loss, Nonnegative(), GramKernel(1.0, 1.0, 1.0)), rank=3, solver="nolips"),
@@ -517,19 +520,19 @@ def test_limits_may_be_numbers_of_any_kind(number):
     )
 
 
-@pytest.mark.parametrize("name", [name for name in SOLVERS if name != "lm"])
+@pytest.mark.parametrize("name", [name for name in SOLVERS if name not in ("lm", "smacof")])
 @pytest.mark.parametrize("scale", [2.0**-1040, 2.0**-460, 2.0**-40, 2.0**40, 2.0**460, 2.0**1010])
 def test_answers_follow_the_scale_of_the_data(name, scale):
     """The paper's start has a 1e-5 in it, and sums of squares under- and overflow: neither may decide the answer."""
     M = np.kron(np.eye(3), np.ones((3, 3))) * scale
-    penalty = None if name in ("gd", "ncg", "tr") else Nonnegative()
+    penalty = None if name in FREE else Nonnegative()
     result = minimize(Problem(LeastSquares(M), penalty), rank=3, solver=name, tol=1e-5, random_state=0)
     assert result.success, result.message
     X = result.X / math.sqrt(scale)
     assert np.linalg.norm(M / scale - X @ X.T) < 1e-2
 
 
-@pytest.mark.parametrize("name", [name for name in SOLVERS if name not in ("gd", "tr", "ncg", "lm")])
+@pytest.mark.parametrize("name", [name for name in SOLVERS if name not in (*FREE, "lm", "smacof")])
 def test_large_starts_do_not_end_at_zero(name):
     """Zero is a saddle: a long step that cuts every entry off lowers the loss, and leads nowhere."""
     A = np.random.default_rng(0).random((30, 30))

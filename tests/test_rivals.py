@@ -12,7 +12,9 @@ import scipy.sparse as sp
 from quartic import Problem, minimize
 from quartic.baselines.lai import _approximate
 from quartic.datasets import planted_graph
+from quartic.init import robust_start
 from quartic.losses import Completion, Distances, LeastSquares, RawStress, Sensing
+from quartic.metrics import normalized_rmse
 from quartic.penalties import Nonnegative, NonnegativeL1
 from quartic.solvers import (
     ABPG,
@@ -219,6 +221,27 @@ def test_inertia_of_cocain_keeps_its_condition():
     assert (np.diff(uppers) >= 0).all()
 
 
+@pytest.mark.parametrize("name", ["face-cg", "snmpbb", "pgncg", "lai", "cocain", "abpg"])
+def test_a_run_that_goes_on_from_a_checkpoint_is_the_same_run(name, tmp_path):
+    options = {"solver": name, "tol": 1e-12, "X0": start(MATRICES["dense"])}
+    case = problem(MATRICES["dense"])
+    whole = minimize(case, max_iter=30, **options)
+    minimize(case, max_iter=13, checkpoint=tmp_path / "half.npz", **options)
+    rest = minimize(case, max_iter=30, checkpoint=tmp_path / "half.npz", **options)
+    np.testing.assert_array_equal(whole.X, rest.X)
+
+
+def test_the_accelerated_method_accelerates():
+    """Not a sequence of plain steps: its θ falls, and it needs fewer products than Dyn-NoLips."""
+    M = planted_graph(200, 4, random_state=0)[0]
+    case = problem(M)
+    X0 = case.loss.random_start(6, True, np.random.default_rng(0))
+    states = steps(case.with_kernel(tight=False), ABPG(), X0, 8)
+    assert states[-1].theta < 0.5
+    plain = minimize(case, X0, solver="dyn-nolips", tol=1e-3)
+    assert minimize(case, X0, solver="abpg", tol=1e-3).n_products < plain.n_products
+
+
 # -- completion, sensing, distances -----------------------------------------------------------------------------------
 
 
@@ -292,3 +315,19 @@ def test_the_default_start_solves_sparse_distance_graphs(seed):
     assert result.success, result.message
     assert result.objective < 1e-6
     assert result.n_products > result.history.n_products[-1] - result.history.n_products[0]  # those of the start count
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2])
+def test_a_robust_start_is_not_misled_by_gross_errors(share):
+    n, rng = 150, np.random.default_rng(7)
+    truth = rng.standard_normal((n, 3))
+    pairs = np.array(np.triu_indices(n, 1)).T
+    pairs = pairs[rng.random(len(pairs)) < 0.4]
+    d = np.linalg.norm(truth[pairs[:, 0]] - truth[pairs[:, 1]], axis=1) * (1 + 0.01 * rng.standard_normal(len(pairs)))
+    wrong = rng.random(len(pairs)) < share
+    d[wrong] *= rng.uniform(1.5, 4.0, wrong.sum())
+    case = Problem(Distances(pairs, d**2, n))
+    robust = robust_start(case, 3, np.random.default_rng(0))
+    plain = minimize(case, rank=3, random_state=0).X
+    assert normalized_rmse(robust, truth) < 0.01  # that of the noise
+    assert normalized_rmse(plain, truth) > 0.05

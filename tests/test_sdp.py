@@ -181,6 +181,28 @@ def test_negative_trace_is_infeasible():
     assert solve_sdp(SDP(np.eye(3), [np.eye(3)], [-1.0])).status == "infeasible"
 
 
+@pytest.mark.parametrize("method", ["interior", "low-rank"])
+def test_an_entry_too_large_for_its_diagonal_is_infeasible(method):
+    corners = [[(0, 0, 1.0)], [(1, 1, 1.0)], [(0, 1, 0.5)]]
+    for size in (2, 3):
+        C = np.eye(size)
+        assert solve_sdp(SDP(C, corners, [1.0, 1.0, 4.0]), method=method).status == "infeasible"
+        assert solve_sdp(SDP(C, corners, [1.0, 1.0, 0.5]), method=method).success
+
+
+def test_the_smallest_programmes():
+    assert solve_sdp(SDP(np.eye(3), [], [])).primal == pytest.approx(0.0, abs=1e-6)
+    assert solve_sdp(SDP(-np.eye(3), [], [])).status == "unbounded"
+    assert solve_sdp(SDP(np.zeros((3, 3)), [np.eye(3)], [1.0])).primal == 0.0
+    assert solve_sdp(SDP(np.eye(3), [np.eye(3)], [0.0])).primal == pytest.approx(0.0, abs=1e-6)
+    assert solve_sdp(SDP(np.eye(3), [np.zeros((3, 3))], [1.0])).status == "infeasible"
+    assert solve_sdp(SDP([[1.0, 2.0]], [[[1.0, 1.0]]], [1.0], blocks=[-2])).primal == pytest.approx(1.0)
+    for scale in (1e-8, 1e8):
+        found = solve_sdp(SDP(scale * np.diag([3.0, 1.0, 2.0]), [np.eye(3) / scale], [1 / scale]))
+        assert found.success
+        assert found.primal == pytest.approx(scale, rel=1e-3)
+
+
 def test_a_face_of_the_cone_is_found():
     """⟨eeᵀ, Y⟩ = 0 leaves no interior and no dual solution: Y lies in a face, where there are both."""
     n = 12

@@ -10,6 +10,7 @@ from typing import Any
 PAGES = (
     ("quartic", "Estimators and the solver loop"),
     ("quartic.losses", "Losses"),
+    ("quartic.sdp", "Semidefinite programmes"),
     ("quartic.penalties", "Penalties"),
     ("quartic.kernels", "Kernels"),
     ("quartic.solvers", "Solvers"),

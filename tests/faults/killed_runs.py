@@ -16,7 +16,7 @@ import numpy as np
 
 from quartic import Problem, minimize
 from quartic.core import loop
-from quartic.losses import Distances, LeastSquares
+from quartic.losses import Distances, LeastSquares, RawStress
 from quartic.penalties import Nonnegative
 from quartic.solvers import SOLVERS
 from quartic.solvers.registry import why_not
@@ -31,7 +31,9 @@ def problem_for(name):
     X = rng.standard_normal((40, 3))
     pairs = np.array(np.triu_indices(40, 1)).T[::3]
     noise = 1 + 0.2 * rng.standard_normal(len(pairs))  # so that no solver is done in a few iterations
-    return Problem(Distances(pairs, ((X[pairs[:, 0]] - X[pairs[:, 1]]) ** 2).sum(axis=1) * noise**2, 40))
+    squares = ((X[pairs[:, 0]] - X[pairs[:, 1]]) ** 2).sum(axis=1) * noise**2
+    points = Problem(Distances(pairs, squares, 40))
+    return points if why_not(SOLVERS[name](), points) is None else Problem(RawStress(pairs, np.sqrt(squares)))
 
 
 def run(name, path=None):

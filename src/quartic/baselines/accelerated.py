@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import cast
 
-from quartic.arrays import Array, check_count, check_number, inner
+from quartic.arrays import Array, check_count, check_number, inner, is_zero
 from quartic.core.problem import Problem
+from quartic.core.rays import objective_falls_from_zero
 from quartic.losses import Point
 from quartic.losses.move import Move
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
@@ -110,10 +111,10 @@ class CoCaIn(Solver):
 
 @dataclass(frozen=True)
 class ABPGState(State):
-    """The iterate X, the other sequence Z, θ, the gain G, and Ψ at X."""
+    """The iterate X, the other sequence Z, the last θ (0 where Z begins at X), the gain G, and Ψ at X."""
 
     Z: Point = None  # type: ignore[assignment]
-    theta: float = 1.0
+    theta: float = 0.0
     gain: float = 1.0
     objective: float = math.inf
 
@@ -128,6 +129,7 @@ class ABPG(Solver):
 
     with the least gain G of a sequence for which f(X⁺) ≤ f(Y) + ⟨∇f(Y), X⁺ − Y⟩ + Gθ^γ D_h(Z⁺, Z), and the next θ from
     (1 − θ⁺)/(G⁺θ⁺^γ) = 1/(Gθ^γ). It is a method for convex f: where the objective rises, Z begins anew at X with θ = 1.
+    Where Z⁺ is lower than X⁺ it takes its place: an average of iterates is never at a bound.
 
     Parameters
     ----------
@@ -175,17 +177,21 @@ class ABPG(Solver):
         assert problem.kernel is not None
         gain, power = s.gain / self.growth, s.gain * s.theta**self.gamma
         for _ in range(self.max_trials):
-            theta = 1.0 if s.theta == 1.0 and s.Z is s.point else _next_theta(power, gain, self.gamma)
+            theta = _next_theta(power, gain, self.gamma) if s.theta > 0 else 1.0
             y = problem.loss.extrapolate(s.point, s.Z, -theta) if theta < 1 else s.Z
             step = 1 / (gain * theta ** (self.gamma - 1))
             V = problem.kernel.gradient(s.Z.X) - step * y.gradient
             Z = problem.loss.at(problem.kernel.mirror(V, problem.penalty, step))
+            if is_zero(Z.X) and objective_falls_from_zero(problem):  # a saddle that no method leaves
+                gain *= self.growth
+                continue
             X = problem.loss.extrapolate(s.point, Z, -theta) if theta < 1 else Z
             room = gain * theta**self.gamma * _divergence(problem, Z, s.Z)
             if _remainder(X, y) <= room + 16 * float(y.rounding) * float(problem.loss.space.norm(y.X)):
+                X = min(X, Z, key=problem.objective)
                 objective = problem.objective(X)
-                if objective > s.objective and s.Z is not s.point:
-                    return self.step(problem, ABPGState(s.point, s.step, s.point, 1.0, gain, s.objective))
+                if objective > s.objective and s.theta > 0:
+                    return self.step(problem, ABPGState(s.point, s.step, s.point, 0.0, gain, s.objective))
                 return ABPGState(X, step, Z, theta, gain, objective)
             gain *= self.growth
         raise NoProgress(f"no gain up to {gain:.1e} bounds the loss from above")

@@ -13,7 +13,6 @@ from quartic.core.problem import Problem
 from quartic.losses import Point
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.dyn_nolips import DynState
-from quartic.solvers.lines import search_line
 
 
 @dataclass(frozen=True)
@@ -26,8 +25,7 @@ class ScaledGD(Solver):
     Parameters
     ----------
     step_size : float, optional
-        t, fixed, as a multiple of 1/L_F: 0.5 in the papers. When left out the best t on the line is taken where the
-        loss is a quartic there, else one of Armijo's rule.
+        t, fixed, as a multiple of 1/L_F: 0.5 in the papers. When left out the best t on the line is taken.
     damping : float, default=1.0
         What λ is multiplied by; 0 for plain ScaledGD.
 
@@ -42,8 +40,9 @@ class ScaledGD(Solver):
     """
 
     name = "scaledgd"
-    requires = Requirements(penalty=("smooth",))
+    requires = Requirements(("along",), ("smooth", "on_line"))
     state = DynState
+    step_unit = (4, 1)
 
     step_size: float | None = None
     damping: float = 1.0
@@ -80,7 +79,5 @@ class ScaledGD(Solver):
         if self.step_size is not None:
             t = self.step_size / problem.loss.smoothness
             return problem.loss.at(p.X + t * D), t
-        if not problem.loss.offers("along") or not problem.penalty.has_lines:
-            return search_line(problem, p, D)
         t = problem.loss.along(p, D).minimizer_with(*problem.penalty.on_line(p.X, D))
         return (problem.loss.at(p.X + t * D), t) if t > 0 else None

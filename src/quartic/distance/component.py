@@ -35,7 +35,7 @@ _OUTLIER, _FEW = 6.0, 1e-3
 # The loss alone tells that all is met where it is that of relative errors of squares of this size.
 _TINY_LOSS = 1e-8
 # Pairs that are enough to tell how a step went.
-_SAMPLE = 50_000
+_SAMPLE = 5000
 # A misfit is above the noise that was given where noise would leave as much only once in ten thousand fits.
 _SURE = 0.9999
 _TINY = float(np.finfo(np.float64).tiny)
@@ -150,31 +150,31 @@ class Component:
     def sample_rmse(self, X: Array) -> float:
         """Return the root mean square of the errors of the pairs, or of some that are spread over them."""
         i, j = self.pairs[:: max(1, len(self.pairs) // _SAMPLE)].T
-        if len(i) == len(self.pairs):
-            return float(np.sqrt(np.mean(self.errors(X) ** 2)))
         d = np.linalg.norm(X[i] - X[j], axis=1)
         low, high = (column[:: max(1, len(self.pairs) // _SAMPLE)] for column in (self.lower, self.upper))
         return float(np.sqrt(np.mean((d - np.clip(d, low, high)) ** 2)))
 
-    def misses(self, X: Array) -> Array:
+    def that_count(self, errors: Array) -> Array:
         """Return the errors of the pairs that count; 0 for those of weight 0."""
-        errors = self.errors(X)
         return errors if self.weights is None else errors * (self.weights > 0)
 
-    def is_met(self, X: Array) -> bool:
+    def are_met(self, errors: Array) -> bool:
         """Tell whether all distances are met, as far as a solver's tolerance allows."""
-        return float(np.sqrt(np.mean(self.misses(X) ** 2))) <= (_WITHIN if self.bounded else _EXACT) * self.size
+        return self._root_mean_square(errors) <= (_WITHIN if self.bounded else _EXACT) * self.size
 
-    def is_nearly_met(self, X: Array) -> bool:
+    def are_nearly_met(self, errors: Array) -> bool:
         """Tell whether the misfit is so small that it will probably vanish."""
-        return float(np.sqrt(np.mean(self.misses(X) ** 2))) <= _NEARLY * self.size
+        return self._root_mean_square(errors) <= _NEARLY * self.size
 
-    def outliers(self, X: Array) -> NDArray[np.bool_]:
+    def _root_mean_square(self, errors: Array) -> float:
+        return float(np.sqrt(np.mean(self.that_count(errors) ** 2)))
+
+    def outliers(self, errors: Array) -> NDArray[np.bool_]:
         """Return the pairs that are missed by far more than the others are, absolutely and for their length.
 
         Noise may go with the distance or not, and squares let long distances rule; none of that does both.
         """
-        errors = np.abs(self.misses(X))
+        errors = np.abs(self.that_count(errors))
         found = np.ones(len(errors), dtype=bool)
         for measure in (errors / max(self.size, _TINY), errors / np.maximum(self.guess, max(0.05 * self.size, _TINY))):
             missed = measure[measure > 0]
@@ -182,19 +182,20 @@ class Component:
             found &= measure > _OUTLIER * max(typical, _EXACT)
         return found
 
-    def is_suspect(self, X: Array) -> bool:
+    def are_suspect(self, errors: Array) -> bool:
         """Tell whether the misfit looks like folds and flips rather than like noise."""
-        return float(self.outliers(X).mean()) > _FEW
+        return float(self.outliers(errors).mean()) > _FEW
 
     def is_explained(self, X: Array, generator: np.random.Generator) -> bool | None:
         """Tell whether the misfit is round-off or what noise leaves; None where the data do not show the noise."""
-        if self.is_met(X):
+        errors = self.errors(X)
+        if self.are_met(errors):
             return True
-        if self.is_suspect(X):
+        if self.are_suspect(errors):
             return False
         if self.noise is not None:
             quantile = 2 * float(gammaincinv(len(self.pairs) / 2, _SURE))  # of the χ² distribution
-            return float(np.sum(self.misses(X) ** 2)) <= self.noise**2 * quantile
+            return float(np.sum(self.that_count(errors) ** 2)) <= self.noise**2 * quantile
         if self.bounded:
             return None
         return noise_explains(self.pairs, self.guess, self.weights, X, generator)
@@ -401,7 +402,7 @@ class Search:
         component, loss = self.component, self.best_objective
         tiny = 0.5 * len(component.pairs) * (_TINY_LOSS * component.size**2) ** 2
         plain = component.weights is None and not component.bounded
-        return (plain and loss <= tiny) or component.is_met(self.X)
+        return (plain and loss <= tiny) or component.are_met(component.errors(self.X))
 
     def done(self) -> bool:
         """Tell whether nothing is left to be gained, or no time."""

@@ -115,16 +115,6 @@ class Determination:
         """The number of globally rigid bodies found."""
         return int(self.body.max(initial=-1)) + 1
 
-    @property
-    def part(self) -> Indices:
-        """The former name of ``body``."""
-        return self.body
-
-    @property
-    def n_parts(self) -> int:
-        """The former name of ``n_bodies``."""
-        return self.n_bodies
-
     def summary(self, *, max_listed: int = 8) -> str:
         """Return one paragraph in words, with counts, and the indices of at most ``max_listed`` points of each kind."""
         return self.in_words(str, max_listed)

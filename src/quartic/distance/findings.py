@@ -132,14 +132,14 @@ def look_at_triangles(component: Component, advise: bool = True) -> list[Distanc
 
 
 def look_at_answer(
-    found: Determination, unexplained: bool, component: Component, X: Array, n_bounds: int
+    found: Determination, unexplained: bool, component: Component, X: Array, errors: Array, n_bounds: int
 ) -> list[DistanceWarning]:
     """Return warnings of points that are not determined, of flat points, and of a misfit that is no noise."""
     odd: list[DistanceWarning] = []
     if not found.determined.all():
         note = f" Only exact distances count here, not the {n_bounds:,} pairs with room between their bounds."
         odd.append(UndeterminedWarning(found.in_words(mark) + (note if n_bounds else "")))
-    dimension = find_needed_dimension(component, X, found.component)
+    dimension = find_needed_dimension(component, X, errors, found.component)
     if dimension < X.shape[1]:
         space = {0: "in one place", 1: "on a line", 2: "in a plane"}.get(dimension, f"in {dimension} dimensions")
         text = (
@@ -147,9 +147,9 @@ def look_at_answer(
             "do, and more may be determined than is said"
         )
         odd.append(FlatWarning(text))
-    if component.is_met(X):
+    if component.are_met(errors):
         return odd
-    outliers, errors = component.outliers(X), np.abs(component.errors(X))
+    outliers, errors = component.outliers(errors), np.abs(errors)
     advice = "try n_init, another init or another random_state"
     if outliers.mean() > 1e-3:
         worst = component.pairs[int(np.argmax(errors))].tolist()
@@ -206,7 +206,7 @@ def count_broken_triangles(
     return count, total, tuple(corners[worst].tolist()) if count else None
 
 
-def find_needed_dimension(component: Component, X: Array, label: NDArray[np.int64]) -> int:
+def find_needed_dimension(component: Component, X: Array, errors: Array, label: NDArray[np.int64]) -> int:
     """Return in how few dimensions the points of the largest component meet the distances as well.
 
     The fit decides, not how thin the points are: a dimension that is not needed shrinks only as the root of the misfit.
@@ -221,14 +221,12 @@ def find_needed_dimension(component: Component, X: Array, label: NDArray[np.int6
     _, axes = np.linalg.eigh((X[largest] - center).T @ (X[largest] - center))
     Y[largest] = (X[largest] - center) @ axes[:, ::-1]
     thinnest = float(np.sqrt(np.mean(Y[largest, -1] ** 2)))
-    if thinnest > _THICK * component.size and thinnest**2 > _THICK * component.size * float(
-        np.abs(component.errors(X)).max()
-    ):
+    if thinnest > _THICK * component.size and thinnest**2 > _THICK * component.size * float(np.abs(errors).max()):
         return rank
     inside = largest[component.pairs].all(axis=1)
 
     def misfit(Y: Array) -> float:
-        return float(np.sqrt(np.mean(component.errors(Y.copy())[inside] ** 2)))
+        return float(np.sqrt(np.mean(component.errors(Y)[inside] ** 2)))
 
     before, loss = misfit(Y), component.loss.value(Y)
     for k in range(rank, 0, -1):

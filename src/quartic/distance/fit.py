@@ -139,9 +139,10 @@ def _locate(data: Measurements, settings: Settings, everything: DaskDistances | 
     if effort.stopped():
         message = "interrupted; the best points so far are returned"
         account.result = replace(account.result, status=Status.INTERRUPTED, message=message)
-    if not whole.is_met(X):  # else no triangle can be broken
+    errors = whole.errors(X)
+    if not whole.are_met(errors):  # else no triangle can be broken
         findings += look_at_triangles(whole, advise=data.weights is None and settings.refine is None)
-    rmse = float(np.sqrt(np.mean(whole.errors(X) ** 2))) if everything is None else everything.misfit(X)
+    rmse = float(np.sqrt(np.mean(errors**2))) if everything is None else everything.misfit(X)
     room = data.pairs[~data.exact & data.linked] if whole.bounded else None
     possible = assess(fixing, X, anchors=data.anchors, bounded=room, well_linked=well_linked, random_state=0)
     sure, least = possible.determined, _MOVED * whole.size
@@ -149,7 +150,7 @@ def _locate(data: Measurements, settings: Settings, everything: DaskDistances | 
     possible = possible.without(sides, anchors=data.anchors)
     determination = possible.without([], account.unexplained)
     unexplained = determination.unexplained and account.result.success
-    findings += look_at_answer(possible, unexplained, whole, X, int(np.count_nonzero(~data.exact)))
+    findings += look_at_answer(possible, unexplained, whole, X, errors, int(np.count_nonzero(~data.exact)))
     X, chirality, unmet = place_answer(X, data, component, targets, simplices, whole.size)
     return Located(
         data, X, rmse, determination, component, chirality, account.result, account.n_iter, account.story,
@@ -344,7 +345,7 @@ def locate_complete(D: Array, settings: Settings) -> Located:
     all_fixed = Determination(
         everyone, component, component, everyone, ~everyone, no_one, no_one, rank, 0, anchors_span=False, complete=True
     )
-    findings = look_at_triangles(some) + look_at_answer(all_fixed, False, some, X, 0)
+    findings = look_at_triangles(some) + look_at_answer(all_fixed, False, some, X, some.errors(X), 0)
     X, chirality, unmet = place_answer(X, data, component, targets, simplices, some.size)
     story = [[Step("classical scaling of the complete matrix")]]
     return Located(

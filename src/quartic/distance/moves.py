@@ -43,18 +43,13 @@ def start_from_eigenmap(search: Search, rank: int) -> Array:
     return component.loss.best_scale(search.usable(X))
 
 
-def start_at_random(search: Search, rank: int) -> Array:
-    """Return a Gaussian cloud, rescaled."""
-    return search.component.loss.random_start(rank, False, search.generator)
-
-
 def start_relaxed(search: Search, rank: int, first: Array | None = None) -> Array:
     """Return the principal axes of a solution in two dimensions more, where there are fewer local minima.
 
     On the way −½μ‖X‖² keeps the points unfolded, with μ going to 0; bounds do without, their loss being no quartic.
     """
     component = search.component
-    X = start_at_random(search, rank + 2) if first is None else first
+    X = component.loss.random_start(rank + 2, False, search.generator) if first is None else first
     if component.loss.quadratic:
         stiffness = _stiffness(component, X)
         for share in (1e-2, 1e-3):
@@ -151,11 +146,11 @@ def escape(search: Search, rounds: int, patience: int) -> int:
 def place_points_anew(search: Search) -> int:
     """Place badly fitted points anew, one at a time, from their neighbours; return how many found a better place."""
     component, X = search.component, search.X.copy()
-    bad = np.unique(component.pairs[component.outliers(X)])
+    errors = component.errors(X)
+    bad = np.unique(component.pairs[component.outliers(errors)])
     if len(bad) == 0:
         return 0
-    squares = component.errors(X) ** 2
-    misfit = np.bincount(component.pairs.ravel(), np.repeat(squares, 2), component.n)
+    misfit = np.bincount(component.pairs.ravel(), np.repeat(errors**2, 2), component.n)
     moved = 0
     for i in bad[np.argsort(-misfit[bad])][:_MOST_POINTS]:
         place = find_place(component, X, int(i), search.generator)
@@ -252,7 +247,7 @@ def shake_pieces(search: Search) -> int:
         if search.done() or idle >= patience:
             break
         best = search.X
-        errors = np.abs(component.misses(best)) ** generator.integers(1, 3)
+        errors = np.abs(component.that_count(component.errors(best))) ** generator.integers(1, 3)
         pair = component.pairs[generator.choice(len(errors), p=errors / errors.sum())]
         size = 1 + int(np.exp(generator.uniform(0, np.log(max(component.n / 2, 2)))))
         piece = _ball(component, int(pair[generator.integers(2)]), size, generator)

@@ -64,28 +64,31 @@ def preconditioned_cg(apply: Solve, precondition: Solve, B: Array, *, tol: float
     >>> preconditioned_cg(lambda Z: A @ Z, lambda Z: Z, B, tol=1e-12, max_iter=9).ravel().tolist()
     [1.0, 0.5]
     """
-    Z = np.zeros_like(B)
-    residual = B.copy()
+    Z, residual = np.zeros_like(B), B.copy()
     Y = precondition(residual)
-    P = Y.copy()
-    rho = np.einsum("ij,ij->j", residual, Y)
-    goal = tol * np.linalg.norm(B, axis=0)
+    P, rho, goal = Y.copy(), _inner(residual, Y), tol**2 * _inner(B, B)
     for _ in range(max_iter):
-        active = np.linalg.norm(residual, axis=0) > goal
+        active = _inner(residual, residual) > goal
         if not active.any():
             return Z
         Q = apply(P)
-        curvature = np.einsum("ij,ij->j", P, Q)
+        curvature = _inner(P, Q)
         if (curvature[active] <= 0).any():
             raise Undecided("conjugate gradients met a direction of negative curvature")
-        step = np.where(active, rho / np.where(active, curvature, 1.0), 0.0)
+        step = np.divide(rho, curvature, out=np.zeros_like(rho), where=active)
         Z += step * P
         residual -= step * Q
         Y = precondition(residual)
-        rho_new = np.einsum("ij,ij->j", residual, Y)
-        P = Y + np.where(rho > 0, rho_new / np.where(rho > 0, rho, 1.0), 0.0) * P
-        rho = rho_new
+        rho, before = _inner(residual, Y), rho
+        P *= np.divide(rho, before, out=np.zeros_like(rho), where=before > 0)
+        P += Y
     raise Undecided(f"conjugate gradients did not converge in {max_iter} steps")
+
+
+def _inner(A: Array, B: Array) -> Array:
+    """Return the inner products of the columns."""
+    products: Array = np.einsum("ij,ij->j", A, B)
+    return products
 
 
 def factorised(A: Any, *, definite: bool = True, dense: bool = False) -> Solve:

@@ -34,16 +34,18 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 
 def start_from_patches(search: Search, rank: int) -> Array:
-    """Return points put together from patches, in any frame; in that of the anchors where they are held."""
+    """Return points put together from patches, in any frame."""
     component = search.component
     graph = PairGraph.from_pairs(component.pairs[component.links], component.n)
     point, place = ([], []) if component.anchors is None else ([component.anchors[0]], [component.anchors[1]])
     for ball in _cover(graph, _SIZE, search.generator):
+        if search.effort.spent():
+            break
         kept, Y = _solve(search, graph, ball, rank)
         if len(kept):
             point.append(kept)
             place.append(Y)
-    if not point:
+    if not point or search.effort.spent():
         return start_from_paths(search, rank, landmarks=True)
     patch = np.repeat(np.arange(len(point)), [len(each) for each in point])
     X = register(np.concatenate(point), patch, np.concatenate(place), component.n, _AGREE * component.size)
@@ -79,7 +81,8 @@ def _solve(search: Search, graph: PairGraph, points: Indices, rank: int) -> tupl
     inner = search.component.restricted_to(points[core])
     patch = Search(inner, replace(search.effort, tol=max(_TOL, search.effort.tol), verbose=False), search.generator)
     patch.offer(patch.run(start_from_paths(patch, rank, landmarks=True)))
-    if not inner.is_nearly_met(patch.X) and inner.is_suspect(patch.X):
+    errors = inner.errors(patch.X)
+    if not inner.are_nearly_met(errors) and inner.are_suspect(errors):
         escape(patch, _ROUNDS, patience=2)
         place_points_anew(patch)
     search.n_iter, search.n_products = search.n_iter + patch.n_iter, search.n_products + patch.n_products
@@ -203,9 +206,10 @@ def _place_rest(search: Search, graph: PairGraph, X: Array) -> Array:
     """Return X with points that no patch holds placed by their neighbours, those with most of them first."""
     component, X = search.component, X.copy()
     placed: Mask = np.isfinite(X[:, 0])
+    links = graph.matrix()
     while not placed.all():
         waiting = np.flatnonzero(~placed)
-        count = np.array([np.count_nonzero(placed[graph.neighbours(int(v))]) for v in waiting])
+        count = (links @ placed)[waiting]
         if count.max() == 0:  # of a component that is all loose
             X[waiting[0]] = X[placed].mean(axis=0) if placed.any() else 0.0
             placed[waiting[0]] = True

@@ -24,7 +24,6 @@ from quartic.distance.moves import (
     escape,
     place_points_anew,
     shake_pieces,
-    start_at_random,
     start_from_eigenmap,
     start_from_paths,
     start_relaxed,
@@ -169,7 +168,8 @@ def search_component(component: Component, init: Any, effort: Effort, generator:
         if search.best.stationarity <= effort.tol * plain.reference:
             search.best = replace(search.best, status=Status.CONVERGED)
         search.n_iter, search.n_products = search.n_iter + plain.n_iter, search.n_products + plain.n_products
-    explained = search.settled or component.is_explained(search.X, generator)
+    met = weighted is component and search.is_met()  # which the loss may tell alone
+    explained = search.settled or met or component.is_explained(search.X, generator)
     if explained is None:  # of so many points a local minimum has outliers, which were looked for
         explained = component.n > _LARGE
     result = finish(search, time.perf_counter() - began)
@@ -179,7 +179,7 @@ def search_component(component: Component, init: Any, effort: Effort, generator:
 def _start(search: Search, name: str) -> Array:
     rank = search.effort.rank
     make: dict[str, Callable[[], Array]] = {
-        "random": lambda: start_at_random(search, rank),
+        "random": lambda: search.component.loss.random_start(rank, False, search.generator),
         "landmark": lambda: start_from_paths(search, rank, landmarks=True),
         "mds": lambda: start_from_paths(search, rank, landmarks=False),
         "eigenmap": lambda: start_from_eigenmap(search, rank),
@@ -253,7 +253,7 @@ def _build_up(search: Search) -> None:
     while made < _BUILDS and not search.done():
         made += 1
         build_up(search)
-        if not search.done() and search.component.is_nearly_met(search.X):
+        if not search.done() and search.component.are_nearly_met(search.component.errors(search.X)):
             search.offer(search.run(search.X, tol=_RIM * search.effort.tol, max_iter=_RIM_STEPS))
     if made:
         search.note(f"points added one at a time within their bounds, {made} times")
@@ -306,14 +306,16 @@ def _other_sides(search: Search) -> list[OtherSide]:
         return []
     freedom = max(len(component.pairs) - search.effort.rank * component.n, 1)
     likely = 1 + _LIKELY / freedom  # RSS + c σ², with σ² = RSS / freedom; of squares and of distances, as either may be
-    best, squares = search.best_objective, float(np.sum(component.misses(search.X) ** 2))
     sides = []
     for cut in _flat_cuts(search):
-        other = search.run(cut.reflect(search.X), max_iter=200)
-        as_good = other.objective <= likely * best or float(np.sum(component.misses(other.X) ** 2)) <= likely * squares
-        if component.is_met(other.X) if component.is_met(search.X) else as_good:
-            here, there = cut.sides(search.X, max(_MOVED * component.size, 4 * (squares / len(component.pairs)) ** 0.5))
-            sides.append(OtherSide(here, there, other.X[np.concatenate([here, there])]))
+        here, other = component.errors(search.X), search.run(cut.reflect(search.X), max_iter=200)
+        there = component.errors(other.X)
+        squares, others = (float(np.sum(component.that_count(errors) ** 2)) for errors in (here, there))
+        as_good = other.objective <= likely * search.best_objective or others <= likely * squares
+        if component.are_met(there) if component.are_met(here) else as_good:
+            least = max(_MOVED * component.size, 4 * (squares / len(component.pairs)) ** 0.5)
+            near, far = cut.sides(search.X, least)
+            sides.append(OtherSide(near, far, other.X[np.concatenate([near, far])]))
     return sides
 
 
@@ -330,7 +332,7 @@ def _polish(search: Search) -> None:
 def _improve(search: Search, rounds: int) -> None:
     """Leave the local minimum by way of more dimensions, then point by point."""
     large = search.component.n > _LARGE
-    if search.done() or (large and not search.component.is_suspect(search.X)):
+    if search.done() or (large and not search.component.are_suspect(search.component.errors(search.X))):
         return
     made = 0 if large else escape(search, rounds, patience=3)
     if made:
@@ -412,12 +414,12 @@ def _search_repeatedly(
         found = []
         for seed in seeds:
             found.append(search(seed))
-            if effort.stopped() or component.is_met(found[-1].result.X):
+            if len(seeds) > 1 and (effort.stopped() or component.are_met(component.errors(found[-1].result.X))):
                 break
     else:
         _ = component.loss, component.adjacency  # made once, before the threads share them
         found = Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(search)(seed) for seed in seeds)
-        met = [k for k, each in enumerate(found) if component.is_met(each.result.X)]
+        met = [k for k, each in enumerate(found) if component.are_met(component.errors(each.result.X))]
         found = found[: met[0] + 1] if met else found
     return min(found, key=lambda each: each.result.objective)
 

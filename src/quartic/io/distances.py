@@ -153,10 +153,6 @@ def _from_table(table: Table, given: Sequence[str] | None) -> DistanceTable:
         return _from_matrix(matrix[1], table.name, matrix[0], f"a matrix in {table.layout}")
     roles = _roles(table, given)
     pairs, names = table.identities([roles["i"], roles["j"]], "point")
-    same = pairs[:, 0] == pairs[:, 1]
-    if same.any():
-        at = int(np.argmax(same))
-        raise table.fault(at, f"the point {names[pairs[at, 0]]} is paired with itself; take the row out")
     columns: dict[str, Any] = {"distances": None, "lower": None, "upper": None, "weights": None}
     for role in columns:
         if role in roles:
@@ -342,7 +338,9 @@ def _check_rows(table: DistanceTable, name: str) -> None:
     """Raise an error that names the first row that cannot be: not a number, negative, outside its bounds."""
     same = table.pairs[:, 0] == table.pairs[:, 1]
     if same.any():
-        raise FileFormatError(f"{_at(name, table, int(np.argmax(same)))}: a point is paired with itself; take it out")
+        at = int(np.argmax(same))
+        which = table.names[table.pairs[at, 0]]
+        raise FileFormatError(f"{_at(name, table, at)}: the point {which} is paired with itself; take it out")
     bounded = table.lower is not None or table.upper is not None
     for what, column in _quantities(table).items():
         bad = column < 0

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from io import BytesIO
-from typing import Any, NamedTuple
+from typing import Any
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
@@ -59,11 +59,16 @@ class GraphTable:
     guess: str = ""
 
 
-class EdgeOptions(NamedTuple):
+@dataclass(frozen=True)
+class EdgeOptions:
     """How an edge list is to be read: which columns, and what repeated edges become."""
 
     columns: Sequence[str] | None = None
     repeats: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.repeats not in (None, "sum", "mean", "last"):
+            raise ValueError(f"--repeats {self.repeats}: choose sum, mean or last")
 
 
 def read_graph(
@@ -99,8 +104,9 @@ def read_graph(
     >>> friends.names, friends.adjacency.nnz
     (('ann', 'bob', 'cid'), 4)
     """
+    options = EdgeOptions(columns, repeats)
     with source_of(path) as source:
-        return graph_of(source, EdgeOptions(columns, repeats))
+        return graph_of(source, options)
 
 
 def graph_of(source: Source, options: EdgeOptions) -> GraphTable:
@@ -339,8 +345,6 @@ def merge_repeats(
 
     Pairs are in order, i ≤ j. ``how``: sum, mean or last; None keeps the first, and different values are a clash.
     """
-    if how not in (None, "sum", "mean", "last"):
-        raise ValueError(f"--repeats {how}: choose sum, mean or last")
     key = pairs[:, 0] * n + pairs[:, 1]
     rising = np.sort(key)
     if (rising[1:] != rising[:-1]).all():

@@ -19,7 +19,6 @@ from quartic.sdp.solve import SDPResult, solve_sdp
 __all__ = [
     "SDP",
     "CompletedMatrix",
-    "CvxpySolver",
     "Localisation",
     "LowRank",
     "MaxCut",

@@ -357,15 +357,22 @@ def _inverse(L: Array) -> Array:
 
 
 def _solver(M: Array) -> Any:
-    """Return a function that solves with M, which may be singular but for round-off; None where that is hopeless."""
+    """Return a function that solves with M, which may be singular but for round-off; None where that is hopeless.
+
+    M is scaled in place to have ones on its diagonal.
+    """
     diagonal = M.diagonal().copy()
+    if not len(M):
+        return lambda right: right
     if not np.isfinite(diagonal).all() or (diagonal < 0).any():
         return None
     scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    scaled = M * scale[:, None] * scale
+    M *= scale
+    M *= scale[:, None]
     for shift in (0.0, 1e-15, 1e-13, 1e-11, 1e-9):
-        trial = scaled.copy() if shift == 0 else scaled + shift * np.eye(len(M))
-        L, failed = lapack.dpotrf(trial, lower=1, overwrite_a=1)
+        trial = M.copy()
+        trial.flat[:: len(M) + 1] += shift
+        L, failed = lapack.dpotrf(trial.T, lower=1, overwrite_a=1, clean=0)  # the transpose has LAPACK's order
         if failed:
             continue
 
@@ -373,7 +380,7 @@ def _solver(M: Array) -> Any:
             right = scale * right
             x = lapack.dpotrs(L, right, lower=1)[0]
             for _ in range(3):  # iterative refinement
-                x = x + lapack.dpotrs(L, right - scaled @ x, lower=1)[0]
+                x = x + lapack.dpotrs(L, right - M @ x, lower=1)[0]
             return scale * x
 
         return solve

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from quartic.arrays import Array
 from quartic.core.result import Status
-from quartic.sdp.bound import Bound, Bounds
+from quartic.sdp.bound import Bound, Bounds, Slack
 from quartic.sdp.passes import (
     conjugate_step,
     curve_terms,
@@ -26,6 +26,8 @@ from quartic.sdp.run import Iterate
 
 # Products that one Newton step may take.
 _MOST_PRODUCTS = 500
+# Updates of the multipliers without a gain in feasibility after which it is time for a proof that there is none.
+_HOPELESS = 6
 
 
 class Spheres:
@@ -43,18 +45,25 @@ class Spheres:
         diagonal[:P] = problem.i == problem.j
         group = np.full(problem.n_rows, -1)
         length = np.ones(problem.n_rows)
-        self.on_sphere: list[int] = []
+        chosen: list[int] = []
         counts = np.diff(S.indptr)
-        for k in active[np.argsort(-counts[active], kind="stable")]:
+        signs = sparse.csr_array(((S.data > 0) & diagonal[S.indices], S.indices, S.indptr), shape=S.shape, dtype=float)
+        fit = active[(np.asarray(signs.sum(axis=1)).ravel() == counts)[active] & (problem.b > 0)[active]]
+        fit = fit[counts[fit] > 0]
+        for k in fit[counts[fit] > 1]:
             places, values = S.indices[S.indptr[k] : S.indptr[k + 1]], S.data[S.indptr[k] : S.indptr[k + 1]]
-            if not len(places) or not diagonal[places].all() or (values <= 0).any() or problem.b[k] <= 0:
-                continue
             rows = problem.i[places]
-            if (group[rows] >= 0).any():
-                continue
-            group[rows] = len(self.on_sphere)
-            length[rows] = np.sqrt(problem.b[k] / values)
-            self.on_sphere.append(int(k))
+            if (group[rows] < 0).all():
+                group[rows] = len(chosen)
+                length[rows] = np.sqrt(problem.b[k] / values)
+                chosen.append(int(k))
+        single = fit[counts[fit] == 1]
+        single = single[np.unique(problem.i[S.indices[S.indptr[single]]], return_index=True)[1]]
+        single = single[group[problem.i[S.indices[S.indptr[single]]]] < 0]
+        rows = problem.i[S.indices[S.indptr[single]]]
+        group[rows] = len(chosen) + np.arange(len(single))
+        length[rows] = np.sqrt(problem.b[single] / S.data[S.indptr[single]])
+        self.on_sphere = np.r_[np.array(chosen, np.int64), single]
         self.n_spheres = len(self.on_sphere)
         group[group < 0] = self.n_spheres
         self.group, self.length = group, length
@@ -67,6 +76,7 @@ class Spheres:
         c, S = problem.c * factor, sparse.csr_array(S[self.rest] @ sparse.diags_array(factor))
         weight = np.ones(len(c))
         weight[:P][self.i != self.j] = math.sqrt(0.5)
+        self.one_c = 1 + float(np.abs(problem.c * weight**2).max(initial=0))
         self.size_c = float(np.linalg.norm(c * weight)) or 1.0
         self.norms = np.sqrt(np.asarray(S.multiply(weight[None]).power(2).sum(axis=1)).ravel())
         self.norms[self.norms == 0] = 1.0
@@ -345,6 +355,9 @@ class _Method:
     def step(self, forcing: float) -> None:
         """Make one Newton step."""
         lagrangian, point = self.lagrangian, self.point
+        if point.slope == 0.0:
+            self.gain = 0.0
+            return
         if self.radius == math.inf:
             scale = lagrangian.row_scales(point)
             self.radius = 0.3 * math.sqrt(float(scale @ np.einsum("ij,ij->i", point.X, point.X)))
@@ -422,6 +435,23 @@ class _Method:
         left = problem.S @ (self.point.u * data.factor) / np.where(size > 0, size, 1.0)
         return float(np.linalg.norm(left)) < -1e-6 * float(data.c @ self.point.u) / data.size_c
 
+    def infeasible(self) -> bool:
+        """Tell whether the residual proves that no Y ⪰ 0 satisfies the constraints.
+
+        Where ½‖𝒜(XXᵀ) − b‖² is stationary, its negative gradient in 𝒜 are multipliers of a programme without objective;
+        a positive bound of that one is the proof.
+        """
+        data, problem, X = self.data, self.data.problem, self.point.X
+        G = data.weighted(data.St @ self.point.residual, X)
+        mu = np.bincount(data.group, np.einsum("ij,ij->i", X, G), data.n_spheres + 1)
+        y = np.zeros(problem.m)
+        y[data.on_sphere] = mu[:-1] / (2 * problem.b[data.on_sphere])
+        y[data.rest] = -self.point.residual / data.norms
+        value = float(problem.b @ y)
+        lowest = Slack(problem, -(problem.S.T @ y)).lowest(0.0, self.generator).bound
+        trace = min(self.bounds.trace, 1e8)
+        return value > 0 and value + trace * min(lowest, 0.0) > 0
+
     def prove(self, k: int) -> Bound:
         """Return the bound that the multipliers give."""
         primal = float(self.data.c @ self.point.u)
@@ -447,7 +477,7 @@ def low_rank(
     run = _Method(data, bounds, tol, generator)
     run.begin(data.first_rank() if rank is None else rank, start)
     constrained = len(data.b) > 0
-    wanted, previous, failures = 0.1, math.inf, 0
+    wanted, previous, failures, hopeless = 0.1, math.inf, 0, 0
     yield run.iterate()
     while True:
         relative = run.point.slope / run.first
@@ -465,6 +495,10 @@ def low_rank(
             run.lagrangian.y = run.lagrangian.y - run.lagrangian.sigma * run.point.residual
             if infeasible > 0.25 * previous:
                 run.lagrangian.sigma *= 3
+            hopeless = hopeless + 1 if infeasible > max(0.9 * previous, tol) else 0
+            if hopeless > _HOPELESS:
+                yield replace(run.iterate(done=True), verdict=Status.INFEASIBLE if run.infeasible() else None)
+                return
             previous = infeasible
             run.point = run.lagrangian.at(run.point.X)
             wanted = max(0.3 * wanted, 1e-10)
@@ -473,7 +507,7 @@ def low_rank(
             run.tried = run.point.slope
             run.shrink()
             bound = run.prove(4)
-            done = primal - bound.value <= tol * scale
+            done = primal - bound.value <= tol * scale and -bound.lowest.bound <= tol * data.one_c
             if done or (stuck and failures > 3):
                 yield run.iterate(bound, True)
                 return

@@ -247,7 +247,8 @@ class SDP:
         P, T, S = self.n_pairs, self.B.shape[1], self.S
         sizes = np.bincount(self.components)
         found: dict[int, list[tuple[int, Array]]] = {}
-        for k in np.flatnonzero((self.b == 0) & (np.diff(S.indptr) > 0)):
+        telling = np.r_[self.i == self.j, np.ones(len(self.c) - P, bool)]  # a matrix with none of these is indefinite
+        for k in np.flatnonzero((self.b == 0) & (abs(S) @ telling > 0)):
             places, values = S.indices[S.indptr[k] : S.indptr[k + 1]], S.data[S.indptr[k] : S.indptr[k + 1]]
             entry, vector = places < P, (places >= P) & (places < P + T)
             i, j, a = self.i[places[entry]], self.j[places[entry]], values[entry]

@@ -25,6 +25,7 @@ def search_line(problem: Problem, p: Point, D: Array, upper: float = math.inf) -
     so that the next one goes to the minimiser −slope/κ of that parabola; once more also after a success that
     promises to be far too short, as first steps are.
     """
+    upper = float(upper)  # on a device it may be under way
     t, best = min(1.0, upper), None
     for _ in range(_TRIALS):
         X = p.X + t * D

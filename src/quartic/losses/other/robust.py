@@ -34,8 +34,8 @@ from quartic.losses.point import Point
 
 # ρ by name, in the order by which the compiled passes know them
 KINDS = ("huber", "pseudo-huber", "logcosh")
-# Blocks of XXᵀ are made and used while they are in cache; no more of it ever exists.
-_BLOCK = 512
+# Blocks of XXᵀ are made and used while they are in cache; no more of it ever exists. A device likes them larger.
+_BLOCK, _DEVICE_BLOCK = 512, 4096
 
 
 class Robust(Loss):
@@ -218,7 +218,8 @@ class AllEntries:
         D = Y - X
         middle = X + D / 2
         left, right = xp.hstack([D, middle]), xp.hstack([middle, D])
-        parts = [slice(k, min(k + _BLOCK, self.n)) for k in range(0, self.n, _BLOCK)]
+        size = _BLOCK if self.space is HOST else _DEVICE_BLOCK
+        parts = [slice(k, min(k + size, self.n)) for k in range(0, self.n, size)]
         for a, I in enumerate(parts):
             for J in parts[a:]:
                 E, times = self._residual(X, I, J), 1 if I is J else 2

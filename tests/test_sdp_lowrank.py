@@ -1,0 +1,218 @@
+"""The low-rank method and the front doors: derivatives by differences, known values, brute force."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.sparse.linalg import aslinearoperator
+
+from quartic.datasets import planted_graph
+from quartic.sdp import SDP, LowRank, complete_matrix, localise, lovasz_theta, maxcut, solve_sdp
+from quartic.sdp.lowrank import Lagrangian, Spheres
+
+
+def mixed_programme(n=7, seed=0):
+    """Spheres over one and two rows, free rows, entries, a vector and an operator in C and in the constraints."""
+    rng = np.random.default_rng(seed)
+    C, G = rng.standard_normal((2, n, n))
+    u = rng.standard_normal(n)
+    A = [
+        [(0, 0, 2.0)],
+        [(1, 1, 1.0), (2, 2, 3.0)],
+        [(0, 1, 1.0), (3, 4, -2.0), (5, 5, 1.0)],
+        LowRank(u),
+        aslinearoperator(G + G.T),
+    ]
+    return SDP(C + C.T, A, [1.0, 2.0, 0.3, 0.7, 0.1])
+
+
+def lagrangian(problem, seed=1):
+    rng = np.random.default_rng(seed)
+    data = Spheres(problem, np.arange(problem.m))
+    return Lagrangian(data, rng.standard_normal(len(data.b)), 0.8), data, rng
+
+
+def test_which_constraints_are_spheres():
+    _, data, _ = lagrangian(mixed_programme())
+    assert sorted(data.on_sphere) == [0, 1]
+    assert list(data.rest) == [2, 3, 4]
+    assert data.group[1] == data.group[2] != data.group[0]
+    assert (data.group[3:] == data.n_spheres).all()
+
+
+def test_spheres_hold_by_construction_and_the_measures_are_those_of_the_data():
+    problem = mixed_programme()
+    _, data, rng = lagrangian(problem)
+    X = data.retract(rng.standard_normal((7, 3)))
+    plain = X * data.length[:, None]
+    Y = plain @ plain.T
+    assert 2 * Y[0, 0] == pytest.approx(1.0)
+    assert Y[1, 1] + 3 * Y[2, 2] == pytest.approx(2.0)
+    measured = (data.S @ data.measure(X)) * data.norms
+    u = problem.B.toarray()[:, 0]
+    assert measured[0] == pytest.approx(2 * Y[0, 1] - 4 * Y[3, 4] + Y[5, 5])
+    assert measured[1] == pytest.approx(u @ Y @ u)
+    assert measured[2] == pytest.approx(np.vdot(problem.operators[0][2] @ np.eye(7), Y))
+
+
+def test_gradient_and_hessian_by_differences():
+    L, data, rng = lagrangian(mixed_programme())
+    X = data.retract(rng.standard_normal((7, 3)))
+    point = L.at(X)
+    D = rng.standard_normal(X.shape)
+    D -= tangent_part(data, X, D)
+    h = 1e-5
+
+    def value(t):
+        return L.value(data.measure(data.retract(X + t * D)))
+
+    slope = (value(h) - value(-h)) / (2 * h)
+    assert slope == pytest.approx(np.vdot(point.gradient, D), rel=1e-7)
+    H = np.empty_like(D)
+    curvature = L.hessian_product(point, data.weights(point.v), D, H)
+    # the retraction is of second order, so that the curve's curvature is the Hessian's
+    wide = 1e-3
+    assert curvature == pytest.approx((value(wide) - 2 * value(0) + value(-wide)) / wide**2, rel=1e-4)
+    E = rng.standard_normal(X.shape)
+    E -= tangent_part(data, X, E)
+    other = np.empty_like(E)
+    L.hessian_product(point, data.weights(point.v), E, other)
+    assert np.vdot(E, H) == pytest.approx(np.vdot(D, other))  # symmetric
+    assert abs(tangent_part(data, X, H)).max() < 1e-12
+
+
+def tangent_part(data, X, D):
+    """The part of D that leaves the spheres."""
+    sums = np.bincount(data.group, np.einsum("ij,ij->i", X, D), data.n_spheres + 1)
+    sums[-1] = 0
+    return sums[data.group][:, None] * X
+
+
+def random_maxcut(n, density, seed):
+    W = sparse.random_array((n, n), density=density, rng=np.random.default_rng(seed))
+    W = sparse.triu(W, 1)
+    return sparse.csr_array(W + W.T)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_both_methods_agree_on_maxcut(seed):
+    W = random_maxcut(60, 0.1, seed)
+    L = sparse.csr_array(sparse.diags_array(np.asarray(W.sum(axis=1)).ravel()) - W) / 4
+    problem = SDP(L, [[(i, i, 1.0)] for i in range(60)], np.ones(60), maximize=True)
+    low, interior = (solve_sdp(problem, method=method) for method in ("low-rank", "interior"))
+    assert low.success
+    assert interior.success
+    assert low.primal == pytest.approx(interior.primal, rel=2e-6)
+    assert low.rank[0] < 20
+    for result in (low, interior):
+        assert low.primal <= result.dual + 1e-9
+        assert result.gap <= 1e-6
+
+
+def test_too_small_a_rank_grows():
+    W = random_maxcut(60, 0.2, 5)
+    L = sparse.csr_array(sparse.diags_array(np.asarray(W.sum(axis=1)).ravel()) - W) / 4
+    problem = SDP(L, [[(i, i, 1.0)] for i in range(60)], np.ones(60), maximize=True)
+    best = solve_sdp(problem, method="interior")
+    found = solve_sdp(problem, rank=1, method="low-rank")
+    assert found.success
+    assert found.rank[0] > 1
+    assert found.primal == pytest.approx(best.primal, rel=2e-6)
+
+
+def test_inequalities_on_the_diagonal_are_spheres_too():
+    rng = np.random.default_rng(4)
+    Q = rng.standard_normal((20, 20))
+    problem = SDP(Q + Q.T, [[(i, i, 1.0)] for i in range(20)], np.ones(20), senses=["<="] * 20, maximize=True)
+    low, interior = (solve_sdp(problem, method=method) for method in ("low-rank", "interior"))
+    assert len(Spheres(problem, np.arange(20)).rest) == 0
+    assert low.success
+    assert low.primal == pytest.approx(interior.primal, rel=2e-6)
+    assert low.X[1].min() >= 0
+
+
+def test_augmented_lagrangian_agrees_with_the_interior_method():
+    A = planted_graph(30, 3, random_state=0)[0].toarray() != 0
+    np.fill_diagonal(A, False)
+    low, interior = (lovasz_theta(A.astype(float), method=method) for method in ("low-rank", "interior"))
+    assert interior.result.success
+    assert low.value == pytest.approx(interior.value, rel=1e-4)
+    assert low.bound >= interior.value - 1e-6
+
+
+def test_checkpoint_of_the_low_rank_method(tmp_path):
+    W = random_maxcut(60, 0.2, 5)
+    problem = SDP(W, [[(i, i, 1.0)] for i in range(60)], np.ones(60))
+    whole = solve_sdp(problem, method="low-rank")
+    path = tmp_path / "run.npz"
+    assert solve_sdp(problem, method="low-rank", max_iter=4, checkpoint=path).status == "max_iter"
+    again = solve_sdp(problem, method="low-rank", checkpoint=path)
+    assert again.success
+    assert again.primal == pytest.approx(whole.primal, rel=2e-6)
+
+
+# -- front doors ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [5, 7, 9])
+def test_theta_of_odd_cycles(n):
+    cycle = np.roll(np.eye(n), 1, axis=0) + np.roll(np.eye(n), -1, axis=0)
+    known = n * math.cos(math.pi / n) / (1 + math.cos(math.pi / n))
+    found = lovasz_theta(cycle)
+    assert found.value == pytest.approx(known, abs=1e-5)
+    assert known - 1e-9 <= found.bound <= known + 1e-5
+
+
+def test_theta_of_the_petersen_graph():
+    networkx = pytest.importorskip("networkx")
+    assert lovasz_theta(networkx.petersen_graph()).value == pytest.approx(4.0, abs=1e-5)
+
+
+def test_maxcut_against_brute_force():
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        W = np.triu(rng.integers(-2, 4, (9, 9)), 1).astype(float)
+        W = W + W.T
+        best = max(
+            float((W * (1 - np.outer(s, s))).sum()) / 4 for s in map(np.array, itertools.product([-1, 1], repeat=9))
+        )
+        found = maxcut(W)
+        assert found.value == pytest.approx(best)  # so small a graph is cut optimally
+        assert found.bound >= best - 1e-9
+        assert set(np.unique(found.cut)) <= {-1, 1}
+        assert float((W * (1 - np.outer(found.cut, found.cut))).sum()) / 4 == pytest.approx(found.value)
+
+
+def test_localisation():
+    rng = np.random.default_rng(0)
+    P = rng.uniform(size=(12, 2))
+    pairs = np.array(list(itertools.combinations(range(12), 2)))
+    d = np.linalg.norm(P[pairs[:, 0]] - P[pairs[:, 1]], axis=1)
+    exact = localise(pairs, d)
+    assert exact.dimension == 2
+    found = np.linalg.norm(exact.points[pairs[:, 0]] - exact.points[pairs[:, 1]], axis=1)
+    assert np.allclose(found, d, atol=1e-4)
+    noisy = d * (1 + 0.1 * rng.standard_normal(len(d)))
+    relaxed = localise(pairs, noisy)
+    assert relaxed.bound <= float(np.abs(d**2 - noisy**2).sum()) + 1e-9  # the true places are one answer
+    assert relaxed.misfit == pytest.approx(relaxed.bound, rel=1e-4)
+
+
+def test_completion():
+    rng = np.random.default_rng(1)
+    M = np.outer(rng.standard_normal(12), rng.standard_normal(9))
+    known = rng.random(M.shape) < 0.8
+    found = complete_matrix(np.argwhere(known), M[known], M.shape, kind="nuclear")
+    assert np.allclose(found.matrix, M, atol=1e-3)
+    assert found.bound <= np.linalg.norm(M, "nuc") + 1e-6
+    u = rng.standard_normal(6)
+    Y = np.outer(u, u)
+    places = np.argwhere(np.triu(np.ones((6, 6)))[:4] > 0)
+    found = complete_matrix(places, Y[tuple(places.T)], (6, 6))
+    assert np.allclose(found.matrix, Y, atol=1e-3)
+    with pytest.raises(ValueError, match="kind"):
+        complete_matrix(places, Y[tuple(places.T)], (6, 6), kind="rank")
+    with pytest.raises(ValueError, match="outside"):
+        complete_matrix([(0, 9)], [1.0], (6, 6))
