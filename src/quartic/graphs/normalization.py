@@ -93,7 +93,7 @@ def choose_normalization(A: sp.csr_array) -> Kind | None:
 
     - None: a matrix that is normalised already (its largest eigenvalue is 1, as `similarity` makes it), one with
       negative weights, and one with more entries than zeros: a matrix of similarities, which is meant as it is.
-    - ``"symmetric"``: similarities, each node being at least as similar to itself as to any other.
+    - ``"symmetric"``: similarities, each node being similar to itself; also a part of a matrix that was normalised.
     - ``"regularized"``: up to 100 nodes, where walks reach everything; above 200,000, where they take long; and where a
       node has more than 100 neighbours on average, which are more than walks would keep.
     - ``"walks"``: all else.
@@ -108,8 +108,7 @@ def choose_normalization(A: sp.csr_array) -> Kind | None:
     n = A.shape[0]
     if A.nnz == 0 or 2 * A.nnz > n * n or A.data.min() < 0 or _is_normalized(lambda X: A @ X, n):
         return None
-    diagonal = A.diagonal()
-    if diagonal.any() and (diagonal >= A.max(axis=1).toarray().ravel()).all():
+    if A.diagonal()[np.diff(A.indptr) > 0].all():
         return "symmetric"
     return "walks" if _FEWEST < n <= _MOST and A.nnz <= _CAP * n else "regularized"
 
