@@ -139,26 +139,44 @@ def _factors(degree: Floats, kind: Kind) -> Floats:
 # -- in blocks --------------------------------------------------------------------------------------------------------
 
 
+def choose_for_blocks(A: Any) -> Kind | None:
+    """Return how a graph in Dask's blocks should be normalised: as in memory, where walks could be made there."""
+    from dask import compute, delayed
+
+    n, recipes = int(A.shape[0]), row_recipes(A, "A")[0]
+    if n <= _MOST and sum(compute(*(delayed(_count_entries, pure=False)(block) for block in recipes))) <= _CAP * n:
+        return choose_normalization(_gather(recipes))
+    from quartic.losses.blocks.dask_matrix import DaskMatrix
+
+    return None if _is_normalized(DaskMatrix(A).product, n) else "regularized"
+
+
+def _gather(recipes: list[Any]) -> sp.csr_array:
+    from dask import compute
+
+    return as_adjacency(sp.vstack([sp.csr_array(block) for block in compute(*recipes)], format="csr"))
+
+
 def _normalize_blocks(A: Any, kind: Literal["auto"] | Kind | None) -> Any:
     from dask import compute, delayed
 
     recipes, rows = row_recipes(A, "A")
     if kind == "auto":
-        from quartic.losses.blocks.dask_matrix import DaskMatrix
-
-        # blocks are for what is large: the choice is between the two that need one pass
-        kind = None if _is_normalized(DaskMatrix(A).product, int(A.shape[0])) else "regularized"
+        kind = choose_for_blocks(A)
     if kind is None:
         return A
     if kind == "walks":
-        whole = sp.vstack([sp.csr_array(block) for block in compute(*recipes)], format="csr")
-        return in_blocks(normalize_graph(whole, kind), len(rows))
+        return in_blocks(normalize_graph(_gather(recipes), kind), len(rows))
     degree = np.concatenate(compute(*(delayed(_sum_rows, pure=False)(block) for block in recipes)))
     factors = delayed(_factors(degree, kind), pure=False)
     scale = delayed(_scaled, pure=False)
     first = np.concatenate([[0], np.cumsum(rows)])
     blocks = [scale(block, factors, int(at)) for block, at in zip(recipes, first, strict=False)]
     return concatenate_rows(blocks, rows, int(A.shape[1]), sp.csr_array((0, 0), dtype=np.float64))
+
+
+def _count_entries(block: Any) -> int:
+    return int(block.nnz if sp.issparse(block) else np.count_nonzero(block))
 
 
 def _sum_rows(block: Any) -> Floats:
