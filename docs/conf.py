@@ -108,6 +108,6 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 # pages with none below them
-_ALONE = ("index", "quickstart", "choosing", "dask", "gpu", "results", "inside", "faq", "glossary")
+_ALONE = ("index", "quickstart", "clusters", "choosing", "dask", "gpu", "results", "inside", "faq", "glossary")
 html_sidebars = {page: [] for page in _ALONE}
 html_context = {"default_mode": "auto"}

@@ -68,6 +68,7 @@ def test_walks_cut_short_are_close_to_whole_ones():
         (block_model([150, 150], 0.6, 0.3, random_state=0)[0], "regularized"),  # more neighbours than walks keep
         (similarity(make_blobs(90, random_state=0)[0], "self_tuning", normalize=False), "symmetric"),
         (similarity(make_blobs(90, random_state=0)[0], "self_tuning"), None),
+        (similarity(make_blobs(150, random_state=0)[0], "self_tuning")[:120, :120], "symmetric"),  # a fold
         (normalize(block_model([60, 60], 0.2, 0.02, random_state=0)[0]), None),
         (planted_graph(150, 3, random_state=0)[0], None),
         (as_adjacency(np.ones((9, 9))), None),

@@ -17,7 +17,7 @@ from quartic.clustering.placing import place
 from quartic.distributed.inputs import is_dask_array
 from quartic.graphs.inputs import features_of, is_graph, matrix_of, refuse_not_finite, refuse_words
 from quartic.graphs.neighbors import inverse_roots
-from quartic.graphs.normalization import choose_normalization, refuse_negative, walk_rows
+from quartic.graphs.normalization import choose_for_blocks, choose_normalization, refuse_negative, walk_rows
 from quartic.graphs.similarity import SimilarityGraph
 from quartic.losses.blocks.dask_matrix import DaskMatrix
 from quartic.losses.devices import moved, to_scipy
@@ -180,11 +180,11 @@ def _in_blocks(model: SymNMF, X: Any, precomputed: bool, known: bool) -> Any:
     model.n_features_in_ = X.n if isinstance(X, DaskMatrix) else int(X.shape[1])
     if precomputed:
         blocks = X.M if isinstance(X, DaskMatrix) else X
-        M = graphs.normalize_graph(blocks, model.normalize)  # type: ignore[arg-type]
-        if M is blocks:
+        kind: Any = choose_for_blocks(blocks) if model.normalize == "auto" else model.normalize
+        model.normalize_ = kind
+        if kind is None:
             return X if isinstance(X, DaskMatrix) else DaskMatrix(X)
-        model.normalize_ = "regularized" if model.normalize == "auto" else model.normalize
-        return DaskMatrix(M)
+        return DaskMatrix(graphs.normalize_graph(blocks, kind))
     if callable(model.affinity):
         return model.affinity(X)
     return DaskMatrix(graphs.similarity(X, kind=model.affinity, n_neighbors=model.n_neighbors))  # type: ignore[arg-type]

@@ -93,7 +93,7 @@ def choose_normalization(A: sp.csr_array) -> Kind | None:
 
     - None: a matrix that is normalised already (its largest eigenvalue is 1, as `similarity` makes it), one with
       negative weights, and one with more entries than zeros: a matrix of similarities, which is meant as it is.
-    - ``"symmetric"``: similarities, each node being at least as similar to itself as to any other.
+    - ``"symmetric"``: similarities, each node being similar to itself; also a part of a matrix that was normalised.
     - ``"regularized"``: up to 100 nodes, where walks reach everything; above 200,000, where they take long; and where a
       node has more than 100 neighbours on average, which are more than walks would keep.
     - ``"walks"``: all else.
@@ -105,16 +105,12 @@ def choose_normalization(A: sp.csr_array) -> Kind | None:
     >>> choose_normalization(karate().adjacency), choose_normalization(planted_graph(200, 4, random_state=0)[0])
     ('regularized', None)
     """
-    count, least, itself, dominant = _facts(A, 0)
-    return _choose(A.shape[0], count, least, itself and dominant, lambda X: A @ X)
-
-
-def _choose(n: int, count: int, least: float, dominant: bool, product: Callable[[Array], Array]) -> Kind | None:
-    if count == 0 or 2 * count > n * n or least < 0 or _is_normalized(product, n):
+    n = A.shape[0]
+    if A.nnz == 0 or 2 * A.nnz > n * n or A.data.min() < 0 or _is_normalized(lambda X: A @ X, n):
         return None
-    if dominant:
+    if A.diagonal()[np.diff(A.indptr) > 0].all():
         return "symmetric"
-    return "walks" if _FEWEST < n <= _MOST and count <= _CAP * n else "regularized"
+    return "walks" if _FEWEST < n <= _MOST and A.nnz <= _CAP * n else "regularized"
 
 
 def refuse_negative(A: sp.csr_array) -> None:
@@ -143,12 +139,22 @@ def _factors(degree: Floats, kind: Kind) -> Floats:
 # -- in blocks --------------------------------------------------------------------------------------------------------
 
 
-def _facts(block: Any, first: int) -> tuple[int, float, bool, bool]:
-    """Return the number of entries, the least, and whether the diagonal has some, and is largest in its rows."""
-    rows = sp.csr_array(block)
-    diagonal = rows.diagonal(first)
-    largest = rows.max(axis=1).toarray().ravel() if rows.nnz else np.zeros(rows.shape[0])
-    return rows.nnz, float(rows.data.min(initial=0.0)), bool(diagonal.any()), bool((diagonal >= largest).all())
+def choose_for_blocks(A: Any) -> Kind | None:
+    """Return how a graph in Dask's blocks should be normalised: as in memory, where walks could be made there."""
+    from dask import compute, delayed
+
+    n, recipes = int(A.shape[0]), row_recipes(A, "A")[0]
+    if n <= _MOST and sum(compute(*(delayed(_count_entries, pure=False)(block) for block in recipes))) <= _CAP * n:
+        return choose_normalization(_gather(recipes))
+    from quartic.losses.blocks.dask_matrix import DaskMatrix
+
+    return None if _is_normalized(DaskMatrix(A).product, n) else "regularized"
+
+
+def _gather(recipes: list[Any]) -> sp.csr_array:
+    from dask import compute
+
+    return as_adjacency(sp.vstack([sp.csr_array(block) for block in compute(*recipes)], format="csr"))
 
 
 def _normalize_blocks(A: Any, kind: Literal["auto"] | Kind | None) -> Any:
@@ -156,24 +162,21 @@ def _normalize_blocks(A: Any, kind: Literal["auto"] | Kind | None) -> Any:
 
     recipes, rows = row_recipes(A, "A")
     if kind == "auto":
-        from quartic.losses.blocks.dask_matrix import DaskMatrix
-
-        n, starts = int(A.shape[0]), np.cumsum([0, *rows[:-1]])
-        facts = compute(*(delayed(_facts, pure=False)(block, int(k)) for block, k in zip(recipes, starts, strict=True)))
-        count, least, itself, dominant = (np.array(fact) for fact in zip(*facts, strict=True))
-        some = itself.any() and dominant.all()
-        kind = _choose(n, int(count.sum()), float(least.min()), bool(some), DaskMatrix(A).product)
+        kind = choose_for_blocks(A)
     if kind is None:
         return A
     if kind == "walks":
-        whole = sp.vstack([sp.csr_array(block) for block in compute(*recipes)], format="csr")
-        return in_blocks(normalize_graph(whole, kind), len(rows))
+        return in_blocks(normalize_graph(_gather(recipes), kind), len(rows))
     degree = np.concatenate(compute(*(delayed(_sum_rows, pure=False)(block) for block in recipes)))
     factors = delayed(_factors(degree, kind), pure=False)
     scale = delayed(_scaled, pure=False)
     first = np.concatenate([[0], np.cumsum(rows)])
     blocks = [scale(block, factors, int(at)) for block, at in zip(recipes, first, strict=False)]
     return concatenate_rows(blocks, rows, int(A.shape[1]), sp.csr_array((0, 0), dtype=np.float64))
+
+
+def _count_entries(block: Any) -> int:
+    return int(block.nnz if sp.issparse(block) else np.count_nonzero(block))
 
 
 def _sum_rows(block: Any) -> Floats:
