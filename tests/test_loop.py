@@ -307,7 +307,7 @@ def test_products_that_turn_non_finite_end_the_run_as_such(name, bad, after):
     operator = sp.linalg.LinearOperator(
         (20, 20), matvec=lambda x: product(x.reshape(-1, 1)), matmat=product, dtype=float
     )
-    penalty = None if name in ("gd", "tr", "ncg") else Nonnegative()
+    penalty = None if name in ("gd", "tr", "ncg", "scaledgd") else Nonnegative()
     problem = Problem(LeastSquares(operator, squared_norm=float((M**2).sum())), penalty)
     result = minimize(problem, np.ones((20, 3)) + np.eye(20, 3), solver=name, tol=1e-12, max_iter=50)
     assert result.status == "non_finite", result.message

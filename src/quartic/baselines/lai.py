@@ -104,13 +104,17 @@ class LAI(Solver):
         return LAIState(point=point, Y=Y, mu=mu, approximation=s.approximation if falls else ())
 
 
-def _approximate(loss: LeastSquares, X0: Array, columns: int, power: int) -> tuple[Array, Array]:
+def _approximate(loss: LeastSquares, X0: Array, columns: int, power: int) -> tuple[Array, ...]:
     """Return Q (n, l) with orthonormal columns and the diagonal of Λ, the eigenvalues of largest size."""
     n, rank = X0.shape
     width = min(columns * rank, n)
     Q: Array = np.random.default_rng(_SEED).standard_normal((n, width)).astype(X0.dtype)
-    for _ in range(power + 1):
-        Q = orthonormal(loss.product(Q))
-    values, U = np.linalg.eigh(gram(Q, loss.product(Q)))
+    for k in range(power + 2):
+        MQ = loss.product(Q)
+        if not np.isfinite(MQ).all():
+            return ()  # the loop says so at the first product it judges
+        S = gram(Q, MQ)
+        Q = orthonormal(MQ) if k <= power else Q
+    values, U = np.linalg.eigh(S)
     loss._count((power + 2) * (-(-width // rank) - 1))  # a product with l columns is l/r of those that are counted
     return np.ascontiguousarray(Q @ U.astype(Q.dtype)), values.astype(Q.dtype)
