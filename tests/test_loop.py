@@ -146,14 +146,6 @@ def test_the_referee_measures(name):
     assert result.solver == name
 
 
-def problem_for(name):
-    """The first of a graph, points, and points by raw stress, that the solver fits."""
-    points = helix_problem()
-    pairs = np.column_stack([points.loss.rows, points.loss.cols])
-    stress = Problem(RawStress(pairs, np.sqrt(points.loss.target)))
-    return next(problem for problem in (planted(), points, stress) if name in fitting(problem))
-
-
 def fitting(problem):
     from quartic.solvers.registry import why_not
 
