@@ -208,7 +208,7 @@ def select_rank(
     kind = choose_normalization(given) if normalize == "auto" else normalize
     if normalize == "auto" and given.shape[0] <= _SMALL:
         kind = None
-    whole = normalize_graph(given, kind)  # what clusters are looked for in
+    whole = normalize_graph(given, kind)  # a copy: what clusters are looked for in
     A = normalize_graph(given, "regularized") if kind == "walks" else whole
     tried = _checked_ranks(ranks, A.shape[0])
     if isinstance(n_runs, bool) or not isinstance(n_runs, int | np.integer) or n_runs < 2:
@@ -219,6 +219,8 @@ def select_rank(
     generator = random_generator(random_state)
     seeds = [int(seed) for seed in generator.integers(2**63, size=2 * n_runs)]
     even: Literal["regularized"] | None = None if given.nnz and given.data.min() < 0 else "regularized"
+    if kind is None and even and 2 * given.nnz <= given.shape[0] ** 2:
+        given.data[:] = 1.0  # the weights of a normalised graph follow its degrees, and those are kept anyway
     eigenvalues = _leading_eigenvalues(normalize_graph(given, even), int(tried[-1]) + 1, generator)
     chance = max(
         float(_leading_eigenvalues(normalize_graph(_rewired(given, generator), even), 2, generator)[-1])
