@@ -60,9 +60,9 @@ chosen = select_rank(A, range(2, 7), random_state=0)
 print("circles:", chosen.best)
 
 # %%
-# A person is in every circle that has more than a quarter of them.
+# ``communities_`` are sets: a person is in every circle in which the model sees more than its own noise.
 model = SymNMF(circles, random_state=0).fit(A)
-found = model.memberships_ > 0.25
+found = np.array([np.isin(np.arange(n), list(members)) for members in model.communities_]).T
 order = [int(np.argmax((found[:, [c]] & belongs).sum(0))) for c in range(circles)]  # which circle each column is
 right = found == belongs[:, order]
 both = found.sum(1) == 2

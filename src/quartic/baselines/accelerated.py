@@ -8,7 +8,6 @@ from typing import cast
 
 from quartic.arrays import Array, check_count, check_number, inner, is_zero
 from quartic.core.problem import Problem
-from quartic.core.rays import objective_falls_from_zero
 from quartic.losses import Point
 from quartic.losses.move import Move
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
@@ -184,7 +183,7 @@ class ABPG(Solver):
             step = 1 / (gain * theta ** (self.gamma - 1))
             V = problem.kernel.gradient(s.Z.X) - step * y.gradient
             Z = problem.loss.at(problem.kernel.mirror(V, problem.penalty, step))
-            if is_zero(Z.X) and objective_falls_from_zero(problem):  # a saddle that no method leaves
+            if gain < 1 and is_zero(Z.X):  # a saddle, as a rule, that no method leaves; with a gain of 1 it is the answer
                 gain *= self.growth
                 continue
             X = problem.loss.extrapolate(s.point, Z, -theta) if theta < 1 else Z

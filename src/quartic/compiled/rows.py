@@ -82,7 +82,7 @@ def projected_norm(X: Any, G: Any) -> float:
 def turned_gram(Z: Array, Q: Array) -> Array:
     """Return Zᵀ max(ZQ, 0) in float64, of which ZQ exists only block by block."""
     S, Q = np.zeros((Z.shape[1], Q.shape[1])), Q.astype(Z.dtype, copy=False)
-    for rows in _blocks(Z):
+    for rows in map(np.ascontiguousarray, _blocks(Z)):  # the same bits for any order of Z
         S += rows.T.astype(np.float64) @ np.maximum(rows @ Q, 0)
     return S
 
