@@ -183,7 +183,7 @@ class ABPG(Solver):
             step = 1 / (gain * theta ** (self.gamma - 1))
             V = problem.kernel.gradient(s.Z.X) - step * y.gradient
             Z = problem.loss.at(problem.kernel.mirror(V, problem.penalty, step))
-            if gain < 1 and is_zero(Z.X):  # a saddle, as a rule, that no method leaves; with a gain of 1 it is the answer
+            if gain < 1 and is_zero(Z.X):  # a saddle, as a rule, that no method leaves; at a gain of 1 it is the answer
                 gain *= self.growth
                 continue
             X = problem.loss.extrapolate(s.point, Z, -theta) if theta < 1 else Z

@@ -255,13 +255,13 @@ def _excel(source: Source) -> tuple[bytes, str]:
         simplefilter("ignore")  # of parts of the workbook that are not read
         with ZipFile(source.path) as archive:
             check_fits(sum(member.file_size for member in archive.infolist()))
-        book = openpyxl.load_workbook(source.path, read_only=True, data_only=True)
-        for sheet in book.worksheets:
-            rows = [["" if cell is None else cell for cell in row] for row in sheet.iter_rows(values_only=True)]
-            if any(cell != "" for row in rows for cell in row):
-                text = StringIO()
-                csv.writer(text, lineterminator="\n").writerows(rows)
-                return text.getvalue().encode(), f"sheet {sheet.title!r}"
+        with open(source.path, "rb") as stream:  # openpyxl leaves a file that it opened itself open where it is damaged
+            for sheet in openpyxl.load_workbook(stream, read_only=True, data_only=True).worksheets:
+                rows = [["" if cell is None else cell for cell in row] for row in sheet.iter_rows(values_only=True)]
+                if any(cell != "" for row in rows for cell in row):
+                    text = StringIO()
+                    csv.writer(text, lineterminator="\n").writerows(rows)
+                    return text.getvalue().encode(), f"sheet {sheet.title!r}"
     raise FileFormatError(f"{source.name}: no row of data in the file")
 
 
