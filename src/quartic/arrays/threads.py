@@ -218,7 +218,7 @@ class _Blas:
                 if now != 1:
                     _set_threads(library, 1)
             self._count(1)
-            return min(self.before.values(), default=None)
+            return max(self.before.values(), default=None)  # a library built for one thread says nothing of the others
 
     def leave(self) -> None:
         """Give BLAS back its threads if this was the last run: of all, or of this thread where each has its own."""
