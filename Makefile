@@ -20,7 +20,7 @@ demo: $(VENV)/.ready
 	$(BIN)/quartic demo
 
 test: lint
-	$(BIN)/python -m pytest -n 2 -m 'not slow'
+	$(BIN)/python -m pytest -n 2 -m 'not slow and not browser'
 
 # The same code on torch tensors, on torch's CPU build, in an environment of its own; Triton's kernels are interpreted.
 TORCH_VENV ?= .venv-torch
@@ -32,7 +32,7 @@ $(TORCH_VENV)/.ready: pyproject.toml constraints.txt
 	@touch $@
 
 test-torch: $(TORCH_VENV)/.ready
-	$(TORCH_VENV)/bin/python -m pytest -n 2 -m 'not slow' tests/test_torch.py tests/test_triton.py tests/test_torch_graphs.py
+	$(TORCH_VENV)/bin/python -m pytest -n 2 -m 'not slow and not browser' tests/test_torch.py tests/test_triton.py tests/test_torch_graphs.py
 
 test-slow: $(VENV)/.ready
 	$(BIN)/python -m pytest -m slow
@@ -66,7 +66,7 @@ $(OLDEST_VENV)/.ready: pyproject.toml constraints-oldest.txt
 	@touch $@
 
 test-oldest: $(OLDEST_VENV)/.ready
-	$(OLDEST_VENV)/bin/python -m pytest -n 2 -m 'not slow' $(OLDEST_TESTS)
+	$(OLDEST_VENV)/bin/python -m pytest -n 2 -m 'not slow and not browser' $(OLDEST_TESTS)
 
 # The core of the suite: what touches NumPy, SciPy, numba and scikit-learn.
 OLDEST_TESTS ?= tests/test_core.py tests/test_kernels.py tests/test_losses.py tests/test_loop.py tests/test_contract.py \
@@ -78,7 +78,7 @@ test-package: $(VENV)/.ready
 	mkdir -p build/package && tar -xzf dist/quartic-*.tar.gz -C build/package --strip-components=1
 	$(PYTHON) -m venv build/package/.venv
 	build/package/.venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt "$$(ls dist/quartic-*.whl)[report]" pytest pytest-xdist hypothesis networkx
-	cd build/package && rm -rf src && .venv/bin/python -m pytest -n 2 -m 'not slow' tests/test_core.py tests/test_kernels.py tests/test_cli.py tests/test_symnmf_estimator.py tests/test_distance_completion.py
+	cd build/package && rm -rf src && .venv/bin/python -m pytest -n 2 -m 'not slow and not browser' tests/test_core.py tests/test_kernels.py tests/test_cli.py tests/test_symnmf_estimator.py tests/test_distance_completion.py
 
 test-browser: docs
 	@command -v chromium >/dev/null || { apt-get update && apt-get install --yes --no-install-recommends chromium; }

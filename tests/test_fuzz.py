@@ -98,7 +98,7 @@ def test_matrix_market_as_scipy_writes_it(tmp_path, packed):
     A = rng.integers(-5, 5, size=(5, 5))
     cases = [*_matrices(rng), A + A.T, (A + A.T).astype(float), A - A.T, sp.coo_array(A - A.T), sp.coo_array(A + A.T),
              sp.coo_array(np.tril(A + A.T) + np.tril(A + A.T, -1).T)]  # fmt: skip
-    for k, matrix in enumerate(cases):
+    for k, matrix in enumerate(cases[::4] if packed else cases):  # each file is a process
         for options in ({}, {"symmetry": "general"}):
             if matrix.dtype.kind == "b":
                 matrix = np.asarray(matrix, dtype=int)
