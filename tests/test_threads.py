@@ -286,7 +286,7 @@ def blas_threads():
 class TestBlas:
     def test_one_thread_whichever_thread_asks(self, two):
         """threadpoolctl heeds the first thread that ever set a limit, and no other until that one is gone."""
-        inside = []
+        inside, twos = [], blas_threads()  # two each, but for a library that another package built for one
 
         def ask():
             with threads.one_blas_thread():
@@ -296,7 +296,7 @@ class TestBlas:
         ask()
         with ThreadPoolExecutor(1) as other:
             other.submit(ask).result()
-        ones, twos = [1] * len(blas_threads()), [2] * len(blas_threads())
+        ones = [1] * len(twos)
         assert inside == [ones, twos, ones, twos]
 
     def test_the_last_of_several_gives_back(self, two):
@@ -416,7 +416,7 @@ os._exit(3 if thread.is_alive() else 0)
         """Forked while another thread's run holds BLAS at one thread, it gives back what BLAS had after its own run."""
         problem = Problem(LeastSquares(graph), Nonnegative())
         begun, go_on, twos = threading.Event(), threading.Event(), blas_threads()
-        assert set(twos) == {2}
+        assert 2 in twos
 
         def wait(progress):
             begun.set()
