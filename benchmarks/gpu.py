@@ -1,4 +1,4 @@
-"""What a GPU does: ``python benchmarks/gpu.py [symnmf large edmc agreement] [--results results]``.
+"""What a GPU does: ``python benchmarks/gpu.py [symnmf large small edmc agreement] [--results results]``.
 
 Data are made on the device. Seconds are wall clock with the device idle before and after, compiled code warmed up; the
 start and the sorting of pairs count. Fills the section ``gpu`` of the results.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from unittest.mock import patch
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,6 +18,7 @@ from quartic import Problem, minimize
 from quartic.bench.numbers import Number, keep_numbers
 from quartic.init import random_start, spectral_start
 from quartic.losses import Distances, LeastSquares
+from quartic.losses.factor import torch_matrix
 from quartic.penalties import Nonnegative
 from quartic.solvers import LevenbergMarquardt
 
@@ -99,6 +101,25 @@ def large(a) -> None:
     symnmf(a, 5 * a.n, (torch.float32,))
 
 
+def small(a) -> None:
+    """Sizes bound by launches: an iteration replayed on the device against one steered by the host, taking turns."""
+    for n, rank, sparse in ((3000, 20, False), (20_000, 16, True)):
+        Y = torch.rand((n, 2 * rank), device=a.device, dtype=torch.float64)
+        M = planted(n, rank, torch.float64, a.device)[0] if sparse else Y @ Y.T / (Y @ Y.T).norm()
+        problem = Problem(LeastSquares(M), Nonnegative())
+        X0 = 0.05 * torch.rand((n, rank), device=a.device, dtype=torch.float64)
+        for solver in ("inertial", "lbfgs"):
+            found: dict[int, list[float]] = {0: [], torch_matrix._LAUNCH_BOUND: []}
+            for _ in range(4):  # the first is to compile
+                for bound, times in found.items():
+                    with patch.object(torch_matrix, "_LAUNCH_BOUND", bound):
+                        result, s = seconds_of(lambda: minimize(problem, X0, solver=solver, tol=0.0, max_iter=320))  # noqa: B023
+                    times.append(1e3 * s / result.n_iter)
+            host, replayed = (float(np.median(times[1:])) for times in found.values())
+            case = f"{'graph' if sparse else 'dense'}, {n} nodes, rank {rank}"
+            say(case, solver, ms_an_iteration=replayed, by_the_host=host, ratio=host / replayed)
+
+
 def edmc(a) -> None:
     """Random pairs, 20 for each point, from a random start; sorting counts."""
     for dtype in (torch.float32, torch.float64):
@@ -134,7 +155,7 @@ def agreement(a) -> None:
         say(f"host and device, {name}, 20 iterations", getattr(solver, "name", solver), largest_difference=gap)
 
 
-SECTIONS = {"symnmf": symnmf, "large": large, "edmc": edmc, "agreement": agreement}
+SECTIONS = {"symnmf": symnmf, "large": large, "small": small, "edmc": edmc, "agreement": agreement}
 
 
 def main() -> None:
