@@ -10,7 +10,7 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
 from quartic import DistanceCompletion, datasets
-from quartic.distance import branching, null_space
+from quartic.distance import framework, moves
 from quartic.distance.component import Component, Effort, Search
 from quartic.distance.patches import register
 from quartic.init.classical_mds import classical_mds
@@ -245,9 +245,9 @@ def test_many_single_points_are_laid_out_in_a_square_not_a_line():
 
 def test_bandwidth_tells_local_from_random():
     pairs, distances, _ = sensor_field(2000, 15, 2)
-    assert null_space.elimination_is_cheap(distance_graph(pairs, distances, 2000), 2)
+    assert framework.elimination_is_cheap(distance_graph(pairs, distances, 2000), 2)
     random = np.random.default_rng(0).integers(0, 2000, size=(15_000, 2))
-    assert not null_space.elimination_is_cheap(distance_graph(random, np.ones(15_000), 2000), 2)
+    assert not framework.elimination_is_cheap(distance_graph(random, np.ones(15_000), 2000), 2)
 
 
 # Patches
@@ -332,7 +332,7 @@ def chain_with_intervals(n, seed):
 def test_points_built_up_one_at_a_time_meet_their_bounds(seed):
     component = chain_with_intervals(50, seed)
     search = Search(component, Effort(3), np.random.default_rng(seed))
-    assert branching.build_up(search)
+    assert moves.build_up(search)
     assert component.are_nearly_met(component.errors(search.X))
 
 
@@ -340,12 +340,12 @@ def test_places_are_those_at_the_distances_asked_for():
     rng = np.random.default_rng(0)
     Y, truth = rng.standard_normal((2, 1, 4, 3)), rng.standard_normal((2, 5, 3))
     squares = np.sum((truth[:, :, None] - Y) ** 2, axis=3)
-    found = branching._fit(truth + 0.1 * rng.standard_normal(truth.shape), Y, squares)
+    found = moves._fit_places(truth + 0.1 * rng.standard_normal(truth.shape), Y, squares)
     np.testing.assert_allclose(found, truth, atol=1e-6)
 
 
 def test_points_that_hang_on_nothing_are_not_built_up():
     component = Component(5, np.array([[0, 1], [2, 3], [3, 4]]), np.ones(3), np.full(3, 2.0), np.full(3, 1.5), None)
     search = Search(component, Effort(2), np.random.default_rng(0))
-    assert not branching.build_up(search)
+    assert not moves.build_up(search)
     assert search.best is None
