@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import least_squares
 from scipy.spatial import cKDTree
 
+from quartic.datasets import random_pairs
 from quartic.distance import framework
 from quartic.distance import noise as noise_of
 from quartic.distance.framework import GenericFramework
@@ -742,3 +743,15 @@ def test_a_loose_neighbour_does_not_hold_a_point_on_its_side():
     assert np.flatnonzero(assess(pairs, X).determined).tolist() == [0, 1, 2, 3, 4, 5]
     X[3, 2] = 0.7
     assert np.flatnonzero(assess(pairs, X).determined).tolist() == [0, 1, 2, 3, 4, 5, 6]
+
+
+def test_the_quick_proof_draws_points_apart_from_how_data_were_drawn():
+    """Data made by the seed that the proof uses: its points must not all come from one end of them."""
+    from quartic.distance.bodies import find_proving_core
+
+    t = np.random.default_rng(0).uniform(0.0, 1.0, 2000)
+    core = find_proving_core(random_pairs(2000, 0.1, random_state=0), 2000, 3, np.random.default_rng(0))
+    assert core is not None
+    assert 0.4 < t[core.inside].mean() < 0.6
+    curve = np.column_stack([np.cos(18 * t), np.sin(18 * t), 12 * t])
+    assert core.stands_in_place(curve, random_pairs(2000, 0.1, random_state=0))
