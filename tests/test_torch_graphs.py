@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from quartic import DistanceCompletion, SymNMF
-from quartic.datasets import karate
-from quartic.graphs import similarity
+from quartic.datasets import block_model, karate
+from quartic.graphs import normalize_graph, similarity
 
 torch = pytest.importorskip("torch", reason="torch is not installed; `make test-torch` installs it and runs these")
 
@@ -105,3 +105,47 @@ def test_devices_that_are_not_there():
             SymNMF(2, device="cuda").fit(np.eye(5))
         with pytest.raises(ValueError, match="sees no CUDA device"):
             DistanceCompletion(2, device="cuda").fit(np.ones((4, 4)) - np.eye(4))
+
+
+def graphs_of_each_kind():
+    A = block_model([60, 60], 0.2, 0.02, random_state=0)[0]
+    return {
+        "walks": A,
+        "regularized": karate().adjacency,
+        "symmetric": similarity(features(90), "self_tuning", normalize=False),
+        "normalised": similarity(features(90), "self_tuning"),
+        "dense": sp.csr_array(np.ones((30, 30))),
+        "negative": A - 3 * sp.eye_array(120),
+        "isolated": sp.block_diag([A, sp.csr_array((5, 5))], format="csr"),
+    }
+
+
+@pytest.mark.parametrize("name", list(graphs_of_each_kind()))
+@pytest.mark.parametrize("layout", ["csr", "coo", "dense"])
+def test_a_tensor_is_normalised_as_the_matrix_is(name, layout):
+    A = sp.csr_array(graphs_of_each_kind()[name], dtype=np.float64)
+    tensor = torch.from_numpy(A.toarray())
+    tensor = {"csr": tensor.to_sparse_csr, "coo": tensor.to_sparse, "dense": lambda: tensor}[layout]()
+    for kind in ("auto", "regularized", "symmetric", "walks"):
+        if name == "negative" and kind != "auto":
+            with pytest.raises(ValueError, match="the weight of"):
+                normalize_graph(tensor, kind)
+            continue
+        ours, theirs = normalize_graph(A, kind), normalize_graph(tensor, kind)
+        np.testing.assert_allclose(theirs.to_dense().numpy(), ours.toarray(), atol=1e-14)
+
+
+def test_a_tensor_stays_on_its_device(monkeypatch):
+    from quartic.graphs import torch_normalization
+
+    def refuse(*_):
+        raise AssertionError("the graph left its device")
+
+    monkeypatch.setattr(torch_normalization, "to_scipy", refuse)
+    monkeypatch.setattr(torch_normalization, "_PIECE", 50)
+    for kind in ("regularized", "symmetric"):
+        A = graphs_of_each_kind()[kind]
+        model = SymNMF(2, random_state=0).fit(torch.from_numpy(A.toarray()).to_sparse_csr())
+        assert model.normalize_ == kind
+        np.testing.assert_allclose(model.affinity_matrix_.to_dense(), normalize_graph(A, kind).toarray(), atol=1e-14)
+        model.transform(A[:3].toarray())

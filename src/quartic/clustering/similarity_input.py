@@ -149,7 +149,7 @@ def _old_graph(model: SymNMF) -> Any:
 
 def _normalized_rows(model: SymNMF, new: Any) -> Any:
     """Return rows of edges to the fitted nodes as rows of the matrix that was factorised."""
-    B, A = sp.csr_array(new, dtype=np.float64), model._graph
+    B, A = sp.csr_array(new, dtype=np.float64), sp.csr_array(_old_graph(model), dtype=np.float64)
     B.eliminate_zeros()
     refuse_negative(B)
     if model.normalize_ == "walks":
@@ -196,9 +196,13 @@ def _of_tensor(model: SymNMF, X: Any) -> Any:
         raise ValueError(f"X must have two dimensions and two rows at least, got shape {tuple(X.shape)}")
     model.n_features_in_ = X.shape[1]
     if model.affinity == "precomputed":
-        data = to_scipy(X)
-        M = _normalized(model, data, True)
-        return X if M is data else moved(M, X.device)
+        if model.normalize is None or X.shape[0] != X.shape[1]:
+            return X
+        from quartic.graphs.torch_normalization import normalize_tensor
+
+        M, model.normalize_ = normalize_tensor(X, model.normalize)
+        model._graph = None if model.normalize_ is None else X
+        return M
     if callable(model.affinity):
         return model.affinity(X)
     return graphs.similarity(X, kind=model.affinity, n_neighbors=model.n_neighbors)  # type: ignore[arg-type]

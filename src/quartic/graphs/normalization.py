@@ -26,7 +26,7 @@ _FRONT = 400
 # Walks pay on graphs of so many nodes: smaller ones they mix, and larger ones take minutes.
 _FEWEST, _MOST = 100, 200_000
 # The largest eigenvalue of a normalised matrix is 1, to this, and so many products tell.
-_ONE, _PRODUCTS = 1e-3, 100
+ONE, PRODUCTS = 1e-3, 100
 _ROWS = 256  # rows of a piece of work
 
 
@@ -58,7 +58,7 @@ def normalize_graph(A: Any, kind: Literal["auto"] | Kind | None = "regularized")
     Returns
     -------
     csr_array, Dask array of row blocks, or tensor (n, n)
-        As A is; of a Dask array or tensor, walks are made in the memory of this process.
+        As A is; of a Dask array or tensor, walks are made in the memory of this process, and are sparse.
 
     Examples
     --------
@@ -71,9 +71,9 @@ def normalize_graph(A: Any, kind: Literal["auto"] | Kind | None = "regularized")
     if kind not in (None, "auto", *KINDS):
         raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, 'auto' or None, got {kind!r}")
     if is_torch(A):
-        from quartic.losses.devices import moved, to_scipy
+        from quartic.graphs.torch_normalization import normalize_tensor
 
-        return moved(normalize_graph(to_scipy(A), kind), A.device)
+        return normalize_tensor(A, kind)[0]
     if is_dask_array(A):
         return _normalize_blocks(A, kind)
     A = as_adjacency(A)
@@ -106,11 +106,24 @@ def choose_normalization(A: sp.csr_array) -> Kind | None:
     ('regularized', None)
     """
     n = A.shape[0]
-    if A.nnz == 0 or 2 * A.nnz > n * n or A.data.min() < 0 or _is_normalized(lambda X: A @ X, n):
+    return decide(
+        n,
+        A.nnz,
+        A.data.min,
+        lambda: _is_normalized(lambda X: A @ X, n),
+        lambda: bool(A.diagonal()[np.diff(A.indptr) > 0].all()),
+    )
+
+
+def decide(
+    n: int, nnz: int, least: Callable[[], float], is_normalized: Callable[[], bool], has_loops: Callable[[], bool]
+) -> Kind | None:
+    """Apply the rules of `choose_normalization`: what takes a pass over the graph is asked only where it matters."""
+    if nnz == 0 or 2 * nnz > n * n or least() < 0 or is_normalized():
         return None
-    if A.diagonal()[np.diff(A.indptr) > 0].all():
+    if has_loops():
         return "symmetric"
-    return "walks" if _FEWEST < n <= _MOST and A.nnz <= _CAP * n else "regularized"
+    return "walks" if _FEWEST < n <= _MOST and nnz <= _CAP * n else "regularized"
 
 
 def refuse_negative(A: sp.csr_array) -> None:
@@ -127,9 +140,9 @@ def refuse_negative(A: sp.csr_array) -> None:
 def _is_normalized(product: Callable[[Array], Array], n: int) -> bool:
     """Tell whether the largest eigenvalue of a nonnegative matrix is 1."""
     found = lowest_eigenpairs(
-        lambda X: -product(X), n, 1, lambda value, *_: value < -1 - _ONE, np.random.default_rng(0), _PRODUCTS
+        lambda X: -product(X), n, 1, lambda value, *_: value < -1 - ONE, np.random.default_rng(0), PRODUCTS
     )
-    return bool(abs(found.values[0] + 1) <= _ONE)
+    return bool(abs(found.values[0] + 1) <= ONE)
 
 
 def _factors(degree: Floats, kind: Kind) -> Floats:

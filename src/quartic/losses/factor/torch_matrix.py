@@ -57,12 +57,19 @@ class TorchDenseMatrix(TorchMatrix):
         self.n = len(M)
         self.dtype = np.float32 if self.M.dtype == torch.float32 else np.float64
         self.space = DeviceSpace(M.device)
-        largest = float(self.M.abs().max())
-        for first in range(0, self.n, _ROWS):
-            gap = (self.M[first : first + _ROWS] - self.M[:, first : first + _ROWS].T).abs()
-            worst = int(gap.argmax())
-            _refuse(float(gap.max()), largest, self.dtype, first + worst // self.n, worst % self.n, self.entry, name)
+        least, greatest = self.M.aminmax()
+        strips = range(0, self.n, _ROWS)
+        gaps = (
+            torch.stack([self._gap(first).amax() for first in strips] + [torch.maximum(-least, greatest)]).cpu().numpy()
+        )
+        worst = int(gaps[:-1].argmax())
+        i, j = divmod(int(self._gap(strips[worst]).argmax()), self.n)
+        _refuse(gaps[worst], gaps[-1], self.dtype, strips[worst] + i, j, self.entry, name)
         self.squared_norm = self._sum_of_squares(self.M)
+
+    def _gap(self, first: int) -> torch.Tensor:
+        """Return |M − Mᵀ| in a strip of rows."""
+        return (self.M[first : first + _ROWS] - self.M[:, first : first + _ROWS].T).abs_()
 
     def entry(self, i: int, j: int) -> float:
         """Return M_ij."""
