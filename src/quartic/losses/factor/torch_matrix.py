@@ -31,7 +31,7 @@ class TorchMatrix(StoredMatrix):
     """A tensor."""
 
     def _sum_of_squares(self, entries: Any) -> float:
-        return float(entries.square().sum(dtype=torch.float64))
+        return float(torch.linalg.vector_norm(entries, dtype=torch.float64)) ** 2
 
     def checksum(self) -> float:
         """Return ⟨w, Mw⟩ for a fixed vector w."""
@@ -59,12 +59,11 @@ class TorchDenseMatrix(TorchMatrix):
         self.space = DeviceSpace(M.device)
         least, greatest = self.M.aminmax()
         strips = range(0, self.n, _ROWS)
-        gaps = (
-            torch.stack([self._gap(first).amax() for first in strips] + [torch.maximum(-least, greatest)]).cpu().numpy()
-        )
-        worst = int(gaps[:-1].argmax())
+        found = [*(self._gap(first).amax() for first in strips), torch.maximum(-least, greatest)]
+        *gaps, largest = torch.stack(found).tolist()
+        worst = int(np.argmax(gaps))
         i, j = divmod(int(self._gap(strips[worst]).argmax()), self.n)
-        _refuse(gaps[worst], gaps[-1], self.dtype, strips[worst] + i, j, self.entry, name)
+        _refuse(gaps[worst], largest, self.dtype, strips[worst] + i, j, self.entry, name)
         self.squared_norm = self._sum_of_squares(self.M)
 
     def _gap(self, first: int) -> torch.Tensor:
