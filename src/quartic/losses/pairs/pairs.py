@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, Self, cast
@@ -45,6 +46,9 @@ class PairPasses(Protocol):
 
     def degrees(self, pairs: Any) -> tuple[Array, float, float]:
         """Return Σ w·b over each point's pairs, Σ (w·b)² and Σ w·b² over all pairs."""
+
+    def centred(self, pairs: Any) -> tuple[Callable[[Array], Array], float]:
+        """Return the product of `quartic.init.sampled`, and where the eigenvalues of noise would end."""
 
     def largest_eigenvalue(self, pairs: Any, rounds: int) -> float:
         """Return an upper bound of λ_max of the weighted degrees plus the weighted adjacency matrix."""
