@@ -180,7 +180,7 @@ def leading_eigenpairs(
             before, T = _keep_in_range(T, before)
         del before
         T = orthonormal(T)
-        values, Q, MQ = _rotate_to_ritz(T, product(T))
+        values, Q, MQ = _rotate_to_ritz(T, product(T))  # noqa: RUF059
         del T
     return values[:rank], copy(Q[:, :rank])
 
