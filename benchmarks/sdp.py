@@ -1,13 +1,12 @@
-"""SDPLIB's problems and a large MaxCut: value, errors, certified gap and processor time, beside CSDP's.
+"""SDPLIB's problems and a large MaxCut: value, errors, certified gap and processor time, beside CSDP's if there is one.
 
-    python benchmarks/sdp.py [NAME ...] [--csdp] [--torus 20000]
+    python benchmarks/sdp.py [NAME ...] ["torus 20000"] [--results results]
 
 reads ``$QUARTIC_DATA/sdplib/*.dat-s.gz``. Times are of the processor, one thread, after one run that compiles.
 """
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import os
 import re
@@ -16,18 +15,22 @@ import shutil
 import subprocess
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
+from quartic.bench.numbers import run_script
 from quartic.sdp import maxcut, read_sdpa, solve_sdp
 
 DATA = Path(os.environ.get("QUARTIC_DATA", "data")) / "sdplib"
 
 
 def published() -> dict[str, str]:
-    """Return the optima in the folder's README."""
+    """Return the optima in the folder's README; none where the folder is not there."""
+    if not (DATA / "README.md").is_file():
+        return {}
     rows = re.findall(r"\| (\S+) \| \d+ \| \d+ \| (.+?) \|", (DATA / "README.md").read_text())
     return {name: value for name, value in rows if name != "problem"}
 
@@ -54,38 +57,31 @@ def torus(n: int) -> sparse.csr_array:
     return sparse.csr_array(W + W.T)
 
 
-def main() -> None:
-    """Print a line for each problem."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--csdp", action="store_true")
-    parser.add_argument("--torus", type=int, default=0)
-    options = parser.parse_args()
-    optima = published()
-    for name in ("mcp100", "theta1", "gpp100"):
-        solve_sdp(read_sdpa(DATA / f"{name}.dat-s.gz"))
-    print(
-        "| problem | published | value | errors | gap | status | method | rank | seconds |" + " CSDP |" * options.csdp
-    )
-    print("|---" * (9 + options.csdp) + "|")
-    for name in options.names or sorted(optima):
-        path = DATA / f"{name}.dat-s.gz"
-        problem = read_sdpa(path)
-        began = time.process_time()
-        result = solve_sdp(problem)
-        seconds = time.process_time() - began
-        worst, rank = max(result.errors.values()), max(result.rank)
-        line = f"| {name} | {optima.get(name, '')} | {result.primal:.7e} | {worst:.0e} | {result.gap:.0e} "
-        line += f"| {result.status} | {result.method} | {rank} | {seconds:.2f} |"
-        if options.csdp and shutil.which("csdp"):
-            line += f" {csdp_seconds(path):.2f} |"
-        print(line, flush=True)
-    if options.torus:
-        began = time.process_time()
-        found = maxcut(torus(options.torus), tol=1e-5)
-        seconds, result = time.process_time() - began, found.result
-        print(f"torus {len(found.cut)}: {result.primal:.6f} ≤ {found.bound:.6f}, gap {result.gap:.1e}, {seconds:.1f} s")
+def solve(name: str, optimum: str):
+    path = DATA / f"{name}.dat-s.gz"
+    problem = read_sdpa(path)
+    for other in ("mcp100", "theta1", "gpp100"):  # compile
+        solve_sdp(read_sdpa(DATA / f"{other}.dat-s.gz"))
+    began = time.process_time()
+    result = solve_sdp(problem)
+    found = {"s": time.process_time() - began, "value": result.primal, "published": optimum}
+    found |= {"largest error": max(result.errors.values()), "gap": result.gap, "rank": float(max(result.rank))}
+    yield from ((name, result.method, *one) for one in {**found, "status": str(result.status)}.items())
+    if shutil.which("csdp"):
+        yield name, "CSDP", "s", csdp_seconds(path)
 
+
+def cut_torus(n: int):
+    maxcut(torus(200), tol=1e-5)
+    began = time.process_time()
+    found = maxcut(torus(n), tol=1e-5)
+    seconds, result = time.process_time() - began, found.result
+    facts = {"s": seconds, "value": result.primal, "bound": found.bound, "gap": result.gap}
+    return [(f"torus {len(found.cut)}", result.method, *one) for one in facts.items()]
+
+
+CASES = {name: partial(solve, name, optimum) for name, optimum in sorted(published().items())}
+CASES["torus 20000"] = partial(cut_torus, 20_000)
 
 if __name__ == "__main__":
-    main()
+    run_script("sdp", CASES)
