@@ -136,22 +136,6 @@ def test_a_tensor_is_normalised_as_the_matrix_is(name, layout):
         np.testing.assert_allclose(theirs.to_dense().numpy(), ours.toarray(), atol=1e-14)
 
 
-def test_a_tensor_stays_on_its_device(monkeypatch):
-    from quartic.graphs import torch_normalization
-
-    def refuse(*_):
-        raise AssertionError("the graph left its device")
-
-    monkeypatch.setattr(torch_normalization, "to_scipy", refuse)
-    monkeypatch.setattr(torch_normalization, "_PIECE", 50)
-    for kind in ("regularized", "symmetric"):
-        A = graphs_of_each_kind()[kind]
-        model = SymNMF(2, random_state=0).fit(torch.from_numpy(A.toarray()).to_sparse_csr())
-        assert model.normalize_ == kind
-        np.testing.assert_allclose(model.affinity_matrix_.to_dense(), normalize_graph(A, kind).toarray(), atol=1e-14)
-        model.transform(A[:3].toarray())
-
-
 def test_distances_of_random_pairs_have_the_same_start():
     rng = np.random.default_rng(0)
     points, pairs = rng.random((400, 3)), random_pairs(400, 0.08, random_state=0)
