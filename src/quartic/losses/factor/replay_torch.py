@@ -100,7 +100,7 @@ class Replay(ABC):
         self._set(FROZEN=1.0)
         stream, device, graph = torch.cuda.Stream(self.X.device), self.X.device, torch.cuda.CUDAGraph()
         stream.wait_stream(torch.cuda.current_stream(device))
-        # `torch.cuda.graph` would collect garbage first and give back all memory, which takes longer than most runs; what
+        # `torch.cuda.graph` would collect garbage and give back all memory first, longer than most runs take; what
         # must not be is that garbage on the device is collected in between
         collecting = gc.isenabled()
         gc.disable()
