@@ -1,4 +1,4 @@
-"""What a GPU does: ``python benchmarks/gpu.py [symnmf large small edmc agreement] [--results results]``.
+"""What a GPU does: ``python benchmarks/gpu.py [symnmf large small edmc agreement features] [--results results]``.
 
 Data are made on the device. Seconds are wall clock with the device idle before and after, compiled code warmed up; the
 start and the sorting of pairs count. Fills the section ``gpu`` of the results.
@@ -14,8 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from quartic import Problem, minimize
+from quartic import Problem, SymNMF, minimize
 from quartic.bench.numbers import Number, keep_numbers
+from quartic.graphs import similarity
 from quartic.init import random_start, spectral_start
 from quartic.losses import Distances, LeastSquares
 from quartic.losses.factor import torch_matrix
@@ -155,7 +156,33 @@ def agreement(a) -> None:
         say(f"host and device, {name}, 20 iterations", getattr(solver, "name", solver), largest_difference=gap)
 
 
-SECTIONS = {"symnmf": symnmf, "large": large, "small": small, "edmc": edmc, "agreement": agreement}
+def features(a) -> None:
+    """Points about 50 centres in 64 dimensions: neighbours, similarities and clusters, the points to their labels."""
+    for seed in range(2):
+        g = torch.Generator(a.device).manual_seed(seed)
+        centres = torch.randn((50, 64), generator=g, device=a.device)
+        member = torch.randint(50, (a.n,), generator=g, device=a.device)
+        X = centres[member] + 0.8 * torch.randn((a.n, 64), generator=g, device=a.device)
+        model = SymNMF(50, affinity="self_tuning", random_state=seed)
+        if seed == 0:
+            model.fit(X[:20_000])  # to compile
+        torch.cuda.reset_peak_memory_stats()
+        W, graph_s = seconds_of(lambda X=X: similarity(X, "self_tuning"))
+        model, s = seconds_of(lambda model=model, X=X: model.fit(X))
+        groups = torch.bincount(model.labels_ * 50 + member, minlength=50 * 50).reshape(50, 50)
+        say("features, a million points in 64 dimensions", f"seed {seed}", s=s, graph_s=graph_s,
+            entries=W.values().numel(), iterations=model.n_iter_, peak_GiB=torch.cuda.max_memory_allocated() / 2**30,
+            purity=float(groups.max(dim=1).values.sum()) / a.n)  # fmt: skip
+
+
+SECTIONS = {
+    "symnmf": symnmf,
+    "large": large,
+    "small": small,
+    "edmc": edmc,
+    "agreement": agreement,
+    "features": features,
+}
 
 
 def main() -> None:
