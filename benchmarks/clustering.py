@@ -1,29 +1,20 @@
 """Normalised mutual information of SymNMF's defaults beside Leiden, Louvain and spectral clustering, and times.
 
-    python benchmarks/clustering.py                              # all graphs, quickest first
-    python benchmarks/clustering.py cora hubs --seeds 1          # or any of the names below
-    python benchmarks/clustering.py --jobs 16 --budget 480 --out clustering.csv
+    python benchmarks/clustering.py [karate polbooks …] [--results results]
 
-Each graph with the k of its labels, mean of the seeds; Leiden and Louvain choose their own number. Every cell is a
-process of its own on one thread, ``--jobs`` at a time, written to ``--out`` as it ends; a file that is there is gone on
-with, and what is over ``--budget`` seconds is left out of the table. Leiden needs ``pip install leidenalg``, and is
-left out without it; Louvain is networkx's. The data folder is needed for polbooks, polblogs, cora, eu-core, orl, coil20
-and LONG.
+Each graph with the k of its labels, mean of three seeds; Leiden and Louvain choose their own number. Leiden needs
+``pip install leidenalg igraph`` and is left out where they are missing; Louvain is then NetworkX's. The data folder is
+needed for polbooks, polblogs, cora, eu-core, orl, coil20 and the last five.
 """
 
 from __future__ import annotations
 
-import argparse
-import csv
-import importlib.util
-import os
-import subprocess
-import sys
+import random
 import time
 import warnings
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from pathlib import Path
+from functools import partial
+from importlib.util import find_spec
 
 import networkx as nx
 import numpy as np
@@ -33,13 +24,14 @@ from sklearn.datasets import load_digits
 from sklearn.neighbors import kneighbors_graph
 
 from quartic import SymNMF
+from quartic.bench.numbers import run_script
 from quartic.datasets import block_model, load_coil20, load_graph, load_similarity, planted_graph
 from quartic.graphs import similarity
 from quartic.metrics import nmi
 
-QUICK = ["karate", "polbooks", "polblogs", "cora", "eu-core", "orl", "coil20", "planted", "blocks", "hubs", "digits"]
-DRAWN = ["lfr-.1", "lfr-.2", "lfr-.3", "lfr-.4", "lfr-.5", "unequal", "sparse", "mixed", "many"]
-LONG = ["reuters", "tdt2", "lfr", "cora-full", "dblp"]
+NAMES = ("karate", "polbooks", "polblogs", "cora", "eu-core", "orl", "coil20", "planted", "blocks", "hubs", "digits",
+         "lfr-.1", "lfr-.2", "lfr-.3", "lfr-.4", "lfr-.5", "unequal", "sparse", "mixed", "many",
+         "reuters", "tdt2", "lfr", "cora-full", "dblp")  # fmt: skip
 
 
 def load(name: str) -> tuple[sp.csr_array, np.ndarray]:
@@ -61,7 +53,7 @@ def load(name: str) -> tuple[sp.csr_array, np.ndarray]:
         return sp.csr_array(A.maximum(A.T)), y
     if name.startswith("lfr-"):
         return draw_lfr(float(name[4:]))
-    if name in DRAWN:
+    if name in DEGREE_CORRECTED:
         n, k, degree, within, spread = DEGREE_CORRECTED[name]
         return draw_degree_corrected(n, k, degree, within, spread)
     graph = load_graph(name)
@@ -139,9 +131,16 @@ def leiden(A: sp.csr_array, k: int, seed: int) -> np.ndarray:
 
 
 def louvain(A: sp.csr_array, k: int, seed: int) -> np.ndarray:
-    labels = np.empty(A.shape[0], dtype=int)
-    for cluster, nodes in enumerate(nx.community.louvain_communities(nx.from_scipy_sparse_array(A), seed=seed)):
-        labels[list(nodes)] = cluster
+    upper = sp.triu(A, 1, format="coo")
+    if find_spec("igraph"):
+        import igraph
+
+        random.seed(seed)  # igraph's own source
+        graph = igraph.Graph(n=A.shape[0], edges=np.column_stack(upper.coords).tolist())
+        return np.array(graph.community_multilevel(weights=upper.data.tolist()).membership)
+    labels = np.empty(A.shape[0], dtype=np.int64)
+    for at, members in enumerate(nx.community.louvain_communities(nx.from_scipy_sparse_array(upper), seed=seed)):
+        labels[list(members)] = at
     return labels
 
 
@@ -157,90 +156,23 @@ METHODS: dict[str, Callable] = {
 }  # fmt: skip
 
 
-def measure(name: str, method: str, seed: int) -> list[str]:
-    """Return a line of the file of results: graph, method, seed, n, k, NMI and seconds."""
+def compare(name: str, seeds: int = 3):
     warnings.simplefilter("ignore")
     A, labels = load(name)
     A, k = sp.csr_array(A, dtype=float), len(np.unique(labels))
-    if method == "SymNMF":  # once before the clock, for what is compiled when first used
-        METHODS[method](planted_graph(150, 3, random_state=0)[0], 3, 0)
-        METHODS[method](load("blocks")[0], 3, 0)
-    start = time.perf_counter()
-    found = METHODS[method](A, k, seed)
-    seconds = time.perf_counter() - start
-    return [name, method, str(seed), str(A.shape[0]), str(k), f"{nmi(labels, found):.4f}", f"{seconds:.2f}"]
-
-
-def measure_all(cells: list[tuple[str, str, int]], jobs: int, budget: float, out: Path) -> list[list[str]]:
-    """Measure what the file lacks, each in a process of its own; return all lines."""
-    lines = list(csv.reader(out.open())) if out.exists() else []
-    there, end = {(line[0], line[1], int(line[2])) for line in lines}, time.monotonic() + budget
-    one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-
-    def run(cell: tuple[str, str, int]) -> list[str]:
-        left = end - time.monotonic()
-        if left <= 0:
-            return []
-        command = [sys.executable, __file__, "--cell", cell[0], cell[1], str(cell[2])]
+    for graph in (planted_graph(200, 3, random_state=0)[0], load("blocks")[0]):  # compiles
+        SymNMF(3, random_state=0).fit(graph)
+    for method, cluster in METHODS.items():
+        start = time.process_time()
         try:
-            done = subprocess.run(command, env=os.environ | one_thread, timeout=left, capture_output=True, text=True)
-        except subprocess.TimeoutExpired:
-            return []
-        if done.returncode:
-            print(f"{cell}: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
-            return []
-        return done.stdout.strip().splitlines()[-1].split(",")
-
-    with ThreadPoolExecutor(jobs) as pool:
-        for future in as_completed([pool.submit(run, cell) for cell in cells if cell not in there]):
-            line = future.result()
-            if line:
-                lines.append(line)
-                with out.open("a") as file:
-                    file.write(",".join(line) + "\n")
-    return lines
+            found = [nmi(labels, cluster(A, k, seed)) for seed in range(seeds)]
+        except ImportError:
+            continue
+        yield name, method, "NMI", float(np.mean(found))
+        yield name, method, "s", (time.process_time() - start) / seeds
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    everything = QUICK + DRAWN + LONG
-    parser.add_argument("names", nargs="*", default=everything, help=f"of {' '.join(everything)}")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--methods", nargs="*", default=list(METHODS))
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--budget", type=float, default=480.0, help="seconds for all of it")
-    parser.add_argument("--out", type=Path, default=Path("clustering.csv"))
-    parser.add_argument("--cell", nargs=3, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.cell:
-        print(",".join(measure(options.cell[0], options.cell[1], int(options.cell[2]))))
-        return
-    methods = [name for name in options.methods if name != "Leiden" or importlib.util.find_spec("leidenalg")]
-    # The slow ones first, so that none is left over when the others are done; in the table they are last.
-    cells = [
-        (name, method, seed) for name in reversed(options.names) for seed in range(options.seeds) for method in methods
-    ]
-    lines = measure_all(cells, options.jobs, options.budget, options.out)
-    print("| graph | n | k | " + " | ".join(f"{name} | s" for name in methods) + " |")
-    print("|---" * (3 + 2 * len(methods)) + "|")
-    behind: dict[str, float] = {}
-    for name in options.names:
-        means, row, size = {}, [], ["", ""]
-        for method in methods:
-            mine = [line for line in lines if line[:2] == [name, method] and int(line[2]) < options.seeds]
-            row.append("| ")
-            if mine:
-                means[method] = float(np.mean([float(line[5]) for line in mine]))
-                row[-1] = f"{means[method]:.3f} | {np.mean([float(line[6]) for line in mine]):.2f}"
-                row[-1] += "" if len(mine) == options.seeds else f" ({len(mine)} of {options.seeds})"
-                size = mine[0][3:5]
-        print(f"| {name} | {' | '.join(size)} | {' | '.join(row)} |")
-        if "SymNMF" in means and len(means) > 1:
-            behind[name] = max(score for method, score in means.items() if method != "SymNMF") - means["SymNMF"]
-    level = sum(gap <= 0 for gap in behind.values())
-    print(f"SymNMF at or above the best peer: {level} of {len(behind)}; by more than 0.03 below: ", end="")
-    print(", ".join(f"{name} ({gap:.3f})" for name, gap in behind.items() if gap > 0.03) or "none")
-
+CASES = {name: partial(compare, name) for name in NAMES}
 
 if __name__ == "__main__":
-    main()
+    run_script("clustering", CASES)

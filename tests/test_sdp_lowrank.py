@@ -10,7 +10,8 @@ from scipy.sparse.linalg import aslinearoperator
 
 from quartic.datasets import planted_graph
 from quartic.sdp import SDP, LowRank, complete_matrix, localise, lovasz_theta, maxcut, solve_sdp
-from quartic.sdp.lowrank import Lagrangian, Spheres
+from quartic.sdp.lowrank import Lagrangian
+from quartic.sdp.spheres import Spheres
 
 
 def mixed_programme(n=7, seed=0):

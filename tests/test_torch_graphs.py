@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from quartic import DistanceCompletion, SymNMF
-from quartic.datasets import block_model, karate
+from quartic import DistanceCompletion, Problem, SymNMF, minimize
+from quartic.datasets import block_model, karate, pair_distances, random_pairs
 from quartic.graphs import normalize_graph, similarity
+from quartic.losses import Distances
 
 torch = pytest.importorskip("torch", reason="torch is not installed; `make test-torch` installs it and runs these")
 
@@ -135,17 +136,19 @@ def test_a_tensor_is_normalised_as_the_matrix_is(name, layout):
         np.testing.assert_allclose(theirs.to_dense().numpy(), ours.toarray(), atol=1e-14)
 
 
-def test_a_tensor_stays_on_its_device(monkeypatch):
-    from quartic.graphs import torch_normalization
-
-    def refuse(*_):
-        raise AssertionError("the graph left its device")
-
-    monkeypatch.setattr(torch_normalization, "to_scipy", refuse)
-    monkeypatch.setattr(torch_normalization, "_PIECE", 50)
-    for kind in ("regularized", "symmetric"):
-        A = graphs_of_each_kind()[kind]
-        model = SymNMF(2, random_state=0).fit(torch.from_numpy(A.toarray()).to_sparse_csr())
-        assert model.normalize_ == kind
-        np.testing.assert_allclose(model.affinity_matrix_.to_dense(), normalize_graph(A, kind).toarray(), atol=1e-14)
-        model.transform(A[:3].toarray())
+def test_distances_of_random_pairs_have_the_same_start():
+    rng = np.random.default_rng(0)
+    points, pairs = rng.random((400, 3)), random_pairs(400, 0.08, random_state=0)
+    squared, w = pair_distances(points, pairs) ** 2, rng.uniform(0.5, 2.0, len(pairs))
+    V = rng.standard_normal((400, 5))
+    for weights in (None, w):
+        here = Distances(pairs, squared, 400, weights).pairs
+        there = Distances(
+            *map(torch.from_numpy, (pairs, squared)), 400, None if weights is None else torch.from_numpy(w)
+        )
+        (ours, noise), (theirs, again) = here.passes.centred(here), there.pairs.passes.centred(there.pairs)
+        np.testing.assert_allclose(theirs(torch.from_numpy(V)).numpy(), ours(V), atol=1e-12)
+        np.testing.assert_allclose(again, noise)
+    result = minimize(Problem(Distances(*map(torch.from_numpy, (pairs, squared)))), rank=3, tol=1e-8, random_state=0)
+    assert result.objective < 1e-9
+    assert result.n_products < 80

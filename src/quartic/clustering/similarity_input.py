@@ -22,6 +22,7 @@ from quartic.graphs.normalization import MOST, choose_for_blocks, choose_normali
 from quartic.graphs.similarity import SimilarityGraph
 from quartic.losses.blocks.dask_matrix import DaskMatrix
 from quartic.losses.devices import moved, to_scipy
+from quartic.losses.factor.matrix import as_matrix
 
 if TYPE_CHECKING:
     from quartic.clustering.symnmf import SymNMF
@@ -234,13 +235,14 @@ def _of_tensor(model: SymNMF, X: Any) -> Any:
         raise ValueError(f"X must have two dimensions and two rows at least, got shape {tuple(X.shape)}")
     model.n_features_in_ = X.shape[1]
     if model._affinity == "precomputed":
-        if model.normalize is None or X.shape[0] != X.shape[1]:
-            return X
-        from quartic.graphs.torch_normalization import normalize_tensor
+        from quartic.graphs.torch_normalization import choose_for_tensor, normalize_tensor
 
-        M, model.normalize_ = normalize_tensor(X, model.normalize)
-        model._graph = None if model.normalize_ is None else X
-        return M
+        matrix = as_matrix(X)
+        kind: Any = choose_for_tensor(matrix) if model.normalize == "auto" else model.normalize
+        if kind is None:
+            return matrix
+        model.normalize_, model._graph = kind, X
+        return normalize_tensor(matrix, kind)
     if callable(model._affinity):
         return model._affinity(X)
     return graphs.similarity(X, kind=model._affinity, n_neighbors=model.n_neighbors)  # type: ignore[arg-type]

@@ -39,6 +39,7 @@ from quartic.init import random_start, spectral_start
 from quartic.losses import LeastSquares
 from quartic.losses.blocks.dask_matrix import DaskMatrix
 from quartic.losses.devices import device_for, moved, to_scipy
+from quartic.losses.factor.matrix import StoredMatrix
 from quartic.penalties import Nonnegative, NonnegativeL1, NonnegativeRidge, Penalty
 from quartic.solvers import Solver
 
@@ -253,7 +254,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             best, M, known = self._factorise(X, weights, (y, must_link, cannot_link), strength)
         if not best.success:
             warnings.warn(f"SymNMF did not converge: {best.message}", ConvergenceWarning, stacklevel=2)
-        self.affinity_matrix_ = M.M if isinstance(M, DaskMatrix) else M
+        self.affinity_matrix_ = M.M if isinstance(M, DaskMatrix | StoredMatrix) else M
         self.node_names_ = names_of(X, len(best.X))
         self.embedding_ = best.X
         self.labels_ = best.X.argmax(axis=1)
@@ -277,7 +278,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             raise ValueError('weights are for device=None or "cpu" and NumPy data: on a device all of M must be known')
         penalty = self._penalty()
         M = similarity_of(self, X, weights is None, device)
-        loss = LeastSquares(M if device is None else moved(M, device), weights=weights)
+        loss = LeastSquares(M if device is None or isinstance(M, StoredMatrix) else moved(M, device), weights=weights)
         n = loss.n_points
         if self.n_components > n:
             raise ValueError(f"n_components = {self.n_components} must be at most the number of nodes, n_samples = {n}")

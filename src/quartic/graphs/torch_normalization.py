@@ -1,96 +1,85 @@
-"""`quartic.graphs.normalize_graph` for tensors: all but walks where the graph is, in pieces that fit beside it."""
+"""`normalize_graph` of a tensor, on its device and a piece at a time; only walks are followed on the host."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 
-from quartic.arrays.space_torch import DOUBLE, dot
-from quartic.graphs.normalization import ONE, PRODUCTS, Kind, decide, refuse_negative, walk_matrix
+from quartic.arrays.space_torch import DOUBLE
+from quartic.graphs.inputs import as_adjacency
+from quartic.graphs.normalization import Kind, choose, is_normalized, walk_matrix
 from quartic.losses.devices import moved, to_scipy
-from quartic.losses.factor.torch_matrix import as_torch_matrix, csr
+from quartic.losses.factor.torch_input import row_pieces
+from quartic.losses.factor.torch_matrix import csr
 
-# Entries of a sparse tensor that are gone over at once
-_PIECE = 1 << 26
+_ROWS = 1024  # of a dense graph, scaled together
 
 
-def normalize_tensor(A: Any, kind: str | None) -> tuple[Any, Kind | None]:
-    """Return what `normalize_graph` makes of a symmetric tensor, dense or sparse as that, and the kind chosen.
+def choose_for_tensor(matrix: Any) -> Kind | None:
+    """Return how a graph should be normalised, given as the `Matrix` of a tensor."""
+    M, entries = matrix.M, matrix.entries()
 
-    Raises
-    ------
-    ValueError
-        If A is not square, finite and symmetric; if it has negative weights and a kind is asked for.
-    """
-    A = as_torch_matrix(A).M
-    if kind == "auto":
-        kind = _choose(A)
+    def similar_to_itself() -> bool:
+        diagonal = M.diagonal() if M.layout == torch.strided else M.values().new_zeros(matrix.n)
+        if M.layout != torch.strided:
+            for rows, part in row_pieces(M.crow_indices()):
+                on = M.col_indices()[part] == rows
+                diagonal[rows[on]] = entries[part][on]
+        return bool((diagonal[row_sums(M) > 0] != 0).all())
+
+    def normalized() -> bool:
+        return is_normalized(matrix.product, entries.new_ones((matrix.n, 1)))
+
+    least = float(entries.min()) if entries.numel() else 0.0
+    return choose(matrix.n, int(entries.count_nonzero()), least, normalized, similar_to_itself)
+
+
+def normalize_tensor(matrix: Any, kind: Kind | None) -> torch.Tensor:
+    """Return the matrix to factorise of such a graph, as a tensor on its device."""
+    M: torch.Tensor = matrix.M
+    entries = matrix.entries()
     if kind is None:
-        return A, None
-    if float(_values(A).min()) < 0:
-        refuse_negative(to_scipy(_sparse(A)))
+        return M
+    if entries.numel() and float(entries.min()) < 0:
+        at = int(entries.argmin())
+        if M.layout == torch.strided:
+            row, column = divmod(at, matrix.n)
+        else:
+            row, column = int(torch.searchsorted(M.crow_indices(), at, right=True)) - 1, int(M.col_indices()[at])
+        raise ValueError(
+            f"a graph is normalised by its degrees, but the weight of ({row}, {column}) is {float(entries.min()):g}; "
+            "pass normalize=None, or 0 there"
+        )
     if kind == "walks":
-        return moved(walk_matrix(to_scipy(_sparse(A)).astype("float64")), A.device).to(A.dtype), kind
-    degree = torch.mm(A, torch.ones((len(A), 1), dtype=A.dtype, device=A.device))[:, 0].to(DOUBLE)
-    if kind == "regularized":
-        degree = degree + degree.mean()
-    factors = torch.where(degree > 0, degree.rsqrt(), 0.0).to(A.dtype)
-    if A.layout == torch.strided:
-        return (A * factors[:, None]).mul_(factors), kind
-    values = A.values().clone()
-    for entries, rows, columns in _pieces(A):
-        values[entries] *= factors[rows] * factors[columns]
-    return csr(A.crow_indices(), A.col_indices(), values, len(A)), kind
+        walks: torch.Tensor = moved(walk_matrix(as_adjacency(to_scipy(M))).astype(matrix.dtype), M.device)
+        return walks
+    degree = row_sums(M)
+    return scale_both_sides(M, inverse_roots(degree + degree.mean() if kind == "regularized" else degree))
 
 
-def _choose(A: Any) -> Kind | None:
-    n = len(A)
-    nnz = int(torch.count_nonzero(_values(A)))
-    return decide(n, nnz, lambda: float(_values(A).min()), lambda: _is_normalized(A), lambda: _has_loops(A))
+def row_sums(M: torch.Tensor) -> torch.Tensor:
+    """Return the sums of the rows, in float64."""
+    if M.layout == torch.strided:
+        return M.sum(dim=1, dtype=DOUBLE)
+    sums = torch.zeros(M.shape[0], dtype=DOUBLE, device=M.device)
+    for rows, part in row_pieces(M.crow_indices()):
+        sums.index_add_(0, rows, M.values()[part].to(DOUBLE))
+    return sums
 
 
-def _values(A: Any) -> Any:
-    return A if A.layout == torch.strided else A.values()
+def inverse_roots(x: torch.Tensor) -> torch.Tensor:
+    """Return 1/√x, and 0 where x is 0."""
+    return torch.where(x > 0, x.rsqrt(), 0.0)
 
 
-def _sparse(A: Any) -> Any:
-    return A.to_sparse_csr() if A.layout == torch.strided else A
-
-
-def _pieces(A: Any) -> Iterator[tuple[slice, Any, Any]]:
-    """Yield slices of the entries of a CSR tensor, with their rows and columns."""
-    start, columns = A.crow_indices(), A.col_indices()
-    for first in range(0, len(columns), _PIECE):
-        entries = slice(first, min(first + _PIECE, len(columns)))
-        at = torch.arange(entries.start, entries.stop, device=start.device, dtype=start.dtype)
-        yield entries, torch.searchsorted(start, at, right=True) - 1, columns[entries]
-
-
-def _is_normalized(A: Any) -> bool:
-    """Tell whether the largest eigenvalue of a nonnegative matrix is 1, by power iterations.
-
-    From a positive vector these go to the eigenvector of that very eigenvalue, and Rayleigh's quotient is a bound from
-    below; where it is within 1 ± 10⁻³ and so is the residual, no other is larger by more.
-    """
-    x = torch.full((len(A), 1), len(A) ** -0.5, dtype=A.dtype, device=A.device)
-    for _ in range(PRODUCTS):
-        y = torch.mm(A, x)
-        value, square = torch.stack([dot(x, y), dot(y, y)]).tolist()
-        if value > 1 + ONE or square == 0:
-            return False
-        if abs(value - 1) <= ONE and square - value**2 <= ONE**2:
-            return True
-        x = y / square**0.5
-    return False
-
-
-def _has_loops(A: Any) -> bool:
-    """Tell whether every node that has an edge has one to itself."""
-    if A.layout == torch.strided:
-        return bool(((A.diagonal() != 0) | (A == 0).all(dim=1)).all())
-    values, loop = A.values(), torch.zeros(len(A), dtype=torch.bool, device=A.device)
-    for entries, rows, columns in _pieces(A):
-        loop[rows[(rows == columns) & (values[entries] != 0)]] = True
-    return bool((loop | (A.crow_indices().diff() == 0)).all())
+def scale_both_sides(M: torch.Tensor, factors: torch.Tensor) -> torch.Tensor:
+    """Return M with each entry multiplied by the factors of both ends."""
+    # s_i s_j first: the product is then the same for (i, j) and (j, i), to the last bit.
+    if M.layout == torch.strided:
+        both = zip(M.split(_ROWS), factors.split(_ROWS), strict=True)
+        return torch.cat([(rows * (mine[:, None] * factors)).to(M.dtype) for rows, mine in both])
+    values = torch.empty_like(M.values())
+    for rows, part in row_pieces(M.crow_indices()):
+        values[part] = M.values()[part] * (factors[rows] * factors[M.col_indices()[part].to(torch.int64)])
+    return csr(M.crow_indices(), M.col_indices(), values, M.shape[0])

@@ -309,6 +309,7 @@ class SDP:
                 found.value.append(extra.data[q] * M[a, b])
         problem = SDP.__new__(SDP)
         problem._assemble(found, list(self.blocks), self.b, self.maximize, self.trace_bound)
+        vars(problem)["_faces"] = self._faces  # found more cheaply here
         return problem
 
     def split(self, X: Array) -> list[Array]:
@@ -382,10 +383,10 @@ def _gather(found: _Entries, k: int, start: int, part: Any, size: int, name: str
 
 def _listed(part: Sequence[Any], n: int, name: str) -> tuple[Any, Any, Array]:
     """Return a list of (i, j, value) as arrays."""
-    table = np.asarray(part, np.float64).reshape(-1, 3)
+    table = np.array([entry if len(entry) == 3 else [-1.5] * 3 for entry in part], np.float64).reshape(-1, 3)
     row, column = table[:, 0].astype(np.int64), table[:, 1].astype(np.int64)
     if not np.isfinite(table).all() or (row != table[:, 0]).any() or (column != table[:, 1]).any():
-        raise ValueError(f"{name} must list (i, j, value) with whole numbers i and j and a finite value")
+        raise ValueError(f"{name} must list (i, j, value), i and j whole, value finite; give a matrix as a NumPy array")
     if len(row) and not 0 <= min(row.min(), column.min()) <= max(row.max(), column.max()) < n:
         raise ValueError(f"{name} has an index outside 0 … {n - 1}")
     keys = np.minimum(row, column) * n + np.maximum(row, column)
