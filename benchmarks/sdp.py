@@ -1,16 +1,14 @@
-"""SDPLIB's problems and large MaxCuts: value, errors, certified gap and time, beside other solvers.
+"""SDPLIB's problems and large MaxCuts: value, errors, certified gap and time, beside other solvers that are there.
 
-    python benchmarks/sdp.py [NAME ...] [--csdp] [--scs] [--clarabel] [--torus 20000]
-    python benchmarks/sdp.py gpu [--nodes 1000000] [--dtype float32] [--device cuda]
+    python benchmarks/sdp.py [NAME ...] ["torus 20000"] ["torus on a GPU" "random graph on a GPU"] [--results results]
 
 reads ``$QUARTIC_DATA/sdplib/*.dat-s.gz``. Times are of the processor, one thread, after one run that compiles; on a
-GPU wall clock. SCS (tolerance 1e-6) and Clarabel are called through CVXPY, whose own time is not counted; where one
-takes more than ``--limit`` seconds, nothing is said of it.
+GPU wall clock. SCS (tolerance 1e-6) and Clarabel are called through CVXPY, whose own time is not counted; see
+``LIMIT``.
 """
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import os
 import re
@@ -19,20 +17,26 @@ import shutil
 import subprocess
 import tempfile
 import time
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from quartic.bench.numbers import run_script
 from quartic.sdp import SDP, maxcut, read_sdpa, solve_sdp
 
 DATA = Path(os.environ.get("QUARTIC_DATA", "data")) / "sdplib"
-RIVALS = ("csdp", "scs", "clarabel")
+# Where another solver takes longer, nothing is said of it.
+RIVALS, LIMIT = ("CSDP", "SCS", "Clarabel"), 200.0
 
 
 def published() -> dict[str, str]:
-    """Return the optima in the folder's README."""
+    """Return the optima in the folder's README; none where the folder is not there."""
+    if not (DATA / "README.md").is_file():
+        return {}
     rows = re.findall(r"\| (\S+) \| \d+ \| \d+ \| (.+?) \|", (DATA / "README.md").read_text())
     return {name: value for name, value in rows if name != "problem"}
 
@@ -55,6 +59,8 @@ def csdp_seconds(path: Path, limit: float) -> float | None:
 
 def cvxpy_seconds(problem: SDP, solver: str, limit: float) -> float | None:
     """Return the time that one of CVXPY's solvers takes for the programme in its dual form, an inequality in y."""
+    if find_spec("cvxpy") is None:
+        return None
     import cvxpy as cp
 
     whole, y = problem.explicit(), cp.Variable(problem.m)
@@ -103,66 +109,46 @@ def signed(n: int, i: np.ndarray, j: np.ndarray, w: np.ndarray) -> sparse.csr_ar
     return sparse.csr_array(W + W.T)
 
 
-def large_cuts(nodes: int, dtype: str, device: str | None) -> None:
-    """Print a line for each large graph."""
-    small = torus(2000)
-    maxcut(small, tol=1e-4, n_roundings=1, device=device, dtype=dtype)  # compiles
-    for name, W in (("torus", torus(nodes)), ("random, degree 6", random_graph(nodes))):
-        began = time.perf_counter()
-        found = maxcut(W, tol=1e-4, n_roundings=5, device=device, dtype=dtype)
-        seconds, result = time.perf_counter() - began, found.result
-        print(
-            f"{name} {len(found.cut)} nodes, {W.nnz // 2} edges, {dtype}: {result.primal:.6e} ≤ {found.bound:.6e}, "
-            f"cut {found.value:.6e}, gap {result.gap:.1e}, {result.status}, errors {max(result.errors.values()):.0e}, "
-            f"rank {max(result.rank)}, {result.n_iter} iterations, {result.time:.1f} s, with rounding {seconds:.1f} s, "
-            f"confidence 1 - {1 - result.confidence:.0e}",
-            flush=True,
-        )
-
-
-def main() -> None:
-    """Print a line for each problem."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*")
+def solve(name: str, optimum: str):
+    path = DATA / f"{name}.dat-s.gz"
+    problem = read_sdpa(path)
+    for other in ("mcp100", "theta1", "gpp100"):  # compile
+        solve_sdp(read_sdpa(DATA / f"{other}.dat-s.gz"))
+    began = time.process_time()
+    result = solve_sdp(problem)
+    found = {"s": time.process_time() - began, "value": result.primal, "published": optimum}
+    found |= {"largest error": max(result.errors.values()), "gap": result.gap, "rank": float(max(result.rank))}
+    yield from ((name, result.method, *one) for one in {**found, "status": str(result.status)}.items())
     for rival in RIVALS:
-        parser.add_argument(f"--{rival}", action="store_true")
-    parser.add_argument("--limit", type=float, default=600.0)
-    parser.add_argument("--torus", type=int, default=0)
-    parser.add_argument("--nodes", type=int, default=1_000_000)
-    parser.add_argument("--dtype", default="float32")
-    parser.add_argument("--device", default="cuda")
-    options = parser.parse_args()
-    if options.names == ["gpu"]:
-        large_cuts(options.nodes, options.dtype, options.device)
-        return
-    optima = published()
-    for name in ("mcp100", "theta1", "gpp100"):
-        solve_sdp(read_sdpa(DATA / f"{name}.dat-s.gz"))
-    rivals = [rival for rival in RIVALS if getattr(options, rival)]
-    titles = ["problem", "published", "value", "errors", "gap", "status", "method", "rank", "seconds", *rivals]
-    print(f"| {' | '.join(titles)} |")
-    print("|---" * len(titles) + "|")
-    for name in options.names or sorted(optima):
-        path = DATA / f"{name}.dat-s.gz"
-        problem = read_sdpa(path)
-        began = time.process_time()
-        result = solve_sdp(problem)
-        seconds = time.process_time() - began
-        worst, rank = max(result.errors.values()), max(result.rank)
-        line = f"| {name} | {optima.get(name, '')} | {result.primal:.7e} | {worst:.0e} | {result.gap:.0e} "
-        line += f"| {result.status} | {result.method} | {rank} | {seconds:.2f} |"
-        for rival in rivals:
-            taken = (
-                csdp_seconds(path, options.limit) if rival == "csdp" else cvxpy_seconds(problem, rival, options.limit)
-            )
-            line += " – |" if taken is None else f" {taken:.2f} |"
-        print(line, flush=True)
-    if options.torus:
-        began = time.process_time()
-        found = maxcut(torus(options.torus), tol=1e-5)
-        seconds, result = time.process_time() - began, found.result
-        print(f"torus {len(found.cut)}: {result.primal:.6f} ≤ {found.bound:.6f}, gap {result.gap:.1e}, {seconds:.1f} s")
+        taken = csdp_seconds(path, LIMIT) if rival == "CSDP" else cvxpy_seconds(problem, rival.lower(), LIMIT)
+        if taken is not None:
+            yield name, rival, "s", taken
 
+
+def cut_on_gpu(draw, dtype: str = "float32", n: int = 1_000_000):
+    """Cut a graph of a million nodes."""
+    maxcut(torus(2000), tol=1e-4, n_roundings=1, device="cuda", dtype=dtype)  # compiles
+    W, began = draw(n), time.perf_counter()
+    found = maxcut(W, tol=1e-4, n_roundings=5, device="cuda", dtype=dtype)
+    seconds, result = time.perf_counter() - began, found.result
+    facts = {"s": result.time, "with rounding s": seconds, "value": result.primal, "bound": found.bound}
+    facts |= {"gap": result.gap, "cut": found.value, "rank": float(max(result.rank))}
+    return [(f"{draw.__name__.replace('_', ' ')}, {n} nodes, GPU", dtype, *one) for one in facts.items()]
+
+
+def cut_torus(n: int):
+    maxcut(torus(200), tol=1e-5)
+    began = time.process_time()
+    found = maxcut(torus(n), tol=1e-5)
+    seconds, result = time.process_time() - began, found.result
+    facts = {"s": seconds, "value": result.primal, "bound": found.bound, "gap": result.gap}
+    return [(f"torus {len(found.cut)}", result.method, *one) for one in facts.items()]
+
+
+CASES = {name: partial(solve, name, optimum) for name, optimum in sorted(published().items())}
+CASES["torus 20000"] = partial(cut_torus, 20_000)
+if find_spec("torch"):
+    CASES |= {"torus on a GPU": partial(cut_on_gpu, torus), "random graph on a GPU": partial(cut_on_gpu, random_graph)}
 
 if __name__ == "__main__":
-    main()
+    run_script("sdp", CASES)

@@ -9,14 +9,17 @@ from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
-from quartic import DistanceCompletion, datasets
+from quartic import DistanceCompletion, Problem, datasets, minimize
+from quartic.datasets import pair_distances, random_pairs
 from quartic.distance import branching, null_space
 from quartic.distance.component import Component, Effort, Search
 from quartic.distance.patches import register
 from quartic.init.classical_mds import classical_mds
 from quartic.init.components import distance_graph, place_apart
 from quartic.init.eigenmap import eigenmap_start, smallest_eigenvectors
+from quartic.init.sampled import sampled_start
 from quartic.init.shortest_path import shortest_path_start
+from quartic.losses import Distances
 
 STARTS = [
     shortest_path_start,
@@ -349,3 +352,50 @@ def test_points_that_hang_on_nothing_are_not_built_up():
     search = Search(component, Effort(2), np.random.default_rng(0))
     assert not branching.build_up(search)
     assert search.best is None
+
+
+def cloud(n, degree, seed, weights=False):
+    rng = np.random.default_rng(seed)
+    P, pairs = rng.random((n, 3)), random_pairs(n, degree / (n - 1), random_state=seed)
+    w = rng.uniform(0.5, 2.0, len(pairs)) if weights else None
+    return P, pairs, pair_distances(P, pairs) ** 2, w
+
+
+@pytest.mark.parametrize("weights", [False, True])
+def test_the_centred_distances_of_random_pairs(weights):
+    from quartic.losses.pairs import numba
+
+    _, pairs, squared, w = cloud(60, 15, 0, weights)
+    W, d = np.zeros((60, 60)), np.zeros((60, 60))
+    i, j = pairs.T
+    W[i, j] = W[j, i] = 1.0 if w is None else w / w.mean()
+    d[i, j] = d[j, i] = squared
+    mean = (W * d).sum(axis=1) / W.sum(axis=1)
+    B = -0.5 * W * (d - mean[:, None] - mean + (W * d).sum() / len(pairs) / 2)
+    V = np.random.default_rng(1).standard_normal((60, 4))
+    product, noise = numba.centred(Distances(pairs, squared, 60, w).pairs)
+    np.testing.assert_allclose(product(V), B @ V, atol=1e-12)
+    np.testing.assert_allclose(noise, 2 * np.sqrt((B**2).sum() / 60))
+
+
+@pytest.mark.parametrize("degree", [28, 40])
+def test_random_pairs_are_started_from_their_eigenvectors(degree):
+    """Three random starts of these end in local minima, or take three times as many passes."""
+    _, pairs, squared, _ = cloud(2000, degree, degree)
+    problem = Problem(Distances(pairs, squared))
+    for seed in range(3):
+        assert sampled_start(problem, 3, np.random.default_rng(seed)) is not None
+        result = minimize(problem, rank=3, tol=1e-8, random_state=seed)
+        assert result.objective < 1e-9
+        assert result.n_products < 80
+
+
+def test_what_is_no_sample_of_all_pairs_has_no_such_start():
+    P = np.random.default_rng(0).random((1000, 2))
+    near = cKDTree(P).query_pairs(0.09, output_type="ndarray")
+    assert 12 < 2 * len(near) / 1000 < 48
+    assert (
+        sampled_start(Problem(Distances(near, pair_distances(P, near) ** 2, 1000)), 2, np.random.default_rng(0)) is None
+    )
+    _, pairs, squared, _ = cloud(1000, 14, 0)  # eigenvectors of so few are noise
+    assert sampled_start(Problem(Distances(pairs, squared, 1000)), 3, np.random.default_rng(0)) is None
