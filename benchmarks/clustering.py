@@ -3,8 +3,8 @@
     python benchmarks/clustering.py [karate polbooks …] [--results results]
 
 Each graph with the k of its labels, mean of three seeds; Leiden and Louvain choose their own number. Leiden needs
-``pip install leidenalg igraph`` and is left out where they are missing; Louvain is then NetworkX's. All but karate,
-planted, blocks and hubs need the data folder.
+``pip install leidenalg igraph`` and is left out where they are missing; Louvain is then NetworkX's. The data folder is
+needed for polbooks, polblogs, cora, eu-core, orl, coil20 and the last five.
 """
 
 from __future__ import annotations
@@ -16,9 +16,12 @@ from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 
+import networkx as nx
 import numpy as np
 import scipy.sparse as sp
 from sklearn.cluster import SpectralClustering
+from sklearn.datasets import load_digits
+from sklearn.neighbors import kneighbors_graph
 
 from quartic import SymNMF
 from quartic.bench.numbers import run_script
@@ -26,8 +29,9 @@ from quartic.datasets import block_model, load_coil20, load_graph, load_similari
 from quartic.graphs import similarity
 from quartic.metrics import nmi
 
-NAMES = ("karate", "polbooks", "polblogs", "cora", "eu-core", "orl", "coil20", "planted", "blocks", "hubs", "reuters",
-         "tdt2", "lfr", "cora-full", "dblp")  # fmt: skip
+NAMES = ("karate", "polbooks", "polblogs", "cora", "eu-core", "orl", "coil20", "planted", "blocks", "hubs", "digits",
+         "lfr-.1", "lfr-.2", "lfr-.3", "lfr-.4", "lfr-.5", "unequal", "sparse", "mixed", "many",
+         "reuters", "tdt2", "lfr", "cora-full", "dblp")  # fmt: skip
 
 
 def load(name: str) -> tuple[sp.csr_array, np.ndarray]:
@@ -43,6 +47,15 @@ def load(name: str) -> tuple[sp.csr_array, np.ndarray]:
         return block_model([30, 60, 90, 120, 150, 200, 250, 300], 0.08, 0.008, random_state=1)
     if name == "hubs":
         return draw_hubs()
+    if name == "digits":
+        X, y = load_digits(return_X_y=True)
+        A = kneighbors_graph(X, 10)
+        return sp.csr_array(A.maximum(A.T)), y
+    if name.startswith("lfr-"):
+        return draw_lfr(float(name[4:]))
+    if name in DEGREE_CORRECTED:
+        n, k, degree, within, spread = DEGREE_CORRECTED[name]
+        return draw_degree_corrected(n, k, degree, within, spread)
     graph = load_graph(name)
     if name != "dblp":
         return graph.adjacency, graph.labels
@@ -60,6 +73,51 @@ def draw_hubs(n: int = 1285, k: int = 13) -> tuple[sp.csr_array, np.ndarray]:
     chance = np.where(labels[:, None] == labels, 0.08, 0.004) * np.outer(pull, pull) / pull.mean() ** 2
     A = np.triu(rng.random((n, n)) < chance, 1).astype(float)
     return sp.csr_array(A + A.T), labels
+
+
+# Nodes, communities, mean degree, share of edges inside, and how unequal their numbers between communities are
+DEGREE_CORRECTED = {
+    "unequal": (1500, 10, 14, 0.4, 0.0),
+    "sparse": (6000, 3, 4.5, 0.65, 0.0),
+    "mixed": (2400, 17, 10, 0.45, 0.5),
+    "many": (1000, 40, 30, 0.4, 1.0),
+}
+
+
+def draw_degree_corrected(
+    n: int, k: int, degree: float, within: float, spread: float, seed: int = 100
+) -> tuple[sp.csr_array, np.ndarray]:
+    """Draw a degree-corrected block model: unequal sizes, degrees from a power law."""
+    rng = np.random.default_rng(seed)
+    labels = np.sort(rng.choice(k, n, p=rng.dirichlet(np.full(k, 4.0))))
+    pull = rng.pareto(2.5, n) + 0.3
+    pull = np.minimum(pull, 15 * pull.mean())
+    total = np.bincount(labels, pull, k) / pull.sum()
+    between = np.exp(spread * rng.standard_normal((k, k)))
+    between = np.sqrt(between * between.T) * np.outer(total, total)
+    counts = rng.poisson(n * degree / 2 * ((1 - within) * between / between.sum() + np.diag(within * total)))
+    ends: list[list[np.ndarray]] = [[], []]
+    for pair in np.argwhere(counts):
+        for side, block in zip(ends, pair, strict=True):
+            nodes = np.flatnonzero(labels == block)
+            side.append(rng.choice(nodes, counts[tuple(pair)], p=pull[nodes] / pull[nodes].sum()))
+    i, j = (np.concatenate(side) for side in ends)
+    A = sp.csr_array((np.ones((i != j).sum()), (i[i != j], j[i != j])), shape=(n, n))
+    A = sp.csr_array(A + A.T)
+    A.data[:] = 1.0
+    return A, labels
+
+
+def draw_lfr(mixing: float, n: int = 1000) -> tuple[sp.csr_array, np.ndarray]:
+    """Draw a graph of Lancichinetti, Fortunato and Radicchi; of some seeds networkx makes none."""
+    for seed in range(100, 200):
+        try:
+            G = nx.LFR_benchmark_graph(n, 3, 1.5, mixing, average_degree=10, min_community=20, seed=seed)
+        except nx.ExceededMaxIterations:
+            continue
+        G.remove_edges_from(nx.selfloop_edges(G))
+        return nx.to_scipy_sparse_array(G), np.array([min(G.nodes[node]["community"]) for node in G])
+    raise ValueError(f"no graph of mixing {mixing} was found")
 
 
 def leiden(A: sp.csr_array, k: int, seed: int) -> np.ndarray:
@@ -80,8 +138,6 @@ def louvain(A: sp.csr_array, k: int, seed: int) -> np.ndarray:
         random.seed(seed)  # igraph's own source
         graph = igraph.Graph(n=A.shape[0], edges=np.column_stack(upper.coords).tolist())
         return np.array(graph.community_multilevel(weights=upper.data.tolist()).membership)
-    import networkx as nx
-
     labels = np.empty(A.shape[0], dtype=np.int64)
     for at, members in enumerate(nx.community.louvain_communities(nx.from_scipy_sparse_array(upper), seed=seed)):
         labels[list(members)] = at
@@ -104,7 +160,8 @@ def compare(name: str, seeds: int = 3):
     warnings.simplefilter("ignore")
     A, labels = load(name)
     A, k = sp.csr_array(A, dtype=float), len(np.unique(labels))
-    SymNMF(3, random_state=0).fit(planted_graph(200, 3, random_state=0)[0])  # compiles
+    for graph in (planted_graph(200, 3, random_state=0)[0], load("blocks")[0]):  # compiles
+        SymNMF(3, random_state=0).fit(graph)
     for method, cluster in METHODS.items():
         start = time.process_time()
         try:

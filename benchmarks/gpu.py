@@ -1,4 +1,4 @@
-"""What a GPU does: ``python benchmarks/gpu.py [symnmf large small edmc agreement] [--results results]``.
+"""What a GPU does: ``python benchmarks/gpu.py [symnmf large dense small edmc features agreement] [--results results]``.
 
 Data are made on the device. Seconds are wall clock with the device idle before and after, compiled code warmed up; the
 start and the sorting of pairs count. Fills the section ``gpu`` of the results. ``QUARTIC_MILLION`` may say that a
@@ -15,9 +15,9 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from quartic import Problem, minimize
+from quartic import Problem, SymNMF, minimize
 from quartic.bench.numbers import run_script
-from quartic.init import random_start, spectral_start
+from quartic.graphs import similarity
 from quartic.losses import Distances, LeastSquares
 from quartic.losses.factor import torch_matrix
 from quartic.penalties import Nonnegative
@@ -80,25 +80,56 @@ def rmse(X, points) -> float:
     return float(((found - true).square().mean() / true.square().mean()).sqrt())
 
 
-def symnmf(n: int = MILLION, dtypes=(torch.float32, torch.float64)):
-    for dtype in dtypes:
-        M, member = planted(n, 32, dtype, DEVICE)
-        loss, checks = seconds_of(lambda M=M: LeastSquares(M))
-        problem, settings = Problem(loss, Nonnegative()), {"rank": 32, "reference": random_start, "tol": 1e-3}
-        minimize(problem, spectral_start, **settings, random_state=99, max_iter=3)
-        runs = [seconds_of(lambda s=s: minimize(problem, spectral_start, **settings, random_state=s)) for s in range(3)]  # noqa: B023
-        result, X = runs[-1][0], runs[-1][0].X
-        groups = torch.bincount(X.argmax(dim=1) * 32 + member, minlength=32 * 32).reshape(32, 32)
-        yield from told(
-            "graph, million nodes" if n == MILLION else "graph, five million nodes", str(dtype).split(".")[1],
-            s=float(np.median([seconds for _, seconds in runs])), checks_s=checks, products=result.n_products,
-            entries=M.values().numel(),
-            purity=float(groups.max(dim=1).values.sum()) / n,
-        )  # fmt: skip
+def cluster(case: str, method: str, M, rank: int, member=None, seeds: int = 3):
+    """Time `SymNMF.fit` on a matrix, checks of it included; the first fit is to compile."""
+    runs = []
+    for seed in range(-1, seeds):
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        model, seconds = seconds_of(lambda seed=seed: SymNMF(rank, random_state=seed + 1).fit(M))
+        purity = 1.0
+        if member is not None:
+            groups = torch.bincount(torch.as_tensor(model.labels_).to(member) * rank + member, minlength=rank * rank)
+            purity = float(groups.reshape(rank, rank).max(dim=1).values.sum()) / len(member)
+        facts = {"s": seconds, "products": model.result_.n_products, "purity": purity}
+        facts |= {"residual": (2 * model.objective_) ** 0.5 / float(_values(M).norm())}
+        facts |= {"peak GiB": torch.cuda.max_memory_allocated() / 2**30}
+        runs.append(facts)
+        del model
+    middle = {name: float(np.median([run[name] for run in runs[1:]])) for name in runs[0]}
+    checks = seconds_of(lambda: LeastSquares(M))[1]
+    yield from told(case, method, **middle, slowest_s=max(run["s"] for run in runs[1:]), checks_s=checks)
+
+
+def _values(M):
+    return M.values() if M.layout == torch.sparse_csr else M
+
+
+def symnmf():
+    """A million nodes, 21 million entries, k = 32."""
+    for dtype in (torch.float32, torch.float64):
+        M, member = planted(MILLION, 32, dtype, DEVICE)
+        yield from cluster("graph, million nodes", str(dtype).split(".")[1], M, 32, member)
 
 
 def large():
-    return symnmf(5 * MILLION, (torch.float32,))
+    """The size of the Open Academic Graph, k = 16."""
+    M, member = planted(int(37.7 * MILLION), 16, torch.float32, DEVICE)
+    yield from cluster("graph, 37.7 million nodes", "float32", M, 16, member, seeds=2)
+
+
+def dense():
+    """Correlations of 10,000 series in 50 groups with noise, and cosines of 46,985 documents on 7 topics."""
+    g = torch.Generator(DEVICE).manual_seed(0)
+    W = torch.rand((10_000, 50), generator=g, device=DEVICE) ** 4
+    W /= W.norm(dim=1, keepdim=True)
+    noise = 0.05 * torch.rand((10_000, 10_000), generator=g, device=DEVICE)
+    yield from cluster("dense, 10,000 nodes", "rank 50", W @ W.T + (noise + noise.T) / 2, 50)
+    words = torch.rand((46_985, 200), generator=g, device=DEVICE)
+    topics = 0.3 + (torch.rand((7, 200), generator=g, device=DEVICE) > 0.7).float()
+    words *= (words > 0.9) * topics[torch.randint(7, (46_985,), generator=g, device=DEVICE)]
+    words /= words.norm(dim=1, keepdim=True).clamp(min=1e-9)
+    yield from cluster("dense, 46,985 nodes", "rank 7", words @ words.T, 7)
 
 
 def small():
@@ -121,20 +152,24 @@ def small():
 
 
 def edmc():
-    """Random pairs, 20 for each point, from a random start; sorting counts."""
-    for dtype in (torch.float32, torch.float64):
-        points, pairs, squared = cloud(MILLION, 20 * MILLION, dtype, DEVICE)
-        for solver in ("auto", "ncg", "lbfgs"):
-            settings = {"rank": 3, "solver": solver}
-            minimize(Problem(Distances(pairs, squared)), **settings, tol=0.0, max_iter=4, random_state=9)
+    """Random pairs, 20 for each point; checks and sorting count."""
+    single, double = torch.float32, torch.float64
+    for n, dtype, solver, seeds in (
+        (1, single, "auto", 5), (1, double, "auto", 5), (1, single, "ncg", 3), (10, single, "auto", 2)
+    ):  # fmt: skip
+        points, pairs, squared = cloud(n * MILLION, 20 * n * MILLION, dtype, DEVICE)
 
-            def run(seed, settings=settings, pairs=pairs, squared=squared):
-                return minimize(Problem(Distances(pairs, squared)), **settings, tol=1e-5, random_state=seed)
+        def run(seed, pairs=pairs, squared=squared, solver=solver):
+            return minimize(Problem(Distances(pairs, squared)), rank=3, solver=solver, tol=1e-5, random_state=seed)
 
-            runs = [seconds_of(lambda s=s: run(s)) for s in range(2)]
-            case, name = "million points, twenty million pairs", f"{str(dtype).split('.')[1]} {solver}"
-            yield from told(case, name, s=float(np.median([s for _, s in runs])), passes=runs[-1][0].n_products,
-                            rmse=max(rmse(result.X, points) for result, _ in runs))  # fmt: skip
+        run(99)  # to compile
+        runs = [seconds_of(lambda s=s: run(s)) for s in range(seeds)]
+        case = f"{'ten ' if n == 10 else ''}million points, {'two hundred' if n == 10 else 'twenty'} million pairs"
+        yield from told(
+            case, f"{str(dtype).split('.')[1]} {solver}", s=float(np.median([s for _, s in runs])),
+            slowest_s=max(s for _, s in runs), passes=runs[-1][0].n_products,
+            rmse=max(rmse(result.X, points) for result, _ in runs),
+        )  # fmt: skip
 
 
 def agreement():
@@ -156,7 +191,28 @@ def agreement():
         yield from told(case, getattr(solver, "name", solver), largest_difference=gap)
 
 
-CASES = {"symnmf": symnmf, "large": large, "small": small, "edmc": edmc, "agreement": agreement}
+def features():
+    """Points about 50 centres in 64 dimensions: neighbours, similarities and clusters, the points to their labels."""
+    for seed in range(2):
+        g = torch.Generator(DEVICE).manual_seed(seed)
+        centres = torch.randn((50, 64), generator=g, device=DEVICE)
+        member = torch.randint(50, (MILLION,), generator=g, device=DEVICE)
+        X = centres[member] + 0.8 * torch.randn((MILLION, 64), generator=g, device=DEVICE)
+        model = SymNMF(50, affinity="self_tuning", random_state=seed)
+        if seed == 0:
+            model.fit(X[:20_000])  # to compile
+        torch.cuda.reset_peak_memory_stats()
+        W, graph_s = seconds_of(lambda X=X: similarity(X, "self_tuning"))
+        model, s = seconds_of(lambda model=model, X=X: model.fit(X))
+        groups = torch.bincount(model.labels_ * 50 + member, minlength=50 * 50).reshape(50, 50)
+        facts = {"s": s, "graph s": graph_s, "entries": W.values().numel(), "iterations": model.n_iter_}
+        facts |= {"peak GiB": torch.cuda.max_memory_allocated() / 2**30}
+        facts |= {"purity": float(groups.max(dim=1).values.sum()) / MILLION}
+        yield from told("features, a million points in 64 dimensions", f"seed {seed}", **facts)
+
+
+CASES = {"symnmf": symnmf, "large": large, "dense": dense, "small": small, "edmc": edmc, "features": features,
+         "agreement": agreement}  # fmt: skip
 
 if __name__ == "__main__":
     run_script("gpu", CASES, machine=torch.cuda.get_device_name(), versions=f"torch {torch.__version__}")

@@ -149,3 +149,33 @@ def test_tensors():
     assert isinstance(theirs.embedding_, torch.Tensor)
     assert theirs.normalize_ == "walks"
     np.testing.assert_array_equal(theirs.affinity_matrix_.to_dense().numpy(), ours.affinity_matrix_.toarray())
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize("kind", ["auto", "regularized", "symmetric"])
+def test_tensors_are_normalised_where_they_are(kind, dense, monkeypatch):
+    torch = pytest.importorskip("torch", reason='needs pip install "quartic[gpu]"')
+    from quartic.graphs import torch_normalization
+    from quartic.losses.devices import moved
+    from quartic.losses.factor import torch_input
+
+    monkeypatch.setattr(torch_input, "_ENTRIES", 50)
+    monkeypatch.setattr(torch_normalization, "to_scipy", None)
+    monkeypatch.setattr(torch_normalization, "_ROWS", 7)
+    loops = weighted_graph() + np.eye(len(weighted_graph()))
+    loops[:, 3] = loops[3] = 0  # a node without edges
+    for A in (weighted_graph(), loops, normalize_graph(loops, "symmetric").toarray(), -loops):
+        given = A if dense else sp.csr_array(A)
+        chosen = choose_normalization(as_adjacency(A)) if kind == "auto" else kind
+        if A.min() < 0 and kind != "auto":
+            with pytest.raises(ValueError, match=r"the weight of \(\d+, \d+\) is -"):
+                normalize_graph(moved(given, "cpu"), kind)
+            continue
+        found = normalize_graph(moved(given, "cpu"), kind)
+        assert (found.layout == torch.strided) == dense
+        np.testing.assert_allclose(found.to_dense().numpy(), normalize_graph(A, chosen).toarray(), rtol=1e-14)
+    given = loops if dense else sp.csr_array(loops)
+    ours, theirs = (SymNMF(3, normalize=kind, random_state=0).fit(G) for G in (given, moved(given, "cpu")))
+    assert theirs.normalize_ == ours.normalize_
+    theirs.embedding_ = torch.from_numpy(ours.embedding_)
+    np.testing.assert_allclose(theirs.transform(loops[:4]), ours.transform(loops[:4]), atol=1e-12)

@@ -13,6 +13,7 @@ from quartic.arrays import waiting
 from quartic.init import random_start, spectral_start
 from quartic.kernels import GramKernel, NormKernel
 from quartic.losses import Distances, LeastSquares
+from quartic.losses.devices import to_scipy
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge, Zero
 from quartic.solvers import LevenbergMarquardt
 
@@ -270,11 +271,98 @@ def test_matrices_are_checked():
 def test_sparse_input_need_not_be_canonical():
     M = graph()
     coo = sp.coo_array(M)
-    twice = torch.sparse_coo_tensor(
-        torch.from_numpy(np.hstack([coo.coords, coo.coords])), torch.from_numpy(np.tile(coo.data / 2, 2)), M.shape
-    )
+    places, values = torch.from_numpy(np.hstack([coo.coords, coo.coords])), torch.from_numpy(np.tile(coo.data / 2, 2))
+    twice = torch.sparse_coo_tensor(places, values, M.shape, check_invariants=False)
     X = start(60, 3)
     assert LeastSquares(twice).value(torch.from_numpy(X)) == pytest.approx(LeastSquares(M).value(X), rel=1e-12)
+
+
+@pytest.fixture(params=[1 << 24, 37], ids=["at once", "in pieces"])
+def pieces(request, monkeypatch):
+    from quartic.losses.factor import torch_input
+
+    monkeypatch.setattr(torch_input, "_ENTRIES", request.param)
+
+
+def wide_graph(n=400, dtype=np.float64):
+    """A random symmetric graph with a hub, empty rows at both ends and in between."""
+    A = sp.random_array((n, n), density=0.02, rng=np.random.default_rng(3), format="lil")
+    A[7] = 1.0
+    A = sp.csr_array(A + A.T, dtype=dtype).toarray()
+    A[[0, 50, n - 1]] = A[:, [0, 50, n - 1]] = 0
+    return sp.csr_array(A)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_one_entry_without_its_mirror_image_is_named(pieces, dtype):
+    A = wide_graph(dtype=dtype)
+    rows, columns = sp.coo_array(A).coords
+    for at in range(0, A.nnz, 97):
+        if rows[at] == columns[at]:
+            continue
+        i, j = sorted((int(rows[at]), int(columns[at])))
+        bad = A.copy()
+        bad.data[at] += 0.001
+        with pytest.raises(ValueError, match=rf"M must be symmetric, but M\[{i}, {j}\] = .* and M\[{j}, {i}\] = "):
+            LeastSquares(tensor(bad))
+        bad.data[at] = 0  # there on one side only; the zero is stored
+        with pytest.raises(ValueError, match=rf"M\[{i}, {j}\] = (0.0 and|.* = 0.0;)"):
+            LeastSquares(tensor(bad))
+        bad.data[at] = np.nan
+        with pytest.raises(ValueError, match=rf"must be finite, but M\[{rows[at]}, {columns[at]}\] is nan"):
+            LeastSquares(tensor(bad))
+
+
+def test_gaps_that_cancel_in_sums_are_found(pieces):
+    """A directed triangle: each row and each column of M − Mᵀ sums to zero."""
+    A = wide_graph().tolil()
+    for i, j in ((100, 200), (200, 300), (300, 100)):
+        A[i, j] += 0.25
+    with pytest.raises(ValueError, match=r"M\[(100, 200|200, 300|100, 300)\]"):
+        LeastSquares(tensor(sp.csr_array(A)))
+
+
+@pytest.mark.parametrize(("dtype", "allowed"), [(np.float64, 1e-10), (np.float32, 1e-5)])
+def test_round_off_between_mirror_images_passes_and_more_does_not(pieces, dtype, allowed):
+    A = wide_graph(dtype=dtype)
+    noise = np.random.default_rng(0).uniform(-1, 1, A.nnz) * abs(A.data).max() * allowed
+    for factor, fits in ((0.45, True), (3.0, False)):  # the hub's row is suspect either way
+        B = A.copy()
+        B.data += (factor * noise).astype(dtype)
+        if fits:
+            LeastSquares(tensor(B))
+        else:
+            with pytest.raises(ValueError, match="must be symmetric"):
+                LeastSquares(tensor(B))
+
+
+def test_csr_tensors_need_not_be_sorted_nor_their_entries_unique(pieces):
+    A = wide_graph()
+    counts = np.diff(A.indptr)
+    twice = [np.tile(np.arange(a, b), 2)[::-1] for a, b in zip(A.indptr, A.indptr[1:], strict=False)]
+    order = np.concatenate(twice)
+    parts = np.append(0, 2 * counts.cumsum()), A.indices[order], A.data[order] / 2
+    M = torch.sparse_csr_tensor(*map(torch.from_numpy, parts), A.shape, check_invariants=False)
+    found = LeastSquares(M).matrix.M
+    assert found.col_indices().dtype == torch.int32
+    assert (to_scipy(found) != A).nnz == 0
+
+
+def test_a_canonical_tensor_is_not_copied():
+    M = tensor(wide_graph())
+    assert LeastSquares(M).matrix.M.values().data_ptr() == M.values().data_ptr()
+    assert LeastSquares(M).matrix.M.col_indices().data_ptr() == M.col_indices().data_ptr()
+
+
+def test_damaged_tensors_are_refused():
+    start, columns, values = torch.tensor([0, 1, 2]), torch.tensor([0, 1]), torch.ones(2)
+    for bad, match in (
+        ((start, torch.tensor([0, 5]), values), "has 2 columns, but an entry with the column 5"),
+        ((start, torch.tensor([-1, 1]), values), "the column -1"),
+        ((torch.tensor([0, 2, 1]), columns, values), "crow_indices must rise from 0 to 2"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            LeastSquares(torch.sparse_csr_tensor(*bad, (2, 2), check_invariants=False))
 
 
 def test_solvers_that_need_numpy_say_so():

@@ -8,11 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import eigh_tridiagonal
 from scipy.sparse.csgraph import connected_components
 
 from quartic.arrays import Array, is_torch
+from quartic.arrays.space import eps, space_of
 from quartic.arrays.threads import spread
-from quartic.compiled.lanczos import lowest_eigenpairs
 from quartic.distributed.inputs import concatenate_rows, in_blocks, is_dask_array, row_recipes
 from quartic.graphs.inputs import as_adjacency
 from quartic.graphs.neighbors import Floats, inverse_roots
@@ -24,7 +25,7 @@ KINDS: tuple[Kind, ...] = ("regularized", "symmetric", "walks")
 _CAP = 100
 _FRONT = 400
 # Walks pay on graphs of so many nodes: smaller ones they mix, and larger ones take minutes.
-_FEWEST, _MOST = 100, 200_000
+_FEWEST, MOST = 100, 200_000
 # The largest eigenvalue of a normalised matrix is 1, to this, and so many products tell.
 _ONE, _PRODUCTS = 1e-3, 100
 _ROWS = 256  # rows of a piece of work
@@ -71,9 +72,11 @@ def normalize_graph(A: Any, kind: Literal["auto"] | Kind | None = "regularized")
     if kind not in (None, "auto", *KINDS):
         raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, 'auto' or None, got {kind!r}")
     if is_torch(A):
-        from quartic.losses.devices import moved, to_scipy
+        from quartic.graphs.torch_normalization import choose_for_tensor, normalize_tensor
+        from quartic.losses.factor.matrix import as_matrix
 
-        return moved(normalize_graph(to_scipy(A), kind), A.device)
+        matrix = as_matrix(A, name="A")
+        return normalize_tensor(matrix, choose_for_tensor(matrix) if kind == "auto" else kind)
     if is_dask_array(A):
         return _normalize_blocks(A, kind)
     A = as_adjacency(A)
@@ -106,11 +109,24 @@ def choose_normalization(A: sp.csr_array) -> Kind | None:
     ('regularized', None)
     """
     n = A.shape[0]
-    if A.nnz == 0 or 2 * A.nnz > n * n or A.data.min() < 0 or _is_normalized(lambda X: A @ X, n):
+    return choose(
+        n,
+        A.nnz,
+        float(A.data.min(initial=0.0)),
+        lambda: is_normalized(lambda X: A @ X, np.ones((n, 1))),
+        lambda: bool(A.diagonal()[np.diff(A.indptr) > 0].all()),
+    )
+
+
+def choose(
+    n: int, entries: int, least: float, normalized: Callable[[], bool], similar_to_itself: Callable[[], bool]
+) -> Kind | None:
+    """Return what `choose_normalization` says of a graph of which this is known, or can be asked."""
+    if entries == 0 or 2 * entries > n * n or least < 0 or normalized():
         return None
-    if A.diagonal()[np.diff(A.indptr) > 0].all():
+    if similar_to_itself():
         return "symmetric"
-    return "walks" if _FEWEST < n <= _MOST and A.nnz <= _CAP * n else "regularized"
+    return "walks" if _FEWEST < n <= MOST and entries <= _CAP * n else "regularized"
 
 
 def refuse_negative(A: sp.csr_array) -> None:
@@ -124,12 +140,26 @@ def refuse_negative(A: sp.csr_array) -> None:
         )
 
 
-def _is_normalized(product: Callable[[Array], Array], n: int) -> bool:
-    """Tell whether the largest eigenvalue of a nonnegative matrix is 1."""
-    found = lowest_eigenpairs(
-        lambda X: -product(X), n, 1, lambda value, *_: value < -1 - _ONE, np.random.default_rng(0), _PRODUCTS
-    )
-    return bool(abs(found.values[0] + 1) <= _ONE)
+def is_normalized(product: Callable[[Array], Array], ones: Array) -> bool:
+    """Tell whether the largest eigenvalue of a nonnegative matrix is 1: Lanczos' method from the vector of ones (n, 1).
+
+    A positive vector is never orthogonal to the eigenvector, which has no negative entry. Old vectors are not kept:
+    what Lanczos' method finds twice for want of them is no larger. It ends where ten products gained next to nothing.
+    """
+    diagonal: list[float] = []
+    beside: list[float] = []
+    space, found = space_of(ones), [0.0] * 10
+    q, before = ones / float(space.norm(ones)), 0 * ones
+    while len(diagonal) < _PRODUCTS:
+        w = product(q) - (beside[-1] if beside else 0.0) * before
+        diagonal.append(float(space.inner(q, w)))
+        w -= diagonal[-1] * q
+        found.append(float(eigh_tridiagonal(diagonal, beside, eigvals_only=True)[-1]))
+        beside.append(float(space.norm(w)))
+        if found[-1] > 1 + _ONE or found[-1] - found[-11] < 0.01 * _ONE or beside[-1] <= 16 * eps(q) * found[-1]:
+            break
+        before, q = q, w / beside[-1]
+    return abs(found[-1] - 1) <= _ONE
 
 
 def _factors(degree: Floats, kind: Kind) -> Floats:
@@ -144,11 +174,11 @@ def choose_for_blocks(A: Any) -> Kind | None:
     from dask import compute, delayed
 
     n, recipes = int(A.shape[0]), row_recipes(A, "A")[0]
-    if n <= _MOST and sum(compute(*(delayed(_count_entries, pure=False)(block) for block in recipes))) <= _CAP * n:
+    if n <= MOST and sum(compute(*(delayed(_count_entries, pure=False)(block) for block in recipes))) <= _CAP * n:
         return choose_normalization(_gather(recipes))
     from quartic.losses.blocks.dask_matrix import DaskMatrix
 
-    return None if _is_normalized(DaskMatrix(A).product, n) else "regularized"
+    return None if is_normalized(DaskMatrix(A).product, np.ones((n, 1))) else "regularized"
 
 
 def _gather(recipes: list[Any]) -> sp.csr_array:

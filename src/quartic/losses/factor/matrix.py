@@ -303,7 +303,7 @@ def as_matrix(M: Any, squared_norm: float | None = None, name: str = "M") -> Mat
         from quartic.losses.factor.torch_matrix import as_torch_matrix
 
         entries = M.numel() if M.layout == sys.modules["torch"].strided else M._nnz()
-        with space_of(M).errors(f"{name} with {M.shape[0]} rows and {entries} entries", 60.0 * entries):
+        with space_of(M).errors(f"{name} with {M.shape[0]} rows and {entries} entries", 12.0 * entries):
             return as_torch_matrix(M, name)
     if is_dask_array(M):
         from quartic.losses.blocks.dask_matrix import DaskMatrix
