@@ -52,10 +52,10 @@ trust: fuzz
 	QUARTIC_TRUST=results/trust $(BIN)/python -m pytest -m slow tests/test_random_problems.py
 	$(BIN)/python benchmarks/trust.py --minutes 60
 
-# Known vulnerabilities in the pinned dependencies; needs the network.
+# Known vulnerabilities in the pinned dependencies; needs the network, and fails where a package could not be looked up.
 audit: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit
-	$(BIN)/python -m pip_audit --requirement constraints.txt --no-deps --disable-pip
+	$(BIN)/python -m pip_audit --strict --requirement constraints.txt --no-deps --disable-pip
 
 # The oldest versions that pyproject.toml allows, in an environment of their own.
 OLDEST_VENV ?= .venv-oldest

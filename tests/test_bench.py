@@ -1,10 +1,12 @@
 """The harness on tiny cases, through the same code as the full runs."""
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +19,17 @@ from quartic.bench.commands import bench, paper
 from quartic.bench.floor import FloorSettings, GrowthSettings, floor_cases, growth_cases
 from quartic.bench.harness import Watch, fixed_threads, take_turns
 from quartic.bench.methods import GRIDS, METHODS, SOLVERS, pymanopt_edmc, symnmf_solver
-from quartic.bench.numbers import Number, Table, as_markdown, best_of, headline, measure_cases, ratios, summarise
+from quartic.bench.numbers import (
+    Number,
+    Table,
+    as_markdown,
+    best_of,
+    headline,
+    measure_cases,
+    ratios,
+    read_numbers,
+    summarise,
+)
 from quartic.bench.page import fill_tables, numbers_of
 from quartic.bench.sections import OURS, panels_of, run_method, section_numbers, with_penalties
 from quartic.core.loop import referee
@@ -467,7 +479,7 @@ def _invoke(app, *words):
 
 def test_the_commands_and_their_pages(tmp_path):
     report = tmp_path / "report.html"
-    words = ["--quick", "--cell", "planted-100-2:2", "--starts", "1", "--solver", "cd", "-o", tmp_path]
+    words = ["--quick", "--case", "planted-100-2:2", "--starts", "1", "--solver", "cd", "-o", tmp_path]
     done = _invoke(paper, "table1", *words, "--report", report)
     assert done.exit_code == 0, done.output
     assert "cd" in done.stdout
@@ -475,7 +487,7 @@ def test_the_commands_and_their_pages(tmp_path):
     assert "Table 1 of the paper" in report.read_text(encoding="utf-8")
     rows = json.loads(_invoke(paper, "table1", *words, "--json").stdout)
     assert {row["method"] for row in rows} == {"dyn-nolips", "cd"}
-    words = ["--quick", "-n", "60", "--known", "0.5", "--starts", "1", "--seconds", "2", "-o", tmp_path]
+    words = ["--quick", "--case", "60:0.5", "--starts", "1", "--seconds", "2", "-o", tmp_path]
     done = _invoke(paper, "figure2", *words)
     assert done.exit_code == 0, done.output
     made = {path.suffix for path in tmp_path.glob("figure2-quick.*")}
@@ -507,10 +519,10 @@ def test_a_page_of_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("app", "words", "said"),
     [
-        (paper, "table1 --cell tdt2", "is not a cell"),
+        (paper, "table1 --case tdt2", "is not a cell"),
         (paper, "table1 --solver fast", "is not one of dyn-nolips"),
-        (bench, "speed --helix 5", "is not a helix"),
-        (bench, "speed --helix 100:2", "is not a helix"),
+        (bench, "speed --case 5", "is not a helix"),
+        (bench, "speed --case 100:2", "is not a helix"),
         (bench, "peers --only all", "is not one of symnmf, edmc"),
         (paper, "figure1 --report x.txt", "must end in one of .html"),
     ],
@@ -520,3 +532,36 @@ def test_faults_in_the_call_are_one_line(app, words, said, tmp_path):
     assert done.exit_code == 2
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+# -- all of it at once ------------------------------------------------------------------------------------------------
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+MISSING = """
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("typer", "rich", "click", "pandas", "pyarrow", "openpyxl", "cvxpy", "plotly"):
+            raise ImportError(name)
+sys.meta_path.insert(0, Missing())
+"""
+
+
+@pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="the benchmarks are in the repository, not in packages made of it")
+def test_one_script_measures_without_the_extras_and_keeps_what_it_has(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(MISSING)
+    out, words = tmp_path / "out", ["--quick", "--only", "losses", "--processes", "1", "--commit", "abc1234"]
+    command = [sys.executable, str(BENCHMARKS / "all.py"), "--out", str(out), *words]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([*command, "--budget", "300"], env=environment, capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in out.iterdir()} == {"results.csv", "RESULTS.md", "results.tar.gz", "log.txt"}
+    assert (out / "log.txt").read_text().count(": exit 0 after") == 2
+    numbers = [n for n in read_numbers(out / "results.csv") if n.section == "losses"]
+    assert {n.value for n in numbers if n.measure == "commit"} == {"abc1234"}
+    assert {n.case for n in numbers if n.measure == "s"} == {
+        "completion, n = 2000, r = 5, 3 %", "completion, 10 % noise",
+    }  # fmt: skip
+    done = subprocess.run([*command, "--budget", "9"], env=environment, capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0, done.stderr
+    assert "out of time" in (out / "log.txt").read_text()

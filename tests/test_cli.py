@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import warnings
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -94,11 +95,14 @@ def test_help_loads_nothing_heavy():
 
 
 def test_a_command_does_not_load_what_scikit_learn_loads_in_advance(club):
-    """Nor does pyarrow load pandas; both are there for whoever asks, as they would be otherwise."""
+    """Nor what numba does, nor pyarrow for a short file; all are there for whoever asks, as they would be otherwise."""
     code = (
         "import sys\nfrom quartic.cli import app\n"
         f"app(['cluster', {str(club)!r}, '-k', '2', '-q'], standalone_mode=False)\n"
-        "assert not [name for name in sys.modules if name.startswith(('pandas', 'scipy.stats.', 'plotly'))]\n"
+        "late = 'pandas', 'scipy.stats.', 'plotly', 'numpy.f2py.', 'cffi', 'yaml', 'pyarrow'\n"
+        "assert not [name for name in sys.modules if name.startswith(late)]\n"
+        "import yaml, numpy.testing, numpy.f2py\n"
+        "numpy.testing.assert_array_equal([1], [1])\nassert numpy.f2py.get_include()\n"
         "import scipy.stats\nfrom scipy.stats import rankdata\n"
         "assert scipy.stats.mode([1, 2, 2]).mode == 2 and rankdata([3, 1]).tolist() == [2, 1]\n"
         "from importlib.util import find_spec\n"
@@ -639,3 +643,60 @@ def test_control_characters_do_not_reach_the_terminal(tmp_path):
     path = tmp_path / "in.csv"
     path.write_text("i,j,d\n0,1,\x1b[31mred\n0,2,1\n1,2,1\n")
     assert "\x1b" not in quick("locate", path, "-d", 2, code=2).stderr
+
+
+# -- features in different units, and graphs as they are to be normalised ---------------------------------------------
+
+
+@pytest.fixture
+def people(tmp_path):
+    """Three groups that lie apart in centimetres, in money and in shares, as a spreadsheet writes them."""
+    rng = np.random.default_rng(0)
+    centres = np.array([[170, 2000, 0.1], [185, 90_000, 0.9], [150, 50_000, 0.5]])
+    rows = [centres[k % 3] + rng.standard_normal(3) * [2, 1500, 0.03] for k in range(60)]
+    text = "".join(f"Müller {k};{x[0]:.1f};{x[1]:.2f};{x[2]:.3f}\r\n".replace(".", ",") for k, x in enumerate(rows))
+    path = tmp_path / "people.csv"
+    path.write_bytes(("Name;Größe (cm);Gehalt (€);Anteil\r\n" + text).encode("cp1252"))
+    return path
+
+
+def test_groups_in_different_units_are_found_without_their_number(people, tmp_path):
+    done = quick("cluster", people, "--json", "-o", tmp_path / "out.csv")
+    facts = json.loads(done.stdout)
+    assert (facts["n_clusters"], facts["sizes"], facts["scaled"]) == (3, [20, 20, 20], True)
+    assert "columns scaled to variance 1, since spreads differ up to " in done.stderr
+    assert "3 clusters: the rows fall into 3 groups" in done.stderr
+    kept = quick("cluster", people, "--scale", "none", "-k", 3, "--json", "-o", tmp_path / "out.csv")
+    assert not json.loads(kept.stdout)["scaled"]
+    assert "scaled" not in kept.stderr
+
+
+def test_code_of_scaled_features_runs(people, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("plotly")
+    monkeypatch.chdir(tmp_path)
+    quick("cluster", people.name, "-k", 3, "-o", "out.csv", "--report", "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    code = unescape(page.rpartition("<h3>The same in Python</h3><pre>")[2].partition("</pre>")[0])
+    exec(compile(code, "page", "exec"), {})
+    rows = (tmp_path / "out.csv").read_text(encoding="utf-8").splitlines()[1:]
+    assert capsys.readouterr().out.splitlines() == [" ".join(row.split(",")[:2]) for row in rows]
+
+
+@pytest.mark.parametrize("kind", ["none", "symmetric", "regularized", "walks"])
+def test_a_graph_is_normalised_as_asked(club, kind, tmp_path):
+    done = quick("cluster", club, "-k", 2, "--normalize", kind, "--json", "-o", tmp_path / "out.csv")
+    assert json.loads(done.stdout)["normalized"] == (None if kind == "none" else kind)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("{club} --normalize most", "--normalize most: choose one of auto, none, symmetric"),
+        ("{club} --scale most", "--scale most: choose one of auto, none, standard"),
+        ("{club} --scale standard", "--scale standard is for features"),
+        ("{people} --normalize walks", "--normalize is for graphs"),
+    ],
+)
+def test_options_of_the_other_kind_of_input_are_refused(club, people, words, said):
+    done = quick("cluster", *words.format(club=club, people=people).split(), "-k", 2, code=2)
+    assert said in done.stderr

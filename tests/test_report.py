@@ -16,14 +16,17 @@ from typer.testing import CliRunner
 
 from quartic import DistanceCompletion, SymNMF
 from quartic.cli import app
+from quartic.clustering.roles import RoleNMF
 from quartic.datasets import karate, planted_graph
 from quartic.plots import sample_nodes
 from quartic.report import (
     DataTable,
     Section,
+    cluster_section,
     convergence,
     membership_chart,
     residuals_of,
+    role_section,
     scatter_of_points,
     write_page,
 )
@@ -254,6 +257,40 @@ def test_what_the_mouse_finds_is_in_words(names):
     assert cells["hovertext"][0][0] == f"{first}: 100% in cluster 0"
     assert cells["hovertext"][1][-1] == f"{second}: 75% in cluster 1"
     assert "hovertemplate" not in cells
+
+
+# -- overlap and roles ------------------------------------------------------------------------------------------------
+
+
+def test_clusters_that_share_nodes_say_which(tmp_path):
+    A = np.zeros((13, 13))
+    A[:7, :7] = A[6:, 6:] = 1.0  # node 6 is in both
+    np.fill_diagonal(A, 0)
+    model = SymNMF(2, random_state=0).fit(A)
+    write_page(tmp_path / "page.html", "two", [cluster_section(model, [f"n{k}" for k in range(13)], title="two")])
+    page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert page.tables["Where clusters overlap"] == [["0, 1", "1", "n6"]]
+    apart = SymNMF(2, random_state=0).fit(np.kron(np.eye(2), np.ones((6, 6))))
+    assert "Where clusters overlap" not in str(cluster_section(apart, title="apart").parts)
+
+
+def test_roles_are_drawn_as_blocks(tmp_path):
+    A = np.kron([[0, 1, 0], [0, 0, 1], [0, 0, 0]], np.ones((5, 5)))  # a chain
+    model = RoleNMF(3, random_state=0).fit(A)
+    section = role_section(model, [f"n{k}" for k in range(15)], title="roles")
+    write_page(tmp_path / "page.html", "roles", [section])
+    page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
+    first, middle, last = model.labels_[[0, 5, 10]].tolist()
+    z = np.array(
+        [[float(word.split(": ")[1].split("%")[0]) for word in row] for row in page.drawn[0]["data"][0]["hovertext"]]
+    )
+    assert z[first, middle] > 50
+    assert z[middle, last] > 50
+    z[first, middle] = z[middle, last] = 0
+    assert z.max() < 5
+    assert "15 nodes in 3 roles of 5, 5, 5." in section.answer
+    assert "0% of all flow stays" in section.answer
+    assert page.tables["Who is where"][0][:2] == ["n0", str(first)]
 
 
 # -- the map ----------------------------------------------------------------------------------------------------------

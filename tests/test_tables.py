@@ -112,10 +112,43 @@ def test_parquet(tmp_path):
         io.read_features(tmp_path / "gap.parquet")
 
 
-def test_without_pyarrow_the_cure_is_named(file, monkeypatch):
+def test_without_pyarrow_tables_of_text_are_read_and_the_cure_is_named_for_others(file, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r"data.csv: tables are read by pyarrow: pip install 'quartic\[cli\]'"):
-        io.read_graph(file("a,b\nb,c\n"))
+    monkeypatch.setattr("quartic.io.tables.find_spec", lambda name: None)
+    monkeypatch.setattr("quartic.io.tables._SHORT", 3)
+    assert io.read_graph(file("a,b\nb,c\n")).names == ("a", "b", "c")
+    with pytest.raises(ImportError, match=r"data.parquet: Parquet is read by pyarrow: pip install 'quartic\[cli\]'"):
+        io.read_graph(file("PAR1", "data.parquet"))
+
+
+LAYOUTS = [
+    "source,target,weight\na,b,1\nb,c,2\nc,a,3\n",
+    "Von;Nach;Gewicht\n a ; b ;1,5\nb;c;1.234,5\nc;a;,5\n",
+    'from,to\n"a, x",b\nb,"c ""d"""\n',
+    "1.0 2\n2 3.0\n3 1\n",
+    "i,j,d\n1,2,NA\n2,3, 4 \n1,3,5\n",
+    "a,b,1\nb,c\nc,a,2\nd,a,1\n",
+    "a,b,1\nb,c,x\nc,a,2\nd,a,1\n",
+    'a,b,1\nb,c,"2\n',
+]
+
+
+@pytest.mark.parametrize("text", LAYOUTS)
+def test_short_and_long_files_are_read_alike(file, text, monkeypatch):
+    """Those below a limit row by row, the others by pyarrow."""
+
+    def told(read):
+        try:
+            found = read(file(text))
+        except ValueError as error:
+            return str(error)
+        value = found.adjacency.toarray() if read is io.read_graph else found.distances
+        return found.names, None if value is None else value.tolist(), found.guess
+
+    readers = (io.read_graph, io.read_distances)
+    short = [told(read) for read in readers]
+    monkeypatch.setattr("quartic.io.tables._SHORT", 3)
+    assert [told(read) for read in readers] == short
 
 
 @pytest.mark.parametrize(

@@ -106,20 +106,6 @@ class Recorder:
                 self.found |= {f"{name} to {target:g}": value for name, value in row.items()}
 
 
-class Teller(Recorder):
-    """Hands iterates to benchopt, which keeps the time and judges them: its solver's ``X`` is the last one."""
-
-    def __init__(self, solver: Any, go_on: Callable[[], bool]) -> None:
-        super().__init__(lambda X: {})
-        self.solver, self.go_on = solver, go_on
-
-    def see(self, X: Array, stationarity: float = 0.0, **facts: Any) -> None:
-        """Look at an iterate; raise `Enough` where benchopt has seen enough."""
-        self.solver.X = np.array(X, copy=True)
-        if not self.go_on():
-            raise Enough
-
-
 @dataclass(frozen=True)
 class Cell:
     """A similarity matrix and a rank; ``data`` may also be ``planted-<n>-<communities>``."""
@@ -241,3 +227,16 @@ class Helix:
         """Return what watches a run; what would be made at first use is made now, off the clock."""
         _ = self.distances
         return Recorder(self.measure, targets, limit, **how)
+
+
+def parse_case(text: str) -> Cell | Helix:
+    """Return the case written ``data:rank``, or ``points:share[:noise]`` for a helix.
+
+    Examples
+    --------
+    >>> from quartic.bench.cases import parse_case
+    >>> str(parse_case("tdt2:20")), str(parse_case("5000:0.1"))
+    ('tdt2:20', 'helix 5000:0.1')
+    """
+    text = text.removeprefix("helix ")
+    return Helix.parse(text) if text[:1].isdigit() else Cell.parse(text)

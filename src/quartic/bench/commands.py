@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from quartic.bench.cases import DATA, RANKS, Cell, Helix
+from quartic.bench.cases import Helix, parse_case
 from quartic.bench.floor import FloorSettings, GrowthSettings, floor_cases, growth_cases
 from quartic.bench.harness import Row, Store
 from quartic.bench.league import LeagueSettings, draw_profiles, print_grids, run_league
@@ -37,15 +37,15 @@ Folder = Annotated[
     Path, typer.Option("--results", "-o", help="Folder for results; a run that was interrupted goes on from it.")
 ]
 FirstStart = Annotated[int | None, typer.Option(min=0, help="Seed of the first start, to share starts out.")]
-Cells = Annotated[list[str] | None, typer.Option("--cell", metavar="DATA:RANK", help="A cell, as in tdt2:20.")]
+CaseNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--case", metavar="DATA:RANK|POINTS:SHARE[:NOISE]", help="A case, as in tdt2:20, or a helix, 5000:0.1."
+    ),
+]
 Seconds = Annotated[float | None, typer.Option(min=0.1, help="Limit on one run, in seconds.")]
 Patience = Annotated[float | None, typer.Option(min=1.0, help="Times what dyn-nolips took that a run may take.")]
 Threads = Annotated[int, typer.Option(min=1, help="Threads; with one, processor time is reported, else wall-clock.")]
-DataSets = Annotated[list[str] | None, typer.Option(help=f"Data sets, of {', '.join(DATA)}.")]
-Ranks = Annotated[list[int] | None, typer.Option(min=1, help=f"Ranks; the paper's are {RANKS}.")]
-Helices = Annotated[list[str] | None, typer.Option(metavar="POINTS:SHARE[:NOISE]", help="A helix, as in 5000:0.1.")]
-Points = Annotated[list[int] | None, typer.Option("-n", min=10, help="Points on the helix.")]
-Known = Annotated[list[float] | None, typer.Option(min=0.0, max=1.0, help="Share of the distances known.")]
 Solvers = Annotated[list[str] | None, typer.Option(help=f"Solvers, of {', '.join(dict.fromkeys(SOLVERS + METHODS))}.")]
 Only = Annotated[str, typer.Option(help="symnmf or edmc: leave out the other.")]
 RESULTS = Path("results")
@@ -57,8 +57,7 @@ def _add(app: typer.Typer, name: str, words: str, example: str) -> None:
 
     @app.command(name, help=words, epilog=f"Example: quartic {group} {name} {example}")
     def command(
-        quick: Quick = False, starts: Starts = None, first_start: FirstStart = None, cell: Cells = None,
-        data: DataSets = None, rank: Ranks = None, helix: Helices = None, n: Points = None, known: Known = None,
+        quick: Quick = False, starts: Starts = None, first_start: FirstStart = None, case: CaseNames = None,
         only: Only = "", solver: Solvers = None, seconds: Seconds = None, patience: Patience = None,
         threads: Threads = 1, results: Folder = RESULTS, report: Report = None, as_json: AsJson = False,
     ) -> None:  # fmt: skip
@@ -66,7 +65,7 @@ def _add(app: typer.Typer, name: str, words: str, example: str) -> None:
         with _running(f"{group} {name}", report) as (say, progress):
             _check("--solver", solver or (), (*SOLVERS, *METHODS))
             _check("--only", [only] if only else [], ("symnmf", "edmc"))
-            cases = _cases(settings.cases, cell, data, rank, helix, n, known)
+            cases = [parse_case(text) for text in case or ()] or settings.cases
             cases = tuple(c for c in cases if only in ("", "edmc" if isinstance(c, Helix) else "symnmf"))
             methods = tuple(m for m in settings.methods if solver is None or m.split()[0] in (*solver, "dyn-nolips"))
             settings = replace(settings, cases=cases, methods=methods, threads=threads)
@@ -77,15 +76,15 @@ def _add(app: typer.Typer, name: str, words: str, example: str) -> None:
 
 
 for _app, _name, _example, _words in (
-    (paper, "table1", "--cell coil20:20 --starts 2",
+    (paper, "table1", "--case coil20:20 --starts 2",
      "Time to ε of the start's projected gradient: sixteen cells, the paper's solvers and ours."),
     (paper, "figure1", "--quick",
      "Normalised objective gap against time: four panels, as PNG, PDF and an HTML page that needs no network."),
-    (paper, "figure2", "-n 2000 --known 0.1 --starts 3",
+    (paper, "figure2", "--case 2000:0.1 --starts 3",
      "Normalised RMSE over all distances against time, on the helix."),
     (bench, "peers", "--quick",
      "The same jobs by scikit-learn, SciPy, pymanopt and NetworkX, each through its own public interface."),
-    (bench, "speed", "--data reuters --rank 20 --starts 2",
+    (bench, "speed", "--case reuters:20 --starts 2",
      "How many times faster the estimators are than the paper's solvers, SciPy and pymanopt. One thread."),
 ):  # fmt: skip
     _add(_app, _name, _words, _example)
@@ -191,19 +190,6 @@ def _finish(store: Store, rows: list[Row], report: str | None, as_json: bool) ->
 def _asked(settings: Any, **options: Any) -> Any:
     """Return the settings with the options that are given, which are those that are not None."""
     return replace(settings, **{name: value for name, value in options.items() if value is not None})
-
-
-def _cases(
-    usual: Sequence[Cell | Helix], cell: list[str] | None, data: list[str] | None, rank: list[int] | None,
-    helix: list[str] | None, n: list[int] | None, known: list[float] | None,
-) -> Sequence[Cell | Helix]:  # fmt: skip
-    """Return the cases that options name, singly or by their parts; the usual ones where none does."""
-    cells, helices = (Cell.parse(text) for text in cell or ()), (Helix.parse(text) for text in helix or ())
-    sets, ranks = data or (c.data for c in usual if isinstance(c, Cell)), rank or (RANKS if data else ())
-    sizes, shares = n or (h.n for h in usual if isinstance(h, Helix)), known or ((0.1, 0.05) if n else ())
-    parts: list[Cell | Helix] = [*(Cell.parse(f"{d}:{r}") for d in dict.fromkeys(sets) for r in ranks),
-             *(Helix(size, share) for size in dict.fromkeys(sizes) for share in shares)]  # fmt: skip
-    return (*cells, *helices, *parts) or usual
 
 
 def _check(option: str, words: Sequence[str], known: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import json
 import logging
@@ -16,7 +17,7 @@ from typer import Argument, Option
 from typer.core import TyperGroup
 
 from quartic._version import __version__
-from quartic.cli.startup import import_sklearn
+from quartic.cli.startup import import_libraries
 from quartic.cli.terminal import PlainSpokenGroup
 
 # Commands that live with what they run, and are loaded when they are called.
@@ -130,6 +131,14 @@ Affinity = Annotated[
 Neighbors = Annotated[
     str, Option(metavar="N|auto|all", help="For features: neighbours kept per sample, including the sample itself.")
 ]
+Normalize = Annotated[
+    str,
+    Option(metavar="auto|none|symmetric|regularized|walks", help="For graphs: how edge weights are normalised first."),
+]
+Scale = Annotated[
+    str,
+    Option(metavar="auto|none|standard", help="For features: scale columns to variance 1; auto: if units differ."),
+]
 EdgeRepeats = Annotated[
     str | None, Option(metavar="sum|mean|last", help="How to combine edges that are listed more than once.")
 ]
@@ -162,10 +171,10 @@ PairRepeats = Annotated[
 @_in_paragraphs
 def cluster(
     input: Clustered, n_clusters: Clusters = None, output: Output = "-", report: Report = None, as_: As = None,
-    affinity: Affinity = None, neighbors: Neighbors = "auto", columns: Columns = None, repeats: EdgeRepeats = None,
-    solver: SolverName = "auto", tol: Tolerance = 1e-3, max_iter: MaxIter = 10_000, max_time: MaxTime = None,
-    n_init: Runs = 1, seed: Seed = 0, as_json: Json = False, quiet: Quiet = False, scheduler: Scheduler = None,
-    workers: Workers = None,
+    affinity: Affinity = None, neighbors: Neighbors = "auto", normalize: Normalize = "auto", scale: Scale = "auto",
+    columns: Columns = None, repeats: EdgeRepeats = None, solver: SolverName = "auto", tol: Tolerance = 1e-3,
+    max_iter: MaxIter = 10_000, max_time: MaxTime = None, n_init: Runs = 1, seed: Seed = 0, as_json: Json = False,
+    quiet: Quiet = False, scheduler: Scheduler = None, workers: Workers = None,
 ) -> None:  # fmt: skip
     """Find clusters in a graph or in features, by symmetric nonnegative matrix factorisation.
 
@@ -178,10 +187,11 @@ def cluster(
     2 invalid input (nothing is written).
     """
     given = locals()
-    import_sklearn()
-    from quartic.cli.cluster import ClusterOptions, run
+    import_libraries()
+    from quartic.cli.cluster import run
+    from quartic.cli.fitting import Options
 
-    run(ClusterOptions(**given))
+    run(Options(**given))
 
 
 @app.command(epilog="Example: quartic locate distances.csv -d 3 -o points.csv --anchors known.csv --report points.html")
@@ -203,10 +213,11 @@ def locate(
     written).
     """
     given = locals()
-    import_sklearn()
-    from quartic.cli.locate import LocateOptions, run
+    import_libraries()
+    from quartic.cli.fitting import Options
+    from quartic.cli.locate import run
 
-    run(LocateOptions(**given))
+    run(Options(**given))
 
 
 @app.command(epilog="Example: quartic sdp maxG11.dat-s --tol 1e-6 -o solution.npz")
@@ -228,9 +239,10 @@ def sdp(
     infeasible, unbounded or interrupted (what was found is still written); 2 invalid input (nothing is written).
     """
     given = locals()
-    from quartic.cli.sdp import SDPOptions, run
+    from quartic.cli.fitting import Options
+    from quartic.cli.sdp import run
 
-    run(SDPOptions(**given))
+    run(Options(**given))
 
 
 @app.command(epilog="Example: quartic demo --report my-report.html")
@@ -262,4 +274,8 @@ def info(as_json: Annotated[bool, Option("--json", help="Print as JSON.")] = Fal
 
 def main() -> None:
     """Run the command line."""
-    app(prog_name="quartic")
+    try:
+        app(prog_name="quartic")
+    finally:  # the process ends: to look once more through a million objects takes longer than most commands
+        gc.disable()
+        gc.freeze()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,33 +18,31 @@ from quartic.io.graphs import negative_weights
 
 OUTPUTS = (".csv", ".tsv", ".npy", ".npz")
 _MOST_CLUSTERS = 10  # tried where the number is not given
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClusterOptions(Options):
-    """What was asked for."""
-
-    n_clusters: int | None
-    as_: str | None
-    affinity: str | None
-    neighbors: str
-    scheduler: str | None
-    workers: int | None
+_NORMALIZE = ("auto", "none", "symmetric", "regularized", "walks")
+_SCALE = ("auto", "none", "standard")
+# Few columns whose spreads differ by so much are quantities in different units, and one of them would decide alone.
+_FEW_COLUMNS, _OTHER_UNITS = 50, 20.0
 
 
 @dataclass(frozen=True, eq=False)
 class _Job:
-    """The data, how they are to be fitted, and why by so many clusters."""
+    """The data, what is fitted to them and how, and why by so many clusters."""
 
     table: GraphTable | FeatureTable
+    data: Any
     settings: dict[str, Any]
     guess: str
     n_clusters: int
     votes: dict[str, int] | None = None
     why: str = "as given"
 
+    @property
+    def scaled(self) -> bool:
+        """Whether the columns were scaled."""
+        return isinstance(self.table, FeatureTable) and self.data is not self.table.X
 
-def run(options: ClusterOptions) -> None:
+
+def run(options: Options) -> None:
     """Cluster, write, report; exit with 1 where the run did not converge, with 2 where the input is at fault."""
     from quartic.clustering.symnmf import SymNMF
 
@@ -60,7 +58,7 @@ def run(options: ClusterOptions) -> None:
     with ExitStack() as stack:
         with errors_as_one_line(voice):
             client = stack.enter_context(workers(options.scheduler, options.workers, voice))
-        fit = watched_fit(voice, options, lambda: model.fit(spread(job.table, client)), odd=_odd(job.table))
+        fit = watched_fit(voice, options, lambda: model.fit(spread(job.data, client)), odd=_odd(job.table))
         with errors_as_one_line(voice):
             if not (options.as_json and options.output == "-"):
                 write_clusters(options.output, job.table.names, model.labels_, model.memberships_)
@@ -71,14 +69,17 @@ def run(options: ClusterOptions) -> None:
     fit.say(voice, _found(job.table, model), options)
 
 
-def _check(options: ClusterOptions) -> None:
+def _check(options: Options) -> None:
     if options.n_clusters is not None and options.n_clusters < 1:
         raise ValueError(f"-k {options.n_clusters}: the number of clusters must be at least 1")
+    for option, given, known in (("normalize", options.normalize, _NORMALIZE), ("scale", options.scale, _SCALE)):
+        if given not in known:
+            raise ValueError(f"--{option} {given}: choose one of {', '.join(known)}")
     options.check(OUTPUTS)
     check_workers(options.scheduler, options.workers)
 
 
-def _read(options: ClusterOptions) -> _Job:
+def _read(options: Options) -> _Job:
     if is_folder(options.input):
         table: GraphTable | FeatureTable = read_folder(options.input)
         if options.n_clusters is None:
@@ -94,14 +95,42 @@ def _read(options: ClusterOptions) -> _Job:
             f"-k {options.n_clusters}: more clusters than the {n} {what} of {options.input}; choose -k {n} or less"
         )
     settings, guess = options.settings, table.guess
-    if isinstance(table, FeatureTable):
-        affinity = options.affinity or ("cosine" if sp.issparse(table.X) else "self_tuning")
-        settings = {"affinity": affinity, "n_neighbors": _neighbors(options.neighbors), **settings}
-        guess += f"; similarity: {affinity}" + ("" if options.affinity else " (--affinity chooses)")
-    return _Job(table, settings, guess, options.n_clusters or 2)
+    if isinstance(table, GraphTable):
+        if options.scale == "standard":
+            raise ValueError(f"--scale standard is for features, {options.source} was read as a graph; leave it out")
+        normalize = None if options.normalize == "none" else options.normalize
+        return _Job(table, table.adjacency, {"normalize": normalize, **settings}, guess, options.n_clusters or 2)
+    if options.normalize != "auto":
+        raise ValueError(f"--normalize is for graphs, {options.source} was read as features; leave it out")
+    affinity = options.affinity or ("cosine" if sp.issparse(table.X) else "self_tuning")
+    settings = {"affinity": affinity, "n_neighbors": _neighbors(options.neighbors), **settings}
+    guess += f"; similarity: {affinity}" + ("" if options.affinity else " (--affinity chooses)")
+    X, said = _scale(table, options.scale, affinity)
+    return _Job(table, X, settings, guess + said, options.n_clusters or 2)
 
 
-def _kind(options: ClusterOptions) -> str | None:
+def _scale(table: FeatureTable, how: str, affinity: str) -> tuple[Any, str]:
+    """Return features with mean 0 and variance 1, where that is asked for or the columns are in different units."""
+    X = table.X
+    if sp.issparse(X):
+        if how == "standard":
+            raise ValueError("--scale standard would fill a sparse matrix; leave it out")
+        return X, ""
+    mean, spread = X.mean(axis=0), X.std(axis=0)
+    varied = spread > 1e-12 * np.abs(mean)
+    # within groups, however far these lie apart: the shortest interval that holds a tenth of the values
+    ordered, some = np.sort(X, axis=0), max(2, len(X) // 10)
+    within = (ordered[some - 1 :] - ordered[: len(X) - some + 1]).min(axis=0)[varied]
+    within = np.where(within > 0, within, 0.25 * spread[varied])  # what it is of a normal distribution
+    ratio = float(within.max() / within.min()) if len(within) else 1.0
+    units = affinity == "self_tuning" and ratio > _OTHER_UNITS and X.shape[1] <= _FEW_COLUMNS
+    if how == "none" or (how == "auto" and not units):
+        return X, ""
+    why = f", since spreads differ up to {ratio:.2g} times (--scale none keeps them)" if how == "auto" else ""
+    return (X - mean) / np.where(varied, spread, 1.0), f"; columns scaled to variance 1{why}"
+
+
+def _kind(options: Options) -> str | None:
     """Return graph or features, where the options say so."""
     implied = {"precomputed": "graph", "cosine": "features", "self_tuning": "features"}.get(options.affinity or "")
     if options.as_ is not None and implied is not None and options.as_ != implied:
@@ -109,23 +138,34 @@ def _kind(options: ClusterOptions) -> str | None:
     return options.as_ or implied
 
 
-def _choose(options: ClusterOptions, job: _Job) -> _Job:
+def _choose(options: Options, job: _Job) -> _Job:
     """Return the job with a number of clusters chosen by `quartic.select_rank`, and why."""
     from quartic import select_rank
     from quartic.graphs import similarity
 
-    table, n = job.table, len(job.table.names)
+    M, n = job.data, len(job.table.names)
     last = min(_MOST_CLUSTERS, n - 1)
     if last < 3:
-        return _Job(table, job.settings, job.guess, 2, None, f"so few as {n} have no other number to compare")
-    if isinstance(table, GraphTable):
-        M = table.adjacency
-    else:
-        M = similarity(table.X, kind=job.settings["affinity"], n_neighbors=job.settings["n_neighbors"])
+        return replace(job, why=f"so few as {n} have no other number to compare")
+    if isinstance(job.table, FeatureTable):
+        M = similarity(M, kind=job.settings["affinity"], n_neighbors=job.settings["n_neighbors"])
+        if 2 <= (n_groups := _count_groups(M)) <= last:
+            why = f"the rows fall into {n_groups} groups, and nobody has a neighbour in another"
+            return replace(job, n_clusters=n_groups, votes={"groups": n_groups}, why=why)
     found = select_rank(M, range(2, last + 1), n_runs=5, solver=options.solver, random_state=options.seed)
     votes = ", ".join(f"{name.replace('_', '-')} {vote}" for name, vote in found.votes.items())
     why = f"of 2 to {last}, the median of what three criteria prefer ({votes})"
-    return _Job(table, job.settings, job.guess, found.best, found.votes, why)
+    return replace(job, n_clusters=found.best, votes=found.votes, why=why)
+
+
+def _count_groups(M: Any) -> int:
+    """Return the number of connected components of a neighbour graph; those with less than 5 % of the rows are odd."""
+    from scipy.sparse.csgraph import connected_components
+
+    if not sp.issparse(M):
+        return 1
+    sizes = np.bincount(connected_components(M, directed=False)[1]) / M.shape[0]
+    return int(np.count_nonzero(sizes >= 0.05)) if sizes[sizes < 0.05].sum() <= 0.05 else 1
 
 
 def _odd(table: GraphTable | FeatureTable) -> list[str]:
@@ -158,7 +198,7 @@ def _found(table: GraphTable | FeatureTable, model: Any) -> str:
     return found
 
 
-def _print_facts(options: ClusterOptions, job: _Job, model: Any, fit: Fit) -> None:
+def _print_facts(options: Options, job: _Job, model: Any, fit: Fit) -> None:
     table = job.table
     facts: dict[str, Any] = {
         "command": "cluster",
@@ -170,6 +210,7 @@ def _print_facts(options: ClusterOptions, job: _Job, model: Any, fit: Fit) -> No
         "votes": job.votes,
         "affinity": job.settings.get("affinity", "precomputed"),
         "normalized": model.normalize_,
+        "scaled": job.scaled,
         "sizes": np.bincount(model.labels_, minlength=job.n_clusters).tolist(),
         **fit.numbers(options),
     }
@@ -179,7 +220,7 @@ def _print_facts(options: ClusterOptions, job: _Job, model: Any, fit: Fit) -> No
     print_json(facts)
 
 
-def _write_report(options: ClusterOptions, job: _Job, model: Any, fit: Fit) -> None:
+def _write_report(options: Options, job: _Job, model: Any, fit: Fit) -> None:
     from quartic.report import cluster_section, write_page
 
     table = job.table
@@ -202,7 +243,7 @@ def _write_report(options: ClusterOptions, job: _Job, model: Any, fit: Fit) -> N
     write_page(options.report, f"Clusters of {options.input}", [section])
 
 
-def _code(options: ClusterOptions, job: _Job) -> str:
+def _code(options: Options, job: _Job) -> str:
     from quartic import SymNMF
 
     made = call_code("SymNMF", str(job.n_clusters), job.settings, SymNMF().get_params())
@@ -214,9 +255,11 @@ def _code(options: ClusterOptions, job: _Job) -> str:
         )
     reader, data = ("read_graph", "adjacency") if isinstance(job.table, GraphTable) else ("read_features", "X")
     read, note = read_code(reader, options)
+    scaler = "from sklearn.preprocessing import StandardScaler\n" if job.scaled else ""
+    fitted = "StandardScaler().fit_transform(table.X)" if job.scaled else f"table.{data}"
     return (
-        f"{before}from quartic import SymNMF\nfrom quartic.io import {reader}\n\n{note}"
+        f"{before}from quartic import SymNMF\nfrom quartic.io import {reader}\n{scaler}\n{note}"
         f"table = {read}\n"
-        f"model = {made}.fit({how.format(f'table.{data}')})\n"
+        f"model = {made}.fit({how.format(fitted)})\n"
         "for name, cluster in zip(table.names, model.labels_):\n    print(name, cluster)\n"
     )

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from importlib.util import find_spec
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -25,28 +27,13 @@ if TYPE_CHECKING:
     from quartic.core.loop import Progress
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """What both commands take."""
-
-    input: str
-    output: str
-    report: str | None
-    columns: str | None
-    repeats: str | None
-    solver: str
-    tol: float
-    max_iter: int
-    max_time: float | None
-    n_init: int
-    seed: int
-    as_json: bool
-    quiet: bool
+class Options(SimpleNamespace):
+    """What was asked for: the arguments of a command by name, as `quartic.cli.app` declares them."""
 
     @property
     def source(self) -> str:
         """What messages call the input."""
-        return "stdin" if self.input == "-" else self.input
+        return "stdin" if self.input == "-" else str(self.input)
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -57,24 +44,17 @@ class Options:
     @property
     def settings(self) -> dict[str, Any]:
         """What both estimators take."""
-        return {
-            "solver": self.solver,
-            "n_init": self.n_init,
-            "tol": self.tol,
-            "max_iter": self.max_iter,
-            "max_time": self.max_time,
-            "random_state": self.seed,
-        }
+        shared = ("solver", "n_init", "tol", "max_iter", "max_time")
+        return {**{name: getattr(self, name) for name in shared}, "random_state": self.seed}
 
     def check(self, outputs: Sequence[str]) -> None:
         """Raise where an option cannot be, before anything is read."""
-        from quartic.report import report_available
         from quartic.solvers import SOLVERS
 
         check_target(self.output, outputs, "-o")
         if self.report is not None:
             check_target(self.report, (".html", ".htm"), "--report")
-            if not report_available():
+            if find_spec("plotly") is None:
                 raise ValueError("--report needs plotly: pip install 'quartic[report]'")
         if self.solver != "auto" and self.solver not in SOLVERS:
             raise ValueError(f"--solver {self.solver}: choose auto or one of {', '.join(SOLVERS)}")

@@ -27,18 +27,6 @@ _OPTIONS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class LocateOptions(Options):
-    """What was asked for."""
-
-    dimension: int
-    anchors: str | None
-    align: str | None
-    weights: str | None
-    noise: float | None
-    refine: str | None
-
-
 @dataclass(frozen=True, eq=False)
 class _Job:
     """The data and how they are to be fitted."""
@@ -50,7 +38,7 @@ class _Job:
     known: dict[str, Any]
 
 
-def run(options: LocateOptions) -> None:
+def run(options: Options) -> None:
     """Locate, write, report; exit with 1 where the run did not converge, with 2 where the input is at fault."""
     from quartic.distance.completion import DistanceCompletion
 
@@ -77,7 +65,7 @@ def run(options: LocateOptions) -> None:
     fit.say(voice, _found(job.table, model), options)
 
 
-def _check(options: LocateOptions) -> None:
+def _check(options: Options) -> None:
     if options.dimension < 1:
         raise ValueError(f"-d {options.dimension}: the dimension must be at least 1")
     options.check(OUTPUTS)
@@ -95,7 +83,7 @@ def _check(options: LocateOptions) -> None:
         raise ValueError("standard input can be read only once; give the anchors as a file")
 
 
-def _read(options: LocateOptions) -> _Job:
+def _read(options: Options) -> _Job:
     table = read_distances(options.input, **options.reading)
     if options.dimension > table.n_points - 1:
         raise FileFormatError(
@@ -132,7 +120,7 @@ def _found(table: DistanceTable, model: Any) -> str:
     )
 
 
-def _print_facts(options: LocateOptions, table: DistanceTable, model: Any, fit: Fit) -> None:
+def _print_facts(options: Options, table: DistanceTable, model: Any, fit: Fit) -> None:
     determined = np.asarray(model.determined_)
     facts: dict[str, Any] = {
         "command": "locate",
@@ -159,7 +147,7 @@ def _print_facts(options: LocateOptions, table: DistanceTable, model: Any, fit: 
     print_json(facts)
 
 
-def _write_report(options: LocateOptions, job: _Job, model: Any, fit: Fit) -> None:
+def _write_report(options: Options, job: _Job, model: Any, fit: Fit) -> None:
     from quartic.report import point_section, write_page
 
     table = job.table
@@ -186,7 +174,7 @@ def _write_report(options: LocateOptions, job: _Job, model: Any, fit: Fit) -> No
     write_page(options.report, f"Points from {options.input}", [section])
 
 
-def _code(options: LocateOptions, job: _Job) -> str:
+def _code(options: Options, job: _Job) -> str:
     from quartic import DistanceCompletion
 
     read, note = read_code("read_distances", options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,30 +9,14 @@ import typer
 
 from quartic._version import __version__
 from quartic.archives import write_whole
-from quartic.cli.fitting import StoppedAtOnce, watching
+from quartic.cli.fitting import Options, StoppedAtOnce, watching
 from quartic.cli.results import check_target
 from quartic.cli.terminal import Voice, errors_as_one_line, print_json
 from quartic.report import Section, report_available, write_page
 from quartic.sdp import SDPResult, read_sdpa, solve_sdp
 
 
-@dataclass(frozen=True, kw_only=True)
-class SDPOptions:
-    """What was asked for."""
-
-    input: str
-    output: str | None
-    report: str | None
-    tol: float
-    rank: int | None
-    method: str
-    max_time: float | None
-    seed: int
-    as_json: bool
-    quiet: bool
-
-
-def run(options: SDPOptions) -> None:
+def run(options: Options) -> None:
     """Read, solve, write, say; exit with 1 where there is no solution to the tolerance, with 2 on a faulty file."""
     voice = Voice("sdp", options.quiet)
     with errors_as_one_line(voice):
@@ -116,7 +99,7 @@ def _write_report(path: str, name: str, problem: Any, result: SDPResult) -> None
     write_page(path, f"Semidefinite programme {name}", [section])
 
 
-def _facts(options: SDPOptions, problem: Any, result: SDPResult) -> dict[str, Any]:
+def _facts(options: Options, problem: Any, result: SDPResult) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "command": "sdp",
         "input": options.input,

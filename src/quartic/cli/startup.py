@@ -1,36 +1,53 @@
-"""A quick start of commands: what scikit-learn loads in advance, and these commands never need, is not loaded."""
+"""A quick start of commands: what libraries load in advance, and these commands never need, is not loaded."""
 
 from __future__ import annotations
 
+import gc
 import sys
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-# Both are more than half of the time that ``import sklearn.base`` takes.
-_ADVANCE = ("scipy.stats", "pandas")
+# What scikit-learn and SciPy load in advance: more than half of the time that ``import sklearn.base`` takes.
+_LATER = ("scipy.stats", "pandas", "numpy.f2py", "numpy.testing", "narwhals", "narwhals.stable", "narwhals.stable.v2")
+# numba looks whether there are foreign functions to call, and whether a file of settings is there.
+_UNUSED = ("cffi", "yaml")
 
 
 class _Later(ModuleType):
-    """Stands for a module that is loaded when one of its members is asked for."""
+    """Stands for a module that is loaded when one of its members is asked for, and so do those below it."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # what the import system looks for
             raise AttributeError(name)
-        if sys.modules.get(self.__name__) is self:
-            del sys.modules[self.__name__]
+        for other in [key for key, module in sys.modules.items() if isinstance(module, _Later)]:
+            if other == self.__name__ or other.partition(".")[0] == self.__name__.partition(".")[0]:
+                del sys.modules[other]
         return getattr(import_module(self.__name__), name)
 
 
-def import_sklearn() -> None:
-    """Import scikit-learn's base classes; SciPy's statistics and pandas come later, if anyone uses them."""
-    for name in _ADVANCE:
-        if name not in sys.modules and (spec := find_spec(name)) is not None:
-            sys.modules[name] = _Later(name)
-            sys.modules[name].__spec__ = spec
+def import_libraries() -> None:
+    """Import numba and scikit-learn's base classes; what they seldom need comes later, if anyone uses it."""
+    gc.set_threshold(100_000, 50, 100)  # a million objects that live as long as the process need no looking through
+    for name in _LATER:
+        above = name.rpartition(".")[0]
+        within = isinstance(sys.modules.get(above), _Later)
+        spec = None if name in sys.modules or within else find_spec(name)
+        if spec is None and not within:
+            continue
+        sys.modules[name] = later = _Later(name)
+        later.__spec__, later.__path__ = spec, []
+        if above:
+            vars(import_module(above))[name.rpartition(".")[2]] = later
+    absent = [name for name in _UNUSED if name not in sys.modules and not Path(".numba_config.yaml").exists()]
+    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]  # None: an import finds nothing
+    import numba.core.typing.cffi_utils  # noqa: F401
     import sklearn.base  # noqa: F401
 
+    for name in absent:
+        del sys.modules[name]
     # whoever finds pandas among the modules takes it for loaded, and asks whether data are its frames
     if isinstance(sys.modules.get("pandas"), _Later):
         del sys.modules["pandas"]

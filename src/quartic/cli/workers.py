@@ -12,7 +12,8 @@ from typing import Any
 from quartic.cli.terminal import Voice
 from quartic.distributed import connect, in_blocks
 from quartic.distributed.cluster import INSTALL
-from quartic.io import FeatureTable, GraphTable, read_blocks
+from quartic.distributed.inputs import is_dask_array
+from quartic.io import GraphTable, read_blocks
 
 # Blocks for each thread: a few, so that those of a worker that dies are shared out among the others; none so small
 # that to hand it out costs more than to work on it.
@@ -70,10 +71,9 @@ def _tell(client: Any, voice: Voice) -> None:
     voice.say(f"dashboard: {client.dashboard_link}{note}")
 
 
-def spread(table: GraphTable | FeatureTable, client: Any) -> Any:
+def spread(data: Any, client: Any) -> Any:
     """Return what is to be clustered: in blocks where there is a cluster, as it is otherwise."""
-    data = table.adjacency if isinstance(table, GraphTable) else table.X
-    if client is None or isinstance(table, BlockTable):
+    if client is None or is_dask_array(data):
         return data
     threads = sum(client.nthreads().values())
     return in_blocks(data, max(threads, min(_BLOCKS_EACH * threads, data.shape[0] // _ROWS_AT_LEAST)))

@@ -21,6 +21,7 @@ from quartic.io.tables import DISTANCE, LOWER, UPPER, Table, find_column, find_e
 _WEIGHT = ("weight", "weights", "w", "gewicht", "poids", "peso")
 _EXPECTED = "expected i,j,d, or i,j,lower,upper, and maybe weight"
 _AXES = ("x", "y", "z")
+_BOUNDED = ("distance", "lower bound", "upper bound")
 _NO_AXES = ("determined", "standard_error")  # what `quartic locate` writes beside the places
 
 Floats = NDArray[np.float64]
@@ -325,37 +326,35 @@ def _from_mdjeep(source: Source) -> DistanceTable:
 
 
 def _quantities(table: DistanceTable) -> dict[str, Floats]:
-    every = {
-        "distance": table.distances,
-        "lower bound": table.lower,
-        "upper bound": table.upper,
-        "weight": table.weights,
-    }
+    names = {"distance": "distances", "lower bound": "lower", "upper bound": "upper", "weight": "weights"}
+    every = {what: getattr(table, name) for what, name in names.items()}
     return {what: column for what, column in every.items() if column is not None}
 
 
 def _check_rows(table: DistanceTable, name: str) -> None:
     """Raise an error that names the first row that cannot be: not a number, negative, outside its bounds."""
-    same = table.pairs[:, 0] == table.pairs[:, 1]
-    if same.any():
-        at = int(np.argmax(same))
-        which = table.names[table.pairs[at, 0]]
-        raise FileFormatError(f"{_at(name, table, at)}: the point {which} is paired with itself; take it out")
+    found = _quantities(table)
+    d, low, high = (found.get(what, np.full(len(table.pairs), np.nan)) for what in _BOUNDED)
     bounded = table.lower is not None or table.upper is not None
-    for what, column in _quantities(table).items():
-        bad = column < 0
-        if what == "weight" or (what == "distance" and not bounded):
-            bad |= np.isnan(column)
-        if what != "upper bound":
-            bad |= np.isinf(column)
+    faults = [
+        (table.pairs[:, 0] == table.pairs[:, 1], "the point {point} is paired with itself; take it out"),
+    ]
+    for what, column in found.items():
+        unknown = np.isnan(column) & (what == "weight" or (what == "distance" and not bounded))
+        unknown |= np.isinf(column) & (what != "upper bound")
+        for bad, word in ((column < 0, "is negative"), (unknown, "is not a finite number")):
+            faults.append((bad, f"the {what} {{{what.split()[0]}:g}} {word}; correct it or take it out"))
+    faults += [
+        (np.isnan(d) & np.isnan(low) & np.isnan(high), "neither a distance nor a bound; take it out"),
+        (low > high, "the lower bound is above the upper; exchange them"),
+        ((d < low * (1 - 1e-9)) | (d > high * (1 + 1e-9)), "the distance is outside its bounds; correct one of them"),
+    ]
+    for bad, fault in faults:
         if bad.any():
             at = int(np.argmax(bad))
-            word = "is negative" if column[at] < 0 else "is not a finite number"
-            raise FileFormatError(
-                f"{_at(name, table, at)}: the {what} {column[at]:g} {word}; correct it or take it out"
-            )
-    if bounded:
-        _check_bounds(table, name)
+            values = {what.split()[0]: column[at] for what, column in found.items()}
+            said = fault.format(point=table.names[table.pairs[at, 0]], **values)
+            raise FileFormatError(f"{_at(name, table, at)}: {said}")
 
 
 def _merged(table: DistanceTable, name: str, repeats: str | None) -> DistanceTable:
@@ -386,23 +385,6 @@ def _at(name: str, table: DistanceTable, row: int) -> str:
     """Return where a row stands, ``file:line`` where it has a line."""
     place = table.place(row)
     return f"{name}:{place.removeprefix('line ')}" if place.startswith("line ") else f"{name}: {place}"
-
-
-def _check_bounds(table: DistanceTable, name: str) -> None:
-    nothing = np.full(len(table.pairs), np.nan)
-    d = nothing if table.distances is None else table.distances
-    low = nothing if table.lower is None else table.lower
-    high = nothing if table.upper is None else table.upper
-    empty = np.isnan(d) & np.isnan(low) & np.isnan(high)
-    crossed = low > high
-    outside = (d < low * (1 - 1e-9)) | (d > high * (1 + 1e-9))
-    for bad, fault in (
-        (empty, "neither a distance nor a bound; take it out"),
-        (crossed, "the lower bound is above the upper; exchange them"),
-        (outside, "the distance is outside its bounds; correct one of them"),
-    ):
-        if bad.any():
-            raise FileFormatError(f"{_at(name, table, int(np.argmax(bad)))}: {fault}")
 
 
 # -- points whose places are known ------------------------------------------------------------------------------------

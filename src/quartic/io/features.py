@@ -15,6 +15,7 @@ from quartic.io.graphs import MATRIX_NAMES as GRAPH_NAMES
 from quartic.io.graphs import (
     EdgeOptions,
     GraphTable,
+    check_options,
     graph_of,
     graph_of_matrix,
     graph_of_table,
@@ -181,7 +182,7 @@ def read_similarity(
     """
     if as_ not in (None, "graph", "features"):
         raise ValueError(f"as must be graph or features, got {as_!r}")
-    options = EdgeOptions(columns, repeats)
+    options = check_options(columns, repeats)
     with source_of(path) as source:
         if as_ == "features":
             return features_of(source)
@@ -261,7 +262,7 @@ def _of_integers(table: Table, options: EdgeOptions) -> GraphTable | FeatureTabl
         if once and apart and gapless and max(shared) < len(pairs) and 5 * both >= min(shared):
             raise _both(table, "the first two columns are whole numbers: the ends of edges, or features?")
         return features_of_table(table)
-    if apart and (options.repeats is not None or (once and (gapless or table.n_columns == 2))):
+    if apart and (options[1] is not None or (once and (gapless or table.n_columns == 2))):
         return graph_of_table(table, options)
     raise _both(table, "the first two columns are whole numbers: the ends of edges, or features?")
 

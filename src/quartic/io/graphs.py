@@ -59,16 +59,8 @@ class GraphTable:
     guess: str = ""
 
 
-@dataclass(frozen=True)
-class EdgeOptions:
-    """How an edge list is to be read: which columns, and what repeated edges become."""
-
-    columns: Sequence[str] | None = None
-    repeats: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.repeats not in (None, "sum", "mean", "last"):
-            raise ValueError(f"--repeats {self.repeats}: choose sum, mean or last")
+#: Columns of an edge list, where they are said, and what repeated edges become.
+EdgeOptions = tuple[Sequence[str] | None, str | None]
 
 
 def read_graph(
@@ -104,9 +96,16 @@ def read_graph(
     >>> friends.names, friends.adjacency.nnz
     (('ann', 'bob', 'cid'), 4)
     """
-    options = EdgeOptions(columns, repeats)
+    options = check_options(columns, repeats)
     with source_of(path) as source:
         return graph_of(source, options)
+
+
+def check_options(columns: Sequence[str] | None, repeats: str | None) -> EdgeOptions:
+    """Return how an edge list is to be read."""
+    if repeats not in (None, "sum", "mean", "last"):
+        raise ValueError(f"--repeats {repeats}: choose sum, mean or last")
+    return columns, repeats
 
 
 def graph_of(source: Source, options: EdgeOptions) -> GraphTable:
@@ -114,7 +113,7 @@ def graph_of(source: Source, options: EdgeOptions) -> GraphTable:
     if source.kind in ("mdjeep", "atoms"):
         raise FileFormatError(f"{source.name}: this kind of file holds distances or places; use quartic locate")
     if source.kind in GRAPHS:
-        return _by_networkx(source, options.repeats)
+        return _by_networkx(source, options[1])
     if source.kind in TABLES:
         return graph_of_table(read_table(source), options)
     return graph_of_matrix(one_matrix(source, MATRIX_NAMES), source.name)
@@ -150,26 +149,27 @@ def graph_of_matrix(matrix: Any, name: str, names: tuple[str, ...] | None = None
 
 def graph_of_table(table: Table, options: EdgeOptions) -> GraphTable:
     """Return the graph in a table: an edge list, or a matrix with or without names."""
-    if options.columns is None and (labelled := named_matrix(table)) is not None:
+    given, repeats = options
+    if given is None and (labelled := named_matrix(table)) is not None:
         names, A = labelled
         table.numbers(range(table.n_columns - len(table), table.n_columns))  # names the line where one is missing
         return graph_of_matrix(A, table.name, names)
-    roles = edge_columns(table, options)
+    roles = _edge_columns(table, given)
     if roles is None and table.header is None and table.n_columns == len(table) > 3:
         return graph_of_matrix(table.numbers(range(table.n_columns)), table.name)
     if roles is None:
         refuse_words(table)
         known = "" if table.header is None else f"; the columns are {', '.join(table.header)}"
         raise table.fault(-1, f"an edge list has columns source,target[,weight]{known}; choose by --columns")
-    return _edge_list(table, *roles, options.repeats)
+    return _edge_list(table, *roles, repeats)
 
 
-def edge_columns(table: Table, options: EdgeOptions) -> tuple[int, int, int | None] | None:
+def _edge_columns(table: Table, given: Sequence[str] | None) -> tuple[int, int, int | None] | None:
     """Return the columns of the two ends and of the weight: as told, by their names, or by what is in them."""
-    if options.columns is not None:
-        if len(options.columns) not in (2, 3):
-            raise ValueError(f"--columns {','.join(options.columns)}: name the two ends, and maybe the weight")
-        found = table.find(options.columns)
+    if given is not None:
+        if len(given) not in (2, 3):
+            raise ValueError(f"--columns {','.join(given)}: name the two ends, and maybe the weight")
+        found = table.find(given)
         return found[0], found[1], found[2] if len(found) == 3 else None
     ends = None if table.header is None else find_ends(table.header)
     if ends is None:

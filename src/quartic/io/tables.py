@@ -1,6 +1,7 @@
 """Tables: CSV and its relatives, whose separator, header and columns are detected, sheets of Excel, Parquet, JSON.
 
-The layout is guessed from the first rows. What pyarrow then refuses is read again row by row, only to find the line.
+The layout is guessed from the first rows. Large files are then read by pyarrow, small ones, and what it refuses, row by
+row: to load pyarrow takes longer than to read a thousand rows.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib.util import find_spec
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, simplefilter
@@ -33,6 +35,7 @@ SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas", " ": 
 _NONE = "\x1f"  # between the cells of a table that has one column
 MISSING = frozenset({"", "na", "nan", "n/a", "null", "none", "#n/a"})
 _LOOKED_AT = 200  # rows from which the layout is guessed
+_SHORT = 1 << 18  # characters
 _DECIMAL_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+([eE][+-]?\d+)?")
 _INTEGER = re.compile(r"[+-]?\d{1,400}")  # longer ones are names
 _WHOLE = re.compile(r"([+-]?\d+)\.0*")
@@ -50,7 +53,7 @@ class Table:
     ----------
     name : str
         What messages call it.
-    columns : list of pyarrow.Array
+    columns : list of lists of str, or of pyarrow.Array
         Text as it stands in the file; in Parquet numbers too.
     header : tuple of str, or None
         Names of the columns, where the first row holds them.
@@ -85,7 +88,7 @@ class Table:
     @cached_property
     def sample(self) -> list[list[str]]:
         """The first rows, as text."""
-        first = [[_text(cell) for cell in column.slice(0, _LOOKED_AT).to_pylist()] for column in self.columns]
+        first = [_words(column[:_LOOKED_AT]) for column in self.columns]
         return [list(row) for row in zip(*first, strict=True)]
 
     @cached_property
@@ -111,7 +114,7 @@ class Table:
 
     def words(self, column: int) -> list[str]:
         """Return the cells of a column as text."""
-        return [_text(cell) for cell in self.columns[column].to_pylist()]
+        return _words(self.columns[column])
 
     def find(self, given: Sequence[str]) -> list[int]:
         """Return the columns of these names, or numbers counted from 1."""
@@ -132,17 +135,12 @@ class Table:
 
         Whole numbers lose their decimal point and come in rising order, words as they come.
         """
-        import pyarrow as pa
-
         if (kept := self.named.get(tuple(columns))) is not None:
             return kept
-        cells = pa.concat_arrays([_as_text(self.columns[column]) for column in columns])
-        coded = cells.dictionary_encode()
-        codes = _to_numpy(coded.indices).reshape(len(columns), -1).T
+        codes, words = _encode([self.columns[column] for column in columns])
         index: dict[str, int] = {}
-        merged = np.empty(len(coded.dictionary), dtype=np.int64)
+        merged = np.empty(len(words), dtype=np.int64)
         appear = _first_places(codes, len(merged))
-        words = coded.dictionary.to_pylist()
         for code in np.argsort(appear).tolist():
             name = words[code].strip()
             if name.lower() in MISSING or ("." in name and _FRACTION.fullmatch(name)):
@@ -189,33 +187,17 @@ class Table:
         return values
 
     def _numbers(self, column: int) -> NDArray[np.float64]:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         cells = self.columns[column]
-        try:
-            if self.decimal_comma and pa.types.is_string(cells.type):
-                if pc.any(pc.match_substring(cells, ".")).as_py():  # 1.234,5 perhaps; one by one
-                    raise pa.ArrowInvalid
-                cells = pc.replace_substring(cells, ",", ".")
-            return _to_numpy(cells.cast(pa.float64()))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            pass
-        try:  # spaces around the numbers, and cells that say there is none
-            cells = pc.utf8_trim_whitespace(cells)
-            absent = pc.is_in(pc.utf8_lower(cells), pa.array(sorted(MISSING)))
-            return _to_numpy(pc.if_else(absent, None, cells).cast(pa.float64()))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            values = np.empty(len(self))
-            for row, cell in enumerate(self.words(column)):
-                value = _number(cell.strip(), self.decimal_comma)
-                if value is None:
-                    raise self.fault(
-                        row,
-                        f"{cell.strip()!r} in {self.title(column)} is not a number; correct it or take the row out",
-                    ) from None
-                values[row] = value
-            return values
+        if not isinstance(cells, list) and (found := _cast(cells, self.decimal_comma)) is not None:
+            return found
+        values = np.empty(len(self))
+        for row, cell in enumerate(self.words(column)):
+            value = _number(cell, self.decimal_comma)
+            if value is None:
+                fault = f"{cell!r} in {self.title(column)} is not a number; correct it or take the row out"
+                raise self.fault(row, fault)
+            values[row] = value
+        return values
 
     def is_numeric(self, column: int) -> bool:
         """Tell whether most of the first cells of this column are numbers, blank ones left aside."""
@@ -233,10 +215,6 @@ def read_table(source: Source) -> Table:
 
     Lines that start with ``#`` or ``%`` are comments; a line of separators alone, below a header, is left out.
     """
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        raise ImportError(f"{source.name}: tables are read by pyarrow: {INSTALL}") from None
     if source.kind in ("parquet", "json"):
         return _parquet(source) if source.kind == "parquet" else _json(source)
     return _text_table(
@@ -290,26 +268,19 @@ def _json(source: Source) -> Table:
                 "expected a list of rows, of objects or lists, or columns of equal length by name; or a graph, with "
                 "nodes and links"
             )
-        made = [_json_column(column) for column in columns]
+        if any(isinstance(cell, dict | list) for column in columns for cell in column):
+            raise ValueError("a cell holds a list or an object; keep numbers and text")
+    made = [["" if cell is None else str(cell) for cell in column] for column in columns]
     layout = f"JSON, {count(len(made), 'column')}"
     return Table(source.name, made, None if names is None else tuple(names), layout)
 
 
-def _json_column(cells: list[Any]) -> pyarrow.Array:
-    """Return cells as numbers, where all are, or as text."""
-    import pyarrow as pa
-
-    if any(isinstance(cell, dict | list) for cell in cells):
-        raise ValueError("a cell holds a list or an object; keep numbers and text")
-    if all(cell is None or isinstance(cell, int | float) for cell in cells):
-        with suppress(pa.ArrowInvalid, OverflowError):  # truth values beside numbers, or numbers beyond 64 bits
-            return pa.array(cells, from_pandas=True)
-    return pa.array(["" if cell is None else str(cell) for cell in cells], pa.string())
-
-
 def _parquet(source: Source) -> Table:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise ImportError(f"{source.name}: Parquet is read by pyarrow: {INSTALL}") from None
 
     content = read_bytes(source.path, source.name)
     with damage_named(source.name, "not a Parquet file"):
@@ -329,9 +300,6 @@ def _parquet(source: Source) -> Table:
 
 
 def _text_table(name: str, content: bytes, guessed: str) -> Table:
-    import pyarrow as pa
-    import pyarrow.csv as arrow
-
     content = re.sub(rb"\A\"?sep=.\"?\n", b"\n", content)  # Excel's word on the separator, which we find anyway
     if any(sign in content for sign in (b"#", b"%", b"\n ", b"\n\t")):
         content = _REMARK.sub(b"", content)  # lines stay, so that they can be counted
@@ -357,27 +325,12 @@ def _text_table(name: str, content: bytes, guessed: str) -> Table:
         text = re.sub(rf"^[{re.escape(separator)} \t]+$", "", text, flags=re.MULTILINE)
     if separator == " " and any(sign in text for sign in ("  ", "\t", "\n ", " \n")):
         text = re.sub(r"[ \t]+", " ", re.sub(r"^[ \t]+|[ \t]+$", "", text, flags=re.MULTILINE))
-    ended = text.strip("\n") + "\n"
-    try:
-        found = arrow.read_csv(
-            pa.BufferReader(ended.encode()),
-            arrow.ReadOptions(
-                use_threads=False, block_size=max(len(content) + 64, 1 << 16), autogenerate_column_names=True
-            ),
-            arrow.ParseOptions(delimiter=separator, newlines_in_values=True),
-            arrow.ConvertOptions(column_types={f"f{k}": pa.string() for k in range(n_columns)}),
-        )
-    except pa.ArrowInvalid as error:
-        _refuse_ragged(name, text, separator, n_columns)
-        raise FileFormatError(f"{name}: not a table ({str(error)[:200]})") from None
-    if found.num_columns != n_columns:
-        _refuse_ragged(name, text, separator, n_columns)
-    columns = [column.combine_chunks() for column in found.columns]
-    if len(columns[-1]) and "\n" in columns[-1][-1].as_py():
+    columns = _columns(name, text, separator, n_columns)
+    if len(columns[-1]) and "\n" in str(columns[-1][-1]):
         *_, (line, _) = _rows(text, separator)
         raise FileFormatError.at(name, line, "the last cell runs over several lines; is a quotation mark left open?")
     if header is not None:
-        columns = [column.slice(1) for column in columns]
+        columns = [column[1:] for column in columns]
     named = "a header" if header is not None else "no header"
     cut = "one column" if n_columns == 1 else f"{n_columns} columns separated by {SEPARATORS[separator]}"
     layout = ", ".join(filter(None, [cut, named, "attributes of networkx" if attributes else "", guessed]))
@@ -385,6 +338,35 @@ def _text_table(name: str, content: bytes, guessed: str) -> Table:
     if len(table) == 0:
         raise table.fault(-1, "there are column names, but no rows below them")
     return _without_empty_columns(table)
+
+
+def _columns(name: str, text: str, separator: str, n_columns: int) -> list[Any]:
+    """Return the cells column by column, as lists where the text is short."""
+    if len(text) > _SHORT and find_spec("pyarrow") is not None:
+        import pyarrow as pa
+        import pyarrow.csv as arrow
+
+        content = (text.strip("\n") + "\n").encode()
+        read = arrow.ReadOptions(
+            use_threads=False, block_size=max(len(content) + 64, 1 << 16), autogenerate_column_names=True
+        )
+        types = arrow.ConvertOptions(column_types={f"f{k}": pa.string() for k in range(n_columns)})
+        how = arrow.ParseOptions(delimiter=separator, newlines_in_values=True)
+        try:
+            found = arrow.read_csv(pa.BufferReader(content), read, how, types)
+            if found.num_columns == n_columns:
+                return [column.combine_chunks() for column in found.columns]
+        except pa.ArrowInvalid:
+            pass
+    rows = []
+    for line, cells in _rows(text, separator):
+        if len(cells) != n_columns:
+            between = "" if separator == _NONE else f" (separated by {SEPARATORS[separator]})"
+            opened = "; a quotation mark is left open" if any("\n" in cell for cell in cells) else ""
+            fault = f"{count(len(cells), 'cell')} where the others have {n_columns}{between}{opened}"
+            raise FileFormatError.at(name, line, f"{fault}; make all rows alike")
+        rows.append(cells)
+    return [list(column) for column in zip(*rows, strict=True)]
 
 
 def _without_empty_columns(table: Table) -> Table:
@@ -396,18 +378,6 @@ def _without_empty_columns(table: Table) -> Table:
     named = None if table.header is None else tuple(header[k] for k in kept)
     layout = f"{table.layout}, empty columns left out"
     return replace(table, columns=[table.columns[k] for k in kept], header=named, layout=layout)
-
-
-def _refuse_ragged(name: str, text: str, separator: str, n_columns: int) -> None:
-    """Raise where a row has another number of cells than the others, or a quotation mark is left open."""
-    for line, cells in _rows(text, separator):
-        if len(cells) != n_columns:
-            between = "" if separator == _NONE else f" (separated by {SEPARATORS[separator]})"
-            opened = "; a quotation mark is left open" if any("\n" in cell for cell in cells) else ""
-            here = count(len(cells), "cell")
-            raise FileFormatError.at(
-                name, line, f"{here} where the others have {n_columns}{between}{opened}; make all rows alike"
-            )
 
 
 def _rows(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
@@ -443,26 +413,57 @@ def _first_places(codes: NDArray[Any], n: int) -> NDArray[np.int64]:
     return first
 
 
+def _words(cells: Any) -> list[str]:
+    """Return cells as text."""
+    return (
+        cells if isinstance(cells, list) else ["" if cell is None else str(cell).strip() for cell in cells.to_pylist()]
+    )
+
+
+def _encode(columns: list[Any]) -> tuple[NDArray[np.int64], list[str]]:
+    """Return a number for the text of each cell, (rows, columns), and the texts."""
+    if isinstance(columns[0], list):
+        index: dict[str, int] = {}
+        codes = [[index.setdefault(cell, len(index)) for cell in cells] for cells in columns]
+        return np.array(codes, dtype=np.int64).T, list(index)
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = []
+    for cells in columns:
+        if pa.types.is_floating(cells.type):  # 3.0 names 3
+            texts.append(pa.array(["" if cell is None else f"{cell:.17g}" for cell in cells.to_pylist()]))
+        else:
+            text = cells.cast(pa.string())
+            texts.append(pc.fill_null(text, "") if text.null_count else text)  # which loads pandas
+    coded = pa.concat_arrays(texts).dictionary_encode()
+    return _to_numpy(coded.indices).reshape(len(columns), -1).T, coded.dictionary.to_pylist()
+
+
+def _cast(cells: pyarrow.Array, decimal_comma: bool) -> NDArray[np.float64] | None:
+    """Return the numbers in cells, NaN where there is none; None where some cell is something else."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        if decimal_comma and pa.types.is_string(cells.type):
+            if pc.any(pc.match_substring(cells, ".")).as_py():  # 1.234,5 perhaps; one by one
+                return None
+            cells = pc.replace_substring(cells, ",", ".")
+        return _to_numpy(cells.cast(pa.float64()))
+    with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):  # spaces, and cells that say there is none
+        cells = pc.utf8_trim_whitespace(cells)
+        absent = pc.is_in(pc.utf8_lower(cells), pa.array(sorted(MISSING)))
+        return _to_numpy(pc.if_else(absent, None, cells).cast(pa.float64()))
+    return None
+
+
 def _to_numpy(cells: pyarrow.Array) -> NDArray[Any]:
     """Return numbers as NumPy has them, NaN where there is none; pyarrow's own way would load pandas first."""
     if cells.null_count:
         return np.asarray(cells.to_numpy(zero_copy_only=False))
     start = cells.offset
     return np.frombuffer(cells.buffers()[1], dtype=str(cells.type))[start : start + len(cells)]
-
-
-def _as_text(cells: pyarrow.Array) -> pyarrow.Array:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_floating(cells.type):  # 3.0 names 3
-        return pa.array(["" if cell is None else f"{cell:.17g}" for cell in cells.to_pylist()])
-    cells = cells.cast(pa.string())
-    return pc.fill_null(cells, "") if cells.null_count else cells  # which loads pandas
-
-
-def _text(cell: Any) -> str:
-    return "" if cell is None else str(cell).strip()
 
 
 # -- the guesses ------------------------------------------------------------------------------------------------------

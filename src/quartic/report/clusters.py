@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from quartic.arrays import Array, to_host
+from quartic.clustering.placing import above_noise
+from quartic.distributed.inputs import is_dask_array
 from quartic.plots import membership_order, sample_nodes
 from quartic.report.figures import Indices, Names, Runs, cluster_marker, convergence, layout, ring, short, shown
 from quartic.report.map import place_nodes
@@ -16,6 +18,7 @@ from quartic.report.page import DataTable, Part, Section
 
 if TYPE_CHECKING:
     from quartic import SymNMF
+    from quartic.clustering.roles import RoleNMF
 
 _LARGEST_HEAT_MAP = 400
 _MOST_NAMES = 16
@@ -23,6 +26,7 @@ _MOST_NODES, _MOST_LINKS = 1500, 3000  # on the map
 _MOST_ROWS = 16_000  # of the table of members: some two megabytes
 _EXAMPLES = 6
 _FEATURES = 6
+_MOST_OVERLAPS = 12
 # A node with a smaller share in its cluster than this stands between clusters.
 _SURE = 0.6
 
@@ -43,6 +47,7 @@ def cluster_section(
         _members(memberships, labels, names),
         cluster_sizes(labels, memberships.shape[1]),
         membership_chart(memberships, names),
+        *_overlaps(model, names),
         *_contents(model, memberships, names, features, columns),
     ]
     answer = _answer(labels, memberships, "rows" if features is not None else "nodes", guessed)
@@ -191,6 +196,23 @@ def membership_chart(memberships: Array, names: Names | None = None) -> tuple[An
     )
 
 
+def _overlaps(model: SymNMF, names: Names) -> list[DataTable]:
+    """Return which clusters share nodes, by `quartic.SymNMF.communities_`, the most first; nothing where none do."""
+    if is_dask_array(model.affinity_matrix_):
+        return []
+    inside = above_noise(model.affinity_matrix_, to_host(model.embedding_))
+    shared = np.argwhere(inside.sum(axis=1) > 1).ravel()
+    found: dict[tuple[int, ...], list[int]] = {}
+    for node in shared.tolist():
+        found.setdefault(tuple(np.flatnonzero(inside[node]).tolist()), []).append(node)
+    rows = [
+        [", ".join(map(str, clusters)), str(len(nodes)), ", ".join(short(names[i]) for i in nodes[:_EXAMPLES])]
+        for clusters, nodes in sorted(found.items(), key=lambda pair: -len(pair[1]))[:_MOST_OVERLAPS]
+    ]
+    words = f"{len(shared)} of {len(inside)} nodes have more than noise in several clusters; among them:"
+    return [DataTable("Where clusters overlap", ["clusters", "nodes", "such as"], rows, words)] if rows else []
+
+
 # -- what the clusters hold -------------------------------------------------------------------------------------------
 
 
@@ -263,3 +285,37 @@ def _example_rows(typical: list[list[int]], features: Any, columns: Sequence[str
             rows.append([str(k), short(names[i]), ", ".join(f"{short(columns[j])} {row[j]:.3g}" for j in largest)])
     header = ["cluster", "row", *(map(short, columns) if few else ["largest entries"])]
     return DataTable("An example of each cluster", header, rows)
+
+
+# -- roles in a directed graph ----------------------------------------------------------------------------------------
+
+
+def role_section(model: RoleNMF, names: Names | None = None, **more: Any) -> Section:
+    """Return the section on a fitted `quartic.clustering.RoleNMF`: who sends to whom, role by role, and who has which.
+
+    ``names`` are those of the nodes, or else those of the model; ``more`` are title, notes, facts, command and code.
+    """
+    import plotly.graph_objects as go
+
+    names, k = model.node_names_.tolist() if names is None else names, model.n_components
+    sizes, S = np.bincount(model.labels_, minlength=k), model.roles_ / max(float(model.roles_.max()), 1e-300)
+    said = [
+        [f"role {i} to role {j}: {share:.0%} of the largest" for j, share in enumerate(row)] for i, row in enumerate(S)
+    ]
+    figure = go.Figure(go.Heatmap(z=S, colorscale="Blues", zmin=0, zmax=1, hoverinfo="text", hovertext=said))
+    axis = {"dtick": max(1, k // 20), "constrain": "domain"}
+    figure.update_layout(
+        layout(
+            "Who sends to whom", xaxis={"title": "receiving role", **axis}, height=460,
+            yaxis={"title": "sending role", "autorange": "reversed", "scaleanchor": "x", **axis},
+        )
+    )  # fmt: skip
+    strongest = np.argsort(-S, axis=None, kind="stable")[: min(3, k * k)]
+    flows = ", ".join(f"{i} to {j}" for i, j in zip(*np.unravel_index(strongest, S.shape), strict=True))
+    inside = float(np.trace(S) / S.sum()) if S.any() else 0.0
+    words = f"The strongest flows are from role {flows}; {inside:.0%} of all flow stays within a role."
+    weights = to_host(model.embedding_)
+    memberships = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
+    answer = f"{len(names)} nodes in {k} roles of {', '.join(map(str, sizes))}. {words}"
+    members = _members(memberships, np.asarray(model.labels_), names)
+    return Section(answer=answer, parts=[(figure, words), members, cluster_sizes(model.labels_, k)], **more)
