@@ -7,10 +7,10 @@ import pytest
 
 from quartic import Problem, minimize
 from quartic.losses import Distances
-from quartic.losses.pairs import descent, row_blocks
+from quartic.losses.pairs import descent
 from quartic.losses.pairs import numba as passes
-from quartic.losses.pairs.damping import next_damping, residual
 from quartic.losses.pairs.loss import PairSquares
+from quartic.losses.pairs.sum_of_squares import next_damping, residual
 from quartic.metrics import normalized_rmse
 from quartic.solvers import LevenbergMarquardt, core
 from quartic.solvers.core import by_way_of_core, widened
@@ -46,17 +46,17 @@ def test_row_blocks_are_solved(rank):
     rows, columns = np.tril_indices(rank)
     B, R = full[:, rows, columns], generator.standard_normal((9, rank))
     Z = np.empty_like(R)
-    rz = row_blocks.solve_blocks(row_blocks.factor_blocks(B, 0.0, rank), R, Z)
+    rz = descent.solve_blocks(descent.factor_blocks(B, 0.0, rank), R, Z)
     np.testing.assert_array_equal(Z[0], 0.0)
     assert Z[1, -1] == 0.0
     np.testing.assert_allclose(np.einsum("nkl,nl->nk", full, Z)[2:], R[2:], atol=1e-9)
     assert rz == pytest.approx(np.sum(R * Z))
-    M, S = row_blocks.factor_blocks(B, 0.5, rank), full + 0.5 * np.eye(rank)
+    M, S = descent.factor_blocks(B, 0.5, rank), full + 0.5 * np.eye(rank)
     P, H, D = generator.standard_normal((3, 9, rank))
     Z, before = np.linalg.solve(S, R[:, :, None])[:, :, 0], [P.copy(), H.copy(), D.copy(), R.copy()]
     H[:] = before[1] = np.einsum("nkl,nl->nk", full, P)
     rz = float(np.sum(R * Z))
-    curvature, after = row_blocks.advance(rz, 0.5, P, H, M, D, R, Z)
+    curvature, after = descent.advance(rz, 0.5, P, H, M, D, R, Z)
     shifted = before[1] + 0.5 * before[0]
     assert curvature == pytest.approx(np.sum(before[0] * shifted))
     a = rz / curvature
@@ -66,7 +66,7 @@ def test_row_blocks_are_solved(rank):
     assert after == pytest.approx(np.sum(R * Z))
     np.testing.assert_allclose(P, Z + after / rz * before[0])
     unchanged = D.copy(), R.copy()
-    curvature, same = row_blocks.advance(rz, 0.0, P, -P, M, D, R, Z)
+    curvature, same = descent.advance(rz, 0.0, P, -P, M, D, R, Z)
     assert curvature < 0
     assert same == rz
     np.testing.assert_array_equal(D, unchanged[0])
@@ -157,7 +157,7 @@ def test_a_descent_ends_where_it_is_told_to():
 
 def test_one_descent_is_compiled_for_all_ranks_of_a_vector():
     generator = np.random.default_rng(0)
-    compiled, counts = (passes.pair_rows, descent.prepare, descent.solve_rows, row_blocks.invert), []
+    compiled, counts = (passes.pair_rows, descent.prepare, descent.solve_rows, descent.invert), []
     for rank in (4, 3):
         X = generator.standard_normal((30, rank))
         descent.descend(X, from_points(X, 8, generator).pairs, 1e-3, 0.1, 50, 0.0, 0.0, 2, 0, 0.0)

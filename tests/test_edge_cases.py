@@ -453,7 +453,7 @@ def test_pairs_that_stand_beyond_the_reach_of_32_bits(bounded, tmp_path):
         far_off = {name: holes(tmp_path, name, A.dtype, A) for name, A in given.items()}
     except OSError as error:
         pytest.skip(f"no files with holes here: {error}")
-    far = near.with_pairs(dataclasses.replace(near.pairs, start=near.start + FAR, **far_off))
+    far = near.with_pairs(dataclasses.replace(near.pairs, start=near.pairs.start + FAR, **far_off))
     D = RNG.standard_normal(X.shape)
     one, two = near.at(X), far.at(X)
     assert one.value == two.value

@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse.linalg import aslinearoperator
 
 from quartic import Problem, minimize
+from quartic.core.units import Units
 from quartic.diagnostics import CheckFailed, check_gradient
 from quartic.losses import Distances, LeastSquares
 from quartic.solvers import ConjugateGradient
@@ -201,7 +203,7 @@ def test_pairs_are_sorted_whatever_their_order():
     flipped = np.where(rng.random((len(pairs), 1)) < 0.5, pairs, pairs[:, ::-1])
     a, b = Distances(pairs, squared, 40), Distances(flipped[order], squared[order], 40)
     for name in ("start", "cols", "target"):
-        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+        np.testing.assert_array_equal(getattr(a.pairs, name), getattr(b.pairs, name))
 
 
 @pytest.mark.parametrize(
@@ -395,3 +397,16 @@ def test_where_the_points_are_as_a_whole_does_not_matter(solver):
     settings = {"solver": solver, "tol": 0.0, "max_iter": 6}
     near, far = (minimize(Problem(loss), X, **settings).history.objective for X in (X0, X0 + shift))
     np.testing.assert_allclose(far, near, rtol=1e-8)
+
+
+def test_a_constant_is_worked_out_once_for_all_copies_of_a_loss():
+    pairs = some_pairs(0, 40)
+    loss = Distances(pairs, np.ones(len(pairs)), 40, np.full(len(pairs), 2.0))
+    twin = loss.counted()
+    found, before = twin.smoothness, loss.n_products
+    assert twin.n_products > 0
+    assert loss.smoothness == found
+    assert loss.n_products == before
+    other = loss.in_units(Units(length=3, value=20))
+    assert other.smoothness == pytest.approx(found * 2.0**8, rel=1e-12)  # weights are 2^(20 − 4·3) times as large
+    assert pickle.loads(pickle.dumps(loss)).space is loss.space

@@ -9,9 +9,9 @@ import pytest
 
 from quartic.arrays import threads
 from quartic.arrays.threads import limited_to
-from quartic.compiled import row_chunks
 from quartic.losses import BoundedDistances, CompleteDistances, Distances, LeastSquares, RawStress
 from quartic.losses.pairs import numba as passes
+from quartic.losses.pairs import pairs as row_chunks
 
 N = 60
 # every rank with a loop of its own and one without; entries of XXᵀ with a diagonal; weights; both types
@@ -103,7 +103,7 @@ def test_what_the_sums_written_out_are(rank, difference, weighted, dtype, far, c
         monkeypatch.setattr(passes, "_PIECE", 7)
     monkeypatch.setattr(row_chunks, "_PAIRS_IN_A_CHUNK", 10**9 if chunks == 1 else 50)
     monkeypatch.setattr(row_chunks, "_PAIRS_FOR_A_ROW", 1)
-    monkeypatch.setattr(row_chunks, "_MOST", chunks)
+    monkeypatch.setattr(row_chunks, "_MOST_CHUNKS", chunks)
     loss = make(difference, weighted, dtype)
     assert len(loss.pairs.chunks) == chunks
     rng = np.random.default_rng(1)
@@ -220,8 +220,20 @@ class TestOtherLosses:
             alone = self.passes(loss, X, D)
         for a, b in zip(together, alone, strict=True):
             assert np.array_equal(a, b)
-        monkeypatch.setattr(row_chunks, "_MOST", 1)
+        monkeypatch.setattr(row_chunks, "_MOST_CHUNKS", 1)
         whole = loss.with_pairs(dataclasses.replace(loss.pairs))
         assert len(whole.pairs.chunks) == 1
         for a, b in zip(together, self.passes(whole, X, D), strict=True):
             np.testing.assert_allclose(a, b, rtol=0, atol=(1e-13 if dtype == np.float64 else 1e-6) * np.abs(b).max())
+
+
+def test_blocks_of_more_columns_than_a_vector_where_all_distances_are_known():
+    rng = np.random.default_rng(0)
+    D = np.linalg.norm((P := rng.standard_normal((20, 3)))[:, None] - P, axis=2)
+    i, j = np.triu_indices(20, 1)
+    X = 5 + rng.standard_normal((20, 40))
+    (p, ours), (q, wanted) = (
+        loss.linearize(X) for loss in (CompleteDistances(D), Distances(np.column_stack([i, j]), D[i, j] ** 2))
+    )
+    np.testing.assert_allclose(ours, wanted, rtol=0, atol=1e-12 * np.abs(wanted).max())
+    np.testing.assert_allclose(p.gradient, q.gradient, rtol=0, atol=1e-12 * np.abs(q.gradient).max())

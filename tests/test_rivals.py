@@ -298,7 +298,7 @@ def test_smacof_is_guttmans_transform(relaxation):
 
 
 def test_smacof_says_what_it_is_for():
-    with pytest.raises(ValueError, match="needs the loss RawStress with NumPy data, but it is Distances"):
+    with pytest.raises(ValueError, match=r"needs a loss that a graph Laplacian bounds .* but Distances is not"):
         minimize(Problem(Distances([[0, 1]], [1.0])), rank=1, solver="smacof")
 
 

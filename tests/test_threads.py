@@ -483,8 +483,8 @@ class TestPairs:
 
     @pytest.fixture(params=[np.float64, np.float32])
     def loss(self, request, monkeypatch):
-        from quartic.compiled import row_chunks
         from quartic.losses import Distances
+        from quartic.losses.pairs import pairs as row_chunks
 
         monkeypatch.setattr(row_chunks, "_PAIRS_IN_A_CHUNK", 500)  # several chunks of a small problem
         monkeypatch.setattr(row_chunks, "_PAIRS_FOR_A_ROW", 4)
@@ -518,7 +518,7 @@ class TestPairs:
     def test_chunks_change_nothing_but_round_off(self, loss, monkeypatch):
         from dataclasses import replace
 
-        from quartic.compiled import row_chunks
+        from quartic.losses.pairs import pairs as row_chunks
 
         cut = self.passes(loss)
         assert len(loss.pairs.chunks) > 1
@@ -532,7 +532,7 @@ class TestPairs:
                 assert np.asarray(a).dtype == np.asarray(b).dtype
 
     def test_several_threads_take_part(self, two, loss):
-        from quartic.compiled import row_chunks
+        from quartic.losses.pairs import pairs as row_chunks
 
         seen, original = set(), row_chunks.spread
 

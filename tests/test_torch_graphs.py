@@ -186,7 +186,7 @@ def test_distances_of_random_pairs_have_the_same_start():
         there = Distances(
             *map(torch.from_numpy, (pairs, squared)), 400, None if weights is None else torch.from_numpy(w)
         )
-        (ours, noise), (theirs, again) = here.passes.centred(here), there.pairs.passes.centred(there.pairs)
+        (ours, noise), (theirs, again) = here.centred(), there.pairs.centred()
         np.testing.assert_allclose(theirs(torch.from_numpy(V)).numpy(), ours(V), atol=1e-12)
         np.testing.assert_allclose(again, noise)
     result = minimize(Problem(Distances(*map(torch.from_numpy, (pairs, squared)))), rank=3, tol=1e-8, random_state=0)

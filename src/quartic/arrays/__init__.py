@@ -12,10 +12,13 @@ from quartic.arrays.checks import (
     random_generator,
     working_dtype,
 )
-from quartic.arrays.generic import (
+from quartic.arrays.space import (
+    HOST,
+    Space,
     astype,
     bare,
     copy,
+    eps,
     first_entry,
     float_type,
     gram,
@@ -24,12 +27,14 @@ from quartic.arrays.generic import (
     namespace,
     norm,
     positive_part,
+    space_of,
     squared_norm,
+    squares_are_safe,
     times,
     to_host,
     total,
+    trace_inner,
 )
-from quartic.arrays.space import HOST, Space, eps, space_of, squares_are_safe, trace_inner
 from quartic.arrays.subspace import most_different_rows, orthonormal
 from quartic.arrays.waiting import on_host
 

@@ -13,15 +13,13 @@ import math
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, cast, overload
+from types import ModuleType
+from typing import Any, cast, overload
 
 import numpy as np
 
 from quartic.arrays.checks import Array, is_torch, working_dtype
-from quartic.arrays.waiting import Waiting
-
-if TYPE_CHECKING:
-    from quartic.compiled.lbfgs import QuasiNewton
+from quartic.arrays.waiting import Waiting, on_host
 
 # float32 input is widened this many rows at a time, so that no float64 copy of a tall array is ever made
 _ROWS = 4096
@@ -103,7 +101,7 @@ class Space:
 
     def to_host(self, A: Any) -> Any:
         """Return an array as a NumPy array, a number as a float."""
-        return A
+        return A if isinstance(A, np.ndarray | float) else on_host(A)
 
     def read(self, *numbers: Any) -> tuple[Any, ...]:
         """Return numbers as floats and small matrices as NumPy arrays: the only wait on a device, one for all."""
@@ -286,15 +284,18 @@ class Space:
         sweep_rows(X, G, C)
 
     @property
-    def lbfgs(self) -> QuasiNewton:
-        """The passes over what L-BFGS remembers."""
+    def lbfgs(self) -> ModuleType:
+        """The module with the passes over what L-BFGS remembers; that of devices has the same functions."""
         from quartic.compiled import lbfgs
 
-        return cast("QuasiNewton", lbfgs)
+        return lbfgs
 
 
 class HostSpace(Space):
-    """The host's memory."""
+    """The host's memory: there is one."""
+
+    def __reduce__(self) -> str:
+        return "HOST"
 
 
 HOST = HostSpace()
@@ -311,6 +312,84 @@ def space_of(A: Any) -> Space:
 
 def _widen(A: Array) -> Array:
     return np.ascontiguousarray(A, dtype=np.float64)
+
+
+# -- the same where only an array is at hand: asks where it lives, and forwards ----------------------------------------
+
+
+def namespace(A: Any) -> Any:
+    """Return the module, numpy or torch, whose ``where``, ``abs``, ``sign`` … work on A."""
+    return space_of(A).xp
+
+
+def inner(A: Array, B: Array) -> float:
+    """Return ⟨A, B⟩ = Σ A_ij B_ij."""
+    return space_of(A).inner(A, B)
+
+
+def squared_norm(A: Array) -> float:
+    """Return ‖A‖²."""
+    return space_of(A).inner(A, A)
+
+
+def norm(A: Array) -> float:
+    """Return ‖A‖, also where the squares under- or overflow."""
+    return space_of(A).norm(A)
+
+
+def gram(A: Array, B: Array | None = None) -> Array:
+    """Return AᵀB (AᵀA when B is left out), an r × r matrix in float64."""
+    return space_of(A).gram(A, B)
+
+
+def total(A: Array) -> float:
+    """Return the sum of all entries, in float64."""
+    return space_of(A).total(A)
+
+
+def is_zero(A: Array) -> bool:
+    """Tell whether all entries are zero."""
+    return space_of(A).is_zero(A)
+
+
+def first_entry(wanted: Any) -> tuple[int, ...] | None:
+    """Return the indices of the first true entry, None where there is none."""
+    return space_of(wanted).first_entry(wanted)
+
+
+def astype(A: Any, dtype: type[np.floating[Any]]) -> Array:
+    """Return A in another type; A itself where it has that already."""
+    return space_of(A).astype(A, dtype)
+
+
+def float_type(A: Any) -> type[np.floating[Any]]:
+    """Return np.float32 or np.float64, the type of A's entries."""
+    return space_of(A).float_type(A)
+
+
+def copy(A: Any) -> Array:
+    """Return a copy."""
+    return space_of(A).copy(A)
+
+
+def to_host(A: Any) -> Any:
+    """Return a NumPy array, or a float, for what may live on a device."""
+    return space_of(A).to_host(A)
+
+
+def positive_part(A: Any) -> Array:
+    """Return max(A, 0), entry by entry."""
+    return space_of(A).positive_part(A)
+
+
+def times(A: Any, S: Any) -> Array:
+    """Return A S for a small matrix S, in A's type."""
+    return space_of(A).times(A, S)
+
+
+def bare(S: Any) -> Any:
+    """Return a small matrix as the array it is, on the device a tensor, for arithmetic there without a read."""
+    return space_of(S).bare(S)
 
 
 # -- arrays used again: memory fresh from the system costs more than the pass that fills it ---------------------------

@@ -9,16 +9,14 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, cast
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import torch
 
 from quartic.arrays.space import Space, norm_scale
 from quartic.arrays.waiting import Waiting, count_read, delayed, on_host
-
-if TYPE_CHECKING:
-    from quartic.compiled.lbfgs import QuasiNewton
 
 DOUBLE = torch.float64
 TYPES: dict[Any, torch.dtype] = {np.float32: torch.float32, np.float64: torch.float64}
@@ -225,11 +223,11 @@ class DeviceSpace(Space):
                 T.addr_(change, weights[k], alpha=-1.0)
 
     @property
-    def lbfgs(self) -> QuasiNewton:
+    def lbfgs(self) -> ModuleType:
         """The passes over what L-BFGS remembers."""
         from quartic.compiled import lbfgs_torch
 
-        return cast("QuasiNewton", lbfgs_torch)
+        return lbfgs_torch
 
 
 # -- sums -------------------------------------------------------------------------------------------------------------

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from quartic.arrays.checks import Array, is_torch
-from quartic.arrays.generic import float_type, gram, namespace, times, to_host
-from quartic.arrays.space import eps
+from quartic.arrays.space import eps, float_type, gram, namespace, times, to_host
 from quartic.arrays.waiting import on_host
 
 # By products alone where the least eigenvalue of the scaled AᵀA is above so many units of round-off of the largest.

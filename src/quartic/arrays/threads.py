@@ -13,7 +13,6 @@ threads run on eight threads.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import sys
 import threading
@@ -24,7 +23,7 @@ from contextvars import ContextVar
 from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 # Work below this many multiplications is done before a second thread has woken up.
 _WORTH_A_THREAD = 400_000
@@ -205,7 +204,7 @@ class _Blas:
         self.runs = 0
         self.own = threading.local()  # .runs: how many of the runs are this thread's
         self.libraries: list[Any] = []
-        self.loaded = -1  # what `_count_loaded` said when the libraries were looked for
+        self.loaded = -1  # how many modules there were when the libraries were looked for
         self.before: dict[str, int] = {}  # threads each library had, until they are given back
 
     def enter(self) -> int | None:
@@ -246,7 +245,7 @@ class _Blas:
         self.own.runs = getattr(self.own, "runs", 0) + change
 
     def _find_libraries(self) -> None:
-        loaded = _count_loaded()
+        loaded = len(sys.modules)  # a library comes with a module
         if loaded != self.loaded:  # looking takes milliseconds, a small run no longer
             with contextlib.suppress(ImportError):  # it comes with scikit-learn
                 from threadpoolctl import ThreadpoolController
@@ -267,28 +266,6 @@ def _set_threads(library: Any, count: int) -> None:
     release(force=True)
 
 
-class _LoadedLibrary(ctypes.Structure):
-    """The C structure dl_phdr_info; ``adds`` is the number of libraries loaded so far."""
-
-    _fields_: ClassVar = [
-        ("address", ctypes.c_void_p), ("name", ctypes.c_char_p), ("headers", ctypes.c_void_p),
-        ("n_headers", ctypes.c_uint16), ("adds", ctypes.c_ulonglong), ("subs", ctypes.c_ulonglong),
-    ]  # fmt: skip
-
-
-def _make_counter() -> Callable[[], int]:
-    """Return a function whose value changes when a shared library is loaded, or, where none tells, a module."""
-    try:
-        # with Python's lock held: a thread that waited for it inside would hold up one that imports an extension
-        iterate = ctypes.PyDLL(None).dl_iterate_phdr
-    except (AttributeError, OSError, TypeError):  # macOS, Windows
-        return lambda: len(sys.modules)
-    signature = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.POINTER(_LoadedLibrary), ctypes.c_size_t, ctypes.c_void_p)
-    look = signature(lambda library, size, data: library.contents.adds)  # not zero: the first library is the last
-    return lambda: int(iterate(look, None))
-
-
-_count_loaded = _make_counter()
 _blas = _Blas()
 
 

@@ -9,7 +9,7 @@ from typing import cast
 from quartic.arrays import Array, check_count, check_number, inner, is_zero
 from quartic.core.problem import Problem
 from quartic.losses import Point
-from quartic.losses.move import Move
+from quartic.losses.point import Move
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 
 _TRIALS = 100

@@ -11,7 +11,7 @@ import numpy as np
 from quartic.arrays import Array, check_number, inner, norm, trace_inner
 from quartic.core.problem import Problem
 from quartic.losses.factor.loss import LeastSquaresPoint
-from quartic.losses.line import Line
+from quartic.losses.point import Line
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 
 

@@ -3,35 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-from weakref import WeakKeyDictionary
-
-import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import splu
+from typing import cast
 
 from quartic.arrays import Array, check_number
 from quartic.core.problem import Problem
-from quartic.losses import Loss, RawStress
+from quartic.losses import RawStress
 from quartic.solvers.base import Requirements, Solver, State
-
-# The factors of V, for each loss that is alive.
-_factors: WeakKeyDictionary[Loss, Any] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
-class OfRawStress(Requirements):
-    """Raw stress without a penalty, of pairs in the host's memory."""
+class WithoutPenalty(Requirements):
+    """What is required besides a penalty that is none."""
 
     def unmet(self, problem: Problem) -> str | None:
         """Return what is missing, in words, or None."""
-        loss, penalty = problem.loss, problem.penalty
-        if not isinstance(loss, RawStress) or not loss.pairs.listed:
-            return f"the loss RawStress with NumPy data, but it is {type(loss).__name__}"
-        if penalty.ridge != 0.0:
-            return f"no penalty, but it is {type(penalty).__name__}"
-        return None
+        if problem.penalty.ridge != 0.0:
+            return f"no penalty, but it is {type(problem.penalty).__name__}"
+        return super().unmet(problem)
 
 
 @dataclass(frozen=True)
@@ -58,7 +46,7 @@ class SMACOF(Solver):
     """
 
     name = "smacof"
-    requires = OfRawStress()
+    requires = WithoutPenalty(("laplacian_solve",))
 
     relaxation: float = 1.0
 
@@ -72,25 +60,5 @@ class SMACOF(Solver):
     def step(self, problem: Problem, state: State) -> State:
         """Return Guttman's transform, or beyond it."""
         p = state.point
-        D = -_solve(problem.loss, p.gradient)
+        D = -cast(RawStress, problem.loss).laplacian_solve(p.gradient)
         return State(problem.loss.at(p.X + self.relaxation * D), step=self.relaxation)
-
-
-def _solve(loss: Any, G: Array) -> Array:
-    """Return a Z with VZ = G, where the columns of G sum to 0 over each connected component."""
-    if loss not in _factors:
-        w = np.ones(loss.n_pairs) if loss.weight is None else np.asarray(loss.weight, np.float64)
-        n, rows, cols = loss.n_points, loss.rows, loss.cols
-        W = sp.coo_array((w, (rows, cols)), (n, n)).tocsr()
-        W = W + W.T
-        held = np.unique(connected_components(W, directed=False)[1], return_index=True)[1]
-        free = np.setdiff1d(np.arange(n), held)  # one point of each component stays where it is
-        V = sp.diags_array(np.asarray(W.sum(axis=1)).ravel()) - W
-        factor = splu(V.tocsc()[free][:, free].tocsc(), permc_spec="MMD_AT_PLUS_A") if len(free) else None
-        _factors[loss] = free, factor
-    free, factor = _factors[loss]
-    Z: Array = np.zeros_like(G)
-    if factor is not None:
-        Z[free] = factor.solve(np.asarray(G[free], np.float64))
-    Z -= Z.mean(axis=0)
-    return Z

@@ -8,7 +8,7 @@ from typing import cast
 
 from quartic.arrays import Array, check_count, inner, norm, squared_norm
 from quartic.core.problem import Problem
-from quartic.losses.line import Line
+from quartic.losses.point import Line
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.lines import refreshed
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numba import carray, extending, types  # type: ignore[attr-defined]
@@ -39,39 +39,6 @@ _PIECES = 16
 _LARGE = 1 << 20
 # No step is longer; infinity would be no number times zero.
 _LONGEST = 1e300
-
-
-class QuasiNewton(Protocol):
-    """The passes of one device."""
-
-    def kept(
-        self, where: Pairs, steps: Pairs, changes: Pairs, X: Array, G: Array, most: int
-    ) -> tuple[Pairs, Pairs, Pairs]:
-        """Return list and pairs on the face of X, where G is the gradient; at most ``most`` will be remembered."""
-
-    def direction(
-        self, where: Pairs, steps: Pairs, changes: Pairs, X: Array, G: Array, D: Array
-    ) -> tuple[float, float]:
-        """Fill D = max(X − q, 0) − X with q = HG on the face; return ⟨G, D⟩ and the largest t with X + tD ≥ 0."""
-
-    def pair(
-        self, where: Pairs, X: Array, G: Array, after: Array, D: Array, t: float
-    ) -> tuple[Array, Array, float, float]:
-        """Return the pair s = D and y = (∇⁺ − G)/t on the face, with ⟨s, y⟩ and ‖s‖·‖y‖; D is zero elsewhere."""
-
-    def two_loop(
-        self, G: Array, steps: Pairs, changes: Pairs, free: Any, first_metric: Callable[[Array, Any], Array]
-    ) -> Array:
-        """Return H G over the free entries, with H from the pairs (s, y) and H₀ q = ``first_metric(q, sᵀy/yᵀy)``."""
-
-    def free_entries(self, X: Array, G: Array) -> Any:
-        """Return where entries may move: those off the bound, and those the gradient pushes off it."""
-
-    def clipped_direction(self, X: Array, q: Array, G: Array, D: Array) -> float:
-        """Fill D = max(X − q, 0) − X; return ⟨G, D⟩."""
-
-    def longest_step(self, X: Array, D: Array) -> float:
-        """Return the largest t with X + tD ≥ 0."""
 
 
 # -- on the face of X -------------------------------------------------------------------------------------------------

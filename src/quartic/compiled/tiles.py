@@ -37,10 +37,8 @@ _I64, _I32 = ir.IntType(64), ir.IntType(32)
 _PANEL = 48
 
 
-def widest_tile() -> int:
-    """Return how many columns four rows of sums may have without leaving the registers of this machine."""
-    features = llvmlite.binding.get_host_cpu_features()
-    return 32 if features.get("avx512f", False) else 8
+# So many columns may four rows of sums have without leaving the registers of this machine.
+_WIDEST = 32 if llvmlite.binding.get_host_cpu_features().get("avx512f", False) else 8
 
 
 class _Loop:
@@ -180,73 +178,77 @@ def sparse_rows(
     return types.void(lanes, start, cols, values, X, Y, types.int64, types.int64), codegen
 
 
-@intrinsic
-def rows_times_small(typingctx: Any, rows: Any, lanes: Any, X: Any, A: Any, W: Any, row: Any, column: Any) -> Any:
-    """W[row + h, column:column + width] = Σ_k X[row + h, k]·A[k, column:column + width] for 0 ≤ h < len(rows)."""
-    height, lengths = len(rows), _powers_of_two(len(lanes))
-    offsets = [sum(lengths[:k]) for k in range(len(lengths))]
+def _tiles(
+    loop: _Loop, width: Any, count: Any, left: Any, right: Any, lines: list[Any], kind: Any, wide: Any, add: bool
+) -> None:
+    """Set, or add to, ``width`` entries from each of the addresses ``lines`` on: Σ left(k)[h] · the vector at right(k).
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        loop = _Loop(context, builder, signature, args)
-        x, kind, inner = loop.array(2)
-        a, _, columns = loop.array(3)
-        w, _, stride = loop.array(4)
-        row, column = args[5:]
-        left = [loop.at(x, builder.mul(builder.add(row, _I64(h)), inner)) for h in range(height)]
+    k goes from 0 to ``count`` − 1. Entries are of a ``kind``, sums and results of a ``wide`` one. The width is any of
+    those a tile may have on this machine: there is a loop for each.
+    """
+    for size in range(4, _WIDEST + 1, 4):
+        with loop.builder.if_then(loop.builder.icmp_signed("==", width, _I64(size))):
+            lengths = _powers_of_two(size)
+            offsets = [sum(lengths[:k]) for k in range(len(lengths))]
+            places = [(loop.at(line, o), n) for line in lines for o, n in zip(offsets, lengths, strict=True)]
 
-        def term(k: Any, totals: list[Any]) -> list[Any]:
-            here = loop.at(a, builder.mul(k, columns), column)
-            right = [loop.vector(loop.at(here, o), kind, n, kind) for o, n in zip(offsets, lengths, strict=True)]
-            return loop.outer(totals, [loop.at(left[h], k) for h in range(height)], kind, right)
+            def term(k: Any, totals: list[Any], lengths: Any = lengths, offsets: Any = offsets) -> list[Any]:
+                there = right(k)
+                factors = [loop.vector(loop.at(there, o), kind, n, wide) for o, n in zip(offsets, lengths, strict=True)]
+                return loop.outer(totals, left(k), kind, factors)
 
-        totals = loop.sums(_I64(0), inner, [_zero(kind, n) for _ in range(height) for n in lengths], term)
-        for h in range(height):
-            place = loop.at(w, builder.mul(builder.add(row, _I64(h)), stride), column)
-            for k, offset in enumerate(offsets):
-                loop.store(totals[h * len(lengths) + k], loop.at(place, offset), kind)
-        return context.get_dummy_value()
-
-    return types.void(rows, lanes, X, A, W, types.int64, types.int64), codegen
+            begin = [loop.vector(place, wide, n, wide) if add else _zero(wide, n) for place, n in places]
+            for total, (place, _) in zip(loop.sums(_I64(0), count, begin, term), places, strict=True):
+                loop.store(total, place, wide)
 
 
 @intrinsic
-def add_to_gram(
-    typingctx: Any, rows: Any, lanes: Any, A: Any, B: Any, S: Any, first: Any, last: Any, row: Any, column: Any
-) -> Any:
-    """S[row + h, column:column + width] += Σ_i A[i, row + h]·B[i, column:column + width], in float64."""
-    height, lengths = len(rows), _powers_of_two(len(lanes))
-    offsets = [sum(lengths[:k]) for k in range(len(lengths))]
+def rows_times_small(typingctx: Any, X: Any, A: Any, W: Any, row: Any, column: Any, width: Any) -> Any:
+    """W[row + h, column:column + width] = Σ_k X[row + h, k]·A[k, column:column + width] for 0 ≤ h < 4."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         loop = _Loop(context, builder, signature, args)
-        a, kind, left = loop.array(2)
-        b, _, right = loop.array(3)
-        s, wide, columns = loop.array(4)
-        first, last, row, column = args[5:]
-        lines = [loop.at(s, builder.mul(builder.add(row, _I64(h)), columns), column) for h in range(height)]
-        places = [(loop.at(line, o), n) for line in lines for o, n in zip(offsets, lengths, strict=True)]
-
-        def term(i: Any, totals: list[Any]) -> list[Any]:
-            there = loop.at(b, builder.mul(i, right), column)
-            factors = [loop.vector(loop.at(there, o), kind, n, wide) for o, n in zip(offsets, lengths, strict=True)]
-            here = loop.at(a, builder.mul(i, left), row)
-            return loop.outer(totals, [loop.at(here, h) for h in range(height)], kind, factors)
-
-        totals = loop.sums(first, last, [loop.vector(place, wide, n, wide) for place, n in places], term)
-        for total, (place, _) in zip(totals, places, strict=True):
-            loop.store(total, place, wide)
+        (x, kind, inner), (a, _, columns), (w, _, stride) = (loop.array(k) for k in range(3))
+        row, column, width = args[3:]
+        rows = [builder.add(row, _I64(h)) for h in range(4)]
+        left = [loop.at(x, builder.mul(i, inner)) for i in rows]
+        _tiles(
+            loop, width, inner, lambda k: [loop.at(line, k) for line in left],
+            lambda k: loop.at(a, builder.mul(k, columns), column),
+            [loop.at(w, builder.mul(i, stride), column) for i in rows], kind, kind, add=False,
+        )  # fmt: skip
         return context.get_dummy_value()
 
-    return types.void(rows, lanes, A, B, S, *(types.int64,) * 4), codegen
+    return types.void(X, A, W, *(types.int64,) * 3), codegen
+
+
+@intrinsic
+def add_to_gram(typingctx: Any, Y: Any, S: Any, count: Any, row: Any, column: Any, width: Any) -> Any:
+    """S[row + h, column:column + width] += Σ_i Y[i, row + h]·Y[i, column:column + width] over i < count, in float64."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        loop = _Loop(context, builder, signature, args)
+        (y, kind, length), (s, wide, columns) = loop.array(0), loop.array(1)
+        count, row, column, width = args[2:]
+
+        def entries(i: Any) -> list[Any]:
+            here = loop.at(y, builder.mul(i, length), row)
+            return [loop.at(here, h) for h in range(4)]
+
+        _tiles(
+            loop, width, count, entries, lambda i: loop.at(y, builder.mul(i, length), column),
+            [loop.at(s, builder.mul(builder.add(row, _I64(h)), columns), column) for h in range(4)], kind, wide,
+            add=True,
+        )  # fmt: skip
+        return context.get_dummy_value()
+
+    return types.void(Y, S, *(types.int64,) * 4), codegen
 
 
 # -- blocks of rows ---------------------------------------------------------------------------------------------------
 
 # Rows of a block: with 40 columns in double precision 20 kB, beside the small matrix, stay in the first cache.
 BLOCK = 64
-
-_WIDEST = widest_tile()
-_4, _8, _12, _16, _20, _24, _28, _32 = ((0.0,) * width for width in range(4, 33, 4))
 
 
 @cache
@@ -271,29 +273,13 @@ def _next_width(columns: int) -> int:
 @njit(**INNER)
 def block_times_small(rows: int, Y: Any, A: Any, W: Any) -> None:
     """W = YA for the first rows of a block; A is small and padded."""
-    right = A.shape[1]
     for i in range(0, rows, 4):
         # from the right: what a tile writes behind its row is overwritten by the tiles of the next
-        end = right
+        end = A.shape[1]
         while end > 0:
             width = _next_width(end)
             end -= width
-            if width == 4:
-                rows_times_small(_4, _4, Y, A, W, i, end)
-            elif width == 8:
-                rows_times_small(_4, _8, Y, A, W, i, end)
-            elif width == 12:
-                rows_times_small(_4, _12, Y, A, W, i, end)
-            elif width == 16:
-                rows_times_small(_4, _16, Y, A, W, i, end)
-            elif width == 20:
-                rows_times_small(_4, _20, Y, A, W, i, end)
-            elif width == 24:
-                rows_times_small(_4, _24, Y, A, W, i, end)
-            elif width == 28:
-                rows_times_small(_4, _28, Y, A, W, i, end)
-            else:
-                rows_times_small(_4, _32, Y, A, W, i, end)
+            rows_times_small(Y, A, W, i, end, width)
 
 
 @njit(**INNER)
@@ -304,19 +290,4 @@ def add_upper_gram(rows: int, Y: Any, S: Any) -> None:
         while end > row:
             width = _next_width(end - row)
             end -= width
-            if width == 4:
-                add_to_gram(_4, _4, Y, Y, S, 0, rows, row, end)
-            elif width == 8:
-                add_to_gram(_4, _8, Y, Y, S, 0, rows, row, end)
-            elif width == 12:
-                add_to_gram(_4, _12, Y, Y, S, 0, rows, row, end)
-            elif width == 16:
-                add_to_gram(_4, _16, Y, Y, S, 0, rows, row, end)
-            elif width == 20:
-                add_to_gram(_4, _20, Y, Y, S, 0, rows, row, end)
-            elif width == 24:
-                add_to_gram(_4, _24, Y, Y, S, 0, rows, row, end)
-            elif width == 28:
-                add_to_gram(_4, _28, Y, Y, S, 0, rows, row, end)
-            else:
-                add_to_gram(_4, _32, Y, Y, S, 0, rows, row, end)
+            add_to_gram(Y, S, rows, row, end, width)

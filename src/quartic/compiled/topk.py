@@ -18,8 +18,12 @@ from quartic.compiled.flags import njit
 
 Heap = tuple[Any, Any, Any, Any]  # keys (n, k), values (n, k), columns (n, k), counts (n,)
 
+# No sum is put in another order: ties must stay ties.
+_FLAGS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+_INNER: dict[str, Any] = {**_FLAGS, "cache": False, "no_cpython_wrapper": True}
 
-@njit(cache=True, nogil=True, error_model="numpy")
+
+@njit(**_INNER)
 def _push(i: int, key: float, value: float, column: int, heap: Heap) -> None:
     """Put a candidate into the heap of row i, replacing the worst one if the heap is full."""
     keys, values, columns, counts = heap
@@ -53,7 +57,7 @@ def _push(i: int, key: float, value: float, column: int, heap: Heap) -> None:
     keys[i, at], values[i, at], columns[i, at] = key, value, column
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**_INNER)
 def _dense_dot(X: Any, i: int, j: int) -> float:
     """Return ⟨x_i, x_j⟩ in an order that does not depend on tiles or threads."""
     p = X.shape[1]
@@ -69,7 +73,7 @@ def _dense_dot(X: Any, i: int, j: int) -> float:
     return (a + b) + (c + d)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**_INNER)
 def _dense_distance(X: Any, i: int, j: int) -> float:
     """Return ‖x_i − x_j‖² from the differences, without cancellation."""
     p = X.shape[1]
@@ -88,9 +92,10 @@ def _dense_distance(X: Any, i: int, j: int) -> float:
     return (a + b) + (c + d)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _sparse_distance(indptr: Any, indices: Any, data: Any, i: int, j: int) -> float:
-    """Return ‖x_i − x_j‖² of two sparse rows with sorted indices, from the differences."""
+@njit(**_INNER)
+def _sparse_distance(X: Any, i: int, j: int) -> float:
+    """Return ‖x_i − x_j‖² of two rows in CSR with sorted indices, from the differences."""
+    indptr, indices, data = X
     p, end_p = indptr[i], indptr[i + 1]
     q, end_q = indptr[j], indptr[j + 1]
     total = 0.0
@@ -109,9 +114,10 @@ def _sparse_distance(indptr: Any, indices: Any, data: Any, i: int, j: int) -> fl
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _accumulate(i: int, indptr: Any, indices: Any, data: Any, columns: Any, dots: Any) -> None:
+@njit(**_INNER)
+def _accumulate(i: int, X: Any, columns: Any, dots: Any) -> None:
     """Set ``dots[j] = ⟨x_i, y_j⟩`` for the rows y of a tile stored by columns."""
+    indptr, indices, data = X
     starts, rows, entries = columns
     dots[:] = 0.0
     for p in range(indptr[i], indptr[i + 1]):
@@ -121,160 +127,77 @@ def _accumulate(i: int, indptr: Any, indices: Any, data: Any, columns: Any, dots
             dots[rows[q]] += x * entries[q]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def offer_cosines_dense(
-    first: int, products: Any, origin: int, X: Any, squares: Any, inverse_norms: Any, slack: float, heap: Heap
-) -> None:
-    """Offer the tile ``products ≈ X[first:] X[origin:]ᵀ`` to the heaps of its rows, the largest cosines first.
+@njit(**_INNER)
+def _limit(cosine: bool, key: float, margin: float) -> float:
+    """Return what a candidate must reach to be looked at closely, where this is the worst key in a full heap."""
+    return math.sqrt(-key) * (1.0 - 1e-14) - margin if cosine else key * (1.0 + 1e-14)
 
-    ``slack`` bounds |products − exact| / (‖a‖‖b‖). A product that may enter is computed anew by `_dense_dot`, unless
-    ``slack`` is 0 (exact products).
+
+@njit(**_FLAGS)
+def offer(
+    cosine: bool, first: int, last: int, X: Any, products: Any, sparse: Any, columns: Any, origin: int, width: int,
+    squares: Any, near: Any, slack: float, heap: Heap,
+) -> None:  # fmt: skip
+    """Offer the rows ``origin:origin + width`` to the heaps of the rows ``first:last``.
+
+    The largest cosines come first, ``near`` being 1/‖b‖, or the smallest d²/σ_j, ``near`` being σ_j². Rows are dense
+    in X, with a tile of ``products``, ``sparse`` and ``columns`` being None; or in CSR in the tuple ``sparse``, with
+    the tile by ``columns`` in another, the first two being empty arrays. ``slack`` bounds the error of products beside
+    ‖a‖‖b‖, or of expanded squares beside ‖a‖² + ‖b‖². What may enter is then computed anew, from the rows; 0 says that
+    they are exact. ``squares`` are the squared norms that belong to the products, of centred rows, say.
     """
     keys, _values, _columns, counts = heap
     k = keys.shape[1]
-    for row in range(products.shape[0]):
-        i = first + row
-        if squares[i] == 0.0:
+    dots = np.empty(width)
+    for i in range(first, last):
+        if cosine and squares[i] == 0.0:
             continue
+        if columns is None:
+            dots = products[i - first]
+        else:
+            _accumulate(i, sparse, columns, dots)
         margin = slack * math.sqrt(squares[i])
-        limit = math.sqrt(-keys[i, 0]) * (1.0 - 1e-14) - margin if counts[i] == k else 0.0
-        for column in range(products.shape[1]):
-            dot = products[row, column]
-            j = origin + column
-            if dot > 0.0 and dot * inverse_norms[j] >= limit:
+        limit = _limit(cosine, keys[i, 0], margin) if counts[i] == k else 0.0 if cosine else np.inf
+        for column in range(width):
+            j, value = origin + column, dots[column]
+            if cosine:
+                if not (value > 0.0 and value * near[j] >= limit):
+                    continue
                 if slack > 0.0:
-                    dot = _dense_dot(X, i, j)
-                    if dot <= 0.0:
+                    value = _dense_dot(X, i, j)
+                    if value <= 0.0:
                         continue
-                key = -(dot * dot) / squares[j]
-                if counts[i] < k or key < keys[i, 0]:
-                    _push(i, key, dot, j, heap)
-                    if counts[i] == k:
-                        limit = math.sqrt(-keys[i, 0]) * (1.0 - 1e-14) - margin
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def offer_cosines_sparse(
-    first: int,
-    last: int,
-    indptr: Any,
-    indices: Any,
-    data: Any,
-    columns: Any,
-    origin: int,
-    width: int,
-    squares: Any,
-    inverse_norms: Any,
-    heap: Heap,
-) -> None:
-    """Offer rows ``origin:origin + width`` (stored by ``columns``) to the heaps of rows ``first:last``."""
-    keys, _values, _columns, counts = heap
-    k = keys.shape[1]
-    dots = np.empty(width)
-    for i in range(first, last):
-        if squares[i] == 0.0:
-            continue
-        _accumulate(i, indptr, indices, data, columns, dots)
-        limit = math.sqrt(-keys[i, 0]) * (1.0 - 1e-14) if counts[i] == k else 0.0
-        for column in range(width):
-            dot = dots[column]
-            j = origin + column
-            if dot > 0.0 and dot * inverse_norms[j] >= limit:
-                key = -(dot * dot) / squares[j]
-                if counts[i] < k or key < keys[i, 0]:
-                    _push(i, key, dot, j, heap)
-                    if counts[i] == k:
-                        limit = math.sqrt(-keys[i, 0]) * (1.0 - 1e-14)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def offer_distances_dense(
-    first: int, products: Any, origin: int, X: Any, squares: Any, scales: Any, slack: float, heap: Heap
-) -> None:
-    """Offer the squared distances of a tile to the heaps of its rows, the smallest d²/σ_j first.
-
-    ``squares`` are the squared norms that belong to ``products`` (of centred rows, say), ``scales`` the σ_j², and
-    ``slack`` bounds the error of the expanded square relative to ‖a‖² + ‖b‖²; ``X`` holds the rows as they were given.
-    """
-    keys, _values, _columns, counts = heap
-    k = keys.shape[1]
-    for row in range(products.shape[0]):
-        i = first + row
-        limit = keys[i, 0] * (1.0 + 1e-14) if counts[i] == k else np.inf
-        for column in range(products.shape[1]):
-            j = origin + column
-            size = squares[i] + squares[j]
-            distance = size - 2.0 * products[row, column]
-            least = max(distance - slack * size, 0.0)
-            if least * least <= limit * scales[j]:
+                key = -(value * value) / squares[j]
+            else:
+                size = squares[i] + squares[j]
+                value = size - 2.0 * value
+                least = max(value - slack * size, 0.0)
+                if not least * least <= limit * near[j]:
+                    continue
                 if slack > 0.0:
-                    distance = _dense_distance(X, i, j)
-                key = distance * distance / scales[j]
-                if counts[i] < k or key < keys[i, 0]:
-                    _push(i, key, distance, j, heap)
-                    if counts[i] == k:
-                        limit = keys[i, 0] * (1.0 + 1e-14)
+                    value = _distance(X, sparse, i, j)
+                key = value * value / near[j]
+            if counts[i] < k or key < keys[i, 0]:
+                _push(i, key, value, j, heap)
+                if counts[i] == k:
+                    limit = _limit(cosine, keys[i, 0], margin)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def offer_distances_sparse(
-    first: int,
-    last: int,
-    indptr: Any,
-    indices: Any,
-    data: Any,
-    columns: Any,
-    origin: int,
-    width: int,
-    squares: Any,
-    scales: Any,
-    slack: float,
-    heap: Heap,
-) -> None:
-    """Do what `offer_distances_dense` does, for sparse rows against a tile stored by ``columns``."""
-    keys, _values, _columns, counts = heap
-    k = keys.shape[1]
-    dots = np.empty(width)
-    for i in range(first, last):
-        _accumulate(i, indptr, indices, data, columns, dots)
-        limit = keys[i, 0] * (1.0 + 1e-14) if counts[i] == k else np.inf
-        for column in range(width):
-            j = origin + column
-            size = squares[i] + squares[j]
-            distance = size - 2.0 * dots[column]
-            least = max(distance - slack * size, 0.0)
-            if least * least <= limit * scales[j]:
-                if slack > 0.0:
-                    distance = _sparse_distance(indptr, indices, data, i, j)
-                key = distance * distance / scales[j]
-                if counts[i] < k or key < keys[i, 0]:
-                    _push(i, key, distance, j, heap)
-                    if counts[i] == k:
-                        limit = keys[i, 0] * (1.0 + 1e-14)
+@njit(**_INNER)
+def _distance(X: Any, sparse: Any, i: int, j: int) -> float:
+    if sparse is not None:  # an argument that is None cuts a branch out, one that is not does not
+        return _sparse_distance(sparse, i, j)  # type: ignore[no-any-return]
+    return _dense_distance(X, i, j)  # type: ignore[no-any-return]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def nearest_other_dense(rows: Any, X: Any) -> Any:
-    """Return the smallest positive squared distance from each of ``rows`` to any row of X, 0 where there is none."""
+@njit(**_FLAGS)
+def nearest_other(rows: Any, n: int, X: Any, sparse: Any) -> Any:
+    """Return the smallest positive squared distance from each of ``rows`` to any of n rows, 0 where there is none."""
     nearest = np.zeros(rows.size)
     for at in range(rows.size):
         best = np.inf
-        for j in range(X.shape[0]):
-            distance = _dense_distance(X, rows[at], j)
-            if 0.0 < distance < best:
-                best = distance
-        nearest[at] = best if best < np.inf else 0.0
-    return nearest
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def nearest_other_sparse(rows: Any, indptr: Any, indices: Any, data: Any) -> Any:
-    """Do what `nearest_other_dense` does, for sparse rows."""
-    nearest = np.zeros(rows.size)
-    for at in range(rows.size):
-        best = np.inf
-        for j in range(indptr.size - 1):
-            distance = _sparse_distance(indptr, indices, data, rows[at], j)
+        for j in range(n):
+            distance = _distance(X, sparse, rows[at], j)
             if 0.0 < distance < best:
                 best = distance
         nearest[at] = best if best < np.inf else 0.0

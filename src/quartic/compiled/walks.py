@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from quartic.compiled.flags import FLAGS, njit
+from quartic.compiled.flags import FLAGS, INNER, njit
 
 
 @njit(**FLAGS)
@@ -17,7 +17,7 @@ def follow_walks(
 ) -> None:  # fmt: skip
     """Write the largest entries of rows ``first`` to ``last`` of the walk matrix."""
     n, cap = len(scale), columns.shape[1]
-    mass, total = np.zeros(n), np.zeros(n)
+    mass, total, sizes = np.zeros(n), np.zeros(n), np.empty(n)
     near, reached = np.empty(n, np.int64), np.empty(n, np.int64)
     here, amount = np.empty(front, np.int64), np.empty(front)
     for i in range(first, last):
@@ -35,7 +35,7 @@ def follow_walks(
                             near[found] = j
                             found += 1
                         mass[j] += amount[f] * chance[p]
-            size = _take_largest(near, found, mass, front, here)
+            size = _take_largest(near, found, mass, front, sizes, here)
             lost += 1.0
             for f in range(size):
                 j = here[f]
@@ -54,20 +54,21 @@ def follow_walks(
             if total[j] > 1.0 + 1e-9:  # round-off at log 1 would be an edge
                 near[kept] = j
                 kept += 1
-        counts[i] = _take_largest(near, kept, total, cap, columns[i])
+        counts[i] = _take_largest(near, kept, total, cap, sizes, columns[i])
         for f in range(counts[i]):
             values[i, f] = math.log(total[columns[i, f]])
         for f in range(seen):
             total[reached[f]] = 0.0
 
 
-@njit(**FLAGS)
-def _take_largest(nodes: Any, count: int, weight: Any, most: int, out: Any) -> int:
+@njit(**INNER)
+def _take_largest(nodes: Any, count: int, weight: Any, most: int, sizes: Any, out: Any) -> int:
     """Write to ``out`` the nodes of the largest weights, ``most`` at most, the first of equals; return how many."""
     least, ties = 0.0, most
     if count > most:
-        sizes = weight[nodes[:count]]
-        least = np.partition(sizes, count - most)[count - most]
+        for f in range(count):
+            sizes[f] = weight[nodes[f]]
+        least = _rising(sizes, count, count - most)
         for f in range(count):
             ties -= sizes[f] > least
     size = 0
@@ -78,3 +79,30 @@ def _take_largest(nodes: Any, count: int, weight: Any, most: int, out: Any) -> i
             out[size] = j
             size += 1
     return size
+
+
+@njit(**INNER)
+def _rising(x: Any, count: int, place: int) -> float:
+    """Return what stands at this place of the first numbers of x when they are sorted; they are put in another order.
+
+    Hoare's selection. (``np.partition`` within compiled code takes five seconds to compile.)
+    """
+    low, high = 0, count - 1
+    while low < high:
+        pivot, i, j = x[(low + high) // 2], low, high
+        while i <= j:
+            while x[i] < pivot:
+                i += 1
+            while x[j] > pivot:
+                j -= 1
+            if i <= j:
+                x[i], x[j] = x[j], x[i]
+                i += 1
+                j -= 1
+        if place <= j:
+            high = j
+        elif place >= i:
+            low = i
+        else:
+            break
+    return x[place]  # type: ignore[no-any-return]

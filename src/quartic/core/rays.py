@@ -88,14 +88,14 @@ def objective_falls_for_ever(problem: Problem, X: Array) -> bool:
 def find_endless_fall(problem: Problem, rank: int) -> bool:
     """Tell whether Ψ was found to fall for ever somewhere, though a run has come to rest.
 
-    For quadratic F without a known infimum only: far out the quartic term rules, and a descent leads to where it
+    For quadratic F without a known infimum: far out the quartic term rules, and a descent leads to where it
     vanishes, if there is such a place.
     """
     from quartic.solvers.base import NoProgress
     from quartic.solvers.lbfgs import LBFGS
 
     loss, penalty, solver = problem.loss, problem.penalty, LBFGS()
-    if loss.infimum > -math.inf or not loss.quadratic or solver.requires.unmet(problem) is not None:
+    if solver.requires.unmet(problem) is not None:
         return False
     generator = np.random.default_rng(0)
     for _ in range(_FAR_STARTS):

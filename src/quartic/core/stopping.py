@@ -155,7 +155,9 @@ class Stopping:
 
     @cached_property
     def _has_no_minimiser(self) -> bool:
-        return find_endless_fall(self.problem, self.log.best.X.shape[1])
+        loss = self.problem.loss
+        may = loss.quadratic and loss.infimum == -math.inf
+        return may and find_endless_fall(self.problem, self.log.best.X.shape[1])
 
     @cached_property
     def _falls_from_zero(self) -> bool:

@@ -9,8 +9,7 @@ from quartic.arrays import Array
 if TYPE_CHECKING:
     from quartic.core.problem import Problem
     from quartic.kernels.base import Kernel
-    from quartic.losses.move import Move
-    from quartic.losses.point import Point
+    from quartic.losses.point import Move, Point
 
 
 class Trial(NamedTuple):

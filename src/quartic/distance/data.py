@@ -14,7 +14,7 @@ from quartic.arrays import Array
 from quartic.core.units import exponent, shifted
 from quartic.distributed.inputs import is_dask_frame
 from quartic.losses.blocks.dask_distances import DaskDistances
-from quartic.losses.pairs.input import check_column, check_pairs, each_once
+from quartic.losses.pairs.input import check_column, check_pairs, each_once, survey
 
 _FAR = 100  # log₂ of distances that are scaled before they are worked with: beyond 1e±30
 
@@ -83,8 +83,6 @@ def read_pairs(
     names: NDArray[Any] | None = None,
 ) -> Measurements:  # fmt: skip
     """Return the measurements of a list of pairs; errors tell points by ``names`` where there are some."""
-    from quartic.compiled.sorting import survey
-
     given = np.asarray(pairs)
     m = len(given) if given.ndim == 2 else 0
     pairs, _, _, n = check_pairs(pairs, np.zeros(m), _points_with_anchors(given, n_points, anchors), None, "distances")

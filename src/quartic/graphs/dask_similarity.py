@@ -240,8 +240,6 @@ def _offer_block(
     The search counts rows and columns in one array, here mine above the others: columns in the heap are counted from
     there while it runs. The order of columns, which decides ties, stays.
     """
-    from quartic.compiled import topk
-
     A, B = _rows_of(mine, rule), _rows_of(others, rule)
     n = A.shape[0]
     keys, values, columns, counts = neighbors.empty_heap(n, k) if heap is None else heap
@@ -261,11 +259,10 @@ def _offer_block(
         if rule.centre is not None:
             estimated = stack - rule.centre
             squares = np.einsum("ij,ij->i", estimated, estimated)
-        offer = topk.offer_cosines_dense if rule.cosine else topk.offer_distances_dense
         for first in range(0, n, BLOCK):
             for origin in range(n, len(stack), TILE):
                 products = estimated[first : min(first + BLOCK, n)] @ estimated[origin : origin + TILE].T
-                offer(first, products, origin, stack, squares, near, slack, heap)
+                neighbors.offer_dense(stack, first, products, origin, squares, near, slack, heap, rule.cosine)
     keys, values, columns, counts = heap
     return keys, values, columns - (n - first_others), counts
 

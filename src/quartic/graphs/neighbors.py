@@ -150,8 +150,6 @@ def find_neighbors(features: Features, scales: Floats, k: int, cosine: bool) -> 
     cosine : bool
         Cosines, the value kept being the dot product; otherwise distances, the value being d².
     """
-    from quartic.compiled import topk
-
     X, squares, heap = features.X, features.squares, empty_heap(features.n, k)
     near = inverse_roots(scales) if cosine else scales
     slack = bound_error(features.terms, features.exact, cosine)
@@ -166,13 +164,23 @@ def find_neighbors(features: Features, scales: Floats, k: int, cosine: bool) -> 
     if not (cosine or features.exact):  # shorter rows lose fewer digits in ‖a‖² + ‖b‖² − 2⟨a, b⟩
         centred = X - X.mean(axis=0)
         squares = np.einsum("ij,ij->i", centred, centred)
-    offer = topk.offer_cosines_dense if cosine else topk.offer_distances_dense
 
     def offer_products(first: int, products: Any, origin: int) -> None:
-        offer(first, products, origin, X, squares, near, slack, heap)
+        offer_dense(X, first, products, origin, squares, near, slack, heap, cosine)
 
     _each_dense_tile(centred, offer_products)
     return heap
+
+
+def offer_dense(
+    X: Floats, first: int, products: Floats, origin: int, squares: Floats, near: Floats, slack: float, heap: Heap,
+    cosine: bool,
+) -> None:  # fmt: skip
+    """Offer the rows of X from ``origin`` on to those from ``first`` on, of whose products this is a tile."""
+    from quartic.compiled.topk import offer
+
+    rows, width = products.shape
+    offer(cosine, first, first + rows, X, products, None, None, origin, width, squares, near, slack, heap)
 
 
 def offer_sparse(
@@ -180,14 +188,11 @@ def offer_sparse(
     slack: float, heap: Heap, cosine: bool,
 ) -> None:  # fmt: skip
     """Offer the rows of a tile, which are those of X from ``origin`` on, to rows ``first`` to ``last`` of X."""
-    from quartic.compiled import topk
+    from quartic.compiled.topk import offer
 
-    columns = tile.indptr, tile.indices, tile.data
-    arrays = first, last, X.indptr, X.indices, X.data, columns, origin, tile.shape[0], squares, near
-    if cosine:
-        topk.offer_cosines_sparse(*arrays, heap)
-    else:
-        topk.offer_distances_sparse(*arrays, slack, heap)
+    none, parts = np.empty((0, 0)), [(A.indptr, A.indices, A.data) for A in (X, tile)]
+    slack = 0.0 if cosine else slack  # products of sparse rows are summed in one order: there is nothing to do anew
+    offer(cosine, first, last, none, none, *parts, origin, tile.shape[0], squares, near, slack, heap)
 
 
 def measure_scales(features: Features) -> Floats:
@@ -220,12 +225,10 @@ def _nearest_other_of_copies(X: Any, rows: Integers) -> Floats:
 
 def find_nearest_other(X: Any, rows: Integers) -> Floats:
     """Return the squared distance of these rows to the nearest row that differs, 0 where none does."""
-    from quartic.compiled import topk
+    from quartic.compiled.topk import nearest_other
 
-    if sp.issparse(X):
-        nearest: Floats = topk.nearest_other_sparse(rows, X.indptr, X.indices, X.data)
-    else:
-        nearest = topk.nearest_other_dense(rows, X)
+    data = (np.empty((0, 0)), (X.indptr, X.indices, X.data)) if sp.issparse(X) else (X, None)
+    nearest: Floats = nearest_other(rows, X.shape[0], *data)
     return nearest
 
 

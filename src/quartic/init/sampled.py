@@ -58,7 +58,10 @@ def sampled_start(problem: Problem, rank: int, generator: np.random.Generator) -
     most = _MOST if pairs.listed else np.inf
     if not (n > _MOST and _FEWEST <= loss.mean_degree() < most and rank + _EXTRA < n):
         return None
-    product, noise = pairs.passes.centred(pairs)
+    found = pairs.centred()
+    if found is None:
+        return None
+    product, noise = found
 
     def counted(V: Array) -> Array:
         loss._count()

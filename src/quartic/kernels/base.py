@@ -13,8 +13,7 @@ _K = TypeVar("_K", bound="Kernel")
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss
-    from quartic.losses.move import Move
-    from quartic.losses.point import Point
+    from quartic.losses.point import Move, Point
     from quartic.penalties.base import Penalty
 
 

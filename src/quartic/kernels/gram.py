@@ -28,8 +28,7 @@ from quartic.polynomials import norm_scale, unit_cubic_root
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss
-    from quartic.losses.move import Move
-    from quartic.losses.point import Point
+    from quartic.losses.point import Move, Point
     from quartic.penalties.base import Penalty
 
 

@@ -13,8 +13,7 @@ from quartic.polynomials import norm_length
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss
-    from quartic.losses.move import Move
-    from quartic.losses.point import Point
+    from quartic.losses.point import Move, Point
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,6 @@ from quartic.losses.blocks.dask_distances import DaskDistances
 from quartic.losses.blocks.dask_matrix import DaskMatrix
 from quartic.losses.factor.loss import LeastSquares
 from quartic.losses.factor.weighted import WeightedLeastSquares
-from quartic.losses.line import Line
-from quartic.losses.move import Move
 from quartic.losses.other.phase_retrieval import CodedDiffraction, PhaseRetrieval
 from quartic.losses.other.quadratic import Quadratic
 from quartic.losses.other.rectangular import MaskedRectangular, Rectangular
@@ -18,7 +16,7 @@ from quartic.losses.pairs.bounds import BoundedDistances, RawStress
 from quartic.losses.pairs.complete import CompleteDistances
 from quartic.losses.pairs.completion import Completion
 from quartic.losses.pairs.distances import Distances
-from quartic.losses.point import Point
+from quartic.losses.point import Line, Move, Point
 
 __all__ = [
     "Anchored",

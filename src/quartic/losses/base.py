@@ -16,9 +16,7 @@ from quartic.arrays import Array, as_floats, astype, eps, finite_matrix, gram, i
 from quartic.arrays.space import HOST, Fresh, Space, Workspace
 from quartic.core.trial import Trial, try_bregman_step
 from quartic.core.units import Units, shift_to_one
-from quartic.losses.line import Line
-from quartic.losses.move import Move
-from quartic.losses.point import Point
+from quartic.losses.point import Line, Move, Point
 
 if TYPE_CHECKING:
     from quartic.core.problem import Problem
@@ -33,6 +31,24 @@ class ProductCounter:
 
     def __init__(self) -> None:
         self.count = 0
+
+
+class constant:
+    """A number that follows from the data: worked out when first asked for, and known to all copies of the loss."""
+
+    def __init__(self, work: Callable[[Any], float]) -> None:
+        self.work, self.__doc__ = work, work.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, loss: Any, owner: type | None = None) -> float:
+        if loss is None:
+            return self  # type: ignore[return-value]
+        known: dict[str, float] = loss._constants
+        if self.name not in known:
+            known[self.name] = self.work(loss)
+        return known[self.name]
 
 
 class Loss(ABC):
@@ -83,6 +99,12 @@ class Loss(ABC):
     rotations: bool = True
     #: f is about the size of X to this power where X fits the data
     degree: int = 4
+    #: the type the data are kept in: float64 or float32
+    dtype: type[np.floating[Any]] = np.float64
+    #: whether some directions are far steeper than others, as where constraints are penalised
+    stiff: bool = False
+    #: where the arrays of this loss live: in the host's memory, or on a torch device
+    space: Space = HOST
     #: where the tall arrays of points come from
     arrays: Fresh = Fresh()
     __signature__: inspect.Signature
@@ -212,11 +234,6 @@ class Loss(ABC):
         exact = self.quadratic or capability not in ("along", "hessian_product")
         return exact and defines(type(self), capability)
 
-    @property
-    def stiff(self) -> bool:
-        """Whether some directions are far steeper than others, as where constraints are penalised."""
-        return False
-
     def entries_per_row(self) -> float | None:
         """Return about how many entries of the data a product touches a row of X; None where that says little."""
         return None
@@ -293,19 +310,9 @@ class Loss(ABC):
         """Return the start `minimize` takes when none is given: a random one, or one that the data suggest."""
         return self.random_start(rank, nonnegative, generator)
 
-    @property
-    def dtype(self) -> type[np.floating[Any]]:
-        """The type the data are kept in: float64 or float32."""
-        return np.float64
-
     def size(self) -> tuple[str, float]:
         """Return the data's sizes in words, and about how many bytes they take."""
         return f"{self.n_points} points", 0.0
-
-    @property
-    def space(self) -> Space:
-        """Where the arrays of this loss live: in the host's memory, or on a torch device."""
-        return HOST
 
     def check(self, X: Any, name: str = "X") -> Array:
         """Return X as a finite (n, r) array, no coarser than the data, or raise an error that says what is wrong."""

@@ -1,16 +1,27 @@
-"""A point X with what its one product gave: the loss and its gradient there."""
+"""A point X with what its one product gave, a step from one point to another, and the loss on a line.
+
+A `Point` has the loss and its gradient. A `Move` has all that decides whether a step is accepted. A `Line` is an exact
+quartic in t where F is quadratic.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from quartic.arrays import Array, Space, eps, norm, space_of
+from quartic.arrays import Array, Space, eps, gram, norm, space_of
+from quartic.polynomials import real_roots_of_cubic
 
 # The round-off of a gradient that nothing more is known of, in units of eps of its size.
 _ROUND_OFF = 8.0
+# The relative round-off of a coefficient of a line, a sum over all of the data, in units of eps.
+_LINE_ROUND_OFF = 64.0
+# On a line that falls for ever: a step of so many times its natural length.
+_FAR = 1e3
 
 
 def is_nonnegative(X: Array) -> bool:
@@ -95,3 +106,138 @@ class Point:
 def _round_off(p: Point) -> float:
     size = float(norm(p.X))
     return _ROUND_OFF * eps(p.X) * (float(norm(p.gradient)) + (abs(float(p.value)) / size if size > 0 else 0.0))
+
+
+@dataclass(eq=False)
+class Move:
+    """The step D from a point p to a new one, and the Gram matrices from which every kernel's divergence follows.
+
+    Parameters
+    ----------
+    start, point : Point
+        p, and the new point p + D.
+    remainder : float
+        f(p + D) − f(p) − ⟨∇f(p), D⟩, computed without cancellation.
+    step : array (n, r), optional
+        D, where it is at hand; worked out when asked for otherwise, as are the following two.
+    cross, curvature : array (r, r), optional
+        XᵀD and DᵀD, with X the start.
+    """
+
+    start: Point
+    point: Point
+    remainder: float
+    step: Array | None = None
+    cross: Array | None = None
+    curvature: Array | None = None
+
+    @cached_property
+    def D(self) -> Array:
+        """The step p + D − p."""
+        return self.point.X - self.start.X if self.step is None else self.step
+
+    @property
+    def S(self) -> Array:
+        """XᵀX at the start."""
+        return self.start.gram
+
+    @cached_property
+    def T(self) -> Array:
+        """XᵀD."""
+        return gram(self.start.X, self.D) if self.cross is None else self.cross
+
+    @cached_property
+    def C(self) -> Array:
+        """DᵀD."""
+        return gram(self.D) if self.curvature is None else self.curvature
+
+    @cached_property
+    def sizes(self) -> tuple[float, float, float]:
+        """‖X‖², 2⟨X, D⟩ and ‖D‖², with X the start."""
+        self.begin()
+        return float(self.S.trace()), 2 * float(self.T.trace()), float(self.C.trace())
+
+    def begin(self) -> None:
+        """Set going on a device, without waiting for it, what kernels ask for."""
+        _ = self.S, self.T, self.C
+
+    @property
+    def length(self) -> float:
+        """‖D‖."""
+        return math.sqrt(max(self.sizes[2], 0.0))
+
+    @property
+    def allowance(self) -> float:
+        """How well ⟨∇f(p), D⟩ is known: a decrease or increase below this says nothing."""
+        return self.start.rounding * self.length
+
+
+@dataclass(frozen=True)
+class Line:
+    """f(X + tD) = f(X) + c₁t + c₂t² + c₃t³ + c₄t⁴.
+
+    Parameters
+    ----------
+    start : Point
+        The point at t = 0.
+    coefficients : tuple of 4 floats
+        c₁ … c₄.
+    move : callable
+        Makes the point at t, without another product.
+    move_within : callable, optional
+        The same with X cut off at zero, where that is best done on the way.
+    """
+
+    start: Point
+    coefficients: tuple[float, float, float, float]
+    move: Callable[[float], Point]
+    move_within: Callable[[float], Point] | None = None
+
+    def change(self, t: float) -> float:
+        """Return f(X + tD) − f(X), without cancellation."""
+        c1, c2, c3, c4 = (float(c) for c in self.coefficients)
+        return t * (c1 + t * (c2 + t * (c3 + t * c4)))
+
+    def __call__(self, t: float) -> float:
+        """Return f(X + tD)."""
+        return float(self.start.value) + self.change(t)
+
+    def minimizer(self, upper: float = math.inf) -> float:
+        """Return the t in [0, upper] of least f: the global one, since all roots of the derivative are tried."""
+        return self.minimizer_with(0.0, 0.0, upper)
+
+    def minimizer_with(self, linear: float, quadratic: float, upper: float = math.inf) -> float:
+        """Return the t in [0, upper] of least f(X + tD) + linear·t + quadratic·t² (a smooth penalty on the line).
+
+        The coefficients are known to a few units of their last digits. Where the exact quartic has no terms of third
+        and fourth order, what round-off leaves of them turns it down again at t ≈ 1/eps. So a t counts by the most that
+        the change there can be, its round-off added. Where all of the line falls, without a minimiser, t is far out.
+        """
+        c1, c2, c3, c4 = (float(c) for c in self.coefficients)
+        c1, c2, upper = float(c1 + linear), float(c2 + quadratic), float(upper)
+        unknown = _LINE_ROUND_OFF * eps(self.start.X)
+
+        def most(t: float) -> float:
+            change = t * (c1 + t * (c2 + t * (c3 + t * c4)))
+            return change + unknown * t * (abs(c1) + t * (abs(c2) + t * (abs(c3) + t * abs(c4))))
+
+        roots = [t for t in real_roots_of_cubic(4 * c4, 3 * c3, 2 * c2, c1) if 0 < t < math.inf]
+        candidates = [t for t in roots if t < upper]
+        if math.isfinite(upper):
+            candidates.append(upper)
+        elif c1 < 0 and not roots:
+            candidates.append(_FAR * (-c1 / abs(c2) if c2 else 1.0))
+        best = min(candidates, key=most, default=0.0)
+        return best if most(best) < 0 else 0.0
+
+    def point(self, t: float) -> Point:
+        """Return the point X + tD; no product is made."""
+        return self.move(t)
+
+    def point_within(self, t: float) -> Point:
+        """Return the point X + tD, where a bound X ≥ 0 that is reached at t is met exactly, not but for round-off."""
+        if self.move_within is not None:
+            return self.move_within(t)
+        point = self.move(t)
+        space_of(point.X).clip_in_place(point.X)
+        return point

@@ -53,6 +53,7 @@ _LOSS = {
     "linearize": "a loss that is a sum of squares over pairs (such as Distances)",
     "along": "a loss that is a quartic on lines",
     "hessian_product": "a loss that multiplies by its second derivative",
+    "laplacian_solve": "a loss that a graph Laplacian bounds (RawStress)",
     "rotations": "a loss that does not change when X is rotated",
 }
 # The same of a penalty; of two with "|" between them one will do.

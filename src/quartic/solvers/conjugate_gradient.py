@@ -11,10 +11,9 @@ import numpy as np
 from quartic.arrays import Array, inner, norm
 from quartic.core.problem import Problem
 from quartic.losses.pairs.loss import QuarticPairs
-from quartic.losses.pairs.sum_of_squares import SumOfSquares, row_blocks_in
+from quartic.losses.pairs.sum_of_squares import SumOfSquares, diagonal_mean, row_blocks_in
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.lines import refreshed
-from quartic.solvers.normal_equations import mean_diagonal
 
 # What is added to a preconditioner, relative to its mean diagonal: rows with few pairs and lost columns stay bounded.
 _SHIFT = 1e-3
@@ -117,7 +116,7 @@ class ConjugateGradient(Solver):
         if self._kind(problem) != "block":
             return CGState(problem.loss.at(X0))
         point, blocks = cast(SumOfSquares, problem.loss).linearize(X0)
-        return CGState(point, blocks=blocks, mean=mean_diagonal(blocks, X0.shape[1]), made_at=X0)
+        return CGState(point, blocks=blocks, mean=diagonal_mean(blocks, X0.shape[1]), made_at=X0)
 
     def step(self, problem: Problem, state: State) -> CGState:
         """Return the best point along the next conjugate direction."""
@@ -144,7 +143,7 @@ class ConjugateGradient(Solver):
         return CGState(new, step=t, direction=D, earlier=G, scale=scale, carried=carried, fresh=fresh)
 
     def _two_passes(self, problem: Problem, s: CGState, G: Array, D: Array, scale: float) -> CGState:
-        from quartic.losses.line import Line
+        from quartic.losses.point import Line
 
         p, loss = s.point, cast(QuarticPairs, problem.loss)
         line = Line(p, loss.quartic(p, D), lambda t: loss.at(p.X + t * D))
@@ -153,7 +152,7 @@ class ConjugateGradient(Solver):
         moved, size = norm(X - s.made_at), norm(X)
         if moved > _STALE * size:
             new, blocks = loss.linearize(X)
-            mean = mean_diagonal(blocks, X.shape[1])
+            mean = diagonal_mean(blocks, X.shape[1])
             return CGState(new, step=t, direction=D, earlier=G, scale=scale, blocks=blocks, mean=mean, made_at=X)
         return CGState(
             loss.at(X), step=t, direction=D, earlier=G, scale=scale, blocks=s.blocks, mean=s.mean,

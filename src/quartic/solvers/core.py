@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, TypeGuard, cast
+from typing import Any
 
 import numpy as np
 
 from quartic.arrays import Array, norm
-from quartic.losses.base import Loss
 from quartic.losses.pairs.loss import PairSquares
+from quartic.losses.pairs.pairs import QUARTIC
 from quartic.solvers.base import NoProgress
 
 # The added column goes when the variance along it is this share of the variance along the last axis that stays. With
@@ -28,11 +28,6 @@ from quartic.solvers.base import NoProgress
 _FLAT = 0.03
 # The core is left when the gradient has shrunk by this, or a step makes the loss smaller by less than this share.
 _TOLERANCE, _GAIN, _STEPS = 1e-9, 1e-2, 60
-
-
-def has_core(loss: Loss) -> TypeGuard[PairSquares]:
-    """Tell whether the loss can be had for part of its points: over pairs that are listed here."""
-    return hasattr(loss, "core") and cast(PairSquares, loss).pairs.listed
 
 
 def by_way_of_core(
@@ -94,7 +89,7 @@ def widened(loss: PairSquares, X: Array) -> Array | None:
     wide[:, :rank] = X
     D[:, rank] = np.random.default_rng(0).standard_normal(n)
     loss._count()
-    _, c2, _, c4 = loss.pairs.passes.quartic(wide, D, loss.pairs)
+    _, c2, _, c4 = loss.pairs.run(QUARTIC, wide, D)
     if not (c2 < 0 < c4):
         return None
     wide[:, rank] = math.sqrt(-c2 / (2 * c4)) * D[:, rank]

@@ -12,16 +12,14 @@ import numpy as np
 
 from quartic.arrays import Array, astype, float_type, inner, norm, squared_norm
 from quartic.core.problem import Problem
-from quartic.losses.line import Line
-from quartic.losses.pairs.damping import next_damping, residual
 from quartic.losses.pairs.loss import PairSquares, QuarticPairs
-from quartic.losses.pairs.sum_of_squares import SumOfSquares
-from quartic.losses.point import Point
+from quartic.losses.pairs.sum_of_squares import SumOfSquares, diagonal_mean, next_damping, residual
+from quartic.losses.point import Line, Point
 from quartic.penalties import Penalty, Zero
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.conjugate_gradient import CGState, ConjugateGradient
-from quartic.solvers.core import by_way_of_core, has_core
-from quartic.solvers.normal_equations import direct, factorable, mean_diagonal, solve
+from quartic.solvers.core import by_way_of_core
+from quartic.solvers.normal_equations import direct, factorable, solve
 
 # "auto" wants so many pairs a point in the core for each column of X, and at least so many, where there are twice as
 # many in all: the first where a core is solved with a column more than wanted (`quartic.solvers.core`), the second
@@ -165,14 +163,13 @@ class LevenbergMarquardt(Solver):
 
     def init(self, problem: Problem, X0: Array) -> LMState:
         """Return the state at X0."""
-        no_penalty = problem.penalty.ridge == 0
-        loss, wanted = problem.loss, False
-        if has_core(loss) and no_penalty:
+        loss, wanted = cast(PairSquares, problem.loss), False
+        if loss.offers("core") and problem.penalty.ridge == 0:
             wanted = 0 < 2 * self._core_degree(loss, X0.shape[1]) <= loss.mean_degree()
         if wanted or not loss.quadratic or self.linear_solver == "direct" or loss.is_local():
             return LMState(loss.at(X0), damping=self.damping, core_done=int(not wanted))
-        point, blocks = cast(SumOfSquares, loss).linearize(X0)
-        mean = mean_diagonal(blocks, X0.shape[1])
+        point, blocks = loss.linearize(X0)
+        mean = diagonal_mean(blocks, X0.shape[1])
         return LMState(point, damping=self.damping, blocks=blocks, scale=mean, made_at=X0, turns=0)
 
     def step(self, problem: Problem, state: State) -> LMState:
@@ -244,14 +241,14 @@ class LevenbergMarquardt(Solver):
         point, blocks = loss.linearize(X)
         if not point.value < s.point.value:
             return s
-        scale = mean_diagonal(blocks, X.shape[1])
+        scale = diagonal_mean(blocks, X.shape[1])
         return replace(s, point=point, blocks=blocks, scale=scale, earlier=math.inf, newton=0)
 
     def _move(self, loss: SumOfSquares, penalty: Penalty, s: LMState) -> LMState:
         p, blocks, scale, ridge, later = s.point, s.blocks, s.scale, penalty.ridge or 0.0, loss.space.later
         if not len(blocks):
             p, blocks = loss.linearize(p.X)
-            scale = mean_diagonal(blocks, p.X.shape[1])
+            scale = diagonal_mean(blocks, p.X.shape[1])
         G = p.gradient + ridge * p.X if ridge else p.gradient
         slope = norm(G)
         damping = s.damping * float(scale)
@@ -275,7 +272,7 @@ class LevenbergMarquardt(Solver):
             point,
             step=t,
             blocks=blocks,
-            scale=mean_diagonal(blocks, p.X.shape[1]),
+            scale=diagonal_mean(blocks, p.X.shape[1]),
             damping=next_damping(s.damping, gain),
             earlier=slope,
             slow_solves=slow,

@@ -24,11 +24,6 @@ class Solution(NamedTuple):
     reached: bool
 
 
-def mean_diagonal(blocks: Array, rank: int) -> float:
-    """Return the mean diagonal entry of the packed blocks: the scale that damping is measured on."""
-    return row_blocks_in(space_of(blocks)).diagonal_mean(blocks, rank)
-
-
 def solve(
     loss: SumOfSquares,
     p: Point,

@@ -15,15 +15,14 @@ from quartic.core.units import exponent
 from quartic.distributed.blocks import Blocks, Keep, blocks_of
 from quartic.losses.blocks import pair_chunks as chunks
 from quartic.losses.pairs.distances import Distances
-from quartic.losses.pairs.numba import collatz_wielandt
-from quartic.losses.pairs.pairs import SQUARES
+from quartic.losses.pairs.pairs import SQUARES, collatz_wielandt
 
 # So many pairs are looked at for one that stands in two chunks: where all do, or one in a hundred, it is seen.
 _LOOKED_AT = 1_000_000
 
 
 class DaskPairs:
-    """Pairs in chunks: what `quartic.losses.pairs.pairs.Pairs` is for pairs in one place, and the passes over them.
+    """Pairs in chunks: what `quartic.losses.pairs.pairs.Pairs` is for pairs in one place.
 
     Every pass sends X to each worker once; the chunks' values and gradients are added there, in a tree whose shape
     depends on the number of chunks alone, and one n × r matrix comes back.
@@ -57,69 +56,44 @@ class DaskPairs:
         self._sums: tuple[Array, float, float] | None = None
         self._refuse_repeats()
 
-    # -- the passes --------------------------------------------------------------------------------------------------
+    # -- sums over the chunks ----------------------------------------------------------------------------------------
 
-    @property
-    def passes(self) -> DaskPairs:
-        """Those below, each a sum of the chunks' own."""
-        return self
-
-    def _summed(self, name: str, arrays: tuple[Array, ...], out: tuple[Array, ...] = ()) -> tuple[float, ...]:
-        """Make a pass in each chunk; return its numbers and fill ``out``, both summed over the chunks."""
-        shapes = tuple((A.shape, A.dtype.str) for A in out)
-        found = self.blocks.sum(chunks.make_pass, name, shapes, *arrays)
-        numbers = len(found) - len(out)
-        for A, total in zip(out, found[numbers:], strict=True):
+    def run(
+        self, mode: int, X: Array, Y: Array | None = None, out: Array | None = None, blocks: Array | None = None
+    ) -> tuple[float, ...]:
+        """Make a pass in each chunk; return its numbers and fill the arrays, both summed over the chunks."""
+        filled = [A for A in (out, blocks) if A is not None]
+        found = self.blocks.sum(chunks.make_pass, mode, tuple((A.shape, A.dtype.str) for A in filled), X, Y)
+        numbers = len(found) - len(filled)
+        for A, total in zip(filled, found[numbers:], strict=True):
             A[:] = total
         return tuple(map(float, found[:numbers]))
 
-    def value_and_gradient(self, X: Array, pairs: Any, G: Array) -> float:
-        """Return f(X), and fill G with the gradient."""
-        return self._summed("value_and_gradient", (X,), (G,))[0]
-
-    def value_gradient_and_remainder(self, X: Array, Y: Array, pairs: Any, G: Array) -> tuple[float, ...]:
-        """Return f(Y) and f(Y) − f(X) − ⟨∇f(X), Y − X⟩; G becomes ∇f(Y)."""
-        return self._summed("value_gradient_and_remainder", (X, Y), (G,))
-
-    def line_coefficients(self, X: Array, D: Array, pairs: Any, C: Array) -> tuple[float, ...]:
-        """Return c₁ … c₄ of f on X + tD, and fill C with the coefficients of the gradient."""
-        return self._summed("line_coefficients", (X, D), (C,))
-
-    def quartic(self, X: Array, D: Array, pairs: Any) -> tuple[float, ...]:
-        """Return c₁ … c₄ alone."""
-        return self._summed("quartic", (X, D))
-
-    def hessian_product(self, X: Array, D: Array, pairs: Any, H: Array) -> None:
-        """Fill H with ∇²f(X)[D]."""
-        self._summed("hessian_product", (X, D), (H,))
-
-    def linearize(self, X: Array, pairs: Any, G: Array, B: Array) -> float:
-        """Return f(X); fill G with the gradient and B with the packed row blocks of JᵀWJ."""
-        return self._summed("linearize", (X,), (G, B))[0]
-
-    def gauss_newton_product(self, X: Array, V: Array, pairs: Any, H: Array) -> None:
-        """Fill H with JᵀWJ V."""
-        self._summed("gauss_newton_product", (X, V), (H,))
+    def _sum(self, method: str, *arrays: Array) -> Any:
+        return self.blocks.sum(chunks.call, method, *arrays)[0]
 
     def gauss_newton_matrix(self, X: Array) -> Any:
         """Return JᵀWJ, the sum of the chunks'."""
-        return self.blocks.sum(chunks.gauss_newton_matrix, X)[0]
+        return self._sum("gauss_newton_matrix", X)
 
     def is_local(self) -> bool:
         """Return True: what is in chunks is not asked."""
         return True
 
-    def degrees(self, pairs: Any) -> tuple[Array, float, float]:
+    def degrees(self) -> tuple[Array, float, float]:
         """Return Σ w·b over each point's pairs, Σ (w·b)² and Σ w·b² over all pairs."""
         if self._sums is None:
             diagonal, squares, loss = self.blocks.sum(chunks.degrees)
             self._sums = diagonal, float(squares), float(loss)
         return self._sums
 
-    def largest_eigenvalue(self, pairs: Any, rounds: int) -> float:
+    def largest_eigenvalue(self, rounds: int) -> float:
         """Return an upper bound of λ_max of the weighted degrees plus the weighted adjacency matrix."""
-        degree = self.blocks.sum(chunks.degree)[0]
-        return collatz_wielandt(degree, lambda x: self.blocks.sum(chunks.adjacency_product, x)[0], rounds)
+        degree = self._sum("sum_of_neighbours", np.ones(self.n_points))
+        return collatz_wielandt(degree, lambda x: self._sum("sum_of_neighbours", x), rounds)
+
+    def centred(self) -> None:
+        """Return None: chunks have no start of their own from eigenvectors; see `quartic.init.sampled`."""
 
     # -- what is known of the pairs ----------------------------------------------------------------------------------
 
@@ -140,7 +114,7 @@ class DaskPairs:
 
     def exponent_of_points(self) -> int | None:
         """Return ½ log₂ of Σ w·d² / Σ w·d, which is between the mean of the d and the largest."""
-        diagonal, _, squares = self.degrees(self)
+        diagonal, _, squares = self.degrees()
         total = 0.5 * float(diagonal.sum())
         power = exponent(squares / total) if total > 0 else None
         return None if power is None else power // 2

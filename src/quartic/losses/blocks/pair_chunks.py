@@ -112,38 +112,20 @@ def inspected(part: Distances | Faulty) -> dict[str, Any]:
     }
 
 
-def make_pass(part: Distances, name: str, shapes: tuple[Any, ...], *arrays: Array) -> tuple[Any, ...]:
+def make_pass(part: Distances, mode: int, shapes: tuple[Any, ...], X: Array, Y: Array | None) -> tuple[Any, ...]:
     """Return the numbers that a pass over the chunk gives, and the arrays of these shapes and types that it fills."""
     out = [np.zeros(shape, dtype) for shape, dtype in shapes]
-    numbers = getattr(part.pairs.passes, name)(*arrays, part.pairs, *out)
-    if numbers is None:
-        return tuple(out)
-    return *(numbers if isinstance(numbers, tuple) else (numbers,)), *out
+    return *part.pairs.run(mode, X, Y, *out), *out
 
 
-def gauss_newton_matrix(part: Distances, X: Array) -> tuple[Any, ...]:
-    """Return JᵀWJ."""
-    return (part.pairs.gauss_newton_matrix(X),)
+def call(part: Distances, method: str, *arrays: Array) -> tuple[Any, ...]:
+    """Return what a method of the chunk's pairs returns."""
+    return (getattr(part.pairs, method)(*arrays),)
 
 
 def degrees(part: Distances) -> tuple[Any, ...]:
     """Return the chunk's sums at X = 0."""
-    return part.pairs.passes.degrees(part.pairs)
-
-
-def _weights(part: Distances) -> Array:
-    return np.ones(part.n_pairs) if part.weight is None else part.weight.astype(np.float64)
-
-
-def degree(part: Distances) -> tuple[Any, ...]:
-    """Return the weighted degree of each point."""
-    return (part.pairs.sum_by_point(_weights(part)),)
-
-
-def adjacency_product(part: Distances, x: Array) -> tuple[Any, ...]:
-    """Return the product of the weighted adjacency matrix with x."""
-    w, rows, cols, n = _weights(part), part.rows, part.cols, part.n_points
-    return (np.bincount(rows, w * x[cols], n) + np.bincount(cols, w * x[rows], n),)
+    return part.pairs.degrees()
 
 
 def pairs_of_points(part: Distances) -> tuple[Any, ...]:

@@ -18,8 +18,7 @@ from quartic.losses.factor.matrix import Matrix, as_matrix
 from quartic.losses.factor.passes import Origin, Passes
 from quartic.losses.factor.spectrum import negative_part_of_spectrum
 from quartic.losses.factor.trial import LeastSquaresMove, try_short
-from quartic.losses.line import Line
-from quartic.losses.point import Point, is_nonnegative
+from quartic.losses.point import Line, Point, is_nonnegative
 
 if TYPE_CHECKING:
     from quartic.core.problem import Problem
@@ -419,7 +418,7 @@ class LeastSquares(Loss):
     # -- bookkeeping ------------------------------------------------------------------------------------------------
 
     @property
-    def dtype(self) -> type[np.floating[Any]]:
+    def dtype(self) -> type[np.floating[Any]]:  # type: ignore[override]
         """The type of M."""
         return self.matrix.dtype
 
@@ -431,7 +430,7 @@ class LeastSquares(Loss):
         return f"M with {self.n_points} rows and {entries:.3g} entries", entries * (bytes_each + 4 * sparse)
 
     @property
-    def space(self) -> Space:
+    def space(self) -> Space:  # type: ignore[override]
         """Where M is."""
         return self.matrix.space
 

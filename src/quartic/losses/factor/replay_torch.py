@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MOST = 32
 # So many entries of M are gone over in one batch, but for four iterations at least.
 _ENTRIES = 2e9
-# f on a line is known to so many units of round-off (as in `quartic.losses.line`).
+# f on a line is known to so many units of round-off (as in `quartic.losses.point`).
 _ROUND_OFF = 64.0
 # A step is short where ‖D‖² is below so many units of round-off of ‖X‖² (as in `quartic.losses.factor.loss`).
 _SHORT = 2.0**14

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from quartic.arrays import Array, eps, trace_inner
 from quartic.core.trial import Trial, judge, try_bregman_step
 from quartic.kernels.norm import NormKernel
-from quartic.losses.move import Move
+from quartic.losses.point import Move
 from quartic.penalties.base import Penalty
 
 if TYPE_CHECKING:

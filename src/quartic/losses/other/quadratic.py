@@ -37,12 +37,10 @@ from quartic.arrays import (
     trace_inner,
 )
 from quartic.core.units import Units, exponent, shifted
-from quartic.losses.base import Loss
+from quartic.losses.base import Loss, constant
 from quartic.losses.factor.matrix import Matrix, as_matrix
 from quartic.losses.factor.spectrum import upper_bound_of_spectrum
-from quartic.losses.line import Line
-from quartic.losses.move import Move
-from quartic.losses.point import Point
+from quartic.losses.point import Line, Move, Point
 
 # 𝒜(XXᵀ)X and BX are carried along for so many moves, then made anew.
 _LONGEST_CHAIN = 20
@@ -108,8 +106,9 @@ class Quadratic(Loss):
             self._constants["smoothness"] = float(smoothness)
 
     def _take(self, map: QuadraticMap, linear: Matrix) -> None:
-        self.map, self.linear, self.n_points = map, linear, linear.n
-        self.infimum = self._least_value()
+        self.map, self.linear, self.n_points, self.space = map, linear, linear.n, linear.space
+        self.dtype = np.float64 if np.float64 in (linear.dtype, map.dtype) else np.float32
+        self.infimum, self.stiff = self._least_value(), map.weighs_few
 
     def _least_value(self) -> float:
         """Return −½n‖B‖²/μ if 𝒜 weighs the diagonal by μ: F(Y) ≥ ½μΣY_ii² − ‖B‖ΣY_ii for Y ⪰ 0; else −∞."""
@@ -120,11 +119,6 @@ class Quadratic(Loss):
     def value_at_zero(self) -> float:
         """F(0)."""
         return 0.0
-
-    @property
-    def stiff(self) -> bool:
-        """Whether 𝒜 weighs hardly more entries of Y than there are rows: penalised constraints."""
-        return self.map.weighs_few
 
     # -- the point --------------------------------------------------------------------------------------------------
 
@@ -211,15 +205,13 @@ class Quadratic(Loss):
 
     # -- constants --------------------------------------------------------------------------------------------------
 
-    @property
+    @constant
     def smoothness(self) -> float:
         """L_F = λ_max(𝒜)."""
-        if "smoothness" not in self._constants:
-            largest = self.map.largest(self._count)
-            if not largest > 0:
-                raise ValueError("A is zero: ⟨B, XXᵀ⟩ alone is unbounded below or least at X = 0")
-            self._constants["smoothness"] = largest
-        return self._constants["smoothness"]
+        largest = self.map.largest(self._count)
+        if not largest > 0:
+            raise ValueError("A is zero: ⟨B, XXᵀ⟩ alone is unbounded below or least at X = 0")
+        return largest
 
     @property
     def strong_convexity(self) -> float:
@@ -231,30 +223,18 @@ class Quadratic(Loss):
         """‖B‖."""
         return math.sqrt(self.linear.squared_norm)
 
-    @property
+    @constant
     def curvature_at_zero(self) -> float:
         """max(0, λ_max(B))."""
-        if "curvature" not in self._constants:
 
-            def product(V: Array) -> Array:
-                here = self.space.adopt(V.astype(self.linear.dtype))
-                return np.asarray(to_host(self.product(here)), dtype=np.float64)
+        def product(V: Array) -> Array:
+            here = self.space.adopt(V.astype(self.linear.dtype))
+            return np.asarray(to_host(self.product(here)), dtype=np.float64)
 
-            bound = upper_bound_of_spectrum(product, self.n_points, float(np.finfo(self.linear.dtype).eps))
-            self._constants["curvature"] = min(bound, self.gradient_norm_at_zero)
-        return self._constants["curvature"]
+        bound = upper_bound_of_spectrum(product, self.n_points, float(np.finfo(self.linear.dtype).eps))
+        return min(bound, self.gradient_norm_at_zero)
 
     # -- bookkeeping ------------------------------------------------------------------------------------------------
-
-    @property
-    def space(self) -> Space:
-        """Where B is."""
-        return self.linear.space
-
-    @property
-    def dtype(self) -> type[np.floating[Any]]:
-        """float32 where B is, and A is or has no entries."""
-        return np.float64 if np.float64 in (self.linear.dtype, self.map.dtype) else np.float32
 
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return a Gaussian X, scaled so that f(tX) is least: one product."""
@@ -342,7 +322,7 @@ class QuadraticMap(ABC):
     free = False
     #: the type of its entries, None where it has none
     dtype: type[np.floating[Any]] | None = None
-    #: whether hardly more entries of Y are weighed than it has rows
+    #: whether hardly more entries of Y are weighed than it has rows: penalised constraints
     weighs_few: bool = False
     #: log₂ of what 𝒜 is multiplied by
     power: int = 0

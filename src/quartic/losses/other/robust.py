@@ -24,13 +24,12 @@ from quartic.arrays import (
     trace_inner,
 )
 from quartic.core.units import Units, shifted
-from quartic.losses.base import Loss
+from quartic.losses.base import Loss, constant
 from quartic.losses.factor.loss import nonnegative_start
 from quartic.losses.factor.matrix import Matrix, SparseMatrix, as_matrix
 from quartic.losses.factor.spectrum import negative_part_of_spectrum
 from quartic.losses.factor.weighted import WeightedLeastSquares
-from quartic.losses.move import Move
-from quartic.losses.point import Point
+from quartic.losses.point import Move, Point
 
 # ρ by name, in the order by which the compiled passes know them
 KINDS = ("huber", "pseudo-huber", "logcosh")
@@ -102,7 +101,7 @@ class Robust(Loss):
         self.entries: AllEntries | KnownEntries = (
             AllEntries(as_matrix(M, 0.0)) if known is None else KnownEntries(WeightedLeastSquares(M, known))
         )
-        self.n_points = self.entries.n
+        self.n_points, self.space, self.dtype = self.entries.n, self.entries.space, self.entries.dtype
 
     # -- the point --------------------------------------------------------------------------------------------------
 
@@ -152,32 +151,18 @@ class Robust(Loss):
         """L_F = max w."""
         return self.entries.largest_weight
 
-    @property
+    @constant
     def gradient_norm_at_zero(self) -> float:
         """‖w ∘ ψ(M)‖."""
-        if "norm" not in self._constants:
-            self._constants["norm"] = math.sqrt(self.entries.slopes(self.kind, self.delta).squared_norm)
-        return self._constants["norm"]
+        return math.sqrt(self.entries.slopes(self.kind, self.delta).squared_norm)
 
-    @property
+    @constant
     def curvature_at_zero(self) -> float:
         """max(0, −λ_min(w ∘ ψ(M)))."""
-        if "curvature" not in self._constants:
-            bound = negative_part_of_spectrum(self.entries.slopes(self.kind, self.delta), self._count)
-            self._constants["curvature"] = min(bound, self.gradient_norm_at_zero)
-        return self._constants["curvature"]
+        bound = negative_part_of_spectrum(self.entries.slopes(self.kind, self.delta), self._count)
+        return min(bound, self.gradient_norm_at_zero)
 
     # -- bookkeeping ------------------------------------------------------------------------------------------------
-
-    @property
-    def space(self) -> Space:
-        """Where M is."""
-        return self.entries.space
-
-    @property
-    def dtype(self) -> type[np.floating[Any]]:
-        """The type of M."""
-        return self.entries.dtype
 
     def fingerprint(self) -> str:
         """Return kind, δ, sizes and sums of the data."""
@@ -281,7 +266,7 @@ class KnownEntries:
 
     def step(self, X: Array, Y: Array, kind: str, delta: float) -> tuple[float, float, Array]:
         """Return f(Y), f(Y) − f(X) − ⟨∇f(X), Y − X⟩ and ∇f(Y)."""
-        G, known = namespace(Y).zeros_like(Y), self.known
+        G, known = namespace(Y).zeros_like(Y), self.known.pairs
         run = passes_in(self.space).pairs(kind, Y is not X)
         return *run(X, Y, known.start, known.cols, known.target, known.weight, delta, G), G
 

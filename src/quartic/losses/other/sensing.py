@@ -11,7 +11,6 @@ import numpy as np
 
 from quartic.arrays import (
     Array,
-    Space,
     as_floats,
     astype,
     check_number,
@@ -26,12 +25,10 @@ from quartic.arrays import (
     to_host,
 )
 from quartic.core.units import Units, exponent, shifted
-from quartic.losses.base import Loss
+from quartic.losses.base import Loss, constant
 from quartic.losses.factor.spectrum import leading_eigenpairs, least_chi_square, upper_bound_of_spectrum
-from quartic.losses.line import Line
-from quartic.losses.move import Move
 from quartic.losses.other.measurements import DENSE, WORK, Measurements, as_measurements
-from quartic.losses.point import Point
+from quartic.losses.point import Line, Move, Point
 
 # A start is fitted within the span of the leading eigenvectors up to this rank: r(r + 1)/2 unknowns.
 _FITTED = 20
@@ -105,6 +102,7 @@ class Sensing(Loss):
         self.measurements: Measurements = as_measurements(A, len(b))
         if len(b) != self.measurements.m:
             raise ValueError(f"A has {self.measurements.m} measurements but b has {len(b)} numbers; they must agree")
+        self.space, self.dtype = self.measurements.space, self.measurements.dtype
         b = as_floats(self.space.take(b, "b"))
         bad = first_entry(~namespace(b).isfinite(b))
         if bad is not None:
@@ -204,12 +202,10 @@ class Sensing(Loss):
 
     # -- constants --------------------------------------------------------------------------------------------------
 
-    @property
+    @constant
     def smoothness(self) -> float:
         """L_F = ‖𝒜‖²."""
-        if "smoothness" not in self._constants:
-            self._constants["smoothness"] = largest_gram_eigenvalue(self.measurements, self._count)
-        return self._constants["smoothness"]
+        return largest_gram_eigenvalue(self.measurements, self._count)
 
     @cached_property
     def _adjoint_of_b(self) -> Array | None:
@@ -227,20 +223,17 @@ class Sensing(Loss):
         size = float(norm(self.b))
         return math.sqrt(self.smoothness) * size if size > 0 else 0.0
 
-    @property
+    @constant
     def curvature_at_zero(self) -> float:
         """max(0, −λ_min(𝒜*(b)))."""
         if self.measurements.semidefinite and float(self.b.min()) >= 0:
             return 0.0
-        if "curvature" not in self._constants:
-            N, relative = self._adjoint_of_b, float(np.finfo(self.dtype).eps)
-            bound = (
-                -float(np.linalg.eigvalsh(N)[0])
-                if N is not None
-                else upper_bound_of_spectrum(lambda V: -self._on_host(self.b, V), self.n_points, relative)
-            )
-            self._constants["curvature"] = min(max(bound, 0.0), self.gradient_norm_at_zero)
-        return self._constants["curvature"]
+        N, relative = self._adjoint_of_b, float(np.finfo(self.dtype).eps)
+        if N is None:
+            bound = upper_bound_of_spectrum(lambda V: -self._on_host(self.b, V), self.n_points, relative)
+        else:
+            bound = -float(np.linalg.eigvalsh(N)[0])
+        return min(max(bound, 0.0), self.gradient_norm_at_zero)
 
     @cached_property
     def gradient_scale(self) -> float:
@@ -313,16 +306,6 @@ class Sensing(Loss):
         return X
 
     # -- bookkeeping ------------------------------------------------------------------------------------------------
-
-    @property
-    def space(self) -> Space:
-        """Where A is."""
-        return self.measurements.space
-
-    @property
-    def dtype(self) -> type[np.floating[Any]]:
-        """The type of A."""
-        return self.measurements.dtype
 
     def fingerprint(self) -> str:
         """Return kind, sizes, sums of b and of one product."""

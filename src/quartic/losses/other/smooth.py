@@ -13,7 +13,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from quartic.arrays import Array, as_floats, check_count, check_number, gram, inner, is_torch, norm, trace_inner
 from quartic.core.units import Units, exponent, shifted
-from quartic.losses.base import Loss
+from quartic.losses.base import Loss, constant
 from quartic.losses.devices import to_scipy
 from quartic.losses.factor.spectrum import sampled_norm_bound, upper_bound_of_spectrum
 from quartic.losses.other.autodiff import ValueAndGradient, differentiate
@@ -110,8 +110,9 @@ class Smooth(Loss):
         check_number(strong_convexity, "strong_convexity", zero=True)
         self.F, self.infimum = F, infimum
         self._function, self._n = UsersFunction(F, gradient, of == "Y", device), n
-        self._smoothness, self._strong_convexity = smoothness, strong_convexity
-        self.estimated = smoothness is None
+        self.estimated, self._strong_convexity = smoothness is None, strong_convexity
+        if smoothness is not None:
+            self._constants["smoothness"] = float(smoothness)
         self._units = Units()
 
     # -- the point --------------------------------------------------------------------------------------------------
@@ -142,41 +143,35 @@ class Smooth(Loss):
 
     # -- constants --------------------------------------------------------------------------------------------------
 
-    @property
+    @constant
     def smoothness(self) -> float:
         """L_F as given, or an estimate from below."""
-        if self._smoothness is not None:
-            return self._smoothness
-        if "smoothness" not in self._constants:
-            self._constants["smoothness"] = largest_curvature(self, self._at_zero())
-        return self._constants["smoothness"]
+        return largest_curvature(self, self._at_zero())
 
     @property
     def strong_convexity(self) -> float:
         """μ_F as given."""
         return self._strong_convexity
 
-    @property
+    @constant
     def gradient_norm_at_zero(self) -> float:
         """‖∇F(0)‖, for large n a bound from products with random vectors that fails with a probability of 1e-6."""
-        if "norm" not in self._constants:
-            n, apply = self.n_points, self._at_zero()
-            size = norm(apply(np.eye(n))) if n <= _DENSE else sampled_norm_bound(apply, n, _SAMPLES)
-            self._constants["norm"] = size if math.isfinite(size) else 1.0
-        return self._constants["norm"]
+        n, apply = self.n_points, self._at_zero()
+        size = norm(apply(np.eye(n))) if n <= _DENSE else sampled_norm_bound(apply, n, _SAMPLES)
+        return size if math.isfinite(size) else 1.0
 
-    @property
+    @constant
     def curvature_at_zero(self) -> float:
         """max(0, λ_max(∇F(0))), for large n an upper bound of it (`quartic.losses.factor.spectrum`)."""
-        if "curvature" not in self._constants:
-            bound = upper_bound_of_spectrum(self._at_zero(), self.n_points, float(np.finfo(np.float64).eps), _DENSE)
-            self._constants["curvature"] = min(bound, self.gradient_norm_at_zero)
-        return self._constants["curvature"]
+        bound = upper_bound_of_spectrum(self._at_zero(), self.n_points, float(np.finfo(np.float64).eps), _DENSE)
+        return min(bound, self.gradient_norm_at_zero)
+
+    @constant
+    def _length(self) -> float:
+        return length_beside_zero(self)
 
     def _length_beside_zero(self) -> float:
-        if "length" not in self._constants:
-            self._constants["length"] = length_beside_zero(self)
-        return self._constants["length"]
+        return self._length
 
     def _at_zero(self) -> Callable[[Array], Array]:
         return self.gradient_operator(self.at(np.zeros((self.n_points, 1))))
@@ -193,11 +188,10 @@ class Smooth(Loss):
         """Return 2^value · f(X / 2^length)."""
         twin, slope, curvature = copy.copy(self), units.value - 2 * units.length, units.value - 4 * units.length
         twin._units = units
-        twin._smoothness = None if self._smoothness is None else shifted(float(self._smoothness), curvature)
         twin._strong_convexity = shifted(float(self._strong_convexity), curvature)
         twin.infimum = shifted(float(self.infimum), units.value)
-        powers = {"smoothness": curvature, "norm": slope, "curvature": slope, "length": units.length}
-        twin._constants = {name: shifted(value, powers[name]) for name, value in self._constants.items()}
+        powers = {"smoothness": curvature, "_length": units.length}
+        twin._constants = {name: shifted(value, powers.get(name, slope)) for name, value in self._constants.items()}
         return twin
 
     # -- bookkeeping ------------------------------------------------------------------------------------------------

@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 
 from quartic.arrays import Array, finite_matrix
 from quartic.core.units import Units, exponent, shifted
-from quartic.losses.line import Line
-from quartic.losses.move import Move
 from quartic.losses.pairs.loss import PairLoss, PairSquares
 from quartic.losses.pairs.sum_of_squares import SumOfSquares
-from quartic.losses.point import Point
+from quartic.losses.point import Line, Move, Point
 
 
 class Anchored(SumOfSquares):
@@ -55,9 +53,8 @@ class Anchored(SumOfSquares):
     def __init__(self, loss: PairLoss, anchors: Any, places: Any) -> None:
         if not loss.offers("on_host"):
             raise TypeError("Anchored works on the CPU, but the loss is of torch tensors; make it of NumPy arrays")
-        # no counter of its own: products are made, and counted, by the loss over all points
-        self._constants = {}
-        self.whole = loss
+        super().__init__()
+        self.whole, self._counter = loss, loss._counter  # products are made, and counted, by the loss over all points
         self.anchors = np.asarray(anchors, dtype=np.int64)
         self.places = np.asarray(finite_matrix(places, "places"), dtype=np.float64)
         if self.anchors.ndim != 1 or len(self.anchors) != len(self.places):
@@ -185,19 +182,12 @@ class Anchored(SumOfSquares):
         X = self.whole.random_start(rank, nonnegative, generator)
         return X[self.free] + (0.0 if nonnegative else self.places.mean(axis=0))
 
-    @property
-    def n_products(self) -> int:
-        """How many passes over the pairs were made so far."""
-        return self.whole.n_products
-
     def counted(self) -> Self:
         """Return the same loss with a counter of its own."""
-        twin = copy.copy(self)
+        twin = super().counted()
         twin.whole = self.whole.counted()
+        twin._counter = twin.whole._counter
         return twin
-
-    def _count(self, products: int = 1) -> None:
-        self.whole._count(products)
 
 
 class AnchoredPoint(Point):

@@ -7,6 +7,9 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import splu
 
 from quartic.arrays import Array
 from quartic.losses.devices import refuse_tensors
@@ -63,10 +66,6 @@ class BoundedDistances(DistanceConstants):
         """Return JᵀWJ as a sparse matrix; pairs within their bounds have no part in it: one pass."""
         self._count()
         return self.pairs.gauss_newton_matrix(p.X)
-
-    def exponents(self) -> tuple[int | None, int | None] | None:
-        """Return log₂ of the root of the largest finite bound (raw stress: of the bound itself), and of the weights."""
-        return self.pairs.exponents()
 
     @cached_property
     def _largest_degree(self) -> float:
@@ -138,5 +137,24 @@ class RawStress(BoundedDistances):
     @cached_property
     def _largest_degree(self) -> float:
         """The largest sum of weights at a point."""
-        w = np.ones(self.n_pairs) if self.weight is None else self.weight
-        return float(self.pairs.sum_by_point(w).max(initial=0.0))
+        return float(self.pairs.sum_by_point(self.pairs.weights()).max(initial=0.0))
+
+    def laplacian_solve(self, G: Array) -> Array:
+        """Return a Z with VZ = G, V the graph Laplacian of the weights; G sums to 0 over each connected component."""
+        free, factor = self._laplacian
+        Z: Array = np.zeros_like(G)
+        if factor is not None:
+            Z[free] = factor.solve(np.asarray(G[free], np.float64))
+        Z -= Z.mean(axis=0)
+        return Z
+
+    @cached_property
+    def _laplacian(self) -> tuple[Any, Any]:
+        """All points but one of each component, which stays where it is, and sparse factors of V there."""
+        n = self.n_points
+        W = sp.coo_array((self.pairs.weights(), (self.rows, self.cols)), (n, n)).tocsr()
+        W = W + W.T
+        held = np.unique(connected_components(W, directed=False)[1], return_index=True)[1]
+        free = np.setdiff1d(np.arange(n), held)
+        V = sp.diags_array(np.asarray(W.sum(axis=1)).ravel()) - W
+        return free, splu(V.tocsc()[free][:, free].tocsc(), permc_spec="MMD_AT_PLUS_A") if len(free) else None

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from quartic.arrays import Array, check_count, check_number
+from quartic.arrays import Array, check_count, check_number, inner, squared_norm
+from quartic.core.units import Units, shifted
 from quartic.losses.devices import brought_here
 from quartic.losses.factor.spectrum import factor_of_positive_part
 from quartic.losses.pairs.entries import KnownEntries
 from quartic.losses.pairs.input import check_column, each_once, place_pairs
-from quartic.losses.pairs.pairs import ENTRIES, Pairs
-from quartic.losses.ridge_term import RidgedPairs
+from quartic.losses.pairs.pairs import ENTRIES, LINE, QUARTIC, REMAINDER, Pairs
+from quartic.losses.point import Point
 
 
-class Completion(RidgedPairs, KnownEntries):
+class Completion(KnownEntries):
     r"""Completion :math:`f(X) = \frac12\sum_{(i,j)\in\Omega} w_{ij}((XX^T)_{ij} - M_{ij})^2 + \frac\rho2\|X\|^2`.
 
     The sum runs over the entries as they are listed. M is symmetric, so (i, j) and (j, i) say the same thing: list one
@@ -76,6 +77,44 @@ class Completion(RidgedPairs, KnownEntries):
                 raise ValueError("weights are all zero: no entry of M is known")
         super().__init__(place_pairs(_known_once(i, j, values, weight, n_points), space))
         self.ridge = float(ridge)
+
+    # The ridge is linear in XXᵀ: F + ½ρ tr stays in the class, and every pass has its part of it added.
+
+    def _run(
+        self, mode: int, X: Array, Y: Array | None = None, out: Array | None = None, blocks: Array | None = None
+    ) -> tuple[float, ...]:
+        """Make a pass, and add what ½ρ‖X‖² adds to it; for Gauss–Newton the residual has √ρ·X besides."""
+        numbers, ridge = super()._run(mode, X, Y, out, blocks), self.ridge
+        if not ridge:
+            return numbers
+        there = X if Y is None else Y
+        if out is not None:
+            out = out[:, 0] if mode == LINE else out
+            out += ridge * there
+        if blocks is not None:
+            blocks[:, [k * (k + 3) // 2 for k in range(X.shape[1])]] += ridge
+        half = 0.5 * ridge * squared_norm(there)
+        if mode in (LINE, QUARTIC):
+            c1, c2, c3, c4 = numbers
+            return c1 + ridge * inner(X, there), c2 + half, c3, c4
+        if mode == REMAINDER:
+            return numbers[0] + half, numbers[1] + 0.5 * ridge * squared_norm(there - X)
+        return tuple(number + half for number in numbers)
+
+    def gauss_newton_matrix(self, p: Point) -> Any:
+        """Return JᵀWJ + ρI."""
+        A = super().gauss_newton_matrix(p)
+        return (A + self.ridge * sp.eye_array(A.shape[0])).tocsc() if self.ridge else A
+
+    def in_units(self, units: Units) -> Self:
+        """Return the loss in other units; ρ‖X‖² is of degree 2 where the squares are of degree 4."""
+        twin = super().in_units(units)
+        twin.ridge = shifted(self.ridge, units.value - 2 * units.length)
+        return twin
+
+    def fingerprint(self) -> str:
+        """Return kind, sizes and sums of the data."""
+        return super().fingerprint() + (f" ridge={self.ridge!r}" if self.ridge else "")
 
     @cached_property
     def _gradient_at_zero(self) -> Any:

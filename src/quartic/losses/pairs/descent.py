@@ -1,13 +1,17 @@
 """Levenberg–Marquardt, and its conjugate gradients, over few pairs: on one thread, with next to no Python in between.
 
-It does what `quartic.solvers.LevenbergMarquardt` does, by the same rules (`damping.py`) and the same passes
+It does what `quartic.solvers.LevenbergMarquardt` does, by the same rules (`sum_of_squares.py`) and the same passes
 (`numba.py`). With a few thousand pairs a pass takes some microseconds, and all that a solver does between two of them
 would take longer. So the points stay in the records of the passes, and all conjugate gradients are one compiled call.
+
+Where there are many pairs the solver makes the passes, and what is here besides, with r × r row blocks: the
+preconditioner of conjugate gradients, and what their steps do to X.
 """
 
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,11 +19,10 @@ from scipy.linalg.lapack import dsyev
 
 from quartic.arrays import Array
 from quartic.compiled.flags import FLAGS, njit
-from quartic.losses.pairs.damping import next_damping, residual
 from quartic.losses.pairs.lanes import add_square, dot, load, nothing, store, where_squared
-from quartic.losses.pairs.numba import LINEARIZE, PRODUCT, QUARTIC, data_of, layout, pair_rows
-from quartic.losses.pairs.pairs import Pairs
-from quartic.losses.pairs.row_blocks import invert
+from quartic.losses.pairs.numba import data_of, layout, pair_rows
+from quartic.losses.pairs.pairs import LINEARIZE, PRODUCT, QUARTIC, Pairs
+from quartic.losses.pairs.sum_of_squares import next_damping, residual
 from quartic.polynomials import real_roots_of_cubic
 
 
@@ -68,13 +71,21 @@ def solve(
 ) -> tuple[Array, int, bool]:
     """Return D with (JᵀJ + shift·I) D ≈ −G, the steps of conjugate gradients, and whether the tolerance was reached."""
     equations, (n, rank) = Equations(X, pairs), X.shape
-    R, blocks = np.zeros((n, equations.width)), np.zeros((n, equations.width, equations.width))
-    R[:, :rank] = -G
-    rows, columns = np.tril_indices(rank)
-    blocks[:, rows, columns] = blocks[:, columns, rows] = B
+    R, L = np.zeros((n, equations.width)), np.zeros((n, equations.width**2))
+    np.negative(G, out=R[:, :rank])
+    packed, whole = _unpacking(rank, equations.width)
+    L[:, whole] = B[:, packed]
     D = np.empty_like(R)
-    steps, reached, _ = equations.solve(R, blocks.reshape(n, -1), shift, tolerance, most, D)
+    steps, reached, _ = equations.solve(R, L, shift, tolerance, most, D)
     return D[:, :rank], steps, reached
+
+
+@cache
+def _unpacking(rank: int, width: int) -> tuple[Any, Any]:
+    """Return where the entries of r × r blocks are in packed ones, and where in whole ones with longer rows."""
+    k, l = np.indices((rank, rank)).reshape(2, -1)
+    high, low = np.maximum(k, l), np.minimum(k, l)
+    return high * (high + 1) // 2 + low, k * width + l
 
 
 class Equations:
@@ -199,3 +210,93 @@ def is_flat(covariance: Array, axes: int, flat: float) -> bool:
 def first_minimum(c1: float, c2: float, c3: float, c4: float) -> float:
     """Return the t > 0 at which c₁t + c₂t² + c₃t³ + c₄t⁴ stops falling; 0 where it does not fall, or never stops."""
     return min((t for t in real_roots_of_cubic(4 * c4, 3 * c3, 2 * c2, c1) if t > 0), default=0.0) if c1 < 0 else 0.0
+
+
+# -- row blocks --------------------------------------------------------------------------------------------------------
+#
+# They come packed, the rows of their lower triangles, and are kept inverted: (B_i + shift·I)⁻¹, whole, one in a row of
+# an array (n, r²). To solve with one then takes no division and no step that waits for another.
+
+
+def factor_blocks(B: Array, shift: float, rank: int) -> Array:
+    """Return the inverses of the blocks B_i + shift·I; a direction without curvature gets 0."""
+    L: Array = np.take(B, _unpacking(rank, rank)[0], axis=1)
+    invert((), rank, L, shift)
+    return L
+
+
+def first_direction(G: Array, L: Array, R: Array, Z: Array, P: Array) -> Any:
+    """Set R = −G and P = Z = the preconditioned R; return ⟨R, Z⟩."""
+    np.negative(G, out=R)
+    rz = solve_blocks(L, R, Z)
+    P[:] = Z
+    return rz
+
+
+@njit(**FLAGS)
+def invert(row: Any, rank: int, L: Any, shift: float) -> None:
+    """Invert the blocks plus shift·I in place: Gauss–Jordan, without pivoting since they are positive semidefinite.
+
+    ``row`` is a tuple as long as a row of a block, those beyond the rank being zeros, or empty: then that is the rank.
+    """
+    width = len(row) if len(row) > 0 else rank
+    size = width if len(row) <= 4 else rank
+    diagonal = np.empty(width)
+    for i in range(L.shape[0]):
+        for p in range(size):
+            diagonal[p] = L[i, p * width + p]
+        for p in range(size):
+            # below the round-off of its own entries a pivot means nothing
+            pivot = max(L[i, p * width + p], 1e-14 * diagonal[p]) + shift
+            inverse = 1.0 / pivot if pivot > 0 else 0.0
+            L[i, p * width + p] = 1.0
+            for l in range(size):
+                L[i, p * width + l] *= inverse
+            for k in range(size):
+                if k != p:
+                    factor = L[i, k * width + p]
+                    L[i, k * width + p] = 0.0
+                    for l in range(size):
+                        L[i, k * width + l] -= factor * L[i, p * width + l]
+
+
+@njit(**FLAGS)
+def solve_blocks(L: Any, R: Any, Z: Any) -> Any:
+    """Fill Z with the solutions of (B_i + shift·I) z_i = r_i, and return ⟨R, Z⟩."""
+    total, rank = 0.0, R.shape[1]
+    for i in range(R.shape[0]):
+        for k in range(rank):
+            z = 0.0
+            for l in range(rank):
+                z += L[i, k * rank + l] * R[i, l]
+            Z[i, k] = z
+            total += z * R[i, k]
+    return total
+
+
+@njit(**FLAGS)
+def advance(rz: float, shift: float, P: Any, H: Any, L: Any, D: Any, R: Any, Z: Any) -> Any:
+    """Make a step of conjugate gradients with A + shift·I, where H = AP; return ⟨P, (A + shift·I)P⟩ and the new ⟨R, Z⟩.
+
+    With a = ⟨R, Z⟩ / curvature: D += aP, R −= a(H + shift·P), Z = the preconditioned R, P = Z + bP. Where the curvature
+    is not positive nothing is changed but H.
+    """
+    n, rank = P.shape
+    curvature = 0.0
+    for i in range(n):
+        for k in range(rank):
+            H[i, k] += shift * P[i, k]
+            curvature += P[i, k] * H[i, k]
+    if not curvature > 0:
+        return curvature, rz
+    a = rz / curvature
+    for i in range(n):
+        for k in range(rank):
+            D[i, k] += a * P[i, k]
+            R[i, k] -= a * H[i, k]
+    total = solve_blocks(L, R, Z)
+    b = total / rz
+    for i in range(n):
+        for k in range(rank):
+            P[i, k] = Z[i, k] + b * P[i, k]
+    return curvature, total

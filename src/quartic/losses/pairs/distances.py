@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from quartic.arrays import Array, inner
+from quartic.losses.base import constant
 from quartic.losses.pairs.input import take_pairs
 from quartic.losses.pairs.loss import PairLoss, PairSquares
 from quartic.losses.pairs.pairs import SQUARES
@@ -25,20 +26,17 @@ _ROUNDS = 10
 class DistanceConstants(PairLoss):
     """The constants of F that losses over distances share, whatever their residuals: see `Distances`."""
 
-    @property
+    @constant
     def smoothness(self) -> float:
         """L_F ≤ 2 max w + λ_max(Deg_w + Adj_w)."""
-        if "smoothness" not in self._constants:
-            self._count(_ROUNDS)
-            bound = self.pairs.passes.largest_eigenvalue(self.pairs, _ROUNDS)
-            self._constants["smoothness"] = bound + 2 * self.pairs.heaviest()
-        return self._constants["smoothness"]
+        self._count(_ROUNDS)
+        return self.pairs.largest_eigenvalue(_ROUNDS) + 2 * self.pairs.heaviest()
 
     @cached_property
     def _sums(self) -> tuple[Array, float, float]:
         """The diagonal of the Laplacian with weights w·d, Σ (w·d)² and Σ w·d²."""
         self._count()
-        diagonal, squares, loss = self.pairs.passes.degrees(self.pairs)
+        diagonal, squares, loss = self.pairs.degrees()
         return diagonal, float(squares), float(loss)
 
     @property
@@ -102,7 +100,7 @@ class Distances(DistanceConstants, PairSquares):
     """
 
     def __init__(self, pairs: Any, squared: Any, n_points: int | None = None, weights: Any = None) -> None:
-        ready = hasattr(pairs, "passes")  # checked and sorted already
+        ready = hasattr(pairs, "run")  # checked and sorted already
         super().__init__(pairs if ready else take_pairs(SQUARES, pairs, squared, n_points, weights, "squared"))
 
     @property

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from quartic.arrays import Array
 from quartic.core.units import Units, shifted
+from quartic.losses.base import constant
 from quartic.losses.factor.loss import nonnegative_start
 from quartic.losses.factor.matrix import SparseMatrix
 from quartic.losses.factor.spectrum import negative_part_of_spectrum
@@ -44,11 +45,6 @@ class KnownEntries(PairSquares):
         return twin
 
     @property
-    def dtype(self) -> type[np.floating[Any]]:
-        """The type of M."""
-        return self.pairs.dtype
-
-    @property
     def smoothness(self) -> float:
         """L_F = max w."""
         return self._largest
@@ -74,13 +70,11 @@ class KnownEntries(PairSquares):
         """‖w ∘ M‖."""
         return float(np.linalg.norm(self._gradient_at_zero.data))
 
-    @property
+    @constant
     def curvature_at_zero(self) -> float:
         """max(0, −λ_min(w ∘ M))."""
-        if "curvature" not in self._constants:
-            bound = negative_part_of_spectrum(SparseMatrix(self._gradient_at_zero), self._count)
-            self._constants["curvature"] = min(bound, self.gradient_norm_at_zero)
-        return self._constants["curvature"]
+        bound = negative_part_of_spectrum(SparseMatrix(self._gradient_at_zero), self._count)
+        return min(bound, self.gradient_norm_at_zero)
 
     @property
     def gradient_scale(self) -> float:

@@ -3,35 +3,41 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
+import scipy.sparse as sp
 
-from quartic.arrays import HOST, Array, Space, is_torch, namespace, working_dtype
-from quartic.distributed.inputs import is_dask_array, is_dask_frame
+from quartic.arrays import HOST, Array, Space, as_floats, first_entry, is_torch, namespace, space_of
 from quartic.losses.pairs.pairs import Pairs
 
 
 def take_pairs(kind: int, pairs: Any, values: Any, n_points: int | None, weights: Any, name: str) -> Pairs:
     """Return the pairs with their values and weights, or raise an error that names the row and the cure."""
-    if is_dask_array(pairs) or is_dask_frame(pairs):
-        from quartic.losses.blocks.dask_distances import DaskPairs
+    if "dask" in sys.modules and not isinstance(pairs, np.ndarray | list):
+        from quartic.distributed.inputs import is_dask_array, is_dask_frame
 
-        return cast(Pairs, DaskPairs(pairs, values, n_points, weights))
-    if any(is_torch(A) for A in (pairs, values, weights)):
-        from quartic.losses.pairs.torch_input import take_tensors
+        if is_dask_array(pairs) or is_dask_frame(pairs):
+            from quartic.losses.blocks.dask_distances import DaskPairs
 
-        return take_tensors(kind, pairs, values, n_points, weights, name)
-    pairs, values, weights, n = check_pairs(pairs, values, n_points, weights, name)
-    return sort_pairs(kind, pairs, values, weights, n)
+            return cast(Pairs, DaskPairs(pairs, values, n_points, weights))
+    space = next((space_of(A) for A in (pairs, values, weights) if is_torch(A)), HOST)
+    pairs, values, weights, n = check_pairs(pairs, values, n_points, weights, name, space=space)
+    if space is HOST:
+        return sort_pairs(kind, pairs, values, weights, n)
+    from quartic.losses.pairs.torch import sort_tensors
+
+    with space.errors(f"{n} points with {len(pairs)} pairs", 120.0 * len(pairs)):
+        refuse_self_pairs(pairs)
+        return sort_tensors(kind, pairs, values, weights, n)
 
 
 def place_pairs(pairs: Pairs, space: Space) -> Pairs:
     """Return pairs of the host where they are to live."""
     if space is HOST:
         return pairs
-    from quartic.losses.pairs.torch_input import move_pairs
+    from quartic.losses.pairs.torch import move_pairs
 
     return move_pairs(pairs, cast(Any, space).device)
 
@@ -55,99 +61,126 @@ def take_intervals(kind: int, pairs: Any, lower: Any, upper: Any, n_points: int 
 
 
 def check_pairs(
-    pairs: Any, values: Any, n_points: int | None, weights: Any, name: str, *, nonnegative: bool = True
-) -> tuple[NDArray[np.int64], Array, Array | None, int]:
-    """Return pairs, values, weights as clean arrays and the number of points, or raise an error naming row and cure."""
-    from quartic.compiled.sorting import extremes
+    pairs: Any, values: Any, n_points: int | None, weights: Any, name: str, *, nonnegative: bool = True,
+    space: Space = HOST,
+) -> tuple[Any, Any, Any, int]:  # fmt: skip
+    """Return pairs, values, weights as clean arrays and the number of points, or raise an error naming row and cure.
 
-    pairs = np.asarray(pairs)
+    All are brought to the ``space``; tensors must be there already.
+    """
+    pairs, xp = _array(pairs, "pairs", space), space.xp
     if pairs.ndim != 2 or pairs.shape[1] != 2:
-        raise ValueError(f"pairs must have shape (m, 2), one pair (i, j) a row, got {pairs.shape}")
+        raise ValueError(f"pairs must have shape (m, 2), one pair (i, j) a row, got {tuple(pairs.shape)}")
     if len(pairs) == 0:
         raise ValueError("there are no pairs; at least one known value is needed")
-    whole = pairs.dtype.kind in "iu" or (pairs.dtype.kind == "f" and np.array_equal(pairs, np.floor(pairs)))
-    if not whole:
+    if not (_kind(pairs) in "iu" or (_kind(pairs) == "f" and bool((pairs == xp.floor(pairs)).all()))):
         raise TypeError(f"pairs must be integer indices, got dtype {pairs.dtype}")
-    pairs = np.ascontiguousarray(pairs, dtype=np.int64)
-    least, largest = extremes(pairs)
-    if least < 0:
-        row = int(np.argmax((pairs < 0).any(axis=1)))
+    pairs = xp.asarray(pairs, dtype=xp.int64)
+    if int(pairs.min()) < 0:
+        row = _first((pairs < 0).any(1))
         raise ValueError(
             f"pairs must be nonnegative indices (counted from 0), but pairs[{row}] = {pairs[row].tolist()}"
         )
+    largest = int(pairs.max())
     if n_points is None:
         n_points = largest + 1
     elif int(n_points) != n_points or n_points < 1:
         raise ValueError(f"n_points must be a positive integer, got {n_points!r}")
     elif largest >= n_points:
-        row = int(np.argmax((pairs >= n_points).any(axis=1)))
+        row = _first((pairs >= n_points).any(1))
         raise ValueError(
             f"pairs[{row}] = {pairs[row].tolist()} is outside the {n_points} points; indices count from 0, "
             "so raise n_points or subtract 1 from the indices"
         )
     if n_points > np.iinfo(np.int32).max:
         raise ValueError(f"n_points must be below 2³¹, got {n_points}")
-    values = check_column(values, len(pairs), name, nonnegative=nonnegative)
+    values = check_column(values, len(pairs), name, nonnegative=nonnegative, space=space)
     if weights is not None:
-        weights = check_column(weights, len(pairs), "weights", nonnegative=True).astype(values.dtype, copy=False)
+        weights = check_column(weights, len(pairs), "weights", nonnegative=True, space=space)
+        weights = space.astype(weights, space.float_type(values))
     return pairs, values, weights, int(n_points)
 
 
-def check_column(values: Any, m: int, name: str, *, nonnegative: bool) -> Array:
+def check_column(values: Any, m: int, name: str, *, nonnegative: bool, space: Space = HOST) -> Array:
     """Return one finite number a pair, or raise an error that names the row."""
-    values = np.asarray(values)
-    if values.dtype.kind not in "fiub":
+    values = _array(values, name, space)
+    if _kind(values) not in "fiub":
         raise TypeError(f"{name} must be real numbers, got dtype {values.dtype}")
-    if values.shape != (m,):
-        raise ValueError(f"{name} must have shape ({m},), one number for each pair, got {values.shape}")
-    clean: Array = np.ascontiguousarray(values, dtype=working_dtype(values.dtype))
+    if tuple(values.shape) != (m,):
+        raise ValueError(f"{name} must have shape ({m},), one number for each pair, got {tuple(values.shape)}")
+    clean = as_floats(values)
     least, largest = (float(clean.min()), float(clean.max())) if m else (0.0, 0.0)  # NaN where there is one
     if not (math.isfinite(least) and math.isfinite(largest)):
-        row = int(np.argmax(~np.isfinite(clean)))
-        raise ValueError(f"{name}[{row}] is {clean[row]}; leave unknown pairs out, every listed value must be finite")
+        row = _first(~space.xp.isfinite(clean))
+        found = float(clean[row])
+        raise ValueError(f"{name}[{row}] is {found}; leave unknown pairs out, every listed value must be finite")
     if nonnegative and least < 0:
-        row = int(np.argmax(clean < 0))
-        raise ValueError(f"{name}[{row}] = {clean[row]} is negative; {name} must be nonnegative")
+        row = _first(clean < 0)
+        raise ValueError(f"{name}[{row}] = {float(clean[row])} is negative; {name} must be nonnegative")
     return clean
 
 
+def _array(A: Any, name: str, space: Space) -> Any:
+    A = space.take(A, name)
+    return A.detach() if is_torch(A) else np.asarray(A)
+
+
+def _kind(A: Any) -> str:
+    """Return what NumPy calls the kind of an array's entries, of tensors too."""
+    if not is_torch(A):
+        return str(A.dtype.kind)
+    return "c" if A.is_complex() else "f" if A.is_floating_point() else "b" if str(A.dtype) == "torch.bool" else "i"
+
+
+def _first(wanted: Any) -> int:
+    found = first_entry(wanted)
+    assert found is not None
+    return found[0]
+
+
+def refuse_self_pairs(pairs: Any) -> None:
+    """Raise where a pair joins a point to itself."""
+    itself = first_entry(pairs[:, 0] == pairs[:, 1])
+    if itself is not None:
+        found = pairs[itself[0]].tolist()
+        raise ValueError(f"pairs[{itself[0]}] = {found} joins a point to itself; leave such pairs out")
+
+
+def survey(pairs: Any) -> tuple[int, bool]:
+    """Return the first row that joins a point to itself, or −1, and whether all is in order.
+
+    It is where all pairs have i ≤ j, come by row, then column, and none comes twice.
+    """
+    i, j = pairs[:, 0], pairs[:, 1]
+    itself = np.flatnonzero(i == j)[:1]
+    rising = (i[1:] > i[:-1]) | ((i[1:] == i[:-1]) & (j[1:] > j[:-1]))
+    return int(itself[0]) if len(itself) else -1, bool((i <= j).all() and rising.all())
+
+
 def sort_pairs(
-    kind: int,
-    pairs: NDArray[np.int64],
-    values: Array,
-    weights: Array | None,
-    n: int,
-    *,
-    upper: Array | None = None,
+    kind: int, pairs: Any, values: Array, weights: Array | None, n: int, *, upper: Array | None = None,
     diagonal: bool = False,
-) -> Pairs:
+) -> Pairs:  # fmt: skip
     """Return the pairs with i < j (i ≤ j where the ``diagonal`` may be among them) sorted by row, each once.
 
     A pair given more than once must say the same thing each time; otherwise a ValueError names it.
     """
-    from quartic.compiled import sorting
-
-    self_pair, ordered = sorting.survey(pairs)
-    if self_pair >= 0 and not diagonal:
-        raise ValueError(
-            f"pairs[{self_pair}] = {pairs[self_pair].tolist()} joins a point to itself; leave such pairs out"
-        )
-    if ordered:
-        start, cols = sorting.row_starts(pairs, n)
-        copied = [None if A is None else A.copy() for A in (weights, upper)]
-        return Pairs(kind, start, cols, values.copy(), copied[0], copied[1])
-    none = values[:0]
-    start, cols, sorted_values, sorted_weights = sorting.sort_pairs(
-        pairs, values, none if weights is None else weights, n
-    )
-    if sorting.has_repeats(start, cols):
+    itself, ordered = survey(pairs)
+    if itself >= 0 and not diagonal:
+        refuse_self_pairs(pairs)
+    low, high = np.minimum(pairs[:, 0], pairs[:, 1]), np.maximum(pairs[:, 0], pairs[:, 1])
+    order: Any = None
+    if not ordered:
+        # a conversion of SciPy's sorts by counting: a general sort would cost as much as solving the problem
+        places = sp.coo_array((np.arange(len(pairs)) + 1, (low, high)), shape=(n, n)).tocsr()
         named = {"": values, "weight ": weights, "upper bound ": upper}
-        order = each_once(pairs.min(axis=1), pairs.max(axis=1), n, named)
-        start, cols = sorting.row_starts(np.sort(pairs[order], axis=1), n)
-        kept = [None if A is None else A[order] for A in (weights, upper)]
-        return Pairs(kind, start, cols, values[order], kept[0], kept[1])
-    sorted_upper = None if upper is None else sorting.sort_pairs(pairs, upper, none, n)[2]
-    return Pairs(kind, start, cols, sorted_values, None if weights is None else sorted_weights, sorted_upper)
+        order = places.data - 1 if places.nnz == len(pairs) else each_once(low, high, n, named)
+        low, high = low[order], high[order]
+    start = np.zeros(n + 1, np.int64)
+    np.cumsum(np.bincount(low, minlength=n), out=start[1:])
+    target = values.copy() if order is None else values[order]
+    weight, top = (None if A is None else A.copy() if order is None else A[order] for A in (weights, upper))
+    return Pairs(kind, start, high.astype(np.int32), target, weight, top)
 
 
 def each_once(low: Any, high: Any, n: int, columns: dict[str, Any], what: str = "pair") -> Any:

@@ -12,14 +12,16 @@ from numpy.typing import NDArray
 from quartic.arrays import Array, as_floats, eps, float_type, inner, namespace, norm
 from quartic.core.units import Units, exponent, shifted
 from quartic.losses.base import ProductCounter
-from quartic.losses.line import Line
-from quartic.losses.move import Move
-from quartic.losses.pairs.pairs import Pairs
+from quartic.losses.pairs.pairs import HESSIAN, LINE, LINEARIZE, PRODUCT, QUARTIC, REMAINDER, VALUE, Pairs
 from quartic.losses.pairs.sum_of_squares import SumOfSquares
-from quartic.losses.point import Point
+from quartic.losses.point import Line, Move, Point
 
 # Up to so many pairs, and columns, one compiled call makes many passes, on one thread.
 _FEW_PAIRS, _FEW_COLUMNS = 60_000, 32
+
+
+def _of_pairs(name: str, words: str) -> Any:
+    return property(lambda loss: getattr(loss.pairs, name), doc=words)
 
 
 class PairLoss(SumOfSquares):
@@ -35,16 +37,22 @@ class PairLoss(SumOfSquares):
 
     def __init__(self, pairs: Pairs) -> None:
         super().__init__()
-        self.pairs, self.n_points = pairs, pairs.n_points
+        self.pairs, self.n_points, self.space, self.dtype = pairs, pairs.n_points, pairs.space, pairs.dtype
 
     # -- the point --------------------------------------------------------------------------------------------------
+
+    def _run(
+        self, mode: int, X: Array, Y: Array | None = None, out: Array | None = None, blocks: Array | None = None
+    ) -> tuple[float, ...]:
+        """Make a pass, counted; see `quartic.losses.pairs.pairs.Pairs.run`."""
+        self._count()
+        return self.pairs.run(mode, X, Y, out, blocks)
 
     def at(self, X: Array) -> PairPoint:
         """Return the point at X: one pass."""
         X = as_floats(X)
         G = namespace(X).empty_like(X)
-        self._count()
-        return PairPoint(self, X, self.pairs.passes.value_and_gradient(X, self.pairs, G), G)
+        return PairPoint(self, X, self._run(VALUE, X, None, G)[0], G)
 
     def restore(self, arrays: dict[str, Array]) -> PairPoint:
         """Return the point kept in a checkpoint."""
@@ -57,8 +65,7 @@ class PairLoss(SumOfSquares):
         """Return the step from p to X, its remainder summed pair by pair from X − p: one pass."""
         X = as_floats(X)
         G = namespace(X).empty_like(X)
-        self._count()
-        value, remainder = self.pairs.passes.value_gradient_and_remainder(p.X, X, self.pairs, G)
+        value, remainder = self._run(REMAINDER, p.X, X, G)
         return Move(p, PairPoint(self, X, value, G), remainder)
 
     # -- Gauss–Newton -----------------------------------------------------------------------------------------------
@@ -67,15 +74,17 @@ class PairLoss(SumOfSquares):
         """Return the point at X and the packed row blocks of JᵀWJ, 4 Σ_j w (x_i − x_j)(x_i − x_j)ᵀ for distances."""
         G, rank = namespace(X).empty_like(X), X.shape[1]
         B = self.space.zeros((len(X), rank * (rank + 1) // 2), np.float64)
-        self._count()
-        return PairPoint(self, X, self.pairs.passes.linearize(X, self.pairs, G, B), G), B
+        return PairPoint(self, X, self._run(LINEARIZE, X, None, G, B)[0], G), B
 
     def gauss_newton_product(self, p: Point, V: Array, out: Array) -> None:
         """Write JᵀWJ V into ``out``: one pass, which reads neither targets nor anything stored a pair."""
-        self._count()
-        self.pairs.passes.gauss_newton_product(p.X, V, self.pairs, out)
+        self._run(PRODUCT, p.X, V, out)
 
     # -- scale ------------------------------------------------------------------------------------------------------
+
+    def exponents(self) -> tuple[int | None, int | None] | None:
+        """Return log₂ of the size of the points that the data ask for, and of the largest weight."""
+        return self.pairs.exponents()
 
     def in_units(self, units: Units) -> Self:
         """Return the loss of 2^(½ degree · length) · b, with the weights scaled too."""
@@ -93,30 +102,10 @@ class PairLoss(SumOfSquares):
         """Whether only differences of points count."""
         return self.pairs.difference
 
-    @property
-    def start(self) -> Any:
-        """Where the pairs of each row begin."""
-        return self.pairs.start
-
-    @property
-    def cols(self) -> Any:
-        """The column index of each pair, in the order the pairs are kept."""
-        return self.pairs.cols
-
-    @property
-    def rows(self) -> NDArray[np.int32]:
-        """The row index of each pair."""
-        return self.pairs.rows
-
-    @property
-    def target(self) -> Any:
-        """The known value of each pair, or a lower bound of it."""
-        return self.pairs.target
-
-    @property
-    def weight(self) -> Any:
-        """The weight of each pair; None where all are 1."""
-        return self.pairs.weight
+    rows = _of_pairs("rows", "The row index of each pair, in the order they are kept.")
+    cols = _of_pairs("cols", "The column index of each pair.")
+    target = _of_pairs("target", "The known value of each pair, or a lower bound of it.")
+    weight = _of_pairs("weight", "The weight of each pair; None where all are 1.")
 
     @property
     def n_pairs(self) -> int:
@@ -130,16 +119,6 @@ class PairLoss(SumOfSquares):
     def size(self) -> tuple[str, float]:
         """Return the number of pairs in words, and about how many bytes they take."""
         return self.pairs.size()
-
-    @property
-    def space(self) -> Any:
-        """Where the pairs are."""
-        return self.pairs.space
-
-    @property
-    def dtype(self) -> type[np.floating[Any]]:
-        """The type of what is known."""
-        return self.pairs.dtype
 
     @property
     @abstractmethod
@@ -171,26 +150,24 @@ class QuarticPairs(PairLoss):
         """Return the exact quartic of f on p + tD, and its gradient there, a cubic: one pass."""
         D = as_floats(D)
         C = self.space.zeros((len(D), 3, D.shape[1]), float_type(D))
-        self._count()
-        coefficients = self.pairs.passes.line_coefficients(p.X, D, self.pairs, C)
+        c1, c2, c3, c4 = self._run(LINE, p.X, D, C)
 
         def move(t: float) -> PairPoint:
             G = p.gradient + t * (C[:, 0] + t * (C[:, 1] + t * C[:, 2]))
             return PairPoint(self, p.X + t * D, max(line(t), 0.0), G)
 
-        line = Line(p, coefficients, move)
+        line = Line(p, (c1, c2, c3, c4), move)
         return line
 
     def quartic(self, p: Point, D: Array) -> tuple[float, float, float, float]:
         """Return c₁ … c₄ of f(p + tD) = f(p) + c₁t + c₂t² + c₃t³ + c₄t⁴: one pass, cheaper than ``along``."""
-        self._count()
-        return self.pairs.passes.quartic(p.X, D, self.pairs)
+        c1, c2, c3, c4 = self._run(QUARTIC, p.X, D)
+        return c1, c2, c3, c4
 
     def hessian_product(self, p: Point, D: Array) -> Array:
         """Return ∇²f(p)[D]: one pass."""
         H: Array = namespace(D).empty_like(D)
-        self._count()
-        self.pairs.passes.hessian_product(p.X, D, self.pairs, H)
+        self._run(HESSIAN, p.X, D, H)
         return H
 
     @property
@@ -221,6 +198,10 @@ class PairSquares(QuarticPairs):
         """Return JᵀWJ as a sparse matrix: one pass."""
         self._count()
         return self.pairs.gauss_newton_matrix(p.X)
+
+    def offers(self, capability: str) -> bool:
+        """Tell whether the loss has a method; ``core`` only where the pairs are listed here."""
+        return super().offers(capability) and (capability != "core" or self.pairs.listed)
 
     # -- a part of the points, and the others' places ---------------------------------------------------------------
 
@@ -275,12 +256,6 @@ class PairSquares(QuarticPairs):
         X, damping, passes = descend(X, self.pairs, *settings)
         self._count(passes)
         return X, damping
-
-    # -- scale ------------------------------------------------------------------------------------------------------
-
-    def exponents(self) -> tuple[int | None, int | None] | None:
-        """Return log₂ of the root of the largest |b|, and of the largest weight."""
-        return self.pairs.exponents()
 
     @property
     def value_at_zero(self) -> float:

@@ -18,27 +18,35 @@ in proportion to the number of pairs. (To cut rows and columns into tiles instea
 pairs each, a tile of b × b points finds a row again only if b·d/n is well above one, and then it is too large for the
 second cache.)
 
-**Threads.** Rows are cut into chunks by the data alone (`quartic.compiled.row_chunks`), each with records of its own
+**Threads.** Rows are cut into chunks by the data alone (`RowChunks`), each with records of its own
 whose sums are added in order: the same bits on any number of threads.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from quartic.arrays import Array
 from quartic.arrays.threads import spread
 from quartic.compiled.flags import FLAGS, INNER, njit
 from quartic.losses.pairs.lanes import add_square, dot, lanes_for, load, nothing, prefetch, store, where_squared
-from quartic.losses.pairs.pairs import COMPLETE, ENTRIES, ROOTS, Pairs
-
-VALUE, REMAINDER, LINE, HESSIAN, LINEARIZE, PRODUCT, QUARTIC = range(7)
+from quartic.losses.pairs.pairs import (
+    COMPLETE,
+    ENTRIES,
+    HESSIAN,
+    LINE,
+    LINEARIZE,
+    PRODUCT,
+    QUARTIC,
+    REMAINDER,
+    ROOTS,
+    VALUE,
+    Pairs,
+)
 
 _Numbers = tuple[float, float, float, float]
 
@@ -52,118 +60,23 @@ _LINE = 64
 _PIECE = 1 << 14
 
 
-# -- what is asked of a pass -------------------------------------------------------------------------------------------
+def run(mode: int, X: Array, V: Array | None, pairs: Pairs, out: Array | None, B: Array | None) -> tuple[float, ...]:
+    """Make the pass that `quartic.losses.pairs.pairs.Pairs.run` describes.
 
-
-def value_and_gradient(X: Array, pairs: Pairs, G: Array) -> float:
-    """Return f(X), and fill G with the gradient."""
-    return 0.5 * _over_pairs(VALUE, X, None, pairs, G)[0]
-
-
-def value_gradient_and_remainder(X: Array, Y: Array, pairs: Pairs, G: Array) -> tuple[float, float]:
-    """Return f(Y) and f(Y) − f(X) − ⟨∇f(X), Y − X⟩; G becomes ∇f(Y).
-
-    The remainder is summed from D = Y − X, pair by pair, so that it keeps its digits however close Y is to X. On the
-    line q goes from q₀ to q₁ = q₀ + β + γ, and a pair's share is w(½(β + γ)² + (q₀ − b)γ).
+    On the line from X to Y q goes from q₀ to q₁ = q₀ + β + γ, and a pair's share of the remainder is
+    w(½(β + γ)² + (q₀ − b)γ). The three arrays of a line lie side by side: at distances near a multiple of 4096 bytes
+    their stores would hold each other up. Of JᵀWJ nothing is stored a pair: products recompute the differences, since X
+    stays in the cache where m stored vectors would not.
     """
-    value, remainder, *_ = _over_pairs(REMAINDER, X, Y, pairs, G)
-    return 0.5 * value, remainder
-
-
-def line_coefficients(X: Array, D: Array, pairs: Pairs, C: Array) -> tuple[float, float, float, float]:
-    """Return c₁ … c₄ of f(X + tD) = f(X) + c₁t + c₂t² + c₃t³ + c₄t⁴; C becomes the cubic of the gradient.
-
-    ∇f(X + tD) = ∇f(X) + t C[:, 0] + t² C[:, 1] + t³ C[:, 2]. The three lie side by side: at distances near a multiple
-    of 4096 bytes their stores would hold each other up.
-    """
-    return _over_pairs(LINE, X, D, pairs, C)
-
-
-def hessian_product(X: Array, D: Array, pairs: Pairs, H: Array) -> None:
-    """Fill H with ∇²f(X)[D]."""
-    _over_pairs(HESSIAN, X, D, pairs, H)
-
-
-def linearize(X: Array, pairs: Pairs, G: Array, B: Array) -> float:
-    """Return f(X); G becomes ∇f(X), and B the row blocks of JᵀWJ, packed by rows of their lower triangle.
-
-    B_i = Σ_p w_p g gᵀ with g the gradient in row i of the residual of the pair p. Nothing is stored a pair: the
-    products recompute the differences, since X stays in the cache where m stored vectors would not.
-    """
-    if X.shape[1] > len(lanes_for(X.shape[1])):
-        wide_blocks((0,) * pairs.kind, X.astype(np.float64, copy=False), *data_of(pairs), B)
-        return value_and_gradient(X, pairs, G)
-    return 0.5 * _over_pairs(LINEARIZE, X, None, pairs, G, B)[0]
-
-
-def gauss_newton_product(X: Array, V: Array, pairs: Pairs, H: Array) -> None:
-    """Fill H with JᵀWJ V."""
-    _over_pairs(PRODUCT, X, V, pairs, H)
-
-
-def quartic(X: Array, D: Array, pairs: Pairs) -> tuple[float, float, float, float]:
-    """Return the quartic of f on X + tD alone: nothing is written, which costs half of `line_coefficients`."""
-    return _over_pairs(QUARTIC, X, D, pairs)
-
-
-def degrees(pairs: Pairs) -> tuple[Array, float, float]:
-    """Return Σ w·b over each point's pairs, Σ (w·b)² and Σ w·b² over all pairs."""
-    total = np.zeros(pairs.n_points)
-    return total, *weighted_degrees(pairs.start, pairs.cols, pairs.target, pairs.weight, total)
-
-
-def largest_eigenvalue(pairs: Pairs, rounds: int) -> float:
-    """Return an upper bound of λ_max(Deg_w + Adj_w), by power iterations (Collatz and Wielandt)."""
-    w = np.ones(len(pairs)) if pairs.weight is None else pairs.weight.astype(np.float64)
-    upper = sp.csr_array((w, pairs.cols, pairs.start), shape=(pairs.n_points, pairs.n_points))
-    degree = upper.sum(axis=1) + upper.sum(axis=0)
-    return collatz_wielandt(degree, lambda x: upper @ x + upper.T @ x, rounds)
-
-
-def centred(pairs: Pairs) -> tuple[Callable[[Array], Array], float]:
-    """Return the product with −½w(d − m_i − m_j + m) at the pairs, 0 elsewhere, and where Wigner's noise would end."""
-    n, i, j = pairs.n_points, pairs.rows, pairs.cols
-    w = np.ones(len(pairs)) if pairs.weight is None else pairs.weight / pairs.weight.mean(dtype=np.float64)
-    d, both = pairs.target.astype(np.float64), np.concatenate([i, j])
-    sums, weights = (np.bincount(both, np.tile(x, 2), minlength=n) for x in (w * d, w))
-    mean = sums / np.where(weights > 0, weights, 1.0)
-    entries = (-0.5 * w * (d - mean[i] - mean[j] + (w * d).mean())).astype(pairs.dtype)
-    upper = sp.csr_array((entries, j, pairs.start), shape=(n, n))
-    return lambda V: upper @ V + upper.T @ V, 2 * math.sqrt(2 * float(np.vdot(entries, entries)) / n)
-
-
-def collatz_wielandt(degree: Array, adjacency: Callable[[Array], Array], rounds: int) -> float:
-    """Return the least bound max_i (Qx)_i / x_i of λ_max, Q = degrees plus adjacency, over powers of Q on an x > 0."""
-    x = np.sqrt(degree) + 1e-3 * math.sqrt(float(degree.max(initial=1.0)))
-    bound = 2 * float(degree.max(initial=0.0))
-    for _ in range(rounds):
-        Qx = degree * x + adjacency(x)
-        bound = min(bound, float((Qx / x).max()))
-        # Half a step towards the old x damps the slow oscillation of bipartite graphs, and keeps x positive.
-        x = 0.5 * (_normalized(x) + _normalized(Qx))
-    return bound
-
-
-def _normalized(x: Array) -> Array:
-    x = x / x.max()  # so that no square overflows
-    return x / np.linalg.norm(x)
-
-
-@njit(**FLAGS)
-def weighted_degrees(start: Any, cols: Any, target: Any, weight: Any, total: Any) -> Any:
-    """Add w·b of each pair to its two points' entries of ``total``, and return Σ (w·b)² and Σ w·b²."""
-    squares, loss = 0.0, 0.0
-    for i in range(len(start) - 1):
-        here = 0.0
-        for p in range(start[i], start[i + 1]):
-            b = np.float64(target[p])
-            wb = b if weight is None else weight[p] * b
-            here += wb
-            total[np.uint64(cols[p])] += wb
-            squares += wb * wb
-            loss += wb * b
-        total[i] += here
-    return squares, loss
+    if mode == LINEARIZE and B is not None and layout(mode, X.shape[1])[1] is not None:
+        B[:] = pairs.row_blocks(X)
+        mode, B = VALUE, None
+    n1, n2, n3, n4 = _over_pairs(mode, X, V, pairs, out, B)
+    if mode in (VALUE, LINEARIZE):
+        return (0.5 * n1,)
+    if mode == REMAINDER:
+        return 0.5 * n1, n2
+    return (n1, n2, n3, n4) if mode in (LINE, QUARTIC) else ()
 
 
 # -- records, and threads ----------------------------------------------------------------------------------------------
@@ -211,7 +124,7 @@ def _over_pairs(mode: int, X: Array, V: Array | None, pairs: Pairs, out: Any = N
         for k in range(3 if mode == LINE else 1):
             _in_pieces(copy, 0, n, W, k * span, flat, k * rank, rank)
         if mode == LINEARIZE:
-            np.take(W, span + where_squared(span)[np.tril_indices(rank)], axis=1, out=B)
+            np.take(W, _places_of_blocks(span, rank), axis=1, out=B)
 
     chunks.each(work)
     if parts is not None:
@@ -232,6 +145,12 @@ def layout(mode: int, rank: int) -> tuple[tuple[float, ...], int | None, int, in
     tiles = None if rank <= len(lanes) else -(-rank // len(lanes))
     span = len(lanes) * (tiles or 1)
     return lanes, tiles, span, span * {LINE: 3, QUARTIC: 0, LINEARIZE: 2 + span // 2}.get(mode, 1)
+
+
+@cache
+def _places_of_blocks(span: int, rank: int) -> Any:
+    """Return where in a record the entries of its packed block are."""
+    return span + where_squared(span)[np.tril_indices(rank)]
 
 
 def _stride(size: int, line: int) -> int:
@@ -470,35 +389,3 @@ def step_of_interval(kind: Any, q: float, after: float, b: float, c: float, low:
         if same and s0 > 0:
             second = (2 * s0 * c - b * (b + c) / (s0 + s1)) / (2 * s0 * (s0 + s1))
     return e1, slope, 0.5 * change * change + e0 * second, out0 or out1
-
-
-@njit(**FLAGS)
-def wide_blocks(kind: Any, X: Any, start: Any, cols: Any, target: Any, upper: Any, weight: Any, B: Any) -> None:
-    """Fill B with the packed row blocks of JᵀWJ, for rows longer than a vector."""
-    n, rank = X.shape
-    u, z = np.empty(rank), np.empty(rank)
-    B[:] = 0.0
-    for i in range(n):
-        begin, end = (i + 1, n) if len(kind) == COMPLETE else (start[i], start[i + 1])
-        for p in range(begin, end):
-            j = p if len(kind) == COMPLETE else np.int64(cols[p])
-            q = 0.0
-            for k in range(rank):
-                if len(kind) == ENTRIES:
-                    u[k], z[k] = X[j, k], X[i, k]
-                else:
-                    u[k] = z[k] = X[i, k] - X[j, k]
-                    q += u[k] * u[k]
-            w, slope = 1.0 if weight is None else np.float64(weight[p]), 1.0 if len(kind) == ENTRIES else 2.0
-            if upper is not None:
-                _, slope, outside = leave_interval(kind, q, np.float64(target[p]), np.float64(upper[p]))
-                if not outside:
-                    continue
-            w *= slope * slope * (2.0 if i == j else 1.0)
-            at = 0
-            for k in range(rank):
-                a, b = w * u[k], w * z[k]
-                for l in range(k + 1):
-                    B[i, at + l] += a * u[l]
-                    B[j, at + l] += b * z[l]
-                at += k + 1

@@ -1,46 +1,55 @@
-"""What a loss must offer to be solved by Gauss–Newton: f(X) = ½‖e(X)‖² with a residual e that can be linearised."""
+"""What a loss must offer to be solved by Gauss–Newton: f(X) = ½‖e(X)‖² with a residual e that can be linearised.
+
+Here are the rules of Levenberg and Marquardt that are numbers only, too: for the solver, and for `descent`.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from typing import Protocol, cast
+from typing import Any
 
-from quartic.arrays import Array
+from quartic.arrays import Array, total
 from quartic.arrays.space import HostSpace, Space
 from quartic.losses.base import Loss
 from quartic.losses.point import Point
 
-
-class RowBlocks(Protocol):
-    """Passes over X with r × r blocks, one a row, packed as the rows of their lower triangles."""
-
-    def factor_blocks(self, B: Array, shift: float, rank: int) -> Array:
-        """Return the inverses of the blocks B_i + shift·I; a direction without curvature gets 0."""
-
-    def solve_blocks(self, L: Array, R: Array, Z: Array) -> float:
-        """Fill Z with the solutions of (B_i + shift·I) z_i = r_i, and return ⟨R, Z⟩."""
-
-    def first_direction(self, G: Array, L: Array, R: Array, Z: Array, P: Array) -> float:
-        """Set R = −G and P = Z = the preconditioned R; return ⟨R, Z⟩."""
-
-    def advance(
-        self, rz: float, shift: float, P: Array, H: Array, L: Array, D: Array, R: Array, Z: Array
-    ) -> tuple[float, float]:
-        """Make a step of conjugate gradients with A + shift·I, where H = AP; return curvature and new ⟨R, Z⟩."""
-
-    def diagonal_mean(self, B: Array, rank: int) -> float:
-        """Return the mean diagonal entry of the packed blocks."""
+# Damping is relative to the mean diagonal of JᵀJ. The gauge makes JᵀJ singular, so it never goes down to nothing.
+_LEAST, _MOST = 1e-13, 1e8
+# The equations are never solved to a smaller residual, relative to where they start.
+_LEAST_RESIDUAL = 1e-3
 
 
-def row_blocks_in(space: Space) -> RowBlocks:
-    """Return the passes with row blocks for the arrays of a space."""
+def row_blocks_in(space: Space) -> Any:
+    """Return the module with the passes over r × r blocks, one a row of X, for the arrays of a space.
+
+    `quartic.losses.pairs.descent` and `quartic.losses.pairs.torch` both have ``factor_blocks``, ``solve_blocks``,
+    ``first_direction`` and ``advance``.
+    """
     if isinstance(space, HostSpace):
-        from quartic.losses.pairs import row_blocks
+        from quartic.losses.pairs import descent
 
-        return cast(RowBlocks, row_blocks)
+        return descent
     from quartic.losses.pairs import torch
 
-    return cast(RowBlocks, torch)
+    return torch
+
+
+def diagonal_mean(B: Array, rank: int) -> float:
+    """Return the mean diagonal entry of packed blocks: the scale that damping is measured on."""
+    at = [k * (k + 3) // 2 for k in range(rank)]
+    return total(B.sum(axis=0)[at]) / (rank * max(len(B), 1))
+
+
+def next_damping(damping: float, gain: float) -> float:
+    """Return the damping after a step, by the ratio of the actual to the predicted decrease."""
+    factor = 0.2 if gain > 0.75 else 3.0 if gain < 0.25 else 1.0
+    return min(max(damping * factor, _LEAST), _MOST)
+
+
+def residual(forcing: float, slope: float, earlier: float) -> float:
+    """Return how far to solve the equations: as far as the last step lowered the gradient, at first not so far."""
+    return forcing if math.isinf(earlier) else max(_LEAST_RESIDUAL, min(forcing, slope / earlier))
 
 
 class SumOfSquares(Loss):

@@ -1,24 +1,25 @@
-"""The passes of `quartic.losses.pairs.numba` and `row_blocks` for torch tensors: Triton's on a GPU, gathers elsewhere.
+"""The passes of `quartic.losses.pairs.numba` and `descent` for torch tensors: Triton's on a GPU, gathers elsewhere.
 
 Here every pair stands in the rows of both its points, so that a row's sums are its own: nothing is written twice, and
 the answer is the same each time. Numbers summed over pairs come out double and are halved.
 
-The formulas are written once, in `_pass`, for the plain version, and once, in `quartic.losses.pairs.triton`, for the
+The formulas are written once, in `run`, for the plain version, and once, in `quartic.losses.pairs.triton`, for the
 kernels; the kernels are for squared distances, q = ‖x_i − x_j‖², the plain version for entries, q = ⟨x_i, x_j⟩, too.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 
 from quartic.arrays.space_torch import DOUBLE, dot, triton_serves
 from quartic.arrays.waiting import Waiting, entries
 from quartic.losses.factor.torch_matrix import csr
-from quartic.losses.pairs.pairs import Pairs
+from quartic.losses.pairs.input import each_once
+from quartic.losses.pairs.pairs import HESSIAN, LINE, LINEARIZE, PRODUCT, QUARTIC, REMAINDER, VALUE, Pairs
 
 # A point is in the wrong place where its residuals are so many times the typical ones (as squares), and no neighbour's
 # are larger: those of its neighbours are raised by it.
@@ -38,46 +39,12 @@ def _kernels(X: Any) -> Any:
 # -- the passes --------------------------------------------------------------------------------------------------------
 
 
-def value_and_gradient(X: Any, pairs: Pairs, G: Any) -> Any:
-    """Return f(X), and fill G with the gradient."""
-    return _pass("value", X, X, pairs, G)[0]
-
-
-def value_gradient_and_remainder(X: Any, Y: Any, pairs: Pairs, G: Any) -> Any:
-    """Return f(Y) and f(Y) − f(X) − ⟨∇f(X), Y − X⟩; G becomes ∇f(Y)."""
-    return _pass("remainder", X, Y, pairs, G)
-
-
-def line_coefficients(X: Any, D: Any, pairs: Pairs, C: Any) -> Any:
-    """Return c₁ … c₄ of f on X + tD; C becomes the cubic of the gradient."""
-    return _pass("line", X, D, pairs, C)
-
-
-def hessian_product(X: Any, D: Any, pairs: Pairs, H: Any) -> None:
-    """Fill H with ∇²f(X)[D]."""
-    _pass("hessian", X, D, pairs, H)
-
-
-def linearize(X: Any, pairs: Pairs, G: Any, B: Any) -> Any:
-    """Return f(X); G becomes ∇f(X), and B the packed row blocks of JᵀWJ."""
-    return _pass("linearize", X, X, pairs, G, B)[0]
-
-
-def gauss_newton_product(X: Any, V: Any, pairs: Pairs, H: Any) -> None:
-    """Fill H with JᵀWJ V."""
-    _pass("product", X, V, pairs, H)
-
-
-def quartic(X: Any, D: Any, pairs: Pairs) -> Any:
-    """Return the quartic of f on X + tD alone."""
-    return _pass("quartic", X, D, pairs)
-
-
-def _pass(mode: str, X: Any, Y: Any, pairs: Pairs, out: Any = None, B: Any = None) -> Any:
-    """Make a pass; return the numbers summed over the pairs, which may be under way, or nothing."""
+def run(mode: int, X: Any, Y: Any, pairs: Pairs, out: Any = None, B: Any = None) -> Any:
+    """Make the pass that `quartic.losses.pairs.pairs.Pairs.run` describes; its numbers may be under way."""
+    Y = X if Y is None else Y
     kernels = _kernels(X) if pairs.difference else None
     if kernels is not None:
-        found = kernels.pairs(mode, X, Y, pairs.start, pairs.cols, pairs.target, pairs.weight, out, B)
+        found = kernels.run(mode, X, Y, pairs.start, pairs.cols, pairs.target, pairs.weight, out, B)
         return () if found is None else entries(found)
     i, j, w = _ends(pairs)
 
@@ -92,14 +59,14 @@ def _pass(mode: str, X: Any, Y: Any, pairs: Pairs, out: Any = None, B: Any = Non
 
     s, u, v = 2.0 if pairs.difference else 1.0, lever(X), lever(Y)
     e = form(X, X) - pairs.target
-    if mode in ("value", "linearize"):
+    if mode in (VALUE, LINEARIZE):
         _by_row(out, i, (s * w * e)[:, None] * u)
         if B is not None:
             rows, columns = torch.tril_indices(X.shape[1], X.shape[1], device=X.device)
             # an entry of the diagonal has both its ends in the row
             _by_row(B, i, (s * s * w * (1 + (i == j).to(DOUBLE)))[:, None] * u[:, rows] * u[:, columns])
         return entries((0.25 * (w * e * e).sum()).reshape(1))
-    if mode == "remainder":
+    if mode == REMAINDER:
         after, D = form(Y, Y) - pairs.target, Y - X
         _by_row(out, i, (s * w * after)[:, None] * v)
         b, c = 2 * form(X, D), form(D, D)
@@ -107,24 +74,27 @@ def _pass(mode: str, X: Any, Y: Any, pairs: Pairs, out: Any = None, B: Any = Non
         return entries(torch.stack([0.25 * (w * after * after).sum(), 0.5 * remainder]))
     b, c = 2 * form(X, Y), form(Y, Y)
     e2, b2, c2 = ((s * w * t)[:, None] for t in (e, b, c))
-    if mode == "product":
+    if mode == PRODUCT:
         _by_row(out, i, b2 * u)
-    elif mode == "hessian":
+    elif mode == HESSIAN:
         _by_row(out, i, e2 * v + b2 * u)
-    elif mode == "line":
+    elif mode == LINE:
         _by_row(out, i, torch.stack([e2 * v + b2 * u, b2 * v + c2 * u, c2 * v], dim=1))
-    if mode not in ("line", "quartic"):
+    if mode not in (LINE, QUARTIC):
         return ()
     terms = (w * e * b, w * (0.5 * b * b + e * c), w * b * c, 0.5 * w * c * c)
     return entries(0.5 * torch.stack([t.sum() for t in terms]))
 
 
+def rows_of(pairs: Pairs) -> Any:
+    """Return the row of each pair."""
+    start = pairs.start
+    return torch.repeat_interleave(torch.arange(len(start) - 1, device=start.device), start.diff())
+
+
 def _ends(pairs: Pairs) -> tuple[Any, Any, Any]:
     """Return rows, columns and weights of the pairs."""
-    start, target = pairs.start, pairs.target
-    rows = torch.repeat_interleave(torch.arange(len(start) - 1, device=start.device), start.diff())
-    w = torch.ones_like(target, dtype=DOUBLE) if pairs.weight is None else pairs.weight.to(DOUBLE)
-    return rows, pairs.cols.to(torch.int64), w
+    return rows_of(pairs), pairs.cols.to(torch.int64), pairs.weights()
 
 
 def _by_row(out: Any, rows: Any, terms: Any) -> None:
@@ -133,42 +103,53 @@ def _by_row(out: Any, rows: Any, terms: Any) -> None:
     out.copy_(total.index_add_(0, rows, terms))
 
 
-# -- constants ---------------------------------------------------------------------------------------------------------
+def sum_by_row(pairs: Pairs, values: Any) -> Any:
+    """Return for each row the sum, over its pairs, of one value a pair."""
+    total = torch.zeros(pairs.n_points, dtype=DOUBLE, device=values.device)
+    return total.index_add_(0, rows_of(pairs), values)
 
 
-def degrees(pairs: Pairs) -> Any:
-    """Return Σ w·b over each point's pairs, Σ (w·b)² and Σ w·b² over all pairs."""
-    i, _, w = _ends(pairs)
-    b = pairs.target.to(DOUBLE)
-    wb = w * b
-    total = torch.zeros(pairs.n_points, dtype=DOUBLE, device=b.device).index_add_(0, i, wb)
-    return total, *entries(0.5 * torch.stack([(wb * wb).sum(), (wb * b).sum()]))
-
-
-def largest_eigenvalue(pairs: Pairs, rounds: int) -> float:
-    """Return an upper bound of λ_max(Deg_w + Adj_w), by power iterations (Collatz and Wielandt)."""
-    rows, columns, w = _ends(pairs)
-    degree = torch.zeros(pairs.n_points, dtype=DOUBLE, device=w.device).index_add_(0, rows, w)
-    x = degree.sqrt() + 1e-3 * math.sqrt(float(degree.max()))
-    bounds = [2 * degree.max()]
-    for _ in range(rounds):
-        Qx = (degree * x).index_add_(0, rows, w * x[columns])
-        bounds.append((Qx / x).max())
-        # Half a step towards the old x damps the slow oscillation of bipartite graphs, and keeps x positive.
-        x = 0.5 * (x / x.norm() + Qx / Qx.norm())
-    return float(torch.stack(bounds).min())
-
-
-def centred(pairs: Pairs) -> tuple[Callable[[Any], Any], float]:
-    """Return the product with −½w(d − m_i − m_j + m) at the pairs, 0 elsewhere, and where Wigner's noise would end."""
-    i, j, w = _ends(pairs)
-    w = w / w.mean()
-    d, zeros = pairs.target.to(DOUBLE), torch.zeros(pairs.n_points, dtype=DOUBLE, device=w.device)
-    weights = zeros.index_add(0, i, w)
-    mean = zeros.index_add(0, i, w * d) / torch.where(weights > 0, weights, 1.0)
-    numbers = (-0.5 * w * (d - mean[i] - mean[j] + (w * d).mean())).to(pairs.target.dtype)
+def symmetric_product(pairs: Pairs, numbers: Any) -> Callable[[Any], Any]:
+    """Return the product with the matrix that has these entries at the pairs."""
     M = csr(pairs.start, pairs.cols.to(pairs.start.dtype), numbers, pairs.n_points)
-    return lambda V: torch.mm(M, V), 2 * math.sqrt(float(dot(numbers, numbers)) / pairs.n_points)
+    return lambda V: M @ V
+
+
+# -- pairs as users give them, sorted on the device -----------------------------------------------------------------
+
+
+def sort_tensors(kind: int, pairs: Any, values: Any, weights: Any | None, n: int) -> Pairs:
+    """Return the pairs, each in the rows of both its points, sorted by row and column.
+
+    A row then holds all that its point takes part in: no two rows write to the same place, and sums come in one order.
+    """
+    low, high = torch.minimum(pairs[:, 0], pairs[:, 1]), torch.maximum(pairs[:, 0], pairs[:, 1])
+    order = each_once(low, high, n, {"": values, "weight ": weights})
+    low, high, values = low[order], high[order], values[order]
+    weights = None if weights is None else weights[order]
+    # pairs by (low, high) are in order already; those by (high, low) need one stable sort by their row
+    turned = high.sort(stable=True)[1]
+    rows = torch.cat([low, high[turned]])
+    place = rows.sort(stable=True)[1]  # within a row: first the larger columns, then the smaller ones, each rising
+    cols = torch.cat([high, low[turned]])[place].to(torch.int32)
+    start = torch.zeros(n + 1, dtype=torch.int64, device=rows.device)
+    torch.cumsum(torch.bincount(rows, minlength=n), 0, out=start[1:])
+    both = [None if A is None else torch.cat([A, A[turned]])[place] for A in (values, weights)]
+    return Pairs(kind, start, cols, both[0], both[1], copies=2)
+
+
+def move_pairs(pairs: Pairs, device: torch.device) -> Pairs:
+    """Return pairs of the host, each once, on a device, in the rows of both their points: (i, i) twice in its row."""
+    rows, cols = pairs.rows, pairs.cols
+    order = np.lexsort((np.concatenate([cols, rows]), np.concatenate([rows, cols])))
+
+    def both(A: Any, B: Any) -> Any:
+        return torch.from_numpy(np.concatenate([A, B])[order]).to(device)
+
+    counts = np.bincount(rows, minlength=pairs.n_points) + np.bincount(cols, minlength=pairs.n_points)
+    start = torch.from_numpy(np.concatenate([[0], np.cumsum(counts)])).to(device)
+    weight = None if pairs.weight is None else both(pairs.weight, pairs.weight)
+    return Pairs(pairs.kind, start, both(cols, rows), both(pairs.target, pairs.target), weight, copies=2)
 
 
 # -- row blocks --------------------------------------------------------------------------------------------------------
@@ -228,12 +209,6 @@ def advance(rz: Any, shift: float, P: Any, H: Any, L: Any, D: Any, R: Any, Z: An
     following = solve_blocks(L, R, Z)
     P.mul_(following.tensor / rz.tensor).add_(Z)
     return curvature, following
-
-
-def diagonal_mean(B: Any, rank: int) -> Any:
-    """Return the mean diagonal entry of the packed blocks."""
-    at = [k * (k + 3) // 2 for k in range(rank)]
-    return Waiting(B[:, at].sum(dtype=DOUBLE) / (rank * max(len(B), 1)))
 
 
 # -- points in the wrong place -----------------------------------------------------------------------------------------

@@ -13,25 +13,17 @@ import torch
 import triton
 import triton.language as tl
 
-_MODES = {
-    # its number in the kernels, and how many numbers it sums
-    "value": (0, 1),
-    "remainder": (1, 2),
-    "line": (2, 4),
-    "hessian": (3, 0),
-    "linearize": (4, 1),
-    "product": (5, 0),
-    "quartic": (6, 4),
-}
+# How many numbers a pass of each mode sums.
+_NUMBERS = (1, 2, 4, 0, 1, 0, 4)
 # Rows of a program, pairs of a row read together, warps: found by trial on an H200.
 SHORT, LONG = (32, 8, 4), (16, 8, 4)
 
 
-def pairs(
-    name: str, X: Any, Y: Any, start: Any, cols: Any, target: Any, weight: Any, out: Any = None, blocks: Any = None
+def run(
+    mode: int, X: Any, Y: Any, start: Any, cols: Any, target: Any, weight: Any, out: Any = None, blocks: Any = None
 ) -> Any:
-    """Run the pass of that name; return the numbers summed over pairs, each counted once."""
-    mode, numbers = _MODES[name]
+    """Make the pass; return the numbers summed over pairs, each counted once."""
+    numbers = _NUMBERS[mode]
     n, width = X.shape
     rows, lanes, warps = SHORT if width <= 4 else LONG
     programs = triton.cdiv(n, rows)
@@ -45,7 +37,7 @@ def pairs(
         "R": rows, "K": lanes, "WIDTH": width, "num_warps": warps,
     }  # fmt: skip
     if width <= 4:
-        both = name not in ("value", "linearize")
+        both = mode not in (0, 4)
         words = X.dtype == torch.float32
         narrow_pass[(programs,)](_packed(X, Y if both else None), *arrays[2:], WORDS=words, **settings)
     else:
@@ -124,6 +116,53 @@ def store_numbers(sums, n1, n2, n3, n4, NUMBERS: tl.constexpr):
         tl.store(mine + 3, tl.sum(tl.sum(n4, 1), 0))
 
 
+# Rows of up to four entries, one tensor for each; entries beyond the width are any, and never used.
+
+
+@triton.jit
+def minus4(a0, a1, a2, a3, b0, b1, b2, b3):
+    """Return a − b in float64."""
+    return (a0 - b0).to(tl.float64), (a1 - b1).to(tl.float64), (a2 - b2).to(tl.float64), (a3 - b3).to(tl.float64)
+
+
+@triton.jit
+def dot4(a0, a1, a2, a3, b0, b1, b2, b3, WIDTH: tl.constexpr):
+    """Return ⟨a, b⟩."""
+    total = a0 * b0
+    if WIDTH > 1:
+        total += a1 * b1
+    if WIDTH > 2:
+        total += a2 * b2
+    if WIDTH > 3:
+        total += a3 * b3
+    return total
+
+
+@triton.jit
+def add4(s0, s1, s2, s3, f, a0, a1, a2, a3, WIDTH: tl.constexpr):
+    """Return s + f·a."""
+    s0 += f * a0
+    if WIDTH > 1:
+        s1 += f * a1
+    if WIDTH > 2:
+        s2 += f * a2
+    if WIDTH > 3:
+        s3 += f * a3
+    return s0, s1, s2, s3
+
+
+@triton.jit
+def write4(out, at, s0, s1, s2, s3, mask, WIDTH: tl.constexpr):
+    """Write the sums of rows."""
+    tl.store(out + at, tl.sum(s0, 1), mask=mask)
+    if WIDTH > 1:
+        tl.store(out + at + 1, tl.sum(s1, 1), mask=mask)
+    if WIDTH > 2:
+        tl.store(out + at + 2, tl.sum(s2, 1), mask=mask)
+    if WIDTH > 3:
+        tl.store(out + at + 3, tl.sum(s3, 1), mask=mask)
+
+
 @triton.jit
 def narrow_pass(
     P, start, cols, target, weight, out, blocks, sums, n,
@@ -145,188 +184,78 @@ def narrow_pass(
     s0, s1, s2, s3 = zero, zero, zero, zero
     p0, p1, p2, p3 = zero, zero, zero, zero
     q0, q1, q2, q3 = zero, zero, zero, zero
-    b00, b10, b11, b20, b21, b22 = zero, zero, zero, zero, zero, zero
-    b30, b31, b32, b33 = zero, zero, zero, zero
+    z1, z2, z3 = zero, zero, zero
     lane = tl.arange(0, K)[None, :]
     for at in range(0, tl.max(last - first), K):
         p = first + at + lane
         known = p < last
         j = tl.load(cols + p, mask=known, other=0)
         t0, t1, t2, t3, r0, r1, r2, r3 = _fetch(P, j, known, WIDTH, both, WORDS)
-        e = zero
+        b0 = zero
         if MODE != 5:
-            e = -tl.load(target + p, mask=known, other=0.0).to(tl.float64)
+            b0 = tl.load(target + p, mask=known, other=0.0).to(tl.float64)
         if WEIGHTED:
             w = tl.load(weight + p, mask=known, other=0.0).to(tl.float64)
         else:
             w = tl.where(known, 1.0, 0.0).to(tl.float64)
-        u0 = (x0 - t0).to(tl.float64)
-        q = u0 * u0
-        u1, u2, u3 = u0, u0, u0
-        if WIDTH > 1:
-            u1 = (x1 - t1).to(tl.float64)
-            q += u1 * u1
-        if WIDTH > 2:
-            u2 = (x2 - t2).to(tl.float64)
-            q += u2 * u2
-        if WIDTH > 3:
-            u3 = (x3 - t3).to(tl.float64)
-            q += u3 * u3
+        u0, u1, u2, u3 = minus4(x0, x1, x2, x3, t0, t1, t2, t3)
+        e = dot4(u0, u1, u2, u3, u0, u1, u2, u3, WIDTH) - b0
         if not both:
-            e += q
             n1 += w * e * e
-            g = 2 * w * e
-            s0 += g * u0
-            if WIDTH > 1:
-                s1 += g * u1
-            if WIDTH > 2:
-                s2 += g * u2
-            if WIDTH > 3:
-                s3 += g * u3
-            if MODE == 4:
-                w4 = 4 * w
-                b00 += w4 * u0 * u0
+            s0, s1, s2, s3 = add4(s0, s1, s2, s3, 2 * w * e, u0, u1, u2, u3, WIDTH)
+            if MODE == 4:  # the lower triangle of uuᵀ: p holds its first column, q and z the rest
+                p0, p1, p2, p3 = add4(p0, p1, p2, p3, 4 * w * u0, u0, u1, u2, u3, WIDTH)
                 if WIDTH > 1:
-                    b10 += w4 * u1 * u0
-                    b11 += w4 * u1 * u1
+                    q0 += 4 * w * u1 * u1
                 if WIDTH > 2:
-                    b20 += w4 * u2 * u0
-                    b21 += w4 * u2 * u1
-                    b22 += w4 * u2 * u2
+                    q1 += 4 * w * u2 * u1
+                    q2 += 4 * w * u2 * u2
                 if WIDTH > 3:
-                    b30 += w4 * u3 * u0
-                    b31 += w4 * u3 * u1
-                    b32 += w4 * u3 * u2
-                    b33 += w4 * u3 * u3
+                    z1 += 4 * w * u3 * u1
+                    z2 += 4 * w * u3 * u2
+                    z3 += 4 * w * u3 * u3
         else:
-            v0 = (y0 - r0).to(tl.float64)
-            v1, v2, v3 = v0, v0, v0
-            if WIDTH > 1:
-                v1 = (y1 - r1).to(tl.float64)
-            if WIDTH > 2:
-                v2 = (y2 - r2).to(tl.float64)
-            if WIDTH > 3:
-                v3 = (y3 - r3).to(tl.float64)
+            v0, v1, v2, v3 = minus4(y0, y1, y2, y3, r0, r1, r2, r3)
             if MODE == 1:
                 # Y holds the new point: v is y_i − y_j, and d the same of y − x
-                d0 = ((y0 - x0) - (r0 - t0)).to(tl.float64)
-                a = v0 * v0
-                b = 2 * u0 * d0
-                c = d0 * d0
-                if WIDTH > 1:
-                    d1 = ((y1 - x1) - (r1 - t1)).to(tl.float64)
-                    a += v1 * v1
-                    b += 2 * u1 * d1
-                    c += d1 * d1
-                if WIDTH > 2:
-                    d2 = ((y2 - x2) - (r2 - t2)).to(tl.float64)
-                    a += v2 * v2
-                    b += 2 * u2 * d2
-                    c += d2 * d2
-                if WIDTH > 3:
-                    d3 = ((y3 - x3) - (r3 - t3)).to(tl.float64)
-                    a += v3 * v3
-                    b += 2 * u3 * d3
-                    c += d3 * d3
-                a += e
-                n1 += w * a * a
-                n2 += w * (0.5 * (b + c) * (b + c) + (q + e) * c)
-                g = 2 * w * a
-                s0 += g * v0
-                if WIDTH > 1:
-                    s1 += g * v1
-                if WIDTH > 2:
-                    s2 += g * v2
-                if WIDTH > 3:
-                    s3 += g * v3
+                d0, d1, d2, d3 = minus4(y0 - x0, y1 - x1, y2 - x2, y3 - x3, r0 - t0, r1 - t1, r2 - t2, r3 - t3)
+                b = 2 * dot4(u0, u1, u2, u3, d0, d1, d2, d3, WIDTH)
+                c = dot4(d0, d1, d2, d3, d0, d1, d2, d3, WIDTH)
+                after = dot4(v0, v1, v2, v3, v0, v1, v2, v3, WIDTH) - b0
+                n1 += w * after * after
+                n2 += w * (0.5 * (b + c) * (b + c) + e * c)
+                s0, s1, s2, s3 = add4(s0, s1, s2, s3, 2 * w * after, v0, v1, v2, v3, WIDTH)
             else:
-                b = u0 * v0
-                c = v0 * v0
-                if WIDTH > 1:
-                    b += u1 * v1
-                    c += v1 * v1
-                if WIDTH > 2:
-                    b += u2 * v2
-                    c += v2 * v2
-                if WIDTH > 3:
-                    b += u3 * v3
-                    c += v3 * v3
-                if MODE == 5:
-                    g = 4 * w * b
-                    s0 += g * u0
-                    if WIDTH > 1:
-                        s1 += g * u1
-                    if WIDTH > 2:
-                        s2 += g * u2
-                    if WIDTH > 3:
-                        s3 += g * u3
-                else:
-                    b = 2 * b
-                    e += q
-                    if (MODE == 2) or (MODE == 6):
-                        n1 += w * e * b
-                        n2 += w * (0.5 * b * b + e * c)
-                        n3 += w * b * c
-                        n4 += 0.5 * w * c * c
-                    if MODE != 6:
-                        g = 2 * w * e
-                        h = 2 * w * b
-                        s0 += g * v0 + h * u0
-                        if WIDTH > 1:
-                            s1 += g * v1 + h * u1
-                        if WIDTH > 2:
-                            s2 += g * v2 + h * u2
-                        if WIDTH > 3:
-                            s3 += g * v3 + h * u3
-                        if MODE == 2:
-                            c = 2 * w * c
-                            p0 += h * v0 + c * u0
-                            q0 += c * v0
-                            if WIDTH > 1:
-                                p1 += h * v1 + c * u1
-                                q1 += c * v1
-                            if WIDTH > 2:
-                                p2 += h * v2 + c * u2
-                                q2 += c * v2
-                            if WIDTH > 3:
-                                p3 += h * v3 + c * u3
-                                q3 += c * v3
+                b = 2 * dot4(u0, u1, u2, u3, v0, v1, v2, v3, WIDTH)
+                c = dot4(v0, v1, v2, v3, v0, v1, v2, v3, WIDTH)
+                if (MODE == 2) or (MODE == 6):
+                    n1 += w * e * b
+                    n2 += w * (0.5 * b * b + e * c)
+                    n3 += w * b * c
+                    n4 += 0.5 * w * c * c
+                if MODE != 6:
+                    s0, s1, s2, s3 = add4(s0, s1, s2, s3, 2 * w * b, u0, u1, u2, u3, WIDTH)
+                if (MODE == 2) or (MODE == 3):
+                    s0, s1, s2, s3 = add4(s0, s1, s2, s3, 2 * w * e, v0, v1, v2, v3, WIDTH)
+                if MODE == 2:
+                    p0, p1, p2, p3 = add4(p0, p1, p2, p3, 2 * w * b, v0, v1, v2, v3, WIDTH)
+                    p0, p1, p2, p3 = add4(p0, p1, p2, p3, 2 * w * c, u0, u1, u2, u3, WIDTH)
+                    q0, q1, q2, q3 = add4(q0, q1, q2, q3, 2 * w * c, v0, v1, v2, v3, WIDTH)
     if MODE != 6:
         o = row.to(tl.int64) * (3 * WIDTH if MODE == 2 else WIDTH)
-        tl.store(out + o, tl.sum(s0, 1), mask=here)
-        if WIDTH > 1:
-            tl.store(out + o + 1, tl.sum(s1, 1), mask=here)
-        if WIDTH > 2:
-            tl.store(out + o + 2, tl.sum(s2, 1), mask=here)
-        if WIDTH > 3:
-            tl.store(out + o + 3, tl.sum(s3, 1), mask=here)
+        write4(out, o, s0, s1, s2, s3, here, WIDTH)
         if MODE == 2:
-            tl.store(out + o + WIDTH, tl.sum(p0, 1), mask=here)
-            tl.store(out + o + 2 * WIDTH, tl.sum(q0, 1), mask=here)
-            if WIDTH > 1:
-                tl.store(out + o + WIDTH + 1, tl.sum(p1, 1), mask=here)
-                tl.store(out + o + 2 * WIDTH + 1, tl.sum(q1, 1), mask=here)
-            if WIDTH > 2:
-                tl.store(out + o + WIDTH + 2, tl.sum(p2, 1), mask=here)
-                tl.store(out + o + 2 * WIDTH + 2, tl.sum(q2, 1), mask=here)
-            if WIDTH > 3:
-                tl.store(out + o + WIDTH + 3, tl.sum(p3, 1), mask=here)
-                tl.store(out + o + 2 * WIDTH + 3, tl.sum(q3, 1), mask=here)
+            write4(out, o + WIDTH, p0, p1, p2, p3, here, WIDTH)
+            write4(out, o + 2 * WIDTH, q0, q1, q2, q3, here, WIDTH)
     if MODE == 4:
         o = row.to(tl.int64) * (WIDTH * (WIDTH + 1) // 2)
-        tl.store(blocks + o, tl.sum(b00, 1), mask=here)
-        if WIDTH > 1:
-            tl.store(blocks + o + 1, tl.sum(b10, 1), mask=here)
-            tl.store(blocks + o + 2, tl.sum(b11, 1), mask=here)
+        few: tl.constexpr = 1 if WIDTH == 1 else (3 if WIDTH == 2 else 4)
+        write4(blocks, o, p0, p1, q0, p2, here, few)
         if WIDTH > 2:
-            tl.store(blocks + o + 3, tl.sum(b20, 1), mask=here)
-            tl.store(blocks + o + 4, tl.sum(b21, 1), mask=here)
-            tl.store(blocks + o + 5, tl.sum(b22, 1), mask=here)
+            more: tl.constexpr = 2 if WIDTH == 3 else 4
+            write4(blocks, o + 4, q1, q2, p3, z1, here, more)
         if WIDTH > 3:
-            tl.store(blocks + o + 6, tl.sum(b30, 1), mask=here)
-            tl.store(blocks + o + 7, tl.sum(b31, 1), mask=here)
-            tl.store(blocks + o + 8, tl.sum(b32, 1), mask=here)
-            tl.store(blocks + o + 9, tl.sum(b33, 1), mask=here)
+            write4(blocks, o + 8, z2, z3, z3, z3, here, 2)
     store_numbers(sums, n1, n2, n3, n4, NUMBERS)
 
 
@@ -373,19 +302,16 @@ def wide_pass(
         both = known[:, :, None] & (c[None, None, :] < width)
         xj = tl.load(X + gather, mask=both, other=0.0).to(tl.float64)
         u = tl.where(both, xi[:, None, :] - xj, 0.0)
-        if MODE == 0:
+        if (MODE == 0) or (MODE == 4):
             e = tl.sum(u * u, 2) - b0
             n1 += w * e * e
             s1 += tl.sum((2 * w * e)[:, :, None] * u, 1)
-        elif MODE == 4:
-            e = tl.sum(u * u, 2) - b0
-            n1 += w * e * e
-            s1 += tl.sum((2 * w * e)[:, :, None] * u, 1)
-            wu = (4 * w)[:, :, None] * u
-            for q in tl.static_range(WIDTH):
-                uq = tl.sum(tl.where(c[None, None, :] == q, u, 0.0), 2)
-                line = tl.sum(wu * uq[:, :, None], 1)
-                B += tl.where(c[None, :, None] == q, line[:, None, :], 0.0)
+            if MODE == 4:
+                wu = (4 * w)[:, :, None] * u
+                for q in tl.static_range(WIDTH):
+                    uq = tl.sum(tl.where(c[None, None, :] == q, u, 0.0), 2)
+                    line = tl.sum(wu * uq[:, :, None], 1)
+                    B += tl.where(c[None, :, None] == q, line[:, None, :], 0.0)
         else:
             yj = tl.load(Y + gather, mask=both, other=0.0).to(tl.float64)
             v = tl.where(both, yi[:, None, :] - yj, 0.0)
