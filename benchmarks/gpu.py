@@ -1,4 +1,4 @@
-"""What a GPU does: ``python benchmarks/gpu.py [symnmf large dense small edmc agreement] [--results results]``.
+"""What a GPU does: ``python benchmarks/gpu.py [symnmf large dense small edmc features agreement] [--results results]``.
 
 Data are made on the device. Seconds are wall clock with the device idle before and after, compiled code warmed up; the
 start and the sorting of pairs count. Fills the section ``gpu`` of the results. ``QUARTIC_MILLION`` may say that a
@@ -17,6 +17,7 @@ import torch
 
 from quartic import Problem, SymNMF, minimize
 from quartic.bench.numbers import run_script
+from quartic.graphs import similarity
 from quartic.losses import Distances, LeastSquares
 from quartic.losses.factor import torch_matrix
 from quartic.penalties import Nonnegative
@@ -190,7 +191,28 @@ def agreement():
         yield from told(case, getattr(solver, "name", solver), largest_difference=gap)
 
 
-CASES = {"symnmf": symnmf, "large": large, "dense": dense, "small": small, "edmc": edmc, "agreement": agreement}
+def features():
+    """Points about 50 centres in 64 dimensions: neighbours, similarities and clusters, the points to their labels."""
+    for seed in range(2):
+        g = torch.Generator(DEVICE).manual_seed(seed)
+        centres = torch.randn((50, 64), generator=g, device=DEVICE)
+        member = torch.randint(50, (MILLION,), generator=g, device=DEVICE)
+        X = centres[member] + 0.8 * torch.randn((MILLION, 64), generator=g, device=DEVICE)
+        model = SymNMF(50, affinity="self_tuning", random_state=seed)
+        if seed == 0:
+            model.fit(X[:20_000])  # to compile
+        torch.cuda.reset_peak_memory_stats()
+        W, graph_s = seconds_of(lambda X=X: similarity(X, "self_tuning"))
+        model, s = seconds_of(lambda model=model, X=X: model.fit(X))
+        groups = torch.bincount(model.labels_ * 50 + member, minlength=50 * 50).reshape(50, 50)
+        facts = {"s": s, "graph s": graph_s, "entries": W.values().numel(), "iterations": model.n_iter_}
+        facts |= {"peak GiB": torch.cuda.max_memory_allocated() / 2**30}
+        facts |= {"purity": float(groups.max(dim=1).values.sum()) / MILLION}
+        yield from told("features, a million points in 64 dimensions", f"seed {seed}", **facts)
+
+
+CASES = {"symnmf": symnmf, "large": large, "dense": dense, "small": small, "edmc": edmc, "features": features,
+         "agreement": agreement}  # fmt: skip
 
 if __name__ == "__main__":
     run_script("gpu", CASES, machine=torch.cuda.get_device_name(), versions=f"torch {torch.__version__}")

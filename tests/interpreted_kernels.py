@@ -144,6 +144,24 @@ def shrunk():
             compare(work, 1e-13 if dtype == torch.float64 else 1e-6, f"shrunk from {size}")
 
 
+def swept():
+    """A sweep of coordinate descent; the third column has no curvature and stays."""
+    from quartic.arrays.space_torch import DeviceSpace
+
+    space = DeviceSpace(torch.device("cpu"))
+    for dtype, tolerance in ((torch.float64, 1e-12), (torch.float32, 1e-4)):
+        for r in (3, 16, 33):
+            X, B, A = tall(70, r, dtype).clamp(min=0), tall(70, r, dtype), rng.standard_normal((r + 3, r))
+            A[:, 2] = 0
+
+            def work(X=X, B=B, A=A):
+                V = X.clone()
+                space.sweep_rows(V, A.T @ A, B)
+                return [V]
+
+            compare(work, tolerance, f"swept, rank {r}, {dtype}")
+
+
 def runs():
     """Whole runs: the loop, the losses and the kernels together."""
     A = rng.random((60, 60))
@@ -198,6 +216,4 @@ def replays():
 
 
 if __name__ == "__main__":
-    {"pairs": pairs, "blocks": blocks, "factor": factor, "shrunk": shrunk, "runs": runs, "replays": replays}[
-        sys.argv[1]
-    ]()
+    globals()[sys.argv[1]]()

@@ -69,15 +69,17 @@ def test_what_stays():
 def test_new_nodes_go_where_likelihood_grows_most():
     A, labels = block_model([60, 90, 120], 0.15, 0.02, random_state=0)
     old = np.arange(270) % 10 > 0
-    model = BlockModel(A[old][:, old], labels[old], 3)
-    rows = sp.csr_array(A[~old][:, old])
-    found = model.likeliest(rows)
+    inside, rows = A[old][:, old].toarray(), A[~old][:, old].toarray()
+    size = np.bincount(labels[old])
+    alike = (size[labels[old]] ** -1.0)[None] * np.ones((len(rows), 1))  # the same share for each cluster
+    found = BlockModel(inside, labels[old], 3).likeliest(rows, alike)
     assert (found == labels[~old]).mean() > 0.95
-    assert model.likeliest(sp.csr_array((1, old.sum()))).tolist() == [-1]
-    for row, label in zip(rows.toarray(), found, strict=True):
-        B = np.block([[A[old][:, old].toarray(), row[:, None]], [row, 0.0]])
-        gains = [likelihood(B, np.append(labels[old], r), 3) for r in range(3)]
-        assert np.argmax(gains) == label or max(gains) - gains[label] < 0.5  # to first order
+    for row, label in zip(rows, found, strict=True):
+        B = np.block([[inside, row[:, None]], [row, 0.0]])
+        gains = [likelihood(B, np.append(labels[old], r), 3) - 2 * np.log(size[r] / size.sum()) for r in range(3)]
+        assert max(gains) - gains[label] < 0.5  # to first order
+    nowhere = np.zeros((1, old.sum()))
+    assert BlockModel(inside, labels[old], 3).likeliest(nowhere, (labels[old] == 2)[None]).tolist() == [2]
 
 
 @pytest.mark.parametrize("mixing", [0.2, 0.3])

@@ -34,31 +34,71 @@ def test_the_same_graph(kind, normalize, n_neighbors):
 
 
 @pytest.mark.parametrize("kind", ["cosine", "self_tuning"])
-def test_tiles_do_not_show(kind, monkeypatch):
+@pytest.mark.parametrize("cores", [False, True])
+def test_tiles_groups_and_split_factors_do_not_show(kind, cores, monkeypatch):
     from quartic.graphs import torch_similarity
 
-    X = torch.from_numpy(features())
-    whole = dense(similarity(X, kind))
-    monkeypatch.setattr(torch_similarity, "_COLUMNS", 64)
-    monkeypatch.setattr(torch_similarity, "_TILE", 64 * 37)
-    np.testing.assert_allclose(dense(similarity(X, kind)), whole, atol=1e-14)
+    X = features(3000, d=7)
+    whole = similarity(X, kind).toarray()
+    monkeypatch.setattr(torch_similarity, "_GROUP", 4)
+    monkeypatch.setattr(torch_similarity, "_TILE", 32 * 3008 * 70)
+    monkeypatch.setattr(torch_similarity, "_GATHERED", 20_000)
+    monkeypatch.setattr(torch_similarity, "_has_tensor_cores", lambda A: cores)
+    np.testing.assert_allclose(dense(similarity(torch.from_numpy(X), kind)), whole, atol=1e-14)
 
 
-def test_float32_stays_float32():
-    W = similarity(torch.from_numpy(features()).float(), "self_tuning")
+def test_the_smallest_of_rows():
+    from quartic.graphs.torch_similarity import smallest
+
+    rng = np.random.default_rng(0)
+    for width in (5, 100, 2048, 32 * 1024):
+        A = torch.from_numpy(rng.integers(0, 3 * width, (6, width)).astype(float))  # with ties
+        values, columns = smallest(A, 5)
+        assert torch.equal(A.gather(1, columns), values)
+        assert all(len(set(row)) == 5 for row in columns.tolist())
+        assert torch.equal(values.sort(dim=1)[0], A.sort(dim=1)[0][:, :5])
+
+
+@pytest.mark.parametrize("kind", ["cosine", "self_tuning"])
+def test_ties_go_to_the_lowest_index(kind):
+    """Integers on a grid: most distances and cosines tie."""
+    X = np.random.default_rng(0).integers(-3, 4, (500, 2)).astype(float)
+    for n_neighbors in (3, 9, 40):
+        ours = similarity(X, kind, n_neighbors).toarray()
+        for dtype in (torch.float64, torch.float32):
+            theirs = similarity(torch.from_numpy(X).to(dtype), kind, n_neighbors)
+            np.testing.assert_allclose(dense(theirs), ours, atol=1e-6 if dtype == torch.float32 else 1e-14)
+            assert ((dense(theirs) > 0) == (ours > 0)).all()
+
+
+@pytest.mark.parametrize("kind", ["cosine", "self_tuning"])
+def test_float32_stays_float32_and_loses_no_digits_but_its_own(kind):
+    """Tight clusters far from each other: products in float32 cannot tell the points of a cluster apart."""
+    rng = np.random.default_rng(0)
+    X = (100 * rng.standard_normal((4, 6)))[rng.integers(4, size=400)] + 1e-3 * rng.standard_normal((400, 6))
+    X = X.astype(np.float32)
+    W = similarity(torch.from_numpy(X), kind)
     assert W.dtype == torch.float32
-    np.testing.assert_allclose(dense(W), similarity(features(), "self_tuning").toarray(), atol=1e-3)
+    np.testing.assert_allclose(dense(W), similarity(X, kind).toarray(), rtol=3e-7)
 
 
-def test_copies_and_zero_rows():
-    X = features(40)
-    X[:9] = X[0]
-    ours, theirs = similarity(X, "self_tuning").toarray(), similarity(torch.from_numpy(X), "self_tuning")
-    assert np.isfinite(dense(theirs)).all()
-    # of copies any may stay, so that only the set of row sums is the same
-    np.testing.assert_allclose(np.sort(dense(theirs).sum(axis=1)), np.sort(ours.sum(axis=1)), atol=1e-12)
-    X[3] = 0
-    assert (dense(similarity(torch.from_numpy(X), "cosine"))[3] == 0).all()
+@pytest.mark.parametrize("size", [1.0, 1e-200, 1e200])
+def test_copies_and_zero_rows(size):
+    X = features(80)
+    X[:30] = X[0]  # more copies than candidates
+    X[40:50] = X[40]
+    for kind in ("cosine", "self_tuning"):
+        W = similarity(torch.from_numpy(size * X), kind)
+        np.testing.assert_allclose(dense(W), similarity(size * X, kind).toarray(), atol=1e-14)
+    X[3:60:2] = 0
+    np.testing.assert_allclose(
+        dense(similarity(torch.from_numpy(X), "cosine")), similarity(X, "cosine").toarray(), atol=1e-14
+    )
+    words = np.random.default_rng(0).poisson(0.05, (200, 60)).astype(float)  # most have fewer neighbours than are kept
+    W = dense(similarity(torch.from_numpy(words), "cosine", 30))
+    np.testing.assert_allclose(W, similarity(words, "cosine", 30).toarray(), atol=1e-14)
+    same = similarity(torch.ones((100, 3)), "self_tuning")
+    np.testing.assert_allclose(dense(same), similarity(np.ones((100, 3)), "self_tuning").toarray(), rtol=1e-6)
 
 
 def test_estimator_on_tensors_and_numpy():

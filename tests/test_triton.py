@@ -15,7 +15,7 @@ if find_spec("triton") is None:
 HERE = os.path.dirname(__file__)
 
 
-@pytest.mark.parametrize("what", ["pairs", "blocks", "factor", "shrunk", "runs", "replays"])
+@pytest.mark.parametrize("what", ["pairs", "blocks", "factor", "shrunk", "swept", "runs", "replays"])
 def test_kernels_do_what_plain_torch_does(what):
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
     command = [sys.executable, os.path.join(HERE, "interpreted_kernels.py"), what]

@@ -73,7 +73,7 @@ def bipartite_communities(G: Any, top: Iterable[Any], k: int, *, random_state: R
 
 def _fitted(G: Any, k: int | None, random_state: RandomState, settings: dict[str, Any]) -> SymNMF:
     if k is None:
-        k = select_rank(G, range(2, min(20, len(G) - 1) + 1), n_runs=5, random_state=random_state).best
+        k = select_rank(G, range(2, min(20, len(G) - 1) + 1), random_state=random_state).best
     return SymNMF(k, random_state=random_state, **settings).fit(G)
 
 

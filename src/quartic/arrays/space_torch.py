@@ -210,9 +210,13 @@ class DeviceSpace(Space):
         return (dot(A, A) / dot(B, B)).sqrt()
 
     def sweep_rows(self, X: Any, G: Any, C: Any) -> None:
-        """Sweep over the entries column by column, all rows at once."""
-        G = np.asarray(on_host(G))
+        """Sweep over the entries: by rows on a GPU, elsewhere column by column, all rows at once."""
         weights = small_for(X, G)
+        if triton_serves(X, 64):
+            from quartic.compiled.sweep_triton import sweep
+
+            return sweep(X, weights, C)
+        G = np.asarray(on_host(G))
         T = C - X @ weights  # the residual t = c − Gx of every row
         for k in range(X.shape[1]):
             if G[k, k] > 0:

@@ -86,22 +86,32 @@ class BlockModel:
         other.volume, other.size = self.volume @ G, self.size @ G
         return other
 
-    def likeliest(self, B: Any) -> Labels:
+    def likeliest(self, B: Any, S: Any) -> Labels:
         """Return the clusters in which new nodes, with edges B (m, n) to those here, raise L most: to first order.
 
-        A node without edges gets −1.
+        Instead of its size, a cluster's share of the node's similarities S (m, n) speaks for it, more than 1 %.
         """
-        B = sp.csr_array(B, dtype=np.float64) * self.scale
-        to = np.asarray(B @ np.eye(len(self.size))[self.labels])
+        member = np.eye(len(self.size))[self.labels]
+        to, share = np.asarray(B @ member) * self.scale, np.asarray(S @ member)
+        share /= np.maximum(share.sum(axis=1, keepdims=True), np.finfo(float).tiny)
         # Half an edge where there is none: no rate is zero for sure.
         rates = np.log(np.maximum(self.edges, 0.5)) - np.log(np.maximum(self.volume, 0.5))[:, None]
-        gain = to @ rates.T + np.log(np.maximum(self.size, 0.5))
-        return np.where(np.diff(B.indptr) > 0, gain.argmax(axis=1), -1)
+        likeliest: Labels = (to @ rates.T + np.log(share + 0.01)).argmax(axis=1)
+        return likeliest
 
     def likelihood(self) -> float:
         """Return L."""
-        blocks, sizes = _xlogx(self.edges).sum() - 2 * _xlogx(self.volume).sum(), _xlogx(self.size).sum()
-        return float(blocks + 2 * (sizes - _xlogx(self.size.sum())))
+        return float(_xlogx(self.edges).sum() - 2 * _xlogx(self.volume).sum()) + self.label_likelihood()
+
+    def label_likelihood(self) -> float:
+        """Return the second sum of L."""
+        return float(2 * (_xlogx(self.size).sum() - _xlogx(self.size.sum())))
+
+    def community_likelihood(self) -> float:
+        """Return the first sum of L with one rate for all pairs in a cluster, and one for all others."""
+        inside, volume, pairs = np.trace(self.edges), self.volume.sum(), (self.volume**2).sum()
+        edges, chances = np.array([inside, volume - inside]), np.array([pairs, volume**2 - pairs])
+        return float((_xlogx(edges) - edges * np.log(np.maximum(chances, np.finfo(float).tiny))).sum())
 
 
 def refine_labels(A: Any, labels: Any, n_clusters: int, fixed: Any = None) -> Labels:

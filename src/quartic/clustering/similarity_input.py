@@ -123,11 +123,11 @@ def labels_of(model: SymNMF, X: Any) -> Labels:
     new, graph = _read_new(model, X), graph_of_labels(model)
     if _is_fitted(model, new):
         return np.array(to_host(model.labels_))
-    labels: Labels = place(_similarity_of_new(model, new), to_host(model.embedding_)).argmax(axis=1)
+    S = _similarity_of_new(model, new)
     if graph is None:
+        labels: Labels = place(S, to_host(model.embedding_)).argmax(axis=1)
         return labels
-    likely = BlockModel(graph, to_host(model.labels_), model.n_components).likeliest(new)
-    return np.where(likely >= 0, likely, labels)
+    return BlockModel(graph, to_host(model.labels_), model.n_components).likeliest(new, S)
 
 
 def _is_fitted(model: SymNMF, new: Any) -> bool:

@@ -76,7 +76,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         A name from `quartic.solvers.SOLVERS`, or a solver object. ``"auto"`` takes the fastest that fits.
     init : {"auto", "random", "spectral"} or array (n, r), default="auto"
         The start. ``"random"`` is the paper's, ``"spectral"`` is `quartic.init.spectral_start`, an array is a warm
-        start. ``"auto"`` is spectral, which needs fewer products and ends lower (see Notes), but random with weights.
+        start. ``"auto"`` is spectral, which needs fewer products and ends lower, but random with weights.
     n_init : int, default=1
         Runs from different seeds; the one with the lowest objective is kept.
     tol : float, default=1e-3
@@ -134,11 +134,6 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         Columns seen in ``fit``.
     feature_names_in_ : ndarray of str
         Their names, where they are all strings.
-
-    Notes
-    -----
-    The spectral start saves more products than it takes, and ends at lower objectives than a random one;
-    ``benchmarks/RESULTS.md`` has the figures.
 
     Examples
     --------

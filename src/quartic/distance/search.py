@@ -28,10 +28,10 @@ from quartic.distance.moves import (
     shake_pieces,
     start_from_eigenmap,
     start_from_paths,
+    start_from_sample,
     start_relaxed,
 )
 from quartic.distance.patches import start_from_patches
-from quartic.init.sampled import sampled_start
 from quartic.solvers import Solver
 
 # Above this many points the costly ways out are not tried, and local graphs are first divided into patches.
@@ -161,6 +161,7 @@ def _start(search: Search, name: str) -> Array:
     rank = search.effort.rank
     make: dict[str, Callable[[], Array]] = {
         "random": lambda: search.component.loss.random_start(rank, False, search.generator),
+        "sampled": lambda: start_from_sample(search, rank),
         "landmark": lambda: start_from_paths(search, rank),
         "mds": lambda: start_from_paths(search, rank, None),
         "eigenmap": lambda: start_from_eigenmap(search, rank),
@@ -175,7 +176,7 @@ def _start(search: Search, name: str) -> Array:
 
 _WORDS = {
     "random": "random start",
-    "sampled": "eigenvectors of the known distances",
+    "sampled": "eigenvectors of the known distances, or random start",
     "landmark": "shortest paths from landmarks",
     "mds": "shortest paths between all points",
     "eigenmap": "Laplacian eigenmap",
@@ -185,16 +186,16 @@ _WORDS = {
 }
 
 
-def _from(search: Search, name: str, X: Array | None = None) -> None:
-    """Minimise from X, the start of that name, which is made where it is left out."""
-    search.offer(search.run(_start(search, name) if X is None else search.onto_anchors(X)))
-    search.note(_WORDS[name])
+def _from(search: Search, name: str) -> None:
+    """Minimise from the start of that name."""
+    search.offer(search.run(_start(search, name)))
+    search.note(f"{_WORDS[name]}")
 
 
 def _escalate(search: Search) -> None:
     """Try cheap starts first, look at the fit, and go on where it is bad."""
     component = search.component
-    order = ["random", "relaxed", "landmark", "lifted"]
+    order = ["sampled", "relaxed", "landmark", "lifted"]
     if _is_local(component, search.generator):
         first = "patches" if component.n > _PATCHED else "landmark"
         order = [first, "lifted", "eigenmap", "relaxed"]
@@ -205,14 +206,9 @@ def _escalate(search: Search) -> None:
     rounds = 12
     kept: Result | None = None
     ends: list[float] = []
-    sampled = None
-    if order[0] == "random" and component.n > _SMALL:
-        sampled = sampled_start(Problem(component.loss), search.effort.rank, search.generator)
-    if sampled is not None:
-        order.insert(0, "sampled")
     for k, name in enumerate(order):
         search.best = None  # each start gets its own chance to be improved
-        _from(search, name, sampled if name == "sampled" else None)
+        _from(search, name)
         _improve(search, rounds if k == 0 else rounds // 2)
         ends.append(search.best_objective)
         if kept is not None:

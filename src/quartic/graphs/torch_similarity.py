@@ -1,121 +1,281 @@
-"""Similarity graphs of dense features on a torch device: blocked brute force, the best of a row kept tile by tile."""
+"""Similarity graphs of dense features on a torch device: exact neighbours, from products of rows in tiles.
+
+A product of two blocks of features estimates many squared distances at once, but not to the last digits. So more
+columns are kept than are wanted, by a lower bound on the distance; those alone are measured from the features, in
+float64; and it is checked, row by row, that no other column can be nearer. Rows for which float32 does not prove it
+are searched in float64, and those with more equal distances than were kept are compared with all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from quartic.arrays.space_torch import finite_matrix
+from quartic.arrays.space_torch import DOUBLE, finite_matrix
 from quartic.graphs.neighbors import SIGMA_NEIGHBOR
+from quartic.graphs.torch_normalization import inverse_roots, row_sums, scale_both_sides
 from quartic.losses.factor.torch_matrix import csr
 
-# Numbers in a tile of rows against columns: half a gigabyte of float32.
-_TILE = 1 << 27
-_COLUMNS = 1 << 16
-
-Tile = Callable[[slice, slice], Any]
+# Numbers of a tile, two gigabytes of float32, and of the features gathered to be measured together.
+_TILE, _GATHERED = 1 << 29, 1 << 25
+# The smallest of a row are looked for among the least of groups of so many.
+_GROUP = 32
 
 
 def torch_similarity(X: Any, kind: str, kept: Callable[[int], int], normalize: bool) -> Any:
-    """Return the graph of `quartic.graphs.similarity` as a CSR tensor, on the device and in the type of X.
-
-    Of equal weights at the edge of what a row keeps, any may stay.
-    """
+    """Return the graph of `quartic.graphs.similarity` as a CSR tensor, on the device and in the type of X."""
     if X.layout != torch.strided:
         raise TypeError(f"features on a device must be dense, got a tensor of layout {X.layout}; pass X.to_dense()")
     X = finite_matrix(X, "X")
     if 0 in X.shape:
         raise ValueError(f"X has no rows or no columns (shape {tuple(X.shape)}); a graph needs a point and a feature")
-    k = kept(len(X))
-    rows, columns, weights = _cosine(X, k) if kind == "cosine" else _self_tuning(X, k)
-    return _graph(rows, columns, weights, len(X), normalize)
-
-
-def _cosine(X: Any, k: int) -> tuple[Any, Any, Any]:
-    largest = X.abs().amax(dim=1, keepdim=True)
-    X = torch.where(largest > 0, X / torch.where(largest > 0, largest, 1.0), 0.0)  # squares are then in range
-    size = X.norm(dim=1, keepdim=True)
-    U = torch.where(size > 0, X / torch.where(size > 0, size, 1.0), 0.0)
-    values, columns = _largest(lambda i, j: U[i] @ U[j].T, U, k)
-    rows = torch.arange(len(X), device=X.device)[:, None].expand_as(columns)
-    found = values > 0
-    values = torch.where(rows == columns, 1.0, values.clamp(max=1.0))
-    return rows[found], columns[found], values[found]
-
-
-def _self_tuning(X: Any, k: int) -> tuple[Any, Any, Any]:
-    scale = X.abs().max()
-    X = (X - X.mean(dim=0)) / torch.where(scale > 0, scale, 1.0)  # shorter rows lose fewer digits
-    squares = X.square().sum(dim=1)
-
-    def distances(i: slice, j: slice) -> Any:
-        return (squares[i, None] + squares[None, j] - 2 * (X[i] @ X[j].T)).clamp_(min=0)
-
-    _, columns = _largest(lambda i, j: -distances(i, j), X, min(SIGMA_NEIGHBOR, len(X)))
-    sigma = _exact(X, columns).amax(dim=1)  # squared
-    if bool((sigma == 0).any()):
-        sigma = _apart(X, sigma, distances)
-    root = sigma.sqrt()
-    _, columns = _largest(lambda i, j: -distances(i, j) / root[None, j], X, k)
-    d = _exact(X, columns)
-    rows = torch.arange(len(X), device=X.device)[:, None].expand_as(columns)
-    weights = torch.exp(-d / (sigma[rows] * sigma[columns]).sqrt())
-    return rows.reshape(-1), columns.reshape(-1), weights.reshape(-1)
-
-
-def _apart(X: Any, sigma: Any, distances: Tile) -> Any:
-    """Return σ² with zeros, of points that have six copies or more, replaced by the least distance to another place."""
-    sigma = sigma.clone()
-    tiny = 64 * torch.finfo(X.dtype).eps * X.square().sum(dim=1).max()
-    for at in (sigma == 0).nonzero()[:, 0].tolist():
-        d = (X - X[at]).square().sum(dim=1)
-        other = d[d > tiny]
-        sigma[at] = other.min() if len(other) else 1.0
-    return sigma
-
-
-def _exact(X: Any, columns: Any) -> Any:
-    """Return the squared distances of each row to its columns, from differences."""
-    step = max(1, _TILE // (columns.shape[1] * X.shape[1]))
-    parts = [(X[at : at + step, None, :] - X[columns[at : at + step]]).square().sum(2) for at in range(0, len(X), step)]
-    return torch.cat(parts)
-
-
-def _largest(tile: Tile, X: Any, k: int) -> tuple[Any, Any]:
-    """Return the k largest numbers of each row of a matrix known by its tiles, and their columns."""
-    n = len(X)
-    width = min(n, max(_COLUMNS, k))
-    height = max(1, _TILE // width)
-    values, columns = [], []
-    for first in range(0, n, height):
-        rows = slice(first, min(first + height, n))
-        best, place = None, None
-        for origin in range(0, n, width):
-            found, at = tile(rows, slice(origin, min(origin + width, n))).topk(min(k, min(width, n - origin)), dim=1)
-            at = at + origin
-            if best is not None:
-                found, at = torch.cat([best, found], dim=1), torch.cat([place, at], dim=1)
-                found, order = found.topk(min(k, found.shape[1]), dim=1)
-                at = at.gather(1, order)
-            best, place = found, at
-        values.append(best)
-        columns.append(place)
-    return torch.cat(values), torch.cat(columns)
-
-
-def _graph(rows: Any, columns: Any, weights: Any, n: int, normalize: bool) -> Any:
-    """Return the union of the edges kept by either end, each with the larger weight."""
-    keys, place = torch.unique(torch.cat([rows * n + columns, columns * n + rows]), return_inverse=True)
-    values = torch.zeros(len(keys), dtype=weights.dtype, device=weights.device)
-    values = values.scatter_reduce(0, place, torch.cat([weights, weights]), "amax")
-    keys, values = keys[values > 0], values[values > 0]
-    i, j = keys // n, keys % n
-    start = torch.zeros(n + 1, dtype=torch.int64, device=values.device)
-    start[1:] = torch.bincount(i, minlength=n).cumsum(0)
+    n, k = len(X), kept(len(X))
+    columns, weights = _cosine(X, k) if kind == "cosine" else _self_tuning(X, k)
+    some = weights > 0
+    rows = torch.arange(n, device=X.device)[:, None].expand_as(columns)[some]
+    W = _united(rows, columns[some], weights[some], n)
     if normalize:
-        degree = torch.zeros(n, dtype=torch.float64, device=values.device).index_add_(0, i, values.double())
-        scale = torch.where(degree > 0, degree.rsqrt(), 0.0)
-        values = (values * (scale[i] * scale[j])).to(values.dtype)
-    return csr(start, j, values, n)
+        W = scale_both_sides(W, inverse_roots(row_sums(W)))
+    return csr(W.crow_indices(), W.col_indices(), W.values().to(X.dtype), n)
+
+
+def _cosine(X: Any, k: int) -> tuple[Any, Any]:
+    """Return the columns kept by each row, and their weights."""
+    cosines = Cosines(_near_one(X, X.abs().amax(dim=1, keepdim=True)))
+    columns, dots = nearest(cosines, k)
+    lengths = (cosines.squares[:, None] * cosines.squares[columns]).sqrt()
+    return columns, torch.where(lengths > 0, dots / lengths, 0.0).clamp(max=1.0)
+
+
+def _self_tuning(X: Any, k: int) -> tuple[Any, Any]:
+    """Return the columns kept by each row, and their weights."""
+    X = _near_one(X, X.abs().max())
+    distances = Distances(X, X.new_ones(len(X)))
+    squares = nearest(distances, min(SIGMA_NEIGHBOR, len(X)))[1][:, -1].clone()  # σ²
+    copies = (squares == 0).nonzero()[:, 0]
+    if len(copies):  # of points with seven copies or more: to the nearest point that differs
+        firsts, copy_of = _distinct(X, copies)
+        every = torch.arange(len(X), device=X.device)
+        least = [
+            d.where(d > 0, torch.inf).amin(dim=1)
+            for d in (distances.measure(i, every.expand(len(i), -1))[1] for i in firsts.split(_rows_of(X.numel())))
+        ]
+        other = torch.cat(least)[copy_of]
+        squares[copies] = other.where(other < torch.inf, 1.0)
+    columns, squared = nearest(Distances(X, squares), k)
+    roots = squares.sqrt()
+    return columns, torch.exp(-squared / (roots[:, None] * roots[columns]))
+
+
+def _near_one(X: Any, largest: Any) -> Any:
+    """Return X in float64, multiplied by powers of two, which round nothing: squares are then in range."""
+    exponents = torch.frexp(largest.to(DOUBLE)).exponent.clamp(-1000, 1000)
+    return X.to(DOUBLE) * torch.exp2(-exponents.to(DOUBLE))
+
+
+def _united(rows: Any, columns: Any, weights: Any, n: int) -> Any:
+    """Return the edges that either end kept; a weight is the same from both ends."""
+    keys, place = torch.unique(torch.cat([rows * n + columns, columns * n + rows]), return_inverse=True)
+    values = weights.new_empty(len(keys)).scatter_(0, place, torch.cat([weights, weights]))
+    start = torch.searchsorted(keys, torch.arange(n + 1, device=keys.device) * n)
+    return csr(start, keys % n, values, n)
+
+
+# -- neighbours -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Distances:
+    """Neighbours with the least d²/σ_j: features (n, d) in float64 and σ² (n,)."""
+
+    X: Any
+    squares: Any
+
+    @property
+    def points(self) -> Any:
+        """Points with the same distances; shorter rows lose fewer digits."""
+        return self.X - self.X.mean(dim=0)
+
+    @property
+    def scales(self) -> Any:
+        """What the squared distance to each column is divided by."""
+        return self.squares.sqrt()
+
+    @property
+    def more(self) -> Any:
+        """What the squared distance to each column is more than that of the points."""
+        return torch.zeros_like(self.squares)
+
+    def measure(self, i: Any, j: Any) -> tuple[Any, Any]:
+        """Return keys of rows i (h,) and columns j (h, m), the less the better, and d²; all digits are right.
+
+        The keys are ratios of squares: ties of integers are then seen as ties.
+        """
+        squared = (self.X[i, None] - self.X[j]).square().sum(dim=2)
+        return squared * squared / self.squares[j], squared
+
+    def distance(self, i: Any, keys: Any) -> Any:
+        """Return the squared distances of the points, divided by the scales, of rows i (h,) and keys (h,)."""
+        return keys.sqrt()
+
+
+@dataclass(frozen=True)
+class Cosines:
+    """Neighbours with the largest cosine; what is measured is the dot product."""
+
+    X: Any
+
+    @property
+    def squares(self) -> Any:
+        """The squared norms of the rows."""
+        return self.X.square().sum(dim=1)
+
+    @property
+    def points(self) -> Any:
+        """Points whose squared distance is 1 − the cosine, where neither row is zero."""
+        return self.X * inverse_roots(2 * self.squares)[:, None]
+
+    @property
+    def scales(self) -> Any:
+        """1."""
+        return self.X.new_ones(len(self.X))
+
+    @property
+    def more(self) -> Any:
+        """For a row of zeros, whose cosines are 0, what is missing to 1."""
+        return torch.where(self.squares > 0, 0.0, 0.5)
+
+    def measure(self, i: Any, j: Any) -> tuple[Any, Any]:
+        """Return keys and dot products."""
+        features = self.X[j]
+        dots, squares = (self.X[i, None] * features).sum(dim=2), features.square().sum(dim=2)
+        return torch.where(squares > 0, -dots * dots.abs() / squares, 0.0), dots
+
+    def distance(self, i: Any, keys: Any) -> Any:
+        """Return 1 − the cosine; what is 0 but for round-off is not looked for, since only positive ones are kept."""
+        distance = 1 + keys.sign() * keys.abs().sqrt() * inverse_roots(self.X[i].square().sum(dim=1))
+        return distance.clamp(max=1 - 64 * (self.X.shape[1] + 8) * torch.finfo(DOUBLE).eps)
+
+
+def nearest(kind: Distances | Cosines, k: int) -> tuple[Any, Any]:
+    """Return each row's k best columns, ties to the lowest, and what is measured of them (n, k)."""
+    X = kind.X
+    n, rows = len(X), torch.arange(len(X), device=X.device)
+    columns, values = rows.new_empty((n, k)), X.new_empty((n, k))
+
+    def keep(some: Any, candidates: Any) -> Any:
+        """Keep the best of a row's candidates, which rise, and return the distance of the last."""
+        step = _rows_of(candidates.shape[1] * X.shape[1])
+        measured = [kind.measure(*part) for part in zip(some.split(step), candidates.split(step), strict=True)]
+        keys, found = (torch.cat(parts) for parts in zip(*measured, strict=True))
+        keys, order = keys.sort(dim=1, stable=True)
+        columns[some], values[some] = candidates.gather(1, order[:, :k]), found.gather(1, order[:, :k])
+        return kind.distance(some, keys[:, k - 1])
+
+    for dtype in (torch.float32, DOUBLE):
+        search, proven = Search(kind, min(n, 2 * k + 16), dtype), []
+        with _tensor_cores():
+            for some in rows.split(search.height):
+                candidates, limit = search.best(some)
+                proven.append(keep(some, candidates.sort(dim=1)[0]) < limit)
+        rows = rows[~torch.cat(proven)]
+        if not len(rows):
+            return columns, values
+    firsts, copy_of = _distinct(X, rows)  # copies have the same neighbours
+    for some in firsts.split(_rows_of(X.numel())):
+        keep(some, torch.arange(n, device=X.device).expand(len(some), n))
+    columns[rows], values[rows] = columns[firsts][copy_of], values[firsts][copy_of]
+    return columns, values
+
+
+def _rows_of(numbers: int) -> int:
+    return max(1, _GATHERED // numbers)
+
+
+def _distinct(X: Any, rows: Any) -> tuple[Any, Any]:
+    """Return one row of each that are equal, and for every row which of those it equals."""
+    contents, copy_of = torch.unique(X[rows], dim=0, return_inverse=True)
+    return rows.new_empty(len(contents)).scatter_(0, copy_of, rows), copy_of
+
+
+class Search:
+    r"""Candidates by a lower bound on :math:`d_{ij}^2/s_j`, from products in float32 or float64.
+
+    The estimate :math:`(\|p_i\|^2 + \|p_j\|^2 - 2\langle p_i, p_j\rangle)/s_j` errs by at most
+    :math:`c(\|p_i\| + \|p_j\|)^2/s_j \le c(8\|p_i\|^2 + 2 d_{ij}^2)/s_j`, for :math:`\|p_j\| \le \|p_i\| + d_{ij}`. So
+    with :math:`(1 - 8c)\|p_i\|^2` in place of :math:`\|p_i\|^2` it is at most :math:`(1 + 2c)` times the truth.
+
+    On a GPU the factors in float32 are split into two parts of ten bits each, whose products tensor cores make exactly.
+    """
+
+    def __init__(self, kind: Distances | Cosines, kept: int, dtype: torch.dtype) -> None:
+        points, scales = kind.points, kind.scales
+        n, d = points.shape
+        self.n, self.kept, self.error = n, kept, 2 * (d + 8) * torch.finfo(dtype).eps
+        width = -(-n // _GROUP**2) * _GROUP**2
+        self.height = max(1, (_TILE if points.is_cuda else _TILE >> 5) // width)
+        squares = points.square().sum(dim=1)[:, None]
+        self.left = torch.cat([points, (1 - 8 * self.error) * squares], dim=1).to(dtype)
+        self.right = points.new_zeros((width, d + 1), dtype=dtype)
+        self.right[:n] = torch.cat([-2 * points, torch.ones_like(squares)], dim=1) / scales[:, None]
+        self.bias = points.new_full((width,), torch.inf, dtype=dtype)
+        self.bias[:n] = (squares[:, 0] + kind.more) / scales
+        # where scales are so small that their inverses overflow, nothing is proven
+        self.sound = torch.isfinite(self.right).all() & torch.isfinite(self.bias[:n]).all()
+        if dtype == torch.float32 and _has_tensor_cores(points):
+            (high, low), (right_high, right_low) = _split(self.left), _split(self.right)
+            self.left = torch.cat([high, high, low], dim=1)
+            self.right = torch.cat([right_high, right_low, right_high], dim=1)
+
+    def best(self, rows: Any) -> tuple[Any, Any]:
+        """Return candidates of these rows, and what no other column can be nearer than."""
+        bounds = torch.addmm(self.bias, self.left[rows], self.right.T)
+        values, columns = smallest(bounds, self.kept)
+        limit = values.amax(dim=1).to(DOUBLE) / (1 + 2 * self.error)
+        if self.kept == self.n:
+            return columns, torch.full_like(limit, torch.inf)
+        return columns, limit.where(self.sound, -torch.inf)
+
+
+def smallest(A: Any, k: int) -> tuple[Any, Any]:
+    """Return the k smallest of each row, in any order, and their columns.
+
+    They are in the k groups with the least minima: A is read once, the rest is a small part of it.
+    """
+    width = A.shape[1]
+    if width % _GROUP or width < 2 * k * _GROUP:
+        return A.topk(k, dim=1, largest=False, sorted=False)  # type: ignore[no-any-return]
+    groups = width // _GROUP
+    _, best = smallest(A.view(len(A), _GROUP, groups).amin(dim=1), k)
+    columns = (best[:, :, None] + groups * torch.arange(_GROUP, device=A.device)).flatten(1)
+    values, at = A.gather(1, columns).topk(k, dim=1, largest=False, sorted=False)
+    return values, columns.gather(1, at)
+
+
+def _split(A: Any) -> tuple[Any, Any]:
+    """Return the leading ten bits of float32 numbers, and the rest."""
+    high = (A.view(torch.int32) & ~0x1FFF).view(torch.float32)
+    return high, A - high
+
+
+def _has_tensor_cores(A: Any) -> bool:
+    return bool(A.is_cuda)
+
+
+@contextmanager
+def _tensor_cores() -> Iterator[None]:
+    """Let them make float32 products."""
+    setting = torch.backends.cuda.matmul
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=UserWarning)  # torch has a new name for it in some versions
+        before = setting.allow_tf32
+        setting.allow_tf32 = True
+        try:
+            yield
+        finally:
+            setting.allow_tf32 = before

@@ -66,7 +66,7 @@ def moved(M: Any, device: Any) -> Any:
     A = sp.csr_array(M)
     A.sum_duplicates()
     start, columns, values = (torch.from_numpy(part).to(device) for part in (A.indptr, A.indices, A.data))
-    return csr(start, columns, values, A.shape[0])
+    return csr(start, columns, values, A.shape[1])
 
 
 def brought_here(**given: Any) -> tuple[Space, list[Any]]:

@@ -20,6 +20,8 @@ from quartic.sdp.spheres import passes_in
 _DENSE = 2500
 # Those up to this size also where a rough answer will do.
 _QUICK = 300
+# Up to this size a factorisation is tried where polynomials would take long, for so small a part of the largest.
+_FACTORISED, _FINE = 6000, 1e-6
 # Up to this size all eigenvalues are computed.
 _EIGENVALUES = 900
 # Steps that Chebyshev's polynomials may take.
@@ -72,9 +74,15 @@ class Slack:
             directions.append(column)
         for c in np.flatnonzero(sizes > 1):
             rows = problem.rows_of_components[c]
-            small = len(rows) <= (_DENSE if wanted < math.inf else _QUICK)
+            n = len(rows)
+            small = n <= (_DENSE if wanted < math.inf else _QUICK)
             part = Part(self, rows, problem.face(int(c)), HOST if small else self.space)
-            found = _dense_lowest(part.formed(), wanted, k) if small else _sparse_lowest(part, wanted, generator, k)
+            fine = 0 < wanted < _FINE * part.highest and n <= _FACTORISED and part.space is HOST
+            proven = _proven(part.formed(), wanted) if fine and n > _EIGENVALUES else None
+            if proven is not None:
+                found = Lowest(-proven, -proven, 1.0, np.zeros((n, 0)))
+            else:
+                found = _dense_lowest(part.formed(), k) if small else _sparse_lowest(part, wanted, generator, k)
             bound, value, confidence = (
                 min(bound, found.bound),
                 min(value, found.value),
@@ -91,7 +99,7 @@ class Slack:
 class Part:
     """A symmetric matrix between some rows, sparse and of low rank and operators, on a face; multiplied in a space."""
 
-    def __init__(self, slack: Slack, rows: Array, face: Array | None, space: Space = HOST) -> None:
+    def __init__(self, slack: Slack, rows: Any, face: Array | None, space: Space = HOST) -> None:
         problem, self.space, self.n, self.passes = slack.problem, space, len(rows), passes_in(space)
         whole = len(rows) == problem.n_rows
         Z = slack.sparse if whole else sparse.csr_array(slack.sparse[rows][:, rows])
@@ -149,14 +157,10 @@ class Part:
             old += (self.product(new) - centre * new) * factor
 
 
-def _dense_lowest(Z: Array, wanted: float, k: int) -> Lowest:
+def _dense_lowest(Z: Array, k: int) -> Lowest:
     n = len(Z)
     if not np.isfinite(Z).all():
         return Lowest(-math.inf, -math.inf, 1.0, np.zeros((n, 0)))
-    if n > _EIGENVALUES and wanted > 0:
-        proven = _proven(Z, wanted)
-        if proven is not None:
-            return Lowest(-proven, -proven, 1.0, np.zeros((n, 0)))
     last = min(k, n) - 1
     values, vectors = linalg.eigh(Z, subset_by_index=[0, last], check_finite=False)
     noise = 4 * n * _EPS * float(np.linalg.norm(Z, np.inf))
@@ -266,6 +270,9 @@ class Bounds:
     def __init__(self, problem: SDP, generator: np.random.Generator, space: Space = HOST) -> None:
         self.problem, self.generator, self.space = problem, generator, space
         self._weights: tuple[Array, float] | str | None = "unknown"
+        entries = problem.c.copy()
+        entries[: problem.n_pairs][problem.i != problem.j] *= 0.5
+        self.one_c = 1 + float(np.abs(entries).max(initial=0))
 
     def slack(self, y: Array) -> Slack:
         """Return Z = C − 𝒜*(y)."""
@@ -312,7 +319,7 @@ class Bounds:
         """
         problem = self.problem
         trace = self.trace
-        wanted = 0.5 * tol * scale / trace if 0 < trace < math.inf else 0.0
+        wanted = 0.5 * tol * min(scale / trace, self.one_c) if 0 < trace < math.inf else 0.0
         lowest = self.slack(y).lowest(wanted, self.generator, k)
         dual = float(problem.b @ y)
         value = dual - len(y) * _EPS * float(np.abs(problem.b * y).sum())

@@ -44,7 +44,7 @@ class _Block:
     S: Any  # (m, entries), csr; an entry off the diagonal counts twice
     dense: Any  # constraints with so many entries here that they are multiplied out, the fullest first
     others: Any  # the rest of those with entries here
-    entries: tuple[Any, ...]  # those of the others, as `schur_entries` takes them
+    entries: Any  # those of the others, as `schur_entries` takes them
     mixed: Any  # where the others share entries: how they are made of them, each of which is then one of ``entries``
     basis: Array | None  # of the face that Y lies in: Y = VXVᵀ
     thin: bool  # whether 𝒜*(y) has so few entries that products with it are quicker as a sparse matrix
@@ -123,13 +123,13 @@ class _Block:
             found = (self.S @ (0.5 * (U[self.row, self.column] + U[self.column, self.row])))[later]
             M[np.minimum(k, later), np.maximum(k, later)] += found
         if self.mixed is None:
-            schur_entries(*self.entries, X, W, M)
+            schur_entries(self.entries, X, W, M)
             return
         if self.room is None:
             self.room = np.empty((len(self.entries[0]),) * 2)
         G = self.room
         G.fill(0.0)
-        schur_entries(*self.entries, X, W, G)
+        schur_entries(self.entries, X, W, G)
         mixed_entries(self.others, self.mixed.indptr, self.mixed.indices, self.mixed.data, _mirrored(G), M)
 
 
@@ -165,7 +165,8 @@ class _Scaled:
                 singles.append((rows[0], chosen[0]))
         self.lp_rows, at = np.array(singles, np.int64).reshape(-1, 2).T
         self.lp_c, self.lp_S = c[at], sparse.csc_array(columns[:, at])
-        self.opposite, self.room = _opposites(self.lp_S, self.lp_c), None
+        self.opposite = _opposites(self.lp_S, self.lp_c)
+        self.room: Any = None
         self.C = [block.matrix(block.c) for block in self.blocks]
         self.size = sum(block.n for block in self.blocks) + len(self.lp_rows)
 

@@ -20,6 +20,8 @@ from quartic.sdp.spheres import Spheres
 _MOST_PRODUCTS = 500
 # Updates of the multipliers without a gain in feasibility after which it is time for a proof that there is none.
 _HOPELESS = 6
+# What the penalty may grow by.
+_STIFFEST = 1e10
 
 
 @dataclass
@@ -201,6 +203,7 @@ class _Method:
             self.lagrangian.sigma = (
                 10 * max(abs(float(data.c @ u)), data.size_c) / max(float(residual @ residual), 1e-3)
             )
+        self.penalty = self.lagrangian.sigma
         self.point = self.lagrangian.at(X)
         self.first = max(self.point.slope, data.size_c * 1e-3)
         self.radius, self.tried = math.inf, math.inf
@@ -233,7 +236,7 @@ class _Method:
         """Leave out columns that are nearly zero after a rotation, but for two; the multipliers must not notice."""
         X, space = self.point.X, self.data.space
         values, vectors = np.linalg.eigh(space.read(space.gram(X))[0])
-        least = 0.01 * self.tol * self.data.one_c / self.lagrangian.sigma if self.data.n_rest else math.inf
+        least = 0.01 * self.tol * self.bounds.one_c / self.lagrangian.sigma if self.data.n_rest else math.inf
         keep = values > min(1e-7 * values[-1], least)
         if np.count_nonzero(~keep) > 2:
             keep[np.flatnonzero(~keep)[-2:]] = True
@@ -350,7 +353,9 @@ def low_rank(
             return
         scale = 1 + abs(primal)
         stuck = run.gain <= data.round_off * scale
-        quiet = run.point.slope <= wanted * run.first or stuck
+        residual = run.point.residual  # what the penalty comes to tells what a better X could be worth
+        idle = constrained and run.gain <= 1e-4 * run.lagrangian.sigma * float(residual @ residual)
+        quiet = run.point.slope <= wanted * run.first or idle or stuck
         bound = None
         if constrained and quiet:
             infeasible = run.infeasibility()
@@ -362,7 +367,7 @@ def low_rank(
             if slow:
                 run.lagrangian.sigma *= 10
             hopeless = hopeless + 1 if infeasible > max(0.9 * previous, tol) else 0
-            if hopeless > _HOPELESS:
+            if hopeless > _HOPELESS or run.lagrangian.sigma > _STIFFEST * run.penalty:
                 yield replace(run.iterate(done=True), verdict=Status.INFEASIBLE if run.infeasible() else None)
                 return
             previous = infeasible
@@ -373,7 +378,7 @@ def low_rank(
             run.tried = run.point.slope
             run.shrink()
             bound = run.prove(4)
-            done = primal - bound.value <= tol * scale and -bound.lowest.bound <= tol * data.one_c
+            done = primal - bound.value <= tol * scale and -bound.lowest.bound <= tol * bounds.one_c
             if done or (stuck and failures > 3):
                 yield run.iterate(bound, True)
                 return

@@ -154,14 +154,13 @@ def next_direction(beta: float, R: Any, scale: Any, P: Any) -> None:
             p[k] = beta * p[k] - weight * r[k]
 
 
-def schur_entries(
-    which: Any, start: Any, owner: Any, row: Any, column: Any, value: Any, X: Any, W: Any, M: Any
-) -> None:
+def schur_entries(entries: Any, X: Any, W: Any, M: Any) -> None:
     """Add ⟨A_k, X A_l W⟩ to M_kl for k ≤ l: sums over pairs of entries. X and W are symmetric.
 
-    The constraints ``which``, rising, have the entries start[a] … start[a + 1], on or above the diagonal, those on it
-    halved; ``owner`` is the constraint of each.
+    ``entries`` are which, start, owner, row, column, value: the constraints ``which``, rising, have the entries
+    start[a] … start[a + 1], on or above the diagonal, those on it halved; ``owner`` is the constraint of each.
     """
+    which, start, owner, row, column, value = entries
     spread(
         lambda a, b: _schur_entries(a, b, which, start, owner, row, column, value, X, W, M),
         len(which), 4.0 * len(owner) * len(owner),

@@ -23,8 +23,8 @@ from quartic.sdp.problem import SDP
 from quartic.sdp.run import Run, SDPHistory, SDPProgress
 from quartic.sdp.spheres import Spheres
 
-# The interior-point method's limits: rows of a block, constraints.
-_LARGEST, _MOST_CONSTRAINTS = 2500, 8000
+# What the interior-point method may take: about so many multiplications an iteration, some seconds.
+_MOST_WORK = 1e11
 _METHODS = ("auto", "low-rank", "interior")
 
 
@@ -217,14 +217,14 @@ def _on(device: Any, problem: SDP, method: str) -> Space:
 def _choose(problem: SDP, active: Array) -> str:
     """Return the faster method, by measurement.
 
-    Where every constraint is a sphere the low-rank method is, always; where not, its multipliers converge slowly, and
-    it is what is left when matrices of n² or m² numbers are too large.
+    Where every constraint is a sphere the low-rank method is, always; where not, its multipliers take some time to
+    converge, and it is the faster one where matrices of n² or m² numbers are large.
     """
     spheres = Spheres(problem, active)
     if not len(spheres.rest) and not spheres.some_free:
         return "low-rank"
-    largest = max(len(rows) for rows in problem.rows_of_components)
-    return "interior" if largest <= _LARGEST and problem.m <= _MOST_CONSTRAINTS else "low-rank"
+    work = problem.m**3 / 3 + 8.0 * sum(float(len(rows)) ** 3 for rows in problem.rows_of_components)
+    return "interior" if work <= _MOST_WORK else "low-rank"
 
 
 def _contradiction(problem: SDP, run: Run) -> SDPResult:
@@ -266,7 +266,7 @@ def _judge(problem: SDP, run: Run, method: str, status: Status | None, message: 
     u = measure(problem, X)
     primal = float(problem.c @ u)
     bound = bounds.at(y, tol, 1 + abs(primal), last.feasible) if last.bound is None else last.bound
-    errors = _dimacs(problem, u, y, bound.lowest.bound - off_face)
+    errors = _dimacs(problem, u, y, bound.lowest.bound - off_face, bounds.one_c)
     gap = abs(primal - bound.value) / (1 + abs(primal)) if math.isfinite(bound.value) else math.inf
     if last.verdict is not None:
         status, message = last.verdict, _PROOFS[last.verdict]
@@ -324,10 +324,8 @@ def _settle_face(problem: SDP, y: Array, tol: float) -> tuple[Array, float]:
     return y, lost
 
 
-def _dimacs(problem: SDP, u: Array, y: Array, lowest: float) -> dict[str, float]:
-    entries = problem.c.copy()
-    entries[: problem.n_pairs][problem.i != problem.j] *= 0.5
-    one_b, one_c = 1 + float(np.abs(problem.b).max(initial=0)), 1 + float(np.abs(entries).max(initial=0))
+def _dimacs(problem: SDP, u: Array, y: Array, lowest: float, one_c: float) -> dict[str, float]:
+    one_b = 1 + float(np.abs(problem.b).max(initial=0))
     primal, dual = float(problem.c @ u), float(problem.b @ y)
     scale = 1 + abs(primal) + abs(dual)
     infeasibility = float(np.linalg.norm(problem.S @ u - problem.b)) / one_b

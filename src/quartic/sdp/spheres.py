@@ -67,7 +67,6 @@ class Spheres:
         c, S = problem.c * factor, sparse.csr_array(S[self.rest] @ sparse.diags_array(factor))
         weight = np.ones(len(c))
         weight[:P][problem.i != problem.j] = math.sqrt(0.5)
-        self.one_c = 1 + float(np.abs(problem.c * weight**2).max(initial=0))
         self.size_c = float(np.linalg.norm(c * weight)) or 1.0
         self.norms = np.sqrt(np.asarray(S.multiply(weight[None]).power(2).sum(axis=1)).ravel())
         self.norms[self.norms == 0] = 1.0
@@ -176,9 +175,10 @@ class Spheres:
         """Return the columns to begin with.
 
         A solution with √(2m) exists, and with as many every minimum is global but for special data (Boumal and others,
-        2016). Where all constraints are spheres far fewer do, and more are added where they do not; under a large
-        penalty that would be slow.
+        2016). Most need fewer, far fewer where all constraints are spheres; more are added where they do not suffice,
+        but under a large penalty that is slow.
         """
         largest = max(len(rows) for rows in self.problem.rows_of_components)
         enough = max(1, min(largest, math.ceil(math.sqrt(2 * (self.n_rest + self.n_spheres))) + 1))
-        return enough if self.n_rest else min(enough, 8 + math.ceil(math.log2(self.problem.n_rows)))
+        few = 8 + math.ceil(math.log2(self.problem.n_rows))
+        return min(enough, max(few, math.ceil(0.7 * enough)) if self.n_rest else few)

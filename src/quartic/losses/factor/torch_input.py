@@ -37,7 +37,7 @@ def canonical_parts(M: torch.Tensor, name: str) -> Parts:
 
     Indices are of 32 bits where those suffice; what is so already is not copied.
     """
-    n = M.shape[0]
+    n = M.shape[1]
     if M.layout != torch.sparse_csr:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sparse", category=UserWarning)
@@ -46,7 +46,7 @@ def canonical_parts(M: torch.Tensor, name: str) -> Parts:
     ends = start[[0, -1]].tolist()
     if ends != [0, len(columns)] or len(values) != len(columns) or bool((start.diff() < 0).any()):
         raise ValueError(f"{name} is damaged: its crow_indices must rise from 0 to {len(values)}, its stored entries")
-    index = torch.int32 if max(len(values), n) < 2**31 else torch.int64
+    index = torch.int32 if max(len(values), *M.shape) < 2**31 else torch.int64
     sorted_already = True
     for rows, part in row_pieces(start):
         here = columns[part]
@@ -56,36 +56,41 @@ def canonical_parts(M: torch.Tensor, name: str) -> Parts:
             raise ValueError(f"{name} has {n} columns, but an entry with the column {least if least < 0 else most}")
         sorted_already &= bool(each_once)
     start, columns, values = start.to(index), columns.to(index), values.to(dtype_for(values))
-    return (start, columns, values) if sorted_already else _merged(start, columns, values)
+    parts = (start, columns, values) if sorted_already else _merged(start, columns, values, n)
+    _check_finite(parts, name)
+    return parts
 
 
-def _merged(start: torch.Tensor, columns: torch.Tensor, values: torch.Tensor) -> Parts:
-    """Sort the entries of each row, and add those that have one place."""
-    n, found = len(start) - 1, []
+def _merged(start: torch.Tensor, columns: torch.Tensor, values: torch.Tensor, n: int) -> Parts:
+    """Sort the entries of each row, of n columns, and add those that have one place."""
+    found = []
     for rows, part in row_pieces(start):
         keys, place = torch.unique(rows * n + columns[part], return_inverse=True)
         sums = torch.zeros(len(keys), dtype=values.dtype, device=values.device).index_add_(0, place, values[part])
-        found.append((torch.bincount(keys // n, minlength=n), (keys % n).to(columns.dtype), sums))
+        found.append((torch.bincount(keys // n, minlength=len(start) - 1), (keys % n).to(columns.dtype), sums))
     counts = torch.stack([part[0] for part in found]).sum(0)
     start = torch.cat([start[:1], counts.cumsum(0).to(start.dtype)])
     return start, torch.cat([part[1] for part in found]), torch.cat([part[2] for part in found])
 
 
-def check_finite(parts: Parts, name: str) -> float:
-    """Return the largest absolute value, or raise an error that names the first entry that is not finite."""
+def _check_finite(parts: Parts, name: str) -> None:
+    """Raise an error that names the first entry that is not finite."""
     start, columns, values = parts
-    largest = 0.0
     for _, part in row_pieces(start):
-        here = float(values[part].abs().amax())  # NaN where one is
-        if not np.isfinite(here):
-            at = part.start + int((~torch.isfinite(values[part])).byte().argmax())
+        bad = ~torch.isfinite(values[part])
+        if bool(bad.any()):
+            at = part.start + int(bad.byte().argmax())
             row = int(torch.searchsorted(start, at, right=True)) - 1
             raise ValueError(f"{name} must be finite, but {name}[{row}, {int(columns[at])}] is {float(values[at])}")
-        largest = max(largest, here)
-    return largest
 
 
-def check_symmetric(parts: Parts, largest: float, name: str) -> None:
+def random_signs(n: int, generator: torch.Generator) -> torch.Tensor:
+    """Return n numbers of random sign and size, between 1 and 2."""
+    w = torch.rand(n, generator=generator, dtype=DOUBLE, device=generator.device).mul_(2).sub_(1)
+    return w + torch.where(w < 0, -1.0, 1.0)
+
+
+def check_symmetric(parts: Parts, name: str) -> None:
     r"""Raise where entries differ from their mirror images by more than round-off, and name a pair of them.
 
     A row is suspect where :math:`(M - M^\top)w` is not small for one of two fixed vectors w with random signs and sizes
@@ -94,13 +99,13 @@ def check_symmetric(parts: Parts, largest: float, name: str) -> None:
     """
     start, columns, values = parts
     n, tolerance = len(start) - 1, ASYMMETRY[np.float32 if values.dtype == torch.float32 else np.float64]
+    largest = max(abs(float(end)) for end in values.aminmax()) if len(values) else 0.0
     if largest == 0:
         return
     generator = torch.Generator(values.device).manual_seed(0)
     suspect = torch.zeros(n, dtype=torch.bool, device=values.device)
     for _ in range(2):
-        w = torch.rand(n, generator=generator, dtype=DOUBLE, device=values.device).mul_(2).sub_(1)
-        w += torch.where(w < 0, -1.0, 1.0)
+        w = random_signs(n, generator)
         gap = torch.zeros_like(w)
         for rows, part in row_pieces(start):
             here, entries = columns[part].to(torch.int64), values[part].to(DOUBLE) / largest

@@ -12,7 +12,7 @@ from quartic.arrays.space_torch import DeviceSpace, finite_matrix, triton_serves
 from quartic.losses.factor import torch as torch_passes
 from quartic.losses.factor.matrix import ASYMMETRY, Matrix, StoredMatrix, check_square
 from quartic.losses.factor.passes import Passes
-from quartic.losses.factor.torch_input import canonical_parts, check_finite, check_symmetric, refuse
+from quartic.losses.factor.torch_input import canonical_parts, check_symmetric, refuse
 
 _SPARSE = (torch.sparse_csr, torch.sparse_coo, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 # Where X has more entries, fused kernels that the host launches one by one are as fast as replayed iterations.
@@ -32,8 +32,7 @@ class TorchMatrix(StoredMatrix):
     """A tensor."""
 
     def _sum_of_squares(self, entries: Any) -> float:
-        parts = entries.reshape(-1).split(_ENTRIES)
-        return float(sum(part.to(torch.float64).square().sum() for part in parts))
+        return sum_of_squares(entries)
 
     def checksum(self) -> float:
         """Return ⟨w, Mw⟩ for a fixed vector w."""
@@ -99,7 +98,7 @@ class TorchSparseMatrix(TorchMatrix):
         self.space = DeviceSpace(M.device)
         parts = canonical_parts(M, name)
         self.dtype = np.float32 if parts[2].dtype == torch.float32 else np.float64
-        check_symmetric(parts, check_finite(parts, name), name)
+        check_symmetric(parts, name)
         self.M = csr(*parts, self.n)
         self.squared_norm = self._sum_of_squares(parts[2])
 
@@ -133,7 +132,12 @@ class TorchSparseMatrix(TorchMatrix):
 
 
 def csr(start: torch.Tensor, columns: torch.Tensor, values: torch.Tensor, n: int) -> torch.Tensor:
-    """Return a CSR tensor with n columns; that torch calls such tensors a beta feature is not passed on."""
+    """Return a CSR tensor of n columns; that torch calls such tensors a beta feature is not passed on."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse", category=UserWarning)
         return torch.sparse_csr_tensor(start, columns, values, (len(start) - 1, n), check_invariants=False)
+
+
+def sum_of_squares(entries: torch.Tensor) -> float:
+    """Return the sum in float64, of some entries at a time."""
+    return float(sum(part.to(torch.float64).square().sum() for part in entries.reshape(-1).split(_ENTRIES)))
