@@ -121,7 +121,8 @@ def read_pairs(
 
 def _repeated_keys(pairs: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     found, counts = np.unique(keys_of(pairs, n), return_counts=True)
-    return found[counts > 1]
+    again: NDArray[np.int64] = found[counts > 1]
+    return again
 
 
 def keys_of(pairs: NDArray[np.int64], n: int) -> NDArray[np.int64]:
