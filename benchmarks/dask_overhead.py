@@ -1,16 +1,14 @@
 """What Dask costs: iterations on two workers against one process with two threads, all on this machine, in turns.
 
-    python benchmarks/dask_overhead.py [--quick] [--results results]
-
-Fills the section ``dask`` of the results; `quartic bench page` then puts it into the table and on the page.
+python benchmarks/dask_overhead.py [--results results]
 """
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 import statistics
+from functools import partial
 
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
@@ -22,7 +20,7 @@ from distributed import Client, LocalCluster
 
 from quartic import Problem, minimize
 from quartic.bench.harness import in_turns
-from quartic.bench.numbers import Number, keep_numbers
+from quartic.bench.numbers import run_script
 from quartic.distributed import in_blocks
 from quartic.losses import DaskMatrix, LeastSquares
 from quartic.penalties import Nonnegative
@@ -45,44 +43,29 @@ def iterate(loss: LeastSquares, X: np.ndarray) -> list[float]:
     return np.diff(result.history.time).tolist()
 
 
-def measure(client: Client, n: int, per_row: int, rank: int, repeats: int) -> list[Number]:
-    M = graph(n, per_row)
-    X = 0.1 * np.random.default_rng(1).random((n, rank))
-    pieces = in_blocks(M, 2 * WORKERS)
-    there = LeastSquares(DaskMatrix(pieces, client=client))
-    with dask.config.set(num_workers=WORKERS):
-        here = LeastSquares(DaskMatrix(pieces, client=False, keep=True))
-    jobs = {
-        "product, 1 thread": lambda: M @ X,
-        "product, 2 threads": lambda: here.product(X),
-        "product, Dask": lambda: there.product(X),
-    }
-    found = {name: statistics.median(times) for name, times in in_turns(jobs, WORKERS, repeats).items()}
-    one: list[float] = []
-    several: list[float] = []
-    for _ in range(repeats):
-        one += iterate(here, X)
-        several += iterate(there, X)
-    found |= {"iteration, 1 process": statistics.median(one), "iteration, Dask": statistics.median(several)}
-    found["ratio"] = found["iteration, Dask"] / found["iteration, 1 process"]
-    return [Number("dask", f"n = {n:,}, {M.nnz:,} entries, r = {rank}", "", *one) for one in found.items()]
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="one small size, for a look")
-    parser.add_argument("--results", default="results", help="folder for results")
-    options = parser.parse_args()
-    sizes = [(20_000, 20, 20), (200_000, 20, 20), (200_000, 100, 20)][: 1 if options.quick else 3]
+def measure(n, per_row, rank, repeats=3):
     local = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
     with LocalCluster(n_workers=WORKERS, threads_per_worker=1, **local) as cluster, Client(cluster) as client:
-        numbers = [n for size in sizes for n in measure(client, *size, repeats=2 if options.quick else 3)]
-    print(
-        keep_numbers(
-            options.results, "dask", numbers, "python benchmarks/dask_overhead.py" + " --quick" * options.quick
-        ).path
-    )
+        M = graph(n, per_row)
+        X = 0.1 * np.random.default_rng(1).random((n, rank))
+        pieces = in_blocks(M, 2 * WORKERS)
+        there = LeastSquares(DaskMatrix(pieces, client=client))
+        with dask.config.set(num_workers=WORKERS):
+            here = LeastSquares(DaskMatrix(pieces, client=False, keep=True))
+        jobs = {
+            "product, 1 thread": lambda: M @ X,
+            "product, 2 threads": lambda: here.product(X),
+            "product, Dask": lambda: there.product(X),
+        }
+        found = {name: statistics.median(times) for name, times in in_turns(jobs, WORKERS, repeats).items()}
+        turns = [(iterate(here, X), iterate(there, X)) for _ in range(repeats)]
+    one, several = (statistics.median(s for turn in turns for s in turn[side]) for side in (0, 1))
+    found |= {"iteration, 1 process": one, "iteration, Dask": several, "ratio": several / one}
+    return [(f"n = {n:,}, {M.nnz:,} entries, r = {rank}", "", *each) for each in found.items()]
 
+
+CASES = {f"{n}:{per_row}": partial(measure, n, per_row, 20)
+         for n, per_row in ((20_000, 20), (200_000, 20), (200_000, 100))}  # fmt: skip
 
 if __name__ == "__main__":
-    main()
+    run_script("dask", CASES)

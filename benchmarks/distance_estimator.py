@@ -1,4 +1,4 @@
-"""What the estimator costs beside the bare solver: ``python benchmarks/distance_estimator.py [most_points]``.
+"""What the estimator costs beside the bare solver: ``python benchmarks/distance_estimator.py [CASE …]``.
 
 `DistanceCompletion.fit_pairs` (input checks, search, what is determined) and `minimize` with ``auto`` on one helix, in
 turn in one process; then SciPy's L-BFGS-B with our gradient beside the estimator. Medians, and their ratios.
@@ -7,103 +7,97 @@ turn in one process; then SciPy's L-BFGS-B with our gradient beside the estimato
 from __future__ import annotations
 
 import statistics
-import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize as scipy_minimize
 
 from quartic import DistanceCompletion, Problem, minimize
-from quartic.datasets import helix, pair_distances, random_pairs
+from quartic.bench.cases import Enough
+from quartic.bench.methods import with_scipy
+from quartic.bench.numbers import run_script
+from quartic.datasets import helix, pair_distances, random_pairs, swiss_roll
 from quartic.losses import Distances
 
 HELIX = {1000: 0.1, 2000: 0.1, 5000: 0.05, 20_000: 0.005, 100_000: 0.0004}
 
 
-def seconds(job: Callable[[], Any]) -> float:
-    """Return how long a job takes."""
-    began = time.perf_counter()
-    job()
-    return time.perf_counter() - began
+SHAPES = ("helix", "swiss roll", "sphere", "gauss")
 
 
 def in_turn(jobs: list[Callable[[], Any]], rounds: int) -> list[float]:
     """Return the median seconds of each job, all done once a round, after a round that is not counted."""
-    for job in jobs:
-        job()
-    times = [[seconds(job) for job in jobs] for _ in range(rounds)]
-    return [statistics.median(column) for column in zip(*times, strict=True)]
+    times: list[list[float]] = [[] for _ in jobs]
+    warnings.simplefilter("ignore")
+    for _ in range(rounds + 1):
+        for job, mine in zip(jobs, times, strict=True):
+            began = time.perf_counter()
+            job()
+            mine.append(time.perf_counter() - began)
+    return [statistics.median(mine[1:]) for mine in times]
 
 
-def clouds(n: int) -> dict[str, np.ndarray]:
-    """Return the shapes that L-BFGS-B is compared on."""
-    g = np.random.default_rng(0)
-    t, u = 1.5 * np.pi * (1 + 2 * g.random(n)), g.standard_normal((n, 3))
-    return {
-        "helix": helix(n, random_state=0),
-        "swiss roll": np.column_stack([t * np.cos(t), 21 * g.random(n), t * np.sin(t)]),
-        "sphere": u / np.linalg.norm(u, axis=1, keepdims=True),
-        "gauss": u,
-    }
+def draw(shape: str, n: int) -> np.ndarray:
+    """Return the points of a shape."""
+    if shape == "helix":
+        return helix(n, random_state=0)
+    if shape == "swiss roll":
+        return swiss_roll(n, random_state=0)
+    u = np.random.default_rng(0).standard_normal((n, 3))
+    return u / np.linalg.norm(u, axis=1, keepdims=True) if shape == "sphere" else u
 
 
-def beside_minimize(most: int) -> None:
-    """Print the estimator beside `minimize` on helices."""
-    for n, share in HELIX.items():
-        if n > most:
-            continue
-        X = helix(n, random_state=0)
-        pairs = random_pairs(n, share, random_state=0)
-        d = pair_distances(X, pairs)
-        jobs = [
-            lambda pairs=pairs, d=d: DistanceCompletion(random_state=0).fit_pairs(pairs, d),
-            lambda pairs=pairs, d=d, n=n: minimize(
-                Problem(Distances(pairs, d**2, n)), rank=3, tol=1e-8, random_state=0
-            ),
-        ]
-        ours, bare = in_turn(jobs, 7 if n <= 5000 else 3)
-        print(
-            f"helix n = {n:6d}, {len(pairs):8,d} pairs: estimator {1e3 * ours:8.1f} ms, minimize {1e3 * bare:8.1f} ms, "
-            f"allowed {3e3 * bare + 20:8.1f} ms, ratio {ours / bare:.2f}",
-            flush=True,
-        )
+def beside_minimize(n: int, share: float):
+    """Measure the estimator beside `minimize` on a helix."""
+    pairs = random_pairs(n, share, random_state=0)
+    d = pair_distances(helix(n, random_state=0), pairs)
+
+    def bare() -> None:
+        minimize(Problem(Distances(pairs, d**2, n)), rank=3, tol=1e-8, random_state=0)
+
+    def ours() -> None:
+        DistanceCompletion(random_state=0).fit_pairs(pairs, d)
+
+    whole, alone = in_turn([ours, bare], 7 if n <= 5000 else 3)
+    case, facts = f"helix, n = {n:,}, {len(pairs):,} pairs", {"ms": 1e3 * whole, "ratio": whole / alone}
+    yield from (
+        (case, "DistanceCompletion", *one) for one in {**facts, "3 times minimize + 20 ms": 3e3 * alone + 20}.items()
+    )
+    yield case, "minimize", "ms", 1e3 * alone
 
 
-def beside_scipy(n: int) -> None:
-    """Print SciPy's L-BFGS-B, with our gradient, beside the estimator."""
-    for name, X in clouds(n).items():
-        for share in (0.05, 0.1):
-            pairs = random_pairs(n, share, random_state=0)
-            d = pair_distances(X, pairs)
+def beside_scipy(shape: str, share: float, n: int = 3000):
+    """Measure SciPy's L-BFGS-B, with our gradient, beside the estimator."""
+    pairs = random_pairs(n, share, random_state=0)
+    d = pair_distances(draw(shape, n), pairs)
 
-            def peer(pairs: np.ndarray = pairs, d: np.ndarray = d) -> None:
-                loss = Distances(pairs, d**2, n)
-                start = loss.random_start(3, False, np.random.default_rng(0))
+    def ours() -> None:
+        DistanceCompletion(random_state=0).fit_pairs(pairs, d)
 
-                def value_and_gradient(x: np.ndarray) -> tuple[float, np.ndarray]:
-                    p = loss.at(x.reshape(n, 3))
-                    return p.value, p.gradient.ravel()
+    def theirs() -> None:
+        loss = Distances(pairs, d**2, n)
+        start = loss.random_start(3, False, np.random.default_rng(0))
+        goal = 1e-8 * float(np.linalg.norm(loss.at(start).gradient))
 
-                goal = 1e-8 * float(np.linalg.norm(loss.at(start).gradient))
-                scipy_minimize(
-                    value_and_gradient, start.ravel(), jac=True, method="L-BFGS-B",
-                    options={"gtol": goal / np.sqrt(3 * n), "ftol": 0.0, "maxiter": 10_000, "maxfun": 20_000},
-                )  # fmt: skip
+        def function(X: np.ndarray) -> tuple[float, np.ndarray]:
+            p = loss.at(X)
+            if np.linalg.norm(p.gradient) < goal:
+                raise Enough
+            return p.value, p.gradient
 
-            jobs = [lambda pairs=pairs, d=d: DistanceCompletion(random_state=0).fit_pairs(pairs, d), peer]
-            ours, theirs = in_turn(jobs, 3)
-            print(
-                f"{name:10s} {share:4.0%}: estimator {1e3 * ours:7.1f} ms, L-BFGS-B {1e3 * theirs:7.1f} ms, "
-                f"{theirs / ours:.2f} times as long",
-                flush=True,
-            )
+        with_scipy(function, start, lambda X: None)
 
+    mine, peer = in_turn([ours, theirs], 3)
+    case = f"{shape}, n = {n:,}, {share:.0%}"
+    return [(case, "DistanceCompletion", "ms", 1e3 * mine), (case, "SciPy L-BFGS-B", "ms", 1e3 * peer),
+            (case, "SciPy L-BFGS-B", "ratio", peer / mine)]  # fmt: skip
+
+
+CASES = {f"{n}": partial(beside_minimize, n, share) for n, share in HELIX.items()}
+CASES |= {f"{shape} {share}": partial(beside_scipy, shape, share) for shape in SHAPES for share in (0.05, 0.1)}
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")
-    most = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    beside_minimize(most)
-    beside_scipy(min(most, 3000))
+    run_script("estimator", CASES)

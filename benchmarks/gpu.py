@@ -1,12 +1,13 @@
-"""What a GPU does: ``python benchmarks/gpu.py [symnmf large small edmc agreement features] [--results results]``.
+"""What a GPU does: ``python benchmarks/gpu.py [symnmf large dense small edmc features agreement] [--results results]``.
 
 Data are made on the device. Seconds are wall clock with the device idle before and after, compiled code warmed up; the
-start and the sorting of pairs count. Fills the section ``gpu`` of the results.
+start and the sorting of pairs count. Fills the section ``gpu`` of the results. ``QUARTIC_MILLION`` may say that a
+million is fewer, for a look.
 """
 
 from __future__ import annotations
 
-import argparse
+import os
 import time
 from unittest.mock import patch
 
@@ -15,21 +16,19 @@ import scipy.sparse as sp
 import torch
 
 from quartic import Problem, SymNMF, minimize
-from quartic.bench.numbers import Number, keep_numbers
+from quartic.bench.numbers import run_script
 from quartic.graphs import similarity
-from quartic.init import random_start, spectral_start
 from quartic.losses import Distances, LeastSquares
 from quartic.losses.factor import torch_matrix
 from quartic.penalties import Nonnegative
 from quartic.solvers import LevenbergMarquardt
 
-NUMBERS: list[Number] = []
+MILLION, DEVICE = int(os.environ.get("QUARTIC_MILLION", 1_000_000)), torch.device("cuda")
 
 
-def say(case: str, method: str, **facts: float) -> None:
-    """Print one row of results, and keep it."""
-    NUMBERS.extend(Number("gpu", case, method, name.replace("_", " "), float(v)) for name, v in facts.items())
-    print(f"{case}; {method}:", ", ".join(f"{name} {value:.4g}" for name, value in facts.items()), flush=True)
+def told(case: str, method: str, **facts: float):
+    """Return the numbers of one row of results."""
+    return [(case, method, name.replace("_", " "), float(value)) for name, value in facts.items()]
 
 
 def seconds_of(work):
@@ -43,6 +42,7 @@ def seconds_of(work):
 
 def planted(n: int, groups: int, dtype, device, seed: int = 0):
     """Each node draws 10 neighbours, 85 % within its community; W + Wᵀ + I, normalised; and the communities."""
+    torch.cuda.empty_cache()
     g = torch.Generator(device).manual_seed(seed)
     member = torch.randint(groups, (n,), generator=g, device=device)
     order, size = member.sort()[1], torch.bincount(member, minlength=groups)
@@ -80,35 +80,65 @@ def rmse(X, points) -> float:
     return float(((found - true).square().mean() / true.square().mean()).sqrt())
 
 
-def symnmf(a, n: int = 0, dtypes=(torch.float32, torch.float64)) -> None:
-    for dtype in dtypes:
-        n = n or a.n
-        M, member = planted(n, 32, dtype, a.device)
-        loss, checks = seconds_of(lambda M=M: LeastSquares(M))
-        problem, settings = Problem(loss, Nonnegative()), {"rank": 32, "reference": random_start, "tol": 1e-3}
-        minimize(problem, spectral_start, **settings, random_state=99, max_iter=3)
-        runs = [seconds_of(lambda s=s: minimize(problem, spectral_start, **settings, random_state=s)) for s in range(3)]  # noqa: B023
-        result, X = runs[-1][0], runs[-1][0].X
-        groups = torch.bincount(X.argmax(dim=1) * 32 + member, minlength=32 * 32).reshape(32, 32)
-        say(
-            {a.n: "graph, million nodes", 5 * a.n: "graph, five million nodes"}[n], str(dtype).split(".")[1],
-            s=float(np.median([seconds for _, seconds in runs])), checks_s=checks, products=result.n_products,
-            entries=M.values().numel(),
-            purity=float(groups.max(dim=1).values.sum()) / n,
-        )  # fmt: skip
+def cluster(case: str, method: str, M, rank: int, member=None, seeds: int = 3):
+    """Time `SymNMF.fit` on a matrix, checks of it included; the first fit is to compile."""
+    runs = []
+    for seed in range(-1, seeds):
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        model, seconds = seconds_of(lambda seed=seed: SymNMF(rank, random_state=seed + 1).fit(M))
+        purity = 1.0
+        if member is not None:
+            groups = torch.bincount(torch.as_tensor(model.labels_).to(member) * rank + member, minlength=rank * rank)
+            purity = float(groups.reshape(rank, rank).max(dim=1).values.sum()) / len(member)
+        facts = {"s": seconds, "products": model.result_.n_products, "purity": purity}
+        facts |= {"residual": (2 * model.objective_) ** 0.5 / float(_values(M).norm())}
+        facts |= {"peak GiB": torch.cuda.max_memory_allocated() / 2**30}
+        runs.append(facts)
+        del model
+    middle = {name: float(np.median([run[name] for run in runs[1:]])) for name in runs[0]}
+    checks = seconds_of(lambda: LeastSquares(M))[1]
+    yield from told(case, method, **middle, slowest_s=max(run["s"] for run in runs[1:]), checks_s=checks)
 
 
-def large(a) -> None:
-    symnmf(a, 5 * a.n, (torch.float32,))
+def _values(M):
+    return M.values() if M.layout == torch.sparse_csr else M
 
 
-def small(a) -> None:
+def symnmf():
+    """A million nodes, 21 million entries, k = 32."""
+    for dtype in (torch.float32, torch.float64):
+        M, member = planted(MILLION, 32, dtype, DEVICE)
+        yield from cluster("graph, million nodes", str(dtype).split(".")[1], M, 32, member)
+
+
+def large():
+    """The size of the Open Academic Graph, k = 16."""
+    M, member = planted(int(37.7 * MILLION), 16, torch.float32, DEVICE)
+    yield from cluster("graph, 37.7 million nodes", "float32", M, 16, member, seeds=2)
+
+
+def dense():
+    """Correlations of 10,000 series in 50 groups with noise, and cosines of 46,985 documents on 7 topics."""
+    g = torch.Generator(DEVICE).manual_seed(0)
+    W = torch.rand((10_000, 50), generator=g, device=DEVICE) ** 4
+    W /= W.norm(dim=1, keepdim=True)
+    noise = 0.05 * torch.rand((10_000, 10_000), generator=g, device=DEVICE)
+    yield from cluster("dense, 10,000 nodes", "rank 50", W @ W.T + (noise + noise.T) / 2, 50)
+    words = torch.rand((46_985, 200), generator=g, device=DEVICE)
+    topics = 0.3 + (torch.rand((7, 200), generator=g, device=DEVICE) > 0.7).float()
+    words *= (words > 0.9) * topics[torch.randint(7, (46_985,), generator=g, device=DEVICE)]
+    words /= words.norm(dim=1, keepdim=True).clamp(min=1e-9)
+    yield from cluster("dense, 46,985 nodes", "rank 7", words @ words.T, 7)
+
+
+def small():
     """Sizes bound by launches: an iteration replayed on the device against one steered by the host, taking turns."""
     for n, rank, sparse in ((3000, 20, False), (20_000, 16, True)):
-        Y = torch.rand((n, 2 * rank), device=a.device, dtype=torch.float64)
-        M = planted(n, rank, torch.float64, a.device)[0] if sparse else Y @ Y.T / (Y @ Y.T).norm()
+        Y = torch.rand((n, 2 * rank), device=DEVICE, dtype=torch.float64)
+        M = planted(n, rank, torch.float64, DEVICE)[0] if sparse else Y @ Y.T / (Y @ Y.T).norm()
         problem = Problem(LeastSquares(M), Nonnegative())
-        X0 = 0.05 * torch.rand((n, rank), device=a.device, dtype=torch.float64)
+        X0 = 0.05 * torch.rand((n, rank), device=DEVICE, dtype=torch.float64)
         for solver in ("inertial", "lbfgs"):
             found: dict[int, list[float]] = {0: [], torch_matrix._LAUNCH_BOUND: []}
             for _ in range(4):  # the first is to compile
@@ -118,51 +148,56 @@ def small(a) -> None:
                     times.append(1e3 * s / result.n_iter)
             host, replayed = (float(np.median(times[1:])) for times in found.values())
             case = f"{'graph' if sparse else 'dense'}, {n} nodes, rank {rank}"
-            say(case, solver, ms_an_iteration=replayed, by_the_host=host, ratio=host / replayed)
+            yield from told(case, solver, ms_an_iteration=replayed, by_the_host=host, ratio=host / replayed)
 
 
-def edmc(a) -> None:
-    """Random pairs, 20 for each point, from a random start; sorting counts."""
-    for dtype in (torch.float32, torch.float64):
-        points, pairs, squared = cloud(a.n, 20 * a.n, dtype, a.device)
-        for solver in ("auto", "ncg", "lbfgs"):
-            settings = {"rank": 3, "solver": solver}
-            minimize(Problem(Distances(pairs, squared)), **settings, tol=0.0, max_iter=4, random_state=9)
+def edmc():
+    """Random pairs, 20 for each point; checks and sorting count."""
+    single, double = torch.float32, torch.float64
+    for n, dtype, solver, seeds in (
+        (1, single, "auto", 5), (1, double, "auto", 5), (1, single, "ncg", 3), (10, single, "auto", 2)
+    ):  # fmt: skip
+        points, pairs, squared = cloud(n * MILLION, 20 * n * MILLION, dtype, DEVICE)
 
-            def run(seed, settings=settings, pairs=pairs, squared=squared):
-                return minimize(Problem(Distances(pairs, squared)), **settings, tol=1e-5, random_state=seed)
+        def run(seed, pairs=pairs, squared=squared, solver=solver):
+            return minimize(Problem(Distances(pairs, squared)), rank=3, solver=solver, tol=1e-5, random_state=seed)
 
-            runs = [seconds_of(lambda s=s: run(s)) for s in range(2)]
-            case, name = "million points, twenty million pairs", f"{str(dtype).split('.')[1]} {solver}"
-            say(case, name, s=float(np.median([s for _, s in runs])), passes=runs[-1][0].n_products,
-                rmse=max(rmse(result.X, points) for result, _ in runs))  # fmt: skip
+        run(99)  # to compile
+        runs = [seconds_of(lambda s=s: run(s)) for s in range(seeds)]
+        case = f"{'ten ' if n == 10 else ''}million points, {'two hundred' if n == 10 else 'twenty'} million pairs"
+        yield from told(
+            case, f"{str(dtype).split('.')[1]} {solver}", s=float(np.median([s for _, s in runs])),
+            slowest_s=max(s for _, s in runs), passes=runs[-1][0].n_products,
+            rmse=max(rmse(result.X, points) for result, _ in runs),
+        )  # fmt: skip
 
 
-def agreement(a) -> None:
+def agreement():
     """The same runs in float64 by NumPy on the host and by torch on the device: largest difference of X."""
-    M, _ = planted(20_000, 16, torch.float64, a.device)
+    M, _ = planted(20_000, 16, torch.float64, DEVICE)
     host = sp.csr_array((M.values().cpu().numpy(), M.col_indices().cpu().numpy(), M.crow_indices().cpu().numpy()))
     X0 = np.random.default_rng(0).uniform(0.01, 0.05, (20_000, 16))
     both = [Problem(LeastSquares(matrix), Nonnegative()) for matrix in (host, M)]
     jobs = [("symnmf", both, X0, solver) for solver in ("inertial", "lbfgs", "dyn-nolips", "pg")]
-    _, pairs, squared = cloud(5000, 100_000, torch.float64, a.device)
+    _, pairs, squared = cloud(5000, 100_000, torch.float64, DEVICE)
     X0 = np.random.default_rng(1).standard_normal((5000, 3)) * 0.4
     both = [Problem(Distances(pairs.cpu().numpy(), squared.cpu().numpy())), Problem(Distances(pairs, squared))]
     jobs += [("edmc", both, X0, solver) for solver in (LevenbergMarquardt(core=0), "ncg", "gd", "dyn-nolips", "tr")]
     for name, (here, there), X0, solver in jobs:
         ours = minimize(here, X0, solver=solver, tol=0.0, max_iter=20)
-        theirs = minimize(there, torch.from_numpy(X0).to(a.device), solver=solver, tol=0.0, max_iter=20)
+        theirs = minimize(there, torch.from_numpy(X0).to(DEVICE), solver=solver, tol=0.0, max_iter=20)
         gap = float(np.abs(ours.X - theirs.X.cpu().numpy()).max())
-        say(f"host and device, {name}, 20 iterations", getattr(solver, "name", solver), largest_difference=gap)
+        case = f"host and device, {name}, 20 iterations"
+        yield from told(case, getattr(solver, "name", solver), largest_difference=gap)
 
 
-def features(a) -> None:
+def features():
     """Points about 50 centres in 64 dimensions: neighbours, similarities and clusters, the points to their labels."""
     for seed in range(2):
-        g = torch.Generator(a.device).manual_seed(seed)
-        centres = torch.randn((50, 64), generator=g, device=a.device)
-        member = torch.randint(50, (a.n,), generator=g, device=a.device)
-        X = centres[member] + 0.8 * torch.randn((a.n, 64), generator=g, device=a.device)
+        g = torch.Generator(DEVICE).manual_seed(seed)
+        centres = torch.randn((50, 64), generator=g, device=DEVICE)
+        member = torch.randint(50, (MILLION,), generator=g, device=DEVICE)
+        X = centres[member] + 0.8 * torch.randn((MILLION, 64), generator=g, device=DEVICE)
         model = SymNMF(50, affinity="self_tuning", random_state=seed)
         if seed == 0:
             model.fit(X[:20_000])  # to compile
@@ -170,34 +205,14 @@ def features(a) -> None:
         W, graph_s = seconds_of(lambda X=X: similarity(X, "self_tuning"))
         model, s = seconds_of(lambda model=model, X=X: model.fit(X))
         groups = torch.bincount(model.labels_ * 50 + member, minlength=50 * 50).reshape(50, 50)
-        say("features, a million points in 64 dimensions", f"seed {seed}", s=s, graph_s=graph_s,
-            entries=W.values().numel(), iterations=model.n_iter_, peak_GiB=torch.cuda.max_memory_allocated() / 2**30,
-            purity=float(groups.max(dim=1).values.sum()) / a.n)  # fmt: skip
+        facts = {"s": s, "graph s": graph_s, "entries": W.values().numel(), "iterations": model.n_iter_}
+        facts |= {"peak GiB": torch.cuda.max_memory_allocated() / 2**30}
+        facts |= {"purity": float(groups.max(dim=1).values.sum()) / MILLION}
+        yield from told("features, a million points in 64 dimensions", f"seed {seed}", **facts)
 
 
-SECTIONS = {
-    "symnmf": symnmf,
-    "large": large,
-    "small": small,
-    "edmc": edmc,
-    "agreement": agreement,
-    "features": features,
-}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sections", nargs="*", help=f"any of {', '.join(SECTIONS)}; all when left out")
-    parser.add_argument("--n", type=int, default=1_000_000, help="how many a million is")
-    parser.add_argument("--results", default="results", help="folder for results")
-    a = parser.parse_args()
-    a.device = torch.device("cuda")
-    for name in a.sections or SECTIONS:
-        SECTIONS[name](a)
-        torch.cuda.empty_cache()
-    about = {"machine": torch.cuda.get_device_name(), "versions": f"torch {torch.__version__}"}
-    print(keep_numbers(a.results, "gpu", NUMBERS, "python benchmarks/gpu.py", **about).path)
-
+CASES = {"symnmf": symnmf, "large": large, "dense": dense, "small": small, "edmc": edmc, "features": features,
+         "agreement": agreement}  # fmt: skip
 
 if __name__ == "__main__":
-    main()
+    run_script("gpu", CASES, machine=torch.cuda.get_device_name(), versions=f"torch {torch.__version__}")

@@ -1,8 +1,8 @@
 """Solvers side by side on completion, sensing, phase retrieval and quadratic losses.
 
-``python benchmarks/losses.py`` fills the section ``losses`` of the results, in about a minute on one thread. Each
-solver starts at the same X0, the loss's own start, and stops at tol = 1e-6 of the stationarity there. Products are
-those of the run (the start's and the constants' are left out), seconds are CPU seconds of one thread.
+``python benchmarks/losses.py`` fills the section ``losses`` of the results in about a minute, on one thread. Solvers
+start at the same X0, the loss's own start, and stop at tol = 1e-6 of the stationarity there. Products are those of
+the run (the start's and the constants' are left out), seconds are CPU seconds of one thread.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import os
 
 os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", NUMBA_NUM_THREADS="1")
 
-import argparse
 import time
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
 
 from quartic import Problem, minimize
-from quartic.bench.numbers import Number, keep_numbers
+from quartic.bench.numbers import run_script
 from quartic.losses import CodedDiffraction, Completion, PhaseRetrieval, Quadratic, Sensing
 from quartic.penalties import Nonnegative
 
@@ -73,48 +73,38 @@ def weighted(nonnegative=False):
     return Quadratic(1 + np.abs(M), -M), 5
 
 
-CASES = [
-    ("completion, n = 2000, r = 5, 3 %", completion(0.03, 0.0), None, FREE),
-    ("completion, 10 % noise", completion(0.03, 0.1), None, FREE),
-    ("completion, X ≥ 0", completion(0.03, 0.1, True), Nonnegative(), SIGNED),
-    ("sensing, 6nr vectors, n = 150, r = 2, 5 % noise", sensing(), None, FREE),
-    ("sensing, X ≥ 0", sensing(True), Nonnegative(), SIGNED),
-    ("phase retrieval, complex, 6 · 256 Gaussian", gaussian_phases(), None, FREE),
-    ("phase retrieval, six patterns of 64 × 64", patterns(), None, FREE),
-    ("MaxCut, n = 800, r = 41, ρ = 100", cut(100.0), None, FREE),
-    ("quadratic, dense weights, n = 400, r = 5", weighted(), None, FREE),
-    ("quadratic, X ≥ 0", weighted(True), Nonnegative(), SIGNED),
-]
+CASES = {
+    "completion, n = 2000, r = 5, 3 %": (partial(completion, 0.03, 0.0), None),
+    "completion, 10 % noise": (partial(completion, 0.03, 0.1), None),
+    "completion, X ≥ 0": (partial(completion, 0.03, 0.1, True), Nonnegative()),
+    "sensing, 6nr vectors, n = 150, r = 2, 5 % noise": (sensing, None),
+    "sensing, X ≥ 0": (partial(sensing, True), Nonnegative()),
+    "phase retrieval, complex, 6 · 256 Gaussian": (gaussian_phases, None),
+    "phase retrieval, six patterns of 64 × 64": (patterns, None),
+    "MaxCut, n = 800, r = 41, ρ = 100": (partial(cut, 100.0), None),
+    "quadratic, dense weights, n = 400, r = 5": (weighted, None),
+    "quadratic, X ≥ 0": (partial(weighted, True), Nonnegative()),
+}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--results", default="results", help="folder for results")
-    parser.add_argument("--quick", action="store_true", help="a few cases, for a look")
-    options = parser.parse_args()
-    numbers = []
-    for name, (loss, rank), penalty, solvers in CASES[3:5] if options.quick else CASES:
-        problem = Problem(loss, penalty)
-        X0 = loss.default_start(rank, problem.penalty.nonnegative, np.random.default_rng(7))
-        auto = minimize(problem, X0, max_iter=0).solver
-        for solver in solvers:
-            if solver == "lm" and not hasattr(loss, "linearize"):
-                continue
-            minimize(problem, X0, solver=solver, max_iter=2)  # compiles
-            started = time.process_time()
-            result = minimize(problem, X0, solver=solver, tol=1e-6, max_iter=5000)
-            found = {"s": time.process_time() - started, "iterations": float(result.n_iter)}
-            found["products"] = float(result.history.n_products[-1] - result.history.n_products[0])
-            found["objective"] = float(result.objective)
-            mark = f"{solver} (auto)" if solver == auto else solver
-            numbers += [Number("losses", name, mark, *one) for one in found.items() if result.success]
-            print(name, mark, found, flush=True)
-    print(
-        keep_numbers(
-            options.results, "losses", numbers, "python benchmarks/losses.py" + " --quick" * options.quick
-        ).path
-    )
+def measure(case):
+    make, penalty = CASES[case]
+    loss, rank = make()
+    problem = Problem(loss, penalty)
+    X0 = loss.default_start(rank, problem.penalty.nonnegative, np.random.default_rng(7))
+    auto = minimize(problem, X0, max_iter=0).solver
+    for solver in FREE if penalty is None else SIGNED:
+        if solver == "lm" and not hasattr(loss, "linearize"):
+            continue
+        minimize(problem, X0, solver=solver, max_iter=2)  # compiles
+        started = time.process_time()
+        result = minimize(problem, X0, solver=solver, tol=1e-6, max_iter=5000)
+        found = {"s": time.process_time() - started, "iterations": result.n_iter}
+        found["products"] = result.history.n_products[-1] - result.history.n_products[0]
+        found["objective"] = result.objective
+        mark = f"{solver} (auto)" if solver == auto else solver
+        yield from ((case, mark, name, float(value)) for name, value in found.items() if result.success)
 
 
 if __name__ == "__main__":
-    main()
+    run_script("losses", {case: partial(measure, case) for case in CASES})

@@ -1,13 +1,14 @@
-"""SDPLIB's problems and a large MaxCut: value, errors, certified gap and processor time, beside CSDP's.
+"""SDPLIB's problems and large MaxCuts: value, errors, certified gap and time, beside other solvers that are there.
 
-    python benchmarks/sdp.py [NAME ...] [--csdp] [--torus 20000]
+    python benchmarks/sdp.py [NAME ...] ["torus 20000"] ["torus on a GPU" "random graph on a GPU"] [--results results]
 
-reads ``$QUARTIC_DATA/sdplib/*.dat-s.gz``. Times are of the processor, one thread, after one run that compiles.
+reads ``$QUARTIC_DATA/sdplib/*.dat-s.gz``. Times are of the processor, one thread, after one run that compiles; on a
+GPU wall clock. SCS (tolerance 1e-6) and Clarabel are called through CVXPY, whose own time is not counted; see
+``LIMIT``.
 """
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import os
 import re
@@ -16,31 +17,74 @@ import shutil
 import subprocess
 import tempfile
 import time
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from quartic.sdp import maxcut, read_sdpa, solve_sdp
+from quartic.bench.numbers import run_script
+from quartic.sdp import SDP, maxcut, read_sdpa, solve_sdp
 
 DATA = Path(os.environ.get("QUARTIC_DATA", "data")) / "sdplib"
+# Where another solver takes longer, nothing is said of it.
+RIVALS, LIMIT = ("CSDP", "SCS", "Clarabel"), 200.0
 
 
 def published() -> dict[str, str]:
-    """Return the optima in the folder's README."""
+    """Return the optima in the folder's README; none where the folder is not there."""
+    if not (DATA / "README.md").is_file():
+        return {}
     rows = re.findall(r"\| (\S+) \| \d+ \| \d+ \| (.+?) \|", (DATA / "README.md").read_text())
     return {name: value for name, value in rows if name != "problem"}
 
 
-def csdp_seconds(path: Path) -> float:
+def csdp_seconds(path: Path, limit: float) -> float | None:
     """Return the processor time that CSDP takes."""
+    if shutil.which("csdp") is None:
+        return None
     with tempfile.TemporaryDirectory() as folder:
         plain = Path(folder) / "problem.dat-s"
         plain.write_bytes(gzip.decompress(path.read_bytes()))
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
         threads = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        subprocess.run(["csdp", str(plain)], stdout=subprocess.DEVNULL, check=False, env=threads)
+        try:
+            subprocess.run(["csdp", plain], stdout=subprocess.DEVNULL, check=False, env=threads, timeout=limit)
+        except subprocess.TimeoutExpired:
+            return None
         return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+
+
+def cvxpy_seconds(problem: SDP, solver: str, limit: float) -> float | None:
+    """Return the time that one of CVXPY's solvers takes for the programme in its dual form, an inequality in y."""
+    if find_spec("cvxpy") is None:
+        return None
+    import cvxpy as cp
+
+    whole, y = problem.explicit(), cp.Variable(problem.m)
+    v = whole.c - whole.S.T @ y  # by entries of Y; one off the diagonal stands for two
+    cones = []
+    for first, last, size in zip(problem.offsets[:-1], problem.offsets[1:], problem.blocks, strict=True):
+        here = np.flatnonzero((whole.i >= first) & (whole.i < last))
+        i, j, n = whole.i[here] - first, whole.j[here] - first, last - first
+        if size < 0:
+            cones.append(sparse.csr_array((np.ones(len(here)), (i, here)), shape=(n, len(whole.c))) @ v >= 0)
+            continue
+        halves = np.full(len(here), 0.5)  # an entry on the diagonal is met twice
+        spread = sparse.csr_array(
+            (np.r_[halves, halves], (np.r_[i * n + j, j * n + i], np.r_[here, here])), shape=(n * n, len(whole.c))
+        )
+        cones.append(cp.reshape(spread @ v, (n, n), order="C") >> 0)
+    programme = cp.Problem(cp.Maximize(problem.b @ y), cones)
+    options: dict[str, Any] = {"scs": {"eps": 1e-6, "time_limit_secs": limit}, "clarabel": {"time_limit": limit}}
+    try:
+        programme.solve(solver=solver.upper(), **options[solver])
+    except cp.SolverError:
+        return None
+    seconds = float(programme.solver_stats.solve_time or 0.0)
+    return seconds if programme.status in ("optimal", "infeasible", "unbounded") else None
 
 
 def torus(n: int) -> sparse.csr_array:
@@ -49,43 +93,62 @@ def torus(n: int) -> sparse.csr_array:
     index = np.arange(2 * side * side).reshape(side, 2 * side)
     i = np.tile(index.ravel(), 2)
     j = np.r_[np.roll(index, -1, 0).ravel(), np.roll(index, -1, 1).ravel()]
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], len(i))
-    W = sparse.coo_array((signs, (i, j)), shape=(index.size, index.size))
+    return signed(index.size, i, j, np.random.default_rng(0).choice([-1.0, 1.0], len(i)))
+
+
+def random_graph(n: int, degree: int = 6) -> sparse.csr_array:
+    """Return a random graph of this mean degree."""
+    rng = np.random.default_rng(0)
+    i, j = rng.integers(0, n, (2, n * degree // 2))
+    return signed(n, i[i != j], j[i != j], np.ones(np.count_nonzero(i != j)))
+
+
+def signed(n: int, i: np.ndarray, j: np.ndarray, w: np.ndarray) -> sparse.csr_array:
+    """Return the adjacency matrix of these edges."""
+    W = sparse.coo_array((w, (i, j)), shape=(n, n))
     return sparse.csr_array(W + W.T)
 
 
-def main() -> None:
-    """Print a line for each problem."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--csdp", action="store_true")
-    parser.add_argument("--torus", type=int, default=0)
-    options = parser.parse_args()
-    optima = published()
-    for name in ("mcp100", "theta1", "gpp100"):
-        solve_sdp(read_sdpa(DATA / f"{name}.dat-s.gz"))
-    print(
-        "| problem | published | value | errors | gap | status | method | rank | seconds |" + " CSDP |" * options.csdp
-    )
-    print("|---" * (9 + options.csdp) + "|")
-    for name in options.names or sorted(optima):
-        path = DATA / f"{name}.dat-s.gz"
-        problem = read_sdpa(path)
-        began = time.process_time()
-        result = solve_sdp(problem)
-        seconds = time.process_time() - began
-        worst, rank = max(result.errors.values()), max(result.rank)
-        line = f"| {name} | {optima.get(name, '')} | {result.primal:.7e} | {worst:.0e} | {result.gap:.0e} "
-        line += f"| {result.status} | {result.method} | {rank} | {seconds:.2f} |"
-        if options.csdp and shutil.which("csdp"):
-            line += f" {csdp_seconds(path):.2f} |"
-        print(line, flush=True)
-    if options.torus:
-        began = time.process_time()
-        found = maxcut(torus(options.torus), tol=1e-5)
-        seconds, result = time.process_time() - began, found.result
-        print(f"torus {len(found.cut)}: {result.primal:.6f} ≤ {found.bound:.6f}, gap {result.gap:.1e}, {seconds:.1f} s")
+def solve(name: str, optimum: str):
+    path = DATA / f"{name}.dat-s.gz"
+    problem = read_sdpa(path)
+    for other in ("mcp100", "theta1", "gpp100"):  # compile
+        solve_sdp(read_sdpa(DATA / f"{other}.dat-s.gz"))
+    began = time.process_time()
+    result = solve_sdp(problem)
+    found = {"s": time.process_time() - began, "value": result.primal, "published": optimum}
+    found |= {"largest error": max(result.errors.values()), "gap": result.gap, "rank": float(max(result.rank))}
+    yield from ((name, result.method, *one) for one in {**found, "status": str(result.status)}.items())
+    for rival in RIVALS:
+        taken = csdp_seconds(path, LIMIT) if rival == "CSDP" else cvxpy_seconds(problem, rival.lower(), LIMIT)
+        if taken is not None:
+            yield name, rival, "s", taken
 
+
+def cut_on_gpu(draw, dtype: str = "float32", n: int = 1_000_000):
+    """Cut a graph of a million nodes."""
+    maxcut(torus(2000), tol=1e-4, n_roundings=1, device="cuda", dtype=dtype)  # compiles
+    W, began = draw(n), time.perf_counter()
+    found = maxcut(W, tol=1e-4, n_roundings=5, device="cuda", dtype=dtype)
+    seconds, result = time.perf_counter() - began, found.result
+    facts = {"s": result.time, "with rounding s": seconds, "value": result.primal, "bound": found.bound}
+    facts |= {"gap": result.gap, "cut": found.value, "rank": float(max(result.rank))}
+    return [(f"{draw.__name__.replace('_', ' ')}, {n} nodes, GPU", dtype, *one) for one in facts.items()]
+
+
+def cut_torus(n: int):
+    maxcut(torus(200), tol=1e-5)
+    began = time.process_time()
+    found = maxcut(torus(n), tol=1e-5)
+    seconds, result = time.process_time() - began, found.result
+    facts = {"s": seconds, "value": result.primal, "bound": found.bound, "gap": result.gap}
+    return [(f"torus {len(found.cut)}", result.method, *one) for one in facts.items()]
+
+
+CASES = {name: partial(solve, name, optimum) for name, optimum in sorted(published().items())}
+CASES["torus 20000"] = partial(cut_torus, 20_000)
+if find_spec("torch"):
+    CASES |= {"torus on a GPU": partial(cut_on_gpu, torus), "random graph on a GPU": partial(cut_on_gpu, random_graph)}
 
 if __name__ == "__main__":
-    main()
+    run_script("sdp", CASES)

@@ -24,7 +24,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from quartic import DistanceCompletion, Problem, SymNMF, minimize
-from quartic.bench.numbers import Number, keep_numbers
+from quartic.bench.harness import Store
+from quartic.bench.numbers import measure_cases
 from quartic.losses import Distances, LeastSquares
 from quartic.penalties import Nonnegative
 from quartic.solvers import SOLVERS
@@ -103,8 +104,9 @@ def main():
     told = haul(options.minutes) if options.minutes else {}
     if told:
         (folder / "long_haul.json").write_text(json.dumps(told) + "\n")
-    numbers = [Number("trust", case, "", name, float(v)) for case, row in summaries(folder) for name, v in row.items()]
-    print(keep_numbers(options.results, "trust", numbers, "make trust").path)
+    numbers = [(case, "", name, float(v)) for case, row in summaries(folder) for name, v in row.items()]
+    Store(options.results, "trust").path.unlink(missing_ok=True)
+    print(measure_cases(options.results, "trust", {"all": lambda: numbers}, print, command="make trust").path)
     second, last = told.get("MiB, second quarter", 0), told.get("MiB, last quarter", 0)
     sys.exit(bool(last > max(1.02 * second, second + 8)))
 

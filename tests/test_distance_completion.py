@@ -884,3 +884,14 @@ def test_cross_validation_and_metadata():
     assert model.score_pairs(pairs, pair_distances(T, pairs)) > -1e-7
     with pytest.raises(ValueError, match="one number for each"):
         model.score_pairs(pairs, [1.0])
+
+
+def test_pairs_given_the_other_way_round_are_left_as_they_are():
+    X = np.random.default_rng(0).random((9, 2))
+    pairs = np.column_stack(np.triu_indices(9, 1))[:, ::-1].astype(np.int64).copy()
+    kept = pairs.copy()
+    model = DistanceCompletion(2, random_state=0).fit_pairs(
+        pairs, np.linalg.norm(X[pairs[:, 0]] - X[pairs[:, 1]], axis=1)
+    )
+    assert (pairs == kept).all()
+    assert model.rmse_ < 1e-10

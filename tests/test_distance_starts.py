@@ -9,14 +9,17 @@ from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
-from quartic import DistanceCompletion, datasets
-from quartic.distance import branching, null_space
+from quartic import DistanceCompletion, Problem, datasets, minimize
+from quartic.datasets import pair_distances, random_pairs
+from quartic.distance import framework, moves
 from quartic.distance.component import Component, Effort, Search
 from quartic.distance.patches import register
 from quartic.init.classical_mds import classical_mds
 from quartic.init.components import distance_graph, place_apart
 from quartic.init.eigenmap import eigenmap_start, smallest_eigenvectors
+from quartic.init.sampled import sampled_start
 from quartic.init.shortest_path import shortest_path_start
+from quartic.losses import Distances
 
 STARTS = [
     shortest_path_start,
@@ -245,9 +248,9 @@ def test_many_single_points_are_laid_out_in_a_square_not_a_line():
 
 def test_bandwidth_tells_local_from_random():
     pairs, distances, _ = sensor_field(2000, 15, 2)
-    assert null_space.elimination_is_cheap(distance_graph(pairs, distances, 2000), 2)
+    assert framework.elimination_is_cheap(distance_graph(pairs, distances, 2000), 2)
     random = np.random.default_rng(0).integers(0, 2000, size=(15_000, 2))
-    assert not null_space.elimination_is_cheap(distance_graph(random, np.ones(15_000), 2000), 2)
+    assert not framework.elimination_is_cheap(distance_graph(random, np.ones(15_000), 2000), 2)
 
 
 # Patches
@@ -332,7 +335,7 @@ def chain_with_intervals(n, seed):
 def test_points_built_up_one_at_a_time_meet_their_bounds(seed):
     component = chain_with_intervals(50, seed)
     search = Search(component, Effort(3), np.random.default_rng(seed))
-    assert branching.build_up(search)
+    assert moves.build_up(search)
     assert component.are_nearly_met(component.errors(search.X))
 
 
@@ -340,12 +343,59 @@ def test_places_are_those_at_the_distances_asked_for():
     rng = np.random.default_rng(0)
     Y, truth = rng.standard_normal((2, 1, 4, 3)), rng.standard_normal((2, 5, 3))
     squares = np.sum((truth[:, :, None] - Y) ** 2, axis=3)
-    found = branching._fit(truth + 0.1 * rng.standard_normal(truth.shape), Y, squares)
+    found = moves._fit_places(truth + 0.1 * rng.standard_normal(truth.shape), Y, squares)
     np.testing.assert_allclose(found, truth, atol=1e-6)
 
 
 def test_points_that_hang_on_nothing_are_not_built_up():
     component = Component(5, np.array([[0, 1], [2, 3], [3, 4]]), np.ones(3), np.full(3, 2.0), np.full(3, 1.5), None)
     search = Search(component, Effort(2), np.random.default_rng(0))
-    assert not branching.build_up(search)
+    assert not moves.build_up(search)
     assert search.best is None
+
+
+def cloud(n, degree, seed, weights=False):
+    rng = np.random.default_rng(seed)
+    P, pairs = rng.random((n, 3)), random_pairs(n, degree / (n - 1), random_state=seed)
+    w = rng.uniform(0.5, 2.0, len(pairs)) if weights else None
+    return P, pairs, pair_distances(P, pairs) ** 2, w
+
+
+@pytest.mark.parametrize("weights", [False, True])
+def test_the_centred_distances_of_random_pairs(weights):
+    from quartic.losses.pairs import numba
+
+    _, pairs, squared, w = cloud(60, 15, 0, weights)
+    W, d = np.zeros((60, 60)), np.zeros((60, 60))
+    i, j = pairs.T
+    W[i, j] = W[j, i] = 1.0 if w is None else w / w.mean()
+    d[i, j] = d[j, i] = squared
+    mean = (W * d).sum(axis=1) / W.sum(axis=1)
+    B = -0.5 * W * (d - mean[:, None] - mean + (W * d).sum() / len(pairs) / 2)
+    V = np.random.default_rng(1).standard_normal((60, 4))
+    product, noise = numba.centred(Distances(pairs, squared, 60, w).pairs)
+    np.testing.assert_allclose(product(V), B @ V, atol=1e-12)
+    np.testing.assert_allclose(noise, 2 * np.sqrt((B**2).sum() / 60))
+
+
+@pytest.mark.parametrize("degree", [28, 40])
+def test_random_pairs_are_started_from_their_eigenvectors(degree):
+    """Three random starts of these end in local minima, or take three times as many passes."""
+    _, pairs, squared, _ = cloud(2000, degree, degree)
+    problem = Problem(Distances(pairs, squared))
+    for seed in range(3):
+        assert sampled_start(problem, 3, np.random.default_rng(seed)) is not None
+        result = minimize(problem, rank=3, tol=1e-8, random_state=seed)
+        assert result.objective < 1e-9
+        assert result.n_products < 80
+
+
+def test_what_is_no_sample_of_all_pairs_has_no_such_start():
+    P = np.random.default_rng(0).random((1000, 2))
+    near = cKDTree(P).query_pairs(0.09, output_type="ndarray")
+    assert 12 < 2 * len(near) / 1000 < 48
+    assert (
+        sampled_start(Problem(Distances(near, pair_distances(P, near) ** 2, 1000)), 2, np.random.default_rng(0)) is None
+    )
+    _, pairs, squared, _ = cloud(1000, 14, 0)  # eigenvectors of so few are noise
+    assert sampled_start(Problem(Distances(pairs, squared, 1000)), 3, np.random.default_rng(0)) is None

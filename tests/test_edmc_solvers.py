@@ -450,6 +450,27 @@ def test_a_graph_that_is_not_evenly_dense_is_solved_by_way_of_its_core():
     assert result.n_iter < 10  # all pairs, from the same start, take 20
 
 
+def test_which_pairs_are_local():
+    points = np.random.default_rng(0).random((800, 2))
+    i, j = np.triu_indices(800, 1)
+    squared = ((points[i] - points[j]) ** 2).sum(axis=1)
+    for share in (0.01, 0.03, 0.3):
+        near = squared < np.quantile(squared, share)
+        drawn = np.random.default_rng(1).random(len(i)) < share
+        for kept, local in ((near, share < 0.1), (drawn, False)):
+            assert Distances(np.column_stack([i, j])[kept], squared[kept], 800).is_local() == local
+    assert Distances([[0, 1], [2, 3]], [1.0, 1.0]).is_local()  # nothing to be seen
+
+
+def test_random_pairs_without_a_core_begin_with_conjugate_gradients():
+    loss = distances(helix(1000), 0.03)
+    X0 = loss.random_start(3, False, np.random.default_rng(0))
+    made = {s: minimize(Problem(loss), X0, solver=s, tol=1e-9) for s in ("lm", "ncg")}
+    assert made["lm"].n_products <= made["ncg"].n_products + 20
+    state = LevenbergMarquardt().init(Problem(loss), made["lm"].X)
+    assert state.turns == 0
+
+
 def test_lm_turns_to_sparse_factors_on_a_long_strip(monkeypatch):
     generator = np.random.default_rng(0)
     points = generator.random((500, 2)) * [1.0, 0.03]

@@ -100,3 +100,23 @@ def test_top_terms():
     assert top_terms(counts, [0, 0, 1, 1], ["a", "b", "c", "d"], 2) == [["a", "d"], ["b"]]
     with pytest.raises(ValueError, match="labels by terms"):
         top_terms(counts, [0, 0, 1, 1], ["a", "b"])
+
+
+def test_networkx_backend():
+    """As networkx calls it, once the package's entry point is installed."""
+    from quartic.nx import backend, communities
+
+    G = nx.karate_club_graph()
+    assert backend.can_run("asyn_fluidc", (G, 2), {}) is True
+    assert "undirected" in backend.can_run("asyn_fluidc", (nx.DiGraph(G), 2), {})
+    assert "resolution" in backend.can_run("louvain_communities", (G,), {"resolution": 2})
+    H = backend.convert_from_nx(G, name="asyn_fluidc")
+    assert H.__networkx_backend__ == "quartic"
+    assert H._adj is G._adj
+    found = list(backend.asyn_fluidc(H, 2, seed=0))
+    plain = nx.Graph(G.edges)
+    assert sorted(map(sorted, found)) == sorted(map(sorted, communities(plain, 2, random_state=0)))
+    assert backend.convert_to_nx(found) is found
+    for weight in ("weight", None):
+        parts = backend.louvain_communities(H, weight, seed=0)
+        assert sorted(node for part in parts for node in part) == list(range(34))

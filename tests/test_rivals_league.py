@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 import pytest
@@ -49,6 +50,11 @@ def test_profiles_are_ratios_to_the_best_and_the_best_of_a_grid_counts():
     assert numbers["cd", "at worst"] == 3.0
 
 
+def test_problems_that_not_all_have_played_are_left_out():
+    rows = [row("a", "auto", 2.0), row("a", "cd", 1.0), row("b", "auto", 1.0)]
+    assert profiles(rows, "symnmf", 1e-3, "s")["auto"].tolist() == [2.0]
+
+
 def test_games_are_drawn_alike_every_time():
     for game in LeagueSettings.choose(quick=True, only="edmc").games:
         again = Game(game.family, game.what, game.rank, game.start, game.seed)
@@ -75,6 +81,38 @@ def test_the_whole_league_has_what_it_says():
     assert set(METHODS) == {"symnmf", "edmc", "stress"}
 
 
+def test_any_prefix_of_the_league_is_a_fair_sample():
+    games = LeagueSettings.choose().games
+    for part in (20, 60, 120):
+        for family in METHODS:
+            share = sum(game.family == family for game in games) / len(games)
+            assert abs(sum(game.family == family for game in games[:part]) - share * part) <= 1
+        nmf = [game for game in games[:part] if game.family == "symnmf"]
+        assert 0.2 < sum(game.start == "random" for game in nmf) / len(nmf) < 0.8
+
+
+def test_when_time_is_over_whole_runs_are_kept_and_nothing_is_begun(tmp_path):
+    games = LeagueSettings.choose(quick=True, only="edmc").games
+    store = run_league(LeagueSettings(games=games, budget=0.0), tmp_path, print, print)
+    assert not store.rows
+    taken = []
+    none = run_league(LeagueSettings(games=games), tmp_path, print, print, claim=lambda k: taken.append(k) or False)
+    assert not none.rows
+    assert taken == list(range(len(games)))
+
+
+def test_a_rival_that_breaks_down_loses_its_game_only(tmp_path, monkeypatch):
+    def breaks(self, problem, state):
+        raise KeyError("broken")
+
+    monkeypatch.setattr("quartic.solvers.SMACOF.step", breaks)
+    games = (Game("stress", "cloud-30-0.8-0.05", 3, "spectral", 0),)
+    store = run_league(LeagueSettings(games=games, seconds=0.3), tmp_path, print, print)
+    assert {row["method"].split()[0] for row in store.rows if "cannot" in row} == {"smacof"}
+    assert "KeyError" in store.find(method="smacof relaxation=1.9")[0]["cannot"]
+    assert len(store.rows) == len(entries_of("stress"))
+
+
 def test_runs_are_kept_and_not_made_again(tmp_path):
     games = (Game("symnmf", "planted-60-3", 3, "random", 0), Game("edmc", "cloud-30-0.8-0", 3, "spectral", 0))
     settings = LeagueSettings(games=games, seconds=0.3, name="league-quick")
@@ -98,3 +136,13 @@ def test_the_module_writes_its_table(tmp_path, monkeypatch, capsys):
     assert "smacof,within 2" in text
     assert "auto,at worst" in text
     assert "over auto's" in capsys.readouterr().out
+
+
+def test_processes_share_the_games_and_end_in_time(tmp_path):
+    words = ["--quick", "--only", "stress", "--processes", "2", "--seconds", "0.2", "--results", str(tmp_path)]
+    began = time.monotonic()
+    main([*words, "--budget", "40"])
+    assert time.monotonic() - began < 60
+    assert "auto,within 1.2" in (tmp_path / "league.csv").read_text(encoding="utf-8")
+    lines = (tmp_path / "league-quick.jsonl").read_text(encoding="utf-8").splitlines()
+    assert sum("stress cloud" in line for line in lines) == len(entries_of("stress"))

@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.sparse.linalg import aslinearoperator
 
 from quartic.sdp import SDP, LowRank, read_sdpa, solve_sdp
-from quartic.sdp.bound import Bounds, _chebyshev_bound, _proven
+from quartic.sdp.bound import Bounds, Part, Slack, _chebyshev_bound, _proven
 
 DATA = Path(os.environ.get("QUARTIC_DATA", "")) / "sdplib"
 needs_sdplib = pytest.mark.skipif(not DATA.is_dir(), reason="QUARTIC_DATA has no folder sdplib")
@@ -262,9 +262,12 @@ def test_chebyshev_bound_of_a_clustered_spectrum():
     values = np.sort(np.r_[np.linspace(0, 1e-4, n // 2), rng.uniform(0.1, 3.0, n - n // 2)])
     for lowest in (0.0, -1e-3, -0.1):
         values[0] = lowest
-        bound, _ = _chebyshev_bound(lambda D: values[:, None] * D, n, 1e-3, 3.1, rng)
         matrix = sparse.csr_array(sparse.diags_array(values))
-        again, _ = _chebyshev_bound(matrix.__matmul__, n, 1e-3, 3.1, rng, matrix)
+        plain, other = SDP(matrix, [], []), SDP(aslinearoperator(matrix), [], [])
+        parts = [Part(Slack(problem, problem.c), np.arange(n), None) for problem in (plain, other)]
+        assert parts[0].highest == pytest.approx(values[-1])
+        assert values[-1] < parts[1].highest < 1.2 * values[-1]
+        bound, again = (_chebyshev_bound(part, 1e-3, rng)[0] for part in parts)
         assert again == pytest.approx(bound, rel=0.1, abs=1e-3)
         assert bound <= lowest
         assert bound >= 1.1 * lowest - 2e-3
@@ -344,6 +347,8 @@ def test_data_are_checked():
         SDP(np.eye(3), [np.eye(3)], [1.0, 2.0])
     with pytest.raises(ValueError, match="shape"):
         SDP(np.eye(3), [np.eye(4)], [1.0])
+    with pytest.raises(ValueError, match="NumPy array"):
+        SDP(np.eye(2), [[[1.0, 0.0], [0.0, 1.0]]], [1.0])
     with pytest.raises(ValueError, match="finite"):
         SDP(np.full((3, 3), np.nan), [np.eye(3)], [1.0])
     with pytest.raises(ValueError, match="senses"):

@@ -32,6 +32,16 @@ def test_report_and_solution(file, tmp_path):
     assert y.sum() == pytest.approx(4.5225, abs=1e-4)
 
 
+def test_html_report(file, tmp_path):
+    pytest.importorskip("plotly")
+    page = tmp_path / "page.html"
+    assert CliRunner().invoke(app, ["sdp", str(file), "--report", str(page)]).exit_code == 0
+    text = page.read_text(encoding="utf-8")
+    assert "4.52254" in text
+    assert "Convergence" in text
+    assert "no folder" in CliRunner().invoke(app, ["sdp", str(file), "--report", str(tmp_path / "a/b.html")]).stderr
+
+
 def test_json(file):
     found = CliRunner().invoke(app, ["sdp", str(file), "--json", "--quiet"])
     facts = json.loads(found.stdout)

@@ -9,8 +9,11 @@ from scipy import sparse
 from scipy.sparse.linalg import aslinearoperator
 
 from quartic.datasets import planted_graph
-from quartic.sdp import SDP, LowRank, complete_matrix, localise, lovasz_theta, maxcut, solve_sdp
-from quartic.sdp.lowrank import Lagrangian, Spheres
+from quartic.sdp import SDP, LowRank, complete_matrix, localise, lovasz_theta, maxcut, passes, solve_sdp
+from quartic.sdp.interior import _mirrored, _Scaled
+from quartic.sdp.lowrank import Lagrangian
+from quartic.sdp.preconditioner import Blocks, Slots
+from quartic.sdp.spheres import Spheres
 
 
 def mixed_programme(n=7, seed=0):
@@ -216,3 +219,83 @@ def test_completion():
         complete_matrix(places, Y[tuple(places.T)], (6, 6), kind="rank")
     with pytest.raises(ValueError, match="outside"):
         complete_matrix([(0, 9)], [1.0], (6, 6))
+
+
+# -- how the work is done ---------------------------------------------------------------------------------------------
+
+
+def test_preconditioner_inverts_what_each_row_meets_of_itself():
+    rng = np.random.default_rng(0)
+    n, r, sigma = 8, 3, 0.7
+    A = [[(0, 0, 2.0)], [(1, 1, 1.0), (2, 2, 3.0)]]  # spheres
+    A += [[(0, j, 1.0), (j, j, -0.5)] for j in range(3, 8)] + [[(3, 4, 1.0), (1, 2, 2.0)]]  # row 0 is in five of them
+    problem = SDP(np.eye(n), A, np.ones(len(A)))
+    data = Spheres(problem, np.arange(problem.m))
+    assert len(data.rest) == 6
+    X = data.retract(rng.standard_normal((n, r)))
+    shift = rng.uniform(0.5, 2.0, n)
+    blocks = Blocks(data, Slots(data), X, shift, sigma)
+    J = np.zeros((6, n, r))  # the constraints' derivatives
+    for i, k in itertools.product(range(n), range(r)):
+        D = np.zeros((n, r))
+        D[i, k] = 1.0
+        J[:, i, k] = data.S @ data.changes(X, D)[0]
+    whole = np.array([shift[i] * np.eye(r) + sigma * J[:, i].T @ J[:, i] for i in range(n)])
+    R = rng.standard_normal((n, r))
+    Z = blocks.solve(R)
+    assert abs(tangent_part(data, X, Z)).max() < 1e-12
+    left = np.einsum("ijk,ik->ij", whole, Z) - R
+    assert np.allclose(left, tangent_part(data, X, left))  # nothing is left along the spheres
+
+
+def test_passes_give_the_same_bits_on_any_number_of_threads(monkeypatch):
+    W = random_maxcut(80, 0.1, 0)
+    problem = SDP(W, [[(i, i, 1.0)] for i in range(80)], np.ones(80))
+    theta = theta_of(20)
+
+    def solved():
+        return solve_sdp(problem, max_iter=5).X[0], solve_sdp(theta, method="interior", max_iter=5).X[0]
+
+    alone = solved()
+
+    def in_three(work, n_pieces, multiplications):
+        for first, last in itertools.pairwise([n_pieces * k // 3 for k in (3, 2, 1, 0)]):
+            work(last, first)
+
+    monkeypatch.setattr(passes, "spread", in_three)
+    for one, several in zip(alone, solved(), strict=True):
+        assert np.array_equal(one, several)
+
+
+def theta_of(n):
+    cycle = np.roll(np.eye(n), 1, axis=0) + np.roll(np.eye(n), -1, axis=0)
+    edges = [[(i, j, 1.0)] for i, j in np.argwhere(np.triu(cycle))]
+    return SDP(LowRank(np.ones(n)), [np.eye(n), *edges], np.r_[1.0, np.zeros(len(edges))], maximize=True)
+
+
+@pytest.mark.parametrize("kind", ["own entries", "shared entries", "dense"])
+def test_products_of_constraints(kind):
+    """⟨A_k, X A_l W⟩ by sums over entries, however they are made."""
+    rng = np.random.default_rng(1)
+    n, m = 40, 12
+    A = np.zeros((m, n, n))
+    if kind == "own entries":
+        for M, (i, j) in zip(A, itertools.combinations_with_replacement(range(n), 2), strict=False):
+            M[i, j] = M[j, i] = rng.standard_normal()
+    elif kind == "shared entries":
+        places = [(0, 0), (0, 1), (1, 2), (3, 3), (2, 4), (5, 8)]
+        for M in A:
+            for k in rng.choice(len(places), 4, replace=False):
+                i, j = places[k]
+                M[i, j] = M[j, i] = rng.standard_normal()
+    else:
+        A = rng.standard_normal((m, n, n))
+        A = A + A.transpose(0, 2, 1)
+    problem = SDP(np.ones((n, n)), list(A), np.ones(m))
+    data = _Scaled(problem, np.arange(m))
+    (block,) = data.blocks
+    assert (block.mixed is not None) == (kind == "shared entries")
+    assert (len(block.dense) > 0) == (kind == "dense")
+    X, W = (Q @ Q.T for Q in rng.standard_normal((2, n, n)))
+    known = np.array([[np.vdot(P, X @ Q @ W) for Q in A] for P in A]) / np.outer(data.norms, data.norms)
+    assert np.allclose(_mirrored(data.products([X], [W], np.zeros(0))), (known + known.T) / 2)

@@ -31,13 +31,12 @@ SEED = {"random_state": 0}
 
 
 def expected_failures(estimator):
-    if estimator.affinity != "precomputed":
-        return {}
-    return {
-        "check_clustering": "it hands 50 × 2 features to an estimator whose input is an n × n similarity matrix",
-        "check_non_transformer_estimators_n_iter": "it asks for one iteration at least, but the spectral start "
-        "factorises the linear kernel of iris exactly, and none is needed",
-    }
+    """None on the defaults."""
+    return (
+        {"check_clustering": "it hands 50 × 2 features to an estimator told to expect an n × n similarity matrix"}
+        if estimator.affinity == "precomputed"
+        else {}
+    )
 
 
 class Gaussian:
@@ -53,6 +52,7 @@ class Gaussian:
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
     [
+        SymNMF(),
         SymNMF(affinity="precomputed"),
         SymNMF(affinity="cosine"),
         SymNMF(affinity="self_tuning"),
@@ -277,7 +277,9 @@ def test_pickle_and_clone():
 def test_grid_search_finds_the_number_of_clusters(make):
     """Rows of a test fold are similarities to the training nodes; more clusters than there are predict worse."""
     M, _ = planted_graph(400, 4, degree=12, random_state=0)
-    search = GridSearchCV(SymNMF(tol=1e-2, **SEED), {"n_components": [2, 4, 8]}, cv=3, error_score="raise")
+    search = GridSearchCV(
+        SymNMF(affinity="precomputed", tol=1e-2, **SEED), {"n_components": [2, 4, 8]}, cv=3, error_score="raise"
+    )
     search.fit(make(M))
     assert search.best_params_ == {"n_components": 4}
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
@@ -378,8 +380,13 @@ def test_negative_similarities_keep_nodes_apart():
         ({"n_jobs": 1.5}, np.eye(4), ValueError, "n_jobs must be an integer, or None"),
         ({"callback": 3}, np.eye(4), ValueError, "callback"),
         ({"max_iter": True}, np.eye(4), ValueError, "max_iter"),
-        ({}, np.ones((4, 3)), ValueError, r'square, .* \(4, 3\); for features choose affinity="self_tuning"'),
-        ({}, np.ones((4, 3)).tolist(), ValueError, 'affinity="self_tuning"'),
+        (
+            {"affinity": "precomputed"},
+            np.ones((4, 3)),
+            ValueError,
+            r'square, .* \(4, 3\); for features choose affinity="self_tuning"',
+        ),
+        ({"affinity": "precomputed"}, np.ones((4, 3)).tolist(), ValueError, 'affinity="self_tuning"'),
         (
             {"affinity": "cosine"},
             pd.DataFrame({"x": [1.0, 2], "who": ["a", "b"]}),

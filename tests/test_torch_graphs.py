@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from quartic import DistanceCompletion, SymNMF
-from quartic.datasets import karate
-from quartic.graphs import similarity
+from quartic import DistanceCompletion, Problem, SymNMF, minimize
+from quartic.datasets import block_model, karate, pair_distances, random_pairs
+from quartic.graphs import normalize_graph, similarity
+from quartic.losses import Distances
 
 torch = pytest.importorskip("torch", reason="torch is not installed; `make test-torch` installs it and runs these")
 
@@ -145,3 +146,49 @@ def test_devices_that_are_not_there():
             SymNMF(2, device="cuda").fit(np.eye(5))
         with pytest.raises(ValueError, match="sees no CUDA device"):
             DistanceCompletion(2, device="cuda").fit(np.ones((4, 4)) - np.eye(4))
+
+
+def graphs_of_each_kind():
+    A = block_model([60, 60], 0.2, 0.02, random_state=0)[0]
+    return {
+        "walks": A,
+        "regularized": karate().adjacency,
+        "symmetric": similarity(features(90), "self_tuning", normalize=False),
+        "normalised": similarity(features(90), "self_tuning"),
+        "dense": sp.csr_array(np.ones((30, 30))),
+        "negative": A - 3 * sp.eye_array(120),
+        "isolated": sp.block_diag([A, sp.csr_array((5, 5))], format="csr"),
+    }
+
+
+@pytest.mark.parametrize("name", list(graphs_of_each_kind()))
+@pytest.mark.parametrize("layout", ["csr", "coo", "dense"])
+def test_a_tensor_is_normalised_as_the_matrix_is(name, layout):
+    A = sp.csr_array(graphs_of_each_kind()[name], dtype=np.float64)
+    tensor = torch.from_numpy(A.toarray())
+    tensor = {"csr": tensor.to_sparse_csr, "coo": tensor.to_sparse, "dense": lambda: tensor}[layout]()
+    for kind in ("auto", "regularized", "symmetric", "walks"):
+        if name == "negative" and kind != "auto":
+            with pytest.raises(ValueError, match="the weight of"):
+                normalize_graph(tensor, kind)
+            continue
+        ours, theirs = normalize_graph(A, kind), normalize_graph(tensor, kind)
+        np.testing.assert_allclose(theirs.to_dense().numpy(), ours.toarray(), atol=1e-14)
+
+
+def test_distances_of_random_pairs_have_the_same_start():
+    rng = np.random.default_rng(0)
+    points, pairs = rng.random((400, 3)), random_pairs(400, 0.08, random_state=0)
+    squared, w = pair_distances(points, pairs) ** 2, rng.uniform(0.5, 2.0, len(pairs))
+    V = rng.standard_normal((400, 5))
+    for weights in (None, w):
+        here = Distances(pairs, squared, 400, weights).pairs
+        there = Distances(
+            *map(torch.from_numpy, (pairs, squared)), 400, None if weights is None else torch.from_numpy(w)
+        )
+        (ours, noise), (theirs, again) = here.passes.centred(here), there.pairs.passes.centred(there.pairs)
+        np.testing.assert_allclose(theirs(torch.from_numpy(V)).numpy(), ours(V), atol=1e-12)
+        np.testing.assert_allclose(again, noise)
+    result = minimize(Problem(Distances(*map(torch.from_numpy, (pairs, squared)))), rank=3, tol=1e-8, random_state=0)
+    assert result.objective < 1e-9
+    assert result.n_products < 80

@@ -4,11 +4,14 @@
 >>> import quartic.nx
 >>> sorted(map(len, quartic.nx.communities(nx.karate_club_graph(), 2, random_state=0)))
 [16, 18]
+
+Installed beside networkx it is also a backend of that name, for the functions that look for communities:
+``nx.community.louvain_communities(G, backend="quartic")`` and ``nx.community.asyn_fluidc(G, k, backend="quartic")``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -70,7 +73,7 @@ def bipartite_communities(G: Any, top: Iterable[Any], k: int, *, random_state: R
 
 def _fitted(G: Any, k: int | None, random_state: RandomState, settings: dict[str, Any]) -> SymNMF:
     if k is None:
-        k = select_rank(G, range(2, min(20, len(G) - 1) + 1), n_runs=5, random_state=random_state).best
+        k = select_rank(G, range(2, min(20, len(G) - 1) + 1), random_state=random_state).best
     return SymNMF(k, random_state=random_state, **settings).fit(G)
 
 
@@ -79,3 +82,56 @@ def _sets(names: list[Any], labels: Any, k: int) -> list[set[Any]]:
     for name, label in zip(names, labels.tolist(), strict=True):
         found[label].add(name)
     return sorted(filter(None, found), key=len, reverse=True)
+
+
+class Backend:
+    """What networkx calls for ``backend="quartic"``; names and arguments are networkx's."""
+
+    @staticmethod
+    def convert_from_nx(graph: Any, **_: Any) -> Any:
+        """Return a graph of this backend, which shares the data of the one given."""
+        from networkx import Graph
+
+        made = type("QuarticGraph", (Graph,), {"__networkx_backend__": "quartic"})()
+        made._adj, made._node, made.graph = graph._adj, graph._node, graph.graph
+        return made
+
+    @staticmethod
+    def convert_to_nx(result: Any, **_: Any) -> Any:
+        """Return an answer, which is sets of nodes, as it is."""
+        return result
+
+    @staticmethod
+    def can_run(name: str, args: Any, kwargs: Any) -> bool | str:
+        """Tell networkx whether it may call on its own accord: undirected graphs, and no setting of its methods."""
+        graph = args[0] if args else kwargs["G"]
+        if graph.is_directed() or graph.is_multigraph():
+            return "quartic finds communities of undirected graphs without parallel edges"
+        return kwargs.get("resolution", 1) == 1 or "quartic knows no resolution"
+
+    @staticmethod
+    def louvain_communities(
+        G: Any, weight: str | None = "weight", *_: Any, seed: Any = None, **__: Any
+    ) -> list[set[Any]]:
+        """Return a partition in as many communities as `quartic.select_rank` finds."""
+        return communities(_weighted(G, weight), random_state=seed)
+
+    @staticmethod
+    def asyn_fluidc(G: Any, k: int, max_iter: int = 100, seed: Any = None) -> Iterator[set[Any]]:
+        """Return k communities."""
+        return iter(communities(_weighted(G, None), k, random_state=seed))
+
+
+def _weighted(G: Any, weight: str | None) -> Any:
+    """Return the graph with the attribute named as its ``weight``."""
+    from networkx import Graph
+
+    made = Graph()
+    made.add_nodes_from(G)
+    made.add_edges_from(
+        (u, v, {"weight": 1 if weight is None else data.get(weight, 1)}) for u, v, data in G.edges(data=True)
+    )
+    return made
+
+
+backend = Backend()

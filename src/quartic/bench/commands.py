@@ -12,21 +12,13 @@ from typing import Annotated, Any
 import typer
 
 from quartic.bench.cases import DATA, RANKS, Cell, Helix
-from quartic.bench.floor import FloorSettings, GrowthSettings, run_floor, run_growth
+from quartic.bench.floor import FloorSettings, GrowthSettings, floor_cases, growth_cases
 from quartic.bench.harness import Row, Store
-from quartic.bench.league import LeagueSettings, draw_profiles, league_numbers, print_grids, run_league
+from quartic.bench.league import LeagueSettings, draw_profiles, print_grids, run_league
 from quartic.bench.methods import METHODS, SOLVERS
-from quartic.bench.numbers import (
-    Number,
-    as_markdown,
-    keep_numbers,
-    provenance,
-    quote_numbers,
-    read_numbers,
-    write_numbers,
-)
-from quartic.bench.page import PARTS, fill_tables, render_page, write_report
-from quartic.bench.sections import AXES, panels_of, run_section, section_numbers, settings_of
+from quartic.bench.numbers import Cases, as_markdown, measure_cases, quote_numbers
+from quartic.bench.page import fill_tables, numbers_of, write_report, write_results
+from quartic.bench.sections import AXES, panels_of, run_section, settings_of
 from quartic.cli.results import check_target
 from quartic.cli.terminal import Voice, command_line, errors_as_one_line, write_stdout
 from quartic.report.panels import draw, interactive
@@ -124,10 +116,8 @@ def floor(
     results: Folder = RESULTS, report: Report = None, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """A whole iteration as a multiple of its bare product, ours and SciPy's."""
-    settings = FloorSettings.quick() if quick else FloorSettings()
-    with _running("bench floor", report) as (_, progress):
-        numbers = run_floor(_asked(settings, threads=tuple(threads or ()) or None), progress)
-        _finish(store := keep_numbers(results, "floor", numbers, command_line()), store.rows, report, as_json)
+    settings = _asked(FloorSettings.quick() if quick else FloorSettings(), threads=tuple(threads or ()) or None)
+    _measure("floor", quick, floor_cases(settings), results, report, as_json)
 
 
 @bench.command("growth", epilog="Example: quartic bench growth --quick")
@@ -136,10 +126,14 @@ def growth(
     results: Folder = RESULTS, report: Report = None, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Time and memory for more and more nodes and pairs, with the exponents of the fit."""
-    settings = GrowthSettings.quick() if quick else GrowthSettings()
-    with _running("bench growth", report) as (_, progress):
-        numbers = run_growth(_asked(settings, most=most), progress)
-        _finish(store := keep_numbers(results, "growth", numbers, command_line()), store.rows, report, as_json)
+    settings = _asked(GrowthSettings.quick() if quick else GrowthSettings(), most=most)
+    _measure("growth", quick, growth_cases(settings), results, report, as_json)
+
+
+def _measure(name: str, quick: bool, cases: Cases, results: Path, report: str | None, as_json: bool) -> None:
+    with _running(f"bench {name}", report) as (_, progress):
+        store = measure_cases(results, name + "-quick" * quick, cases, progress, command=command_line())
+        _finish(store, store.rows, report, as_json)
 
 
 @bench.command("page", epilog="Example: quartic bench page -o benchmarks/RESULTS.md --document README.md")
@@ -156,33 +150,15 @@ def page(
     """
     written = [str(out)]
     with _running("bench page", report):
-        out.parent.mkdir(parents=True, exist_ok=True)
-        table = out.with_name("results.csv")
-        figures: dict[str, list[Any]] = {}
-        for tail in ("-quick", ""):  # a quick run's numbers, then, in place of them, those of a whole one
-            for store in (Store(results, f"{name}{tail}") for name in ("speed", *PARTS)):
-                if store.rows:
-                    write_numbers(table, _numbers(store, store.rows))
-                    figures |= _figures(store, store.rows)
-        numbers = read_numbers(table) if table.is_file() else []
-        out.write_text(render_page(numbers), encoding="utf-8")
+        numbers, stores = write_results(results, out)
         for path in document or ():
             path.write_text(quote_numbers(path.read_text(encoding="utf-8"), numbers), encoding="utf-8")
         if report is not None:
+            figures = {name: made for store in stores for name, made in _figures(store, store.rows).items()}
             write_report(report, numbers, figures, command_line())
             written.append(report)
     for line in [json.dumps({"written": written})] if as_json else [f"wrote {path}" for path in written]:
         typer.echo(line)
-
-
-def _numbers(store: Store, rows: list[Row]) -> list[Number]:
-    """Return what the runs of a store come to, and where and by which command they were made."""
-    name, _, tail = store.path.stem.partition("-")
-    command = f"quartic {'paper' if name in ('table1', *AXES) else 'bench'} {name}" + (f" --{tail}" if tail else "")
-    kept = [Number(name, *row["number"]) for row in rows if "number" in row]
-    kept = kept or (league_numbers if name == "league" else section_numbers)(rows, name)
-    sections = dict.fromkeys(n.section for n in kept) or {name: None}
-    return [*(n for section in sections for n in provenance(store, section, command)), *kept]
 
 
 def _figures(store: Store, rows: list[Row]) -> dict[str, list[Any]]:
@@ -196,7 +172,7 @@ def _finish(store: Store, rows: list[Row], report: str | None, as_json: bool) ->
     files: list[Any] = [store.path]
     if name in AXES:
         files = draw(panels_of(name, rows), store.path.parent, store.path.stem, AXES[name]) + files
-    numbers = _numbers(store, rows) if rows else []
+    numbers = numbers_of(store, rows)
     if report is not None:
         write_report(report, numbers, _figures(store, rows), command_line())
         files.append(report)

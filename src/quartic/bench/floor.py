@@ -6,16 +6,17 @@ import gc
 import math
 import statistics
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from quartic.bench.harness import Jobs, Say, fixed_threads, in_turns, median_ratio
-from quartic.bench.numbers import Number
+from quartic.bench.harness import Jobs, fixed_threads, in_turns, median_ratio
+from quartic.bench.numbers import Cases
 from quartic.core.problem import Problem
-from quartic.datasets import DatasetNotFound, helix, load_similarity, planted_graph
+from quartic.datasets import helix, load_similarity, planted_graph
 from quartic.losses import Distances, LeastSquares
 from quartic.penalties import Nonnegative
 from quartic.solvers import LBFGS, DynNoLips, InertialNoLips
@@ -26,7 +27,7 @@ _TOGETHER = 5
 
 @dataclass(frozen=True)
 class FloorSettings:
-    """What `run_floor` measures.
+    """What `floor_cases` measures.
 
     ``graphs``: sizes of planted graphs, 20 neighbours, factorised with 20 columns. ``data``: data sets, each with the
     given ranks, where they are found. ``points``: numbers of points and of pairs of distances in three dimensions, the
@@ -47,30 +48,35 @@ class FloorSettings:
         return cls(graphs=(2_000,), data=(), points=((2_000, 199_900),), repeats=5)
 
 
-def run_floor(settings: FloorSettings, say: Say) -> list[Number]:
-    """Measure iterations beside bare products for each case, type and number of threads."""
-    numbers = []
+def floor_cases(settings: FloorSettings) -> Cases:
+    """Return the measurements of iterations beside bare products, for each case and number of threads."""
+    found: dict[str, Callable[[], Any]] = {}
     for threads in settings.threads:
-        with fixed_threads(threads):
-            for case, data, rank in _floor_cases(settings, say):
-                for kind in map(np.dtype, settings.dtypes):
-                    say(f"{case}, {kind.name}, {threads} threads")
-                    found = _time_iteration(data, kind, rank, threads, settings.repeats)
-                    numbers += [Number("floor", case, f"{kind.name} {threads}", *one) for one in found.items()]
-    return numbers
+        made: list[tuple[str, int, Callable[[], Any]]] = [
+            *((f"graph, n = {n:,}, r = 20", 20, partial(_graph, n)) for n in settings.graphs),
+            *((f"{data}, r = {rank}", rank, partial(_similarity, data)) for data in settings.data
+              for rank in settings.ranks),
+            *((f"distances, n = {n:,}, {m:,} pairs", 3, partial(helix_pairs, n, m)) for n, m in settings.points),
+        ]  # fmt: skip
+        for case, rank, make in made:
+            found[f"{case}, {threads} threads"] = partial(_floor, case, rank, make, threads, settings)
+    return found
 
 
-def _floor_cases(settings: FloorSettings, say: Say) -> Iterator[tuple[str, Any, int]]:
-    for n in settings.graphs:
-        yield f"graph, n = {n:,}, r = 20", planted_graph(n, 20, random_state=0)[0], 20
-    for data in settings.data:
-        try:
-            M = load_similarity(data).matrix
-            yield from ((f"{data}, r = {rank}", M, rank) for rank in settings.ranks)
-        except DatasetNotFound:
-            say(f"{data} is left out: the data set is not there")
-    for n, m in settings.points:
-        yield f"distances, n = {n:,}, {m:,} pairs", helix_pairs(n, m), 3
+def _floor(case: str, rank: int, make: Callable[[], Any], threads: int, settings: FloorSettings) -> Iterator[Any]:
+    with fixed_threads(threads):
+        data = make()
+        for kind in map(np.dtype, settings.dtypes):
+            found = _time_iteration(data, kind, rank, threads, settings.repeats)
+            yield from ((case, f"{kind.name} {threads}", *one) for one in found.items())
+
+
+def _graph(n: int) -> Any:
+    return planted_graph(n, 20, random_state=0)[0]
+
+
+def _similarity(data: str) -> Any:
+    return load_similarity(data).matrix
 
 
 def helix_pairs(n: int, m: int) -> tuple[Any, Any, int]:
@@ -160,29 +166,42 @@ class GrowthSettings:
         return cls(nodes=(1_000, 3_000, 10_000, 30_000), pairs=(100_000, 300_000, 1_000_000), repeats=3)
 
 
-def run_growth(settings: GrowthSettings, say: Say) -> list[Number]:
-    """Measure nanoseconds a product and node or pair, and peak memory in arrays like X, on one thread."""
-    numbers = []
-    times: dict[str, dict[int, float]] = {}
+def growth_cases(settings: GrowthSettings) -> Cases:
+    """Return the measurements of nanoseconds a product and node or pair, and of peak memory in arrays like X."""
+    makers = {
+        "graph, inertial": (settings.nodes, 20, InertialNoLips()),
+        "graph, lbfgs with 7 pairs": (settings.nodes, 20, LBFGS(7)),
+        "pairs, dyn-nolips": (settings.pairs, 3, DynNoLips()),
+    }
+    return {
+        kind: partial(_growth, kind, [n for n in sizes if n <= settings.most], rank, solver, settings.repeats)
+        for kind, (sizes, rank, solver) in makers.items()
+        if min(sizes) <= settings.most
+    }
+
+
+def _growth(kind: str, sizes: list[int], rank: int, solver: Any, repeats: int) -> Iterator[Any]:
+    """Measure a solver at each size, on one thread; last the exponent p of the fit seconds ≈ c·sizeᵖ."""
+    times = []
     with fixed_threads(1):
-        for kind, size, problem, rank, solver in _growth_cases(settings):
-            say(f"{kind}, {size:,}")
+        for size in sizes:
+            if rank > 3:
+                problem = Problem(LeastSquares(_graph(size)), Nonnegative())
+            else:
+                problem = Problem(Distances(*helix_pairs(size // 10, size)))  # a pair belongs to two points
+            if not isinstance(solver, LBFGS):
+                problem = problem.with_kernel(tight=False)
             X = problem.loss.random_start(rank, problem.penalty.nonnegative, np.random.default_rng(0))
             step = Stepping(problem, solver, X)
-            seconds = step.each(in_turns({"iteration": step}, 1, settings.repeats, least=0.01)["iteration"])
+            seconds = step.each(in_turns({"iteration": step}, 1, repeats, least=0.01)["iteration"])
             del step
             getattr(problem.loss, "_layout", []).clear()  # what passes keep for the next is to be counted
             gc.collect()
-            times.setdefault(kind, {})[size] = statistics.median(seconds)
-            each = 1e9 * times[kind][size] / size
-            arrays = peak_memory(problem, solver, X, 12 + 7) / X.nbytes
-            numbers.append(Number("growth", f"{size:,}", kind, "ns a product and size", each))
-            numbers.append(Number("growth", f"{size:,}", kind, "arrays like X", arrays))
-    for kind, found in times.items():
-        if len(found) > 1:  # p of the fit seconds ≈ c·sizeᵖ
-            power = float(np.polyfit(np.log(list(found)), np.log(list(found.values())), 1)[0])
-            numbers.append(Number("growth", "all", kind, "exponent", power))
-    return numbers
+            times.append(statistics.median(seconds))
+            yield f"{size:,}", kind, "ns a product and size", 1e9 * times[-1] / size
+            yield f"{size:,}", kind, "arrays like X", peak_memory(problem, solver, X, 12 + 7) / X.nbytes
+    if len(sizes) > 1:
+        yield "all", kind, "exponent", float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
 
 
 def peak_memory(problem: Any, solver: Any, X: Any, iterations: int) -> int:
@@ -197,13 +216,3 @@ def peak_memory(problem: Any, solver: Any, X: Any, iterations: int) -> int:
         return tracemalloc.get_traced_memory()[1] - before
     finally:
         tracemalloc.stop()
-
-
-def _growth_cases(settings: GrowthSettings) -> Iterator[tuple[str, int, Any, int, Any]]:
-    for n in (n for n in settings.nodes if n <= settings.most):
-        problem = Problem(LeastSquares(planted_graph(n, 20, random_state=0)[0]), Nonnegative())
-        yield "graph, inertial", n, problem.with_kernel(tight=False), 20, InertialNoLips()
-        yield "graph, lbfgs with 7 pairs", n, problem, 20, LBFGS(7)
-    for m in (m for m in settings.pairs if m <= settings.most):
-        problem = Problem(Distances(*helix_pairs(m // 10, m)))  # a pair belongs to two points: 20 pairs a point
-        yield "pairs, dyn-nolips", m, problem.with_kernel(tight=False), 3, DynNoLips()

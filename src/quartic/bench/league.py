@@ -6,7 +6,8 @@ parameter are entered once for each value of a printed grid, and the best of the
 counts only where it ends as low as the others: within 1 % of the lowest.
 
 ``python -m quartic.bench.league`` does without the packages of the command line, shares the cases out among processes,
-and writes the table.
+and writes table and picture, again and again as rows come in. The cases are in such an order that those done when the
+time given is over are a fair sample of all.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import random
 import subprocess
 import sys
+import tempfile
+import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +32,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from quartic.arrays import Array
-from quartic.bench.cases import DATA, RANKS, Cell, Recorder
+from quartic.bench.cases import DATA, RANKS, Recorder
 from quartic.bench.harness import Row, Say, Store, describe_machine, fixed_threads, take_turns
 from quartic.bench.methods import Answer, run_solver, with_scipy
 from quartic.bench.numbers import Number, provenance, write_numbers
@@ -56,6 +60,8 @@ _AS_LOW = 0.01
 _GRAPHS = (("karate", 2), ("polbooks", 3), ("polblogs", 2), ("eu-core", 42), ("cora", 7))
 SHAPES = ("helix", "swiss", "sphere", "cube", "cloud", "clusters", "field")
 NOISE, KNOWN = (0.0, 0.01, 0.05), (0.02, 0.05, 0.1)
+# Table and picture are written so often, in seconds; when time is over, processes have this much to come to an end.
+_EVERY, _GRACE = 60.0, 15.0
 
 #: Who competes, by family: a name and its entries, those of one rival being the values of its grid.
 METHODS: dict[str, dict[str, tuple[str | Solver, ...]]] = {
@@ -154,15 +160,28 @@ class Game:
         pairs, d, n = self.data
         return shortest_path_start(pairs, d, n, self.rank, rng)
 
-    def recorder(self, limit: float) -> Recorder:
-        """Return what watches a run."""
+    def recorder(self, limits: Sequence[float], looks: float = math.inf) -> Recorder:
+        """Return what watches a run, which ends after so many looks, or when its time for the next ε is over."""
         reference = referee(self.judge, self.random)[1]
 
         def measure(X: Array) -> Row:
             objective, stationarity = referee(self.judge, X)
             return {"error": stationarity / reference, "objective": objective}
 
-        return Recorder(measure, EPSILONS, limit, reference=reference)
+        return _Patience(limits, looks, measure, EPSILONS, reference=reference)
+
+
+class _Patience(Recorder):
+    """A recorder with a limit of its own for each ε, and for the number of iterates."""
+
+    def __init__(self, limits: Sequence[float], looks: float, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.limits, self.looks = dict(zip(EPSILONS, limits, strict=True)), looks
+
+    def see(self, X: Array, stationarity: float = 0.0, **facts: Any) -> None:
+        self.looks -= 1
+        self.limit = self.limits[max(self._waiting(), default=EPSILONS[-1])] if self.looks > 0 else -1.0
+        super().see(X, stationarity, **facts)
 
 
 def _matrix(what: str, rng: np.random.Generator) -> Any:
@@ -229,41 +248,41 @@ def _distances(what: str, rng: np.random.Generator) -> tuple[Any, Array, int]:
 
 @dataclass(frozen=True)
 class LeagueSettings:
-    """What `run_league` runs; a method may take ``patience`` times what auto took, half a second at least."""
+    """What `run_league` runs: at most so many seconds a run, all of them within a ``budget``.
+
+    A run goes on for ``patience`` times what auto took, half a second at least: while it has not come to an ε, what
+    auto took to the next one.
+    """
 
     games: tuple[Game, ...] = ()
     seconds: float = 12.0
-    patience: float = 5.0
+    patience: float = 4.0
     threads: int = 1
     name: str = "league"
+    budget: float = math.inf
 
     @classmethod
     def choose(cls, quick: bool = False, only: str = "", seed: int = 0) -> LeagueSettings:
         """Return the whole league, or a few minutes of it."""
-        cells = [Cell(data, rank) for data in DATA for rank in RANKS]
         kinds = ("planted", 2000), ("lfr", 2000), ("mixture", 2000), ("kernel", 800)
         drawn = [(f"{kind}-{n}-{k}", k) for kind, n in kinds for k in (8, 20)]
-        graphs: list[tuple[str, int]] = [*((c.data, c.rank) for c in cells), ("orl", 40), *_GRAPHS, *drawn]
-        shapes = [(f"{shape}-1000-{known:g}-{noise:g}", 2 if shape == "field" else 3)
+        graphs = [*((data, rank) for data in DATA for rank in RANKS), ("orl", 40), *_GRAPHS, *drawn]
+        shapes = [(f"{shape}-2000-{known:g}-{noise:g}", 2 if shape == "field" else 3)
                   for shape in SHAPES for noise in NOISE for known in KNOWN]  # fmt: skip
         if quick:
-            graphs = [
-                ("coil20", 20),
-                ("reuters", 10),
-                ("karate", 2),
-                ("planted-1000-8", 8),
-                ("lfr-1000-8", 8),
-                ("kernel-300-8", 8),
-            ]
+            drawn = [("planted-1000-8", 8), ("lfr-1000-8", 8), ("kernel-300-8", 8)]
+            graphs = [("coil20", 20), ("reuters", 10), ("karate", 2), *drawn]
             shapes = [("helix-600-0.1-0", 3), ("cloud-600-0.05-0.05", 3), ("field-600-0.1-0.01", 2)]
         families = {"symnmf": graphs, "edmc": shapes, "stress": [s for s in shapes if s[0].endswith("-0.05")]}
-        games = tuple(
-            Game(family, what, rank, start, seed)
-            for family, problems in families.items() if only in ("", family)
-            for what, rank in problems
-            for start in (("random", "spectral") if family != "stress" else ("spectral",))
-        )  # fmt: skip
-        return cls(games=games, seconds=5.0 if quick else 20.0, name="league-quick" if quick else "league")
+        order = random.Random(0)
+        placed: list[tuple[float, Game]] = []
+        for family, problems in families.items():
+            starts = ("random", "spectral") if family != "stress" else ("spectral",)
+            mine = [Game(family, what, rank, start, seed) for what, rank in problems for start in starts]
+            order.shuffle(mine)
+            placed += [((k + 0.5) / len(mine), game) for k, game in enumerate(mine) if only in ("", family)]
+        games = tuple(game for _, game in sorted(placed, key=lambda one: one[0]))
+        return cls(games=games, seconds=5.0 if quick else 12.0, name="league-quick" if quick else "league")
 
 
 def entries_of(family: str) -> dict[str, str | Solver]:
@@ -285,31 +304,46 @@ def print_grids() -> str:
     return "\n".join(lines)
 
 
-def run_league(settings: LeagueSettings, folder: str | os.PathLike[str], say: Say, progress: Say) -> Store:
-    """Run what is not yet there, and return the runs; processes may do so at once, each with games of its own."""
+def run_league(
+    settings: LeagueSettings,
+    folder: str | os.PathLike[str],
+    say: Say,
+    progress: Say,
+    claim: Callable[[int], bool] = lambda k: True,
+) -> Store:
+    """Run what is not yet there, and return the runs; processes may do so at once, each with the games it can claim."""
     store = Store(folder, settings.name)
+    until = time.time() + settings.budget
+    known: set[Any] = set()
 
-    def play(game: Game, entry: str | Solver, limit: float) -> Row:
-        recorder = game.recorder(limit)
+    def play(game: Game, entry: str | Solver, limits: Sequence[float], looks: float = math.inf) -> Row:
+        recorder = game.recorder([min(limit, max(until - time.time(), 0.0)) for limit in limits], looks)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 answer = _run(game, entry, recorder)
-        except (ArithmeticError, ValueError, np.linalg.LinAlgError) as error:
-            return {"cannot": str(error).partition("\n")[0]}
+        except Exception as error:  # a rival that breaks down loses this game, not the league
+            return {"cannot": f"{type(error).__name__}: {error}".partition("\n")[0]}
         found = recorder.finish(answer.X)
         first, final = (float(referee(game.judge, X)[0]) for X in (game.X0, answer.X))
         return {**found, "first": first, "final": final}
 
-    def timed(game: Game, entry: str | Solver, seed: int) -> Row:
-        base = [row["spent"] for row in store.find(case=str(game), method="auto") if "spent" in row]
-        limit = min(settings.seconds, max(0.5, settings.patience * base[0])) if base else settings.seconds
-        return play(game, entry, limit)
+    def timed(game: Game, entry: str | Solver, seed: int) -> Row | None:
+        limits = [settings.seconds] * len(EPSILONS)
+        for row in store.find(case=str(game), method="auto"):
+            took = [row.get(f"s to {epsilon:g}", math.inf) for epsilon in (*EPSILONS[1:], EPSILONS[-1])]
+            limits = [min(settings.seconds, max(0.5, settings.patience * s)) for s in took]
+        found = play(game, entry, limits) if time.time() < until else None
+        return found if time.time() < until else None  # what was cut short tells nothing
 
     with fixed_threads(settings.threads) as found:
         agreed = {"seconds": settings.seconds, "patience": settings.patience, "threads": settings.threads}
         store.open(agreed, describe_machine(found))
-        for game in settings.games:
+        for k, game in enumerate(settings.games):
+            entries = entries_of(game.family)
+            done = all(store.find(case=str(game), method=name, seed=0) for name in entries)
+            if done or time.time() >= until or not claim(k):
+                continue
             try:
                 _ = game.X0, game.random
             except (DatasetNotFound, ImportError) as error:
@@ -318,10 +352,10 @@ def run_league(settings: LeagueSettings, folder: str | os.PathLike[str], say: Sa
             except ValueError as error:
                 say(f"{game} is left out: {error}")
                 continue
-            entries = entries_of(game.family)
-            if not all(store.find(case=str(game), method=name, seed=0) for name in entries):
-                for entry in entries.values():  # an iteration each, to have everything compiled
-                    play(game, entry, 0.0)
+            kind = game.family, sp.issparse(game.data)
+            for entry in entries.values():  # a few iterations each, to have everything compiled
+                play(game, entry, [settings.seconds] * len(EPSILONS), looks=1 if kind in known else 12)
+            known.add(kind)
             turns = {name: partial(timed, game, entry) for name, entry in entries.items()}
             take_turns(store, str(game), turns, range(1), progress, first=["auto"])
     return store
@@ -349,12 +383,17 @@ def _run(game: Game, entry: str | Solver, see: Recorder) -> Answer:
 def profiles(rows: Sequence[Row], family: str, epsilon: float, measure: str) -> dict[str, Array]:
     """Return for each method, problem by problem, its measure over the best one's; infinity where it failed.
 
-    The best entry of a grid stands for its rival.
+    The best entry of a grid stands for its rival. Problems that not all have played are left out.
     """
     found: dict[tuple[str, int], dict[str, float]] = {}
-    mine = [row for row in rows if row["case"].startswith(f"{family} ")]
-    for case, seed in dict.fromkeys((row["case"], row["seed"]) for row in mine):
-        runs = [row for row in mine if (row["case"], row["seed"]) == (case, seed)]
+    played: dict[tuple[str, int], list[Row]] = {}
+    for row in rows:
+        if row["case"].startswith(f"{family} "):
+            played.setdefault((row["case"], row["seed"]), []).append(row)
+    most = max(map(len, played.values()), default=0)
+    for (case, seed), runs in played.items():
+        if len(runs) < most:
+            continue
         lowest = min((row["final"] for row in runs if math.isfinite(row.get("final", math.nan))), default=math.inf)
         floor = 1e-9 * max((row["first"] for row in runs if "first" in row), default=0.0)
         best: dict[str, float] = {}
@@ -436,37 +475,68 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", default="", choices=["", *METHODS])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=12.0)
+    parser.add_argument("--seconds", type=float, default=12.0, help="limit on one run")
+    parser.add_argument("--budget", type=float, default=math.inf, help="seconds after which all ends in good order")
     parser.add_argument("--results", default="results")
-    parser.add_argument("--part", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--claims", nargs=2, help=argparse.SUPPRESS)  # folder, and which of the processes this is
+    words = sys.argv[1:] if words is None else words
     given = parser.parse_args(words)
     settings = LeagueSettings.choose(given.quick, given.only, given.seed)
-    settings = LeagueSettings(**{**vars(settings), "seconds": given.seconds})
-    if given.processes > 1 and given.part is None:
-        print(print_grids())
-        command = [sys.executable, "-m", "quartic.bench.league", *(sys.argv[1:] if words is None else words)]
-        one = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-        environment = {**os.environ, "QUARTIC_PROCESSES": str(given.processes), **one}
-        children = [subprocess.Popen([*command, "--part", str(k)], env=environment) for k in range(given.processes)]
-        for child in children:
-            child.wait()
+    settings = replace(settings, seconds=given.seconds, budget=given.budget)
+    if given.claims is not None:
+        folder, part = given.claims
+        with suppress(AttributeError, OSError):  # only Linux pins
+            os.sched_setaffinity(0, {int(part) % (os.cpu_count() or 1)})
+        run_league(settings, given.results, print, lambda line: None, partial(_claim, folder))
+        return
+    print(print_grids(), flush=True)
+    if given.processes > 1:
+        _share_out(settings, words, given.processes, given.results)
     else:
-        if given.part is not None:
-            with suppress(AttributeError, OSError):  # only Linux pins
-                os.sched_setaffinity(0, {given.part % (os.cpu_count() or 1)})
-            # dearest first, dealt out in turn
-            settings = LeagueSettings(**{**vars(settings), "games": settings.games[given.part :: given.processes]})
         run_league(settings, given.results, print, lambda line: None)
-        if given.part is not None:
-            return
-    store = Store(given.results, settings.name)
-    numbers = [*provenance(store, "league", "python -m quartic.bench.league"), *league_numbers(store.rows, "league")]
-    write_numbers(Path(given.results) / "league.csv", numbers)
-    with suppress(ImportError):
-        draw_profiles(store.rows, Path(given.results) / "league.png")
-    for n in numbers:
+    for n in _write_table(settings, given.results):
         if n.method in ("auto", "snmpbb", "scipy") or n.measure == "over auto's":
             print(n.case, n.method, n.measure, n.words)
+
+
+def _share_out(settings: LeagueSettings, words: Sequence[str], processes: int, results: str) -> None:
+    """Let processes claim games until all are done or the time is over; what hangs then is ended, its rows are kept."""
+    one = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+    environment = {**os.environ, "QUARTIC_PROCESSES": str(processes), **one}
+    end = time.monotonic() + settings.budget
+    written = time.monotonic()
+    with tempfile.TemporaryDirectory() as claims:
+        command = [sys.executable, "-m", "quartic.bench.league", *words, "--claims", claims]
+        children = [subprocess.Popen([*command, str(k)], env=environment) for k in range(processes)]
+        try:
+            while any(child.poll() is None for child in children) and time.monotonic() < end + _GRACE:
+                time.sleep(0.2)
+                if time.monotonic() > written + _EVERY:
+                    _write_table(settings, results)
+                    written = time.monotonic()
+        finally:
+            for child in children:
+                child.kill()
+                child.wait()
+
+
+def _claim(folder: str, k: int) -> bool:
+    """Tell whether nobody else has the game."""
+    try:
+        os.close(os.open(Path(folder) / str(k), os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return False
+    return True
+
+
+def _write_table(settings: LeagueSettings, results: str) -> list[Number]:
+    """Write table and picture of the rows that are there, and return the numbers."""
+    store = Store(results, settings.name)
+    numbers = [*provenance(store, "league", "python -m quartic.bench.league"), *league_numbers(store.rows, "league")]
+    write_numbers(Path(results) / "league.csv", numbers)
+    with suppress(ImportError):
+        draw_profiles(store.rows, Path(results) / "league.png")
+    return numbers
 
 
 if __name__ == "__main__":

@@ -8,18 +8,24 @@ Markdown ``9.3<!--speed.all.symhals-best.mean-->``, in reStructuredText
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
 import os
 import re
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, geometric_mean
 from typing import NamedTuple
 
 from quartic.archives import write_whole
-from quartic.bench.harness import Row, Store, describe_machine
+from quartic.bench.harness import Row, Say, Store, describe_machine
+from quartic.datasets import DatasetNotFound
+
+#: What a case is called, and how it is measured: case, method, measure and value of each of its numbers.
+Cases = Mapping[str, Callable[[], Iterable[tuple[str, str, str, float | str]]]]
 
 # What a user gets by default: the first column of a table, in sight on any screen.
 _OURS = ("auto", "SymNMF.fit", "DistanceCompletion.fit_pairs")
@@ -111,16 +117,36 @@ def provenance(store: Store, section: str, command: str) -> list[Number]:
     ]
 
 
-def keep_numbers(
-    folder: str | os.PathLike[str], section: str, numbers: Iterable[Number], command: str, **about: str
-) -> Store:
-    """Keep numbers that were measured in one go, in place of what an earlier run left, for ``quartic bench page``."""
-    Store(folder, section).path.unlink(missing_ok=True)
-    command = re.sub(r" (-o|--results)[ =]\S+", "", command)  # a folder of this machine
+def measure_cases(folder: str | os.PathLike[str], section: str, cases: Cases, say: Say, **about: str) -> Store:
+    """Measure what is not there yet, case by case, and keep the numbers of a case when it is done."""
+    command = re.sub(r" (-o|--results)[ =]\S+", "", about.pop("command"))  # a folder of this machine
     store = Store(folder, section).open({}, {**describe_machine(), **about, "command": command})
-    for at, n in enumerate(numbers):
-        store.add(n.case, n.method, at, {"number": n[1:]})
+    for case, measure in cases.items():
+        if store.find(case=case):
+            continue
+        say(f"{section}: {case}")
+        try:
+            store.add(case, "", 0, {"numbers": list(measure())})
+        except (DatasetNotFound, ImportError) as error:
+            say(f"{case} is left out: {str(error).partition(chr(10))[0]}")
     return store
+
+
+def run_script(section: str, cases: Cases, **about: str) -> None:
+    """Be the main function of a script in ``benchmarks/``: measure the cases named, or all, and print their numbers."""
+    parser = argparse.ArgumentParser(description=f"Measure the section {section!r} of the results table.")
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"some of: {'; '.join(cases)}")
+    parser.add_argument("--results", default="results", help="folder for results; what is there is not run again")
+    asked = parser.parse_args()
+    if unknown := set(asked.cases) - set(cases):
+        parser.error(f"no case {', '.join(sorted(unknown))}; there are: {'; '.join(cases)}")
+    chosen = {case: measure for case, measure in cases.items() if not asked.cases or case in asked.cases}
+    command = f"python benchmarks/{Path(sys.argv[0]).name}"
+    store = measure_cases(asked.results, section, chosen, print, command=command, **about)
+    for row in store.rows:
+        for number in row["numbers"] if row["case"] in chosen else ():
+            print(*number, sep="; ")
+    print(store.path)
 
 
 # -- the table on disk, and documents ---------------------------------------------------------------------------------

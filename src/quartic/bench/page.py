@@ -4,14 +4,50 @@ from __future__ import annotations
 
 import os
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
-from quartic.bench.numbers import PROVENANCE, Number, Table, as_markdown
+from quartic.bench.harness import Row, Store
+from quartic.bench.league import league_numbers
+from quartic.bench.numbers import PROVENANCE, Number, Table, as_markdown, provenance, read_numbers, write_numbers
+from quartic.bench.sections import AXES, section_numbers
 
 #: The sections of the page by name: title, what one must know to read it, tables, and maybe a picture.
 PARTS = tomllib.loads(resources.files(__package__).joinpath("parts.toml").read_text(encoding="utf-8"))
+
+
+def numbers_of(store: Store, rows: Sequence[Row] | None = None) -> list[Number]:
+    """Return what the runs of a store come to, and where and by which command they were made."""
+    rows, (name, _, tail) = store.rows if rows is None else rows, store.path.stem.partition("-")
+    command = f"quartic {'paper' if name in ('table1', *AXES) else 'bench'} {name}" + (f" --{tail}" if tail else "")
+    found = [Number(name, *number) for row in rows for number in row.get("numbers", ())]
+    if name == "league":  # only problems that every method was tried on
+        tried = Counter(row["case"] for row in rows)
+        rows = [row for row in rows if tried[row["case"]] == max(
+            n for case, n in tried.items() if case.split()[0] == row["case"].split()[0])]  # fmt: skip
+    if not found and rows:
+        found = (league_numbers if name == "league" else section_numbers)(rows, name)
+    sections = dict.fromkeys(n.section for n in found)
+    return [*(n for section in sections for n in provenance(store, section, command)), *found]
+
+
+def write_results(results: str | os.PathLike[str], page: Path) -> tuple[list[Number], list[Store]]:
+    """Write the page, and the table beside it, from a folder of runs; return all numbers, and what was found there.
+
+    Sections of the table that the folder has nothing new for stay as they are.
+    """
+    page.parent.mkdir(parents=True, exist_ok=True)
+    table = page.with_name("results.csv")
+    # a quick run's numbers, then, in place of them, those of a whole one
+    stores = [Store(results, f"{name}{tail}") for tail in ("-quick", "") for name in ("speed", *PARTS)]
+    for store in (store for store in stores if store.rows):
+        write_numbers(table, numbers_of(store))
+    numbers = read_numbers(table) if table.is_file() else []
+    page.write_text(render_page(numbers), encoding="utf-8")
+    return numbers, [store for store in stores if store.rows]
 
 
 def fill_tables(section: str, numbers: Sequence[Number]) -> list[tuple[str, list[str], list[list[str]]]]:

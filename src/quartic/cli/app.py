@@ -216,6 +216,7 @@ def sdp(
     output: Annotated[
         str | None, Option("--output", "-o", metavar="FILE.npz", help="Write y and a factor of each block.")
     ] = None,
+    report: Report = None,
     tol: Annotated[float, Option(help="What each of the six DIMACS errors may be.")] = 1e-6,
     rank: Annotated[int | None, Option(help="Columns to begin with; chosen if left out.")] = None,
     method: Annotated[str, Option(metavar="auto|low-rank|interior", help="How to solve it.")] = "auto",

@@ -13,6 +13,7 @@ from quartic.archives import write_whole
 from quartic.cli.fitting import StoppedAtOnce, watching
 from quartic.cli.results import check_target
 from quartic.cli.terminal import Voice, errors_as_one_line, print_json
+from quartic.report import Section, report_available, write_page
 from quartic.sdp import SDPResult, read_sdpa, solve_sdp
 
 
@@ -22,6 +23,7 @@ class SDPOptions:
 
     input: str
     output: str | None
+    report: str | None
     tol: float
     rank: int | None
     method: str
@@ -37,6 +39,10 @@ def run(options: SDPOptions) -> None:
     with errors_as_one_line(voice):
         if options.output is not None:
             check_target(options.output, (".npz",), "-o")
+        if options.report is not None:
+            check_target(options.report, (".html", ".htm"), "--report")
+            if not report_available():
+                raise ValueError("--report needs plotly: pip install 'quartic[report]'")
         problem = read_sdpa(options.input)
         voice.say(f"{options.input}: {problem.m} constraints, blocks {_short(problem.blocks)}")
         try:
@@ -50,11 +56,13 @@ def run(options: SDPOptions) -> None:
             raise typer.Exit(1) from None
         if options.output is not None:
             _write(options.output, result)
+        if options.report is not None:
+            _write_report(options.report, options.input, problem, result)
     if options.as_json:
         print_json(_facts(options, problem, result))
     else:
-        for line in _report(result):
-            typer.echo(line)
+        for name, value in _report(result).items():
+            typer.echo(f"{name:22} {value}")
         if options.output is not None:
             voice.say(f"written: {options.output}")
     if watcher.interrupted or not result.success:
@@ -73,8 +81,8 @@ def _short(blocks: tuple[int, ...]) -> str:
     return f"{shown}, … ({len(blocks)} in all)" if len(blocks) > 6 else shown
 
 
-def _report(result: SDPResult) -> list[str]:
-    rows = {
+def _report(result: SDPResult) -> dict[str, str]:
+    return {
         "status": result.message,
         "value": f"{result.primal:.9e}",
         "bound": f"{result.dual:.9e} ({result.bound_from})",
@@ -83,7 +91,29 @@ def _report(result: SDPResult) -> list[str]:
         "rank": _short(tuple(result.rank)),
         "method": f"{result.method}, {result.n_iter} iterations, {result.time:.2f} s",
     }
-    return [f"{name:22} {value}" for name, value in rows.items()]
+
+
+def _write_report(path: str, name: str, problem: Any, result: SDPResult) -> None:
+    """Write an HTML page: the answer, and how value, bound and errors came about."""
+    import plotly.graph_objects as go
+
+    from quartic.report.figures import COLOURS, layout
+
+    h, tiny = result.history, np.finfo(float).tiny
+    gap = np.abs(h.primal - h.dual) / (1 + np.abs(h.primal) + np.abs(h.dual))
+    curves = {"infeasibility": h.primal_infeasibility, "of the multipliers": h.dual_infeasibility, "gap": gap}
+    traces = [
+        go.Scatter(y=np.maximum(curve, tiny), name=title, mode="lines", line={"color": colour})
+        for (title, curve), colour in zip(curves.items(), COLOURS, strict=False)
+    ]
+    axes = {"xaxis": {"title": "iteration"}, "yaxis": {"title": "relative error", "type": "log"}}
+    figure = go.Figure(traces, layout("Convergence", **axes))
+    words = f"After {result.n_iter} iterations the largest of the six errors is {max(result.errors.values()):.1e}."
+    answer = f"The value is {result.primal:.9g}; proven bound {result.dual:.9g} ({result.bound_from})."
+    facts = {"constraints": str(problem.m), "blocks": _short(problem.blocks), **_report(result)}
+    notes = [] if result.success else [f"{result.message}."]
+    section = Section("Semidefinite programme", answer, notes, [(figure, words)], facts, command=f"quartic sdp {name}")
+    write_page(path, f"Semidefinite programme {name}", [section])
 
 
 def _facts(options: SDPOptions, problem: Any, result: SDPResult) -> dict[str, Any]:

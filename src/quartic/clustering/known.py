@@ -29,6 +29,10 @@ class Known:
     together: NDArray[np.intp] = field(default_factory=lambda: np.empty((0, 2), np.intp))
     apart: NDArray[np.intp] = field(default_factory=lambda: np.empty((0, 2), np.intp))
 
+    def nodes(self) -> NDArray[np.intp]:
+        """Return the nodes of which something is known."""
+        return np.union1d(np.flatnonzero(self.labels >= 0), np.concatenate([self.together, self.apart]))
+
     def unmet(self, labels: NDArray[np.intp]) -> dict[str, NDArray[np.intp]]:
         """Return the nodes and pairs for which the labels found are not what was asked for."""
         same = [labels[pairs[:, 0]] == labels[pairs[:, 1]] for pairs in (self.together, self.apart)]

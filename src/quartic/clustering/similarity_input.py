@@ -14,10 +14,11 @@ from sklearn.utils.validation import validate_data
 from quartic import graphs
 from quartic.arrays import Array, is_torch, to_host
 from quartic.clustering.placing import place
+from quartic.clustering.refinement import BlockModel, Labels
 from quartic.distributed.inputs import is_dask_array
-from quartic.graphs.inputs import features_of, is_graph, matrix_of, refuse_not_finite, refuse_words
+from quartic.graphs.inputs import features_of, is_annotated, is_graph, matrix_of, refuse_not_finite, refuse_words
 from quartic.graphs.neighbors import inverse_roots
-from quartic.graphs.normalization import choose_for_blocks, choose_normalization, refuse_negative, walk_rows
+from quartic.graphs.normalization import MOST, choose_for_blocks, choose_normalization, refuse_negative, walk_rows
 from quartic.graphs.similarity import SimilarityGraph
 from quartic.losses.blocks.dask_matrix import DaskMatrix
 from quartic.losses.devices import moved, to_scipy
@@ -39,15 +40,18 @@ def similarity_of(model: SymNMF, X: Any, known: bool, device: Any) -> Any:
     """
     if isinstance(X, LinearOperator):
         raise TypeError("SymNMF needs the entries of M; for a LinearOperator use quartic.minimize")
-    precomputed = model.affinity == "precomputed"
+    model._affinity = _resolved(model.affinity, X, known)
+    precomputed = model._affinity == "precomputed"
     if not (precomputed and known) and model.normalize not in (None, "auto"):
-        why = f"affinity={model.affinity!r} makes a normalised one" if known else "with weights= all of it is not known"
+        why = (
+            f"affinity={model._affinity!r} makes a normalised one" if known else "with weights= all of it is not known"
+        )
         raise ValueError(f'normalize={model.normalize!r} is for a graph handed in, but {why}; leave it at "auto"')
     model.normalize_, model._graph = None, None
     if is_dask_array(X) or isinstance(X, DaskMatrix):
         return _in_blocks(model, X, precomputed, known)
     if is_graph(X) and not precomputed:
-        raise ValueError(f'a networkx graph has no features for affinity={model.affinity!r}; use "precomputed"')
+        raise ValueError(f'a networkx graph has no features for affinity={model._affinity!r}; use "precomputed"')
     if is_torch(X):
         return _of_tensor(model, X)
     if not precomputed:
@@ -73,14 +77,33 @@ def similarity_of(model: SymNMF, X: Any, known: bool, device: Any) -> Any:
         if known:
             _refuse_negative(data)
         return _normalized(model, data, known)
-    if callable(model.affinity):
-        return model.affinity(data)
+    if callable(model._affinity):
+        return model._affinity(data)
     if device is None:
-        model._graph = SimilarityGraph(data, str(model.affinity), model.n_neighbors)
+        model._graph = SimilarityGraph(data, str(model._affinity), model.n_neighbors)
         return graphs.normalize(model._graph.weights)
     if not issparse(data):
         data = moved(data, device)
-    return graphs.similarity(data, kind=model.affinity, n_neighbors=model.n_neighbors)  # type: ignore[arg-type]
+    return graphs.similarity(data, kind=model._affinity, n_neighbors=model.n_neighbors)  # type: ignore[arg-type]
+
+
+def _resolved(affinity: Any, X: Any, known: bool) -> Any:
+    """Return what ``affinity="auto"`` is for X: a matrix is square, and all else are features."""
+    if affinity != "auto":
+        return affinity
+    if not known or is_graph(X) or is_annotated(X) or isinstance(X, DaskMatrix):
+        return "precomputed"
+    given = matrix_of(X)  # an edge list in a frame is refused there
+    shape = given.shape if hasattr(given, "shape") else np.asarray(given).shape
+    return "self_tuning" if len(shape) == 2 and shape[0] != shape[1] else "precomputed"
+
+
+def graph_of_labels(model: SymNMF) -> Any:
+    """Return the graph in which the model's labels are refined; None where they stay: see ``labels_`` of `SymNMF`."""
+    graph = model._graph
+    if model.normalize_ not in ("walks", "regularized") or graph is None:
+        return None
+    return _old_graph(model) if graph.shape[0] <= MOST else None
 
 
 def similarity_to_fitted(model: SymNMF, X: Any) -> Any:
@@ -90,12 +113,27 @@ def similarity_to_fitted(model: SymNMF, X: Any) -> Any:
 
 def rows_of(model: SymNMF, X: Any) -> Array:
     """Return the rows of the factor for what is new, and the factor itself where that is what was fitted."""
-    known: Array = to_host(model.embedding_)
-    new = _read_new(model, X)
-    whole = model.affinity == "precomputed" and new.shape[0] == len(known)
-    if whole and not (sp.csr_array(new) != sp.csr_array(_old_graph(model))).nnz:
-        return known.copy()
-    return place(_similarity_of_new(model, new), known)
+    new, known = _read_new(model, X), to_host(model.embedding_)
+    rows: Array = known.copy() if _is_fitted(model, new) else place(_similarity_of_new(model, new), known)
+    return rows
+
+
+def labels_of(model: SymNMF, X: Any) -> Labels:
+    """Return the clusters of what is new: likeliest in the block model where labels were refined, else by its rows."""
+    new, graph = _read_new(model, X), graph_of_labels(model)
+    if _is_fitted(model, new):
+        return np.array(to_host(model.labels_))
+    S = _similarity_of_new(model, new)
+    if graph is None:
+        labels: Labels = place(S, to_host(model.embedding_)).argmax(axis=1)
+        return labels
+    return BlockModel(graph, to_host(model.labels_), model.n_components).likeliest(new, S)
+
+
+def _is_fitted(model: SymNMF, new: Any) -> bool:
+    """Tell whether a graph handed in is the one that was fitted."""
+    whole = model._affinity == "precomputed" and new.shape[0] == len(model.embedding_)
+    return whole and not (sp.csr_array(new) != sp.csr_array(_old_graph(model))).nnz
 
 
 def _read_new(model: SymNMF, X: Any) -> Any:
@@ -106,19 +144,19 @@ def _read_new(model: SymNMF, X: Any) -> Any:
 
 
 def _similarity_of_new(model: SymNMF, new: Any) -> Any:
-    if model.affinity == "precomputed":
+    if model._affinity == "precomputed":
         return new if model.normalize_ is None else _normalized_rows(model, new)
-    if not callable(model.affinity):
+    if not callable(model._affinity):
         return _similarity_graph(model).rows(new)
     old = _old_features(model)
     both = sp.vstack([old, new], format="csr") if issparse(new) or issparse(old) else np.vstack([old, new])
-    M, n = model.affinity(both), old.shape[0]
+    M, n = model._affinity(both), old.shape[0]
     return (sp.csr_array(M) if issparse(M) else np.asarray(M))[n:, :n]
 
 
 def add_nodes(model: SymNMF, X: Any) -> tuple[Any, Array]:
     """Return what the model was fitted to with the nodes of its ``partial_fit``, and the rows at which these start."""
-    if model.affinity != "precomputed":
+    if model._affinity != "precomputed":
         rows = place(similarity_to_fitted(model, X), to_host(model.embedding_))
         old, new = (
             part.toarray() if issparse(part) and not issparse(X) else part for part in (_old_features(model), X)
@@ -150,7 +188,7 @@ def _old_graph(model: SymNMF) -> Any:
 
 def _normalized_rows(model: SymNMF, new: Any) -> Any:
     """Return rows of edges to the fitted nodes as rows of the matrix that was factorised."""
-    B, A = (sp.csr_array(graph, dtype=np.float64) for graph in (new, _old_graph(model)))
+    B, A = sp.csr_array(new, dtype=np.float64, copy=True), sp.csr_array(_old_graph(model), dtype=np.float64)
     B.eliminate_zeros()
     refuse_negative(B)
     if model.normalize_ == "walks":
@@ -169,7 +207,7 @@ def _old_features(model: SymNMF) -> Any:
 def _similarity_graph(model: SymNMF) -> SimilarityGraph:
     """Return the graph of the features of the fit; of tensors it is made here when first needed."""
     if model._graph is None:
-        model._graph = SimilarityGraph(_old_features(model), str(model.affinity), model.n_neighbors)
+        model._graph = SimilarityGraph(_old_features(model), str(model._affinity), model.n_neighbors)
     graph: SimilarityGraph = model._graph
     return graph
 
@@ -186,9 +224,9 @@ def _in_blocks(model: SymNMF, X: Any, precomputed: bool, known: bool) -> Any:
         if kind is None:
             return X if isinstance(X, DaskMatrix) else DaskMatrix(X)
         return DaskMatrix(graphs.normalize_graph(blocks, kind))
-    if callable(model.affinity):
-        return model.affinity(X)
-    return DaskMatrix(graphs.similarity(X, kind=model.affinity, n_neighbors=model.n_neighbors))  # type: ignore[arg-type]
+    if callable(model._affinity):
+        return model._affinity(X)
+    return DaskMatrix(graphs.similarity(X, kind=model._affinity, n_neighbors=model.n_neighbors))  # type: ignore[arg-type]
 
 
 def _of_tensor(model: SymNMF, X: Any) -> Any:
@@ -196,7 +234,7 @@ def _of_tensor(model: SymNMF, X: Any) -> Any:
     if X.ndim != 2 or X.shape[0] < 2:
         raise ValueError(f"X must have two dimensions and two rows at least, got shape {tuple(X.shape)}")
     model.n_features_in_ = X.shape[1]
-    if model.affinity == "precomputed":
+    if model._affinity == "precomputed":
         from quartic.graphs.torch_normalization import choose_for_tensor, normalize_tensor
 
         matrix = as_matrix(X)
@@ -205,9 +243,9 @@ def _of_tensor(model: SymNMF, X: Any) -> Any:
             return matrix
         model.normalize_, model._graph = kind, X
         return normalize_tensor(matrix, kind)
-    if callable(model.affinity):
-        return model.affinity(X)
-    return graphs.similarity(X, kind=model.affinity, n_neighbors=model.n_neighbors)  # type: ignore[arg-type]
+    if callable(model._affinity):
+        return model._affinity(X)
+    return graphs.similarity(X, kind=model._affinity, n_neighbors=model.n_neighbors)  # type: ignore[arg-type]
 
 
 def _normalized(model: SymNMF, data: Any, known: bool) -> Any:

@@ -20,8 +20,16 @@ from quartic.arrays.checks import check_choice, check_integer
 from quartic.arrays.threads import limited_to, one_blas_thread, share_of
 from quartic.clustering.known import Known, anchor, link, read_known
 from quartic.clustering.placing import above_noise
+from quartic.clustering.refinement import refine_labels
 from quartic.clustering.scoring import held_out_fit
-from quartic.clustering.similarity_input import add_nodes, rows_of, similarity_of, similarity_to_fitted
+from quartic.clustering.similarity_input import (
+    add_nodes,
+    graph_of_labels,
+    labels_of,
+    rows_of,
+    similarity_of,
+    similarity_to_fitted,
+)
 from quartic.core.loop import Progress, minimize
 from quartic.core.problem import Problem
 from quartic.core.result import Result
@@ -50,11 +58,12 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     ----------
     n_components : int, default=8
         r, the number of clusters.
-    affinity : {"precomputed", "cosine", "self_tuning"} or callable, default="precomputed"
+    affinity : {"auto", "precomputed", "cosine", "self_tuning"} or callable, default="auto"
         What ``fit`` is given. ``"precomputed"``: M itself, an array, a SciPy sparse matrix, a pandas frame or a
         networkx graph. Otherwise features, of which `quartic.graphs.similarity` makes the graph: ``"cosine"`` for
         documents, ``"self_tuning"`` for images and features in general. A callable is given the features and returns
-        M.
+        M. ``"auto"``: what is square is M, and all else ``"self_tuning"`` features. For cross-validation of M say
+        ``"precomputed"``: scikit-learn then cuts rows and columns.
     n_neighbors : int, "auto" or None, default="auto"
         For ``"cosine"`` and ``"self_tuning"``: neighbours kept per sample, including the sample itself.
         ``"auto"`` is :math:`\lfloor\log_2 n\rfloor + 1`; None keeps the full graph.
@@ -67,7 +76,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         A name from `quartic.solvers.SOLVERS`, or a solver object. ``"auto"`` takes the fastest that fits.
     init : {"auto", "random", "spectral"} or array (n, r), default="auto"
         The start. ``"random"`` is the paper's, ``"spectral"`` is `quartic.init.spectral_start`, an array is a warm
-        start. ``"auto"`` is spectral, which needs fewer products and ends lower (see Notes), but random with weights.
+        start. ``"auto"`` is spectral, which needs fewer products and ends lower, but random with weights.
     n_init : int, default=1
         Runs from different seeds; the one with the lowest objective is kept.
     tol : float, default=1e-3
@@ -99,7 +108,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     embedding_ : ndarray (n, r)
         X.
     labels_ : ndarray of int (n,)
-        Cluster of each node: the largest entry of its row of X, the first of equals.
+        Cluster of each node: the largest entry of its row of X, the first of equals; where ``normalize_``
+        is ``"walks"`` or ``"regularized"``, and up to 200,000 nodes, nodes are then moved to where a block model of the
+        graph finds them likelier (`quartic.clustering.refinement`).
     memberships_ : ndarray (n, r)
         Rows of X scaled to sum 1: soft memberships. A zero row (a node in no cluster) becomes uniform.
     communities_ : list of sets
@@ -114,7 +125,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     objective_ : float
         ½‖M − XXᵀ‖², plus the penalty.
     n_iter_ : int
-        Iterations of the run kept.
+        Iterations of the run kept; 1 at least, as scikit-learn has it, where the start was the answer.
     result_ : Result
         That run, with its history.
     node_names_ : ndarray (n,)
@@ -123,11 +134,6 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         Columns seen in ``fit``.
     feature_names_in_ : ndarray of str
         Their names, where they are all strings.
-
-    Notes
-    -----
-    The spectral start saves more products than it takes, and ends at lower objectives than a random one;
-    ``benchmarks/RESULTS.md`` has the figures.
 
     Examples
     --------
@@ -157,13 +163,14 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     node_names_: NDArray[Any]
     normalize_: str | None
     unmet_: dict[str, NDArray[np.intp]] | None
+    _affinity: Any
     _graph: Any
 
     def __init__(
         self,
         n_components: int = 8,
         *,
-        affinity: str | Callable[[Any], Any] = "precomputed",
+        affinity: str | Callable[[Any], Any] = "auto",
         n_neighbors: int | str | None = "auto",
         solver: str | Solver = "auto",
         init: Any = "auto",
@@ -246,10 +253,15 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.node_names_ = names_of(X, len(best.X))
         self.embedding_ = best.X
         self.labels_ = best.X.argmax(axis=1)
+        graph = graph_of_labels(self)
+        if graph is not None:
+            fixed = None if known is None else known.nodes()
+            refined = refine_labels(graph, to_host(self.labels_), self.n_components, fixed)
+            self.labels_ = moved(refined, self.labels_.device) if is_torch(X) else refined
         self.unmet_ = None if known is None else known.unmet(self.labels_)
-        self.objective_, self.n_iter_, self.result_ = best.objective, best.n_iter, best
+        self.objective_, self.n_iter_, self.result_ = best.objective, max(best.n_iter, 1), best
         self._n_features_out = self.n_components
-        self._features = None if self.affinity == "precomputed" else X
+        self._features = None if self._affinity == "precomputed" else X
         return self
 
     def _factorise(
@@ -321,9 +333,10 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             return rows_of(self, X)
 
     def predict(self, X: Any) -> NDArray[np.intp]:
-        """Return the clusters of new nodes, the largest entries of their rows; parameters as in `transform`."""
-        labels: NDArray[np.intp] = self._place(X).argmax(axis=1)
-        return labels
+        """Return the clusters of new nodes, found as ``labels_`` were; parameters as in `transform`."""
+        check_is_fitted(self)
+        with one_blas_thread():
+            return labels_of(self, X)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add nodes to those fitted, and go on from where they are placed; the first call is a `fit`.
@@ -341,7 +354,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         X0 = np.vstack([to_host(self.embedding_), rows])
         model = clone(self).set_params(
             init=np.maximum(X0, 0.01 * np.sqrt(np.mean(X0**2))),
-            normalize=self.normalize_ if self.affinity == "precomputed" else self.normalize,
+            affinity=self._affinity,
+            normalize=self.normalize_ if self._affinity == "precomputed" else self.normalize,
         )
         model.fit(whole)
         for name, value in vars(model).items():
@@ -453,7 +467,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         check_number(self.alpha, "alpha", zero=True)
         if self.max_time is not None:
             check_number(self.max_time, "max_time", cure="; None is no limit")
-        check_choice(self.affinity, "affinity", ("precomputed", "cosine", "self_tuning"), callable(self.affinity))
+        check_choice(
+            self.affinity, "affinity", ("auto", "precomputed", "cosine", "self_tuning"), callable(self.affinity)
+        )
         check_choice(self.normalize, "normalize", ("auto", *KINDS), self.normalize is None)
         check_choice(self.init, "init", ("auto", "random", "spectral"), not isinstance(self.init, str))
         check_choice(self.penalty, "penalty", _PENALTIES, isinstance(self.penalty, Penalty | None))

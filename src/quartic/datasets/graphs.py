@@ -47,12 +47,6 @@ class Graph:
         Communities, counted from 0; None where they overlap.
     membership : csr_array (n, n_communities) or None
         Communities where they overlap: a one where the node belongs.
-
-    Examples
-    --------
-    >>> from quartic.datasets import karate
-    >>> karate().adjacency.shape
-    (34, 34)
     """
 
     name: str

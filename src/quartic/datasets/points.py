@@ -47,12 +47,6 @@ def swiss_roll(n: int, random_state: RandomState = None) -> Floats:
     r"""Draw points on the swiss roll, :math:`(t \cos t, h, t \sin t)`, t uniform in [3π/2, 9π/2], h in [0, 21].
 
     Arguments and answer are those of `helix`.
-
-    Examples
-    --------
-    >>> from quartic.datasets import swiss_roll
-    >>> swiss_roll(100, random_state=0).shape
-    (100, 3)
     """
     generator = random_generator(random_state)
     t = generator.uniform(1.5 * np.pi, 4.5 * np.pi, check_count(n, "n"))
@@ -71,12 +65,6 @@ def protein(path_or_name: str | Path) -> Structure:
     -------
     Structure
         Atoms of the first model; ``coordinates`` in Å.
-
-    Examples
-    --------
-    >>> from quartic.datasets import protein
-    >>> protein("1ptq").coordinates.shape  # doctest: +SKIP
-    (402, 3)
     """
     path = Path(path_or_name)
     if path.suffix or path.is_file():
@@ -85,14 +73,7 @@ def protein(path_or_name: str | Path) -> Structure:
 
 
 def load_points(name: str) -> Floats:
-    """Load a point set: ``"uscities"`` (2920 x 2, longitude and latitude) or ``"cow"`` (2601 x 3, a surface).
-
-    Examples
-    --------
-    >>> from quartic.datasets import load_points
-    >>> load_points("uscities").shape  # doctest: +SKIP
-    (2920, 2)
-    """
+    """Load a point set: ``"uscities"`` (2920 x 2, longitude and latitude) or ``"cow"`` (2601 x 3, a surface)."""
     if name == "uscities":
         (cities,) = read_stored(name, "points/UScities.mat", "spt")
         return np.array(cities[:, :2], dtype=np.float64)
@@ -251,12 +232,6 @@ class SensorField:
         Their distances, as measured.
     anchors : dict of int to ndarray (d,)
         Points of known position, as `DistanceCompletion` takes them; they are the last ones.
-
-    Examples
-    --------
-    >>> from quartic.datasets import sensor_field
-    >>> sorted(sensor_field(50, degree=8, n_anchors=3, random_state=0).anchors)
-    [47, 48, 49]
     """
 
     coordinates: Floats
@@ -332,14 +307,7 @@ def sensor_field(
 
 
 def load_sensor_field(name: str = "test10-500") -> SensorField:
-    """Load the Stanford benchmark ``"test10-500"``: 500 points in the plane, the last 10 are anchors, 10 % noise.
-
-    Examples
-    --------
-    >>> from quartic.datasets import load_sensor_field
-    >>> load_sensor_field().distances.size  # doctest: +SKIP
-    3537
-    """
+    """Load the Stanford benchmark ``"test10-500"``: 500 points in the plane, the last 10 are anchors, 10 % noise."""
     if name != "test10-500":
         raise ValueError(f"name must be 'test10-500', got {name!r}")
     from scipy.sparse import csr_array, triu

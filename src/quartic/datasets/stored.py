@@ -21,14 +21,7 @@ from quartic.io.files import FileFormatError, open_source
 
 
 class DatasetNotFound(FileNotFoundError):
-    """A data set is not in the data folder; the message names it, the path that was tried, and the cure.
-
-    Examples
-    --------
-    >>> from quartic.datasets import DatasetNotFound
-    >>> issubclass(DatasetNotFound, FileNotFoundError)
-    True
-    """
+    """A data set is not in the data folder; the message names it, the path that was tried, and the cure."""
 
 
 def cache_home() -> Path:
@@ -36,12 +29,6 @@ def cache_home() -> Path:
 
     ``$XDG_CACHE_HOME/quartic`` where that is set; else ``~/Library/Caches/quartic`` on macOS,
     ``%LOCALAPPDATA%\\quartic\\Cache`` on Windows and ``~/.cache/quartic`` elsewhere.
-
-    Examples
-    --------
-    >>> from quartic.datasets import cache_home
-    >>> cache_home().is_absolute()
-    True
     """
     if base := os.environ.get("XDG_CACHE_HOME"):
         return Path(base).expanduser().absolute() / "quartic"
@@ -53,14 +40,7 @@ def cache_home() -> Path:
 
 
 def data_home() -> Path:
-    """Return the folder the loaders read: ``$QUARTIC_DATA`` where that is set, else ``data`` in `cache_home`.
-
-    Examples
-    --------
-    >>> from quartic.datasets import data_home
-    >>> data_home().is_absolute()
-    True
-    """
+    """Return the folder the loaders read: ``$QUARTIC_DATA`` where that is set, else ``data`` in `cache_home`."""
     if given := os.environ.get("QUARTIC_DATA"):
         return Path(given).expanduser().absolute()
     return cache_home() / "data"
@@ -117,13 +97,6 @@ class Dataset:
         float64, one row for each point.
     labels : ndarray of int (n,) or None
         Classes, counted from 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.datasets import Dataset
-    >>> Dataset("two points", np.eye(2), np.array([0, 1])).features.shape
-    (2, 2)
     """
 
     name: str
@@ -189,15 +162,7 @@ RECIPE = "self_tuning-1"  # part of the name of a kept file; another number when
 
 @dataclass(frozen=True, eq=False)
 class Similarity:
-    """A similarity matrix: normalised, symmetric, float64; name and labels are those of `Dataset`.
-
-    Examples
-    --------
-    >>> import scipy.sparse as sp
-    >>> from quartic.datasets import Similarity
-    >>> Similarity("one", sp.csr_array([[1.0]]), None).matrix.shape
-    (1, 1)
-    """
+    """A similarity matrix: normalised, symmetric, float64; name and labels are those of `Dataset`."""
 
     name: str
     matrix: sp.csr_array
@@ -212,12 +177,6 @@ def load_similarity(name: str) -> Similarity:
     name : {"coil20", "cbcl", "tdt2", "reuters", "orl"}
         The last three are the authors' files. The first two are built by `quartic.graphs.similarity` from the raw
         images, self-tuning, and kept in `cache_home` where that can be written.
-
-    Examples
-    --------
-    >>> from quartic.datasets import load_similarity
-    >>> load_similarity("orl").matrix.nnz  # doctest: +SKIP
-    4094
     """
     if name in AUTHORS:
         matrix = read_sparse(name, f"paper_symnmf/{name}_similarity.npz")

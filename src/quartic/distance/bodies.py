@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import scipy.sparse as sp
 
 from quartic.arrays import Array
-from quartic.distance.framework import GenericFramework, orthonormal_columns, rigidity_matrix, shell, stress_matrix
+from quartic.distance.cuts import SLAB, THIN, find_crowded_planes
+from quartic.distance.framework import (
+    DENSE_LIMIT,
+    GenericFramework,
+    Undecided,
+    elimination_is_cheap,
+    orthonormal_columns,
+    preconditioned_cg,
+    rigidity_matrix,
+    shell,
+    stress_matrix,
+)
 from quartic.distance.graph import (
     Indices,
     Mask,
@@ -14,10 +27,10 @@ from quartic.distance.graph import (
     find_clique,
     grow,
     grow_bodies,
+    is_local,
     merge_bodies,
     reduce_graph,
 )
-from quartic.distance.null_space import DENSE_LIMIT, Undecided, elimination_is_cheap, preconditioned_cg
 
 
 def find_generic_bodies(
@@ -140,45 +153,122 @@ _CORE = 0.6
 _STEPS, _STRESS, _KERNEL = 120, 1e-10, 1e-8
 
 
-def is_well_linked(pairs: Indices, n: int, d: int, rng: np.random.Generator) -> bool:
-    """Tell whether random points and trilateration prove that all n points are determined in generic position.
+@dataclass(frozen=True, eq=False)
+class ProvingCore:
+    """Points of a well-linked graph that prove all its points determined in generic position.
+
+    Attributes
+    ----------
+    inside : array of bool (n,)
+        The points whose stresses prove it for themselves.
+    ties : array of int (k, 2)
+        Pairs (v, u) by which the others follow by trilateration: v from several u before it.
+    """
+
+    inside: Mask
+    ties: Indices
+
+    def stands_in_place(self, X: Array, pairs: Indices, misfit: float = 0.0) -> bool:
+        """Tell that, where the points are, no piece of them can be reflected.
+
+        The core is linked at random, so that only a hyperplane with a good part of its points could cut it in two; each
+        other point must not rest on a flat set. Those that do by their ties alone are looked at with all their pairs.
+        The ``misfit`` is relative to the distances.
+        """
+        if find_crowded_planes(X, float(np.clip(misfit, SLAB, THIN))):
+            return False
+        flat = _rest_on_flat_sets(self.ties, X, ~self.inside)
+        if flat.any():
+            one = flat[pairs[:, 0]] != flat[pairs[:, 1]]
+            ends = pairs[one]
+            ends = np.where(flat[ends[:, :1]], ends, ends[:, ::-1])
+            flat = _rest_on_flat_sets(ends, X, flat)
+        return not flat.any()
+
+
+def _rest_on_flat_sets(ties: Indices, X: Array, among: Mask) -> Mask:
+    """Return which of the points ``among`` which ties (v, u) give a v have all their u in a thin slab."""
+    n, d = len(X), X.shape[1]
+    points = np.flatnonzero(among)
+    k = len(points)
+    number = np.empty(n, dtype=np.int64)
+    number[points] = np.arange(k)
+    v, Y = number[ties[:, 0]], X[ties[:, 1]]
+    count = np.maximum(np.bincount(v, minlength=k), 1)
+    center = np.column_stack([np.bincount(v, y, k) for y in Y.T]) / count[:, None]
+    Y = Y - center[v]
+    spread = np.empty((k, d, d))
+    for a in range(d):
+        for b in range(a, d):
+            spread[:, a, b] = spread[:, b, a] = np.bincount(v, Y[:, a] * Y[:, b], k) / count
+    total = np.trace(spread, axis1=1, axis2=2)
+    reach = total + np.sum((X[points] - center) ** 2, axis=1)
+    # the determinant over the largest that the product of the other axes can be: no more than the thinnest
+    thinnest = np.linalg.det(spread) / np.maximum(total / max(d - 1, 1), 1e-300) ** (d - 1)
+    flat = np.zeros(n, dtype=bool)
+    flat[points] = ~(thinnest > THIN**2 * reach)
+    return flat
+
+
+def find_proving_core(pairs: Indices, n: int, d: int, rng: np.random.Generator) -> ProvingCore | None:
+    """Return points drawn at random that prove all n determined in generic position, or None where they do not.
+
+    Pairs are i < j, sorted by i.
 
     Examples
     --------
     >>> import numpy as np
     >>> from quartic.datasets import random_pairs
-    >>> from quartic.distance.bodies import is_well_linked
-    >>> is_well_linked(random_pairs(400, 0.1, random_state=0), 400, 3, np.random.default_rng(0))
+    >>> from quartic.distance.bodies import find_proving_core
+    >>> core = find_proving_core(random_pairs(400, 0.1, random_state=0), 400, 3, np.random.default_rng(0))
+    >>> bool(core.inside.any()), bool(core.inside.all())
+    (True, False)
+    >>> ring = np.column_stack([np.arange(399), np.arange(1, 400)])
+    >>> find_proving_core(ring, 400, 3, np.random.default_rng(0)) is None
     True
-    >>> ring = np.column_stack([np.arange(400), np.roll(np.arange(400), 1)])
-    >>> is_well_linked(ring, 400, 3, np.random.default_rng(0))
-    False
     """
     if n < _FEWEST or len(pairs) < (d + 1) * n:
-        return False
+        return None
+    start = np.searchsorted(pairs[:, 0], np.arange(n + 1))
+    if 2 * _EACH[0] * (d + 1) * n > 2 * len(pairs):  # nearly all would be drawn: in vain, if only near ones are linked
+        ahead = sp.csr_array((np.ones(len(pairs)), pairs[:, 1], start), shape=(n, n))
+        if is_local(ahead, rng):
+            return None
     for each in _EACH:  # denser only where fewer do not suffice
         try:
-            if _is_proved_by_some(pairs, n, d, each * (d + 1), rng):
-                return True
+            core = _prove_by_some(pairs, start, d, each * (d + 1), rng)
+            if core is not None:
+                return core
         except Undecided:
             pass
         if each * (d + 1) * n > 2 * len(pairs):
             break
-    return False
+    return None
 
 
-def _is_proved_by_some(pairs: Indices, n: int, d: int, degree: int, rng: np.random.Generator) -> bool:
-    """Tell whether points drawn so that each is linked to ``degree`` others prove all points determined."""
+def _prove_by_some(pairs: Indices, start: Indices, d: int, degree: int, rng: np.random.Generator) -> ProvingCore | None:
+    """Return points drawn so that each is linked to ``degree`` others if they prove all points determined."""
+    n = len(start) - 1
     share = max(degree * n / (2 * len(pairs)), _FEWEST / n)
-    chosen = rng.random(n) < share
-    drawn = pairs[chosen[pairs[:, 0]] & chosen[pairs[:, 1]]]
+    chosen = rng.permutation(n) < share * n  # uniform numbers of the same seed may have made the points
+    drawn = _rows(pairs, start, chosen)
+    drawn = drawn[chosen[drawn[:, 1]]]
     mean = 2 * len(drawn) / max(int(np.count_nonzero(chosen)), 1)
     inside = _core(drawn, chosen, max(d + 2, int(_CORE * mean)))
     n_inside = int(np.count_nonzero(inside))
-    if n_inside <= d + 1 or not _grows_to_all(pairs, inside, d):
-        return False
+    ties = _grow_to_all(pairs, start, inside, d) if n_inside > d + 1 else None
+    if ties is None:
+        return None
     number = np.cumsum(inside) - 1
-    return _has_small_stress_kernel(number[drawn[inside[drawn].all(axis=1)]], n_inside, d, rng)
+    proved = _has_small_stress_kernel(number[drawn[inside[drawn].all(axis=1)]], n_inside, d, rng)
+    return ProvingCore(inside, ties) if proved else None
+
+
+def _rows(pairs: Indices, start: Indices, rows: Mask) -> Indices:
+    """Return the pairs whose first point is one of these."""
+    at, counts = start[:-1][rows], np.diff(start)[rows]
+    chosen: Indices = pairs[np.repeat(at - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())]
+    return chosen
 
 
 def _core(pairs: Indices, inside: Mask, k: int) -> Mask:
@@ -192,19 +282,22 @@ def _core(pairs: Indices, inside: Mask, k: int) -> Mask:
         pairs = pairs[inside[pairs].all(axis=1)]
 
 
-def _grows_to_all(pairs: Indices, inside: Mask, d: int) -> bool:
-    """Tell whether all points follow by trilateration from those inside."""
-    n = len(inside)
-    i, j = pairs[:, 0], pairs[:, 1]
-    while not inside.all():
-        count = np.bincount(i[inside[j]], minlength=n) + np.bincount(j[inside[i]], minlength=n)
-        fresh = ~inside & (count > d)
+def _grow_to_all(pairs: Indices, start: Indices, inside: Mask, d: int) -> Indices | None:
+    """Return the pairs by which all other points follow by trilateration from those inside; None where some do not."""
+    n, placed, fresh = len(inside), inside.copy(), inside
+    ties: list[Indices] = [np.empty((0, 2), dtype=np.int64)]
+    count = np.zeros(n, dtype=np.int64)
+    while not placed.all():
+        ahead = _rows(pairs, start, fresh)
+        behind = pairs[np.flatnonzero(fresh[pairs[:, 1]])]
+        ties.append(np.concatenate([ahead[:, ::-1], behind]))
+        ties[-1] = ties[-1][~placed[ties[-1][:, 0]]]
+        count += np.bincount(ties[-1][:, 0], minlength=n)
+        fresh = ~placed & (count > d)
         if not fresh.any():
-            return False
-        inside = inside | fresh
-        left = ~(inside[i] & inside[j])
-        i, j = i[left], j[left]
-    return True
+            return None
+        placed |= fresh
+    return np.concatenate(ties)
 
 
 def _has_small_stress_kernel(pairs: Indices, n: int, d: int, rng: np.random.Generator) -> bool:

@@ -20,6 +20,7 @@ from quartic.core.problem import Problem
 from quartic.core.progress import stop_requested
 from quartic.core.result import Result, Status
 from quartic.core.units import shifted
+from quartic.distance.bodies import ProvingCore
 from quartic.distance.data import Measurements
 from quartic.distance.graph import PairGraph
 from quartic.distance.noise import noise_explains
@@ -55,8 +56,8 @@ class Component:
     weights : array (m,) or None
     noise : float or None
         Standard deviation of the noise on the distances, where it is known.
-    well_linked : bool
-        Whether no piece of the graph hangs on few points.
+    core : ProvingCore or None
+        Where no piece of the graph hangs on few points: the points that prove it.
     anchors : (array of int (a,), array (a, r)) or None
         Points that runs hold, and where.
     """
@@ -68,14 +69,14 @@ class Component:
     guess: Array
     weights: Array | None
     noise: float | None = None
-    well_linked: bool = False
+    core: ProvingCore | None = None
     anchors: tuple[NDArray[np.int64], Array] | None = None
 
     @classmethod
-    def of_all(cls, data: Measurements, noise: float | None, well_linked: bool) -> Component:
+    def of_all(cls, data: Measurements, noise: float | None, core: ProvingCore | None) -> Component:
         """Return all of the data, as if it were one component."""
         columns = data.pairs, data.lower, data.upper, data.guess, data.weights
-        return cls(data.n_points, *columns, noise, well_linked)
+        return cls(data.n_points, *columns, noise, core)
 
     @cached_property
     def bounded(self) -> bool:
@@ -105,7 +106,7 @@ class Component:
         columns = self.lower[mine], self.upper[mine], self.guess[mine]
         weights = None if self.weights is None else self.weights[mine]
         pairs = np.sort(number[self.pairs[mine]], axis=1)
-        return Component(n, pairs, *columns, weights, self.noise, self.well_linked)
+        return Component(n, pairs, *columns, weights, self.noise)
 
     @cached_property
     def stress(self) -> RawStress:
@@ -135,12 +136,15 @@ class Component:
 
     def errors(self, X: Array) -> Array:
         """Return by how much each distance misses its bounds, with sign."""
-        errors = np.empty(len(self.pairs))
-        step = 1 << 17  # what is gathered stays in the cache
+        X, errors = np.asarray(X, dtype=np.float64), np.empty(len(self.pairs))
+        step = 1 << 15  # what is gathered stays in the cache, and always in the same place
+        both = np.empty((2, min(step, len(errors)), X.shape[1]))
         for at in range(0, len(errors), step):
             piece = slice(at, at + step)
-            U = X.take(self.pairs[piece, 0], axis=0)
-            U -= X.take(self.pairs[piece, 1], axis=0)
+            U, V = both[:, : len(self.pairs[piece])]
+            np.take(X, self.pairs[piece, 0], axis=0, out=U, mode="clip")
+            np.take(X, self.pairs[piece, 1], axis=0, out=V, mode="clip")
+            U -= V
             d = np.sqrt(np.einsum("ij,ij->i", U, U))
             errors[piece] = d - (
                 np.clip(d, self.lower[piece], self.upper[piece]) if self.bounded else self.lower[piece]
@@ -200,26 +204,19 @@ class Component:
             return None
         return noise_explains(self.pairs, self.guess, self.weights, X, generator)
 
+    @property
+    def fixing(self) -> NDArray[np.int64]:
+        """The pairs whose distances are known and count."""
+        if self.weights is None and not self.bounded:
+            return self.pairs
+        exact = self.lower == self.upper
+        known: NDArray[np.int64] = self.pairs[exact if self.weights is None else exact & (self.weights > 0)]
+        return known
+
     @cached_property
     def graph(self) -> PairGraph:
-        """The graph of the distances that are known and count."""
-        exact = self.lower == self.upper
-        return PairGraph.from_pairs(self.pairs[exact if self.weights is None else exact & (self.weights > 0)], self.n)
-
-    def clustering(self, generator: np.random.Generator) -> float:
-        """Return the share of linked pairs among a point's neighbours, relative to that among all points.
-
-        Near 1 where pairs were drawn at random, large where only near points are linked.
-        """
-        A = self.adjacency
-        found = possible = 0
-        for i in generator.choice(self.n, min(self.n, 60), replace=False):
-            near = A.indices[A.indptr[i] : A.indptr[i + 1]][:60]
-            if len(near) > 1:
-                found += A[near][:, near].nnz
-                possible += len(near) * (len(near) - 1)
-        density = A.nnz / (self.n * (self.n - 1))
-        return found / possible / density if possible else np.inf
+        """Their graph."""
+        return PairGraph.from_pairs(self.fixing, self.n)
 
 
 @dataclass(frozen=True)
@@ -321,6 +318,7 @@ class Search:
     n_products: int = 0
     steps: list[Step] = field(default_factory=list)
     settled: bool = False
+    in_place: bool | None = None
 
     @cached_property
     def reference(self) -> float:
@@ -399,10 +397,20 @@ class Search:
 
     def is_met(self) -> bool:
         """Tell whether the best points meet all distances, from the loss alone where it is as small as can be."""
-        component, loss = self.component, self.best_objective
-        tiny = 0.5 * len(component.pairs) * (_TINY_LOSS * component.size**2) ** 2
-        plain = component.weights is None and not component.bounded
-        return (plain and loss <= tiny) or component.are_met(component.errors(self.X))
+        return self.has_loss_of(_TINY_LOSS) or self.component.are_met(self.component.errors(self.X))
+
+    def has_loss_of(self, error: float) -> bool:
+        """Tell whether the loss is no more than that of relative errors of squares of this size; False if weighted."""
+        component = self.component
+        most = 0.5 * len(component.pairs) * (error * component.size**2) ** 2
+        return component.weights is None and not component.bounded and self.best_objective <= most
+
+    def stands_in_place(self) -> bool:
+        """Tell that no piece of a well-linked graph can be reflected where the best points are."""
+        if self.component.core is not None:
+            misfit = self.component.sample_rmse(self.X) / self.component.size
+            self.in_place = self.component.core.stands_in_place(self.X, self.component.fixing, misfit)
+        return bool(self.in_place)
 
     def done(self) -> bool:
         """Tell whether nothing is left to be gained, or no time."""
@@ -493,4 +501,4 @@ def add_anchor_pairs(whole: Component, data: Measurements) -> Component:
     if weights is not None:
         weights = np.concatenate([weights[kept], np.full(len(d), float(weights.max()))])
     pairs = np.concatenate([data.pairs[kept], data.anchors[at]])
-    return Component(whole.n, pairs, lower, upper, guess, weights, whole.noise, whole.well_linked)
+    return Component(whole.n, pairs, lower, upper, guess, weights, whole.noise, whole.core)

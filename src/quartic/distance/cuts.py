@@ -24,6 +24,10 @@ FLAT = 0.1
 _SEEDS, _PIECES, _PLANES, _ENUMERATED = 60, 2000, 3000, 40
 # A point with more than so many times d + 1 distances is not looked at by itself.
 _HANGS = 4
+# Points in a hyperplane of a well-linked graph are looked for if they are this share of all: among so many points, in
+# so many directions, seen from so many places. Exact ones lie in a slab of the first thickness (a smooth curve has few
+# of its points in it), noisy ones in one of up to the second, which is also how thin a flat set for one point is.
+_CROWD, _SEEN, _DIRECTIONS, _LOOKS, _PLANES_KEPT, SLAB, THIN = 0.1, 192, 512, 300, 12, 2e-3, 1e-2
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +44,8 @@ class Cut:
         Sum of the squares by which reflection changes the known distances.
     moved : array (n_piece,)
         How far reflection moves each point of the piece.
+    boundary : array of int
+        The points that the piece is linked to.
     """
 
     piece: Indices
@@ -47,6 +53,7 @@ class Cut:
     normal: Array
     change: float
     moved: Array
+    boundary: Indices
 
     def reflect(self, X: Array) -> Array:
         """Return X with the piece on the other side."""
@@ -54,9 +61,17 @@ class Cut:
         Y[self.piece] -= 2 * np.outer((X[self.piece] - self.center) @ self.normal, self.normal)
         return Y
 
-    def sides(self, X: Array, least: float) -> tuple[Indices, Indices]:
-        """Return the points on this side of the cut and on the other that reflection moves by more than ``least``."""
+    def sides(self, X: Array, least: float, alone: bool = True) -> tuple[Indices, Indices]:
+        """Return the points on this side of the cut and on the other that reflection moves by more than ``least``.
+
+        One that is not ``alone`` may be done after another, which moves its hyperplane: then only points that the piece
+        is linked to are sure to stay.
+        """
         away = 2 * np.abs((X - self.center) @ self.normal) > least
+        if not alone:
+            stay = ~away
+            away[:] = True
+            away[self.boundary] = ~stay[self.boundary]
         here = np.zeros(len(X), dtype=bool)
         here[self.piece] = True
         return np.flatnonzero(away & here), np.flatnonzero(away & ~here)
@@ -136,7 +151,7 @@ def stable_bodies(graph: PairGraph, X: Array, rng: np.random.Generator) -> list[
         if covered[v]:
             continue
         seed = find_clique(graph, int(v), d + 1, core, rng)
-        if seed is None or _is_flat(X[seed]):
+        if seed is None or _is_flat(X[seed], X[seed]):
             continue
         body = grow_in_place(graph, X, seed)
         bodies = _merge(graph, X, [*bodies, body])
@@ -170,9 +185,77 @@ def grow_in_place(graph: PairGraph, X: Array, start: Indices) -> Mask:
     return inside
 
 
-def _is_flat(Y: Array) -> bool:
-    values = np.linalg.svd(Y - Y.mean(axis=0), compute_uv=False)
-    return len(Y) <= Y.shape[1] or bool(values[-1] <= FLAT * values[0])
+def find_crowded_planes(X: Array, thickness: float = SLAB) -> list[Mask]:
+    """Return sets of points in one hyperplane that are a tenth of all or more, as far as a sample shows.
+
+    Seen along a flat of d - 1 points of the hyperplane, all of its points lie in one direction. The thickness is
+    relative to the extent of X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.distance.cuts import find_crowded_planes
+    >>> X = np.random.default_rng(0).standard_normal((200, 3))
+    >>> len(find_crowded_planes(X))
+    0
+    >>> X[:50, 2] = 0.3
+    >>> [bool(mask[:50].all()) for mask in find_crowded_planes(X)]
+    [True]
+    """
+    n, d = X.shape
+    rng = np.random.default_rng(0)
+    Y = X - X.mean(axis=0)
+    scale, axes = np.linalg.eigh(Y.T @ Y / n)
+    if scale[0] <= THIN**4 * scale[-1]:  # all in one hyperplane: a reflection there moves nothing
+        return []
+    Y = Y @ (axes / np.sqrt(scale))
+    some = Y[rng.choice(n, min(n, _SEEN), replace=False)]
+    if d == 1:
+        seen = np.round(some[None] / THIN)[..., 0].astype(np.int64)
+        seen -= seen.min()
+        looks = np.zeros((1, 0), dtype=np.int64)
+    else:
+        looks = rng.integers(len(some), size=(_LOOKS, d - 1))
+        base = some[looks]
+        across = np.linalg.svd(base[:, 1:] - base[:, :1], full_matrices=True)[2][:, -2:]
+        U = (some - base[:, :1]) @ across.transpose(0, 2, 1)
+        seen = (np.arctan2(U[..., 1], U[..., 0]) * (_DIRECTIONS / np.pi)).astype(np.int64) % _DIRECTIONS
+        seen[np.sum(U**2, axis=2) < THIN**4] = 0
+    width = int(seen.max()) + 2
+    count = np.bincount((seen + width * np.arange(len(seen))[:, None]).ravel(), minlength=width * len(seen))
+    count = count.reshape(len(seen), width)
+    count[:, 1:] += count[:, :-1].copy()  # a hyperplane may lie on the border of two directions
+    found: list[Mask] = []
+    for t in np.argsort(-count.max(axis=1), kind="stable")[:_PLANES_KEPT]:
+        at = int(count[t].argmax())
+        if count[t, at] < max(_CROWD * len(some), d + 2):
+            break
+        near = np.abs(seen[t] - at + 0.5) < 1
+        near[looks[t]] = True
+        mask = _points_near_plane(Y, some[near], thickness)
+        if np.count_nonzero(mask) >= _CROWD * n and not any((mask == other).all() for other in found):
+            found.append(mask)
+    return found
+
+
+def _points_near_plane(X: Array, some: Array, thickness: float) -> Mask:
+    """Return the points in the hyperplane that most of ``some`` lie in."""
+    for _ in range(3):  # those that lie elsewhere by chance are left out
+        center = np.median(some, axis=0)
+        normal = np.linalg.svd(some - center)[2][-1]
+        off = np.abs((some - center) @ normal)
+        some = some[off <= max(float(np.median(off)) * 3, THIN**2)]
+    center = some.mean(axis=0)
+    mask: Mask = np.abs((X - center) @ np.linalg.svd(some - center)[2][-1]) <= thickness
+    return mask
+
+
+def _is_flat(Y: Array, around: Array) -> bool:
+    """Tell whether Y is thin in some direction, for points at the distances of those ``around`` it."""
+    center = Y.mean(axis=0)
+    values = np.linalg.svd(Y - center, compute_uv=False)
+    reach = np.sqrt(np.mean(np.sum((around - center) ** 2, axis=1)))
+    return len(Y) <= Y.shape[1] or bool(values[-1] <= FLAT * reach * np.sqrt(len(Y)))
 
 
 def _merge(graph: PairGraph, X: Array, bodies: list[Mask]) -> list[Mask]:
@@ -183,7 +266,7 @@ def _merge(graph: PairGraph, X: Array, bodies: list[Mask]) -> list[Mask]:
         body = waiting.pop()
         for k, other in enumerate(merged):
             shared = body & other
-            if np.count_nonzero(shared) > d and not _is_flat(X[shared]):
+            if np.count_nonzero(shared) > d and not _is_flat(X[shared], X[body | other]):
                 waiting.append(grow_in_place(graph, X, np.flatnonzero(body | merged.pop(k))))
                 break
         else:
@@ -201,6 +284,9 @@ def _pieces(graph: PairGraph, A: sp.csr_array, X: Array, bodies: list[Mask]) -> 
         yield from _components(A, ~body)
     if n <= _ENUMERATED:
         yield from _beside_planes(A, X)
+    else:
+        for plane in find_crowded_planes(X):
+            yield from _components(A, ~plane)
     single = np.ones(n, dtype=bool)
     if bodies:
         single = ~bodies[0]
@@ -232,7 +318,8 @@ def _beside_planes(A: sp.csr_array, X: Array) -> Iterator[Mask]:
         subsets = subsets[np.linspace(0, len(subsets) - 1, _PLANES).astype(int)]
     normals = np.linalg.svd(X[subsets[:, 1:]] - X[subsets[:, :1]], full_matrices=True)[2][:, -1]
     heights = np.abs(np.einsum("knd,kd->kn", X[None] - X[subsets[:, :1]], normals))
-    near = heights <= FLAT * size
+    slab, plane = heights <= FLAT * size, heights <= THIN**3 * size  # the piece itself may be no larger than a slab
+    near = np.concatenate([slab, plane[np.count_nonzero(plane, axis=1) > d]])
     near = np.unique(near[np.count_nonzero(near, axis=1) < n - 1], axis=0)
     linked = A.toarray() > 0
     for cut in near:
@@ -266,7 +353,7 @@ def _cut(graph: PairGraph, X: Array, mask: Mask) -> Cut | None:
     thickness = (X[ends] - center) @ normal
     squared = np.sum((X[piece[owner]] - X[ends]) ** 2, axis=1)
     change = np.sqrt(np.maximum(squared + 4 * height[owner] * thickness, 0.0)) - np.sqrt(squared)
-    return Cut(piece, center, normal, float(change @ change), 2 * np.abs(height))
+    return Cut(piece, center, normal, float(change @ change), 2 * np.abs(height), boundary)
 
 
 def may_flip(pairs: Indices, X: Array, *, tol: float = 0.1) -> Mask:

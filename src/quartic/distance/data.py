@@ -83,36 +83,33 @@ def read_pairs(
     names: NDArray[Any] | None = None,
 ) -> Measurements:  # fmt: skip
     """Return the measurements of a list of pairs; errors tell points by ``names`` where there are some."""
+    from quartic.compiled.sorting import survey
+
     given = np.asarray(pairs)
     m = len(given) if given.ndim == 2 else 0
     pairs, _, _, n = check_pairs(pairs, np.zeros(m), _points_with_anchors(given, n_points, anchors), None, "distances")
-    i, j = pairs[:, 0], pairs[:, 1]
-    same = i == j
-    if same.any():
-        at = int(np.argmax(same))
-        point = pairs[at].tolist() if names is None else repr(names[pairs[at, 0]])
-        raise ValueError(f"pairs[{at}] = {point} joins a point to itself; leave such pairs out")
+    itself, in_order = survey(pairs)
+    if itself >= 0:
+        point = pairs[itself].tolist() if names is None else repr(names[pairs[itself, 0]])
+        raise ValueError(f"pairs[{itself}] = {point} joins a point to itself; leave such pairs out")
     low, high, guess = _bounds(m, distances, lower, upper)
     w: Array | None = None
     if isinstance(weights, str):
         _check_noise_word(weights)
     elif weights is not None:
         w = check_column(weights, m, "weights", nonnegative=True).astype(np.float64)
-    flipped = i > j
-    if flipped.any():
-        pairs[flipped] = pairs[flipped][:, ::-1]
-    repeated, key = 0, keys_of(pairs, n)
-    if not (key[1:] > key[:-1]).all():
+    repeated = 0
+    if not in_order:
+        pairs = np.sort(pairs, axis=1)
         said = {"distance ": low, "upper bound ": None if high is low else high, "weight ": w}
-        found, counts = np.unique(key, return_counts=True)
-        repeated = int(np.count_nonzero(counts > 1))
         try:
             order = each_once(pairs[:, 0], pairs[:, 1], n, said)
         except ValueError as error:
             if names is None:
                 raise
-            ends = np.unique(np.divmod(found[counts > 1], n))[:8]
+            ends = np.unique(np.divmod(_repeated_keys(pairs, n), n))[:8]
             raise ValueError(f"{error} ({', '.join(f'{k} is {names[k]}' for k in ends)})") from None
+        repeated = 0 if len(order) == m else len(_repeated_keys(pairs, n))
         pairs, guess, w = pairs[order], guess[order], None if w is None else w[order]
         low, high = (guess, guess) if high is low else (low[order], high[order])
     index, places = check_anchors(anchors, n, rank)
@@ -122,6 +119,11 @@ def read_pairs(
     if isinstance(weights, str):
         w = weigh_for_noise(guess)
     return Measurements(n, pairs, low, high, guess, w, index, places, repeated, power, isinstance(weights, str))
+
+
+def _repeated_keys(pairs: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    found, counts = np.unique(keys_of(pairs, n), return_counts=True)
+    return found[counts > 1]
 
 
 def keys_of(pairs: NDArray[np.int64], n: int) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from quartic.arrays import Array, RandomState, finite_matrix, random_generator
-from quartic.distance.bodies import find_generic_bodies, is_well_linked
+from quartic.distance.bodies import ProvingCore, find_generic_bodies, find_proving_core
 from quartic.distance.cuts import find_cuts, flips_in_graph, is_larger_than_a_simplex
 from quartic.distance.graph import Indices, Mask, PairGraph, check_indices, skeleton
 
@@ -228,7 +228,7 @@ def spanning_anchors(X: Array, known: Indices) -> Indices:
 # Relative change of a distance that is round-off; what twice the logarithms of two likelihoods may differ by; and by
 # which share of the whole a point must move to be elsewhere (a dimension that is not needed shrinks only as the root of
 # the misfit).
-ROUND_OFF, LIKELY, MOVED = 1e-9, 10.0, 1e-3
+ROUND_OFF, LIKELY, MOVED = 1e-9, 10.0, 1e-4
 # A point with at most so many times d + 1 distances may hang on a flat set of neighbours by chance.
 FEW = 4
 
@@ -242,7 +242,6 @@ def assess(
     flip_tol: float = 0.1,
     noise: float = 0.0,
     bounded: Indices | None = None,
-    well_linked: bool | None = None,
     random_state: RandomState = 0,
 ) -> Determination:
     r"""Say which points a set of distances determines.
@@ -270,8 +269,6 @@ def assess(
         Standard deviation of the noise on the distances: reflections that change them by no more than it are possible.
     bounded : (k, 2) array of int, optional
         Pairs of which only bounds are known. They link their points and prove nothing.
-    well_linked : bool, optional
-        Whether :func:`~quartic.distance.bodies.is_well_linked` says so of the pairs, where it was asked already.
     random_state : int, Generator or None
         For the random frameworks.
 
@@ -300,19 +297,31 @@ def assess(
     pairs = check_indices(pairs, n)
     known = check_anchor_indices(anchors, n)
     rng = random_generator(random_state)
-    ties = spanning_anchors(X, known)
-    if is_well_linked(pairs, n, d, rng) if well_linked is None else well_linked:
-        return _account_of_well_linked(pairs, X, known, len(ties) == d + 1, flip_tol)
-    anchors_span = len(ties) == d + 1
+    room = None if bounded is None else check_indices(bounded, n)
+    pairs = PairGraph.from_pairs(pairs, n).pairs
+    return assess_at(pairs, X, known, room, find_proving_core(pairs, n, d, rng), rng, flip_tol=flip_tol, noise=noise)
 
+
+def assess_at(
+    pairs: Indices, X: Array, known: Indices, room: Indices | None, core: ProvingCore | None,
+    rng: np.random.Generator, *, in_place: bool | None = None, flip_tol: float = 0.1, noise: float = 0.0,
+) -> Determination:  # fmt: skip
+    """Do the work of `assess` on checked input; ``core`` and ``in_place`` are what is known of a well-linked graph."""
+    n, d = X.shape
+    ties = spanning_anchors(X, known)
+    anchors_span = len(ties) == d + 1
+    if core is not None:
+        sure = core.stands_in_place(X, pairs) if in_place is None else in_place
+        return _account_of_well_linked(pairs, X, known, anchors_span, flip_tol, noise, sure)
     measured = PairGraph.from_pairs(pairs, n)
     fixing = PairGraph.from_pairs(np.concatenate([pairs, skeleton(known, d)]), n)
-    room = np.empty((0, 2), dtype=np.int64) if bounded is None else check_indices(bounded, n)
-    linked = fixing if len(room) == 0 else PairGraph.from_pairs(np.concatenate([fixing.pairs, room]), n)
+    linked = fixing if room is None or len(room) == 0 else PairGraph.from_pairs(np.concatenate([fixing.pairs, room]), n)
     component = linked.components()
     # Anchors in special position (on one line, say) prove less than their number: only independent ones are linked.
     graph = fixing if anchors_span else PairGraph.from_pairs(np.concatenate([pairs, skeleton(ties, d)]), n)
     bodies, locally_rigid, complete = find_generic_bodies(graph, d, rng, given=known if anchors_span else None)
+    if len(known) and not anchors_span:
+        bodies = _anchors_first(bodies, known, ties, n)
 
     label = np.full(n, -1, dtype=np.int64)
     for k, body in enumerate(bodies):
@@ -339,32 +348,51 @@ def assess(
         n_anchors=len(known),
         anchors_span=anchors_span,
         complete=complete,
-    ).without(_reflections(graph, X, noise), anchors=known)
+    ).without(_reflections(graph, X, np.flatnonzero(determined), noise), anchors=known)
+
+
+def _anchors_first(bodies: list[Mask], known: Indices, ties: Indices, n: int) -> list[Mask]:
+    """Return the bodies, first the one that holds all anchors; where none does, the anchors by themselves.
+
+    A body that holds fewer turns about these, and so is not fixed against the others.
+    """
+    anchors = np.zeros(n, dtype=bool)
+    anchors[known] = True
+    at = next((k for k, body in enumerate(bodies) if body[ties].all()), None)
+    first = anchors if at is None else anchors | bodies[at]
+    return [first, *(body for k, body in enumerate(bodies) if k != at)]
 
 
 def _account_of_well_linked(
-    pairs: Indices, X: Array, known: Indices, anchors_span: bool, flip_tol: float
+    pairs: Indices, X: Array, known: Indices, anchors_span: bool, flip_tol: float, noise: float, in_place: bool
 ) -> Determination:
-    """Return the account of points that are all determined, but for single ones that hang on a flat set."""
+    """Return the account of points that are all determined, but for what hangs on a flat set where they are."""
     n, d = X.shape
     few = np.bincount(pairs.ravel(), minlength=n) <= FEW * (d + 1)
-    graph = PairGraph.from_pairs(pairs[few[pairs[:, 0]] | few[pairs[:, 1]]], n)
-    flips = few & flips_in_graph(graph, X, flip_tol)
-    exactly = flips & flips_in_graph(graph, X, 1e2 * ROUND_OFF)
-    flips[known] = exactly[known] = False
+    flips = np.zeros(n, dtype=bool)
+    if few.any():
+        flips = few & flips_in_graph(PairGraph.from_pairs(pairs[few[pairs].any(axis=1)], n), X, flip_tol)
+        flips[known] = False
     one, no_one, everyone = np.zeros(n, dtype=np.int64), np.empty(0, dtype=np.int64), np.ones(n, dtype=bool)
     found = Determination(
         everyone, one, one, everyone, flips, no_one, no_one, d, len(known), anchors_span, complete=True
     )
-    rest = np.flatnonzero(~exactly)
-    return found.without([(np.array([k]), rest) for k in np.flatnonzero(exactly)])
+    if in_place:
+        return found
+    graph = PairGraph.from_pairs(np.concatenate([pairs, skeleton(known, d)]), n)
+    return found.without(_reflections(graph, X, np.arange(n), noise), anchors=known)
 
 
-def _reflections(graph: PairGraph, X: Array, noise: float) -> list[tuple[Indices, Indices]]:
-    """Return the two sides of cuts where reflection changes no distance by more than round-off, or noise."""
+def _reflections(graph: PairGraph, X: Array, points: Indices, noise: float) -> list[tuple[Indices, Indices]]:
+    """Return the two sides of cuts where reflection changes no distance by more than round-off, or noise.
+
+    Only the ``points`` that are determined so far count: others may follow a piece somehow. A piece that is tied to
+    them by no more than d points is held by more than pairs with them.
+    """
     size = float(np.sqrt(np.mean(np.sum((X - X.mean(axis=0)) ** 2, axis=1)))) if len(X) else 0.0
-    sides = []
-    for cut in find_cuts(graph, X, np.random.default_rng(0)):
-        if cut.change <= LIKELY * noise**2 + (ROUND_OFF * size) ** 2 * len(graph.indices):
-            sides.append(cut.sides(X, max(LIKELY**0.5 * noise, MOVED * size)))
-    return sides
+    allowed = LIKELY * noise**2 + (ROUND_OFF * size) ** 2 * len(graph.indices)
+    graph, X = (graph, X) if len(points) == len(X) else (graph.restricted_to(points), X[points])
+    cuts = find_cuts(graph, X, np.random.default_rng(0))
+    cuts = [cut for cut in cuts if cut.change <= allowed and len(cut.boundary) > X.shape[1]]
+    least = max(LIKELY**0.5 * noise, MOVED * size)
+    return [(points[here], points[there]) for here, there in (cut.sides(X, least, len(cuts) == 1) for cut in cuts)]

@@ -15,10 +15,10 @@ from quartic.core.problem import Problem
 from quartic.core.result import Result, Status
 from quartic.core.units import Units, shifted
 from quartic.datasets import random_pairs
-from quartic.distance.bodies import is_well_linked
+from quartic.distance.bodies import find_proving_core
 from quartic.distance.component import Component, Step, find_components, move_onto, spans_space, turn_to_principal_axes
 from quartic.distance.data import Measurements
-from quartic.distance.determination import Determination, assess
+from quartic.distance.determination import Determination, assess_at
 from quartic.distance.findings import (
     DistanceWarning,
     InconsistentWarning,
@@ -37,7 +37,7 @@ Labels: TypeAlias = NDArray[np.int64]
 Known: TypeAlias = tuple[NDArray[np.int64], Array]
 
 # Another answer differs from this one where a point is elsewhere by this share of the distances.
-_MOVED = 1e-3
+_MOVED = 1e-4
 # So many pairs a point of a complete matrix are looked at for warnings.
 _SAMPLED = 60
 # Components whose search is told of.
@@ -113,9 +113,9 @@ def _locate(data: Measurements, settings: Settings, everything: DaskDistances | 
     if not data.lower.any() and not len(data.anchors) and not data.exact.all():
         raise ValueError("every lower bound is 0: all points in one place keep every bound; give some distances")
     fixing = data.pairs if data.all_fix else data.pairs[data.fixing]
-    well_linked = is_well_linked(fixing, n, rank, np.random.default_rng(0))
-    component = np.zeros(n, dtype=np.int64) if well_linked else find_components(data)
-    whole = Component.of_all(data, settings.noise, well_linked)
+    core = find_proving_core(fixing, n, rank, np.random.default_rng(0))
+    component = find_components(data) if core is None else np.zeros(n, dtype=np.int64)
+    whole = Component.of_all(data, settings.noise, core)
     effort = settings.effort()
     X, account = search_all(whole, data, component, settings, effort, random_generator(settings.random_state))
 
@@ -144,7 +144,7 @@ def _locate(data: Measurements, settings: Settings, everything: DaskDistances | 
         findings += look_at_triangles(whole, advise=data.weights is None and settings.refine is None)
     rmse = float(np.sqrt(np.mean(errors**2))) if everything is None else everything.misfit(X)
     room = data.pairs[~data.exact & data.linked] if whole.bounded else None
-    possible = assess(fixing, X, anchors=data.anchors, bounded=room, well_linked=well_linked, random_state=0)
+    possible = assess_at(fixing, X, data.anchors, room, core, np.random.default_rng(0), in_place=account.in_place)
     sure, least = possible.determined, _MOVED * whole.size
     sides = [(side.here, side.there) for side in account.sides if side.differs(X, sure, least)]
     possible = possible.without(sides, anchors=data.anchors)
@@ -178,18 +178,7 @@ def reflect_through(X: Array, places: Array) -> Array:
 
 
 def arrange(X: Array, component: Labels, fixed: NDArray[np.bool_], gap: float) -> Array:
-    """Return X with every component that is not fixed centred, on its principal axes, and apart from the others.
-
-    Parameters
-    ----------
-    X : array (n, r)
-    component : array of int (n,)
-        The component of each point.
-    fixed : array of bool, one a component
-        Which components stay where they are.
-    gap : float
-        The space between components.
-    """
+    """Return X with every component that is not ``fixed`` centred, on its principal axes, and apart from the others."""
     X = X.copy()
     n_components = len(fixed)
     members = np.split(np.argsort(component, kind="stable"), np.cumsum(np.bincount(component))[:-1])
@@ -279,20 +268,8 @@ def place_answer(
 ) -> tuple[Array, str, list[DistanceWarning]]:
     """Return the points where they are to be, what decided between the two mirror images, and signs that are not met.
 
-    Parameters
-    ----------
-    X : array (n, r)
-        The points, each component in some frame of its own; those with anchors where these say.
-    data : Measurements
-        For the anchors.
-    component : array of int (n,)
-        The component of each point.
-    targets : (points, places) or None
-        Points onto which the answer is moved, as `check_targets` returns them.
-    simplices : (points, signs) or None
-        Which mirror image, as `check_signs` returns them.
-    gap : float
-        Between components.
+    ``X`` has each component in some frame of its own, those with anchors where these say; ``gap`` is between
+    components.
     """
     fixed = np.zeros(int(component.max()) + 1, dtype=bool)
     fixed[component[data.anchors]] = True
@@ -331,7 +308,7 @@ def locate_complete(D: Array, settings: Settings) -> Located:
     targets = None if settings.align_to is None else check_targets(settings.align_to, n, rank)
     simplices = None if settings.signs is None else check_signs(settings.signs, n, rank)
     data = _sample(D, rank)
-    some = Component.of_all(data, settings.noise, well_linked=True)
+    some = Component.of_all(data, settings.noise, None)
     loss = CompleteDistances(D)
     start = classical_mds(D, rank, random_state=0)
     result = minimize(

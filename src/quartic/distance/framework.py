@@ -1,16 +1,28 @@
-"""Frameworks (points joined by bars): rigidity matrix, stresses, and the sets of points that move or flip as one."""
+"""Frameworks (points joined by bars): rigidity matrix, stresses, and the sets of points that move or flip as one.
+
+What counts are null spaces of large sparse matrices. They may be large (one dimension for every loose end), but a few
+random elements tell, with probability one, what all of one does; they come by inverse iteration.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse as sp
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+from scipy.sparse.linalg import splu
 
 from quartic.arrays import Array
 from quartic.distance.graph import Indices, Mask, PairGraph, find_clique
-from quartic.distance.null_space import Solve, gram_inverse, null_samples, symmetric_inverse
+
+Solve: TypeAlias = Callable[[Array], Array]
+
+DENSE_LIMIT = 2000
+CHEAP = 3e11  # operations: some seconds
+FEASIBLE = 2e12  # a minute or two, and some gigabytes
 
 
 def rigidity_matrix(pairs: Indices, X: Array, *, unit: bool = False) -> Any:
@@ -59,13 +71,6 @@ def rigid_motions(X: Array) -> Array:
     .. math:: v_i = t + S x_i, \qquad S = -S^\top
 
     The ``d (d + 1) / 2`` columns are not made orthogonal; on degenerate points they may be dependent.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.distance.framework import rigid_motions
-    >>> rigid_motions(np.array([[1.0, 3.0], [-1.0, 2.0]])).tolist()
-    [[1.0, 0.0, 3.0], [0.0, 1.0, -1.0], [1.0, 0.0, 2.0], [0.0, 1.0, 1.0]]
     """
     n, d = X.shape
     first, second = np.triu_indices(d, 1)
@@ -78,15 +83,7 @@ def rigid_motions(X: Array) -> Array:
 
 
 def orthonormal_columns(A: Array) -> Array:
-    """Return an orthonormal basis of the column space of a thin matrix (dependent columns are dropped).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.distance.framework import orthonormal_columns
-    >>> orthonormal_columns(np.array([[1.0, 2.0], [0.0, 0.0], [1.0, 2.0]])).shape
-    (3, 1)
-    """
+    """Return an orthonormal basis of the column space of a thin matrix (dependent columns are dropped)."""
     U, s, _ = np.linalg.svd(A, full_matrices=False)
     basis: Array = U[:, s > 1e-12 * s.max(initial=0.0)]
     return basis
@@ -124,14 +121,6 @@ def shell(n: int, d: int, rng: np.random.Generator) -> Array:
 
     They are as generic as any others. Far-out points have all neighbours on one side, and balancing the pulls there
     makes a stress matrix indefinite; on a sphere no point is further out than the others.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.distance.framework import shell
-    >>> radius = np.linalg.norm(shell(50, 3, np.random.default_rng(0)), axis=1)
-    >>> bool((radius > 0.85).all() and (radius < 1.15).all())
-    True
     """
     P = rng.standard_normal((n, d))
     P *= rng.uniform(0.85, 1.15, size=(n, 1)) / np.linalg.norm(P, axis=1, keepdims=True)
@@ -144,20 +133,6 @@ def equilibrium_stress(R: Array, inverse: Solve, rng: np.random.Generator) -> Ar
     A random vector is projected, ``omega = y - R (R^T R)^+ R^T y``, repeatedly, which takes out what the shifted
     inverse left. Centred at one, because on graphs of many edges the stress matrix then comes out positive
     semidefinite with a gap, which is what iterations like; any random centre is right.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.distance.framework import rigidity_matrix
-    >>> from quartic.distance.null_space import gram_inverse
-    >>> from quartic.distance.graph import PairGraph
-    >>> from quartic.distance.framework import equilibrium_stress
-    >>> rng = np.random.default_rng(0)
-    >>> graph = PairGraph.from_pairs(np.column_stack(np.triu_indices(4, 1)), 4)
-    >>> R = rigidity_matrix(graph.pairs, rng.standard_normal((4, 2)))
-    >>> omega = equilibrium_stress(R, gram_inverse(R, 2, graph.matrix()), rng)
-    >>> bool(np.abs(R.T @ omega).max() < 1e-12), bool(np.abs(omega).min() > 1e-3)
-    (True, True)
     """
     omega: Array = 1.0 + 0.1 * rng.standard_normal((R.shape[0],))
     for _ in range(6):
@@ -172,15 +147,6 @@ def moving_with(X: Array, motions: Array, seed: Indices) -> Mask:
     """Return the mask of the points that follow ``seed``, at least d points, in motions of shape (n, d, k).
 
     Empty where the seed does not itself move rigidly.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.distance.framework import moving_with
-    >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    >>> V = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 2.0]])[:, :, None]
-    >>> moving_with(X, V, np.array([0, 1])).tolist()
-    [True, True, False]
     """
     n, d = X.shape
     rows = (seed[:, None] * d + np.arange(d)).ravel()
@@ -193,41 +159,17 @@ def moving_with(X: Array, motions: Array, seed: Indices) -> Mask:
 
 
 class GenericFramework:
-    """A graph at random positions, with random elements of its infinitesimal motions and of a stress kernel.
+    """A graph at random positions ``P``, with random elements of its infinitesimal motions and of a stress kernel.
 
-    Parameters
-    ----------
-    graph : PairGraph
-    d : int
-    rng : Generator
+    ``motions`` (n, d, k) are other than rigid ones, k = 0 where the whole is locally rigid; ``kernel`` (n, k) other
+    than affine functions of P, k = 0 where the whole is globally rigid.
 
-    Attributes
-    ----------
-    P : (n, d) array
-        The random positions.
-    motions : (n, d, k) array
-        Random infinitesimal motions other than rigid ones; k = 0 where the whole is locally rigid.
-    kernel : (n, k) array
-        Random elements of the stress kernel other than affine functions of P; k = 0 where the whole is globally rigid.
-
-    Notes
-    -----
     Two frameworks on the same graph with equal edge lengths share all equilibrium stresses when one is generic
     (Connelly 2005), so that the coordinates of every other solution lie in the stress kernel. Where the kernel is
     affine in P on a set of points, these points are an affine image of themselves in every other solution, and a
     congruent one when the directions of their edges lie on no common conic. This is why ``globally_rigid_with`` is a
     proof, with probability one; that the kernel being larger always means another solution is a theorem for the graph
     as a whole (Gortler, Healy and Thurston 2010), not for each part of it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.distance.graph import PairGraph
-    >>> from quartic.distance.framework import GenericFramework
-    >>> square_with_diagonal = PairGraph.from_pairs(np.array([[0, 1], [1, 2], [2, 3], [3, 0], [0, 2]]), 4)
-    >>> framework = GenericFramework(square_with_diagonal, 2, np.random.default_rng(0))
-    >>> framework.motions.shape[-1] == 0, framework.kernel.shape[-1] == 0
-    (True, False)
     """
 
     def __init__(self, graph: PairGraph, d: int, rng: np.random.Generator) -> None:
@@ -338,3 +280,202 @@ class GenericFramework:
             neighbours = self.graph.neighbours(int(v))
             if len(neighbours) >= self.d - 1:
                 yield np.append(self._rng.choice(neighbours, self.d - 1, replace=False), v)
+
+
+# -- solvers with large sparse matrices, and random elements of their null spaces ----------------------------
+
+
+class Undecided(Exception):
+    """No factorisation fits in memory and the iteration did not converge."""
+
+
+def bandwidth(adjacency: Any) -> int:
+    """Return the bandwidth of a graph after reverse Cuthill–McKee: small for local graphs, ~n for random ones."""
+    matrix = sp.csr_matrix(adjacency)
+    order = reverse_cuthill_mckee(matrix, symmetric_mode=True)
+    position = np.empty(len(order), dtype=np.int64)
+    position[order] = np.arange(len(order))
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    return int(np.abs(position[rows] - position[matrix.indices]).max(initial=0))
+
+
+def preconditioned_cg(apply: Solve, precondition: Solve, B: Array, *, tol: float, max_iter: int) -> Array:
+    """Solve ``A Z = B`` for several right-hand sides at once, A symmetric positive definite.
+
+    Raises Undecided if a column has not reached the relative residual ``tol``, or A proves indefinite.
+    """
+    Z, residual = np.zeros_like(B), B.copy()
+    Y = precondition(residual)
+    P, rho, goal = Y.copy(), _inner(residual, Y), tol**2 * _inner(B, B)
+    for _ in range(max_iter):
+        active = _inner(residual, residual) > goal
+        if not active.any():
+            return Z
+        Q = apply(P)
+        curvature = _inner(P, Q)
+        if (curvature[active] <= 0).any():
+            raise Undecided("conjugate gradients met a direction of negative curvature")
+        step = np.divide(rho, curvature, out=np.zeros_like(rho), where=active)
+        Z += step * P
+        residual -= step * Q
+        Y = precondition(residual)
+        rho, before = _inner(residual, Y), rho
+        P *= np.divide(rho, before, out=np.zeros_like(rho), where=before > 0)
+        P += Y
+    raise Undecided(f"conjugate gradients did not converge in {max_iter} steps")
+
+
+def _inner(A: Array, B: Array) -> Array:
+    """Return the inner products of the columns."""
+    products: Array = np.einsum("ij,ij->j", A, B)
+    return products
+
+
+def factorised(A: Any, *, definite: bool = True, dense: bool = False) -> Solve:
+    """Return a solver with the symmetric sparse matrix ``A`` by LU factors: dense for small ones, else SuperLU."""
+    if A.shape[0] <= 300 or dense:
+        factors = scipy.linalg.lu_factor(A.toarray(), check_finite=False)
+        return lambda B: scipy.linalg.lu_solve(factors, B, check_finite=False)
+    lu = splu(
+        sp.csc_matrix(A),
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.0 if definite else 0.1,
+        options={"SymmetricMode": True},
+    )
+    return lambda B: lu.solve(B)
+
+
+def gram_inverse(R: Any, d: int, adjacency: Any, *, budget: float = CHEAP, tol: float = 1e-8) -> Solve:
+    """Return a solver for ``R^T R`` plus a tiny multiple of the identity.
+
+    Sparse factors where elimination stays sparse (local graphs); conjugate gradients with d × d diagonal blocks where
+    it cannot (random graphs, which are well conditioned). ``budget`` is what factors may cost in operations, ``tol``
+    the relative residual at which the iteration stops.
+    """
+    size = R.shape[1]
+    blocks = diagonal_blocks(R, d)
+    scale = float(np.trace(blocks, axis1=1, axis2=2).max(initial=1e-300)) / d
+
+    def factors() -> Solve:
+        return factorised(R.T @ R + 1e-12 * scale * sp.eye_array(size))
+
+    if size <= 300 or elimination_is_cheap(adjacency, d, budget=budget):
+        return factors()
+    shift = 1e-7 * scale
+    inverses = np.linalg.inv(blocks + shift * np.eye(d))
+    transposed = R.T.tocsr()
+
+    def apply(Z: Array) -> Array:
+        product: Array = transposed @ (R @ Z) + shift * Z
+        return product
+
+    def precondition(Z: Array) -> Array:
+        product: Array = np.matmul(inverses, Z.reshape(-1, d, Z.shape[1])).reshape(Z.shape)
+        return product
+
+    return iterated_or_factorised(
+        lambda B: preconditioned_cg(apply, precondition, B, tol=tol, max_iter=1000),
+        factors if elimination_is_cheap(adjacency, d, budget=FEASIBLE) else None,
+    )
+
+
+def iterated_or_factorised(iterate: Solve, factors: Callable[[], Solve] | None) -> Solve:
+    """Return a solver that iterates until that fails, and from then on uses factors, computed at that moment."""
+    fallback: list[Solve] = []
+
+    def solve(B: Array) -> Array:
+        if not fallback:
+            try:
+                return iterate(B)
+            except Undecided:
+                if factors is None:
+                    raise
+                fallback.append(factors())
+        return fallback[0](B)
+
+    return solve
+
+
+def symmetric_inverse(A: Any) -> Solve:
+    """Return a solver for the symmetric, possibly indefinite ``A`` plus a tiny shift, or for its square plus one.
+
+    Both blow up the null space of ``A``, which is all that inverse iteration asks.
+    """
+    size = A.shape[0]
+    scale = float(np.abs(A).sum(axis=1).max(initial=1e-300))
+
+    def factors(dense: bool = False) -> Solve:
+        return factorised(A + 1e-13 * scale * sp.eye_array(size), definite=False, dense=dense)
+
+    cheap = elimination_is_cheap(A, 1)
+    if cheap or size <= DENSE_LIMIT:
+        return factors(dense=not cheap)
+    diagonal = A.diagonal()[:, None]
+    squares = np.asarray((A * A).sum(axis=1)).reshape(-1, 1) + 1e-7 * scale**2
+
+    def plain(Z: Array) -> Array:
+        product: Array = A @ Z + 1e-7 * scale * Z
+        return product
+
+    def squared(Z: Array) -> Array:
+        product: Array = A @ (A @ Z) + 1e-7 * scale**2 * Z
+        return product
+
+    def iterate(B: Array) -> Array:
+        try:
+            if diagonal.min() <= 0:
+                raise Undecided("not positive semidefinite")
+            return preconditioned_cg(plain, lambda Z: Z / diagonal, B, tol=1e-8, max_iter=1000)
+        except Undecided:
+            return preconditioned_cg(squared, lambda Z: Z / squares, B, tol=1e-8, max_iter=1000)
+
+    return iterated_or_factorised(iterate, factors if elimination_is_cheap(A, 1, budget=FEASIBLE) else None)
+
+
+def elimination_is_cheap(adjacency: Any, d: int, *, budget: float = CHEAP) -> bool:
+    """Say whether sparse elimination on ``d`` unknowns a point stays within ``budget`` operations.
+
+    Judged by the bandwidth w, as ``n d (w d)^2``: an overestimate for local graphs, whose elimination order is better
+    than the band's; where the band is the whole matrix, as in random graphs, the answer is no.
+    """
+    n = adjacency.shape[0]
+    if n * d <= 800:
+        return True
+    width = bandwidth(adjacency)
+    return bool(width <= 0.3 * n and n * d * float(width * d) ** 2 <= budget)
+
+
+def diagonal_blocks(R: Any, d: int) -> Array:
+    """Return the d × d diagonal blocks of ``R^T R``."""
+    columns = R.tocsc()
+    axes = [columns[:, a::d] for a in range(d)]
+    blocks = np.empty((R.shape[1] // d, d, d))
+    for a in range(d):
+        for b in range(a, d):
+            blocks[:, a, b] = blocks[:, b, a] = np.asarray((axes[a] * axes[b]).sum(axis=0)).ravel()
+    return blocks
+
+
+def null_samples(
+    apply: Solve, inverse: Solve, known: Array, n_samples: int, rng: np.random.Generator, *, scale: float, tol: float
+) -> Array:
+    r"""Return orthonormal random elements of the null space of a symmetric A, orthogonal to the orthonormal ``known``.
+
+    Columns come back only as far as such elements exist: none at all proves (with probability one) that the null space
+    is spanned by ``known``. An element counts as null when ``|A z| <= tol * scale * |z|``. ``apply`` may be any matrix
+    with the null space of A; ``inverse`` is that of A slightly shifted.
+    """
+    size, q = known.shape
+    Z: Array = rng.standard_normal((size, max(0, min(n_samples, size - q))))
+    if Z.shape[1] == 0:
+        return Z
+    for _ in range(3):
+        Z -= known @ (known.T @ Z)
+        Z, _ = np.linalg.qr(Z)
+        Z = inverse(Z)
+    Z -= known @ (known.T @ Z)
+    Z, _ = np.linalg.qr(Z)
+    Z -= known @ (known.T @ Z)
+    _, values, rotation = np.linalg.svd(apply(Z), full_matrices=False)
+    null: Array = (Z @ rotation.T)[:, values <= tol * scale]
+    return null

@@ -15,14 +15,7 @@ Mask: TypeAlias = NDArray[np.bool_]
 
 
 def check_indices(pairs: Any, n_points: int) -> Indices:
-    """Return ``pairs`` as an (m, 2) array of indices below ``n_points``, or say which row is wrong.
-
-    Examples
-    --------
-    >>> from quartic.distance.graph import check_indices
-    >>> check_indices([[0, 1], [2, 0]], 3).tolist()
-    [[0, 1], [2, 0]]
-    """
+    """Return ``pairs`` as an (m, 2) array of indices below ``n_points``, or say which row is wrong."""
     pairs = np.asarray(pairs)
     if pairs.size == 0:
         return np.empty((0, 2), dtype=np.int64)
@@ -47,16 +40,7 @@ def check_indices(pairs: Any, n_points: int) -> Indices:
 
 @dataclass(frozen=True, eq=False)
 class PairGraph:
-    """An undirected graph in compressed rows: the neighbours of ``v`` are ``indices[indptr[v]:indptr[v + 1]]``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.distance.graph import PairGraph
-    >>> graph = PairGraph.from_pairs(np.array([[0, 1], [1, 2], [2, 1]]), 4)
-    >>> graph.degrees.tolist(), graph.neighbours(1).tolist()
-    ([1, 2, 1, 0], [0, 2])
-    """
+    """An undirected graph in compressed rows: the neighbours of ``v`` are ``indices[indptr[v]:indptr[v + 1]]``."""
 
     indptr: Indices
     indices: Indices
@@ -132,16 +116,7 @@ class PairGraph:
         return result
 
     def core(self, k: int) -> Mask:
-        """Return the mask of the ``k``-core: what is left when points of degree below ``k`` are taken off, repeatedly.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from quartic.distance.graph import PairGraph
-        >>> triangle_with_tail = np.array([[0, 1], [1, 2], [0, 2], [2, 3], [3, 4]])
-        >>> PairGraph.from_pairs(triangle_with_tail, 5).core(2).tolist()
-        [True, True, True, False, False]
-        """
+        """Return the mask of the ``k``-core: what is left when points of degree below k are taken off, repeatedly."""
         degree = self.degrees.copy()
         alive = np.ones(self.n_points, dtype=bool)
         leaving = np.flatnonzero(degree < k)
@@ -153,20 +128,27 @@ class PairGraph:
         return alive
 
 
+# Pairs count as local where neighbours of a point are linked so many times as often as any two points.
+_LOCAL, _LOOKED_AT = 3.0, 60
+
+
+def is_local(A: sp.csr_array, rng: np.random.Generator) -> bool:
+    """Tell whether only near points are linked, as far as a sample shows: all links of A, or each one way round."""
+    n = A.shape[0]
+    rows = A[rng.choice(n, min(n, _LOOKED_AT), replace=False)]
+    rows.data = np.ones(rows.nnz)
+    counts = np.diff(rows.indptr)
+    closed = (rows @ (A > 0)).multiply(rows).sum()
+    # links run one way: the neighbours of a point make half as many pairs, and all points have twice the links
+    open_or_closed, share = float(np.sum(counts * (counts - 1.0))), A.nnz / (n * (n - 1))
+    return bool(closed > _LOCAL * share * open_or_closed) or open_or_closed == 0
+
+
 def grow(graph: PairGraph, start: Indices, threshold: int) -> Mask:
     """Return the mask of ``start`` and of every point reached by adding points with ``threshold`` neighbours inside.
 
     With ``threshold = d + 1`` global rigidity of ``start`` passes on to the result, with ``threshold = d`` local
     rigidity does (both for generic positions).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.distance.graph import grow
-    >>> from quartic.distance.graph import PairGraph
-    >>> pairs = np.array([[0, 1], [0, 2], [1, 2], [3, 0], [3, 1], [3, 2], [4, 0]])
-    >>> grow(PairGraph.from_pairs(pairs, 5), np.array([0, 1, 2]), 3).tolist()
-    [True, True, True, True, False]
     """
     inside = np.zeros(graph.n_points, dtype=bool)
     inside[start] = True
@@ -184,15 +166,6 @@ def find_clique(graph: PairGraph, v: int, size: int, allowed: Mask, rng: np.rand
     """Return ``size`` mutually linked points, ``v`` among them, or None when a greedy search finds none.
 
     Each step takes, of a few candidates drawn at random, the one that leaves most candidates over.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.distance.graph import find_clique
-    >>> from quartic.distance.graph import PairGraph
-    >>> graph = PairGraph.from_pairs(np.array([[0, 1], [1, 2], [0, 2], [2, 3]]), 4)
-    >>> find_clique(graph, 0, 3, np.ones(4, dtype=bool), np.random.default_rng(0)).tolist()
-    [0, 1, 2]
     """
     clique = [v]
     candidates = graph.neighbours(v)
@@ -209,16 +182,7 @@ def find_clique(graph: PairGraph, v: int, size: int, allowed: Mask, rng: np.rand
 
 
 def merge_bodies(bodies: list[Mask], n_shared: int) -> list[Mask]:
-    """Join bodies that share at least ``n_shared`` points until no two do; the largest comes first.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.distance.graph import merge_bodies
-    >>> bodies = [np.arange(6) < 4, np.arange(6) >= 1]
-    >>> len(merge_bodies(bodies, 3)), len(merge_bodies(bodies, 4))
-    (1, 2)
-    """
+    """Join bodies that share at least ``n_shared`` points until no two do; the largest comes first."""
     merged: list[Mask] = []
     waiting = list(bodies)
     while waiting:
@@ -236,22 +200,8 @@ def grow_bodies(
 ) -> list[Mask]:
     """Return bodies grown by trilateration from complete graphs on ``d + 1`` points, largest first.
 
-    Parameters
-    ----------
-    given : array of int, optional
-        Points whose mutual distances are all known (anchors): the first seed.
-    max_seeds : int
-        Seeds tried. Fewer bodies than there are is no error: the stress test decides about the rest.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.distance.graph import grow_bodies
-    >>> from quartic.distance.graph import PairGraph
-    >>> K5 = np.column_stack(np.triu_indices(5, 1))
-    >>> bodies = grow_bodies(PairGraph.from_pairs(K5, 6), 2, np.random.default_rng(0))
-    >>> [body.tolist() for body in bodies]
-    [[True, True, True, True, True, False]]
+    The distances among the points ``given`` (anchors) are all known: they are the first seed. Fewer bodies than there
+    are is no error: the stress test decides about the rest.
     """
     bodies: list[Mask] = []
     core = graph.core(d + 1)
@@ -285,15 +235,7 @@ def grow_bodies(
 
 
 def skeleton(points: Indices, d: int) -> Indices:
-    """Return pairs that fix the shape of ``points``: a complete graph on the first d + 1, the others linked to those.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.distance.graph import skeleton
-    >>> skeleton(np.array([3, 5, 8]), 1).tolist()
-    [[3, 5], [3, 8], [5, 8]]
-    """
+    """Return pairs that fix the shape of ``points``: a complete graph on d + 1 of them, the others linked to those."""
     core, rest = points[: d + 1], points[d + 1 :]
     first, second = np.triu_indices(len(core), 1)
     inner = np.column_stack([core[first], core[second]])
@@ -302,30 +244,11 @@ def skeleton(points: Indices, d: int) -> Indices:
 
 
 def reduce_graph(graph: PairGraph, bodies: list[Mask], d: int) -> tuple[PairGraph, Indices, list[Indices]]:
-    """Return a smaller graph in which the same points are tied to each other, its points, and the bodies' rims.
+    """Return a smaller graph in which the same points are tied to each other, its points, and the bodies' rims in it.
 
     Of each body (a set of points whose mutual distances are fixed) only the rim stays, the points linked to others,
     held together by a skeleton; then all but the d-core comes off, since a point of fewer than ``d`` distances ties
     nothing.
-
-    Returns
-    -------
-    small : PairGraph
-    points : array of int
-        The points of ``graph`` that the points of ``small`` are.
-    rims : list of arrays
-        For each body the points of ``small`` that belong to it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.distance.graph import PairGraph
-    >>> from quartic.distance.graph import reduce_graph
-    >>> K6 = np.column_stack(np.triu_indices(6, 1))
-    >>> pairs = np.concatenate([K6, [[6, 0], [6, 1], [7, 2], [7, 6]]])
-    >>> small, points, rims = reduce_graph(PairGraph.from_pairs(pairs, 8), [np.arange(8) < 6], 2)
-    >>> points.tolist(), rims[0].tolist()
-    ([0, 1, 2, 6, 7], [0, 1, 2])
     """
     n = graph.n_points
     pairs = graph.pairs

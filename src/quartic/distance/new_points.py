@@ -18,18 +18,10 @@ def place_new_points(
 ) -> tuple[Array, list[DistanceWarning]]:
     r"""Return places for new points, and a warning of those that their distances leave open.
 
-    Each minimises :math:`\sum_j (\|x - y_j\|^2 - d_j^2)^2` over its known distances, for a pair with bounds the square
-    of by how much the squared distance leaves them. Tried are the place of linear least squares and its mirror images
-    in the planes of the neighbours; the lowest counts. A point at distance 0 from a fitted one is where that is.
-
-    Parameters
-    ----------
-    embedding : array (n, r)
-        The fitted points.
-    D : array or sparse matrix (m, n)
-        Distances of the new points, NaN where unknown; of a sparse matrix stored entries are known.
-    lower, upper : array (m, n), optional
-        Bounds, NaN where there is none.
+    Each minimises :math:`\sum_j (\|x - y_j\|^2 - d_j^2)^2` over its known distances to the n fitted points (rows of D
+    and bounds are the new ones), for a pair with bounds the square of by how much the squared distance leaves them.
+    Tried are the place of linear least squares and its mirror images in the planes of the neighbours; the lowest
+    counts. A point at distance 0 from a fitted one is where that is.
     """
     n, rank = embedding.shape
     m = D.shape[0]

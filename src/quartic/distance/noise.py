@@ -13,9 +13,18 @@ from quartic.arrays import Array, RandomState, finite_matrix, random_generator
 from quartic.distance.bodies import find_generic_bodies
 from quartic.distance.data import Measurements
 from quartic.distance.determination import check_anchor_indices, spanning_anchors
-from quartic.distance.framework import moving_with, orthonormal_columns, rigid_motions, rigidity_matrix
+from quartic.distance.framework import (
+    FEASIBLE,
+    Solve,
+    Undecided,
+    gram_inverse,
+    moving_with,
+    null_samples,
+    orthonormal_columns,
+    rigid_motions,
+    rigidity_matrix,
+)
 from quartic.distance.graph import Indices, Mask, PairGraph, check_indices, find_clique, skeleton
-from quartic.distance.null_space import FEASIBLE, Solve, Undecided, gram_inverse, null_samples
 
 # Cliques looked for, and the degrees of freedom that their residuals must have together to say something.
 _CLIQUES, _ENOUGH = 300, 60

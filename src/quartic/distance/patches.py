@@ -20,8 +20,8 @@ from quartic.distance.component import Search
 from quartic.distance.graph import Indices, Mask, PairGraph
 from quartic.distance.moves import escape, find_place, place_points_anew, start_from_paths
 
-# Points of a patch, and the share of them, nearest to its centre, that need no other patch.
-_SIZE, _INNER = 250, 0.5
+# Points of a patch, the share of them, nearest to its centre, that need no other patch, and landmarks in it.
+_SIZE, _INNER, _LANDMARKS = 250, 0.65, 16
 # The tolerance within a patch; one that fits badly goes through more dimensions so often.
 _TOL, _ROUNDS = 1e-6, 6
 # Rounds of turning one patch onto another, and of moving all; what always counts as agreement, of the distances.
@@ -46,7 +46,7 @@ def start_from_patches(search: Search, rank: int) -> Array:
             point.append(kept)
             place.append(Y)
     if not point or search.effort.spent():
-        return start_from_paths(search, rank, landmarks=True)
+        return start_from_paths(search, rank)
     patch = np.repeat(np.arange(len(point)), [len(each) for each in point])
     X = register(np.concatenate(point), patch, np.concatenate(place), component.n, _AGREE * component.size)
     return _place_rest(search, graph, X)
@@ -80,7 +80,7 @@ def _solve(search: Search, graph: PairGraph, points: Indices, rank: int) -> tupl
         return points[:0], np.empty((0, rank))
     inner = search.component.restricted_to(points[core])
     patch = Search(inner, replace(search.effort, tol=max(_TOL, search.effort.tol), verbose=False), search.generator)
-    patch.offer(patch.run(start_from_paths(patch, rank, landmarks=True)))
+    patch.offer(patch.run(start_from_paths(patch, rank, _LANDMARKS)))
     errors = inner.errors(patch.X)
     if not inner.are_nearly_met(errors) and inner.are_suspect(errors):
         escape(patch, _ROUNDS, patience=2)
@@ -95,18 +95,8 @@ def register(point: Indices, patch: Indices, Y: Array, n: int, agree: float) -> 
     .. math:: \min_{X, O, t} \sum_k \rho(\|x_{i_k} - y_k O_{p_k} - t_{p_k}\|), \qquad O_p^\top O_p = I,
 
     with :math:`\rho(s) = s^2/(c^2 + s^2)` (Geman and McClure), since a patch may be wrong or some of its points
-    reflected; c goes with what nine tenths of the places disagree by.
-
-    Parameters
-    ----------
-    point, patch : array of int (m,)
-        The point i and the patch p of each row of Y.
-    Y : array (m, d)
-        The places, in the frame of the patch.
-    n : int
-        The number of points.
-    agree : float
-        Places this near to each other agree.
+    reflected; c goes with what nine tenths of the places disagree by. Row k of Y is the place of ``point[k]`` in the
+    frame of ``patch[k]``; places as near as ``agree`` agree.
 
     Examples
     --------

@@ -16,11 +16,13 @@ from quartic.arrays.threads import limited_to, share_of
 from quartic.core.loop import minimize
 from quartic.core.problem import Problem
 from quartic.core.result import Result, Status
-from quartic.distance.branching import build_up
 from quartic.distance.component import Component, Effort, Search, Step, add_anchor_pairs, finish, spans_space
 from quartic.distance.cuts import Cut, OtherSide, find_cuts
 from quartic.distance.data import Measurements
+from quartic.distance.graph import is_local
 from quartic.distance.moves import (
+    LANDMARKS,
+    build_up,
     escape,
     place_points_anew,
     shake_pieces,
@@ -31,12 +33,10 @@ from quartic.distance.moves import (
 from quartic.distance.patches import start_from_patches
 from quartic.solvers import Solver
 
-# Pairs count as local where neighbours of a point are linked so many times as often as any two points.
-_LOCAL = 3.0
 # Above this many points the costly ways out are not tried, and local graphs are first divided into patches.
 _LARGE, _PATCHED = 30_000, 3000
-# Steps from a fit within the tolerance to one at round-off.
-_LAST_STEPS = 8
+# Steps from a fit within the tolerance to one at round-off, which is there where squares are met to this.
+_LAST_STEPS, _AT_ROUND_OFF = 8, 1e-12
 # Up to this many, pieces are shaken one after the other.
 _SHAKEN = 5000
 # Up to this many, many starts are tried before a misfit is called noise.
@@ -45,11 +45,13 @@ _SMALL = 100
 _SAME, _LOWER = 1.01, 0.99
 # Cuts tried; steeper ones are not worth a run. A side is as likely as the other where twice the logarithm of their
 # likelihoods differs by less than this. A point has moved if by this share of the distances.
-_CUTS, _STEEP, _LIKELY, _MOVED = 12, 0.5, 12.0, 1e-3
+_CUTS, _STEEP, _LIKELY, _MOVED = 12, 0.5, 12.0, 1e-4
 # Times that points are built up one by one within their bounds.
 _BUILDS = 6
 # Bounds are approached from outside, where the gradient vanishes with the misfit: this much less of it is asked for.
 _RIM, _RIM_STEPS = 1e-5, 2000
+# Points that may move, or nearly, are reached slowly: so many steps to see whether distances nearly met can be met.
+_SLOW_STEPS = 200
 
 
 @dataclass(frozen=True)
@@ -86,25 +88,14 @@ class Settings:
 
 @dataclass
 class Account:
-    """What was done on the way.
-
-    Attributes
-    ----------
-    result, n_iter
-        The last run, and the iterations of all.
-    story : list of lists of Step
-        What was tried, for each component.
-    unexplained : array of bool (n,)
-        Points of components whose misfit is neither round-off nor noise.
-    sides : list of OtherSide
-        Answers that fit as well, with a piece on the other side of a flat cut.
-    """
+    """What was done on the way: the last run, the iterations of all, and what `Found` says of each component."""
 
     result: Result
     n_iter: int
     story: list[list[Step]]
     unexplained: NDArray[np.bool_]
     sides: list[OtherSide]
+    in_place: bool | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,22 +118,11 @@ class Found:
     steps: list[Step]
     explained: bool
     sides: list[OtherSide] = field(default_factory=list)
+    in_place: bool | None = None
 
 
 def search_component(component: Component, init: Any, effort: Effort, generator: np.random.Generator) -> Found:
-    """Return the best points found for a connected component, what was done, and what is in doubt.
-
-    Parameters
-    ----------
-    component : Component
-        The data.
-    init : str or array
-        ``"auto"``, the name of a start, or the start itself.
-    effort : Effort
-        The settings of the runs.
-    generator : Generator
-        For all that is random.
-    """
+    """Return the best points found for a connected component, what was done, and what is in doubt."""
     began = time.perf_counter()
     if not component.guess.any():
         return Found(minimize(Problem(component.loss), rank=effort.rank), [Step("all distances are zero")], True)
@@ -173,20 +153,20 @@ def search_component(component: Component, init: Any, effort: Effort, generator:
     if explained is None:  # of so many points a local minimum has outliers, which were looked for
         explained = component.n > _LARGE
     result = finish(search, time.perf_counter() - began)
-    return Found(result, search.steps, explained or component.bounded, sides)
+    return Found(result, search.steps, explained or component.bounded, sides, search.in_place)
 
 
 def _start(search: Search, name: str) -> Array:
     rank = search.effort.rank
     make: dict[str, Callable[[], Array]] = {
         "random": lambda: search.component.loss.random_start(rank, False, search.generator),
-        "landmark": lambda: start_from_paths(search, rank, landmarks=True),
-        "mds": lambda: start_from_paths(search, rank, landmarks=False),
+        "landmark": lambda: start_from_paths(search, rank),
+        "mds": lambda: start_from_paths(search, rank, None),
         "eigenmap": lambda: start_from_eigenmap(search, rank),
         "patches": lambda: start_from_patches(search, rank),
         "relaxed": lambda: start_relaxed(search, rank),
         "lifted": lambda: start_relaxed(
-            search, rank, start_from_paths(search, rank + 2, landmarks=search.component.n > 1000)
+            search, rank, start_from_paths(search, rank + 2, LANDMARKS if search.component.n > 1000 else None)
         ),
     }
     return search.onto_anchors(make[name]())
@@ -244,7 +224,7 @@ def _escalate(search: Search) -> None:
 
 def _is_local(component: Component, generator: np.random.Generator) -> bool:
     """Tell whether only near points are linked, as far as a sample shows."""
-    return not component.well_linked and component.clustering(generator) > _LOCAL
+    return component.core is None and is_local(component.adjacency, generator)
 
 
 def _build_up(search: Search) -> None:
@@ -274,9 +254,10 @@ def _is_settled(search: Search, ends: list[float]) -> bool:
 
 def _flat_cuts(search: Search) -> list[Cut]:
     """Return the cuts that are worth a run, the flattest first."""
-    if search.component.n > _SHAKEN or search.component.well_linked:
+    component = search.component
+    if component.n > _SHAKEN or search.stands_in_place():
         return []
-    cuts = find_cuts(search.component.graph, search.X, np.random.default_rng(0))
+    cuts = find_cuts(component.graph, search.X, np.random.default_rng(0))
     return [cut for cut in cuts if cut.slope <= _STEEP][:_CUTS]
 
 
@@ -321,7 +302,9 @@ def _other_sides(search: Search) -> list[OtherSide]:
 
 def _polish(search: Search) -> None:
     """Go on to round-off where all distances are met: near an exact answer a few steps more double its digits."""
-    if search.effort.solver == "auto" and not search.component.bounded and search.done() and not search.effort.spent():
+    if search.effort.solver != "auto" or search.component.bounded or search.has_loss_of(_AT_ROUND_OFF):
+        return
+    if search.done() and not search.effort.spent():
         before = search.best
         after = search.run(search.X, tol=0.0, max_iter=_LAST_STEPS)
         if before is not None and before.success and not after.success:  # it had converged, to the tolerance asked for
@@ -334,6 +317,8 @@ def _improve(search: Search, rounds: int) -> None:
     large = search.component.n > _LARGE
     if search.done() or (large and not search.component.are_suspect(search.component.errors(search.X))):
         return
+    if not search.component.bounded and search.component.are_nearly_met(search.component.errors(search.X)):
+        search.offer(search.run(search.X, tol=_RIM * search.effort.tol, max_iter=_SLOW_STEPS))
     made = 0 if large else escape(search, rounds, patience=3)
     if made:
         search.note(f"{made} rounds through more dimensions")
@@ -367,6 +352,7 @@ def search_all(
             found.steps.insert(0, Step(f"component {c} ({len(points)} points)"))
         account.story.append(found.steps)
         account.unexplained[points] = not found.explained
+        account.in_place = found.in_place
         account.sides += [side.numbered(points) for side in found.sides]
     account.result = min(results, key=lambda result: result.success)
     account.n_iter = max(1, sum(result.n_iter for result in results))

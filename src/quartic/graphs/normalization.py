@@ -25,7 +25,7 @@ KINDS: tuple[Kind, ...] = ("regularized", "symmetric", "walks")
 _CAP = 100
 _FRONT = 400
 # Walks pay on graphs of so many nodes: smaller ones they mix, and larger ones take minutes.
-_FEWEST, _MOST = 100, 200_000
+_FEWEST, MOST = 100, 200_000
 # The largest eigenvalue of a normalised matrix is 1, to this, and so many products tell.
 _ONE, _PRODUCTS = 1e-3, 100
 _ROWS = 256  # rows of a piece of work
@@ -126,7 +126,7 @@ def choose(
         return None
     if similar_to_itself():
         return "symmetric"
-    return "walks" if _FEWEST < n <= _MOST and entries <= _CAP * n else "regularized"
+    return "walks" if _FEWEST < n <= MOST and entries <= _CAP * n else "regularized"
 
 
 def refuse_negative(A: sp.csr_array) -> None:
@@ -174,7 +174,7 @@ def choose_for_blocks(A: Any) -> Kind | None:
     from dask import compute, delayed
 
     n, recipes = int(A.shape[0]), row_recipes(A, "A")[0]
-    if n <= _MOST and sum(compute(*(delayed(_count_entries, pure=False)(block) for block in recipes))) <= _CAP * n:
+    if n <= MOST and sum(compute(*(delayed(_count_entries, pure=False)(block) for block in recipes))) <= _CAP * n:
         return choose_normalization(_gather(recipes))
     from quartic.losses.blocks.dask_matrix import DaskMatrix
 

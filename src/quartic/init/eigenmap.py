@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quartic.arrays import Array, RandomState, random_generator
-from quartic.distance.null_space import elimination_is_cheap, factorised, preconditioned_cg
+from quartic.distance.framework import elimination_is_cheap, factorised, preconditioned_cg
 from quartic.init.components import distance_graph, start_by_component
 
 DENSE_LIMIT = 300

@@ -11,6 +11,7 @@ import numpy as np
 from quartic.arrays import (
     Array,
     astype,
+    copy,
     float_type,
     gram,
     inner,
@@ -134,8 +135,9 @@ def spectral_start(
             f"{type(loss).__name__}; use a random start"
         )
     size = min(rank + n_extra, loss.n_points)
-    Q = astype(loss.space.normal(generator, (loss.n_points, size)), loss.dtype)
-    values, U = leading_eigenpairs(loss.product, Q, rank, n_filters, degree)
+    values, U = leading_eigenpairs(
+        loss.product, astype(loss.space.normal(generator, (loss.n_points, size)), loss.dtype), rank, n_filters, degree
+    )
     Z = times(U, np.diag(np.sqrt(np.maximum(values, 0))))
     if not problem.penalty.nonnegative:
         return loss.random_start(rank, False, generator) if is_zero(Z) else Z
@@ -169,13 +171,18 @@ def leading_eigenpairs(
         upper = max(values[-1], _FLOOR * values[0], _RESOLVED * reach, np.finfo(float_type(Q)).tiny)
         lower = min(-upper, 1.05 * values[-1])
         centre, half = (lower + upper) / 2, (upper - lower) / 2
-        before, T = _keep_in_range(Q, (MQ - centre * Q) / half)
+        MQ -= centre * Q
+        MQ /= half
+        before, T = _keep_in_range(Q, MQ)
+        del Q, MQ  # of a large graph four such arrays are as many as there is room for
         for _ in range(degree - 1):
             space_of(T).chebyshev(product(T), T, before, centre, half)
             before, T = _keep_in_range(T, before)
-        Q = orthonormal(T)
-        values, Q, MQ = _rotate_to_ritz(Q, product(Q))
-    return values[:rank], Q[:, :rank]
+        del before
+        T = orthonormal(T)
+        values, Q, MQ = _rotate_to_ritz(T, product(T))  # noqa: RUF059
+        del T
+    return values[:rank], copy(Q[:, :rank])
 
 
 def _keep_in_range(before: Array, T: Array) -> tuple[Array, Array]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +11,17 @@ from scipy import linalg, sparse
 from scipy.linalg import lapack
 from scipy.sparse.linalg import lsqr
 
-from quartic.arrays import Array
+from quartic.arrays import HOST, Array, Space
 from quartic.compiled.lanczos import FAILURE, lowest_eigenpairs
-from quartic.sdp.passes import chebyshev_step
 from quartic.sdp.problem import SDP
+from quartic.sdp.spheres import passes_in
 
 # Components up to this size are formed; their bounds hold for certain, up to round-off that is allowed for.
 _DENSE = 2500
+# Those up to this size also where a rough answer will do.
+_QUICK = 300
+# Up to this size a factorisation is tried where polynomials would take long, for so small a part of the largest.
+_FACTORISED, _FINE = 6000, 1e-6
 # Up to this size all eigenvalues are computed.
 _EIGENVALUES = 900
 # Steps that Chebyshev's polynomials may take.
@@ -28,31 +31,19 @@ _EPS = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class Lowest:
-    """The lowest eigenvalues of a symmetric matrix of the programme, over all components.
+    """The lowest eigenvalues of a symmetric matrix of the programme, over all components."""
 
-    Attributes
-    ----------
-    bound : float
-        No eigenvalue lies below, with probability ``confidence``.
-    value : float
-        About the lowest eigenvalue.
-    confidence : float
-        1, or a little less where Lanczos' method or Chebyshev's polynomials gave the bound.
-    directions : array (n_rows, k)
-        Eigenvectors of negative eigenvalues, where there are any.
-    """
-
-    bound: float
-    value: float
-    confidence: float
-    directions: Array
+    bound: float  # no eigenvalue lies below, with probability ``confidence``
+    value: float  # about the lowest eigenvalue
+    confidence: float  # 1, or a little less where random vectors gave the bound
+    directions: Array  # (n_rows, k), eigenvectors of negative eigenvalues, where there are any
 
 
 class Slack:
     """The matrix Σ v_p E_p, where E_p is the p-th entry, vector or operator of a programme."""
 
-    def __init__(self, problem: SDP, v: Array) -> None:
-        self.problem, self.v = problem, v
+    def __init__(self, problem: SDP, v: Array, space: Space = HOST) -> None:
+        self.problem, self.space = problem, space
         P, T = problem.n_pairs, problem.B.shape[1]
         n = problem.n_rows
         # an entry off the diagonal stands for two, one on it for itself: half of each, and half of its mirror image
@@ -62,19 +53,14 @@ class Slack:
 
     def product(self, D: Array) -> Array:
         """Return the matrix times D."""
-        problem = self.problem
-        out = self.sparse @ D
-        if len(self.low):
-            out += problem.B @ (self.low[:, None] * (problem.B.T @ D))
-        for weight, (first, last, operator) in zip(self.high, problem.operators, strict=True):
-            if weight:
-                out[first:last] += weight * np.asarray(operator @ D[first:last])
-        return out
+        product: Array = Part(self, np.arange(self.problem.n_rows), None).product(D)
+        return product
 
     def lowest(self, wanted: float, generator: np.random.Generator, k: int = 1) -> Lowest:
         """Return the lowest eigenvalues, known well enough to tell whether the lowest is above −``wanted``.
 
-        On the face of the positive semidefinite matrices that the constraints confine Y to.
+        On the face of the positive semidefinite matrices that the constraints confine Y to. An infinite ``wanted`` asks
+        for a quick answer, to a thousandth of the largest eigenvalue.
         """
         problem = self.problem
         diagonal = self.sparse.diagonal()
@@ -88,79 +74,93 @@ class Slack:
             directions.append(column)
         for c in np.flatnonzero(sizes > 1):
             rows = problem.rows_of_components[c]
-            low, lowest, sure, vectors = self._of_component(int(c), rows, wanted, generator, k)
-            bound, value, confidence = min(bound, low), min(value, lowest), min(confidence, sure)
-            if vectors.shape[1]:
-                whole = np.zeros((problem.n_rows, vectors.shape[1]))
-                whole[rows] = vectors
+            n = len(rows)
+            small = n <= (_DENSE if wanted < math.inf else _QUICK)
+            part = Part(self, rows, problem.face(int(c)), HOST if small else self.space)
+            fine = 0 < wanted < _FINE * part.highest and n <= _FACTORISED and part.space is HOST
+            proven = _proven(part.formed(), wanted) if fine and n > _EIGENVALUES else None
+            if proven is not None:
+                found = Lowest(-proven, -proven, 1.0, np.zeros((n, 0)))
+            else:
+                found = _dense_lowest(part.formed(), k) if small else _sparse_lowest(part, wanted, generator, k)
+            bound, value, confidence = (
+                min(bound, found.bound),
+                min(value, found.value),
+                min(confidence, found.confidence),
+            )
+            if found.directions.shape[1]:
+                whole = np.zeros((problem.n_rows, found.directions.shape[1]))
+                whole[rows] = found.directions
                 directions.append(whole)
-        found = np.concatenate(directions, axis=1) if directions else np.zeros((problem.n_rows, 0))
-        return Lowest(bound, value, confidence, found)
-
-    def _of_component(
-        self, c: int, rows: Array, wanted: float, generator: np.random.Generator, k: int
-    ) -> tuple[float, float, float, Array]:
-        n = len(rows)
-        face = self.problem.face(c)
-        if n <= _DENSE:
-            Z = self._formed(rows)
-            if face is not None:
-                Z = _on_face(Z, face)
-            return _dense_lowest(Z, wanted, k)
-        whole = np.zeros(self.problem.n_rows)
-        plain = n == len(whole) and face is None and not len(self.low) and not len(self.high)
-
-        def product(D: Array) -> Array:
-            if n == len(whole):
-                return self.product(D)
-            padded = np.zeros((len(whole), D.shape[1]))
-            padded[rows] = D
-            return self.product(padded)[rows]
-
-        apply = product if face is None else _projected(product, face)
-        return _sparse_lowest(apply, n, wanted, generator, k, self.sparse if plain else None)
-
-    def _formed(self, rows: Array) -> Array:
-        problem = self.problem
-        Z = self.sparse[rows][:, rows].toarray()
-        B = problem.B[rows].toarray() if len(self.low) else np.zeros((len(rows), 0))
-        Z += (B * self.low) @ B.T
-        local = np.full(problem.n_rows, -1)
-        local[rows] = np.arange(len(rows))
-        for weight, (first, last, operator) in zip(self.high, problem.operators, strict=True):
-            place = local[first:last]
-            if weight and (place >= 0).all():
-                M = np.asarray(operator @ np.eye(last - first))
-                Z[np.ix_(place, place)] += 0.5 * weight * (M + M.T)
-        return Z
+        columns = np.concatenate(directions, axis=1) if directions else np.zeros((problem.n_rows, 0))
+        return Lowest(bound, value, confidence, columns)
 
 
-def _on_face(Z: Array, U: Array) -> Array:
-    """Return Z restricted to the complement of the orthonormal U; the range of U gets a large eigenvalue."""
-    ZU = Z @ U
-    inside = U.T @ ZU
-    Z = Z - ZU @ U.T - U @ ZU.T + U @ (inside @ U.T)
-    return 0.5 * (Z + Z.T) + (1 + float(np.abs(Z).sum(axis=1).max())) * (U @ U.T)
+class Part:
+    """A symmetric matrix between some rows, sparse and of low rank and operators, on a face; multiplied in a space."""
+
+    def __init__(self, slack: Slack, rows: Any, face: Array | None, space: Space = HOST) -> None:
+        problem, self.space, self.n, self.passes = slack.problem, space, len(rows), passes_in(space)
+        whole = len(rows) == problem.n_rows
+        Z = slack.sparse if whole else sparse.csr_array(slack.sparse[rows][:, rows])
+        used = np.flatnonzero(slack.low)
+        B, w = sparse.csr_array((problem.B if whole else problem.B[rows])[:, used]), slack.low[used]
+        self.others = []
+        for weight, (first, last, operator) in zip(slack.high, problem.operators, strict=True):
+            at = int(np.searchsorted(rows, first))
+            if weight and at < len(rows) and rows[at] == first:  # all of its rows are here
+                self.others.append((slice(at, at + last - first), float(weight), operator))
+        self.sparse, self.Z = Z, tuple(space.adopt(part) for part in (Z.indptr, Z.indices, Z.data))
+        self.B, self.Bt = (self.passes.taken(sparse.csr_array(M), space, np.float64) for M in (B, B.T))
+        self.w, self.face = space.adopt(w), None if face is None else space.adopt(face)
+        self.plain = face is None and not len(w) and not self.others
+        # no eigenvalue is above (Gershgorin), or not much
+        self.highest = float(abs(Z).sum(axis=1).max()) + float(np.abs(w) @ np.asarray(B.power(2).sum(axis=0)).ravel())
+        if self.others and self.n > _DENSE:
+            few = lowest_eigenpairs(self.product, self.n, 1, lambda *_: False, np.random.default_rng(0), 20, 0)
+            self.highest = max(1.1 * few.highest, 1e-300)
+
+    def product(self, D: Any) -> Any:
+        """Return the matrix times D; what is off the face is left as it is."""
+        U = self.face
+        inside = None if U is None else U.T @ D
+        D = D if U is None else D - U @ inside
+        out = self.space.xp.empty_like(D)
+        self.passes.weighted_rows(*self.Z, D, out, True)
+        if len(self.w):
+            out += self.B @ (self.w[:, None] * (self.Bt @ D))
+        for rows, weight, operator in self.others:
+            out[rows] += weight * np.asarray(operator @ D[rows])
+        return out if U is None else out - U @ (U.T @ out) + U @ inside
+
+    def formed(self) -> Array:
+        """Return the matrix itself."""
+        Z = self.sparse.toarray()
+        if len(self.w):
+            B = self.B.toarray()
+            Z += (B * self.w) @ B.T
+        for rows, weight, operator in self.others:
+            M = np.asarray(operator @ np.eye(rows.stop - rows.start))
+            Z[rows, rows] += 0.5 * weight * (M + M.T)
+        if self.face is not None:
+            U = self.face
+            ZU = Z @ U
+            Z = Z - ZU @ U.T - U @ ZU.T + U @ (U.T @ ZU + np.eye(U.shape[1])) @ U.T
+        return 0.5 * (Z + Z.T)
+
+    def chebyshev(self, centre: float, factor: float, new: Any, old: Any) -> None:
+        """Set old to factor·(Z − centre)·new − old."""
+        if self.plain:
+            self.passes.chebyshev_step(*self.Z, centre, factor, new, old)
+        else:
+            old *= -1.0
+            old += (self.product(new) - centre * new) * factor
 
 
-def _projected(product: Callable[[Array], Array], U: Array) -> Callable[[Array], Array]:
-    def apply(D: Array) -> Array:
-        inside = U.T @ D
-        out = product(D - U @ inside)
-        return out - U @ (U.T @ out) + U @ inside
-
-    return apply
-
-
-def _dense_lowest(Z: Array, wanted: float, k: int) -> tuple[float, float, float, Array]:
-    """Return bound, value, confidence and eigenvectors of negative eigenvalues."""
+def _dense_lowest(Z: Array, k: int) -> Lowest:
     n = len(Z)
     if not np.isfinite(Z).all():
-        return -math.inf, -math.inf, 1.0, np.zeros((n, 0))
-    if n > _EIGENVALUES and wanted > 0:
-        proven = _proven(Z, wanted)
-        if proven is not None:
-            return -proven, -proven, 1.0, np.zeros((n, 0))
+        return Lowest(-math.inf, -math.inf, 1.0, np.zeros((n, 0)))
     last = min(k, n) - 1
     values, vectors = linalg.eigh(Z, subset_by_index=[0, last], check_finite=False)
     noise = 4 * n * _EPS * float(np.linalg.norm(Z, np.inf))
@@ -168,7 +168,7 @@ def _dense_lowest(Z: Array, wanted: float, k: int) -> tuple[float, float, float,
     if bound < 0 <= float(values[0]):  # perhaps round-off is all there is to it
         proven = _proven(Z, 0.0)
         bound = 0.0 if proven == 0.0 else bound
-    return bound, float(values[0]), 1.0, vectors[:, values < 0]
+    return Lowest(bound, float(values[0]), 1.0, vectors[:, values < 0])
 
 
 def _proven(Z: Array, shift: float) -> float | None:
@@ -186,39 +186,42 @@ def _proven(Z: Array, shift: float) -> float | None:
     return shift + slack if shift > 0 else 0.0
 
 
-def _sparse_lowest(
-    product: Callable[[Array], Array], n: int, wanted: float, generator: np.random.Generator, k: int, matrix: Any
-) -> tuple[float, float, float, Array]:
-    """Return bound, value, confidence and eigenvectors of negative eigenvalues; ``matrix`` if products are with one.
+def _sparse_lowest(Z: Part, wanted: float, generator: np.random.Generator, k: int) -> Lowest:
+    """Return the lowest eigenvalues of a matrix that is too large to be formed.
 
-    A few steps of Lanczos' method show eigenvalues that are clearly negative. If there are none, Chebyshev's
-    polynomials prove that none is below −``wanted``, or show those that are.
+    Chebyshev's polynomials prove that no eigenvalue is below a coarse threshold, then a finer one, down to −``wanted``;
+    where there is one below the threshold, the vectors they leave show it. Where it is not known what is wanted,
+    Lanczos' method gives what it can.
     """
-
-    def enough(value: float, bound: float, highest: float) -> bool:
-        return bound >= -wanted or value < -4 * wanted
-
-    found = lowest_eigenpairs(product, n, k, enough, generator, steps=80, dense=0)
-    bound, values, vectors = found.bound, found.values, found.vectors
-    if wanted > 0 and bound < -wanted and values[0] > -4 * wanted:
-        high = found.highest + (found.highest - float(values[0])) * 0.05
-        better, block = _chebyshev_bound(product, n, wanted, high, generator, matrix)
+    if wanted <= 0:
+        space = Z.space
+        found = lowest_eigenpairs(
+            lambda D: space.to_host(Z.product(space.adopt(D))), Z.n, k, lambda value, bound, _: value < 0, generator
+        )
+        return Lowest(found.bound, float(found.values[0]), found.confidence, found.vectors[:, found.values < 0])
+    wanted = wanted if wanted < math.inf else 1e-3 * Z.highest
+    bound, stage, tried = -math.inf, 1e-2 * Z.highest, 0
+    while True:
+        stage = max(stage, wanted)
+        better, block = _chebyshev_bound(Z, stage, generator)
+        tried += 1
         bound = max(bound, better)
-        Q = np.linalg.qr(block)[0]
-        ritz, turn = np.linalg.eigh(Q.T @ product(Q))
-        if ritz[0] < values[0]:
-            values, vectors = ritz[:k], Q @ turn[:, :k]
-    return bound, float(values[0]), 1 - 2 * FAILURE, vectors[:, values < 0]
+        values, vectors = _ritz(Z, block)
+        if stage <= wanted or values[0] < -stage or better == -math.inf:
+            last = int(np.sum(values[:k] < 0))
+            return Lowest(bound, float(values[0]), 1 - tried * FAILURE, vectors[:, :last])
+        stage *= 1e-2
 
 
-def _chebyshev_bound(
-    product: Callable[[Array], Array],
-    n: int,
-    wanted: float,
-    high: float,
-    generator: np.random.Generator,
-    matrix: Any = None,
-) -> tuple[float, Array]:
+def _ritz(Z: Part, block: Any) -> tuple[Array, Array]:
+    """Return eigenvalues of Z in the range of a few columns, and the vectors."""
+    space = Z.space
+    block = space.xp.linalg.qr(block / abs(block).max())[0]
+    values, turn = np.linalg.eigh(space.read(space.gram(block, Z.product(block)))[0])
+    return values, space.to_host(space.times(block, turn))
+
+
+def _chebyshev_bound(Z: Part, wanted: float, generator: np.random.Generator) -> tuple[float, Any]:
     r"""Return a bound on all eigenvalues that holds with probability 1 − `FAILURE`, whatever the spectrum.
 
     T_k, Chebyshev's polynomial on [−½ ``wanted``, ``high``], is at most 1 there and grows like a cosh outside: an
@@ -227,23 +230,22 @@ def _chebyshev_bound(
     The three-term recurrence is stable, and needs no orthogonalisation however many steps it takes. Also return
     T_k(Z)q, in which eigenvectors of eigenvalues below −½ ``wanted`` stand out.
     """
-    s = 8
+    s, space, high = 8, Z.space, Z.highest
     low = -0.5 * wanted
     centre, radius = 0.5 * (high + low), 0.5 * (high - low)
-    delta = FAILURE ** (1 / s) / math.sqrt(2 * n / math.pi)
+    delta = FAILURE ** (1 / s) / math.sqrt(2 * Z.n / math.pi)
+    old = space.normal(generator, (Z.n, s))
+    old /= space.xp.sqrt(Z.passes.row_products(old.T, old.T))
+    if high <= 0:
+        return -math.inf, old
     steps = math.ceil(math.acosh(4 / delta) / math.acosh((centre + wanted) / radius))
-    old = generator.standard_normal((n, s))
-    old /= np.linalg.norm(old, axis=0)
     if steps > _MOST_STEPS:
         return -math.inf, old
-    new = (product(old) - centre * old) / radius
+    new = (Z.product(old) - centre * old) / radius
     for _ in range(steps - 1):
-        if matrix is not None:
-            chebyshev_step(matrix.indptr, matrix.indices, matrix.data, centre, 2 / radius, new, old)
-        else:
-            old = (product(new) - centre * new) * (2 / radius) - old
+        Z.chebyshev(centre, 2 / radius, new, old)
         old, new = new, old
-    largest = float(np.linalg.norm(new, axis=0).max()) / delta
+    largest = math.sqrt(float(Z.passes.row_products(new.T, new.T).max())) / delta
     if not math.isfinite(largest):
         return -math.inf, old
     return centre - radius * math.cosh(math.acosh(max(largest, 1.0)) / steps) * (1 + 1e-12), new
@@ -265,13 +267,16 @@ class Bound:
 class Bounds:
     """Bounds of one programme: what follows from its constraints is worked out once."""
 
-    def __init__(self, problem: SDP, generator: np.random.Generator) -> None:
-        self.problem, self.generator = problem, generator
+    def __init__(self, problem: SDP, generator: np.random.Generator, space: Space = HOST) -> None:
+        self.problem, self.generator, self.space = problem, generator, space
         self._weights: tuple[Array, float] | str | None = "unknown"
+        entries = problem.c.copy()
+        entries[: problem.n_pairs][problem.i != problem.j] *= 0.5
+        self.one_c = 1 + float(np.abs(entries).max(initial=0))
 
     def slack(self, y: Array) -> Slack:
         """Return Z = C − 𝒜*(y)."""
-        return Slack(self.problem, self.problem.c - self.problem.S.T @ y)
+        return Slack(self.problem, self.problem.c - self.problem.S.T @ y, self.space)
 
     @property
     def weights(self) -> tuple[Array, float] | None:
@@ -314,7 +319,7 @@ class Bounds:
         """
         problem = self.problem
         trace = self.trace
-        wanted = 0.5 * tol * scale / trace if 0 < trace < math.inf else 0.0
+        wanted = 0.5 * tol * min(scale / trace, self.one_c) if 0 < trace < math.inf else 0.0
         lowest = self.slack(y).lowest(wanted, self.generator, k)
         dual = float(problem.b @ y)
         value = dual - len(y) * _EPS * float(np.abs(problem.b * y).sum())

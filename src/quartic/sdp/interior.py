@@ -9,22 +9,28 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from quartic.arrays import Array
+from quartic.compiled.lanczos import lowest_eigenpairs
 from quartic.core.result import Status
-from quartic.sdp.passes import schur_entries
+from quartic.sdp.passes import mixed_entries, schur_entries
+from quartic.sdp.presolve import dependent
 from quartic.sdp.problem import SDP
 from quartic.sdp.run import Iterate
 
 # How many operations of BLAS take the time of one of `schur_entries`.
 _BLAS_ADVANTAGE = 20.0
+# Entries that constraints share: a matrix of so many rows is formed.
+_MOST_SHARED = 6000
 # Without any gain for so many iterations the last digits are lost in round-off.
 _PATIENCE = 10
 # X or y, divided by their objective, prove that there is no solution when they solve 𝒜(X) = 0, 𝒜*(y) + Z = 0 so well.
 _PROOF = 1e-8
-# Up to this size all eigenvalues are cheaper than the lowest.
-_SMALL = 60
+# The dual residual counts as none below this.
+_EXACT = 1e-12
+# Up to this size all eigenvalues are cheaper than the lowest, which takes so many products.
+_SMALL, _LANCZOS = 60, 20
 
 
 @dataclass
@@ -36,24 +42,39 @@ class _Block:
     column: Array
     c: Array
     S: Any  # (m, entries), csr; an entry off the diagonal counts twice
-    order: Any  # the constraints with entries here, the fullest first
-    dense: int  # how many of them are multiplied out
+    dense: Any  # constraints with so many entries here that they are multiplied out, the fullest first
+    others: Any  # the rest of those with entries here
+    entries: Any  # those of the others, as `schur_entries` takes them
+    mixed: Any  # where the others share entries: how they are made of them, each of which is then one of ``entries``
     basis: Array | None  # of the face that Y lies in: Y = VXVᵀ
+    thin: bool  # whether 𝒜*(y) has so few entries that products with it are quicker as a sparse matrix
+    room: Any = None  # for products of entries
 
     @classmethod
     def of(cls, problem: SDP, rows: Array, c: Array, S: Any, chosen: Array) -> _Block:
         local = np.zeros(problem.n_rows, np.int64)
         local[rows] = np.arange(len(rows))
+        row, column = local[problem.i[chosen]], local[problem.j[chosen]]
         part = sparse.csr_array(S[:, chosen])
         counts = np.diff(part.indptr)
         order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
         after = np.cumsum(counts[order][::-1])[::-1]
         n = len(rows)
         full = counts[order] * after * 8.0 > 4.0 * n * n * np.minimum(n, 2 * counts[order]) / _BLAS_ADVANTAGE
-        dense = int(np.argmin(full)) if not full.all() else len(full)
+        n_dense = int(np.argmin(full)) if not full.all() else len(full)
+        others = np.sort(order[n_dense:])
+        few, mixed = sparse.csr_array(part[others]), None
+        used = np.unique(few.indices)
+        if few.nnz > 1.5 * len(used) and len(used) <= _MOST_SHARED:
+            mixed, few = sparse.csr_array(few[:, used]), sparse.csr_array(sparse.eye_array(len(row)))[used]
+        at, which = few.indices, others if mixed is None else np.arange(len(used))
+        # off the diagonal an entry counts twice, on it two of four terms are the same
+        owner = np.repeat(which, np.diff(few.indptr))
+        entries = which, few.indptr.astype(np.int64), owner, row[at], column[at], 0.5 * few.data
         U = problem.face(int(problem.components[rows[0]]))
         basis = None if U is None else linalg.qr(U)[0][:, U.shape[1] :]
-        return cls(rows, local[problem.i[chosen]], local[problem.j[chosen]], c[chosen], part, order, dense, basis)
+        thin = basis is None and len(np.unique(part.indices)) < 0.02 * n * n
+        return cls(rows, row, column, c[chosen], part, order[:n_dense], others, entries, mixed, basis, thin)
 
     @property
     def n(self) -> int:
@@ -80,22 +101,36 @@ class _Block:
         U = self.whole(U)
         return self.S @ (0.5 * (U[self.row, self.column] + U[self.column, self.row]))
 
+    def times(self, X: Array, M: Array, v: Array | None) -> Array:
+        """Return XM for symmetric X and M; v are the entries of M where it is nothing else."""
+        if v is None or not self.thin:
+            return X @ M
+        used = np.flatnonzero(v)
+        upper = sparse.csr_array((0.5 * v[used], (self.row[used], self.column[used])), shape=M.shape)
+        return np.ascontiguousarray(((upper + upper.T) @ X).T)
+
     def add_schur(self, M: Array, X: Array, W: Array) -> None:
-        """Add the matrix of y ↦ 𝒜(X 𝒜*(y) W)."""
+        """Add the matrix of y ↦ 𝒜(X 𝒜*(y) W), on and above its diagonal."""
         X, W = self.whole(X), self.whole(W)
         start, entries = self.S.indptr, self.S.indices
-        for place, k in enumerate(self.order[: self.dense]):
+        for place, k in enumerate(self.dense):
             v = np.zeros(len(self.row))
             v[entries[start[k] : start[k + 1]]] = self.S.data[start[k] : start[k + 1]]
             A = self._in_rows(v)
             support = np.flatnonzero(A.any(axis=0))
             U = (X[:, support] @ A[np.ix_(support, support)]) @ W[support]
-            later = self.order[place:]
+            later = np.r_[self.dense[place:], self.others]
             found = (self.S @ (0.5 * (U[self.row, self.column] + U[self.column, self.row])))[later]
-            M[k, later] += found
-            M[later[1:], k] += found[1:]
-        half = np.where(self.row == self.column, 1.0, 0.5)[entries] * self.S.data
-        schur_entries(self.order, self.dense, start, self.row[entries], self.column[entries], half, X, W, M)
+            M[np.minimum(k, later), np.maximum(k, later)] += found
+        if self.mixed is None:
+            schur_entries(self.entries, X, W, M)
+            return
+        if self.room is None:
+            self.room = np.empty((len(self.entries[0]),) * 2)
+        G = self.room
+        G.fill(0.0)
+        schur_entries(self.entries, X, W, G)
+        mixed_entries(self.others, self.mixed.indptr, self.mixed.indices, self.mixed.data, _mirrored(G), M)
 
 
 class _Scaled:
@@ -126,12 +161,12 @@ class _Scaled:
         for rows, chosen in zip(problem.rows_of_components, by_owner, strict=False):
             if len(rows) > 1:
                 self.blocks.append(_Block.of(problem, rows, c, columns, np.sort(chosen)))
-            else:
-                singles.append((rows[0], chosen[0] if len(chosen) else -1))
-        self.lp_rows = np.array([row for row, _ in singles], np.int64)
-        at = np.array([p for _, p in singles], np.int64)
-        self.lp_c = np.where(at >= 0, c[at] if len(c) else 0.0, 0.0) if len(at) else np.zeros(0)
-        self.lp_S = sparse.csc_array(columns[:, np.maximum(at, 0)]) if len(at) else sparse.csc_array((self.m, 0))
+            elif len(chosen):  # a row that nothing looks at is zero
+                singles.append((rows[0], chosen[0]))
+        self.lp_rows, at = np.array(singles, np.int64).reshape(-1, 2).T
+        self.lp_c, self.lp_S = c[at], sparse.csc_array(columns[:, at])
+        self.opposite = _opposites(self.lp_S, self.lp_c)
+        self.room: Any = None
         self.C = [block.matrix(block.c) for block in self.blocks]
         self.size = sum(block.n for block in self.blocks) + len(self.lp_rows)
 
@@ -141,9 +176,42 @@ class _Scaled:
             total += block.measure(part)
         return total
 
+    def products(self, X: list[Any], W: list[Any], ratio: Array) -> Array:
+        """Return the matrix of y ↦ 𝒜(X 𝒜*(y) W), on and above its diagonal."""
+        if self.room is None:  # once: fresh memory takes longer than what is written there
+            self.room = np.empty((self.m, self.m)), np.empty((self.m, self.m))
+        M = self.room[0]
+        M.fill(0.0)
+        for block, left, right in zip(self.blocks, X, W, strict=True):
+            block.add_schur(M, left, right)
+        if len(ratio):
+            M += (self.lp_S @ sparse.diags_array(ratio) @ self.lp_S.T).toarray()
+        return M
+
     def slack(self, y: Array) -> tuple[list[Any], Array]:
         """Return C − 𝒜*(y)."""
         return [block.matrix(block.c - block.S.T @ y) for block in self.blocks], self.lp_c - self.lp_S.T @ y
+
+
+def independent_on_faces(problem: SDP, active: Array) -> tuple[Array, bool]:
+    """Return constraints that all others follow from on the faces that Y lies in, and whether the others agree."""
+    data = _Scaled(problem, active)
+    ones: list[Any] = [np.eye(block.n) for block in data.blocks]
+    products = _mirrored(data.products(ones, ones, np.ones(len(data.lp_rows))))
+    scale = 1 / np.sqrt(np.maximum(products.diagonal(), 1e-24))
+
+    def apart(chosen: Any, others: Any, coefficients: Array) -> Array:
+        mixed = np.zeros((len(others), data.m))
+        mixed[:, chosen] = -(coefficients * scale[chosen][:, None]).T
+        mixed[np.arange(len(others)), others] = scale[others]
+        far = np.abs(mixed @ data.lp_S).max(axis=1, initial=0.0)
+        for block in data.blocks:
+            for k, row in enumerate(mixed @ block.S):
+                far[k] = max(far[k], float(np.abs(block.matrix(row)).max()))
+        return far
+
+    follow, agree = dependent(products * np.outer(scale, scale), data.b * scale, apart)
+    return np.delete(active, follow), agree
 
 
 def interior(problem: SDP, active: Array, tol: float, start: dict[str, Array] | None = None) -> Iterator[Iterate]:
@@ -154,7 +222,6 @@ def interior(problem: SDP, active: Array, tol: float, start: dict[str, Array] | 
     feasible on the way. Where they run away, X or y divided by their objective prove that the programme is unbounded or
     infeasible.
     """
-    problem = problem.explicit()
     path = _Path(_Scaled(problem, active))
     if start is not None:
         path.restore(start)
@@ -253,40 +320,35 @@ class _Path:
         except linalg.LinAlgError:
             return False
         W = [_inverse(L) for L in slack_factors]
-        M = np.zeros((data.m, data.m))
-        for block, X, V in zip(data.blocks, self.X, W, strict=True):
-            block.add_schur(M, X, V)
-        if len(self.x):
-            M += (data.lp_S @ sparse.diags_array(self.x / self.z) @ data.lp_S.T).toarray()
-        solve = _solver(M)
+        solve = _solver(data.products(self.X, W, self.x / self.z), data.room[1])
         if solve is None:
             return False
         mu = self.products / data.size
-        base = data.b + data.measure(
-            [X @ R @ V for X, R, V in zip(self.X, self.Rd, W, strict=True)], self.x * self.rd / self.z
-        )
-        inverse = data.measure(W, 1 / self.z)
+        base, inverse = data.b, data.measure(W, 1 / self.z)
+        exact = self.dual_error < _EXACT
+        if not exact:
+            parts = [X @ R @ V for X, R, V in zip(self.X, self.Rd, W, strict=True)]
+            base = base + data.measure(parts, self.x * self.rd / self.z)
 
-        def direction(sigma: float, first: _Step | None) -> _Step:
+        def direction(sigma: float, first: _Step | None, second: list[Any]) -> _Step:
             right = base - sigma * mu * inverse
+            products = 0.0 if first is None else first.x * first.z
             if first is not None:
-                corrections = [dX @ dZ @ V for dX, dZ, V in zip(first.X, first.Z, W, strict=True)]
-                right = right + data.measure(corrections, first.x * first.z / self.z)
+                right = right + data.measure(second, products / self.z)
             dy = solve(right)
-            change, change_lp = [block.matrix(block.S.T @ dy) for block in data.blocks], data.lp_S.T @ dy
-            dZ = [R - A for R, A in zip(self.Rd, change, strict=True)]
-            dz = self.rd - change_lp
-            dX = []
-            for k, (X, V) in enumerate(zip(self.X, W, strict=True)):
-                inner = X @ dZ[k]
-                inner = inner + first.X[k] @ first.Z[k] if first is not None else inner
-                U = sigma * mu * V - X - inner @ V
+            dX, dZ, entries = [], [], []
+            for k, (block, X, V) in enumerate(zip(data.blocks, self.X, W, strict=True)):
+                v = -(block.S.T @ dy)
+                entries.append(v if exact else None)
+                dZ.append(block.matrix(v) if exact else self.Rd[k] + block.matrix(v))
+                U = sigma * mu * V - X - block.times(X, dZ[k], entries[k]) @ V
+                U = U if first is None else U - second[k]
                 dX.append(0.5 * (U + U.T))
-            second = 0.0 if first is None else first.x * first.z
-            dx = (sigma * mu - self.x * dz - second) / self.z - self.x
-            return _Step(dX, dx, dy, dZ, dz)
+            dz = (0.0 if exact else self.rd) - data.lp_S.T @ dy
+            dx = (sigma * mu - self.x * dz - products) / self.z - self.x
+            return _Step(dX, dx, dy, dZ, dz, entries)
 
-        affine = direction(0.0, None)
+        affine = direction(0.0, None, [])
         a, b = self._lengths(affine, factors, slack_factors, 1.0)
         left = float((self.x + a * affine.x) @ (self.z + b * affine.z))
         for X, Z, dX, dZ in zip(self.X, self.Z, affine.X, affine.Z, strict=True):
@@ -294,7 +356,11 @@ class _Path:
         share = max(left / self.products, 0.0)
         exponent = max(1.0, 3 * min(a, b) ** 2) if mu > 1e-6 else 1.0
         sigma = min(1.0, max(share**exponent, 1e-6))
-        step = direction(sigma, affine)
+        second = [
+            block.times(dX, dZ, v) @ V
+            for block, dX, dZ, v, V in zip(data.blocks, affine.X, affine.Z, affine.entries, W, strict=True)
+        ]
+        step = direction(sigma, affine, second)
         margin = 0.9 + 0.09 * min(a, b)
         a, b = self._lengths(step, factors, slack_factors, margin)
         if not max(a, b) > 1e-7 or not np.isfinite(step.y).all():
@@ -302,6 +368,9 @@ class _Path:
         self.X = [X + a * dX for X, dX in zip(self.X, step.X, strict=True)]
         self.Z = [Z + b * dZ for Z, dZ in zip(self.Z, step.Z, strict=True)]
         self.x, self.z, self.y = self.x + a * step.x, self.z + b * step.z, self.y + b * step.y
+        both = data.opposite  # the two of them grow without end, unless what they have in common is taken away
+        self.x[both] -= 0.8 * np.minimum(self.x[both], self.x[both[::-1]])
+        self.z[both] = np.maximum(self.z[both], 0.5 * mu / np.maximum(self.x[both], 1.0))
         return True
 
     def _lengths(self, step: _Step, factors: list[Any], slack_factors: list[Any], margin: float) -> tuple[float, float]:
@@ -316,7 +385,7 @@ class _Path:
 
     def iterate(self, problem: SDP, feasible: Array | None) -> Iterate:
         """Return this place in the user's units."""
-        data, X, x = self.data, self.X, self.x
+        data, X, x, state = self.data, self.X, self.x, self.state()
         unit = data.size_b * data.size_c
 
         def factor() -> Array:
@@ -335,8 +404,20 @@ class _Path:
 
         return Iterate(
             unit * self.primal, unit * self.dual, self.primal_error, self.dual_error, factor, multipliers(self.y),
-            None if feasible is None else multipliers(feasible), self.state(),
+            None if feasible is None else multipliers(feasible), lambda: state,
         )  # fmt: skip
+
+
+def _opposites(S: Any, c: Array) -> Any:
+    """Return pairs (2, k) of numbers ≥ 0 whose difference is all that counts: a free number split in two."""
+    mark = S.T @ np.random.default_rng(0).standard_normal(S.shape[0]) + c
+    order = np.lexsort((mark, np.abs(mark)))
+    first, second = order[:-1], order[1:]
+    found = np.flatnonzero((mark[first] == -mark[second]) & (c[first] == -c[second]) & (mark[first] < 0))
+    found = found[np.r_[True, np.diff(found) > 1][: len(found)]]
+    pairs = np.array([first[found], second[found]])
+    apart = abs(S[:, pairs[0]] + S[:, pairs[1]]).sum(axis=0) if pairs.size else np.zeros(0)
+    return pairs[:, np.asarray(apart).ravel() == 0]
 
 
 @dataclass
@@ -346,6 +427,7 @@ class _Step:
     y: Array
     Z: list[Any]
     z: Array
+    entries: list[Any]  # of Z by blocks, where it is 𝒜*(y) alone
 
 
 def _inner(A: Array, B: Array) -> float:
@@ -358,10 +440,19 @@ def _inverse(L: Array) -> Array:
     return np.tril(half) + np.tril(half, -1).T
 
 
-def _solver(M: Array) -> Any:
+def _mirrored(M: Array) -> Array:
+    """Return M, known on and above its diagonal, as a symmetric matrix, in place."""
+    for first in range(0, len(M), 512):  # a block at a time stays in the cache
+        last = first + 512
+        M[last:, first:last] = M[first:last, last:].T
+        M[first:last, first:last] = np.triu(M[first:last, first:last]) + np.triu(M[first:last, first:last], 1).T
+    return M
+
+
+def _solver(M: Array, trial: Array) -> Any:
     """Return a function that solves with M, which may be singular but for round-off; None where that is hopeless.
 
-    M is scaled in place to have ones on its diagonal.
+    M is known on and above its diagonal; it is scaled in place to have ones there. ``trial`` is room for its factor.
     """
     diagonal = M.diagonal().copy()
     if not len(M):
@@ -372,7 +463,7 @@ def _solver(M: Array) -> Any:
     M *= scale
     M *= scale[:, None]
     for shift in (0.0, 1e-15, 1e-13, 1e-11, 1e-9):
-        trial = M.copy()
+        np.copyto(trial, M)
         trial.flat[:: len(M) + 1] += shift
         L, failed = lapack.dpotrf(trial.T, lower=1, overwrite_a=1, clean=0)  # the transpose has LAPACK's order
         if failed:
@@ -381,8 +472,15 @@ def _solver(M: Array) -> Any:
         def solve(right: Array, L: Array = L) -> Array:
             right = scale * right
             x = lapack.dpotrs(L, right, lower=1)[0]
-            for _ in range(3):  # iterative refinement
-                x = x + lapack.dpotrs(L, right - M @ x, lower=1)[0]
+            left = right - blas.dsymv(1.0, M.T, x, lower=1)
+            for _ in range(3):  # iterative refinement, as long as it helps
+                if _inner(left, left) <= 1e-28 * _inner(right, right):
+                    break
+                change = lapack.dpotrs(L, left, lower=1)[0]
+                after = left - blas.dsymv(1.0, M.T, change, lower=1)
+                if not _inner(after, after) < _inner(left, left):
+                    break
+                x, left = x + change, after
             return scale * x
 
         return solve
@@ -396,45 +494,19 @@ def _to_zero(x: Array, dx: Array, margin: float) -> float:
 
 def _to_boundary(X: Array, dX: Array, L: Array, margin: float) -> float:
     """Return min(1, margin · the largest t with X + t dX ⪰ 0), by the lowest eigenvalue of L⁻¹ dX L⁻ᵀ."""
-    n = len(X)
 
     def product(v: Array) -> Array:
         v = linalg.solve_triangular(L, v, lower=True, trans=1, check_finite=False)
         return linalg.solve_triangular(L, dX @ v, lower=True, check_finite=False)
 
-    if n <= _SMALL:
-        lowest = float(np.linalg.eigvalsh(product(np.eye(n)))[0])
-    else:
-        lowest = _lanczos_lowest(product, n)
+    found = lowest_eigenpairs(product, len(X), 1, lambda *_: False, np.random.default_rng(0), _LANCZOS, _SMALL)
+    lowest = float(found.values[0]) - found.residual
     t = 1.0 if lowest >= 0 else min(1.0, -margin / lowest)
     for _ in range(30):  # Lanczos' method may have stopped early
         if lapack.dpotrf(X + t * dX, lower=1, overwrite_a=1)[1] == 0:
             return t
         t *= 0.8
     return 0.0
-
-
-def _lanczos_lowest(product: Any, n: int) -> float:
-    """Return about the lowest eigenvalue, and rather less than more."""
-    steps = 30
-    Q, a, b = np.zeros((steps + 1, n)), np.zeros(steps), np.zeros(steps)
-    q = np.random.default_rng(0).standard_normal(n)
-    Q[0] = q / np.linalg.norm(q)
-    for k in range(steps):
-        w = product(Q[k])
-        a[k] = w @ Q[k]
-        for _ in range(2):
-            w -= Q[: k + 1].T @ (Q[: k + 1] @ w)
-        b[k] = np.linalg.norm(w)
-        if k >= 5 and (k % 4 == 1 or k == steps - 1 or b[k] < 1e-12):
-            values, vectors = linalg.eigh_tridiagonal(a[: k + 1], b[:k])
-            residual = float(b[k] * abs(vectors[-1, 0]))
-            if residual <= 0.05 * abs(values[0]) + 1e-3 or k == steps - 1:
-                return float(values[0]) - residual
-        if b[k] < 1e-12:
-            break
-        Q[k + 1] = w / b[k]
-    return float(linalg.eigh_tridiagonal(a[: k + 1], b[:k])[0][0])
 
 
 def _root(X: Array) -> Array:

@@ -8,242 +8,99 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from quartic.arrays import Array
+from quartic.arrays import HOST, Array
 from quartic.core.result import Status
 from quartic.sdp.bound import Bound, Bounds, Slack
-from quartic.sdp.passes import (
-    conjugate_step,
-    curve_terms,
-    make_tangent,
-    next_direction,
-    pair_products,
-    weighted_rows,
-)  # fmt: skip
-from quartic.sdp.problem import SDP
+from quartic.sdp.preconditioner import Blocks, Slots
 from quartic.sdp.run import Iterate
+from quartic.sdp.spheres import Spheres
 
 # Products that one Newton step may take.
 _MOST_PRODUCTS = 500
 # Updates of the multipliers without a gain in feasibility after which it is time for a proof that there is none.
 _HOPELESS = 6
-
-
-class Spheres:
-    r"""The programme in coordinates in which some constraints are spheres, and the others unit-sized.
-
-    A constraint Σ a_i Y_ii = b with positive a and b says that the rows √(a_i/b)·x_i, stacked, have length one. As many
-    of these as do not overlap hold by construction; for MaxCut and its like that is all of them. The others are
-    ``rest``; 𝒜, b and C below are theirs, in the scaled coordinates.
-    """
-
-    def __init__(self, problem: SDP, active: Array) -> None:
-        self.problem = problem
-        P, S = problem.n_pairs, problem.S
-        diagonal = np.zeros(len(problem.c), bool)
-        diagonal[:P] = problem.i == problem.j
-        group = np.full(problem.n_rows, -1)
-        length = np.ones(problem.n_rows)
-        chosen: list[int] = []
-        counts = np.diff(S.indptr)
-        signs = sparse.csr_array(((S.data > 0) & diagonal[S.indices], S.indices, S.indptr), shape=S.shape, dtype=float)
-        fit = active[(np.asarray(signs.sum(axis=1)).ravel() == counts)[active] & (problem.b > 0)[active]]
-        fit = fit[counts[fit] > 0]
-        for k in fit[counts[fit] > 1]:
-            places, values = S.indices[S.indptr[k] : S.indptr[k + 1]], S.data[S.indptr[k] : S.indptr[k + 1]]
-            rows = problem.i[places]
-            if (group[rows] < 0).all():
-                group[rows] = len(chosen)
-                length[rows] = np.sqrt(problem.b[k] / values)
-                chosen.append(int(k))
-        single = fit[counts[fit] == 1]
-        single = single[np.unique(problem.i[S.indices[S.indptr[single]]], return_index=True)[1]]
-        single = single[group[problem.i[S.indices[S.indptr[single]]]] < 0]
-        rows = problem.i[S.indices[S.indptr[single]]]
-        group[rows] = len(chosen) + np.arange(len(single))
-        length[rows] = np.sqrt(problem.b[single] / S.data[S.indptr[single]])
-        self.on_sphere = np.r_[np.array(chosen, np.int64), single]
-        self.n_spheres = len(self.on_sphere)
-        group[group < 0] = self.n_spheres
-        self.group, self.length = group, length
-        self.rest = np.setdiff1d(active, self.on_sphere)
-        self.i, self.j = problem.i, problem.j
-        factor = np.ones(len(problem.c))
-        factor[:P] = length[self.i] * length[self.j]
-        self.B = sparse.csr_array(sparse.diags_array(length) @ problem.B)
-        self.factor = factor  # from the entries of XXᵀ here to those of Y
-        c, S = problem.c * factor, sparse.csr_array(S[self.rest] @ sparse.diags_array(factor))
-        weight = np.ones(len(c))
-        weight[:P][self.i != self.j] = math.sqrt(0.5)
-        self.one_c = 1 + float(np.abs(problem.c * weight**2).max(initial=0))
-        self.size_c = float(np.linalg.norm(c * weight)) or 1.0
-        self.norms = np.sqrt(np.asarray(S.multiply(weight[None]).power(2).sum(axis=1)).ravel())
-        self.norms[self.norms == 0] = 1.0
-        self.c = c
-        self.S = sparse.csr_array(sparse.diags_array(1 / self.norms) @ S)
-        self.St = sparse.csr_array(self.S.T)
-        self.b = problem.b[self.rest] / self.norms
-        # both triangles of the pattern, by rows
-        twice = self.i != self.j
-        rows, columns = np.r_[self.i, self.j[twice]], np.r_[self.j, self.i[twice]]
-        pairs = np.r_[np.arange(P), np.flatnonzero(twice)]
-        order = np.lexsort((columns, rows))
-        self.start = np.searchsorted(rows[order], np.arange(problem.n_rows + 1))
-        self.columns, self.pairs = columns[order], pairs[order]
-        self.doubled = np.where(self.columns == rows[order], 2.0, 1.0)
-
-    # -- X ---------------------------------------------------------------------------------------------------------
-
-    def retract(self, X: Array) -> Array:
-        """Return X with every sphere's rows scaled to length one."""
-        lengths = np.bincount(self.group, np.einsum("ij,ij->i", X, X), self.n_spheres + 1)
-        lengths[-1] = 1.0
-        return X / np.sqrt(lengths)[self.group][:, None]
-
-    def measure(self, X: Array) -> Array:
-        """Return the entries u of XXᵀ that the programme looks at."""
-        u = np.empty(len(self.c))
-        P, T = len(self.i), self.B.shape[1]
-        pair_products(X, self.i, self.j, u[:P])
-        u[P : P + T] = ((self.B.T @ X) ** 2).sum(axis=1)
-        for k, (rows, operator) in enumerate(self._operators()):
-            u[P + T + k] = np.vdot(X[rows], operator(X[rows]))
-        return u
-
-    def _operators(self) -> Iterator[tuple[slice, Any]]:
-        for first, last, operator in self.problem.operators:
-            rows = slice(first, last)
-            scale = self.length[rows][:, None]
-            yield rows, lambda D, scale=scale, operator=operator: scale * np.asarray(operator @ (scale * D))
-
-    def weighted(self, v: Array, X: Array) -> Array:
-        """Return the gradient of Σ v_p u_p in X."""
-        G = np.empty_like(X)
-        weighted_rows(self.start, self.columns, self.weights(v), X, G, True)
-        self.add_others(v, X, G)
-        return G
-
-    def weights(self, v: Array) -> Array:
-        """Return the sparse matrix that is the gradient's, by rows."""
-        return self.doubled * v[self.pairs]
-
-    def add_others(self, v: Array, X: Array, G: Array) -> None:
-        """Add to G what vectors and operators contribute to the gradient."""
-        P, T = len(self.i), self.B.shape[1]
-        if T:
-            G += 2 * (self.B @ (v[P : P + T, None] * (self.B.T @ X)))
-        for weight, (rows, operator) in zip(v[P + T :], self._operators(), strict=True):
-            G[rows] += 2 * weight * operator(X[rows])
-
-    def changes(self, X: Array, D: Array) -> tuple[Array, Array]:
-        """Return the first and second order of u along X + tD."""
-        first, second = np.empty(len(self.c)), np.empty(len(self.c))
-        P, T = len(self.i), self.B.shape[1]
-        curve_terms(X, D, self.i, self.j, first[:P], second[:P])
-        BX, BD = self.B.T @ X, self.B.T @ D
-        first[P : P + T], second[P : P + T] = 2 * (BX * BD).sum(axis=1), (BD**2).sum(axis=1)
-        for k, (rows, operator) in enumerate(self._operators()):
-            product = operator(D[rows])
-            first[P + T + k], second[P + T + k] = 2 * np.vdot(X[rows], product), np.vdot(D[rows], product)
-        return first, second
-
-    def first_rank(self) -> int:
-        """Return the columns to begin with: a solution with about √(2m) exists, most have far fewer."""
-        return min(self.most_rank(), 8 + math.ceil(math.log2(self.problem.n_rows)))
-
-    def most_rank(self) -> int:
-        """Return the columns with which every minimum is global, but for special data (Boumal and others, 2016)."""
-        largest = max(len(rows) for rows in self.problem.rows_of_components)
-        return max(1, min(largest, math.ceil(math.sqrt(2 * (len(self.rest) + self.n_spheres))) + 1))
+# What the penalty may grow by.
+_STIFFEST = 1e10
 
 
 @dataclass
 class _Point:
     """A point X with all that the augmented Lagrangian needs there."""
 
-    X: Array
-    u: Array
-    residual: Array
+    X: Any
+    u: Any
+    residual: Any
     value: float
-    v: Array  # weights of the entries in the gradient
-    gradient: Array  # along the spheres
-    mu: Array  # of the spheres; the last one is zero
+    v: Any  # weights of the entries in the gradient
+    gradient: Any  # along the spheres
+    mu: Any  # of the spheres; the last one is zero
     slope: float  # its norm
 
 
 class Lagrangian:
     """⟨C, XXᵀ⟩ − yᵀ(𝒜(XXᵀ) − b) + ½σ‖𝒜(XXᵀ) − b‖² on the spheres."""
 
-    def __init__(self, data: Spheres, y: Array, sigma: float) -> None:
+    def __init__(self, data: Spheres, y: Any, sigma: float) -> None:
         self.data, self.y, self.sigma = data, y, sigma
-        self.sums = np.zeros(data.n_spheres + 1)
-        self.n_products = 0
+        self.sums = data.space.zeros((data.n_spheres + 1,), np.float64)
+        self.slots = Slots(data) if data.n_rest and data.space is HOST else None
 
-    def value(self, u: Array) -> float:
+    def value(self, u: Any) -> float:
         """Return the Lagrangian where the entries are u."""
-        data = self.data
-        residual = data.S @ u - data.b
-        return float(data.c @ u - self.y @ residual + 0.5 * self.sigma * residual @ residual)
+        residual = self.data.residual(u)
+        return float(self.data.c @ u - self.y @ residual + 0.5 * self.sigma * (residual @ residual))
 
-    def at(self, X: Array) -> _Point:
+    def at(self, X: Any) -> _Point:
         """Return the point X."""
         data = self.data
         u = data.measure(X)
-        residual = data.S @ u - data.b
-        v = data.c - data.St @ (self.y - self.sigma * residual)
-        value = float(data.c @ u - self.y @ residual + 0.5 * self.sigma * residual @ residual)
+        residual = data.residual(u)
+        v = data.c - data.St @ (self.y - self.sigma * residual) if data.n_rest else data.c
         G = data.weighted(v, X)
-        mu: Any = np.bincount(data.group, np.einsum("ij,ij->i", X, G), data.n_spheres + 1)
-        mu[-1] = 0.0
-        R = G - mu[data.group][:, None] * X
-        self.n_products += 1
-        return _Point(X, u, residual, value, v, R, mu, float(np.linalg.norm(R)))
+        mu = data.by_sphere(X, G)
+        G -= data.to_rows(mu) * X
+        return _Point(X, u, residual, self.value(u), v, G, mu, float(data.space.norm(G)))
 
-    def hessian_product(self, point: _Point, weights: Array, D: Array, H: Array) -> float:
+    def hessian_product(self, point: _Point, weights: Any, D: Any, H: Any) -> float:
         """Set H to the Hessian along the spheres times D, and return ⟨D, H⟩; ``weights`` are those of the gradient."""
         data, X = self.data, point.X
-        weighted_rows(data.start, data.columns, weights, D, H, True)
-        data.add_others(point.v, D, H)
-        if len(data.b):
-            first, _ = data.changes(X, D)
-            w = self.sigma * (data.St @ (data.S @ first))
-            weighted_rows(data.start, data.columns, data.weights(w), X, H, False)
-            data.add_others(w, X, H)
-        self.n_products += 1
-        return float(make_tangent(X, data.group, point.mu, D, H, self.sums))
+        data.add_weighted(weights, point.v, D, H, fresh=True)
+        if data.n_rest:
+            w = self.sigma * (data.St @ (data.S @ data.changes(X, D)[0]))
+            data.add_weighted(data.weights(w), w, X, H)
+        return float(data.passes.make_tangent(X, data.group, point.mu, D, H, self.sums))
 
-    def row_scales(self, point: _Point) -> Array:
-        """Return about the Hessian's diagonal, a number for each row."""
-        data = self.data
-        P = len(data.i)
-        diagonal = np.zeros(len(data.group))
-        same = data.i == data.j
-        diagonal[data.i[same]] = 2 * point.v[:P][same]
-        scales = diagonal - point.mu[data.group]
-        if len(data.b):
-            squares = np.asarray(data.S.power(2).sum(axis=0)).ravel()[:P] * self.sigma / point.X.shape[1]
-            lengths = np.einsum("ij,ij->i", point.X, point.X)
-            scales = scales + np.bincount(data.i, squares * lengths[data.j] * np.where(same, 4, 1), len(lengths))
-            scales += np.bincount(data.j[~same], (squares * lengths[data.i])[~same], len(lengths))
-        floor = 1e-3 * float(np.abs(scales).mean())
-        scales = np.maximum(scales, floor if floor > 0 else 1.0)
-        shared = np.bincount(data.group, minlength=data.n_spheres + 1)
-        shared[-1] = 0
-        if (shared > 1).any():  # one number for all rows of a sphere keeps directions along it
-            mean = np.bincount(data.group, scales, data.n_spheres + 1) / np.maximum(shared, 1)
-            scales = np.where(shared[data.group] > 1, mean[data.group], scales)
+    def row_scales(self, point: _Point) -> Any:
+        """Return about the Hessian's diagonal, a number for each row; without what ``slots`` are there for."""
+        data, sums_by, n = self.data, self.data.passes.sums_by, len(point.X)
+        v, same = point.v[data.pairs_of], data.i == data.j
+        scales = sums_by(data.i[same], 2 * v[same], n) - point.mu[data.group]
+        if data.n_rest and self.slots is None:
+            lengths = data.passes.row_products(point.X, point.X)
+            squares = data.squares * (self.sigma / point.X.shape[1])
+            squares[same] *= 4
+            scales = scales + sums_by(data.i, squares * lengths[data.j], n)
+            scales += sums_by(data.j[~same], (squares * lengths[data.i])[~same], n)
+        floor = 1e-3 * float(abs(scales).mean())
+        scales = data.space.xp.clip(scales, floor if floor > 0 else 1.0, None)
+        if data.some_shared:  # one number for all rows of a sphere keeps directions along it
+            mean = sums_by(data.group, scales, data.n_spheres + 1) / data.members
+            scales = data.space.xp.where(data.shared[data.group], mean[data.group], scales)
         return scales
 
-    def newton_direction(self, point: _Point, radius: float, forcing: float) -> tuple[Array, float, bool]:
+    def newton_direction(self, point: _Point, radius: float, forcing: float) -> tuple[Any, float, bool]:
         """Return about the minimiser of the quadratic model within the radius (Steihaug's conjugate gradients).
 
         Also its length in the norm of the row scales, and whether that is the radius.
         """
-        weights, scale = self.data.weights(point.v), self.row_scales(point)
-        R = point.gradient.copy()
-        D, H, P = np.zeros_like(R), np.empty_like(R), -R / scale[:, None]
-        rz = -float(np.vdot(R, P))
+        data, passes = self.data, self.data.passes
+        weights, scale = data.weights(point.v), self.row_scales(point)
+        R = data.space.copy(point.gradient)
+        blocks = None if self.slots is None else Blocks(data, self.slots, point.X, scale, self.sigma)
+        D, H = R * 0, data.space.xp.empty_like(R)
+        P = -R / data.space.astype(scale, data.dtype)[:, None] if blocks is None else -blocks.solve(R)
+        rz = -float(data.space.inner(R, P))
         length2 = cross = 0.0
         p2 = rz
         for _ in range(_MOST_PRODUCTS):
@@ -253,39 +110,39 @@ class Lagrangian:
                 tau = (-cross + math.sqrt(max(cross * cross + p2 * (radius**2 - length2), 0.0))) / p2
                 return D + tau * P, radius, True
             length2 += 2 * step * cross + step * step * p2
-            plain, following = conjugate_step(step, P, H, D, R, scale)
+            plain, following = passes.conjugate_step(step, P, H, D, R, scale)
             if math.sqrt(plain) <= forcing * point.slope:
                 break
-            beta = following / rz
-            rz = following
-            next_direction(beta, R, scale, P)
+            Z = None if blocks is None else blocks.solve(R)
+            following = following if Z is None else float(np.vdot(R, Z))
+            beta, rz = following / rz, following
+            if Z is None:
+                passes.next_direction(beta, R, scale, P)
+            else:
+                P *= beta
+                P -= Z
             cross, p2 = beta * (cross + step * p2), rz + beta * beta * p2
         return D, math.sqrt(length2), False
 
-    def search(self, point: _Point, D: Array) -> float:
+    def search(self, point: _Point, D: Any) -> float:
         """Return a t with a low value at the retraction of X + tD.
 
         Along that curve u_p(t) = (a + bt + ct²)/(ℓ_i(t)ℓ_j(t)): after one pass, each value costs as much as u.
         """
         data = self.data
         first, second = data.changes(point.X, D)
-        P = len(data.i)
-        squares = np.bincount(data.group, np.einsum("ij,ij->i", D, D), data.n_spheres + 1)
-        cross = 2 * np.bincount(data.group, np.einsum("ij,ij->i", point.X, D), data.n_spheres + 1)
-        squares[-1] = cross[-1] = 0.0
+        squares, cross = data.by_sphere(D, D), 2 * data.by_sphere(point.X, D)
         gi, gj = data.group[data.i], data.group[data.j]
-        others = len(data.c) > P
+        others = data.n_terms > data.n_pairs
 
         def value(t: float) -> float:
-            inverse = 1 / np.sqrt(1 + t * cross + t * t * squares)
-            u = point.u + t * first + t * t * second
-            u[:P] *= inverse[gi] * inverse[gj]
             if others:
                 return self.value(data.measure(data.retract(point.X + t * D)))
-            return self.value(u)
+            inverse = 1 / data.space.xp.sqrt(1 + t * cross + t * t * squares)
+            u = point.u + t * first + t * t * second
+            return self.value(u * inverse[gi] * inverse[gj])
 
-        noise = 1e-14 * float(np.abs(data.c * point.u).sum())
-        return _least(value, point.value, noise)
+        return _least(value, point.value, data.round_off * float(abs(data.c * point.u).sum()))
 
 
 def _least(value: Any, here: float, noise: float) -> float:
@@ -330,23 +187,23 @@ class _Method:
 
     def begin(self, rank: int, start: dict[str, Array] | None) -> None:
         """Take a random start, or that of a checkpoint."""
-        data = self.data
+        data, space = self.data, self.data.space
         n = data.problem.n_rows
         if start is not None:
-            X, y, sigma = start["X"], start["y"], float(start["sigma"])
-            if X.ndim != 2 or len(X) != n or y.shape != data.b.shape:
+            X, y, sigma = space.adopt(start["X"]), space.adopt(start["y"]), float(start["sigma"])
+            if X.ndim != 2 or len(X) != n or y.shape != data.b.shape or start["X"].dtype != data.dtype:
                 raise ValueError("the arrays are not those of this programme")
         else:
-            X = self.generator.standard_normal((n, rank)) / math.sqrt(rank)
-            X = data.retract(X)
-            y, sigma = np.zeros(len(data.b)), 0.0
+            X = space.astype(space.normal(self.generator, (n, rank)), data.dtype)
+            X, y, sigma = data.retract(X / math.sqrt(rank)), data.b * 0, 0.0
         self.lagrangian = Lagrangian(data, y, sigma)
-        if start is None and len(data.b):
+        if start is None and data.n_rest:
             u = data.measure(X)
-            residual = data.S @ u - data.b
+            residual = data.residual(u)
             self.lagrangian.sigma = (
                 10 * max(abs(float(data.c @ u)), data.size_c) / max(float(residual @ residual), 1e-3)
             )
+        self.penalty = self.lagrangian.sigma
         self.point = self.lagrangian.at(X)
         self.first = max(self.point.slope, data.size_c * 1e-3)
         self.radius, self.tried = math.inf, math.inf
@@ -360,7 +217,7 @@ class _Method:
             return
         if self.radius == math.inf:
             scale = lagrangian.row_scales(point)
-            self.radius = 0.3 * math.sqrt(float(scale @ np.einsum("ij,ij->i", point.X, point.X)))
+            self.radius = 0.3 * math.sqrt(float(scale @ self.data.passes.row_products(point.X, point.X)))
         D, length, reached = lagrangian.newton_direction(point, self.radius, forcing)
         t = lagrangian.search(point, D)
         if t == 0.0:
@@ -376,63 +233,74 @@ class _Method:
         self.gain = before - self.point.value
 
     def shrink(self) -> None:
-        """Leave out columns that are nearly zero after a rotation, but for one."""
-        X = self.point.X
-        values, vectors = np.linalg.eigh(X.T @ X)
-        keep = values > 1e-7 * values[-1]
+        """Leave out columns that are nearly zero after a rotation, but for two; the multipliers must not notice."""
+        X, space = self.point.X, self.data.space
+        values, vectors = np.linalg.eigh(space.read(space.gram(X))[0])
+        least = 0.01 * self.tol * self.bounds.one_c / self.lagrangian.sigma if self.data.n_rest else math.inf
+        keep = values > min(1e-7 * values[-1], least)
         if np.count_nonzero(~keep) > 2:
             keep[np.flatnonzero(~keep)[-2:]] = True
-            self.point = self.lagrangian.at(self.data.retract(np.ascontiguousarray(X @ vectors[:, keep])))
+            self.point = self.lagrangian.at(self.data.retract(space.times(X, np.ascontiguousarray(vectors[:, keep]))))
 
     def escape(self, directions: Array) -> bool:
         """Add columns along directions in which Z is negative, if that gains more than the last Newton step did."""
-        data, X = self.data, self.point.X
-        V = directions / data.length[:, None]
+        data, X, space = self.data, self.point.X, self.data.space
+        V = (directions / data.length[:, None]).astype(data.dtype)
         k = V.shape[1]
         if not k:
             return False
-        wide = np.hstack([X, np.zeros((len(X), k))])
-        D = np.hstack([np.zeros_like(X), V * (math.sqrt(len(X)) / np.linalg.norm(V) / 4)])
+        V *= math.sqrt(len(X)) / np.linalg.norm(V) / 4
+        wide = space.xp.concatenate([X, space.zeros((len(X), k), data.dtype)], 1)
+        D = space.xp.concatenate([X * 0, space.adopt(V)], 1)
         point = self.lagrangian.at(wide)
         t = self.lagrangian.search(point, D)
         following = self.lagrangian.at(data.retract(wide + t * D))
-        if not point.value - following.value > max(self.gain, 1e-12 * abs(point.value)):
+        if not point.value - following.value > max(self.gain, 100 * data.round_off * abs(point.value)):
             return False
         self.point = following
         return True
 
+    def leave_saddle(self) -> bool:
+        """Add columns along which Z is clearly negative: those that have become zero do not tell."""
+        found = self.bounds.slack(self.multipliers()).lowest(math.inf, self.generator, 8)
+        return self.escape(found.directions)
+
     def multipliers(self) -> Array:
         """Return y of all constraints, in the user's units."""
-        data, point = self.data, self.point
+        data, point, here = self.data, self.point, self.data.space.to_host
         y = np.zeros(data.problem.m)
-        y[data.on_sphere] = point.mu[:-1] / (2 * data.problem.b[data.on_sphere])
-        y[data.rest] = (self.lagrangian.y - self.lagrangian.sigma * point.residual) / data.norms
+        y[data.on_sphere] = here(point.mu)[:-1] / (2 * data.problem.b[data.on_sphere])
+        y[data.rest] = here(self.lagrangian.y - self.lagrangian.sigma * point.residual) / data.norms
         return y
 
     def infeasibility(self) -> float:
         """Return the first of the DIMACS errors."""
         data = self.data
         worst = float(np.abs(data.problem.b).max(initial=0))
-        return float(np.linalg.norm(self.point.residual * data.norms)) / (1 + worst)
+        return float(np.linalg.norm(data.space.to_host(self.point.residual) * data.norms)) / (1 + worst)
 
     def iterate(self, bound: Bound | None = None, done: bool = False) -> Iterate:
         """Return this point in the user's units."""
-        data, point = self.data, self.point
+        data, point, here = self.data, self.point, self.data.space.to_host
         primal, y = float(data.c @ point.u), self.multipliers()
-        state = {"X": point.X, "y": self.lagrangian.y, "sigma": np.array(self.lagrangian.sigma)}
-        relative = point.slope * float(np.linalg.norm(point.X)) / (1 + abs(primal))
+        relative = point.slope * float(data.space.norm(point.X)) / (1 + abs(primal))
+        L = self.lagrangian
+
+        def state() -> dict[str, Array]:
+            return {"X": here(point.X), "y": here(L.y), "sigma": np.array(L.sigma)}
+
         return Iterate(
             primal, float(data.problem.b @ y), self.infeasibility(), relative,
-            lambda: point.X * data.length[:, None], y, None, state, done, None, bound,
+            lambda: here(point.X).astype(np.float64) * data.length[:, None], y, None, state, done, None, bound,
         )  # fmt: skip
 
     def unbounded(self) -> bool:
         """Tell whether X proves that the programme is unbounded: ⟨C, XXᵀ⟩ < 0 and 𝒜(XXᵀ) = 0, relatively."""
-        data, problem = self.data, self.data.problem
-        if not (self.data.group == data.n_spheres).any() or not self.point.value < -1e6 * data.size_c:
+        data, problem, here = self.data, self.data.problem, self.data.space.to_host
+        if not data.some_free or not self.point.value < -1e6 * data.size_c:
             return False
         size = np.sqrt(np.asarray(problem.S.power(2).sum(axis=1)).ravel())
-        left = problem.S @ (self.point.u * data.factor) / np.where(size > 0, size, 1.0)
+        left = problem.S @ here(self.point.u * data.factor) / np.where(size > 0, size, 1.0)
         return float(np.linalg.norm(left)) < -1e-6 * float(data.c @ self.point.u) / data.size_c
 
     def infeasible(self) -> bool:
@@ -441,12 +309,11 @@ class _Method:
         Where ½‖𝒜(XXᵀ) − b‖² is stationary, its negative gradient in 𝒜 are multipliers of a programme without objective;
         a positive bound of that one is the proof.
         """
-        data, problem, X = self.data, self.data.problem, self.point.X
-        G = data.weighted(data.St @ self.point.residual, X)
-        mu = np.bincount(data.group, np.einsum("ij,ij->i", X, G), data.n_spheres + 1)
+        data, problem, here = self.data, self.data.problem, self.data.space.to_host
+        mu = data.by_sphere(self.point.X, data.weighted(data.St @ self.point.residual, self.point.X))
         y = np.zeros(problem.m)
-        y[data.on_sphere] = mu[:-1] / (2 * problem.b[data.on_sphere])
-        y[data.rest] = -self.point.residual / data.norms
+        y[data.on_sphere] = here(mu)[:-1] / (2 * problem.b[data.on_sphere])
+        y[data.rest] = -here(self.point.residual) / data.norms
         value = float(problem.b @ y)
         lowest = Slack(problem, -(problem.S.T @ y)).lowest(0.0, self.generator).bound
         trace = min(self.bounds.trace, 1e8)
@@ -459,8 +326,7 @@ class _Method:
 
 
 def low_rank(
-    problem: SDP,
-    active: Array,
+    data: Spheres,
     tol: float,
     rank: int | None,
     bounds: Bounds,
@@ -473,10 +339,9 @@ def low_rank(
     when the Lagrangian is as good as stationary. When both X and the multipliers are good enough, the lowest eigenvalue
     of Z = C − 𝒜*(y) decides: a bound that is close enough ends the run, negative eigenvectors are new columns of X.
     """
-    data = Spheres(problem, active)
     run = _Method(data, bounds, tol, generator)
     run.begin(data.first_rank() if rank is None else rank, start)
-    constrained = len(data.b) > 0
+    constrained = data.n_rest > 0
     wanted, previous, failures, hopeless = 0.1, math.inf, 0, 0
     yield run.iterate()
     while True:
@@ -487,16 +352,22 @@ def low_rank(
             yield replace(run.iterate(), verdict=Status.UNBOUNDED)
             return
         scale = 1 + abs(primal)
-        stuck = run.gain <= 1e-14 * scale
-        quiet = run.point.slope <= wanted * run.first or stuck
+        stuck = run.gain <= data.round_off * scale
+        residual = run.point.residual  # what the penalty comes to tells what a better X could be worth
+        idle = constrained and run.gain <= 1e-4 * run.lagrangian.sigma * float(residual @ residual)
+        quiet = run.point.slope <= wanted * run.first or idle or stuck
         bound = None
         if constrained and quiet:
             infeasible = run.infeasibility()
+            slow = infeasible > 0.25 * previous
+            if slow and run.leave_saddle():
+                yield run.iterate()
+                continue
             run.lagrangian.y = run.lagrangian.y - run.lagrangian.sigma * run.point.residual
-            if infeasible > 0.25 * previous:
-                run.lagrangian.sigma *= 3
+            if slow:
+                run.lagrangian.sigma *= 10
             hopeless = hopeless + 1 if infeasible > max(0.9 * previous, tol) else 0
-            if hopeless > _HOPELESS:
+            if hopeless > _HOPELESS or run.lagrangian.sigma > _STIFFEST * run.penalty:
                 yield replace(run.iterate(done=True), verdict=Status.INFEASIBLE if run.infeasible() else None)
                 return
             previous = infeasible
@@ -507,7 +378,7 @@ def low_rank(
             run.tried = run.point.slope
             run.shrink()
             bound = run.prove(4)
-            done = primal - bound.value <= tol * scale and -bound.lowest.bound <= tol * data.one_c
+            done = primal - bound.value <= tol * scale and -bound.lowest.bound <= tol * bounds.one_c
             if done or (stuck and failures > 3):
                 yield run.iterate(bound, True)
                 return

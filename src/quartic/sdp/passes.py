@@ -1,18 +1,41 @@
-"""Compiled passes over the entries of Y = XXᵀ that a programme looks at.
+"""Compiled passes over the entries of Y = XXᵀ that a programme looks at; for tensors they are in `passes_torch`.
 
-Rows are taken out as arrays of their own before the loops over them: only then are these vectorised.
+Rows are taken out as arrays of their own before the loops over them: only then are these vectorised. X may be float32;
+the entries are float64. Passes over rows or pairs that do not depend on each other are spread over threads.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from quartic.arrays.threads import spread
 from quartic.compiled.flags import FLAGS, njit
 
 
-@njit(**FLAGS)
+def taken(matrix: Any, space: Any, dtype: Any) -> Any:
+    """Return a sparse matrix as one that multiplies arrays of this type here."""
+    return matrix.astype(dtype)
+
+
+def row_products(A: Any, B: Any) -> Any:
+    """Return ⟨a_i, b_i⟩ of all rows."""
+    return np.einsum("ij,ij->i", A, B, dtype=np.float64)
+
+
+def sums_by(group: Any, values: Any, count: int) -> Any:
+    """Return the sum of the values of each group."""
+    return np.bincount(group, values, count)
+
+
 def pair_products(X: Any, i: Any, j: Any, u: Any) -> None:
     """Set u_p = ⟨x_i, x_j⟩ for every pair."""
+    spread(lambda a, b: _pair_products(X, i[a:b], j[a:b], u[a:b]), len(i), len(i) * X.shape[1])
+
+
+@njit(**FLAGS)
+def _pair_products(X: Any, i: Any, j: Any, u: Any) -> None:
     for p in range(len(i)):
         x, y = X[i[p]], X[j[p]]
         total = 0.0
@@ -21,9 +44,13 @@ def pair_products(X: Any, i: Any, j: Any, u: Any) -> None:
         u[p] = total
 
 
-@njit(**FLAGS)
 def curve_terms(X: Any, D: Any, i: Any, j: Any, first: Any, second: Any) -> None:
     """Set first_p = ⟨x_i, d_j⟩ + ⟨d_i, x_j⟩ and second_p = ⟨d_i, d_j⟩ for every pair."""
+    spread(lambda a, b: _curve_terms(X, D, i[a:b], j[a:b], first[a:b], second[a:b]), len(i), 3 * len(i) * X.shape[1])
+
+
+@njit(**FLAGS)
+def _curve_terms(X: Any, D: Any, i: Any, j: Any, first: Any, second: Any) -> None:
     for p in range(len(i)):
         x, y, d, e = X[i[p]], X[j[p]], D[i[p]], D[j[p]]
         a, b = 0.0, 0.0
@@ -33,9 +60,16 @@ def curve_terms(X: Any, D: Any, i: Any, j: Any, first: Any, second: Any) -> None
         first[p], second[p] = a, b
 
 
-@njit(**FLAGS)
 def weighted_rows(start: Any, columns: Any, weights: Any, X: Any, G: Any, fresh: bool) -> None:
     """Set G, or add to it, a sparse matrix times X."""
+    spread(
+        lambda a, b: _weighted_rows(start[a : b + 1], columns, weights, X, G[a:b], fresh),
+        len(G), len(columns) * X.shape[1],
+    )  # fmt: skip
+
+
+@njit(**FLAGS)
+def _weighted_rows(start: Any, columns: Any, weights: Any, X: Any, G: Any, fresh: bool) -> None:
     for i in range(len(start) - 1):
         out = G[i]
         if fresh:
@@ -47,11 +81,20 @@ def weighted_rows(start: Any, columns: Any, weights: Any, X: Any, G: Any, fresh:
                 out[k] += weight * x[k]
 
 
-@njit(**FLAGS)
 def chebyshev_step(start: Any, columns: Any, weights: Any, centre: float, factor: float, new: Any, old: Any) -> None:
     """Set old to factor·(Z − centre)·new − old, Z a sparse matrix: the three-term recurrence."""
+    spread(
+        lambda a, b: _chebyshev_step(start[a : b + 1], columns, weights, centre, factor, new, new[a:b], old[a:b]),
+        len(old), len(columns) * new.shape[1],
+    )  # fmt: skip
+
+
+@njit(**FLAGS)
+def _chebyshev_step(
+    start: Any, columns: Any, weights: Any, centre: float, factor: float, new: Any, own: Any, old: Any
+) -> None:
     for i in range(len(start) - 1):
-        out, x = old[i], new[i]
+        out, x = old[i], own[i]
         for k in range(len(out)):
             out[k] = -factor * centre * x[k] - out[k]
         for q in range(start[i], start[i + 1]):
@@ -111,31 +154,60 @@ def next_direction(beta: float, R: Any, scale: Any, P: Any) -> None:
             p[k] = beta * p[k] - weight * r[k]
 
 
-@njit(**FLAGS)
-def schur_entries(
-    order: Any, first: int, start: Any, row: Any, column: Any, value: Any, X: Any, W: Any, M: Any
-) -> None:
-    """Add ⟨A_k, X A_l W⟩ to M for l from ``first`` on and all k after it in ``order``: sums over pairs of entries.
+def schur_entries(entries: Any, X: Any, W: Any, M: Any) -> None:
+    """Add ⟨A_k, X A_l W⟩ to M_kl for k ≤ l: sums over pairs of entries. X and W are symmetric.
 
-    A_k has the entries start[k] … start[k + 1], on or above the diagonal; M gets both triangles.
+    ``entries`` are which, start, owner, row, column, value: the constraints ``which``, rising, have the entries
+    start[a] … start[a + 1], on or above the diagonal, those on it halved; ``owner`` is the constraint of each.
     """
-    for a in range(first, len(order)):
-        k = order[a]
-        for b in range(a, len(order)):
-            h = order[b]
+    which, start, owner, row, column, value = entries
+    spread(
+        lambda a, b: _schur_entries(a, b, which, start, owner, row, column, value, X, W, M),
+        len(which), 4.0 * len(owner) * len(owner),
+    )  # fmt: skip
+
+
+@njit(**FLAGS)
+def _schur_entries(
+    first: int, last: int, which: Any, start: Any, owner: Any, row: Any, column: Any, value: Any, X: Any, W: Any, M: Any
+) -> None:
+    total = len(owner)
+    u = np.empty(total)
+    for a in range(first, last):
+        begin = start[a]
+        for f in range(begin, total):
+            u[f] = 0.0
+        for e in range(begin, start[a + 1]):
+            x, y, w, v = X[row[e]], X[column[e]], W[row[e]], W[column[e]]
+            weight = value[e]
+            for f in range(begin, total):
+                s, t = row[f], column[f]
+                u[f] += weight * (y[s] * w[t] + x[s] * v[t] + y[t] * w[s] + x[t] * v[s])
+        out = M[which[a]]
+        for f in range(begin, total):
+            out[owner[f]] += value[f] * u[f]
+
+
+def mixed_entries(which: Any, start: Any, column: Any, value: Any, G: Any, M: Any) -> None:
+    """Add ⟨s_k, G s_l⟩ to M_kl for k ≤ l of ``which``; s_k are the rows of a sparse matrix."""
+    spread(
+        lambda a, b: _mixed_entries(a, b, which, start, column, value, G, M),
+        len(which), float(len(value)) * (len(G) + len(which)),
+    )  # fmt: skip
+
+
+@njit(**FLAGS)
+def _mixed_entries(first: int, last: int, which: Any, start: Any, column: Any, value: Any, G: Any, M: Any) -> None:
+    g = np.empty(len(G))
+    for a in range(first, last):
+        g[:] = 0.0
+        for e in range(start[a], start[a + 1]):
+            weight, row = value[e], G[column[e]]
+            for q in range(len(g)):
+                g[q] += weight * row[q]
+        out = M[which[a]]
+        for b in range(a, len(which)):
             total = 0.0
-            for e in range(start[k], start[k + 1]):
-                p, q = row[e], column[e]
-                for f in range(start[h], start[h + 1]):
-                    s, t = row[f], column[f]
-                    part = X[q, s] * W[p, t]
-                    if p != q:
-                        part += X[p, s] * W[q, t]
-                        if s != t:
-                            part += X[q, t] * W[p, s] + X[p, t] * W[q, s]
-                    elif s != t:
-                        part += X[q, t] * W[p, s]
-                    total += value[e] * value[f] * part
-            M[k, h] += total
-            if k != h:
-                M[h, k] += total
+            for f in range(start[b], start[b + 1]):
+                total += value[f] * g[column[f]]
+            out[which[b]] += total

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack, solve_triangular
 
+from quartic.arrays import Array
 from quartic.sdp.problem import SDP
 
 # More constraints than this are not examined: a dense matrix of their products would be needed.
@@ -19,7 +21,7 @@ def independent_constraints(problem: SDP) -> tuple[Any, bool]:
     """Return constraints that all others follow from, and whether the others agree with them.
 
     A constraint with an entry that no other has is independent of them. What is left when all such are put aside, one
-    after the other, is examined by Cholesky's factorisation with pivots of the matrix of ⟨A_k, A_l⟩.
+    after the other, is examined.
     """
     S = sparse.csr_array(problem.S)
     left = np.ones(problem.m, bool)
@@ -35,23 +37,33 @@ def independent_constraints(problem: SDP) -> tuple[Any, bool]:
         return np.arange(problem.m), True
     rows = S[core]
     norms = np.sqrt(np.asarray(rows.power(2).sum(axis=1)).ravel())
-    b = problem.b[core]
     scale = np.where(norms > 0, norms, 1.0)
-    rows, b = sparse.diags_array(1 / scale) @ rows, b / scale
-    L, pivots, rank, _ = lapack.dpstrf((rows @ rows.T).toarray(), tol=1e-13, lower=1)
+    rows = sparse.csr_array(sparse.diags_array(1 / scale) @ rows)
+
+    def apart(chosen: Any, others: Any, coefficients: Array) -> Array:
+        return np.abs(rows[others].toarray() - (rows[chosen].T @ coefficients).T).max(axis=1, initial=0.0)
+
+    follow, agree = dependent((rows @ rows.T).toarray(), problem.b[core] / scale, apart)
+    return np.setdiff1d(np.arange(problem.m), core[follow]), agree
+
+
+def dependent(products: Array, b: Array, apart: Callable[[Any, Any, Array], Array]) -> tuple[Any, bool]:
+    """Return constraints that follow from the others, and whether their right-hand sides do.
+
+    By Cholesky's factorisation with pivots of the matrix of ⟨A_k, A_l⟩, whose diagonal is one (or zero). It knows what
+    is left of a row to the root of round-off only: ``apart(chosen, others, coefficients)`` tells how far the others
+    are from those combinations of the chosen.
+    """
+    L, pivots, rank, _ = lapack.dpstrf(products, tol=1e-13, lower=1)
     chosen, others = pivots[:rank] - 1, pivots[rank:] - 1
-    # row k of the others is Σ coefficients · chosen rows, and so must its right-hand side be
+    if not len(others):
+        return others, True
     coefficients = (
         solve_triangular(L[:rank, :rank], L[rank:, :rank].T, lower=True, trans=1)
         if rank
         else np.zeros((0, len(others)))
     )
-    apart = rows[others] - coefficients.T @ rows[chosen].toarray() if rank else rows[others]
-    apart = abs(apart).max(axis=1)
-    apart = apart.toarray().ravel() if sparse.issparse(apart) else np.asarray(apart).ravel()
-    follows = apart <= _ROUND_OFF * (1 + np.abs(coefficients).sum(axis=0))
+    follow = apart(chosen, others, coefficients) <= _ROUND_OFF * (1 + np.abs(coefficients).sum(axis=0))
     off = np.abs(b[others] - coefficients.T @ b[chosen])
     agree = off <= 1e-8 * (np.abs(b).max() + np.abs(coefficients).T @ np.abs(b[chosen]))
-    left[:] = False
-    left[core[others[follows]]] = True
-    return np.flatnonzero(~left), bool(agree[follows].all())
+    return others[follow], bool(agree[follow].all())

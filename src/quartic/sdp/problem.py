@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -47,16 +46,17 @@ class LowRank:
             raise ValueError("LowRank: vectors and weights must be finite")
 
 
-@dataclass
 class _Entries:
     """The terms of all matrices: entries (matrix, row, column, value), vectors and operators; matrix 0 is C."""
 
-    matrix: list[Any]
-    row: list[Any]
-    column: list[Any]
-    value: list[Any]
-    vectors: list[tuple[int, int, Any, float]]
-    operators: list[tuple[int, int, Any]]
+    def __init__(self) -> None:
+        self.entries: list[tuple[Any, Any, Any, Any]] = []
+        self.vectors: list[tuple[int, int, Any, float]] = []
+        self.operators: list[tuple[int, int, Any]] = []
+
+    def add(self, matrix: Any, row: Any, column: Any, value: Any) -> None:
+        """Add entries of one matrix, or of the matrix of each."""
+        self.entries.append((np.broadcast_to(matrix, np.shape(row)), row, column, value))
 
 
 class SDP:
@@ -118,7 +118,7 @@ class SDP:
         sizes = [_size(C, A)] if blocks is None else [int(size) for size in blocks]
         if not sizes or 0 in sizes:
             raise ValueError(f"blocks must be sizes other than 0, negative for a diagonal block, got {blocks!r}")
-        found = _Entries([], [], [], [], [], [])
+        found = _Entries()
         for k, item in enumerate([C, *A]):
             name = "C" if k == 0 else f"A[{k - 1}]"
             parts = [item] if single else _parts(item, len(sizes), name)
@@ -137,7 +137,7 @@ class SDP:
 
         A dense matrix of rank one, such as all ones, is found out and kept as a vector.
         """
-        found = _Entries([], [], [], [], [], [])
+        found = _Entries()
         key = np.asarray(matrix) * len(sizes) + block
         order = np.argsort(key, kind="stable")
         starts = np.flatnonzero(np.r_[True, np.diff(key[order]) != 0])
@@ -153,10 +153,7 @@ class SDP:
                 k, start = int(matrix[which[0]]), int(_offsets(sizes)[block[which[0]]])
                 _gather(found, k, start, LowRank(u[0], [u[1]]), n, "")
         start = _offsets(sizes)[block[keep]]
-        found.matrix.append(matrix[keep])
-        found.row.append(start + row[keep])
-        found.column.append(start + column[keep])
-        found.value.append(value[keep])
+        found.add(matrix[keep], start + row[keep], start + column[keep], value[keep])
         problem = cls.__new__(cls)
         problem._assemble(found, list(sizes), np.asarray(b, np.float64), maximize, None)
         return problem
@@ -166,32 +163,23 @@ class SDP:
         self.trace_bound = None if trace_bound is None else float(trace_bound)
         self.offsets = _offsets(sizes)
         self.n_rows, self.m = int(self.offsets[-1]), len(b)
-        none: list[Any] = [np.zeros(0, np.int64)]
-        k, i, j = (np.concatenate(part or none).astype(np.int64) for part in (found.matrix, found.row, found.column))
-        value = np.concatenate(found.value or [np.zeros(0)]).astype(np.float64)
+        nothing = np.zeros(0, np.int64)
+        k, i, j, value = (
+            np.concatenate(part) for part in zip((nothing, nothing, nothing, np.zeros(0)), *found.entries, strict=True)
+        )
         keys, place = np.unique(np.minimum(i, j) * self.n_rows + np.maximum(i, j), return_inverse=True)
         self.i, self.j = keys // self.n_rows, keys % self.n_rows
         value = np.where(i == j, value, 2 * value)  # an entry off the diagonal stands for two
-        start = len(keys)
-        extra_k: list[int] = []
-        extra_place: list[int] = []
-        extra_value: list[float] = []
-        columns = []
-        for matrix, first, u, weight in found.vectors:
-            columns.append(_padded(u, first, self.n_rows))
-            extra_k.append(matrix)
-            extra_place.append(start + len(extra_place))
-            extra_value.append(weight)
+        columns = [_padded(u, first, self.n_rows) for _, first, u, _ in found.vectors]
         self.B = sparse.csc_array(sparse.hstack(columns) if columns else sparse.csc_array((self.n_rows, 0)))
-        self.operators: list[tuple[int, int, Any]] = []
-        for matrix, first, operator in found.operators:
-            self.operators.append((first, first + operator.shape[0], operator))
-            extra_k.append(matrix)
-            extra_place.append(start + len(extra_place))
-            extra_value.append(1.0)
-        k, place = np.r_[k, np.array(extra_k, np.int64)], np.r_[place, np.array(extra_place, np.int64)]
-        value = np.r_[value, np.array(extra_value, np.float64)]
-        full = sparse.csr_array((value, (k, place)), shape=(self.m + 1, start + len(extra_k)))
+        self.operators = [(first, first + operator.shape[0], operator) for _, first, operator in found.operators]
+        others = [(matrix, weight) for matrix, _, _, weight in found.vectors] + [
+            (k, 1.0) for k, _, _ in found.operators
+        ]
+        terms = len(keys) + len(others)
+        k = np.r_[k, np.array([matrix for matrix, _ in others], np.int64)]
+        value = np.r_[value, np.array([weight for _, weight in others], np.float64)]
+        full = sparse.csr_array((value, (k, np.r_[place, len(keys) : terms])), shape=(self.m + 1, terms))
         full.sum_duplicates()
         full.eliminate_zeros()
         self.c = full[[0]].toarray()[0] * (-1.0 if maximize else 1.0)
@@ -285,13 +273,10 @@ class SDP:
         if not self.B.shape[1] and not self.operators:
             return self
         P = self.n_pairs
-        found = _Entries([], [], [], [], [], [])
+        found = _Entries()
         full = sparse.coo_array(sparse.vstack([sparse.csr_array(self.c[None] * self.sign), self.S])[:, :P])
         k, p = full.coords
-        found.matrix.append(k)
-        found.row.append(self.i[p])
-        found.column.append(self.j[p])
-        found.value.append(np.where(self.i[p] == self.j[p], full.data, full.data / 2))
+        found.add(k, self.i[p], self.j[p], np.where(self.i[p] == self.j[p], full.data, full.data / 2))
         extra = sparse.csc_array(sparse.vstack([sparse.csr_array(self.c[None] * self.sign), self.S])[:, P:])
         for t in range(extra.shape[1]):
             if t < self.B.shape[1]:
@@ -303,12 +288,10 @@ class SDP:
                 rows, M = np.arange(first, last), _formed(operator)
             a, b = np.triu_indices(len(rows))
             for q in range(extra.indptr[t], extra.indptr[t + 1]):
-                found.matrix.append(np.full(len(a), extra.indices[q]))
-                found.row.append(rows[a])
-                found.column.append(rows[b])
-                found.value.append(extra.data[q] * M[a, b])
+                found.add(extra.indices[q], rows[a], rows[b], extra.data[q] * M[a, b])
         problem = SDP.__new__(SDP)
         problem._assemble(found, list(self.blocks), self.b, self.maximize, self.trace_bound)
+        vars(problem)["_faces"] = self._faces  # found more cheaply here
         return problem
 
     def split(self, X: Array) -> list[Array]:
@@ -374,18 +357,15 @@ def _gather(found: _Entries, k: int, start: int, part: Any, size: int, name: str
         row, column, value = _stored(part, size, name)
     if size < 0 and (row != column).any():
         raise ValueError(f"{name} has an entry off the diagonal, its block is diagonal")
-    found.matrix.append(np.full(len(row), k))
-    found.row.append(start + row)
-    found.column.append(start + column)
-    found.value.append(value)
+    found.add(k, start + row, start + column, value)
 
 
 def _listed(part: Sequence[Any], n: int, name: str) -> tuple[Any, Any, Array]:
     """Return a list of (i, j, value) as arrays."""
-    table = np.asarray(part, np.float64).reshape(-1, 3)
+    table = np.array([entry if len(entry) == 3 else [-1.5] * 3 for entry in part], np.float64).reshape(-1, 3)
     row, column = table[:, 0].astype(np.int64), table[:, 1].astype(np.int64)
     if not np.isfinite(table).all() or (row != table[:, 0]).any() or (column != table[:, 1]).any():
-        raise ValueError(f"{name} must list (i, j, value) with whole numbers i and j and a finite value")
+        raise ValueError(f"{name} must list (i, j, value), i and j whole, value finite; give a matrix as a NumPy array")
     if len(row) and not 0 <= min(row.min(), column.min()) <= max(row.max(), column.max()) < n:
         raise ValueError(f"{name} has an index outside 0 … {n - 1}")
     keys = np.minimum(row, column) * n + np.maximum(row, column)
@@ -429,10 +409,7 @@ def _add_slacks(found: _Entries, sizes: list[int], senses: Sequence[str], m: int
     if len(which):
         rows = _offsets(sizes)[-1] + np.arange(len(which))
         sizes.append(-len(which))
-        found.matrix.append(1 + which)
-        found.row.append(rows)
-        found.column.append(rows)
-        found.value.append(np.array([1.0 if senses[k] == "<=" else -1.0 for k in which.tolist()]))
+        found.add(1 + which, rows, rows, np.array([1.0 if senses[k] == "<=" else -1.0 for k in which.tolist()]))
 
 
 def _rank_one(n: int, row: Array, column: Array, value: Array) -> tuple[Array, float] | None:

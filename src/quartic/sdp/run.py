@@ -26,41 +26,19 @@ _CHECKPOINT_EVERY = 5.0
 
 @dataclass(frozen=True)
 class Iterate:
-    """What a method hands out after each iteration, of the programme as a minimisation.
+    """What a method hands out after each iteration, of the programme as a minimisation."""
 
-    Attributes
-    ----------
-    primal, dual : float
-        ⟨C, XXᵀ⟩ and bᵀy.
-    primal_error, dual_error : float
-        How infeasible both are, relatively.
-    factor : callable
-        Returns X, all rows.
-    y : array (m,)
-        The multipliers.
-    feasible : array (m,), optional
-        Multipliers with C − 𝒜*(y) ⪰ 0, perhaps older.
-    state : dict
-        The arrays that a run can go on from.
-    done : bool
-        The method has no more to give.
-    verdict : Status, optional
-        A proof that there is no solution.
-    bound : Bound, optional
-        What y proves, where it has been worked out.
-    """
-
-    primal: float
-    dual: float
-    primal_error: float
+    primal: float  # ⟨C, XXᵀ⟩
+    dual: float  # bᵀy
+    primal_error: float  # how infeasible they are, relatively
     dual_error: float
-    factor: Callable[[], Array]
-    y: Array
-    feasible: Array | None = None
-    state: dict[str, Array] = field(default_factory=dict)
-    done: bool = False
-    verdict: Status | None = None
-    bound: Bound | None = None
+    factor: Callable[[], Array]  # X, all rows
+    y: Array  # the multipliers
+    feasible: Array | None = None  # multipliers with C − 𝒜*(y) ⪰ 0, perhaps older
+    state: Callable[[], dict[str, Array]] = dict  # the arrays that a run can go on from
+    done: bool = False  # the method has no more to give
+    verdict: Status | None = None  # a proof that there is no solution
+    bound: Bound | None = None  # what y proves, where it has been worked out
 
     @property
     def error(self) -> float:
@@ -71,26 +49,14 @@ class Iterate:
 
 @dataclass(frozen=True)
 class SDPProgress:
-    """What a callback sees after each iteration.
-
-    Attributes
-    ----------
-    n_iter : int
-        Iterations so far.
-    objective, dual : float
-        ⟨C, XXᵀ⟩ and bᵀy.
-    stationarity : float
-        The largest of the relative errors: infeasibilities and gap.
-    time, target : float
-        Seconds so far; what ``stationarity`` is to come to.
-    """
+    """What a callback sees after each iteration."""
 
     n_iter: int
-    objective: float
-    dual: float
-    stationarity: float
+    objective: float  # ⟨C, XXᵀ⟩
+    dual: float  # bᵀy
+    stationarity: float  # the largest of the relative errors: infeasibilities and gap
     time: float
-    target: float
+    target: float  # what ``stationarity`` is to come to
 
 
 @dataclass(frozen=True)
@@ -184,9 +150,10 @@ class Run:
         return {"solver": f"sdp {method}", "data": digest(data), "blocks": str(p.blocks)}
 
     def _save(self, method: str) -> None:
-        if self.checkpoint is None or self.last is None or not self.last.state:
+        state = self.last.state() if self.checkpoint is not None and self.last is not None else None
+        if self.checkpoint is None or not state:
             return
-        arrays = {**self.last.state, "history": np.array(self.rows)}
+        arrays = {**state, "history": np.array(self.rows)}
         save(self.checkpoint, Checkpoint(self._identity(method), {"time": self.elapsed()}, arrays))
 
     def _resume(self, method: str) -> dict[str, Array] | None:

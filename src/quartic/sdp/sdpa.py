@@ -14,7 +14,7 @@ from quartic.io.files import FileFormatError, read_lines, read_number
 from quartic.sdp.problem import SDP
 
 # What SDPA allows between numbers.
-_BETWEEN = re.compile(r"[{}(),\s]+")
+_BETWEEN = re.compile(r"[{}()\[\],\s]+")
 _MOST_ROWS = 10_000_000
 
 
@@ -66,7 +66,7 @@ def read_sdpa(path: str | os.PathLike[str]) -> SDP:
 
 
 def _words(line: str) -> list[str]:
-    return _BETWEEN.sub(" ", line).split()
+    return _BETWEEN.sub(" ", line).upper().replace("D", "E").split()  # Fortran writes 1.0D+00
 
 
 def _count(path: Path, lines: list[str], at: int, what: str) -> tuple[int, int]:
@@ -98,7 +98,7 @@ def _entries(path: Path, lines: list[str], at: int, m: int, blocks: Any) -> tupl
     kept = [(k, line) for k, line in enumerate(lines[at:], at + 1) if line.strip()]
     numbers = np.array([k for k, _ in kept], np.int64)
     rows = [line.split() for _, line in kept]
-    if any(len(words) != 5 for words in rows):
+    if any(len(words) != 5 or "D" in words[4] or "d" in words[4] for words in rows):
         rows = [_words(line) for _, line in kept]
     for k, words in zip(numbers, rows, strict=True):
         if len(words) != 5:

@@ -6,22 +6,25 @@ import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from quartic.arrays import Array, RandomState, check_number, random_generator
+from quartic.arrays import HOST, Array, RandomState, Space, check_number, random_generator, working_dtype
 from quartic.arrays.threads import one_blas_thread
 from quartic.compiled.clock import solving_time
 from quartic.core.result import Status
+from quartic.losses.devices import device_for
 from quartic.sdp.bound import Bounds, Slack
-from quartic.sdp.interior import interior
-from quartic.sdp.lowrank import Spheres, low_rank
+from quartic.sdp.interior import independent_on_faces, interior
+from quartic.sdp.lowrank import low_rank
 from quartic.sdp.presolve import independent_constraints
 from quartic.sdp.problem import SDP
 from quartic.sdp.run import Run, SDPHistory, SDPProgress
+from quartic.sdp.spheres import Spheres
 
-# The interior-point method's limits: rows of a block, constraints.
-_LARGEST, _MOST_CONSTRAINTS = 2500, 8000
+# What the interior-point method may take: about so many multiplications an iteration, some seconds.
+_MOST_WORK = 1e11
 _METHODS = ("auto", "low-rank", "interior")
 
 
@@ -113,6 +116,8 @@ def solve_sdp(
     checkpoint: str | os.PathLike[str] | None = None,
     random_state: RandomState = 0,
     verbose: bool = False,
+    device: str | None = None,
+    dtype: Any = np.float64,
 ) -> SDPResult:
     """Solve a semidefinite programme, and bound its optimum.
 
@@ -138,6 +143,11 @@ def solve_sdp(
         For starts and for eigenvalues.
     verbose : bool, default=False
         Show a progress bar.
+    device : None, "cpu", "cuda" or another device of torch
+        Where the low-rank method works. "auto" is low-rank on a device.
+    dtype : float64 or float32
+        The type of the low-rank method's X: float32 is good for a tol of 1e-4 or so. Errors and bound are always
+        worked out in float64.
 
     Returns
     -------
@@ -164,37 +174,57 @@ def solve_sdp(
         raise ValueError(f"method must be one of {', '.join(_METHODS)}, got {method!r}")
     if rank != "auto" and (isinstance(rank, bool) or not isinstance(rank, int | np.integer) or rank < 1):
         raise ValueError(f"rank must be 'auto' or a positive integer, got {rank!r}")
+    precision = working_dtype(np.dtype(dtype))
+    if np.dtype(dtype) != precision:
+        raise ValueError(f"dtype must be float64 or float32, got {dtype!r}")
+    place = device_for(device)
+    space = HOST if place is None else _on(place, problem, method)
+    method = method if space is HOST else "low-rank"
     with one_blas_thread():
         started = solving_time()
         run = Run(problem, tol, max_iter, max_time, callback, checkpoint, verbose, started)
         generator = random_generator(random_state)
         independent, agree = independent_constraints(problem)
+        chosen = _choose(problem, independent) if method == "auto" else method
+        bounds = Bounds(problem, generator, space)
+        if chosen == "interior":
+            whole = problem.explicit()
+            if agree and problem.B.shape[1] > 1:  # vectors may follow from each other too
+                independent, agree = independent_constraints(whole)
+            active = np.setdiff1d(independent, problem.facing)
+            if agree and len(problem.facing):
+                active, agree = independent_on_faces(whole, active)
         if not agree:
             return _contradiction(problem, run)
-        active = np.setdiff1d(independent, problem.facing)
-        bounds = Bounds(problem, generator)
-        chosen = _choose(problem, active) if method == "auto" else method
         if chosen == "interior":
-            status, message = run.go(chosen, lambda start: interior(problem, active, tol, start))
+            status, message = run.go(chosen, lambda start: interior(whole, active, tol, start))
         else:
             columns = None if rank == "auto" else int(rank)
-            status, message = run.go(
-                chosen, lambda start: low_rank(problem, independent, tol, columns, bounds, generator, start)
-            )
+            data = Spheres(problem, independent, space, precision)
+            status, message = run.go(chosen, lambda start: low_rank(data, tol, columns, bounds, generator, start))
         return _judge(problem, run, chosen, status, message, bounds)
+
+
+def _on(device: Any, problem: SDP, method: str) -> Space:
+    """Return the space of a device, or say why the programme cannot be solved there."""
+    if method == "interior" or problem.operators:
+        raise ValueError(f"device = {str(device)!r} is for the low-rank method, and for programmes without operators")
+    from quartic.arrays.space_torch import DeviceSpace
+
+    return DeviceSpace(device)
 
 
 def _choose(problem: SDP, active: Array) -> str:
     """Return the faster method, by measurement.
 
-    Where every constraint is a sphere the low-rank method is, always; where not, its multipliers converge slowly, and
-    it is what is left when matrices of n² or m² numbers are too large.
+    Where every constraint is a sphere the low-rank method is, always; where not, its multipliers take some time to
+    converge, and it is the faster one where matrices of n² or m² numbers are large.
     """
     spheres = Spheres(problem, active)
-    if not len(spheres.rest) and (spheres.group < spheres.n_spheres).all() and not len(problem.facing):
+    if not len(spheres.rest) and not spheres.some_free:
         return "low-rank"
-    largest = max(len(rows) for rows in problem.rows_of_components)
-    return "interior" if largest <= _LARGEST and problem.m <= _MOST_CONSTRAINTS else "low-rank"
+    work = problem.m**3 / 3 + 8.0 * sum(float(len(rows)) ** 3 for rows in problem.rows_of_components)
+    return "interior" if work <= _MOST_WORK else "low-rank"
 
 
 def _contradiction(problem: SDP, run: Run) -> SDPResult:
@@ -236,7 +266,7 @@ def _judge(problem: SDP, run: Run, method: str, status: Status | None, message: 
     u = measure(problem, X)
     primal = float(problem.c @ u)
     bound = bounds.at(y, tol, 1 + abs(primal), last.feasible) if last.bound is None else last.bound
-    errors = _dimacs(problem, u, y, bound.lowest.bound - off_face)
+    errors = _dimacs(problem, u, y, bound.lowest.bound - off_face, bounds.one_c)
     gap = abs(primal - bound.value) / (1 + abs(primal)) if math.isfinite(bound.value) else math.inf
     if last.verdict is not None:
         status, message = last.verdict, _PROOFS[last.verdict]
@@ -294,10 +324,8 @@ def _settle_face(problem: SDP, y: Array, tol: float) -> tuple[Array, float]:
     return y, lost
 
 
-def _dimacs(problem: SDP, u: Array, y: Array, lowest: float) -> dict[str, float]:
-    entries = problem.c.copy()
-    entries[: problem.n_pairs][problem.i != problem.j] *= 0.5
-    one_b, one_c = 1 + float(np.abs(problem.b).max(initial=0)), 1 + float(np.abs(entries).max(initial=0))
+def _dimacs(problem: SDP, u: Array, y: Array, lowest: float, one_c: float) -> dict[str, float]:
+    one_b = 1 + float(np.abs(problem.b).max(initial=0))
     primal, dual = float(problem.c @ u), float(problem.b @ y)
     scale = 1 + abs(primal) + abs(dual)
     infeasibility = float(np.linalg.norm(problem.S @ u - problem.b)) / one_b

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
@@ -18,6 +19,7 @@ from quartic.losses.pairs.sum_of_squares import SumOfSquares
 from quartic.losses.point import Point
 from quartic.penalties import Penalty, Zero
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
+from quartic.solvers.conjugate_gradient import CGState, ConjugateGradient
 from quartic.solvers.core import by_way_of_core, has_core
 from quartic.solvers.normal_equations import direct, factorable, mean_diagonal, solve
 
@@ -33,6 +35,12 @@ _VALUE_ROUND_OFF, _HEAVY = 16.0, 1e8
 # Single points are placed anew where the loss no longer falls, and when the gradient has shrunk by this, and by ten
 # times more for each time it was done, so often at the most.
 _REPLACED, _REPLACED_FIRST = 4, 1e-3
+# Conjugate gradients come first until the gradient has shrunk by this, for so many steps at the most.
+_NEAR, _CONJUGATE = 1e-3, 40
+
+
+def _nothing() -> Array:
+    return np.empty((0, 0))
 
 
 @dataclass(frozen=True)
@@ -61,9 +69,14 @@ class LMState(State):
         How often single points were placed anew.
     first : float
         The norm of the gradient at the start.
+    turns : int
+        How many steps of nonlinear conjugate gradients were made; −1 when they are over or not wanted.
+    direction, before, slope, made_at : arrays and float
+        What those take over: the last direction, the gradient G where it began and ⟨G, P⁻¹G⟩ there, and where P was
+        made; empty at the start.
     """
 
-    blocks: Array = field(default_factory=lambda: np.empty((0, 0)))
+    blocks: Array = field(default_factory=_nothing)
     scale: float = 0.0
     damping: float = 0.0
     earlier: float = math.inf
@@ -73,6 +86,11 @@ class LMState(State):
     core_done: int = 1
     replaced: int = 0
     first: float = math.inf
+    turns: int = -1
+    direction: Array = field(default_factory=_nothing)
+    before: Array = field(default_factory=_nothing)
+    slope: float = math.nan
+    made_at: Array = field(default_factory=_nothing)
 
 
 @dataclass(frozen=True)
@@ -91,6 +109,10 @@ class LevenbergMarquardt(Solver):
     part of the points, who have enough pairs among themselves, at first with one column more than wanted, places the
     others by least squares from their pairs with those placed, and goes on from there with all. If that does not lower
     the objective it is forgotten. Passes over the pairs of the core count by their share.
+
+    Without a core, the way to the neighbourhood of a solution is made by `quartic.solvers.ConjugateGradient`, with the
+    same row blocks, in about three fifths of the passes: far away equations are not worth solving. Not so where the
+    pairs are those of near points, and the equations ill-conditioned.
 
     Parameters
     ----------
@@ -147,7 +169,11 @@ class LevenbergMarquardt(Solver):
         loss, wanted = problem.loss, False
         if has_core(loss) and no_penalty:
             wanted = 0 < 2 * self._core_degree(loss, X0.shape[1]) <= loss.mean_degree()
-        return LMState(loss.at(X0), damping=self.damping, core_done=int(not wanted))
+        if wanted or not loss.quadratic or self.linear_solver == "direct" or loss.is_local():
+            return LMState(loss.at(X0), damping=self.damping, core_done=int(not wanted))
+        point, blocks = loss.linearize(X0)
+        mean = mean_diagonal(blocks, X0.shape[1])
+        return LMState(point, damping=self.damping, blocks=blocks, scale=mean, made_at=X0, turns=0)
 
     def step(self, problem: Problem, state: State) -> LMState:
         """Return the state after one damped step; the first may go by way of the core."""
@@ -156,9 +182,14 @@ class LevenbergMarquardt(Solver):
             ahead = self._by_way_of_core(cast(PairSquares, loss), s)
             if ahead is not None and ahead.point.value < s.point.value:
                 return ahead
-        if s.replaced < _REPLACED:
+        if s.turns >= 0 or s.replaced < _REPLACED:
             slope = problem.stationarity(s.point)
             s = replace(s, first=slope) if math.isinf(s.first) else s
+            if 0 <= s.turns < _CONJUGATE and slope > _NEAR * s.first:
+                with suppress(NoProgress):
+                    return self._turn(problem, s)
+            if s.turns >= 0:
+                s = replace(s, turns=-1, blocks=_nothing(), direction=_nothing(), before=_nothing(), made_at=_nothing())
             if s.newton or slope <= _REPLACED_FIRST * 10.0**-s.replaced * s.first:
                 s = self._with_points_replaced(loss, problem.penalty, s)
         new = self._move(loss, problem.penalty, s)
@@ -169,6 +200,13 @@ class LevenbergMarquardt(Solver):
         if s.damping >= _HEAVY:
             raise NoProgress("no damped Gauss–Newton step lowers the objective")
         return replace(s, damping=next_damping(s.damping, -1.0), step=0.0, core_done=1)
+
+    def _turn(self, problem: Problem, s: LMState) -> LMState:
+        """Return the state after a step of nonlinear conjugate gradients."""
+        given = {"direction": s.direction, "earlier": s.before, "scale": s.slope, "made_at": s.made_at}
+        c = ConjugateGradient("block").step(problem, CGState(s.point, blocks=s.blocks, mean=s.scale, **given))
+        taken = {"direction": c.direction, "before": c.earlier, "slope": c.scale, "made_at": c.made_at}
+        return replace(s, point=c.point, step=c.step, blocks=c.blocks, scale=c.mean, turns=s.turns + 1, **taken)
 
     def _core_degree(self, loss: PairSquares, rank: int) -> float:
         if self.core != "auto":

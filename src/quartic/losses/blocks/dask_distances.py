@@ -105,6 +105,10 @@ class DaskPairs:
         """Return JᵀWJ, the sum of the chunks'."""
         return self.blocks.sum(chunks.gauss_newton_matrix, X)[0]
 
+    def is_local(self) -> bool:
+        """Return True: what is in chunks is not asked."""
+        return True
+
     def degrees(self, pairs: Any) -> tuple[Array, float, float]:
         """Return Σ w·b over each point's pairs, Σ (w·b)² and Σ w·b² over all pairs."""
         if self._sums is None:

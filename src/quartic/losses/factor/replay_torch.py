@@ -10,6 +10,7 @@ iteration in the usual way.
 
 from __future__ import annotations
 
+import gc
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
@@ -97,14 +98,22 @@ class Replay(ABC):
     def _record(self) -> None:
         """Record an iteration; frozen, so that warming up leaves the state as it is."""
         self._set(FROZEN=1.0)
-        stream, device = torch.cuda.Stream(self.X.device), self.X.device
+        stream, device, graph = torch.cuda.Stream(self.X.device), self.X.device, torch.cuda.CUDAGraph()
         stream.wait_stream(torch.cuda.current_stream(device))
-        with torch.cuda.stream(stream):
-            self.iterate()
+        # `torch.cuda.graph` would collect garbage and give back all memory first, longer than most runs take; what
+        # must not be is that garbage on the device is collected in between
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            with torch.cuda.stream(stream):
+                self.iterate()
+                graph.capture_begin()
+                self.iterate()
+                graph.capture_end()
+        finally:
+            if collecting:
+                gc.enable()
         torch.cuda.current_stream(device).wait_stream(stream)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            self.iterate()
         self._graph = graph
 
     def _set(self, **numbers: float) -> None:

@@ -163,6 +163,10 @@ class QuarticPairs(PairLoss):
 
     quadratic = True
 
+    def is_local(self) -> bool:
+        """Tell whether the pairs are those of near points, not ones drawn at random."""
+        return self.pairs.is_local()
+
     def along(self, p: Point, D: Array) -> Line:
         """Return the exact quartic of f on p + tD, and its gradient there, a cubic: one pass."""
         D = as_floats(D)

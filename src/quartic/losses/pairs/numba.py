@@ -120,6 +120,18 @@ def largest_eigenvalue(pairs: Pairs, rounds: int) -> float:
     return collatz_wielandt(degree, lambda x: upper @ x + upper.T @ x, rounds)
 
 
+def centred(pairs: Pairs) -> tuple[Callable[[Array], Array], float]:
+    """Return the product with −½w(d − m_i − m_j + m) at the pairs, 0 elsewhere, and where Wigner's noise would end."""
+    n, i, j = pairs.n_points, pairs.rows, pairs.cols
+    w = np.ones(len(pairs)) if pairs.weight is None else pairs.weight / pairs.weight.mean(dtype=np.float64)
+    d, both = pairs.target.astype(np.float64), np.concatenate([i, j])
+    sums, weights = (np.bincount(both, np.tile(x, 2), minlength=n) for x in (w * d, w))
+    mean = sums / np.where(weights > 0, weights, 1.0)
+    entries = (-0.5 * w * (d - mean[i] - mean[j] + (w * d).mean())).astype(pairs.dtype)
+    upper = sp.csr_array((entries, j, pairs.start), shape=(n, n))
+    return lambda V: upper @ V + upper.T @ V, 2 * math.sqrt(2 * float(np.vdot(entries, entries)) / n)
+
+
 def collatz_wielandt(degree: Array, adjacency: Callable[[Array], Array], rounds: int) -> float:
     """Return the least bound max_i (Qx)_i / x_i of λ_max, Q = degrees plus adjacency, over powers of Q on an x > 0."""
     x = np.sqrt(degree) + 1e-3 * math.sqrt(float(degree.max(initial=1.0)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, Self, cast
@@ -17,6 +18,10 @@ from quartic.core.units import exponent, shifted
 #: What is known of a pair: ⟨x_i, x_j⟩; ‖x_i − x_j‖²; an interval that holds ‖x_i − x_j‖²; one that holds ‖x_i − x_j‖;
 #: or, of all pairs i < j, ‖x_i − x_j‖ in a matrix.
 ENTRIES, SQUARES, BOUNDS, ROOTS, COMPLETE = range(5)
+
+
+# So many wedges, two pairs of one point, tell whether pairs are those of near points.
+_WEDGES = 64
 
 
 class PairPasses(Protocol):
@@ -45,6 +50,9 @@ class PairPasses(Protocol):
 
     def degrees(self, pairs: Any) -> tuple[Array, float, float]:
         """Return Σ w·b over each point's pairs, Σ (w·b)² and Σ w·b² over all pairs."""
+
+    def centred(self, pairs: Any) -> tuple[Callable[[Array], Array], float]:
+        """Return the product of `quartic.init.sampled`, and where the eigenvalues of noise would end."""
 
     def largest_eigenvalue(self, pairs: Any, rounds: int) -> float:
         """Return an upper bound of λ_max of the weighted degrees plus the weighted adjacency matrix."""
@@ -148,6 +156,27 @@ class Pairs:
             known = np.where(np.isfinite(self.upper), self.upper, known)
         power = exponent(known)
         return None if power is None else power if self.kind == ROOTS else power // 2, weight
+
+    def is_local(self) -> bool:
+        """Tell from a few pairs (i, j), (i, k) whether (j, k) is there far more often than if all were drawn at random.
+
+        True where that cannot be told.
+        """
+        n, generator = self.n_points, np.random.default_rng(0)
+        if self.kind != SQUARES:
+            return True
+        rows = generator.integers(n, size=8 * _WEDGES)
+        first, count = (to_host(A) for A in (self.start[rows], self.start[rows + 1] - self.start[rows]))
+        some = np.flatnonzero(count > 1)[:_WEDGES]
+        if not len(some):
+            return True
+        a = generator.integers(count[some])
+        b = (a + 1 + generator.integers(count[some] - 1)) % count[some]
+        j, k = (to_host(self.cols[first[some] + at]) for at in (a, b))
+        j, k = np.minimum(j, k), np.maximum(j, k)
+        first, last = (to_host(self.start[j + at]) for at in (0, 1))
+        closed = sum(bool((self.cols[f:l] == end).any()) for f, l, end in zip(first, last, k, strict=True))
+        return closed > len(some) * (0.1 + 8 * len(self) / n**2)
 
     def sum_by_point(self, values: Array) -> Array:
         """Return for each point the sum, over its pairs, of one value a pair."""

@@ -10,12 +10,14 @@ kernels; the kernels are for squared distances, q = ‖x_i − x_j‖², the pla
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from quartic.arrays.space_torch import DOUBLE, dot, triton_serves
 from quartic.arrays.waiting import Waiting, entries
+from quartic.losses.factor.torch_matrix import csr
 from quartic.losses.pairs.pairs import Pairs
 
 # A point is in the wrong place where its residuals are so many times the typical ones (as squares), and no neighbour's
@@ -155,6 +157,18 @@ def largest_eigenvalue(pairs: Pairs, rounds: int) -> float:
         # Half a step towards the old x damps the slow oscillation of bipartite graphs, and keeps x positive.
         x = 0.5 * (x / x.norm() + Qx / Qx.norm())
     return float(torch.stack(bounds).min())
+
+
+def centred(pairs: Pairs) -> tuple[Callable[[Any], Any], float]:
+    """Return the product with −½w(d − m_i − m_j + m) at the pairs, 0 elsewhere, and where Wigner's noise would end."""
+    i, j, w = _ends(pairs)
+    w = w / w.mean()
+    d, zeros = pairs.target.to(DOUBLE), torch.zeros(pairs.n_points, dtype=DOUBLE, device=w.device)
+    weights = zeros.index_add(0, i, w)
+    mean = zeros.index_add(0, i, w * d) / torch.where(weights > 0, weights, 1.0)
+    numbers = (-0.5 * w * (d - mean[i] - mean[j] + (w * d).mean())).to(pairs.target.dtype)
+    M = csr(pairs.start, pairs.cols.to(pairs.start.dtype), numbers, pairs.n_points)
+    return lambda V: torch.mm(M, V), 2 * math.sqrt(float(dot(numbers, numbers)) / pairs.n_points)
 
 
 # -- row blocks --------------------------------------------------------------------------------------------------------

@@ -45,7 +45,9 @@ def pairs(
         "R": rows, "K": lanes, "WIDTH": width, "num_warps": warps,
     }  # fmt: skip
     if width <= 4:
-        narrow_pass[(programs,)](*arrays, **settings)
+        both = name not in ("value", "linearize")
+        words = X.dtype == torch.float32
+        narrow_pass[(programs,)](_packed(X, Y if both else None), *arrays[2:], WORDS=words, **settings)
     else:
         wide_pass[(programs,)](*arrays, width, C=triton.next_power_of_2(width), **settings)
     if not numbers:
@@ -54,6 +56,59 @@ def pairs(
     if mode in (0, 1, 4):
         total[0] *= 0.5  # f is half the sum of squares
     return total
+
+
+def _packed(X: Any, Y: Any) -> Any:
+    """Return the rows of X, and those of Y behind them, each row in one piece of memory; float32 two to a word.
+
+    The rows are fetched at random, which takes most of the time: the fewer pieces and words, the better. They are of
+    the type of X, in which a direction of conjugate gradients has digits enough.
+    """
+    n, width = X.shape
+    count = width if Y is None else 2 * width
+    P = X.new_empty((n, max(triton.next_power_of_2(count), 2)))
+    P[:, :width] = X
+    if Y is not None:
+        P[:, width:count] = Y
+    return P.view(torch.int64) if X.dtype == torch.float32 else P
+
+
+@triton.jit
+def _two(P, word, known, WORDS: tl.constexpr):
+    """Return two entries that lie side by side."""
+    if WORDS:
+        both = tl.load(P + word, mask=known, other=0)
+        low = both.to(tl.int32).to(tl.float32, bitcast=True)
+        high = (both >> 32).to(tl.int32).to(tl.float32, bitcast=True)
+    else:
+        low = tl.load(P + 2 * word, mask=known, other=0.0)
+        high = tl.load(P + 2 * word + 1, mask=known, other=0.0)
+    return low, high
+
+
+@triton.jit
+def _fetch(P, row, known, WIDTH: tl.constexpr, BOTH: tl.constexpr, WORDS: tl.constexpr):
+    """Return the up to four entries of rows of X, and those of Y; entries beyond the width are any."""
+    count: tl.constexpr = 2 * WIDTH if BOTH else WIDTH
+    stride: tl.constexpr = 4 if count > 4 else (2 if count > 2 else 1)
+    at = row.to(tl.int64) * stride
+    a, b = _two(P, at, known, WORDS)
+    c, d, e, f, g, h = a, b, a, b, a, b
+    if count > 2:
+        c, d = _two(P, at + 1, known, WORDS)
+    if count > 4:
+        e, f = _two(P, at + 2, known, WORDS)
+    if count > 6:
+        g, h = _two(P, at + 3, known, WORDS)
+    x0, x1, x2, x3 = a, b, c, d
+    y0, y1, y2, y3 = e, f, g, h
+    if WIDTH == 1:
+        y0 = b
+    if WIDTH == 2:
+        y0, y1 = c, d
+    if WIDTH == 3:
+        y0, y1, y2 = d, e, f
+    return x0, x1, x2, x3, y0, y1, y2, y3
 
 
 @triton.jit
@@ -71,27 +126,20 @@ def store_numbers(sums, n1, n2, n3, n4, NUMBERS: tl.constexpr):
 
 @triton.jit
 def narrow_pass(
-    X, Y, start, cols, target, weight, out, blocks, sums, n,
+    P, start, cols, target, weight, out, blocks, sums, n,
     MODE: tl.constexpr, WEIGHTED: tl.constexpr, NUMBERS: tl.constexpr,
-    R: tl.constexpr, K: tl.constexpr, WIDTH: tl.constexpr,
+    R: tl.constexpr, K: tl.constexpr, WIDTH: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
-    """The pass for rows of up to four entries, one tensor for each: nothing is summed across threads but at the end."""
+    """The pass for rows of up to four entries, one tensor for each: nothing is summed across threads but at the end.
+
+    P holds the rows as `_packed` makes them.
+    """
     row = tl.program_id(0) * R + tl.arange(0, R)
     here = row < n
     first = tl.load(start + row, mask=here, other=0)[:, None]
     last = tl.load(start + row + 1, mask=here, other=0)[:, None]
-    i = row.to(tl.int64)[:, None] * WIDTH
-    inside = here[:, None]
     both: tl.constexpr = (MODE != 0) and (MODE != 4)
-    # entries beyond the width are not there, and cost nothing
-    x0 = tl.load(X + i, mask=inside, other=0.0)
-    x1 = tl.load(X + i + 1, mask=inside, other=0.0) if WIDTH > 1 else x0
-    x2 = tl.load(X + i + 2, mask=inside, other=0.0) if WIDTH > 2 else x0
-    x3 = tl.load(X + i + 3, mask=inside, other=0.0) if WIDTH > 3 else x0
-    y0 = tl.load(Y + i, mask=inside, other=0.0) if both else x0
-    y1 = tl.load(Y + i + 1, mask=inside, other=0.0) if both and WIDTH > 1 else x0
-    y2 = tl.load(Y + i + 2, mask=inside, other=0.0) if both and WIDTH > 2 else x0
-    y3 = tl.load(Y + i + 3, mask=inside, other=0.0) if both and WIDTH > 3 else x0
+    x0, x1, x2, x3, y0, y1, y2, y3 = _fetch(P, row[:, None], here[:, None], WIDTH, both, WORDS)
     zero = tl.zeros((R, K), tl.float64)
     n1, n2, n3, n4 = zero, zero, zero, zero
     s0, s1, s2, s3 = zero, zero, zero, zero
@@ -103,7 +151,8 @@ def narrow_pass(
     for at in range(0, tl.max(last - first), K):
         p = first + at + lane
         known = p < last
-        j = tl.load(cols + p, mask=known, other=0).to(tl.int64) * WIDTH
+        j = tl.load(cols + p, mask=known, other=0)
+        t0, t1, t2, t3, r0, r1, r2, r3 = _fetch(P, j, known, WIDTH, both, WORDS)
         e = zero
         if MODE != 5:
             e = -tl.load(target + p, mask=known, other=0.0).to(tl.float64)
@@ -111,21 +160,16 @@ def narrow_pass(
             w = tl.load(weight + p, mask=known, other=0.0).to(tl.float64)
         else:
             w = tl.where(known, 1.0, 0.0).to(tl.float64)
-        t0 = tl.load(X + j, mask=known, other=0.0)
         u0 = (x0 - t0).to(tl.float64)
         q = u0 * u0
         u1, u2, u3 = u0, u0, u0
-        t1, t2, t3 = t0, t0, t0
         if WIDTH > 1:
-            t1 = tl.load(X + j + 1, mask=known, other=0.0)
             u1 = (x1 - t1).to(tl.float64)
             q += u1 * u1
         if WIDTH > 2:
-            t2 = tl.load(X + j + 2, mask=known, other=0.0)
             u2 = (x2 - t2).to(tl.float64)
             q += u2 * u2
         if WIDTH > 3:
-            t3 = tl.load(X + j + 3, mask=known, other=0.0)
             u3 = (x3 - t3).to(tl.float64)
             q += u3 * u3
         if not both:
@@ -155,18 +199,13 @@ def narrow_pass(
                     b32 += w4 * u3 * u2
                     b33 += w4 * u3 * u3
         else:
-            r0 = tl.load(Y + j, mask=known, other=0.0)
             v0 = (y0 - r0).to(tl.float64)
             v1, v2, v3 = v0, v0, v0
-            r1, r2, r3 = r0, r0, r0
             if WIDTH > 1:
-                r1 = tl.load(Y + j + 1, mask=known, other=0.0)
                 v1 = (y1 - r1).to(tl.float64)
             if WIDTH > 2:
-                r2 = tl.load(Y + j + 2, mask=known, other=0.0)
                 v2 = (y2 - r2).to(tl.float64)
             if WIDTH > 3:
-                r3 = tl.load(Y + j + 3, mask=known, other=0.0)
                 v3 = (y3 - r3).to(tl.float64)
             if MODE == 1:
                 # Y holds the new point: v is y_i − y_j, and d the same of y − x

@@ -1,0 +1,80 @@
+"""Planted graphs of 10⁴ to 10⁶ nodes, r = 32, on one core and on many: seconds of a fit, the speed-up, the exponent.
+
+    python benchmarks/cores.py --threads 1 12
+
+Every fit runs in a process of its own, after a small one that has everything compiled. Seconds are those on the wall,
+without the making of the graph.
+"""
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+
+SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
+
+
+def fit(n: int, rank: int) -> dict[str, float]:
+    """Fit once, and tell the seconds of start and solver apart."""
+    import numpy as np
+
+    from quartic import Problem, minimize
+    from quartic.datasets import planted_graph
+    from quartic.init import random_start, spectral_start
+    from quartic.losses import LeastSquares
+    from quartic.penalties import Nonnegative
+
+    for size in (5_000, n):
+        M, labels = planted_graph(size, rank, random_state=0)
+        began = time.perf_counter()
+        start = []
+
+        def timed(*args, begun=began, start=start):
+            X = spectral_start(*args)
+            start.append(time.perf_counter() - begun)
+            return X
+
+        problem = Problem(LeastSquares(M), Nonnegative())
+        result = minimize(problem, timed, rank=rank, reference=random_start, tol=1e-3, random_state=0)
+        seconds = time.perf_counter() - began
+    counts = np.bincount(result.X.argmax(axis=1) * rank + labels, minlength=rank * rank).reshape(rank, rank)
+    return {"seconds": seconds, "start": start[0], "products": result.n_products, "iterations": result.n_iter,
+            "purity": float(counts.max(axis=1).sum() / n)}  # fmt: skip
+
+
+def main() -> None:
+    """Run all sizes and numbers of threads, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, os.cpu_count() or 1])
+    parser.add_argument("--rank", type=int, default=32)
+    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        print(json.dumps(fit(given.one, given.rank)))
+        return
+    took: dict[tuple[int, int], float] = {}
+    for threads in given.threads:
+        names = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+        environment = {**os.environ, **dict.fromkeys(names, str(threads))}
+        for n in given.sizes:
+            command = [sys.executable, __file__, "--one", str(n), "--rank", str(given.rank)]
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+            found = json.loads(done.stdout.splitlines()[-1])
+            took[n, threads] = found["seconds"]
+            words = f"{found['seconds']:7.2f} s, of which start {found['start']:6.2f}; {found['products']} products"
+            print(f"{n:>9,} nodes, {threads:>2} threads: {words}, purity {found['purity']:.4f}", flush=True)
+    first, last = min(given.sizes), max(given.sizes)
+    for threads in given.threads:
+        if first < last:
+            power = math.log(took[last, threads] / took[first, threads]) / math.log(last / first)
+            print(f"{threads} threads: exponent from {first:,} to {last:,}: {power:.3f}")
+    for threads in given.threads[1:]:
+        print(f"{last:,} nodes: {took[last, given.threads[0]] / took[last, threads]:.2f} times on {threads} threads")
+
+
+if __name__ == "__main__":
+    main()

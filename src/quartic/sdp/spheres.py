@@ -1,0 +1,184 @@
+"""A programme in coordinates in which some of its constraints are spheres: all that a method needs of its data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from quartic.arrays import HOST, Array, Space
+from quartic.sdp import passes
+from quartic.sdp.problem import SDP
+
+
+def passes_in(space: Space) -> Any:
+    """Return the passes over arrays of a space."""
+    if space is HOST:
+        return passes
+    from quartic.sdp import passes_torch
+
+    return passes_torch
+
+
+class Spheres:
+    r"""The programme in coordinates in which some constraints are spheres, and the others unit-sized.
+
+    A constraint Σ a_i Y_ii = b with positive a and b says that the rows √(a_i/b)·x_i, stacked, have length one. As many
+    of these as do not overlap hold by construction; for MaxCut and its like that is all of them. The others are
+    ``rest``; 𝒜, b and C below are theirs, in the scaled coordinates.
+    """
+
+    def __init__(self, problem: SDP, active: Array, space: Space = HOST, dtype: type[Any] = np.float64) -> None:
+        self.problem, self.space, self.dtype = problem, space, dtype
+        P, S = problem.n_pairs, problem.S
+        diagonal = np.zeros(len(problem.c), bool)
+        diagonal[:P] = problem.i == problem.j
+        group = np.full(problem.n_rows, -1)
+        length = np.ones(problem.n_rows)
+        chosen: list[int] = []
+        counts = np.diff(S.indptr)
+        signs = sparse.csr_array(((S.data > 0) & diagonal[S.indices], S.indices, S.indptr), shape=S.shape, dtype=float)
+        fit = active[(np.asarray(signs.sum(axis=1)).ravel() == counts)[active] & (problem.b > 0)[active]]
+        fit = fit[counts[fit] > 0]
+        for k in fit[counts[fit] > 1]:
+            places, values = S.indices[S.indptr[k] : S.indptr[k + 1]], S.data[S.indptr[k] : S.indptr[k + 1]]
+            rows = problem.i[places]
+            if (group[rows] < 0).all():
+                group[rows] = len(chosen)
+                length[rows] = np.sqrt(problem.b[k] / values)
+                chosen.append(int(k))
+        single = fit[counts[fit] == 1]
+        single = single[np.unique(problem.i[S.indices[S.indptr[single]]], return_index=True)[1]]
+        single = single[group[problem.i[S.indices[S.indptr[single]]]] < 0]
+        rows = problem.i[S.indices[S.indptr[single]]]
+        group[rows] = len(chosen) + np.arange(len(single))
+        length[rows] = np.sqrt(problem.b[single] / S.data[S.indptr[single]])
+        self.on_sphere = np.r_[np.array(chosen, np.int64), single]
+        self.n_spheres = len(self.on_sphere)
+        group[group < 0] = self.n_spheres
+        self.length = length
+        self.rest = np.setdiff1d(active, self.on_sphere)
+        self.i, self.j = problem.i, problem.j
+        factor = np.ones(len(problem.c))
+        factor[:P] = length[self.i] * length[self.j]
+        c, S = problem.c * factor, sparse.csr_array(S[self.rest] @ sparse.diags_array(factor))
+        weight = np.ones(len(c))
+        weight[:P][problem.i != problem.j] = math.sqrt(0.5)
+        self.size_c = float(np.linalg.norm(c * weight)) or 1.0
+        self.norms = np.sqrt(np.asarray(S.multiply(weight[None]).power(2).sum(axis=1)).ravel())
+        self.norms[self.norms == 0] = 1.0
+        S = sparse.csr_array(sparse.diags_array(1 / self.norms) @ S)
+        self.n_rest, self.n_pairs, self.n_terms, n_vectors = len(self.rest), P, len(c), problem.B.shape[1]
+        self.pairs_of, self.vectors = slice(0, P), slice(P, P + n_vectors)
+        # both triangles of the pattern, by rows
+        twice = problem.i != problem.j
+        rows, columns = np.r_[problem.i, problem.j[twice]], np.r_[problem.j, problem.i[twice]]
+        pairs = np.r_[np.arange(P), np.flatnonzero(twice)]
+        order = np.lexsort((columns, rows))
+        start = np.searchsorted(rows[order], np.arange(problem.n_rows + 1))
+        # where the work is done
+        put, self.passes = space.adopt, passes_in(space)
+        short = np.int32 if len(order) < 2**31 else np.int64  # sparse products are quicker with short indices
+        self.start, self.columns = put(start.astype(short)), put(columns[order].astype(short))
+        self.i, self.j, self.pairs = put(problem.i), put(problem.j), put(pairs[order])
+        self.doubled = put(np.where(columns[order] == rows[order], 2.0, 1.0))
+        self.group, self.factor, self.c, self.b = map(put, (group, factor, c, problem.b[self.rest] / self.norms))
+        self.squares = put(np.asarray(S.power(2).sum(axis=0)).ravel()[:P])  # of 𝒜's entries, by pairs
+        members = np.bincount(group, minlength=self.n_spheres + 1)
+        shared = np.r_[members[:-1] > 1, False]
+        self.members, self.shared, self.some_shared = put(np.maximum(members, 1.0)), put(shared), bool(shared.any())
+        self.some_free = bool((group == self.n_spheres).any())
+        self.round_off = 1e-14 if dtype is np.float64 else 5e-7  # of the objective
+        B = sparse.csr_array(sparse.diags_array(length) @ problem.B)
+        self.S, self.St, self.B, self.Bt = (
+            self.passes.taken(sparse.csr_array(M), space, kind)
+            for M, kind in ((S, np.float64), (S.T, np.float64), (B, dtype), (B.T, dtype))
+        )
+
+    # -- X ---------------------------------------------------------------------------------------------------------
+
+    def by_sphere(self, A: Any, B: Any) -> Any:
+        """Return ⟨A, B⟩ of the rows of each sphere; of those on none it is zero, the last number."""
+        sums = self.passes.sums_by(self.group, self.passes.row_products(A, B), self.n_spheres + 1)
+        sums[-1] = 0.0
+        return sums
+
+    def to_rows(self, numbers: Any) -> Any:
+        """Return the number of its sphere for each row, as a column in X's type."""
+        return self.space.astype(numbers[self.group], self.dtype)[:, None]
+
+    def retract(self, X: Any) -> Any:
+        """Return X with every sphere's rows scaled to length one."""
+        lengths = self.by_sphere(X, X)
+        lengths[-1] = 1.0
+        return X / self.to_rows(self.space.xp.sqrt(lengths))
+
+    def terms(self) -> Any:
+        """Return room for a number for each entry, vector and operator."""
+        return self.space.zeros((self.n_terms,), np.float64)
+
+    def measure(self, X: Any) -> Any:
+        """Return the entries u of XXᵀ that the programme looks at."""
+        u = self.terms()
+        self.passes.pair_products(X, self.i, self.j, u[self.pairs_of])
+        if self.vectors.start < self.vectors.stop:
+            BX = self.Bt @ X
+            u[self.vectors] = self.passes.row_products(BX, BX)
+        for k, (rows, operator) in enumerate(self._operators(), self.vectors.stop):
+            u[k] = np.vdot(X[rows], operator(X[rows]))
+        return u
+
+    def _operators(self) -> Iterator[tuple[slice, Any]]:
+        for first, last, operator in self.problem.operators:
+            rows = slice(first, last)
+            scale = self.length[rows][:, None]
+            yield rows, lambda D, scale=scale, operator=operator: scale * np.asarray(operator @ (scale * D))
+
+    def weighted(self, v: Any, X: Any) -> Any:
+        """Return the gradient of Σ v_p u_p in X."""
+        G = self.space.xp.empty_like(X)
+        self.add_weighted(self.weights(v), v, X, G, fresh=True)
+        return G
+
+    def weights(self, v: Any) -> Any:
+        """Return the sparse matrix that is the gradient's, by rows."""
+        return self.doubled * v[self.pairs]
+
+    def add_weighted(self, weights: Any, v: Any, X: Any, G: Any, fresh: bool = False) -> None:
+        """Set G, or add to it, the gradient of Σ v_p u_p, whose sparse matrix is known."""
+        self.passes.weighted_rows(self.start, self.columns, weights, X, G, fresh)
+        if self.vectors.start < self.vectors.stop:
+            G += 2 * (self.B @ (self.space.astype(v[self.vectors], self.dtype)[:, None] * (self.Bt @ X)))
+        for k, (rows, operator) in enumerate(self._operators(), self.vectors.stop):
+            G[rows] += 2 * v[k] * operator(X[rows])
+
+    def changes(self, X: Any, D: Any) -> tuple[Any, Any]:
+        """Return the first and second order of u along X + tD."""
+        first, second, rows = self.terms(), self.terms(), self.passes.row_products
+        self.passes.curve_terms(X, D, self.i, self.j, first[self.pairs_of], second[self.pairs_of])
+        if self.vectors.start < self.vectors.stop:
+            BX, BD = self.Bt @ X, self.Bt @ D
+            first[self.vectors], second[self.vectors] = 2 * rows(BX, BD), rows(BD, BD)
+        for k, (part, operator) in enumerate(self._operators(), self.vectors.stop):
+            product = operator(D[part])
+            first[k], second[k] = 2 * np.vdot(X[part], product), np.vdot(D[part], product)
+        return first, second
+
+    def residual(self, u: Any) -> Any:
+        """Return 𝒜 − b of the constraints that are no spheres."""
+        return self.S @ u - self.b if self.n_rest else self.b
+
+    def first_rank(self) -> int:
+        """Return the columns to begin with.
+
+        A solution with √(2m) exists, and with as many every minimum is global but for special data (Boumal and others,
+        2016). Most need fewer, far fewer where all constraints are spheres; more are added where they do not suffice,
+        but under a large penalty that is slow.
+        """
+        largest = max(len(rows) for rows in self.problem.rows_of_components)
+        enough = max(1, min(largest, math.ceil(math.sqrt(2 * (self.n_rest + self.n_spheres))) + 1))
+        few = 8 + math.ceil(math.log2(self.problem.n_rows))
+        return min(enough, max(few, math.ceil(0.7 * enough)) if self.n_rest else few)

@@ -1,0 +1,116 @@
+"""Labels refined by a block model: its likelihood against the formula, moves against brute force, what they mend."""
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from quartic import SymNMF
+from quartic.clustering.refinement import BlockModel, refine_labels
+from quartic.datasets import block_model, karate
+from quartic.graphs import similarity
+from quartic.metrics import nmi
+
+
+def weighted(seed=0, n=40, k=4):
+    rng = np.random.default_rng(seed)
+    A = np.triu((rng.random((n, n)) < 0.25) * rng.integers(1, 4, (n, n)), 1).astype(float)
+    A = A + A.T + np.diag((rng.random(n) < 0.2) * 2.0)
+    A[-1] = A[:, -1] = 0
+    return A, rng.integers(k, size=n)
+
+
+def likelihood(A, labels, k):
+    """The formula of the module, pair by pair."""
+    A = A * ((A > 0).sum() / A.sum())
+    e = np.array([[A[np.ix_(labels == r, labels == s)].sum() for s in range(k)] for r in range(k)])
+    kappa, size = e.sum(axis=1), np.bincount(labels, minlength=k)
+    total = 2 * sum(count * np.log(count / len(labels)) for count in size if count)
+    return total + sum(
+        e[r, s] * np.log(e[r, s] / (kappa[r] * kappa[s])) for r in range(k) for s in range(k) if e[r, s] > 0
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_likelihood(seed):
+    A, labels = weighted(seed)
+    model = BlockModel(A, labels, 4)
+    assert model.likelihood() == pytest.approx(likelihood(A, labels, 4), rel=1e-12)
+    before = model.likelihood()
+    after = model.refine().likelihood()
+    assert after > before
+    assert after == pytest.approx(likelihood(A, model.labels, 4), rel=1e-10)  # counts are those of the labels
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_single_move_is_left(seed):
+    A, labels = weighted(seed)
+    found = refine_labels(A, labels, 4)
+    best = likelihood(A, found, 4)
+    for i in range(len(A) - 1):
+        for label in np.unique(found[(A[i] > 0) & (np.arange(len(A)) != i)]):
+            other = found.copy()
+            other[i] = label
+            if np.bincount(other, minlength=4).min() > 0:
+                assert likelihood(A, other, 4) <= best + 1e-6
+
+
+def test_what_stays():
+    A, labels = weighted()
+    fixed = np.arange(0, 40, 3)
+    found = refine_labels(A, labels, 4, fixed)
+    np.testing.assert_array_equal(found[fixed], labels[fixed])
+    assert found[-1] == labels[-1]  # has no edges
+    assert (found != labels).any()
+    assert set(refine_labels(A, labels, 4)) == {0, 1, 2, 3}
+    np.testing.assert_array_equal(refine_labels(sp.csr_array((5, 5)), np.arange(5) % 2, 2), np.arange(5) % 2)
+
+
+def test_new_nodes_go_where_likelihood_grows_most():
+    A, labels = block_model([60, 90, 120], 0.15, 0.02, random_state=0)
+    old = np.arange(270) % 10 > 0
+    inside, rows = A[old][:, old].toarray(), A[~old][:, old].toarray()
+    size = np.bincount(labels[old])
+    alike = (size[labels[old]] ** -1.0)[None] * np.ones((len(rows), 1))  # the same share for each cluster
+    found = BlockModel(inside, labels[old], 3).likeliest(rows, alike)
+    assert (found == labels[~old]).mean() > 0.95
+    for row, label in zip(rows, found, strict=True):
+        B = np.block([[inside, row[:, None]], [row, 0.0]])
+        gains = [likelihood(B, np.append(labels[old], r), 3) - 2 * np.log(size[r] / size.sum()) for r in range(3)]
+        assert max(gains) - gains[label] < 0.5  # to first order
+    nowhere = np.zeros((1, old.sum()))
+    assert BlockModel(inside, labels[old], 3).likeliest(nowhere, (labels[old] == 2)[None]).tolist() == [2]
+
+
+@pytest.mark.parametrize("mixing", [0.2, 0.3])
+def test_communities_of_unequal_sizes(mixing):
+    """Where the factor alone halves the largest: it is 0.1 and more below."""
+    G = nx.LFR_benchmark_graph(1000, 3, 1.5, mixing, average_degree=10, min_community=20, seed=200)
+    labels = np.array([min(G.nodes[node]["community"]) for node in G])
+    A = nx.to_scipy_sparse_array(G, dtype=float)
+    A.setdiag(0)
+    model = SymNMF(len(np.unique(labels)), random_state=0).fit(A)
+    assert nmi(labels, model.labels_) > nmi(labels, model.embedding_.argmax(axis=1)) + 0.05
+    np.testing.assert_array_equal(model.predict(A), model.labels_)
+
+
+@pytest.mark.parametrize(
+    ("graph", "settings"),
+    [
+        (karate().adjacency, {"normalize": None}),
+        (karate().adjacency, {"normalize": "symmetric"}),
+        (similarity(np.random.default_rng(0).random((60, 3)), "self_tuning"), {}),
+    ],
+)
+def test_where_labels_are_the_largest_entries(graph, settings):
+    model = SymNMF(3, random_state=0, **settings).fit(graph)
+    np.testing.assert_array_equal(model.labels_, model.embedding_.argmax(axis=1))
+
+
+def test_known_labels_are_not_moved():
+    A, labels = block_model([40, 40], 0.3, 0.1, random_state=0)
+    y = np.where(np.arange(80) % 8 == 0, 1 - labels, -1)  # wrong on purpose
+    model = SymNMF(2, random_state=0).fit(A, y)
+    kept = np.setdiff1d(np.flatnonzero(y >= 0), model.unmet_["labels"])
+    np.testing.assert_array_equal(model.labels_[kept], y[kept])
+    np.testing.assert_array_equal(model.embedding_[y >= 0].argmax(axis=1), model.labels_[y >= 0])
