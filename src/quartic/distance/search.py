@@ -28,6 +28,7 @@ from quartic.distance.moves import (
     shake_pieces,
     start_from_eigenmap,
     start_from_paths,
+    start_from_sample,
     start_relaxed,
 )
 from quartic.distance.patches import start_from_patches
@@ -160,6 +161,7 @@ def _start(search: Search, name: str) -> Array:
     rank = search.effort.rank
     make: dict[str, Callable[[], Array]] = {
         "random": lambda: search.component.loss.random_start(rank, False, search.generator),
+        "sampled": lambda: start_from_sample(search, rank),
         "landmark": lambda: start_from_paths(search, rank),
         "mds": lambda: start_from_paths(search, rank, None),
         "eigenmap": lambda: start_from_eigenmap(search, rank),
@@ -174,6 +176,7 @@ def _start(search: Search, name: str) -> Array:
 
 _WORDS = {
     "random": "random start",
+    "sampled": "eigenvectors of the known distances, or random start",
     "landmark": "shortest paths from landmarks",
     "mds": "shortest paths between all points",
     "eigenmap": "Laplacian eigenmap",
@@ -192,7 +195,7 @@ def _from(search: Search, name: str) -> None:
 def _escalate(search: Search) -> None:
     """Try cheap starts first, look at the fit, and go on where it is bad."""
     component = search.component
-    order = ["random", "relaxed", "landmark", "lifted"]
+    order = ["sampled", "relaxed", "landmark", "lifted"]
     if _is_local(component, search.generator):
         first = "patches" if component.n > _PATCHED else "landmark"
         order = [first, "lifted", "eigenmap", "relaxed"]

@@ -264,6 +264,10 @@ class Loss(ABC):
         """Return the loss f̃(X̃) = 2^value · f(X̃ / 2^length); it shares the counter of products."""
         raise TypeError(f"{type(self).__name__} cannot be had in other units")
 
+    def is_local(self) -> bool:
+        """Tell whether the data join near points only, which makes least squares ill-conditioned; True if unknown."""
+        return True
+
     # -- bookkeeping ------------------------------------------------------------------------------------------------
 
     def fingerprint(self) -> str:

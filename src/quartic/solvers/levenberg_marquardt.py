@@ -171,7 +171,7 @@ class LevenbergMarquardt(Solver):
             wanted = 0 < 2 * self._core_degree(loss, X0.shape[1]) <= loss.mean_degree()
         if wanted or not loss.quadratic or self.linear_solver == "direct" or loss.is_local():
             return LMState(loss.at(X0), damping=self.damping, core_done=int(not wanted))
-        point, blocks = loss.linearize(X0)
+        point, blocks = cast(SumOfSquares, loss).linearize(X0)
         mean = mean_diagonal(blocks, X0.shape[1])
         return LMState(point, damping=self.damping, blocks=blocks, scale=mean, made_at=X0, turns=0)
 
@@ -203,10 +203,15 @@ class LevenbergMarquardt(Solver):
 
     def _turn(self, problem: Problem, s: LMState) -> LMState:
         """Return the state after a step of nonlinear conjugate gradients."""
-        given = {"direction": s.direction, "earlier": s.before, "scale": s.slope, "made_at": s.made_at}
-        c = ConjugateGradient("block").step(problem, CGState(s.point, blocks=s.blocks, mean=s.scale, **given))
-        taken = {"direction": c.direction, "before": c.earlier, "slope": c.scale, "made_at": c.made_at}
-        return replace(s, point=c.point, step=c.step, blocks=c.blocks, scale=c.mean, turns=s.turns + 1, **taken)
+        before = CGState(
+            s.point, direction=s.direction, earlier=s.before, scale=s.slope, blocks=s.blocks, mean=s.scale,
+            made_at=s.made_at,
+        )  # fmt: skip
+        c = ConjugateGradient("block").step(problem, before)
+        return replace(
+            s, point=c.point, step=c.step, direction=c.direction, before=c.earlier, slope=c.scale, blocks=c.blocks,
+            scale=c.mean, made_at=c.made_at, turns=s.turns + 1,
+        )  # fmt: skip
 
     def _core_degree(self, loss: PairSquares, rank: int) -> float:
         if self.core != "auto":

@@ -54,10 +54,6 @@ class SumOfSquares(Loss):
 
     infimum = 0.0
 
-    def is_local(self) -> bool:
-        """Tell whether JᵀJ is ill-conditioned, as it is where neighbours of a point are each other's neighbours."""
-        return True
-
     @abstractmethod
     def linearize(self, X: Array) -> tuple[Point, Array]:
         """Return the point at X and the row blocks of JᵀJ there: one pass.
