@@ -32,7 +32,7 @@ $(TORCH_VENV)/.ready: pyproject.toml constraints.txt
 	@touch $@
 
 test-torch: $(TORCH_VENV)/.ready
-	$(TORCH_VENV)/bin/python -m pytest -n 2 -m 'not slow and not browser' tests/test_torch.py tests/test_triton.py tests/test_torch_graphs.py tests/test_devices.py
+	$(TORCH_VENV)/bin/python -m pytest -n 2 -m 'not slow and not browser' tests/test_torch.py tests/test_triton.py tests/test_torch_graphs.py tests/test_torch_rows.py tests/test_devices.py
 
 test-slow: $(VENV)/.ready
 	$(BIN)/python -m pytest -m slow

@@ -1,0 +1,170 @@
+"""A symmetric matrix whose rows are divided among the processes of a torch group, a device each."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from quartic.arrays.space import squares_are_safe
+from quartic.arrays.space_torch import DOUBLE, DeviceSpace, finite_matrix
+from quartic.core.units import exponent
+from quartic.losses.factor import torch as torch_passes
+from quartic.losses.factor.matrix import ASYMMETRY, Matrix, check_square
+from quartic.losses.factor.passes import Passes
+from quartic.losses.factor.torch_input import canonical_parts, random_signs, refuse, row_pieces
+from quartic.losses.factor.torch_matrix import csr, sum_of_squares
+
+# So many rows that seem to differ from their columns are compared with them.
+_SUSPECTS = 32
+
+
+class RowBlocks(Matrix):
+    r"""The rows of M that this process has; the processes together have all of them, in the order of their ranks.
+
+    Each makes the rows of :math:`MX` that it has the rows of M for, and these are exchanged: nothing else is. X, and
+    all that is computed from it, every process has for itself: the same numbers in the same order, so that all decide
+    alike.
+
+    Parameters
+    ----------
+    rows : tensor (n_k, n)
+        The block of this process, dense or sparse, on its device.
+    group : torch.distributed.ProcessGroup, optional
+        The processes; all of them when left out.
+
+    Notes
+    -----
+    Every process makes the same calls with the same settings: the same seed (an int for ``random_state``, not None),
+    and limits on iterations rather than on time. Shapes, finite numbers and symmetry are checked by all together.
+    """
+
+    shows_entries = False
+
+    def __init__(self, rows: torch.Tensor, group: Any = None) -> None:
+        if not (dist.is_available() and dist.is_initialized()):
+            raise RuntimeError(
+                "row blocks need a group of processes: start them with torchrun, and call "
+                'torch.distributed.init_process_group("nccl") first ("gloo" on CPUs)'
+            )
+        self.group, self.device, self.space = group, rows.device, DeviceSpace(rows.device)
+        fault, facts = "", (0, 0.0, 0.0, 0.0)
+        try:
+            self.M, values = _checked(rows.detach())
+            self.dtype = np.float32 if values.dtype == torch.float32 else np.float64
+            largest = float(values.abs().max()) if values.numel() else 0.0
+            facts = (values.numel(), sum_of_squares(values), float(values.sum(dtype=DOUBLE)), largest)
+        except (TypeError, ValueError) as error:  # told to all, or the others would wait for ever
+            fault = str(error)
+        told: list[Any] = [None] * dist.get_world_size(group)
+        dist.all_gather_object(told, (fault, tuple(rows.shape), str(rows.dtype), facts), group)
+        for rank, (what, shape, dtype, _) in enumerate(told):
+            if what or dtype != told[0][2] or shape[1] != told[0][1][1]:
+                raise ValueError(f"process {rank}: {what or f'rows has shape {shape} and {dtype}, unlike process 0'}")
+        self.sizes = [shape[0] for _, shape, _, _ in told]
+        self.n = sum(self.sizes)
+        check_square((self.n, told[0][1][1]), "M, all rows together,")
+        self.first = sum(self.sizes[: dist.get_rank(group)])
+        entries, squares, totals, extremes = zip(*(part[3] for part in told), strict=True)
+        self._entries, self._total = float(sum(entries)), float(sum(totals))
+        self.squared_norm, self.largest = float(sum(squares)), float(max(extremes))
+        self._check_symmetric()
+
+    @property
+    def passes(self) -> Passes:
+        """Those of torch."""
+        return cast("Passes", torch_passes)
+
+    def product(self, X: Any, out: Any = None) -> Any:
+        """Return M X."""
+        M, most = self.M, max(self.sizes)
+        if X.dtype != M.dtype:
+            M = M.to(X.dtype) if M.layout == torch.strided else csr(*_parts(M)[:2], M.values().to(X.dtype), self.n)
+        mine = X.new_zeros((most + 1, X.shape[1]))
+        mine[: len(M)] = M @ X
+        mine[most] = X.sum(dim=0)  # by which all see that they have the same X
+        blocks = X.new_empty((len(self.sizes), *mine.shape))
+        dist.all_gather(list(blocks.unbind()), mine, self.group)
+        if not bool(((blocks[:, most] == mine[most]) | mine[most].isnan()).all()):
+            raise ValueError("the processes have different X; give all of them the same start or random_state (an int)")
+        return torch.cat([block[:size] for block, size in zip(blocks, self.sizes, strict=True)])
+
+    def entries_per_row(self) -> float:
+        """Return the mean number of stored entries in a row."""
+        return self._entries / self.n
+
+    def exponent(self) -> int | None:
+        """Return log₂ of ‖M‖, or of the largest entry where the squares under- or overflow; None for M = 0."""
+        return super().exponent() if squares_are_safe(self.squared_norm) else exponent(self.largest)
+
+    def total(self) -> tuple[float, int]:
+        """Return ΣM."""
+        return self._total, 0
+
+    def checksum(self) -> float:
+        """Return ⟨w, Mw⟩ for a fixed vector w."""
+        return self._checksum
+
+    @cached_property
+    def _checksum(self) -> float:
+        w = torch.cos(torch.arange(self.n, dtype=DOUBLE, device=self.device)).add_(0.5)[:, None]
+        return float((w * self.product(w)).sum())
+
+    def _check_symmetric(self) -> None:
+        """Compare Mw with Mᵀw, and where they differ rows with columns."""
+        tolerance = ASYMMETRY[self.dtype]
+        if self.largest == 0:
+            return
+        w = random_signs(self.n, torch.Generator(self.device).manual_seed(0))
+        back, mine = torch.zeros_like(w), w[self.first : self.first + len(self.M)]
+        if self.M.layout == torch.strided:
+            for part, weights in zip(self.M.split(1024), mine.split(1024), strict=True):
+                back += weights @ part.to(DOUBLE)
+        else:
+            start, columns, values = _parts(self.M)
+            for rows, some in row_pieces(start):
+                back.index_add_(0, columns[some].to(torch.int64), values[some].to(DOUBLE) * mine[rows])
+        dist.all_reduce(back, group=self.group)
+        gap = (self.product(w[:, None])[:, 0] - back).abs() / self.largest
+        for i in gap.argsort(descending=True)[: min(_SUSPECTS, int((~(gap <= 0.5 * tolerance)).sum()))].tolist():
+            pair = torch.zeros((2, self.n), dtype=DOUBLE, device=self.device)
+            inside = self.first <= i < self.first + len(self.M)
+            if inside:
+                pair[0] = _dense(self.M, i - self.first)
+            unit = torch.zeros((self.n, 1), dtype=self.M.dtype, device=self.device)
+            unit[i] = 1
+            pair[1, self.first : self.first + len(self.M)] = (self.M @ unit)[:, 0].to(DOUBLE)
+            dist.all_reduce(pair, group=self.group)
+            j = int((pair[0] - pair[1]).abs().argmax())
+            if abs(float(pair[0, j] - pair[1, j])) > tolerance * self.largest:
+                refuse(i, j, float(pair[0, j]), float(pair[1, j]), "M")
+
+
+def _checked(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return a block as this process multiplies with it, and its entries."""
+    if rows.ndim != 2:
+        raise ValueError(f"rows must be a 2-D tensor, got shape {tuple(rows.shape)}")
+    if rows.layout == torch.strided:
+        block = finite_matrix(rows, "rows")
+        return block, block
+    if rows.is_complex() or rows.dtype == torch.bool:
+        raise TypeError(f"rows must be real numbers, got dtype {rows.dtype}")
+    parts = canonical_parts(rows, "rows")
+    return csr(*parts, rows.shape[1]), parts[2]
+
+
+def _parts(M: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    return M.crow_indices(), M.col_indices(), M.values()
+
+
+def _dense(M: torch.Tensor, i: int) -> torch.Tensor:
+    """Return a row in float64."""
+    if M.layout == torch.strided:
+        return M[i].to(DOUBLE)
+    start, columns, values = _parts(M)
+    row, some = torch.zeros(M.shape[1], dtype=DOUBLE, device=M.device), slice(int(start[i]), int(start[i + 1]))
+    row[columns[some].to(torch.int64)] = values[some].to(DOUBLE)
+    return row
