@@ -14,6 +14,7 @@ from quartic.sdp.interior import _mirrored, _Scaled
 from quartic.sdp.lowrank import Lagrangian
 from quartic.sdp.preconditioner import Blocks, Slots
 from quartic.sdp.spheres import Spheres
+from sdp_problems import random_graph
 
 
 def mixed_programme(n=7, seed=0):
@@ -143,6 +144,16 @@ def test_augmented_lagrangian_agrees_with_the_interior_method():
     assert interior.result.success
     assert low.value == pytest.approx(interior.value, rel=1e-4)
     assert low.bound >= interior.value - 1e-6
+
+
+def test_augmented_lagrangian_certifies_the_theta_of_a_sparse_graph():
+    i, j = random_graph(200, 600, 1)
+    graph = sparse.coo_array((np.ones(600), (i, j)), shape=(200, 200))
+    low, interior = (lovasz_theta(graph + graph.T, method=method) for method in ("low-rank", "interior"))
+    assert low.result.success, low.result.message
+    assert low.result.gap <= 1e-6
+    assert low.value == pytest.approx(interior.value, rel=1e-6)
+    assert low.result.rank[0] < 40
 
 
 def test_checkpoint_of_the_low_rank_method(tmp_path):
