@@ -10,6 +10,7 @@ from scipy.sparse.linalg import aslinearoperator
 
 from quartic.datasets import planted_graph
 from quartic.sdp import SDP, LowRank, complete_matrix, localise, lovasz_theta, maxcut, passes, solve_sdp
+from quartic.sdp import solve as solving
 from quartic.sdp.interior import _mirrored, _Scaled
 from quartic.sdp.lowrank import Lagrangian
 from quartic.sdp.preconditioner import Blocks, Slots
@@ -154,6 +155,24 @@ def test_augmented_lagrangian_certifies_the_theta_of_a_sparse_graph():
     assert low.result.gap <= 1e-6
     assert low.value == pytest.approx(interior.value, rel=1e-6)
     assert low.result.rank[0] < 40
+
+
+def test_a_trial_of_the_low_rank_method_before_the_other(monkeypatch):
+    problem = theta_of(20)
+    known = solve_sdp(problem)
+    assert known.method == "interior"
+    monkeypatch.setattr(solving, "_worth_a_trial", lambda problem: True)
+    tried = solve_sdp(problem)
+    assert tried.success
+    assert tried.method == "low-rank"
+    assert tried.primal == pytest.approx(known.primal, rel=2e-6)
+    assert solve_sdp(problem, max_iter=3).status == "max_iter"
+    assert solve_sdp(problem, max_time=1e-9).status == "max_time"
+    monkeypatch.setattr(solving, "_TRIAL", 3)
+    again = solve_sdp(problem)
+    assert again.success
+    assert again.method == "interior"
+    assert again.primal == known.primal
 
 
 def test_checkpoint_of_the_low_rank_method(tmp_path):
