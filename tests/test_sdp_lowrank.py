@@ -10,10 +10,12 @@ from scipy.sparse.linalg import aslinearoperator
 
 from quartic.datasets import planted_graph
 from quartic.sdp import SDP, LowRank, complete_matrix, localise, lovasz_theta, maxcut, passes, solve_sdp
+from quartic.sdp import solve as solving
 from quartic.sdp.interior import _mirrored, _Scaled
 from quartic.sdp.lowrank import Lagrangian
 from quartic.sdp.preconditioner import Blocks, Slots
 from quartic.sdp.spheres import Spheres
+from sdp_problems import random_graph
 
 
 def mixed_programme(n=7, seed=0):
@@ -143,6 +145,34 @@ def test_augmented_lagrangian_agrees_with_the_interior_method():
     assert interior.result.success
     assert low.value == pytest.approx(interior.value, rel=1e-4)
     assert low.bound >= interior.value - 1e-6
+
+
+def test_augmented_lagrangian_certifies_the_theta_of_a_sparse_graph():
+    i, j = random_graph(200, 600, 1)
+    graph = sparse.coo_array((np.ones(600), (i, j)), shape=(200, 200))
+    low, interior = (lovasz_theta(graph + graph.T, method=method) for method in ("low-rank", "interior"))
+    assert low.result.success, low.result.message
+    assert low.result.gap <= 1e-6
+    assert low.value == pytest.approx(interior.value, rel=1e-6)
+    assert low.result.rank[0] < 40
+
+
+def test_a_trial_of_the_low_rank_method_before_the_other(monkeypatch):
+    problem = theta_of(20)
+    known = solve_sdp(problem)
+    assert known.method == "interior"
+    monkeypatch.setattr(solving, "_worth_a_trial", lambda problem: True)
+    tried = solve_sdp(problem)
+    assert tried.success
+    assert tried.method == "low-rank"
+    assert tried.primal == pytest.approx(known.primal, rel=2e-6)
+    assert solve_sdp(problem, max_iter=3).status == "max_iter"
+    assert solve_sdp(problem, max_time=1e-9).status == "max_time"
+    monkeypatch.setattr(solving, "_TRIAL", 3)
+    again = solve_sdp(problem)
+    assert again.success
+    assert again.method == "interior"
+    assert again.primal == known.primal
 
 
 def test_checkpoint_of_the_low_rank_method(tmp_path):

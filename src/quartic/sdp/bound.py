@@ -174,12 +174,12 @@ def _dense_lowest(Z: Array, k: int) -> Lowest:
 def _proven(Z: Array, shift: float) -> float | None:
     """Return a δ ≥ 0, a little more than ``shift``, with Z + δI ⪰ 0, by Cholesky's factorisation; None where it fails.
 
-    If the factorisation of Z + δI − c·I succeeds in floating point, with c = (n + 1)·eps·tr(Z + δI), then Z + δI is
-    positive definite (Rump, 2006). With a shift of 0 the answer is 0 or None.
+    If the factorisation of Z + δI − c·I succeeds in floating point, with c = γ/(1 − γ)·tr(Z + δI), γ = (n + 1)·½eps and
+    a little for the diagonal, then Z + δI is positive definite (Rump, 2006). With a shift of 0 the answer is 0 or None.
     """
     n = len(Z)
     trace = float(np.abs(Z.diagonal()).sum()) + n * shift
-    slack = 2 * (n + 2) * _EPS * trace
+    slack = 0.55 * (n + 4) * _EPS * trace
     trial = Z + (shift if shift > 0 else -slack) * np.eye(n)
     if lapack.dpotrf(trial, lower=1, overwrite_a=1)[1]:
         return None

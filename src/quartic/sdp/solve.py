@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,15 @@ from quartic.sdp.interior import independent_on_faces, interior
 from quartic.sdp.lowrank import low_rank
 from quartic.sdp.presolve import independent_constraints
 from quartic.sdp.problem import SDP
-from quartic.sdp.run import Run, SDPHistory, SDPProgress
+from quartic.sdp.run import Iterate, Run, SDPHistory, SDPProgress
 from quartic.sdp.spheres import Spheres
 
 # What the interior-point method may take: about so many multiplications an iteration, some seconds.
 _MOST_WORK = 1e11
+# Where it takes so many, the low-rank method is tried first, for so many iterations: much faster, or of no use.
+_WORTH_A_TRIAL, _TRIAL = 5e8, 250
+# A run that ended so is over.
+_ENDED = (Status.MAX_TIME, Status.CALLBACK, Status.INTERRUPTED)
 _METHODS = ("auto", "low-rank", "interior")
 
 
@@ -131,7 +135,8 @@ def solve_sdp(
         The columns of the factors that the low-rank method begins with; it adds some where they do not suffice.
     method : {"auto", "low-rank", "interior"}
         "low-rank" works with a tall factor of Y, on product spheres and by an augmented Lagrangian; "interior" with Y
-        itself, which takes n² memory and n³ time but gives every digit. "auto" takes the faster.
+        itself, which takes n² memory and n³ time but gives every digit. "auto" takes the faster; where that cannot be
+        told, it tries the first for a while.
     max_iter, max_time : int, float, optional
         Limits on iterations and seconds.
     callback : callable, optional
@@ -196,12 +201,25 @@ def solve_sdp(
                 active, agree = independent_on_faces(whole, active)
         if not agree:
             return _contradiction(problem, run)
-        if chosen == "interior":
-            status, message = run.go(chosen, lambda start: interior(whole, active, tol, start))
-        else:
-            columns = None if rank == "auto" else int(rank)
+        columns = None if rank == "auto" else int(rank)
+
+        def factored(start: dict[str, Array] | None) -> Iterator[Iterate]:
             data = Spheres(problem, independent, space, precision)
-            status, message = run.go(chosen, lambda start: low_rank(data, tol, columns, bounds, generator, start))
+            return low_rank(data, tol, columns, bounds, generator, start)
+
+        if chosen == "interior" and method == "auto" and _worth_a_trial(problem):
+            most = _TRIAL if max_iter is None else min(_TRIAL, max_iter)
+            trial = replace(run, checkpoint=None, max_iter=most, rows=[])
+            status, message = trial.go("low-rank", factored)
+            if status in _ENDED or trial.max_iter == max_iter:
+                return _judge(problem, trial, "low-rank", status, message, bounds)
+            if status is None:
+                found = _judge(problem, trial, "low-rank", status, message, bounds)
+                if found.success:
+                    return found
+        status, message = run.go(
+            chosen, factored if chosen == "low-rank" else lambda start: interior(whole, active, tol, start)
+        )
         return _judge(problem, run, chosen, status, message, bounds)
 
 
@@ -223,8 +241,19 @@ def _choose(problem: SDP, active: Array) -> str:
     spheres = Spheres(problem, active)
     if not len(spheres.rest) and not spheres.some_free:
         return "low-rank"
-    work = problem.m**3 / 3 + 8.0 * sum(float(len(rows)) ** 3 for rows in problem.rows_of_components)
-    return "interior" if work <= _MOST_WORK else "low-rank"
+    return "interior" if _work(problem) <= _MOST_WORK else "low-rank"
+
+
+def _worth_a_trial(problem: SDP) -> bool:
+    """Tell whether the low-rank method, with some 30 products an iteration, would take a fraction of the time."""
+    rank = math.sqrt(2 * problem.m)
+    each = 100.0 * (problem.n_pairs + problem.S.nnz + problem.B.nnz) * rank
+    return _work(problem) > _WORTH_A_TRIAL and not problem.operators and _TRIAL * each < 25 * _work(problem)
+
+
+def _work(problem: SDP) -> float:
+    """Return about the multiplications of one iteration of the interior-point method."""
+    return problem.m**3 / 3 + 8.0 * sum(float(len(rows)) ** 3 for rows in problem.rows_of_components)
 
 
 def _contradiction(problem: SDP, run: Run) -> SDPResult:
