@@ -17,7 +17,7 @@ from quartic.distance.patches import register
 from quartic.init.classical_mds import classical_mds
 from quartic.init.components import distance_graph, place_apart
 from quartic.init.eigenmap import eigenmap_start, smallest_eigenvectors
-from quartic.init.sampled import sampled_start
+from quartic.init.relaxed import sampled_start
 from quartic.init.shortest_path import shortest_path_start
 from quartic.losses import Distances
 
@@ -363,8 +363,6 @@ def cloud(n, degree, seed, weights=False):
 
 @pytest.mark.parametrize("weights", [False, True])
 def test_the_centred_distances_of_random_pairs(weights):
-    from quartic.losses.pairs import numba
-
     _, pairs, squared, w = cloud(60, 15, 0, weights)
     W, d = np.zeros((60, 60)), np.zeros((60, 60))
     i, j = pairs.T
@@ -373,7 +371,7 @@ def test_the_centred_distances_of_random_pairs(weights):
     mean = (W * d).sum(axis=1) / W.sum(axis=1)
     B = -0.5 * W * (d - mean[:, None] - mean + (W * d).sum() / len(pairs) / 2)
     V = np.random.default_rng(1).standard_normal((60, 4))
-    product, noise = numba.centred(Distances(pairs, squared, 60, w).pairs)
+    product, noise = Distances(pairs, squared, 60, w).pairs.centred()
     np.testing.assert_allclose(product(V), B @ V, atol=1e-12)
     np.testing.assert_allclose(noise, 2 * np.sqrt((B**2).sum() / 60))
 

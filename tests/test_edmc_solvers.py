@@ -458,12 +458,12 @@ def test_which_pairs_are_local():
         near = squared < np.quantile(squared, share)
         drawn = np.random.default_rng(1).random(len(i)) < share
         for kept, local in ((near, share < 0.1), (drawn, False)):
-            assert Distances(np.column_stack([i, j])[kept], squared[kept], 800).is_local() == local
+            assert Distances(np.column_stack([i, j])[kept], squared[kept], 800).pairs.is_local() == local
     assert Distances([[0, 1], [2, 3]], [1.0, 1.0]).is_local()  # nothing to be seen
 
 
 def test_random_pairs_without_a_core_begin_with_conjugate_gradients():
-    loss = distances(helix(1000), 0.03)
+    loss = distances(helix(1000), 0.045)
     X0 = loss.random_start(3, False, np.random.default_rng(0))
     made = {s: minimize(Problem(loss), X0, solver=s, tol=1e-9) for s in ("lm", "ncg")}
     assert made["lm"].n_products <= made["ncg"].n_products + 20

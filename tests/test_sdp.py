@@ -405,3 +405,16 @@ def test_maxcut_bound_against_brute_force():
         assert result.success
         assert best <= result.dual + 1e-9
         assert result.dual <= best / 0.878 + 1e-6
+
+
+def test_largest_cuts_that_are_known():
+    """A torus with even sides is bipartite; Petersen's graph has a largest cut of 12, its relaxation 12½."""
+    networkx = pytest.importorskip("networkx")
+    from quartic.sdp import maxcut
+
+    grid = maxcut(networkx.to_scipy_sparse_array(networkx.grid_2d_graph(8, 8, periodic=True)), random_state=0)
+    assert grid.value == 128
+    assert grid.bound == pytest.approx(128, rel=1e-4)
+    small = maxcut(networkx.to_scipy_sparse_array(networkx.petersen_graph()), random_state=0)
+    assert small.value == 12
+    assert 12.5 - 1e-9 <= small.bound == pytest.approx(12.5, rel=1e-4)

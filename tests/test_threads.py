@@ -316,7 +316,7 @@ class TestBlas:
     def test_a_library_loaded_later_is_limited_too(self, tmp_path):
         """In a process of its own, which can load a second copy of NumPy's BLAS after the first run."""
         script = f"""
-import ctypes, shutil
+import ctypes, shutil, sys, types
 import numpy as np
 from threadpoolctl import threadpool_info
 from quartic.arrays.threads import one_blas_thread
@@ -328,6 +328,7 @@ with one_blas_thread():
 source = next(path for path in known if "openblas" in path)
 copy = shutil.copy(source, {str(tmp_path)!r} + "/libopenblas_late.so")
 late = ctypes.CDLL(copy)
+sys.modules["late"] = types.ModuleType("late")  # a library comes with a module
 for name in ("scipy_openblas_set_num_threads64_", "openblas_set_num_threads", "scipy_openblas_set_num_threads"):
     if hasattr(late, name):
         getattr(late, name)(2)

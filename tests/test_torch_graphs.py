@@ -178,11 +178,11 @@ def test_a_tensor_is_normalised_as_the_matrix_is(name, layout):
 
 def test_distances_of_random_pairs_have_the_same_start():
     rng = np.random.default_rng(0)
-    points, pairs = rng.random((400, 3)), random_pairs(400, 0.08, random_state=0)
+    points, pairs = rng.random((1200, 3)), random_pairs(1200, 0.027, random_state=0)
     squared, w = pair_distances(points, pairs) ** 2, rng.uniform(0.5, 2.0, len(pairs))
-    V = rng.standard_normal((400, 5))
+    V = rng.standard_normal((1200, 5))
     for weights in (None, w):
-        here = Distances(pairs, squared, 400, weights).pairs
+        here = Distances(pairs, squared, 1200, weights).pairs
         there = Distances(
             *map(torch.from_numpy, (pairs, squared)), 400, None if weights is None else torch.from_numpy(w)
         )

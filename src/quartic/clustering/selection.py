@@ -39,7 +39,7 @@ class RankSelection:
     ranks : array of int
         Ranks tried, rising.
     best : int
-        The rank chosen: the larger of the votes of ``"blocks"`` and ``"communities"``, as a rule.
+        The rank chosen: that of two votes that agree, else the larger of ``"blocks"`` and ``"communities"``.
     votes : dict
         The rank each criterion prefers: ``"eigengap"``, ``"blocks"``, ``"communities"``. Where weights are negative,
         the first is all there is.
@@ -189,7 +189,8 @@ def select_rank(
     best = votes["eigengap"]
     if even:
         votes |= {name: int(tried[row.argmax()]) for name, row in zip(("blocks", "communities"), figures, strict=True)}
-        best = max(votes["blocks"], votes["communities"]) if max(best, votes["blocks"]) > 1 else 1
+        likelihoods = votes["blocks"], votes["communities"]
+        best = (best if best in likelihoods else max(likelihoods)) if max(best, votes["blocks"]) > 1 else 1
     return RankSelection(
         ranks=tried, best=best, votes=votes, eigenvalues=eigenvalues, chance=chance,
         eigengap=padded[tried - 1] - padded[tried], blocks=figures[0], communities=figures[1],

@@ -72,8 +72,7 @@ class Starts:
 
     def start(self, X0: Any, generator: np.random.Generator) -> Array:
         """Return a feasible start in the data's precision, or raise an error that says what is wrong with X0."""
-        from quartic.init.relaxed import relaxed_start, relaxing_helps
-        from quartic.init.sampled import sampled_start
+        from quartic.init.relaxed import relaxed_start, relaxing_helps, sampled_start
 
         loss = self.problem.loss
         if X0 is None and (suggested := sampled_start(self.problem, self.rank, generator)) is not None:

@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quartic.arrays import Array, inner, squared_norm
-from quartic.core.problem import Problem
 from quartic.core.result import Result
 from quartic.distance.component import Component, Search
 from quartic.distance.graph import Indices, PairGraph, find_clique
 from quartic.init import classical_mds, eigenmap_start, shortest_path_start
-from quartic.init.sampled import sampled_start
 from quartic.penalties import Penalty
 
 # Shortest paths between all points are stored up to this many of them; else from so many.
@@ -38,13 +36,6 @@ def start_from_paths(search: Search, rank: int, n_landmarks: int | None = LANDMA
         n_landmarks=n_landmarks,
     )
     return component.loss.best_scale(search.usable(X))
-
-
-def start_from_sample(search: Search, rank: int) -> Array:
-    """Return the leading eigenvectors of random pairs, where they stand out of the noise; else a random start."""
-    loss = search.component.loss
-    X = sampled_start(Problem(loss), rank, search.generator)
-    return loss.random_start(rank, False, search.generator) if X is None else X
 
 
 def start_from_eigenmap(search: Search, rank: int) -> Array:

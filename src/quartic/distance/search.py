@@ -28,10 +28,10 @@ from quartic.distance.moves import (
     shake_pieces,
     start_from_eigenmap,
     start_from_paths,
-    start_from_sample,
     start_relaxed,
 )
 from quartic.distance.patches import start_from_patches
+from quartic.init.relaxed import sampled_start
 from quartic.solvers import Solver
 
 # Above this many points the costly ways out are not tried, and local graphs are first divided into patches.
@@ -161,7 +161,7 @@ def _start(search: Search, name: str) -> Array:
     rank = search.effort.rank
     make: dict[str, Callable[[], Array]] = {
         "random": lambda: search.component.loss.random_start(rank, False, search.generator),
-        "sampled": lambda: start_from_sample(search, rank),
+        "sampled": lambda: _start_from_sample(search, rank),
         "landmark": lambda: start_from_paths(search, rank),
         "mds": lambda: start_from_paths(search, rank, None),
         "eigenmap": lambda: start_from_eigenmap(search, rank),
@@ -184,6 +184,13 @@ _WORDS = {
     "relaxed": "random start in two dimensions more",
     "lifted": "shortest paths in two dimensions more",
 }
+
+
+def _start_from_sample(search: Search, rank: int) -> Array:
+    """Return the leading eigenvectors of random pairs, where they stand out of the noise; else a random start."""
+    loss = search.component.loss
+    X = sampled_start(Problem(loss), rank, search.generator)
+    return loss.random_start(rank, False, search.generator) if X is None else X
 
 
 def _from(search: Search, name: str) -> None:

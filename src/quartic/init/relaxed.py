@@ -1,17 +1,30 @@
-"""Start from a solution in more dimensions, where distances have fewer local minima."""
+"""Starts for distances of pairs drawn at random: from a solution in more dimensions, or from what eigenvectors show."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from quartic.arrays import Array
+from quartic.arrays import Array, astype, times
 from quartic.core.problem import Problem
+from quartic.init.factorization import leading_eigenpairs
 from quartic.losses import Distances
 
 # With more known distances a point than this a random start leads to the answer as well, and sooner.
 _SCARCE = 36.0
 # Dimensions more, and how well the problem is solved in them.
 _EXTRA, _TOL, _STEPS = 2, 1e-3, 300
+
+
+# Known distances a point: with fewer nothing is seen, and with more a core (`quartic.solvers.core`) is sooner there,
+# which tensors do not have.
+_FEWEST, _MOST = 12, 48
+# Of fewer points other starts are as quick.
+_MANY = 1000
+# Columns more than wanted, rounds and degree of the filter.
+_BESIDE, _ROUNDS, _DEGREE = 3, 2, 8
+# It is a start where the last eigenvalue stands so far above those of noise, and the loss so far below that of a random
+# start. Of seven shapes with 16 to 40 distances a point all that pass lead to the answer.
+_ABOVE, _BELOW = 1.4, 0.7
 
 
 def relaxed_start(problem: Problem, rank: int, generator: np.random.Generator) -> Array:
@@ -62,3 +75,60 @@ def relaxing_helps(problem: Problem) -> bool:
     if type(loss) is not Distances or not loss.pairs.listed or problem.penalty.ridge != 0.0:
         return False
     return loss.n_points > 2 * _SCARCE and loss.mean_degree() <= _SCARCE
+
+
+def sampled_start(problem: Problem, rank: int, generator: np.random.Generator) -> Array | None:
+    r"""Return the leading eigenvectors of the known distances, centred, with zeros for the unknown ones; or None.
+
+    With :math:`m_i` the mean of the known squared distances of point i, and m that of all,
+    :math:`-\tfrac12 (d_{ij} - m_i - m_j + m) \approx \langle x_i, x_j \rangle` for centred points, if the pairs are
+    drawn at random. With the share p of all pairs known, a matrix of these numbers and zeros is p·XXᵀ plus noise, whose
+    eigenvalues fill :math:`\pm 2\sqrt{s}`, s the mean sum of squares in a row (Wigner). None where the eigenvectors
+    drown in it, as those of a sensor field do, whose pairs are the near ones.
+
+    Parameters
+    ----------
+    problem : Problem
+        A loss over distances, signs free.
+    rank : int
+        r.
+    generator : Generator
+        For the subspace that is filtered.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic import Problem
+    >>> from quartic.datasets import pair_distances, random_pairs
+    >>> from quartic.init.relaxed import sampled_start
+    >>> from quartic.losses import Distances
+    >>> truth = np.random.default_rng(0).uniform(size=(1000, 2))
+    >>> pairs = random_pairs(1000, 0.03, random_state=1)
+    >>> problem = Problem(Distances(pairs, pair_distances(truth, pairs) ** 2))
+    >>> X = sampled_start(problem, 2, np.random.default_rng(0))
+    >>> float(np.abs(np.corrcoef(X.T, truth.T)[:2, 2:]).max()) > 0.8
+    True
+    """
+    loss = problem.loss
+    if type(loss) is not Distances or problem.penalty.ridge != 0.0 or problem.penalty.nonnegative:
+        return None
+    pairs, n = loss.pairs, loss.n_points
+    most = _MOST if pairs.listed else np.inf
+    if not (n >= _MANY and _FEWEST <= loss.mean_degree() < most and rank + _BESIDE < n):
+        return None
+    found = pairs.centred()
+    if found is None:
+        return None
+    product, noise = found
+
+    def counted(V: Array) -> Array:
+        loss._count()
+        return product(V)
+
+    Q = astype(loss.space.normal(generator, (n, rank + _BESIDE)), loss.dtype)
+    values, vectors = leading_eigenpairs(counted, Q, rank, _ROUNDS, _DEGREE)
+    if not values[-1] > _ABOVE * noise:
+        return None
+    X = loss.best_scale(times(vectors, np.diag(np.sqrt(values))))
+    random = loss.random_start(rank, False, generator)
+    return X if loss.at(X).value <= _BELOW * loss.at(random).value else None

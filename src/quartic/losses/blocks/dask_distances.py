@@ -93,7 +93,7 @@ class DaskPairs:
         return collatz_wielandt(degree, lambda x: self._sum("sum_of_neighbours", x), rounds)
 
     def centred(self) -> None:
-        """Return None: chunks have no start of their own from eigenvectors; see `quartic.init.sampled`."""
+        """Return None: chunks have no start of their own from eigenvectors; see `quartic.init.relaxed`."""
 
     # -- what is known of the pairs ----------------------------------------------------------------------------------
 

@@ -24,6 +24,10 @@ def _of_pairs(name: str, words: str) -> Any:
     return property(lambda loss: getattr(loss.pairs, name), doc=words)
 
 
+# Where there are fewer pairs, equations are solved sooner than it is seen whether they need be.
+_MANY_PAIRS = 20_000
+
+
 class PairLoss(SumOfSquares):
     """f(X) = ½ Σ_p w_p e_p(X)² over pairs p = (i, j): pairs, passes over them, and what is known of the loss.
 
@@ -143,8 +147,8 @@ class QuarticPairs(PairLoss):
     quadratic = True
 
     def is_local(self) -> bool:
-        """Tell whether the pairs are those of near points, not ones drawn at random."""
-        return self.pairs.is_local()
+        """Tell whether the pairs are those of near points, not ones drawn at random; few pairs are not looked at."""
+        return self.n_pairs < _MANY_PAIRS or self.pairs.is_local()
 
     def along(self, p: Point, D: Array) -> Line:
         """Return the exact quartic of f on p + tD, and its gradient there, a cubic: one pass."""

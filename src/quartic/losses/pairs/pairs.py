@@ -210,7 +210,7 @@ class Pairs:
     def centred(self) -> tuple[Callable[[Array], Array], float] | None:
         """Return the product with −½w(d − m_i − m_j + m) at the pairs, 0 elsewhere, and where Wigner's noise would end.
 
-        See `quartic.init.sampled`: m_i is the mean of the known d of point i, m that of all.
+        See `quartic.init.relaxed`: m_i is the mean of the known d of point i, m that of all.
         """
         xp, d, w = self.space.xp, self.space.astype(self.target, np.float64), self.weights()
         w, i, j = w / w.mean(), self.rows, self.cols if self.copies == 1 else self.cols.long()
