@@ -2,7 +2,8 @@
 
 from importlib.util import find_spec
 
-collect_ignore_glob = ["tests/interpreted_kernels.py"]  # a script that tests/test_triton.py runs
+# programs that tests/test_triton.py and tests/test_torch_rows.py run
+collect_ignore_glob = ["tests/interpreted_kernels.py", "tests/torch_rows_program.py"]
 if not find_spec("torch"):
     collect_ignore_glob.append("src/quartic/**/*torch*.py")
 if not find_spec("cvxpy"):

@@ -61,7 +61,8 @@ def test_the_documents_quote_numbers():
 
 def test_a_number_that_differs_is_found():
     text = "a 9.3<!--gpu.graph-million-nodes.float32.s--> b\n.. |gpu.graph-million-nodes.float32.s| replace:: 9.3\n"
-    assert quote_numbers(text, NUMBERS).count("0.24") == 2
+    (known,) = (n.value for n in NUMBERS if n.key == "gpu.graph-million-nodes.float32.s")
+    assert quote_numbers(text, NUMBERS).count(f" {float(known):.2g}") == 2
     with pytest.raises(ValueError, match=r"no number 'gpu\.no-such'"):
         quote_numbers("1<!--gpu.no-such-->", NUMBERS)
     assert CLAIM.search("it is 9.3 times faster")
@@ -72,7 +73,9 @@ def test_the_results_page_is_made_of_the_table():
     page = (ROOT / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
     assert page == render_page(NUMBERS), "run quartic bench page -o benchmarks/RESULTS.md"
     headers = [line.split(" | ") for line in page.splitlines() if line.startswith("| case | ")]
-    assert [header[1] for header in headers if "auto" in header] == ["auto"] * 4  # in sight on any screen
+    first = [header[1] for header in headers if "auto" in header]
+    assert len(first) >= 4
+    assert set(first) == {"auto"}  # in sight on any screen
     for section in {n.section for n in NUMBERS}:
         facts = {n.measure for n in NUMBERS if n.section == section and not n.case}
         assert facts >= {"command", "machine", "commit", "date"}, section
