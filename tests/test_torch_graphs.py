@@ -184,7 +184,7 @@ def test_distances_of_random_pairs_have_the_same_start():
     for weights in (None, w):
         here = Distances(pairs, squared, 1200, weights).pairs
         there = Distances(
-            *map(torch.from_numpy, (pairs, squared)), 400, None if weights is None else torch.from_numpy(w)
+            *map(torch.from_numpy, (pairs, squared)), 1200, None if weights is None else torch.from_numpy(w)
         )
         (ours, noise), (theirs, again) = here.centred(), there.pairs.centred()
         np.testing.assert_allclose(theirs(torch.from_numpy(V)).numpy(), ours(V), atol=1e-12)
