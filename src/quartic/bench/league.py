@@ -461,7 +461,7 @@ def draw_profiles(rows: Sequence[Row], path: str | os.PathLike[str]) -> None:
                 xscale="log", ylim=(0, 1.02), title=f"{family}, ε = {epsilon:g}", xlabel="times the best one's seconds"
             )
         line[0].set_ylabel("share of problems")
-        line[0].legend(loc="lower right", frameon=False, fontsize=7, ncols=2)
+        line[-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=7)  # beside the curves
     FigureCanvasAgg(figure).print_figure(path, dpi=110)
 
 

@@ -13,10 +13,8 @@ from quartic.losses import Distances
 _SCARCE = 36.0
 # Dimensions more, and how well the problem is solved in them.
 _EXTRA, _TOL, _STEPS = 2, 1e-3, 300
-
-
-# Known distances a point: with fewer nothing is seen, and with more a core (`quartic.solvers.core`) is sooner there,
-# which tensors do not have.
+# The sampled start wants so many known distances a point: with fewer nothing is seen, and with more a core
+# (`quartic.solvers.core`) is sooner there, which tensors do not have.
 _FEWEST, _MOST = 12, 48
 # Of fewer points other starts are as quick.
 _MANY = 1000
