@@ -9,6 +9,7 @@ settings.register_profile(
     "quartic", deadline=None, max_examples=40, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("quartic")
+STATES = pytest.StashKey[dict]()
 
 
 @pytest.fixture(scope="session")
@@ -28,3 +29,12 @@ def client(cluster):
     with distributed.Client(cluster) as client:
         client.wait_for_workers(2, timeout=60)
         yield client
+
+
+@pytest.fixture(autouse=True)
+def same_numbers_in_any_order(request):
+    """A module's `RNG` begins each test as it was after import: which tests ran before here must not matter."""
+    numbers = getattr(request.module, "RNG", None)
+    if numbers is not None:
+        states = request.config.stash.setdefault(STATES, {})
+        numbers.bit_generator.state = states.setdefault(request.module.__name__, numbers.bit_generator.state)
