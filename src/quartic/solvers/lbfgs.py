@@ -82,10 +82,6 @@ class LBFGS(Solver):
     def __post_init__(self) -> None:
         check_count(self.memory, "memory")
 
-    def init(self, problem: Problem, X0: Array) -> LBFGSState:
-        """Return the state at X0."""
-        return LBFGSState(problem.loss.at(X0))
-
     def step(self, problem: Problem, state: State) -> LBFGSState:
         """Return the best point along the quasi-Newton direction."""
         s = cast(LBFGSState, state)
