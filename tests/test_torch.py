@@ -289,9 +289,9 @@ def test_sparse_input_need_not_be_canonical():
 
 @pytest.fixture(params=[1 << 24, 37], ids=["at once", "in pieces"])
 def pieces(request, monkeypatch):
-    from quartic.losses.factor import torch_input
+    from quartic.losses.factor import torch_matrix
 
-    monkeypatch.setattr(torch_input, "_ENTRIES", request.param)
+    monkeypatch.setattr(torch_matrix, "_ENTRIES", request.param)
 
 
 def wide_graph(n=400, dtype=np.float64):

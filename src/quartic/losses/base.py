@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -107,13 +106,6 @@ class Loss(ABC):
     space: Space = HOST
     #: where the tall arrays of points come from
     arrays: Fresh = Fresh()
-    __signature__: inspect.Signature
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Let `help` show what ``__init__`` takes, also where a ``__new__`` that chooses the class stands before it."""
-        super().__init_subclass__(**kwargs)
-        said = inspect.signature(cls.__init__)
-        cls.__signature__ = said.replace(parameters=list(said.parameters.values())[1:])
 
     def __init__(self) -> None:
         self._counter = ProductCounter()

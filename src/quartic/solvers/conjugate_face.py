@@ -71,10 +71,6 @@ class FaceCG(Solver):
     requires = Requirements(("on_host", "along"), ("nonnegative", "on_line"))
     state = FaceState
 
-    def init(self, problem: Problem, X0: Array) -> FaceState:
-        """Return the state at X0."""
-        return FaceState(problem.loss.at(X0))
-
     def step(self, problem: Problem, state: State) -> FaceState:
         """Return the best point along the conjugate direction."""
         s = cast(FaceState, state)

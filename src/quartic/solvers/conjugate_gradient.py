@@ -10,8 +10,7 @@ import numpy as np
 
 from quartic.arrays import Array, inner, norm
 from quartic.core.problem import Problem
-from quartic.losses.pairs.loss import QuarticPairs
-from quartic.losses.pairs.sum_of_squares import SumOfSquares, diagonal_mean, row_blocks_in
+from quartic.losses.pairs.loss import QuarticPairs, SumOfSquares, diagonal_mean, row_blocks_in
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.lines import refreshed
 
@@ -23,7 +22,8 @@ _STALE = 0.02
 Preconditioner = Literal["auto", "none", "gram", "block"]
 
 
-def _nothing() -> Array:
+def nothing() -> Array:
+    """Return what stands for an array that is not there."""
     return np.empty((0, 0))
 
 
@@ -49,12 +49,12 @@ class CGState(State):
         The stationarity when the point was last made anew.
     """
 
-    direction: Array = field(default_factory=_nothing)
-    earlier: Array = field(default_factory=_nothing)
+    direction: Array = field(default_factory=nothing)
+    earlier: Array = field(default_factory=nothing)
     scale: float = math.nan
-    blocks: Array = field(default_factory=_nothing)
+    blocks: Array = field(default_factory=nothing)
     mean: float = 0.0
-    made_at: Array = field(default_factory=_nothing)
+    made_at: Array = field(default_factory=nothing)
     carried: int = 0
     fresh: float = math.inf
 

@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, fields, replace
 from typing import Literal, cast
-
-import numpy as np
 
 from quartic.arrays import Array, astype, float_type, inner, norm, squared_norm
 from quartic.core.problem import Problem
-from quartic.losses.pairs.loss import PairSquares, QuarticPairs
-from quartic.losses.pairs.sum_of_squares import SumOfSquares, diagonal_mean, next_damping, residual
+from quartic.losses.pairs.loss import PairSquares, QuarticPairs, SumOfSquares, diagonal_mean, next_damping, residual
 from quartic.losses.point import Line, Point
 from quartic.penalties import Penalty, Zero
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
-from quartic.solvers.conjugate_gradient import CGState, ConjugateGradient
+from quartic.solvers.conjugate_gradient import CGState, ConjugateGradient, nothing
 from quartic.solvers.core import by_way_of_core
 from quartic.solvers.normal_equations import direct, factorable, solve
 
@@ -37,23 +34,15 @@ _REPLACED, _REPLACED_FIRST = 4, 1e-3
 _NEAR, _CONJUGATE = 1e-3, 40
 
 
-def _nothing() -> Array:
-    return np.empty((0, 0))
-
-
 @dataclass(frozen=True)
-class LMState(State):
-    """The iterate, and what the next step takes over.
+class LMState(CGState):
+    """The iterate, and what the next step takes over; row blocks of JᵀJ, where they are known, are those at the point.
 
     Attributes
     ----------
-    blocks : array (n, r(r+1)/2)
-        The row blocks of JᵀJ at the point, packed; empty where they are not yet known.
-    scale : float
-        Their mean diagonal entry.
     damping : float
         μ.
-    earlier : float
+    before : float
         The norm of the gradient one step before.
     slow_solves : int
         How many times in a row conjugate gradients ran into their limit.
@@ -69,15 +58,10 @@ class LMState(State):
         The norm of the gradient at the start.
     turns : int
         How many steps of nonlinear conjugate gradients were made; −1 when they are over or not wanted.
-    direction, before, slope, made_at : arrays and float
-        What those take over: the last direction, the gradient G where it began and ⟨G, P⁻¹G⟩ there, and where P was
-        made; empty at the start.
     """
 
-    blocks: Array = field(default_factory=_nothing)
-    scale: float = 0.0
     damping: float = 0.0
-    earlier: float = math.inf
+    before: float = math.inf
     slow_solves: int = 0
     direct: int = -1
     newton: int = 0
@@ -85,10 +69,6 @@ class LMState(State):
     replaced: int = 0
     first: float = math.inf
     turns: int = -1
-    direction: Array = field(default_factory=_nothing)
-    before: Array = field(default_factory=_nothing)
-    slope: float = math.nan
-    made_at: Array = field(default_factory=_nothing)
 
 
 @dataclass(frozen=True)
@@ -170,7 +150,7 @@ class LevenbergMarquardt(Solver):
             return LMState(loss.at(X0), damping=self.damping, core_done=int(not wanted))
         point, blocks = loss.linearize(X0)
         mean = diagonal_mean(blocks, X0.shape[1])
-        return LMState(point, damping=self.damping, blocks=blocks, scale=mean, made_at=X0, turns=0)
+        return LMState(point, damping=self.damping, blocks=blocks, mean=mean, made_at=X0, turns=0)
 
     def step(self, problem: Problem, state: State) -> LMState:
         """Return the state after one damped step; the first may go by way of the core."""
@@ -186,7 +166,7 @@ class LevenbergMarquardt(Solver):
                 with suppress(NoProgress):
                     return self._turn(problem, s)
             if s.turns >= 0:
-                s = replace(s, turns=-1, blocks=_nothing(), direction=_nothing(), before=_nothing(), made_at=_nothing())
+                s = replace(s, turns=-1, blocks=nothing(), direction=nothing(), earlier=nothing(), made_at=nothing())
             if s.newton or slope <= _REPLACED_FIRST * 10.0**-s.replaced * s.first:
                 s = self._with_points_replaced(loss, problem.penalty, s)
         new = self._move(loss, problem.penalty, s)
@@ -200,15 +180,8 @@ class LevenbergMarquardt(Solver):
 
     def _turn(self, problem: Problem, s: LMState) -> LMState:
         """Return the state after a step of nonlinear conjugate gradients."""
-        before = CGState(
-            s.point, direction=s.direction, earlier=s.before, scale=s.slope, blocks=s.blocks, mean=s.scale,
-            made_at=s.made_at,
-        )  # fmt: skip
-        c = ConjugateGradient("block").step(problem, before)
-        return replace(
-            s, point=c.point, step=c.step, direction=c.direction, before=c.earlier, slope=c.scale, blocks=c.blocks,
-            scale=c.mean, made_at=c.made_at, turns=s.turns + 1,
-        )  # fmt: skip
+        made = ConjugateGradient("block").step(problem, s)
+        return replace(s, **{part.name: getattr(made, part.name) for part in fields(CGState)}, turns=s.turns + 1)
 
     def _core_degree(self, loss: PairSquares, rank: int) -> float:
         if self.core != "auto":
@@ -241,24 +214,24 @@ class LevenbergMarquardt(Solver):
         point, blocks = loss.linearize(X)
         if not point.value < s.point.value:
             return s
-        scale = diagonal_mean(blocks, X.shape[1])
-        return replace(s, point=point, blocks=blocks, scale=scale, earlier=math.inf, newton=0)
+        mean = diagonal_mean(blocks, X.shape[1])
+        return replace(s, point=point, blocks=blocks, mean=mean, before=math.inf, newton=0)
 
     def _move(self, loss: SumOfSquares, penalty: Penalty, s: LMState) -> LMState:
-        p, blocks, scale, ridge, later = s.point, s.blocks, s.scale, penalty.ridge or 0.0, loss.space.later
+        p, blocks, mean, ridge, later = s.point, s.blocks, s.mean, penalty.ridge or 0.0, loss.space.later
         if not len(blocks):
             p, blocks = loss.linearize(p.X)
-            scale = diagonal_mean(blocks, p.X.shape[1])
+            mean = diagonal_mean(blocks, p.X.shape[1])
         G = p.gradient + ridge * p.X if ridge else p.gradient
         slope = norm(G)
-        damping = s.damping * float(scale)
+        damping = s.damping * float(mean)
         factors, slow = s.direct, s.slow_solves
         if self.linear_solver == "auto" and slow >= 2 and factors < 0:
             factors = int(factorable(loss, p))
         if self.linear_solver == "direct" or (self.linear_solver == "auto" and slow >= 2 and factors > 0):
             D = direct(loss, p, G, ridge + damping)
         else:
-            tolerance = later(lambda g, before: residual(self.forcing, g, before), slope, s.earlier)
+            tolerance = later(lambda g, before: residual(self.forcing, g, before), slope, s.before)
             found = solve(loss, p, G, blocks, ridge + damping, tolerance, self.max_cg, bool(s.newton))
             D, slow = found.D, 0 if found.reached else slow + 1
         predicted = 0.5 * (damping * squared_norm(D) - inner(G, D))  # of the model without damping, at t = 1
@@ -272,9 +245,9 @@ class LevenbergMarquardt(Solver):
             point,
             step=t,
             blocks=blocks,
-            scale=diagonal_mean(blocks, p.X.shape[1]),
+            mean=diagonal_mean(blocks, p.X.shape[1]),
             damping=next_damping(s.damping, gain),
-            earlier=slope,
+            before=slope,
             slow_solves=slow,
             direct=factors,
             newton=1 if s.newton and gain > 0.25 else newton,

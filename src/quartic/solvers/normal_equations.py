@@ -9,7 +9,7 @@ import numpy as np
 
 from quartic.arrays import Array, space_of
 from quartic.arrays.space import HostSpace
-from quartic.losses.pairs.sum_of_squares import SumOfSquares, row_blocks_in
+from quartic.losses.pairs.loss import SumOfSquares, row_blocks_in
 from quartic.losses.point import Point
 
 # Sparse factors are tried up to so many unknowns, and so many multiplications within the envelope.

@@ -18,7 +18,7 @@ import torch
 
 from quartic.arrays.space import eps
 from quartic.arrays.space_torch import DOUBLE, cross, dot, triton_serves
-from quartic.compiled.shrink_triton import shrink
+from quartic.compiled.rows_triton import shrink
 from quartic.losses.factor import replay_triton as kernels
 from quartic.losses.factor import triton as passes
 from quartic.losses.factor.torch import WIDEST

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from quartic.arrays import Array, finite_matrix
 from quartic.core.units import Units, exponent, shifted
-from quartic.losses.pairs.loss import PairLoss, PairSquares
-from quartic.losses.pairs.sum_of_squares import SumOfSquares
+from quartic.losses.pairs.loss import PairLoss, PairSquares, SumOfSquares
 from quartic.losses.point import Line, Move, Point
 
 
