@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import nnls
-from sklearn.datasets import make_blobs
+from sklearn.datasets import load_digits, make_blobs
+from sklearn.neighbors import kneighbors_graph
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -123,6 +124,25 @@ def test_labels_given_help_with_the_others(hard):
     np.testing.assert_array_equal(model.unmet_["labels"], np.sort(known[~kept]))
     assert plain.unmet_ is None
     assert model.embedding_.shape == (900, 6)
+
+
+def test_labels_are_worth_more_than_either_clusters_or_spreading_alone():
+    """A graph of neighbours, where labels spread well, and weak communities, where they do not and clusters are good."""
+    F, digits = load_digits(return_X_y=True)
+    near = kneighbors_graph(F[:900], 10)
+    weak = block_model([40, 70, 100, 130, 160], 0.08, 0.01, random_state=0)
+    for graph, truth, gain in ((near.maximum(near.T), digits[:900], 0.003), (*weak, -0.001)):
+        graph = sp.csr_array(graph, dtype=float)
+        rank, n = truth.max() + 1, len(truth)
+        y = np.full(n, -1)
+        known = np.random.default_rng(2).choice(n, n // 20, replace=False)
+        y[known] = truth[known]
+        hidden, scaled = y < 0, normalize(graph)
+        seeds = np.eye(rank)[y] * (y >= 0)[:, None]
+        spread = np.linalg.solve(np.eye(n) - 0.9 * scaled.toarray(), seeds).argmax(axis=1)
+        alone = clustering_accuracy(truth[hidden], SymNMF(rank, **SEED).fit(graph).labels_[hidden])
+        ours = np.mean(SymNMF(rank, **SEED).fit(graph, y).labels_[hidden] == truth[hidden])
+        assert ours > max(alone, np.mean(spread[hidden] == truth[hidden])) + gain
 
 
 def test_classes_without_labels_are_found_as_well():

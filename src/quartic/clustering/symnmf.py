@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from quartic.arrays import Array, RandomState, check_number, is_torch, namespace, random_generator, to_host
 from quartic.arrays.checks import check_choice, check_integer
 from quartic.arrays.threads import limited_to, one_blas_thread, share_of
-from quartic.clustering.known import Known, anchor, link, read_known
+from quartic.clustering.known import Known, anchor, link, read_known, spread_labels
 from quartic.clustering.placing import above_noise
 from quartic.clustering.refinement import refine_labels
 from quartic.clustering.scoring import held_out_fit
@@ -299,7 +299,12 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         best = self._best_run(lambda: Problem(LeastSquares(linked), penalty), self.init, False)
         if (known.labels < 0).all():
             return best
-        more, start = anchor(linked, known, best.X, strength)
+        graph = graph_of_labels(self)
+        clusters = best.X.argmax(axis=1)
+        if graph is not None:
+            clusters = refine_labels(graph, clusters, self.n_components)
+        P = spread_labels(linked, graph, known, clusters, self.n_components)
+        more, start = anchor(linked, P, strength)
         best = self._best_run(lambda: Problem(LeastSquares(more), penalty), start, False)
         return replace(best, X=best.X[: M.shape[0]])
 
