@@ -52,16 +52,29 @@ def test_a_row_is_the_least_squares_fit_of_its_normalised_similarities():
     np.testing.assert_allclose(model.transform(new), expected, atol=1e-10)
 
 
-def test_rows_of_walks_are_those_of_the_whole_graph():
-    """A node whose edges are handed in walks as it would within the graph, but for the way back to itself."""
-    from quartic.graphs.normalization import walk_rows
+def test_edges_among_new_nodes_help():
+    """Sparse: of its few edges a node has a fifth to other new ones."""
+    G, labels = block_model([150] * 6, 0.05, 0.004, random_state=3)
+    order = np.random.default_rng(0).permutation(900)
+    old, new = order[:600], order[600:]
+    model = SymNMF(6, **SEED).fit(G[old][:, old])
+    rows = sp.hstack([G[new][:, old], G[new][:, new]], format="csr")
+    for make in (sp.csr_array, sp.csr_array.toarray):
+        alone, both = (clustering_accuracy(labels[new], model.predict(make(some))) for some in (rows[:, :600], rows))
+        assert both > alone + 0.02
+        np.testing.assert_array_equal(model.transform(make(rows)), model.transform(make(rows[:, :600])))
+    with pytest.raises(ValueError, match=r"the weight of \(0, \d+\) is -1"):
+        model.predict(-rows[:1, :600])
+    with pytest.raises(ValueError, match="X has 650 features, but SymNMF is expecting 600"):
+        model.predict(rows[:, :650])
 
-    B = sp.csr_array(A[:40])
-    whole = normalize_graph(A, "walks")
-    both = walk_rows(B, A).toarray(), whole[:40].toarray()
-    kept = both[0] > 0  # an entry of the whole matrix may be the other end's alone
-    np.testing.assert_allclose(both[0][kept], both[1][kept], atol=0.15)
-    assert np.mean((both[1] > 0)[~kept]) < 0.3
+
+def test_walks_from_a_new_node_go_through_its_neighbours():
+    model = SymNMF(4, normalize="walks", **SEED).fit(A[OLD][:, OLD])
+    B = A[NEW][:, OLD].toarray()
+    S = B / B.sum(axis=1, keepdims=True) @ normalize_graph(A[OLD][:, OLD], "walks").toarray()
+    expected = [nnls(model.embedding_, row)[0] for row in S]
+    np.testing.assert_allclose(model.transform(B), expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["self_tuning", "cosine"])
@@ -127,7 +140,7 @@ def test_labels_given_help_with_the_others(hard):
 
 
 def test_labels_are_worth_more_than_either_clusters_or_spreading_alone():
-    """A graph of neighbours, where labels spread well, and weak communities, where they do not and clusters are good."""
+    """A graph of neighbours, where labels spread well, and weak communities, where clusters are good."""
     F, digits = load_digits(return_X_y=True)
     near = kneighbors_graph(F[:900], 10)
     weak = block_model([40, 70, 100, 130, 160], 0.08, 0.01, random_state=0)
