@@ -56,9 +56,7 @@ class Walk:
         here = np.random.default_rng(seed + 1000).random(self.shape) < changed
         self.X, self.G = np.where(here, X, self.X), np.where(here, G, self.G)
         self.free = (self.X > 0) | (self.G < 0)
-        self.where, self.steps, self.changes = face.kept(
-            self.where, self.steps, self.changes, self.X, self.G, self.most
-        )
+        self.where, self.steps, self.changes = face.kept(self.where, self.steps, self.changes, self.X, self.G)
         self.whole = [(s * self.free, y * self.free) for s, y in self.whole]
         self.lengths.append(len(self.where[0]))
 
@@ -97,7 +95,7 @@ def test_lists_hold_what_was_known_of_each_place_since_it_came_free(dtype):
         walk.check()
         walk.remember(k + 100)
     assert min(np.diff(walk.lengths)) < 0 < max(np.diff(walk.lengths))  # lists grew, and were made anew
-    same = face.kept(walk.where, walk.steps, walk.changes, walk.X, walk.G, 4)
+    same = face.kept(walk.where, walk.steps, walk.changes, walk.X, walk.G)
     assert same[0][0] is walk.where[0]  # nothing changed: nothing is copied
     assert same[1] is walk.steps
 
@@ -284,18 +282,6 @@ def test_lists_that_lead_astray_are_refused(spoil, words):
     unpack_state(kind, pack_state(state), problem.loss, shape)
     with pytest.raises(ValueError, match=words):
         unpack_state(kind, pack_state(dataclasses.replace(state, **spoil(state))), problem.loss, shape)
-
-
-def test_old_pairs_are_forgotten_where_memory_would_be_short():
-    walk = Walk((30_000, 5), np.float64, most=4)
-    for k in range(4):
-        walk.go(k, share=1.0, changed=0.01 if k else 1.0)
-        walk.remember(k + 100)
-    walk.go(9, share=0.3)
-    assert 1 <= len(walk.steps) < 4
-    assert len(walk.steps) * len(walk.where[0]) <= 4.5 * walk.X.size - 4 * walk.X.size
-    walk.whole = walk.whole[-len(walk.steps) :]
-    walk.check()
 
 
 @pytest.mark.parametrize("n", [1000, 5000, 20_000])

@@ -5,7 +5,7 @@ rule that is a fifth of them. ``where`` lists their places in X.ravel(), in the 
 that has left the face is −1 from then on, and what was known of it forgotten; should it come back, it begins anew at
 the end of the list. Hence nothing is copied when the face changes: a pair (s, y) is as long as the list was when it was
 made, and zero beyond. Once a quarter of the places are −1, list and pairs are made anew without them; nothing else
-changes by that, but for the oldest of many long pairs, which are forgotten where they would take too much memory.
+changes by that.
 
 A direction takes two passes over the pairs: one for all inner products between them and the gradient, one for the
 combination (the compact form of the two-loop recursion; its coefficients follow from the inner products alone).
@@ -35,8 +35,6 @@ Pairs = tuple[Array, ...]
 BLOCK = 512
 # A list is cut into at most so many pieces, each of whole blocks.
 _PIECES = 16
-# Memory counts where X takes so many bytes.
-_LARGE = 1 << 20
 # No step is longer; infinity would be no number times zero.
 _LONGEST = 1e300
 
@@ -44,8 +42,8 @@ _LONGEST = 1e300
 # -- on the face of X -------------------------------------------------------------------------------------------------
 
 
-def kept(where: Pairs, steps: Pairs, changes: Pairs, X: Array, G: Array, most: int) -> tuple[Pairs, Pairs, Pairs]:
-    """Return list and pairs on the face of X, where G is the gradient; ``most`` pairs at most will be remembered.
+def kept(where: Pairs, steps: Pairs, changes: Pairs, X: Array, G: Array) -> tuple[Pairs, Pairs, Pairs]:
+    """Return list and pairs on the face of X, where G is the gradient.
 
     ``where`` holds one array, or none at the beginning.
     """
@@ -62,11 +60,6 @@ def kept(where: Pairs, steps: Pairs, changes: Pairs, X: Array, G: Array, most: i
     gone = len(places) - alive
     if 4 * gone <= len(places):
         return (places,), steps, changes
-    if X.nbytes > _LARGE:
-        # the old pairs are still there while new ones are made: where both would be too much, the oldest are forgotten
-        room = (most + 0.25) * X.size - sum(len(s) for s in steps)
-        first = max(len(steps) - max(int(room / max(alive, 1)), 1), 0)
-        steps, changes = steps[first:], changes[first:]
     return _compacted(places, steps, changes, alive, X.size)
 
 

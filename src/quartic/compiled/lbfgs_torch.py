@@ -13,7 +13,7 @@ from quartic.arrays.waiting import Waiting
 Pairs = tuple[Any, ...]
 
 
-def kept(where: Pairs, steps: Pairs, changes: Pairs, X: Any, G: Any, most: int) -> tuple[Pairs, Pairs, Pairs]:
+def kept(where: Pairs, steps: Pairs, changes: Pairs, X: Any, G: Any) -> tuple[Pairs, Pairs, Pairs]:
     """Return the pairs on the face of X: what left it is forgotten, in place."""
     free = free_entries(X, G)
     for A in (*steps, *changes):

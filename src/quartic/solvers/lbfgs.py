@@ -94,7 +94,7 @@ class LBFGS(Solver):
         G = penalty.smooth_gradient(p.X, p.gradient)
         on_face = penalty.nonnegative and loss.curvature_diagonal(p) is None
         if on_face:
-            where, steps, changes = loss.space.lbfgs.kept(s.where, s.steps, s.changes, p.X, G, self.memory)
+            where, steps, changes = loss.space.lbfgs.kept(s.where, s.steps, s.changes, p.X, G)
             s = replace(s, where=where, steps=steps, changes=changes)
         D, slope, upper = (self._on_face if on_face else self._anywhere)(problem, s, G)
         # made before the slope is looked at: a device then answers for both at once
