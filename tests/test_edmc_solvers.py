@@ -18,7 +18,7 @@ from quartic.losses.pairs.loss import PairSquares
 from quartic.losses.pairs.pairs import ENTRIES, Pairs
 from quartic.penalties import Nonnegative, Ridge, Zero
 from quartic.solvers import ConjugateGradient, LevenbergMarquardt, TrustRegion
-from quartic.solvers.normal_equations import conjugate_gradients, direct, factorable
+from quartic.solvers.levenberg_marquardt import conjugate_gradients, direct, factorable
 from quartic.solvers.trust_region import Horizontal
 
 NEW = {

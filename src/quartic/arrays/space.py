@@ -52,12 +52,6 @@ def unit_cubic_root(w: float | Array) -> float | Array:
 
     The closed form y = (2/√3) sinh(⅓ asinh(½·3√3·w)) neither cancels nor overflows, unlike Cardano's; it loses a few
     digits to the logarithm when w is huge, which two Newton steps bring back.
-
-    Examples
-    --------
-    >>> from quartic.arrays.space import unit_cubic_root
-    >>> unit_cubic_root(10.0)
-    2.0
     """
     if isinstance(w, float):
         y = (2 / math.sqrt(3)) * math.sinh(math.asinh(min(w, 1e300) * (1.5 * math.sqrt(3))) / 3)
@@ -369,17 +363,6 @@ class Workspace(Fresh):
 
     Python counts references: an array that only this list knows is free. A point that is still held, by a state, by
     the caller, by a view, keeps its arrays. Never more arrays are kept than were in use at the same time.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.arrays.space import Workspace
-    >>> arrays = Workspace()
-    >>> A = arrays.like(np.ones((1000, 20)))
-    >>> place = A.ctypes.data
-    >>> del A
-    >>> arrays.like(np.ones((1000, 20))).ctypes.data == place
-    True
     """
 
     def __init__(self) -> None:

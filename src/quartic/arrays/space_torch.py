@@ -317,17 +317,7 @@ def dtype_for(A: Any) -> torch.dtype:
 
 @contextmanager
 def explained(device: torch.device, what: str, needs: float) -> Iterator[None]:
-    """Turn torch's errors of memory and of the device into ones that say what was under way.
-
-    Parameters
-    ----------
-    device : torch.device
-        Where.
-    what : str
-        Of which sizes.
-    needs : float
-        About how many bytes it takes.
-    """
+    """Turn torch's errors of memory and of the device into ones that say what was under way, and the bytes it needs."""
     try:
         yield
     except torch.OutOfMemoryError as error:

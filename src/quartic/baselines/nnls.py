@@ -40,13 +40,6 @@ def solve_nnls(G: Array, C: Array, start: Array) -> Array:
     ends. Rows with the same passive set share one Cholesky factor. Columns of A that depend on others get x = 0. Should
     a singular G keep a row pivoting, coordinate descent from its start takes over, so the call always returns, and
     never a worse row than the start's.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.baselines.nnls import solve_nnls
-    >>> solve_nnls(np.eye(2), np.array([[1.0, -1.0]]), np.zeros((1, 2)))
-    array([[1., 0.]])
     """
     n, r = C.shape
     G, C = np.ascontiguousarray(G, dtype=np.float64), np.ascontiguousarray(C, dtype=np.float64)

@@ -181,12 +181,7 @@ class SymANLS(PenalisedSolver):
 class ADMMState(State):
     """Y ≥ 0 (the point, which is the symmetric answer), its twin X of free sign, the multipliers Λ, and ρ in use.
 
-    Attributes
-    ----------
-    apart : float
-        The least ‖X − Y‖ under this ρ.
-    waited : int
-        For how many iterations it has not shrunk.
+    ``apart`` is the least ‖X − Y‖ under this ρ, which has not shrunk for as many iterations as were ``waited``.
     """
 
     X: Array

@@ -12,9 +12,8 @@ from quartic.losses.other.robust import Robust
 from quartic.losses.other.sensing import Sensing
 from quartic.losses.other.smooth import Smooth
 from quartic.losses.pairs.anchored import Anchored
-from quartic.losses.pairs.bounds import BoundedDistances, RawStress
 from quartic.losses.pairs.completion import Completion
-from quartic.losses.pairs.distances import CompleteDistances, Distances
+from quartic.losses.pairs.distances import BoundedDistances, CompleteDistances, Distances, RawStress
 from quartic.losses.point import Line, Move, Point
 
 __all__ = [

@@ -29,24 +29,12 @@ def nothing() -> Array:
 
 @dataclass(frozen=True)
 class CGState(State):
-    """The iterate, and what the next step takes over.
+    """The iterate, and what the next step takes over; arrays that are not there are empty.
 
-    Attributes
-    ----------
-    direction, earlier : array (n, r)
-        The last direction and the gradient where it began; empty at the start.
-    scale : float
-        ⟨G, P⁻¹G⟩ there.
-    blocks : array
-        The row blocks of the preconditioner, packed; empty where another is used.
-    mean : float
-        Their mean diagonal entry.
-    made_at : array
-        Where the blocks were made.
-    carried : int
-        For how many lines the gradient was carried along.
-    fresh : float
-        The stationarity when the point was last made anew.
+    ``direction`` and ``earlier`` are the last direction and the gradient G where it began, ``scale`` is ⟨G, P⁻¹G⟩
+    there; ``blocks`` are the row blocks of the preconditioner, packed, ``mean`` their mean diagonal entry,
+    ``made_at`` where they were made. For how many lines the gradient was ``carried``, and the stationarity when it was
+    last ``fresh``.
     """
 
     direction: Array = field(default_factory=nothing)

@@ -16,18 +16,11 @@ from quartic.solvers.lines import LINES, SHRUNK, refreshed, search_line
 
 @dataclass(frozen=True)
 class LBFGSState(State):
-    """The iterate and the curvature pairs (s, y), newest last.
+    """The iterate and the curvature pairs s = (X⁺ − X)/t and y = (∇Ψ(X⁺) − ∇Ψ(X))/t, newest last.
 
-    Attributes
-    ----------
-    steps, changes : tuple of arrays (n, r)
-        s = (X⁺ − X)/t and y = (∇Ψ(X⁺) − ∇Ψ(X))/t; where X ≥ 0 they are set to zero off the face.
-    carried : int
-        For how many lines the gradient was carried along.
-    fresh : float
-        The stationarity when the point was last made anew.
-    replay : object, optional
-        The iterations recorded on a device (`quartic.losses.Loss.replay`); not kept in a checkpoint.
+    Where X ≥ 0 they are set to zero off the face. For how many lines the gradient was ``carried``, and the stationarity
+    when it was last ``fresh``; ``replay`` has the iterations recorded on a device (`quartic.losses.Loss.replay`), which
+    no checkpoint keeps.
     """
 
     steps: tuple[Array, ...] = ()

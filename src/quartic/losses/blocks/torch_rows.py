@@ -9,9 +9,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from quartic.arrays.space import squares_are_safe
 from quartic.arrays.space_torch import DOUBLE, DeviceSpace, finite_matrix
-from quartic.core.units import exponent
 from quartic.losses.factor import torch as torch_passes
 from quartic.losses.factor.matrix import Matrix, check_square
 from quartic.losses.factor.passes import Passes
@@ -49,6 +47,7 @@ class RowBlocks(Matrix):
     """
 
     shows_entries = False
+    largest: float
 
     def __init__(self, rows: torch.Tensor, group: Any = None) -> None:
         if not (dist.is_available() and dist.is_initialized()):
@@ -101,10 +100,6 @@ class RowBlocks(Matrix):
     def entries_per_row(self) -> float:
         """Return the mean number of stored entries in a row."""
         return self._entries / self.n
-
-    def exponent(self) -> int | None:
-        """Return log₂ of ‖M‖, or of the largest entry where the squares under- or overflow; None for M = 0."""
-        return super().exponent() if squares_are_safe(self.squared_norm) else exponent(self.largest)
 
     def total(self) -> tuple[float, int]:
         """Return ΣM."""

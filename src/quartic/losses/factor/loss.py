@@ -40,16 +40,9 @@ def is_short(square: float, size: float, X: Array) -> bool:
 
 
 class LeastSquaresPoint(Point):
-    """A point of `FullLeastSquares`: X and the product MX; the rest follows.
+    """A point of `FullLeastSquares`: X and the product MX; the rest follows, or is what a pass has found out already.
 
-    Parameters
-    ----------
-    loss, X, MX
-        The loss, X and MX.
-    gram, fit, feasible, gradient, projected_norm : optional
-        What a pass over X has found out already: XᵀX, ⟨MX, X⟩, whether X ≥ 0, ∇f(X) and ‖∇ᴾf(X)‖.
-    stride : float
-        ‖D‖² of the step D that came here, as far as is known: the next will be about as long.
+    ``stride`` is ‖D‖² of the step D that came here, as far as is known: the next will be about as long.
     """
 
     def __init__(

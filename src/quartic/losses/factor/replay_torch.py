@@ -41,16 +41,9 @@ def _places(*names: str) -> dict[str, int]:
 
 
 class Replay(ABC):
-    """A method's iteration on arrays that stay in place.
+    """A method's iteration, for least squares with X ≥ 0, on arrays that stay in place.
 
-    Parameters
-    ----------
-    problem : Problem
-        Least squares with X ≥ 0.
-    X : tensor (n, r)
-        Of the shape and type of the iterates.
-    constants : floats
-        What the kernels are to know, after ½‖M‖².
+    X is of the shape and type of the iterates; ``constants`` are what the kernels are to know, after ½‖M‖².
     """
 
     lines: bool

@@ -85,14 +85,6 @@ class TorchDenseMatrix(TorchMatrix):
             torch.mm(strip.to(X.dtype), X, out=rows)
         return out
 
-    def entries(self) -> Any:
-        """Return M."""
-        return self.M
-
-    def with_entries(self, entries: Any) -> Any:
-        """Return the entries."""
-        return entries
-
 
 class TorchSparseMatrix(TorchMatrix):
     """A sparse tensor, kept as CSR with 32-bit indices where they suffice."""

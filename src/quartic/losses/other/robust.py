@@ -114,19 +114,14 @@ class Robust(Loss):
         X = as_floats(X)
         self._count()
         value, _, G = self.entries.step(X, X, self.kind, self.delta)
-        return Point(X, value, G, self._rounding)
-
-    def restore(self, arrays: dict[str, Array]) -> Point:
-        """Return the point kept in a checkpoint."""
-        X, G = self.space.adopt(arrays["X"]), self.space.adopt(arrays["gradient"])
-        return Point(X, float(arrays["value"]), G, self._rounding)
+        return self._point(X, value, G)
 
     def move(self, p: Point, X: Array) -> Move:
         """Return the step from p to X, its remainder summed entry by entry from X − p: one pass."""
         X = as_floats(X)
         self._count()
         value, remainder, G = self.entries.step(p.X, X, self.kind, self.delta)
-        return Move(p, Point(X, value, G, self._rounding), remainder, X - p.X)
+        return Move(p, self._point(X, value, G), remainder, X - p.X)
 
     def _rounding(self, p: Point) -> float:
         """Return about eps·max w·(‖X(XᵀX)‖ + δ‖X‖), four times: entries of XXᵀ are known to eps of their size."""

@@ -122,11 +122,7 @@ class Smooth(Loss):
         """Return the point at X: one call of F and of its gradient."""
         X = as_floats(X)
         self._count()
-        return Point(X, *self._evaluate(X), self._rounding)
-
-    def restore(self, arrays: dict[str, Array]) -> Point:
-        """Return the point kept in a checkpoint."""
-        return Point(arrays["X"], float(arrays["value"]), arrays["gradient"], self._rounding)
+        return self._point(X, *self._evaluate(X))
 
     def _evaluate(self, X: Array) -> tuple[float, Array]:
         """Return f(X) and ∇f(X), in the units of this loss."""
@@ -221,17 +217,7 @@ class Smooth(Loss):
 
 
 class UsersFunction:
-    """f(X) = F(XXᵀ) and its gradient, as `quartic.losses.Smooth` takes them.
-
-    Parameters
-    ----------
-    F, gradient : callable; callable, True or None
-        As `Smooth` takes them.
-    of_Y : bool
-        Whether F takes XXᵀ rather than X.
-    device
-        Where torch is to differentiate.
-    """
+    """f(X) = F(XXᵀ) and its gradient, as `Smooth` takes them; ``of_Y``: F takes XXᵀ rather than X."""
 
     def __init__(self, F: Callable[..., Any], gradient: Callable[..., Any] | bool | None, of_Y: bool, device: Any):
         self.F, self.gradient, self.of_Y, self.device = F, gradient, of_Y, device

@@ -114,33 +114,26 @@ class PairLoss(SumOfSquares):
         self._count()
         return self.pairs.run(mode, X, Y, out, blocks)
 
-    def at(self, X: Array) -> PairPoint:
+    def at(self, X: Array) -> Point:
         """Return the point at X: one pass."""
         X = as_floats(X)
         G = namespace(X).empty_like(X)
-        return PairPoint(self, X, self._run(VALUE, X, None, G)[0], G)
-
-    def restore(self, arrays: dict[str, Array]) -> PairPoint:
-        """Return the point kept in a checkpoint."""
-        if arrays["gradient"].shape != arrays["X"].shape or len(arrays["X"]) != self.n_points:
-            raise ValueError("the gradient does not go with X")
-        X, G = self.space.adopt(arrays["X"]), self.space.adopt(arrays["gradient"])
-        return PairPoint(self, X, float(arrays["value"]), G)
+        return self._point(X, self._run(VALUE, X, None, G)[0], G)
 
     def move(self, p: Point, X: Array) -> Move:
         """Return the step from p to X, its remainder summed pair by pair from X − p: one pass."""
         X = as_floats(X)
         G = namespace(X).empty_like(X)
         value, remainder = self._run(REMAINDER, p.X, X, G)
-        return Move(p, PairPoint(self, X, value, G), remainder)
+        return Move(p, self._point(X, value, G), remainder)
 
     # -- Gauss–Newton -----------------------------------------------------------------------------------------------
 
-    def linearize(self, X: Array) -> tuple[PairPoint, Array]:
+    def linearize(self, X: Array) -> tuple[Point, Array]:
         """Return the point at X and the packed row blocks of JᵀWJ, 4 Σ_j w (x_i − x_j)(x_i − x_j)ᵀ for distances."""
         G, rank = namespace(X).empty_like(X), X.shape[1]
         B = self.space.zeros((len(X), rank * (rank + 1) // 2), np.float64)
-        return PairPoint(self, X, self._run(LINEARIZE, X, None, G, B)[0], G), B
+        return self._point(X, self._run(LINEARIZE, X, None, G, B)[0], G), B
 
     def gauss_newton_product(self, p: Point, V: Array, out: Array) -> None:
         """Write JᵀWJ V into ``out``: one pass, which reads neither targets nor anything stored a pair."""
@@ -186,6 +179,10 @@ class PairLoss(SumOfSquares):
         """Return the number of pairs in words, and about how many bytes they take."""
         return self.pairs.size()
 
+    @abstractmethod
+    def best_scale(self, X: Array) -> Array:
+        """Return the tX with the least f(tX): passes."""
+
     @property
     @abstractmethod
     def gradient_scale(self) -> float:
@@ -218,9 +215,9 @@ class QuarticPairs(PairLoss):
         C = self.space.zeros((len(D), 3, D.shape[1]), float_type(D))
         c1, c2, c3, c4 = self._run(LINE, p.X, D, C)
 
-        def move(t: float) -> PairPoint:
+        def move(t: float) -> Point:
             G = p.gradient + t * (C[:, 0] + t * (C[:, 1] + t * C[:, 2]))
-            return PairPoint(self, p.X + t * D, max(line(t), 0.0), G)
+            return self._point(p.X + t * D, max(line(t), 0.0), G)
 
         line = Line(p, (c1, c2, c3, c4), move)
         return line
@@ -328,10 +325,3 @@ class PairSquares(QuarticPairs):
         """f(0) = ½ Σ w b²."""
         squares = np.square(self.target, dtype=np.float64)
         return 0.5 * float(squares.sum() if self.weight is None else np.dot(squares, self.weight))
-
-
-class PairPoint(Point):
-    """A point of a loss over pairs."""
-
-    def __init__(self, loss: PairLoss, X: Array, value: float, gradient: Array) -> None:
-        super().__init__(X, value, gradient, loss._rounding)
