@@ -6,6 +6,7 @@ import csv
 import io
 import os
 from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,14 @@ def check_target(path: str | os.PathLike[str], kinds: Sequence[str], option: str
         raise ValueError(f"{option} {path}: this is a folder; name a file in it")
     if not os.access(path.parent, os.W_OK):
         raise ValueError(f"{option} {path}: the folder {path.parent} may not be written to")
+
+
+def check_report(path: str | os.PathLike[str] | None) -> None:
+    """Raise where a report is asked for that could not be written."""
+    if path is not None:
+        check_target(path, (".html", ".htm"), "--report")
+        if find_spec("plotly") is None:
+            raise ValueError("--report needs plotly: pip install 'quartic[report]'")
 
 
 def write_table(path: str | os.PathLike[str], header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
