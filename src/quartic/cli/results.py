@@ -61,7 +61,7 @@ def write_clusters(path: str | os.PathLike[str], names: Sequence[str], labels: A
         write_whole(path, lambda file: np.save(file, labels, allow_pickle=False))
     elif suffix == ".npz":
         arrays = {"node": np.array(names, dtype=np.str_), "cluster": labels, "membership": memberships}
-        write_whole(path, lambda file: np.savez(file, allow_pickle=False, **arrays))
+        write_whole(path, lambda file: np.savez(file, **arrays))
     else:
         header = ["node", "cluster", *(f"membership_{k}" for k in range(memberships.shape[1]))]
         rows = zip(names, labels.tolist(), memberships.tolist(), strict=True)

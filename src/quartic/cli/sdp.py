@@ -53,7 +53,7 @@ def run(options: Options) -> None:
 def _write(path: str, result: SDPResult) -> None:
     """Write y and a factor (of a diagonal block: the numbers) for each block, X1, X2, …"""
     arrays = {f"X{k}": X for k, X in enumerate(result.X, 1)}
-    write_whole(path, lambda file: np.savez(file, allow_pickle=False, y=result.y, **arrays))
+    write_whole(path, lambda file: np.savez(file, y=result.y, **arrays))
 
 
 def _short(blocks: tuple[int, ...]) -> str:
