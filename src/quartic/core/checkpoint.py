@@ -115,7 +115,7 @@ def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
     """Write the checkpoint, whole or not at all."""
     sums = digest(checkpoint.arrays)
     header = json.dumps({"format": _FORMAT, "run": checkpoint.run, "numbers": checkpoint.numbers, "digest": sums})
-    write_whole(path, lambda file: np.savez(file, allow_pickle=False, header=np.array(header), **checkpoint.arrays))
+    write_whole(path, lambda file: np.savez(file, header=np.array(header), **checkpoint.arrays))
 
 
 def sweep(path: str | os.PathLike[str]) -> None:
