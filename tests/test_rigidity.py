@@ -14,8 +14,8 @@ from scipy.spatial import cKDTree
 from quartic.datasets import random_pairs
 from quartic.distance import framework
 from quartic.distance import noise as noise_of
-from quartic.distance.framework import GenericFramework
-from quartic.distance.graph import PairGraph, grow, merge_bodies
+from quartic.distance.framework import GenericFramework, moving_with
+from quartic.distance.graph import PairGraph, grow, merge_bodies, sharing
 from quartic.rigidity import assess, may_flip, rigidity_matrix, standard_errors, stress_matrix
 
 
@@ -217,7 +217,7 @@ def test_sensor_field_proofs_agree_with_dense_linear_algebra(d):
     seed = np.flatnonzero(inside)
     A = GenericFramework.__new__(GenericFramework)
     A.P, A.motions = P, motions
-    assert (A.moving_with(seed) == result.locally_rigid).all()
+    assert (moving_with(A.P, A.motions, seed) == result.locally_rigid).all()
 
 
 @pytest.mark.parametrize("d", [2, 3])
@@ -431,7 +431,7 @@ def test_growth_by_rounds_equals_growth_one_by_one():
 
 def test_merging_chains_of_bodies():
     bodies = [np.isin(np.arange(20), np.arange(k, k + 5)) for k in (0, 4, 2, 12)]
-    merged = merge_bodies(bodies, 3)
+    merged = merge_bodies(bodies, sharing(3))
     assert [np.count_nonzero(body) for body in merged] == [9, 5]
 
 

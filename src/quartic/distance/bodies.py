@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from quartic.distance.framework import (
     Undecided,
     elimination_is_cheap,
     gram_iteration,
+    moving_as_one,
     orthonormal_columns,
     preconditioned_cg,
     rigidity_matrix,
@@ -32,6 +34,7 @@ from quartic.distance.graph import (
     is_local,
     merge_bodies,
     reduce_graph,
+    sharing,
 )
 
 
@@ -44,7 +47,8 @@ def find_generic_bodies(
     the body that holds them then is the first.
     """
     n = graph.n_points
-    grown = grow_bodies(graph, d, rng, given=given)
+    first = None if given is None else np.isin(np.arange(n), given)
+    grown = grow_bodies(graph, d, d + 2, rng, _trilateration(graph, d), sharing(d + 1), first)
     small, points, rims = reduce_graph(graph, grown, d)
     if small.n_points > DENSE_LIMIT and not elimination_is_cheap(small.matrix(), d):
         grown = _with_dense_core(graph, small, points, grown, d, rng)
@@ -65,7 +69,8 @@ def find_generic_bodies(
     if bodies:
         rigid |= bodies[0]
     if framework is not None:
-        rigid[points] |= _moving_as_one(framework, np.flatnonzero(rigid[points]))
+        held = np.flatnonzero(rigid[points])
+        rigid[points] |= moving_as_one(framework.P, framework.motions, small, held, rng)
     elif not bodies and n <= d:
         rigid[:] = graph.degrees == n - 1
     if n > d and np.count_nonzero(rigid) <= d:  # two ends of one bar are no body to speak of
@@ -88,11 +93,12 @@ def _lift(inside: Mask, points: Indices, n: int) -> Mask:
 
 def _close(graph: PairGraph, bodies: list[Mask], d: int) -> list[Mask]:
     """Join bodies that share d + 1 points and grow them by trilateration, until nothing changes."""
-    before = -1
-    while len(bodies) != before:
-        before = len(bodies)
-        bodies = merge_bodies([grow(graph, np.flatnonzero(body), d + 1) for body in bodies], d + 1)
-    return bodies
+    grown = _trilateration(graph, d)
+    return merge_bodies([grown(body) for body in bodies], sharing(d + 1), grown)
+
+
+def _trilateration(graph: PairGraph, d: int) -> Callable[[Mask], Mask]:
+    return lambda body: grow(graph, np.flatnonzero(body), d + 1)
 
 
 def _with_dense_core(
@@ -129,20 +135,6 @@ def _simplices(graph: PairGraph, d: int, bodies: list[Mask], rng: np.random.Gene
             free[clique] = False
             found.append(simplex)
     return found
-
-
-def _moving_as_one(framework: GenericFramework, seed: Indices) -> Mask:
-    """Return the points that move rigidly with ``seed``, or the largest such set where the seed is too small."""
-    if len(seed) >= framework.d:
-        return framework.moving_with(seed)
-    best = np.zeros(framework.graph.n_points, dtype=bool)
-    for trial in framework.rigid_seeds():
-        moving = framework.moving_with(trial)
-        if np.count_nonzero(moving) > np.count_nonzero(best):
-            best = moving
-        if 2 * np.count_nonzero(best) > len(best):
-            break
-    return best
 
 
 # So many points are drawn that each is linked to this many times d + 1 of them; the fewest for which it is worth it.
