@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import eigsh
 
 from quartic.arrays import Array
 from quartic.distance.cuts import SLAB, THIN, find_crowded_planes
@@ -145,6 +146,8 @@ _CORE = 0.6
 # Steps of the two iterations, and their tolerances. A kernel that is too large shows in a random right-hand side with a
 # share of n^-1/2, far above the second.
 _STEPS, _STRESS, _KERNEL = 120, 1e-10, 1e-8
+# The second eigenvalue of a random graph of 24 pairs a point is 0.4, that of one which a tenth of its points parts 0.8.
+_LEAST_DEGREE, _MIXING = 24, 0.6
 # In a well-linked graph all points follow in so many rounds.
 _ROUNDS = 12
 
@@ -167,9 +170,9 @@ class ProvingCore:
     def stands_in_place(self, X: Array, pairs: Indices, misfit: float = 0.0) -> bool:
         """Tell that, where the points are, no piece of them can be reflected.
 
-        The core is linked at random, so that only a hyperplane with a good part of its points could cut it in two; each
-        other point must not rest on a flat set. Those that do by their ties alone are looked at with all their pairs.
-        The ``misfit`` is relative to the distances.
+        The core mixes, so that only a hyperplane with a good part of its points could cut it in two; each other point
+        must not rest on a flat set. Those that do by their ties alone are looked at with all their pairs. The
+        ``misfit`` is relative to the distances.
         """
         if find_crowded_planes(X, float(np.clip(misfit, SLAB, THIN))):
             return False
@@ -228,7 +231,7 @@ def find_proving_core(pairs: Indices, n: int, d: int, rng: np.random.Generator) 
             return None
     for each in _EACH:  # denser only where fewer do not suffice
         try:
-            core = _prove_by_some(pairs, start, d, each * (d + 1), rng)
+            core = _prove_by_some(pairs, start, d, max(each * (d + 1), _LEAST_DEGREE), rng)
             if core is not None:
                 return core
         except Undecided:
@@ -252,8 +255,21 @@ def _prove_by_some(pairs: Indices, start: Indices, d: int, degree: int, rng: np.
     if ties is None:
         return None
     number = np.cumsum(inside) - 1
-    proved = _has_small_stress_kernel(number[drawn[inside[drawn].all(axis=1)]], n_inside, d, rng)
+    core = number[drawn[inside[drawn].all(axis=1)]]
+    proved = _mixes(core, n_inside) and _has_small_stress_kernel(core, n_inside, d, rng)
     return ProvingCore(inside, ties) if proved else None
+
+
+def _mixes(pairs: Indices, n: int) -> bool:
+    """Tell that no few points part the others: the second eigenvalue of D^-1/2 A D^-1/2 is that of a random graph.
+
+    Shares a and b of the points that are linked only through the rest make it at least (ab / ((1 - a)(1 - b)))^1/2
+    (Haemers): 0.82 for halves beside a tenth, which may lie in a hyperplane.
+    """
+    scale = np.bincount(pairs.ravel(), minlength=n) ** -0.5
+    one_way = sp.csr_array((scale[pairs].prod(axis=1), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
+    values = eigsh(one_way + one_way.T, k=2, which="LA", tol=0.1, v0=np.ones(n), return_eigenvectors=False)
+    return bool(values.min() <= _MIXING)
 
 
 def _rows(pairs: Indices, start: Indices, rows: Mask) -> Indices:

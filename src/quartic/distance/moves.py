@@ -185,14 +185,15 @@ def fit_places(
     return x, misfit
 
 
-def shake_pieces(search: Search) -> int:
+def shake_pieces(search: Search, patience: int | None = None) -> int:
     """Reflect, scatter or lift small pieces where the fit is bad, again and again; return how often that helped.
 
     A piece is a ball in the graph about an end of a badly met pair. It is reflected in a plane of the points around it,
     scattered, or shaken into one or two dimensions more; a run from there either leads lower or is soon given up.
     """
     component, generator = search.component, search.generator
-    patience = int(np.clip(_PATIENCE * 250 / component.n, _FEWEST, _PATIENCE))
+    if patience is None:
+        patience = int(np.clip(_PATIENCE * 250 / component.n, _FEWEST, _PATIENCE))
     idle = helped = 0
     for _ in range(_MOST_SHAKES):
         if search.done() or idle >= patience:

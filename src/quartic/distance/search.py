@@ -44,8 +44,8 @@ _LARGE, _PATCHED = 30_000, 3000
 _LAST_STEPS, _AT_ROUND_OFF, _WELL_LINKED = 8, 1e-12, 1e-8
 # Up to this many, pieces are shaken one after the other.
 _SHAKEN = 5000
-# Up to this many, many starts are tried before a misfit is called noise.
-_SMALL = 100
+# Up to this many, many starts are tried before a misfit is called noise, and pieces shaken in vain so many times.
+_SMALL, _DOUBTS = 100, 40
 # Two runs end alike where their losses differ by less; a run leads lower where it is at most this share of another.
 _SAME, _LOWER = 1.01, 0.99
 # Cuts tried; steeper ones are not worth a run. A side is as likely as the other where twice the logarithm of their
@@ -218,11 +218,9 @@ def _escalate(search: Search) -> None:
         ends.append(search.best_objective)
         if kept is not None:
             search.offer(kept)
+        if search.done() or component.n > _LARGE or (not component.bounded and _is_settled(search, ends)):
+            return
         kept = search.best
-        if search.done() or component.n > _LARGE:
-            return
-        if not component.bounded and _is_settled(search, ends):
-            return
     if component.bounded and component.n <= _SHAKEN:
         _build_up(search)
     if component.n <= _SHAKEN and not search.done():
@@ -252,6 +250,8 @@ def _is_settled(search: Search, ends: list[float]) -> bool:
     if explained is None:
         again = sum(end <= _SAME * search.best_objective for end in ends)
         explained = again >= (3 if component.n <= _SMALL else 2)
+        if explained and component.n <= _SMALL and shake_pieces(search, _DOUBTS):
+            return search.done()  # they ended alike in a local minimum
     if explained and _turn_over(search):
         return search.done() or component.is_explained(search.X, search.generator) is True
     search.settled = explained
