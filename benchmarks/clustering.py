@@ -25,12 +25,13 @@ import networkx as nx
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
-from sklearn.cluster import SpectralClustering
 from sklearn.datasets import load_digits
 from sklearn.neighbors import kneighbors_graph
 
 from quartic import SymNMF
-from quartic.bench.numbers import run_script
+from quartic.bench.cases import Case, Recorder, uneven_graph
+from quartic.bench.methods import networkx_louvain, spectral_clustering
+from quartic.bench.numbers import run_script, told
 from quartic.datasets import block_model, load_coil20, load_graph, load_similarity, planted_graph
 from quartic.graphs import normalize, similarity
 from quartic.metrics import nmi
@@ -57,9 +58,8 @@ def load(name: str) -> tuple[sp.csr_array, np.ndarray]:
         return sp.csr_array(A.maximum(A.T)), y
     if name.startswith("lfr-"):
         return draw_lfr(float(name[4:]))
-    if name in DEGREE_CORRECTED:
-        n, k, degree, within, spread = DEGREE_CORRECTED[name]
-        return draw_degree_corrected(n, k, degree, within, spread)
+    if name in UNEVEN:
+        return uneven_graph(*UNEVEN[name], np.random.default_rng(100))
     graph = load_graph(name)
     if name != "dblp":
         return graph.adjacency, graph.labels
@@ -70,7 +70,7 @@ def load(name: str) -> tuple[sp.csr_array, np.ndarray]:
 
 
 # Nodes, communities, mean degree, share of edges inside, and how unequal their numbers between communities are
-DEGREE_CORRECTED = {
+UNEVEN = {
     "hubs": (1285, 13, 13, 0.6, 0.0),
     "unequal": (1500, 10, 14, 0.4, 0.0),
     "sparse": (6000, 3, 4.5, 0.65, 0.0),
@@ -78,30 +78,6 @@ DEGREE_CORRECTED = {
     "many": (1000, 40, 30, 0.4, 1.0),
     "hundreds": (10_000, 585, 12, 0.7, 0.0),
 }
-
-
-def draw_degree_corrected(
-    n: int, k: int, degree: float, within: float, spread: float, seed: int = 100
-) -> tuple[sp.csr_array, np.ndarray]:
-    """Draw a degree-corrected block model: unequal sizes, degrees from a power law."""
-    rng = np.random.default_rng(seed)
-    labels = np.sort(rng.choice(k, n, p=rng.dirichlet(np.full(k, 4.0))))
-    pull = rng.pareto(2.5, n) + 0.3
-    pull = np.minimum(pull, 15 * pull.mean())
-    total = np.bincount(labels, pull, k) / pull.sum()
-    between = np.exp(spread * rng.standard_normal((k, k)))
-    between = np.sqrt(between * between.T) * np.outer(total, total)
-    counts = rng.poisson(n * degree / 2 * ((1 - within) * between / between.sum() + np.diag(within * total)))
-    ends: list[list[np.ndarray]] = [[], []]
-    for pair in np.argwhere(counts):
-        for side, block in zip(ends, pair, strict=True):
-            nodes = np.flatnonzero(labels == block)
-            side.append(rng.choice(nodes, counts[tuple(pair)], p=pull[nodes] / pull[nodes].sum()))
-    i, j = (np.concatenate(side) for side in ends)
-    A = sp.csr_array((np.ones((i != j).sum()), (i[i != j], j[i != j])), shape=(n, n))
-    A = sp.csr_array(A + A.T)
-    A.data[:] = 1.0
-    return A, labels
 
 
 def draw_lfr(mixing: float, n: int = 1000) -> tuple[sp.csr_array, np.ndarray]:
@@ -116,39 +92,30 @@ def draw_lfr(mixing: float, n: int = 1000) -> tuple[sp.csr_array, np.ndarray]:
     raise ValueError(f"no graph of mixing {mixing} was found")
 
 
-def leiden(A: sp.csr_array, k: int, seed: int) -> np.ndarray:
+def by_igraph(A: sp.csr_array, seed: int, method: str) -> np.ndarray:
     import igraph
-    import leidenalg
 
     upper = sp.triu(A, 1, format="coo")
-    graph = igraph.Graph(n=A.shape[0], edges=np.column_stack(upper.coords).tolist())
-    kind = leidenalg.ModularityVertexPartition
-    return np.array(leidenalg.find_partition(graph, kind, weights=upper.data.tolist(), seed=seed).membership)
+    graph, weights = igraph.Graph(A.shape[0], np.column_stack(upper.coords).tolist()), upper.data.tolist()
+    if method == "Leiden":
+        import leidenalg
+
+        kind = leidenalg.ModularityVertexPartition
+        return np.array(leidenalg.find_partition(graph, kind, weights=weights, seed=seed).membership)
+    random.seed(seed)  # igraph's own source
+    return np.array(graph.community_multilevel(weights=weights).membership)
 
 
 def louvain(A: sp.csr_array, k: int, seed: int) -> np.ndarray:
-    upper = sp.triu(A, 1, format="coo")
     if find_spec("igraph"):
-        import igraph
-
-        random.seed(seed)  # igraph's own source
-        graph = igraph.Graph(n=A.shape[0], edges=np.column_stack(upper.coords).tolist())
-        return np.array(graph.community_multilevel(weights=upper.data.tolist()).membership)
-    labels = np.empty(A.shape[0], dtype=np.int64)
-    for at, members in enumerate(nx.community.louvain_communities(nx.from_scipy_sparse_array(upper), seed=seed)):
-        labels[list(members)] = at
-    return labels
-
-
-def spectral(A: sp.csr_array, k: int, seed: int) -> np.ndarray:
-    A = sp.csr_matrix(A)
-    A.indices, A.indptr = A.indices.astype(np.int32), A.indptr.astype(np.int32)
-    return SpectralClustering(k, affinity="precomputed", random_state=seed).fit_predict(A)
+        return by_igraph(A, seed, "Louvain")
+    return networkx_louvain(Case("", k, A), seed, 0.0, None).labels
 
 
 METHODS: dict[str, Callable] = {
     "SymNMF": lambda A, k, seed: SymNMF(k, random_state=seed).fit_predict(A),
-    "Leiden": leiden, "Louvain": louvain, "spectral": spectral,
+    "Leiden": lambda A, k, seed: by_igraph(A, seed, "Leiden"), "Louvain": louvain,
+    "spectral": lambda A, k, seed: spectral_clustering(Case("", k, A), seed, 0.0, Recorder(dict)).labels,
 }  # fmt: skip
 
 
@@ -164,8 +131,7 @@ def compare(name: str, seeds: int = 3):
             found = [nmi(labels, cluster(A, k, seed)) for seed in range(seeds)]
         except ImportError:
             continue
-        yield name, method, "NMI", float(np.mean(found))
-        yield name, method, "s", (time.process_time() - start) / seeds
+        yield from told(name, method, NMI=np.mean(found), s=(time.process_time() - start) / seeds)
 
 
 def accuracy(truth: np.ndarray, found: np.ndarray, at: np.ndarray) -> float:

@@ -157,9 +157,9 @@ def test_tensors_are_normalised_where_they_are(kind, dense, monkeypatch):
     torch = pytest.importorskip("torch", reason='needs pip install "quartic[gpu]"')
     from quartic.graphs import torch_normalization
     from quartic.losses.devices import moved
-    from quartic.losses.factor import torch_input
+    from quartic.losses.factor import torch_matrix
 
-    monkeypatch.setattr(torch_input, "_ENTRIES", 50)
+    monkeypatch.setattr(torch_matrix, "_ENTRIES", 50)
     monkeypatch.setattr(torch_normalization, "to_scipy", None)
     monkeypatch.setattr(torch_normalization, "_ROWS", 7)
     loops = weighted_graph() + np.eye(len(weighted_graph()))

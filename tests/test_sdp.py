@@ -267,7 +267,7 @@ def test_chebyshev_bound_of_a_clustered_spectrum():
         parts = [Part(Slack(problem, problem.c), np.arange(n), None) for problem in (plain, other)]
         assert parts[0].highest == pytest.approx(values[-1])
         assert values[-1] < parts[1].highest < 1.2 * values[-1]
-        bound, again = (_chebyshev_bound(part, 1e-3, rng)[0] for part in parts)
+        bound, again = (_chebyshev_bound(part, 1e-3, rng, 8)[0] for part in parts)
         assert again == pytest.approx(bound, rel=0.1, abs=1e-3)
         assert bound <= lowest
         assert bound >= 1.1 * lowest - 2e-3

@@ -24,7 +24,7 @@ import numpy as np
 from quartic.arrays import Array
 from quartic.compiled.flags import njit
 from quartic.core.problem import Problem
-from quartic.losses import LeastSquares
+from quartic.losses import FullLeastSquares
 from quartic.losses.factor.loss import LeastSquaresPoint
 from quartic.losses.factor.matrix import DenseMatrix, Matrix, SparseMatrix
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
@@ -63,13 +63,9 @@ class CoordinateDescent(Solver):
     requires = Requirements(("on_host", "point_from", "entries"), ("only X ≥ 0",))
     state = SweepState
 
-    def init(self, problem: Problem, X0: Array) -> SweepState:
-        """Return the state at X0."""
-        return SweepState(problem.loss.at(X0))
-
     def step(self, problem: Problem, state: State) -> SweepState:
         """Return the state after a sweep."""
-        loss, p = cast(LeastSquares, problem.loss), cast(LeastSquaresPoint, state.point)
+        loss, p = cast(FullLeastSquares, problem.loss), cast(LeastSquaresPoint, state.point)
         X, MX, S = (np.array(A, order="C") for A in (p.X, p.MX, p.gram))
         loss._count()
         if not _sweep(loss.matrix, X, MX, S):

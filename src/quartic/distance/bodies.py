@@ -14,11 +14,13 @@ from quartic.distance.framework import (
     GenericFramework,
     Undecided,
     elimination_is_cheap,
+    gram_iteration,
     orthonormal_columns,
     preconditioned_cg,
     rigidity_matrix,
     shell,
     stress_matrix,
+    sum_squares,
 )
 from quartic.distance.graph import (
     Indices,
@@ -151,6 +153,8 @@ _CORE = 0.6
 # Steps of the two iterations, and their tolerances. A kernel that is too large shows in a random right-hand side with a
 # share of n^-1/2, far above the second.
 _STEPS, _STRESS, _KERNEL = 120, 1e-10, 1e-8
+# In a well-linked graph all points follow in so many rounds.
+_ROUNDS = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,11 +200,7 @@ def _rest_on_flat_sets(ties: Indices, X: Array, among: Mask) -> Mask:
     v, Y = number[ties[:, 0]], X[ties[:, 1]]
     count = np.maximum(np.bincount(v, minlength=k), 1)
     center = np.column_stack([np.bincount(v, y, k) for y in Y.T]) / count[:, None]
-    Y = Y - center[v]
-    spread = np.empty((k, d, d))
-    for a in range(d):
-        for b in range(a, d):
-            spread[:, a, b] = spread[:, b, a] = np.bincount(v, Y[:, a] * Y[:, b], k) / count
+    spread = sum_squares(v, Y - center[v], k) / count[:, None, None]
     total = np.trace(spread, axis1=1, axis2=2)
     reach = total + np.sum((X[points] - center) ** 2, axis=1)
     # the determinant over the largest that the product of the other axes can be: no more than the thinnest
@@ -256,7 +256,7 @@ def _prove_by_some(pairs: Indices, start: Indices, d: int, degree: int, rng: np.
     mean = 2 * len(drawn) / max(int(np.count_nonzero(chosen)), 1)
     inside = _core(drawn, chosen, max(d + 2, int(_CORE * mean)))
     n_inside = int(np.count_nonzero(inside))
-    ties = _grow_to_all(pairs, start, inside, d) if n_inside > d + 1 else None
+    ties = _grow_to_all(pairs, inside, d) if n_inside > d + 1 else None
     if ties is None:
         return None
     number = np.cumsum(inside) - 1
@@ -282,41 +282,37 @@ def _core(pairs: Indices, inside: Mask, k: int) -> Mask:
         pairs = pairs[inside[pairs].all(axis=1)]
 
 
-def _grow_to_all(pairs: Indices, start: Indices, inside: Mask, d: int) -> Indices | None:
-    """Return the pairs by which all other points follow by trilateration from those inside; None where some do not."""
-    n, placed, fresh = len(inside), inside.copy(), inside
-    ties: list[Indices] = [np.empty((0, 2), dtype=np.int64)]
-    count = np.zeros(n, dtype=np.int64)
-    while not placed.all():
-        ahead = _rows(pairs, start, fresh)
-        behind = pairs[np.flatnonzero(fresh[pairs[:, 1]])]
-        ties.append(np.concatenate([ahead[:, ::-1], behind]))
-        ties[-1] = ties[-1][~placed[ties[-1][:, 0]]]
-        count += np.bincount(ties[-1][:, 0], minlength=n)
-        fresh = ~placed & (count > d)
-        if not fresh.any():
-            return None
-        placed |= fresh
-    return np.concatenate(ties)
+def _grow_to_all(pairs: Indices, inside: Mask, d: int) -> Indices | None:
+    """Return pairs by which all other points follow by trilateration from those inside; None where some do not.
+
+    Half of the pairs are enough for nearly all points, and are looked at first.
+    """
+    placed, ties = inside, []
+    for some in (pairs[::2], *[pairs] * _ROUNDS):
+        ends = some[np.flatnonzero(placed[some[:, 0]] != placed[some[:, 1]])]
+        ends = np.where(placed[ends[:, :1]], ends[:, ::-1], ends)
+        ready = np.bincount(ends[:, 0], minlength=len(inside)) > d
+        ties.append(ends[ready[ends[:, 0]]])
+        placed = placed | ready
+        if placed.all():
+            return np.concatenate(ties)
+    return None
 
 
 def _has_small_stress_kernel(pairs: Indices, n: int, d: int, rng: np.random.Generator) -> bool:
     """Tell whether a random stress at random positions has an affine kernel; raise Undecided where it is not seen."""
     P = shell(n, d, rng)
     R = rigidity_matrix(pairs, P)
-    transposed = sp.csr_array(R.T)
     stress: Array = 1.0 + 0.1 * rng.standard_normal(len(pairs))
-    squares = np.bincount(R.indices, R.data**2, minlength=n * d)[:, None]
-    force = (transposed @ stress)[:, None]
-    stress -= R @ preconditioned_cg(
-        lambda V: transposed @ (R @ V), lambda V: V / squares, force, tol=_STRESS, max_iter=_STEPS
-    ).ravel()  # fmt: skip
+    U = R.data.reshape(-1, d)
+    balance = gram_iteration(R, sum_squares(pairs.ravel(), U, n), tol=_STRESS, max_iter=_STEPS)
+    stress -= R @ balance(R.T @ stress)
     Omega = stress_matrix(pairs, stress, n)
-    diagonal = Omega.diagonal()[:, None]
+    diagonal = Omega.diagonal()
     if diagonal.min() <= 0:
         return False
     affine = orthonormal_columns(np.column_stack([np.ones(n), P]))
-    b: Array = rng.standard_normal((n, 1))
+    b: Array = rng.standard_normal(n)
     b -= affine @ (affine.T @ b)
     preconditioned_cg(lambda V: Omega @ V, lambda V: V / diagonal, b, tol=_KERNEL, max_iter=_STEPS)
     return True

@@ -218,9 +218,12 @@ def find_crowded_planes(X: Array, thickness: float = SLAB) -> list[Mask]:
         looks = rng.integers(len(some), size=(_LOOKS, d - 1))
         base = some[looks]
         across = np.linalg.svd(base[:, 1:] - base[:, :1], full_matrices=True)[2][:, -2:]
-        U = (some - base[:, :1]) @ across.transpose(0, 2, 1)
-        seen = (np.arctan2(U[..., 1], U[..., 0]) * (_DIRECTIONS / np.pi)).astype(np.int64) % _DIRECTIONS
-        seen[np.sum(U**2, axis=2) < THIN**4] = 0
+        from_base = np.einsum("lad,ld->al", across, base[:, 0])[..., None]
+        u, v = across.transpose(1, 0, 2) @ some.T - from_base
+        length = np.abs(u) + np.abs(v)
+        direction = np.copysign(1, u) * v / np.maximum(length, THIN**4)  # from -1 to 1, the same seen either way
+        seen = ((direction + 1) * (_DIRECTIONS / 2)).astype(np.int64)
+        seen[length < THIN**2] = 0
     width = int(seen.max()) + 2
     count = np.bincount((seen + width * np.arange(len(seen))[:, None]).ravel(), minlength=width * len(seen))
     count = count.reshape(len(seen), width)

@@ -300,7 +300,7 @@ def bandwidth(adjacency: Any) -> int:
 
 
 def preconditioned_cg(apply: Solve, precondition: Solve, B: Array, *, tol: float, max_iter: int) -> Array:
-    """Solve ``A Z = B`` for several right-hand sides at once, A symmetric positive definite.
+    """Solve ``A Z = B`` for one right-hand side or several at once, A symmetric positive definite.
 
     Raises Undecided if a column has not reached the relative residual ``tol``, or A proves indefinite.
     """
@@ -327,7 +327,7 @@ def preconditioned_cg(apply: Solve, precondition: Solve, B: Array, *, tol: float
 
 def _inner(A: Array, B: Array) -> Array:
     """Return the inner products of the columns."""
-    products: Array = np.einsum("ij,ij->j", A, B)
+    products: Array = np.asarray(A @ B if A.ndim == 1 else np.einsum("ij,ij->j", A, B))
     return products
 
 
@@ -353,7 +353,8 @@ def gram_inverse(R: Any, d: int, adjacency: Any, *, budget: float = CHEAP, tol: 
     the relative residual at which the iteration stops.
     """
     size = R.shape[1]
-    blocks = diagonal_blocks(R, d)
+    # of the d columns of a point a row has all or none
+    blocks = sum_squares(R.indices[::d] // d, R.data.reshape(-1, d), size // d)
     scale = float(np.trace(blocks, axis1=1, axis2=2).max(initial=1e-300)) / d
 
     def factors() -> Solve:
@@ -361,7 +362,15 @@ def gram_inverse(R: Any, d: int, adjacency: Any, *, budget: float = CHEAP, tol: 
 
     if size <= 300 or elimination_is_cheap(adjacency, d, budget=budget):
         return factors()
-    shift = 1e-7 * scale
+    return iterated_or_factorised(
+        gram_iteration(R, blocks, shift=1e-7 * scale, tol=tol, max_iter=1000),
+        factors if elimination_is_cheap(adjacency, d, budget=FEASIBLE) else None,
+    )
+
+
+def gram_iteration(R: Any, blocks: Array, *, shift: float = 0.0, tol: float, max_iter: int) -> Solve:
+    """Return a solver for ``R^T R`` plus the shift: conjugate gradients with its d × d diagonal blocks."""
+    d = blocks.shape[1]
     inverses = np.linalg.inv(blocks + shift * np.eye(d))
     transposed = R.T.tocsr()
 
@@ -370,13 +379,11 @@ def gram_inverse(R: Any, d: int, adjacency: Any, *, budget: float = CHEAP, tol: 
         return product
 
     def precondition(Z: Array) -> Array:
-        product: Array = np.matmul(inverses, Z.reshape(-1, d, Z.shape[1])).reshape(Z.shape)
+        rows = Z.reshape(-1, d, *Z.shape[1:])
+        product: Array = np.einsum("nab,nb...->na...", inverses, rows).reshape(Z.shape)
         return product
 
-    return iterated_or_factorised(
-        lambda B: preconditioned_cg(apply, precondition, B, tol=tol, max_iter=1000),
-        factors if elimination_is_cheap(adjacency, d, budget=FEASIBLE) else None,
-    )
+    return lambda B: preconditioned_cg(apply, precondition, B, tol=tol, max_iter=max_iter)
 
 
 def iterated_or_factorised(iterate: Solve, factors: Callable[[], Solve] | None) -> Solve:
@@ -445,15 +452,15 @@ def elimination_is_cheap(adjacency: Any, d: int, *, budget: float = CHEAP) -> bo
     return bool(width <= 0.3 * n and n * d * float(width * d) ** 2 <= budget)
 
 
-def diagonal_blocks(R: Any, d: int) -> Array:
-    """Return the d × d diagonal blocks of ``R^T R``."""
-    columns = R.tocsc()
-    axes = [columns[:, a::d] for a in range(d)]
-    blocks = np.empty((R.shape[1] // d, d, d))
+def sum_squares(owner: Indices, U: Array, n: int) -> Array:
+    """Return for each of n owners the sum of the ``u u^T`` of its rows of U."""
+    columns = np.ascontiguousarray(U.T)
+    d = len(columns)
+    sums = np.empty((n, d, d))
     for a in range(d):
         for b in range(a, d):
-            blocks[:, a, b] = blocks[:, b, a] = np.asarray((axes[a] * axes[b]).sum(axis=0)).ravel()
-    return blocks
+            sums[:, a, b] = sums[:, b, a] = np.bincount(owner, columns[a] * columns[b], n)
+    return sums
 
 
 def null_samples(

@@ -36,8 +36,9 @@ from quartic.solvers import Solver
 
 # Above this many points the costly ways out are not tried, and local graphs are first divided into patches.
 _LARGE, _PATCHED = 30_000, 3000
-# Steps from a fit within the tolerance to one at round-off, which is there where squares are met to this.
-_LAST_STEPS, _AT_ROUND_OFF = 8, 1e-12
+# Steps from a fit within the tolerance to one at round-off, which is there where squares are met to the second; to the
+# third will do where all points are well linked.
+_LAST_STEPS, _AT_ROUND_OFF, _WELL_LINKED = 8, 1e-12, 1e-8
 # Up to this many, pieces are shaken one after the other.
 _SHAKEN = 5000
 # Up to this many, many starts are tried before a misfit is called noise.
@@ -312,7 +313,10 @@ def _other_sides(search: Search) -> list[OtherSide]:
 
 def _polish(search: Search) -> None:
     """Go on to round-off where all distances are met: near an exact answer a few steps more double its digits."""
-    if search.effort.solver != "auto" or search.component.bounded or search.has_loss_of(_AT_ROUND_OFF):
+    if search.effort.solver != "auto" or search.component.bounded:
+        return
+    # what hangs on few others may be off by far more than its distances are
+    if search.has_loss_of(_AT_ROUND_OFF if search.component.core is None else _WELL_LINKED):
         return
     if search.done() and not search.effort.spent():
         before = search.best

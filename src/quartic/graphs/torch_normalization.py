@@ -10,8 +10,7 @@ from quartic.arrays.space_torch import DOUBLE
 from quartic.graphs.inputs import as_adjacency
 from quartic.graphs.normalization import Kind, choose, is_normalized, walk_matrix
 from quartic.losses.devices import moved, to_scipy
-from quartic.losses.factor.torch_input import row_pieces
-from quartic.losses.factor.torch_matrix import csr
+from quartic.losses.factor.torch_matrix import csr, row_pieces
 
 _ROWS = 1024  # of a dense graph, scaled together
 

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from quartic.compiled.flags import FLAGS, njit
+from quartic.compiled.rows import solve_factored
 from quartic.sdp.spheres import Spheres
 
 
@@ -107,16 +108,7 @@ def _solve(start: Any, G: Any, shift: Any, sigma: float, at: Any, L: Any, R: Any
         else:
             for k in range(r):
                 w[k] = x[k]
-        for a in range(n):
-            total = w[a]
-            for b in range(a):
-                total -= M[a, b] * w[b]
-            w[a] = total / M[a, a]
-        for a in range(n - 1, -1, -1):
-            total = w[a]
-            for b in range(a + 1, n):
-                total -= M[b, a] * w[b]
-            w[a] = total / M[a, a]
+        solve_factored(M, n, w)
         if q <= r:
             for k in range(r):
                 z[k] = x[k]

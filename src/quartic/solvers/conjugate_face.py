@@ -25,16 +25,9 @@ _FLAT = 1e-12
 
 @dataclass(frozen=True)
 class FaceState(State):
-    """The iterate, and how it came there.
+    """The iterate; the last direction and the gradient where it began, and how far the step went along it.
 
-    Attributes
-    ----------
-    last : tuple of no or two arrays (n, r)
-        The last direction, and the gradient where it began.
-    t : float
-        How far the step went along it.
-    carried, fresh : int, float
-        For how many lines the product was carried, and the stationarity when it was last made anew.
+    For how many lines the product was ``carried``, and the stationarity when it was last made anew.
     """
 
     last: tuple[Array, ...] = ()
@@ -70,10 +63,6 @@ class FaceCG(Solver):
     name = "face-cg"
     requires = Requirements(("on_host", "along"), ("nonnegative", "on_line"))
     state = FaceState
-
-    def init(self, problem: Problem, X0: Array) -> FaceState:
-        """Return the state at X0."""
-        return FaceState(problem.loss.at(X0))
 
     def step(self, problem: Problem, state: State) -> FaceState:
         """Return the best point along the conjugate direction."""

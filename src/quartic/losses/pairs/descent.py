@@ -1,6 +1,6 @@
 """Levenberg–Marquardt, and its conjugate gradients, over few pairs: on one thread, with next to no Python in between.
 
-It does what `quartic.solvers.LevenbergMarquardt` does, by the same rules (`sum_of_squares.py`) and the same passes
+It does what `quartic.solvers.LevenbergMarquardt` does, by the same rules (`loss.py`) and the same passes
 (`numba.py`). With a few thousand pairs a pass takes some microseconds, and all that a solver does between two of them
 would take longer. So the points stay in the records of the passes, and all conjugate gradients are one compiled call.
 
@@ -20,9 +20,9 @@ from scipy.linalg.lapack import dsyev
 from quartic.arrays import Array
 from quartic.compiled.flags import FLAGS, njit
 from quartic.losses.pairs.lanes import add_square, dot, load, nothing, store, where_squared
+from quartic.losses.pairs.loss import next_damping, residual
 from quartic.losses.pairs.numba import data_of, layout, pair_rows
 from quartic.losses.pairs.pairs import LINEARIZE, PRODUCT, QUARTIC, Pairs
-from quartic.losses.pairs.sum_of_squares import next_damping, residual
 from quartic.polynomials import real_roots_of_cubic
 
 
