@@ -38,7 +38,7 @@ from quartic.graphs import normalize, similarity
 from quartic.metrics import nmi
 
 NAMES = ("karate", "polbooks", "polblogs", "cora", "eu-core", "orl", "coil20", "planted", "blocks", "hubs", "digits",
-         "lfr-.1", "lfr-.2", "lfr-.3", "lfr-.4", "lfr-.5", "unequal", "sparse", "mixed", "many",
+         "lfr-.1", "lfr-.2", "lfr-.3", "lfr-.4", "lfr-.5", "unequal", "sparse", "mixed", "many", "hundreds",
          "reuters", "tdt2", "lfr", "cora-full", "dblp")  # fmt: skip
 
 
@@ -77,6 +77,7 @@ UNEVEN = {
     "sparse": (6000, 3, 4.5, 0.65, 0.0),
     "mixed": (2400, 17, 10, 0.45, 0.5),
     "many": (1000, 40, 30, 0.4, 1.0),
+    "hundreds": (10_000, 585, 12, 0.7, 0.0),
 }
 
 
