@@ -115,7 +115,7 @@ def scipy_lbfgs(case: Any, seed: int, tol: float, see: Recorder) -> Answer:
 def symnmf_solver(name: str, penalty: float | None = None, spectral: bool | None = None) -> Method:
     """Return a run of one of our solvers from the paper's start, or the spectral one, as ``auto`` does by default."""
     spectral = name == "auto" if spectral is None else spectral
-    tuned = {"hals": SymHALS, "anls": SymANLS, "admm": ADMM}
+    tuned: dict[str, Callable[[float], Solver]] = {"hals": SymHALS, "anls": SymANLS, "admm": ADMM}
     solver = name if penalty is None else tuned[name](penalty)
     return partial(run_solver, Cell.problem, spectral_start if spectral else random_start, solver)
 

@@ -52,7 +52,7 @@ def run(options: Options) -> None:
 
 def _write(path: str, result: SDPResult) -> None:
     """Write y and a factor (of a diagonal block: the numbers) for each block, X1, X2, …"""
-    arrays = {f"X{k}": X for k, X in enumerate(result.X, 1)}
+    arrays: dict[str, Any] = {f"X{k}": X for k, X in enumerate(result.X, 1)}
     write_whole(path, lambda file: np.savez(file, y=result.y, **arrays))
 
 

@@ -112,6 +112,7 @@ def stress_matrix(pairs: Indices, stress: Array, n_points: int) -> Any:
 
 
 N_SAMPLES = 4
+_SEEDS = 100
 TOL_NULL = 1e-9
 TOL_FIT = 1e-6
 
@@ -156,6 +157,29 @@ def moving_with(X: Array, motions: Array, seed: Indices) -> Mask:
     error = np.abs(flat - rigid @ fit).reshape(n, -1).max(axis=1, initial=0.0)
     inside: Mask = error <= TOL_FIT * np.abs(flat).max(initial=1e-300)
     return inside if inside[seed].all() else np.zeros(n, dtype=bool)
+
+
+def moving_as_one(X: Array, motions: Array, graph: PairGraph, held: Indices, rng: np.random.Generator) -> Mask:
+    """Return the points that move rigidly with those held, or the largest such set found where these are fewer than d.
+
+    Looked for among a point and all of its neighbours, or some, and among cliques; d points always move as one.
+    """
+    n, d = X.shape
+    if len(held) >= d:
+        return moving_with(X, motions, held)
+    best, everyone = np.zeros(n, dtype=bool), np.ones(n, dtype=bool)
+    for v in rng.permutation(n)[:_SEEDS]:
+        near = graph.neighbours(int(v))
+        seeds = [np.append(near, v), find_clique(graph, int(v), d, everyone, rng)]
+        if len(near) >= d - 1:
+            seeds.append(np.append(rng.choice(near, d - 1, replace=False), v))
+        for seed in seeds:
+            if seed is not None and len(seed) >= d:
+                moving = moving_with(X, motions, seed)
+                best = moving if np.count_nonzero(moving) > max(d, np.count_nonzero(best)) else best
+        if 2 * np.count_nonzero(best) > n:
+            break
+    return best
 
 
 class GenericFramework:
@@ -207,10 +231,6 @@ class GenericFramework:
             if len(inner) == n:
                 kernel = kernel[:, : found.shape[1]]
         return kernel
-
-    def moving_with(self, seed: Indices) -> Mask:
-        """Return the mask of the points that follow every rigid motion of ``seed`` (at least d points)."""
-        return moving_with(self.P, self.motions, seed)
 
     def globally_rigid_with(self, seed: Indices) -> Mask:
         """Return the mask of the points whose mutual distances are fixed with those of ``seed``; empty if none are."""
@@ -270,17 +290,6 @@ class GenericFramework:
                     if len(neighbours) > self.d:
                         yield np.append(self._rng.choice(neighbours, self.d, replace=False), v)
 
-    def rigid_seeds(self, *, max_seeds: int = 100) -> Iterator[Indices]:
-        """Yield sets of d points that may move rigidly: cliques, or a point with some of its neighbours."""
-        everything = np.ones(self.graph.n_points, dtype=bool)
-        for v in self._rng.permutation(self.graph.n_points)[:max_seeds]:
-            clique = find_clique(self.graph, int(v), self.d, everything, self._rng)
-            if clique is not None:
-                yield clique
-            neighbours = self.graph.neighbours(int(v))
-            if len(neighbours) >= self.d - 1:
-                yield np.append(self._rng.choice(neighbours, self.d - 1, replace=False), v)
-
 
 # -- solvers with large sparse matrices, and random elements of their null spaces ----------------------------
 
@@ -300,7 +309,7 @@ def bandwidth(adjacency: Any) -> int:
 
 
 def preconditioned_cg(apply: Solve, precondition: Solve, B: Array, *, tol: float, max_iter: int) -> Array:
-    """Solve ``A Z = B`` for several right-hand sides at once, A symmetric positive definite.
+    """Solve ``A Z = B`` for one right-hand side or several at once, A symmetric positive definite.
 
     Raises Undecided if a column has not reached the relative residual ``tol``, or A proves indefinite.
     """
@@ -327,7 +336,7 @@ def preconditioned_cg(apply: Solve, precondition: Solve, B: Array, *, tol: float
 
 def _inner(A: Array, B: Array) -> Array:
     """Return the inner products of the columns."""
-    products: Array = np.einsum("ij,ij->j", A, B)
+    products: Array = np.asarray(A @ B if A.ndim == 1 else np.einsum("ij,ij->j", A, B))
     return products
 
 
@@ -353,7 +362,8 @@ def gram_inverse(R: Any, d: int, adjacency: Any, *, budget: float = CHEAP, tol: 
     the relative residual at which the iteration stops.
     """
     size = R.shape[1]
-    blocks = diagonal_blocks(R, d)
+    # of the d columns of a point a row has all or none
+    blocks = sum_squares(R.indices[::d] // d, R.data.reshape(-1, d), size // d)
     scale = float(np.trace(blocks, axis1=1, axis2=2).max(initial=1e-300)) / d
 
     def factors() -> Solve:
@@ -361,7 +371,15 @@ def gram_inverse(R: Any, d: int, adjacency: Any, *, budget: float = CHEAP, tol: 
 
     if size <= 300 or elimination_is_cheap(adjacency, d, budget=budget):
         return factors()
-    shift = 1e-7 * scale
+    return iterated_or_factorised(
+        gram_iteration(R, blocks, shift=1e-7 * scale, tol=tol, max_iter=1000),
+        factors if elimination_is_cheap(adjacency, d, budget=FEASIBLE) else None,
+    )
+
+
+def gram_iteration(R: Any, blocks: Array, *, shift: float = 0.0, tol: float, max_iter: int) -> Solve:
+    """Return a solver for ``R^T R`` plus the shift: conjugate gradients with its d × d diagonal blocks."""
+    d = blocks.shape[1]
     inverses = np.linalg.inv(blocks + shift * np.eye(d))
     transposed = R.T.tocsr()
 
@@ -370,13 +388,11 @@ def gram_inverse(R: Any, d: int, adjacency: Any, *, budget: float = CHEAP, tol: 
         return product
 
     def precondition(Z: Array) -> Array:
-        product: Array = np.matmul(inverses, Z.reshape(-1, d, Z.shape[1])).reshape(Z.shape)
+        rows = Z.reshape(-1, d, *Z.shape[1:])
+        product: Array = np.einsum("nab,nb...->na...", inverses, rows).reshape(Z.shape)
         return product
 
-    return iterated_or_factorised(
-        lambda B: preconditioned_cg(apply, precondition, B, tol=tol, max_iter=1000),
-        factors if elimination_is_cheap(adjacency, d, budget=FEASIBLE) else None,
-    )
+    return lambda B: preconditioned_cg(apply, precondition, B, tol=tol, max_iter=max_iter)
 
 
 def iterated_or_factorised(iterate: Solve, factors: Callable[[], Solve] | None) -> Solve:
@@ -445,15 +461,15 @@ def elimination_is_cheap(adjacency: Any, d: int, *, budget: float = CHEAP) -> bo
     return bool(width <= 0.3 * n and n * d * float(width * d) ** 2 <= budget)
 
 
-def diagonal_blocks(R: Any, d: int) -> Array:
-    """Return the d × d diagonal blocks of ``R^T R``."""
-    columns = R.tocsc()
-    axes = [columns[:, a::d] for a in range(d)]
-    blocks = np.empty((R.shape[1] // d, d, d))
+def sum_squares(owner: Indices, U: Array, n: int) -> Array:
+    """Return for each of n owners the sum of the ``u u^T`` of its rows of U."""
+    columns = np.ascontiguousarray(U.T)
+    d = len(columns)
+    sums = np.empty((n, d, d))
     for a in range(d):
         for b in range(a, d):
-            blocks[:, a, b] = blocks[:, b, a] = np.asarray((axes[a] * axes[b]).sum(axis=0)).ravel()
-    return blocks
+            sums[:, a, b] = sums[:, b, a] = np.bincount(owner, columns[a] * columns[b], n)
+    return sums
 
 
 def null_samples(
