@@ -3,10 +3,9 @@
     python benchmarks/all.py --out OUT --budget 560 --processes 16 [--only speed sdp] [--skip gpu] [--quick]
 
 Each measurement is a process of its own, pinned to a core (some to two or four), with one thread; the most telling ones
-come first. What is measured when the time is over is kept: ``OUT/results.tar.gz`` holds the runs and is written anew
-every half minute, ``OUT/results.csv`` and ``OUT/RESULTS.md`` are made of them at the end, and ``OUT/log.txt`` says what
-became of each process. ``tar -xzf OUT/results.tar.gz && make results`` then updates table, page and documents. With
-``--runs DIR`` the runs are kept there, and what is there already is not run again.
+come first. What is measured when the time is over is kept: ``OUT/results`` holds the runs (what is there already is not
+run again), ``OUT/results.csv`` and ``OUT/RESULTS.md`` are made of them at the end, and ``OUT/log.txt`` says what became
+of each process. ``cp -r OUT/results . && make results`` then updates table, page and documents.
 
 Needs NumPy, SciPy, numba, scikit-learn, and what a section is about: torch and triton for gpu, dask for dask, networkx
 and pymanopt for peers. What lacks its package or its data is left out, and the log says so. Data sets are looked for in
@@ -20,8 +19,6 @@ import os
 import signal
 import subprocess
 import sys
-import tarfile
-import tempfile
 import time
 from dataclasses import replace
 from importlib import import_module
@@ -33,12 +30,11 @@ ROOT = HERE.parent
 SCRIPTS = {"gpu": ("gpu.py", 2), "dask": ("dask_overhead.py", 4), "first": ("first_fits.py", 1)}  # each in one process
 BY_CASE = {"sdp": "sdp.py", "acceptance": "distance_acceptance.py", "estimator": "distance_estimator.py",
            "clustering": "clustering.py", "losses": "losses.py"}  # fmt: skip
-RACES = ("speed", "peers", "figure2", "figure1", "table1")
+RACES = ("speed", "peers", "figure2", "figure1", "table1", "league")
 #: One start of each case first; further ones, and what takes hours, when all else is under way.
 ORDER = ("gpu", "growth", "speed", "first", "acceptance", "peers", "sdp", "floor", "dask", "estimator", "clustering",
          "losses", "figure2", "speed again", "figure1", "league", "table1", "peers again", "table1 again",
          "figure2 again", "figure1 again")  # fmt: skip
-LEAGUE_PARTS = 64
 
 
 class Task(NamedTuple):
@@ -54,7 +50,7 @@ class Task(NamedTuple):
 
 def list_tasks(quick: bool) -> dict[str, list[Task]]:
     """Return the processes of each section; those of further starts are sections of their own, called "again"."""
-    from quartic.bench.floor import FloorSettings, GrowthSettings, floor_cases, growth_cases
+    from quartic.bench.floor import cases_of
     from quartic.bench.sections import settings_of
 
     tasks: dict[str, list[Task]] = {name: [] for name in ORDER}
@@ -63,12 +59,9 @@ def list_tasks(quick: bool) -> dict[str, list[Task]]:
         for start in range(min(settings.starts, 3)):
             part = name if start == 0 else f"{name} again"
             seed = str(settings.first_start + start)
-            tasks.setdefault(part, []).extend(Task(name, ("race", name, str(case), seed)) for case in settings.cases)
-    for k in range(LEAGUE_PARTS):
-        tasks["league"].append(Task("league", ("league", str(k))))
-    floor, growth = (FloorSettings.quick(), GrowthSettings.quick()) if quick else (FloorSettings(), GrowthSettings())
-    tasks["floor"] = [Task("floor", ("floor", case), 2 if "2 threads" in case else 1) for case in floor_cases(floor)]
-    tasks["growth"] = [Task("growth", ("growth", case)) for case in growth_cases(growth)]
+            tasks[part].extend(Task(name, ("race", name, str(case), seed)) for case in settings.cases)
+    for name in ("floor", "growth"):
+        tasks[name] = [Task(name, (name, case), 2 if "2 threads" in case else 1) for case in cases_of(name, quick)]
     for name, (script, cores) in SCRIPTS.items():
         tasks[name] = [Task(name, (script,), cores)]
     for name, script in BY_CASE.items():
@@ -78,9 +71,8 @@ def list_tasks(quick: bool) -> dict[str, list[Task]]:
 
 
 def do_task(words: list[str], runs: str, quick: bool) -> None:
-    """Be one of the processes: run a race's case from one start, a part of the league, or a case of floor or growth."""
-    from quartic.bench.floor import FloorSettings, GrowthSettings, floor_cases, growth_cases
-    from quartic.bench.league import LeagueSettings, run_league
+    """Be one of the processes: run a race's case from one start, or a case of floor or growth."""
+    from quartic.bench.floor import cases_of
     from quartic.bench.numbers import measure_cases
     from quartic.bench.sections import run_section, settings_of
 
@@ -89,16 +81,9 @@ def do_task(words: list[str], runs: str, quick: bool) -> None:
         settings = settings_of(words[0], quick)
         cases = tuple(case for case in settings.cases if str(case) == words[1])
         run_section(replace(settings, cases=cases, first_start=int(words[2]), starts=1), runs, print, print)
-    elif kind == "league":
-        league = LeagueSettings.choose(quick)
-        run_league(replace(league, games=league.games[int(words[0]) :: LEAGUE_PARTS]), runs, print, print)
     else:
-        made = {
-            "floor": lambda: floor_cases(FloorSettings.quick() if quick else FloorSettings()),
-            "growth": lambda: growth_cases(GrowthSettings.quick() if quick else GrowthSettings()),
-        }[kind]()
-        name = kind + "-quick" * quick
-        measure_cases(runs, name, {words[0]: made[words[0]]}, print, command=f"quartic bench {kind}")
+        cases = {words[0]: cases_of(kind, quick)[words[0]]}
+        measure_cases(runs, kind + "-quick" * quick, cases, print, command=f"quartic bench {kind}")
 
 
 # -- running ----------------------------------------------------------------------------------------------------------
@@ -109,7 +94,6 @@ def run_all(tasks: list[Task], runs: Path, out: Path, asked: argparse.Namespace,
     free = sorted(os.sched_getaffinity(0))[: asked.processes]
     waiting = [task._replace(cores=min(task.cores, len(free))) for task in tasks]
     running: list[tuple[Task, subprocess.Popen[bytes], list[int], float]] = []
-    saved = time.monotonic()
     with (out / "log.txt").open("ab", buffering=0) as log:
 
         def tell(task: Task, what: str) -> None:
@@ -137,9 +121,6 @@ def run_all(tasks: list[Task], runs: Path, out: Path, asked: argparse.Namespace,
                     running.append((task, start(task, cores, runs, asked, log), cores, time.monotonic()))
                 if not free:
                     break
-            if time.monotonic() - saved > 30:
-                pack(runs, out)
-                saved = time.monotonic()
             time.sleep(0.1)
 
 
@@ -147,7 +128,7 @@ def start(task: Task, cores: list[int], runs: Path, asked: argparse.Namespace, l
     """Start a task on its cores."""
     words = [str(HERE / task.words[0]), *task.words[1:], "--results", str(runs)]
     if not task.words[0].endswith(".py"):
-        words = [str(HERE / "all.py"), "--runs", str(runs), *["--quick"] * asked.quick, "--task", *task.words]
+        words = [str(HERE / "all.py"), "--out", str(runs), *["--quick"] * asked.quick, "--task", *task.words]
     threads = "2" if task.section == "floor" and task.cores > 1 else "1"
     names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS")
     told = {**dict.fromkeys(names, threads), "QUARTIC_PROCESSES": str(asked.processes), "PYTHONUNBUFFERED": "1"}
@@ -157,20 +138,10 @@ def start(task: Task, cores: list[int], runs: Path, asked: argparse.Namespace, l
     )  # fmt: skip
 
 
-def pack(runs: Path, out: Path) -> None:
-    """Write what is there so far."""
-    part = out / ".results.tar.gz"
-    with tarfile.open(part, "w:gz") as archive:
-        for path in sorted(runs.glob("*.jsonl")):
-            archive.add(path, f"results/{path.name}")
-    part.replace(out / "results.tar.gz")
-
-
 def main() -> None:
     """Run what is asked for, and write table and page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for what comes of it")
-    parser.add_argument("--runs", type=Path, help="folder for the runs; a temporary one if left out")
     parser.add_argument("--budget", type=float, default=560.0, help="seconds in all")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--only", nargs="*", default=ORDER, help=f"of {', '.join(ORDER)}")
@@ -183,24 +154,21 @@ def main() -> None:
     sys.path.insert(0, str(ROOT / "src"))
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     if asked.task:
-        do_task(asked.task, str(asked.runs), asked.quick)
+        do_task(asked.task, str(asked.out), asked.quick)
         return
     if (data := ROOT / "shared" / "data").is_dir():
         os.environ.setdefault("QUARTIC_DATA", str(data))
     if asked.commit:
         os.environ["QUARTIC_COMMIT"] = asked.commit
-    asked.out.mkdir(parents=True, exist_ok=True)
+    runs = (asked.out / "results").resolve()
+    runs.mkdir(parents=True, exist_ok=True)
     found = list_tasks(asked.quick)
     tasks = [task for name in ORDER if name in asked.only and name not in asked.skip for task in found[name]]
-    with tempfile.TemporaryDirectory() as folder:
-        runs = (asked.runs or Path(folder)).resolve()
-        runs.mkdir(parents=True, exist_ok=True)
-        run_all(tasks, runs, asked.out, asked, began + asked.budget - 8)
-        pack(runs, asked.out)
-        from quartic.bench.page import write_results
+    run_all(tasks, runs, asked.out, asked, began + asked.budget - 8)
+    from quartic.bench.page import write_results
 
-        write_results(runs, asked.out / "RESULTS.md")
-    print(f"{time.monotonic() - began:.0f} s; {asked.out / 'results.csv'}, RESULTS.md, results.tar.gz, log.txt")
+    write_results(runs, asked.out / "RESULTS.md")
+    print(f"{time.monotonic() - began:.0f} s; {asked.out}: results, results.csv, RESULTS.md, log.txt")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from quartic import DistanceCompletion, datasets
-from quartic.bench.numbers import run_script
+from quartic.bench.numbers import run_script, told
 from quartic.datasets import helix, load_points, pair_distances, pairs_within, protein, random_pairs, sensor_field
 from quartic.io import read_mdjeep
 from quartic.metrics import align, normalized_rmse, rmsd
@@ -26,10 +26,6 @@ PLAIN, NOISE, STRESS = {}, {"weights": "noise"}, {"refine": "stress"}
 WAYS = {"default": PLAIN, "weights=noise": NOISE, "refine=stress": STRESS, "both": {**NOISE, **STRESS}}
 FIELDS = (("square", 20), ("square", 14), ("c", 20))
 N, SEEDS = 100_000, 10
-
-
-def told(case, way="default", **facts):
-    return [(case, way, name.replace("_", " "), float(value)) for name, value in facts.items()]
 
 
 def fitted(pairs, distances, r, **settings):
@@ -49,8 +45,9 @@ def atoms(name):
     d = pair_distances(X, pairs)
     model, seconds = fitted(pairs, d, 3, n_points=len(X))
     error = np.linalg.norm(align(model.embedding_, X) - X, axis=1)
-    yield from told(f"{name}, {len(X)} atoms, exact below 6 Å", s=seconds, share_within_5_pm=np.mean(error < 0.05),
-                    determined=model.determined_.sum(), may_flip=model.determination_.may_flip.sum())  # fmt: skip
+    exact = {"s": seconds, "share within 5 pm": np.mean(error < 0.05), "determined": model.determined_.sum()}
+    exact["may flip"] = model.determination_.may_flip.sum()
+    yield from told(f"{name}, {len(X)} atoms, exact below 6 Å", "default", **exact)
     noisy = d * (1 + 0.02 * np.random.default_rng(0).standard_normal(len(d)))
     for way in ("default", "weights=noise", "refine=stress"):
         model, seconds = fitted(pairs, noisy, 3, n_points=len(X), **WAYS[way])
@@ -63,7 +60,9 @@ def intervals(name):
     model, seconds = fitted(given.pairs, None, 3, n_init=2, **bounds)
     d = model.distances(given.pairs)
     worst = float(np.max(np.maximum(given.lower - d, d - given.upper)))
-    return told(f"MD-jeep {name}, {given.n_points} points, {len(d)} intervals", s=seconds, worst_violation=worst)
+    return told(
+        f"MD-jeep {name}, {given.n_points} points, {len(d)} intervals", "default", s=seconds, worst_violation=worst
+    )
 
 
 def sensors(shape, degree):
@@ -75,7 +74,7 @@ def sensors(shape, degree):
         worst.append(float(np.linalg.norm(align(model.embedding_[sure], X[sure]) - X[sure], axis=1).max()))
     seconds, reached = (time.perf_counter() - began) / SEEDS, np.mean(np.array(worst) < 1e-6)
     case = f"2000 sensors, {shape}, degree {degree}, {SEEDS} fields"
-    return told(case, s=seconds, share_to_1e_6=reached, median_of_worst=np.median(worst))
+    return told(case, "default", s=seconds, share_to_1e_6=reached, median_of_worst=np.median(worst))
 
 
 def anchors():
@@ -93,7 +92,9 @@ def cities():
     pairs = random_pairs(len(X), 0.05, random_state=0)
     model, seconds = fitted(pairs, pair_distances(X, pairs), 2, n_points=len(X))
     worst = np.linalg.norm(align(model.embedding_, X) - X, axis=1).max()
-    return told(f"{len(X)} US cities, 5 %", s=seconds, RMSE=normalized_rmse(model.embedding_, X), largest_error=worst)
+    return told(
+        f"{len(X)} US cities, 5 %", "default", s=seconds, RMSE=normalized_rmse(model.embedding_, X), largest_error=worst
+    )
 
 
 def large(shape, noise=0.0):
@@ -110,8 +111,8 @@ def large(shape, noise=0.0):
     error = np.linalg.norm(Y - X[sure], axis=1) / float(d.max())
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     case = f"n = {N:,}, {shape}, {noise:.0%} noise, {len(known)} anchors"
-    return told(case, s=seconds, median_error=np.median(error), error_of_999_in_1000=np.quantile(error, 0.999),
-                peak_GiB=peak, determined=sure.sum())  # fmt: skip
+    facts = {"s": seconds, "median error": np.median(error), "error of 999 in 1000": np.quantile(error, 0.999)}
+    return told(case, "default", **facts, peak_GiB=peak, determined=sure.sum())
 
 
 CASES = {

@@ -39,9 +39,7 @@ def fits() -> dict[str, float]:
 def measure():
     with tempfile.TemporaryDirectory() as folder:
         how = {"env": {**os.environ, "NUMBA_CACHE_DIR": folder}, "check": True, "capture_output": True, "text": True}
-        cold, warm = (
-            json.loads(subprocess.run([sys.executable, __file__, "fits"], **how).stdout) for _ in ("first", "again")
-        )
+        cold, warm = (json.loads(subprocess.run([sys.executable, __file__, "fits"], **how).stdout) for _ in range(2))
     return [(name, "", *one) for name in cold for one in (("first, s", cold[name]), ("afterwards, s", warm[name]))]
 
 

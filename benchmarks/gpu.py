@@ -16,7 +16,7 @@ import scipy.sparse as sp
 import torch
 
 from quartic import Problem, SymNMF, minimize
-from quartic.bench.numbers import run_script
+from quartic.bench.numbers import run_script, told
 from quartic.graphs import similarity
 from quartic.losses import Distances, LeastSquares
 from quartic.losses.factor import torch_matrix
@@ -24,11 +24,6 @@ from quartic.penalties import Nonnegative
 from quartic.solvers import LevenbergMarquardt
 
 MILLION, DEVICE = int(os.environ.get("QUARTIC_MILLION", 1_000_000)), torch.device("cuda")
-
-
-def told(case: str, method: str, **facts: float):
-    """Return the numbers of one row of results."""
-    return [(case, method, name.replace("_", " "), float(value)) for name, value in facts.items()]
 
 
 def seconds_of(work):

@@ -27,60 +27,54 @@ import time
 import warnings
 from pathlib import Path
 
+COLD = {"cluster": "symnmf:planted-2000:20:SymNMF", "locate": "edmc:2000:0.05:fit_pairs"}
 SHORT = 0.3  # seconds for which a short job is repeated within a process
 ROWS = [
     *(f"symnmf:{data}:{rank}:{method}" for data in ("coil20", "cbcl", "tdt2", "reuters") for rank in (10, 20, 30, 40)
       for method in ("SymNMF", "inertial", "dyn-nolips")),
     *(f"edmc:{n}:{share}:{method}" for n in (400, 2000, 5000) for share in (0.1, 0.05)
       for method in ("auto", "lm", "lbfgs", "fit_pairs", "fit_pairs-noise")),
-    *(f"cold:{turn}:{method}" for turn in ("first", "again") for method in ("cluster", "locate")),
+    *(f"cold:{turn}:{method}" for turn in ("first", "again") for method in COLD),
 ]  # fmt: skip
 
 
 # -- the process that measures ----------------------------------------------------------------------------------------
 
 
-def symnmf_job(data: str, rank: int, method: str):
-    """Return a job that factorises the matrix of a cell of the paper's table, or a planted graph."""
+def job_of(kind: str, *words: str):
+    """Return a job, called with seed and number of iterations: the words are those of a row."""
     import numpy as np
 
-    from quartic import Problem, SymNMF, datasets, minimize
-    from quartic.losses import LeastSquares
+    from quartic import DistanceCompletion, Problem, SymNMF, datasets, minimize
+    from quartic.losses import Distances, LeastSquares
     from quartic.penalties import Nonnegative
 
-    if data.startswith("planted-"):
-        M = datasets.planted_graph(int(data.split("-")[1]), rank, random_state=0)[0]
-    else:
-        M = datasets.load_similarity(data).matrix
+    if kind == "symnmf":
+        data, rank, method = words[0], int(words[1]), words[2]
+        planted = data.startswith("planted-")
+        M = (datasets.planted_graph(int(data[8:]), rank, random_state=0)[0] if planted
+             else datasets.load_similarity(data).matrix)  # fmt: skip
 
-    def run(seed: int, max_iter: int):
-        if method == "SymNMF":
-            return SymNMF(rank, max_iter=max_iter, random_state=seed).fit(M).result_
-        start = 2 * np.random.default_rng(seed).uniform(1e-5, (M.mean() / rank) ** 0.5, (M.shape[0], rank))
-        return minimize(Problem(LeastSquares(M), Nonnegative()), start, solver=method, tol=1e-3, max_iter=max_iter)
+        def factorise(seed: int, max_iter: int):
+            if method == "SymNMF":
+                return SymNMF(rank, max_iter=max_iter, random_state=seed).fit(M).result_
+            start = 2 * np.random.default_rng(seed).uniform(1e-5, (M.mean() / rank) ** 0.5, (M.shape[0], rank))
+            return minimize(Problem(LeastSquares(M), Nonnegative()), start, solver=method, tol=1e-3, max_iter=max_iter)
 
-    return run
-
-
-def edmc_job(n: int, share: float, method: str):
-    """Return a job that locates the points of a helix."""
-    import numpy as np
-
-    from quartic import DistanceCompletion, Problem, datasets, minimize
-    from quartic.losses import Distances
-
-    truth, pairs = datasets.helix(n, random_state=0), datasets.random_pairs(n, share, random_state=1)
-    d = datasets.pair_distances(truth, pairs)
+        return factorise
+    n, method = int(words[0]), words[2]
+    pairs = datasets.random_pairs(n, float(words[1]), random_state=1)
+    d = datasets.pair_distances(datasets.helix(n, random_state=0), pairs)
     if method == "fit_pairs-noise":
         d = d * np.abs(1 + 0.05 * np.random.default_rng(2).standard_normal(len(d)))
 
-    def run(seed: int, max_iter: int):
+    def locate(seed: int, max_iter: int):
         if method.startswith("fit_pairs"):
             return DistanceCompletion(3, max_iter=max_iter, random_state=seed).fit_pairs(pairs, d, n_points=n).result_
         problem = Problem(Distances(pairs, d**2, n_points=n))
         return minimize(problem, rank=3, solver=method, tol=1e-8, max_iter=max_iter, random_state=seed)
 
-    return run
+    return locate
 
 
 def measure(row: str, starts: int) -> dict[str, float]:
@@ -88,11 +82,9 @@ def measure(row: str, starts: int) -> dict[str, float]:
     warnings.simplefilter("ignore")  # the short runs that load compiled code do not converge
     kind, *words = row.split(":")
     if kind == "cold":
-        job = edmc_job(2000, 0.05, "fit_pairs") if words[1] == "locate" else symnmf_job("planted-2000", 20, "SymNMF")
-        starts = 1
+        job, starts = job_of(*COLD[words[1]].split(":")), 1
     else:
-        job = (symnmf_job(words[0], int(words[1]), words[2]) if kind == "symnmf"
-               else edmc_job(int(words[0]), float(words[1]), words[2]))  # fmt: skip
+        job = job_of(kind, *words)
         job(100, 3)
     found = []
     for seed in range(100, 100 + starts):

@@ -64,7 +64,7 @@ def tall(n, r, dtype=torch.float64):
 def pairs():
     for rank, weighted, dtype in [
         (1, False, torch.float64), (2, True, torch.float64), (3, False, torch.float32), (3, True, torch.float64),
-        (4, True, torch.float64), (6, False, torch.float64),
+        (4, True, torch.float64), (2, False, torch.float64),
     ]:  # fmt: skip
         loss, X, D = distances(50, weighted, dtype), tall(50, rank, dtype), tall(50, rank, dtype)
 

@@ -39,8 +39,7 @@ EXCEPTIONS = {
     ("arrays/space", "compiled/rows"): "the space is the front of compiled passes, which are loaded when first used",
     ("arrays/space", "compiled/lbfgs"): "the same",
     ("arrays/space_torch", "compiled/lbfgs_torch"): "the same",
-    ("arrays/space_torch", "compiled/shrink_triton"): "the same",
-    ("arrays/space_torch", "compiled/sweep_triton"): "the same",
+    ("arrays/space_torch", "compiled/rows_triton"): "the same",
     ("core/result", "plots"): "Result.plot() is a convenience of the result",
     ("init/eigenmap", "distance/framework"): "the null space of a stress matrix is found there",
 }

@@ -16,7 +16,7 @@ from quartic.bench import Cell, Helix, Store, describe_machine, run_section, set
 from quartic.bench import sections as sections_module
 from quartic.bench.cases import DATA, PAPER, RANKS, Enough, Recorder
 from quartic.bench.commands import bench, paper
-from quartic.bench.floor import FloorSettings, GrowthSettings, floor_cases, growth_cases
+from quartic.bench.floor import cases_of
 from quartic.bench.harness import Watch, fixed_threads, take_turns
 from quartic.bench.methods import GRIDS, METHODS, SOLVERS, pymanopt_edmc, symnmf_solver
 from quartic.bench.numbers import (
@@ -402,12 +402,12 @@ class Missing:
             raise ImportError(name)
 sys.meta_path.insert(0, Missing())
 import numpy as np
-from quartic.bench.floor import FloorSettings, GrowthSettings, floor_cases, growth_cases
-settings = FloorSettings(graphs=(300,), data=(), points=((200, 2000),), threads=(1,), repeats=2, dtypes=(np.float64,))
-floor = [n for measure in floor_cases(settings).values() for n in measure()]
+from quartic.bench.floor import cases_of
+few = {"graphs": (300,), "data": (), "points": ((200, 2000),), "threads": (1,), "repeats": 2, "dtypes": (np.float64,)}
+floor = [n for measure in cases_of("floor", **few).values() for n in measure()]
 assert {case for case, *_ in floor} == {"graph, n = 300, r = 20", "distances, n = 200, 2,000 pairs"}, floor
 assert all(value > 0 for *_, value in floor)
-cases = growth_cases(GrowthSettings(nodes=(2000, 4000), pairs=(20000, 40000), repeats=2))
+cases = cases_of("growth", nodes=(2000, 4000), pairs=(20000, 40000), repeats=2)
 growth = [n for measure in cases.values() for n in measure()]
 arrays = {(case, kind): value for case, kind, measure, value in growth if measure == "arrays like X"}
 assert all(value <= (26.5 if "lbfgs" in kind else 12.5) for (_, kind), value in arrays.items()), arrays
@@ -420,13 +420,11 @@ assert len([n for n in growth if n[2] == "exponent"]) == 3
 def test_floor_leaves_out_data_that_are_not_there(tmp_path, monkeypatch):
     monkeypatch.setenv("QUARTIC_DATA", str(tmp_path))
     said = []
-    settings = FloorSettings(graphs=(), data=("tdt2",), points=(), threads=(1,))
-    store = measure_cases(
-        tmp_path / "results", "floor", floor_cases(settings), said.append, command="quartic bench floor"
-    )
+    cases = cases_of("floor", graphs=(), data=("tdt2",), points=(), threads=(1,))
+    store = measure_cases(tmp_path / "results", "floor", cases, said.append, command="quartic bench floor")
     assert store.rows == []
     assert sum("tdt2, r = 10, 1 threads is left out: " in line for line in said) == 1
-    assert growth_cases(replace(GrowthSettings.quick(), most=10)) == {}
+    assert cases_of("growth", quick=True, most=10) == {}
 
 
 def test_numbers_of_a_case_are_kept_when_it_is_done_and_not_measured_again(tmp_path):
@@ -556,7 +554,7 @@ def test_one_script_measures_without_the_extras_and_keeps_what_it_has(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run([*command, "--budget", "300"], env=environment, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stderr
-    assert {path.name for path in out.iterdir()} == {"results.csv", "RESULTS.md", "results.tar.gz", "log.txt"}
+    assert {path.name for path in out.iterdir()} == {"results", "results.csv", "RESULTS.md", "log.txt"}
     assert (out / "log.txt").read_text().count(": exit 0 after") == 2
     numbers = [n for n in read_numbers(out / "results.csv") if n.section == "losses"]
     assert {n.value for n in numbers if n.measure == "commit"} == {"abc1234"}

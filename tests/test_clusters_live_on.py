@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import nnls
-from sklearn.datasets import make_blobs
+from sklearn.datasets import load_digits, make_blobs
+from sklearn.neighbors import kneighbors_graph
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -51,16 +52,29 @@ def test_a_row_is_the_least_squares_fit_of_its_normalised_similarities():
     np.testing.assert_allclose(model.transform(new), expected, atol=1e-10)
 
 
-def test_rows_of_walks_are_those_of_the_whole_graph():
-    """A node whose edges are handed in walks as it would within the graph, but for the way back to itself."""
-    from quartic.graphs.normalization import walk_rows
+def test_edges_among_new_nodes_help():
+    """Sparse: of its few edges a node has a fifth to other new ones."""
+    G, labels = block_model([150] * 6, 0.05, 0.004, random_state=3)
+    order = np.random.default_rng(0).permutation(900)
+    old, new = order[:600], order[600:]
+    model = SymNMF(6, **SEED).fit(G[old][:, old])
+    rows = sp.hstack([G[new][:, old], G[new][:, new]], format="csr")
+    for make in (sp.csr_array, sp.csr_array.toarray):
+        alone, both = (clustering_accuracy(labels[new], model.predict(make(some))) for some in (rows[:, :600], rows))
+        assert both > alone + 0.02
+        np.testing.assert_array_equal(model.transform(make(rows)), model.transform(make(rows[:, :600])))
+    with pytest.raises(ValueError, match=r"the weight of \(0, \d+\) is -1"):
+        model.predict(-rows[:1, :600])
+    with pytest.raises(ValueError, match="X has 650 features, but SymNMF is expecting 600"):
+        model.predict(rows[:, :650])
 
-    B = sp.csr_array(A[:40])
-    whole = normalize_graph(A, "walks")
-    both = walk_rows(B, A).toarray(), whole[:40].toarray()
-    kept = both[0] > 0  # an entry of the whole matrix may be the other end's alone
-    np.testing.assert_allclose(both[0][kept], both[1][kept], atol=0.15)
-    assert np.mean((both[1] > 0)[~kept]) < 0.3
+
+def test_walks_from_a_new_node_go_through_its_neighbours():
+    model = SymNMF(4, normalize="walks", **SEED).fit(A[OLD][:, OLD])
+    B = A[NEW][:, OLD].toarray()
+    S = B / B.sum(axis=1, keepdims=True) @ normalize_graph(A[OLD][:, OLD], "walks").toarray()
+    expected = [nnls(model.embedding_, row)[0] for row in S]
+    np.testing.assert_allclose(model.transform(B), expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["self_tuning", "cosine"])
@@ -123,6 +137,25 @@ def test_labels_given_help_with_the_others(hard):
     np.testing.assert_array_equal(model.unmet_["labels"], np.sort(known[~kept]))
     assert plain.unmet_ is None
     assert model.embedding_.shape == (900, 6)
+
+
+def test_labels_are_worth_more_than_either_clusters_or_spreading_alone():
+    """A graph of neighbours, where labels spread well, and weak communities, where clusters are good."""
+    F, digits = load_digits(return_X_y=True)
+    near = kneighbors_graph(F[:900], 10)
+    weak = block_model([40, 70, 100, 130, 160], 0.08, 0.01, random_state=0)
+    for graph, truth, gain in ((near.maximum(near.T), digits[:900], 0.003), (*weak, -0.001)):
+        graph = sp.csr_array(graph, dtype=float)
+        rank, n = truth.max() + 1, len(truth)
+        y = np.full(n, -1)
+        known = np.random.default_rng(2).choice(n, n // 20, replace=False)
+        y[known] = truth[known]
+        hidden, scaled = y < 0, normalize(graph)
+        seeds = np.eye(rank)[y] * (y >= 0)[:, None]
+        spread = np.linalg.solve(np.eye(n) - 0.9 * scaled.toarray(), seeds).argmax(axis=1)
+        alone = clustering_accuracy(truth[hidden], SymNMF(rank, **SEED).fit(graph).labels_[hidden])
+        ours = np.mean(SymNMF(rank, **SEED).fit(graph, y).labels_[hidden] == truth[hidden])
+        assert ours > max(alone, np.mean(spread[hidden] == truth[hidden])) + gain
 
 
 def test_classes_without_labels_are_found_as_well():

@@ -9,8 +9,7 @@ from quartic import Problem, minimize
 from quartic.losses import Distances
 from quartic.losses.pairs import descent
 from quartic.losses.pairs import numba as passes
-from quartic.losses.pairs.loss import PairSquares
-from quartic.losses.pairs.sum_of_squares import next_damping, residual
+from quartic.losses.pairs.loss import PairSquares, next_damping, residual
 from quartic.metrics import normalized_rmse
 from quartic.solvers import LevenbergMarquardt, core
 from quartic.solvers.core import by_way_of_core, widened

@@ -132,3 +132,10 @@ def test_data_of_any_scale_give_the_scaled_answer(power):
     there = minimize(Problem(scaled, Nonnegative()), np.ldexp(X0, power // 2), solver="inertial", tol=0, max_iter=5)
     here = run(LeastSquares(M), solver="inertial", tol=0, max_iter=5)
     assert np.abs(np.ldexp(there.X, -power // 2) - here.X).max() <= 1e-10
+
+
+def test_sums_are_a_tree_over_neighbours():
+    from quartic.distributed.blocks import add_all
+
+    assert add_all((k,) for k in range(7)) == (21,)
+    assert add_all((f"({k})",) for k in range(3)) == ("(0)(1)(2)",)

@@ -1,4 +1,4 @@
-"""What L-BFGS remembers on a face: the lists, the compact form of the recursion, and the passes along lines."""
+"""What L-BFGS remembers on a face: the compact form of the recursion, and the passes along lines."""
 
 import dataclasses
 
@@ -9,7 +9,6 @@ from quartic import Problem, minimize
 from quartic.arrays import threads
 from quartic.bench.floor import peak_memory
 from quartic.compiled import lbfgs as face
-from quartic.compiled import lbfgs as memory
 from quartic.core.checkpoint import pack_state, unpack_state
 from quartic.datasets import planted_graph
 from quartic.losses import LeastSquares
@@ -41,14 +40,13 @@ def faces(shape, seed, share=0.3):
 
 
 class Walk:
-    """The lists, and beside them whole arrays that say what they must hold."""
+    """Pairs as L-BFGS keeps them, and beside them copies that are cut off at each face."""
 
     def __init__(self, shape, dtype, most=4):
         self.shape, self.dtype, self.most = shape, dtype, most
-        self.where = self.steps = self.changes = ()
+        self.steps = self.changes = ()
         self.X = self.G = np.zeros(shape, dtype)
         self.whole = []
-        self.lengths = []
 
     def go(self, seed, share=0.3, changed=1.0):
         """Go to another point, where a share of the entries has changed."""
@@ -56,11 +54,7 @@ class Walk:
         here = np.random.default_rng(seed + 1000).random(self.shape) < changed
         self.X, self.G = np.where(here, X, self.X), np.where(here, G, self.G)
         self.free = (self.X > 0) | (self.G < 0)
-        self.where, self.steps, self.changes = face.kept(
-            self.where, self.steps, self.changes, self.X, self.G, self.most
-        )
         self.whole = [(s * self.free, y * self.free) for s, y in self.whole]
-        self.lengths.append(len(self.where[0]))
 
     def remember(self, seed):
         """Add a pair whose curvature is positive, as a rule."""
@@ -69,37 +63,13 @@ class Walk:
         after = (self.G + 0.5 * (D * (1 + rng.random(self.shape)) + 0.1 * rng.standard_normal(self.shape))).astype(
             self.dtype
         )
-        s, y, bend, sizes = face.pair(self.where, self.X, self.G, after, D, 0.5)
+        s, y, bend, sizes = face.pair(self.X, self.G, after, D, 0.5)
         Y = np.where(self.free, (after.astype(np.float64) - self.G) / 0.5, 0).astype(self.dtype)
+        assert np.array_equal(y, Y)
         assert bend == pytest.approx(float((D.astype(np.float64) * Y).sum()), rel=1e-6)
         assert sizes == pytest.approx(float(np.linalg.norm(D) * np.linalg.norm(Y)), rel=1e-6)
         self.steps, self.changes = (*self.steps, s)[-self.most :], (*self.changes, y)[-self.most :]
-        self.whole = [*self.whole, (D, Y)][-self.most :]
-
-    def check(self):
-        places = self.where[0]
-        alive = places[places >= 0]
-        assert len(np.unique(alive)) == len(alive)
-        assert np.array_equal(np.sort(alive), np.flatnonzero(self.free))
-        for s, y, (S, Y) in zip(self.steps, self.changes, self.whole, strict=True):
-            for short, long in ((s, S), (y, Y)):
-                spread = np.zeros(long.size, self.dtype)
-                known = places[: len(short)] >= 0
-                spread[places[: len(short)][known]] = short[known]
-                np.testing.assert_allclose(spread, long.ravel(), **close(self.dtype))
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_lists_hold_what_was_known_of_each_place_since_it_came_free(dtype):
-    walk = Walk((700, 6), dtype)
-    for k in range(16):
-        walk.go(k, share=0.9 if k < 2 else 0.3, changed=1.0 if k < 4 else 0.05)
-        walk.check()
-        walk.remember(k + 100)
-    assert min(np.diff(walk.lengths)) < 0 < max(np.diff(walk.lengths))  # lists grew, and were made anew
-    same = face.kept(walk.where, walk.steps, walk.changes, walk.X, walk.G, 4)
-    assert same[0][0] is walk.where[0]  # nothing changed: nothing is copied
-    assert same[1] is walk.steps
+        self.whole = [*self.whole, (D.copy(), Y)][-self.most :]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -108,28 +78,39 @@ def test_the_direction_is_that_of_the_two_loop_recursion(dtype, n_pairs, monkeyp
     walk = Walk((3000, 5), dtype, most=7)
     for k in range(n_pairs):
         walk.go(k, changed=0.1 if k else 1.0)
+        face.direction(walk.steps, walk.changes, walk.X, walk.G, np.empty_like(walk.X))
         walk.remember(k + 100)
     walk.go(50, changed=0.1 if n_pairs else 1.0)
-    assert n_pairs < 2 or (len(walk.steps[0]) < len(walk.where[0]) and (walk.where[0] < 0).any())
     X, G = walk.X, walk.G
-    D = np.full_like(X, np.nan)
-    args = walk.where, walk.steps, walk.changes, X, G
-    slope, longest = face.direction(*args, D)
+    D, before = np.full_like(X, np.nan), tuple(tuple(A.copy() for A in kept) for kept in (walk.steps, walk.changes))
+    slope, longest = face.direction(walk.steps, walk.changes, X, G, D)
     again = np.empty_like(D)
-    assert on_two(monkeypatch, lambda: face.direction(*args, again)) == (slope, longest)
+    assert on_two(monkeypatch, lambda: face.direction(*before, X, G, again)) == (slope, longest)
     assert np.array_equal(D, again)  # the same bits
+    for s, y, (S, Y) in zip(walk.steps, walk.changes, walk.whole, strict=True):  # what left the face is forgotten
+        assert np.array_equal(s, S)
+        assert np.array_equal(y, Y)
 
     def metric(q, scale):
         return q * (np.linalg.norm(X) / np.linalg.norm(q) if scale is None else scale)
 
     x, g = X.astype(np.float64), G.astype(np.float64)
     S, Y = ([np.float64(pair[k]) for pair in walk.whole] for k in (0, 1))
-    q = memory.two_loop(g, tuple(S), tuple(Y), walk.free, metric)
+    q = face.two_loop(g * walk.free, tuple(S), tuple(Y), metric)
     expected = np.maximum(x - q, 0) - x
     np.testing.assert_allclose(D, expected, rtol=1e4 * np.finfo(dtype).eps, atol=1e4 * np.finfo(dtype).eps)
     assert slope == pytest.approx(float((g * expected).sum()), rel=1e-3 if dtype == np.float32 else 1e-9)
     falling = expected < 0
     assert longest == pytest.approx(float((-x[falling] / expected[falling]).min()), rel=1e-5)
+
+
+def test_the_two_loop_recursion_is_bfgs():
+    rng = np.random.default_rng(2)
+    S, g = rng.standard_normal((4, 20, 3)), rng.standard_normal((20, 3))
+    Y = S * rng.uniform(1, 2, (20, 3))
+    found = face.two_loop(g, tuple(S), tuple(Y), lambda q, scale: scale * q)
+    np.testing.assert_allclose(found.ravel(), bfgs(S.reshape(4, -1), Y.reshape(4, -1), g.ravel()), rtol=1e-9)
+    assert np.array_equal(face.two_loop(g, (), (), lambda q, scale: q), g)
 
 
 def bfgs(S, Y, g):
@@ -252,7 +233,7 @@ def test_runs_on_faces_converge(penalty):
     assert result.objective <= other.objective * (1 + 1e-12)
 
 
-def test_a_resumed_run_with_lists_is_the_same_run(tmp_path):
+def test_a_resumed_run_is_the_same_run(tmp_path):
     problem, options = Problem(LeastSquares(GRAPH), Nonnegative()), {"rank": 6, "solver": "lbfgs", "random_state": 0}
     whole = minimize(problem, max_iter=40, tol=0, **options)
     path = tmp_path / "run.npz"
@@ -265,17 +246,13 @@ def test_a_resumed_run_with_lists_is_the_same_run(tmp_path):
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (lambda s: {"where": (np.append(s.where[0][1:], 10**6).astype(np.int32),)}, "leads out of X"),
-        (lambda s: {"where": (np.append(s.where[0][1:], s.where[0].max()).astype(np.int32),)}, "one place twice"),
-        (lambda s: {"where": (s.where[0].astype(np.float64),)}, "a list of places is float64"),
-        (lambda s: {"where": (s.where[0][:5],)}, "does not go with X"),
-        (lambda s: {"where": ()}, "does not go with X"),
         (lambda s: {"steps": (s.steps[0].astype(np.float32), *s.steps[1:])}, "does not go with X"),
+        (lambda s: {"changes": (s.changes[0][:5], *s.changes[1:])}, "changes is float64 of shape"),
         (lambda s: {"steps": s.steps[1:]}, "2 steps, but 3 changes"),
-        (lambda s: {"where": (*s.where, *s.where)}, "no tuples"),
+        (lambda s: {"steps": s.steps[0]}, "no tuples"),
     ],
 )
-def test_lists_that_lead_astray_are_refused(spoil, words):
+def test_pairs_that_lead_astray_are_refused(spoil, words):
     problem, solver = Problem(LeastSquares(GRAPH), Nonnegative()), LBFGS()
     state = solver.init(problem, problem.loss.random_start(4, True, np.random.default_rng(0)))
     for _ in range(3):
@@ -284,18 +261,6 @@ def test_lists_that_lead_astray_are_refused(spoil, words):
     unpack_state(kind, pack_state(state), problem.loss, shape)
     with pytest.raises(ValueError, match=words):
         unpack_state(kind, pack_state(dataclasses.replace(state, **spoil(state))), problem.loss, shape)
-
-
-def test_old_pairs_are_forgotten_where_memory_would_be_short():
-    walk = Walk((30_000, 5), np.float64, most=4)
-    for k in range(4):
-        walk.go(k, share=1.0, changed=0.01 if k else 1.0)
-        walk.remember(k + 100)
-    walk.go(9, share=0.3)
-    assert 1 <= len(walk.steps) < 4
-    assert len(walk.steps) * len(walk.where[0]) <= 4.5 * walk.X.size - 4 * walk.X.size
-    walk.whole = walk.whole[-len(walk.steps) :]
-    walk.check()
 
 
 @pytest.mark.parametrize("n", [1000, 5000, 20_000])

@@ -65,6 +65,12 @@ def test_equals_brute_force(kind, k, normalized, stored):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_indices_are_of_32_bits_as_scikit_learn_wants_them(kind):
+    W = similarity(np.random.default_rng(0).random((30, 4)), kind, n_neighbors=5)
+    assert W.indices.dtype == W.indptr.dtype == np.int32
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_many_tiles_and_blocks(kind, stored, monkeypatch):
     from quartic.graphs import neighbors
 

@@ -13,7 +13,7 @@ from gram_appendix import cardano, solve_subproblem_by_nolips
 from quartic.diagnostics import CheckFailed, check_mirror, check_relative_smoothness
 from quartic.kernels import EuclideanKernel, GramKernel, NormKernel
 from quartic.kernels.gram import solve_subproblem
-from quartic.losses import LeastSquares
+from quartic.losses import FullLeastSquares, LeastSquares
 from quartic.penalties import L0, L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge, Zero
 from quartic.polynomials import real_roots_of_cubic, unit_cubic_root
 from strategies import losses, seeds, symmetric
@@ -44,7 +44,7 @@ def test_tight_constants_are_tighter_and_nearly_attained():
         check_relative_smoothness(_Aligned(loss, v), too_small, rank=1)
 
 
-class _Aligned(LeastSquares):
+class _Aligned(FullLeastSquares):
     """The same loss with points and steps along one eigenvector, where the constant is attained."""
 
     def __init__(self, loss, v):

@@ -9,10 +9,10 @@ from quartic import Problem, minimize
 from quartic.core.trial import try_bregman_step
 from quartic.datasets import planted_graph
 from quartic.kernels import GramKernel, NormKernel
-from quartic.losses import LeastSquares
-from quartic.losses.factor import trial as factor_trial
+from quartic.losses import FullLeastSquares, LeastSquares
+from quartic.losses.factor import loss as factor_trial
+from quartic.losses.factor.loss import LeastSquaresMove, slope_of_step
 from quartic.losses.factor.passes import Origin
-from quartic.losses.factor.trial import LeastSquaresMove, slope_of_step
 from quartic.penalties import L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge, Zero
 from quartic.solvers.inertial import _first_growth
 
@@ -57,7 +57,9 @@ def test_what_an_estimate_cannot_decide_is_worked_out(monkeypatch):
     lean = minimize(problem, rank=4, **settings)
     assert len(estimates) > 100
     assert len(remainders) > 20  # where steps have become short
-    monkeypatch.setattr(LeastSquares, "trial", lambda loss, problem, p, step, ahead: try_bregman_step(problem, p, step))
+    monkeypatch.setattr(
+        FullLeastSquares, "trial", lambda loss, problem, p, step, ahead: try_bregman_step(problem, p, step)
+    )
     estimates.clear()
     whole = minimize(problem, rank=4, **settings)
     assert not estimates
@@ -88,12 +90,14 @@ def test_the_short_way_and_the_long_way_agree(solver, penalty, dtype, monkeypatc
         return short
 
     short = minimize(problem, **settings)
-    monkeypatch.setattr(LeastSquares, "trial", both)
+    monkeypatch.setattr(FullLeastSquares, "trial", both)
     minimize(problem, **settings)
     assert len(verdicts) >= 30
     assert {True, False} == {enough for enough, _ in verdicts} or not penalty.nonnegative
     assert all(enough == exact for enough, exact in verdicts)
-    monkeypatch.setattr(LeastSquares, "trial", lambda loss, problem, p, step, ahead: try_bregman_step(problem, p, step))
+    monkeypatch.setattr(
+        FullLeastSquares, "trial", lambda loss, problem, p, step, ahead: try_bregman_step(problem, p, step)
+    )
     long = minimize(problem, **settings)
     np.testing.assert_allclose(short.X, long.X, rtol=1e-4 if dtype == np.float32 else 1e-12, atol=1e-12)
     np.testing.assert_allclose(short.history.step, long.history.step)

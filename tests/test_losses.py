@@ -14,13 +14,13 @@ from scipy.sparse.linalg import aslinearoperator
 from quartic import Problem, minimize
 from quartic.core.units import Units
 from quartic.diagnostics import CheckFailed, check_gradient
-from quartic.losses import Distances, LeastSquares
+from quartic.losses import Distances, FullLeastSquares, LeastSquares
 from quartic.solvers import ConjugateGradient
 from strategies import LOSSES, losses, make_loss, seeds, some_pairs, symmetric
 
 
 def brute_value(loss, X):
-    if isinstance(loss, LeastSquares):
+    if isinstance(loss, FullLeastSquares):
         M = loss.matrix.dense()
         return 0.5 * float(np.sum((M - X @ X.T) ** 2))
     total = 0.0
@@ -87,7 +87,7 @@ def test_extrapolation(loss, seed, t):
     p, q = loss.at(X), loss.at(Y)
     before = loss.n_products
     e = loss.extrapolate(p, q, t)
-    assert loss.n_products - before == (0 if isinstance(loss, LeastSquares) else 1)
+    assert loss.n_products - before == (0 if isinstance(loss, FullLeastSquares) else 1)
     assert e.value == pytest.approx(loss.value(X + t * (X - Y)), rel=1e-8)
 
 
@@ -257,7 +257,7 @@ def test_wrong_types(make):
 
 
 def test_check_gradient_finds_a_wrong_gradient():
-    class Wrong(LeastSquares):
+    class Wrong(FullLeastSquares):
         def gradient(self, X):
             return 1.01 * super().gradient(X)
 

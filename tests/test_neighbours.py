@@ -1,5 +1,10 @@
 """Directed and bipartite graphs, networkx users, AnnData objects, terms of documents."""
 
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
 from types import SimpleNamespace
 
 import networkx as nx
@@ -14,6 +19,8 @@ from quartic.clustering.terms import top_terms
 from quartic.datasets import block_model
 from quartic.graphs import similarity
 from quartic.metrics import clustering_accuracy
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def directed(seed, n=500):
@@ -120,3 +127,32 @@ def test_networkx_backend():
     for weight in ("weight", None):
         parts = backend.louvain_communities(H, weight, seed=0)
         assert sorted(node for part in parts for node in part) == list(range(34))
+
+
+def test_networkx_finds_the_backend_of_an_installed_package(tmp_path):
+    """A process of its own, which sees the entry point as `pyproject.toml` declares it, and every warning an error."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
+    dist = tmp_path / "quartic-0.dist-info"  # before an installed one of that name
+    dist.mkdir()
+    (dist / "METADATA").write_text("Name: quartic\nVersion: 0\n")
+    lines = [f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in found.items()) for group, found in declared.items()]
+    (dist / "entry_points.txt").write_text("\n".join(lines))
+    program = """
+import warnings
+import networkx as nx
+warnings.simplefilter("error")
+G = nx.karate_club_graph()
+parts = nx.community.louvain_communities(G, backend="quartic", seed=0)
+assert sorted(node for part in parts for node in part) == list(range(34))
+two = sorted(map(len, nx.community.asyn_fluidc(nx.barbell_graph(5, 0), 2, backend="quartic", seed=0)))
+assert two == [5, 5], two
+if hasattr(nx, "config") and hasattr(nx.config, "backend_priority"):
+    with nx.config(backend_priority=["quartic"]):
+        H = nx.karate_club_graph()
+        assert nx.community.louvain_communities(H, seed=0) == parts
+        assert nx.community.louvain_communities(nx.karate_club_graph(), seed=0, resolution=3) != parts  # networkx's own
+"""
+    path = os.pathsep.join([str(tmp_path), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from quartic import SymNMF
-from quartic.clustering.refinement import BlockModel, refine_labels
+from quartic.clustering.refinement import BlockModel, Placement
 from quartic.datasets import block_model, karate
 from quartic.graphs import similarity
 from quartic.metrics import nmi
@@ -45,7 +45,7 @@ def test_likelihood(seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_no_single_move_is_left(seed):
     A, labels = weighted(seed)
-    found = refine_labels(A, labels, 4)
+    found = BlockModel(A, labels, 4).refine().labels
     best = likelihood(A, found, 4)
     for i in range(len(A) - 1):
         for label in np.unique(found[(A[i] > 0) & (np.arange(len(A)) != i)]):
@@ -58,28 +58,42 @@ def test_no_single_move_is_left(seed):
 def test_what_stays():
     A, labels = weighted()
     fixed = np.arange(0, 40, 3)
-    found = refine_labels(A, labels, 4, fixed)
+    found = BlockModel(A, labels, 4).refine(fixed).labels
     np.testing.assert_array_equal(found[fixed], labels[fixed])
     assert found[-1] == labels[-1]  # has no edges
     assert (found != labels).any()
-    assert set(refine_labels(A, labels, 4)) == {0, 1, 2, 3}
-    np.testing.assert_array_equal(refine_labels(sp.csr_array((5, 5)), np.arange(5) % 2, 2), np.arange(5) % 2)
+    assert set(BlockModel(A, labels, 4).refine().labels) == {0, 1, 2, 3}
+    np.testing.assert_array_equal(
+        BlockModel(sp.csr_array((5, 5)), np.arange(5) % 2, 2).refine().labels, np.arange(5) % 2
+    )
 
 
 def test_new_nodes_go_where_likelihood_grows_most():
     A, labels = block_model([60, 90, 120], 0.15, 0.02, random_state=0)
     old = np.arange(270) % 10 > 0
     inside, rows = A[old][:, old].toarray(), A[~old][:, old].toarray()
-    size = np.bincount(labels[old])
-    alike = (size[labels[old]] ** -1.0)[None] * np.ones((len(rows), 1))  # the same share for each cluster
-    found = BlockModel(inside, labels[old], 3).likeliest(rows, alike)
+    model, size = BlockModel(inside, labels[old], 3), np.bincount(labels[old])
+    alike = size[labels[old]] ** -1.0 * np.ones((len(inside), 1))  # the same share for each cluster
+    found = Placement(model, alike).likeliest(rows)
     assert (found == labels[~old]).mean() > 0.95
     for row, label in zip(rows, found, strict=True):
         B = np.block([[inside, row[:, None]], [row, 0.0]])
         gains = [likelihood(B, np.append(labels[old], r), 3) - 2 * np.log(size[r] / size.sum()) for r in range(3)]
         assert max(gains) - gains[label] < 0.5  # to first order
-    nowhere = np.zeros((1, old.sum()))
-    assert BlockModel(inside, labels[old], 3).likeliest(nowhere, (labels[old] == 2)[None]).tolist() == [2]
+    one = np.zeros((1, old.sum()))
+    one[0, 0] = 1e-9  # an edge that says nothing by itself, to a node all of whose similarities are in the third
+    assert Placement(model, (labels[old] == 2)[None] * np.ones_like(alike)).likeliest(one).tolist() == [2]
+
+
+def test_new_nodes_are_placed_by_each_other():
+    """Half of them have no edge to the old ones, and each has most of its edges to the new of its own cluster."""
+    A, labels = block_model([100, 150], 0.3, 0.02, random_state=0)
+    old = np.arange(250) % 2 > 0
+    B, among = A[~old][:, old].toarray(), A[~old][:, ~old]
+    B[::2] = 0
+    placement = Placement(BlockModel(A[old][:, old], labels[old], 2), A[old][:, old])
+    assert (placement.likeliest(B) == labels[~old]).mean() < 0.9
+    assert (placement.likeliest(B, among) == labels[~old]).mean() > 0.98
 
 
 @pytest.mark.parametrize("mixing", [0.2, 0.3])

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
-from quartic.bench.league import (
-    METHODS,
-    SHAPES,
-    Game,
-    LeagueSettings,
-    entries_of,
-    league_numbers,
-    main,
-    profiles,
-    run_league,
-)
+from quartic.bench.cases import Cell, parse_case
+from quartic.bench.commands import bench
+from quartic.bench.league import SHAPES, choose_games, draw_profiles, league_numbers, profiles
+from quartic.bench.methods import LEAGUE
+from quartic.bench.sections import run_section, settings_of
+
+
+def play(folder, *games, say=print, **settings):
+    """Run the league with a few games, in haste."""
+    return run_section(
+        replace(settings_of("league", True), cases=games, **{"seconds": 0.3, **settings}), folder, say, say
+    )
 
 
 def row(case, method, seconds, final=1.0, seed=0):
@@ -56,49 +58,39 @@ def test_problems_that_not_all_have_played_are_left_out():
 
 
 def test_games_are_drawn_alike_every_time():
-    for game in LeagueSettings.choose(quick=True, only="edmc").games:
-        again = Game(game.family, game.what, game.rank, game.start, game.seed)
-        np.testing.assert_array_equal(game.X0, again.X0)
+    for game in choose_games(quick=True):
+        if game.family != "symnmf":
+            np.testing.assert_array_equal(game.load().start(0), parse_case(str(game)).load().start(0))
     for what in ("planted-90-3", "lfr-120-3", "mixture-90-3", "kernel-60-3"):
-        M = Game("symnmf", what, 3, "random", 1).data
+        M = Cell(what, 3, "symnmf", "random", 1).given[0]
         assert abs(M - M.T).max() < 1e-12
-        other = Game("symnmf", what, 3, "random", 2).data
+        other = Cell(what, 3, "symnmf", "random", 2).given[0]
         assert other.shape == M.shape
         assert abs(other - M).max() > 0
     for shape in SHAPES:
-        pairs, d, n = Game("edmc", f"{shape}-40-0.5-0.05", 3, "random", 0).data
+        pairs, d, n = Cell(f"{shape}-40-0.5-0.05", 3, "edmc", "random", 0).given
         assert n == 40
         assert len(pairs) == len(d) == 390
         assert (d > 0).all()
 
 
 def test_the_whole_league_has_what_it_says():
-    games = LeagueSettings.choose().games
+    games = choose_games()
     assert sum(game.family == "edmc" for game in games) == 2 * 7 * 3 * 3
-    assert {game.start for game in games} == {"random", "spectral"}
+    assert {game.begin for game in games} == {"random", "spectral"}
     assert len({str(game) for game in games}) == len(games)
-    assert {"auto", "snmpbb", "scipy", "lai", "cocain"} <= {name.split(" ")[0] for name in entries_of("symnmf")}
-    assert set(METHODS) == {"symnmf", "edmc", "stress"}
+    assert {"auto", "snmpbb", "scipy", "lai", "cocain"} <= {name.split(" ")[0] for name in LEAGUE["symnmf"]}
+    assert set(LEAGUE) == {"symnmf", "edmc", "stress"}
 
 
 def test_any_prefix_of_the_league_is_a_fair_sample():
-    games = LeagueSettings.choose().games
+    games = choose_games()
     for part in (20, 60, 120):
-        for family in METHODS:
+        for family in LEAGUE:
             share = sum(game.family == family for game in games) / len(games)
             assert abs(sum(game.family == family for game in games[:part]) - share * part) <= 1
         nmf = [game for game in games[:part] if game.family == "symnmf"]
-        assert 0.2 < sum(game.start == "random" for game in nmf) / len(nmf) < 0.8
-
-
-def test_when_time_is_over_whole_runs_are_kept_and_nothing_is_begun(tmp_path):
-    games = LeagueSettings.choose(quick=True, only="edmc").games
-    store = run_league(LeagueSettings(games=games, budget=0.0), tmp_path, print, print)
-    assert not store.rows
-    taken = []
-    none = run_league(LeagueSettings(games=games), tmp_path, print, print, claim=lambda k: taken.append(k) or False)
-    assert not none.rows
-    assert taken == list(range(len(games)))
+        assert 0.2 < sum(game.begin == "random" for game in nmf) / len(nmf) < 0.8
 
 
 def test_a_rival_that_breaks_down_loses_its_game_only(tmp_path, monkeypatch):
@@ -106,43 +98,66 @@ def test_a_rival_that_breaks_down_loses_its_game_only(tmp_path, monkeypatch):
         raise KeyError("broken")
 
     monkeypatch.setattr("quartic.solvers.SMACOF.step", breaks)
-    games = (Game("stress", "cloud-30-0.8-0.05", 3, "spectral", 0),)
-    store = run_league(LeagueSettings(games=games, seconds=0.3), tmp_path, print, print)
+    store = play(tmp_path, Cell("cloud-30-0.8-0.05", 3, "stress", "spectral"))
     assert {row["method"].split()[0] for row in store.rows if "cannot" in row} == {"smacof"}
     assert "KeyError" in store.find(method="smacof relaxation=1.9")[0]["cannot"]
-    assert len(store.rows) == len(entries_of("stress"))
+    assert len(store.rows) == len(LEAGUE["stress"])
+
+
+def test_a_game_that_cannot_be_drawn_is_left_out_with_the_reason(tmp_path):
+    said = []
+    assert not play(tmp_path, Cell("planted-2-9", 9, "symnmf", "random"), say=said.append).rows
+    assert said == ["symnmf planted-2-9:9 random is left out: n_communities must be at most n = 2, got 9"]
 
 
 def test_runs_are_kept_and_not_made_again(tmp_path):
-    games = (Game("symnmf", "planted-60-3", 3, "random", 0), Game("edmc", "cloud-30-0.8-0", 3, "spectral", 0))
-    settings = LeagueSettings(games=games, seconds=0.3, name="league-quick")
-    said = []
-    store = run_league(settings, tmp_path, said.append, said.append)
-    assert {row["method"] for row in store.find(case=str(games[0]))} == set(entries_of("symnmf"))
+    games = Cell("planted-60-3", 3, "symnmf", "random"), Cell("cloud-30-0.8-0", 3, "edmc", "spectral")
+    store = play(tmp_path, *games)
+    assert {row["method"] for row in store.find(case=str(games[0]))} == set(LEAGUE["symnmf"])
     found = store.find(case=str(games[0]), method="auto")[0]
     assert found["error"] <= 1e-6
     assert found["s to 0.01"] <= found["s to 1e-06"] <= found["spent"]
+    assert found["final"] < found["first"]
     assert all("cannot" not in row for row in store.rows), [row for row in store.rows if "cannot" in row]
-    again = run_league(settings, tmp_path, said.append, said.append)
+    again = play(tmp_path, *games)
     assert len(again.rows) == len(store.rows)
     assert (again.find(method="auto") or [{}])[0] == found
+    picture = tmp_path / "league.png"
+    assert draw_profiles(again.rows, picture) == [picture]
+    assert picture.stat().st_size > 10_000
 
 
-def test_the_module_writes_its_table(tmp_path, monkeypatch, capsys):
-    small = LeagueSettings(games=(Game("stress", "cloud-30-0.8-0.05", 3, "spectral", 0),), seconds=0.3)
-    monkeypatch.setattr(LeagueSettings, "choose", classmethod(lambda cls, *a: small))
-    main(["--results", str(tmp_path), "--seconds", "0.3"])
-    text = (tmp_path / "league.csv").read_text(encoding="utf-8")
-    assert "smacof,within 2" in text
-    assert "auto,at worst" in text
-    assert "over auto's" in capsys.readouterr().out
+def test_who_is_late_for_one_target_has_the_time_of_the_next(tmp_path):
+    """A run ends when it has taken ``patience`` times what auto took to the target after the one it waits for."""
+    game = Cell("planted-60-3", 3, "symnmf", "random").load()
+    now = [0.0]
+    recorder = game.recorder(0, [1e-2, 1e-3, 1e-6], [1.0, 2.0, 5.0])
+    recorder.watch.seconds = lambda: now[0]
+    reference = recorder.reference
+    recorder.see(game.random(0), reference)
+    now[0] = 0.9
+    recorder.measure = lambda X: {"error": 5e-3, "objective": 1.0}
+    recorder.see(game.random(0), 5e-3 * reference)  # the first target, in time
+    now[0] = 1.9
+    recorder.see(game.random(0), 5e-3 * reference)
+    now[0] = 2.1
+    with pytest.raises(StopIteration):
+        recorder.see(game.random(0), 5e-3 * reference)
 
 
-def test_processes_share_the_games_and_end_in_time(tmp_path):
-    words = ["--quick", "--only", "stress", "--processes", "2", "--seconds", "0.2", "--results", str(tmp_path)]
-    began = time.monotonic()
-    main([*words, "--budget", "40"])
-    assert time.monotonic() - began < 60
-    assert "auto,within 1.2" in (tmp_path / "league.csv").read_text(encoding="utf-8")
-    lines = (tmp_path / "league-quick.jsonl").read_text(encoding="utf-8").splitlines()
-    assert sum("stress cloud" in line for line in lines) == len(entries_of("stress"))
+def test_the_command_runs_a_game_and_prints_the_profiles(tmp_path):
+    words = ["league", "--case", "stress cloud-30-0.8-0.05:3 spectral", "--seconds", "0.3", "-o", str(tmp_path)]
+    done = CliRunner().invoke(bench, words)
+    assert done.exit_code == 0, done.output
+    assert "Within 1.2 of the best" in done.stdout
+    assert (tmp_path / "league.png").is_file()
+    assert (
+        "is not a game" in CliRunner().invoke(bench, ["league", "--case", "stress cloud", "-o", str(tmp_path)]).output
+    )
+
+
+def test_every_solver_has_a_colour_of_its_own():
+    from quartic.report.panels import STYLES
+
+    assert {name.split(" ")[0] for entries in LEAGUE.values() for name in entries} <= set(STYLES)
+    assert len({colour for colour, _ in STYLES.values()}) == len(STYLES)

@@ -267,7 +267,7 @@ def test_chebyshev_bound_of_a_clustered_spectrum():
         parts = [Part(Slack(problem, problem.c), np.arange(n), None) for problem in (plain, other)]
         assert parts[0].highest == pytest.approx(values[-1])
         assert values[-1] < parts[1].highest < 1.2 * values[-1]
-        bound, again = (_chebyshev_bound(part, 1e-3, rng)[0] for part in parts)
+        bound, again = (_chebyshev_bound(part, 1e-3, rng, 8)[0] for part in parts)
         assert again == pytest.approx(bound, rel=0.1, abs=1e-3)
         assert bound <= lowest
         assert bound >= 1.1 * lowest - 2e-3
@@ -392,6 +392,15 @@ def test_checkpoint_is_taken_up(tmp_path):
     assert len(second.history) <= len(whole.history) + 2
     with pytest.raises(ValueError, match="another run"):
         solve_sdp(random_programme(10, 6, 3)[0], checkpoint=path)
+
+
+def test_a_checkpoint_that_cannot_be_written_does_not_cost_the_result(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("quartic.core.checkpoint.write_whole", full)
+    with pytest.warns(RuntimeWarning, match="could not be written"):
+        assert solve_sdp(small(), checkpoint=tmp_path / "run.npz").success
 
 
 def test_maxcut_bound_against_brute_force():

@@ -11,6 +11,7 @@ from scipy.sparse.linalg import aslinearoperator
 from quartic.datasets import planted_graph
 from quartic.sdp import SDP, LowRank, complete_matrix, localise, lovasz_theta, maxcut, passes, solve_sdp
 from quartic.sdp import solve as solving
+from quartic.sdp.bound import Bounds
 from quartic.sdp.interior import _mirrored, _Scaled
 from quartic.sdp.lowrank import Lagrangian
 from quartic.sdp.preconditioner import Blocks, Slots
@@ -329,3 +330,40 @@ def test_products_of_constraints(kind):
     X, W = (Q @ Q.T for Q in rng.standard_normal((2, n, n)))
     known = np.array([[np.vdot(P, X @ Q @ W) for Q in A] for P in A]) / np.outer(data.norms, data.norms)
     assert np.allclose(_mirrored(data.products([X], [W], np.zeros(0))), (known + known.T) / 2)
+
+
+# -- large graphs -----------------------------------------------------------------------------------------------------
+
+
+def random_cut(n, seed=0):
+    i, j = random_graph(n, 3 * n, seed)
+    W = sparse.coo_array((np.ones(len(i)), (i, j)), shape=(n, n))
+    return sparse.csr_array(W + W.T)
+
+
+def test_single_precision_certifies_a_large_graph_that_needs_more_columns():
+    found = maxcut(random_cut(3000), tol=1e-4, n_roundings=1, dtype=np.float32, rank=12).result
+    assert found.success
+    assert found.gap <= 1e-4
+    assert max(found.rank) > 12
+    assert found.errors["dual_cone"] <= 1e-4
+
+
+def test_negative_eigenvectors_are_repaired_where_they_live():
+    n = 3000  # above the size that is formed
+    rng = np.random.default_rng(0)
+    path = sparse.diags_array([np.full(n - 1, -1.0), np.full(n, 2.01), np.full(n - 1, -1.0)], offsets=[-1, 0, 1])
+    problem = SDP(sparse.csr_array(path), [[(i, i, 1.0)] for i in range(n)], np.ones(n))
+    y = np.zeros(n)
+    y[[700, 701, 2200]] = 0.1, 0.2, 0.3
+    bounds = Bounds(problem, rng)
+    before = bounds.at(y, 1e-2, n)
+    assert before.lowest.value < -1e-2
+    local = before.lowest.local
+    assert (local >= 0).all()
+    assert local[1200:1800].max() < 0.01 * local.max()  # far from either place
+    repaired = bounds.at(y - local, 1e-2, n)
+    assert repaired.value > before.value + 0.8 * n * 1e-2
+    assert repaired.value <= float(y.sum()) - float(local.sum())
+    Z = (path - sparse.diags_array(y - local)).toarray()
+    assert repaired.lowest.bound <= np.linalg.eigvalsh(Z)[0]

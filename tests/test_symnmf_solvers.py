@@ -22,7 +22,7 @@ from quartic.losses import LeastSquares
 from quartic.penalties import Nonnegative, NonnegativeL1
 from quartic.solvers import ADMM, BetaSNMF, CoordinateDescent, SymANLS, SymHALS
 
-SOLVERS = [BetaSNMF(), CoordinateDescent(), SymHALS(), SymANLS(), ADMM(), ADMM(proximal=0.01)]
+SOLVERS = [BetaSNMF(), CoordinateDescent(), SymHALS(), SymANLS(), ADMM()]
 BY_PRODUCTS = [solver for solver in SOLVERS if not isinstance(solver, CoordinateDescent)]
 SPLIT = [SymHALS(), SymHALS(mu=0.0), SymANLS(), SymANLS(mu=0.0)]
 
@@ -147,7 +147,6 @@ def test_penalised_objective_never_rises(solver, kind):
     values = [_penalised(M, s.point.X, s.Y, s.mu) for s in states]
     scale = 0.5 * np.sum(_dense(M) ** 2)
     assert (np.diff(values) <= 1e-13 * scale).all()
-    assert [s.penalised_objective for s in states] == pytest.approx(values, abs=1e-12 * scale)
 
 
 @pytest.mark.parametrize("solver", SOLVERS, ids=repr)
@@ -329,19 +328,16 @@ def test_the_penalty_is_the_papers(solver):
         np.testing.assert_allclose(state.point.X[i], best, rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("solver", [ADMM(rho=0.4), ADMM(rho=0.4, proximal=0.02)], ids=repr)
-def test_admm_takes_the_steps_of_its_definition(solver):
+def test_admm_takes_the_steps_of_its_definition():
     M, rho = MATRICES["signed"], 0.4
-    old, new = _steps(_problem(M), solver, _start(MATRICES["dense"])[:20], 3)[-2:]
+    old, new = _steps(_problem(M), ADMM(rho=rho), _start(MATRICES["dense"])[:20], 3)[-2:]
     Y, X = old.point.X, new.X
     # X is free: the gradient of the augmented Lagrangian with the old multipliers vanishes
     np.testing.assert_allclose((X @ Y.T - M) @ Y - old.dual + rho * (X - Y), 0, atol=1e-11)
     np.testing.assert_allclose(new.dual, old.dual + rho * (Y - X), atol=1e-13)
-    gamma = 6 * solver.proximal / rho * np.sum((X @ Y.T - M) ** 2)
-    eye = np.eye(4)
-    A = np.vstack([X, np.sqrt(rho) * eye, np.sqrt(gamma) * eye])
+    A = np.vstack([X, np.sqrt(rho) * np.eye(4)])
     for i in range(20):
-        target = [M[i], np.sqrt(rho) * (X[i] - new.dual[i] / rho), np.sqrt(gamma) * Y[i]]
+        target = [M[i], np.sqrt(rho) * (X[i] - new.dual[i] / rho)]
         best, _ = scipy.optimize.nnls(A, np.concatenate(target))
         np.testing.assert_allclose(new.point.X[i], best, rtol=0, atol=1e-9)
 
@@ -380,7 +376,8 @@ def test_pivoting_on_singular_matrices_ends_at_the_least_value(case):
     X = nnls.solve_nnls(A.T @ A, B @ A, rng.random((40, 6)))
     assert (X >= 0).all()
     for x, b in zip(X, B, strict=True):
-        assert np.linalg.norm(A @ x - b) <= scipy.optimize.nnls(A, b)[1] * (1 + 1e-9) + 1e-9
+        theirs = scipy.optimize.nnls(A, b)[0]  # the norm that SciPy 1.15.0 returns with it is not that of this x
+        assert np.linalg.norm(A @ x - b) <= np.linalg.norm(A @ theirs - b) * (1 + 1e-9) + 1e-9
 
 
 def test_the_backup_rule_ends_what_full_exchanges_do_not(monkeypatch):
@@ -394,7 +391,7 @@ def test_the_backup_rule_ends_what_full_exchanges_do_not(monkeypatch):
     B = rng.standard_normal((300, 6))
     X = nnls.solve_nnls(A.T @ A, B @ A, np.maximum(rng.standard_normal((300, 6)), 0))
     for x, b in zip(X, B, strict=True):
-        assert np.linalg.norm(A @ x - b) <= scipy.optimize.nnls(A, b)[1] + 1e-9
+        assert np.linalg.norm(A @ x - b) <= np.linalg.norm(A @ scipy.optimize.nnls(A, b)[0] - b) + 1e-9
 
 
 def test_pivoting_without_end_gives_way_to_descent(monkeypatch):
@@ -433,7 +430,6 @@ def test_other_penalties_are_refused(solver):
         (lambda: SymANLS(mu=float("nan")), ValueError, "mu must be nonnegative and finite"),
         (lambda: SymANLS(mu="large"), TypeError, "mu must be a number"),
         (lambda: ADMM(rho=0.0), ValueError, "rho must be positive and finite, got 0.0"),
-        (lambda: ADMM(proximal=-1.0), ValueError, "proximal must be nonnegative"),
     ],
 )
 def test_settings_out_of_range_are_refused(make, error, words):

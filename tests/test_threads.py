@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from quartic import Problem, SymNMF, minimize
 from quartic.arrays import threads
 from quartic.arrays.space import Fresh
-from quartic.compiled import compiling
+from quartic.compiled import flags as compiling
 from quartic.compiled.clock import solving_time
 from quartic.datasets import planted_graph
 from quartic.losses import LeastSquares
@@ -656,3 +656,7 @@ class TestCompiling:
         time.sleep(0.01)
         end()
         assert solving_time() - solving <= time.perf_counter() - wall - 0.02
+
+
+def test_threads_are_shared_among_runs():
+    assert [threads.share_of(*given) for given in ((4, 2), (4, 10), (1, 1), (None, 3))] == [2, 1, 1, None]

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from quartic import Problem, certify, minimize
 from quartic.arrays import waiting
+from quartic.datasets import planted_graph
 from quartic.init import random_start, spectral_start
 from quartic.kernels import GramKernel, NormKernel
 from quartic.losses import Distances, LeastSquares
@@ -77,6 +78,15 @@ def test_symmetric_nmf_is_the_same_run(solver, kind):
     np.testing.assert_allclose(theirs.X.numpy(), ours.X, atol=1e-10)
     assert theirs.n_products == ours.n_products
     np.testing.assert_allclose(theirs.history.stationarity, ours.history.stationarity, rtol=1e-8)
+
+
+@pytest.mark.parametrize("solver", ["inertial", "lbfgs"])
+def test_large_factors_are_the_same_run(solver):
+    """Whatever is done for memory's sake where X is large must not change the iterates."""
+    n = 15_000
+    M = planted_graph(n, 16, random_state=0)[0]
+    ours, theirs = both(M, start(n, 16), Nonnegative(), solver=solver, tol=0.0, max_iter=20)
+    np.testing.assert_allclose(theirs.X.numpy(), ours.X, atol=1e-10)
 
 
 @pytest.mark.parametrize("solver", SYMNMF)
@@ -279,9 +289,9 @@ def test_sparse_input_need_not_be_canonical():
 
 @pytest.fixture(params=[1 << 24, 37], ids=["at once", "in pieces"])
 def pieces(request, monkeypatch):
-    from quartic.losses.factor import torch_input
+    from quartic.losses.factor import torch_matrix
 
-    monkeypatch.setattr(torch_input, "_ENTRIES", request.param)
+    monkeypatch.setattr(torch_matrix, "_ENTRIES", request.param)
 
 
 def wide_graph(n=400, dtype=np.float64):

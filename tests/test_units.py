@@ -213,7 +213,6 @@ def test_settings_with_units_kernels_callbacks_references_and_strategies(k, tmp_
     for one, other in (
         (SymHALS(0.5), SymHALS(math.ldexp(0.5, 2 * k))),
         (ADMM(0.5), ADMM(math.ldexp(0.5, 2 * k))),
-        (ADMM(2.0, 0.1), ADMM(math.ldexp(2.0, 2 * k), 0.1)),
     ):
         a = minimize(plain, X0, solver=one, tol=0, max_iter=5)
         b = minimize(far, np.ldexp(X0, k), solver=other, tol=0, max_iter=5)

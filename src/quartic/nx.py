@@ -12,6 +12,8 @@ Installed beside networkx it is also a backend of that name, for the functions t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from inspect import signature
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -104,22 +106,28 @@ class Backend:
     @staticmethod
     def can_run(name: str, args: Any, kwargs: Any) -> bool | str:
         """Tell networkx whether it may call on its own accord: undirected graphs, and no setting of its methods."""
-        graph = args[0] if args else kwargs["G"]
-        if graph.is_directed() or graph.is_multigraph():
+        given = signature(getattr(Backend, name)).bind(*args, **kwargs).arguments
+        if given["G"].is_directed() or given["G"].is_multigraph():
             return "quartic finds communities of undirected graphs without parallel edges"
-        return kwargs.get("resolution", 1) == 1 or "quartic knows no resolution"
+        return given.get("resolution", 1) == 1 or "quartic knows no resolution"
 
     @staticmethod
     def louvain_communities(
-        G: Any, weight: str | None = "weight", *_: Any, seed: Any = None, **__: Any
-    ) -> list[set[Any]]:
+        G: Any, weight: str | None = "weight", resolution: float = 1, threshold: float = 1e-7,
+        max_level: int | None = None, seed: Any = None,
+    ) -> list[set[Any]]:  # fmt: skip
         """Return a partition in as many communities as `quartic.select_rank` finds."""
-        return communities(_weighted(G, weight), random_state=seed)
+        return communities(_weighted(G, weight), random_state=_state(seed))
 
     @staticmethod
     def asyn_fluidc(G: Any, k: int, max_iter: int = 100, seed: Any = None) -> Iterator[set[Any]]:
         """Return k communities."""
-        return iter(communities(_weighted(G, None), k, random_state=seed))
+        return iter(communities(_weighted(G, None), k, random_state=_state(seed)))
+
+
+def _state(seed: Any) -> Any:
+    """Return what networkx made of a seed as we take it: some of its functions hand on Python's own generator."""
+    return seed.getrandbits(32) if isinstance(seed, Random) else seed
 
 
 def _weighted(G: Any, weight: str | None) -> Any:

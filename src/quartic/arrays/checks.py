@@ -19,15 +19,7 @@ _ROWS = 1024
 
 
 def is_torch(A: Any) -> bool:
-    """Tell whether A is a torch tensor; torch is not imported to find out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.arrays.checks import is_torch
-    >>> is_torch(np.ones(3))
-    False
-    """
+    """Tell whether A is a torch tensor; torch is not imported to find out."""
     torch = sys.modules.get("torch")  # a tensor cannot exist before its module does
     return torch is not None and isinstance(A, torch.Tensor)
 
@@ -36,12 +28,6 @@ def random_generator(random_state: RandomState) -> np.random.Generator:
     """Return a generator for anything scikit-learn or NumPy users pass as ``random_state``.
 
     The global generator is never read or advanced. A legacy ``RandomState`` seeds a new generator with one draw.
-
-    Examples
-    --------
-    >>> from quartic.arrays.checks import random_generator
-    >>> float(random_generator(0).random()) == float(random_generator(0).random())
-    True
     """
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(0, 2**31 - 1))
@@ -60,14 +46,7 @@ def random_generator(random_state: RandomState) -> np.random.Generator:
 def finite_matrix(A: Any, name: str) -> Array:
     """Return ``A`` as a C-ordered finite 2-D float array (float32 is kept, all else becomes float64).
 
-    A torch tensor stays one, on its device.
-
-    Raises
-    ------
-    TypeError
-        If ``A`` is complex or not numeric.
-    ValueError
-        If ``A`` is not 2-D, or holds NaN or infinity; the message names the first such entry.
+    A torch tensor stays one, on its device. The errors say what is wrong, and name the first entry that is not finite.
     """
     if is_torch(A):
         from quartic.arrays import space_torch
@@ -91,12 +70,6 @@ def first_not_finite(A: Any, *, nan: bool = False) -> tuple[int, int, float] | N
     """Return row, column and value of the first NaN or infinity of a matrix, dense or sparse; None where there is none.
 
     With ``nan`` NaN is allowed, and only infinity is looked for.
-
-    Examples
-    --------
-    >>> from quartic.arrays.checks import first_not_finite
-    >>> first_not_finite([[1.0, 2.0], [float("nan"), 3.0]])
-    (1, 0, nan)
     """
 
     def bad(values: Any) -> Any:
@@ -133,16 +106,7 @@ def as_floats(A: Any) -> Array:
 
 
 def check_number(value: Any, name: str, *, zero: bool = False, below: float = math.inf, cure: str = "") -> None:
-    """Raise unless ``value`` is a number above zero (or zero, where allowed) and below ``below``.
-
-    Examples
-    --------
-    >>> from quartic.arrays.checks import check_number
-    >>> check_number(-1, "sigma")
-    Traceback (most recent call last):
-    ...
-    ValueError: sigma must be positive and finite, got -1
-    """
+    """Raise unless ``value`` is a number above zero (or zero, where allowed) and below ``below``."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number, got {value!r}")
     if not (0 <= float(value) < below and (zero or float(value) > 0)):
@@ -160,32 +124,14 @@ def check_count(value: Any, name: str, at_least: int = 1) -> int:
 
 
 def check_integer(value: Any, name: str, least: int | None = None, more: str = "") -> None:
-    """Raise unless the setting ``value`` is an integer of at least ``least``; ``more`` is what else it may be.
-
-    Examples
-    --------
-    >>> from quartic.arrays.checks import check_integer
-    >>> check_integer(0, "n_init", 1)
-    Traceback (most recent call last):
-    ...
-    ValueError: n_init must be an integer of at least 1, got 0
-    """
+    """Raise unless the setting ``value`` is an integer of at least ``least``; ``more`` is what else it may be."""
     if isinstance(value, bool) or not isinstance(value, Integral) or (least is not None and value < least):
         at_least = "" if least is None else f" of at least {least}"
         raise ValueError(f"{name} must be an integer{at_least}{more}, got {value!r}")
 
 
 def check_choice(value: Any, name: str, words: Iterable[str], otherwise: bool = False) -> None:
-    """Raise unless the setting ``value`` is one of the words, or is right ``otherwise``.
-
-    Examples
-    --------
-    >>> from quartic.arrays.checks import check_choice
-    >>> check_choice("best", "init", ("auto", "random"))
-    Traceback (most recent call last):
-    ...
-    ValueError: init must be one of 'auto', 'random', got 'best'
-    """
+    """Raise unless the setting ``value`` is one of the words, or is right ``otherwise``."""
     if not otherwise and not (isinstance(value, str) and value in words):
         raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}, got {value!r}")
 

@@ -52,12 +52,6 @@ def unit_cubic_root(w: float | Array) -> float | Array:
 
     The closed form y = (2/√3) sinh(⅓ asinh(½·3√3·w)) neither cancels nor overflows, unlike Cardano's; it loses a few
     digits to the logarithm when w is huge, which two Newton steps bring back.
-
-    Examples
-    --------
-    >>> from quartic.arrays.space import unit_cubic_root
-    >>> unit_cubic_root(10.0)
-    2.0
     """
     if isinstance(w, float):
         y = (2 / math.sqrt(3)) * math.sinh(math.asinh(min(w, 1e300) * (1.5 * math.sqrt(3))) / 3)
@@ -322,74 +316,34 @@ def namespace(A: Any) -> Any:
     return space_of(A).xp
 
 
-def inner(A: Array, B: Array) -> float:
-    """Return ⟨A, B⟩ = Σ A_ij B_ij."""
-    return space_of(A).inner(A, B)
-
-
 def squared_norm(A: Array) -> float:
     """Return ‖A‖²."""
     return space_of(A).inner(A, A)
 
 
-def norm(A: Array) -> float:
-    """Return ‖A‖, also where the squares under- or overflow."""
-    return space_of(A).norm(A)
+def _forward(name: str) -> Any:
+    """Return the method of that name of the space in which its first argument lives, as a function."""
+
+    def call(A: Any, *others: Any) -> Any:
+        return getattr(space_of(A), name)(A, *others)
+
+    call.__name__, call.__doc__ = name, getattr(Space, name).__doc__
+    return call
 
 
-def gram(A: Array, B: Array | None = None) -> Array:
-    """Return AᵀB (AᵀA when B is left out), an r × r matrix in float64."""
-    return space_of(A).gram(A, B)
-
-
-def total(A: Array) -> float:
-    """Return the sum of all entries, in float64."""
-    return space_of(A).total(A)
-
-
-def is_zero(A: Array) -> bool:
-    """Tell whether all entries are zero."""
-    return space_of(A).is_zero(A)
-
-
-def first_entry(wanted: Any) -> tuple[int, ...] | None:
-    """Return the indices of the first true entry, None where there is none."""
-    return space_of(wanted).first_entry(wanted)
-
-
-def astype(A: Any, dtype: type[np.floating[Any]]) -> Array:
-    """Return A in another type; A itself where it has that already."""
-    return space_of(A).astype(A, dtype)
-
-
-def float_type(A: Any) -> type[np.floating[Any]]:
-    """Return np.float32 or np.float64, the type of A's entries."""
-    return space_of(A).float_type(A)
-
-
-def copy(A: Any) -> Array:
-    """Return a copy."""
-    return space_of(A).copy(A)
-
-
-def to_host(A: Any) -> Any:
-    """Return a NumPy array, or a float, for what may live on a device."""
-    return space_of(A).to_host(A)
-
-
-def positive_part(A: Any) -> Array:
-    """Return max(A, 0), entry by entry."""
-    return space_of(A).positive_part(A)
-
-
-def times(A: Any, S: Any) -> Array:
-    """Return A S for a small matrix S, in A's type."""
-    return space_of(A).times(A, S)
-
-
-def bare(S: Any) -> Any:
-    """Return a small matrix as the array it is, on the device a tensor, for arithmetic there without a read."""
-    return space_of(S).bare(S)
+inner: Callable[[Array, Array], float] = _forward("inner")
+norm: Callable[[Array], float] = _forward("norm")
+gram: Callable[..., Array] = _forward("gram")
+total: Callable[[Array], float] = _forward("total")
+is_zero: Callable[[Array], bool] = _forward("is_zero")
+first_entry: Callable[[Any], tuple[int, ...] | None] = _forward("first_entry")
+astype: Callable[[Any, type[np.floating[Any]]], Array] = _forward("astype")
+float_type: Callable[[Any], type[np.floating[Any]]] = _forward("float_type")
+copy: Callable[[Any], Array] = _forward("copy")
+to_host: Callable[[Any], Any] = _forward("to_host")
+positive_part: Callable[[Any], Array] = _forward("positive_part")
+times: Callable[[Any, Any], Array] = _forward("times")
+bare: Callable[[Any], Any] = _forward("bare")
 
 
 # -- arrays used again: memory fresh from the system costs more than the pass that fills it ---------------------------
@@ -409,17 +363,6 @@ class Workspace(Fresh):
 
     Python counts references: an array that only this list knows is free. A point that is still held, by a state, by
     the caller, by a view, keeps its arrays. Never more arrays are kept than were in use at the same time.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.arrays.space import Workspace
-    >>> arrays = Workspace()
-    >>> A = arrays.like(np.ones((1000, 20)))
-    >>> place = A.ctypes.data
-    >>> del A
-    >>> arrays.like(np.ones((1000, 20))).ctypes.data == place
-    True
     """
 
     def __init__(self) -> None:

@@ -162,7 +162,7 @@ class DeviceSpace(Space):
     def shrink(self, W: Any, square: Any, alpha: float, sigma: float) -> None:
         """Divide W by its scale, without a read."""
         if triton_serves(W, 64):
-            from quartic.compiled.shrink_triton import shrink
+            from quartic.compiled.rows_triton import shrink
 
             shrink(W, square.tensor, alpha, sigma)
         else:
@@ -211,7 +211,7 @@ class DeviceSpace(Space):
         """Sweep over the entries: by rows on a GPU, elsewhere column by column, all rows at once."""
         weights = small_for(X, G)
         if triton_serves(X, 64):
-            from quartic.compiled.sweep_triton import sweep
+            from quartic.compiled.rows_triton import sweep
 
             return sweep(X, weights, C)
         G = np.asarray(on_host(G))
@@ -317,17 +317,7 @@ def dtype_for(A: Any) -> torch.dtype:
 
 @contextmanager
 def explained(device: torch.device, what: str, needs: float) -> Iterator[None]:
-    """Turn torch's errors of memory and of the device into ones that say what was under way.
-
-    Parameters
-    ----------
-    device : torch.device
-        Where.
-    what : str
-        Of which sizes.
-    needs : float
-        About how many bytes it takes.
-    """
+    """Turn torch's errors of memory and of the device into ones that say what was under way, and the bytes it needs."""
     try:
         yield
     except torch.OutOfMemoryError as error:

@@ -105,15 +105,7 @@ def n_threads() -> int:
 
 @contextmanager
 def limited_to(limit: int | None) -> Iterator[None]:
-    """Use at most so many threads within, in this thread; None changes nothing.
-
-    Examples
-    --------
-    >>> from quartic.arrays.threads import limited_to, n_threads
-    >>> with limited_to(1):
-    ...     n_threads()
-    1
-    """
+    """Use at most so many threads within, in this thread; None changes nothing."""
     if limit is None:
         yield
         return
@@ -127,14 +119,7 @@ def limited_to(limit: int | None) -> Iterator[None]:
 
 
 def share_of(n_jobs: int | None, n_runs: int) -> int | None:
-    """Return how many threads each of ``n_runs`` runs may use, ``n_jobs`` being for all that go on at the same time.
-
-    Examples
-    --------
-    >>> from quartic.arrays.threads import share_of
-    >>> share_of(4, 2), share_of(4, 10), share_of(1, 1), share_of(None, 3)
-    (2, 1, 1, None)
-    """
+    """Return how many threads each of ``n_runs`` runs may use, ``n_jobs`` being for all that go on at the same time."""
     if n_jobs is None:
         return None
     jobs = n_jobs if n_jobs > 0 else max(1, max_threads() + 1 + n_jobs)

@@ -103,14 +103,7 @@ class Delayed(_Number):
 
 
 def delayed(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return ``function(*arguments)``; where an argument is waiting, a number that calls it when it is used.
-
-    Examples
-    --------
-    >>> from quartic.arrays.waiting import delayed
-    >>> delayed(lambda x, y: x + y, 1.0, 2.0)
-    3.0
-    """
+    """Return ``function(*arguments)``; where an argument is waiting, a number that calls it when it is used."""
     for x in arguments:
         if isinstance(x, _Number):
             return Delayed(function, arguments)

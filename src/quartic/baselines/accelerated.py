@@ -75,10 +75,6 @@ class CoCaIn(Solver):
         check_number(self.delta, "delta", below=1.0)
         check_number(self.epsilon, "epsilon", below=self.delta)
 
-    def unit_of_step(self, problem: Problem) -> tuple[int, int]:
-        """Return that of the kernel's λ."""
-        return (0, 0) if problem.kernel is None else problem.kernel.step_unit
-
     def init(self, problem: Problem, X0: Array) -> CoCaInState:
         """Return the state at X0."""
         p = problem.loss.at(X0)
@@ -162,10 +158,6 @@ class ABPG(Solver):
         check_count(self.max_trials, "max_trials")
         if not self.gamma >= 1 or not self.growth > 1:
             raise ValueError(f"gamma must be at least 1 and growth above 1, got {self.gamma!r} and {self.growth!r}")
-
-    def unit_of_step(self, problem: Problem) -> tuple[int, int]:
-        """Return that of the kernel's λ."""
-        return (0, 0) if problem.kernel is None else problem.kernel.step_unit
 
     def init(self, problem: Problem, X0: Array) -> ABPGState:
         """Return the state X = Z = X0."""

@@ -49,10 +49,6 @@ class BetaSNMF(Solver):
         if not 0 < self.beta <= 1:
             raise ValueError(f"beta must be positive and at most 1, got {self.beta!r}")
 
-    def init(self, problem: Problem, X0: Array) -> State:
-        """Return the state at X0."""
-        return State(problem.loss.at(X0))
-
     def step(self, problem: Problem, state: State) -> State:
         """Return the state at the update, or short of it."""
         p = cast(LeastSquaresPoint, state.point)

@@ -53,10 +53,6 @@ class ProjectedGaussNewton(Solver):
         check_count(self.n_cg, "n_cg")
         check_number(self.forcing, "forcing", below=1.0)
 
-    def init(self, problem: Problem, X0: Array) -> GaussNewtonState:
-        """Return the state at X0."""
-        return GaussNewtonState(problem.loss.at(X0))
-
     def step(self, problem: Problem, state: State) -> GaussNewtonState:
         """Return the best point along the projected direction, or the projected gradient where that is no descent."""
         s = cast(GaussNewtonState, state)

@@ -11,7 +11,7 @@ from quartic.arrays import Array, check_count, check_number, gram, orthonormal
 from quartic.baselines.splitting import SplitState, SymHALS, convert_weight
 from quartic.core.problem import Problem
 from quartic.core.units import Units
-from quartic.losses import LeastSquares
+from quartic.losses import FullLeastSquares
 from quartic.solvers.base import Requirements, Solver, State
 
 # The approximation has done its work where stationarity on M itself is no longer down to this share after a step.
@@ -83,7 +83,7 @@ class LAI(Solver):
     def init(self, problem: Problem, X0: Array) -> LAIState:
         """Return the state X = Y = X0, with M approximated."""
         first = SymHALS(self.mu).init(problem, X0)
-        found = _approximate(cast(LeastSquares, problem.loss), X0, self.columns, self.power)
+        found = _approximate(cast(FullLeastSquares, problem.loss), X0, self.columns, self.power)
         return LAIState(point=first.point, Y=X0, mu=first.mu, approximation=found)
 
     def step(self, problem: Problem, state: State) -> LAIState:
@@ -104,7 +104,7 @@ class LAI(Solver):
         return LAIState(point=point, Y=Y, mu=mu, approximation=s.approximation if falls else ())
 
 
-def _approximate(loss: LeastSquares, X0: Array, columns: int, power: int) -> tuple[Array, ...]:
+def _approximate(loss: FullLeastSquares, X0: Array, columns: int, power: int) -> tuple[Array, ...]:
     """Return Q (n, l) with orthonormal columns and the diagonal of Λ, the eigenvalues of largest size."""
     n, rank = X0.shape
     width = min(columns * rank, n)

@@ -9,7 +9,7 @@ import numpy as np
 
 from quartic.arrays import Array
 from quartic.compiled.flags import njit
-from quartic.compiled.rows import sweep_rows
+from quartic.compiled.rows import solve_factored, sweep_rows
 
 # Full exchanges that may fail to lower the number of infeasible variables before the backup rule sets in.
 _PATIENCE = 3
@@ -40,13 +40,6 @@ def solve_nnls(G: Array, C: Array, start: Array) -> Array:
     ends. Rows with the same passive set share one Cholesky factor. Columns of A that depend on others get x = 0. Should
     a singular G keep a row pivoting, coordinate descent from its start takes over, so the call always returns, and
     never a worse row than the start's.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.baselines.nnls import solve_nnls
-    >>> solve_nnls(np.eye(2), np.array([[1.0, -1.0]]), np.zeros((1, 2)))
-    array([[1., 0.]])
     """
     n, r = C.shape
     G, C = np.ascontiguousarray(G, dtype=np.float64), np.ascontiguousarray(C, dtype=np.float64)
@@ -95,7 +88,9 @@ def _pivot(order: Any, G: Any, C: Any, passive: Any, X: Any, fewest: Any, patien
                     inside[size] = k
                     size += 1
             _factor(G, inside, size, L)
-        _solve(L, C[i], inside, size, x)
+        for p in range(size):
+            x[p] = C[i, inside[p]]
+        solve_factored(L, size, x)
         if _exchange(i, G, C[i], x, inside, size, passive, X, fewest, patience):
             pending[left] = i
             left += 1
@@ -114,21 +109,6 @@ def _factor(G: Any, inside: Any, size: int, L: Any) -> None:
                 L[p, q] = value / L[q, q]
             else:
                 L[p, p] = math.sqrt(value) if value > _DEPENDENT * G[inside[p], inside[p]] else np.inf
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _solve(L: Any, c: Any, inside: Any, size: int, x: Any) -> None:
-    """Set x[:size] to the solution on ``inside``."""
-    for p in range(size):
-        value = c[inside[p]]
-        for s in range(p):
-            value -= L[p, s] * x[s]
-        x[p] = value / L[p, p]
-    for p in range(size - 1, -1, -1):
-        value = x[p]
-        for s in range(p + 1, size):
-            value -= L[s, p] * x[s]
-        x[p] = value / L[p, p]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

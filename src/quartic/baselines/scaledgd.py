@@ -12,7 +12,7 @@ from quartic.arrays import Array, check_number, inner, on_host, times
 from quartic.core.problem import Problem
 from quartic.losses import Point
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
-from quartic.solvers.dyn_nolips import DynState
+from quartic.solvers.nolips import DynState
 
 
 @dataclass(frozen=True)

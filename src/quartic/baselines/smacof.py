@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from quartic.arrays import Array, check_number
+from quartic.arrays import check_number
 from quartic.core.problem import Problem
 from quartic.losses import RawStress
 from quartic.solvers.base import Requirements, Solver, State
@@ -52,10 +52,6 @@ class SMACOF(Solver):
 
     def __post_init__(self) -> None:
         check_number(self.relaxation, "relaxation", below=2.0)
-
-    def init(self, problem: Problem, X0: Array) -> State:
-        """Return the state at X0."""
-        return State(problem.loss.at(X0))
 
     def step(self, problem: Problem, state: State) -> State:
         """Return Guttman's transform, or beyond it."""

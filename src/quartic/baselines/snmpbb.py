@@ -23,18 +23,10 @@ _LONGER = 4.0
 
 @dataclass(frozen=True)
 class SpectralState(State):
-    """The iterate, and what the next step takes over.
+    """The iterate, the Barzilai–Borwein step, and how many steps were made: its two formulas take turns.
 
-    Attributes
-    ----------
-    alpha : float
-        The Barzilai–Borwein step.
-    above : tuple of floats
-        How much higher than here the last points were, the newest last: differences, which do not cancel.
-    n_steps : int
-        Steps made so far: the two Barzilai–Borwein formulas take turns.
-    carried, fresh : int, float
-        For how many lines the product was carried, and the stationarity when it was last made anew.
+    ``above`` says how much higher than here the last points were, the newest last: differences, which do not cancel.
+    For how many lines the product was ``carried``, and the stationarity when it was last made anew.
     """
 
     alpha: float = math.nan

@@ -9,10 +9,10 @@ from typing import ClassVar, TypeVar, cast
 
 import numpy as np
 
-from quartic.arrays import Array, check_number, gram, inner, norm, space_of, squared_norm, trace_inner
+from quartic.arrays import Array, check_number, gram, inner, norm, space_of, squared_norm
 from quartic.core.problem import Problem
 from quartic.core.units import Units, shifted
-from quartic.losses import LeastSquares
+from quartic.losses import FullLeastSquares
 from quartic.losses.factor.loss import LeastSquaresPoint
 from quartic.solvers.base import Requirements, Solver, State
 
@@ -52,13 +52,6 @@ class SplitState(State):
     Y: Array
     mu: float
 
-    @property
-    def penalised_objective(self) -> float:
-        """½‖M − XYᵀ‖² + μ‖X − Y‖², which no step increases; no product is needed."""
-        p, Y = cast(LeastSquaresPoint, self.point), self.Y
-        fit = 0.5 * p.loss.matrix.squared_norm - inner(p.MX, Y) + 0.5 * trace_inner(p.gram, gram(Y))
-        return float(fit + self.mu * squared_norm(p.X - Y))
-
 
 class PenalisedSolver(Solver):
     """Alternate between the factors of the paper's (P-NMF), ½‖M − XYᵀ‖² + μ‖X − Y‖² over X, Y ≥ 0.
@@ -91,7 +84,7 @@ class PenalisedSolver(Solver):
     def step(self, problem: Problem, state: State) -> SplitState:
         """Return the state after an update of Y and one of X."""
         state = cast(SplitState, state)
-        loss, p, mu = cast(LeastSquares, problem.loss), cast(LeastSquaresPoint, state.point), state.mu
+        loss, p, mu = cast(FullLeastSquares, problem.loss), cast(LeastSquaresPoint, state.point), state.mu
         Y = self._update(state.Y, p.X, p.MX, p.gram, mu)
         X = self._update(p.X, Y, loss.product(Y), gram(Y), mu)
         return SplitState(point=loss.at(X), Y=Y, mu=self._next_mu(mu, X, p.X, Y))
@@ -188,12 +181,7 @@ class SymANLS(PenalisedSolver):
 class ADMMState(State):
     """Y ≥ 0 (the point, which is the symmetric answer), its twin X of free sign, the multipliers Λ, and ρ in use.
 
-    Attributes
-    ----------
-    apart : float
-        The least ‖X − Y‖ under this ρ.
-    waited : int
-        For how many iterations it has not shrunk.
+    ``apart`` is the least ‖X − Y‖ under this ρ, which has not shrunk for as many iterations as were ``waited``.
     """
 
     X: Array
@@ -209,19 +197,17 @@ class ADMM(Solver):
 
     | X ← (MY + ρY + Λ)(YᵀY + ρI)⁻¹
     | Λ ← Λ + ρ(Y − X)
-    | Y ← argmin over Y ≥ 0 of ½‖M − XYᵀ‖² + ½ρ‖Y − X + Λ/ρ‖² + ½γ‖Y − Y_old‖²,  γ = (6ξ/ρ)‖M − XY_oldᵀ‖²
+    | Y ← argmin over Y ≥ 0 of ½‖M − XYᵀ‖² + ½ρ‖Y − X + Λ/ρ‖²
 
-    The update of Y is a nonnegative least-squares problem, solved exactly. Y is the symmetric answer, judged on
-    ½‖M − YYᵀ‖², which may go up and down on the way. Two products an iteration, MX and MY.
+    The update of Y is a nonnegative least-squares problem, solved exactly. (The proof of convergence asks for a
+    proximal term and a ρ that grows with n besides, with steps too short to be of use.) Y is the symmetric answer,
+    judged on ½‖M − YYᵀ‖², which may go up and down on the way. Two products an iteration, MX and MY.
 
     Parameters
     ----------
     rho : float, optional
         ρ > 0. The default is 0.2 times ⟨MX₀, X₀⟩/‖X₀‖², which follows the scale of M, and is doubled where X and Y do
         not draw nearer for long, as they do not where M has strongly negative eigenvalues.
-    proximal : float, default=0.0
-        ξ ≥ 0, the share of the proximal weight. The authors' proof of convergence takes ξ = 1 (together with a bound on
-        the rows of Y and a ρ that grows with n, both left out here); steps are then too short to be of use.
 
     Examples
     --------
@@ -237,12 +223,10 @@ class ADMM(Solver):
     state = ADMMState
 
     rho: float | None = None
-    proximal: float = 0.0
 
     def __post_init__(self) -> None:
         if self.rho is not None:
             check_number(self.rho, "rho")
-        check_number(self.proximal, "proximal", zero=True)
 
     def in_units(self, units: Units, problem: Problem) -> ADMM:
         """Return the solver with ρ, the weight of a square, scaled."""
@@ -259,12 +243,11 @@ class ADMM(Solver):
         from quartic.baselines.nnls import solve_nnls
 
         state = cast(ADMMState, state)
-        loss, p, rho = cast(LeastSquares, problem.loss), cast(LeastSquaresPoint, state.point), state.rho
+        loss, p, rho = cast(FullLeastSquares, problem.loss), cast(LeastSquaresPoint, state.point), state.rho
         X = _solve_shifted(p.gram, rho, p.MX + rho * p.X + state.dual)
         dual = state.dual + rho * (p.X - X)
-        gamma, S = self._proximal_weight(p, X, rho), gram(X)
-        C = loss.product(X) + rho * X - dual + gamma * p.X
-        Y = solve_nnls(S + (rho + gamma) * np.eye(len(S)), C, p.X)
+        S = gram(X)
+        Y = solve_nnls(S + rho * np.eye(len(S)), loss.product(X) + rho * X - dual, p.X)
         return self._watched(state, ADMMState(point=loss.at(Y), X=X, dual=dual, rho=rho))
 
     def _watched(self, before: ADMMState, state: ADMMState) -> ADMMState:
@@ -281,13 +264,6 @@ class ADMM(Solver):
         if before.waited < _PATIENCE:
             return replace(state, apart=before.apart, waited=before.waited + 1)
         return replace(state, rho=2 * state.rho)
-
-    def _proximal_weight(self, p: LeastSquaresPoint, X: Array, rho: float) -> float:
-        """Return (6ξ/ρ)‖M − XYᵀ‖², Y the point's."""
-        if self.proximal == 0:
-            return 0.0
-        fit = p.loss.matrix.squared_norm - 2 * inner(p.MX, X) + trace_inner(gram(X), p.gram)
-        return 6 * self.proximal / rho * max(fit, 0.0)
 
 
 def _solve_shifted(S: Array, rho: float, C: Array) -> Array:

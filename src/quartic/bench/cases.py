@@ -1,4 +1,4 @@
-"""The cases, and who watches a run on them: the cells of the paper's Table 1, and its helix, exact or with noise."""
+"""The cases, and who watches a run on them: the cells of the paper's Table 1, its helix, the games of the league."""
 
 from __future__ import annotations
 
@@ -6,21 +6,31 @@ import csv
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quartic.arrays import Array
 from quartic.bench.harness import Row, Watch
 from quartic.core.loop import minimize, referee
 from quartic.core.problem import Problem
-from quartic.datasets import helix, load_similarity, pair_distances, planted_graph, random_pairs
-from quartic.init import random_start
-from quartic.losses import Distances, LeastSquares
+from quartic.datasets import (
+    helix,
+    load_graph,
+    load_similarity,
+    pair_distances,
+    planted_graph,
+    random_pairs,
+    swiss_roll,
+)
+from quartic.graphs import similarity
+from quartic.init import random_start, shortest_path_start, spectral_start
+from quartic.losses import Distances, LeastSquares, RawStress
 from quartic.metrics import normalized_rmse
 from quartic.penalties import Nonnegative
 
@@ -42,16 +52,18 @@ class Recorder:
     """Watches a run: notes, off the clock, when each target was reached, or the error along the way.
 
     ``measure`` takes X and returns a row with its ``error``, by the referee, not by what the run believes. The run ends
-    when all ``targets`` are reached or ``limit`` seconds are over. ``curve``: measure at times that grow by a constant
-    factor, and keep the points. ``reference``: stationarity of the start, where errors are shares of it; a run's own
-    then tells which iterates are worth measuring. Else iterates are kept, and judged when the run has ended.
+    when all ``targets`` are reached, or when ``limit`` seconds are over: one for all, or what it may take while the
+    target it waits for is the k-th. ``curve``: measure at times that grow by a constant factor, and keep the points.
+    ``reference``: stationarity of the start, where errors are shares of it; a run's own then tells which iterates are
+    worth measuring. Else iterates are kept, and judged when the run has ended.
     """
 
     def __init__(
-        self, measure: Callable[[Array], Row], targets: Sequence[float] = (), limit: float = np.inf,
+        self, measure: Callable[[Array], Row], targets: Sequence[float] = (), limit: float | Sequence[float] = np.inf,
         wall: bool = False, curve: bool = False, reference: float = 0.0,
     ) -> None:  # fmt: skip
-        self.measure, self.targets, self.limit, self.reference = measure, targets, limit, reference
+        self.measure, self.targets, self.reference = measure, targets, reference
+        self.limits = [limit] * max(1, len(targets)) if isinstance(limit, int | float) else limit
         self.curve: list[tuple[float, Row]] | None = [] if curve else None
         self.kept: list[tuple[float, Array, Row]] = []
         self.found: Row = {}
@@ -69,7 +81,9 @@ class Recorder:
                 self.kept.append((now, np.array(X, copy=True), facts))
             elif any(stationarity <= _NEAR * target * self.reference for target in self._waiting()):
                 self._note(now, self.measure(X), facts)
-        if now > self.limit or (self.targets and not self._waiting()):
+        waiting = self._waiting()
+        limit = self.limits[self.targets.index(max(waiting)) if waiting else -1]
+        if now > limit or (self.targets and not waiting):
             raise Enough
 
     def __call__(self, progress: Any) -> None:
@@ -108,58 +122,93 @@ class Recorder:
 
 @dataclass(frozen=True)
 class Cell:
-    """A similarity matrix and a rank; ``data`` may also be ``planted-<n>-<communities>``."""
+    """A problem whose runs are judged by stationarity, as a share of what it is at the paper's random start.
+
+    ``data`` is a data set, or drawn: planted-n-k, …, or for distances shape-n-known-noise. A cell of the paper's table
+    has a ``rank``; a game of the league has a ``family`` and one kind of start for all, ``begin``, too.
+    """
 
     data: str
     rank: int
+    family: str = "symnmf"
+    begin: str = ""
+    seed: int = 0
 
     def __str__(self) -> str:
-        return f"{self.data}:{self.rank}"
+        return f"{self.family} {self.data}:{self.rank} {self.begin}" if self.begin else f"{self.data}:{self.rank}"
 
     @classmethod
     def parse(cls, text: str) -> Cell:
-        """Return the cell written ``data:rank``."""
+        """Return the cell written ``data:rank``, or the game written ``family data:rank start``."""
+        if found := re.fullmatch(r"(symnmf|edmc|stress) (\S+):([1-9]\d*) (random|spectral)", text):
+            return cls(found[2], int(found[3]), found[1], found[4])
+        if " " in text:
+            raise ValueError(f"{text!r} is not a game: write family data:rank start, as in 'symnmf karate:2 random'")
         found = re.fullmatch(rf"({'|'.join(DATA)}|planted-[1-9]\d*-[1-9]\d*):([1-9]\d*)", text)
         if not found:
             raise ValueError(f"{text!r} is not a cell: write data:rank, as in tdt2:20; data sets: {', '.join(DATA)}")
         return cls(found[1], int(found[2]))
 
-    def load(self) -> Case:
-        """Return the cell with its matrix; `quartic.datasets.DatasetNotFound` where that is not there."""
-        if self.data.startswith("planted-"):
-            _, n, communities = self.data.split("-")
-            return Case(self.data, self.rank, *planted_graph(int(n), int(communities), random_state=0))
-        found = load_similarity(self.data)
-        return Case(self.data, self.rank, found.matrix, found.labels)
+    def load(self) -> Cell:
+        """Return the cell with data and start made, off the clock."""
+        cell = replace(self)
+        cell.start(self.seed)
+        return cell
 
-
-@dataclass(frozen=True, eq=False)
-class Case(Cell):
-    """A cell with its matrix, and the labels where there are any."""
-
-    matrix: Any
-    labels: Any = None
+    @cached_property
+    def given(self) -> Any:
+        """The matrix and the labels, if any; or pairs, distances and the number of points."""
+        rng = np.random.default_rng(self.seed)
+        return _matrix(self.data, rng) if self.family == "symnmf" else _distances(self.data, rng)
 
     def problem(self) -> Problem:
         """Return the problem with a loss of its own: constants that one run works out are not free for the next."""
-        return Problem(LeastSquares(self.matrix), Nonnegative())
+        if self.family == "symnmf":
+            return Problem(LeastSquares(self.given[0]), Nonnegative())
+        pairs, d, n = self.given
+        return Problem(RawStress(pairs, d, n_points=n) if self.family == "stress" else Distances(pairs, d**2, n))
 
     @cached_property
     def judge(self) -> Problem:
         """The referee's own problem."""
         return self.problem()
 
-    def start(self, seed: int) -> Array:
-        """Return the paper's random start, at which ε refers to the projected gradient, whatever start is then used."""
-        return random_start(self.judge, self.rank, np.random.default_rng(seed))
+    @property
+    def smalls(self) -> Sequence[Any]:
+        """What methods are run on, so that all is compiled when they are timed; of a game it depends on the data."""
+        return (self if self.begin else Cell("planted-120-3", 3).load(),)
 
-    def recorder(self, seed: int, targets: Sequence[float] = (), limit: float = np.inf, **how: bool) -> Recorder:
-        """Return what watches a run: ``error`` is the share of the start's projected gradient that is left."""
-        reference = referee(self.judge, self.start(seed))[1]
+    def random(self, seed: int) -> Array:
+        """Return the paper's random start, at which ε refers to stationarity, whatever start is then used."""
+        rng = np.random.default_rng(seed)
+        if self.family == "symnmf":
+            return random_start(self.judge, self.rank, rng)
+        return self.judge.loss.random_start(self.rank, False, rng)
+
+    def start(self, seed: int) -> Array:
+        """Return where rivals start: at random, or at a spectral start (for distances, scaled shortest paths)."""
+        return self._spectral if self.begin == "spectral" else self.random(seed)
+
+    @cached_property
+    def _spectral(self) -> Array:
+        rng = np.random.default_rng(self.seed)
+        if self.family == "symnmf":
+            return spectral_start(self.judge, self.rank, rng)
+        pairs, d, n = self.given
+        return shortest_path_start(pairs, d, n, self.rank, rng)
+
+    def measure(self, X: Array) -> Row:
+        """Return objective and stationarity by the referee."""
+        objective, stationarity = referee(self.judge, X)
+        return {"objective": objective, "error": stationarity}
+
+    def recorder(self, seed: int, targets: Sequence[float] = (), limit: Any = np.inf, **how: bool) -> Recorder:
+        """Return what watches a run: ``error`` is the share of the start's stationarity that is left."""
+        reference = self.measure(self.random(seed))["error"]
 
         def measure(X: Array) -> Row:
-            objective, stationarity = referee(self.judge, X)
-            return {"error": stationarity / reference, "objective": objective}
+            found = self.measure(X)
+            return {**found, "error": found["error"] / reference}
 
         return Recorder(measure, targets, limit, reference=reference, **how)
 
@@ -172,7 +221,7 @@ class Helix:
     known: float = 0.1
     noise: float = 0.0
 
-    rank = 3
+    family, rank = "edmc", 3
 
     def __str__(self) -> str:
         return f"helix {self.n}:{self.known:g}" + (f":{self.noise:g}" if self.noise else "")
@@ -192,6 +241,11 @@ class Helix:
     def load(self) -> Helix:
         """Return itself: it is made, not read."""
         return self
+
+    @property
+    def smalls(self) -> Sequence[Helix]:
+        """Small ones, of which the second has pairs enough for a core, the third for chunks of rows."""
+        return Helix(60, 0.5), Helix(300, 1.0), Helix(1000, 0.2)
 
     @cached_property
     def truth(self) -> NDArray[np.float64]:
@@ -213,6 +267,10 @@ class Helix:
         """Return a new problem; sorting the pairs is part of what is timed."""
         return Problem(Distances(self.pairs, self.distances**2, n_points=self.n))
 
+    def start(self, seed: int) -> Array:
+        """Return the random start of the loss."""
+        return self.problem().loss.random_start(self.rank, False, np.random.default_rng(seed))
+
     def measure(self, X: Array) -> Row:
         """Return the normalised RMSE over all distances, known or not."""
         return {"error": float(normalized_rmse(X, self.truth))}
@@ -223,14 +281,14 @@ class Helix:
         best = minimize(self.problem(), self.truth, solver="lm", tol=1e-8).X if self.noise else self.truth
         return 1.01 * float(self.measure(best)["error"]) if self.noise else 1e-6
 
-    def recorder(self, seed: int, targets: Sequence[float] = (), limit: float = np.inf, **how: bool) -> Recorder:
+    def recorder(self, seed: int, targets: Sequence[float] = (), limit: Any = np.inf, **how: bool) -> Recorder:
         """Return what watches a run; what would be made at first use is made now, off the clock."""
         _ = self.distances
         return Recorder(self.measure, targets, limit, **how)
 
 
 def parse_case(text: str) -> Cell | Helix:
-    """Return the case written ``data:rank``, or ``points:share[:noise]`` for a helix.
+    """Return the case written ``data:rank``, ``points:share[:noise]`` for a helix, or ``family what:rank start``.
 
     Examples
     --------
@@ -240,3 +298,74 @@ def parse_case(text: str) -> Cell | Helix:
     """
     text = text.removeprefix("helix ")
     return Helix.parse(text) if text[:1].isdigit() else Cell.parse(text)
+
+
+def _matrix(what: str, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Return matrix and labels of a data set, or drawn: planted-n-k, lfr-n-k, mixture-n-k, kernel-n-k (dense)."""
+    kind, *sizes = what.split("-")
+    if what in DATA or what == "orl":
+        found = load_similarity(what)
+        return found.matrix, found.labels
+    if not sizes or not sizes[-1].isdigit():
+        graph = load_graph(what)
+        return graph.adjacency, graph.labels
+    n, k = map(int, sizes)
+    if kind == "planted":
+        return planted_graph(n, k, random_state=rng)
+    if kind == "lfr":
+        return uneven_graph(n, k, 14, 0.7, 0.0, rng)
+    labels = rng.integers(k, size=n)
+    points = rng.standard_normal((n, 5)) + 4 * rng.standard_normal((k, 5))[labels]
+    if kind == "mixture":
+        return similarity(points, "self_tuning"), labels
+    squares = ((points[:, None] - points) ** 2).sum(axis=2)
+    K = np.exp(-squares / np.median(squares))
+    return K / np.sqrt(np.outer(K.sum(axis=1), K.sum(axis=1))), labels
+
+
+def uneven_graph(
+    n: int, k: int, degree: float, within: float, spread: float, rng: np.random.Generator
+) -> tuple[sp.csr_array, NDArray[np.int64]]:
+    """Return a degree-corrected block model and its labels: unequal communities, degrees from a power law.
+
+    ``within`` is the share of edges that stay inside; ``spread`` how unequal those between communities are.
+    """
+    labels = np.sort(rng.choice(k, n, p=rng.dirichlet(np.full(k, 4.0))))
+    pull = rng.pareto(2.5, n) + 0.3
+    pull = np.minimum(pull, 15 * pull.mean())
+    total = np.bincount(labels, pull, k) / pull.sum()
+    between = np.exp(spread * rng.standard_normal((k, k)))
+    between = np.sqrt(between * between.T) * np.outer(total, total)
+    counts = rng.poisson(n * degree / 2 * ((1 - within) * between / between.sum() + np.diag(within * total)))
+    ends: list[list[NDArray[np.int64]]] = [[], []]
+    for pair in np.argwhere(counts):
+        for side, block in zip(ends, pair, strict=True):
+            nodes = np.flatnonzero(labels == block)
+            side.append(rng.choice(nodes, counts[tuple(pair)], p=pull[nodes] / pull[nodes].sum()))
+    i, j = (np.concatenate(side) for side in ends)
+    A = sp.csr_array((np.ones((i != j).sum()), (i[i != j], j[i != j])), shape=(n, n))
+    A = sp.csr_array(A + A.T)
+    A.data[:] = 1.0
+    return A, labels
+
+
+def _distances(what: str, rng: np.random.Generator) -> tuple[Any, Array, int]:
+    """Return pairs and distances of a shape written shape-n-known-noise, and the number of points."""
+    shape, size, known, noise = what.split("-")
+    n = int(size)
+    X: Array = rng.standard_normal((n, 3))
+    if shape == "helix":
+        X = helix(n, random_state=rng)
+    elif shape == "swiss":
+        X = swiss_roll(n, random_state=rng)
+    elif shape == "sphere":
+        X = X / np.linalg.norm(X, axis=1, keepdims=True)
+    elif shape == "cube":
+        X = rng.random((n, 3))
+    elif shape == "clusters":
+        X = 0.2 * X + rng.standard_normal((5, 3))[rng.integers(5, size=n)]
+    elif shape == "field":
+        X = rng.random((n, 2))
+    pairs = random_pairs(n, float(known), random_state=rng)
+    exact = pair_distances(X, pairs)
+    return pairs, exact * np.abs(1 + float(noise) * rng.standard_normal(len(pairs))), n

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from quartic.bench.cases import Helix, parse_case
-from quartic.bench.floor import FloorSettings, GrowthSettings, floor_cases, growth_cases
+from quartic.bench.cases import parse_case
+from quartic.bench.floor import cases_of
 from quartic.bench.harness import Row, Store
-from quartic.bench.league import LeagueSettings, draw_profiles, print_grids, run_league
-from quartic.bench.methods import METHODS, SOLVERS
-from quartic.bench.numbers import Cases, as_markdown, measure_cases, quote_numbers
+from quartic.bench.league import draw_profiles
+from quartic.bench.methods import SOLVERS
+from quartic.bench.numbers import as_markdown, measure_cases, quote_numbers
 from quartic.bench.page import fill_tables, numbers_of, write_report, write_results
 from quartic.bench.sections import AXES, panels_of, run_section, settings_of
-from quartic.cli.results import check_target
+from quartic.cli.results import check_report
 from quartic.cli.terminal import Voice, command_line, errors_as_one_line, write_stdout
 from quartic.report.panels import draw, interactive
 
@@ -46,8 +46,8 @@ CaseNames = Annotated[
 Seconds = Annotated[float | None, typer.Option(min=0.1, help="Limit on one run, in seconds.")]
 Patience = Annotated[float | None, typer.Option(min=1.0, help="Times what dyn-nolips took that a run may take.")]
 Threads = Annotated[int, typer.Option(min=1, help="Threads; with one, processor time is reported, else wall-clock.")]
-Solvers = Annotated[list[str] | None, typer.Option(help=f"Solvers, of {', '.join(dict.fromkeys(SOLVERS + METHODS))}.")]
-Only = Annotated[str, typer.Option(help="symnmf or edmc: leave out the other.")]
+Solvers = Annotated[list[str] | None, typer.Option(help=f"Solvers, such as {', '.join(SOLVERS)}.")]
+Only = Annotated[str, typer.Option(help="symnmf, edmc or, of the league, stress: leave out the others.")]
 RESULTS = Path("results")
 
 
@@ -63,13 +63,20 @@ def _add(app: typer.Typer, name: str, words: str, example: str) -> None:
     ) -> None:  # fmt: skip
         settings = settings_of(name, quick)
         with _running(f"{group} {name}", report) as (say, progress):
-            _check("--solver", solver or (), (*SOLVERS, *METHODS))
-            _check("--only", [only] if only else [], ("symnmf", "edmc"))
+            _check("--solver", solver or (), tuple(dict.fromkeys(m.split()[0] for m in settings.methods)))
+            _check("--only", [only] if only else [], tuple(dict.fromkeys(c.family for c in settings.cases)))
             cases = [parse_case(text) for text in case or ()] or settings.cases
-            cases = tuple(c for c in cases if only in ("", "edmc" if isinstance(c, Helix) else "symnmf"))
-            methods = tuple(m for m in settings.methods if solver is None or m.split()[0] in (*solver, "dyn-nolips"))
-            settings = replace(settings, cases=cases, methods=methods, threads=threads)
-            settings = _asked(settings, starts=starts, first_start=first_start, seconds=seconds, patience=patience)
+            cases = tuple(c for c in cases if only in ("", c.family))
+            chosen = (*solver, *settings.pacemakers) if solver else ()
+            methods = tuple(m for m in settings.methods if not chosen or {m, m.split()[0]} & set(chosen))
+            asked: dict[str, Any] = {
+                "starts": starts,
+                "first_start": first_start,
+                "seconds": seconds,
+                "patience": patience,
+            }
+            asked = {option: value for option, value in asked.items() if value is not None}
+            settings = replace(settings, cases=cases, methods=methods, threads=threads, **asked)
             store = run_section(settings, results, say, progress)
             rows = [row for row in store.rows if row["case"] in set(map(str, settings.cases))]
             _finish(store, rows, report, as_json)
@@ -86,26 +93,10 @@ for _app, _name, _example, _words in (
      "The same jobs by scikit-learn, SciPy, pymanopt and NetworkX, each through its own public interface."),
     (bench, "speed", "--case reuters:20 --starts 2",
      "How many times faster the estimators are than the paper's solvers, SciPy and pymanopt. One thread."),
+    (bench, "league", "--quick --only symnmf",
+     "Our solvers and their rivals from the same starts, on data at hand and drawn: performance profiles."),
 ):  # fmt: skip
     _add(_app, _name, _words, _example)
-
-
-@bench.command("league", epilog="Example: quartic bench league --quick --only symnmf")
-def league(
-    quick: Quick = False,
-    only: Annotated[str, typer.Option(help="symnmf, edmc or stress: leave out the others.")] = "",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of what is drawn.")] = 0,
-    seconds: Seconds = None, results: Folder = RESULTS, report: Report = None, as_json: AsJson = False,
-) -> None:  # fmt: skip
-    """Our solvers and their rivals from the same starts, on data at hand and drawn: performance profiles."""
-    with _running("bench league", report) as (say, progress):
-        _check("--only", [only] if only else [], ("symnmf", "edmc", "stress"))
-        settings = _asked(LeagueSettings.choose(quick, only, seed), seconds=seconds)
-        say(print_grids())
-        store = run_league(settings, results, say, progress)
-        with suppress(ImportError):  # without matplotlib there is no picture
-            draw_profiles(store.rows, results / f"{settings.name}.png")
-        _finish(store, store.rows, report, as_json)
 
 
 @bench.command("floor", epilog="Example: quartic bench floor --quick --threads 1")
@@ -115,8 +106,7 @@ def floor(
     results: Folder = RESULTS, report: Report = None, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """A whole iteration as a multiple of its bare product, ours and SciPy's."""
-    settings = _asked(FloorSettings.quick() if quick else FloorSettings(), threads=tuple(threads or ()) or None)
-    _measure("floor", quick, floor_cases(settings), results, report, as_json)
+    _measure("floor", quick, results, report, as_json, threads=tuple(threads or ()) or None)
 
 
 @bench.command("growth", epilog="Example: quartic bench growth --quick")
@@ -125,11 +115,11 @@ def growth(
     results: Folder = RESULTS, report: Report = None, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Time and memory for more and more nodes and pairs, with the exponents of the fit."""
-    settings = _asked(GrowthSettings.quick() if quick else GrowthSettings(), most=most)
-    _measure("growth", quick, growth_cases(settings), results, report, as_json)
+    _measure("growth", quick, results, report, as_json, most=most)
 
 
-def _measure(name: str, quick: bool, cases: Cases, results: Path, report: str | None, as_json: bool) -> None:
+def _measure(name: str, quick: bool, results: Path, report: str | None, as_json: bool, **asked: Any) -> None:
+    cases = cases_of(name, quick, **{option: value for option, value in asked.items() if value is not None})
     with _running(f"bench {name}", report) as (_, progress):
         store = measure_cases(results, name + "-quick" * quick, cases, progress, command=command_line())
         _finish(store, store.rows, report, as_json)
@@ -171,6 +161,8 @@ def _finish(store: Store, rows: list[Row], report: str | None, as_json: bool) ->
     files: list[Any] = [store.path]
     if name in AXES:
         files = draw(panels_of(name, rows), store.path.parent, store.path.stem, AXES[name]) + files
+    if name == "league":
+        files += draw_profiles(rows, store.path.with_suffix(".png"))
     numbers = numbers_of(store, rows)
     if report is not None:
         write_report(report, numbers, _figures(store, rows), command_line())
@@ -187,11 +179,6 @@ def _finish(store: Store, rows: list[Row], report: str | None, as_json: bool) ->
         typer.echo(path)
 
 
-def _asked(settings: Any, **options: Any) -> Any:
-    """Return the settings with the options that are given, which are those that are not None."""
-    return replace(settings, **{name: value for name, value in options.items() if value is not None})
-
-
 def _check(option: str, words: Sequence[str], known: Sequence[str]) -> None:
     for word in words:
         if word not in known:
@@ -203,14 +190,9 @@ def _running(command: str, report: str | None) -> Iterator[tuple[Callable[[str],
     """Show what is being run on a terminal, and nothing of it in a pipe; turn errors of the user's into one line."""
     from rich.console import Console
 
-    from quartic.report import report_available
-
     console = Console(stderr=True)
     with errors_as_one_line(Voice(command)):
-        if report is not None:
-            check_target(report, (".html", ".htm"), "--report")
-            if not report_available():
-                raise ImportError("--report needs plotly: pip install 'quartic[report]'")
+        check_report(report)
         try:
             with console.status("", refresh_per_second=2) as status:
                 yield (lambda line: console.print(line, highlight=False, markup=False, soft_wrap=True)), status.update

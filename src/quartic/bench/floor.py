@@ -6,8 +6,7 @@ import gc
 import math
 import statistics
 import tracemalloc
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,49 +24,49 @@ from quartic.solvers import LBFGS, DynNoLips, InertialNoLips
 _TOGETHER = 5
 
 
-@dataclass(frozen=True)
-class FloorSettings:
-    """What `floor_cases` measures.
+_QUICK: dict[str, dict[str, Any]] = {
+    "floor": {"graphs": (2_000,), "data": (), "points": ((2_000, 199_900),), "repeats": 5},
+    "growth": {"nodes": (1_000, 3_000, 10_000, 30_000), "pairs": (100_000, 300_000, 1_000_000), "repeats": 3},
+}
+
+
+def cases_of(section: str, quick: bool = False, **settings: Any) -> Cases:
+    """Return the measurements of ``floor`` or ``growth``, whole or for a first look."""
+    make = floor_cases if section == "floor" else growth_cases
+    return make(**{**(_QUICK[section] if quick else {}), **settings})
+
+
+def floor_cases(
+    graphs: Sequence[int] = (2_000, 20_000, 200_000), data: Sequence[str] = ("tdt2", "reuters"),
+    ranks: Sequence[int] = (10, 20, 30, 40),
+    points: Sequence[tuple[int, int]] = ((2_000, 199_900), (5_000, 1_249_750), (400_000, 4_000_000)),
+    threads: Sequence[int] = (1, 2), repeats: int = 15, dtypes: Sequence[Any] = (np.float64, np.float32),
+) -> Cases:  # fmt: skip
+    """Return the measurements of iterations beside bare products, for each case and number of threads.
 
     ``graphs``: sizes of planted graphs, 20 neighbours, factorised with 20 columns. ``data``: data sets, each with the
     given ranks, where they are found. ``points``: numbers of points and of pairs of distances in three dimensions, the
     first two being the paper's helix at 10 %.
     """
-
-    graphs: tuple[int, ...] = (2_000, 20_000, 200_000)
-    data: tuple[str, ...] = ("tdt2", "reuters")
-    ranks: tuple[int, ...] = (10, 20, 30, 40)
-    points: tuple[tuple[int, int], ...] = ((2_000, 199_900), (5_000, 1_249_750), (400_000, 4_000_000))
-    threads: tuple[int, ...] = (1, 2)
-    repeats: int = 15
-    dtypes: tuple[Any, ...] = (np.float64, np.float32)
-
-    @classmethod
-    def quick(cls) -> FloorSettings:
-        """Return settings for a first look: half a minute, most of it compiling."""
-        return cls(graphs=(2_000,), data=(), points=((2_000, 199_900),), repeats=5)
+    made: list[tuple[str, int, Callable[[], Any]]] = [
+        *((f"graph, n = {n:,}, r = 20", 20, partial(_graph, n)) for n in graphs),
+        *((f"{name}, r = {rank}", rank, partial(_similarity, name)) for name in data for rank in ranks),
+        *((f"distances, n = {n:,}, {m:,} pairs", 3, partial(helix_pairs, n, m)) for n, m in points),
+    ]
+    return {
+        f"{case}, {count} threads": partial(_floor, case, rank, make, count, repeats, dtypes)
+        for count in threads
+        for case, rank, make in made
+    }
 
 
-def floor_cases(settings: FloorSettings) -> Cases:
-    """Return the measurements of iterations beside bare products, for each case and number of threads."""
-    found: dict[str, Callable[[], Any]] = {}
-    for threads in settings.threads:
-        made: list[tuple[str, int, Callable[[], Any]]] = [
-            *((f"graph, n = {n:,}, r = 20", 20, partial(_graph, n)) for n in settings.graphs),
-            *((f"{data}, r = {rank}", rank, partial(_similarity, data)) for data in settings.data
-              for rank in settings.ranks),
-            *((f"distances, n = {n:,}, {m:,} pairs", 3, partial(helix_pairs, n, m)) for n, m in settings.points),
-        ]  # fmt: skip
-        for case, rank, make in made:
-            found[f"{case}, {threads} threads"] = partial(_floor, case, rank, make, threads, settings)
-    return found
-
-
-def _floor(case: str, rank: int, make: Callable[[], Any], threads: int, settings: FloorSettings) -> Iterator[Any]:
+def _floor(
+    case: str, rank: int, make: Callable[[], Any], threads: int, repeats: int, dtypes: Sequence[Any]
+) -> Iterator[Any]:
     with fixed_threads(threads):
         data = make()
-        for kind in map(np.dtype, settings.dtypes):
-            found = _time_iteration(data, kind, rank, threads, settings.repeats)
+        for kind in map(np.dtype, dtypes):
+            found = _time_iteration(data, kind, rank, threads, repeats)
             yield from ((case, f"{kind.name} {threads}", *one) for one in found.items())
 
 
@@ -151,32 +150,24 @@ class Stepping:
 # -- growth -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class GrowthSettings:
-    """Sizes: nodes of planted graphs (20 neighbours, 20 columns), and numbers of pairs (20 a point, three columns)."""
+def growth_cases(
+    nodes: Sequence[int] = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000),
+    pairs: Sequence[int] = (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000), most: float = math.inf,
+    repeats: int = 5,
+) -> Cases:  # fmt: skip
+    """Return the measurements of nanoseconds a product and node or pair, and of peak memory in arrays like X.
 
-    nodes: tuple[int, ...] = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
-    pairs: tuple[int, ...] = (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
-    most: float = math.inf
-    repeats: int = 5
-
-    @classmethod
-    def quick(cls) -> GrowthSettings:
-        """Return smaller sizes."""
-        return cls(nodes=(1_000, 3_000, 10_000, 30_000), pairs=(100_000, 300_000, 1_000_000), repeats=3)
-
-
-def growth_cases(settings: GrowthSettings) -> Cases:
-    """Return the measurements of nanoseconds a product and node or pair, and of peak memory in arrays like X."""
+    Sizes are nodes of planted graphs (20 neighbours, 20 columns), and numbers of pairs (20 a point, three columns).
+    """
     makers = {
-        "graph, inertial": (settings.nodes, 20, InertialNoLips()),
-        "graph, lbfgs with 7 pairs": (settings.nodes, 20, LBFGS(7)),
-        "pairs, dyn-nolips": (settings.pairs, 3, DynNoLips()),
+        "graph, inertial": (nodes, 20, InertialNoLips()),
+        "graph, lbfgs with 7 pairs": (nodes, 20, LBFGS(7)),
+        "pairs, dyn-nolips": (pairs, 3, DynNoLips()),
     }
     return {
-        kind: partial(_growth, kind, [n for n in sizes if n <= settings.most], rank, solver, settings.repeats)
+        kind: partial(_growth, kind, [n for n in sizes if n <= most], rank, solver, repeats)
         for kind, (sizes, rank, solver) in makers.items()
-        if min(sizes) <= settings.most
+        if min(sizes) <= most
     }
 
 

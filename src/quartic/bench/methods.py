@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 from quartic.arrays import Array
-from quartic.bench.cases import Case, Enough, Helix, Recorder
+from quartic.bench.cases import Cell, Enough, Helix, Recorder
 from quartic.core.loop import minimize
 from quartic.core.problem import Problem
 from quartic.init import random_start, spectral_start
 from quartic.kernels import NormKernel
-from quartic.solvers import ADMM, Solver, SymANLS, SymHALS
+from quartic.solvers import ABPG, ADMM, LAI, SMACOF, SNMPBB, CoCaIn, Solver, SymANLS, SymHALS
 
 
 class CannotDo(Exception):
@@ -83,42 +83,68 @@ def run_command(*words: str) -> float:
     return children or after.elapsed - before.elapsed
 
 
+def scipy_lbfgs(case: Any, seed: int, tol: float, see: Recorder) -> Answer:
+    """Run SciPy's L-BFGS-B on our objective and gradient, without a tolerance of its own, from the random start."""
+    from scipy.optimize import minimize as scipy_minimize
+
+    problem, X0 = case.problem(), case.start(seed)
+    last = [problem.loss.at(X0)]
+    goal = tol * problem.stationarity(last[0])
+
+    def function(x: Array) -> tuple[float, Array]:
+        last[0] = problem.loss.at(x.reshape(X0.shape))
+        return float(last[0].value), last[0].gradient.ravel()
+
+    def callback(x: Array) -> None:
+        # the last evaluation of a line search is at the point it takes; the recorder measures it anew in any case
+        stationarity = float(problem.stationarity(last[0]))
+        see.see(x.reshape(X0.shape), stationarity, products=problem.loss.n_products)
+        if stationarity < goal:
+            raise Enough
+
+    how = {"bounds": [(0, None)] * X0.size} if problem.penalty.nonnegative else {}
+    options = {"maxiter": 10**6, "maxfun": 10**6, "ftol": 0.0, "gtol": 0.0}
+    with contextlib.suppress(Enough):
+        scipy_minimize(function, X0.ravel(), jac=True, method="L-BFGS-B", callback=callback, options=options, **how)
+    return Answer(last[0].X)
+
+
 # -- symmetric NMF ----------------------------------------------------------------------------------------------------
 
 
 def symnmf_solver(name: str, penalty: float | None = None, spectral: bool | None = None) -> Method:
     """Return a run of one of our solvers from the paper's start, or the spectral one, as ``auto`` does by default."""
     spectral = name == "auto" if spectral is None else spectral
-    tuned = {"hals": SymHALS, "anls": SymANLS, "admm": ADMM}
+    tuned: dict[str, Callable[[float], Solver]] = {"hals": SymHALS, "anls": SymANLS, "admm": ADMM}
     solver = name if penalty is None else tuned[name](penalty)
-    return partial(run_solver, Case.problem, spectral_start if spectral else random_start, solver)
+    return partial(run_solver, Cell.problem, spectral_start if spectral else random_start, solver)
 
 
-def estimator_symnmf(case: Case, seed: int, tol: float, see: Recorder) -> Answer:
+def estimator_symnmf(case: Cell, seed: int, tol: float, see: Recorder) -> Answer:
     """Fit `quartic.SymNMF` as a user does."""
     from quartic import SymNMF
 
-    model = SymNMF(case.rank, tol=tol, random_state=seed).fit(case.matrix)
+    model = SymNMF(case.rank, tol=tol, random_state=seed).fit(case.given[0])
     return Answer(model.embedding_, model.labels_, model.result_.n_products)
 
 
-def command_cluster(case: Case, seed: int, tol: float, see: Recorder) -> Answer:
+def command_cluster(case: Cell, seed: int, tol: float, see: Recorder) -> Answer:
     """Run ``quartic cluster`` on a file, start-up, reading and writing included."""
     import scipy.sparse as sp
 
     with tempfile.TemporaryDirectory() as folder:
-        sp.save_npz(f"{folder}/graph.npz", sp.csr_matrix(case.matrix))
+        sp.save_npz(f"{folder}/graph.npz", sp.csr_matrix(case.given[0]))
         words = ("-k", str(case.rank), "--tol", f"{tol:g}", "--seed", str(seed), "-o", f"{folder}/clusters.npy")
         seconds = run_command("cluster", f"{folder}/graph.npz", *words)
         return Answer(labels=np.load(f"{folder}/clusters.npy"), seconds=seconds)
 
 
-def sklearn_nmf(case: Case, seed: int, tol: float, see: Recorder) -> Answer:
+def sklearn_nmf(case: Cell, seed: int, tol: float, see: Recorder) -> Answer:
     """Run scikit-learn's NMF on M; it gives M ≈ WH, whose halves are brought to one scale and averaged for X."""
     from sklearn.decomposition import NMF
 
     model = NMF(case.rank, init="nndsvda", max_iter=1000, random_state=seed)
-    W = model.fit_transform(case.matrix)
+    W = model.fit_transform(case.given[0])
     H = model.components_.T
     with see.watch.paused():
         w, h = np.linalg.norm(W, axis=0), np.linalg.norm(H, axis=0)
@@ -126,57 +152,22 @@ def sklearn_nmf(case: Case, seed: int, tol: float, see: Recorder) -> Answer:
         return Answer(0.5 * (W * scale + H / scale), W.argmax(axis=1))
 
 
-def spectral_clustering(case: Case, seed: int, tol: float, see: Recorder) -> Answer:
+def spectral_clustering(case: Cell, seed: int, tol: float, see: Recorder) -> Answer:
     """Run scikit-learn's SpectralClustering on M, with the 32-bit indices that it insists on."""
     from sklearn.cluster import SpectralClustering
 
     with see.watch.paused():
-        M = case.matrix.copy()
+        M = case.given[0].copy()
         M.indices, M.indptr = (part.astype(np.int32) for part in (M.indices, M.indptr))
     return Answer(labels=SpectralClustering(case.rank, affinity="precomputed", random_state=seed).fit(M).labels_)
 
 
-def scipy_symnmf(case: Case, seed: int, tol: float, see: Recorder) -> Answer:
-    """Run SciPy's L-BFGS-B with X ≥ 0 on our objective and gradient, from the paper's start."""
-    problem, X0 = case.problem(), case.start(seed)
-    seen = [problem.loss.at(X0)]
-
-    def function(X: Array) -> tuple[float, Array]:
-        seen[0] = problem.loss.at(X)
-        return seen[0].value, seen[0].gradient
-
-    # The last evaluation of a line search is at the point it takes; the recorder measures it anew in any case.
-    return with_scipy(function, X0, lambda X: see.see(X, problem.stationarity(seen[0])), bounds=[(0, None)] * X0.size)
-
-
-def with_scipy(
-    function: Callable[[Array], tuple[float, Array]], X0: Array, see: Callable[[Array], None], **how: Any
-) -> Answer:
-    """Run SciPy's L-BFGS-B, without a tolerance of its own."""
-    from scipy.optimize import minimize as scipy_minimize
-
-    last = [X0]
-
-    def flat(x: Array) -> tuple[float, Array]:
-        value, gradient = function(x.reshape(X0.shape))
-        return value, gradient.ravel()
-
-    def callback(x: Array) -> None:
-        last[0] = x.reshape(X0.shape).copy()
-        see(last[0])
-
-    options = {"maxiter": 10**6, "maxfun": 10**6, "ftol": 0.0, "gtol": 0.0}
-    with contextlib.suppress(Enough):
-        scipy_minimize(flat, X0.ravel(), jac=True, method="L-BFGS-B", callback=callback, options=options, **how)
-    return Answer(last[0])
-
-
-def networkx_louvain(case: Case, seed: int, tol: float, see: Recorder) -> Answer:
+def networkx_louvain(case: Cell, seed: int, tol: float, see: Recorder) -> Answer:
     """Run NetworkX's Louvain clustering, which chooses the number of clusters itself."""
     import networkx as nx
 
-    graph = nx.from_scipy_sparse_array(case.matrix)
-    labels = np.empty(case.matrix.shape[0], dtype=np.int64)
+    graph = nx.from_scipy_sparse_array(case.given[0])
+    labels = np.empty(case.given[0].shape[0], dtype=np.int64)
     for at, members in enumerate(nx.community.louvain_communities(graph, weight="weight", seed=seed)):
         labels[list(members)] = at
     return Answer(labels=labels)
@@ -227,22 +218,6 @@ class OnePoint:
         return self.found
 
 
-def scipy_edmc(case: Helix, seed: int, tol: float, see: Recorder) -> Answer:
-    """Run SciPy's L-BFGS-B with our compiled gradient."""
-    loss = case.problem().loss
-    X0 = loss.random_start(case.rank, False, np.random.default_rng(seed))
-    goal = tol * float(np.linalg.norm(loss.at(X0).gradient))
-
-    def function(X: Array) -> tuple[float, Array]:
-        p = loss.at(X)
-        if np.linalg.norm(p.gradient) < goal:
-            see.see(X)
-            raise Enough
-        return p.value, p.gradient
-
-    return with_scipy(function, X0, see.see)
-
-
 def pymanopt_edmc(manifold_name: str, optimizer_name: str, case: Helix, seed: int, tol: float, see: Recorder) -> Answer:
     """Run pymanopt with our compiled passes, none of which is repeated at the same X."""
     try:
@@ -251,8 +226,7 @@ def pymanopt_edmc(manifold_name: str, optimizer_name: str, case: Helix, seed: in
     except ImportError:
         raise ImportError("pymanopt is not installed (pip install 'quartic[bench]')") from None
     loss: Any = case.problem().loss
-    at = OnePoint(loss.at)
-    X0 = loss.random_start(case.rank, False, np.random.default_rng(seed))
+    at, X0 = OnePoint(loss.at), case.start(seed)
     goal = tol * float(np.linalg.norm(at(X0).gradient))
     manifold = getattr(manifolds, manifold_name)(case.n, case.rank)
 
@@ -305,7 +279,7 @@ SYMNMF: dict[str, Method] = {
     "Dyn-NoLips, spectral start": symnmf_solver("dyn-nolips", spectral=True),
     **{f"SymHALS μ={mu:g}": symnmf_solver("hals", mu) for mu in MU},
     **{f"SymHALS, spectral start μ={mu:g}": symnmf_solver("hals", mu, spectral=True) for mu in MU},
-    "SciPy L-BFGS-B": scipy_symnmf,
+    "SciPy L-BFGS-B": scipy_lbfgs,
     "scikit-learn NMF": sklearn_nmf,
     "scikit-learn SpectralClustering": spectral_clustering,
     "NetworkX Louvain": networkx_louvain,
@@ -317,7 +291,7 @@ EDMC: dict[str, Method] = {
     "quartic locate": command_locate,
     "minimize, auto": edmc_solver("auto"),
     "Dyn-NoLips (Gram)": edmc_solver("dyn-nolips-gram"),
-    "SciPy L-BFGS-B": scipy_edmc,
+    "SciPy L-BFGS-B": scipy_lbfgs,
     **{
         f"pymanopt {manifold}, {optimizer}": partial(pymanopt_edmc, manifold, optimizer)
         for manifold in ("PSDFixedRank", "Euclidean")
@@ -326,3 +300,57 @@ EDMC: dict[str, Method] = {
     "scikit-learn MDS (SMACOF)": sklearn_mds,
     **{name: edmc_solver(name) for name in METHODS},
 }
+
+
+# -- the league -------------------------------------------------------------------------------------------------------
+
+
+#: Who competes in the league, by family: a name and its entries, those of one rival being the values of its grid.
+_LEAGUE: dict[str, dict[str, tuple[str | Solver, ...]]] = {
+    "symnmf": {
+        **{name: (name,) for name in ("auto", "face-cg", "inertial", "lbfgs", "pgncg", "dyn-nolips", "cd", "pg",
+                                      "beta", "scipy")},
+        "snmpbb": (SNMPBB(), SNMPBB(memory=1), SNMPBB(alternate=False)),
+        "lai": (LAI(mu=1e-2), LAI(mu=1e-1), LAI()),
+        "cocain": (CoCaIn(first=1e-3), CoCaIn(first=1e-2)),
+        "abpg": (ABPG(),),
+        "hals": (SymHALS(1e-3), SymHALS(1e-2), SymHALS(1e-1)),
+        "anls": (SymANLS(1e-2), SymANLS(1e-1)),
+        "admm": (ADMM(1e-2), ADMM(1e-1)),
+    },
+    "edmc": {
+        **{name: (name,) for name in ("auto", "lm", "ncg", "lbfgs", "inertial", "tr", "dyn-nolips", "gd", "scaledgd",
+                                      "scipy")},
+        "cocain": (CoCaIn(first=1e-2), CoCaIn(first=1e-1)),
+        "abpg": (ABPG(),),
+    },
+    "stress": {
+        **{name: (name,) for name in ("auto", "lbfgs", "scipy")},
+        "smacof": (SMACOF(), SMACOF(1.5), SMACOF(1.9)),
+    },
+}  # fmt: skip
+
+
+def _entry(solver: str | Solver) -> Method:
+    def run(case: Cell, seed: int, tol: float, see: Recorder) -> Answer:
+        return run_solver(Cell.problem, case.start(seed), solver, case, seed, tol, see)
+
+    return scipy_lbfgs if solver == "scipy" else run
+
+
+def _called(name: str, solver: str | Solver) -> str:
+    """Return a rival's name, with its settings where it is one of a grid."""
+    return name if isinstance(solver, str) else f"{name} {str(solver).partition('(')[2].rstrip(')')}".strip()
+
+
+LEAGUE: dict[str, dict[str, Method]] = {
+    family: {_called(name, solver): _entry(solver) for name, solvers in rivals.items() for solver in solvers}
+    for family, rivals in _LEAGUE.items()
+}
+
+
+def methods_of(case: Any) -> dict[str, Method]:
+    """Return all who can be run on a case."""
+    if isinstance(case, Cell) and case.begin:
+        return LEAGUE[case.family]
+    return EDMC if case.family == "edmc" else SYMNMF

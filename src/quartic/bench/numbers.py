@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, geometric_mean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from quartic.archives import write_whole
 from quartic.bench.harness import Row, Say, Store, describe_machine
@@ -130,6 +130,12 @@ def measure_cases(folder: str | os.PathLike[str], section: str, cases: Cases, sa
         except (DatasetNotFound, ImportError) as error:
             say(f"{case} is left out: {str(error).partition(chr(10))[0]}")
     return store
+
+
+def told(case: str, method: str = "", **facts: Any) -> list[tuple[str, str, str, float | str]]:
+    """Return the numbers of a case, named by keyword with spaces in place of underscores."""
+    words = {name.replace("_", " "): value for name, value in facts.items()}
+    return [(case, method, name, value if isinstance(value, str) else float(value)) for name, value in words.items()]
 
 
 def run_script(section: str, cases: Cases, **about: str) -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from quartic.bench.harness import Row, Store
-from quartic.bench.league import league_numbers
 from quartic.bench.numbers import PROVENANCE, Number, Table, as_markdown, provenance, read_numbers, write_numbers
 from quartic.bench.sections import AXES, section_numbers
 
@@ -24,12 +22,8 @@ def numbers_of(store: Store, rows: Sequence[Row] | None = None) -> list[Number]:
     rows, (name, _, tail) = store.rows if rows is None else rows, store.path.stem.partition("-")
     command = f"quartic {'paper' if name in ('table1', *AXES) else 'bench'} {name}" + (f" --{tail}" if tail else "")
     found = [Number(name, *number) for row in rows for number in row.get("numbers", ())]
-    if name == "league":  # only problems that every method was tried on
-        tried = Counter(row["case"] for row in rows)
-        rows = [row for row in rows if tried[row["case"]] == max(
-            n for case, n in tried.items() if case.split()[0] == row["case"].split()[0])]  # fmt: skip
     if not found and rows:
-        found = (league_numbers if name == "league" else section_numbers)(rows, name)
+        found = section_numbers(rows, name)
     sections = dict.fromkeys(n.section for n in found)
     return [*(n for section in sections for n in provenance(store, section, command)), *found]
 

@@ -1,4 +1,4 @@
-"""The sections that are races: the paper's table and figures, how much faster we are, and other libraries.
+"""The sections that are races: the paper's table and figures, how much faster we are, other libraries, the league.
 
 All are run by one loop: cases, methods, starts, one referee. A section differs by who takes part, what is to be
 reached, and what its runs come to.
@@ -16,9 +16,22 @@ from typing import Any
 
 import numpy as np
 
-from quartic.bench.cases import DATA, PAPER, RANKS, Case, Cell, Helix, Recorder
+from quartic.bench.cases import DATA, PAPER, RANKS, Cell, Helix, Recorder
 from quartic.bench.harness import Row, Say, Store, describe_machine, fixed_threads, take_turns
-from quartic.bench.methods import EDMC, GRIDS, METHODS, SOLVERS, SYMNMF, Answer, CannotDo, Method
+from quartic.bench.league import EPSILONS as LEAGUE_EPSILONS
+from quartic.bench.league import choose_games, league_numbers
+from quartic.bench.methods import (
+    EDMC,
+    GRIDS,
+    LEAGUE,
+    METHODS,
+    SOLVERS,
+    SYMNMF,
+    Answer,
+    CannotDo,
+    Method,
+    methods_of,
+)
 from quartic.bench.numbers import Number, best_of, headline, summarise
 from quartic.datasets import DatasetNotFound
 from quartic.metrics import nmi
@@ -28,7 +41,6 @@ from quartic.report.panels import Axes, Line, Panel, average
 EPSILONS = (1e-3, 0.0316)
 #: Those that set the time that others may take; ours are also those that stop by themselves.
 OURS = ("SymNMF.fit", "DistanceCompletion.fit_pairs")
-_PACEMAKERS = (*OURS, "dyn-nolips")
 _BY_THEMSELVES = (*OURS, "quartic cluster", "quartic locate")
 _HEADLINES = {OURS[0]: "all", "inertial, random start": "all, same start", OURS[1]: "all helices",
               "minimize, auto": "all helices, minimize"}  # fmt: skip
@@ -40,8 +52,8 @@ class Settings:
     """What a section runs: cases, methods by name, starts from a first seed on, and for how long.
 
     A run ends when the ``targets`` are reached (where there are none, those of the case) or after ``seconds``; with
-    ``patience``, after so many times what the pacemaker took from the same start, at least ``least``. ``curve``: a run
-    is followed to its end. ``tol`` is that of our solvers.
+    ``patience``, after so many times what the pacemaker took from the same start, at least ``least``: while a target
+    is not reached, what it took to the next. ``curve``: a run is followed to its end. ``tol`` is that of our solvers.
     """
 
     name: str
@@ -56,6 +68,7 @@ class Settings:
     least: float = 1.0
     curve: bool = False
     tol: float = 0.0
+    pacemakers: tuple[str, ...] = (*OURS, "dyn-nolips")
 
     def must_agree(self) -> Row:
         """Return what the runs of one file share, whatever part of it was asked for."""
@@ -71,6 +84,7 @@ def settings_of(name: str, quick: bool = False) -> Settings:
     tuned = with_penalties(SOLVERS)
     roughly = with_penalties(SOLVERS, (1e-2, 1e-1))
     # seeds from 100, since the starts were tuned on smaller ones
+    rivals = tuple(dict.fromkeys(name for entries in LEAGUE.values() for name in entries))
     race: dict[str, Any] = {"first_start": 100, "targets": (1e-3,), "patience": 100.0, "tol": 1e-8}
     racers = [name for name in (*SYMNMF, *EDMC) if name not in (*tuned, *METHODS)]
     speed, peers = (
@@ -85,6 +99,8 @@ def settings_of(name: str, quick: bool = False) -> Settings:
         "speed": Settings("speed", (*cells, *exact, Helix(2000, 0.1, 0.05), Helix(5000, 0.1, 0.05)), speed, 3, **race),
         "peers": Settings("peers", (Cell("coil20", 20), Cell("tdt2", 30), Cell("reuters", 25), Helix(2000),
                                     Helix(300, 1.0)), peers, 3, **race),
+        "league": Settings("league", choose_games(quick), rivals, 1, targets=LEAGUE_EPSILONS, seconds=12.0,
+                           patience=4.0, least=0.5, tol=1e-9, pacemakers=("auto",)),
     }  # fmt: skip
     shorter: dict[str, dict[str, Any]] = {
         "table1": {"cases": few, "starts": 2, "methods": roughly, "seconds": 10.0, "patience": 3.0, "least": 0.5},
@@ -94,6 +110,7 @@ def settings_of(name: str, quick: bool = False) -> Settings:
             "cases": (Cell("coil20", 10), Cell("reuters", 30), Helix(1000), Helix(1000, 0.1, 0.05)), "starts": 2
         },
         "peers": {"cases": (Cell("coil20", 20), Helix(600), Helix(150, 1.0)), "starts": 1, "seconds": 10.0},
+        "league": {"seconds": 5.0},
     }  # fmt: skip
     return replace(whole[name], name=f"{name}-quick", **shorter[name]) if quick else whole[name]
 
@@ -123,11 +140,13 @@ def run_section(settings: Settings, folder: str | os.PathLike[str], say: Say, pr
         left = [t for t in targets if settings.curve or all(seconds_to[t] in row for row in others)]
         if name in absent or (targets and not left):
             return None
-        limit = settings.seconds
-        pace = [row for who in _PACEMAKERS for row in store.find(case=str(case), method=who, seed=seed)]
-        if settings.patience and pace and (to := seconds_to[min(targets)]) in pace[0]:
-            limit = min(limit, max(settings.least, settings.patience * pace[0][to]))
-        recorder = case.recorder(seed, left, limit, wall=settings.threads > 1, curve=settings.curve)
+        pace = [row for who in settings.pacemakers for row in store.find(case=str(case), method=who, seed=seed)]
+        limits = [settings.seconds] * max(1, len(left))
+        for k, target in enumerate(left if settings.patience and pace else ()):
+            to = seconds_to[max((t for t in targets if t < target), default=target)]
+            if to in pace[0]:
+                limits[k] = min(settings.seconds, max(settings.least, settings.patience * pace[0][to]))
+        recorder = case.recorder(seed, left, limits, wall=settings.threads > 1, curve=settings.curve)
         try:
             answer = run_method(case, name, method, seed, settings.tol, recorder)
         except CannotDo as why:
@@ -136,7 +155,7 @@ def run_section(settings: Settings, folder: str | os.PathLike[str], say: Say, pr
             absent.add(name)
             say(f"{name} is left out: {error}")
             return None
-        except (ArithmeticError, ValueError, np.linalg.LinAlgError) as error:
+        except Exception as error:  # a rival that breaks down loses this race, no other
             if name in _BY_THEMSELVES:
                 raise
             return {"cannot": f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"}
@@ -146,19 +165,21 @@ def run_section(settings: Settings, folder: str | os.PathLike[str], say: Say, pr
         store.open(settings.must_agree(), describe_machine(found))
         warm: list[Method] = []
         for given in settings.cases:
+            known = methods_of(given)
+            methods = {name: known[name] for name in settings.methods if name in known}
+            if all(store.find(case=str(given), method=name, seed=seed) for name in methods for seed in seeds):
+                continue
             try:
                 case: Any = given.load()
-            except DatasetNotFound as error:
+            except (DatasetNotFound, ImportError, ValueError) as error:
                 if str(error) not in absent:
-                    say(str(error))
+                    say(str(error) if isinstance(error, DatasetNotFound) else f"{given} is left out: {error}")
                 absent.add(str(error))
                 continue
-            known = EDMC if isinstance(case, Helix) else SYMNMF
-            methods = {name: known[name] for name in settings.methods if name in known}
-            cold = {name: method for name, method in methods.items() if method not in warm}
+            cold = {name: method for name, method in methods.items() if case in case.smalls or method not in warm}
             _warm_up(case, cold)
             warm += cold.values()
-            first = [name for name in _PACEMAKERS if name in methods]
+            first = [name for name in settings.pacemakers if name in methods]
             turns = {name: partial(attempt, case, name, run) for name, run in methods.items()}
             take_turns(store, str(case), turns, seeds, progress, first)
     return store
@@ -172,17 +193,11 @@ def run_method(case: Any, name: str, method: Method, seed: int, tol: float, reco
 
 
 def _warm_up(case: Any, methods: dict[str, Method]) -> None:
-    """Run methods on something small, so that all is compiled; the second run gets further than the first.
-
-    Of the helices, the second has pairs enough for a core, the third for chunks of rows.
-    """
-    smalls: Sequence[Any] = (Helix(60, 0.5), Helix(300, 1.0), Helix(1000, 0.2))
-    if isinstance(case, Case):
-        smalls = (Cell("planted-120-3", 3).load(),)
+    """Run methods on something small, so that all is compiled; the second run gets further than the first."""
     for name, method in methods.items():
-        for small in smalls if not name.startswith("quartic ") else ():  # those have a process of their own
+        for small in case.smalls if not name.startswith("quartic ") else ():  # those have a process of their own
             for _ in range(2):
-                with suppress(CannotDo, ImportError):
+                with suppress(Exception):  # said when it counts
                     run_method(small, name, method, 0, 1e-8, small.recorder(0, [1e-2], 0.1))
 
 
@@ -190,8 +205,8 @@ def _judge(case: Any, recorder: Recorder, answer: Answer, single: bool) -> Row:
     """Return a run's row: seconds to each target, or of all where there is none to reach, products, objective, NMI."""
     row = recorder.finish(answer.X)
     if recorder.curve is not None:
-        scale = float((case.matrix.data**2).sum()) if isinstance(case, Case) else 1.0
-        what = "objective" if isinstance(case, Case) else "error"
+        scale = float((case.given[0].data ** 2).sum()) if isinstance(case, Cell) else 1.0
+        what = "objective" if isinstance(case, Cell) else "error"
         return {**row, "curve": [(t, measured[what] / scale) for t, measured in recorder.curve]}
     if single:
         row = {name.partition(" to ")[0]: value for name, value in row.items()}
@@ -199,9 +214,13 @@ def _judge(case: Any, recorder: Recorder, answer: Answer, single: bool) -> Row:
         row["s"] = row["spent"] if answer.seconds is None else answer.seconds
     if answer.products is not None:
         row["products"] = answer.products
-    if isinstance(case, Case) and case.labels is not None:
-        labels = answer.labels if answer.labels is not None else answer.X.argmax(axis=1)
-        row["nmi"] = float(nmi(case.labels, labels))
+    if not isinstance(case, Cell):
+        return row
+    if case.begin:
+        return {**row, "first": case.measure(case.start(case.seed))["objective"],
+                "final": case.measure(answer.X)["objective"]}  # fmt: skip
+    if case.given[1] is not None:
+        row["nmi"] = float(nmi(case.given[1], answer.X.argmax(axis=1) if answer.labels is None else answer.labels))
     return row
 
 
@@ -210,6 +229,8 @@ def _judge(case: Any, recorder: Recorder, answer: Answer, single: bool) -> Row:
 
 def section_numbers(rows: Sequence[Row], section: str) -> list[Number]:
     """Return the numbers of a section; those of ``speed`` are of two, ``symnmf`` and ``edmc``."""
+    if section == "league":
+        return league_numbers(rows, section)
     if section in ("speed", "peers"):
         return _race_numbers(rows, section)
     targets = [name[1:] for name in dict.fromkeys(name for row in rows for name in row) if name.startswith("s to ")]

@@ -8,13 +8,18 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment, minimize
+from scipy.special import log_softmax, logsumexp
 
 from quartic.arrays import Array
-from quartic.graphs.neighbors import inverse_roots
+from quartic.graphs import normalize
 
-# Of a node's label at each step of the spreading, the share that comes from its neighbours; and the number of steps.
-_FROM_NEIGHBORS = 0.8
-_STEPS = 40
+# Of a node's label at each step of the spreading, the share that comes from its neighbours, in a graph and in a matrix
+# made of it by walks; and the number of steps.
+_FROM_NEIGHBORS = 0.9, 0.8
+_STEPS = 30
+# What finding a cluster matched with a class is worth, in labels; and the weight, before any is seen, of the clusters.
+_MATCH, _CLUSTERS = 2.0, 2.0
 # A link weighs this much of what a label does: more, and linked pairs become clusters of their own.
 _LINK = 1 / 3
 # Memberships below are no anchor: most nodes then have a few, and the matrix stays sparse.
@@ -98,12 +103,11 @@ def link(M: Any, known: Known, strength: float) -> Any:
     return linked if sp.issparse(M) else linked.toarray()
 
 
-def anchor(M: Any, known: Known, X: Array, strength: float) -> tuple[Any, Array]:
-    r"""Return M with a node more for each cluster, which draws X to the labels, and a start for it.
+def anchor(M: Any, P: Array, strength: float) -> tuple[Any, Array]:
+    r"""Return M with a node more for each cluster, which draws X to memberships P, and a start for it.
 
-    X is a factor found without labels. Its memberships, columns matched with classes, or the labels spread over the
-    graph, whichever agree better with labels not used for them, are scaled by rows to fit M, and become :math:`X^0`.
-    With :math:`c^2` = ``strength`` times a typical :math:`\|X^0_k\|^2`,
+    P (`spread_labels`) is scaled by rows to fit M, and becomes :math:`X^0`. With :math:`c^2` = ``strength`` times a
+    typical :math:`\|X^0_k\|^2`,
 
     .. math:: \begin{pmatrix} M & c X^0 \\ c X^{0\top} & c^2 I \end{pmatrix} \approx
               \begin{pmatrix} X \\ Z \end{pmatrix} \begin{pmatrix} X \\ Z \end{pmatrix}^\top
@@ -111,18 +115,8 @@ def anchor(M: Any, known: Known, X: Array, strength: float) -> tuple[Any, Array]
     is :math:`\tfrac12\|M - XX^\top\|^2 + c^2\|X - X^0\|^2` for :math:`Z = cI`, where it starts, and about which it
     stays. Column k is then class k.
     """
-    n, rank = X.shape
-    at = np.flatnonzero(known.labels >= 0)
-    own = _matched(known, X)
-    seeds = _fill_classes(known, own)
-    S = sp.csr_array(M).maximum(0)
-    scale = sp.diags_array(inverse_roots(np.asarray(S.sum(axis=1), dtype=np.float64)))
-    S = sp.csr_array(scale @ S @ scale)
-    found = float(np.mean(own[at].argmax(axis=1) == known.labels[at]))
-    doubt = 0.5 / np.sqrt(len(at))  # the standard error of a share, at most
-    P = _spread(S, seeds, rank) if _validated(S, known, seeds, rank) > found + doubt else own
-    P[at] = np.eye(rank)[known.labels[at]]
-    P[P < _LEAST] = 0
+    n, rank = P.shape
+    P = np.where(P < _LEAST, 0.0, P)
     X = P * np.sqrt(max(float((P * (M @ P)).sum()), 0.0) / np.linalg.norm(P.T @ P) ** 2)
     fit, size = np.einsum("ik,ik->i", M @ X, P), np.einsum("ik,kl,il->i", P, X.T @ X, P)
     X = P * np.divide(np.maximum(fit, 0), size, out=np.zeros(n), where=size > 0)[:, None]
@@ -133,45 +127,69 @@ def anchor(M: Any, known: Known, X: Array, strength: float) -> tuple[Any, Array]
     return more, np.maximum(start, 0.01 * np.sqrt(np.mean(start**2))).astype(M.dtype)
 
 
-def _matched(known: Known, X: Array) -> Array:
-    """Return the memberships of X, with the columns in the order of the classes that agree with them best."""
-    from scipy.optimize import linear_sum_assignment
+def spread_labels(M: Any, graph: Any, known: Known, clusters: Any, rank: int) -> Array:
+    r"""Return memberships (n, rank) of the classes, from labels of a few nodes and clusters found without them.
 
-    at = np.flatnonzero(known.labels >= 0)
-    shares = X / np.maximum(X.sum(axis=1, keepdims=True), np.finfo(X.dtype).tiny)
-    votes = np.zeros((X.shape[1], X.shape[1]))
-    np.add.at(votes, known.labels[at], shares[at])
-    matched: Array = shares[:, linear_sum_assignment(-votes)[1]].astype(np.float64)
-    return matched
+    Three opinions :math:`\log p_e(k \mid i)`: labels spread over the graph, and over M where that is another matrix,
+    and the classes of the labels in a node's cluster. The memberships are :math:`\prod_e p_e^{\beta_e}`, with the
+    :math:`\beta` that find labels, five folds of which are hidden in turn, likeliest; but the clusters alone speak
+    where they find more of the hidden labels.
+    """
+    matrices = [graph, M] if graph is not None else [M]
+    scaled = [normalize(sp.csr_array(S).maximum(0)) for S in matrices]
+    labels = known.labels
+    at = np.random.default_rng(0).permutation(np.flatnonzero(labels >= 0))
+    opinions, right = [], []
+    for hidden in (at[fold::5] for fold in range(min(5, len(at)) if len(at) > 1 else 0)):
+        kept = labels.copy()
+        kept[hidden] = -1
+        named = np.isin(np.arange(rank), kept)
+        opinions.append(_opinions(scaled, kept, clusters, rank)[:, hidden])
+        # of a class whose labels are all hidden it can only be said that it is none of the others
+        right.append(np.where(named[labels[hidden], None], np.eye(rank, dtype=bool)[labels[hidden]], ~named))
+    prior = beta = np.append(np.zeros(len(scaled)), _CLUSTERS)
+    if opinions:
+        seen, truth = np.concatenate(opinions, axis=1), np.concatenate(right)
 
+        def surprise(beta: Array) -> float:
+            log_p = np.where(truth, _log_product(seen, beta), -np.inf)
+            return float(0.5 * ((beta - prior) ** 2).sum() - logsumexp(log_p, axis=1).sum())
 
-def _fill_classes(known: Known, own: Array) -> NDArray[np.intp]:
-    """Return the labels, and for each class without any those of the nodes purest in its column."""
-    labels = known.labels.copy()
-    counts = np.bincount(labels[labels >= 0], minlength=own.shape[1])
-    for one in np.flatnonzero(counts == 0):
-        purest = np.argsort(-np.where(labels < 0, own[:, one], -1), kind="stable")
-        labels[purest[: max(1, int(counts[counts > 0].mean()))]] = one
-    return labels
-
-
-def _spread(S: sp.csr_array, seeds: NDArray[np.intp], rank: int) -> Array:
-    """Return memberships by label spreading (Zhou et al. 2004): F ← 0.8 D^-1/2 M D^-1/2 F + 0.2 Y."""
-    Y = np.zeros((len(seeds), rank))
-    Y[seeds >= 0, seeds[seeds >= 0]] = 1 - _FROM_NEIGHBORS
-    F = Y.copy()
-    for _ in range(_STEPS):
-        F = _FROM_NEIGHBORS * (S @ F) + Y
-    P: Array = F / np.maximum(F.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        best = minimize(surprise, prior, bounds=[(0.0, 20.0)] * len(prior)).x
+        found = [truth[np.arange(len(at)), _log_product(seen, b).argmax(axis=1)].sum() for b in (prior, best)]
+        beta = best if found[1] >= found[0] else prior
+    P: Array = np.exp(_log_product(_opinions(scaled, labels, clusters, rank), beta))
+    P[at] = np.eye(rank)[labels[at]]
     return P
 
 
-def _validated(S: sp.csr_array, known: Known, seeds: NDArray[np.intp], rank: int) -> float:
-    """Return the share of labels that spreading the others finds, in five folds."""
-    at = np.random.default_rng(0).permutation(np.flatnonzero(known.labels >= 0))
-    right = 0
-    for fold in range(min(5, len(at))):
-        hidden, kept = at[fold::5], seeds.copy()
-        kept[hidden] = -1
-        right += int((_spread(S, kept, rank)[hidden].argmax(axis=1) == known.labels[hidden]).sum())
-    return right / len(at)
+def _log_product(opinions: Array, beta: Array) -> Array:
+    return log_softmax(np.tensordot(beta, opinions, 1), axis=-1)  # type: ignore[no-any-return]
+
+
+def _opinions(matrices: list[Any], labels: NDArray[np.intp], clusters: Any, rank: int) -> Array:
+    """Return each opinion's logarithms (n, rank), all of mean square 1 about the mean of their rows."""
+    n, at = len(labels), np.flatnonzero(labels >= 0)
+    votes = np.zeros((rank, rank))
+    np.add.at(votes, (labels[at], clusters[at]), 1)
+    cluster_of = linear_sum_assignment(-votes)[1]  # of each class
+    votes[np.arange(rank), cluster_of] += _MATCH
+    votes += 0.5 / rank
+    every = [(votes / votes.sum(axis=0)).T[clusters]]
+    counts, size = np.bincount(labels[at], minlength=rank), np.bincount(clusters, minlength=rank)[cluster_of]
+    # A class without labels has its cluster's nodes for some; and frequencies follow its size as well.
+    Y = np.zeros((n, rank))
+    Y[at, labels[at]] = 1
+    for one in np.flatnonzero(counts == 0):
+        nodes = (clusters == cluster_of[one]) & (labels < 0)
+        Y[nodes, one] = counts[counts > 0].mean() / max(nodes.sum(), 1)
+    frequency = counts + 0.5 * counts.sum() * size / n
+    for S, share in zip(matrices, _FROM_NEIGHBORS, strict=False):
+        F = Y
+        for _ in range(_STEPS):  # Zhou et al. 2004
+            F = share * (S @ F) + (1 - share) * Y
+        F = F * (frequency / np.maximum(F.sum(axis=0), np.finfo(float).tiny))
+        every.insert(-1, F / np.maximum(F.sum(axis=1, keepdims=True), np.finfo(float).tiny) + 0.1 / rank)
+    logs = np.log(every)
+    logs -= logs.mean(axis=2, keepdims=True)
+    return logs / np.maximum(np.sqrt((logs**2).mean(axis=(1, 2), keepdims=True)), np.finfo(float).tiny)  # type: ignore[no-any-return]

@@ -20,6 +20,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from quartic.arrays import Array
 
@@ -27,6 +28,7 @@ Labels = NDArray[np.intp]
 
 _SWEEPS = 50
 _GAIN = 1e-9  # of the graph's volume: less is round-off
+_ROUNDS = 4  # of placing new nodes by each other
 
 
 class BlockModel:
@@ -38,6 +40,16 @@ class BlockModel:
         Symmetric, no negative weights.
     labels : array of int (n,)
         From 0 to ``n_clusters`` − 1; copied.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.clustering.refinement import BlockModel
+    >>> from quartic.datasets import block_model
+    >>> A, labels = block_model([40, 40], 0.5, 0.05, random_state=0)
+    >>> spoiled = np.where(np.arange(80) % 8 == 0, 1 - labels, labels)
+    >>> bool((BlockModel(A, spoiled, 2).refine().labels == labels).all())
+    True
     """
 
     def __init__(self, A: Any, labels: Any, n_clusters: int) -> None:
@@ -52,11 +64,11 @@ class BlockModel:
         self.edges, self.volume, self.size = np.zeros((n_clusters, n_clusters)), *np.zeros((2, n_clusters))
         count_edges(*self.graph, self.degree, self.labels, self.edges, self.volume, self.size)
 
-    def refine(self, nodes: Any = None) -> Self:
-        """Move nodes, all or those named, one by one while L grows."""
+    def refine(self, fixed: Any = ()) -> Self:
+        """Move nodes one by one while L grows; those without edges, and the nodes ``fixed``, stay."""
         from quartic.compiled.moves import move_nodes
 
-        order = np.random.default_rng(0).permutation(len(self.labels) if nodes is None else nodes)
+        order = np.random.default_rng(0).permutation(np.setdiff1d(np.arange(len(self.labels)), fixed))
         counts = self.edges, self.volume, self.size
         move_nodes(*self.graph, self.degree, self.labels, *counts, order, _SWEEPS, _GAIN * self.degree.sum())
         return self
@@ -86,19 +98,6 @@ class BlockModel:
         other.volume, other.size = self.volume @ G, self.size @ G
         return other
 
-    def likeliest(self, B: Any, S: Any) -> Labels:
-        """Return the clusters in which new nodes, with edges B (m, n) to those here, raise L most: to first order.
-
-        Instead of its size, a cluster's share of the node's similarities S (m, n) speaks for it, more than 1 %.
-        """
-        member = np.eye(len(self.size))[self.labels]
-        to, share = np.asarray(B @ member) * self.scale, np.asarray(S @ member)
-        share /= np.maximum(share.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-        # Half an edge where there is none: no rate is zero for sure.
-        rates = np.log(np.maximum(self.edges, 0.5)) - np.log(np.maximum(self.volume, 0.5))[:, None]
-        likeliest: Labels = (to @ rates.T + np.log(share + 0.01)).argmax(axis=1)
-        return likeliest
-
     def likelihood(self) -> float:
         """Return L."""
         return float(_xlogx(self.edges).sum() - 2 * _xlogx(self.volume).sum()) + self.label_likelihood()
@@ -114,21 +113,52 @@ class BlockModel:
         return float((_xlogx(edges) - edges * np.log(np.maximum(chances, np.finfo(float).tiny))).sum())
 
 
-def refine_labels(A: Any, labels: Any, n_clusters: int, fixed: Any = None) -> Labels:
-    """Return labels moved uphill in L; those of nodes without edges, and of the nodes ``fixed``, stay.
+class Placement:
+    r"""Where new nodes go: what a fit leaves behind, so that its graph is not looked at again.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.clustering.refinement import refine_labels
-    >>> from quartic.datasets import block_model
-    >>> A, labels = block_model([40, 40], 0.5, 0.05, random_state=0)
-    >>> spoiled = np.where(np.arange(80) % 8 == 0, 1 - labels, labels)
-    >>> bool((refine_labels(A, spoiled, 2) == labels).all())
-    True
+    A node whose edges to nodes j of the graph weigh :math:`b_j` goes to the cluster r with the largest
+
+    .. math:: \sum_j b_j \log \frac{e_{r z_j}}{\kappa_r}
+              + \log \Bigl(0.01 + \frac{\sum_j b_j m_{jr}}{\sum_j b_j} \Bigr).
+
+    The first sum is what L gains, to first order; instead of the size of a cluster, its share :math:`m_{jr}` of the
+    similarities of its neighbours speaks for it, which go further than one edge. To :math:`e_{rs}` five edges are
+    added, on average over all r and s, as chance would have them: few edges tell little of a rate. Edges among new
+    nodes count in the same way, once their other ends have first been placed, by the chances of these.
+
+    Parameters
+    ----------
+    model : BlockModel
+        Of the graph.
+    M : sparse matrix or array (n, n)
+        Similarities.
     """
-    model = BlockModel(A, labels, n_clusters)
-    return model.refine(np.setdiff1d(np.arange(len(model.labels)), [] if fixed is None else fixed)).labels
+
+    def __init__(self, model: BlockModel, M: Any) -> None:
+        n, k = len(model.labels), len(model.size)
+        self.member = sp.csr_array((np.ones(n), (np.arange(n), model.labels)), shape=(n, k))
+        self.shares = _shared(sp.csr_array(M @ self.member))
+        chance = np.outer(model.volume, model.volume)
+        e = model.edges + 5 * chance / max(chance.mean(), np.finfo(float).tiny) + np.finfo(float).tiny
+        self.rates = model.scale * (np.log(e) - np.log(e.sum(axis=1))[:, None]).T
+
+    def likeliest(self, B: Any, among: Any = None) -> Labels:
+        """Return the clusters of new nodes with edges B (m, n) to the graph, and ``among`` (m, m) themselves."""
+        B = sp.csr_array(B)
+        to, share = (B @ self.member).toarray(), (B @ self.shares).toarray()
+        score = to @ self.rates + np.log(_shared(share) + 0.01)
+        for _ in range(0 if among is None else _ROUNDS):
+            theirs = among @ softmax(score, axis=1)
+            score = (to + theirs) @ self.rates + np.log(_shared(share + theirs) + 0.01)
+        labels: Labels = score.argmax(axis=1)
+        return labels
+
+
+def _shared(rows: Any) -> Any:
+    """Return rows divided by their sums; zero rows stay."""
+    sums = np.asarray(rows.sum(axis=1), dtype=np.float64)[:, None]
+    inverse = np.divide(1, sums, out=np.zeros_like(sums), where=sums > 0)
+    return sp.csr_array(rows.multiply(inverse)) if sp.issparse(rows) else rows * inverse
 
 
 def _xlogx(x: Array) -> Array:

@@ -14,11 +14,11 @@ from sklearn.utils.validation import validate_data
 from quartic import graphs
 from quartic.arrays import Array, is_torch, to_host
 from quartic.clustering.placing import place
-from quartic.clustering.refinement import BlockModel, Labels
+from quartic.clustering.refinement import Labels
 from quartic.distributed.inputs import is_dask_array
 from quartic.graphs.inputs import features_of, is_annotated, is_graph, matrix_of, refuse_not_finite, refuse_words
 from quartic.graphs.neighbors import inverse_roots
-from quartic.graphs.normalization import MOST, choose_for_blocks, choose_normalization, refuse_negative, walk_rows
+from quartic.graphs.normalization import MOST, choose_for_blocks, choose_normalization, refuse_negative
 from quartic.graphs.similarity import SimilarityGraph
 from quartic.losses.blocks.dask_matrix import DaskMatrix
 from quartic.losses.devices import moved, to_scipy
@@ -108,26 +108,26 @@ def graph_of_labels(model: SymNMF) -> Any:
 
 def similarity_to_fitted(model: SymNMF, X: Any) -> Any:
     """Return the similarities (m, n) of what is new to the n nodes the model was fitted to, normalised as theirs."""
-    return _similarity_of_new(model, _read_new(model, X))
+    return _similarity_of_new(model, _read_new(model, X)[0])
 
 
 def rows_of(model: SymNMF, X: Any) -> Array:
     """Return the rows of the factor for what is new, and the factor itself where that is what was fitted."""
-    new, known = _read_new(model, X), to_host(model.embedding_)
+    new, known = _read_new(model, X)[0], to_host(model.embedding_)
     rows: Array = known.copy() if _is_fitted(model, new) else place(_similarity_of_new(model, new), known)
     return rows
 
 
 def labels_of(model: SymNMF, X: Any) -> Labels:
     """Return the clusters of what is new: likeliest in the block model where labels were refined, else by its rows."""
-    new, graph = _read_new(model, X), graph_of_labels(model)
+    new, among = _read_new(model, X)
     if _is_fitted(model, new):
         return np.array(to_host(model.labels_))
-    S = _similarity_of_new(model, new)
-    if graph is None:
-        labels: Labels = place(S, to_host(model.embedding_)).argmax(axis=1)
-        return labels
-    return BlockModel(graph, to_host(model.labels_), model.n_components).likeliest(new, S)
+    if model._placement is not None:
+        refuse_negative(sp.csr_array(new))
+        return model._placement.likeliest(new, among)
+    labels: Labels = place(_similarity_of_new(model, new), to_host(model.embedding_)).argmax(axis=1)
+    return labels
 
 
 def _is_fitted(model: SymNMF, new: Any) -> bool:
@@ -136,11 +136,14 @@ def _is_fitted(model: SymNMF, new: Any) -> bool:
     return whole and not (sp.csr_array(new) != sp.csr_array(_old_graph(model))).nnz
 
 
-def _read_new(model: SymNMF, X: Any) -> Any:
+def _read_new(model: SymNMF, X: Any) -> tuple[Any, Any]:
+    """Return similarities (m, n) or features of what is new, and the similarities (m, m) to each other where given."""
     if any(map(is_dask_array, (X, model._features, model.affinity_matrix_))) or isinstance(X, DaskMatrix):
         raise TypeError("new nodes must be in memory, but these are in Dask's blocks; pass rows of NumPy or SciPy")
-    new = to_scipy(X) if is_torch(X) else features_of(X)
-    return validate_data(model, new, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
+    new, n, among = on_host(X) if is_torch(X) else features_of(X), model.n_features_in_, None
+    if model._affinity == "precomputed" and hasattr(new, "shape") and new.shape[1:] == (n + new.shape[0],):
+        among, new = check_array(new, accept_sparse="csr")[:, n:], new[:, :n]
+    return validate_data(model, new, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False), among
 
 
 def _similarity_of_new(model: SymNMF, new: Any) -> Any:
@@ -163,7 +166,7 @@ def add_nodes(model: SymNMF, X: Any) -> tuple[Any, Array]:
         )
         return (sp.vstack([old, new], format="csr") if issparse(new) else np.vstack([old, new])), rows
     n = len(model.embedding_)
-    new = check_array(to_scipy(X) if is_torch(X) else X, accept_sparse="csr", dtype=(np.float64, np.float32))
+    new = check_array(on_host(X), accept_sparse="csr", dtype=(np.float64, np.float32))
     if new.shape == (n, n):
         return new, np.empty((0, model.n_components))
     if new.shape[1] != n + new.shape[0]:
@@ -183,7 +186,12 @@ def add_nodes(model: SymNMF, X: Any) -> tuple[Any, Array]:
 def _old_graph(model: SymNMF) -> Any:
     """Return the graph, or the matrix, that was handed in."""
     old = model.affinity_matrix_ if model._graph is None else model._graph
-    return to_scipy(old) if is_torch(old) else old
+    return on_host(old)
+
+
+def on_host(M: Any) -> Any:
+    """Return a matrix as NumPy or SciPy have it."""
+    return to_scipy(M) if is_torch(M) else M
 
 
 def _normalized_rows(model: SymNMF, new: Any) -> Any:
@@ -192,7 +200,8 @@ def _normalized_rows(model: SymNMF, new: Any) -> Any:
     B.eliminate_zeros()
     refuse_negative(B)
     if model.normalize_ == "walks":
-        return walk_rows(B, A)
+        B.data /= np.repeat(B.sum(axis=1), np.diff(B.indptr))
+        return B @ sp.csr_array(on_host(model.affinity_matrix_))
     degree, mine = np.asarray(A.sum(axis=1)), np.asarray(B.sum(axis=1))
     more = degree.mean() if model.normalize_ == "regularized" else 0.0
     B.data *= np.repeat(inverse_roots(mine + more), np.diff(B.indptr)) * inverse_roots(degree + more)[B.indices]
@@ -200,8 +209,7 @@ def _normalized_rows(model: SymNMF, new: Any) -> Any:
 
 
 def _old_features(model: SymNMF) -> Any:
-    old = to_scipy(model._features) if is_torch(model._features) else features_of(model._features)
-    return check_array(old, accept_sparse="csr", dtype=(np.float64, np.float32))
+    return check_array(features_of(on_host(model._features)), accept_sparse="csr", dtype=(np.float64, np.float32))
 
 
 def _similarity_graph(model: SymNMF) -> SimilarityGraph:

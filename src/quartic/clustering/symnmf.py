@@ -18,14 +18,14 @@ from sklearn.utils.validation import check_is_fitted
 from quartic.arrays import Array, RandomState, check_number, is_torch, namespace, random_generator, to_host
 from quartic.arrays.checks import check_choice, check_integer
 from quartic.arrays.threads import limited_to, one_blas_thread, share_of
-from quartic.clustering.known import Known, anchor, link, read_known
-from quartic.clustering.placing import above_noise
-from quartic.clustering.refinement import refine_labels
-from quartic.clustering.scoring import held_out_fit
+from quartic.clustering.known import Known, anchor, link, read_known, spread_labels
+from quartic.clustering.placing import above_noise, held_out_fit
+from quartic.clustering.refinement import BlockModel, Placement
 from quartic.clustering.similarity_input import (
     add_nodes,
     graph_of_labels,
     labels_of,
+    on_host,
     rows_of,
     similarity_of,
     similarity_to_fitted,
@@ -38,7 +38,7 @@ from quartic.graphs.normalization import KINDS
 from quartic.init import random_start, spectral_start
 from quartic.losses import LeastSquares
 from quartic.losses.blocks.dask_matrix import DaskMatrix
-from quartic.losses.devices import device_for, moved, to_scipy
+from quartic.losses.devices import device_for, moved
 from quartic.losses.factor.matrix import StoredMatrix
 from quartic.penalties import Nonnegative, NonnegativeL1, NonnegativeRidge, Penalty
 from quartic.solvers import Solver
@@ -165,6 +165,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     unmet_: dict[str, NDArray[np.intp]] | None
     _affinity: Any
     _graph: Any
+    _placement: Placement | None
 
     def __init__(
         self,
@@ -253,11 +254,12 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.node_names_ = names_of(X, len(best.X))
         self.embedding_ = best.X
         self.labels_ = best.X.argmax(axis=1)
-        graph = graph_of_labels(self)
+        graph, self._placement = graph_of_labels(self), None
         if graph is not None:
-            fixed = None if known is None else known.nodes()
-            refined = refine_labels(graph, to_host(self.labels_), self.n_components, fixed)
-            self.labels_ = moved(refined, self.labels_.device) if is_torch(X) else refined
+            blocks = BlockModel(graph, to_host(self.labels_), self.n_components)
+            blocks.refine(() if known is None else known.nodes())
+            self.labels_ = moved(blocks.labels, self.labels_.device) if is_torch(X) else blocks.labels
+            self._placement = Placement(blocks, on_host(M))
         self.unmet_ = None if known is None else known.unmet(self.labels_)
         self.objective_, self.n_iter_, self.result_ = best.objective, max(best.n_iter, 1), best
         self._n_features_out = self.n_components
@@ -290,7 +292,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         best = self._best_run(problem, self.init, weights is not None)
         if not is_torch(X):  # what came as NumPy goes back as such
             best = replace(best, X=to_host(best.X))
-            M = to_scipy(M) if is_torch(M) else M
+            M = on_host(M)
         return best, M, None
 
     def _run_with(self, known: Known, M: Any, penalty: Penalty, strength: float) -> Result:
@@ -299,7 +301,12 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         best = self._best_run(lambda: Problem(LeastSquares(linked), penalty), self.init, False)
         if (known.labels < 0).all():
             return best
-        more, start = anchor(linked, known, best.X, strength)
+        graph = graph_of_labels(self)
+        clusters = best.X.argmax(axis=1)
+        if graph is not None:
+            clusters = BlockModel(graph, clusters, self.n_components).refine().labels
+        P = spread_labels(linked, graph, known, clusters, self.n_components)
+        more, start = anchor(linked, P, strength)
         best = self._best_run(lambda: Problem(LeastSquares(more), penalty), start, False)
         return replace(best, X=best.X[: M.shape[0]])
 
@@ -312,28 +319,29 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
         .. math:: y_i = \operatorname{argmin}_{y \ge 0} \|s_i - y X^\top\|^2
 
-        with s_i the similarities of node i, normalised as those of the fit were. The graph of the fit gives
-        ``embedding_`` itself.
+        with s_i the similarities of node i, normalised as those of the fit were; of a node that walks, the mean of its
+        neighbours' rows of M. The graph of the fit gives ``embedding_`` itself.
 
         Parameters
         ----------
         X : array or sparse matrix (m, n); or features (m, n_features)
             Similarities, or weights of edges, of m nodes to the n fitted ones if ``affinity="precomputed"``, else
-            features.
+            features. With m columns more, those to each other, of which `predict` makes use.
 
         Returns
         -------
         ndarray (m, n_components)
         """
-        return self._place(X)
-
-    def _place(self, X: Any) -> Array:
         check_is_fitted(self)
         with one_blas_thread():
             return rows_of(self, X)
 
     def predict(self, X: Any) -> NDArray[np.intp]:
-        """Return the clusters of new nodes, found as ``labels_`` were; parameters as in `transform`."""
+        """Return the clusters of new nodes; parameters as in `transform`.
+
+        Where ``labels_`` were refined, edges to nodes of these labels decide (`quartic.clustering.refinement`), in time
+        that does not depend on the graph; else the largest entry of the row that `transform` finds.
+        """
         check_is_fitted(self)
         with one_blas_thread():
             return labels_of(self, X)
@@ -366,7 +374,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def score(self, X: Any, y: Any = None) -> float:
         """Return how well the similarities of new nodes to the fitted ones are predicted: at most 1, higher is better.
 
-        Half of a node's similarities place it, and the other half is predicted (`quartic.clustering.scoring`). This is
+        Half of a node's similarities place it, and the other half is predicted (`quartic.clustering.placing`). This is
         what `sklearn.model_selection.GridSearchCV` maximises; `quartic.select_rank` looks at more than one criterion.
 
         Parameters

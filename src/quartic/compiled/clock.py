@@ -32,13 +32,5 @@ def end_compiling() -> None:
 
 
 def solving_time() -> float:
-    """Return seconds, as `time.perf_counter` does, without those this thread has spent on compiling.
-
-    Examples
-    --------
-    >>> from quartic.compiled.clock import solving_time
-    >>> began = solving_time()
-    >>> solving_time() >= began
-    True
-    """
+    """Return seconds, as `time.perf_counter` does, without those this thread has spent on compiling."""
     return time.perf_counter() - _compiling.seconds

@@ -23,22 +23,10 @@ _MEMORY = 1e9
 class Lowest:
     """The lowest eigenpairs found.
 
-    Attributes
-    ----------
-    values : array (k,)
-        Rising. Each is at or above an eigenvalue, no further from one than its residual.
-    vectors : array (n, k)
-        Orthonormal.
-    bound : float
-        No eigenvalue lies below, with probability ``confidence``.
-    confidence : float
-        1 where the matrix was formed (up to round-off), else 1 − `FAILURE`.
-    residual : float
-        ‖Av − λv‖ of the first pair; 0 where the matrix was formed.
-    highest : float
-        The highest Ritz value: at or below the highest eigenvalue.
-    n_products : int
-        Products made.
+    The values rise; each is at or above an eigenvalue, no further from one than its residual. The vectors (n, k) are
+    orthonormal. No eigenvalue lies below the ``bound``, with probability ``confidence``: 1 where the matrix was formed
+    (up to round-off), else 1 − `FAILURE`. ``residual`` is ‖Av − λv‖ of the first pair, 0 where the matrix was formed;
+    ``highest`` the highest Ritz value, at or below the highest eigenvalue.
     """
 
     values: Array

@@ -83,3 +83,18 @@ def sweep_rows(X: Any, G: Any, C: Any) -> None:
                 if d != 0.0:
                     for l in range(r):
                         t[l] -= d * G[k, l]
+
+
+@njit(cache=False, nogil=True, error_model="numpy")
+def solve_factored(L: Any, size: int, x: Any) -> None:
+    """Put the solution of LLᵀx = b in place of b = x[:size], L lower triangular; an infinite pivot gives 0."""
+    for p in range(size):
+        total = x[p]
+        for s in range(p):
+            total -= L[p, s] * x[s]
+        x[p] = total / L[p, p]
+    for p in range(size - 1, -1, -1):
+        total = x[p]
+        for s in range(p + 1, size):
+            total -= L[s, p] * x[s]
+        x[p] = total / L[p, p]

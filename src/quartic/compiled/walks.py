@@ -12,8 +12,8 @@ from quartic.compiled.flags import FLAGS, INNER, njit
 
 @njit(**FLAGS)
 def follow_walks(
-    first: int, last: int, starts: Any, ends: Any, first_chance: Any, indptr: Any, indices: Any, chance: Any,
-    scale: Any, mixed: Any, n_steps: int, front: int, counts: Any, columns: Any, values: Any,
+    first: int, last: int, indptr: Any, indices: Any, chance: Any, scale: Any, mixed: Any, n_steps: int, front: int,
+    counts: Any, columns: Any, values: Any,
 ) -> None:  # fmt: skip
     """Write the largest entries of rows ``first`` to ``last`` of the walk matrix."""
     n, cap = len(scale), columns.shape[1]
@@ -21,20 +21,16 @@ def follow_walks(
     near, reached = np.empty(n, np.int64), np.empty(n, np.int64)
     here, amount = np.empty(front, np.int64), np.empty(front)
     for i in range(first, last):
-        found, seen, size, lost = starts[i + 1] - starts[i], 0, 0, 0.0
-        for f in range(found):
-            near[f] = ends[starts[i] + f]
-            mass[near[f]] = first_chance[starts[i] + f]
-        for t in range(n_steps):
-            if t > 0:
-                found = 0
-                for f in range(size):
-                    for p in range(indptr[here[f]], indptr[here[f] + 1]):
-                        j = indices[p]
-                        if mass[j] == 0.0:
-                            near[found] = j
-                            found += 1
-                        mass[j] += amount[f] * chance[p]
+        seen, size, lost, here[0], amount[0] = 0, 1, 0.0, i, 1.0
+        for _ in range(n_steps):
+            found = 0
+            for f in range(size):
+                for p in range(indptr[here[f]], indptr[here[f] + 1]):
+                    j = indices[p]
+                    if mass[j] == 0.0:
+                        near[found] = j
+                        found += 1
+                    mass[j] += amount[f] * chance[p]
             size = _take_largest(near, found, mass, front, sizes, here)
             lost += 1.0
             for f in range(size):
@@ -47,7 +43,7 @@ def follow_walks(
                 total[j] += mass[j]
             for f in range(found):
                 mass[near[f]] = 0.0
-        kept = 0
+        kept = np.int64(0)  # a number like others: for a constant the calls below would be compiled anew
         for f in range(seen):
             j = reached[f]
             total[j] = total[j] * scale[j] + max(lost, 0.0) * mixed[j]

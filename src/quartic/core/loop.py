@@ -162,7 +162,8 @@ class _Run:
         state = self.keeper.resume(self.log) if self.keeper is not None else None
         if state is None:
             state = self._begin(*begin())
-        while True:
+        ended: End | None = None
+        while ended is None:
             try:
                 try:
                     ended = self.stopping.reason(state)
@@ -175,8 +176,10 @@ class _Run:
                     state, ended = self._confirm(state, ended)
             except KeyboardInterrupt:
                 ended = self.stopping.interrupted()
-            if ended is not None:
-                return self._finish(state, ended)
+        if ended.status is not Status.NON_FINITE:
+            self._save(state)
+        del state  # the referee's arrays of float64 take its room
+        return self._finish(ended)
 
     # What overflows shows in the objective or the gradient, and is reported by the status rather than by warnings.
 
@@ -254,13 +257,11 @@ class _Run:
         )
 
     @np.errstate(over="ignore", invalid="ignore")
-    def _finish(self, state: State, end: End) -> Result:
+    def _finish(self, end: End) -> Result:
         """Return the result, with objective and stationarity measured anew at X, in float64."""
-        if end.status is not Status.NON_FINITE:
-            self._save(state)
-        units, judged = self.units, end.judged
-        X = judged.X if end.status is Status.CONVERGED and judged is not None else self.log.best.X
-        objective, stationarity = referee(self.problem, X, judged)
+        units, converged = self.units, end.status is Status.CONVERGED
+        X = end.judged.X if converged and end.judged is not None else self.log.best.X
+        objective, stationarity = referee(self.problem, X, end.judged)
         return Result(
             units.X(X),
             units.objective(objective),

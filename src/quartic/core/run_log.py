@@ -26,22 +26,11 @@ class Row(NamedTuple):
 
 
 class RunLog:
-    """The record of one run, that of the runs it goes on from included.
+    """The record of one run, that of the runs it goes on from included (``earlier_time``, ``earlier_products``).
 
-    Attributes
-    ----------
-    rows : list of Row
-        The start's, then one an iteration.
-    best, best_objective : Point, float
-        The finite point of least objective.
-    least, last_gain : float, int
-        The least stationarity, and the iteration in which it or the objective last fell.
-    reference : float
-        The stationarity that tol is a share of.
-    doubted : int
-        The last iteration in which convergence was claimed and not believed.
-    earlier_time, earlier_products : float, int
-        Of the runs this one goes on from.
+    ``rows`` are the start's, then one an iteration; ``best`` is the finite point of least objective, ``least`` the
+    least stationarity, and in iteration ``last_gain`` it or the objective last fell. ``reference`` is the
+    stationarity that tol is a share of. In iteration ``doubted`` convergence was last claimed and not believed.
     """
 
     best: Point

@@ -51,18 +51,10 @@ def check_rank(problem: Problem, X0: Any, rank: int | None) -> int:
 
 @dataclass(frozen=True)
 class Starts:
-    """Makes starts in the units of a run.
+    """Makes starts of a rank in the units of a run.
 
-    Attributes
-    ----------
-    given : Problem
-        The user's problem, which strategies see: what they know besides it is in the user's units too.
-    problem : Problem
-        The same in the units of the run.
-    units : Units
-        Those of the run.
-    rank : int
-        r.
+    Strategies see the user's problem, ``given``: what they know besides it is in the user's units too. ``problem`` is
+    the same in the units of the run.
     """
 
     given: Problem

@@ -13,19 +13,12 @@ if TYPE_CHECKING:
 
 
 class Trial(NamedTuple):
-    """The step from a point p to X⁺ = T_λ(p), judged.
+    """The step from a point p to ``point`` X⁺ = T_λ(p), judged.
 
-    Attributes
-    ----------
-    point : Point
-        X⁺.
-    enough : bool
-        Whether f(X⁺) ≤ f(p) + ⟨∇f(p), X⁺ − p⟩ + D_h(X⁺, p)/λ, the condition (suff_decrease) of the paper.
-    taken : float
-        Which part of D_h(X⁺, p)/λ the remainder f(X⁺) − f(p) − ⟨∇f(p), X⁺ − p⟩ takes up.
-    ahead : array (r, r) or None
-        The Gram matrix of the point that the next step starts from, where the trial was told how far ahead that is and
-        the loss has made it on the way: for `Loss.extrapolate`.
+    ``enough`` is whether f(X⁺) ≤ f(p) + ⟨∇f(p), X⁺ − p⟩ + D_h(X⁺, p)/λ, the condition (suff_decrease) of the paper;
+    ``taken`` the part of D_h(X⁺, p)/λ that the remainder f(X⁺) − f(p) − ⟨∇f(p), X⁺ − p⟩ takes up; ``ahead`` the Gram
+    matrix of the point that the next step starts from, where the trial was told how far ahead that is and the loss has
+    made it on the way: for `Loss.extrapolate`.
     """
 
     point: Point

@@ -22,15 +22,7 @@ _COMFORTABLE = {np.float64: 83, np.float32: 15}
 
 @dataclass(frozen=True)
 class Units:
-    """X̃ = 2^length · X and Ψ̃ = 2^value · Ψ, where the tilde marks what the run works with.
-
-    Examples
-    --------
-    >>> from quartic.core.units import Units
-    >>> units = Units(length=2, value=8)
-    >>> units.objective(256.0), units.gradient(64.0), units.X(4.0)
-    (1.0, 1.0, 1.0)
-    """
+    """X̃ = 2^length · X and Ψ̃ = 2^value · Ψ, where the tilde marks what the run works with."""
 
     length: int = 0
     value: int = 0

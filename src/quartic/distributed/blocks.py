@@ -73,23 +73,9 @@ def blocks_of(
 ) -> Blocks:
     """Return blocks on the user's cluster, or in threads here where there is none.
 
-    Parameters
-    ----------
-    recipes : sequence of Delayed
-        One for each block.
-    prepare : callable
-        ``prepare(made, k)`` turns what the k-th recipe makes into the block.
-    inspect : callable
-        Its answer for each block is kept in ``facts``.
-    source : collection, or sequence of collections
-        What the recipes were taken from. Where that is in the workers' memory already, there it stays.
-    client : distributed.Client or False, optional
-        The cluster; the client made last when left out. False: none, whether there is one or not.
-    keep : {"auto", True, False}
-        Whether blocks stay in memory. "auto": where they take at most two fifths of it.
-    memory_limit : int or str, optional
-        Without a cluster: what blocks may take, such as "2 GB"; the machine's memory when left out. On a cluster the
-        workers' own limits hold.
+    ``prepare(made, k)`` turns what the k-th recipe, a Delayed, makes into the block; what ``inspect`` says of each is
+    kept in ``facts``. Where the ``source`` of the recipes, a collection or several, is in the workers' memory already,
+    there it stays. ``client``, ``keep`` and ``memory_limit`` are those of `quartic.losses.DaskMatrix`.
     """
     from quartic.distributed.cluster import ClusterBlocks, check_workers, current_client
 
@@ -243,12 +229,6 @@ def add_all(items: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
     """Return the sum of a sequence of tuples, added as a binary tree over neighbours, of which log₂ n are kept.
 
     The tree depends on nothing but their number, so that sums made here and on workers are equal to the last bit.
-
-    Examples
-    --------
-    >>> from quartic.distributed.blocks import add_all
-    >>> add_all((k,) for k in range(7))
-    (21,)
     """
     parts: list[tuple[int, tuple[Any, ...]]] = []
     for item in items:

@@ -227,18 +227,9 @@ def _scaled(block: Any, factors: Floats, first: int) -> sp.csr_array:
 
 def walk_matrix(A: sp.csr_array) -> sp.csr_array:
     """Return the symmetric matrix of ``"walks"``."""
-    kept = walk_rows(A, A)
-    return unite(kept, kept.T.tocsr())
-
-
-def walk_rows(B: sp.csr_array, A: sp.csr_array) -> sp.csr_array:
-    """Return rows of the walk matrix for nodes whose edges to those of A are the rows of B (m, n), new ones or A's own.
-
-    The first step goes along B, the others through A.
-    """
     from quartic.compiled.walks import follow_walks
 
-    m, n = B.shape
+    n = A.shape[0]
     degree = np.asarray(A.sum(axis=1), dtype=np.float64)
     volume = float(degree.sum())
     n_steps = _count_steps(n, A.nnz)
@@ -247,26 +238,20 @@ def walk_rows(B: sp.csr_array, A: sp.csr_array) -> sp.csr_array:
     with np.errstate(divide="ignore"):
         scale = np.where(degree > 0, volume / (n_steps * degree), 0.0)
         mixed = np.where(degree > 0, 1 / (n_steps * share[component]), 0.0)
-    counts, columns, values = np.zeros(m, np.int64), np.empty((m, _CAP), np.int64), np.empty((m, _CAP))
-    first_step, step = _chances(B), _chances(A)
+    counts, columns, values = np.zeros(n, np.int64), np.empty((n, _CAP), np.int64), np.empty((n, _CAP))
+    chances = A.indptr, A.indices, A.data / np.repeat(degree, np.diff(A.indptr))
 
     def work(first: int, last: int) -> None:
-        rows = first * _ROWS, min(last * _ROWS, m)
-        follow_walks(*rows, *first_step, *step, scale, mixed, n_steps, _FRONT, counts, columns, values)
+        rows = first * _ROWS, min(last * _ROWS, n)
+        follow_walks(*rows, *chances, scale, mixed, n_steps, _FRONT, counts, columns, values)
 
-    spread(work, -(-m // _ROWS), float(m) * n_steps * min(_FRONT, n) * (A.nnz / n))
-    kept = np.arange(_CAP) < counts[:, None]
-    W = sp.csr_array((values[kept], columns[kept], np.concatenate([[0], np.cumsum(counts)])), shape=(m, n))
-    W.sort_indices()
-    return W
+    spread(work, -(-n // _ROWS), float(n) * n_steps * min(_FRONT, n) * (A.nnz / n))
+    some = np.arange(_CAP) < counts[:, None]
+    kept = sp.csr_array((values[some], columns[some], np.concatenate([[0], np.cumsum(counts)])), shape=(n, n))
+    kept.sort_indices()
+    return unite(kept, kept.T.tocsr())
 
 
 def _count_steps(n: int, nnz: int) -> int:
     mean = max(nnz / n, 1.1)  # a walk at random sees nobody new on a path
     return int(np.clip(round(4 * math.log(n) / math.log(mean)), 10, 20))
-
-
-def _chances(A: sp.csr_array) -> tuple[Any, Any, Floats]:
-    """Return A by rows, each divided by its sum."""
-    degree = np.repeat(A.sum(axis=1), np.diff(A.indptr))
-    return A.indptr, A.indices, A.data / degree

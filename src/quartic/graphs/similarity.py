@@ -244,6 +244,8 @@ def unite(kept: sp.csr_array, kept_by: sp.csr_array) -> sp.csr_array:
     W = sp.csr_array(kept.maximum(kept_by))
     W.eliminate_zeros()
     W.sort_indices()
+    if max(W.nnz, *W.shape) < 2**31:  # scikit-learn insists on the shorter indices
+        W.indices, W.indptr = W.indices.astype(np.int32), W.indptr.astype(np.int32)
     return W
 
 

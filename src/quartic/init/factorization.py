@@ -27,7 +27,7 @@ from quartic.arrays import (
 )
 from quartic.core.problem import Problem
 from quartic.core.units import exponent
-from quartic.losses import LeastSquares
+from quartic.losses import FullLeastSquares
 from quartic.losses.other.rectangular import balanced_factors
 
 # Ritz values below this share of the largest are not worth telling apart, and would make the filter's range too wide.
@@ -129,7 +129,7 @@ def spectral_start(
     [4, 4, 4]
     """
     loss = problem.loss
-    if type(loss) is not LeastSquares:
+    if not isinstance(loss, FullLeastSquares):
         raise TypeError(
             f"the spectral start needs the eigenvectors of M in LeastSquares(M), but the loss is "
             f"{type(loss).__name__}; use a random start"

@@ -1,4 +1,4 @@
-"""The quartic norm kernel h_N."""
+"""The quartic norm kernel h_N, and beside it the Euclidean one: the geometry of ordinary gradient methods."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from quartic.polynomials import norm_length
 if TYPE_CHECKING:
     from quartic.losses.base import Loss
     from quartic.losses.point import Move, Point
+if TYPE_CHECKING:
+    from quartic.penalties.base import Penalty
 
 
 @dataclass(frozen=True)
@@ -109,3 +111,39 @@ class NormKernel(Kernel):
             f"no mirror map for {cls.__name__} with {type(penalty).__name__}, which is not convex and has no method "
             "norm_mirror(V, t, alpha, sigma): give it one, or take EuclideanKernel"
         )
+
+
+@dataclass(frozen=True)
+class EuclideanKernel(Kernel):
+    """h(X) = ½‖X‖². No quartic loss is smooth relative to it: it serves with a dynamic step, and to compare with.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.kernels import EuclideanKernel
+    >>> EuclideanKernel().value(np.ones((2, 2)))
+    2.0
+    """
+
+    step_unit = (2, 1)
+
+    def in_units(self, units: Units) -> Self:
+        """Return itself: it has no constants, and the step takes up the units."""
+        return self
+
+    def value(self, X: Array) -> float:
+        """Return ½‖X‖²."""
+        return 0.5 * squared_norm(as_floats(X))
+
+    def gradient(self, X: Array) -> Array:
+        """Return X."""
+        return as_floats(X)
+
+    def divergence(self, X: Array, Y: Array) -> float:
+        """Return ½‖X − Y‖²."""
+        return 0.5 * squared_norm(as_floats(X) - as_floats(Y))
+
+    def mirror(self, V: Array, penalty: Penalty | None = None, t: float = 1.0) -> Array:
+        """Return prox_{t g}(V)."""
+        check_number(t, "t", zero=True)
+        return as_floats(V) if penalty is None else penalty.prox(as_floats(V), t)

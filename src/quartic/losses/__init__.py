@@ -3,8 +3,8 @@
 from quartic.losses.base import Loss
 from quartic.losses.blocks.dask_distances import DaskDistances
 from quartic.losses.blocks.dask_matrix import DaskMatrix
-from quartic.losses.factor.loss import LeastSquares
-from quartic.losses.factor.weighted import WeightedLeastSquares
+from quartic.losses.factor.loss import FullLeastSquares
+from quartic.losses.factor.weighted import LeastSquares, WeightedLeastSquares
 from quartic.losses.other.phase_retrieval import CodedDiffraction, PhaseRetrieval
 from quartic.losses.other.quadratic import Quadratic
 from quartic.losses.other.rectangular import MaskedRectangular, Rectangular
@@ -12,10 +12,8 @@ from quartic.losses.other.robust import Robust
 from quartic.losses.other.sensing import Sensing
 from quartic.losses.other.smooth import Smooth
 from quartic.losses.pairs.anchored import Anchored
-from quartic.losses.pairs.bounds import BoundedDistances, RawStress
-from quartic.losses.pairs.complete import CompleteDistances
 from quartic.losses.pairs.completion import Completion
-from quartic.losses.pairs.distances import Distances
+from quartic.losses.pairs.distances import BoundedDistances, CompleteDistances, Distances, RawStress
 from quartic.losses.point import Line, Move, Point
 
 __all__ = [
@@ -27,6 +25,7 @@ __all__ = [
     "DaskDistances",
     "DaskMatrix",
     "Distances",
+    "FullLeastSquares",
     "LeastSquares",
     "Line",
     "Loss",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from quartic.arrays import Array, as_floats, astype, eps, finite_matrix, gram, i
 from quartic.arrays.space import HOST, Fresh, Space, Workspace
 from quartic.core.trial import Trial, try_bregman_step
 from quartic.core.units import Units, shift_to_one
-from quartic.losses.point import Line, Move, Point
+from quartic.losses.point import Line, Move, Point, round_off
 
 if TYPE_CHECKING:
     from quartic.core.problem import Problem
@@ -107,13 +106,6 @@ class Loss(ABC):
     space: Space = HOST
     #: where the tall arrays of points come from
     arrays: Fresh = Fresh()
-    __signature__: inspect.Signature
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Let `help` show what ``__init__`` takes, also where a ``__new__`` that chooses the class stands before it."""
-        super().__init_subclass__(**kwargs)
-        said = inspect.signature(cls.__init__)
-        cls.__signature__ = said.replace(parameters=list(said.parameters.values())[1:])
 
     def __init__(self) -> None:
         self._counter = ProductCounter()
@@ -132,9 +124,17 @@ class Loss(ABC):
 
     def restore(self, arrays: dict[str, Array]) -> Point:
         """Return the point that ``Point.arrays`` described, without a product; points of one's own need one's own."""
-        if arrays["gradient"].shape != arrays["X"].shape:
+        if arrays["gradient"].shape != arrays["X"].shape or len(arrays["X"]) != self.n_points:
             raise ValueError("the gradient does not go with X")
-        return Point(self.space.adopt(arrays["X"]), float(arrays["value"]), self.space.adopt(arrays["gradient"]))
+        return self._point(self.space.adopt(arrays["X"]), float(arrays["value"]), self.space.adopt(arrays["gradient"]))
+
+    def _point(self, X: Array, value: float, gradient: Array) -> Point:
+        """Return the point with these, whose gradient is known up to `_rounding`."""
+        return Point(X, value, gradient, self._rounding)
+
+    def _rounding(self, p: Point) -> float:
+        """Return about the norm of the round-off in the gradient at a point."""
+        return round_off(p)
 
     def extrapolate(self, p: Point, q: Point, t: float, gram: Array | None = None) -> Point:
         """Return the point at p + t(p − q); free of products where the loss allows it.

@@ -8,21 +8,7 @@ from quartic.arrays import HOST, Space, is_torch, space_of
 
 
 def device_for(device: str | None, X: Any = None) -> Any:
-    """Return the torch device to compute on, None for NumPy; a tensor given is computed on where it is.
-
-    Raises
-    ------
-    ValueError
-        If there is no such device, or the tensor is on another one.
-    ImportError
-        If torch is needed and not installed.
-
-    Examples
-    --------
-    >>> from quartic.losses.devices import device_for
-    >>> device_for("cpu") is None
-    True
-    """
+    """Return the torch device to compute on, None for NumPy; a tensor given is computed on where it is."""
     if is_torch(X):
         import torch
 

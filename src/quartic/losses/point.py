@@ -24,12 +24,6 @@ _LINE_ROUND_OFF = 64.0
 _FAR = 1e3
 
 
-def is_nonnegative(X: Array) -> bool:
-    """Tell whether X ≥ 0, without a NaN."""
-    space = space_of(X)
-    return space.later(lambda low: low >= 0, space.least(X))  # type: ignore[no-any-return]
-
-
 class Point:
     """X, f(X) and ∇f(X); all come from one product, made when the point was. Losses that know more derive from it.
 
@@ -52,7 +46,7 @@ class Point:
         self, X: Array, value: float, gradient: Array, rounding: Callable[[Point], float] | None = None
     ) -> None:
         self.X, self._known_value, self._known_gradient = X, value, gradient
-        self._estimate = _round_off if rounding is None else rounding
+        self._estimate = round_off if rounding is None else rounding
 
     @property
     def value(self) -> float:
@@ -82,7 +76,7 @@ class Point:
     @cached_property
     def feasible(self) -> bool:
         """Whether X ≥ 0, without a NaN."""
-        return is_nonnegative(self.X)
+        return self.space.later(lambda low: low >= 0, self.space.least(self.X))  # type: ignore[no-any-return]
 
     @cached_property
     def projected_norm(self) -> float:
@@ -103,7 +97,8 @@ class Point:
         return {"X": self.X, "value": np.asarray(float(self.value)), "gradient": self.gradient}
 
 
-def _round_off(p: Point) -> float:
+def round_off(p: Point) -> float:
+    """Return a few units of round-off of ‖∇f(X)‖ + |f(X)|/‖X‖."""
     size = float(norm(p.X))
     return _ROUND_OFF * eps(p.X) * (float(norm(p.gradient)) + (abs(float(p.value)) / size if size > 0 else 0.0))
 

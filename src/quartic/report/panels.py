@@ -12,12 +12,15 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-#: One colour for a method in every figure: the paper's methods in cool and grey tones, dashed; ours warm, solid.
+#: One colour for a method in every figure: ours warm, solid; rivals, the paper's too, in cool and grey tones, dashed.
 STYLES: dict[str, tuple[str, bool]] = {
-    "dyn-nolips": ("#1f4e9c", True), "dyn-nolips-gram": ("#3b9fd1", True), "pg": ("#7f7f7f", True),
-    "gd": ("#7f7f7f", True), "beta": ("#b5b5b5", True), "cd": ("#5a9c6e", True), "hals": ("#17a3a3", True),
-    "anls": ("#7d6bb8", True), "tr": ("#7d6bb8", True), "admm": ("#3d3d3d", True), "inertial": ("#d9480f", False),
-    "lbfgs": ("#f0a020", False), "ncg": ("#c2255c", False), "lm": ("#d9480f", False), "auto": ("#8b1a1a", False),
+    **{name: (colour, True) for name, colour in {
+        "dyn-nolips": "#1f4e9c", "dyn-nolips-gram": "#3b9fd1", "pg": "#7f7f7f", "gd": "#9a8c73", "beta": "#b5b5b5",
+        "cd": "#5a9c6e", "hals": "#17a3a3", "anls": "#7d6bb8", "tr": "#a874c9", "admm": "#3d3d3d", "snmpbb": "#0b6e4f",
+        "pgncg": "#8fbf3f", "lai": "#6fa8dc", "cocain": "#4b5fd6", "abpg": "#2f6f8f", "scaledgd": "#93c5b5",
+        "smacof": "#556b2f", "scipy": "#000000"}.items()},
+    "inertial": ("#d9480f", False), "lbfgs": ("#f0a020", False), "ncg": ("#c2255c", False), "lm": ("#e377c2", False),
+    "face-cg": ("#8c564b", False), "auto": ("#8b1a1a", False),
 }  # fmt: skip
 
 

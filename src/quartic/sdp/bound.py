@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ class Lowest:
     value: float  # about the lowest eigenvalue
     confidence: float  # 1, or a little less where random vectors gave the bound
     directions: Array  # (n_rows, k), eigenvectors of negative eigenvalues, where there are any
+    local: Array | None = None  # (n_rows,), what to add to the diagonal so that none is negative, about
 
 
 class Slack:
@@ -67,7 +69,7 @@ class Slack:
         sizes = np.bincount(problem.components)
         single = sizes[problem.components] == 1
         bound = value = float(diagonal[single].min(initial=math.inf))
-        confidence, directions = 1.0, []
+        confidence, directions, local = 1.0, [], np.zeros(problem.n_rows)
         if value < 0:
             column = np.zeros((problem.n_rows, 1))
             column[np.flatnonzero(single)[np.argmin(diagonal[single])]] = 1.0
@@ -88,12 +90,13 @@ class Slack:
                 min(value, found.value),
                 min(confidence, found.confidence),
             )
+            local[rows] = max(-found.bound, 0.0) if found.local is None else found.local
             if found.directions.shape[1]:
                 whole = np.zeros((problem.n_rows, found.directions.shape[1]))
                 whole[rows] = found.directions
                 directions.append(whole)
         columns = np.concatenate(directions, axis=1) if directions else np.zeros((problem.n_rows, 0))
-        return Lowest(bound, value, confidence, columns)
+        return Lowest(bound, value, confidence, columns, local)
 
 
 class Part:
@@ -190,7 +193,8 @@ def _sparse_lowest(Z: Part, wanted: float, generator: np.random.Generator, k: in
     """Return the lowest eigenvalues of a matrix that is too large to be formed.
 
     Chebyshev's polynomials prove that no eigenvalue is below a coarse threshold, then a finer one, down to −``wanted``;
-    where there is one below the threshold, the vectors they leave show it. Where it is not known what is wanted,
+    where there is one below the threshold, the vectors they leave show it: eight, but four at the last, since those
+    take but a sixth more steps. Where it is not known what is wanted,
     Lanczos' method gives what it can.
     """
     if wanted <= 0:
@@ -203,13 +207,13 @@ def _sparse_lowest(Z: Part, wanted: float, generator: np.random.Generator, k: in
     bound, stage, tried = -math.inf, 1e-2 * Z.highest, 0
     while True:
         stage = max(stage, wanted)
-        better, block = _chebyshev_bound(Z, stage, generator)
+        better, block, local = _chebyshev_bound(Z, stage, generator, 4 if stage <= wanted else 8)
         tried += 1
         bound = max(bound, better)
         values, vectors = _ritz(Z, block)
         if stage <= wanted or values[0] < -stage or better == -math.inf:
             last = int(np.sum(values[:k] < 0))
-            return Lowest(bound, float(values[0]), 1 - tried * FAILURE, vectors[:, :last])
+            return Lowest(bound, float(values[0]), 1 - tried * FAILURE, vectors[:, :last], local)
         stage *= 1e-2
 
 
@@ -221,34 +225,37 @@ def _ritz(Z: Part, block: Any) -> tuple[Array, Array]:
     return values, space.to_host(space.times(block, turn))
 
 
-def _chebyshev_bound(Z: Part, wanted: float, generator: np.random.Generator) -> tuple[float, Any]:
+def _chebyshev_bound(Z: Part, wanted: float, generator: np.random.Generator, s: int) -> tuple[float, Any, Array | None]:
     r"""Return a bound on all eigenvalues that holds with probability 1 − `FAILURE`, whatever the spectrum.
 
-    T_k, Chebyshev's polynomial on [−½ ``wanted``, ``high``], is at most 1 there and grows like a cosh outside: an
+    T_k, Chebyshev's polynomial on [−⅕ ``wanted``, ``high``], is at most 1 there and grows like a cosh outside: an
     eigenvector v with an eigenvalue λ outside shows in T_k(Z)q as \|T_k(λ)⟨q, v⟩\| ≤ ‖T_k(Z)q‖. Each of s random unit
     vectors has \|⟨q, v⟩\| ≥ δ but for a probability of δ√(2n/π), so that one of them has but for the s-th power of it.
     The three-term recurrence is stable, and needs no orthogonalisation however many steps it takes. Also return
-    T_k(Z)q, in which eigenvectors of eigenvalues below −½ ``wanted`` stand out.
+    T_k(Z)q, in which eigenvectors of eigenvalues below −⅕ ``wanted`` stand out, and where they do: the same inequality
+    for the rows of T_k(Z)q, as if each saw but one eigenvalue, tells how far that is below.
     """
-    s, space, high = 8, Z.space, Z.highest
-    low = -0.5 * wanted
+    space, high = Z.space, Z.highest
+    low = -0.2 * wanted
     centre, radius = 0.5 * (high + low), 0.5 * (high - low)
     delta = FAILURE ** (1 / s) / math.sqrt(2 * Z.n / math.pi)
     old = space.normal(generator, (Z.n, s))
     old /= space.xp.sqrt(Z.passes.row_products(old.T, old.T))
     if high <= 0:
-        return -math.inf, old
+        return -math.inf, old, None
     steps = math.ceil(math.acosh(4 / delta) / math.acosh((centre + wanted) / radius))
     if steps > _MOST_STEPS:
-        return -math.inf, old
+        return -math.inf, old, None
     new = (Z.product(old) - centre * old) / radius
     for _ in range(steps - 1):
         Z.chebyshev(centre, 2 / radius, new, old)
         old, new = new, old
     largest = math.sqrt(float(Z.passes.row_products(new.T, new.T).max())) / delta
     if not math.isfinite(largest):
-        return -math.inf, old
-    return centre - radius * math.cosh(math.acosh(max(largest, 1.0)) / steps) * (1 + 1e-12), new
+        return -math.inf, old, None
+    seen = np.sqrt(np.maximum(space.to_host(Z.passes.row_products(new, new)) * Z.n / s, 1.0))
+    local = np.maximum(radius * np.cosh(np.arccosh(seen) / steps) - centre + low, 0.0)
+    return centre - radius * math.cosh(math.acosh(max(largest, 1.0)) / steps) * (1 + 1e-12), new, local
 
 
 # -- the bound --------------------------------------------------------------------------------------------------------
@@ -262,6 +269,7 @@ class Bound:
     confidence: float
     reason: str
     lowest: Lowest
+    y: Array
 
 
 class Bounds:
@@ -269,7 +277,6 @@ class Bounds:
 
     def __init__(self, problem: SDP, generator: np.random.Generator, space: Space = HOST) -> None:
         self.problem, self.generator, self.space = problem, generator, space
-        self._weights: tuple[Array, float] | str | None = "unknown"
         entries = problem.c.copy()
         entries[: problem.n_pairs][problem.i != problem.j] *= 0.5
         self.one_c = 1 + float(np.abs(entries).max(initial=0))
@@ -278,22 +285,9 @@ class Bounds:
         """Return Z = C − 𝒜*(y)."""
         return Slack(self.problem, self.problem.c - self.problem.S.T @ y, self.space)
 
-    @property
+    @cached_property
     def weights(self) -> tuple[Array, float] | None:
         """Multipliers w and t > 0 with 𝒜*(w) ⪰ tI: then t·tr Y ≤ bᵀw for every feasible Y."""
-        if isinstance(self._weights, str):
-            self._weights = self._find_weights()
-        return self._weights
-
-    @property
-    def trace(self) -> float:
-        """What the trace of a feasible Y cannot exceed."""
-        found = self.weights
-        implied = max(float(self.problem.b @ found[0]), 0.0) / found[1] if found is not None else math.inf
-        given = self.problem.trace_bound
-        return implied if given is None else min(given, implied)
-
-    def _find_weights(self) -> tuple[Array, float] | None:
         problem = self.problem
         identity = np.zeros(len(problem.c))
         identity[: problem.n_pairs] = problem.i == problem.j
@@ -312,6 +306,14 @@ class Bounds:
         lowest = Slack(problem, problem.S.T @ w).lowest(-1e-2, self.generator)
         return (w, lowest.bound) if lowest.bound > 1e-6 else None
 
+    @property
+    def trace(self) -> float:
+        """What the trace of a feasible Y cannot exceed."""
+        found = self.weights
+        implied = max(float(self.problem.b @ found[0]), 0.0) / found[1] if found is not None else math.inf
+        given = self.problem.trace_bound
+        return implied if given is None else min(given, implied)
+
     def at(self, y: Array, tol: float, scale: float, feasible: Array | None = None, k: int = 1) -> Bound:
         """Return the best bound that y gives, accurate to tol · scale where that is possible.
 
@@ -324,7 +326,7 @@ class Bounds:
         dual = float(problem.b @ y)
         value = dual - len(y) * _EPS * float(np.abs(problem.b * y).sum())
         if lowest.bound >= 0:
-            return Bound(value, lowest.confidence, "C − 𝒜*(y) is positive semidefinite", lowest)
+            return Bound(value, lowest.confidence, "C − 𝒜*(y) is positive semidefinite", lowest, y)
         best, reason = -math.inf, "C − 𝒜*(y) has negative eigenvalues, and no bound on the trace of Y is known"
         slacks = [k for k, size in enumerate(problem.blocks) if size < 0]
         if trace < math.inf and (trace < (problem.trace_bound or math.inf) or not slacks):
@@ -337,4 +339,4 @@ class Bounds:
                 value = float(problem.b @ mixed) - len(y) * _EPS * float(np.abs(problem.b * mixed).sum())
                 if value > best and self.slack(mixed).lowest(0.0, self.generator).bound >= 0:
                     best, reason = value, "a combination of multipliers that is feasible"
-        return Bound(best, lowest.confidence, reason, lowest)
+        return Bound(best, lowest.confidence, reason, lowest, y)

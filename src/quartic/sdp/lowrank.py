@@ -20,6 +20,8 @@ from quartic.sdp.spheres import Spheres
 _MOST_PRODUCTS = 500
 # Updates of the multipliers without a gain in feasibility after which it is time for a proof that there is none.
 _HOPELESS = 6
+# Times that multipliers are lowered for the sake of the bound.
+_REPAIRS = 2
 # What the penalty may grow by.
 _STIFFEST = 1e10
 
@@ -142,7 +144,7 @@ class Lagrangian:
             u = point.u + t * first + t * t * second
             return self.value(u * inverse[gi] * inverse[gj])
 
-        return _least(value, point.value, data.round_off * float(abs(data.c * point.u).sum()))
+        return _least(value, point.value, data.noise(point.u))
 
 
 def _least(value: Any, here: float, noise: float) -> float:
@@ -207,7 +209,7 @@ class _Method:
         self.point = self.lagrangian.at(X)
         self.first = max(self.point.slope, data.size_c * 1e-3)
         self.radius, self.tried = math.inf, math.inf
-        self.gain = math.inf
+        self.gain, self.full = math.inf, False
 
     def step(self, forcing: float) -> None:
         """Make one Newton step."""
@@ -237,13 +239,17 @@ class _Method:
         X, space = self.point.X, self.data.space
         values, vectors = np.linalg.eigh(space.read(space.gram(X))[0])
         least = 0.01 * self.tol * self.bounds.one_c / self.lagrangian.sigma if self.data.n_rest else math.inf
+        self.full = bool(values[0] > 1e-3 * values[-1])
         keep = values > min(1e-7 * values[-1], least)
         if np.count_nonzero(~keep) > 2:
             keep[np.flatnonzero(~keep)[-2:]] = True
             self.point = self.lagrangian.at(self.data.retract(space.times(X, np.ascontiguousarray(vectors[:, keep]))))
 
     def escape(self, directions: Array) -> bool:
-        """Add columns along directions in which Z is negative, if that gains more than the last Newton step did."""
+        """Add columns along directions in which Z is negative, if that gains more than the last Newton step did.
+
+        Or if it gains anything where no column is nearly zero: one that is could take the direction in itself.
+        """
         data, X, space = self.data, self.point.X, self.data.space
         V = (directions / data.length[:, None]).astype(data.dtype)
         k = V.shape[1]
@@ -255,7 +261,7 @@ class _Method:
         point = self.lagrangian.at(wide)
         t = self.lagrangian.search(point, D)
         following = self.lagrangian.at(data.retract(wide + t * D))
-        if not point.value - following.value > max(self.gain, 100 * data.round_off * abs(point.value)):
+        if not point.value - following.value > max(0.0 if self.full else self.gain, 10 * data.noise(point.u)):
             return False
         self.point = following
         return True
@@ -282,7 +288,7 @@ class _Method:
     def iterate(self, bound: Bound | None = None, done: bool = False) -> Iterate:
         """Return this point in the user's units."""
         data, point, here = self.data, self.point, self.data.space.to_host
-        primal, y = float(data.c @ point.u), self.multipliers()
+        primal, y = float(data.c @ point.u), self.multipliers() if bound is None else bound.y
         relative = point.slope * float(data.space.norm(point.X)) / (1 + abs(primal))
         L = self.lagrangian
 
@@ -319,10 +325,29 @@ class _Method:
         trace = min(self.bounds.trace, 1e8)
         return value > 0 and value + trace * min(lowest, 0.0) > 0
 
-    def prove(self, k: int) -> Bound:
-        """Return the bound that the multipliers give."""
-        primal = float(self.data.c @ self.point.u)
-        return self.bounds.at(self.multipliers(), self.tol, 1 + abs(primal), k=k)
+    def prove(self) -> tuple[Bound, Array]:
+        """Return the best bound that the multipliers give, and directions in which Z is negative.
+
+        Where every row has a length of its own, multipliers of those rows alone are lowered in which negative
+        eigenvectors live, as long as that costs less than the gap that is allowed.
+        """
+        data, bounds = self.data, self.bounds
+        y, primal = self.multipliers(), float(data.c @ self.point.u)
+        scale = 1 + abs(primal)
+        first = best = bounds.at(y, self.tol, scale, k=8)
+        for _ in range(_REPAIRS):
+            local = best.lowest.local
+            if data.some_free or data.some_shared or data.n_rest or local is None or not np.isfinite(local).all():
+                break
+            if primal - best.value <= self.tol * scale:
+                break
+            group = data.space.to_host(data.group)
+            y = y.copy()
+            y[data.on_sphere[group]] -= local * data.length**2 / data.problem.b[data.on_sphere[group]]
+            if primal - float(data.problem.b @ y) > 0.5 * self.tol * scale:
+                break
+            best = max(best, bounds.at(y, self.tol, scale, k=8), key=lambda bound: bound.value)
+        return best, first.lowest.directions
 
 
 def low_rank(
@@ -352,7 +377,7 @@ def low_rank(
             yield replace(run.iterate(), verdict=Status.UNBOUNDED)
             return
         scale = 1 + abs(primal)
-        stuck = run.gain <= data.round_off * scale
+        stuck = run.gain <= data.noise(run.point.u)
         residual = run.point.residual  # what the penalty comes to tells what a better X could be worth
         idle = constrained and run.gain <= 1e-4 * run.lagrangian.sigma * float(residual @ residual)
         quiet = run.point.slope <= wanted * run.first or idle or stuck
@@ -374,15 +399,16 @@ def low_rank(
             run.point = run.lagrangian.at(run.point.X)
             wanted = max(0.3 * wanted, 1e-10)
             quiet = infeasible <= 0.5 * tol
-        if quiet and run.gain <= 0.1 * tol * scale and (run.point.slope <= 0.3 * run.tried or stuck):
-            run.tried = run.point.slope
+        if quiet and run.gain <= 0.3 * tol * scale and (run.point.slope <= run.tried or stuck):
             run.shrink()
-            bound = run.prove(4)
+            bound, directions = run.prove()
+            share = math.sqrt(tol * scale / max(primal - bound.value, tol * scale))
+            run.tried = min(max(share, 0.1), 0.7) * run.point.slope  # the gap goes like the slope squared
             done = primal - bound.value <= tol * scale and -bound.lowest.bound <= tol * bounds.one_c
             if done or (stuck and failures > 3):
                 yield run.iterate(bound, True)
                 return
             failures += stuck
-            if run.escape(bound.lowest.directions):
+            if run.escape(directions):
                 run.tried, failures = math.inf, 0
         yield run.iterate()

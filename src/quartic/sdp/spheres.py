@@ -91,7 +91,7 @@ class Spheres:
         shared = np.r_[members[:-1] > 1, False]
         self.members, self.shared, self.some_shared = put(np.maximum(members, 1.0)), put(shared), bool(shared.any())
         self.some_free = bool((group == self.n_spheres).any())
-        self.round_off = 1e-14 if dtype is np.float64 else 5e-7  # of the objective
+        self.eps = float(np.finfo(dtype).eps)
         B = sparse.csr_array(sparse.diags_array(length) @ problem.B)
         self.S, self.St, self.B, self.Bt = (
             self.passes.taken(sparse.csr_array(M), space, kind)
@@ -171,6 +171,11 @@ class Spheres:
         """Return 𝒜 − b of the constraints that are no spheres."""
         return self.S @ u - self.b if self.n_rest else self.b
 
+    def noise(self, u: Any) -> float:
+        """Return what round-off does to ⟨C, XXᵀ⟩: that of X is independent from row to row, that of the sum is not."""
+        terms = self.c * u
+        return 2 * self.eps * float(self.space.norm(terms)) + 1e-14 * float(abs(terms).sum())
+
     def first_rank(self) -> int:
         """Return the columns to begin with.
 
@@ -180,5 +185,5 @@ class Spheres:
         """
         largest = max(len(rows) for rows in self.problem.rows_of_components)
         enough = max(1, min(largest, math.ceil(math.sqrt(2 * (self.n_rest + self.n_spheres))) + 1))
-        few = 8 + math.ceil(math.log2(self.problem.n_rows))
+        few = 8 + 2 * math.ceil(math.log2(self.problem.n_rows))
         return min(enough, max(few, math.ceil(0.7 * enough)) if self.n_rest else few)

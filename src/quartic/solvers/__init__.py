@@ -12,13 +12,11 @@ from quartic.baselines.splitting import ADMM, SymANLS, SymHALS
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.conjugate_face import FaceCG
 from quartic.solvers.conjugate_gradient import ConjugateGradient
-from quartic.solvers.dyn_nolips import DynNoLips
-from quartic.solvers.gradient_descent import GradientDescent
+from quartic.solvers.gradient_descent import GradientDescent, ProjectedGradient
 from quartic.solvers.inertial import InertialNoLips
 from quartic.solvers.lbfgs import LBFGS
 from quartic.solvers.levenberg_marquardt import LevenbergMarquardt
-from quartic.solvers.nolips import NoLips
-from quartic.solvers.projected_gradient import ProjectedGradient
+from quartic.solvers.nolips import DynNoLips, NoLips
 from quartic.solvers.registry import SOLVERS
 from quartic.solvers.trust_region import TrustRegion
 

@@ -141,9 +141,9 @@ class Solver(ABC):
         """Return the solver with those of its settings scaled that are not bare numbers."""
         return self
 
-    @abstractmethod
     def init(self, problem: Problem, X0: Array) -> State:
         """Return the state at X0."""
+        return self.state(problem.loss.at(X0))
 
     @abstractmethod
     def step(self, problem: Problem, state: State) -> State:

@@ -10,8 +10,7 @@ import numpy as np
 
 from quartic.arrays import Array, inner, norm
 from quartic.core.problem import Problem
-from quartic.losses.pairs.loss import QuarticPairs
-from quartic.losses.pairs.sum_of_squares import SumOfSquares, diagonal_mean, row_blocks_in
+from quartic.losses.pairs.loss import QuarticPairs, SumOfSquares, diagonal_mean, row_blocks_in
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.lines import refreshed
 
@@ -23,38 +22,27 @@ _STALE = 0.02
 Preconditioner = Literal["auto", "none", "gram", "block"]
 
 
-def _nothing() -> Array:
+def nothing() -> Array:
+    """Return what stands for an array that is not there."""
     return np.empty((0, 0))
 
 
 @dataclass(frozen=True)
 class CGState(State):
-    """The iterate, and what the next step takes over.
+    """The iterate, and what the next step takes over; arrays that are not there are empty.
 
-    Attributes
-    ----------
-    direction, earlier : array (n, r)
-        The last direction and the gradient where it began; empty at the start.
-    scale : float
-        ⟨G, P⁻¹G⟩ there.
-    blocks : array
-        The row blocks of the preconditioner, packed; empty where another is used.
-    mean : float
-        Their mean diagonal entry.
-    made_at : array
-        Where the blocks were made.
-    carried : int
-        For how many lines the gradient was carried along.
-    fresh : float
-        The stationarity when the point was last made anew.
+    ``direction`` and ``earlier`` are the last direction and the gradient G where it began, ``scale`` is ⟨G, P⁻¹G⟩
+    there; ``blocks`` are the row blocks of the preconditioner, packed, ``mean`` their mean diagonal entry,
+    ``made_at`` where they were made. For how many lines the gradient was ``carried``, and the stationarity when it was
+    last ``fresh``.
     """
 
-    direction: Array = field(default_factory=_nothing)
-    earlier: Array = field(default_factory=_nothing)
+    direction: Array = field(default_factory=nothing)
+    earlier: Array = field(default_factory=nothing)
     scale: float = math.nan
-    blocks: Array = field(default_factory=_nothing)
+    blocks: Array = field(default_factory=nothing)
     mean: float = 0.0
-    made_at: Array = field(default_factory=_nothing)
+    made_at: Array = field(default_factory=nothing)
     carried: int = 0
     fresh: float = math.inf
 

@@ -14,24 +14,10 @@ from quartic.solvers.base import Iterations, NoProgress, Requirements, Solver, S
 
 @dataclass(frozen=True)
 class InertialState(State):
-    """The iterate, and what the next step takes over.
+    """The iterate, the one before, Nesterov's θ, the step to try next, Ψ here, and whether a trial has failed.
 
-    Attributes
-    ----------
-    previous : Point
-        The iterate before.
-    theta : float
-        Nesterov's θ.
-    next_step : float
-        The step to try next.
-    objective : float
-        Ψ at the iterate.
-    settled : bool
-        Whether a trial has failed.
-    ahead : tuple of at most one array (r, r)
-        The Gram matrix of the extrapolated point, where the trial has made it on the way.
-    replay : object, optional
-        The iterations recorded on a device (`quartic.losses.Loss.replay`); not kept in a checkpoint.
+    ``ahead`` has at most one array, the Gram matrix of the extrapolated point, where the trial has made it on the way;
+    ``replay`` the iterations recorded on a device (`quartic.losses.Loss.replay`), which no checkpoint keeps.
     """
 
     listed = ("ahead",)

@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
-import numpy as np
-
-from quartic.arrays import Array, Space, check_count, to_host
+from quartic.arrays import Array, Space, check_count
 from quartic.core.problem import Problem
 from quartic.losses import Point
 from quartic.solvers.base import Iterations, NoProgress, Requirements, Solver, State
@@ -18,25 +16,13 @@ from quartic.solvers.lines import LINES, SHRUNK, refreshed, search_line
 
 @dataclass(frozen=True)
 class LBFGSState(State):
-    """The iterate and the curvature pairs (s, y), newest last.
+    """The iterate and the curvature pairs s = (X⁺ − X)/t and y = (∇Ψ(X⁺) − ∇Ψ(X))/t, newest last.
 
-    Attributes
-    ----------
-    where : tuple of at most one array
-        Where X ≥ 0: the places of X that ``steps`` and ``changes`` are about (`quartic.compiled.lbfgs`).
-    steps, changes : tuple of arrays
-        s = (X⁺ − X)/t and y = (∇Ψ(X⁺) − ∇Ψ(X))/t, of the shape of X, or their entries at ``where``.
-    carried : int
-        For how many lines the gradient was carried along.
-    fresh : float
-        The stationarity when the point was last made anew.
-    replay : object, optional
-        The iterations recorded on a device (`quartic.losses.Loss.replay`); not kept in a checkpoint.
+    Where X ≥ 0 they are set to zero off the face. For how many lines the gradient was ``carried``, and the stationarity
+    when it was last ``fresh``; ``replay`` has the iterations recorded on a device (`quartic.losses.Loss.replay`), which
+    no checkpoint keeps.
     """
 
-    listed = ("where", "steps", "changes")
-
-    where: tuple[Array, ...] = ()
     steps: tuple[Array, ...] = ()
     changes: tuple[Array, ...] = ()
     carried: int = 0
@@ -44,8 +30,14 @@ class LBFGSState(State):
     replay: Any = None
 
     def check(self, shape: tuple[int, int]) -> None:
-        """Raise unless list and pairs go together, and with an X of this shape."""
-        check_lists(self.where, self.steps, self.changes, shape)
+        """Raise unless pairs are of the shape and type of X: compiled passes do not look."""
+        if not isinstance(self.steps, tuple) or not isinstance(self.changes, tuple):
+            raise ValueError("pairs are no tuples")
+        if len(self.steps) != len(self.changes):
+            raise ValueError(f"{len(self.steps)} steps, but {len(self.changes)} changes of the gradient")
+        for A in (*self.steps, *self.changes):
+            if tuple(A.shape) != shape or A.dtype != self.point.X.dtype:
+                raise ValueError(f"a pair of shape {tuple(A.shape)} and type {A.dtype} does not go with X")
 
 
 @dataclass(frozen=True)
@@ -55,10 +47,10 @@ class LBFGS(Solver):
     Where the loss is no quartic on lines, t is found by Armijo's rule, as a rule from one or two trials.
 
     For X ≥ 0 all of this is about the free entries (X > 0, or pushed off the bound), and
-    D = max(X − H∇Ψ, 0) − X, which keeps X + tD feasible up to t = 1 and beyond to the first bound. Steps and changes of
-    the gradient are remembered on these entries only, and forgotten where one of them comes to the bound: the fewer
-    there are, as in a sparse factor, the less an iteration costs. Where the loss has a diagonal of second derivatives,
-    H starts from that. Where signs are free it starts from the metric of the factorisation, G ↦ G(XᵀX + shift)⁻¹.
+    D = max(X − H∇Ψ, 0) − X, which keeps X + tD feasible up to t = 1 and beyond to the first bound. What steps and
+    changes of the gradient were at an entry that comes to the bound is forgotten. Where the loss has a diagonal of
+    second derivatives, H starts from that. Where signs are free it starts from the metric of the factorisation,
+    G ↦ G(XᵀX + shift)⁻¹.
 
     Parameters
     ----------
@@ -83,19 +75,12 @@ class LBFGS(Solver):
     def __post_init__(self) -> None:
         check_count(self.memory, "memory")
 
-    def init(self, problem: Problem, X0: Array) -> LBFGSState:
-        """Return the state at X0."""
-        return LBFGSState(problem.loss.at(X0))
-
     def step(self, problem: Problem, state: State) -> LBFGSState:
         """Return the best point along the quasi-Newton direction."""
         s = cast(LBFGSState, state)
         p, penalty, loss = s.point, problem.penalty, problem.loss
         G = penalty.smooth_gradient(p.X, p.gradient)
         on_face = penalty.nonnegative and loss.curvature_diagonal(p) is None
-        if on_face:
-            where, steps, changes = loss.space.lbfgs.kept(s.where, s.steps, s.changes, p.X, G, self.memory)
-            s = replace(s, where=where, steps=steps, changes=changes)
         D, slope, upper = (self._on_face if on_face else self._anywhere)(problem, s, G)
         # made before the slope is looked at: a device then answers for both at once
         line = loss.along(p, D) if loss.quadratic else None
@@ -116,7 +101,7 @@ class LBFGS(Solver):
         del line, found  # and with them MD
         after = penalty.smooth_gradient(new.X, new.gradient)
         if on_face:
-            moved, change, bend, sizes = loss.space.lbfgs.pair(s.where, p.X, G, after, D, t)
+            moved, change, bend, sizes = loss.space.lbfgs.pair(p.X, G, after, D, t)
         else:
             moved, change, bend, sizes = _whole_pair(loss.space, G, after, D, t)
         del D
@@ -126,7 +111,7 @@ class LBFGS(Solver):
         steps, changes = s.steps, s.changes
         if bend > 1e-12 * sizes:
             steps, changes = (*steps, moved)[-self.memory :], (*changes, change)[-self.memory :]
-        return LBFGSState(new, t, s.where, steps, changes, carried, fresh)
+        return LBFGSState(new, t, steps, changes, carried, fresh)
 
     def advance(self, problem: Problem, state: State, most: int, target: float) -> tuple[State, Iterations]:
         """Return the state after many iterations on a device, where the loss has them recorded; else after one."""
@@ -141,24 +126,27 @@ class LBFGS(Solver):
             return replace(self.step(problem, state), replay=replay), ()
         point, steps, changes, carried, fresh = replay.state()
         point, carried, fresh = refreshed(problem, point, carried, fresh)
-        return LBFGSState(point, made[-1][2], (), steps, changes, carried, fresh, replay), made
+        return LBFGSState(point, made[-1][2], steps, changes, carried, fresh, replay), made
 
     def _on_face(self, problem: Problem, s: LBFGSState, G: Array) -> tuple[Array, float, float]:
         """Return a direction, the slope along it (negative unless the memory misleads), and the longest step."""
         D = problem.loss.arrays.like(G)
-        return D, *problem.loss.space.lbfgs.direction(s.where, s.steps, s.changes, s.point.X, G, D)
+        return D, *problem.loss.space.lbfgs.direction(s.steps, s.changes, s.point.X, G, D)
 
     def _anywhere(self, problem: Problem, s: LBFGSState, G: Array) -> tuple[Array, float, float]:
-        """Return the same from pairs of whole arrays, and a metric that is more than a number."""
-        X, space = s.point.X, problem.loss.space
-        memory = space.lbfgs
-        free = memory.free_entries(X, G) if problem.penalty.nonnegative else None
-        q = memory.two_loop(G, s.steps, s.changes, free, partial(self._first_metric, problem, s))
-        if free is None:
+        """Return the same with a metric that is more than a number."""
+        X, space, xp, F = s.point.X, problem.loss.space, problem.loss.space.xp, G
+        if problem.penalty.nonnegative:
+            free = (X > 0) | (G < 0)
+            F = G * free
+            for A in (*s.steps, *s.changes):
+                A *= free
+        q = space.lbfgs.two_loop(F, s.steps, s.changes, partial(self._first_metric, problem, s))
+        if not problem.penalty.nonnegative:
             return -q, -space.inner(G, q), math.inf
-        D = problem.loss.arrays.like(X)
-        slope = memory.clipped_direction(X, q, G, D)
-        return D, slope, memory.longest_step(X, D)
+        D = space.positive_part(X - q) - X
+        least = space.least(xp.where(D < 0, D, 0) / xp.where(X > 0, X, 1))
+        return D, space.inner(G, D), space.later(lambda share: -1 / share if share < 0 else math.inf, least)
 
     def _first_metric(self, problem: Problem, s: LBFGSState, q: Array, scale: float | None) -> Array:
         """Return H₀ q: a multiple of q by the loss's diagonal, or of q(XᵀX + shift)⁻¹ where signs are free."""
@@ -184,28 +172,3 @@ def _whole_pair(space: Space, G: Array, after: Array, D: Array, t: float) -> tup
     """Return s = D and y = (∇⁺ − G)/t, with ⟨s, y⟩ and ‖s‖·‖y‖."""
     y = (after - G) / t
     return D, y, space.inner(D, y), space.norm(D) * space.norm(y)
-
-
-def check_lists(where: Any, steps: Any, changes: Any, shape: tuple[int, int]) -> None:
-    """Raise unless ``where`` lists places of an X of this shape, none twice, and pairs are no longer than it.
-
-    Without a list pairs are of the shape of X. Compiled passes follow what a checkpoint held without looking.
-    """
-    if not (isinstance(where, tuple) and isinstance(steps, tuple) and isinstance(changes, tuple)) or len(where) > 1:
-        raise ValueError("pairs are no tuples")
-    if len(steps) != len(changes):
-        raise ValueError(f"{len(steps)} steps, but {len(changes)} changes of the gradient")
-    if where:
-        _check_places(np.asarray(to_host(where[0])), shape[0] * shape[1])
-    for s, y in zip(steps, changes, strict=True):
-        fits = (s.ndim == 1 and len(s) <= len(where[0])) if where else tuple(s.shape) == shape
-        if not (fits and s.shape == y.shape and s.dtype == y.dtype):
-            raise ValueError(f"a pair of shapes {tuple(s.shape)} and {tuple(y.shape)} does not go with X")
-
-
-def _check_places(places: Any, size: int) -> None:
-    if places.ndim != 1 or places.dtype.kind != "i":
-        raise ValueError(f"a list of places is {places.dtype} of shape {places.shape}")
-    there = places[places >= 0]
-    if len(there) and (there.max() >= size or len(np.unique(there)) < len(there)):
-        raise ValueError("a list of places leads out of X, or to one place twice")

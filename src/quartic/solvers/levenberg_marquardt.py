@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Literal, cast
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
-from quartic.arrays import Array, astype, float_type, inner, norm, squared_norm
+from quartic.arrays import Array, astype, float_type, inner, norm, space_of, squared_norm
+from quartic.arrays.space import HostSpace
 from quartic.core.problem import Problem
-from quartic.losses.pairs.loss import PairSquares, QuarticPairs
-from quartic.losses.pairs.sum_of_squares import SumOfSquares, diagonal_mean, next_damping, residual
+from quartic.losses.pairs.loss import (
+    PairSquares,
+    QuarticPairs,
+    SumOfSquares,
+    diagonal_mean,
+    next_damping,
+    residual,
+    row_blocks_in,
+)
 from quartic.losses.point import Line, Point
 from quartic.penalties import Penalty, Zero
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
-from quartic.solvers.conjugate_gradient import CGState, ConjugateGradient
+from quartic.solvers.conjugate_gradient import CGState, ConjugateGradient, nothing
 from quartic.solvers.core import by_way_of_core
-from quartic.solvers.normal_equations import direct, factorable, solve
 
 # "auto" wants so many pairs a point in the core for each column of X, and at least so many, where there are twice as
 # many in all: the first where a core is solved with a column more than wanted (`quartic.solvers.core`), the second
@@ -37,47 +44,20 @@ _REPLACED, _REPLACED_FIRST = 4, 1e-3
 _NEAR, _CONJUGATE = 1e-3, 40
 
 
-def _nothing() -> Array:
-    return np.empty((0, 0))
-
-
 @dataclass(frozen=True)
-class LMState(State):
-    """The iterate, and what the next step takes over.
+class LMState(CGState):
+    """The iterate, and what the next step takes over; row blocks of JᵀJ, where they are known, are those at the point.
 
-    Attributes
-    ----------
-    blocks : array (n, r(r+1)/2)
-        The row blocks of JᵀJ at the point, packed; empty where they are not yet known.
-    scale : float
-        Their mean diagonal entry.
-    damping : float
-        μ.
-    earlier : float
-        The norm of the gradient one step before.
-    slow_solves : int
-        How many times in a row conjugate gradients ran into their limit.
-    direct : int
-        Whether a sparse factorisation is worth it: 1 yes, 0 no, −1 not yet asked.
-    newton : int
-        1 where the equations are those of Newton's method.
-    core_done : int
-        1 when the first phase, on part of the points, is over or not wanted.
-    replaced : int
-        How often single points were placed anew.
-    first : float
-        The norm of the gradient at the start.
-    turns : int
-        How many steps of nonlinear conjugate gradients were made; −1 when they are over or not wanted.
-    direction, before, slope, made_at : arrays and float
-        What those take over: the last direction, the gradient G where it began and ⟨G, P⁻¹G⟩ there, and where P was
-        made; empty at the start.
+    ``damping`` is μ; ``before`` and ``first`` are the norms of the gradient one step before and at the start;
+    ``slow_solves`` says how many times in a row conjugate gradients ran into their limit, ``direct`` whether a sparse
+    factorisation is worth it (1 yes, 0 no, −1 not yet asked), ``newton`` whether the equations are those of Newton's
+    method, ``core_done`` whether the first phase, on part of the points, is over or not wanted, ``replaced`` how often
+    single points were placed anew, ``turns`` how many steps of nonlinear conjugate gradients were made (−1 when they
+    are over or not wanted).
     """
 
-    blocks: Array = field(default_factory=_nothing)
-    scale: float = 0.0
     damping: float = 0.0
-    earlier: float = math.inf
+    before: float = math.inf
     slow_solves: int = 0
     direct: int = -1
     newton: int = 0
@@ -85,10 +65,6 @@ class LMState(State):
     replaced: int = 0
     first: float = math.inf
     turns: int = -1
-    direction: Array = field(default_factory=_nothing)
-    before: Array = field(default_factory=_nothing)
-    slope: float = math.nan
-    made_at: Array = field(default_factory=_nothing)
 
 
 @dataclass(frozen=True)
@@ -170,7 +146,7 @@ class LevenbergMarquardt(Solver):
             return LMState(loss.at(X0), damping=self.damping, core_done=int(not wanted))
         point, blocks = loss.linearize(X0)
         mean = diagonal_mean(blocks, X0.shape[1])
-        return LMState(point, damping=self.damping, blocks=blocks, scale=mean, made_at=X0, turns=0)
+        return LMState(point, damping=self.damping, blocks=blocks, mean=mean, made_at=X0, turns=0)
 
     def step(self, problem: Problem, state: State) -> LMState:
         """Return the state after one damped step; the first may go by way of the core."""
@@ -186,7 +162,7 @@ class LevenbergMarquardt(Solver):
                 with suppress(NoProgress):
                     return self._turn(problem, s)
             if s.turns >= 0:
-                s = replace(s, turns=-1, blocks=_nothing(), direction=_nothing(), before=_nothing(), made_at=_nothing())
+                s = replace(s, turns=-1, blocks=nothing(), direction=nothing(), earlier=nothing(), made_at=nothing())
             if s.newton or slope <= _REPLACED_FIRST * 10.0**-s.replaced * s.first:
                 s = self._with_points_replaced(loss, problem.penalty, s)
         new = self._move(loss, problem.penalty, s)
@@ -200,15 +176,8 @@ class LevenbergMarquardt(Solver):
 
     def _turn(self, problem: Problem, s: LMState) -> LMState:
         """Return the state after a step of nonlinear conjugate gradients."""
-        before = CGState(
-            s.point, direction=s.direction, earlier=s.before, scale=s.slope, blocks=s.blocks, mean=s.scale,
-            made_at=s.made_at,
-        )  # fmt: skip
-        c = ConjugateGradient("block").step(problem, before)
-        return replace(
-            s, point=c.point, step=c.step, direction=c.direction, before=c.earlier, slope=c.scale, blocks=c.blocks,
-            scale=c.mean, made_at=c.made_at, turns=s.turns + 1,
-        )  # fmt: skip
+        made = ConjugateGradient("block").step(problem, s)
+        return replace(s, **{part.name: getattr(made, part.name) for part in fields(CGState)}, turns=s.turns + 1)
 
     def _core_degree(self, loss: PairSquares, rank: int) -> float:
         if self.core != "auto":
@@ -241,24 +210,24 @@ class LevenbergMarquardt(Solver):
         point, blocks = loss.linearize(X)
         if not point.value < s.point.value:
             return s
-        scale = diagonal_mean(blocks, X.shape[1])
-        return replace(s, point=point, blocks=blocks, scale=scale, earlier=math.inf, newton=0)
+        mean = diagonal_mean(blocks, X.shape[1])
+        return replace(s, point=point, blocks=blocks, mean=mean, before=math.inf, newton=0)
 
     def _move(self, loss: SumOfSquares, penalty: Penalty, s: LMState) -> LMState:
-        p, blocks, scale, ridge, later = s.point, s.blocks, s.scale, penalty.ridge or 0.0, loss.space.later
+        p, blocks, mean, ridge, later = s.point, s.blocks, s.mean, penalty.ridge or 0.0, loss.space.later
         if not len(blocks):
             p, blocks = loss.linearize(p.X)
-            scale = diagonal_mean(blocks, p.X.shape[1])
+            mean = diagonal_mean(blocks, p.X.shape[1])
         G = p.gradient + ridge * p.X if ridge else p.gradient
         slope = norm(G)
-        damping = s.damping * float(scale)
+        damping = s.damping * float(mean)
         factors, slow = s.direct, s.slow_solves
         if self.linear_solver == "auto" and slow >= 2 and factors < 0:
             factors = int(factorable(loss, p))
         if self.linear_solver == "direct" or (self.linear_solver == "auto" and slow >= 2 and factors > 0):
             D = direct(loss, p, G, ridge + damping)
         else:
-            tolerance = later(lambda g, before: residual(self.forcing, g, before), slope, s.earlier)
+            tolerance = later(lambda g, before: residual(self.forcing, g, before), slope, s.before)
             found = solve(loss, p, G, blocks, ridge + damping, tolerance, self.max_cg, bool(s.newton))
             D, slow = found.D, 0 if found.reached else slow + 1
         predicted = 0.5 * (damping * squared_norm(D) - inner(G, D))  # of the model without damping, at t = 1
@@ -272,9 +241,9 @@ class LevenbergMarquardt(Solver):
             point,
             step=t,
             blocks=blocks,
-            scale=diagonal_mean(blocks, p.X.shape[1]),
+            mean=diagonal_mean(blocks, p.X.shape[1]),
             damping=next_damping(s.damping, gain),
-            earlier=slope,
+            before=slope,
             slow_solves=slow,
             direct=factors,
             newton=1 if s.newton and gain > 0.25 else newton,
@@ -303,3 +272,113 @@ def _backtrack(loss: SumOfSquares, penalty: Penalty, p: Point, G: Array, D: Arra
             return t, change if t == 1.0 else 0.0
         t /= 2
     raise NoProgress(f"no step down to {t:.1e} along the Gauss–Newton direction decreases the objective")
+
+
+# -- the equations of a damped Newton step: by preconditioned conjugate gradients, or by sparse factors --------------
+
+# Sparse factors are tried up to so many unknowns, and so many multiplications within the envelope.
+_UNKNOWNS, _WORK = 100_000, 3e10
+
+
+class Solution(NamedTuple):
+    """D (n, r), in float64, the steps of conjugate gradients, and whether the residual asked for was reached."""
+
+    D: Array
+    n_iter: int
+    reached: bool
+
+
+def solve(
+    loss: SumOfSquares,
+    p: Point,
+    G: Array,
+    blocks: Array,
+    shift: float,
+    tolerance: float,
+    max_iter: int,
+    newton: bool = False,
+) -> Solution:
+    """Solve (A + shift·I) D = −G by conjugate gradients, with A = JᵀJ or, for Newton's method, ∇²f(p)."""
+
+    in_one_call = getattr(loss, "gauss_newton_solve", None)
+    found = None if newton or in_one_call is None else in_one_call(p, G, blocks, shift, tolerance, max_iter)
+    if found is not None:
+        return Solution(*found)
+
+    def product(V: Array, out: Array) -> None:
+        if newton:
+            out[:] = loss.hessian_product(p, V)
+        else:
+            loss.gauss_newton_product(p, V, out)
+
+    return conjugate_gradients(product, G, blocks, shift, tolerance, max_iter)
+
+
+def conjugate_gradients(
+    product: Callable[[Array, Array], None], G: Array, blocks: Array, shift: float, tolerance: float, max_iter: int
+) -> Solution:
+    """Solve (A + shift·I) D = −G, preconditioned by the row blocks plus the shift.
+
+    ``product(V, out)`` writes AV into ``out``. The residual goes down to ``tolerance`` times that of D = 0, in the norm
+    of the preconditioner. What is returned after ``max_iter`` steps, or where A turns out not to be positive definite,
+    is still a direction of descent.
+    """
+    space = space_of(G)
+    ops, xp = row_blocks_in(space), space.xp
+    G = space.astype(G, np.float64)
+    D, R, Z, P, H = xp.zeros_like(G), *(xp.empty_like(G) for _ in range(4))
+    L = ops.factor_blocks(blocks, shift, G.shape[1])
+    first = rz = ops.first_direction(G, L, R, Z, P)
+    for k in range(max_iter):
+        product(P, H)
+        curvature, rz = ops.advance(rz, shift, P, H, L, D, R, Z)
+        if not curvature > 0:
+            return Solution(D if k else Z, k + 1, True)
+        if not rz > tolerance**2 * first:
+            return Solution(D, k + 1, True)
+    return Solution(D, max_iter, False)
+
+
+def has_matrix(loss: SumOfSquares) -> bool:
+    """Tell whether JᵀJ is to be had as a sparse matrix of SciPy: not of complete distances, nor on a torch device."""
+    return hasattr(loss, "gauss_newton_matrix") and isinstance(loss.space, HostSpace)
+
+
+def direct(loss: SumOfSquares, p: Point, G: Array, shift: float) -> Array:
+    """Solve (JᵀJ + shift·I) D = −G by a sparse factorisation."""
+    import scipy.sparse as sp
+    from scipy.sparse.linalg import splu
+
+    if not has_matrix(loss):
+        raise TypeError(
+            f'linear_solver="direct" needs JᵀJ as a sparse matrix, which {type(loss).__name__} has not here; use "cg"'
+        )
+    A = cast(Any, loss).gauss_newton_matrix(p)
+    factors = splu(
+        A + shift * sp.eye_array(A.shape[0], format="csc"),
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.0,  # symmetric and positive definite: no pivoting
+        options={"SymmetricMode": True},
+    )
+    D: Array = factors.solve(-G.astype(np.float64).ravel()).reshape(G.shape)
+    return D
+
+
+def factorable(loss: SumOfSquares, p: Point) -> bool:
+    """Return whether sparse factors of JᵀJ stay small, which they do where the graph is local.
+
+    The bound is the work of a factorisation within the envelope of Cuthill and McKee's order: no more than a good
+    sparse one needs, by a factor that is small for local graphs.
+    """
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+    if not has_matrix(loss) or p.X.size > _UNKNOWNS:
+        return False
+    A = cast(Any, loss).gauss_newton_matrix(p)
+    size = A.shape[0]
+    place = np.empty(size, np.int64)
+    place[reverse_cuthill_mckee(A.tocsr(), symmetric_mode=True)] = np.arange(size)
+    first = place.copy()
+    rows, columns = A.nonzero()
+    np.minimum.at(first, rows, place[columns])
+    return float(np.square((place - first).astype(np.float64)).sum()) <= _WORK

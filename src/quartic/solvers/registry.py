@@ -15,13 +15,11 @@ from quartic.core.problem import Problem
 from quartic.solvers.base import Solver
 from quartic.solvers.conjugate_face import FaceCG
 from quartic.solvers.conjugate_gradient import ConjugateGradient
-from quartic.solvers.dyn_nolips import DynNoLips
-from quartic.solvers.gradient_descent import GradientDescent
+from quartic.solvers.gradient_descent import GradientDescent, ProjectedGradient
 from quartic.solvers.inertial import InertialNoLips
 from quartic.solvers.lbfgs import LBFGS
 from quartic.solvers.levenberg_marquardt import LevenbergMarquardt
-from quartic.solvers.nolips import NoLips
-from quartic.solvers.projected_gradient import ProjectedGradient
+from quartic.solvers.nolips import DynNoLips, NoLips
 from quartic.solvers.trust_region import TrustRegion
 
 # With so many entries a row L-BFGS makes up for the work it has besides products.

@@ -141,15 +141,6 @@ class Horizontal:
     ----------
     X : array (n, r)
         Where.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.solvers.trust_region import Horizontal
-    >>> X = np.arange(6.0).reshape(3, 2)
-    >>> T = X.T @ Horizontal(X)(np.eye(3, 2))
-    >>> bool(np.allclose(T, T.T))
-    True
     """
 
     def __init__(self, X: Array) -> None:

@@ -12,7 +12,6 @@ import scipy.sparse as sp
 
 from quartic.arrays import Array, first_not_finite
 from quartic.arrays.space import squares_are_safe
-from quartic.core.units import exponent
 from quartic.distributed.blocks import Blocks, Keep, blocks_of
 from quartic.distributed.inputs import checked_dtype, is_dask_array, row_recipes
 from quartic.losses.factor.matrix import _SMALL, ASYMMETRY, Matrix, _raise_if_asymmetric, check_square
@@ -58,6 +57,7 @@ class DaskMatrix(Matrix):
     """
 
     shows_entries = False
+    largest: float
 
     def __init__(
         self, M: Any, *, client: Any = None, keep: Keep = "auto", memory_limit: float | str | None = None
@@ -93,10 +93,6 @@ class DaskMatrix(Matrix):
     def entries_per_row(self) -> float:
         """Return the mean number of entries of a row that a product touches."""
         return float(sum(fact["entries"] for fact in self.blocks.facts) / self.n)
-
-    def exponent(self) -> int | None:
-        """Return log₂ of ‖M‖, or of the largest entry where the squares under- or overflow; None for M = 0."""
-        return super().exponent() if squares_are_safe(self.squared_norm) else exponent(self.largest)
 
     def total(self) -> tuple[float, int]:
         """Return ΣM."""

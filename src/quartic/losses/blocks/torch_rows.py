@@ -9,17 +9,21 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from quartic.arrays.space import squares_are_safe
 from quartic.arrays.space_torch import DOUBLE, DeviceSpace, finite_matrix
-from quartic.core.units import exponent
 from quartic.losses.factor import torch as torch_passes
-from quartic.losses.factor.matrix import ASYMMETRY, Matrix, check_square
+from quartic.losses.factor.matrix import Matrix, check_square
 from quartic.losses.factor.passes import Passes
-from quartic.losses.factor.torch_input import canonical_parts, random_signs, refuse, row_pieces
-from quartic.losses.factor.torch_matrix import csr, sum_of_squares
-
-# So many rows that seem to differ from their columns are compared with them.
-_SUSPECTS = 32
+from quartic.losses.factor.torch_matrix import (
+    canonical_parts,
+    column,
+    compare_suspects,
+    csr,
+    csr_parts,
+    dense_row,
+    random_signs,
+    row_pieces,
+    sum_of_squares,
+)  # fmt: skip
 
 
 class RowBlocks(Matrix):
@@ -43,6 +47,7 @@ class RowBlocks(Matrix):
     """
 
     shows_entries = False
+    largest: float
 
     def __init__(self, rows: torch.Tensor, group: Any = None) -> None:
         if not (dist.is_available() and dist.is_initialized()):
@@ -82,7 +87,7 @@ class RowBlocks(Matrix):
         """Return M X."""
         M, most = self.M, max(self.sizes)
         if X.dtype != M.dtype:
-            M = M.to(X.dtype) if M.layout == torch.strided else csr(*_parts(M)[:2], M.values().to(X.dtype), self.n)
+            M = M.to(X.dtype) if M.layout == torch.strided else csr(*csr_parts(M)[:2], M.values().to(X.dtype), self.n)
         mine = X.new_zeros((most + 1, X.shape[1]))
         mine[: len(M)] = M @ X
         mine[most] = X.sum(dim=0)  # by which all see that they have the same X
@@ -95,10 +100,6 @@ class RowBlocks(Matrix):
     def entries_per_row(self) -> float:
         """Return the mean number of stored entries in a row."""
         return self._entries / self.n
-
-    def exponent(self) -> int | None:
-        """Return log₂ of ‖M‖, or of the largest entry where the squares under- or overflow; None for M = 0."""
-        return super().exponent() if squares_are_safe(self.squared_norm) else exponent(self.largest)
 
     def total(self) -> tuple[float, int]:
         """Return ΣM."""
@@ -115,32 +116,29 @@ class RowBlocks(Matrix):
 
     def _check_symmetric(self) -> None:
         """Compare Mw with Mᵀw, and where they differ rows with columns."""
-        tolerance = ASYMMETRY[self.dtype]
         if self.largest == 0:
             return
         w = random_signs(self.n, torch.Generator(self.device).manual_seed(0))
-        back, mine = torch.zeros_like(w), w[self.first : self.first + len(self.M)]
+        back, mine = torch.zeros_like(w), slice(self.first, self.first + len(self.M))
         if self.M.layout == torch.strided:
-            for part, weights in zip(self.M.split(1024), mine.split(1024), strict=True):
+            for part, weights in zip(self.M.split(1024), w[mine].split(1024), strict=True):
                 back += weights @ part.to(DOUBLE)
         else:
-            start, columns, values = _parts(self.M)
+            start, columns, values = csr_parts(self.M)
             for rows, some in row_pieces(start):
-                back.index_add_(0, columns[some].to(torch.int64), values[some].to(DOUBLE) * mine[rows])
+                back.index_add_(0, columns[some].to(torch.int64), values[some].to(DOUBLE) * w[mine][rows])
         dist.all_reduce(back, group=self.group)
-        gap = (self.product(w[:, None])[:, 0] - back).abs() / self.largest
-        for i in gap.argsort(descending=True)[: min(_SUSPECTS, int((~(gap <= 0.5 * tolerance)).sum()))].tolist():
+
+        def row_and_column(i: int) -> tuple[torch.Tensor, torch.Tensor]:
             pair = torch.zeros((2, self.n), dtype=DOUBLE, device=self.device)
-            inside = self.first <= i < self.first + len(self.M)
-            if inside:
-                pair[0] = _dense(self.M, i - self.first)
-            unit = torch.zeros((self.n, 1), dtype=self.M.dtype, device=self.device)
-            unit[i] = 1
-            pair[1, self.first : self.first + len(self.M)] = (self.M @ unit)[:, 0].to(DOUBLE)
+            if mine.start <= i < mine.stop:
+                pair[0] = dense_row(self.M, i - self.first)
+            pair[1, mine] = column(self.M, i)
             dist.all_reduce(pair, group=self.group)
-            j = int((pair[0] - pair[1]).abs().argmax())
-            if abs(float(pair[0, j] - pair[1, j])) > tolerance * self.largest:
-                refuse(i, j, float(pair[0, j]), float(pair[1, j]), "M")
+            return pair[0], pair[1]
+
+        gap = (self.product(w[:, None])[:, 0] - back).abs() / self.largest
+        compare_suspects(gap, self.largest, self.M.dtype, row_and_column, "M")
 
 
 def _checked(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -154,17 +152,3 @@ def _checked(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         raise TypeError(f"rows must be real numbers, got dtype {rows.dtype}")
     parts = canonical_parts(rows, "rows")
     return csr(*parts, rows.shape[1]), parts[2]
-
-
-def _parts(M: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    return M.crow_indices(), M.col_indices(), M.values()
-
-
-def _dense(M: torch.Tensor, i: int) -> torch.Tensor:
-    """Return a row in float64."""
-    if M.layout == torch.strided:
-        return M[i].to(DOUBLE)
-    start, columns, values = _parts(M)
-    row, some = torch.zeros(M.shape[1], dtype=DOUBLE, device=M.device), slice(int(start[i]), int(start[i + 1]))
-    row[columns[some].to(torch.int64)] = values[some].to(DOUBLE)
-    return row

@@ -1,28 +1,33 @@
-"""The least-squares loss ½‖M − XXᵀ‖² of symmetric (nonnegative) matrix factorisation, and its points."""
+"""The least-squares loss ½‖M − XXᵀ‖² of symmetric (nonnegative) matrix factorisation, its points and its steps.
+
+A short way to try a Bregman step: the remainder of a step D is a matter of DᵀD, which costs as much as XᵀX, a third of
+the pass over the new X. A Bregman step of the norm kernel is optimal, which gives ⟨∇f(p), X⁺⟩ for nothing; from there
+the remainder follows by a difference of sums that are made anyway. The difference loses digits, but says how many.
+While steps are long it decides, and DᵀD is made only where it cannot.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from quartic.arrays import HOST, Array, Space, as_floats, eps, trace_inner
+from quartic.core.trial import Trial, judge, try_bregman_step
 from quartic.core.units import Units
-from quartic.distributed.inputs import is_dask_array
 from quartic.kernels.norm import NormKernel
-from quartic.losses.base import Loss
+from quartic.losses.base import Loss, constant
 from quartic.losses.factor.matrix import Matrix, as_matrix
-from quartic.losses.factor.passes import Origin, Passes
+from quartic.losses.factor.passes import Origin, Passes, StepSums
 from quartic.losses.factor.spectrum import negative_part_of_spectrum
-from quartic.losses.factor.trial import LeastSquaresMove, try_short
-from quartic.losses.point import Line, Point, is_nonnegative
+from quartic.losses.point import Line, Move, Point
+from quartic.penalties.base import Penalty
 
 if TYPE_CHECKING:
     from quartic.core.problem import Problem
-    from quartic.core.trial import Trial
 
 
 # A step is short where ‖D‖² is below so many units of round-off of ‖X‖²: see `LeastSquaresMove.estimate`.
@@ -35,21 +40,14 @@ def is_short(square: float, size: float, X: Array) -> bool:
 
 
 class LeastSquaresPoint(Point):
-    """A point of `LeastSquares`: X and the product MX; the rest follows.
+    """A point of `FullLeastSquares`: X and the product MX; the rest follows, or is what a pass has found out already.
 
-    Parameters
-    ----------
-    loss, X, MX
-        The loss, X and MX.
-    gram, fit, feasible, gradient, projected_norm : optional
-        What a pass over X has found out already: XᵀX, ⟨MX, X⟩, whether X ≥ 0, ∇f(X) and ‖∇ᴾf(X)‖.
-    stride : float
-        ‖D‖² of the step D that came here, as far as is known: the next will be about as long.
+    ``stride`` is ‖D‖² of the step D that came here, as far as is known: the next will be about as long.
     """
 
     def __init__(
         self,
-        loss: LeastSquares,
+        loss: FullLeastSquares,
         X: Array,
         MX: Array,
         gram: Array | None = None,
@@ -60,8 +58,11 @@ class LeastSquaresPoint(Point):
         stride: float = math.inf,
     ) -> None:
         self.loss, self.X, self.MX, self.stride = loss, X, MX, stride
-        self._gram, self._fit, self._feasible = gram, fit, feasible
-        self._gradient, self._projected_norm = gradient, projected_norm
+        self._know(gram=gram, fit=fit, feasible=feasible, gradient=gradient, projected_norm=projected_norm)
+
+    def _know(self, **found: Any) -> None:
+        """Take over what has been found out: the properties of those names, which are worked out otherwise."""
+        vars(self).update((name, value) for name, value in found.items() if value is not None)
 
     @property
     def space(self) -> Space:
@@ -73,26 +74,15 @@ class LeastSquaresPoint(Point):
         """Where a step from here starts."""
         return Origin(self.X, self.MX, self.X, self.MX, 0.0)
 
-    @property
+    @cached_property
     def gram(self) -> Array:
         """XᵀX, in float64."""
-        if self._gram is None:
-            self._gram = self.loss.passes.gram_at(self.origin)
-        return self._gram
+        return self.loss.passes.gram_at(self.origin)
 
-    @property
+    @cached_property
     def fit(self) -> float:
         """⟨MX, X⟩."""
-        if self._fit is None:
-            self._fit = self.space.inner(self.MX, self.X)
-        return self._fit
-
-    @property
-    def feasible(self) -> bool:
-        """Whether X ≥ 0, without a NaN."""
-        if self._feasible is None:
-            self._feasible = is_nonnegative(self.X)
-        return self._feasible
+        return self.space.inner(self.MX, self.X)
 
     @cached_property
     def value(self) -> float:
@@ -106,14 +96,12 @@ class LeastSquaresPoint(Point):
         value: float = self.space.later(finish, self.gram, self.fit)
         return value
 
-    @property
+    @cached_property
     def gradient(self) -> Array:
         """2X(XᵀX) − 2MX."""
-        if self._gradient is None:
-            G = self.loss.arrays.like(self.origin.X)
-            self.loss.passes.stepped(self.origin, self.gram, 0.0, 0.0, 1.0, 0.0, False, G)
-            self._gradient = G
-        return self._gradient
+        G = self.loss.arrays.like(self.origin.X)
+        self.loss.passes.stepped(self.origin, self.gram, 0.0, 0.0, 1.0, 0.0, False, G)
+        return G
 
     def combine(self, alpha: float, sigma: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
         """Return (α‖X‖² + σ)X + b∇f(X) − shift, clipped, without forming the gradient."""
@@ -121,13 +109,11 @@ class LeastSquaresPoint(Point):
         W = loss.arrays.like(origin.X)
         return W, loss.passes.stepped(origin, self.gram, alpha, sigma, b, shift, clip, W)
 
-    @property
+    @cached_property
     def projected_norm(self) -> float:
         """‖∇ᴾf(X)‖, without forming the gradient."""
-        if self._projected_norm is None:
-            squared = self.loss.passes.projected_norm(self.X, self.gram, self.MX)
-            self._projected_norm = self.space.root(squared, lambda: self.space.projected(self.X, self.gradient))
-        return self._projected_norm
+        squared = self.loss.passes.projected_norm(self.X, self.gram, self.MX)
+        return self.space.root(squared, lambda: self.space.projected(self.X, self.gradient))
 
     @cached_property
     def rounding(self) -> float:
@@ -156,16 +142,15 @@ class LeastSquaresPoint(Point):
     def arrays(self) -> dict[str, Array]:
         """X, MX, XᵀX and ⟨MX, X⟩, and the gradient if it is at hand: made anew they might differ in the last bits."""
         kept = {"X": self.X, "MX": self.MX, "gram": self.gram, "fit": np.array(float(self.fit))}
-        return kept if self._gradient is None else kept | {"gradient": self._gradient}
+        return kept | {"gradient": self.gradient} if "gradient" in vars(self) else kept
 
 
 class ExtrapolatedPoint(LeastSquaresPoint):
     """A point p + t(p − q) ahead of p, known by its origin: its arrays are formed only if somebody asks for them."""
 
-    def __init__(self, loss: LeastSquares, origin: Origin, gram: Array | None, stride: float) -> None:
-        self.loss, self._origin, self.stride = loss, origin, stride
-        self._gram, self._fit, self._feasible, self._gradient, self._projected_norm = gram, None, None, None, None
-        self._arrays: tuple[Array, Array] | None = None
+    def __init__(self, loss: FullLeastSquares, origin: Origin, gram: Array | None, stride: float) -> None:
+        self.loss, self.stride, self._origin = loss, stride, origin
+        self._know(gram=gram)
 
     @property
     def origin(self) -> Origin:
@@ -175,72 +160,35 @@ class ExtrapolatedPoint(LeastSquaresPoint):
     @property
     def formed(self) -> bool:
         """Whether X and MX exist."""
-        return self._arrays is not None
+        return "_formed" in vars(self)
 
-    def _form(self) -> tuple[Array, Array]:
-        if self._arrays is None:
-            self._arrays = self.loss.passes.formed(self._origin, self.loss.arrays)
-        return self._arrays
+    @cached_property
+    def _formed(self) -> tuple[Array, Array]:
+        return self.loss.passes.formed(self._origin, self.loss.arrays)
 
     @property
     def X(self) -> Array:  # type: ignore[override]
         """The point itself."""
-        return self._form()[0]
+        return self._formed[0]
 
     @property
     def MX(self) -> Array:  # type: ignore[override]
         """Its product."""
-        return self._form()[1]
+        return self._formed[1]
 
 
-class LeastSquares(Loss):
-    r"""Least squares :math:`f(X) = \frac12\|M - XX^T\|^2`, so :math:`F(Y) = \frac12\|M - Y\|^2`.
+class FullLeastSquares(Loss):
+    """½‖M − XXᵀ‖² over all entries of M: `LeastSquares` without weights, whose notes have the constants.
 
     One product M X serves the value and the gradient, without an n × n matrix for sparse M:
     f(X) = ½‖M‖² + ½‖XᵀX‖² − ⟨MX, X⟩ and ∇f(X) = 2X(XᵀX) − 2MX.
-
-    Parameters
-    ----------
-    M : array, sparse matrix or array, LinearOperator, or Dask array of row blocks, (n, n)
-        Symmetric. Only its products with tall matrices are used. See `quartic.losses.DaskMatrix`.
-    weights : sparse (n, n), optional
-        Weights of the known entries; entries outside the pattern are unknown. See `WeightedLeastSquares`.
-    squared_norm : float, optional
-        ‖M‖²; needed for a LinearOperator, worked out otherwise.
-
-    Notes
-    -----
-    Constants. ∇F(Y) = Y − M, so L_F = μ_F = 1 and ‖∇F(0)‖ = ‖M‖. For any U, ⟨∇F(0), UUᵀ⟩ = −⟨M, UUᵀ⟩ ≤
-    −λ_min(M)‖U‖², which makes ``curvature_at_zero`` = max(0, −λ_min(M)): for a normalised graph at most 1, where ‖M‖
-    is in the tens. It is exact for small matrices; for large ones a bound by Lanczos' method that fails with a
-    probability of at most 1e-6, never more than ‖M‖.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.losses import LeastSquares
-    >>> loss = LeastSquares(np.array([[1.0, 0.5], [0.5, 1.0]]))
-    >>> loss.value(np.eye(2))
-    0.25
     """
 
     quadratic = True
     infimum = 0.0
     smoothness = strong_convexity = 1.0
 
-    def __new__(
-        cls, M: Any = None, *args: Any, weights: Any = None, squared_norm: float | None = None, **kwargs: Any
-    ) -> Any:
-        """Return a `WeightedLeastSquares` where there are weights: the pattern of known entries is then the data."""
-        if weights is None:
-            return super().__new__(cls)
-        if is_dask_array(M):
-            raise TypeError("weights are for matrices in memory, but M is in Dask's blocks; leave weights out")
-        from quartic.losses.factor.weighted import WeightedLeastSquares
-
-        return WeightedLeastSquares(M, weights)
-
-    def __init__(self, M: Any, *, weights: Any = None, squared_norm: float | None = None) -> None:
+    def __init__(self, M: Any, squared_norm: float | None = None) -> None:
         super().__init__()
         self.matrix: Matrix = as_matrix(M, squared_norm)
         self.n_points = self.matrix.n
@@ -249,7 +197,7 @@ class LeastSquares(Loss):
 
     def product(self, X: Array) -> Array:
         """Return M X, counted."""
-        self._counter.count += 1  # `_count` by hand: an iteration passes through one file less
+        self._count()
         return self.matrix.product(X, self.arrays.like(X))
 
     def at(self, X: Array) -> LeastSquaresPoint:
@@ -407,13 +355,10 @@ class LeastSquares(Loss):
         """‖∇F(0)‖ = ‖M‖."""
         return math.sqrt(self.matrix.squared_norm)
 
-    @property
+    @constant
     def curvature_at_zero(self) -> float:
         """max(0, −λ_min(M))."""
-        if "curvature" not in self._constants:
-            bound = negative_part_of_spectrum(self.matrix, self._count)
-            self._constants["curvature"] = min(bound, self.gradient_norm_at_zero)
-        return self._constants["curvature"]
+        return min(negative_part_of_spectrum(self.matrix, self._count), self.gradient_norm_at_zero)
 
     # -- bookkeeping ------------------------------------------------------------------------------------------------
 
@@ -482,3 +427,115 @@ def _quartic(slope: float, S: Array, T: Array, C: Array, bend: float) -> tuple[f
     U = T + T.T
     quadratic = trace_inner(S, C) + 0.5 * trace_inner(U, U) - bend
     return float(slope), float(quadratic), trace_inner(U, C), 0.5 * trace_inner(C, C)
+
+
+# Sums over tall arrays are made in blocks; their round-off is within so many units of the size of their terms.
+_ROUND_OFF = 32.0
+
+
+class Estimate(NamedTuple):
+    """A number that may be wrong by ``error``."""
+
+    value: float
+    error: float
+
+
+class LeastSquaresMove(Move):
+    """A step D from p to X = p + D, known by the sums of one pass.
+
+    With S = pᵀp, C = DᵀD and B = XᵀX − S the remainder is ⟨S, C⟩ + ½‖B‖² − ⟨MD, D⟩. Every term is of second order in
+    D, and the round-off in B, eps·‖S‖, enters only times B itself: the remainder is known to eps·‖X‖/‖D‖ of its size,
+    where a difference of values would lose it below √eps.
+    """
+
+    start: LeastSquaresPoint
+    point: LeastSquaresPoint
+
+    def __init__(self, start: LeastSquaresPoint, point: LeastSquaresPoint, sums: StepSums) -> None:
+        self.start, self.point, self.sums = start, point, sums
+
+    @cached_property
+    def C(self) -> Array:
+        """DᵀD, by another pass if the first has not made it, which is rare."""
+        sums = self.sums
+        if sums.curved is None:
+            sums = self.start.loss.passes.step_sums(self.point.X, self.point.MX, self.start.origin, None, True)
+        assert sums.curved is not None
+        return sums.curved
+
+    @cached_property
+    def sizes(self) -> tuple[float, float, float]:
+        """‖X‖², 2⟨X, D⟩ and ‖D‖², with X the start."""
+        size = self.start.space.later(_trace, self.start.gram)
+        return size, 2 * self.sums.along, self.sums.length
+
+    @property
+    def allowance(self) -> float:
+        """How well ⟨∇f(p), D⟩ is known."""
+        return self.start.rounding * math.sqrt(max(float(self.sums.length), 0.0))
+
+    def begin(self) -> None:
+        """Nothing: the pass has set all of it going."""
+
+    @cached_property
+    def remainder(self) -> float:  # type: ignore[override]  # worked out when asked for
+        """f(p + D) − f(p) − ⟨∇f(p), D⟩."""
+        remainder: float = self.start.space.later(_remainder, self.start.gram, self.sums.gram, self.C, self.sums.bend)
+        return remainder
+
+    def estimate(self, slope: Estimate) -> Estimate:
+        """Return the remainder from ⟨∇f(p), X⟩, by differences of sums that were made anyway.
+
+        With 2⟨pS, X⟩ = ⟨∇f(p), X⟩ + 2⟨Mp, X⟩ and 2⟨pS, p⟩ = 2‖S‖² the remainder ½‖XᵀX‖² − ½‖S‖² − ⟨MD, D⟩ − 2⟨pS, D⟩ is
+        ½‖XᵀX‖² + (3/2)‖S‖² − ⟨MD, D⟩ − ⟨∇f(p), X⟩ − 2⟨Mp, X⟩. Its terms are of order ‖X‖⁴ where it is of order
+        ‖X‖²‖D‖²: good enough for long steps, and it says how good.
+        """
+        S, sums = self.start.gram, self.sums
+        before, after = 1.5 * trace_inner(S, S), 0.5 * trace_inner(sums.gram, sums.gram)
+        value = (after + before) - sums.bend - slope.value - 2 * sums.pull
+        size = after + before + abs(sums.bend) + 2 * abs(sums.pull)
+        return Estimate(value, slope.error + _ROUND_OFF * eps(self.point.X) * size)
+
+
+def _trace(S: Array) -> float:
+    return float(S.trace())
+
+
+def _remainder(S: Array, new: Array, C: Array, bend: float) -> float:
+    """Return what f(X + D) − f(X) is beyond the first order, from XᵀX, that of X + D, DᵀD and bend = ⟨MD, D⟩."""
+    B = new - S
+    return trace_inner(S, C) + 0.5 * trace_inner(B, B) - bend
+
+
+def try_short(problem: Problem, p: LeastSquaresPoint, step: float, ahead: float | None) -> Trial:
+    """Return the trial of T_λ(p), judged by an estimate where that is clear; the long way where there is none.
+
+    The next step is to start ``ahead`` times as far beyond T_λ(p) as that is from the iterate before.
+    """
+    kernel, penalty = problem.kernel, problem.penalty
+    # exactly this kernel: another, derived from it, may come to its step in its own way
+    if type(kernel) is not NormKernel or penalty.cut(step) is None:
+        return try_bregman_step(problem, p, step)
+    move = p.loss.measured_move(p, kernel.iterate(p, penalty, step), ahead, curved=p.takes_short_steps)
+    problem.begin(move.point)
+    if move.sums.curved is None:
+        room = float(kernel.divergence_of(move)) / step
+        most = room + float(move.allowance)
+        value, error = move.estimate(slope_of_step(kernel, penalty, move, step))
+        if abs(value - most) > error:
+            return Trial(move.point, value <= most, value / room if room > 0 else 1.0, move.sums.ahead)
+    return Trial(move.point, *judge(kernel, move, step), move.sums.ahead)
+
+
+def slope_of_step(kernel: NormKernel, penalty: Penalty, move: Move, step: float) -> Estimate:
+    """Return ⟨∇f(X), X⁺⟩ where X⁺ = T_λ(X), from the optimality of X⁺.
+
+    ∇h(X) − λ∇f(X) − ∇h(X⁺) lies in λ∂g(X⁺), whose inner product with X⁺ is kλg(X⁺) for a g of degree k, and 0 for a
+    constraint to a cone: λ⟨∇f(X), X⁺⟩ = (α‖X‖² + σ)⟨X, X⁺⟩ − (α‖X⁺‖² + σ)‖X⁺‖² − kλg(X⁺).
+    """
+    a, b, c = move.sizes
+    new = a + b + c
+    before = (kernel.alpha * a + kernel.sigma) * (a + 0.5 * b) / step
+    after = (kernel.alpha * new + kernel.sigma) * new / step
+    pull = penalty.pull_at(move.point)
+    return Estimate(before - after - pull, _ROUND_OFF * eps(move.point.X) * (abs(before) + after + pull))

@@ -42,6 +42,8 @@ class Matrix(ABC):
     space: Space = HOST
     #: whether single entries can be looked at, not only products
     shows_entries: bool = True
+    #: the largest |M_ij|, where it is known and the entries are not at hand
+    largest: float | None = None
 
     @property
     def passes(self) -> Passes:
@@ -60,7 +62,7 @@ class Matrix(ABC):
         """Return log₂ of ‖M‖, or of the largest entry where the squares under- or overflow; None for M = 0."""
         if 1e-280 < self.squared_norm < math.inf:
             return exponent(math.sqrt(self.squared_norm))
-        return exponent(self.entries())
+        return exponent(self.entries() if self.largest is None else self.largest)
 
     def entries(self) -> Array:
         """Return an array of the entries that are not zero, or 0 where they are not at hand."""
@@ -135,13 +137,13 @@ class StoredMatrix(Matrix):
 
     M: Any
 
-    @abstractmethod
     def entries(self) -> Array:
-        """Return an array of the entries that are stored."""
+        """Return an array of the entries that are stored: M, where all are."""
+        return self.M  # type: ignore[no-any-return]
 
-    @abstractmethod
     def with_entries(self, entries: Array) -> Any:
         """Return M with other entries in the same places."""
+        return entries
 
     @np.errstate(over="ignore", under="ignore")
     def _sum_of_squares(self, entries: Array) -> float:
@@ -195,14 +197,6 @@ class DenseMatrix(StoredMatrix):
 
         spread(work, -(-self.n // rows), float(self.n) * self.n * X.shape[1])
         return Y
-
-    def entries(self) -> Array:
-        """Return M."""
-        return self.M  # type: ignore[no-any-return]
-
-    def with_entries(self, entries: Array) -> Array:
-        """Return the entries."""
-        return entries
 
 
 class SparseMatrix(StoredMatrix):

@@ -33,18 +33,10 @@ class Origin(NamedTuple):
 class StepSums(NamedTuple):
     """What a pass adds up of the step D = X − Y from an origin Y, with MD = MX − MY.
 
-    Attributes
-    ----------
-    gram : array (r, r)
-        XᵀX.
-    curved : array (r, r) or None
-        DᵀD, where it was asked for or comes for nothing.
-    ahead : array (r, r) or None
-        The Gram matrix of the origin of the next step, where it was asked for and costs less here than there.
-    bend, along, length, fit, pull : float
-        ⟨MD, D⟩, ⟨Y, D⟩, ‖D‖², ⟨MX, X⟩ and, where ``curved`` is None, ⟨MY, X⟩.
-    feasible : bool
-        Whether X ≥ 0.
+    ``gram`` is XᵀX; ``curved`` DᵀD, where it was asked for or comes for nothing; ``ahead`` the Gram matrix of the
+    origin of the next step, where it was asked for and costs less here than there. ``bend``, ``along``, ``length``,
+    ``fit`` and, where ``curved`` is None, ``pull`` are ⟨MD, D⟩, ⟨Y, D⟩, ‖D‖², ⟨MX, X⟩ and ⟨MY, X⟩; ``feasible`` is
+    whether X ≥ 0.
     """
 
     gram: Array

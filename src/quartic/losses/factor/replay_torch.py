@@ -18,7 +18,7 @@ import torch
 
 from quartic.arrays.space import eps
 from quartic.arrays.space_torch import DOUBLE, cross, dot, triton_serves
-from quartic.compiled.shrink_triton import shrink
+from quartic.compiled.rows_triton import shrink
 from quartic.losses.factor import replay_triton as kernels
 from quartic.losses.factor import triton as passes
 from quartic.losses.factor.torch import WIDEST
@@ -41,16 +41,9 @@ def _places(*names: str) -> dict[str, int]:
 
 
 class Replay(ABC):
-    """A method's iteration on arrays that stay in place.
+    """A method's iteration, for least squares with X ≥ 0, on arrays that stay in place.
 
-    Parameters
-    ----------
-    problem : Problem
-        Least squares with X ≥ 0.
-    X : tensor (n, r)
-        Of the shape and type of the iterates.
-    constants : floats
-        What the kernels are to know, after ½‖M‖².
+    X is of the shape and type of the iterates; ``constants`` are what the kernels are to know, after ½‖M‖².
     """
 
     lines: bool

@@ -13,7 +13,7 @@ import torch
 import triton
 import triton.language as tl
 
-from quartic.compiled.shrink_triton import thirds
+from quartic.compiled.rows_triton import thirds
 
 # Rows of a tile, warps, programs for each multiprocessor: found by trial on an H200, for each pass and size
 # of a number.

@@ -462,24 +462,7 @@ class Blocks(QuadraticMap):
         return Blocks(self.rows, self.columns, shifted(self.scale, power))
 
 
-class MatrixMap(QuadraticMap):
-    """An 𝒜 whose images of symmetric matrices can be formed, dense or sparse."""
-
-    @abstractmethod
-    def of(self, L: Array, R: Array) -> Any:
-        """Return 𝒜(LRᵀ) for a symmetric LRᵀ."""
-
-    def image(self, X: Array) -> Any:
-        """Return 𝒜(XXᵀ)."""
-        return self.of(X, X)
-
-    def mixed(self, X: Array, D: Array) -> Any:
-        """Return 𝒜(P)."""
-        xp = namespace(X)
-        return self.of(xp.hstack([X, D]), xp.hstack([D, X]))
-
-
-class Weights(MatrixMap):
+class Weights(QuadraticMap):
     """𝒜Y = A ∘ Y, entrywise, for a nonnegative symmetric A; of a sparse one only Y on its pattern is ever made."""
 
     def __init__(self, A: Any) -> None:
@@ -488,7 +471,16 @@ class Weights(MatrixMap):
         self.weighs_few = self.places is not None and len(entries) <= 2 * A.n
         self._extremes = (float(entries.min()), float(entries.max())) if len(entries) else (0.0, 0.0)
 
-    def of(self, L: Array, R: Array) -> Any:
+    def image(self, X: Array) -> Any:
+        """Return A ∘ XXᵀ."""
+        return self._of(X, X)
+
+    def mixed(self, X: Array, D: Array) -> Any:
+        """Return A ∘ P."""
+        xp = namespace(X)
+        return self._of(xp.hstack([X, D]), xp.hstack([D, X]))
+
+    def _of(self, L: Array, R: Array) -> Any:
         """Return A ∘ LRᵀ."""
         if self.places is None:
             return self.A.entries() * (L @ R.T)
@@ -520,10 +512,8 @@ class Weights(MatrixMap):
 class OnProducts(QuadraticMap):
     """𝒜 known by ``apply(X, Z)`` = 𝒜(XXᵀ)Z alone; an image is a list of factors X, with what to multiply each by."""
 
-    cost = 4
-
-    def __init__(self, apply: Callable[[Array, Array], Any], n: int) -> None:
-        self.apply, self.n = apply, n
+    def __init__(self, apply: Callable[[Array, Array], Any], n: int, space: Space, cost: int = 4) -> None:
+        self.apply, self.n, self.space, self.cost = apply, n, space, cost
 
     def image(self, X: Array) -> Any:
         """Return the factor X."""
@@ -555,47 +545,23 @@ class OnProducts(QuadraticMap):
             factors = vectors * np.sqrt(np.abs(values))
             parts = [(1.0, factors[:, values > 0]), (-1.0, factors[:, values < 0])]
             found = [(sign, np.ascontiguousarray(part)) for sign, part in parts if part.size]
-            return self.times(found, np.eye(self.n)) + np.zeros_like(Y)
+            there = [(sign, self.space.adopt(F)) for sign, F in found]
+            return np.asarray(to_host(self.times(there, self.space.adopt(np.eye(self.n)))))
 
-        return _largest_of(on_symmetric, self.n, count)
+        # in the n(n + 1)/2 coordinates of symmetric matrices in which ‖Y‖ is their norm
+        i, j = np.triu_indices(self.n)
+        weight = np.where(i == j, 1.0, math.sqrt(2.0))
 
+        def product(V: Array) -> Array:
+            out = np.empty_like(V)
+            for k, y in enumerate(V.T):
+                count(1)
+                Y = np.zeros((self.n, self.n))
+                Y[i, j] = Y[j, i] = y / weight
+                out[:, k] = on_symmetric(Y)[i, j] * weight if Y.any() else 0.0
+            return out
 
-class OnEntries(MatrixMap):
-    """𝒜 as an (n², n²) matrix, dense or sparse, that maps Y, row after row, to 𝒜Y."""
-
-    def __init__(self, A: Any, n: int) -> None:
-        self.A, self.n, self.dtype = A, n, float_type(A)
-
-    def of(self, L: Array, R: Array) -> Any:
-        """Return the image, symmetric."""
-        return self._map(L @ R.T)
-
-    def _map(self, Y: Array) -> Array:
-        A = self.A if float_type(Y) == self.dtype or not is_torch(Y) else astype(self.A, float_type(Y))
-        N = (A @ Y.reshape(self.n**2)).reshape(self.n, self.n)
-        return shifted((N + N.T) / 2, self.power)
-
-    def largest(self, count: Callable[[int], None]) -> float:
-        """Return a bound of ‖𝒜‖ by Lanczos' method."""
-        space = space_of(self.A)
-        return _largest_of(lambda Y: to_host(self._map(space.adopt(Y))), self.n, count)
-
-
-def _largest_of(on_symmetric: Callable[[Array], Array], n: int, count: Callable[[int], None]) -> float:
-    """Return a bound of λ_max, on the n(n + 1)/2 coordinates of symmetric matrices in which ‖Y‖ is their norm."""
-    i, j = np.triu_indices(n)
-    weight = np.where(i == j, 1.0, math.sqrt(2.0))
-
-    def product(V: Array) -> Array:
-        out = np.empty_like(V)
-        for k, y in enumerate(V.T):
-            count(1)
-            Y = np.zeros((n, n))
-            Y[i, j] = Y[j, i] = y / weight
-            out[:, k] = on_symmetric(Y)[i, j] * weight
-        return out
-
-    return upper_bound_of_spectrum(product, len(i), float(np.finfo(np.float64).eps), _DENSE)
+        return upper_bound_of_spectrum(product, len(i), float(np.finfo(np.float64).eps), _DENSE)
 
 
 def as_map(A: Any, n: int, space: Space) -> QuadraticMap:
@@ -609,7 +575,7 @@ def as_map(A: Any, n: int, space: Space) -> QuadraticMap:
             "A must be an array, a sparse matrix, None or a function A(X, Z) = 𝒜(XXᵀ)Z, got a LinearOperator"
         )
     if callable(A):
-        return OnProducts(A, n)
+        return OnProducts(A, n, space)
     A = A if sp.issparse(A) else space.take(A, "A")
     if tuple(A.shape) == (n, n):
         return _weights(as_matrix(A, None, "A"))
@@ -640,4 +606,13 @@ def _on_entries(A: Any, n: int) -> QuadraticMap:
             raise ValueError(
                 f"A must be positive semidefinite for F to be convex, but has the eigenvalue {values[0]:.3e}"
             )
-    return OnEntries(sp.csr_array(A) if sp.issparse(A) else A, n)
+    A, dtype = sp.csr_array(A) if sp.issparse(A) else A, float_type(A)
+
+    def apply(X: Array, Z: Array) -> Array:
+        Y = (X @ X.T).reshape(n * n)
+        N = ((astype(A, float_type(Y)) if is_torch(Y) else A) @ Y).reshape(n, n)
+        return astype((N + N.T) / 2, float_type(Z)) @ Z
+
+    found = OnProducts(apply, n, space_of(A), cost=1)
+    found.dtype = dtype
+    return found

@@ -118,9 +118,9 @@ class Sensing(Loss):
     def at(self, X: Array) -> SensingPoint:
         """Return the point at X: one product, forward and back."""
         X = as_floats(X)
-        return self._point(X, self.measurements.image(X))
+        return self._measured(X, self.measurements.image(X))
 
-    def _point(self, X: Array, U: Array) -> SensingPoint:
+    def _measured(self, X: Array, U: Array) -> SensingPoint:
         self._count()
         return SensingPoint(self, X, U, self.measurements.polars((U, U))[:, 0] - self.b)
 
@@ -132,7 +132,7 @@ class Sensing(Loss):
         """Return the point p + t(p − q); the image is linear, the way back is a product all the same."""
         assert isinstance(p, SensingPoint)
         assert isinstance(q, SensingPoint)
-        return self._point(p.X + t * (p.X - q.X), p.image + t * (p.image - q.image))
+        return self._measured(p.X + t * (p.X - q.X), p.image + t * (p.image - q.image))
 
     def move(self, p: Point, X: Array) -> Move:
         """Return the step from p to X, its remainder from the images' difference: one product."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import math
+import sys
 from collections.abc import Callable
-from typing import Any, Self
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +18,6 @@ from quartic.core.units import Units, exponent, shifted
 from quartic.losses.base import Loss, constant
 from quartic.losses.devices import to_scipy
 from quartic.losses.factor.spectrum import sampled_norm_bound, upper_bound_of_spectrum
-from quartic.losses.other.autodiff import ValueAndGradient, differentiate
 from quartic.losses.point import Point
 
 # ∇F(0) is formed up to this size, and sampled by so many random vectors above.
@@ -121,11 +122,7 @@ class Smooth(Loss):
         """Return the point at X: one call of F and of its gradient."""
         X = as_floats(X)
         self._count()
-        return Point(X, *self._evaluate(X), self._rounding)
-
-    def restore(self, arrays: dict[str, Array]) -> Point:
-        """Return the point kept in a checkpoint."""
-        return Point(arrays["X"], float(arrays["value"]), arrays["gradient"], self._rounding)
+        return self._point(X, *self._evaluate(X))
 
     def _evaluate(self, X: Array) -> tuple[float, Array]:
         """Return f(X) and ∇f(X), in the units of this loss."""
@@ -220,17 +217,7 @@ class Smooth(Loss):
 
 
 class UsersFunction:
-    """f(X) = F(XXᵀ) and its gradient, as `quartic.losses.Smooth` takes them.
-
-    Parameters
-    ----------
-    F, gradient : callable; callable, True or None
-        As `Smooth` takes them.
-    of_Y : bool
-        Whether F takes XXᵀ rather than X.
-    device
-        Where torch is to differentiate.
-    """
+    """f(X) = F(XXᵀ) and its gradient, as `Smooth` takes them; ``of_Y``: F takes XXᵀ rather than X."""
 
     def __init__(self, F: Callable[..., Any], gradient: Callable[..., Any] | bool | None, of_Y: bool, device: Any):
         self.F, self.gradient, self.of_Y, self.device = F, gradient, of_Y, device
@@ -370,3 +357,71 @@ def largest_curvature(loss: Loss, at_zero: Callable[[Array], Array]) -> float:
             largest = max(largest, curvature)
             tau = slope / curvature if slope > 0 else tau / 10
     return largest if largest > 0 else 1.0
+
+
+#: X ↦ (f(X), ∇f(X)), in NumPy's terms
+ValueAndGradient: TypeAlias = Callable[[Array], tuple[float, Array]]
+
+
+def differentiate(f: Callable[[Any], Any], X: Array, device: Any = None) -> ValueAndGradient:
+    """Return X ↦ (f(X), ∇f(X)), or raise a TypeError that says what happened when f was tried on X.
+
+    Neither package is imported here: whoever wrote f with one of them has done so.
+    """
+    tried = []
+    for name, make in (("torch", _with_torch), ("jax", _with_jax)):
+        if name not in sys.modules:
+            tried.append(f"{name} is not imported")
+            continue
+        try:
+            found = make(f, X, device)
+            found(X)
+        except Exception as error:  # f is the user's, and may object to a tensor in any way it likes
+            tried.append(f"{name}: {type(error).__name__}: {error}")
+        else:
+            return found
+    raise TypeError(
+        "gradient was left out, so F must be a function written with torch or jax that returns one number; tried: "
+        + "; ".join(tried)
+    )
+
+
+def _with_torch(f: Callable[[Any], Any], X: Array, device: Any) -> ValueAndGradient:
+    torch: Any = sys.modules["torch"]
+
+    def run(X: Array, dtype: Any = None) -> tuple[float, Array]:
+        x = torch.as_tensor(X, dtype=dtype, device=device).clone().requires_grad_(True)
+        value = f(x)
+        if not isinstance(value, torch.Tensor) or value.numel() != 1:
+            raise TypeError("F did not return a tensor with one number")
+        (G,) = torch.autograd.grad(value.reshape(()), x)
+        return float(value.detach()), G.detach().cpu().numpy().astype(X.dtype, copy=False)
+
+    try:
+        run(X)
+    except RuntimeError:  # as a rule the data within f are float32, which torch will not mix with float64
+        run(X, torch.float32)
+        return lambda X: run(X, torch.float32)
+    return run
+
+
+def _with_jax(f: Callable[[Any], Any], X: Array, device: Any) -> ValueAndGradient:
+    jax: Any = sys.modules["jax"]
+    both = jax.jit(jax.value_and_grad(f))
+
+    def run(X: Array) -> tuple[float, Array]:
+        with _double_precision(jax):
+            value, G = both(jax.numpy.asarray(X))
+            return float(value), np.array(G, dtype=X.dtype)  # a copy: jax's own arrays are read-only
+
+    return run
+
+
+def _double_precision(jax: Any) -> AbstractContextManager[Any]:
+    """Return a context in which jax keeps float64, which it drops by default."""
+    if hasattr(jax, "enable_x64"):
+        context: AbstractContextManager[Any] = jax.enable_x64(True)
+        return context
+    older = getattr(sys.modules.get("jax.experimental"), "enable_x64", nullcontext)
+    made: AbstractContextManager[Any] = older()
+    return made

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from quartic.arrays import Array, finite_matrix
 from quartic.core.units import Units, exponent, shifted
-from quartic.losses.pairs.loss import PairLoss, PairSquares
-from quartic.losses.pairs.sum_of_squares import SumOfSquares
+from quartic.losses.pairs.loss import PairLoss, PairSquares, SumOfSquares
 from quartic.losses.point import Line, Move, Point
 
 
@@ -86,28 +85,28 @@ class Anchored(SumOfSquares):
         whole[self.anchors] = held
         return whole
 
-    def _point(self, whole: Point) -> AnchoredPoint:
+    def _seen(self, whole: Point) -> AnchoredPoint:
         return AnchoredPoint(whole, self.free)
 
     # -- the point --------------------------------------------------------------------------------------------------
 
     def at(self, X: Array) -> AnchoredPoint:
         """Return the point at X: one pass."""
-        return self._point(self.whole.at(self.fill(X)))
+        return self._seen(self.whole.at(self.fill(X)))
 
     def restore(self, arrays: dict[str, Array]) -> AnchoredPoint:
         """Return the point kept in a checkpoint."""
-        return self._point(self.whole.restore(arrays))
+        return self._seen(self.whole.restore(arrays))
 
     def move(self, p: Point, X: Array) -> Move:
         """Return the step from p to X: one pass."""
         whole = self.whole.move(_whole(p), self.fill(X))
-        return Move(p, self._point(whole.point), whole.remainder, X - p.X)
+        return Move(p, self._seen(whole.point), whole.remainder, X - p.X)
 
     def along(self, p: Point, D: Array) -> Line:
         """Return the quartic of f on p + tD: one pass."""
         line = self.whole.along(_whole(p), self._widen(D, 0.0))
-        return Line(p, line.coefficients, lambda t: self._point(line.point(t)))
+        return Line(p, line.coefficients, lambda t: self._seen(line.point(t)))
 
     def hessian_product(self, p: Point, D: Array) -> Array:
         """Return ∇²f(p)[D]: one pass."""
@@ -118,7 +117,7 @@ class Anchored(SumOfSquares):
     def linearize(self, X: Array) -> tuple[AnchoredPoint, Array]:
         """Return the point at X and the row blocks of JᵀWJ: one pass."""
         point, blocks = self.whole.linearize(self.fill(X))
-        return self._point(point), blocks[self.free]
+        return self._seen(point), blocks[self.free]
 
     def gauss_newton_product(self, p: Point, V: Array, out: Array) -> None:
         """Write JᵀWJ V into ``out``: one pass."""
@@ -194,24 +193,8 @@ class AnchoredPoint(Point):
     """A point of an `Anchored` loss: that of the loss over all points, seen from the free ones."""
 
     def __init__(self, whole: Point, free: NDArray[np.int64]) -> None:
+        super().__init__(whole.X[free], whole.value, whole.gradient[free], lambda _: whole.rounding)
         self.whole = whole
-        self.X = whole.X[free]
-        self._gradient = whole.gradient[free]
-
-    @property
-    def value(self) -> float:
-        """f(X)."""
-        return self.whole.value
-
-    @property
-    def gradient(self) -> Array:
-        """∇f(X)."""
-        return self._gradient
-
-    @property
-    def rounding(self) -> float:
-        """That of the loss over all points."""
-        return self.whole.rounding
 
     def arrays(self) -> dict[str, Array]:
         """Those of the point over all points."""

@@ -1,6 +1,6 @@
 """Levenberg–Marquardt, and its conjugate gradients, over few pairs: on one thread, with next to no Python in between.
 
-It does what `quartic.solvers.LevenbergMarquardt` does, by the same rules (`sum_of_squares.py`) and the same passes
+It does what `quartic.solvers.LevenbergMarquardt` does, by the same rules (`loss.py`) and the same passes
 (`numba.py`). With a few thousand pairs a pass takes some microseconds, and all that a solver does between two of them
 would take longer. So the points stay in the records of the passes, and all conjugate gradients are one compiled call.
 
@@ -20,9 +20,9 @@ from scipy.linalg.lapack import dsyev
 from quartic.arrays import Array
 from quartic.compiled.flags import FLAGS, njit
 from quartic.losses.pairs.lanes import add_square, dot, load, nothing, store, where_squared
+from quartic.losses.pairs.loss import next_damping, residual
 from quartic.losses.pairs.numba import data_of, layout, pair_rows
 from quartic.losses.pairs.pairs import LINEARIZE, PRODUCT, QUARTIC, Pairs
-from quartic.losses.pairs.sum_of_squares import next_damping, residual
 from quartic.polynomials import real_roots_of_cubic
 
 
@@ -71,21 +71,20 @@ def solve(
 ) -> tuple[Array, int, bool]:
     """Return D with (JᵀJ + shift·I) D ≈ −G, the steps of conjugate gradients, and whether the tolerance was reached."""
     equations, (n, rank) = Equations(X, pairs), X.shape
-    R, L = np.zeros((n, equations.width)), np.zeros((n, equations.width**2))
+    R, (places, there) = np.zeros((n, equations.width)), _unpacking(rank, equations.width)
     np.negative(G, out=R[:, :rank])
-    packed, whole = _unpacking(rank, equations.width)
-    L[:, whole] = B[:, packed]
-    D = np.empty_like(R)
+    D, L = np.empty_like(R), np.take(B, places, axis=1)
+    L *= there
     steps, reached, _ = equations.solve(R, L, shift, tolerance, most, D)
     return D[:, :rank], steps, reached
 
 
 @cache
 def _unpacking(rank: int, width: int) -> tuple[Any, Any]:
-    """Return where the entries of r × r blocks are in packed ones, and where in whole ones with longer rows."""
-    k, l = np.indices((rank, rank)).reshape(2, -1)
+    """Return where in packed r × r blocks the entries of whole ones, with longer rows, are, and which there are."""
+    k, l = np.indices((width, width)).reshape(2, -1)
     high, low = np.maximum(k, l), np.minimum(k, l)
-    return high * (high + 1) // 2 + low, k * width + l
+    return np.where(high < rank, high * (high + 1) // 2 + low, 0), (high < rank).astype(np.float64)
 
 
 class Equations:

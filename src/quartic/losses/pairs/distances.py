@@ -1,18 +1,23 @@
-"""The distance loss ½ Σ w (‖x_i − x_j‖² − d)² of Euclidean distance matrix completion."""
+"""Losses of distances: squares of some or all of them, bounds on them, raw stress."""
 
 from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import splu
 
-from quartic.arrays import Array, inner
+from quartic.arrays import Array, finite_matrix, inner
+from quartic.core.units import Units
 from quartic.losses.base import constant
-from quartic.losses.pairs.input import take_pairs
-from quartic.losses.pairs.loss import PairLoss, PairSquares
-from quartic.losses.pairs.pairs import SQUARES
+from quartic.losses.devices import refuse_tensors
+from quartic.losses.pairs.input import take_intervals, take_pairs
+from quartic.losses.pairs.loss import PairLoss, PairSquares, QuarticPairs
+from quartic.losses.pairs.pairs import BOUNDS, COMPLETE, ROOTS, SQUARES, Pairs
 from quartic.losses.point import Point
 
 # From so many pairs on the scale of a random start is the expected one.
@@ -58,6 +63,11 @@ class DistanceConstants(PairLoss):
     @cached_property
     def _largest_degree(self) -> float:
         return float(self._sums[0].max())
+
+    def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
+        """Return a centred Gaussian cloud, scaled so that f(tX) is least."""
+        X = self.space.normal(generator, (self.n_points, rank))
+        return self.best_scale(abs(X) if nonnegative else X - X.mean(axis=0))
 
 
 class Distances(DistanceConstants, PairSquares):
@@ -115,12 +125,10 @@ class Distances(DistanceConstants, PairSquares):
         E f(tX) = ½ Σ w (t⁴E q² − 2t²d·E q + d²) is least at t² = (Σ wd / Σ w) / (2(r + 2)), of which the t of a cloud
         of n points is off by O(1/√n).
         """
+        if nonnegative or self.n_pairs < _MANY_PAIRS:
+            return super().random_start(rank, nonnegative, generator)
         X: Array = self.space.normal(generator, (self.n_points, rank))
-        if nonnegative:
-            return self.best_scale(abs(X))
         X -= X.mean(axis=0)
-        if self.n_pairs < _MANY_PAIRS:
-            return self.best_scale(X)
         mean = 0.5 * float(self._sums[0].sum()) / (self.pairs.total_weight() or 1.0)
         return X * math.sqrt(mean / (2 * (rank + 2))) if 0 < mean < math.inf else self.best_scale(X)
 
@@ -137,3 +145,194 @@ class Distances(DistanceConstants, PairSquares):
         self._count()
         X: Array | None = replace_outliers(p.X, self.pairs)
         return X
+
+
+class CompleteDistances(DistanceConstants, QuarticPairs):
+    r"""All distances known: :math:`f(X) = \frac12\sum_{i<j}(\|x_i - x_j\|^2 - d_{ij}^2)^2`.
+
+    What `Distances` is for a list of pairs, without the list: nothing of size n × n is made besides D.
+
+    Parameters
+    ----------
+    D : array (n, n)
+        Distances, not squares; symmetric. It is kept, not copied.
+
+    Notes
+    -----
+    Constants: those of `Distances` with every degree n − 1, so L_F = 2n.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.losses import CompleteDistances
+    >>> CompleteDistances(np.array([[0.0, 2.0], [2.0, 0.0]])).value(np.array([[0.0], [1.0]]))
+    4.5
+    """
+
+    def __init__(self, D: Any) -> None:
+        refuse_tensors("CompleteDistances", D=D)
+        D = finite_matrix(D, "D")
+        if D.shape[0] != D.shape[1]:
+            raise ValueError(f"D must be square, one row and one column for each point, got shape {D.shape}")
+        start = np.concatenate([[0], np.cumsum(np.arange(len(D) - 1, -1, -1))])
+        super().__init__(Pairs(COMPLETE, start, None, D))
+        self.dtype = np.float64  # of points, whatever the distances are in
+
+    @property
+    def D(self) -> Any:
+        """The distances."""
+        return self.pairs.target
+
+    def size(self) -> tuple[str, float]:
+        """Return the number of points in words; the distances are the user's own."""
+        return f"{self.n_points} points", 0.0
+
+    def in_units(self, units: Units) -> Self:
+        """Return the loss of 2^length · D."""
+        return self.with_pairs(self.pairs.scaled(units.length, 0))
+
+    @property
+    def smoothness(self) -> float:
+        """2n."""
+        return 2.0 * self.n_points
+
+    @property
+    def value_at_zero(self) -> float:
+        """f(0) = ½ Σ d⁴."""
+        return 0.5 * self._sums[2]
+
+
+class BoundedDistances(DistanceConstants):
+    r"""Bounds on squared distances :math:`f = \frac12\sum w_{ij}(\max(0, q_{ij}-u_{ij})^2+\max(0, l_{ij}-q_{ij})^2)`.
+
+    Here :math:`q_{ij} = \|x_i - x_j\|^2`. A pair within its bounds costs nothing; where l = u it is the term of
+    `Distances`. F is convex and smooth but not quadratic, so solvers that need a quartic on lines do not apply: ``lm``,
+    ``gd`` and the Bregman methods do.
+
+    Parameters
+    ----------
+    pairs : int array (m, 2)
+        The pairs (i, j), i ≠ j.
+    lower, upper : array (m,)
+        Bounds on the *squared* distances; ``upper`` may be infinite.
+    n_points : int, optional
+        The number of points; the largest index + 1 when left out.
+    weights : array (m,), optional
+        Nonnegative weights; 1 when left out.
+
+    Notes
+    -----
+    Constants. Each term is ½w·dist(⟨A_ij, Y⟩, [l, u])², whose second derivative is that of the term of `Distances`
+    outside the interval and 0 inside: L_F of `Distances` is an upper bound. ∇F(0) = −Σ w l A_ij.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.losses import BoundedDistances
+    >>> loss = BoundedDistances([[0, 1]], lower=[1.0], upper=[4.0])
+    >>> loss.value(np.array([[0.0], [1.5]])), loss.value(np.array([[0.0], [3.0]]))
+    (0.0, 12.5)
+    """
+
+    kind: ClassVar[int] = BOUNDS
+
+    def __init__(self, pairs: Any, lower: Any, upper: Any, n_points: int | None = None, weights: Any = None) -> None:
+        refuse_tensors(type(self).__name__, pairs=pairs, lower=lower, upper=upper, weights=weights)
+        super().__init__(take_intervals(type(self).kind, pairs, lower, upper, n_points, weights))
+
+    @property
+    def upper(self) -> Any:
+        """The upper bound of each pair."""
+        return self.pairs.upper
+
+    def gauss_newton_matrix(self, p: Point) -> Any:
+        """Return JᵀWJ as a sparse matrix; pairs within their bounds have no part in it: one pass."""
+        self._count()
+        return self.pairs.gauss_newton_matrix(p.X)
+
+    @cached_property
+    def _largest_degree(self) -> float:
+        """The largest sum over a point's pairs of w times its finite bounds."""
+        bound = np.where(np.isfinite(self.upper), self.upper, self.target)
+        return float(self.pairs.sum_by_point(bound if self.weight is None else self.weight * bound).max(initial=0.0))
+
+    def best_scale(self, X: Array) -> Array:
+        """Return the tX with the least f(tX), among a hundred t on a logarithmic scale and their neighbours: passes."""
+        from scipy.optimize import minimize_scalar
+
+        sizes = np.linalg.norm(X[self.rows] - X[self.cols], axis=1)
+        wanted = np.where(np.isfinite(self.upper), 0.5 * (self.target + self.upper), self.target)
+        wanted = wanted if self.pairs.kind == ROOTS else np.sqrt(wanted)
+        known = (sizes > 0) & (wanted > 0)
+        if not known.any():
+            return X
+        guess = float(np.median(wanted[known] / sizes[known]))
+        found = minimize_scalar(lambda t: self.at(X * (guess * np.exp(t))).value, bounds=(-2.0, 2.0), method="bounded")
+        scaled: Array = X * (guess * np.exp(float(found.x)))
+        return scaled
+
+
+class RawStress(BoundedDistances):
+    r"""Raw stress :math:`f(X) = \frac12\sum w_{ij}(\|x_i - x_j\| - d_{ij})^2`, the refinement for noisy distances.
+
+    Noise is as a rule on distances, not on their squares: squares let the long ones rule. This loss has no smooth F
+    (it bends sharply where points meet) and more local minima, so it is for the end, from a good point, with ``lm``.
+
+    Parameters
+    ----------
+    pairs : int array (m, 2)
+        The pairs (i, j), i ≠ j.
+    distances : array (m,)
+        The known distances; lower bounds of them where ``upper`` is given.
+    upper : array (m,), optional
+        Upper bounds; ``distances`` when left out.
+    n_points : int, optional
+        The number of points; the largest index + 1 when left out.
+    weights : array (m,), optional
+        Nonnegative weights; 1 when left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic.losses import RawStress
+    >>> RawStress([[0, 1]], [2.0]).value(np.array([[0.0], [3.0]]))
+    0.5
+    """
+
+    kind = ROOTS
+    degree = 2
+
+    def __init__(
+        self, pairs: Any, distances: Any, upper: Any = None, n_points: int | None = None, weights: Any = None
+    ) -> None:
+        super().__init__(pairs, distances, distances if upper is None else upper, n_points, weights)
+
+    @property
+    def smoothness(self) -> float:
+        """Infinity: the second derivative grows without bound where two points meet."""
+        return math.inf
+
+    @cached_property
+    def _largest_degree(self) -> float:
+        """The largest sum of weights at a point."""
+        return float(self.pairs.sum_by_point(self.pairs.weights()).max(initial=0.0))
+
+    def laplacian_solve(self, G: Array) -> Array:
+        """Return a Z with VZ = G, V the graph Laplacian of the weights; G sums to 0 over each connected component."""
+        free, factor = self._laplacian
+        Z: Array = np.zeros_like(G)
+        if factor is not None:
+            Z[free] = factor.solve(np.asarray(G[free], np.float64))
+        Z -= Z.mean(axis=0)
+        return Z
+
+    @cached_property
+    def _laplacian(self) -> tuple[Any, Any]:
+        """All points but one of each component, which stays where it is, and sparse factors of V there."""
+        n = self.n_points
+        W = sp.coo_array((self.pairs.weights(), (self.rows, self.cols)), (n, n)).tocsr()
+        W = W + W.T
+        held = np.unique(connected_components(W, directed=False)[1], return_index=True)[1]
+        free = np.setdiff1d(np.arange(n), held)
+        V = sp.diags_array(np.asarray(W.sum(axis=1)).ravel()) - W
+        return free, splu(V.tocsc()[free][:, free].tocsc(), permc_spec="MMD_AT_PLUS_A") if len(free) else None

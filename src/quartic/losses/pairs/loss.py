@@ -9,12 +9,74 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from quartic.arrays import Array, as_floats, eps, float_type, inner, namespace, norm
+from quartic.arrays import Array, as_floats, eps, float_type, inner, namespace, norm, total
+from quartic.arrays.space import HostSpace, Space
 from quartic.core.units import Units, exponent, shifted
-from quartic.losses.base import ProductCounter
+from quartic.losses.base import Loss, ProductCounter
 from quartic.losses.pairs.pairs import HESSIAN, LINE, LINEARIZE, PRODUCT, QUARTIC, REMAINDER, VALUE, Pairs
-from quartic.losses.pairs.sum_of_squares import SumOfSquares
 from quartic.losses.point import Line, Move, Point
+
+# Damping is relative to the mean diagonal of JᵀJ. The gauge makes JᵀJ singular, so it never goes down to nothing.
+_LEAST, _MOST = 1e-13, 1e8
+# The equations are never solved to a smaller residual, relative to where they start.
+_LEAST_RESIDUAL = 1e-3
+
+
+def row_blocks_in(space: Space) -> Any:
+    """Return the module with the passes over r × r blocks, one a row of X, for the arrays of a space.
+
+    `quartic.losses.pairs.descent` and `quartic.losses.pairs.torch` both have ``factor_blocks``, ``solve_blocks``,
+    ``first_direction`` and ``advance``.
+    """
+    if isinstance(space, HostSpace):
+        from quartic.losses.pairs import descent
+
+        return descent
+    from quartic.losses.pairs import torch
+
+    return torch
+
+
+def diagonal_mean(B: Array, rank: int) -> float:
+    """Return the mean diagonal entry of packed blocks: the scale that damping is measured on."""
+    at = [k * (k + 3) // 2 for k in range(rank)]
+    return total(B.sum(axis=0)[at]) / (rank * max(len(B), 1))
+
+
+def next_damping(damping: float, gain: float) -> float:
+    """Return the damping after a step, by the ratio of the actual to the predicted decrease."""
+    factor = 0.2 if gain > 0.75 else 3.0 if gain < 0.25 else 1.0
+    return min(max(damping * factor, _LEAST), _MOST)
+
+
+def residual(forcing: float, slope: float, earlier: float) -> float:
+    """Return how far to solve the equations: as far as the last step lowered the gradient, at first not so far."""
+    return forcing if math.isinf(earlier) else max(_LEAST_RESIDUAL, min(forcing, slope / earlier))
+
+
+class SumOfSquares(Loss):
+    """A loss f(X) = ½‖e(X)‖², with J the derivative of e (weights are part of e).
+
+    Each pass over the data is counted, the products with JᵀJ like any other. Further methods a loss may have, and
+    solvers ask for: ``quartic``, the quartic of f on a line without gradients, where F is quadratic;
+    ``gauss_newton_matrix``, JᵀJ as a sparse matrix; and those of `quartic.losses.pairs.loss.PairSquares` that solve a
+    problem by way of a part of its points.
+    """
+
+    infimum = 0.0
+
+    @abstractmethod
+    def linearize(self, X: Array) -> tuple[Point, Array]:
+        """Return the point at X and the row blocks of JᵀJ there: one pass.
+
+        The blocks are symmetric r × r, one a row of X; each is packed as the rows of its lower triangle, so that the
+        array has the shape (n, r(r+1)/2). They are in float64.
+        """
+
+    @abstractmethod
+    def gauss_newton_product(self, p: Point, V: Array, out: Array) -> None:
+        """Write JᵀJ V into ``out``, with J at p: one pass."""
+
 
 # Up to so many pairs, and columns, one compiled call makes many passes, on one thread.
 _FEW_PAIRS, _FEW_COLUMNS = 60_000, 32
@@ -52,33 +114,26 @@ class PairLoss(SumOfSquares):
         self._count()
         return self.pairs.run(mode, X, Y, out, blocks)
 
-    def at(self, X: Array) -> PairPoint:
+    def at(self, X: Array) -> Point:
         """Return the point at X: one pass."""
         X = as_floats(X)
         G = namespace(X).empty_like(X)
-        return PairPoint(self, X, self._run(VALUE, X, None, G)[0], G)
-
-    def restore(self, arrays: dict[str, Array]) -> PairPoint:
-        """Return the point kept in a checkpoint."""
-        if arrays["gradient"].shape != arrays["X"].shape or len(arrays["X"]) != self.n_points:
-            raise ValueError("the gradient does not go with X")
-        X, G = self.space.adopt(arrays["X"]), self.space.adopt(arrays["gradient"])
-        return PairPoint(self, X, float(arrays["value"]), G)
+        return self._point(X, self._run(VALUE, X, None, G)[0], G)
 
     def move(self, p: Point, X: Array) -> Move:
         """Return the step from p to X, its remainder summed pair by pair from X − p: one pass."""
         X = as_floats(X)
         G = namespace(X).empty_like(X)
         value, remainder = self._run(REMAINDER, p.X, X, G)
-        return Move(p, PairPoint(self, X, value, G), remainder)
+        return Move(p, self._point(X, value, G), remainder)
 
     # -- Gauss–Newton -----------------------------------------------------------------------------------------------
 
-    def linearize(self, X: Array) -> tuple[PairPoint, Array]:
+    def linearize(self, X: Array) -> tuple[Point, Array]:
         """Return the point at X and the packed row blocks of JᵀWJ, 4 Σ_j w (x_i − x_j)(x_i − x_j)ᵀ for distances."""
         G, rank = namespace(X).empty_like(X), X.shape[1]
         B = self.space.zeros((len(X), rank * (rank + 1) // 2), np.float64)
-        return PairPoint(self, X, self._run(LINEARIZE, X, None, G, B)[0], G), B
+        return self._point(X, self._run(LINEARIZE, X, None, G, B)[0], G), B
 
     def gauss_newton_product(self, p: Point, V: Array, out: Array) -> None:
         """Write JᵀWJ V into ``out``: one pass, which reads neither targets nor anything stored a pair."""
@@ -124,6 +179,10 @@ class PairLoss(SumOfSquares):
         """Return the number of pairs in words, and about how many bytes they take."""
         return self.pairs.size()
 
+    @abstractmethod
+    def best_scale(self, X: Array) -> Array:
+        """Return the tX with the least f(tX): passes."""
+
     @property
     @abstractmethod
     def gradient_scale(self) -> float:
@@ -156,9 +215,9 @@ class QuarticPairs(PairLoss):
         C = self.space.zeros((len(D), 3, D.shape[1]), float_type(D))
         c1, c2, c3, c4 = self._run(LINE, p.X, D, C)
 
-        def move(t: float) -> PairPoint:
+        def move(t: float) -> Point:
             G = p.gradient + t * (C[:, 0] + t * (C[:, 1] + t * C[:, 2]))
-            return PairPoint(self, p.X + t * D, max(line(t), 0.0), G)
+            return self._point(p.X + t * D, max(line(t), 0.0), G)
 
         line = Line(p, (c1, c2, c3, c4), move)
         return line
@@ -266,10 +325,3 @@ class PairSquares(QuarticPairs):
         """f(0) = ½ Σ w b²."""
         squares = np.square(self.target, dtype=np.float64)
         return 0.5 * float(squares.sum() if self.weight is None else np.dot(squares, self.weight))
-
-
-class PairPoint(Point):
-    """A point of a loss over pairs."""
-
-    def __init__(self, loss: PairLoss, X: Array, value: float, gradient: Array) -> None:
-        super().__init__(X, value, gradient, loss._rounding)

@@ -24,12 +24,12 @@ from quartic.losses.pairs.pairs import HESSIAN, LINE, LINEARIZE, PRODUCT, QUARTI
 # A point is in the wrong place where its residuals are so many times the typical ones (as squares), and no neighbour's
 # are larger: those of its neighbours are raised by it.
 _OUTLIER = 100.0
-# The kernels keep a row of X in registers up to this rank.
-_WIDEST = 8
+# The kernels keep a row of X, or of blocks, in registers up to these ranks.
+_WIDEST, _WIDEST_BLOCK = 4, 8
 
 
-def _kernels(X: Any) -> Any:
-    if not triton_serves(X, _WIDEST):
+def _kernels(X: Any, widest: int = _WIDEST_BLOCK) -> Any:
+    if not triton_serves(X, widest):
         return None
     from quartic.losses.pairs import triton
 
@@ -42,7 +42,7 @@ def _kernels(X: Any) -> Any:
 def run(mode: int, X: Any, Y: Any, pairs: Pairs, out: Any = None, B: Any = None) -> Any:
     """Make the pass that `quartic.losses.pairs.pairs.Pairs.run` describes; its numbers may be under way."""
     Y = X if Y is None else Y
-    kernels = _kernels(X) if pairs.difference else None
+    kernels = _kernels(X, _WIDEST) if pairs.difference else None
     if kernels is not None:
         found = kernels.run(mode, X, Y, pairs.start, pairs.cols, pairs.target, pairs.weight, out, B)
         return () if found is None else entries(found)
@@ -140,16 +140,10 @@ def sort_tensors(kind: int, pairs: Any, values: Any, weights: Any | None, n: int
 
 def move_pairs(pairs: Pairs, device: torch.device) -> Pairs:
     """Return pairs of the host, each once, on a device, in the rows of both their points: (i, i) twice in its row."""
-    rows, cols = pairs.rows, pairs.cols
-    order = np.lexsort((np.concatenate([cols, rows]), np.concatenate([rows, cols])))
-
-    def both(A: Any, B: Any) -> Any:
-        return torch.from_numpy(np.concatenate([A, B])[order]).to(device)
-
-    counts = np.bincount(rows, minlength=pairs.n_points) + np.bincount(cols, minlength=pairs.n_points)
-    start = torch.from_numpy(np.concatenate([[0], np.cumsum(counts)])).to(device)
-    weight = None if pairs.weight is None else both(pairs.weight, pairs.weight)
-    return Pairs(pairs.kind, start, both(cols, rows), both(pairs.target, pairs.target), weight, copies=2)
+    ends = np.column_stack([pairs.rows, pairs.cols]).astype(np.int64)
+    weight = None if pairs.weight is None else torch.from_numpy(pairs.weight).to(device)
+    both, target = torch.from_numpy(ends).to(device), torch.from_numpy(pairs.target).to(device)
+    return sort_tensors(pairs.kind, both, target, weight, pairs.n_points)
 
 
 # -- row blocks --------------------------------------------------------------------------------------------------------
