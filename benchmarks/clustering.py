@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
@@ -29,7 +30,7 @@ from sklearn.datasets import load_digits
 from sklearn.neighbors import kneighbors_graph
 
 from quartic import SymNMF
-from quartic.bench.cases import Case, Recorder, uneven_graph
+from quartic.bench.cases import Recorder, uneven_graph
 from quartic.bench.methods import networkx_louvain, spectral_clustering
 from quartic.bench.numbers import run_script, told
 from quartic.datasets import block_model, load_coil20, load_graph, load_similarity, planted_graph
@@ -109,13 +110,14 @@ def by_igraph(A: sp.csr_array, seed: int, method: str) -> np.ndarray:
 def louvain(A: sp.csr_array, k: int, seed: int) -> np.ndarray:
     if find_spec("igraph"):
         return by_igraph(A, seed, "Louvain")
-    return networkx_louvain(Case("", k, A), seed, 0.0, None).labels
+    return networkx_louvain(SimpleNamespace(given=[A]), seed, 0.0, None).labels
 
 
 METHODS: dict[str, Callable] = {
     "SymNMF": lambda A, k, seed: SymNMF(k, random_state=seed).fit_predict(A),
     "Leiden": lambda A, k, seed: by_igraph(A, seed, "Leiden"), "Louvain": louvain,
-    "spectral": lambda A, k, seed: spectral_clustering(Case("", k, A), seed, 0.0, Recorder(dict)).labels,
+    "spectral": lambda A, k, seed: spectral_clustering(
+        SimpleNamespace(rank=k, given=[sp.csr_matrix(A)]), seed, 0.0, Recorder(dict)).labels,
 }  # fmt: skip
 
 

@@ -77,14 +77,14 @@ class CoordinateDescent(Solver):
 def _sweep(matrix: Matrix, X: Array, MX: Array, S: Array) -> bool:
     """Sweep over all entries, changing X, MX and S = XᵀX in place; return whether any moved."""
     if isinstance(matrix, SparseMatrix):
-        return bool(sweep_sparse(X, MX, S, matrix.M.indptr, matrix.M.indices, matrix.M.data))
+        return bool(sweep(X, MX, S, matrix.M.indptr, matrix.M.indices, matrix.M.data))
     assert isinstance(matrix, DenseMatrix)
     M, moved = matrix.M, False
     for first in range(0, len(X), _BLOCK):
         # Within a block only the block's own rows of MX are needed; the rest follows in one matrix product.
         rows = slice(first, first + _BLOCK)
         before = X[rows].copy()
-        if sweep_dense(X[rows], MX[rows].copy(), S, np.ascontiguousarray(M[rows, rows])):
+        if sweep(X[rows], MX[rows].copy(), S, None, None, np.ascontiguousarray(M[rows, rows])):
             MX += M[rows].T @ (X[rows] - before)
             moved = True
     return moved
@@ -164,35 +164,30 @@ def _add_outer(S: Any, x: Any, sign: float, support: Any) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def sweep_sparse(X: Any, MX: Any, S: Any, indptr: Any, indices: Any, data: Any) -> bool:
-    """Sweep over all entries, row by row, changing X, MX and S = XᵀX in place; return whether any moved."""
+def sweep(X: Any, MX: Any, S: Any, indptr: Any, indices: Any, data: Any) -> bool:
+    """Sweep over all entries, row by row, changing X, MX and S = XᵀX in place; return whether any moved.
+
+    Without ``indptr`` the data are a dense M, or of a block of rows, those of X and MX, their block of it.
+    """
     n, r = X.shape
     u, d, support = np.empty(r), np.empty(r), np.empty(r, np.int64)
     moved = False
     for i in range(n):
         m = 0.0
-        for e in range(indptr[i], indptr[i + 1]):
-            if indices[e] == i:
-                m = data[e]
+        if data.ndim == 2:
+            m = data[i, i]
+        else:
+            for e in range(indptr[i], indptr[i + 1]):
+                if indices[e] == i:
+                    m = data[e]
         if _descend_row(X[i], MX[i], m, S, u, d, support):
             moved = True
-            for e in range(indptr[i], indptr[i + 1]):
-                row, entry = MX[indices[e]], data[e]
-                for k in range(r):
-                    row[k] += entry * d[k]
-    return moved
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def sweep_dense(X: Any, MX: Any, S: Any, M: Any) -> bool:
-    """Do what `sweep_sparse` does, for dense M, or for a block of rows: those of X and MX, and their block of M."""
-    n, r = X.shape
-    u, d, support = np.empty(r), np.empty(r), np.empty(r, np.int64)
-    moved = False
-    for i in range(n):
-        if _descend_row(X[i], MX[i], M[i, i], S, u, d, support):
-            moved = True
-            for j in range(n):
-                for k in range(r):
-                    MX[j, k] += M[i, j] * d[k]
+            if data.ndim == 2:
+                for j in range(n):
+                    for k in range(r):
+                        MX[j, k] += data[i, j] * d[k]
+            else:
+                for e in range(indptr[i], indptr[i + 1]):
+                    for k in range(r):
+                        MX[indices[e], k] += data[e] * d[k]
     return moved

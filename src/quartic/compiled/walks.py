@@ -43,7 +43,7 @@ def follow_walks(
                 total[j] += mass[j]
             for f in range(found):
                 mass[near[f]] = 0.0
-        kept = 0
+        kept = np.int64(0)  # a number like others: for a constant the calls below would be compiled anew
         for f in range(seen):
             j = reached[f]
             total[j] = total[j] * scale[j] + max(lost, 0.0) * mixed[j]

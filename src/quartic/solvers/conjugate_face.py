@@ -16,9 +16,9 @@ from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.lines import refreshed
 
 # Entries are worked on in so many pieces, whose sums are added in order: the same bits on any number of threads.
-_PIECES, _BLOCK, _LANES = 16, 1024, 32
-# No step is longer than 1 over this: on a line without bounds.
-_SHORTEST = 1e-12
+_PIECES, _BLOCK = 16, 1024
+# No step is longer, on a line without bounds.
+_LONGEST = 1e12
 # The last step is forgotten where its curvature is this small beside ‖s‖·‖y‖.
 _FLAT = 1e-12
 
@@ -78,8 +78,7 @@ class FaceCG(Solver):
         linear, quadratic = penalty.on_line(p.X, D)
         t = line.minimizer_with(linear, quadratic, math.inf)
         if not 0 < t <= 1:  # beyond 1 an entry may meet its bound
-            longest = -1 / min(float(_sums(p.X, 1, _least_share, D).min()), -_SHORTEST)
-            t = line.minimizer_with(linear, quadratic, longest)
+            t = line.minimizer_with(linear, quadratic, float(_sums(p.X, 1, _longest, D).min()))
         if not t > 0:
             raise NoProgress("the line search finds no lower point: round-off is reached")
         new, carried, fresh = refreshed(problem, line.point_within(t), s.carried + 1, s.fresh)
@@ -152,20 +151,11 @@ def _combine(
 
 
 @njit(**FLAGS)
-def _least_share(X: Any, D: Any, sums: Any, size: int, first: int, last: int) -> None:
-    """Find the least d/x of each piece, or 0 if that is less; where x = 0, d ≥ 0."""
-    tiny = np.finfo(X.dtype).tiny
-    low = np.empty(_LANES, X.dtype)
+def _longest(X: Any, D: Any, sums: Any, size: int, first: int, last: int) -> None:
+    """Find the largest t with x + td ≥ 0 in each piece; where x = 0, d ≥ 0."""
     for piece in range(first, last):
-        part = slice(piece * size, (piece + 1) * size)
-        x, d = X[part], D[part]
-        low[:] = 0
-        whole = x.size // _LANES
-        xs, ds = x[: whole * _LANES].reshape(whole, _LANES), d[: whole * _LANES].reshape(whole, _LANES)
-        for k in range(whole):  # a minimum of numbers that might be NaN would be compiled entry by entry
-            for lane in range(_LANES):
-                share = ds[k, lane] / (xs[k, lane] + tiny)
-                low[lane] = share if share < low[lane] else low[lane]
-        for k in range(whole * _LANES, x.size):
-            low[0] = min(low[0], d[k] / (x[k] + tiny))
-        sums[piece, 0] = low.min()
+        t = _LONGEST
+        for k in range(piece * size, min((piece + 1) * size, X.size)):
+            if X[k] + t * D[k] < 0:
+                t = -np.float64(X[k]) / np.float64(D[k])
+        sums[piece, 0] = t

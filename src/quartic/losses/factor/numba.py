@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quartic.arrays import Array
-from quartic.arrays.space import Fresh
+from quartic.arrays.space import HOST, Fresh
 from quartic.arrays.threads import spread
 from quartic.compiled.flags import FLAGS, njit
 from quartic.compiled.tiles import BLOCK, add_upper_gram, block, block_times_small, padded, sparse_rows
@@ -81,11 +81,13 @@ def formed(origin: Origin, arrays: Fresh) -> tuple[Array, Array]:
 
 
 def gram_at(origin: Origin) -> Array:
-    """Return YᵀY in float64."""
-    X, _, Z, _, t = origin
-    rank, (parts,) = X.shape[1], _grams(X, 1)
-    _spread(lambda rows, first, last: _gram(X, Z, t, parts, rows, first, last), X, rank + 3)
-    return _sum_of_grams(parts, rank)
+    """Return YᵀY in float64; an extrapolated point's, which a trial makes ahead as a rule, with the same bits."""
+    X, MX, Z, MZ, t = origin
+    if t == 0:
+        return HOST.gram(X)
+    S = step_sums(X, MX, Origin.at(Z, MZ), t, False).ahead
+    assert S is not None
+    return S
 
 
 def stepped(
@@ -104,11 +106,7 @@ def stepped(
 
 
 def step_sums(X: Array, MX: Array, origin: Origin, ahead: float | None, curved: bool) -> StepSums:
-    """Return the sums of the step from the origin to X, with DᵀD if ``curved``.
-
-    With ``ahead`` also the Gram matrix of X + ahead·(X − B), where B is the X of the origin: the next step will be
-    taken from there, and both are in the cache now.
-    """
+    """Return the sums of the step from the origin to X; the Gram matrix ahead too, since all is in the cache now."""
     B, MB, Z, MZ, t = origin
     rank, looks = X.shape[1], ahead is not None
     grams, steps, following = _grams(X, 3)
@@ -141,10 +139,7 @@ def projected_norm(X: Array, S: Array, MX: Array) -> float:
 def line_point(
     X: Array, D: Array, MX: Array, MD: Array, t: float, clip: bool, S: Array, new: Array, Mnew: Array, G: Array
 ) -> tuple[float, float, bool]:
-    """Fill X + tD, MX + tMD, and G = 2(X + tD)S − 2(MX + tMD); with ``clip`` what is zero but for round-off is zero.
-
-    Returns ⟨MX, X⟩ and ‖∇ᴾ‖² there (G where X > 0, min(G, 0) elsewhere), and whether X ≥ 0.
-    """
+    """Fill X + tD, MX + tMD, and G = 2(X + tD)S − 2(MX + tMD); return ⟨MX, X⟩ and ‖∇ᴾ‖² there, and whether X ≥ 0."""
     A = _small(S, 0.0, 2.0, X)
     sums = np.zeros((_n_pieces(X), 3))
     least = 4 * float(np.finfo(X.dtype).eps)
@@ -185,19 +180,6 @@ def _form(x: Any, z: Any, t: float, y: Any) -> None:
     else:
         for k in range(x.size):
             y[k] = x[k] + s * (x[k] - z[k])
-
-
-@njit(**FLAGS)
-def _gram(X: Any, Z: Any, t: float, parts: Any, rows: int, first: int, last: int) -> None:
-    rank, Y = X.shape[1], block(X)
-    x, z, y = X.ravel(), Z.ravel(), Y.ravel()
-    for piece in range(first, last):
-        end = min((piece + 1) * rows, X.shape[0])
-        for i in range(piece * rows, end, BLOCK):
-            stop = min(i + BLOCK, end)
-            here = slice(i * rank, stop * rank)
-            _form(x[here], z[here], t, y)
-            add_upper_gram(stop - i, Y, parts[piece])
 
 
 @njit(**FLAGS)

@@ -107,10 +107,7 @@ def projected_norm(X: Any, S: Any, MX: Any) -> Any:
 def line_point(
     X: Any, D: Any, MX: Any, MD: Any, t: float, clip: bool, S: Any, new: Any, Mnew: Any, G: Any
 ) -> tuple[Any, Any, Any]:
-    """Fill X + tD, MX + tMD, and G = 2(X + tD)S − 2(MX + tMD); with ``clip`` what is zero but for round-off is zero.
-
-    Returns ⟨MX, X⟩ and ‖∇ᴾ‖² there (G where X > 0, min(G, 0) elsewhere), and whether X ≥ 0.
-    """
+    """Fill X + tD, MX + tMD, and G = 2(X + tD)S − 2(MX + tMD); return ⟨MX, X⟩ and ‖∇ᴾ‖² there, and whether X ≥ 0."""
     torch.add(X, D, alpha=t, out=new)
     if clip:
         new.masked_fill_(new <= 4 * eps(X) * X, 0)

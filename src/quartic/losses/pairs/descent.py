@@ -71,21 +71,20 @@ def solve(
 ) -> tuple[Array, int, bool]:
     """Return D with (JᵀJ + shift·I) D ≈ −G, the steps of conjugate gradients, and whether the tolerance was reached."""
     equations, (n, rank) = Equations(X, pairs), X.shape
-    R, L = np.zeros((n, equations.width)), np.zeros((n, equations.width**2))
+    R, (places, there) = np.zeros((n, equations.width)), _unpacking(rank, equations.width)
     np.negative(G, out=R[:, :rank])
-    packed, whole = _unpacking(rank, equations.width)
-    L[:, whole] = B[:, packed]
-    D = np.empty_like(R)
+    D, L = np.empty_like(R), np.take(B, places, axis=1)
+    L *= there
     steps, reached, _ = equations.solve(R, L, shift, tolerance, most, D)
     return D[:, :rank], steps, reached
 
 
 @cache
 def _unpacking(rank: int, width: int) -> tuple[Any, Any]:
-    """Return where the entries of r × r blocks are in packed ones, and where in whole ones with longer rows."""
-    k, l = np.indices((rank, rank)).reshape(2, -1)
+    """Return where in packed r × r blocks the entries of whole ones, with longer rows, are, and which there are."""
+    k, l = np.indices((width, width)).reshape(2, -1)
     high, low = np.maximum(k, l), np.minimum(k, l)
-    return high * (high + 1) // 2 + low, k * width + l
+    return np.where(high < rank, high * (high + 1) // 2 + low, 0), (high < rank).astype(np.float64)
 
 
 class Equations:
