@@ -62,7 +62,7 @@ OLDEST_VENV ?= .venv-oldest
 
 $(OLDEST_VENV)/.ready: pyproject.toml constraints-oldest.txt
 	$(PYTHON) -m venv $(OLDEST_VENV)
-	$(OLDEST_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-oldest.txt --editable '.[report]' pytest pytest-xdist hypothesis networkx
+	$(OLDEST_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-oldest.txt --editable '.[report]' pytest pytest-xdist hypothesis networkx pandas
 	@touch $@
 
 test-oldest: $(OLDEST_VENV)/.ready
@@ -77,7 +77,7 @@ test-package: $(VENV)/.ready
 	rm -rf dist build/package && $(BIN)/python -m build
 	mkdir -p build/package && tar -xzf dist/quartic-*.tar.gz -C build/package --strip-components=1
 	$(PYTHON) -m venv build/package/.venv
-	build/package/.venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt "$$(ls dist/quartic-*.whl)[report]" pytest pytest-xdist hypothesis networkx
+	build/package/.venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt "$$(ls dist/quartic-*.whl)[report]" pytest pytest-xdist hypothesis networkx pandas
 	cd build/package && rm -rf src && .venv/bin/python -m pytest -n 2 -m 'not slow and not browser' tests/test_core.py tests/test_kernels.py tests/test_cli.py tests/test_symnmf_estimator.py tests/test_distance_completion.py
 
 test-browser: docs

@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
@@ -29,7 +30,7 @@ from sklearn.datasets import load_digits
 from sklearn.neighbors import kneighbors_graph
 
 from quartic import SymNMF
-from quartic.bench.cases import Case, Recorder, uneven_graph
+from quartic.bench.cases import Recorder, uneven_graph
 from quartic.bench.methods import networkx_louvain, spectral_clustering
 from quartic.bench.numbers import run_script, told
 from quartic.datasets import block_model, load_coil20, load_graph, load_similarity, planted_graph
@@ -37,7 +38,7 @@ from quartic.graphs import normalize, similarity
 from quartic.metrics import nmi
 
 NAMES = ("karate", "polbooks", "polblogs", "cora", "eu-core", "orl", "coil20", "planted", "blocks", "hubs", "digits",
-         "lfr-.1", "lfr-.2", "lfr-.3", "lfr-.4", "lfr-.5", "unequal", "sparse", "mixed", "many",
+         "lfr-.1", "lfr-.2", "lfr-.3", "lfr-.4", "lfr-.5", "unequal", "sparse", "mixed", "many", "hundreds",
          "reuters", "tdt2", "lfr", "cora-full", "dblp")  # fmt: skip
 
 
@@ -76,6 +77,7 @@ UNEVEN = {
     "sparse": (6000, 3, 4.5, 0.65, 0.0),
     "mixed": (2400, 17, 10, 0.45, 0.5),
     "many": (1000, 40, 30, 0.4, 1.0),
+    "hundreds": (10_000, 585, 12, 0.7, 0.0),
 }
 
 
@@ -108,13 +110,14 @@ def by_igraph(A: sp.csr_array, seed: int, method: str) -> np.ndarray:
 def louvain(A: sp.csr_array, k: int, seed: int) -> np.ndarray:
     if find_spec("igraph"):
         return by_igraph(A, seed, "Louvain")
-    return networkx_louvain(Case("", k, A), seed, 0.0, None).labels
+    return networkx_louvain(SimpleNamespace(given=[A]), seed, 0.0, None).labels
 
 
 METHODS: dict[str, Callable] = {
     "SymNMF": lambda A, k, seed: SymNMF(k, random_state=seed).fit_predict(A),
     "Leiden": lambda A, k, seed: by_igraph(A, seed, "Leiden"), "Louvain": louvain,
-    "spectral": lambda A, k, seed: spectral_clustering(Case("", k, A), seed, 0.0, Recorder(dict)).labels,
+    "spectral": lambda A, k, seed: spectral_clustering(
+        SimpleNamespace(rank=k, given=[sp.csr_matrix(A)]), seed, 0.0, Recorder(dict)).labels,
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import warnings
 from functools import partial
 
 from quartic import DistanceCompletion, minimize
-from quartic.bench.cases import Game, Recorder
+from quartic.bench.cases import Cell, Recorder
 from quartic.bench.harness import in_turns
 from quartic.bench.methods import scipy_lbfgs
 from quartic.bench.numbers import run_script, told
@@ -23,8 +23,8 @@ SHAPES = {"helix": "helix", "swiss": "swiss roll", "sphere": "sphere", "cloud": 
 def beside(shape: str, n: int, share: float, peer: str):
     """Measure the estimator beside `minimize`, or beside SciPy's L-BFGS-B with our gradient."""
     warnings.simplefilter("ignore")
-    game = Game("edmc", f"{shape}-{n}-{share}-0", 3, "random")
-    pairs, d, _ = game.data
+    game = Cell(f"{shape}-{n}-{share}-0", 3, "edmc", "random")
+    pairs, d, _ = game.given
     jobs = {
         "DistanceCompletion": lambda: DistanceCompletion(random_state=0).fit_pairs(pairs, d),
         "minimize": lambda: minimize(game.problem(), rank=3, tol=1e-8, random_state=0),

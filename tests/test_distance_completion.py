@@ -708,6 +708,38 @@ def test_a_flat_cut_under_noise_is_open():
         assert error_of_the_sure(fine, T) < 1e-2
 
 
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("share", [0.03, 0.08])
+def test_a_thin_wall_between_dense_halves_leaves_one_of_them_open(d, share):
+    """Few points part the others, all of them in one hyperplane: generic theorems, and most proofs, see nothing."""
+    g = np.random.default_rng(0)
+    T = g.uniform(-1, 1, (600, d))
+    T[: int(600 * share), 0] = 0.0
+    side = np.sign(T[:, 0])
+    P = np.column_stack(np.triu_indices(600, 1))
+    P = P[(side[P[:, 0]] * side[P[:, 1]] >= 0) & (g.random(len(P)) < 0.4)]
+    with pytest.warns(UndeterminedWarning):
+        model = DistanceCompletion(d, random_state=0).fit_pairs(P, pair_distances(T, P))
+    assert not (model.determined_[side < 0].any() and model.determined_[side > 0].any())
+    assert model.determined_.sum() > 200
+    assert error_of_the_sure(model, T) < 1e-9
+
+
+def test_starts_that_end_alike_in_a_local_minimum_are_not_taken_for_noise():
+    g = np.random.default_rng([4, 5])
+    n = int(g.integers(10, 36))
+    T, P = g.standard_normal((n, 2)), np.column_stack(np.triu_indices(n, 1))
+    P = P[g.random(len(P)) < g.uniform(0.2, 0.5)]
+    held = g.choice(n, int(g.integers(1, 5)), replace=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndeterminedWarning)
+        model = DistanceCompletion(2, random_state=4).fit_pairs(
+            P, pair_distances(T, P), n_points=n, anchors={int(i): T[i] for i in held}
+        )
+    assert model.rmse_ < 1e-9
+    assert error_of_the_sure(model, T) < 1e-9
+
+
 def test_anchors_on_both_sides_of_a_flat_cut_decide():
     T, P = two_bodies(0.0)
     anchors = {k: T[k] for k in (3, 4, 9, 10)}

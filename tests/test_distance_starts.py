@@ -343,8 +343,20 @@ def test_places_are_those_at_the_distances_asked_for():
     rng = np.random.default_rng(0)
     Y, truth = rng.standard_normal((2, 1, 4, 3)), rng.standard_normal((2, 5, 3))
     squares = np.sum((truth[:, :, None] - Y) ** 2, axis=3)
-    found = moves._fit_places(truth + 0.1 * rng.standard_normal(truth.shape), Y, squares)
+    d = np.sqrt(squares)
+    found, _ = moves.fit_places(truth + 0.1 * rng.standard_normal(truth.shape), Y, d, d)
     np.testing.assert_allclose(found, truth, atol=1e-6)
+
+
+def test_one_bound_that_is_broken_is_seen_among_thousands():
+    rng = np.random.default_rng(0)
+    X, pairs = rng.random((60, 3)), np.column_stack(np.triu_indices(60, 1))
+    d = pair_distances(X, pairs)
+    component = Component(60, pairs, d - 0.01, d + 0.01, d, None)
+    assert component.are_met(component.errors(X))
+    component.lower[5] = d[5] + 1e-4
+    assert component.are_nearly_met(component.errors(X))
+    assert not component.are_met(component.errors(X))
 
 
 def test_points_that_hang_on_nothing_are_not_built_up():

@@ -160,7 +160,7 @@ def test_tensors_are_normalised_where_they_are(kind, dense, monkeypatch):
     from quartic.losses.factor import torch_matrix
 
     monkeypatch.setattr(torch_matrix, "_ENTRIES", 50)
-    monkeypatch.setattr(torch_normalization, "to_scipy", None)
+    monkeypatch.setattr(torch_normalization, "walk_matrix", None)
     monkeypatch.setattr(torch_normalization, "_ROWS", 7)
     loops = weighted_graph() + np.eye(len(weighted_graph()))
     loops[:, 3] = loops[3] = 0  # a node without edges

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from quartic.bench.cases import Game, parse_case
+from quartic.bench.cases import Cell, parse_case
 from quartic.bench.commands import bench
 from quartic.bench.league import SHAPES, choose_games, draw_profiles, league_numbers, profiles
 from quartic.bench.methods import LEAGUE
@@ -62,13 +62,13 @@ def test_games_are_drawn_alike_every_time():
         if game.family != "symnmf":
             np.testing.assert_array_equal(game.load().start(0), parse_case(str(game)).load().start(0))
     for what in ("planted-90-3", "lfr-120-3", "mixture-90-3", "kernel-60-3"):
-        M = Game("symnmf", what, 3, "random", 1).data
+        M = Cell(what, 3, "symnmf", "random", 1).given[0]
         assert abs(M - M.T).max() < 1e-12
-        other = Game("symnmf", what, 3, "random", 2).data
+        other = Cell(what, 3, "symnmf", "random", 2).given[0]
         assert other.shape == M.shape
         assert abs(other - M).max() > 0
     for shape in SHAPES:
-        pairs, d, n = Game("edmc", f"{shape}-40-0.5-0.05", 3, "random", 0).data
+        pairs, d, n = Cell(f"{shape}-40-0.5-0.05", 3, "edmc", "random", 0).given
         assert n == 40
         assert len(pairs) == len(d) == 390
         assert (d > 0).all()
@@ -98,7 +98,7 @@ def test_a_rival_that_breaks_down_loses_its_game_only(tmp_path, monkeypatch):
         raise KeyError("broken")
 
     monkeypatch.setattr("quartic.solvers.SMACOF.step", breaks)
-    store = play(tmp_path, Game("stress", "cloud-30-0.8-0.05", 3, "spectral"))
+    store = play(tmp_path, Cell("cloud-30-0.8-0.05", 3, "stress", "spectral"))
     assert {row["method"].split()[0] for row in store.rows if "cannot" in row} == {"smacof"}
     assert "KeyError" in store.find(method="smacof relaxation=1.9")[0]["cannot"]
     assert len(store.rows) == len(LEAGUE["stress"])
@@ -106,12 +106,12 @@ def test_a_rival_that_breaks_down_loses_its_game_only(tmp_path, monkeypatch):
 
 def test_a_game_that_cannot_be_drawn_is_left_out_with_the_reason(tmp_path):
     said = []
-    assert not play(tmp_path, Game("symnmf", "planted-2-9", 9, "random"), say=said.append).rows
+    assert not play(tmp_path, Cell("planted-2-9", 9, "symnmf", "random"), say=said.append).rows
     assert said == ["symnmf planted-2-9:9 random is left out: n_communities must be at most n = 2, got 9"]
 
 
 def test_runs_are_kept_and_not_made_again(tmp_path):
-    games = Game("symnmf", "planted-60-3", 3, "random"), Game("edmc", "cloud-30-0.8-0", 3, "spectral")
+    games = Cell("planted-60-3", 3, "symnmf", "random"), Cell("cloud-30-0.8-0", 3, "edmc", "spectral")
     store = play(tmp_path, *games)
     assert {row["method"] for row in store.find(case=str(games[0]))} == set(LEAGUE["symnmf"])
     found = store.find(case=str(games[0]), method="auto")[0]
@@ -129,7 +129,7 @@ def test_runs_are_kept_and_not_made_again(tmp_path):
 
 def test_who_is_late_for_one_target_has_the_time_of_the_next(tmp_path):
     """A run ends when it has taken ``patience`` times what auto took to the target after the one it waits for."""
-    game = Game("symnmf", "planted-60-3", 3, "random").load()
+    game = Cell("planted-60-3", 3, "symnmf", "random").load()
     now = [0.0]
     recorder = game.recorder(0, [1e-2, 1e-3, 1e-6], [1.0, 2.0, 5.0])
     recorder.watch.seconds = lambda: now[0]

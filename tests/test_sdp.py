@@ -394,6 +394,15 @@ def test_checkpoint_is_taken_up(tmp_path):
         solve_sdp(random_programme(10, 6, 3)[0], checkpoint=path)
 
 
+def test_a_checkpoint_that_cannot_be_written_does_not_cost_the_result(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("quartic.core.checkpoint.write_whole", full)
+    with pytest.warns(RuntimeWarning, match="could not be written"):
+        assert solve_sdp(small(), checkpoint=tmp_path / "run.npz").success
+
+
 def test_maxcut_bound_against_brute_force():
     rng = np.random.default_rng(1)
     for _ in range(3):

@@ -49,6 +49,28 @@ def test_separator_and_header_are_found(file, text, separator, header, values):
     np.testing.assert_array_equal(table.numbers([0, 1]), values)
 
 
+def test_titles_above_a_spreadsheet_are_left_out(file):
+    """As Excel exports a sheet in western Europe, by someone who wrote what it is about above it."""
+    padded = "Kunden, Stand März;;;\nin Euro;;;\nNr;Name;Größe (cm);Umsatz\n1;Zoë;1,5;1.200,25\n2;Jürgen;2,5;3\n"
+    found = io.read_features(file(padded.replace("\n", "\r\n").encode("cp1252")))
+    assert found.names == ("Zoë", "Jürgen")
+    assert found.columns == ("Größe (cm)", "Umsatz")
+    assert found.X.tolist() == [[1.5, 1200.25], [2.5, 3.0]]
+    assert "2 lines above left out" in found.guess
+    assert "row numbers left out: column 'Nr'" in found.guess
+    assert "names from column 'Name'" in found.guess
+    alone = io.read_graph(file("Friends of 7b\n\nfrom,to,weight\nann,bob,2\nbob,cid,1\n"))
+    assert alone.names == ("ann", "bob", "cid")
+    blank = io.read_distances(file("Room;;;\n;a;b;c\na;0;1,5;\nb;;0;2,5\nc;2;;0\n"))
+    assert blank.names == ("a", "b", "c")
+    assert blank.pairs.tolist() == [[0, 1], [1, 2], [0, 2]]
+    with pytest.raises(io.FileFormatError, match=r"data.csv:6: 'x' in column 'z'"):
+        io.read_features(file("Title;;\n\nx;y;z\n1;2;3\n1;2;3\n1;2;x\n3;4;5\n6;7;8\n"))
+    for broken in ("ann\nbob,cid\ncid,dan\ndan,bob\n", "1\n2,3\n3,4\n4,5\n"):  # no names of columns below
+        with pytest.raises(io.FileFormatError, match=r"data.csv:1: 1 cell where the others have 2"):
+            io.read_graph(file(broken))
+
+
 def test_spreadsheet_text_in_utf16_and_gzip(file):
     text = "name,x\nMüller,1\nStraße,2\n"
     for content in (text.encode("utf-16"), gzip.compress(text.encode())):

@@ -120,14 +120,53 @@ class Recorder:
                 self.found |= {f"{name} to {target:g}": value for name, value in row.items()}
 
 
-class Judged:
-    """A problem whose runs are judged by stationarity, as a share of what it is at the paper's random start."""
+@dataclass(frozen=True)
+class Cell:
+    """A problem whose runs are judged by stationarity, as a share of what it is at the paper's random start.
 
+    ``data`` is a data set, or drawn: planted-n-k, …, or for distances shape-n-known-noise. A cell of the paper's table
+    has a ``rank``; a game of the league has a ``family`` and one kind of start for all, ``begin``, too.
+    """
+
+    data: str
     rank: int
+    family: str = "symnmf"
+    begin: str = ""
+    seed: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.family} {self.data}:{self.rank} {self.begin}" if self.begin else f"{self.data}:{self.rank}"
+
+    @classmethod
+    def parse(cls, text: str) -> Cell:
+        """Return the cell written ``data:rank``, or the game written ``family data:rank start``."""
+        if found := re.fullmatch(r"(symnmf|edmc|stress) (\S+):([1-9]\d*) (random|spectral)", text):
+            return cls(found[2], int(found[3]), found[1], found[4])
+        if " " in text:
+            raise ValueError(f"{text!r} is not a game: write family data:rank start, as in 'symnmf karate:2 random'")
+        found = re.fullmatch(rf"({'|'.join(DATA)}|planted-[1-9]\d*-[1-9]\d*):([1-9]\d*)", text)
+        if not found:
+            raise ValueError(f"{text!r} is not a cell: write data:rank, as in tdt2:20; data sets: {', '.join(DATA)}")
+        return cls(found[1], int(found[2]))
+
+    def load(self) -> Cell:
+        """Return the cell with data and start made, off the clock."""
+        cell = replace(self)
+        cell.start(self.seed)
+        return cell
+
+    @cached_property
+    def given(self) -> Any:
+        """The matrix and the labels, if any; or pairs, distances and the number of points."""
+        rng = np.random.default_rng(self.seed)
+        return _matrix(self.data, rng) if self.family == "symnmf" else _distances(self.data, rng)
 
     def problem(self) -> Problem:
         """Return the problem with a loss of its own: constants that one run works out are not free for the next."""
-        raise NotImplementedError
+        if self.family == "symnmf":
+            return Problem(LeastSquares(self.given[0]), Nonnegative())
+        pairs, d, n = self.given
+        return Problem(RawStress(pairs, d, n_points=n) if self.family == "stress" else Distances(pairs, d**2, n))
 
     @cached_property
     def judge(self) -> Problem:
@@ -136,19 +175,27 @@ class Judged:
 
     @property
     def smalls(self) -> Sequence[Any]:
-        """What methods are run on, so that all is compiled when they are timed."""
-        return (self,)
+        """What methods are run on, so that all is compiled when they are timed; of a game it depends on the data."""
+        return (self if self.begin else Cell("planted-120-3", 3).load(),)
 
     def random(self, seed: int) -> Array:
         """Return the paper's random start, at which ε refers to stationarity, whatever start is then used."""
         rng = np.random.default_rng(seed)
-        if self.judge.penalty.nonnegative:
+        if self.family == "symnmf":
             return random_start(self.judge, self.rank, rng)
         return self.judge.loss.random_start(self.rank, False, rng)
 
     def start(self, seed: int) -> Array:
-        """Return where rivals start."""
-        return self.random(seed)
+        """Return where rivals start: at random, or at a spectral start (for distances, scaled shortest paths)."""
+        return self._spectral if self.begin == "spectral" else self.random(seed)
+
+    @cached_property
+    def _spectral(self) -> Array:
+        rng = np.random.default_rng(self.seed)
+        if self.family == "symnmf":
+            return spectral_start(self.judge, self.rank, rng)
+        pairs, d, n = self.given
+        return shortest_path_start(pairs, d, n, self.rank, rng)
 
     def measure(self, X: Array) -> Row:
         """Return objective and stationarity by the referee."""
@@ -164,52 +211,6 @@ class Judged:
             return {**found, "error": found["error"] / reference}
 
         return Recorder(measure, targets, limit, reference=reference, **how)
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A similarity matrix and a rank; ``data`` may also be ``planted-<n>-<communities>``."""
-
-    data: str
-    rank: int
-
-    family = "symnmf"
-
-    def __str__(self) -> str:
-        return f"{self.data}:{self.rank}"
-
-    @classmethod
-    def parse(cls, text: str) -> Cell:
-        """Return the cell written ``data:rank``."""
-        found = re.fullmatch(rf"({'|'.join(DATA)}|planted-[1-9]\d*-[1-9]\d*):([1-9]\d*)", text)
-        if not found:
-            raise ValueError(f"{text!r} is not a cell: write data:rank, as in tdt2:20; data sets: {', '.join(DATA)}")
-        return cls(found[1], int(found[2]))
-
-    def load(self) -> Case:
-        """Return the cell with its matrix; `quartic.datasets.DatasetNotFound` where that is not there."""
-        if self.data.startswith("planted-"):
-            _, n, communities = self.data.split("-")
-            return Case(self.data, self.rank, *planted_graph(int(n), int(communities), random_state=0))
-        found = load_similarity(self.data)
-        return Case(self.data, self.rank, found.matrix, found.labels)
-
-
-@dataclass(frozen=True, eq=False)
-class Case(Cell, Judged):
-    """A cell with its matrix, and the labels where there are any."""
-
-    matrix: Any
-    labels: Any = None
-
-    @property
-    def smalls(self) -> Sequence[Any]:
-        """A small graph: the methods are the same for every matrix."""
-        return (Cell("planted-120-3", 3).load(),)
-
-    def problem(self) -> Problem:
-        """Return the problem with a loss of its own."""
-        return Problem(LeastSquares(self.matrix), Nonnegative())
 
 
 @dataclass(frozen=True)
@@ -286,60 +287,7 @@ class Helix:
         return Recorder(self.measure, targets, limit, **how)
 
 
-@dataclass(frozen=True)
-class Game(Judged):
-    """A problem of the league from one kind of start; ``what`` and ``rank`` say which, ``seed`` draws what is drawn."""
-
-    family: str
-    what: str
-    rank: int
-    begin: str
-    seed: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.family} {self.what}:{self.rank} {self.begin}"
-
-    @classmethod
-    def parse(cls, text: str) -> Game:
-        """Return the game written ``family what:rank start``."""
-        found = re.fullmatch(r"(symnmf|edmc|stress) (.+):([1-9]\d*) (random|spectral)", text)
-        if not found:
-            raise ValueError(f"{text!r} is not a game: write family what:rank start, as in 'symnmf karate:2 random'")
-        return cls(found[1], found[2], int(found[3]), found[4])
-
-    def load(self) -> Game:
-        """Return the game with data and start made, off the clock."""
-        game = replace(self)
-        game.start(self.seed)
-        return game
-
-    @cached_property
-    def data(self) -> Any:
-        """The matrix, or pairs, distances and the number of points."""
-        rng = np.random.default_rng(self.seed)
-        return _matrix(self.what, rng) if self.family == "symnmf" else _distances(self.what, rng)
-
-    def problem(self) -> Problem:
-        """Return the problem with a loss of its own."""
-        if self.family == "symnmf":
-            return Problem(LeastSquares(self.data), Nonnegative())
-        pairs, d, n = self.data
-        return Problem(RawStress(pairs, d, n_points=n) if self.family == "stress" else Distances(pairs, d**2, n))
-
-    def start(self, seed: int) -> Array:
-        """Return the start that all methods share: random, or spectral (for distances, scaled shortest paths)."""
-        return self.random(seed) if self.begin == "random" else self._spectral
-
-    @cached_property
-    def _spectral(self) -> Array:
-        rng = np.random.default_rng(self.seed)
-        if self.family == "symnmf":
-            return spectral_start(self.judge, self.rank, rng)
-        pairs, d, n = self.data
-        return shortest_path_start(pairs, d, n, self.rank, rng)
-
-
-def parse_case(text: str) -> Cell | Helix | Game:
+def parse_case(text: str) -> Cell | Helix:
     """Return the case written ``data:rank``, ``points:share[:noise]`` for a helix, or ``family what:rank start``.
 
     Examples
@@ -349,29 +297,30 @@ def parse_case(text: str) -> Cell | Helix | Game:
     ('tdt2:20', 'helix 5000:0.1')
     """
     text = text.removeprefix("helix ")
-    if " " in text:
-        return Game.parse(text)
     return Helix.parse(text) if text[:1].isdigit() else Cell.parse(text)
 
 
-def _matrix(what: str, rng: np.random.Generator) -> Any:
-    """Return the matrix of a data set, or one drawn: planted-n-k, lfr-n-k, mixture-n-k, kernel-n-k (dense)."""
-    if what in DATA or what == "orl":
-        return load_similarity(what).matrix
+def _matrix(what: str, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Return matrix and labels of a data set, or drawn: planted-n-k, lfr-n-k, mixture-n-k, kernel-n-k (dense)."""
     kind, *sizes = what.split("-")
+    if what in DATA or what == "orl":
+        found = load_similarity(what)
+        return found.matrix, found.labels
     if not sizes or not sizes[-1].isdigit():
-        return load_graph(what).adjacency
+        graph = load_graph(what)
+        return graph.adjacency, graph.labels
     n, k = map(int, sizes)
     if kind == "planted":
-        return planted_graph(n, k, random_state=rng)[0]
+        return planted_graph(n, k, random_state=rng)
     if kind == "lfr":
-        return uneven_graph(n, k, 14, 0.7, 0.0, rng)[0]
-    points = rng.standard_normal((n, 5)) + 4 * rng.standard_normal((k, 5))[rng.integers(k, size=n)]
+        return uneven_graph(n, k, 14, 0.7, 0.0, rng)
+    labels = rng.integers(k, size=n)
+    points = rng.standard_normal((n, 5)) + 4 * rng.standard_normal((k, 5))[labels]
     if kind == "mixture":
-        return similarity(points, "self_tuning")
+        return similarity(points, "self_tuning"), labels
     squares = ((points[:, None] - points) ** 2).sum(axis=2)
     K = np.exp(-squares / np.median(squares))
-    return K / np.sqrt(np.outer(K.sum(axis=1), K.sum(axis=1)))
+    return K / np.sqrt(np.outer(K.sum(axis=1), K.sum(axis=1))), labels
 
 
 def uneven_graph(

@@ -19,7 +19,7 @@ from quartic.bench.methods import SOLVERS
 from quartic.bench.numbers import as_markdown, measure_cases, quote_numbers
 from quartic.bench.page import fill_tables, numbers_of, write_report, write_results
 from quartic.bench.sections import AXES, panels_of, run_section, settings_of
-from quartic.cli.results import check_target
+from quartic.cli.results import check_report
 from quartic.cli.terminal import Voice, command_line, errors_as_one_line, write_stdout
 from quartic.report.panels import draw, interactive
 
@@ -190,14 +190,9 @@ def _running(command: str, report: str | None) -> Iterator[tuple[Callable[[str],
     """Show what is being run on a terminal, and nothing of it in a pipe; turn errors of the user's into one line."""
     from rich.console import Console
 
-    from quartic.report import report_available
-
     console = Console(stderr=True)
     with errors_as_one_line(Voice(command)):
-        if report is not None:
-            check_target(report, (".html", ".htm"), "--report")
-            if not report_available():
-                raise ImportError("--report needs plotly: pip install 'quartic[report]'")
+        check_report(report)
         try:
             with console.status("", refresh_per_second=2) as status:
                 yield (lambda line: console.print(line, highlight=False, markup=False, soft_wrap=True)), status.update

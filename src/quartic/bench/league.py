@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from quartic.arrays import Array
-from quartic.bench.cases import DATA, RANKS, Game
+from quartic.bench.cases import DATA, RANKS, Cell
 from quartic.bench.harness import Row
 from quartic.bench.methods import LEAGUE
 from quartic.bench.numbers import Number
@@ -30,7 +30,7 @@ SHAPES = ("helix", "swiss", "sphere", "cube", "cloud", "clusters", "field")
 NOISE, KNOWN = (0.0, 0.01, 0.05), (0.02, 0.05, 0.1)
 
 
-def choose_games(quick: bool = False) -> tuple[Game, ...]:
+def choose_games(quick: bool = False) -> tuple[Cell, ...]:
     """Return the whole league, or a few minutes of it, in such an order that any first part is a fair sample."""
     kinds = ("planted", 2000), ("lfr", 2000), ("mixture", 2000), ("kernel", 800)
     drawn = [(f"{kind}-{n}-{k}", k) for kind, n in kinds for k in (8, 20)]
@@ -43,10 +43,10 @@ def choose_games(quick: bool = False) -> tuple[Game, ...]:
         shapes = [("helix-600-0.1-0", 3), ("cloud-600-0.05-0.05", 3), ("field-600-0.1-0.01", 2)]
     families = {"symnmf": graphs, "edmc": shapes, "stress": [s for s in shapes if s[0].endswith("-0.05")]}
     order = random.Random(0)
-    placed: list[tuple[float, Game]] = []
+    placed: list[tuple[float, Cell]] = []
     for family, problems in families.items():
         starts = ("random", "spectral") if family != "stress" else ("spectral",)
-        mine = [Game(family, what, rank, start) for what, rank in problems for start in starts]
+        mine = [Cell(what, rank, family, start) for what, rank in problems for start in starts]
         order.shuffle(mine)
         placed += [((k + 0.5) / len(mine), game) for k, game in enumerate(mine)]
     return tuple(game for _, game in sorted(placed, key=lambda one: one[0]))

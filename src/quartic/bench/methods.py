@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from quartic.arrays import Array
-from quartic.bench.cases import Case, Enough, Game, Helix, Recorder
+from quartic.bench.cases import Cell, Enough, Helix, Recorder
 from quartic.core.loop import minimize
 from quartic.core.problem import Problem
 from quartic.init import random_start, spectral_start
@@ -117,34 +117,34 @@ def symnmf_solver(name: str, penalty: float | None = None, spectral: bool | None
     spectral = name == "auto" if spectral is None else spectral
     tuned: dict[str, Callable[[float], Solver]] = {"hals": SymHALS, "anls": SymANLS, "admm": ADMM}
     solver = name if penalty is None else tuned[name](penalty)
-    return partial(run_solver, Case.problem, spectral_start if spectral else random_start, solver)
+    return partial(run_solver, Cell.problem, spectral_start if spectral else random_start, solver)
 
 
-def estimator_symnmf(case: Case, seed: int, tol: float, see: Recorder) -> Answer:
+def estimator_symnmf(case: Cell, seed: int, tol: float, see: Recorder) -> Answer:
     """Fit `quartic.SymNMF` as a user does."""
     from quartic import SymNMF
 
-    model = SymNMF(case.rank, tol=tol, random_state=seed).fit(case.matrix)
+    model = SymNMF(case.rank, tol=tol, random_state=seed).fit(case.given[0])
     return Answer(model.embedding_, model.labels_, model.result_.n_products)
 
 
-def command_cluster(case: Case, seed: int, tol: float, see: Recorder) -> Answer:
+def command_cluster(case: Cell, seed: int, tol: float, see: Recorder) -> Answer:
     """Run ``quartic cluster`` on a file, start-up, reading and writing included."""
     import scipy.sparse as sp
 
     with tempfile.TemporaryDirectory() as folder:
-        sp.save_npz(f"{folder}/graph.npz", sp.csr_matrix(case.matrix))
+        sp.save_npz(f"{folder}/graph.npz", sp.csr_matrix(case.given[0]))
         words = ("-k", str(case.rank), "--tol", f"{tol:g}", "--seed", str(seed), "-o", f"{folder}/clusters.npy")
         seconds = run_command("cluster", f"{folder}/graph.npz", *words)
         return Answer(labels=np.load(f"{folder}/clusters.npy"), seconds=seconds)
 
 
-def sklearn_nmf(case: Case, seed: int, tol: float, see: Recorder) -> Answer:
+def sklearn_nmf(case: Cell, seed: int, tol: float, see: Recorder) -> Answer:
     """Run scikit-learn's NMF on M; it gives M ≈ WH, whose halves are brought to one scale and averaged for X."""
     from sklearn.decomposition import NMF
 
     model = NMF(case.rank, init="nndsvda", max_iter=1000, random_state=seed)
-    W = model.fit_transform(case.matrix)
+    W = model.fit_transform(case.given[0])
     H = model.components_.T
     with see.watch.paused():
         w, h = np.linalg.norm(W, axis=0), np.linalg.norm(H, axis=0)
@@ -152,22 +152,22 @@ def sklearn_nmf(case: Case, seed: int, tol: float, see: Recorder) -> Answer:
         return Answer(0.5 * (W * scale + H / scale), W.argmax(axis=1))
 
 
-def spectral_clustering(case: Case, seed: int, tol: float, see: Recorder) -> Answer:
+def spectral_clustering(case: Cell, seed: int, tol: float, see: Recorder) -> Answer:
     """Run scikit-learn's SpectralClustering on M, with the 32-bit indices that it insists on."""
     from sklearn.cluster import SpectralClustering
 
     with see.watch.paused():
-        M = case.matrix.copy()
+        M = case.given[0].copy()
         M.indices, M.indptr = (part.astype(np.int32) for part in (M.indices, M.indptr))
     return Answer(labels=SpectralClustering(case.rank, affinity="precomputed", random_state=seed).fit(M).labels_)
 
 
-def networkx_louvain(case: Case, seed: int, tol: float, see: Recorder) -> Answer:
+def networkx_louvain(case: Cell, seed: int, tol: float, see: Recorder) -> Answer:
     """Run NetworkX's Louvain clustering, which chooses the number of clusters itself."""
     import networkx as nx
 
-    graph = nx.from_scipy_sparse_array(case.matrix)
-    labels = np.empty(case.matrix.shape[0], dtype=np.int64)
+    graph = nx.from_scipy_sparse_array(case.given[0])
+    labels = np.empty(case.given[0].shape[0], dtype=np.int64)
     for at, members in enumerate(nx.community.louvain_communities(graph, weight="weight", seed=seed)):
         labels[list(members)] = at
     return Answer(labels=labels)
@@ -332,8 +332,8 @@ _LEAGUE: dict[str, dict[str, tuple[str | Solver, ...]]] = {
 
 
 def _entry(solver: str | Solver) -> Method:
-    def run(case: Game, seed: int, tol: float, see: Recorder) -> Answer:
-        return run_solver(Game.problem, case.start(seed), solver, case, seed, tol, see)
+    def run(case: Cell, seed: int, tol: float, see: Recorder) -> Answer:
+        return run_solver(Cell.problem, case.start(seed), solver, case, seed, tol, see)
 
     return scipy_lbfgs if solver == "scipy" else run
 
@@ -351,6 +351,6 @@ LEAGUE: dict[str, dict[str, Method]] = {
 
 def methods_of(case: Any) -> dict[str, Method]:
     """Return all who can be run on a case."""
-    if isinstance(case, Game):
+    if isinstance(case, Cell) and case.begin:
         return LEAGUE[case.family]
     return EDMC if case.family == "edmc" else SYMNMF

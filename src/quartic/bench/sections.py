@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from quartic.bench.cases import DATA, PAPER, RANKS, Case, Cell, Game, Helix, Recorder
+from quartic.bench.cases import DATA, PAPER, RANKS, Cell, Helix, Recorder
 from quartic.bench.harness import Row, Say, Store, describe_machine, fixed_threads, take_turns
 from quartic.bench.league import EPSILONS as LEAGUE_EPSILONS
 from quartic.bench.league import choose_games, league_numbers
@@ -57,7 +57,7 @@ class Settings:
     """
 
     name: str
-    cases: tuple[Cell | Helix | Game, ...]
+    cases: tuple[Cell | Helix, ...]
     methods: tuple[str, ...]
     starts: int = 10
     first_start: int = 0
@@ -176,7 +176,7 @@ def run_section(settings: Settings, folder: str | os.PathLike[str], say: Say, pr
                     say(str(error) if isinstance(error, DatasetNotFound) else f"{given} is left out: {error}")
                 absent.add(str(error))
                 continue
-            cold = {name: method for name, method in methods.items() if isinstance(case, Game) or method not in warm}
+            cold = {name: method for name, method in methods.items() if case in case.smalls or method not in warm}
             _warm_up(case, cold)
             warm += cold.values()
             first = [name for name in settings.pacemakers if name in methods]
@@ -205,8 +205,8 @@ def _judge(case: Any, recorder: Recorder, answer: Answer, single: bool) -> Row:
     """Return a run's row: seconds to each target, or of all where there is none to reach, products, objective, NMI."""
     row = recorder.finish(answer.X)
     if recorder.curve is not None:
-        scale = float((case.matrix.data**2).sum()) if isinstance(case, Case) else 1.0
-        what = "objective" if isinstance(case, Case) else "error"
+        scale = float((case.given[0].data ** 2).sum()) if isinstance(case, Cell) else 1.0
+        what = "objective" if isinstance(case, Cell) else "error"
         return {**row, "curve": [(t, measured[what] / scale) for t, measured in recorder.curve]}
     if single:
         row = {name.partition(" to ")[0]: value for name, value in row.items()}
@@ -214,11 +214,13 @@ def _judge(case: Any, recorder: Recorder, answer: Answer, single: bool) -> Row:
         row["s"] = row["spent"] if answer.seconds is None else answer.seconds
     if answer.products is not None:
         row["products"] = answer.products
-    if isinstance(case, Case) and case.labels is not None:
-        labels = answer.labels if answer.labels is not None else answer.X.argmax(axis=1)
-        row["nmi"] = float(nmi(case.labels, labels))
-    if isinstance(case, Game):
-        row |= {"first": case.measure(case.start(case.seed))["objective"], "final": case.measure(answer.X)["objective"]}
+    if not isinstance(case, Cell):
+        return row
+    if case.begin:
+        return {**row, "first": case.measure(case.start(case.seed))["objective"],
+                "final": case.measure(answer.X)["objective"]}  # fmt: skip
+    if case.given[1] is not None:
+        row["nmi"] = float(nmi(case.given[1], answer.X.argmax(axis=1) if answer.labels is None else answer.labels))
     return row
 
 

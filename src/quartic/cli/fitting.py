@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from quartic._version import __version__
-from quartic.cli.results import check_target
+from quartic.cli.results import check_report, check_target
 from quartic.cli.terminal import Voice, errors_as_one_line, gathered_warnings, one_line
 from quartic.compiled.clock import solving_time
 from quartic.core.progress import shared_bar, watched_by
@@ -52,10 +51,7 @@ class Options(SimpleNamespace):
         from quartic.solvers import SOLVERS
 
         check_target(self.output, outputs, "-o")
-        if self.report is not None:
-            check_target(self.report, (".html", ".htm"), "--report")
-            if find_spec("plotly") is None:
-                raise ValueError("--report needs plotly: pip install 'quartic[report]'")
+        check_report(self.report)
         if self.solver != "auto" and self.solver not in SOLVERS:
             raise ValueError(f"--solver {self.solver}: choose auto or one of {', '.join(SOLVERS)}")
         if self.max_time is not None and not self.max_time > 0:
@@ -138,20 +134,15 @@ class Fit:
 
     def numbers(self, options: Options) -> dict[str, Any]:
         """Return what ``--json`` tells of the run."""
-        result = self.result
+        plain = ("message", "solver", "objective", "stationarity", "n_iter", "n_products")
         return {
             "output": None if options.output == "-" else options.output,
             "report": options.report,
             "warnings": self.said,
             "interrupted": self.interrupted,
-            "status": str(result.status),
-            "converged": result.success,
-            "message": result.message,
-            "solver": result.solver,
-            "objective": result.objective,
-            "stationarity": result.stationarity,
-            "n_iter": result.n_iter,
-            "n_products": result.n_products,
+            "status": str(self.result.status),
+            "converged": self.result.success,
+            **{name: getattr(self.result, name) for name in plain},
             "seconds": self.seconds,
             "seed": options.seed,
             "version": __version__,

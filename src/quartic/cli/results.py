@@ -6,6 +6,7 @@ import csv
 import io
 import os
 from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,14 @@ def check_target(path: str | os.PathLike[str], kinds: Sequence[str], option: str
         raise ValueError(f"{option} {path}: the folder {path.parent} may not be written to")
 
 
+def check_report(path: str | os.PathLike[str] | None) -> None:
+    """Raise where a report is asked for that could not be written."""
+    if path is not None:
+        check_target(path, (".html", ".htm"), "--report")
+        if find_spec("plotly") is None:
+            raise ValueError("--report needs plotly: pip install 'quartic[report]'")
+
+
 def write_table(path: str | os.PathLike[str], header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Write a table to a .csv or .tsv file, or to standard output where the path is ``-``."""
     suffix = Path(path).suffix.lower()
@@ -52,7 +61,7 @@ def write_clusters(path: str | os.PathLike[str], names: Sequence[str], labels: A
         write_whole(path, lambda file: np.save(file, labels, allow_pickle=False))
     elif suffix == ".npz":
         arrays = {"node": np.array(names, dtype=np.str_), "cluster": labels, "membership": memberships}
-        write_whole(path, lambda file: np.savez(file, allow_pickle=False, **arrays))
+        write_whole(path, lambda file: np.savez(file, **arrays))
     else:
         header = ["node", "cluster", *(f"membership_{k}" for k in range(memberships.shape[1]))]
         rows = zip(names, labels.tolist(), memberships.tolist(), strict=True)

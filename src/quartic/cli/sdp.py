@@ -10,9 +10,9 @@ import typer
 from quartic._version import __version__
 from quartic.archives import write_whole
 from quartic.cli.fitting import Options, StoppedAtOnce, watching
-from quartic.cli.results import check_target
+from quartic.cli.results import check_report, check_target
 from quartic.cli.terminal import Voice, errors_as_one_line, print_json
-from quartic.report import Section, report_available, write_page
+from quartic.report import Section, write_page
 from quartic.sdp import SDPResult, read_sdpa, solve_sdp
 
 
@@ -22,10 +22,7 @@ def run(options: Options) -> None:
     with errors_as_one_line(voice):
         if options.output is not None:
             check_target(options.output, (".npz",), "-o")
-        if options.report is not None:
-            check_target(options.report, (".html", ".htm"), "--report")
-            if not report_available():
-                raise ValueError("--report needs plotly: pip install 'quartic[report]'")
+        check_report(options.report)
         problem = read_sdpa(options.input)
         voice.say(f"{options.input}: {problem.m} constraints, blocks {_short(problem.blocks)}")
         try:
@@ -55,8 +52,8 @@ def run(options: Options) -> None:
 
 def _write(path: str, result: SDPResult) -> None:
     """Write y and a factor (of a diagonal block: the numbers) for each block, X1, X2, …"""
-    arrays = {f"X{k}": X for k, X in enumerate(result.X, 1)}
-    write_whole(path, lambda file: np.savez(file, allow_pickle=False, y=result.y, **arrays))
+    arrays: dict[str, Any] = {f"X{k}": X for k, X in enumerate(result.X, 1)}
+    write_whole(path, lambda file: np.savez(file, y=result.y, **arrays))
 
 
 def _short(blocks: tuple[int, ...]) -> str:
@@ -100,7 +97,8 @@ def _write_report(path: str, name: str, problem: Any, result: SDPResult) -> None
 
 
 def _facts(options: Options, problem: Any, result: SDPResult) -> dict[str, Any]:
-    facts: dict[str, Any] = {
+    plain = ("message", "primal", "dual", "gap", "bound_from", "confidence", "errors", "rank", "method", "n_iter")
+    return {
         "command": "sdp",
         "input": options.input,
         "output": options.output,
@@ -108,18 +106,8 @@ def _facts(options: Options, problem: Any, result: SDPResult) -> dict[str, Any]:
         "blocks": list(problem.blocks),
         "status": str(result.status),
         "converged": result.success,
-        "message": result.message,
-        "primal": result.primal,
-        "dual": result.dual,
-        "gap": result.gap,
-        "bound_from": result.bound_from,
-        "confidence": result.confidence,
-        "errors": result.errors,
-        "rank": result.rank,
-        "method": result.method,
-        "n_iter": result.n_iter,
+        **{name: getattr(result, name) for name in plain},
         "seconds": result.time,
         "seed": options.seed,
         "version": __version__,
     }
-    return facts

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import KMeans
+from sklearn.utils.extmath import randomized_svd
 
 from quartic.arrays import Array, RandomState, finite_matrix, random_generator
 from quartic.arrays.threads import one_blas_thread
@@ -146,11 +147,8 @@ def _scaled(A: sp.csr_array) -> sp.csr_array:
 def _starts(M: sp.csr_array, rank: int, generator: np.random.Generator) -> list[tuple[Array, Array]]:
     """Return two starts: groups of singular vectors as they are, and of their directions alone."""
     n = M.shape[0]
-    Q = generator.standard_normal((n, min(rank + 8, n)))
-    for _ in range(8):
-        Q = np.linalg.qr(M @ (M.T @ Q))[0]
-    left, values, right = np.linalg.svd(np.asarray(M.T @ Q).T, full_matrices=False)
-    both = np.hstack([Q @ left[:, :rank] * values[:rank], right[:rank].T * values[:rank]])
+    left, values, right = randomized_svd(M, rank, n_iter=8, random_state=int(generator.integers(2**31)))
+    both = np.hstack([left * values, right.T * values])
     length = np.linalg.norm(both, axis=1, keepdims=True)
     starts = []
     for points in (both, np.divide(both, length, out=np.zeros_like(both), where=length > 0)):

@@ -19,9 +19,8 @@ from quartic.arrays import Array, RandomState, check_number, is_torch, namespace
 from quartic.arrays.checks import check_choice, check_integer
 from quartic.arrays.threads import limited_to, one_blas_thread, share_of
 from quartic.clustering.known import Known, anchor, link, read_known, spread_labels
-from quartic.clustering.placing import above_noise
+from quartic.clustering.placing import above_noise, held_out_fit
 from quartic.clustering.refinement import BlockModel, Placement
-from quartic.clustering.scoring import held_out_fit
 from quartic.clustering.similarity_input import (
     add_nodes,
     graph_of_labels,
@@ -333,9 +332,6 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         -------
         ndarray (m, n_components)
         """
-        return self._place(X)
-
-    def _place(self, X: Any) -> Array:
         check_is_fitted(self)
         with one_blas_thread():
             return rows_of(self, X)
@@ -378,7 +374,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def score(self, X: Any, y: Any = None) -> float:
         """Return how well the similarities of new nodes to the fitted ones are predicted: at most 1, higher is better.
 
-        Half of a node's similarities place it, and the other half is predicted (`quartic.clustering.scoring`). This is
+        Half of a node's similarities place it, and the other half is predicted (`quartic.clustering.placing`). This is
         what `sklearn.model_selection.GridSearchCV` maximises; `quartic.select_rank` looks at more than one criterion.
 
         Parameters

@@ -62,7 +62,7 @@ class Keeper:
         }
 
     def save(self, state: State, log: RunLog) -> None:
-        """Write a checkpoint; where that fails the run goes on, since its result is worth more."""
+        """Write a checkpoint."""
         numbers = {
             "time": log.elapsed(),
             "n_products": log.products(),
@@ -75,11 +75,7 @@ class Keeper:
         pack(arrays, "best", log.best)
         arrays["history"] = np.array(log.rows)
         self._written = time.perf_counter()
-        try:
-            save(self.path, Checkpoint(self._identity, numbers, arrays))
-        except OSError as error:
-            words = f"the checkpoint {str(self.path)!r} could not be written ({error}); the run goes on without"
-            warnings.warn(words, RuntimeWarning, stacklevel=2)
+        keep(self.path, Checkpoint(self._identity, numbers, arrays))
 
     def resume(self, log: RunLog) -> State | None:
         """Return the state in the checkpoint, its log read into ``log``; None where there is no file."""
@@ -111,11 +107,20 @@ def check_folder(path: str | os.PathLike[str]) -> None:
         raise ValueError(f"checkpoint={str(path)!r}: there is no folder {str(folder)!r}; make it first")
 
 
+def keep(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
+    """Write the checkpoint of a run; where that fails the run goes on, since its result is worth more."""
+    try:
+        save(path, checkpoint)
+    except OSError as error:
+        words = f"the checkpoint {str(path)!r} could not be written ({error}); the run goes on without"
+        warnings.warn(words, RuntimeWarning, stacklevel=3)
+
+
 def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
     """Write the checkpoint, whole or not at all."""
     sums = digest(checkpoint.arrays)
     header = json.dumps({"format": _FORMAT, "run": checkpoint.run, "numbers": checkpoint.numbers, "digest": sums})
-    write_whole(path, lambda file: np.savez(file, allow_pickle=False, header=np.array(header), **checkpoint.arrays))
+    write_whole(path, lambda file: np.savez(file, header=np.array(header), **checkpoint.arrays))
 
 
 def sweep(path: str | os.PathLike[str]) -> None:

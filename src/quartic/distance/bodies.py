@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import eigsh
 
 from quartic.arrays import Array
 from quartic.distance.cuts import SLAB, THIN, find_crowded_planes
@@ -15,6 +17,7 @@ from quartic.distance.framework import (
     Undecided,
     elimination_is_cheap,
     gram_iteration,
+    moving_as_one,
     orthonormal_columns,
     preconditioned_cg,
     rigidity_matrix,
@@ -32,6 +35,7 @@ from quartic.distance.graph import (
     is_local,
     merge_bodies,
     reduce_graph,
+    sharing,
 )
 
 
@@ -44,7 +48,8 @@ def find_generic_bodies(
     the body that holds them then is the first.
     """
     n = graph.n_points
-    grown = grow_bodies(graph, d, rng, given=given)
+    first = None if given is None else np.isin(np.arange(n), given)
+    grown = grow_bodies(graph, d, d + 2, rng, _trilateration(graph, d), sharing(d + 1), first)
     small, points, rims = reduce_graph(graph, grown, d)
     if small.n_points > DENSE_LIMIT and not elimination_is_cheap(small.matrix(), d):
         grown = _with_dense_core(graph, small, points, grown, d, rng)
@@ -65,7 +70,8 @@ def find_generic_bodies(
     if bodies:
         rigid |= bodies[0]
     if framework is not None:
-        rigid[points] |= _moving_as_one(framework, np.flatnonzero(rigid[points]))
+        held = np.flatnonzero(rigid[points])
+        rigid[points] |= moving_as_one(framework.P, framework.motions, small, held, rng)
     elif not bodies and n <= d:
         rigid[:] = graph.degrees == n - 1
     if n > d and np.count_nonzero(rigid) <= d:  # two ends of one bar are no body to speak of
@@ -88,11 +94,12 @@ def _lift(inside: Mask, points: Indices, n: int) -> Mask:
 
 def _close(graph: PairGraph, bodies: list[Mask], d: int) -> list[Mask]:
     """Join bodies that share d + 1 points and grow them by trilateration, until nothing changes."""
-    before = -1
-    while len(bodies) != before:
-        before = len(bodies)
-        bodies = merge_bodies([grow(graph, np.flatnonzero(body), d + 1) for body in bodies], d + 1)
-    return bodies
+    grown = _trilateration(graph, d)
+    return merge_bodies([grown(body) for body in bodies], sharing(d + 1), grown)
+
+
+def _trilateration(graph: PairGraph, d: int) -> Callable[[Mask], Mask]:
+    return lambda body: grow(graph, np.flatnonzero(body), d + 1)
 
 
 def _with_dense_core(
@@ -131,20 +138,6 @@ def _simplices(graph: PairGraph, d: int, bodies: list[Mask], rng: np.random.Gene
     return found
 
 
-def _moving_as_one(framework: GenericFramework, seed: Indices) -> Mask:
-    """Return the points that move rigidly with ``seed``, or the largest such set where the seed is too small."""
-    if len(seed) >= framework.d:
-        return framework.moving_with(seed)
-    best = np.zeros(framework.graph.n_points, dtype=bool)
-    for trial in framework.rigid_seeds():
-        moving = framework.moving_with(trial)
-        if np.count_nonzero(moving) > np.count_nonzero(best):
-            best = moving
-        if 2 * np.count_nonzero(best) > len(best):
-            break
-    return best
-
-
 # So many points are drawn that each is linked to this many times d + 1 of them; the fewest for which it is worth it.
 _EACH, _FEWEST = (6, 12), 100
 # Points with fewer than this share of the mean number of pairs follow by trilateration: with them the stress matrix
@@ -153,6 +146,8 @@ _CORE = 0.6
 # Steps of the two iterations, and their tolerances. A kernel that is too large shows in a random right-hand side with a
 # share of n^-1/2, far above the second.
 _STEPS, _STRESS, _KERNEL = 120, 1e-10, 1e-8
+# The second eigenvalue of a random graph of 24 pairs a point is 0.4, that of one which a tenth of its points parts 0.8.
+_LEAST_DEGREE, _MIXING = 24, 0.6
 # In a well-linked graph all points follow in so many rounds.
 _ROUNDS = 12
 
@@ -175,9 +170,9 @@ class ProvingCore:
     def stands_in_place(self, X: Array, pairs: Indices, misfit: float = 0.0) -> bool:
         """Tell that, where the points are, no piece of them can be reflected.
 
-        The core is linked at random, so that only a hyperplane with a good part of its points could cut it in two; each
-        other point must not rest on a flat set. Those that do by their ties alone are looked at with all their pairs.
-        The ``misfit`` is relative to the distances.
+        The core mixes, so that only a hyperplane with a good part of its points could cut it in two; each other point
+        must not rest on a flat set. Those that do by their ties alone are looked at with all their pairs. The
+        ``misfit`` is relative to the distances.
         """
         if find_crowded_planes(X, float(np.clip(misfit, SLAB, THIN))):
             return False
@@ -236,7 +231,7 @@ def find_proving_core(pairs: Indices, n: int, d: int, rng: np.random.Generator) 
             return None
     for each in _EACH:  # denser only where fewer do not suffice
         try:
-            core = _prove_by_some(pairs, start, d, each * (d + 1), rng)
+            core = _prove_by_some(pairs, start, d, max(each * (d + 1), _LEAST_DEGREE), rng)
             if core is not None:
                 return core
         except Undecided:
@@ -260,8 +255,21 @@ def _prove_by_some(pairs: Indices, start: Indices, d: int, degree: int, rng: np.
     if ties is None:
         return None
     number = np.cumsum(inside) - 1
-    proved = _has_small_stress_kernel(number[drawn[inside[drawn].all(axis=1)]], n_inside, d, rng)
+    core = number[drawn[inside[drawn].all(axis=1)]]
+    proved = _mixes(core, n_inside) and _has_small_stress_kernel(core, n_inside, d, rng)
     return ProvingCore(inside, ties) if proved else None
+
+
+def _mixes(pairs: Indices, n: int) -> bool:
+    """Tell that no few points part the others: the second eigenvalue of D^-1/2 A D^-1/2 is that of a random graph.
+
+    Shares a and b of the points that are linked only through the rest make it at least (ab / ((1 - a)(1 - b)))^1/2
+    (Haemers): 0.82 for halves beside a tenth, which may lie in a hyperplane.
+    """
+    scale = np.bincount(pairs.ravel(), minlength=n) ** -0.5
+    one_way = sp.csr_array((scale[pairs].prod(axis=1), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
+    values = eigsh(one_way + one_way.T, k=2, which="LA", tol=0.1, v0=np.ones(n), return_eigenvectors=False)
+    return bool(values.min() <= _MIXING)
 
 
 def _rows(pairs: Indices, start: Indices, rows: Mask) -> Indices:

@@ -16,12 +16,12 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from quartic.arrays import Array, finite_matrix
-from quartic.distance.graph import Indices, Mask, PairGraph, check_indices, find_clique
+from quartic.distance.graph import Indices, Mask, PairGraph, check_indices, grow_bodies
 
 # Points lie flat where their thinnest standard deviation is at most this share of the distances to them.
 FLAT = 0.1
-# Seeds of bodies, pieces and hyperplanes looked at; hyperplanes through all sets of d points up to so many points.
-_SEEDS, _PIECES, _PLANES, _ENUMERATED = 60, 2000, 3000, 40
+# Pieces and hyperplanes looked at; hyperplanes through all sets of d points up to so many points.
+_PIECES, _PLANES, _ENUMERATED = 2000, 3000, 40
 # A point with more than so many times d + 1 distances is not looked at by itself.
 _HANGS = 4
 # Points in a hyperplane of a well-linked graph are looked for if they are this share of all: among so many points, in
@@ -143,33 +143,28 @@ def find_cuts(graph: PairGraph, X: Array, rng: np.random.Generator) -> list[Cut]
 
 def stable_bodies(graph: PairGraph, X: Array, rng: np.random.Generator) -> list[Mask]:
     """Return bodies grown by trilateration from points that do not lie flat where they are, the largest first."""
-    n, d = X.shape
-    core = graph.core(d + 1)
-    covered = np.zeros(n, dtype=bool)
-    bodies: list[Mask] = []
-    for v in rng.permutation(np.flatnonzero(core))[:_SEEDS]:
-        if covered[v]:
-            continue
-        seed = find_clique(graph, int(v), d + 1, core, rng)
-        if seed is None or _is_flat(X[seed], X[seed]):
-            continue
-        body = grow_in_place(graph, X, seed)
-        bodies = _merge(graph, X, [*bodies, body])
-        covered |= body
-        if bodies[0].all():
-            break
-    return bodies
+
+    d = X.shape[1]
+
+    def grown(body: Mask) -> Mask:
+        flat = np.count_nonzero(body) == d + 1 and _is_flat(X[body], X[body])
+        return np.zeros_like(body) if flat else grow_in_place(graph, X, body)
+
+    def may_join(body: Mask, other: Mask) -> bool:
+        shared = body & other
+        return np.count_nonzero(shared) > d and not _is_flat(X[shared], X[body | other])
+
+    return grow_bodies(graph, d, d + 1, rng, grown, may_join)
 
 
-def grow_in_place(graph: PairGraph, X: Array, start: Indices) -> Mask:
+def grow_in_place(graph: PairGraph, X: Array, start: Mask) -> Mask:
     """Return ``start`` and every point reached from it by trilateration from points that do not lie flat."""
     n, d = X.shape
     A = graph.matrix()
     centred = X - X.mean(axis=0)
     features = np.column_stack([np.ones(n), centred, (centred[:, :, None] * centred[:, None, :]).reshape(n, d * d)])
     sums = np.zeros_like(features)
-    inside = np.zeros(n, dtype=bool)
-    inside[start] = True
+    inside = start.copy()
     frontier = np.flatnonzero(inside)
     while len(frontier):
         rows = A[frontier]
@@ -259,22 +254,6 @@ def _is_flat(Y: Array, around: Array) -> bool:
     values = np.linalg.svd(Y - center, compute_uv=False)
     reach = np.sqrt(np.mean(np.sum((around - center) ** 2, axis=1)))
     return len(Y) <= Y.shape[1] or bool(values[-1] <= FLAT * reach * np.sqrt(len(Y)))
-
-
-def _merge(graph: PairGraph, X: Array, bodies: list[Mask]) -> list[Mask]:
-    """Join bodies that share enough points in general position, and grow the unions."""
-    d, waiting = X.shape[1], list(bodies)
-    merged: list[Mask] = []
-    while waiting:
-        body = waiting.pop()
-        for k, other in enumerate(merged):
-            shared = body & other
-            if np.count_nonzero(shared) > d and not _is_flat(X[shared], X[body | other]):
-                waiting.append(grow_in_place(graph, X, np.flatnonzero(body | merged.pop(k))))
-                break
-        else:
-            merged.append(body)
-    return sorted(merged, key=lambda body: -np.count_nonzero(body))
 
 
 def _pieces(graph: PairGraph, A: sp.csr_array, X: Array, bodies: list[Mask]) -> Iterator[Mask]:

@@ -68,6 +68,12 @@ class Determination:
     complete: bool
     unexplained: bool = False
 
+    @classmethod
+    def of_all(cls, flips: Mask, d: int, n_anchors: int = 0, anchors_span: bool = False) -> Determination:
+        """Return the account of points that are all determined; some may flip nearly."""
+        one, no_one, everyone = np.zeros(len(flips), dtype=np.int64), np.empty(0, dtype=np.int64), np.ones_like(flips)
+        return cls(everyone, one, one, everyone, flips, no_one, no_one, d, n_anchors, anchors_span, complete=True)
+
     def without(
         self, sides: list[tuple[Indices, Indices]], misfit: Mask | None = None, anchors: Indices | None = None
     ) -> Determination:
@@ -373,10 +379,7 @@ def _account_of_well_linked(
     if few.any():
         flips = few & flips_in_graph(PairGraph.from_pairs(pairs[few[pairs].any(axis=1)], n), X, flip_tol)
         flips[known] = False
-    one, no_one, everyone = np.zeros(n, dtype=np.int64), np.empty(0, dtype=np.int64), np.ones(n, dtype=bool)
-    found = Determination(
-        everyone, one, one, everyone, flips, no_one, no_one, d, len(known), anchors_span, complete=True
-    )
+    found = Determination.of_all(flips, d, len(known), anchors_span)
     if in_place:
         return found
     graph = PairGraph.from_pairs(np.concatenate([pairs, skeleton(known, d)]), n)

@@ -318,10 +318,7 @@ def locate_complete(D: Array, settings: Settings) -> Located:
     )  # fmt: skip
     X: Array = result.X.astype(np.float64)
     component = np.zeros(n, dtype=np.int64)
-    everyone, no_one = np.ones(n, dtype=bool), np.empty(0, dtype=np.int64)
-    all_fixed = Determination(
-        everyone, component, component, everyone, ~everyone, no_one, no_one, rank, 0, anchors_span=False, complete=True
-    )
+    all_fixed = Determination.of_all(np.zeros(n, dtype=bool), rank)
     findings = look_at_triangles(some) + look_at_answer(all_fixed, False, some, X, some.errors(X), 0)
     X, chirality, unmet = place_answer(X, data, component, targets, simplices, some.size)
     story = [[Step("classical scaling of the complete matrix")]]

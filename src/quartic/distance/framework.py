@@ -112,6 +112,7 @@ def stress_matrix(pairs: Indices, stress: Array, n_points: int) -> Any:
 
 
 N_SAMPLES = 4
+_SEEDS = 100
 TOL_NULL = 1e-9
 TOL_FIT = 1e-6
 
@@ -156,6 +157,29 @@ def moving_with(X: Array, motions: Array, seed: Indices) -> Mask:
     error = np.abs(flat - rigid @ fit).reshape(n, -1).max(axis=1, initial=0.0)
     inside: Mask = error <= TOL_FIT * np.abs(flat).max(initial=1e-300)
     return inside if inside[seed].all() else np.zeros(n, dtype=bool)
+
+
+def moving_as_one(X: Array, motions: Array, graph: PairGraph, held: Indices, rng: np.random.Generator) -> Mask:
+    """Return the points that move rigidly with those held, or the largest such set found where these are fewer than d.
+
+    Looked for among a point and all of its neighbours, or some, and among cliques; d points always move as one.
+    """
+    n, d = X.shape
+    if len(held) >= d:
+        return moving_with(X, motions, held)
+    best, everyone = np.zeros(n, dtype=bool), np.ones(n, dtype=bool)
+    for v in rng.permutation(n)[:_SEEDS]:
+        near = graph.neighbours(int(v))
+        seeds = [np.append(near, v), find_clique(graph, int(v), d, everyone, rng)]
+        if len(near) >= d - 1:
+            seeds.append(np.append(rng.choice(near, d - 1, replace=False), v))
+        for seed in seeds:
+            if seed is not None and len(seed) >= d:
+                moving = moving_with(X, motions, seed)
+                best = moving if np.count_nonzero(moving) > max(d, np.count_nonzero(best)) else best
+        if 2 * np.count_nonzero(best) > n:
+            break
+    return best
 
 
 class GenericFramework:
@@ -207,10 +231,6 @@ class GenericFramework:
             if len(inner) == n:
                 kernel = kernel[:, : found.shape[1]]
         return kernel
-
-    def moving_with(self, seed: Indices) -> Mask:
-        """Return the mask of the points that follow every rigid motion of ``seed`` (at least d points)."""
-        return moving_with(self.P, self.motions, seed)
 
     def globally_rigid_with(self, seed: Indices) -> Mask:
         """Return the mask of the points whose mutual distances are fixed with those of ``seed``; empty if none are."""
@@ -269,17 +289,6 @@ class GenericFramework:
                     neighbours = self.graph.neighbours(int(v))
                     if len(neighbours) > self.d:
                         yield np.append(self._rng.choice(neighbours, self.d, replace=False), v)
-
-    def rigid_seeds(self, *, max_seeds: int = 100) -> Iterator[Indices]:
-        """Yield sets of d points that may move rigidly: cliques, or a point with some of its neighbours."""
-        everything = np.ones(self.graph.n_points, dtype=bool)
-        for v in self._rng.permutation(self.graph.n_points)[:max_seeds]:
-            clique = find_clique(self.graph, int(v), self.d, everything, self._rng)
-            if clique is not None:
-                yield clique
-            neighbours = self.graph.neighbours(int(v))
-            if len(neighbours) >= self.d - 1:
-                yield np.append(self._rng.choice(neighbours, self.d - 1, replace=False), v)
 
 
 # -- solvers with large sparse matrices, and random elements of their null spaces ----------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -165,7 +166,7 @@ def grow(graph: PairGraph, start: Indices, threshold: int) -> Mask:
 def find_clique(graph: PairGraph, v: int, size: int, allowed: Mask, rng: np.random.Generator) -> Indices | None:
     """Return ``size`` mutually linked points, ``v`` among them, or None when a greedy search finds none.
 
-    Each step takes, of a few candidates drawn at random, the one that leaves most candidates over.
+    Each step takes, of a few candidates drawn at random, the first that leaves most candidates over.
     """
     clique = [v]
     candidates = graph.neighbours(v)
@@ -173,7 +174,7 @@ def find_clique(graph: PairGraph, v: int, size: int, allowed: Mask, rng: np.rand
     while len(clique) < size:
         if len(candidates) < size - len(clique):
             return None
-        tried = candidates if len(candidates) <= 24 else rng.choice(candidates, 24, replace=False)
+        tried = rng.permutation(candidates)[:24]
         common = [np.intersect1d(candidates, graph.neighbours(int(u)), assume_unique=True) for u in tried]
         best = int(np.argmax([len(c) for c in common]))
         clique.append(int(tried[best]))
@@ -181,56 +182,57 @@ def find_clique(graph: PairGraph, v: int, size: int, allowed: Mask, rng: np.rand
     return np.sort(np.array(clique, dtype=np.int64))
 
 
-def merge_bodies(bodies: list[Mask], n_shared: int) -> list[Mask]:
-    """Join bodies that share at least ``n_shared`` points until no two do; the largest comes first."""
+def merge_bodies(
+    bodies: list[Mask], may_join: Callable[[Mask, Mask], bool], grown: Callable[[Mask], Mask] = lambda body: body
+) -> list[Mask]:
+    """Join bodies, and grow their unions, until no two may be joined; the largest comes first."""
     merged: list[Mask] = []
     waiting = list(bodies)
     while waiting:
         body = waiting.pop()
-        partner = next((k for k, other in enumerate(merged) if np.count_nonzero(body & other) >= n_shared), None)
+        partner = next((k for k, other in enumerate(merged) if may_join(body, other)), None)
         if partner is None:
             merged.append(body)
         else:
-            waiting.append(body | merged.pop(partner))
+            waiting.append(grown(body | merged.pop(partner)))
     return sorted(merged, key=lambda body: (-np.count_nonzero(body), int(np.argmax(body))))
 
 
+def sharing(n_shared: int) -> Callable[[Mask, Mask], bool]:
+    """Return what tells whether two bodies share so many points."""
+    return lambda body, other: bool(np.count_nonzero(body & other) >= n_shared)
+
+
+# Complete graphs on d + 1 points from which bodies are grown.
+_SEEDS = 60
+
+
 def grow_bodies(
-    graph: PairGraph, d: int, rng: np.random.Generator, *, given: Indices | None = None, max_seeds: int = 60
-) -> list[Mask]:
-    """Return bodies grown by trilateration from complete graphs on ``d + 1`` points, largest first.
+    graph: PairGraph, d: int, least: int, rng: np.random.Generator, grown: Callable[[Mask], Mask],
+    may_join: Callable[[Mask, Mask], bool], first: Mask | None = None,
+) -> list[Mask]:  # fmt: skip
+    """Return bodies of ``least`` points or more grown from complete graphs on ``d + 1`` points, largest first.
 
-    The distances among the points ``given`` (anchors) are all known: they are the first seed. Fewer bodies than there
-    are is no error: the stress test decides about the rest.
+    ``first`` is a body that is known (of anchors, say). Fewer bodies than there are is no error: the stress test
+    decides about the rest.
     """
-    bodies: list[Mask] = []
-    core = graph.core(d + 1)
-    covered = np.zeros(graph.n_points, dtype=bool)
-
-    def accept(seed: Indices) -> None:
-        nonlocal bodies, covered
-        body = grow(graph, seed, d + 1)
-        if np.count_nonzero(body) < d + 2:
-            return
-        before = len(bodies) + 1
-        bodies = merge_bodies([*bodies, body], d + 1)
-        while len(bodies) < before:  # a union may reach points that neither body reached
-            before = len(bodies)
-            bodies = merge_bodies([grow(graph, np.flatnonzero(b), d + 1) for b in bodies], d + 1)
-        covered = np.any(bodies, axis=0)
-
-    if given is not None:
-        body = grow(graph, given, d + 1)
-        bodies, covered = [body], body
+    core, covered = graph.core(d + 1), np.zeros(graph.n_points, dtype=bool)
+    bodies = [] if first is None else [grown(first)]
     n_tried = 0
     for v in rng.permutation(np.flatnonzero(core)):  # at random, so that the seeds lie apart
-        if n_tried == max_seeds:
+        covered = np.any(bodies, axis=0) if bodies else covered
+        if n_tried == _SEEDS or covered.all():
             break
-        if not covered[v]:
-            n_tried += 1
-            seed = find_clique(graph, int(v), d + 1, core, rng)
-            if seed is not None:
-                accept(seed)
+        if covered[v]:
+            continue
+        n_tried += 1
+        seed = find_clique(graph, int(v), d + 1, core, rng)
+        if seed is not None:
+            body = np.zeros(graph.n_points, dtype=bool)
+            body[seed] = True
+            body = grown(body)
+            if np.count_nonzero(body) >= least:
+                bodies = merge_bodies([*bodies, body], may_join, grown)
     return bodies
 
 

@@ -4,17 +4,14 @@ bounds, building the points up one at a time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
-from quartic.arrays import Array, inner, squared_norm
+from quartic.arrays import Array
 from quartic.core.result import Result
 from quartic.distance.component import Component, Search
 from quartic.distance.graph import Indices, PairGraph, find_clique
 from quartic.init import classical_mds, eigenmap_start, shortest_path_start
-from quartic.penalties import Penalty
 
 # Shortest paths between all points are stored up to this many of them; else from so many.
 _ALL_PATHS, LANDMARKS = 3000, 50
@@ -48,73 +45,14 @@ def start_from_eigenmap(search: Search, rank: int) -> Array:
 
 
 def start_relaxed(search: Search, rank: int, first: Array | None = None) -> Array:
-    """Return the principal axes of a solution in two dimensions more, where there are fewer local minima.
-
-    On the way −½μ‖X‖² keeps the points unfolded, with μ going to 0; bounds do without, their loss being no quartic.
-    """
-    component = search.component
-    X = component.loss.random_start(rank + 2, False, search.generator) if first is None else first
-    if component.loss.quadratic:
-        stiffness = _stiffness(component, X)
-        for share in (1e-2, 1e-3):
-            X = search.run(X, penalty=Unfolding(share * stiffness), solver="lbfgs", tol=1e-3, max_iter=_STEPS).X
-            X = X - X.mean(axis=0)
-    X = search.run(X, tol=_LOOSE, max_iter=_STEPS).X
-    return search.flatten(X, rank)
+    """Return the principal axes of a solution in two dimensions more, where there are fewer local minima."""
+    X = search.component.loss.random_start(rank + 2, False, search.generator) if first is None else first
+    return search.flatten(search.run(X, tol=_LOOSE, max_iter=_STEPS).X, rank)
 
 
-def _stiffness(component: Component, X: Array) -> float:
-    """Return the mean diagonal entry of JᵀWJ."""
-    _, blocks = component.loss.linearize(X)
-    diagonal = [k * (k + 3) // 2 for k in range(X.shape[1])]
-    return float(blocks[:, diagonal].mean())
-
-
-@dataclass(frozen=True)
-class Unfolding(Penalty):
-    """The reward g(X) = −½μ‖X − mean‖² for points that are far apart.
-
-    Parameters
-    ----------
-    weight : float
-        μ, positive.
-    """
-
-    weight: float
-
-    smooth = True
-    convex = False
-
-    def value(self, X: Array) -> float:
-        """Return −½μ‖X − mean‖²."""
-        return -0.5 * self.weight * squared_norm(X - X.mean(axis=0))
-
-    def prox(self, V: Array, t: float) -> Array:
-        """Return the stationary point of t g(U) + ½‖U − V‖², its minimiser where tμ < 1."""
-        mean = V.mean(axis=0)
-        moved: Array = mean + (V - mean) / (1 - t * self.weight)
-        return moved
-
-    def stationarity(self, X: Array, gradient: Array) -> Array:
-        """Return ∇f − μ(X − mean)."""
-        found: Array = gradient - self.weight * (X - X.mean(axis=0))
-        return found
-
-    def smooth_gradient(self, X: Array, gradient: Array) -> Array:
-        """Return ∇f − μ(X − mean)."""
-        return self.stationarity(X, gradient)
-
-    def on_line(self, X: Array, D: Array) -> tuple[float, float]:
-        """Return a and b of g(X + tD) = g(X) + at + bt²."""
-        D = D - D.mean(axis=0)
-        return -self.weight * inner(X - X.mean(axis=0), D), -0.5 * self.weight * squared_norm(D)
-
-    def change(self, X: Array, Y: Array) -> float:
-        """Return g(Y) − g(X)."""
-        D = (Y - Y.mean(axis=0)) - (X - X.mean(axis=0))
-        return -0.5 * self.weight * inner(D, 2 * (X - X.mean(axis=0)) + D)
-
-
+# Bounds are approached from outside, where the gradient vanishes with the misfit, and points that may nearly move are
+# reached slowly: this much less of the gradient is asked for, in so many steps.
+RIM, RIM_STEPS = 1e-5, 2000
 # Points that are re-solved one at a time in one go, the worst first.
 _MOST_POINTS = 500
 # A place is taken over if it lowers the point's own misfit to this share.
@@ -133,6 +71,15 @@ def go_through_more_dimensions(search: Search, extra: int, spread: float, steps:
     shake = spread * search.component.size * search.generator.standard_normal((len(X), extra))
     lifted = search.run(np.hstack([X, shake]), tol=1e-6, max_iter=steps)
     return search.offer(search.run(search.flatten(lifted.X, rank)))
+
+
+def approach(search: Search) -> None:
+    """Go on where distances are nearly met, to see whether they can be."""
+    component = search.component
+    if not search.done() and component.are_nearly_met(component.errors(search.X)):
+        search.offer(
+            search.run(search.X, tol=RIM * search.effort.tol, max_iter=RIM_STEPS if component.bounded else 200)
+        )
 
 
 def escape(search: Search, rounds: int, patience: int) -> int:
@@ -182,70 +129,71 @@ def find_place(
     if len(Y) == 0:
         return place
     low, high = component.lower[which], component.upper[which]
-    w = np.ones(len(Y)) if component.weights is None else component.weights[which]
+    w = 1.0 if component.weights is None else component.weights[which]
     best = np.inf
     if among is None:
-        best = _LOWER * _own_misfit(place, Y, low, high, w)
+        best = _LOWER * float(fit_places(place, Y, low, high, w, steps=0)[1])
     else:
         place = Y.mean(axis=0)
-    for start in places_to_try(place, Y, component.guess[which], generator):
-        x, value = fit_one_place(start, Y, low, high, w)
-        if value < best:
-            best, place = value, x
-    return place
+    x, misfit = fit_places(places_to_try(place, Y, component.guess[which], generator), Y, low, high, w)
+    return x[misfit.argmin()] if misfit.min() < best else place
 
 
-def places_to_try(x: Array, Y: Array, d: Array, generator: np.random.Generator) -> list[Array]:
+def places_to_try(x: Array, Y: Array, d: Array, generator: np.random.Generator) -> Array:
     """Return the least-squares place, the mirror images in the planes of the neighbours, and two at random."""
     center = Y.mean(axis=0)
-    offset = Y - center
     right = 0.5 * (np.sum(Y**2, axis=1) - d**2)
-    linear = np.linalg.lstsq(offset, right - right.mean(), rcond=1e-6)[0]
-    _, axes = np.linalg.eigh(offset.T @ offset)
-    tries = [linear + center * 0.0] if np.isfinite(linear).all() else []
-    for k in range(axes.shape[1]):
-        tries.append(x - 2 * float((x - center) @ axes[:, k]) * axes[:, k])
-    tries += [center + float(d.mean()) * generator.standard_normal(len(x)) for _ in range(2)]
-    return tries
+    linear = np.linalg.lstsq(Y - center, right - right.mean(), rcond=1e-6)[0]
+    drawn = center + float(d.mean()) * generator.standard_normal((2, len(x)))
+    return np.vstack([linear, mirror_images(x, Y), drawn])
 
 
-def _own_misfit(x: Array, Y: Array, low: Array, high: Array, w: Array) -> float:
-    q = np.sum((x - Y) ** 2, axis=1)
-    return float(w @ (q - np.clip(q, low**2, high**2)) ** 2)
+def mirror_images(x: Array, Y: Array) -> Array:
+    """Return x reflected in each of the planes through the centre of Y along its principal axes."""
+    center = Y.mean(axis=0)
+    _, axes = np.linalg.eigh((Y - center).T @ (Y - center))
+    images: Array = x - 2 * ((x - center) @ axes)[:, None] * axes.T
+    return images
 
 
-def fit_one_place(x: Array, Y: Array, low: Array, high: Array, w: Array) -> tuple[Array, float]:
-    """Return a minimiser of one point's misfit, by a few damped Gauss–Newton steps, and the misfit there."""
-    value, damping = _own_misfit(x, Y, low, high, w), 1e-3
-    for _ in range(15):
-        u = x - Y
-        q = np.sum(u**2, axis=1)
+def fit_places(
+    x: Array, Y: Array, low: Array, high: Array, w: Array | float = 1.0, *, steps: int = 15
+) -> tuple[Array, Array]:
+    """Return places (…, d) that fit distances to the points Y (…, k, d), from x, and Σ w e² of squares there.
+
+    Damped Gauss–Newton steps, for all places at once.
+    """
+
+    def look(x: Array) -> tuple[Array, Array, Array]:
+        U = x[..., None, :] - Y
+        q = np.sum(U**2, axis=-1)
         e = q - np.clip(q, low**2, high**2)
-        active = w * (e != 0)
-        H = 4 * (u * active[:, None]).T @ u
-        H += damping * (np.trace(H) + 1e-300) * np.eye(len(x))
-        step = -np.linalg.solve(H, 2 * u.T @ (w * e)) if np.trace(H) > 1e-290 else np.zeros_like(x)
-        new = _own_misfit(x + step, Y, low, high, w)
-        if new < value:
-            stop = new > 0.999 * value
-            x, value, damping = x + step, new, damping / 5
-            if stop:
-                break
-        else:
-            damping *= 10
-            if damping > 1e6:
-                break
-    return x, value
+        return U, e, np.sum(w * e**2, axis=-1)
+
+    U, e, misfit = look(x)
+    damping, identity = np.full(misfit.shape, 1e-3), np.eye(x.shape[-1])
+    for _ in range(steps):
+        turned = np.swapaxes(U * (w * (e != 0))[..., None], -1, -2)
+        H = turned @ U
+        H += (damping * np.trace(H, axis1=-2, axis2=-1) + 1e-300)[..., None, None] * identity
+        y = x - 0.5 * np.linalg.solve(H, turned @ e[..., None])[..., 0]
+        V, f, new = look(y)
+        better = new < misfit
+        x, misfit = np.where(better[..., None], y, x), np.where(better, new, misfit)
+        U, e = np.where(better[..., None, None], V, U), np.where(better[..., None], f, e)
+        damping = np.where(better, damping / 5, np.minimum(damping * 10, 1e6))
+    return x, misfit
 
 
-def shake_pieces(search: Search) -> int:
+def shake_pieces(search: Search, patience: int | None = None) -> int:
     """Reflect, scatter or lift small pieces where the fit is bad, again and again; return how often that helped.
 
     A piece is a ball in the graph about an end of a badly met pair. It is reflected in a plane of the points around it,
     scattered, or shaken into one or two dimensions more; a run from there either leads lower or is soon given up.
     """
     component, generator = search.component, search.generator
-    patience = int(np.clip(_PATIENCE * 250 / component.n, _FEWEST, _PATIENCE))
+    if patience is None:
+        patience = int(np.clip(_PATIENCE * 250 / component.n, _FEWEST, _PATIENCE))
     idle = helped = 0
     for _ in range(_MOST_SHAKES):
         if search.done() or idle >= patience:
@@ -336,8 +284,8 @@ def build_up(search: Search) -> bool:
         if misfit.min() > _NONE * component.size**2:
             X, misfit = _repair(search, X, misfit, np.sort(order[: k + 1]))
     for each in X[np.argsort(misfit)[:_REPAIRED]]:
-        if not search.done():
-            search.offer(search.run(each))
+        if not search.done() and search.offer(search.run(each)):
+            approach(search)
     return search.best_objective < 0.99 * before
 
 
@@ -390,12 +338,10 @@ def _branch(
     low, high = component.lower[numbers], np.minimum(component.upper[numbers], 10 * component.size)
     shape = (len(X), _TRIES, len(ends))
     Y = X[:, None, ends]
-    drawn = generator.uniform(low, high, shape) ** 2
-    x = Y.mean(axis=2) + np.sqrt(drawn.mean(axis=2))[..., None] * generator.standard_normal((*shape[:2], X.shape[2]))
-    x = _fit_places(x, Y, drawn)
-    q = np.sum((x[:, :, None] - Y) ** 2, axis=3)
-    own = np.sum(((q - np.clip(q, low**2, high**2)) / component.size) ** 2, axis=2)
-    total = misfit[:, None] + own
+    drawn = generator.uniform(low, high, shape)
+    x = Y.mean(axis=2) + drawn.mean(axis=2)[..., None] * generator.standard_normal((*shape[:2], X.shape[2]))
+    x, _ = fit_places(x, Y, drawn, drawn, steps=_PLACE_STEPS)
+    total = misfit[:, None] + fit_places(x, Y, low, high, steps=0)[1] / component.size**2
     # one of places that are the same, the best; what meets all bounds comes in any order
     gap = np.linalg.norm(x[:, :, None] - x[:, None], axis=3) < _SAME * component.size
     earlier = np.tril(gap, -1)
@@ -407,18 +353,6 @@ def _branch(
     X = X[parent]
     X[:, v] = x[parent, way]
     return X, total[parent, way]
-
-
-def _fit_places(x: Array, Y: Array, squares: Array) -> Array:
-    """Return places at these squared distances to the points Y, as nearly as a few damped steps bring them."""
-    identity = np.eye(x.shape[-1])
-    for k in range(_PLACE_STEPS):
-        U = x[:, :, None] - Y
-        e = np.sum(U**2, axis=3) - squares
-        H = np.einsum("btki,btkj->btij", U, U)
-        H += (10.0 ** -(k + 1) * np.trace(H, axis1=2, axis2=3) + 1e-12)[..., None, None] * identity
-        x = x - 0.5 * np.linalg.solve(H, np.einsum("btki,btk->bti", U, e)[..., None])[..., 0]
-    return x
 
 
 def _repair(search: Search, X: Array, misfit: Array, placed: Indices) -> tuple[Array, Array]:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from quartic.arrays import Array
 from quartic.distance.cuts import FLAT
 from quartic.distance.findings import DistanceWarning, UndeterminedWarning, mark
-from quartic.distance.moves import fit_one_place, places_to_try
+from quartic.distance.moves import fit_places, mirror_images, places_to_try
 
 
 def place_new_points(
@@ -60,22 +60,11 @@ def place_new_points(
 
 def _place(Y: Array, low: Array, high: Array, guess: Array) -> Array:
     """Return the best place for one point."""
-    w = np.ones(len(Y))
-    center = Y.mean(axis=0)
-    best: Array = center
-    value = np.inf
-    for start in places_to_try(center, Y, guess, np.random.default_rng(0)):
-        for first in (start, *_mirror_images(start, Y)):
-            x, misfit = fit_one_place(first, Y, low, high, w)
-            if misfit < value:
-                best, value = x, misfit
+    starts = places_to_try(Y.mean(axis=0), Y, guess, np.random.default_rng(0))
+    tries = np.vstack([starts, *(mirror_images(start, Y) for start in starts)])
+    x, misfit = fit_places(tries, Y, low, high, steps=25)
+    best: Array = x[misfit.argmin()]
     return best
-
-
-def _mirror_images(x: Array, Y: Array) -> list[Array]:
-    center = Y.mean(axis=0)
-    _, axes = np.linalg.eigh((Y - center).T @ (Y - center))
-    return [x - 2 * float((x - center) @ axis) * axis for axis in axes.T]
 
 
 def _is_open(Y: Array, x: Array) -> bool:

@@ -18,7 +18,7 @@ from quartic.distance.framework import (
     Solve,
     Undecided,
     gram_inverse,
-    moving_with,
+    moving_as_one,
     null_samples,
     orthonormal_columns,
     rigid_motions,
@@ -26,7 +26,8 @@ from quartic.distance.framework import (
 )
 from quartic.distance.graph import Indices, Mask, PairGraph, check_indices, find_clique, skeleton
 
-# Cliques looked for, and the degrees of freedom that their residuals must have together to say something.
+# Cliques looked for; and how many degrees of freedom their residuals, and how many pairs, they must have to say
+# something.
 _CLIQUES, _ENOUGH = 300, 60
 # Residuals of the whole fit may exceed what the cliques show by this factor, in squares.
 _FACTOR = 1.5
@@ -49,7 +50,8 @@ def noise_explains(
     everyone = np.ones(n, dtype=bool)
     k = d + 3
     found = {}
-    for v in rng.permutation(np.flatnonzero(graph.core(k - 1)))[:_CLIQUES]:
+    seeds = np.flatnonzero(graph.core(k - 1))
+    for v in rng.choice(seeds, _CLIQUES if len(seeds) else 0):
         clique = find_clique(graph, int(v), k, everyone, rng)
         if clique is not None:
             found[clique.tobytes()] = clique
@@ -61,6 +63,8 @@ def noise_explains(
     keys = pairs[:, 0] * n + pairs[:, 1]
     order = np.argsort(keys)
     at = order[np.searchsorted(keys[order], cliques[:, first] * n + cliques[:, second])]
+    if len(np.unique(at)) < _ENOUGH:  # cliques that overlap say less than their number
+        return None
     delta = distances[at] ** 2
     root = np.ones_like(delta) if weights is None else np.sqrt(weights[at])
     alone, leverage = _fit_cliques(delta, root, d)
@@ -295,20 +299,8 @@ class _Linearised:
         motions = np.zeros((self.n, self.d, found.shape[1]))
         motions[self.points] = found.reshape(len(self.points), self.d, -1)
         loose[self.points] = True
-        loose &= ~self._largest_moving_as_one(motions, rng)
-        return loose
-
-    def _largest_moving_as_one(self, motions: Array, rng: np.random.Generator) -> Mask:
         held = np.flatnonzero(self.rigid & self.anchor)
-        if len(held) >= self.d:
-            return moving_with(self.X, motions, held)
-        best = np.zeros(self.n, dtype=bool)
-        for v in rng.permutation(self.points)[:100]:
-            neighbours = self.graph.neighbours(int(v))
-            if len(neighbours) >= self.d:
-                moving = moving_with(self.X, motions, np.append(neighbours, v)) & self.rigid
-                best = moving if np.count_nonzero(moving) > np.count_nonzero(best) else best
-        return best
+        return loose & ~moving_as_one(self.X, motions, self.graph, held, rng)
 
     def noise_scale(self, residuals: Array, root: Array, rng: np.random.Generator) -> float:
         """Return how many times the noise is what was said of it, from the residuals and their expectation."""

@@ -22,6 +22,9 @@ from quartic.distance.data import Measurements
 from quartic.distance.graph import is_local
 from quartic.distance.moves import (
     LANDMARKS,
+    RIM,
+    RIM_STEPS,
+    approach,
     build_up,
     escape,
     place_points_anew,
@@ -41,8 +44,8 @@ _LARGE, _PATCHED = 30_000, 3000
 _LAST_STEPS, _AT_ROUND_OFF, _WELL_LINKED = 8, 1e-12, 1e-8
 # Up to this many, pieces are shaken one after the other.
 _SHAKEN = 5000
-# Up to this many, many starts are tried before a misfit is called noise.
-_SMALL = 100
+# Up to this many, many starts are tried before a misfit is called noise, and pieces shaken in vain so many times.
+_SMALL, _DOUBTS = 100, 40
 # Two runs end alike where their losses differ by less; a run leads lower where it is at most this share of another.
 _SAME, _LOWER = 1.01, 0.99
 # Cuts tried; steeper ones are not worth a run. A side is as likely as the other where twice the logarithm of their
@@ -50,10 +53,6 @@ _SAME, _LOWER = 1.01, 0.99
 _CUTS, _STEEP, _LIKELY, _MOVED = 12, 0.5, 12.0, 1e-4
 # Times that points are built up one by one within their bounds.
 _BUILDS = 6
-# Bounds are approached from outside, where the gradient vanishes with the misfit: this much less of it is asked for.
-_RIM, _RIM_STEPS = 1e-5, 2000
-# Points that may move, or nearly, are reached slowly: so many steps to see whether distances nearly met can be met.
-_SLOW_STEPS = 200
 
 
 @dataclass(frozen=True)
@@ -143,10 +142,8 @@ def search_component(component: Component, init: Any, effort: Effort, generator:
     _polish(search)
     sides = _other_sides(search)
     if weighted is not component:
-        tol = _RIM * effort.tol
-        search.offer(search.run(search.X, tol=tol, max_iter=_RIM_STEPS))
         plain = Search(component, effort, generator)
-        search.best = plain.run(search.X, tol=tol, max_iter=_RIM_STEPS)
+        search.best = plain.run(search.X, tol=RIM * effort.tol, max_iter=RIM_STEPS)
         if search.best.stationarity <= effort.tol * plain.reference:
             search.best = replace(search.best, status=Status.CONVERGED)
         search.n_iter, search.n_products = search.n_iter + plain.n_iter, search.n_products + plain.n_products
@@ -221,11 +218,9 @@ def _escalate(search: Search) -> None:
         ends.append(search.best_objective)
         if kept is not None:
             search.offer(kept)
+        if search.done() or component.n > _LARGE or (not component.bounded and _is_settled(search, ends)):
+            return
         kept = search.best
-        if search.done() or component.n > _LARGE:
-            return
-        if not component.bounded and _is_settled(search, ends):
-            return
     if component.bounded and component.n <= _SHAKEN:
         _build_up(search)
     if component.n <= _SHAKEN and not search.done():
@@ -239,13 +234,11 @@ def _is_local(component: Component, generator: np.random.Generator) -> bool:
 
 
 def _build_up(search: Search) -> None:
-    """Build the points up one at a time, again and again, and go on from where bounds are met at their rim."""
+    """Build the points up one at a time, again and again, until all bounds are met."""
     made = 0
     while made < _BUILDS and not search.done():
         made += 1
         build_up(search)
-        if not search.done() and search.component.are_nearly_met(search.component.errors(search.X)):
-            search.offer(search.run(search.X, tol=_RIM * search.effort.tol, max_iter=_RIM_STEPS))
     if made:
         search.note(f"points added one at a time within their bounds, {made} times")
 
@@ -257,6 +250,8 @@ def _is_settled(search: Search, ends: list[float]) -> bool:
     if explained is None:
         again = sum(end <= _SAME * search.best_objective for end in ends)
         explained = again >= (3 if component.n <= _SMALL else 2)
+        if explained and component.n <= _SMALL and shake_pieces(search, _DOUBTS):
+            return search.done()  # they ended alike in a local minimum
     if explained and _turn_over(search):
         return search.done() or component.is_explained(search.X, search.generator) is True
     search.settled = explained
@@ -331,8 +326,7 @@ def _improve(search: Search, rounds: int) -> None:
     large = search.component.n > _LARGE
     if search.done() or (large and not search.component.are_suspect(search.component.errors(search.X))):
         return
-    if not search.component.bounded and search.component.are_nearly_met(search.component.errors(search.X)):
-        search.offer(search.run(search.X, tol=_RIM * search.effort.tol, max_iter=_SLOW_STEPS))
+    approach(search)
     made = 0 if large else escape(search, rounds, patience=3)
     if made:
         search.note(f"{made} rounds through more dimensions")

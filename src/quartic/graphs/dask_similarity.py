@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from quartic.distributed.blocks import make
 from quartic.distributed.inputs import checked_dtype, concatenate_rows, is_persisted, row_recipes
 from quartic.graphs import neighbors
-from quartic.graphs.neighbors import BLOCK, SIGMA_NEIGHBOR, TILE, Floats, Heap, Integers
+from quartic.graphs.neighbors import SIGMA_NEIGHBOR, Floats, Heap, Integers
 from quartic.graphs.similarity import scale_both_sides, unite, weigh
 
 # A recipe of fewer bytes is run again by each task that needs its block; a larger one holds the data itself.
@@ -250,19 +250,7 @@ def _offer_block(
     if rule.cosine:
         near = neighbors.inverse_roots(squares)
     slack = neighbors.bound_error(rule.terms, rule.exact, rule.cosine)
-    if sp.issparse(stack):
-        for at in range(0, B.shape[0], TILE):
-            tile = neighbors.take_tile(B, at)
-            neighbors.offer_sparse(stack, 0, n, tile, n + at, squares, near, slack, heap, rule.cosine)
-    else:
-        estimated = stack
-        if rule.centre is not None:
-            estimated = stack - rule.centre
-            squares = np.einsum("ij,ij->i", estimated, estimated)
-        for first in range(0, n, BLOCK):
-            for origin in range(n, len(stack), TILE):
-                products = estimated[first : min(first + BLOCK, n)] @ estimated[origin : origin + TILE].T
-                neighbors.offer_dense(stack, first, products, origin, squares, near, slack, heap, rule.cosine)
+    neighbors.offer_rows(stack, squares, near, slack, heap, rule.cosine, n, rule.centre)
     keys, values, columns, counts = heap
     return keys, values, columns - (n - first_others), counts
 

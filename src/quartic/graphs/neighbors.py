@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +10,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quartic.arrays import finite_matrix, first_not_finite
-from quartic.arrays.threads import one_blas_thread
+from quartic.arrays.threads import one_blas_thread, spread
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Heap = tuple[Floats, Floats, Integers, Integers]  # keys, values and columns kept by each row (n, k), and how many (n,)
 
-BLOCK = 1024  # rows of a block of dense work
+BLOCK = 256  # rows of a piece of work
 TILE = 4096  # columns of a tile: its sums fit the first-level cache, its features the second
 SIGMA_NEIGHBOR = 7  # σ is the distance to the 7th nearest point, the point itself being the first
 UNIT = np.finfo(np.float64).eps / 2
@@ -139,60 +136,42 @@ def bound_error(terms: int, exact: bool, cosine: bool) -> float:
 def find_neighbors(features: Features, scales: Floats, k: int, cosine: bool) -> Heap:
     """Return each row's k best columns: the largest positive cosines, or the smallest d²/σ_j.
 
-    Parameters
-    ----------
-    features : Features
-        The rows.
-    scales : array (n,)
-        The squared norms of the rows for cosines, the σ² otherwise.
-    k : int
-        Columns kept by a row.
-    cosine : bool
-        Cosines, the value kept being the dot product; otherwise distances, the value being d².
+    ``scales`` (n,) are the squared norms of the rows for cosines, with dot products as values, else σ², with d².
     """
-    X, squares, heap = features.X, features.squares, empty_heap(features.n, k)
-    near = inverse_roots(scales) if cosine else scales
+    X, heap = features.X, empty_heap(features.n, k)
+    # shorter rows lose fewer digits in ‖a‖² + ‖b‖² − 2⟨a, b⟩
+    centre = None if cosine or features.exact or features.sparse else X.mean(axis=0)
     slack = bound_error(features.terms, features.exact, cosine)
-    if features.sparse:
-
-        def offer_tile(first: int, last: int, tile: Any, origin: int) -> None:
-            offer_sparse(X, first, last, tile, origin, squares, near, slack, heap, cosine)
-
-        _each_sparse_tile(X, offer_tile)
-        return heap
-    centred = X
-    if not (cosine or features.exact):  # shorter rows lose fewer digits in ‖a‖² + ‖b‖² − 2⟨a, b⟩
-        centred = X - X.mean(axis=0)
-        squares = np.einsum("ij,ij->i", centred, centred)
-
-    def offer_products(first: int, products: Any, origin: int) -> None:
-        offer_dense(X, first, products, origin, squares, near, slack, heap, cosine)
-
-    _each_dense_tile(centred, offer_products)
+    offer_rows(X, features.squares, inverse_roots(scales) if cosine else scales, slack, heap, cosine, 0, centre)
     return heap
 
 
-def offer_dense(
-    X: Floats, first: int, products: Floats, origin: int, squares: Floats, near: Floats, slack: float, heap: Heap,
-    cosine: bool,
-) -> None:  # fmt: skip
-    """Offer the rows of X from ``origin`` on to those from ``first`` on, of whose products this is a tile."""
+@one_blas_thread()  # in each of our threads: BLAS's own would wait for ever if another thread forks meanwhile
+def offer_rows(
+    X: Any, squares: Floats, near: Floats, slack: float, heap: Heap, cosine: bool, first: int, centre: Floats | None
+) -> None:
+    """Offer the rows of X from ``first`` on, tile by tile, to those that have heaps, which are the first of X."""
     from quartic.compiled.topk import offer
 
-    rows, width = products.shape
-    offer(cosine, first, first + rows, X, products, None, None, origin, width, squares, near, slack, heap)
+    n, sparse, none = len(heap[0]), sp.issparse(X), np.empty((0, 0))
+    estimated = X if centre is None else X - centre
+    if centre is not None:
+        squares = np.einsum("ij,ij->i", estimated, estimated)
+    for origin in range(first, X.shape[0], TILE):
+        tile = X[origin : origin + TILE].tocsc() if sparse else estimated[origin : origin + TILE]
+        parts: tuple[Any, ...] = ()
+        if sparse:
+            parts = (X.indptr, X.indices, X.data), (tile.indptr, tile.indices.astype(np.uint32), tile.data)
+        # products of sparse rows are summed in one order: for cosines there is nothing to do anew
+        others = origin, tile.shape[0], squares, near, 0.0 if sparse and cosine else slack, heap
 
+        def work(begin: int, end: int, tile: Any = tile, parts: Any = parts, others: Any = others) -> None:
+            for at in range(begin * BLOCK, min(end * BLOCK, n), BLOCK):
+                last = min(at + BLOCK, n)
+                mine = (none, none, *parts) if sparse else (X, estimated[at:last] @ tile.T, None, None)
+                offer(cosine, at, last, *mine, *others)
 
-def offer_sparse(
-    X: sp.csr_array, first: int, last: int, tile: sp.csc_array, origin: int, squares: Floats, near: Floats,
-    slack: float, heap: Heap, cosine: bool,
-) -> None:  # fmt: skip
-    """Offer the rows of a tile, which are those of X from ``origin`` on, to rows ``first`` to ``last`` of X."""
-    from quartic.compiled.topk import offer
-
-    none, parts = np.empty((0, 0)), [(A.indptr, A.indices, A.data) for A in (X, tile)]
-    slack = 0.0 if cosine else slack  # products of sparse rows are summed in one order: there is nothing to do anew
-    offer(cosine, first, last, none, none, *parts, origin, tile.shape[0], squares, near, slack, heap)
+        spread(work, -(-n // BLOCK), float(n) * tile.shape[0] * (X.nnz / X.shape[0] if sparse else X.shape[1]))
 
 
 def measure_scales(features: Features) -> Floats:
@@ -247,51 +226,3 @@ def read_heap(heap: Heap) -> tuple[Integers, Integers, Floats]:
 def read_worst(heap: Heap) -> Floats:
     """Return the worst value that each row keeps, its heap being full: the root."""
     return heap[1][:, 0].copy()
-
-
-def take_tile(X: sp.csr_array, origin: int) -> sp.csc_array:
-    """Return the rows of a tile by columns, with indices as the compiled search wants them."""
-    tile = X[origin : origin + TILE].tocsc()
-    tile.indices = tile.indices.astype(np.uint32)
-    return tile
-
-
-def _each_dense_tile(X: Floats, offer: Callable[[int, Any, int], None]) -> None:
-    """Run ``offer(first, X[first:last] X[origin:origin + TILE]ᵀ, origin)`` on every block of rows and every tile."""
-    n, processors = len(X), _processors()
-    room = np.empty(min(BLOCK, n) * min(TILE, n))
-    share = max(64, -(-BLOCK // processors))
-
-    def work(first: int, products: Floats, origin: int) -> None:
-        np.matmul(X[first : first + len(products)], X[origin : origin + TILE].T, out=products)
-        offer(first, products, origin)
-
-    # BLAS at one thread in each of ours: its own would wait for ever if another thread forks meanwhile
-    with one_blas_thread(), ThreadPoolExecutor(processors) as pool:
-        for first in range(0, n, BLOCK):
-            rows = min(BLOCK, n - first)
-            for origin in range(0, n, TILE):
-                width = min(TILE, n - origin)
-                products = room[: rows * width].reshape(rows, width)
-                parts = range(0, rows, share)
-                jobs = [pool.submit(work, first + at, products[at : at + share], origin) for at in parts]
-                for job in jobs:
-                    job.result()
-
-
-def _each_sparse_tile(X: sp.csr_array, offer: Callable[[int, int, Any, int], None]) -> None:
-    """Run ``offer`` on every block of rows against every tile; each row belongs to one thread at a time."""
-    n = X.shape[0]
-    starts = range(0, n, BLOCK)
-    with ThreadPoolExecutor(min(_processors(), len(starts))) as pool:
-        for origin in range(0, n, TILE):
-            tile = take_tile(X, origin)
-            jobs = [pool.submit(offer, first, min(first + BLOCK, n), tile, origin) for first in starts]
-            for job in jobs:
-                job.result()
-
-
-def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

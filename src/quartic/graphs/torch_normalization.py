@@ -8,7 +8,7 @@ import torch
 
 from quartic.arrays.space_torch import DOUBLE
 from quartic.graphs.inputs import as_adjacency
-from quartic.graphs.normalization import Kind, choose, is_normalized, walk_matrix
+from quartic.graphs.normalization import Kind, choose, is_normalized, refuse_negative, walk_matrix
 from quartic.losses.devices import moved, to_scipy
 from quartic.losses.factor.torch_matrix import csr, row_pieces
 
@@ -41,15 +41,7 @@ def normalize_tensor(matrix: Any, kind: Kind | None) -> torch.Tensor:
     if kind is None:
         return M
     if entries.numel() and float(entries.min()) < 0:
-        at = int(entries.argmin())
-        if M.layout == torch.strided:
-            row, column = divmod(at, matrix.n)
-        else:
-            row, column = int(torch.searchsorted(M.crow_indices(), at, right=True)) - 1, int(M.col_indices()[at])
-        raise ValueError(
-            f"a graph is normalised by its degrees, but the weight of ({row}, {column}) is {float(entries.min()):g}; "
-            "pass normalize=None, or 0 there"
-        )
+        refuse_negative(as_adjacency(to_scipy(M)))
     if kind == "walks":
         walks: torch.Tensor = moved(walk_matrix(as_adjacency(to_scipy(M))).astype(matrix.dtype), M.device)
         return walks

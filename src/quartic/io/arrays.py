@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -76,24 +75,19 @@ def _sparse(arrays: dict[str, Any], source: Source) -> Any:
         kind = kind.decode("ascii") if isinstance(kind, bytes) else str(kind)
         rows, columns = (int(k) for k in arrays["shape"])
         data = arrays["data"]
+        check_claim(8 * (max(rows, columns) + 1), os.path.getsize(source.path), f"{rows} × {columns}")
         if kind == "coo":
-            return _from_entries(arrays["row"], arrays["col"], data, (rows, columns), source)
+            _check_numbers(data, "data")
+            _check_indices(arrays["row"], rows, "row")
+            _check_indices(arrays["col"], columns, "col")
+            return sp.csr_array(sp.coo_array((data, (arrays["row"], arrays["col"])), shape=(rows, columns)))
         if kind not in ("csr", "csc"):
             raise FileFormatError(f"{source.name}: the sparse format {kind!r} is not known; save it as CSR")
-        check_claim(8 * (max(rows, columns) + 1), os.path.getsize(source.path), f"{rows} × {columns}")
         check_compressed(data, arrays["indices"], arrays["indptr"], columns if kind == "csr" else rows)
         make = sp.csr_array if kind == "csr" else sp.csc_array
         matrix = make((data, arrays["indices"], arrays["indptr"]), shape=(rows, columns))
         matrix.check_format(full_check=True)
         return sp.csr_array(matrix)
-
-
-def _from_entries(i: Any, j: Any, data: Any, shape: tuple[int, int], source: Source) -> Any:
-    check_claim(8 * (max(shape) + 1), os.path.getsize(source.path), f"{shape[0]} × {shape[1]}")
-    _check_numbers(data, "data")
-    _check_indices(i, shape[0], "row")
-    _check_indices(j, shape[1], "col")
-    return sp.csr_array(sp.coo_array((data, (i, j)), shape=shape))
 
 
 def check_compressed(data: Any, indices: Any, indptr: Any, width: int) -> None:
@@ -156,18 +150,7 @@ def _by_scipy(source: Source) -> dict[str, Any]:
         if "matrices" not in answer:
             raise FileFormatError(f"{source.name}: {what} ({answer['message']})")
         with damage_named(source.name, what):
-            return dict(_matrices(answer["matrices"], Path(folder), source))
-
-
-def _matrices(found: list[dict[str, Any]], folder: Path, source: Source) -> Iterator[tuple[str, Any]]:
-    for k, facts in enumerate(found):
-        parts = {part: read_npy(folder / f"{k}{part}.npy") for part in facts["parts"]}
-        values = parts.get("data", parts.get(""))
-        if values is not None and values.dtype.kind == "c":
-            if source.kind == "mtx":
-                raise FileFormatError(f"{source.name}: a matrix of complex numbers is not read; save real numbers")
-            continue
-        if "" in parts:
-            yield facts["name"], parts[""]
-        else:
-            yield facts["name"], _from_entries(parts["row"], parts["col"], parts["data"], tuple(facts["shape"]), source)
+            return {
+                name: next(iter(read_arrays(Source(Path(folder, file), source.name, file[-3:])).values()))
+                for name, file in answer["matrices"]
+            }

@@ -111,8 +111,9 @@ def features_of_table(table: Table) -> FeatureTable:
     """Return the columns of numbers as features."""
     numeric = [column for column in range(table.n_columns) if table.is_numeric(column)]
     words = [column for column in range(table.n_columns) if column not in numeric]
-    named = _column_of_names(table, words)
-    numeric = [column for column in numeric if column != named]
+    naming = _columns_of_names(table, words)
+    named = naming[0] if naming else None
+    numeric = [column for column in numeric if column not in naming]
     if not numeric:
         raise table.fault(0, "no column of numbers, and no two columns of names: not a table of data")
     X = table.numbers(numeric)
@@ -122,20 +123,23 @@ def features_of_table(table: Table) -> FeatureTable:
     guess = [f"features: {len(table)} rows, {count} of numbers ({table.layout})"]
     if named is not None:
         guess.append(f"names from {table.title(named)}")
-    left = [table.title(column) for column in words if column != named]
-    if left:
+    if left := [table.title(column) for column in words if column != named]:
         guess.append(f"text left out: {', '.join(left)}")
+    if numbers := [table.title(column) for column in naming[1:] if column not in words]:
+        guess.append(f"row numbers left out: {', '.join(numbers)}")
     return FeatureTable(X, names, columns, "; ".join(guess))
 
 
-def _column_of_names(table: Table, words: list[int]) -> int | None:
-    """Return the column that names the rows: one called so, or the first if it is text; no name twice."""
+def _columns_of_names(table: Table, words: list[int]) -> list[int]:
+    """Return the columns that name the rows, words first: those called so, or a first one of text; no name twice."""
     called = [] if table.header is None else [k for k, name in enumerate(table.header) if plain(name) in NAMES]
-    for column in [*called, *(words[:1] if words[:1] == [0] else [])]:
+    called.sort(key=lambda column: column not in words)
+    found = []
+    for column in dict.fromkeys([*called, *(words[:1] if words[:1] == [0] else [])]):
         cells = table.words(column)
         if len(set(cells)) == len(cells) and (column in words or table.is_integer(column)):
-            return column
-    return None
+            found.append(column)
+    return found
 
 
 # -- features, or a graph? --------------------------------------------------------------------------------------------

@@ -1,8 +1,7 @@
 """Reads .mat and .mtx files by SciPy, in a process of its own: a damaged file can crash compiled readers.
 
 Run as a script, which imports nothing of quartic. It takes lines of JSON, ``{"kind", "path", "folder"}``, writes the
-matrices of real numbers into the folder as ``.npy`` files, and answers each line by one of JSON: the matrices by name,
-or what is wrong.
+matrices of real numbers into the folder, and answers each line by one of JSON: name and file of each, or what is wrong.
 """
 
 import json
@@ -26,7 +25,9 @@ def read(kind: str, path: str) -> dict[str, Any]:
         if layout == "array" and symmetry != "general":  # SciPy takes what is missing at the end for zero
             _check_triangle(path, rows, 0 if symmetry == "symmetric" else -1)
         found = {"": scipy.io.mmread(path)}
-    return {name: matrix for name, matrix in found.items() if matrix.ndim == 2 and matrix.dtype.kind in "fiubc"}
+        if found[""].dtype.kind == "c":
+            raise ValueError("a matrix of complex numbers is not read; save real numbers")
+    return {name: matrix for name, matrix in found.items() if matrix.ndim == 2 and matrix.dtype.kind in "fiub"}
 
 
 def _check_triangle(path: str, n: int, diagonal: int) -> None:
@@ -37,18 +38,18 @@ def _check_triangle(path: str, n: int, diagonal: int) -> None:
         raise ValueError(f"{count} numbers said, {n_lines} there")
 
 
-def write(matrices: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
-    """Write the parts of each matrix, and return what there is: shape and names of the parts."""
-    facts = []
+def write(matrices: dict[str, Any], folder: Path) -> list[tuple[str, str]]:
+    """Write each matrix as NumPy or SciPy would, and return names and files."""
+    files = []
     for k, (name, matrix) in enumerate(matrices.items()):
-        parts = {"": matrix}
         if hasattr(matrix, "tocoo"):
-            matrix = matrix.tocoo()
-            parts = {"row": matrix.row, "col": matrix.col, "data": matrix.data}
-        for part, array in parts.items():
-            np.save(folder / f"{k}{part}.npy", np.asarray(array), allow_pickle=False)
-        facts.append({"name": name, "shape": [int(n) for n in matrix.shape], "parts": list(parts)})
-    return facts
+            coo = matrix.tocoo()
+            parts = {"row": coo.row, "col": coo.col, "data": coo.data}
+            np.savez(folder / f"{k}.npz", format="coo", shape=np.array(coo.shape), **parts)
+        else:
+            np.save(folder / f"{k}.npy", np.asarray(matrix), allow_pickle=False)
+        files.append((name, f"{k}.npz" if hasattr(matrix, "tocoo") else f"{k}.npy"))
+    return files
 
 
 def limit_memory(n_bytes: int) -> None:
@@ -71,9 +72,7 @@ def main() -> None:
     for line in sys.stdin:
         request = json.loads(line)
         try:
-            answer: dict[str, Any] = {
-                "matrices": write(read(request["kind"], request["path"]), Path(request["folder"]))
-            }
+            answer: Any = {"matrices": write(read(request["kind"], request["path"]), Path(request["folder"]))}
         except BaseException as error:
             answer = {"message": str(error)[:500] or type(error).__name__}
         print(json.dumps(answer), flush=True)

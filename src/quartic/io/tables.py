@@ -320,6 +320,9 @@ def _text_table(name: str, content: bytes, guessed: str) -> Table:
     if not sample:
         raise FileFormatError(f"{name}: not a table: its lines are not alike")
     comma = separator != "," and _has_decimal_comma(sample)
+    if n_titles := _count_titles(_cells(lines, separator), n_columns, comma):
+        text = re.sub(r"^.+$", "", text, count=n_titles, flags=re.MULTILINE)
+        sample = [row for row in _cells(lines[n_titles:], separator) if len(row) == n_columns]
     header = _header(sample, n_columns, comma)
     if header is not None and header[0] and f"\n{separator}" in text:
         text = re.sub(rf"^[{re.escape(separator)} \t]+$", "", text, flags=re.MULTILINE)
@@ -333,7 +336,8 @@ def _text_table(name: str, content: bytes, guessed: str) -> Table:
         columns = [column[1:] for column in columns]
     named = "a header" if header is not None else "no header"
     cut = "one column" if n_columns == 1 else f"{n_columns} columns separated by {SEPARATORS[separator]}"
-    layout = ", ".join(filter(None, [cut, named, "attributes of networkx" if attributes else "", guessed]))
+    titles = f"{count(n_titles, 'line')} above left out" if n_titles else ""
+    layout = ", ".join(filter(None, [cut, named, titles, "attributes of networkx" if attributes else "", guessed]))
     table = Table(name, columns, header, layout, comma, text, separator, attributes)
     if len(table) == 0:
         raise table.fault(-1, "there are column names, but no rows below them")
@@ -508,6 +512,16 @@ def _separator(lines: Sequence[str]) -> tuple[float, str, int]:
     return best
 
 
+def _count_titles(rows: list[list[str]], n_columns: int, comma: bool) -> int:
+    """Return how many lines above the names of the columns are titles: one cell is filled, as spreadsheets have it."""
+    n = next((at for at, row in enumerate(rows) if sum(map(bool, row)) > 1), 0)
+    alike = [row for row in rows[n:] if len(row) == n_columns]
+    if n == 0 or rows[n] not in alike[:1] or n_columns == 1:
+        return 0
+    header = _header(alike, n_columns, comma)
+    return n if header is not None and all(_number(name, comma) is None for name in header if name) else 0
+
+
 def _has_decimal_comma(sample: list[list[str]]) -> bool:
     cells = [cell for row in sample for cell in row]
     return any(_DECIMAL_COMMA.fullmatch(cell) for cell in cells) and not any(
@@ -577,7 +591,10 @@ DISTANCE = (
 )  # fmt: skip
 LOWER = ("lower", "low", "lo", "min", "lb", "lower_bound", "minimum")
 UPPER = ("upper", "high", "hi", "max", "ub", "upper_bound", "maximum")
-NAMES = ("", "id", "index", "name", "node", "point", "label", "key", "sample", "document", "unnamed: 0")
+NAMES = (
+    "", "id", "index", "name", "node", "point", "label", "key", "sample", "document", "unnamed: 0", "nr", "nr.", "no",
+    "no.", "number", "nummer", "#",
+)  # fmt: skip
 ALL_NAMES = frozenset({*(name for pair in ENDS for name in pair), *WEIGHT, *DISTANCE, *LOWER, *UPPER})
 KNOWN_NAMES = ALL_NAMES - {"a", "b", "u", "v", "d", "w", "da", "de"}  # these may as well be the names of nodes
 

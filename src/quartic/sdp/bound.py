@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -276,7 +277,6 @@ class Bounds:
 
     def __init__(self, problem: SDP, generator: np.random.Generator, space: Space = HOST) -> None:
         self.problem, self.generator, self.space = problem, generator, space
-        self._weights: tuple[Array, float] | str | None = "unknown"
         entries = problem.c.copy()
         entries[: problem.n_pairs][problem.i != problem.j] *= 0.5
         self.one_c = 1 + float(np.abs(entries).max(initial=0))
@@ -285,22 +285,9 @@ class Bounds:
         """Return Z = C − 𝒜*(y)."""
         return Slack(self.problem, self.problem.c - self.problem.S.T @ y, self.space)
 
-    @property
+    @cached_property
     def weights(self) -> tuple[Array, float] | None:
         """Multipliers w and t > 0 with 𝒜*(w) ⪰ tI: then t·tr Y ≤ bᵀw for every feasible Y."""
-        if isinstance(self._weights, str):
-            self._weights = self._find_weights()
-        return self._weights
-
-    @property
-    def trace(self) -> float:
-        """What the trace of a feasible Y cannot exceed."""
-        found = self.weights
-        implied = max(float(self.problem.b @ found[0]), 0.0) / found[1] if found is not None else math.inf
-        given = self.problem.trace_bound
-        return implied if given is None else min(given, implied)
-
-    def _find_weights(self) -> tuple[Array, float] | None:
         problem = self.problem
         identity = np.zeros(len(problem.c))
         identity[: problem.n_pairs] = problem.i == problem.j
@@ -318,6 +305,14 @@ class Bounds:
                 return trial, 1.0 - 1e-11
         lowest = Slack(problem, problem.S.T @ w).lowest(-1e-2, self.generator)
         return (w, lowest.bound) if lowest.bound > 1e-6 else None
+
+    @property
+    def trace(self) -> float:
+        """What the trace of a feasible Y cannot exceed."""
+        found = self.weights
+        implied = max(float(self.problem.b @ found[0]), 0.0) / found[1] if found is not None else math.inf
+        given = self.problem.trace_bound
+        return implied if given is None else min(given, implied)
 
     def at(self, y: Array, tol: float, scale: float, feasible: Array | None = None, k: int = 1) -> Bound:
         """Return the best bound that y gives, accurate to tol · scale where that is possible.

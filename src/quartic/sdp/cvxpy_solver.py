@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -86,22 +85,12 @@ class CvxpySolver(ConicSolver):  # type: ignore[misc]
         }
 
 
-@dataclass
-class _Entries:
-    """For every row of the cones but the equations, the matrix E with s = ⟨E, Y⟩: its entries, one after the other."""
-
-    of: Array
-    block: Array
-    row: Array
-    column: Array
-    value: Array
-
-
 class _Cones:
     """CVXPY's cones as blocks of Y: equations, numbers ≥ 0, second-order cones, semidefinite ones in this order.
 
     (t, z) is in the second-order cone if and only if t = tr Y, z_j = 2Y_0j for some Y ⪰ 0, and also if and only if the
-    arrow matrix with t on the diagonal and z in the first row is positive semidefinite: the matrices E are the same.
+    arrow matrix with t on the diagonal and z in the first row is positive semidefinite: the matrices E, with
+    s = ⟨E, Y⟩, are the same.
     """
 
     def __init__(self, dims: Any) -> None:
@@ -132,34 +121,35 @@ class _Cones:
         if dims.exp or dims.p3d:
             raise ValueError("quartic.sdp has no exponential or power cones; use SCS or Clarabel for this problem")
         columns = [np.concatenate([np.broadcast_to(part[k], part[0].shape) for part in parts]) for k in range(5)]
-        self.entries = _Entries(*columns)
+        # for every row but the equations the entries of E, one after the other
+        self.of, self.block, self.row, self.column, self.value = columns
 
     def programme(self, C: Any, A: Any, b: Array, extra: tuple[Any, Array]) -> SDP:
         """Return the programme whose matrices are combinations of the E, by rows of C and A, with further numbers ≥ 0.
 
         ``extra`` has their columns in the constraints, and their costs.
         """
-        E, (more, costs) = self.entries, extra
+        more, costs = extra
         stacked = sparse.csr_array(sparse.vstack([sparse.csr_array(C[None]), A]))
-        basis = sparse.csr_array((np.ones(len(E.of)), (E.of, np.arange(len(E.of)))), shape=(self.n_rows, len(E.of)))
+        count = len(self.of)
+        basis = sparse.csr_array((np.ones(count), (self.of, np.arange(count))), shape=(self.n_rows, count))
         entries = sparse.coo_array(stacked @ basis)
         matrix, which = entries.coords
         more = sparse.coo_array(sparse.vstack([sparse.csr_array(costs[None]), more]))
         sizes = [*self.sizes, *([-more.shape[1]] if more.shape[1] else [])]
-        block = np.r_[E.block[which], np.full(more.nnz, len(self.sizes))].astype(np.int64)
-        row, column = np.r_[E.row[which], more.coords[1]], np.r_[E.column[which], more.coords[1]]
-        value = np.r_[entries.data * E.value[which], more.data]
+        block = np.r_[self.block[which], np.full(more.nnz, len(self.sizes))].astype(np.int64)
+        row, column = np.r_[self.row[which], more.coords[1]], np.r_[self.column[which], more.coords[1]]
+        value = np.r_[entries.data * self.value[which], more.data]
         return SDP.from_entries(sizes, b, np.r_[matrix, more.coords[0]], block, row, column, value, maximize=False)
 
     def slacks(self, result: SDPResult) -> Array:
         """Return s = ⟨E, Y⟩ of every row."""
-        E = self.entries
         s = np.zeros(self.n_rows)
         for block, X in enumerate(result.X[: len(self.sizes)]):
-            here = E.block == block
-            row, column = E.row[here], E.column[here]
+            here = self.block == block
+            row, column = self.row[here], self.column[here]
             value = X[row] if X.ndim == 1 else np.einsum("ij,ij->i", X[row], X[column])
-            np.add.at(s, E.of[here], E.value[here] * value * np.where(row == column, 1.0, 2.0))
+            np.add.at(s, self.of[here], self.value[here] * value * np.where(row == column, 1.0, 2.0))
         return s
 
 

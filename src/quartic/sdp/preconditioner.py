@@ -8,7 +8,6 @@ import numpy as np
 from scipy import sparse
 
 from quartic.compiled.flags import FLAGS, njit
-from quartic.compiled.rows import solve_factored
 from quartic.sdp.spheres import Spheres
 
 
@@ -37,16 +36,15 @@ class Blocks:
     """The inverse of d_i I + σ Σ_k g_ki g_kiᵀ for every row i, on the directions along the spheres."""
 
     def __init__(self, data: Spheres, slots: Slots, X: Any, shift: Any, sigma: float) -> None:
-        self.data, self.start, self.shift, self.sigma = data, slots.start, shift, sigma
-        self.G = slots.gradients @ X
+        self.data, self.X, self.start, self.shift = data, X, slots.start, shift
+        self.G = np.ascontiguousarray(slots.gradients @ X, np.float64)
         sizes = np.minimum(np.diff(slots.start), X.shape[1])
         self.at = np.r_[0, np.cumsum(sizes**2)]
-        self.L = np.empty(int(self.at[-1]))
-        _factor(self.start, self.G, shift, sigma, self.at, self.L)
+        self.inverses = np.empty(int(self.at[-1]))
+        _invert(self.start, self.G, shift, sigma, self.at, self.inverses)
         self.normal = self._solve(X)
         self.squares = data.by_sphere(X, self.normal)
         self.squares[self.squares == 0] = 1.0
-        self.X = X
 
     def solve(self, R: Any) -> Any:
         """Return the preconditioned R, along the spheres."""
@@ -55,68 +53,34 @@ class Blocks:
         return Z
 
     def _solve(self, R: Any) -> Any:
-        Z = np.empty_like(R)
-        _solve(self.start, self.G, self.shift, self.sigma, self.at, self.L, R, Z)
-        return Z
+        Z = np.empty(R.shape)
+        _solve(self.start, self.G, self.shift, self.at, self.inverses, R.astype(np.float64, copy=False), Z)
+        return Z.astype(R.dtype, copy=False)
 
 
 @njit(**FLAGS)
-def _factor(start: Any, G: Any, shift: Any, sigma: float, at: Any, L: Any) -> None:
-    """Factorise I·d/σ + GGᵀ, or I·d + σGᵀG where that is smaller, for every row."""
-    r = G.shape[1]
+def _invert(start: Any, G: Any, shift: Any, sigma: float, at: Any, inverses: Any) -> None:
+    """Invert I·d/σ + GGᵀ, or I·d + σGᵀG where that is smaller, for every row."""
     for i in range(len(start) - 1):
         g = G[start[i] : start[i + 1]]
-        q = len(g)
-        n = min(q, r)
-        M = L[at[i] : at[i + 1]].reshape((n, n))
-        for a in range(n):
-            for b in range(a + 1):
-                total = 0.0
-                if q <= r:
-                    for k in range(r):
-                        total += g[a, k] * g[b, k]
-                else:
-                    for k in range(q):
-                        total += sigma * g[k, a] * g[k, b]
-                if a == b:
-                    total += shift[i] / sigma if q <= r else shift[i]
-                M[a, b] = total
-        for b in range(n):
-            for a in range(b, n):
-                total = M[a, b]
-                for k in range(b):
-                    total -= M[a, k] * M[b, k]
-                M[a, b] = np.sqrt(max(total, 1e-300)) if a == b else total / M[b, b]
+        few = len(g) <= G.shape[1]
+        M = g @ g.T if few else sigma * (g.T @ g)
+        for a in range(len(M)):
+            M[a, a] += shift[i] / sigma if few else shift[i]
+        if len(M):
+            inverses[at[i] : at[i + 1]] = np.linalg.inv(M).ravel()
 
 
 @njit(**FLAGS)
-def _solve(start: Any, G: Any, shift: Any, sigma: float, at: Any, L: Any, R: Any, Z: Any) -> None:
+def _solve(start: Any, G: Any, shift: Any, at: Any, inverses: Any, R: Any, Z: Any) -> None:
     """Set every row of Z to its block's inverse times that of R; by Woodbury's formula where that is smaller."""
-    r = G.shape[1]
-    w = np.empty(r)
     for i in range(len(start) - 1):
-        g, x, z = G[start[i] : start[i + 1]], R[i], Z[i]
-        q = len(g)
-        n = min(q, r)
-        M = L[at[i] : at[i + 1]].reshape((n, n))
-        if q <= r:
-            for a in range(q):
-                total = 0.0
-                for k in range(r):
-                    total += g[a, k] * x[k]
-                w[a] = total
+        g = G[start[i] : start[i + 1]]
+        n = min(len(g), G.shape[1])
+        inverse = inverses[at[i] : at[i + 1]].reshape((n, n))
+        if len(g) > n:
+            Z[i] = inverse @ R[i]
+        elif n:
+            Z[i] = (R[i] - (inverse @ (g @ R[i])) @ g) / shift[i]
         else:
-            for k in range(r):
-                w[k] = x[k]
-        solve_factored(M, n, w)
-        if q <= r:
-            for k in range(r):
-                z[k] = x[k]
-            for a in range(q):
-                for k in range(r):
-                    z[k] -= g[a, k] * w[a]
-            for k in range(r):
-                z[k] /= shift[i]
-        else:
-            for k in range(r):
-                z[k] = w[k]
+            Z[i] = R[i] / shift[i]

@@ -15,7 +15,7 @@ import numpy as np
 from quartic.archives import DAMAGE
 from quartic.arrays import Array
 from quartic.compiled.clock import solving_time
-from quartic.core.checkpoint import Checkpoint, broken, check_folder, digest, load, save, sweep
+from quartic.core.checkpoint import Checkpoint, broken, check_folder, digest, keep, load, sweep
 from quartic.core.progress import progress_bar
 from quartic.core.result import Status
 from quartic.sdp.bound import Bound
@@ -150,11 +150,10 @@ class Run:
         return {"solver": f"sdp {method}", "data": digest(data), "blocks": str(p.blocks)}
 
     def _save(self, method: str) -> None:
-        state = self.last.state() if self.checkpoint is not None and self.last is not None else None
-        if self.checkpoint is None or not state:
+        if self.checkpoint is None or self.last is None or not math.isfinite(self.last.primal):
             return
-        arrays = {**state, "history": np.array(self.rows)}
-        save(self.checkpoint, Checkpoint(self._identity(method), {"time": self.elapsed()}, arrays))
+        arrays = {**self.last.state(), "history": np.array(self.rows)}
+        keep(self.checkpoint, Checkpoint(self._identity(method), {"time": self.elapsed()}, arrays))
 
     def _resume(self, method: str) -> dict[str, Array] | None:
         if self.checkpoint is None:

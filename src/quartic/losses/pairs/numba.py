@@ -247,8 +247,7 @@ def pair_rows(
                     n2 += w * share
                 else:
                     e, slope, outside = leave_interval(kind, q, low, np.float64(upper[p]))
-                if not outside:
-                    continue
+                w = w if outside else 0.0  # branches on what cannot be foretold take longer than adding nothing
             elif len(mode) == REMAINDER:
                 e = after - low
                 n2 += w * (0.5 * (b + c) * (b + c) + (e - (b + c)) * c)
@@ -367,7 +366,9 @@ def leave_interval(kind: Any, q: float, low: float, high: float) -> Any:
     if len(kind) == ROOTS:
         s = np.sqrt(q)
         slope = 1.0 / s if s > 0 else 0.0
-    return s - min(max(s, low), high), slope, not low <= s <= high or low == high
+    # told from e alone, for the same reason: which side of the interval s is on cannot be foretold
+    e = s - min(max(s, low), high)
+    return e, slope, (e != 0) | (low == high)
 
 
 @njit(**INNER)
