@@ -14,6 +14,7 @@ from quartic.cli.results import write_clusters
 from quartic.cli.terminal import Voice, command_line, errors_as_one_line, print_json
 from quartic.cli.workers import BlockTable, check_workers, client_code, is_folder, read_folder, spread, workers
 from quartic.io import FeatureTable, FileFormatError, GraphTable, read_similarity
+from quartic.io.files import count
 from quartic.io.graphs import negative_weights
 
 OUTPUTS = (".csv", ".tsv", ".npy", ".npz")
@@ -187,13 +188,14 @@ def _neighbors(given: str) -> int | str | None:
 def _found(table: GraphTable | FeatureTable, model: Any) -> str:
     sizes = np.bincount(model.labels_, minlength=model.n_components)
     strongest = model.memberships_.max(axis=1).mean()
+    what, n = "row" if isinstance(table, FeatureTable) else "node", len(table.names)
     found = (
-        f"{len(sizes)} clusters of {len(table.names)} nodes; sizes from {sizes.min()} to {sizes.max()}; "
-        f"a node belongs to its cluster by {100 * strongest:.0f} % on average"
+        f"{count(len(sizes), 'cluster')} of {count(n, what)}; sizes from {sizes.min()} to {sizes.max()}; "
+        f"a {what} belongs to its cluster by {100 * strongest:.0f} % on average"
     )
     if model.normalize_ is not None:
         found += f"; graph normalised: {model.normalize_}"
-    if isinstance(table, FeatureTable) and len(sizes) > 3 and 3 * sizes.max() > len(table.names):
+    if isinstance(table, FeatureTable) and len(sizes) > 3 and 3 * sizes.max() > n:
         found += "; one cluster has more than a third of all: another --neighbors may part it"
     return found
 
