@@ -80,7 +80,10 @@ class Slack:
             small = n <= (_DENSE if wanted < math.inf else _QUICK)
             part = Part(self, rows, problem.face(int(c)), HOST if small else self.space)
             fine = 0 < wanted < _FINE * part.highest and n <= _FACTORISED and part.space is HOST
-            proven = _proven(part.formed(), wanted) if fine and n > _EIGENVALUES else None
+            proven = None
+            if fine and n > _EIGENVALUES:  # with a small shift first: what is allowed for round-off comes on top of it
+                formed = part.formed()
+                proven = _proven(formed, 0.1 * wanted) or _proven(formed, wanted)
             if proven is not None:
                 found = Lowest(-proven, -proven, 1.0, np.zeros((n, 0)))
             else:

@@ -404,6 +404,7 @@ def low_rank(
             share = math.sqrt(tol * scale / max(primal - bound.value, tol * scale))
             run.tried = min(max(share, 0.1), 0.7) * run.point.slope  # the gap goes like the slope squared
             done = primal - bound.value <= tol * scale and -bound.lowest.bound <= tol * bounds.one_c
+            done &= run.infeasibility() <= tol  # which columns that were dropped may have raised
             if done or (stuck and failures > 3):
                 yield run.iterate(bound, True)
                 return

@@ -328,8 +328,6 @@ def _size(C: Any, A: Sequence[Any]) -> int:
 def _parts(item: Any, n_blocks: int, name: str) -> Sequence[Any]:
     if item is None or (np.isscalar(item) and item == 0):
         return [None] * n_blocks
-    if isinstance(item, dict):
-        return [item.get(block) for block in range(n_blocks)]
     if not isinstance(item, list | tuple) or len(item) != n_blocks:
         raise ValueError(f"{name} must be a list with one matrix for each of the {n_blocks} blocks")
     return item

@@ -18,6 +18,7 @@ from quartic.losses.devices import device_for
 from quartic.sdp.bound import Bounds, Slack
 from quartic.sdp.interior import independent_on_faces, interior
 from quartic.sdp.lowrank import low_rank
+from quartic.sdp.passes import pair_products
 from quartic.sdp.presolve import independent_constraints
 from quartic.sdp.problem import SDP
 from quartic.sdp.run import Iterate, Run, SDPHistory, SDPProgress
@@ -274,8 +275,6 @@ _ERRORS = (
 
 def measure(problem: SDP, X: Array) -> Array:
     """Return u: every entry of XXᵀ, ‖uᵀX‖² of every vector and ⟨X, operator X⟩ that the programme looks at."""
-    from quartic.sdp.passes import pair_products
-
     u = np.empty(len(problem.c))
     P, T = problem.n_pairs, problem.B.shape[1]
     pair_products(np.ascontiguousarray(X), problem.i, problem.j, u[:P])
