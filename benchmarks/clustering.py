@@ -1,6 +1,6 @@
 """Normalised mutual information of SymNMF's defaults beside Leiden, Louvain and spectral clustering, and times.
 
-    python benchmarks/clustering.py [karate polbooks …] [held:cora labels:cora overlap …] [--results results]
+    python benchmarks/clustering.py [karate polbooks …] [held:cora labels:cora …] [--results results]
 
 Each graph with the k of its labels, mean of three seeds; Leiden and Louvain choose their own number. Leiden needs
 ``pip install leidenalg igraph`` and is left out where they are missing; Louvain is then NetworkX's. The data folder is
@@ -9,7 +9,7 @@ needed for polbooks, polblogs, cora, eu-core, orl, coil20 and the last five.
 ``held:``: a fifth of the nodes is placed after a fit to the others, by their edges to these alone, or to each other as
 well; the accuracy of those nodes beside that of a refit to the whole graph, and of a fit to the same edges.
 ``labels:``: 5 % of the labels are given; the accuracy at the other nodes, classes matched, beside the best
-of three label spreadings. ``overlap``: average F1 of communities, both ways round, with those of DBLP.
+of three label spreadings.
 """
 
 from __future__ import annotations

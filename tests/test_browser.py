@@ -145,7 +145,7 @@ def test_the_points_turn(browser, reports):
 def figures(tmp_path_factory):
     """The page of a figure, and the report of a table and a figure, both of tiny runs."""
     folder = tmp_path_factory.mktemp("figures")
-    words = ["paper", "figure2", "--quick", "-n", "60", "-n", "80", "--known", "0.5", "--starts", "1", "--seconds", "1"]
+    words = ["paper", "figure2", "--quick", "--case", "60:0.5", "--case", "80:0.5", "--starts", "1", "--seconds", "1"]
     table = ["paper", "table1", "--quick", "--case", "planted-100-2:2", "--starts", "1", "--solver", "cd"]
     for command in (words, table):
         assert CliRunner().invoke(app, [*command, "-o", str(folder)]).exit_code == 0

@@ -176,7 +176,9 @@ def test_large_complete_matrices_are_read_in_place():
 # -- local graphs: where random starts fail -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("degree", "shape", "seed"), [(14, "square", 0), (14, "square", 2), (20, "c", 2)])
+@pytest.mark.parametrize(
+    ("degree", "shape", "seed"), [(14, "square", 0), (14, "square", 2), (20, "c", 2), (20, "c", 3)]
+)
 def test_sensor_fields_to_machine_precision(degree, shape, seed):
     field = sensor_field(1000, degree, shape=shape, random_state=seed)
     with warnings.catch_warnings():

@@ -125,11 +125,11 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     Notes
     -----
     ``"auto"`` begins with eigenvectors, or at random, where any two points may be linked, and else with shortest paths
-    from landmarks, or above 3000 points with patches. A fit that leaves residuals is shaken into one or two dimensions
-    more and brought back: pieces that lie on their wrong side turn over there. Then points that fit badly are placed
-    anew one at a time. It goes on to other starts while some distances are missed by far more than the others, which
-    noise does not do; at last small pieces are reflected, scattered or lifted again and again. Measured by
-    ``benchmarks/distance_acceptance.py``.
+    from landmarks, or above 3000 points with patches (above 500 these come second). A fit that leaves residuals is
+    shaken into one or two dimensions more and brought back: pieces that lie on their wrong side turn over there. Then
+    points that fit badly are placed anew one at a time. It goes on to other starts while some distances are missed by
+    far more than the others, which noise does not do; at last small pieces are reflected, scattered or lifted again and
+    again. Measured by ``benchmarks/distance_acceptance.py``.
 
     Examples
     --------

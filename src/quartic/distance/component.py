@@ -249,7 +249,7 @@ class Effort:
         loss: Distances | BoundedDistances,
         X: Array,
         anchors: tuple[NDArray[np.int64], Array] | None,
-        reference: float,
+        reference: float | None,
         *,
         tol: float | None = None,
         max_iter: int | None = None,
@@ -311,6 +311,8 @@ class Search:
         What was done.
     settled : bool
         Whether the misfit is taken for noise.
+    drawn : array or None
+        A random start: the tolerance of a run from it refers to its own gradient.
     """
 
     component: Component
@@ -322,6 +324,7 @@ class Search:
     steps: list[Step] = field(default_factory=list)
     settled: bool = False
     in_place: bool | None = None
+    drawn: Array | None = None
 
     @cached_property
     def reference(self) -> float:
@@ -351,7 +354,8 @@ class Search:
     ) -> Result:
         """Minimise from X, in as many dimensions as X has; a run that will not get below ``beat`` is given up."""
         result = self.effort.minimise(
-            self.loss, self.usable(X), self.component.anchors, self.reference, tol=tol, max_iter=max_iter,
+            self.loss, self.usable(X), self.component.anchors, None if X is self.drawn else self.reference, tol=tol,
+            max_iter=max_iter,
             callback=None if beat is None else _give_up_above(beat),
         )  # fmt: skip
         self.n_iter += result.n_iter

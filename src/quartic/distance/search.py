@@ -37,8 +37,9 @@ from quartic.distance.patches import start_from_patches
 from quartic.init.relaxed import sampled_start
 from quartic.solvers import Solver
 
-# Above this many points the costly ways out are not tried, and local graphs are first divided into patches.
-_LARGE, _PATCHED = 30_000, 3000
+# Above this many points the costly ways out are not tried; local graphs are first divided into patches, or where the
+# first start fails.
+_LARGE, _PATCHED, _IN_PATCHES = 30_000, 3000, 500
 # Steps from a fit within the tolerance to one at round-off, which is there where squares are met to the second; to the
 # third will do where all points are well linked.
 _LAST_STEPS, _AT_ROUND_OFF, _WELL_LINKED = 8, 1e-12, 1e-8
@@ -188,7 +189,9 @@ def _start_from_sample(search: Search, rank: int) -> Array:
     """Return the leading eigenvectors of random pairs, where they stand out of the noise; else a random start."""
     loss = search.component.loss
     X = sampled_start(Problem(loss), rank, search.generator)
-    return loss.random_start(rank, False, search.generator) if X is None else X
+    if X is None:
+        X = search.drawn = loss.random_start(rank, False, search.generator)
+    return X
 
 
 def _from(search: Search, name: str) -> None:
@@ -202,8 +205,9 @@ def _escalate(search: Search) -> None:
     component = search.component
     order = ["sampled", "relaxed", "landmark", "lifted"]
     if _is_local(component, search.generator):
-        first = "patches" if component.n > _PATCHED else "landmark"
-        order = [first, "lifted", "eigenmap", "relaxed"]
+        order = ["landmark", "lifted", "eigenmap", "relaxed"]
+        if component.n > _IN_PATCHES:
+            order[:1] = ["patches"] if component.n > _PATCHED else ["landmark", "patches"]
     if component.bounded:  # building up does more for bounds than other starts
         order = order[:1]
     elif component.n <= _SMALL:  # a start costs next to nothing here

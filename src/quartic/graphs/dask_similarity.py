@@ -21,7 +21,8 @@ from quartic.distributed.blocks import make
 from quartic.distributed.inputs import checked_dtype, concatenate_rows, is_persisted, row_recipes
 from quartic.graphs import neighbors
 from quartic.graphs.neighbors import SIGMA_NEIGHBOR, Floats, Heap, Integers
-from quartic.graphs.similarity import scale_both_sides, unite, weigh
+from quartic.graphs.normalization import scaled_block, sum_rows
+from quartic.graphs.similarity import unite, weigh
 
 # A recipe of fewer bytes is run again by each task that needs its block; a larger one holds the data itself.
 _SMALL_RECIPE = 1 << 16
@@ -29,42 +30,19 @@ _SMALL_RECIPE = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """What all blocks must agree on.
+    """What all blocks must agree on."""
 
-    Attributes
-    ----------
-    cosine : bool
-        Cosines; distances otherwise.
-    exact : bool
-        Whether the features are integers so small that sums of products carry no rounding.
-    terms : int
-        Most products summed in one dot product.
-    power : float or None
-        The factor of all features, a power of two; None where each row has its own.
-    centre : array or None
-        What is subtracted before distances are estimated.
-    """
-
-    cosine: bool
-    exact: bool = False
-    terms: int = 0
-    power: float | None = 1.0
-    centre: Floats | None = None
+    cosine: bool  # distances otherwise
+    exact: bool = False  # features are integers so small that sums of products carry no rounding
+    terms: int = 0  # most products summed in one dot product
+    power: float | None = 1.0  # the factor of all features, a power of two; None where each row has its own
+    centre: Floats | None = None  # what is subtracted before distances are estimated
 
 
 def similarity_in_blocks(X: Any, cosine: bool, kept: int, normalize: bool) -> Any:
-    """Return the similarity graph of a Dask array of features as a Dask array of CSR row blocks, persisted.
+    """Return the similarity graph of a Dask array of features (n, p) as one of CSR row blocks, persisted.
 
-    Parameters
-    ----------
-    X : dask.array.Array (n, p)
-        Dense or sparse features in row blocks.
-    cosine : bool
-        Cosines; self-tuning weights otherwise.
-    kept : int
-        Weights a row keeps.
-    normalize : bool
-        Whether to scale by D^-1/2 on both sides.
+    Cosines, or self-tuning weights; ``kept`` weights a row; perhaps scaled by D^-1/2 on both sides.
     """
     return _Building(X, cosine, kept).build(normalize)
 
@@ -173,9 +151,9 @@ class _Building:
         rows = [join(block, [piece[i] for piece in pieces]) for i, block in enumerate(kept)]
         rows = list(dask.persist(*rows))
         if normalize:
-            degree = np.concatenate(dask.compute(*(self._delayed(_sum_rows)(block) for block in rows)))
+            degree = np.concatenate(dask.compute(*(self._delayed(sum_rows)(block) for block in rows)))
             factors = delayed(neighbors.inverse_roots(degree))
-            scale = self._delayed(_scale_block)
+            scale = self._delayed(scaled_block)
             rows = list(dask.persist(*(scale(rows[k], factors, int(self.first[k])) for k in range(len(rows)))))
         return concatenate_rows(rows, self.rows, self.n, sp.csr_array((0, 0), dtype=np.float64))
 
@@ -280,14 +258,3 @@ def _cut_by_block(kept: sp.csr_array, first: Integers) -> list[Any]:
 
 def _join(kept: sp.csr_array, others: list[Any]) -> sp.csr_array:
     return unite(kept, sp.hstack(others, format="csr"))
-
-
-def _sum_rows(W: sp.csr_array) -> Floats:
-    degree: Floats = W.sum(axis=1)
-    return degree
-
-
-def _scale_block(W: sp.csr_array, factors: Floats, first: int) -> sp.csr_array:
-    W = W.copy()
-    scale_both_sides(W, factors, first)
-    return W

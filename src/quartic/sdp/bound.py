@@ -38,7 +38,7 @@ class Lowest:
     value: float  # about the lowest eigenvalue
     confidence: float  # 1, or a little less where random vectors gave the bound
     directions: Array  # (n_rows, k), eigenvectors of negative eigenvalues, where there are any
-    local: Array | None = None  # (n_rows,), what to add to the diagonal so that none is negative, about
+    local: Any = None  # (n_rows,), what to add to the diagonal so that about none is negative; of a part: all alike
 
 
 class Slack:
@@ -69,7 +69,7 @@ class Slack:
         sizes = np.bincount(problem.components)
         single = sizes[problem.components] == 1
         bound = value = float(diagonal[single].min(initial=math.inf))
-        confidence, directions, local = 1.0, [], np.zeros(problem.n_rows)
+        confidence, directions, local = 1.0, [], np.where(single, np.maximum(-diagonal, 0.0), 0.0)
         if value < 0:
             column = np.zeros((problem.n_rows, 1))
             column[np.flatnonzero(single)[np.argmin(diagonal[single])]] = 1.0

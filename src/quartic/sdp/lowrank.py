@@ -331,22 +331,21 @@ class _Method:
         Where every row has a length of its own, multipliers of those rows alone are lowered in which negative
         eigenvectors live, as long as that costs less than the gap that is allowed.
         """
-        data, bounds = self.data, self.bounds
-        y, primal = self.multipliers(), float(data.c @ self.point.u)
+        data, b, primal = self.data, self.data.problem.b, float(self.data.c @ self.point.u)
         scale = 1 + abs(primal)
-        first = best = bounds.at(y, self.tol, scale, k=8)
+        first = best = self.bounds.at(self.multipliers(), self.tol, scale, k=8)
+        if data.some_free or data.some_shared or data.n_rest:
+            return best, first.lowest.directions
+        own = data.on_sphere[data.space.to_host(data.group)]
         for _ in range(_REPAIRS):
-            local = best.lowest.local
-            if data.some_free or data.some_shared or data.n_rest or local is None or not np.isfinite(local).all():
+            y = best.y.copy()
+            y[own] -= best.lowest.local * data.length**2 / b[own]
+            if primal - best.value <= self.tol * scale or not primal - float(b @ y) <= 0.5 * self.tol * scale:
                 break
-            if primal - best.value <= self.tol * scale:
+            better = self.bounds.at(y, self.tol, scale, k=8)
+            if not better.value > best.value:
                 break
-            group = data.space.to_host(data.group)
-            y = y.copy()
-            y[data.on_sphere[group]] -= local * data.length**2 / data.problem.b[data.on_sphere[group]]
-            if primal - float(data.problem.b @ y) > 0.5 * self.tol * scale:
-                break
-            best = max(best, bounds.at(y, self.tol, scale, k=8), key=lambda bound: bound.value)
+            best = better
         return best, first.lowest.directions
 
 

@@ -13,11 +13,9 @@ from quartic.arrays import (
     Array,
     Space,
     as_floats,
-    astype,
     check_number,
     copy,
     eps,
-    float_type,
     inner,
     namespace,
     norm,
@@ -37,8 +35,6 @@ from quartic.losses.point import Move, Point
 KINDS = ("huber", "pseudo-huber", "logcosh")
 # Blocks of XXᵀ are made and used while they are in cache; no more of it ever exists. A device likes them larger.
 _BLOCK, _DEVICE_BLOCK = 512, 4096
-# So many known entries are looked at together.
-_PAIRS = 1 << 18
 
 
 class Robust(Loss):
@@ -198,7 +194,7 @@ class AllEntries:
         D(X + D/2)ᵀ + (X + D/2)Dᵀ.
         """
         xp, moving = namespace(X), Y is not X
-        run, G, value, remainder = passes_in(self.space).residuals(kind, moving), xp.zeros_like(Y), 0.0, 0.0
+        run, G, value, remainder = passes_in(self.space).blocks(kind, moving), xp.zeros_like(Y), 0.0, 0.0
         D = Y - X
         middle = X + D / 2
         left, right = xp.hstack([D, middle]), xp.hstack([middle, D])
@@ -208,7 +204,7 @@ class AllEntries:
             for J in parts[a:]:
                 E, times = self._residual(X, I, J), 1 if I is J else 2
                 B, C = (left[I] @ right[J].T, D[I] @ D[J].T) if moving else (E, E)
-                there, missed = run(E, B, C, None, delta)
+                there, missed = run(E, B, C, delta)
                 value += times * there
                 remainder += times * missed
                 G[I] += E @ Y[J]
@@ -226,7 +222,7 @@ class AllEntries:
     def slopes(self, kind: str, delta: float) -> Matrix:
         """Return w ∘ ψ(M), which is −∇F(0), sparse where M is: ψ(0) = 0."""
         psi = copy(self.matrix.entries())
-        passes_in(self.space).residuals(kind, False)(psi, psi, psi, None, delta)
+        passes_in(self.space).blocks(kind, False)(psi, psi, psi, delta)
         return as_matrix(psi if self.matrix.places() is None else self.matrix.with_entries(psi))
 
     def size_of_most(self) -> float:
@@ -264,30 +260,16 @@ class KnownEntries:
         self.largest_weight = known.smoothness
 
     def step(self, X: Array, Y: Array, kind: str, delta: float) -> tuple[float, float, Array]:
-        """Return f(Y), f(Y) − f(X) − ⟨∇f(X), Y − X⟩ and ∇f(Y), from some pairs at a time."""
-        pairs, moving, value, remainder = self.known.pairs, Y is not X, 0.0, 0.0
-        run, weights = passes_in(self.space).residuals(kind, moving), pairs.weights()
-        rows, cols, slopes = pairs.rows, pairs.cols if self.space is HOST else pairs.cols.long(), copy(weights)
-        for part in (slice(k, k + _PAIRS) for k in range(0, len(cols), _PAIRS)):
-            i, j, w = rows[part], cols[part], weights[part]
-            x, z = astype(X[i], np.float64), astype(X[j], np.float64)
-            E = B = C = (x * z).sum(1) - pairs.target[part]
-            if moving:
-                dx, dz = astype(Y[i], np.float64) - x, astype(Y[j], np.float64) - z
-                C = (dx * dz).sum(1)
-                B = (x * dz + dx * z).sum(1) + C
-            there, missed = run(E, B, C, w, delta)
-            slopes[part] = w * E
-            value += there
-            remainder += missed
-        G = astype(pairs.matrix(slopes)(astype(Y, np.float64)), float_type(Y))
-        return value / pairs.copies, remainder / pairs.copies, G
+        """Return f(Y), f(Y) − f(X) − ⟨∇f(X), Y − X⟩ and ∇f(Y)."""
+        G, known = namespace(Y).zeros_like(Y), self.known.pairs
+        run = passes_in(self.space).pairs(kind, Y is not X)
+        return *run(X, Y, known.start, known.cols, known.target, known.weight, delta, G), G
 
     def slopes(self, kind: str, delta: float) -> Matrix:
         """Return w ∘ ψ(M) as a sparse matrix, on the host."""
         listed = self.known.pairs.on_host()
         psi = listed.target.astype(np.float64)
-        passes_in(HOST).residuals(kind, False)(psi, psi, psi, None, delta)
+        passes_in(HOST).blocks(kind, False)(psi, psi, psi, delta)
         upper = sp.csr_array((psi * listed.weight, listed.cols, listed.start), shape=(self.n, self.n))
         return SparseMatrix((upper + upper.T) * 0.5)
 

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from quartic.compiled.flags import FLAGS, njit
 from quartic.losses.other.robust import KINDS
 
@@ -116,28 +118,62 @@ def gap(which: int, e: float, d: float) -> Any:
 
 
 @cache
-def residuals(kind: str, moving: bool) -> Callable[..., tuple[float, float]]:
-    """Return the pass ``(E, B, C, W, delta) -> Σ w ρ(E + B), remainder``, which puts ψ(E + B) in place of residuals E.
+def blocks(kind: str, moving: bool) -> Callable[..., tuple[float, float]]:
+    """Return the pass ``(E, B, C, delta) -> Σ ρ(E + B), remainder``, which puts ψ(E + B) in place of the residuals E.
 
     B is by how much the entries of XXᵀ change and C the part of that of second order, DDᵀ: the remainder is
-    Σ w(ρ(E + B) − ρ(E) − ψ(E)(B − C)). Without ``moving`` both are zero, and not looked at. Weights are 1 where W is
-    None.
+    Σ ρ(E + B) − ρ(E) − ψ(E)(B − C). Without ``moving`` both are zero, and not looked at.
     """
     which = KINDS.index(kind)
 
     @njit(**FLAGS)
-    def run(E: Any, B: Any, C: Any, W: Any, delta: float) -> Any:
+    def run(E: Any, B: Any, C: Any, delta: float) -> Any:
         e_, b_, c_, scale = E.ravel(), B.ravel(), C.ravel(), 1.0 / delta
         total, remainder = 0.0, 0.0
         for k in range(e_.size):
-            w = 1.0 if W is None else W[k]
             e, d = e_[k] * scale, 0.0
             if moving:
                 d = b_[k] * scale
-                remainder += w * (gap(which, e, d) + tangent(which, e)[1] * (c_[k] * scale))
+                remainder += gap(which, e, d) + tangent(which, e)[1] * (c_[k] * scale)
             value, slope = tangent(which, e + d)
-            total += w * value
+            total += value
             e_[k] = slope * delta
+        return total * delta * delta, remainder * delta * delta
+
+    return run  # type: ignore[no-any-return]
+
+
+@cache
+def pairs(kind: str, moving: bool) -> Callable[..., tuple[float, float]]:
+    """Return the pass ``(X, Y, start, cols, target, weight, delta, G) -> f(Y), remainder`` over known entries.
+
+    The gradient at Y is added to G. Without ``moving`` X is Y, and the remainder 0.
+    """
+    which = KINDS.index(kind)
+
+    @njit(**FLAGS)
+    def run(X: Any, Y: Any, start: Any, cols: Any, target: Any, weight: Any, delta: float, G: Any) -> Any:
+        total, remainder, scale = 0.0, 0.0, 1.0 / delta
+        for i in range(X.shape[0]):
+            for p in range(start[i], start[i + 1]):
+                j = np.uint64(cols[p])
+                e, b, c = -np.float64(target[p]), 0.0, 0.0
+                for k in range(X.shape[1]):
+                    e += X[i, k] * X[j, k]
+                    if moving:
+                        di, dj = Y[i, k] - X[i, k], Y[j, k] - X[j, k]
+                        b += X[i, k] * dj + di * X[j, k]
+                        c += di * dj
+                e, d = e * scale, (b + c) * scale
+                if moving:
+                    remainder += weight[p] * (gap(which, e, d) + tangent(which, e)[1] * (c * scale))
+                value, slope = tangent(which, e + d)
+                total += weight[p] * value
+                g = weight[p] * slope * delta
+                for k in range(X.shape[1]):
+                    yj = Y[j, k]
+                    G[j, k] += g * Y[i, k]
+                    G[i, k] += g * yj
         return total * delta * delta, remainder * delta * delta
 
     return run  # type: ignore[no-any-return]

@@ -1,6 +1,7 @@
 """The passes of `quartic.losses.other.robust_passes` for torch tensors, entry by entry with torch's own functions.
 
-The formulas are the same, written for whole arrays.
+The formulas are the same, written for whole arrays. Known entries stand in the rows of both their points, as in
+`quartic.losses.pairs.torch`, so that sums over them come out double and are halved.
 """
 
 from __future__ import annotations
@@ -54,17 +55,41 @@ def gap(kind: str, e: Any, d: Any) -> Any:
     return torch.where((a - e).abs() > _SMALL, far, lift + T * bend - z * z * series)
 
 
-def residuals(kind: str, moving: bool) -> Callable[..., tuple[Any, Any]]:
-    """Return the pass ``(E, B, C, W, delta) -> Σ w ρ(E + B), remainder``, which puts ψ(E + B) in place of E."""
+def blocks(kind: str, moving: bool) -> Callable[..., tuple[Any, Any]]:
+    """Return the pass ``(E, B, C, delta) -> Σ ρ(E + B), remainder``, which puts ψ(E + B) in place of E."""
 
-    def run(E: Any, B: Any, C: Any, W: Any, delta: float) -> tuple[Any, Any]:
-        e, w = E.to(DOUBLE) / delta, (1.0 if W is None else W) * delta**2
-        d = B.to(DOUBLE) / delta if moving else 0.0
-        value, slope = tangent(kind, e + d)
+    def run(E: Any, B: Any, C: Any, delta: float) -> tuple[Any, Any]:
+        e = E.to(DOUBLE) / delta
+        d, c = (B.to(DOUBLE) / delta, C.to(DOUBLE) / delta) if moving else (0.0, 0.0)
+        value, remainder, slope = _terms(kind, e, d, c, moving)
         E.copy_(slope * delta)
-        total = Waiting((w * value).sum())
-        if not moving:
-            return total, 0.0
-        return total, Waiting((w * (gap(kind, e, d) + tangent(kind, e)[1] * (C.to(DOUBLE) / delta))).sum())
+        return Waiting(value.sum() * delta**2), Waiting(remainder.sum() * delta**2) if moving else 0.0
 
     return run
+
+
+def pairs(kind: str, moving: bool) -> Callable[..., tuple[Any, Any]]:
+    """Return the pass ``(X, Y, start, cols, target, weight, delta, G) -> f(Y), remainder`` over known entries."""
+
+    def run(X: Any, Y: Any, start: Any, cols: Any, target: Any, weight: Any, delta: float, G: Any) -> tuple[Any, Any]:
+        i = torch.repeat_interleave(torch.arange(len(X), device=X.device), start.diff())
+        j, w = cols.to(torch.int64), weight.to(DOUBLE)
+        xi, xj, yj = X[i].to(DOUBLE), X[j].to(DOUBLE), Y[j].to(DOUBLE)
+        e, c, d = ((xi * xj).sum(1) - target) / delta, 0.0, 0.0
+        if moving:
+            di, dj = (Y - X)[i].to(DOUBLE), (Y - X)[j].to(DOUBLE)
+            c = (di * dj).sum(1) / delta
+            d = ((xi * dj).sum(1) + (di * xj).sum(1)) / delta + c
+        value, remainder, slope = _terms(kind, e, d, c, moving)
+        total = torch.zeros(G.shape, dtype=DOUBLE, device=G.device)
+        G += total.index_add_(0, i, (w * slope * delta)[:, None] * yj)
+        half = 0.5 * delta**2
+        return Waiting((w * value).sum() * half), Waiting((w * remainder).sum() * half) if moving else 0.0
+
+    return run
+
+
+def _terms(kind: str, e: Any, d: Any, c: Any, moving: bool) -> tuple[Any, Any, Any]:
+    """Return ρ(e + d), what the tangent at e misses of it where c of d is of second order, and ψ(e + d)."""
+    value, slope = tangent(kind, e + d)
+    return value, gap(kind, e, d) + tangent(kind, e)[1] * c if moving else None, slope
