@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment, minimize
 from scipy.special import log_softmax, logsumexp
 
 from quartic.arrays import Array
@@ -155,6 +154,8 @@ def spread_labels(M: Any, graph: Any, known: Known, clusters: Any, rank: int) ->
             log_p = np.where(truth, _log_product(seen, beta), -np.inf)
             return float(0.5 * ((beta - prior) ** 2).sum() - logsumexp(log_p, axis=1).sum())
 
+        from scipy.optimize import minimize  # takes longer to load than most fits
+
         best = minimize(surprise, prior, bounds=[(0.0, 20.0)] * len(prior)).x
         found = [truth[np.arange(len(at)), _log_product(seen, b).argmax(axis=1)].sum() for b in (prior, best)]
         beta = best if found[1] >= found[0] else prior
@@ -169,6 +170,8 @@ def _log_product(opinions: Array, beta: Array) -> Array:
 
 def _opinions(matrices: list[Any], labels: NDArray[np.intp], clusters: Any, rank: int) -> Array:
     """Return each opinion's logarithms (n, rank), all of mean square 1 about the mean of their rows."""
+    from scipy.optimize import linear_sum_assignment
+
     n, at = len(labels), np.flatnonzero(labels >= 0)
     votes = np.zeros((rank, rank))
     np.add.at(votes, (labels[at], clusters[at]), 1)
