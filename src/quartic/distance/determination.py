@@ -292,7 +292,7 @@ def assess(
     >>> square = np.array([[0, 1], [1, 2], [2, 3], [3, 0], [0, 2]])
     >>> result = assess(square, X)
     >>> result.determined.tolist(), result.locally_rigid.tolist()
-    ([True, True, True, False], [True, True, True, True])
+    ([True, False, True, True], [True, True, True, True])
     >>> bool(assess(np.concatenate([square, [[1, 3]]]), X).determined.all())
     True
     """

@@ -42,7 +42,7 @@ from quartic.solvers import Solver
 _LARGE, _PATCHED, _IN_PATCHES = 30_000, 3000, 500
 # Steps from a fit within the tolerance to one at round-off, which is there where squares are met to the second; to the
 # third will do where all points are well linked.
-_LAST_STEPS, _AT_ROUND_OFF, _WELL_LINKED = 8, 1e-12, 1e-8
+_LAST_STEPS, _AT_ROUND_OFF, _WELL_LINKED = 8, 1e-12, 1e-9
 # Up to this many, pieces are shaken one after the other.
 _SHAKEN = 5000
 # Up to this many, many starts are tried before a misfit is called noise, and pieces shaken in vain so many times.
