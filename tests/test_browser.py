@@ -208,7 +208,7 @@ def test_a_page_of_the_site_opens(browser, page, width):
     # what is ours stands where it is seen without scrolling
     ours = "[...document.querySelectorAll('article th')].filter(h => h.innerText === 'auto')"
     assert browser.evaluate(f"{ours}.every(h => h.getBoundingClientRect().right <= innerWidth)")
-    assert browser.evaluate(f"{ours}.length") == (4 if page == "results" else 0)
+    assert (browser.evaluate(f"{ours}.length") >= 4) == (page == "results")
     if page in ("front page", "quick start", "gallery", "example"):
         assert browser.evaluate(f"{pictures}.length") >= 2
 
