@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 
 # A step is short where ‖D‖² is below so many units of round-off of ‖X‖²: see `LeastSquaresMove.estimate`.
-_SHORT = 2.0**14
+SHORT = 2.0**14
 
 
 def is_short(square: float, size: float, X: Array) -> bool:
     """Tell whether a step D is too short beside X, given ‖D‖² and ‖X‖², for a difference of values to mean much."""
-    return not square > _SHORT * eps(X) * size
+    return not square > SHORT * eps(X) * size
 
 
 class LeastSquaresPoint(Point):
@@ -261,7 +261,7 @@ class FullLeastSquares(Loss):
         """Return the iterations recorded for a GPU, where X ≥ 0 is the penalty and launching takes most of the time."""
         if made is not None:
             return made
-        if not self.matrix.replays(p.X) or problem.penalty.cut(1.0) != (True, 0.0, 0.0):
+        if not self.matrix.replays(p.X, method) or problem.penalty.cut(1.0) != (True, 0.0, 0.0):
             return None
         from quartic.losses.factor import replay_torch
 

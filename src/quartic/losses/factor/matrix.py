@@ -54,8 +54,8 @@ class Matrix(ABC):
     def product(self, X: Array, out: Array | None = None) -> Array:
         """Return M X, a C-ordered array of X's type where M has it too; in ``out`` where that will do."""
 
-    def replays(self, X: Array) -> bool:
-        """Tell whether iterations with such an X are best recorded and replayed on the device."""
+    def replays(self, X: Array, method: str) -> bool:
+        """Tell whether iterations of a method with such an X are best recorded and replayed on the device."""
         return False
 
     def exponent(self) -> int | None:

@@ -16,8 +16,8 @@ from quartic.losses.factor.matrix import ASYMMETRY, Matrix, StoredMatrix, check_
 from quartic.losses.factor.passes import Passes
 
 _SPARSE = (torch.sparse_csr, torch.sparse_coo, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
-# Where X has more entries, fused kernels that the host launches one by one are as fast as replayed iterations.
-_LAUNCH_BOUND = 4_000_000
+# Where X has more entries, kernels that the host launches one by one are as fast as replayed iterations of a method.
+_LAUNCH_BOUND = {"inertial": 4_000_000, "lbfgs": 64_000_000}
 # Rows compared at a time with their transposes, and entries looked at together
 _ROWS, _ENTRIES = 1024, 1 << 24
 # So many rows that seem to differ from their columns are compared with them.
@@ -49,9 +49,9 @@ class TorchMatrix(StoredMatrix):
         """Those of torch, which call Triton's kernels on a GPU."""
         return cast("Passes", torch_passes)
 
-    def replays(self, X: Any) -> bool:
-        """Tell whether launching would take longer than computing."""
-        return triton_serves(X, _LAUNCH_BOUND) and X.numel() <= _LAUNCH_BOUND
+    def replays(self, X: Any, method: str) -> bool:
+        """Tell whether recorded iterations of this method are the faster ones."""
+        return X.numel() <= _LAUNCH_BOUND[method] and triton_serves(X, X.shape[1])
 
 
 class TorchDenseMatrix(TorchMatrix):
@@ -68,13 +68,14 @@ class TorchDenseMatrix(TorchMatrix):
         gaps = torch.stack([self._gap(first).amax() for first in strips]).tolist()
         worst = int(np.argmax(gaps))
         if gaps[worst] > ASYMMETRY[self.dtype] * largest:
-            i, j = divmod(int(self._gap(strips[worst]).argmax()) + strips[worst] * self.n, self.n)
+            first, gap = strips[worst], self._gap(strips[worst])
+            i, j = (first + k for k in divmod(int(gap.argmax()), gap.shape[1]))
             refuse(i, j, float(self.M[i, j]), float(self.M[j, i]), name)
         self.squared_norm = self._sum_of_squares(self.M)
 
     def _gap(self, first: int) -> torch.Tensor:
-        """Return |M − Mᵀ| in a strip of rows."""
-        return (self.M[first : first + _ROWS] - self.M[:, first : first + _ROWS].T).abs_()
+        """Return |M − Mᵀ| in a strip of rows, from its first on the diagonal."""
+        return (self.M[first : first + _ROWS, first:] - self.M[first:, first : first + _ROWS].T).abs_()
 
     def product(self, X: Any, out: Any = None) -> Any:
         """Return M X."""
@@ -137,7 +138,8 @@ def csr(start: torch.Tensor, columns: torch.Tensor, values: torch.Tensor, n: int
 
 def sum_of_squares(entries: torch.Tensor) -> float:
     """Return the sum in float64, of some entries at a time."""
-    return float(sum(part.to(torch.float64).square().sum() for part in entries.reshape(-1).split(_ENTRIES)))
+    parts = entries.reshape(-1).split(_ENTRIES)
+    return float(sum(torch.linalg.vector_norm(part, dtype=DOUBLE).square() for part in parts))
 
 
 def row_pieces(start: torch.Tensor) -> Iterator[tuple[torch.Tensor, slice]]:
