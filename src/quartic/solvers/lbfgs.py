@@ -125,7 +125,8 @@ class LBFGS(Solver):
         if not made:
             return replace(self.step(problem, state), replay=replay), ()
         point, steps, changes, carried, fresh = replay.state()
-        point, carried, fresh = refreshed(problem, point, carried, fresh)
+        if carried >= LINES or made[-1][1] <= SHRUNK * fresh:
+            point, carried, fresh = refreshed(problem, point, carried, fresh)
         return LBFGSState(point, made[-1][2], steps, changes, carried, fresh, replay), made
 
     def _on_face(self, problem: Problem, s: LBFGSState, G: Array) -> tuple[Array, float, float]:

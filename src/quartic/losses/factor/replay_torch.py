@@ -211,55 +211,54 @@ class QuasiNewtonReplay(Replay):
         super().__init__(problem, X, most_lines, shrunk)
         self.memory, self.G, self.D = memory, torch.empty_like(X), torch.empty_like(X)
         self.free = torch.empty(X.shape, dtype=torch.int8, device=X.device)
-        columns = max(16, triton.next_power_of_2(2 * memory + 2))
-        self.pairs = X.new_zeros((X.numel(), columns))
-        self.coefficients = X.new_zeros(columns + 1, dtype=DOUBLE)
-        self.launch = passes.Launch(self.pairs)
+        rows = max(16, triton.next_power_of_2(2 * memory + 2))
+        self.pairs = X.new_zeros((rows, X.numel()))
+        self.coefficients = X.new_zeros(rows + 1, dtype=DOUBLE)
+        self.launch = passes.Launch(self.pairs.T, "pairs")
         self.many = triton.next_power_of_2(self.launch.programs)
-        self._steps: tuple[Any, ...] | None = None
+        self._given: tuple[Any, Any] = None, None
 
     def load(self, point: Any, steps: tuple[Any, ...], changes: tuple[Any, ...], carried: int, fresh: float) -> None:
-        """Take over the state of a run."""
-        self._load(point, CARRIED=carried, FRESH=fresh)
-        self.G.copy_(point.gradient)
-        if steps is self._steps:  # as `state` gave them
+        """Take over the state of a run; what `state` gave is here already."""
+        if point is self._given[0]:
+            self._set(CARRIED=carried, FRESH=fresh)
+        else:
+            self._load(point, CARRIED=carried, FRESH=fresh)
+            self.G.copy_(point.gradient)
+        if steps is self._given[1]:
             return
         self._set(HEAD=0.0)
         self.pairs.zero_()
         self.free.fill_(1)
-        for kept, arrays in zip(self._halves(), (steps, changes), strict=True):
+        half = len(self.pairs) // 2
+        for kept, arrays in ((self.pairs[:half], steps), (self.pairs[half:], changes)):
             for k, A in enumerate(reversed(arrays)):
-                kept[:, self.memory - k].copy_(A.reshape(-1))
+                kept[self.memory - k].copy_(A.reshape(-1))
 
     def state(self) -> tuple[Any, tuple[Any, ...], tuple[Any, ...], int, float]:
         """Return the state reached, as `load` takes it, with arrays of its own."""
-        pairs = self.pairs.T.contiguous()
+        pairs = self.pairs.clone()
         numbers = torch.cat([self.numbers, (pairs != 0).any(dim=1).to(DOUBLE)]).cpu().numpy()
         some, half, head = numbers[kernels.COUNT :], len(pairs) // 2, int(numbers[kernels.HEAD])
         slots = [(head + 1 + k) % (self.memory + 1) for k in range(self.memory)]
         there = [k for k in slots if some[k] and some[half + k]]
         steps, changes = (tuple(A[k].reshape(self.X.shape) for k in there) for A in (pairs[:half], pairs[half:]))
-        self._steps = steps
         point = self.problem.loss.point_from(self.X.clone(), self.MX.clone())  # type: ignore[attr-defined]
+        self._given = point, steps
         return point, steps, changes, int(numbers[kernels.CARRIED]), float(numbers[kernels.FRESH])
-
-    def _halves(self) -> tuple[Any, Any]:
-        half = self.pairs.shape[1] // 2
-        return self.pairs[:, :half], self.pairs[:, half:]
 
     def iterate(self) -> None:
         """Make one iteration: the numbers are those of the solver's ``step``."""
         X, MX, G, D, run, numbers = self.X, self.MX, self.G, self.D, self.launch, self.numbers
-        size, columns, tiles = run.sizes()
-        rows, grid = run.settings["R"], (run.programs,)
-        sizes = {"R": rows, "C": columns, "num_warps": run.settings["num_warps"]}
-        sums = run.sums((columns + 2) * columns)
+        (size, rows, tiles), grid = run.sizes(), (run.programs,)
+        sizes = {name: run.settings[name] for name in ("R", "C", "num_warps")}
+        sums = run.sums((rows + 2) * rows)
         kernels.multiply_pairs[grid](
             self.pairs, X, G, self.free, sums, size, tiles, PRECISION=passes.PRECISION, **sizes
         )
         rank = X.shape[1]
         kernels.combine_pairs[(1,)](
-            numbers, sums.sum(dim=0), self.S, rank, self.coefficients, MEMORY=self.memory, C=columns,
+            numbers, sums.sum(dim=0), self.S, rank, self.coefficients, MEMORY=self.memory, C=rows,
             W=triton.next_power_of_2(rank), **_places("HEAD"),
         )  # fmt: skip
         ends = run.sums(2)

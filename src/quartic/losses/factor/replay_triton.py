@@ -187,8 +187,8 @@ def tell(
 
 
 # -- L-BFGS -----------------------------------------------------------------------------------------------------------
-# Pairs are the columns of one array, a row of it for each entry of X: steps in the left half, changes of the gradient
-# in the right. One more pair than is remembered has room: the newest is written while it is not known to be any good.
+# Pairs are the rows of one array, a column of it for each entry of X: steps in the upper half, changes of the gradient
+# in the lower. One more pair than is remembered has room: the newest is written while it is not known to be any good.
 
 
 @triton.jit
@@ -211,7 +211,7 @@ def multiply_pairs(
         on_face = (tl.load(X + at, mask=inside, other=0.0) > 0) | (g < 0)
         before = tl.load(free + at, mask=inside, other=0) != 0
         tl.store(free + at, on_face, mask=inside)
-        place = at[:, None] * C + c[None, :]
+        place = at[:, None] + c[None, :] * size.to(tl.int64)
         p = tl.load(pairs + place, mask=(inside & on_face)[:, None], other=0.0)
         tl.store(pairs + place, p, mask=(inside & before & (on_face == 0))[:, None])
         q = tl.where(on_face, g, 0.0)
@@ -290,7 +290,8 @@ def find_direction(
         g = tl.load(G + at, mask=inside, other=0.0)
         on_face = inside & (tl.load(free + at, mask=inside, other=0) != 0)
         q = tl.where(on_face, g, 0.0)
-        p = tl.load(pairs + at[:, None] * C + c[None, :], mask=on_face[:, None] & (weights != 0)[None, :], other=0.0)
+        place = at[:, None] + c[None, :] * size.to(tl.int64)
+        p = tl.load(pairs + place, mask=on_face[:, None] & (weights != 0)[None, :], other=0.0)
         v = x - (tl.sum(p * weights.to(x.dtype)[None, :], 1) + gamma.to(x.dtype) * q)
         d = tl.where(v < 0, 0.0, v) - x  # a NaN stays one
         tl.store(D + at, d, mask=inside)
@@ -378,8 +379,8 @@ def remember_pair(
         s = tl.load(D + at, mask=inside, other=0.0)
         on_face = inside & (tl.load(free + at, mask=inside, other=0) != 0)
         y = tl.where(on_face & moved, (new - g) / tl.where(moved, t, 1.0).to(x.dtype), 0.0)
-        tl.store(pairs + at * C + head, s, mask=on_face & moved)
-        tl.store(pairs + at * C + C // 2 + head, y, mask=on_face & moved)
+        tl.store(pairs + head * size.to(tl.int64) + at, s, mask=on_face & moved)
+        tl.store(pairs + (C // 2 + head) * size.to(tl.int64) + at, y, mask=on_face & moved)
         g = tl.where(moved, new, g)
         tl.store(G + at, g, mask=inside)
         g = tl.where((x > 0) | (g < 0), g, 0.0 * g)

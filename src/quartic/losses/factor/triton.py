@@ -15,16 +15,16 @@ import triton.language as tl
 
 from quartic.compiled.rows_triton import thirds
 
-# Rows of a tile, warps, programs for each multiprocessor: found by trial on an H200, for each pass and size
-# of a number.
-SETTINGS: dict[tuple[str, int], tuple[int, int, int]] = {
-    ("step_sums", 4): (16, 2, 16),
-    ("step_sums", 8): (16, 2, 16),
-    ("extrapolated", 4): (16, 4, 8),
-    ("extrapolated", 8): (16, 2, 16),
-    ("any", 4): (64, 4, 4),
-    ("any", 8): (64, 4, 4),
-}
+# Rows of a tile, warps, programs for each multiprocessor, found by trial on an H200: for ranks up to 32, by the size of
+# a number where that matters, and for wider ones, whose sums need the registers of more warps.
+SETTINGS: dict[str, tuple[int, int, int]] = {
+    "step_sums": (16, 2, 16), "line_sums": (16, 2, 16), "extrapolated 4": (16, 4, 8), "extrapolated 8": (16, 2, 16),
+    "pairs": (64, 4, 8), "other": (64, 4, 4),
+}  # fmt: skip
+WIDE: dict[str, tuple[int, int, int]] = {
+    "step_sums": (16, 8, 4), "line_sums": (16, 4, 4), "stepped": (16, 8, 4), "projected_norm": (16, 8, 4),
+    "extrapolated 4": (64, 8, 4), "extrapolated 8": (32, 8, 4), "other": (64, 4, 4),
+}  # fmt: skip
 PRECISION = "ieee"
 
 
@@ -194,9 +194,10 @@ def _line_sums(
 class Launch:
     """Sizes of a launch, and room for the sums of its programs."""
 
-    def __init__(self, X: Any, name: str = "any") -> None:
+    def __init__(self, X: Any, name: str) -> None:
         self.n, self.width = X.shape
-        rows, warps, per_processor = SETTINGS[name, X.element_size()]
+        known = SETTINGS if self.width <= 32 else WIDE
+        rows, warps, per_processor = known.get(name) or known.get(f"{name} {X.element_size()}") or known["other"]
         self.tiles = triton.cdiv(self.n, rows)
         self.programs = min(self.tiles, per_processor * _processors(X.device))
         self.settings = {
@@ -235,7 +236,7 @@ def _processors(device: Any) -> int:
 
 def gram_of(X: Any) -> Any:
     """Return XᵀX."""
-    run = Launch(X)
+    run = Launch(X, "gram")
     grams = run.grams()
     _gram[(run.programs,)](X, grams, *run.sizes(), **run.settings)
     return run.gram(grams)
@@ -251,7 +252,7 @@ def extrapolated(X: Any, Z: Any, MX: Any, MZ: Any, t: float, Y: Any, MY: Any) ->
 
 def stepped(X: Any, A: Any, s: float, MX: Any, shift: float, clip: bool, W: Any) -> Any:
     """Fill W = XA + s·MX − shift, cut off below zero if ``clip``; return ‖W‖²."""
-    run = Launch(X)
+    run = Launch(X, "stepped")
     sums = run.sums(1)
     _stepped[(run.programs,)](X, A, MX, W, sums, *thirds(s), *thirds(shift), *run.sizes(), CLIP=clip, **run.settings)
     return sums.sum()
@@ -267,7 +268,7 @@ def step_sums(X: Any, Y: Any, MX: Any, MY: Any) -> tuple[Any, Any, Any]:
 
 def line_sums(X: Any, D: Any, MD: Any) -> tuple[Any, Any, Any]:
     """Return XᵀD, DᵀD and ⟨MD, D⟩."""
-    run = Launch(X, "step_sums")
+    run = Launch(X, "line_sums")
     C = run.settings["C"]
     sums = run.sums(2 * C * C + 1)
     _line_sums[(run.programs,)](X, D, MD, sums, *run.sizes(), **run.settings)
@@ -278,7 +279,7 @@ def line_sums(X: Any, D: Any, MD: Any) -> tuple[Any, Any, Any]:
 
 def projected_norm(X: Any, S: Any, MX: Any) -> Any:
     """Return ‖∇ᴾ‖² of the gradient G = XS − 2MX."""
-    run = Launch(X)
+    run = Launch(X, "projected_norm")
     sums = run.sums(1)
     _projected_norm[(run.programs,)](X, S, MX, sums, *run.sizes(), **run.settings)
     return sums.sum()
