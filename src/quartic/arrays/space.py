@@ -369,7 +369,6 @@ class Workspace(Fresh):
         self._kept: list[Array] = []
 
     def like(self, X: Array) -> Array:
-        """Return an uninitialised C-ordered array with the shape and type of X."""
         if type(X) is not np.ndarray:  # torch keeps freed memory itself
             return super().like(X)
         shape, dtype = X.shape, X.dtype

@@ -95,7 +95,6 @@ class Delayed(_Number):
 
     @property
     def host(self) -> Any:
-        """The value."""
         if self._function is not None:
             self._host = self._function(*(on_host(x) for x in self._arguments))
             self._function, self._arguments = None, ()

@@ -76,12 +76,10 @@ class CoCaIn(Solver):
         check_number(self.epsilon, "epsilon", below=self.delta)
 
     def init(self, problem: Problem, X0: Array) -> CoCaInState:
-        """Return the state at X0."""
         p = problem.loss.at(X0)
         return CoCaInState(p, previous=p, upper=self.first)
 
     def step(self, problem: Problem, state: State) -> CoCaInState:
-        """Return the Bregman step from as far ahead as the condition allows."""
         s = cast(CoCaInState, state)
         theta = 0.5 * (1 + math.sqrt(1 + 4 * s.theta**2))
         y = self._ahead(problem, s, (s.theta - 1) / theta)
@@ -160,12 +158,10 @@ class ABPG(Solver):
             raise ValueError(f"gamma must be at least 1 and growth above 1, got {self.gamma!r} and {self.growth!r}")
 
     def init(self, problem: Problem, X0: Array) -> ABPGState:
-        """Return the state X = Z = X0."""
         p = problem.loss.at(X0)
         return ABPGState(p, Z=p, objective=problem.objective(p))
 
     def step(self, problem: Problem, state: State) -> ABPGState:
-        """Return X⁺ for the first gain that is enough."""
         s = cast(ABPGState, state)
         assert problem.kernel is not None
         gain, power = s.gain / self.growth, s.gain * s.theta**self.gamma

@@ -50,7 +50,6 @@ class BetaSNMF(Solver):
             raise ValueError(f"beta must be positive and at most 1, got {self.beta!r}")
 
     def step(self, problem: Problem, state: State) -> State:
-        """Return the state at the update, or short of it."""
         p = cast(LeastSquaresPoint, state.point)
         move = problem.loss.move(p, self._update(p))
         new, slope = move.point, inner(p.gradient, move.D)

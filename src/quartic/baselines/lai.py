@@ -77,7 +77,6 @@ class LAI(Solver):
         check_count(self.sweeps, "sweeps")
 
     def in_units(self, units: Units, problem: Problem) -> LAI:
-        """Return the solver with μ, the weight of a square, scaled."""
         return convert_weight(self, "mu", units)
 
     def init(self, problem: Problem, X0: Array) -> LAIState:

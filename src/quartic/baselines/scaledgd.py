@@ -58,7 +58,6 @@ class ScaledGD(Solver):
         return DynState(p, next_step=float(p.value))
 
     def step(self, problem: Problem, state: State) -> DynState:
-        """Return the point along the scaled gradient."""
         p, first = state.point, cast(DynState, state).next_step
         G = problem.penalty.stationarity(p.X, p.gradient)  # ∇Ψ, since the penalty is smooth
         D = -times(G, self._inverse(p, float(p.value) / first if first > 0 else 0.0))

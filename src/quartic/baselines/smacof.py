@@ -16,7 +16,6 @@ class WithoutPenalty(Requirements):
     """What is required besides a penalty that is none."""
 
     def unmet(self, problem: Problem) -> str | None:
-        """Return what is missing, in words, or None."""
         if problem.penalty.ridge != 0.0:
             return f"no penalty, but it is {type(problem.penalty).__name__}"
         return super().unmet(problem)
@@ -54,7 +53,6 @@ class SMACOF(Solver):
         check_number(self.relaxation, "relaxation", below=2.0)
 
     def step(self, problem: Problem, state: State) -> State:
-        """Return Guttman's transform, or beyond it."""
         p = state.point
         D = -cast(RawStress, problem.loss).laplacian_solve(p.gradient)
         return State(problem.loss.at(p.X + self.relaxation * D), step=self.relaxation)

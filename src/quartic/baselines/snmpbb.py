@@ -81,7 +81,6 @@ class SNMPBB(Solver):
         return SpectralState(p, alpha=norm(X0) / slope if slope > 0 else 1.0)
 
     def step(self, problem: Problem, state: State) -> SpectralState:
-        """Return the state at the first t that the search accepts."""
         s = cast(SpectralState, state)
         p, alpha = s.point, s.alpha
         D = problem.penalty.prox(p.X - alpha * p.gradient, alpha) - p.X

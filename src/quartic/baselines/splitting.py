@@ -72,17 +72,14 @@ class PenalisedSolver(Solver):
             check_number(self.mu, "mu", zero=True)
 
     def in_units(self, units: Units, problem: Problem) -> PenalisedSolver:
-        """Return the solver with μ, the weight of a square, scaled."""
         return convert_weight(self, "mu", units)
 
     def init(self, problem: Problem, X0: Array) -> SplitState:
-        """Return the state X = Y = X0."""
         p = cast(LeastSquaresPoint, problem.loss.at(X0))
         mu = self.default_mu * estimate_eigenvalue(p) if self.mu is None else float(self.mu)
         return SplitState(point=p, Y=X0, mu=mu)
 
     def step(self, problem: Problem, state: State) -> SplitState:
-        """Return the state after an update of Y and one of X."""
         state = cast(SplitState, state)
         loss, p, mu = cast(FullLeastSquares, problem.loss), cast(LeastSquaresPoint, state.point), state.mu
         Y = self._update(state.Y, p.X, p.MX, p.gram, mu)
@@ -229,17 +226,14 @@ class ADMM(Solver):
             check_number(self.rho, "rho")
 
     def in_units(self, units: Units, problem: Problem) -> ADMM:
-        """Return the solver with ρ, the weight of a square, scaled."""
         return convert_weight(self, "rho", units)
 
     def init(self, problem: Problem, X0: Array) -> ADMMState:
-        """Return the state X = Y = X0, Λ = 0."""
         p = cast(LeastSquaresPoint, problem.loss.at(X0))
         rho = _DEFAULT_RHO * estimate_eigenvalue(p) if self.rho is None else float(self.rho)
         return ADMMState(point=p, X=X0, dual=np.zeros_like(X0), rho=rho)
 
     def step(self, problem: Problem, state: State) -> ADMMState:
-        """Return the state after updates of X, Λ and Y."""
         from quartic.baselines.nnls import solve_nnls
 
         state = cast(ADMMState, state)

@@ -76,11 +76,9 @@ class GramKernel(Kernel):
         return cls(alpha=2 * (L - mu), beta=2 * L, sigma=sigma_for(loss, tight))
 
     def in_units(self, units: Units) -> Self | None:
-        """Return the same with its constants scaled."""
         return scaled_constants(self, units)
 
     def value(self, X: Array) -> float:
-        """Return h_G(X)."""
         (S,) = space_of(X).read(gram(as_floats(X)))
         trace = float(np.trace(S))
         return 0.25 * self.alpha * trace**2 + 0.25 * self.beta * trace_inner(S, S) + 0.5 * self.sigma * trace
@@ -112,7 +110,6 @@ class GramKernel(Kernel):
         return self._divergence(*space_of(X).read(gram(Y), gram(Y, D), gram(D)))
 
     def divergence_of(self, move: Move) -> float:
-        """Return D_h(X + D, X) of a step."""
         return self._divergence(*move.start.space.read(move.S, move.T, move.C))
 
     def _divergence(self, A: Array, T: Array, C: Array) -> float:

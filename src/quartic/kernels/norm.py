@@ -54,11 +54,9 @@ class NormKernel(Kernel):
         return cls(alpha=6 * loss.smoothness, sigma=sigma_for(loss, tight))
 
     def in_units(self, units: Units) -> Self | None:
-        """Return the same with its constants scaled."""
         return scaled_constants(self, units)
 
     def value(self, X: Array) -> float:
-        """Return h_N(X)."""
         square = squared_norm(as_floats(X))
         return float((0.25 * self.alpha * square + 0.5 * self.sigma) * square)
 
@@ -78,7 +76,6 @@ class NormKernel(Kernel):
         return float(self._divergence(squared_norm(Y), 2 * inner(Y, D), squared_norm(D)))
 
     def divergence_of(self, move: Move) -> float:
-        """Return D_h(X + D, X) of a step."""
         return self._divergence(*move.sizes)
 
     def _divergence(self, a: float, b: float, c: float) -> float:
@@ -132,15 +129,12 @@ class EuclideanKernel(Kernel):
         return self
 
     def value(self, X: Array) -> float:
-        """Return ½‖X‖²."""
         return 0.5 * squared_norm(as_floats(X))
 
     def gradient(self, X: Array) -> Array:
-        """Return X."""
         return as_floats(X)
 
     def divergence(self, X: Array, Y: Array) -> float:
-        """Return ½‖X − Y‖²."""
         return 0.5 * squared_norm(as_floats(X) - as_floats(Y))
 
     def mirror(self, V: Array, penalty: Penalty | None = None, t: float = 1.0) -> Array:

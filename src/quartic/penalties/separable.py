@@ -180,7 +180,6 @@ class Separable(Family):
         return self.ridge
 
     def in_units(self, units: Units) -> Self | None:
-        """Return the same with its weights scaled."""
         l1, ridge = scale_weight(self.l1, 1, units), scale_weight(self.ridge, 2, units)
         return None if math.isnan(l1 + ridge) else replace(self, l1=l1, ridge=ridge)
 
@@ -205,7 +204,6 @@ class _Weighted(Family):
         return self.weight if self.degree == 2 else 0.0
 
     def in_units(self, units: Units) -> Self | None:
-        """Return the same with the weight scaled."""
         weight = scale_weight(self.weight, self.degree, units)
         return None if math.isnan(weight) else replace(self, weight=weight)
 
@@ -323,7 +321,6 @@ class L0(Penalty):
         check_weight(self.weight, "L0: weight")
 
     def value(self, X: Array) -> float:
-        """Return weight times the number of nonzeros."""
         return self.weight * total(X != 0)
 
     def prox(self, V: Array, t: float) -> Array:
@@ -337,7 +334,6 @@ class L0(Penalty):
         return element
 
     def in_units(self, units: Units) -> Self | None:
-        """Return the same with the weight scaled."""
         weight = scale_weight(self.weight, 0, units)
         return None if math.isnan(weight) else replace(self, weight=weight)
 

@@ -65,7 +65,6 @@ class FaceCG(Solver):
     state = FaceState
 
     def step(self, problem: Problem, state: State) -> FaceState:
-        """Return the best point along the conjugate direction."""
         s = cast(FaceState, state)
         p, penalty = s.point, problem.penalty
         G = penalty.smooth_gradient(p.X, p.gradient)

@@ -100,14 +100,12 @@ class ConjugateGradient(Solver):
         return ("block" if pairs else "gram") if self.preconditioner == "auto" else self.preconditioner
 
     def init(self, problem: Problem, X0: Array) -> CGState:
-        """Return the state at X0."""
         if self._kind(problem) != "block":
             return CGState(problem.loss.at(X0))
         point, blocks = cast(SumOfSquares, problem.loss).linearize(X0)
         return CGState(point, blocks=blocks, mean=diagonal_mean(blocks, X0.shape[1]), made_at=X0)
 
     def step(self, problem: Problem, state: State) -> CGState:
-        """Return the best point along the next conjugate direction."""
         s, kind = cast(CGState, state), self._kind(problem)
         p = s.point
         G = problem.penalty.stationarity(p.X, p.gradient)

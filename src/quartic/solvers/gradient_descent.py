@@ -56,7 +56,6 @@ class GradientDescent(AlongGradient):
         check_count(self.max_halvings, "max_halvings")
 
     def step(self, problem: Problem, state: State) -> DynState:
-        """Return the first X − t∇Ψ(X) that decreases enough."""
         p, step = state.point, cast(DynState, state).next_step
         G = problem.penalty.stationarity(p.X, p.gradient)  # ∇Ψ, since the penalty is smooth
         slope = inner(G, G)
@@ -107,7 +106,6 @@ class ProjectedGradient(AlongGradient):
         check_count(self.max_trials, "max_trials")
 
     def step(self, problem: Problem, state: State) -> DynState:
-        """Return the point of the search."""
         p, step = state.point, cast(DynState, state).next_step
         found = self._try(problem, p, step)
         growing = found is not None

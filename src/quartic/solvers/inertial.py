@@ -80,12 +80,10 @@ class InertialNoLips(Solver):
         check_count(self.max_halvings, "max_halvings")
 
     def init(self, problem: Problem, X0: Array) -> InertialState:
-        """Return the state at X0."""
         p = problem.loss.at(X0)
         return InertialState(p, previous=p, objective=problem.objective(p))
 
     def step(self, problem: Problem, state: State) -> InertialState:
-        """Return one step from the extrapolated point, or from X if that rises."""
         s = cast(InertialState, state)
         beta, theta = _momentum(s.theta)
         if beta > 0:
@@ -101,7 +99,6 @@ class InertialNoLips(Solver):
         return new
 
     def advance(self, problem: Problem, state: State, most: int, target: float) -> tuple[State, Iterations]:
-        """Return the state after many iterations on a device, where the loss has them recorded; else after one."""
         s = cast(InertialState, state)
         replay = problem.loss.replay(problem, s.point, s.replay, "inertial", self.growth) if most > 1 else None
         if replay is None:

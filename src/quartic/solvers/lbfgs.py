@@ -76,7 +76,6 @@ class LBFGS(Solver):
         check_count(self.memory, "memory")
 
     def step(self, problem: Problem, state: State) -> LBFGSState:
-        """Return the best point along the quasi-Newton direction."""
         s = cast(LBFGSState, state)
         p, penalty, loss = s.point, problem.penalty, problem.loss
         G = penalty.smooth_gradient(p.X, p.gradient)
@@ -114,7 +113,6 @@ class LBFGS(Solver):
         return LBFGSState(new, t, steps, changes, carried, fresh)
 
     def advance(self, problem: Problem, state: State, most: int, target: float) -> tuple[State, Iterations]:
-        """Return the state after many iterations on a device, where the loss has them recorded; else after one."""
         s = cast(LBFGSState, state)
         settings = (self.memory, LINES, SHRUNK)
         replay = problem.loss.replay(problem, s.point, s.replay, "lbfgs", *settings) if most > 1 else None

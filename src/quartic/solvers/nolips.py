@@ -59,11 +59,9 @@ class DynNoLips(Solver):
         check_count(self.max_halvings, "max_halvings")
 
     def init(self, problem: Problem, X0: Array) -> DynState:
-        """Return the state at X0."""
         return DynState(problem.loss.at(X0), next_step=self.first_step)
 
     def step(self, problem: Problem, state: State) -> DynState:
-        """Return T_λ(X) for the first λ that decreases enough."""
         p, step = state.point, min(cast(DynState, state).next_step, self.max_step)
         for _ in range(self.max_halvings):
             trial = problem.trial(p, step)
@@ -107,5 +105,4 @@ class NoLips(Solver):
         return replace(self, step_size=units.run_step(self.step_size, self.unit_of_step(problem)))
 
     def step(self, problem: Problem, state: State) -> State:
-        """Return X⁺ = T_λ(X)."""
         return State(problem.loss.at(problem.bregman_step(state.point, self.step_size)), self.step_size)

@@ -75,7 +75,6 @@ class TrustRegion(Solver):
         return TRState(p, radius=0.25 * float(norm(X0)), first=problem.stationarity(p))
 
     def step(self, problem: Problem, state: State) -> TRState:
-        """Return the state after one trial step, taken or not."""
         s = cast(TRState, state)
         p = s.point
         if s.radius < 1e-15 * math.sqrt(max(float(p.gram.trace()), 0.0)):

@@ -66,7 +66,6 @@ class LeastSquaresPoint(Point):
 
     @property
     def space(self) -> Space:
-        """Where the arrays of the loss live."""
         return self.loss.space
 
     @property
@@ -76,7 +75,6 @@ class LeastSquaresPoint(Point):
 
     @cached_property
     def gram(self) -> Array:
-        """XᵀX, in float64."""
         return self.loss.passes.gram_at(self.origin)
 
     @cached_property
@@ -104,7 +102,6 @@ class LeastSquaresPoint(Point):
         return G
 
     def combine(self, alpha: float, sigma: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
-        """Return (α‖X‖² + σ)X + b∇f(X) − shift, clipped, without forming the gradient."""
         loss, origin = self.loss, self.origin
         W = loss.arrays.like(origin.X)
         return W, loss.passes.stepped(origin, self.gram, alpha, sigma, b, shift, clip, W)
@@ -154,7 +151,6 @@ class ExtrapolatedPoint(LeastSquaresPoint):
 
     @property
     def origin(self) -> Origin:
-        """Where a step from here starts."""
         return self._origin
 
     @property
@@ -201,7 +197,6 @@ class FullLeastSquares(Loss):
         return self.matrix.product(X, self.arrays.like(X))
 
     def at(self, X: Array) -> LeastSquaresPoint:
-        """Return the point at X: one product."""
         X = as_floats(X)
         return LeastSquaresPoint(self, X, self.product(X))
 
@@ -214,11 +209,9 @@ class FullLeastSquares(Loss):
         return self.matrix.shows_entries if capability == "entries" else super().offers(capability)
 
     def entries_per_row(self) -> float:
-        """Return about how many entries of M a product touches for each row of X."""
         return self.matrix.entries_per_row()
 
     def restore(self, arrays: dict[str, Array]) -> LeastSquaresPoint:
-        """Return the point kept in a checkpoint."""
         rank = arrays["X"].shape[1]
         if arrays["MX"].shape != arrays["X"].shape or arrays["gram"].shape != (rank, rank):
             raise ValueError("MX or XᵀX does not go with X")
@@ -241,7 +234,6 @@ class FullLeastSquares(Loss):
         return ExtrapolatedPoint(self, origin, gram, p.stride)
 
     def move(self, p: Point, X: Array) -> LeastSquaresMove:
-        """Return the step from p to X: one product."""
         assert isinstance(p, LeastSquaresPoint)
         return self.measured_move(p, as_floats(X), None, curved=True)
 
@@ -345,19 +337,16 @@ class FullLeastSquares(Loss):
         return None if power is None else power // 2, None
 
     def in_units(self, units: Units) -> Self:
-        """Return the loss of 4^length · M."""
         return self._with(matrix=self.matrix.scaled(2 * units.length))
 
     # -- constants --------------------------------------------------------------------------------------------------
 
     @property
     def gradient_norm_at_zero(self) -> float:
-        """‖∇F(0)‖ = ‖M‖."""
         return math.sqrt(self.matrix.squared_norm)
 
     @constant
     def curvature_at_zero(self) -> float:
-        """max(0, −λ_min(M))."""
         return min(negative_part_of_spectrum(self.matrix, self._count), self.gradient_norm_at_zero)
 
     # -- bookkeeping ------------------------------------------------------------------------------------------------
@@ -368,7 +357,6 @@ class FullLeastSquares(Loss):
         return self.matrix.dtype
 
     def size(self) -> tuple[str, float]:
-        """Return the size of M in words, and about how many bytes it takes."""
         entries = self.matrix.entries_per_row() * self.n_points
         bytes_each = np.dtype(self.dtype).itemsize
         sparse = entries < 0.5 * float(self.n_points) ** 2
@@ -385,7 +373,6 @@ class FullLeastSquares(Loss):
         return self.matrix.passes
 
     def fingerprint(self) -> str:
-        """Return kind, size, norm and a checksum of the data."""
         sums = f"squared_norm={self.matrix.squared_norm!r} checksum={self.matrix.checksum():.6e}"
         return f"LeastSquares n={self.n_points} {sums}"
 
@@ -465,13 +452,11 @@ class LeastSquaresMove(Move):
 
     @cached_property
     def sizes(self) -> tuple[float, float, float]:
-        """‖X‖², 2⟨X, D⟩ and ‖D‖², with X the start."""
         size = self.start.space.later(_trace, self.start.gram)
         return size, 2 * self.sums.along, self.sums.length
 
     @property
     def allowance(self) -> float:
-        """How well ⟨∇f(p), D⟩ is known."""
         return self.start.rounding * math.sqrt(max(float(self.sums.length), 0.0))
 
     def begin(self) -> None:

@@ -111,24 +111,19 @@ class ScaledMatrix(Matrix):
 
     @property
     def passes(self) -> Passes:
-        """Those of the matrix."""
         return self.matrix.passes
 
     def product(self, X: Array, out: Array | None = None) -> Array:
-        """Return 2^power · M X."""
         return shifted(self.matrix.product(X, out), self.power)
 
     def total(self) -> tuple[float, int]:
-        """Return the sum of all entries."""
         total, products = self.matrix.total()
         return shifted(total, self.power), products
 
     def entries_per_row(self) -> float:
-        """Return what the matrix says."""
         return self.matrix.entries_per_row()
 
     def checksum(self) -> float:
-        """Return that of the matrix, scaled."""
         return shifted(self.matrix.checksum(), self.power)
 
 
@@ -138,7 +133,6 @@ class StoredMatrix(Matrix):
     M: Any
 
     def entries(self) -> Array:
-        """Return an array of the entries that are stored: M, where all are."""
         return self.M  # type: ignore[no-any-return]
 
     def with_entries(self, entries: Array) -> Any:
@@ -150,21 +144,17 @@ class StoredMatrix(Matrix):
         return float(np.square(entries, dtype=np.float64).sum())
 
     def scaled(self, power: int) -> Self:
-        """Return 2^power · M."""
         twin, entries = copy.copy(self), shifted(self.entries(), power)
         twin.M, twin.squared_norm = self.with_entries(entries), self._sum_of_squares(entries)
         return twin
 
     def total(self) -> tuple[float, int]:
-        """Return ΣM."""
         return float(self.space.total(self.entries())), 0
 
     def entries_per_row(self) -> float:
-        """Return the mean number of stored entries in a row."""
         return math.prod(self.entries().shape) / self.n
 
     def dense(self) -> Array:
-        """Return M as an array on the host, for small n."""
         return self.space.to_host(self.M @ self.space.adopt(np.eye(self.n, dtype=self.dtype)))  # type: ignore[no-any-return]
 
     def checksum(self) -> float:
@@ -245,15 +235,12 @@ class SparseMatrix(StoredMatrix):
         return Y
 
     def entries(self) -> Array:
-        """Return the stored entries."""
         return self.M.data  # type: ignore[no-any-return]
 
     def places(self) -> tuple[Any, Any]:
-        """Return the rows and columns of the stored entries."""
         return np.repeat(np.arange(self.n), np.diff(self.M.indptr)), self.M.indices
 
     def with_entries(self, entries: Array) -> sp.csr_array:
-        """Return the matrix with other entries on the same pattern."""
         return sp.csr_array((entries, self.M.indices, self.M.indptr), shape=self.M.shape)
 
 
@@ -278,12 +265,10 @@ class OperatorMatrix(Matrix):
         self.squared_norm = float(squared_norm)
 
     def product(self, X: Array, out: Array | None = None) -> Array:
-        """Return M X."""
         Y = self.M.matvec(X[:, 0])[:, None] if X.shape[1] == 1 else self.M.matmat(X)
         return np.ascontiguousarray(Y, dtype=X.dtype)
 
     def total(self) -> tuple[float, int]:
-        """Return 1ᵀM1."""
         return float(np.sum(self.product(np.ones((self.n, 1), dtype=self.dtype)), dtype=np.float64)), 1
 
 

@@ -40,17 +40,14 @@ class TorchMatrix(StoredMatrix):
         return sum_of_squares(entries)
 
     def checksum(self) -> float:
-        """Return ⟨w, Mw⟩ for a fixed vector w."""
         w = torch.cos(torch.arange(self.n, dtype=torch.float64, device=self.M.device)).add_(0.5)[:, None]
         return float((w * self.product(w)).sum())
 
     @property
     def passes(self) -> Passes:
-        """Those of torch, which call Triton's kernels on a GPU."""
         return cast("Passes", torch_passes)
 
     def replays(self, X: Any) -> bool:
-        """Tell whether launching would take longer than computing."""
         return triton_serves(X, _LAUNCH_BOUND) and X.numel() <= _LAUNCH_BOUND
 
 
@@ -77,7 +74,6 @@ class TorchDenseMatrix(TorchMatrix):
         return (self.M[first : first + _ROWS] - self.M[:, first : first + _ROWS].T).abs_()
 
     def product(self, X: Any, out: Any = None) -> Any:
-        """Return M X."""
         if X.dtype == self.M.dtype:
             return torch.mm(self.M.T, X, out=out)  # the same, and quicker on a GPU by up to a third where X is narrow
         out = torch.empty_like(X) if out is None else out
@@ -100,7 +96,6 @@ class TorchSparseMatrix(TorchMatrix):
         self.squared_norm = self._sum_of_squares(parts[2])
 
     def product(self, X: Any, out: Any = None) -> Any:
-        """Return M X."""
         if X.dtype == self.M.dtype:
             return torch.mm(self.M, X, out=out)
         out = torch.empty_like(X) if out is None else out
@@ -114,17 +109,14 @@ class TorchSparseMatrix(TorchMatrix):
         return out
 
     def entries(self) -> Any:
-        """Return the stored entries."""
         return self.M.values()
 
     def places(self) -> tuple[Any, Any]:
-        """Return the rows and columns of the stored entries."""
         start = self.M.crow_indices()
         rows = torch.repeat_interleave(torch.arange(self.n, device=start.device), start.diff())
         return rows, self.M.col_indices().to(torch.int64)
 
     def with_entries(self, entries: Any) -> torch.Tensor:
-        """Return the matrix with other entries on the same pattern."""
         return csr(self.M.crow_indices(), self.M.col_indices(), entries, self.n)
 
 

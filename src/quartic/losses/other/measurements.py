@@ -156,7 +156,6 @@ class Vectors(Measurements):
 
     @property
     def work(self) -> float:
-        """About m·n², four times that for complex numbers."""
         return (4.0 if self.complex else 1.0) * float(self.m) * float(self.columns) ** 2
 
 
@@ -224,7 +223,6 @@ class Matrices(Measurements):
 
     @property
     def work(self) -> float:
-        """The entries stored."""
         return float(self.T.nnz if sp.issparse(self.T) else self.T.shape[0] * self.T.shape[1])
 
     def _gram_product(self, y: Array) -> Array:

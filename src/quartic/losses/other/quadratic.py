@@ -128,12 +128,10 @@ class Quadratic(Loss):
         return self.linear.product(X)
 
     def at(self, X: Array) -> QuadraticPoint:
-        """Return the point at X: one product."""
         X = as_floats(X)
         return QuadraticPoint(self, X, self.product(X))
 
     def restore(self, arrays: dict[str, Array]) -> QuadraticPoint:
-        """Return the point kept in a checkpoint."""
         X, BX, NX = (self.space.adopt(arrays[name]) for name in ("X", "BX", "NX"))
         return QuadraticPoint(self, X, BX, NX, int(arrays["age"]))
 
@@ -207,7 +205,6 @@ class Quadratic(Loss):
 
     @constant
     def smoothness(self) -> float:
-        """L_F = λ_max(𝒜)."""
         largest = self.map.largest(self._count)
         if not largest > 0:
             raise ValueError("A is zero: ⟨B, XXᵀ⟩ alone is unbounded below or least at X = 0")
@@ -215,18 +212,14 @@ class Quadratic(Loss):
 
     @property
     def strong_convexity(self) -> float:
-        """μ_F = λ_min(𝒜), where it is known."""
         return self.map.least()
 
     @property
     def gradient_norm_at_zero(self) -> float:
-        """‖B‖."""
         return math.sqrt(self.linear.squared_norm)
 
     @constant
     def curvature_at_zero(self) -> float:
-        """max(0, λ_max(B))."""
-
         def product(V: Array) -> Array:
             here = self.space.adopt(V.astype(self.linear.dtype))
             return np.asarray(to_host(self.product(here)), dtype=np.float64)
@@ -250,7 +243,6 @@ class Quadratic(Loss):
         return self.space.adopt(np.cos(np.arange(self.n_points, dtype=np.float64))[:, None])  # type: ignore[no-any-return]
 
     def fingerprint(self) -> str:
-        """Return kind, size, norm and checksum of B, and a product with A."""
         probe = self._probe()
         sums = f"B={self.linear.squared_norm!r},{self.linear.checksum():.6e}"
         return f"{type(self).__name__} n={self.n_points} {sums} A={float(inner(self.map.product(probe), probe)):.10e}"
@@ -267,7 +259,6 @@ class QuadraticPoint(Point):
 
     @cached_property
     def gram(self) -> Array:
-        """XᵀX, in float64."""
         if not self.grams or self.space is not HOST:
             return super().gram
         return sum(self.grams[1:], start=self.grams[0])
@@ -283,7 +274,6 @@ class QuadraticPoint(Point):
 
     @cached_property
     def gradient(self) -> Array:
-        """2(𝒜(XXᵀ)X + BX)."""
         G: Array = self.NX + self.BX
         G *= 2
         return G
@@ -294,7 +284,6 @@ class QuadraticPoint(Point):
         return 2 * eps(self.X) * (norm(self.NX) + norm(self.BX))
 
     def arrays(self) -> dict[str, Array]:
-        """X, both products and their age."""
         return {"X": self.X, "NX": self.NX, "BX": self.BX, "age": np.asarray(self.age)}
 
 
@@ -404,11 +393,9 @@ class Blocks(QuadraticMap):
         self.rows, self.columns, self.scale = rows, columns, scale
 
     def image(self, X: Array) -> Any:
-        """Return the factors X and X."""
         return X, X
 
     def mixed(self, X: Array, D: Array) -> Any:
-        """Return the factors [X, D] and [D, X]."""
         xp = namespace(X)
         return xp.hstack([X, D]), xp.hstack([D, X])
 
@@ -422,7 +409,6 @@ class Blocks(QuadraticMap):
         return parts[0] if len(parts) == 1 else namespace(Z).concatenate(parts)
 
     def grams(self, X: Array) -> list[Array]:
-        """Return XᵀX of the rows of each part."""
         return [gram(X[I]) for I in self.rows]
 
     def product(self, X: Array, grams: Sequence[Array] = ()) -> Array:
@@ -446,7 +432,6 @@ class Blocks(QuadraticMap):
         return MapLine(*coefficients, lambda t: None, cross, curvature)
 
     def largest(self, count: Callable[[int], None]) -> float:
-        """Return s."""
         return self.scale
 
     def least(self) -> float:
@@ -454,11 +439,9 @@ class Blocks(QuadraticMap):
         return self.scale if len(self.rows) == 1 else 0.0
 
     def exponent(self, probe: Array) -> int | None:
-        """Return log₂ of s, 0 for the s there are."""
         return 0
 
     def scaled(self, power: int) -> Blocks:
-        """Return 2^power · 𝒜."""
         return Blocks(self.rows, self.columns, shifted(self.scale, power))
 
 
@@ -472,11 +455,9 @@ class Weights(QuadraticMap):
         self._extremes = (float(entries.min()), float(entries.max())) if len(entries) else (0.0, 0.0)
 
     def image(self, X: Array) -> Any:
-        """Return A ∘ XXᵀ."""
         return self._of(X, X)
 
     def mixed(self, X: Array, D: Array) -> Any:
-        """Return A ∘ P."""
         xp = namespace(X)
         return self._of(xp.hstack([X, D]), xp.hstack([D, X]))
 
@@ -488,7 +469,6 @@ class Weights(QuadraticMap):
         return self.A.with_entries(self.A.entries() * namespace(L).einsum("pk,pk->p", L[rows], R[cols]))
 
     def largest(self, count: Callable[[int], None]) -> float:
-        """Return max A."""
         return max(self._extremes[1], 0.0)
 
     def least(self) -> float:
@@ -497,7 +477,6 @@ class Weights(QuadraticMap):
         return self._extremes[0] if full else 0.0
 
     def least_on_diagonal(self) -> float:
-        """Return the least A_ii."""
         if self.places is None:
             return float(self.A.entries().diagonal().min())
         rows, cols = self.places
@@ -505,7 +484,6 @@ class Weights(QuadraticMap):
         return float(diagonal.min()) if len(diagonal) == self.A.n else 0.0
 
     def scaled(self, power: int) -> Weights:
-        """Return the map of 2^power · A."""
         return Weights(self.A.scaled(power))
 
 
@@ -516,7 +494,6 @@ class OnProducts(QuadraticMap):
         self.apply, self.n, self.space, self.cost = apply, n, space, cost
 
     def image(self, X: Array) -> Any:
-        """Return the factor X."""
         return [(1.0, X)]
 
     def mixed(self, X: Array, D: Array) -> Any:

@@ -138,7 +138,6 @@ class BorderedMatrix(Matrix):
         self.squared_norm = 2 * scale**2 * float(inner(entries, entries))
 
     def entries(self) -> Array:
-        """Return an array of the entries of A that are not zero."""
         entries: Array = self.A.data[:, None] if sp.issparse(self.A) else self.A
         return entries
 
@@ -154,18 +153,15 @@ class BorderedMatrix(Matrix):
         return product
 
     def scaled(self, power: int) -> BorderedMatrix:
-        """Return 2^power times this."""
         if not sp.issparse(self.A):
             return BorderedMatrix(shifted(self.A, power), self.scale)
         parts = shifted(self.A.data, power), self.A.indices, self.A.indptr
         return BorderedMatrix(sp.csr_array(parts, shape=self.shape), self.scale)
 
     def total(self) -> tuple[float, int]:
-        """Return the sum of all entries."""
         return 2 * self.scale * float(total(self.entries())), 0
 
     def checksum(self) -> float:
-        """Return ⟨z, Mz⟩ for a fixed vector z."""
         z = np.concatenate([np.cos(np.arange(k, dtype=self.dtype)) + self.dtype(0.5) for k in self.shape])[:, None]
         here = self.space.adopt(z)
         return float(inner(here, self.product(here)))

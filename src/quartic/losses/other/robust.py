@@ -106,7 +106,6 @@ class Robust(Loss):
     # -- the point --------------------------------------------------------------------------------------------------
 
     def at(self, X: Array) -> Point:
-        """Return the point at X: one pass over the entries."""
         X = as_floats(X)
         self._count()
         value, _, G = self.entries.step(X, X, self.kind, self.delta)
@@ -132,7 +131,6 @@ class Robust(Loss):
     # -- scale ------------------------------------------------------------------------------------------------------
 
     def exponents(self) -> tuple[int | None, int | None] | None:
-        """Return log₂ of the root of the size of M, and of the largest weight."""
         return self.entries.exponents()
 
     def in_units(self, units: Units) -> Self:
@@ -143,24 +141,20 @@ class Robust(Loss):
 
     @property
     def smoothness(self) -> float:
-        """L_F = max w."""
         return self.entries.largest_weight
 
     @constant
     def gradient_norm_at_zero(self) -> float:
-        """‖w ∘ ψ(M)‖."""
         return math.sqrt(self.entries.slopes(self.kind, self.delta).squared_norm)
 
     @constant
     def curvature_at_zero(self) -> float:
-        """max(0, −λ_min(w ∘ ψ(M)))."""
         bound = negative_part_of_spectrum(self.entries.slopes(self.kind, self.delta), self._count)
         return min(bound, self.gradient_norm_at_zero)
 
     # -- bookkeeping ------------------------------------------------------------------------------------------------
 
     def fingerprint(self) -> str:
-        """Return kind, δ, sizes and sums of the data."""
         return f"Robust {self.kind} delta={self.delta!r} {self.entries.fingerprint()}"
 
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:

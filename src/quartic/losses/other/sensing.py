@@ -116,7 +116,6 @@ class Sensing(Loss):
     # -- the point --------------------------------------------------------------------------------------------------
 
     def at(self, X: Array) -> SensingPoint:
-        """Return the point at X: one product, forward and back."""
         X = as_floats(X)
         return self._measured(X, self.measurements.image(X))
 
@@ -125,7 +124,6 @@ class Sensing(Loss):
         return SensingPoint(self, X, U, self.measurements.polars((U, U))[:, 0] - self.b)
 
     def restore(self, arrays: dict[str, Array]) -> SensingPoint:
-        """Return the point kept in a checkpoint."""
         return SensingPoint(self, *(self.space.adopt(arrays[k]) for k in ("X", "image", "residual", "gradient")))
 
     def extrapolate(self, p: Point, q: Point, t: float, gram: Array | None = None) -> SensingPoint:
@@ -204,7 +202,6 @@ class Sensing(Loss):
 
     @constant
     def smoothness(self) -> float:
-        """L_F = ‖𝒜‖²."""
         return largest_gram_eigenvalue(self.measurements, self._count)
 
     @cached_property
@@ -308,7 +305,6 @@ class Sensing(Loss):
     # -- bookkeeping ------------------------------------------------------------------------------------------------
 
     def fingerprint(self) -> str:
-        """Return kind, sizes, sums of b and of one product."""
         b, q = to_host(self.b), to_host(self._probe())[:, 0]
         checksum = float(np.dot(q, np.cos(np.arange(len(b)))))
         sums = f"b={float(b @ np.sin(1.0 + np.arange(len(b))))!r} A={checksum:.10e}"
@@ -329,12 +325,10 @@ class SensingPoint(Point):
 
     @cached_property
     def value(self) -> float:
-        """½‖𝒜(XXᵀ) − b‖²."""
         return 0.5 * squared_norm(self.residual)
 
     @property
     def gradient(self) -> Array:
-        """2𝒜*(𝒜(XXᵀ) − b)X."""
         if self._gradient is None:
             self._gradient = 2 * self.loss.measurements.adjoint(self.residual, self.image)
         return self._gradient
@@ -345,7 +339,6 @@ class SensingPoint(Point):
         return eps(self.X) * self.loss.gradient_scale * norm(self.X)
 
     def arrays(self) -> dict[str, Array]:
-        """X, its image, the residual and the gradient."""
         return {"X": self.X, "image": self.image, "residual": self.residual, "gradient": self.gradient}
 
 

@@ -119,7 +119,6 @@ class Smooth(Loss):
     # -- the point --------------------------------------------------------------------------------------------------
 
     def at(self, X: Array) -> Point:
-        """Return the point at X: one call of F and of its gradient."""
         X = as_floats(X)
         self._count()
         return self._point(X, *self._evaluate(X))
@@ -147,7 +146,6 @@ class Smooth(Loss):
 
     @property
     def strong_convexity(self) -> float:
-        """μ_F as given."""
         return self._strong_convexity
 
     @constant
@@ -182,7 +180,6 @@ class Smooth(Loss):
         return None if not 0 < length < math.inf else (exponent(length), exponent(curvature))
 
     def in_units(self, units: Units) -> Self:
-        """Return 2^value · f(X / 2^length)."""
         twin, slope, curvature = copy.copy(self), units.value - 2 * units.length, units.value - 4 * units.length
         twin._units = units
         twin._strong_convexity = shifted(float(self._strong_convexity), curvature)
@@ -211,7 +208,6 @@ class Smooth(Loss):
         return super().check(X, name)
 
     def fingerprint(self) -> str:
-        """Return the name of F, n, and F at a fixed point."""
         X = np.cos(np.arange(2.0 * self.n_points)).reshape(-1, 2)
         return f"Smooth {getattr(self.F, '__name__', '')} n={self.n_points} value={self.at(X).value!r}"
 
