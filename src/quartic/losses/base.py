@@ -7,7 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -86,6 +86,8 @@ class Loss(ABC):
     """
 
     n_points: int
+    #: what users call it, in messages: the class, or the function that makes it
+    name: ClassVar[str]
     #: whether F is quadratic, so that ``along`` is exact
     quadratic: bool = False
     #: what F(Y) is known not to fall below, for any Y ⪰ 0
@@ -106,6 +108,11 @@ class Loss(ABC):
     space: Space = HOST
     #: where the tall arrays of points come from
     arrays: Fresh = Fresh()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" not in cls.__dict__:
+            cls.name = cls.__name__
 
     def __init__(self) -> None:
         self._counter = ProductCounter()
@@ -176,11 +183,11 @@ class Loss(ABC):
 
     def along(self, p: Point, D: Array) -> Line:
         """Return f on the line p + tD: one product, then everything on the line is free."""
-        raise TypeError(f"{type(self).__name__} is not a quartic on lines (its F is not quadratic)")
+        raise TypeError(f"{self.name} is not a quartic on lines (its F is not quadratic)")
 
     def hessian_product(self, p: Point, D: Array) -> Array:
         """Return the second derivative ∇²f(p)[D], as an array of D's shape: one product."""
-        raise TypeError(f"{type(self).__name__} offers no products with its second derivative")
+        raise TypeError(f"{self.name} offers no products with its second derivative")
 
     def curvature_diagonal(self, p: Point) -> Array | None:
         """Return about the diagonal of ∇²f(p), positive and of X's shape; None where a loss has no cheap one."""
@@ -279,13 +286,16 @@ class Loss(ABC):
 
     def in_units(self, units: Units) -> Self:
         """Return the loss f̃(X̃) = 2^value · f(X̃ / 2^length); it shares the counter of products."""
-        raise TypeError(f"{type(self).__name__} cannot be had in other units")
+        raise TypeError(f"{self.name} cannot be had in other units")
 
     def is_local(self) -> bool:
         """Tell whether the data join near points only, which makes least squares ill-conditioned; True if unknown."""
         return True
 
     # -- bookkeeping ------------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return f"<{self.name} of {self.size()[0]}>"
 
     def fingerprint(self) -> str:
         """Return a few words that tell this data from other data, for checkpoints: kind, n, and f at a fixed point."""

@@ -93,7 +93,7 @@ class Requirements:
 
     def unmet(self, problem: Problem) -> str | None:
         """Return what is missing, in words, or None."""
-        loss, penalty, kernel, name = problem.loss, problem.penalty, problem.kernel, type(problem.loss).__name__
+        loss, penalty, kernel, name = problem.loss, problem.penalty, problem.kernel, problem.loss.name
         reason = kernel.why_not(penalty) if self.kernel and kernel is not None else None
         if reason is not None:
             return f"a kernel that goes with the penalty: {reason}"
@@ -118,9 +118,8 @@ def _those_with(method: str) -> str:
     from quartic import losses
 
     kinds = (getattr(losses, name) for name in losses.__all__)
-    names = [
-        kind.__name__ for kind in kinds if isinstance(kind, type) and issubclass(kind, Loss) and defines(kind, method)
-    ]
+    found = (kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Loss) and defines(kind, method))
+    names = list(dict.fromkeys(kind.name for kind in found))
     return f"those with a method {method} are {', '.join(names)}" if names else f"it has no method {method}"
 
 

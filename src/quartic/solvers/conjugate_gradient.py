@@ -95,7 +95,7 @@ class ConjugateGradient(Solver):
         if self.preconditioner == "block" and not pairs:
             raise TypeError(
                 f'preconditioner="block" needs a sum of squares over pairs, but the loss is '
-                f'{type(problem.loss).__name__}; take "gram"'
+                f'{problem.loss.name}; take "gram"'
             )
         return ("block" if pairs else "gram") if self.preconditioner == "auto" else self.preconditioner
 

@@ -180,6 +180,7 @@ class FullLeastSquares(Loss):
     f(X) = ½‖M‖² + ½‖XᵀX‖² − ⟨MX, X⟩ and ∇f(X) = 2X(XᵀX) − 2MX.
     """
 
+    name = "LeastSquares"
     quadratic = True
     infimum = 0.0
     smoothness = strong_convexity = 1.0

@@ -88,6 +88,8 @@ class WeightedLeastSquares(KnownEntries):
     0.0
     """
 
+    name = "LeastSquares with weights"
+
     def __init__(self, M: Any, weights: Any, space: Space | None = None) -> None:
         if isinstance(M, LinearOperator):
             raise TypeError("weights need the entries of M, but M is a LinearOperator; pass an array or sparse matrix")

@@ -92,6 +92,7 @@ class FullRectangular(Quadratic):
     It is `Quadratic` with 𝒜Y = ½[0, Y₁₂; Y₂₁, 0] and B = −½[0, A; Aᵀ, 0], but for the constant ½‖A‖².
     """
 
+    name = "Rectangular"
     linear: BorderedMatrix
 
     def __init__(self, A: Any) -> None:
@@ -189,6 +190,8 @@ class MaskedRectangular(WeightedLeastSquares):
     >>> loss.value(np.array([[1.0], [2.0], [1.0], [2.0]]))
     0.0
     """
+
+    name = "Rectangular with weights"
 
     def __init__(self, A: Any, weights: Any) -> None:
         if isinstance(A, LinearOperator):

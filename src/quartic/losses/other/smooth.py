@@ -207,6 +207,9 @@ class Smooth(Loss):
             self._n = int(np.shape(X)[0])
         return super().check(X, name)
 
+    def __repr__(self) -> str:
+        return f"<Smooth of {getattr(self.F, '__name__', 'F')}>"
+
     def fingerprint(self) -> str:
         X = np.cos(np.arange(2.0 * self.n_points)).reshape(-1, 2)
         return f"Smooth {getattr(self.F, '__name__', '')} n={self.n_points} value={self.at(X).value!r}"
