@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import cast
 
-from quartic.arrays import Array, check_count, check_number, inner, is_zero
+from quartic.arrays import Array, check_number, inner, is_zero
 from quartic.core.problem import Problem
 from quartic.losses import Point
 from quartic.losses.point import Move
-from quartic.solvers.base import NoProgress, Requirements, Solver, State
+from quartic.solvers.base import COUNT, POSITIVE, NoProgress, Requirements, Solver, State, below, checked
 
 _TRIALS = 100
 # Below this θ the accelerated method begins anew: it has become a long average.
@@ -66,13 +66,14 @@ class CoCaIn(Solver):
     requires = Requirements(kernel=True)
     state = CoCaInState
 
+    checks = checked(first=POSITIVE, delta=below(1.0))
+
     first: float = 1e-3
     delta: float = 0.15
     epsilon: float = 1e-5
 
     def __post_init__(self) -> None:
-        check_number(self.first, "first")
-        check_number(self.delta, "delta", below=1.0)
+        super().__post_init__()
         check_number(self.epsilon, "epsilon", below=self.delta)
 
     def init(self, problem: Problem, X0: Array) -> CoCaInState:
@@ -146,14 +147,14 @@ class ABPG(Solver):
     requires = Requirements(kernel=True)
     state = ABPGState
 
+    checks = checked(gamma=POSITIVE, growth=POSITIVE, max_trials=COUNT)
+
     gamma: float = 2.0
     growth: float = 1.2
     max_trials: int = 200
 
     def __post_init__(self) -> None:
-        check_number(self.gamma, "gamma")
-        check_number(self.growth, "growth")
-        check_count(self.max_trials, "max_trials")
+        super().__post_init__()
         if not self.gamma >= 1 or not self.growth > 1:
             raise ValueError(f"gamma must be at least 1 and growth above 1, got {self.gamma!r} and {self.growth!r}")
 

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import cast
 
-from quartic.arrays import Array, check_count, check_number, gram, inner, namespace, times
+from quartic.arrays import Array, gram, inner, namespace, times
 from quartic.core.problem import Problem
 from quartic.losses.factor.loss import LeastSquaresPoint
-from quartic.solvers.base import NoProgress, Requirements, Solver, State
-from quartic.solvers.lines import refreshed
-
-
-@dataclass(frozen=True)
-class GaussNewtonState(State):
-    """The iterate; for how many lines its product was carried, and the stationarity when it was last made anew."""
-
-    carried: int = 0
-    fresh: float = math.inf
+from quartic.solvers.base import COUNT, NoProgress, Requirements, Solver, State, below, checked
+from quartic.solvers.lines import CarriedState, refreshed
 
 
 @dataclass(frozen=True)
@@ -44,18 +35,15 @@ class ProjectedGaussNewton(Solver):
 
     name = "pgncg"
     requires = Requirements(("point_from",), ("only X ≥ 0",))
-    state = GaussNewtonState
+    state = CarriedState
+    checks = checked(n_cg=COUNT, forcing=below(1.0))
 
     n_cg: int = 20
     forcing: float = 0.1
 
-    def __post_init__(self) -> None:
-        check_count(self.n_cg, "n_cg")
-        check_number(self.forcing, "forcing", below=1.0)
-
-    def step(self, problem: Problem, state: State) -> GaussNewtonState:
+    def step(self, problem: Problem, state: State) -> CarriedState:
         """Return the best point along the projected direction, or the projected gradient where that is no descent."""
-        s = cast(GaussNewtonState, state)
+        s = cast(CarriedState, state)
         p = cast(LeastSquaresPoint, s.point)
         for E in (self._solve(p), -p.gradient / (2 * float(p.gram.trace()))):
             D = problem.penalty.prox(p.X + E, 1.0) - p.X
@@ -64,7 +52,7 @@ class ProjectedGaussNewton(Solver):
                 t = line.minimizer(1.0)
                 if t > 0:
                     point, carried, fresh = refreshed(problem, line.point_within(t), s.carried + 1, s.fresh)
-                    return GaussNewtonState(point, t, carried, fresh)
+                    return CarriedState(point, t, carried, fresh)
         raise NoProgress("no step along the projected direction decreases the loss: round-off is reached")
 
     def _solve(self, p: LeastSquaresPoint) -> Array:

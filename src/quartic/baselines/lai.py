@@ -7,12 +7,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from quartic.arrays import Array, check_count, check_number, gram, orthonormal
+from quartic.arrays import Array, gram, orthonormal
 from quartic.baselines.splitting import SplitState, SymHALS, convert_weight
 from quartic.core.problem import Problem
 from quartic.core.units import Units
 from quartic.losses import FullLeastSquares
-from quartic.solvers.base import Requirements, Solver, State
+from quartic.solvers.base import COUNT, NONNEGATIVE, Requirements, Solver, State, checked
 
 # The approximation has done its work where stationarity on M itself is no longer down to this share after a step.
 _FALLS = 0.9
@@ -64,17 +64,12 @@ class LAI(Solver):
     name = "lai"
     requires = Requirements(("on_host", "point_from"), ("only X ≥ 0",))
     state = LAIState
+    checks = checked(mu=NONNEGATIVE, columns=COUNT, power=NONNEGATIVE, sweeps=COUNT)
 
     mu: float | None = None
     columns: int = 2
     power: int = 2
     sweeps: int = 10
-
-    def __post_init__(self) -> None:
-        SymHALS(self.mu)
-        check_count(self.columns, "columns")
-        check_number(self.power, "power", zero=True)
-        check_count(self.sweeps, "sweeps")
 
     def in_units(self, units: Units, problem: Problem) -> LAI:
         return convert_weight(self, "mu", units)

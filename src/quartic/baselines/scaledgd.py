@@ -8,10 +8,10 @@ from typing import cast
 
 import numpy as np
 
-from quartic.arrays import Array, check_number, inner, on_host, times
+from quartic.arrays import Array, inner, on_host, times
 from quartic.core.problem import Problem
 from quartic.losses import Point
-from quartic.solvers.base import NoProgress, Requirements, Solver, State
+from quartic.solvers.base import NONNEGATIVE, POSITIVE, NoProgress, Requirements, Solver, State, checked
 from quartic.solvers.nolips import DynState
 
 
@@ -43,14 +43,10 @@ class ScaledGD(Solver):
     requires = Requirements(("along",), ("smooth", "on_line"))
     state = DynState
     step_unit = (4, 1)
+    checks = checked(step_size=POSITIVE, damping=NONNEGATIVE)
 
     step_size: float | None = None
     damping: float = 1.0
-
-    def __post_init__(self) -> None:
-        if self.step_size is not None:
-            check_number(self.step_size, "step_size")
-        check_number(self.damping, "damping", zero=True)
 
     def init(self, problem: Problem, X0: Array) -> DynState:
         """Return the state at X0, with the value there to measure errors by."""

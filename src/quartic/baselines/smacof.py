@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from quartic.arrays import check_number
 from quartic.core.problem import Problem
 from quartic.losses import RawStress
-from quartic.solvers.base import Requirements, Solver, State
+from quartic.solvers.base import Requirements, Solver, State, below, checked
 
 
 @dataclass(frozen=True)
@@ -47,10 +46,9 @@ class SMACOF(Solver):
     name = "smacof"
     requires = WithoutPenalty(("laplacian_solve",))
 
-    relaxation: float = 1.0
+    checks = checked(relaxation=below(2.0))
 
-    def __post_init__(self) -> None:
-        check_number(self.relaxation, "relaxation", below=2.0)
+    relaxation: float = 1.0
 
     def step(self, problem: Problem, state: State) -> State:
         p = state.point

@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import cast
 
-from quartic.arrays import Array, check_count, inner, norm, squared_norm
+from quartic.arrays import Array, inner, norm, squared_norm
 from quartic.core.problem import Problem
 from quartic.losses.point import Line
-from quartic.solvers.base import NoProgress, Requirements, Solver, State
-from quartic.solvers.lines import refreshed
+from quartic.solvers.base import COUNT, NoProgress, Requirements, Solver, State, checked
+from quartic.solvers.lines import CarriedState, refreshed
 
 # The share of the predicted decrease that must be seen, below the highest of the last values.
 _SUFFICIENT = 1e-4
@@ -22,18 +22,15 @@ _LONGER = 4.0
 
 
 @dataclass(frozen=True)
-class SpectralState(State):
+class SpectralState(CarriedState):
     """The iterate, the Barzilai–Borwein step, and how many steps were made: its two formulas take turns.
 
     ``above`` says how much higher than here the last points were, the newest last: differences, which do not cancel.
-    For how many lines the product was ``carried``, and the stationarity when it was last made anew.
     """
 
     alpha: float = math.nan
     above: tuple[float, ...] = (0.0,)
     n_steps: int = 0
-    carried: int = 0
-    fresh: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -68,11 +65,10 @@ class SNMPBB(Solver):
     state = SpectralState
     step_unit = (2, 1)
 
+    checks = checked(memory=COUNT)
+
     memory: int = 10
     alternate: bool = True
-
-    def __post_init__(self) -> None:
-        check_count(self.memory, "memory")
 
     def init(self, problem: Problem, X0: Array) -> SpectralState:
         """Return the state at X0; the first step is as long as X0, were nothing cut off."""
@@ -99,7 +95,7 @@ class SNMPBB(Solver):
             following = t * squared_norm(D) / bend
         above = (*(value - rise for value in s.above), 0.0)[-self.memory :]
         new, carried, fresh = refreshed(problem, new, s.carried + 1, s.fresh)
-        return SpectralState(new, t * alpha, following, above, s.n_steps + 1, carried, fresh)
+        return SpectralState(new, t * alpha, carried, fresh, following, above, s.n_steps + 1)
 
 
 def _first_enough(line: Line, above: float) -> float | None:

@@ -9,12 +9,12 @@ from typing import ClassVar, TypeVar, cast
 
 import numpy as np
 
-from quartic.arrays import Array, check_number, gram, inner, norm, space_of, squared_norm
+from quartic.arrays import Array, gram, inner, norm, space_of, squared_norm
 from quartic.core.problem import Problem
 from quartic.core.units import Units, shifted
 from quartic.losses import FullLeastSquares
 from quartic.losses.factor.loss import LeastSquaresPoint
-from quartic.solvers.base import Requirements, Solver, State
+from quartic.solvers.base import NONNEGATIVE, POSITIVE, Requirements, Solver, State, checked
 
 # X and Y are together where ‖X − Y‖ is no more than this beside X.
 _TOGETHER = 1e-8
@@ -62,14 +62,11 @@ class PenalisedSolver(Solver):
 
     requires = Requirements(("point_from",), ("only X ≥ 0",))
     state = SplitState
+    checks = checked(mu=NONNEGATIVE)
 
     mu: float | None
     #: μ, where none is given, beside the scale of M
     default_mu: ClassVar[float] = 0.1
-
-    def __post_init__(self) -> None:
-        if self.mu is not None:
-            check_number(self.mu, "mu", zero=True)
 
     def in_units(self, units: Units, problem: Problem) -> PenalisedSolver:
         return convert_weight(self, "mu", units)
@@ -218,12 +215,9 @@ class ADMM(Solver):
     name = "admm"
     requires = Requirements(("on_host", "point_from"), ("only X ≥ 0",))
     state = ADMMState
+    checks = checked(rho=POSITIVE)
 
     rho: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.rho is not None:
-            check_number(self.rho, "rho")
 
     def in_units(self, units: Units, problem: Problem) -> ADMM:
         return convert_weight(self, "rho", units)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -237,7 +236,7 @@ def explained_by(size: float, X: Array) -> float:
     return 10 * size / float(sizes[sizes > 1e-8 * sizes[0]].min(initial=math.inf))
 
 
-def ridge_to_certify(problem: Any) -> float:
+def ridge_to_certify(problem: Problem) -> float:
     """Return ρ, or raise an error that says why there is no certificate."""
     Problem.check(problem)
     penalty, name = problem.penalty, type(problem.penalty).__name__

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from quartic.arrays import Array, check_count, check_number
+from quartic.arrays import Array
 from quartic.core.problem import Problem
 from quartic.losses import Point
-from quartic.solvers.base import Iterations, NoProgress, Requirements, Solver, State
+from quartic.solvers.base import COUNT, POSITIVE, Iterations, NoProgress, Requirements, Solver, State, checked
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,10 @@ class InertialNoLips(Solver):
     requires = Requirements(kernel=True)
     state = InertialState
 
+    checks = checked(growth=POSITIVE, max_halvings=COUNT)
+
     growth: float = 1.1
     max_halvings: int = 100
-
-    def __post_init__(self) -> None:
-        check_number(self.growth, "growth")
-        check_count(self.max_halvings, "max_halvings")
 
     def init(self, problem: Problem, X0: Array) -> InertialState:
         p = problem.loss.at(X0)

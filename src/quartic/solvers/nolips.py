@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import cast
 
-from quartic.arrays import Array, check_count, check_number
+from quartic.arrays import Array
 from quartic.core.problem import Problem
 from quartic.core.units import Units
-from quartic.solvers.base import NoProgress, Requirements, Solver, State
+from quartic.solvers.base import COUNT, POSITIVE, NoProgress, Requirements, Solver, State, checked
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,11 @@ class DynNoLips(Solver):
     requires = Requirements(kernel=True)
     state = DynState
 
+    checks = checked(first_step=POSITIVE, max_step=POSITIVE, max_halvings=COUNT)
+
     first_step: float = 1.0
     max_step: float = 1e12
     max_halvings: int = 100
-
-    def __post_init__(self) -> None:
-        check_number(self.first_step, "first_step")
-        check_number(self.max_step, "max_step")
-        check_count(self.max_halvings, "max_halvings")
 
     def init(self, problem: Problem, X0: Array) -> DynState:
         return DynState(problem.loss.at(X0), next_step=self.first_step)
@@ -95,10 +92,9 @@ class NoLips(Solver):
     name = "nolips"
     requires = Requirements(kernel=True, constants=True)
 
-    step_size: float = 1.0
+    checks = checked(step_size=POSITIVE)
 
-    def __post_init__(self) -> None:
-        check_number(self.step_size, "step_size")
+    step_size: float = 1.0
 
     def in_units(self, units: Units, problem: Problem) -> NoLips:
         """Return the solver with λ scaled, where the kernel gives it a unit."""
