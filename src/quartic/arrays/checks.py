@@ -101,8 +101,7 @@ def as_floats(A: Any) -> Array:
         tensor: Array = space_torch.as_floats(A)
         return tensor
     A = np.asarray(A)
-    clean: Array = np.ascontiguousarray(A, dtype=working_dtype(A.dtype))
-    return clean
+    return np.ascontiguousarray(A, dtype=working_dtype(A.dtype))
 
 
 def check_number(value: Any, name: str, *, zero: bool = False, below: float = math.inf, cure: str = "") -> None:

@@ -133,8 +133,7 @@ def count_read() -> None:
 def _waiting() -> list[Any]:
     if not hasattr(_thread, "waiting"):
         _thread.waiting = []
-    found: list[Any] = _thread.waiting
-    return found
+    return _thread.waiting
 
 
 def _read(wanted: Waiting) -> None:

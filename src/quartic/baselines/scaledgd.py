@@ -67,8 +67,7 @@ class ScaledGD(Solver):
         values, Q = np.linalg.eigh(on_host(p.gram))
         least = self.damping * math.sqrt(min(max(left, 0.0), 1.0)) + float(np.finfo(np.float64).eps)
         shifted = np.maximum(values, 0) + least * values[-1]
-        inverse: Array = (Q / shifted) @ Q.T
-        return inverse
+        return (Q / shifted) @ Q.T
 
     def _along(self, problem: Problem, p: Point, D: Array) -> tuple[Point, float] | None:
         if self.step_size is not None:

@@ -258,5 +258,4 @@ def _solve_shifted(S: Array, rho: float, C: Array) -> Array:
     """Return C(S + ρI)⁻¹ by eigenvalues: S is a Gram matrix, so the inverse is bounded by 1/ρ whatever its rank."""
     values, Q = np.linalg.eigh(S)
     inverse = (Q / (np.maximum(values, 0) + rho)) @ Q.T
-    X: Array = C @ inverse.astype(C.dtype, copy=False)
-    return X
+    return C @ inverse.astype(C.dtype, copy=False)

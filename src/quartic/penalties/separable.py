@@ -66,8 +66,7 @@ class Family(Penalty):
         if not self._lambda:
             return G
         xp = namespace(X)
-        element: Array = xp.where(X != 0, G + self._lambda * xp.sign(X), soft_threshold(G, self._lambda))
-        return element
+        return xp.where(X != 0, G + self._lambda * xp.sign(X), soft_threshold(G, self._lambda))
 
     def smooth_gradient(self, X: Array, gradient: Array) -> Array:
         """Return ∇f + λ + ρX; without λ where signs are free, since ℓ1 has a kink there."""
@@ -81,7 +80,7 @@ class Family(Penalty):
         """Return g at a point, which knows whether it is feasible."""
         if not self._only_constraint:
             return super().value_at(point)
-        return point.space.later(lambda ok: 0.0 if ok else math.inf, point.feasible)  # type: ignore[no-any-return]
+        return point.space.later(lambda ok: 0.0 if ok else math.inf, point.feasible)
 
     def stationarity_at(self, point: Any) -> float:
         """Return the norm of ``stationarity``; points of some losses have ‖∇ᴾf(X)‖ without their gradient."""
@@ -134,14 +133,12 @@ class Family(Penalty):
         if not self.nonnegative:
             return value
         space = space_of(X)
-        kept: float = space.later(lambda value, low: float(value) if low >= 0 else math.inf, value, space.least(X))
-        return kept
+        return space.later(lambda value, low: float(value) if low >= 0 else math.inf, value, space.least(X))
 
 
 def soft_threshold(V: Array, level: float) -> Array:
     """Return sign(V) · max(|V| − level, 0)."""
-    kept: Array = namespace(V).sign(V) * positive_part(abs(V) - level)
-    return kept
+    return namespace(V).sign(V) * positive_part(abs(V) - level)
 
 
 @dataclass(frozen=True)
@@ -325,13 +322,11 @@ class L0(Penalty):
 
     def prox(self, V: Array, t: float) -> Array:
         """Return V with the entries below √(2·t·weight) set to zero."""
-        kept: Array = namespace(V).where(abs(V) > math.sqrt(2 * t * self.weight), V, 0)
-        return kept
+        return namespace(V).where(abs(V) > math.sqrt(2 * t * self.weight), V, 0)
 
     def stationarity(self, X: Array, gradient: Array) -> Array:
         """Return the gradient on the nonzeros: where X = 0 the limiting subdifferential of g is the whole line."""
-        element: Array = namespace(X).where(X != 0, gradient, 0)
-        return element
+        return namespace(X).where(X != 0, gradient, 0)
 
     def in_units(self, units: Units) -> Self | None:
         weight = scale_weight(self.weight, 0, units)

@@ -91,8 +91,7 @@ class LeastSquaresPoint(Point):
             value = constant + 0.5 * trace_inner(S, S) - fit
             return max(value, 0.0) if math.isfinite(value) else value
 
-        value: float = self.space.later(finish, self.gram, self.fit)
-        return value
+        return self.space.later(finish, self.gram, self.fit)
 
     @cached_property
     def gradient(self) -> Array:
@@ -126,8 +125,7 @@ class LeastSquaresPoint(Point):
                 S = S / size
             return relative * size * math.sqrt(size) * math.sqrt(max(trace_inner(S @ S, S), 0.0))
 
-        rounding: float = self.space.later(finish, self.gram)
-        return rounding
+        return self.space.later(finish, self.gram)
 
     @property
     def takes_short_steps(self) -> bool:
@@ -406,8 +404,7 @@ def nonnegative_start(
     mean beside their root mean square ``size``, the bounds follow the scale of the data.
     """
     top = max(math.sqrt(abs(mean) / rank), 2e-5 * math.sqrt(size))
-    X: Array = 2 * space.uniform(generator, min(1e-5, top / 2), top, (n, rank))
-    return X
+    return 2 * space.uniform(generator, min(1e-5, top / 2), top, (n, rank))
 
 
 def _quartic(slope: float, S: Array, T: Array, C: Array, bend: float) -> tuple[float, float, float, float]:
@@ -466,8 +463,7 @@ class LeastSquaresMove(Move):
     @cached_property
     def remainder(self) -> float:  # type: ignore[override]  # worked out when asked for
         """f(p + D) − f(p) − ⟨∇f(p), D⟩."""
-        remainder: float = self.start.space.later(_remainder, self.start.gram, self.sums.gram, self.C, self.sums.bend)
-        return remainder
+        return self.start.space.later(_remainder, self.start.gram, self.sums.gram, self.C, self.sums.bend)
 
     def estimate(self, slope: Estimate) -> Estimate:
         """Return the remainder from ⟨∇f(p), X⟩, by differences of sums that were made anyway.

@@ -133,7 +133,7 @@ class StoredMatrix(Matrix):
     M: Any
 
     def entries(self) -> Array:
-        return self.M  # type: ignore[no-any-return]
+        return self.M
 
     def with_entries(self, entries: Array) -> Any:
         """Return M with other entries in the same places."""
@@ -155,7 +155,7 @@ class StoredMatrix(Matrix):
         return math.prod(self.entries().shape) / self.n
 
     def dense(self) -> Array:
-        return self.space.to_host(self.M @ self.space.adopt(np.eye(self.n, dtype=self.dtype)))  # type: ignore[no-any-return]
+        return self.space.to_host(self.M @ self.space.adopt(np.eye(self.n, dtype=self.dtype)))
 
     def checksum(self) -> float:
         """Return ⟨w, Mw⟩ for a fixed vector w."""
@@ -235,7 +235,7 @@ class SparseMatrix(StoredMatrix):
         return Y
 
     def entries(self) -> Array:
-        return self.M.data  # type: ignore[no-any-return]
+        return self.M.data
 
     def places(self) -> tuple[Any, Any]:
         return np.repeat(np.arange(self.n), np.diff(self.M.indptr)), self.M.indices

@@ -240,7 +240,7 @@ class Quadratic(Loss):
         return X * math.sqrt(t)
 
     def _probe(self) -> Array:
-        return self.space.adopt(np.cos(np.arange(self.n_points, dtype=np.float64))[:, None])  # type: ignore[no-any-return]
+        return self.space.adopt(np.cos(np.arange(self.n_points, dtype=np.float64))[:, None])
 
     def fingerprint(self) -> str:
         probe = self._probe()
@@ -267,10 +267,9 @@ class QuadraticPoint(Point):
     def value(self) -> float:
         """F(0) + ½⟨𝒜(XXᵀ)X, X⟩ + ⟨BX, X⟩, which round-off may have put below what F falls to."""
         constant, least = self.loss.value_at_zero, self.loss.infimum
-        value: float = self.space.later(
+        return self.space.later(
             lambda a, b: max(constant + 0.5 * a + b, least), inner(self.NX, self.X), inner(self.BX, self.X)
         )
-        return value
 
     @cached_property
     def gradient(self) -> Array:
@@ -326,8 +325,7 @@ class QuadraticMap(ABC):
 
     def times(self, N: Any, Z: Array) -> Array:
         """Return NZ for an image N."""
-        NZ: Array = N @ Z
-        return NZ
+        return N @ Z
 
     def grams(self, X: Array) -> list[Array]:
         """Return the small matrices that serve ``product`` and ``line``, if any."""

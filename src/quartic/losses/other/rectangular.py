@@ -139,8 +139,7 @@ class BorderedMatrix(Matrix):
         self.squared_norm = 2 * scale**2 * float(inner(entries, entries))
 
     def entries(self) -> Array:
-        entries: Array = self.A.data[:, None] if sp.issparse(self.A) else self.A
-        return entries
+        return self.A.data[:, None] if sp.issparse(self.A) else self.A
 
     def product(self, Z: Array, out: Array | None = None) -> Array:
         """Return s·[AV; AᵀU] for Z = [U; V]."""
@@ -226,8 +225,7 @@ class MaskedRectangular(WeightedLeastSquares):
     def _degrees(self) -> Array:
         """Σ_j w_ij for each row of U, Σ_i w_ij for each row of V."""
         degrees = self._listed.sum_by_point(self._listed.weight)
-        floored: Array = np.maximum(degrees, 1e-3 * degrees.mean())
-        return floored
+        return np.maximum(degrees, 1e-3 * degrees.mean())
 
     def default_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return the leading singular vectors of A filled with zeros, scaled to fit what is known; random if X ≥ 0."""
@@ -236,8 +234,7 @@ class MaskedRectangular(WeightedLeastSquares):
 
         def product(V: Array) -> Array:
             self._count()
-            NV: Array = self._gradient_at_zero @ V  # ½[0, w∘A; (w∘A)ᵀ, 0]
-            return NV
+            return self._gradient_at_zero @ V  # ½[0, w∘A; (w∘A)ᵀ, 0]
 
         X = balanced_factors(product, self.shape, rank, generator)
         noise = 0.1 * math.sqrt(float(np.square(X).mean())) * generator.standard_normal((self.n_points, rank))

@@ -175,7 +175,7 @@ class Robust(Loss):
     # -- scale ------------------------------------------------------------------------------------------------------
 
     def exponents(self) -> tuple[int | None, int | None] | None:
-        return self.data.exponents()  # type: ignore[no-any-return]
+        return self.data.exponents()
 
     def in_units(self, units: Units) -> Self:
         """Return the loss of 4^length · M and 4^length · δ, with the weights scaled too: ρ is of degree 2 in both."""

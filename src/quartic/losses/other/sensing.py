@@ -299,8 +299,7 @@ class Sensing(Loss):
         values, vectors = np.linalg.eigh(S)
         if not values[-1] > 0:
             return None
-        X: Array = U @ (vectors * np.sqrt(np.maximum(values, 0.01 * values[-1])))
-        return X
+        return U @ (vectors * np.sqrt(np.maximum(values, 0.01 * values[-1])))
 
     # -- bookkeeping ------------------------------------------------------------------------------------------------
 

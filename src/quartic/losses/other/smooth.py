@@ -422,5 +422,4 @@ def _double_precision(jax: Any) -> AbstractContextManager[Any]:
         context: AbstractContextManager[Any] = jax.enable_x64(True)
         return context
     older = getattr(sys.modules.get("jax.experimental"), "enable_x64", nullcontext)
-    made: AbstractContextManager[Any] = older()
-    return made
+    return older()
