@@ -22,8 +22,7 @@ from quartic.arrays import (
     to_host,
     trace_inner,
 )
-from quartic.core.units import Units
-from quartic.kernels.base import Kernel, scaled_constants, sigma_for
+from quartic.kernels.base import Kernel, sigma_for
 from quartic.polynomials import norm_scale, unit_cubic_root
 
 if TYPE_CHECKING:
@@ -57,6 +56,8 @@ class GramKernel(Kernel):
     True
     """
 
+    degrees = (("alpha", 4), ("beta", 4), ("sigma", 2))
+
     alpha: float
     beta: float
     sigma: float
@@ -74,9 +75,6 @@ class GramKernel(Kernel):
         """
         L, mu = loss.smoothness, loss.strong_convexity
         return cls(alpha=2 * (L - mu), beta=2 * L, sigma=sigma_for(loss, tight))
-
-    def in_units(self, units: Units) -> Self | None:
-        return scaled_constants(self, units)
 
     def value(self, X: Array) -> float:
         (S,) = space_of(X).read(gram(as_floats(X)))

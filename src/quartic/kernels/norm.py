@@ -6,16 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from quartic.arrays import Array, as_floats, check_number, inner, squared_norm
-from quartic.core.units import Units
-from quartic.kernels.base import Kernel, scaled_constants, sigma_for
+from quartic.kernels.base import Kernel, sigma_for
 from quartic.penalties.base import Penalty
 from quartic.polynomials import norm_length
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss
     from quartic.losses.point import Move, Point
-if TYPE_CHECKING:
-    from quartic.penalties.base import Penalty
 
 
 @dataclass(frozen=True)
@@ -37,6 +34,8 @@ class NormKernel(Kernel):
     True
     """
 
+    degrees = (("alpha", 4), ("sigma", 2))
+
     alpha: float
     sigma: float
 
@@ -52,9 +51,6 @@ class NormKernel(Kernel):
         ⟨∇F(0), UUᵀ⟩ ≤ ‖∇F(0)‖‖U‖²; since UUᵀ is positive semidefinite of trace ‖U‖², its largest eigenvalue does.
         """
         return cls(alpha=6 * loss.smoothness, sigma=sigma_for(loss, tight))
-
-    def in_units(self, units: Units) -> Self | None:
-        return scaled_constants(self, units)
 
     def value(self, X: Array) -> float:
         square = squared_norm(as_floats(X))
@@ -123,10 +119,7 @@ class EuclideanKernel(Kernel):
     """
 
     step_unit = (2, 1)
-
-    def in_units(self, units: Units) -> Self:
-        """Return itself: it has no constants, and the step takes up the units."""
-        return self
+    degrees = ()  # the step takes up the units
 
     def value(self, X: Array) -> float:
         return 0.5 * squared_norm(as_floats(X))

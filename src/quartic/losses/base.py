@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from quartic.arrays import Array, as_floats, astype, eps, finite_matrix, gram, inner, norm
+from quartic.arrays import Array, as_floats, astype, check_number, eps, finite_matrix, gram, inner, norm
 from quartic.arrays.space import HOST, Fresh, Space, Workspace
 from quartic.core.trial import Trial, try_bregman_step
-from quartic.core.units import Units, shift_to_one
+from quartic.core.units import Units, shift_to_one, shifted
 from quartic.losses.point import Line, Move, Point, round_off
 
 if TYPE_CHECKING:
@@ -114,9 +114,12 @@ class Loss(ABC):
         if "name" not in cls.__dict__:
             cls.name = cls.__name__
 
-    def __init__(self) -> None:
+    def __init__(self, smoothness: float | None = None) -> None:
         self._counter = ProductCounter()
         self._constants: dict[str, float] = {}
+        if smoothness is not None:
+            check_number(smoothness, "smoothness")
+            self._constants["smoothness"] = float(smoothness)
 
     @property
     def translations(self) -> bool:
@@ -348,13 +351,17 @@ class Loss(ABC):
         twin._counter = ProductCounter()
         return twin
 
-    def _with(self, **data: Any) -> Self:
-        """Return the same loss of other data: whatever was worked out from the old ones is forgotten."""
+    def _with(self, power: int | None = None, **data: Any) -> Self:
+        """Return the same loss of other data: whatever was worked out from the old ones is forgotten.
+
+        L_F alone is kept where it is known to become 2^``power`` times what it was.
+        """
         twin = copy.copy(self)
         for name in list(vars(twin)):
             if isinstance(getattr(type(self), name, None), cached_property):
                 delattr(twin, name)
-        twin._constants = {}
+        known = self._constants.get("smoothness")
+        twin._constants = {} if known is None or power is None else {"smoothness": shifted(known, power)}
         for name, value in data.items():
             setattr(twin, name, value)
         return twin

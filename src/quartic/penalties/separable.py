@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from quartic.arrays import Array, astype, inner, namespace, positive_part, space_of, squared_norm, total
-from quartic.core.units import Units
-from quartic.penalties.base import Penalty, check_weight, scale_weight
+from quartic.core.units import Degrees, Units
+from quartic.penalties.base import Penalty, check_weight
 from quartic.polynomials import norm_length, unit_cubic_root
 
 
@@ -24,6 +24,7 @@ class Family(Penalty):
     # what the formulas take their weights from, also in classes derived from these
     _lambda: float = 0.0
     _rho: float = 0.0
+    degrees: ClassVar[Degrees | None] = ()
 
     @property
     def ridge(self) -> float | None:  # type: ignore[override]
@@ -119,10 +120,6 @@ class Family(Penalty):
             pull = self._lambda * total(abs(point.X))
         return pull + self._rho * squared_norm(point.X) if self._rho else pull
 
-    def in_units(self, units: Units) -> Self | None:
-        """Return itself: a constraint is the same in all units."""
-        return self
-
     def _threshold(self, V: Array, level: float) -> Array:
         if self.nonnegative:
             return positive_part(V - level if level else V)
@@ -160,6 +157,8 @@ class Separable(Family):
     array([[ 1., -0.]])
     """
 
+    degrees = (("l1", 1), ("ridge", 2))
+
     nonnegative: bool = False
     l1: float = 0.0
     ridge: float = 0.0
@@ -175,10 +174,6 @@ class Separable(Family):
     @property
     def _rho(self) -> float:  # type: ignore[override]
         return self.ridge
-
-    def in_units(self, units: Units) -> Self | None:
-        l1, ridge = scale_weight(self.l1, 1, units), scale_weight(self.ridge, 2, units)
-        return None if math.isnan(l1 + ridge) else replace(self, l1=l1, ridge=ridge)
 
 
 @dataclass(frozen=True)
@@ -201,8 +196,7 @@ class _Weighted(Family):
         return self.weight if self.degree == 2 else 0.0
 
     def in_units(self, units: Units) -> Self | None:
-        weight = scale_weight(self.weight, self.degree, units)
-        return None if math.isnan(weight) else replace(self, weight=weight)
+        return units.weigh(self, (("weight", self.degree),))
 
 
 @dataclass(frozen=True)
@@ -311,6 +305,7 @@ class L0(Penalty):
     """
 
     convex = False
+    degrees = (("weight", 0),)
 
     weight: float
 
@@ -327,10 +322,6 @@ class L0(Penalty):
     def stationarity(self, X: Array, gradient: Array) -> Array:
         """Return the gradient on the nonzeros: where X = 0 the limiting subdifferential of g is the whole line."""
         return namespace(X).where(X != 0, gradient, 0)
-
-    def in_units(self, units: Units) -> Self | None:
-        weight = scale_weight(self.weight, 0, units)
-        return None if math.isnan(weight) else replace(self, weight=weight)
 
     def norm_mirror(self, V: Array, t: float, alpha: float, sigma: float) -> Array:
         """Keep the k largest |V|, where k minimises k·t·weight − h*(‖V_top-k‖), convex in k.

@@ -223,17 +223,14 @@ class FullLeastSquares(Loss):
         gram, fit = self.space.small(arrays["gram"]), float(arrays["fit"])
         return LeastSquaresPoint(self, X, MX, gram, fit, gradient=gradient)
 
-    def extrapolate(self, p: Point, q: Point, t: float, gram: Array | None = None) -> LeastSquaresPoint:
+    def extrapolate(self, p: Any, q: Any, t: float, gram: Array | None = None) -> LeastSquaresPoint:
         """Return the point p + t(p − q); the product is linear, so it costs none."""
-        assert isinstance(p, LeastSquaresPoint)
-        assert isinstance(q, LeastSquaresPoint)
         origin, S = self.passes.extrapolated(Origin(p.X, p.MX, q.X, q.MX, t), self.arrays)
         if origin.t == 0:
             return LeastSquaresPoint(self, origin.X, origin.MX, S)
         return ExtrapolatedPoint(self, origin, gram, p.stride)
 
-    def move(self, p: Point, X: Array) -> LeastSquaresMove:
-        assert isinstance(p, LeastSquaresPoint)
+    def move(self, p: Any, X: Array) -> LeastSquaresMove:
         return self.measured_move(p, as_floats(X), None, curved=True)
 
     def measured_move(self, p: LeastSquaresPoint, X: Array, ahead: float | None, curved: bool) -> LeastSquaresMove:
@@ -243,9 +240,8 @@ class FullLeastSquares(Loss):
         new = LeastSquaresPoint(self, X, MX, sums.gram, sums.fit, sums.feasible, stride=sums.length)
         return LeastSquaresMove(p, new, sums)
 
-    def trial(self, problem: Problem, p: Point, step: float, ahead: float | None = None) -> Trial:
+    def trial(self, problem: Problem, p: Any, step: float, ahead: float | None = None) -> Trial:
         """Return the trial of T_λ(p); for the norm kernel judged without DᵀD where steps are long."""
-        assert isinstance(p, LeastSquaresPoint)
         return try_short(problem, p, step, ahead)
 
     def replay(self, problem: Problem, p: Point, made: Any, method: str, *settings: Any) -> Any:
@@ -260,9 +256,8 @@ class FullLeastSquares(Loss):
             return replay_torch.QuasiNewtonReplay(problem, p.X, *settings)
         return replay_torch.InertialReplay(problem, p.X, *settings) if type(problem.kernel) is NormKernel else None
 
-    def along(self, p: Point, D: Array) -> Line:
+    def along(self, p: Any, D: Array) -> Line:
         """Return the exact quartic of f on p + tD: one product, M D."""
-        assert isinstance(p, LeastSquaresPoint)
         D = as_floats(D)
         MD = self.product(D)
         space = self.space
@@ -279,14 +274,12 @@ class FullLeastSquares(Loss):
 
         return Line(p, space.later(_quartic, slope, p.gram, T, C, bend), move, lambda t: move(t, clip=True))
 
-    def between(self, p: Point, q: Point) -> Line | None:
+    def between(self, p: Any, q: Any) -> Line | None:
         """Return the exact quartic of f on p + t(q − p); the product is linear, so it costs none.
 
         Only C = DᵀD and ⟨MD, D⟩ of D = q − p have to be added up. Both ends being known, so are then
         XᵀX = S + t(S′ − S − C) + t²C, with S and S′ that of p and of q, and ⟨MX, X⟩ on the way.
         """
-        assert isinstance(p, LeastSquaresPoint)
-        assert isinstance(q, LeastSquaresPoint)
         sums = self.passes.step_sums(q.X, q.MX, p.origin, None, True)
         S, new, C = (np.asarray(A) for A in (p.gram, q.gram, sums.curved))
         change = new - S - C
@@ -308,9 +301,8 @@ class FullLeastSquares(Loss):
 
         return Line(p, coefficients, move)
 
-    def hessian_product(self, p: Point, D: Array) -> Array:
+    def hessian_product(self, p: Any, D: Array) -> Array:
         """Return ∇²f(X)[D] = 2(D XᵀX + X(DᵀX + XᵀD) − MD): one product."""
-        assert isinstance(p, LeastSquaresPoint)
         D = as_floats(D)
         space = self.space
         T = space.bare(space.gram(p.X, D))

@@ -21,7 +21,6 @@ from quartic.arrays import (
     as_floats,
     astype,
     bare,
-    check_number,
     eps,
     finite_matrix,
     first_entry,
@@ -98,12 +97,9 @@ class Quadratic(Loss):
     quadratic = True
 
     def __init__(self, A: Any, B: Any, *, squared_norm: float | None = None, smoothness: float | None = None) -> None:
-        super().__init__()
+        super().__init__(smoothness)
         linear = as_matrix(B, squared_norm, "B")
         self._take(as_map(A, linear.n, linear.space), linear)
-        if smoothness is not None:
-            check_number(smoothness, "smoothness")
-            self._constants["smoothness"] = float(smoothness)
 
     def _take(self, map: QuadraticMap, linear: Matrix) -> None:
         self.map, self.linear, self.n_points, self.space = map, linear, linear.n, linear.space
@@ -135,18 +131,15 @@ class Quadratic(Loss):
         X, BX, NX = (self.space.adopt(arrays[name]) for name in ("X", "BX", "NX"))
         return QuadraticPoint(self, X, BX, NX, int(arrays["age"]))
 
-    def extrapolate(self, p: Point, q: Point, t: float, gram: Array | None = None) -> Point:
+    def extrapolate(self, p: Any, q: Any, t: float, gram: Array | None = None) -> Point:
         """Return the point p + t(p − q); where 𝒜 costs no product, BX being linear, it costs none."""
-        assert isinstance(p, QuadraticPoint)
-        assert isinstance(q, QuadraticPoint)
         if not self.map.free:
             return super().extrapolate(p, q, t)
         X = p.X + t * (p.X - q.X)
         return QuadraticPoint(self, X, p.BX + t * (p.BX - q.BX), age=max(p.age, q.age))
 
-    def move(self, p: Point, X: Array) -> Move:
+    def move(self, p: Any, X: Array) -> Move:
         """Return the step from p to X, its remainder from D = X − p."""
-        assert isinstance(p, QuadraticPoint)
         X = as_floats(X)
         D = X - p.X
         self._count(self.map.cost)
@@ -160,9 +153,8 @@ class Quadratic(Loss):
             BD = new.BX - p.BX
         return Move(p, new, line.c2 + inner(BD, D) + line.c3 + line.c4, D, line.cross, line.curvature)
 
-    def along(self, p: Point, D: Array) -> Line:
+    def along(self, p: Any, D: Array) -> Line:
         """Return the exact quartic of f on p + tD, and its gradient there."""
-        assert isinstance(p, QuadraticPoint)
         D = as_floats(D)
         self._count(self.map.cost)
         line, BD = self.map.line(p, D), self.linear.product(D)
@@ -172,9 +164,8 @@ class Quadratic(Loss):
 
         return Line(p, (inner(p.gradient, D), line.c2 + inner(BD, D), line.c3, line.c4), move)
 
-    def hessian_product(self, p: Point, D: Array) -> Array:
+    def hessian_product(self, p: Any, D: Array) -> Array:
         """Return ∇²f(X)[D] = 2(N₁ + BD)."""
-        assert isinstance(p, QuadraticPoint)
         D = as_floats(D)
         self._count(self.map.cost)
         return 2 * (self.map.derivative(p.X, D) + self.linear.product(D))
@@ -195,10 +186,8 @@ class Quadratic(Loss):
     def in_units(self, units: Units) -> Self:
         """Return the loss with 𝒜 and 4^length · B, both scaled by what value has besides 4·length."""
         power = units.value - self.degree * units.length
-        twin = self._with()
+        twin = self._with(power)
         twin._take(self.map.scaled(power), self.linear.scaled(power + 2 * units.length))
-        if "smoothness" in self._constants:
-            twin._constants["smoothness"] = shifted(self._constants["smoothness"], power)
         return twin
 
     # -- constants --------------------------------------------------------------------------------------------------

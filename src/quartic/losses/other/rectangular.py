@@ -31,7 +31,7 @@ from quartic.core.units import shifted
 from quartic.losses.devices import brought_here
 from quartic.losses.factor.matrix import Matrix
 from quartic.losses.factor.weighted import WeightedLeastSquares
-from quartic.losses.other.quadratic import Blocks, Quadratic, QuadraticPoint
+from quartic.losses.other.quadratic import Blocks, Quadratic
 from quartic.losses.point import Point
 
 
@@ -49,7 +49,7 @@ def Rectangular(A: Any, weights: Any = None) -> FullRectangular | MaskedRectangu
     weights : array or sparse (m, n), optional
         Nonnegative weights; entries outside their pattern are unknown, and A may hold anything there, NaN included.
         For known and unknown entries ``weights=np.isfinite(A)``; for the stored entries of a sparse matrix of ratings
-        ``weights=A != 0``. See `MaskedRectangular`.
+        ``weights=A != 0``.
 
     Returns
     -------
@@ -112,9 +112,8 @@ class FullRectangular(Quadratic):
         """Return U (m, r) and V (n, r) of X."""
         return split_factors(X, self.shape)
 
-    def curvature_diagonal(self, p: Point) -> Array:
+    def curvature_diagonal(self, p: Any) -> Array:
         """Return the diagonal of VᵀV for each row of U, and that of UᵀU for each row of V: exact."""
-        assert isinstance(p, QuadraticPoint)
         U, V = (to_host(S).diagonal() for S in p.grams)
         return in_two(p.X, self.shape[0], V, U)
 
@@ -172,22 +171,6 @@ class MaskedRectangular(WeightedLeastSquares):
 
     Made by ``Rectangular(A, weights=W)``, whose notes have the constants. It is `WeightedLeastSquares` of the
     bordered matrix [0, A; Aᵀ, 0], of which each entry counts twice and so has half its weight.
-
-    Parameters
-    ----------
-    A : array or sparse (m, n)
-        What it holds outside the pattern of the weights does not matter.
-    weights : array or sparse (m, n)
-        Nonnegative.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.losses import Rectangular
-    >>> A = np.array([[1.0, np.nan], [2.0, 4.0]])
-    >>> loss = Rectangular(A, weights=np.isfinite(A))
-    >>> loss.value(np.array([[1.0], [2.0], [1.0], [2.0]]))
-    0.0
     """
 
     name = "Rectangular with weights"

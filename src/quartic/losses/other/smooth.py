@@ -96,7 +96,7 @@ class Smooth(Loss):
         infimum: float = -math.inf,
         device: Any = None,
     ) -> None:
-        super().__init__()
+        super().__init__(smoothness)
         if not callable(F) or not (callable(gradient) or gradient is True or gradient is None):
             raise TypeError(
                 "F must be a function, and gradient a function, True (F returns both) or left out, "
@@ -106,14 +106,10 @@ class Smooth(Loss):
             raise ValueError(f'of must be "X" (F takes X) or "Y" (F takes XXᵀ), got {of!r}')
         if n is not None:
             check_count(n, "n")
-        if smoothness is not None:
-            check_number(smoothness, "smoothness")
         check_number(strong_convexity, "strong_convexity", zero=True)
         self.F, self.infimum = F, infimum
         self._function, self._n = UsersFunction(F, gradient, of == "Y", device), n
         self.estimated, self._strong_convexity = smoothness is None, strong_convexity
-        if smoothness is not None:
-            self._constants["smoothness"] = float(smoothness)
         self._units = Units()
 
     # -- the point --------------------------------------------------------------------------------------------------
