@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from quartic.arrays.space import eps
-from quartic.arrays.space_torch import DOUBLE, cross, dot, triton_serves
+from quartic.arrays.space_torch import DOUBLE, cross, dot
 from quartic.compiled.rows_triton import shrink
 from quartic.losses.factor import replay_triton as kernels
-from quartic.losses.factor import triton as passes
-from quartic.losses.factor.torch import WIDEST
+from quartic.losses.factor.torch import gram_tensor, tensors_of_step
 
 if TYPE_CHECKING:
     from quartic.core.problem import Problem
@@ -34,10 +33,6 @@ _ENTRIES = 2e9
 _ROUND_OFF = 64.0
 # A step is short where ‖D‖² is below so many units of round-off of ‖X‖² (as in `quartic.losses.factor.loss`).
 _SHORT = 2.0**14
-
-
-def _places(*names: str) -> dict[str, int]:
-    return {name: getattr(kernels, name) for name in names}
 
 
 class Replay(ABC):
@@ -53,7 +48,7 @@ class Replay(ABC):
         self.X, self.MX = torch.empty_like(X), torch.empty_like(X)
         self.S = X.new_zeros((X.shape[1],) * 2, dtype=DOUBLE)
         self.numbers = X.new_zeros(kernels.COUNT, dtype=DOUBLE)
-        self.rows = X.new_zeros((MOST + 1, kernels.COLUMNS), dtype=DOUBLE)
+        self.rows = X.new_zeros((MOST + 1, kernels.COLUMNS.value), dtype=DOUBLE)
         facts = [0.5 * self.matrix.squared_norm, *constants, 0.0, 0.0, 0.0][:4]
         small = eps(X)
         facts += [_ROUND_OFF * small, 4 * small, _SHORT * small]
@@ -111,18 +106,22 @@ class Replay(ABC):
 
     def _set(self, **numbers: float) -> None:
         for name, value in numbers.items():
-            self.numbers[getattr(kernels, name)].fill_(value)
+            self._at(name).fill_(value)
 
     def _load(self, point: Any, **numbers: float) -> None:
         self.X.copy_(point.X)
         self.MX.copy_(point.MX)
         self.S.copy_(cross(self.X, self.X))
-        self.numbers[kernels.FIT].copy_(dot(self.MX, self.X))
+        self._at("FIT").copy_(dot(self.MX, self.X))
         self._set(**numbers)
+
+    def _at(self, name: str, numbers: Any = None) -> Any:
+        """Return a number of the state."""
+        return (self.numbers if numbers is None else numbers)[getattr(kernels, name).value]
 
     def _number(self, name: str) -> Any:
         """Return a number in the type of X."""
-        return self.numbers[getattr(kernels, name)].to(self.X.dtype)
+        return self._at(name).to(self.X.dtype)
 
     def _tell(self, G: Any) -> None:
         """Report the iteration, G being the gradient at the new X."""
@@ -131,21 +130,9 @@ class Replay(ABC):
         if self.lines:
             squares.append(dot(self.MX, self.X))
         S = torch.stack([self.S, self.S @ self.S]).reshape(2, -1)
-        places = _places("OBJECTIVE", "FIT", "FROZEN", "TARGET", "AT", "MOVED", "USED", "CARRIED", "FRESH", "COLUMNS")
         kernels.tell[(1,)](
-            self.numbers, S @ S.T, torch.stack(squares), self.rows, self.constants, K=2, LINES=self.lines, **places
+            self.numbers, S @ S.T, torch.stack(squares), self.rows, self.constants, K=2, LINES=self.lines
         )
-
-    def _gram(self, X: Any) -> Any:
-        return passes.gram_of(X) if triton_serves(X, WIDEST) else cross(X, X)
-
-    def _step_sums(self, X: Any, Y: Any, MX: Any, MY: Any) -> tuple[Any, Any, Any]:
-        """Return XᵀX, DᵀD of D = X − Y, and ⟨MD, D⟩, ⟨Y, D⟩, ‖D‖², ⟨MX, X⟩."""
-        if triton_serves(X, WIDEST):
-            return passes.step_sums(X, Y, MX, MY)
-        D = X - Y
-        C = cross(D, D)
-        return cross(X, X), C, torch.stack([dot(MX - MY, D), dot(Y, D), C.trace(), dot(MX, X)])
 
     def _gradient(self, X: Any) -> Any:
         return torch.addmm(self.MX, X, (2 * self.S).to(X.dtype), beta=-2)
@@ -179,36 +166,33 @@ class InertialReplay(Replay):
         make, numbers = self.problem.loss.point_from, self.numbers.cpu().numpy()  # type: ignore[attr-defined]
         new, old = make(self.X.clone(), self.MX.clone()), make(self.Z.clone(), self.MZ.clone())
         theta, step, objective, settled = (
-            float(numbers[k]) for k in (kernels.THETA, kernels.STEP, kernels.OBJECTIVE, kernels.SETTLED)
+            float(self._at(name, numbers)) for name in ("THETA", "STEP", "OBJECTIVE", "SETTLED")
         )
         return new, old, theta, step, objective, bool(settled)
 
     def iterate(self) -> None:
         """Make one iteration: the numbers are those of the solver's ``step``."""
-        X, MX, kernel, step = self.X, self.MX, self.kernel, self.numbers[kernels.STEP]
+        X, MX, kernel, step = self.X, self.MX, self.kernel, self._at("STEP")
         ahead = self._number("AHEAD")
         Y, MY = torch.lerp(self.Z, X, ahead), torch.lerp(self.MZ, MX, ahead)
-        SY = self._gram(Y)
+        SY = gram_tensor(Y)
         A = torch.addcmul((kernel.alpha * SY.trace() + kernel.sigma) * self.identity, SY, step, value=-2)
         new = torch.addcmul(Y @ A.to(X.dtype), MY, self._number("STEP"), value=2).clamp_(min=0)
         shrink(new, dot(new, new), kernel.alpha, kernel.sigma)
         Mnew = self.matrix.product(new)
-        S, curved, sums = self._step_sums(new, Y, Mnew, MY)
-        _, way, sums_of_way = self._step_sums(new, X, Mnew, MX)
+        S, curved, sums = tensors_of_step(new, Y, Mnew, MY)
+        _, way, sums_of_way = tensors_of_step(new, X, Mnew, MX)
         change = S - self.S - way
         small = [SY, curved, S - SY, SY @ SY, self.identity, self.S, way, change, S]
         V = torch.stack(small).reshape(len(small), -1)
-        places = _places(
-            "OBJECTIVE", "FIT", "STEP", "FROZEN", "T", "MOVED", "DIRECT", "USED", "AHEAD", "THETA", "SETTLED"
-        )
-        kernels.decide_inertial[(1,)](self.numbers, V @ V.T, sums, sums_of_way, self.constants, K=len(small), **places)
+        kernels.decide_inertial[(1,)](self.numbers, V @ V.T, sums, sums_of_way, self.constants, K=len(small))
         # a weight of 0 leaves an array as it is, to the last bit, and a weight of 1 gives the other
         t, moved = self._number("T"), self._number("MOVED")
         self.Z.lerp_(X, moved)
         self.MZ.lerp_(MX, moved)
         X.lerp_(new, t)
         MX.lerp_(Mnew, t)
-        t, direct = self.numbers[kernels.T], self.numbers[kernels.DIRECT]
+        t, direct = self._at("T"), self._at("DIRECT")
         self.S.addcmul_(torch.addcmul(change, way, t), t).lerp_(S, direct)
         self._tell(self._gradient(X))
 
@@ -244,7 +228,7 @@ class QuasiNewtonReplay(Replay):
         there = [k for k in range(self.memory) if numbers[kernels.COUNT + k]]
         steps, changes = (tuple(A[k].reshape(self.X.shape).clone() for k in there) for A in self.pairs)
         point = self.problem.loss.point_from(self.X.clone(), self.MX.clone())  # type: ignore[attr-defined]
-        return point, steps, changes, int(numbers[kernels.CARRIED]), float(numbers[kernels.FRESH])
+        return point, steps, changes, int(self._at("CARRIED", numbers)), float(self._at("FRESH", numbers))
 
     def iterate(self) -> None:
         """Make one iteration: the numbers are those of the solver's ``step``."""
@@ -254,13 +238,12 @@ class QuasiNewtonReplay(Replay):
         D = (X - self._metric(G * free)).clamp_(min=0).sub_(X)
         upper = torch.where(D < 0, -X / D, torch.inf).amin().to(DOUBLE)
         MD = self.matrix.product(D)
-        T, C = cross(X, D), self._gram(D)
+        T, C = cross(X, D), gram_tensor(D)
         U = T + T.T
         V = torch.stack([self.S, U, C]).reshape(3, -1)
         dots = torch.stack([dot(G, D), dot(MD, D)])
-        places = _places("FROZEN", "T", "MOVED", "USED")
-        kernels.decide_on_line[(1,)](self.numbers, V @ V.T, dots, upper, self.constants, K=3, **places)
-        t, moved, short = self.numbers[kernels.T], self.numbers[kernels.MOVED], self._number("T")
+        kernels.decide_on_line[(1,)](self.numbers, V @ V.T, dots, upper, self.constants, K=3)
+        t, moved, short = self._at("T"), self._at("MOVED"), self._number("T")
         # what is zero but for round-off is zero; with t = 0 nothing changes
         new = torch.addcmul(X, D, short)
         X.copy_(new.masked_fill_(new <= 4 * eps(X) * X, 0))

@@ -9,11 +9,11 @@ import triton
 import triton.language as tl
 
 # Places of numbers: those that both methods have, then those of each.
-OBJECTIVE, FIT, STEP, FROZEN, TARGET, AT, T, MOVED, DIRECT, USED = range(10)
-AHEAD, THETA, SETTLED, NEXT_STEP, CARRIED, FRESH = range(10, 16)
-COUNT = 16
+OBJECTIVE, FIT, STEP, FROZEN, TARGET, AT, T, MOVED = (tl.constexpr(k) for k in range(8))
+DIRECT, USED, AHEAD, THETA, SETTLED, CARRIED, FRESH = (tl.constexpr(k) for k in range(8, 15))
+COUNT = 15
 # Columns of what is told of an iteration: objective, stationarity, step, whether it was made, and whether it was tried.
-COLUMNS = 5
+COLUMNS = tl.constexpr(5)
 
 
 @triton.jit
@@ -72,12 +72,7 @@ def least_on_line(c1, c2, c3, c4, upper, unknown):
 
 
 @triton.jit
-def decide_inertial(
-    numbers, products, sums, sums_of_way, constants, K: tl.constexpr,
-    OBJECTIVE: tl.constexpr, FIT: tl.constexpr, STEP: tl.constexpr, FROZEN: tl.constexpr, T: tl.constexpr,
-    MOVED: tl.constexpr, DIRECT: tl.constexpr, USED: tl.constexpr, AHEAD: tl.constexpr, THETA: tl.constexpr,
-    SETTLED: tl.constexpr,
-):  # fmt: skip
+def decide_inertial(numbers, products, sums, sums_of_way, constants, K: tl.constexpr):
     """Judge the trial, find the best point on the way to it, and what the next iteration takes over.
 
     ``products`` are the inner products (K × K) of S_Y, DᵀD, S⁺ − S_Y, S_Y², I, S = XᵀX, E = (X⁺ − X)ᵀ(X⁺ − X),
@@ -132,10 +127,7 @@ def decide_inertial(
 
 
 @triton.jit
-def decide_on_line(
-    numbers, products, dots, upper, constants, K: tl.constexpr,
-    FROZEN: tl.constexpr, T: tl.constexpr, MOVED: tl.constexpr, USED: tl.constexpr,
-):  # fmt: skip
+def decide_on_line(numbers, products, dots, upper, constants, K: tl.constexpr):
     """Find the best t on X + tD.
 
     ``products`` are the inner products of S = XᵀX, U = XᵀD + DᵀX and C = DᵀD; ``dots`` are ⟨∇f, D⟩ and ⟨MD, D⟩.
@@ -152,11 +144,7 @@ def decide_on_line(
 
 
 @triton.jit
-def tell(
-    numbers, products, squares, rows, constants, K: tl.constexpr, LINES: tl.constexpr,
-    OBJECTIVE: tl.constexpr, FIT: tl.constexpr, FROZEN: tl.constexpr, TARGET: tl.constexpr, AT: tl.constexpr,
-    MOVED: tl.constexpr, USED: tl.constexpr, CARRIED: tl.constexpr, FRESH: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
+def tell(numbers, products, squares, rows, constants, K: tl.constexpr, LINES: tl.constexpr):
     """Report the iteration, and freeze where it was not made, the run is to end, or the host has to take over.
 
     ``products`` are those of S = XᵀX and S² at the new X; ``squares`` ‖∇ᴾ‖², and on lines ⟨MX, X⟩.
