@@ -5,6 +5,7 @@ from quartic.arrays.checks import (
     RandomState,
     as_floats,
     check_count,
+    check_finite,
     check_number,
     finite_matrix,
     first_not_finite,

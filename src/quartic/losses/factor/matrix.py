@@ -6,7 +6,6 @@ import copy
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -15,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
-from quartic.arrays import Array, check_number, finite_matrix, first_not_finite, is_torch, working_dtype
+from quartic.arrays import Array, check_finite, check_number, finite_matrix, is_torch, working_dtype
 from quartic.arrays.space import HOST, Space, space_of
 from quartic.arrays.threads import spread
 from quartic.core.units import exponent, shifted
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
 ASYMMETRY = {np.float64: 1e-10, np.float32: 1e-5}
 # A dense product is shared out in at most so many pieces, of whole blocks of rows.
 _ROWS, _PIECES = 64, 16
+# Rows compared with their columns at a time.
+_STRIP = 512
 # Below so many multiplications SciPy's product does: ours is compiled for each rank.
 _SMALL = 50_000
 
@@ -171,7 +172,11 @@ class DenseMatrix(StoredMatrix):
         check_square(self.M.shape, name)
         self.n = self.M.shape[0]
         self.dtype = working_dtype(self.M.dtype)
-        _check_symmetric(lambda rows: self.M[rows] - self.M[:, rows].T, self.M, self.n, self.dtype, name=name)
+        largest = _largest(self.M)
+        for first in range(0, self.n, _STRIP):  # M − Mᵀ at once would be a second matrix of that size
+            gap = np.abs(self.M[first : first + _STRIP] - self.M[:, first : first + _STRIP].T)
+            i, j = np.unravel_index(int(gap.argmax()), gap.shape)
+            _raise_if_asymmetric(gap[i, j][None], [first + i], [j], largest, self.dtype, self.M, name)
         self.squared_norm = self._sum_of_squares(self.M)
 
     def product(self, X: Array, out: Array | None = None) -> Array:
@@ -201,10 +206,7 @@ class SparseMatrix(StoredMatrix):
         if not A.has_canonical_format:
             A = A.copy()  # the caller's arrays may be shared, and the next line sorts in place
             A.sum_duplicates()
-        fault = first_not_finite(A)
-        if fault is not None:
-            row, column, value = fault
-            raise ValueError(f"{name} must be finite, but {name}[{row}, {column}] is {value}")
+        check_finite(A, name)
         self.M = A
         self.n = A.shape[0]
         transpose = A.T.tocsr()
@@ -306,27 +308,16 @@ def _largest(values: Array) -> float:
     return float(np.abs(values).max(initial=0.0))
 
 
-def _check_symmetric(
-    difference: Callable[[slice], Array],
-    M: Array,
-    n: int,
-    dtype: type[np.floating[Any]],
-    rows: int = 512,
-    name: str = "M",
-) -> None:
-    # Row blocks: M − Mᵀ at once would be a second matrix of that size.
-    largest = _largest(M)
-    for first in range(0, n, rows):
-        gap = np.abs(difference(slice(first, first + rows)))
-        i, j = np.unravel_index(int(gap.argmax()), gap.shape)
-        _raise_if_asymmetric(gap[i, j][None], np.array([first + i]), np.array([j]), largest, dtype, M, name)
-
-
 def _raise_if_asymmetric(gap: Array, rows: Any, cols: Any, largest: float, dtype: Any, M: Any, name: str = "M") -> None:
     worst = int(gap.argmax()) if len(gap) else 0
     if len(gap) and gap[worst] > ASYMMETRY[dtype] * largest:
         i, j = int(rows[worst]), int(cols[worst])
-        raise ValueError(
-            f"{name} must be symmetric, but {name}[{i}, {j}] = {M[i, j]} and {name}[{j}, {i}] = {M[j, i]}; "
-            f"if that is not a mistake, pass ({name} + {name}.T) / 2"
-        )
+        refuse(i, j, M[i, j], M[j, i], name)
+
+
+def refuse(i: int, j: int, there: Any, back: Any, name: str, where: str = "") -> None:
+    """Raise the error of two entries that should be equal."""
+    raise ValueError(
+        f"{name} must be symmetric{where}, but {name}[{i}, {j}] = {there} and {name}[{j}, {i}] = {back}; "
+        f"if that is not a mistake, pass ({name} + {name}.T) / 2"
+    )

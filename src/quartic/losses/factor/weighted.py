@@ -12,7 +12,7 @@ from quartic.arrays import Array, Space, finite_matrix, working_dtype
 from quartic.distributed.inputs import is_dask_array
 from quartic.losses.devices import brought_here
 from quartic.losses.factor.loss import FullLeastSquares
-from quartic.losses.factor.matrix import SparseMatrix, check_square
+from quartic.losses.factor.matrix import SparseMatrix, check_square, refuse
 from quartic.losses.pairs.completion import KnownEntries
 from quartic.losses.pairs.input import place_pairs, sort_pairs
 from quartic.losses.pairs.pairs import ENTRIES
@@ -92,10 +92,7 @@ class WeightedLeastSquares(KnownEntries):
         gap = np.abs(values - mirrored)
         if (gap > 1e-10 * np.abs(values).max(initial=0.0)).any():
             k = int(gap.argmax())
-            raise ValueError(
-                f"M must be symmetric where it is known, but M[{i[k]}, {j[k]}] = {values[k]} and "
-                f"M[{j[k]}, {i[k]}] = {mirrored[k]}; if that is not a mistake, pass (M + M.T) / 2"
-            )
+            refuse(i[k], j[k], values[k], mirrored[k], "M", " where it is known")
         weight = known.data.astype(values.dtype) * np.where(i == j, 1, 2).astype(values.dtype)
         pairs = np.column_stack([i, j]).astype(np.int64)
         listed = sort_pairs(ENTRIES, pairs, values, weight, W.shape[0], diagonal=True)

@@ -15,8 +15,8 @@ from quartic.arrays import (
     Array,
     Space,
     astype,
+    check_finite,
     finite_matrix,
-    first_not_finite,
     float_type,
     gram,
     inner,
@@ -254,9 +254,7 @@ def check_rectangular(A: Any) -> Any:
     if not A.has_canonical_format:
         A = A.copy()
         A.sum_duplicates()
-    found = first_not_finite(A)
-    if found is not None:
-        raise ValueError("A must be finite, but A[{}, {}] is {}".format(*found))
+    check_finite(A, "A")
     return A
 
 
