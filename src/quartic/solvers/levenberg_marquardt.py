@@ -351,7 +351,7 @@ def direct(loss: SumOfSquares, p: Point, G: Array, shift: float) -> Array:
 
     if not has_matrix(loss):
         raise TypeError(
-            f'linear_solver="direct" needs JᵀJ as a sparse matrix, which {type(loss).__name__} has not here; use "cg"'
+            f'linear_solver="direct" needs JᵀJ as a sparse matrix, which {loss.name} has not here; use "cg"'
         )
     A = cast(Any, loss).gauss_newton_matrix(p)
     factors = splu(

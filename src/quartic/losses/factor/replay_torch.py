@@ -22,7 +22,7 @@ from quartic.compiled.rows_triton import shrink
 from quartic.losses.factor import replay_triton as kernels
 from quartic.losses.factor import triton as passes
 from quartic.losses.factor.loss import SHORT
-from quartic.losses.factor.torch import WIDEST
+from quartic.losses.factor.torch import WIDEST, gram_tensor, tensors_of_step
 
 if TYPE_CHECKING:
     from quartic.core.problem import Problem
@@ -33,10 +33,6 @@ MOST = 32
 _ENTRIES = 2e9
 # f on a line is known to so many units of round-off (as in `quartic.losses.point`).
 _ROUND_OFF = 64.0
-
-
-def _places(*names: str) -> dict[str, int]:
-    return {name: getattr(kernels, name) for name in names}
 
 
 class Replay(ABC):
@@ -50,7 +46,7 @@ class Replay(ABC):
         self.X, self.MX = torch.empty_like(X), torch.empty_like(X)
         self.S = X.new_zeros((X.shape[1],) * 2, dtype=DOUBLE)
         self.numbers = X.new_zeros(kernels.COUNT, dtype=DOUBLE)
-        self.rows = X.new_zeros((MOST + 1, kernels.COLUMNS), dtype=DOUBLE)
+        self.rows = X.new_zeros((MOST + 1, kernels.COLUMNS.value), dtype=DOUBLE)
         facts = [0.5 * self.matrix.squared_norm, *constants, 0.0, 0.0, 0.0][:4]
         small = eps(X)
         facts += [_ROUND_OFF * small, 4 * small, SHORT * small]
@@ -110,29 +106,22 @@ class Replay(ABC):
 
     def _set(self, **numbers: float) -> None:
         for name, value in numbers.items():
-            self.numbers[getattr(kernels, name)].fill_(value)
+            self._at(name).fill_(value)
 
     def _load(self, point: Any, **numbers: float) -> None:
         self.X.copy_(point.X)
         self.MX.copy_(point.MX)
         self.S.copy_(cross(self.X, self.X))
-        self.numbers[kernels.FIT].copy_(dot(self.MX, self.X))
+        self._at("FIT").copy_(dot(self.MX, self.X))
         self._set(**numbers)
+
+    def _at(self, name: str, numbers: Any = None) -> Any:
+        """Return a number of the state."""
+        return (self.numbers if numbers is None else numbers)[getattr(kernels, name).value]
 
     def _number(self, name: str) -> Any:
         """Return a number in the type of X."""
-        return self.numbers[getattr(kernels, name)].to(self.X.dtype)
-
-    def _gram(self, X: Any) -> Any:
-        return passes.gram_of(X) if triton_serves(X, WIDEST) else cross(X, X)
-
-    def _step_sums(self, X: Any, Y: Any, MX: Any, MY: Any) -> tuple[Any, Any, Any]:
-        """Return XᵀX, DᵀD of D = X − Y, and ⟨MD, D⟩, ⟨Y, D⟩, ‖D‖², ⟨MX, X⟩."""
-        if triton_serves(X, WIDEST):
-            return passes.step_sums(X, Y, MX, MY)
-        D = X - Y
-        C = cross(D, D)
-        return cross(X, X), C, torch.stack([dot(MX - MY, D), dot(Y, D), C.trace(), dot(MX, X)])
+        return self._at(name).to(self.X.dtype)
 
     def _gradient(self, X: Any) -> Any:
         return torch.addmm(self.MX, X, (2 * self.S).to(X.dtype), beta=-2)
@@ -165,43 +154,38 @@ class InertialReplay(Replay):
         make, numbers = self.problem.loss.point_from, self.numbers.cpu().numpy()  # type: ignore[attr-defined]
         new, old = make(self.X.clone(), self.MX.clone()), make(self.Z.clone(), self.MZ.clone())
         theta, step, objective, settled = (
-            float(numbers[k]) for k in (kernels.THETA, kernels.STEP, kernels.OBJECTIVE, kernels.SETTLED)
+            float(self._at(name, numbers)) for name in ("THETA", "STEP", "OBJECTIVE", "SETTLED")
         )
         return new, old, theta, step, objective, bool(settled)
 
     def iterate(self) -> None:
         """Make one iteration: the numbers are those of the solver's ``step``."""
-        X, MX, kernel, step = self.X, self.MX, self.kernel, self.numbers[kernels.STEP]
+        X, MX, kernel, step = self.X, self.MX, self.kernel, self._at("STEP")
         ahead = self._number("AHEAD")
         Y, MY = torch.lerp(self.Z, X, ahead), torch.lerp(self.MZ, MX, ahead)
-        SY = self._gram(Y)
+        SY = gram_tensor(Y)
         A = torch.addcmul((kernel.alpha * SY.trace() + kernel.sigma) * self.identity, SY, step, value=-2)
         new = torch.addcmul(Y @ A.to(X.dtype), MY, self._number("STEP"), value=2).clamp_(min=0)
         shrink(new, dot(new, new), kernel.alpha, kernel.sigma)
         Mnew = self.matrix.product(new)
-        S, curved, sums = self._step_sums(new, Y, Mnew, MY)
-        _, way, sums_of_way = self._step_sums(new, X, Mnew, MX)
+        S, curved, sums = tensors_of_step(new, Y, Mnew, MY)
+        _, way, sums_of_way = tensors_of_step(new, X, Mnew, MX)
         change = S - self.S - way
         small = [SY, curved, S - SY, SY @ SY, self.identity, self.S, way, change, S]
         V = torch.stack(small).reshape(len(small), -1)
-        places = _places(
-            "OBJECTIVE", "FIT", "STEP", "FROZEN", "T", "MOVED", "DIRECT", "USED", "AHEAD", "THETA", "SETTLED",
-            "FIRST_STEP", "FIRST_SETTLED", "FAILED",
-        )  # fmt: skip
-        kernels.decide_inertial[(1,)](self.numbers, V @ V.T, sums, sums_of_way, self.constants, K=len(small), **places)
+        kernels.decide_inertial[(1,)](self.numbers, V @ V.T, sums, sums_of_way, self.constants, K=len(small))
         # a weight of 0 leaves an array as it is, to the last bit, and a weight of 1 gives the other
         t, moved = self._number("T"), self._number("MOVED")
         self.Z.lerp_(X, moved)
         self.MZ.lerp_(MX, moved)
         X.lerp_(new, t)
         MX.lerp_(Mnew, t)
-        t, direct = self.numbers[kernels.T], self.numbers[kernels.DIRECT]
+        t, direct = self._at("T"), self._at("DIRECT")
         self.S.addcmul_(torch.addcmul(change, way, t), t).lerp_(S, direct)
         G = self._gradient(X)
         projected = torch.where(X > 0, G, G.clamp(max=0))
-        places = _places("OBJECTIVE", "FROZEN", "TARGET", "AT", "MOVED", "USED", "FAILED", "COLUMNS")
         size = dot(self.S, self.S @ self.S)
-        kernels.tell[(1,)](self.numbers, size, dot(projected, projected), self.rows, self.constants, **places)
+        kernels.tell[(1,)](self.numbers, size, dot(projected, projected), self.rows, self.constants)
 
 
 class QuasiNewtonReplay(Replay):
@@ -239,13 +223,13 @@ class QuasiNewtonReplay(Replay):
         """Return the state reached, as `load` takes it, with arrays of its own."""
         pairs = self.pairs.clone()
         numbers = torch.cat([self.numbers, (pairs != 0).any(dim=1).to(DOUBLE)]).cpu().numpy()
-        some, half, head = numbers[kernels.COUNT :], len(pairs) // 2, int(numbers[kernels.HEAD])
+        some, half, head = numbers[kernels.COUNT :], len(pairs) // 2, int(self._at("HEAD", numbers))
         slots = [(head + 1 + k) % (self.memory + 1) for k in range(self.memory)]
         there = [k for k in slots if some[k] and some[half + k]]
         steps, changes = (tuple(A[k].reshape(self.X.shape) for k in there) for A in (pairs[:half], pairs[half:]))
         point = self.problem.loss.point_from(self.X.clone(), self.MX.clone())  # type: ignore[attr-defined]
         self._given = point, steps
-        return point, steps, changes, int(numbers[kernels.CARRIED]), float(numbers[kernels.FRESH])
+        return point, steps, changes, int(self._at("CARRIED", numbers)), float(self._at("FRESH", numbers))
 
     def iterate(self) -> None:
         """Make one iteration: the numbers are those of the solver's ``step``."""
@@ -259,30 +243,24 @@ class QuasiNewtonReplay(Replay):
         rank = X.shape[1]
         kernels.combine_pairs[(1,)](
             numbers, sums.sum(dim=0), self.S, rank, self.coefficients, MEMORY=self.memory, C=rows,
-            W=triton.next_power_of_2(rank), **_places("HEAD"),
+            W=triton.next_power_of_2(rank),
         )  # fmt: skip
         ends = run.sums(2)
         kernels.find_direction[grid](self.pairs, X, G, self.free, self.coefficients, D, ends, size, tiles, **sizes)
         MD = self.matrix.product(D)
         T, C, bend = self._line_sums(MD)
-        places = _places("FROZEN", "T", "MOVED", "USED", "SQUARED")
         kernels.decide_on_line[(1,)](
             numbers, self.S, T, C, rank, T.stride(0), ends, run.programs, bend, self.constants, BLOCK=1024,
-            MANY=self.many, **places,
+            MANY=self.many,
         )  # fmt: skip
-        kernels.move_on_line[(triton.cdiv(size, 1024),)](
-            numbers, X, D, MX, MD, size, 4 * eps(X), BLOCK=1024, **_places("T")
-        )
+        kernels.move_on_line[(triton.cdiv(size, 1024),)](numbers, X, D, MX, MD, size, 4 * eps(X), BLOCK=1024)
         sums = run.sums(6)
         kernels.remember_pair[grid](
-            numbers, self.pairs, X, MX, D, G, self._gradient(X), self.free, sums, size, tiles, **sizes,
-            **_places("T", "HEAD"),
-        )  # fmt: skip
-        places = _places("OBJECTIVE", "FROZEN", "TARGET", "AT", "MOVED", "USED", "CARRIED", "FRESH", "HEAD", "SQUARED")
+            numbers, self.pairs, X, MX, D, G, self._gradient(X), self.free, sums, size, tiles, **sizes
+        )
         kernels.tell_of_line[(1,)](
-            numbers, sums, run.programs, self.rows, self.constants, MANY=self.many, MEMORY=self.memory, **places,
-            **_places("COLUMNS"),
-        )  # fmt: skip
+            numbers, sums, run.programs, self.rows, self.constants, MANY=self.many, MEMORY=self.memory
+        )
 
     def _line_sums(self, MD: Any) -> tuple[Any, Any, Any]:
         """Return XᵀD, DᵀD and ⟨MD, D⟩."""

@@ -9,12 +9,12 @@ import triton
 import triton.language as tl
 
 # Places of numbers: those that both methods have, then those of each.
-OBJECTIVE, FIT, STEP, FROZEN, TARGET, AT, T, MOVED, DIRECT, USED = range(10)
-AHEAD, THETA, SETTLED, FIRST_STEP, FIRST_SETTLED, FAILED = range(10, 16)
-CARRIED, FRESH, HEAD, SQUARED = range(16, 20)
+OBJECTIVE, FIT, STEP, FROZEN, TARGET, AT, T, MOVED, DIRECT, USED = (tl.constexpr(k) for k in range(10))
+AHEAD, THETA, SETTLED, FIRST_STEP, FIRST_SETTLED, FAILED = (tl.constexpr(k) for k in range(10, 16))
+CARRIED, FRESH, HEAD, SQUARED = (tl.constexpr(k) for k in range(16, 20))
 COUNT = 20
 # Columns of what is told of an iteration: objective, stationarity, step, whether it was made, and how often tried.
-COLUMNS = 5
+COLUMNS = tl.constexpr(5)
 
 
 @triton.jit
@@ -73,12 +73,7 @@ def least_on_line(c1, c2, c3, c4, upper, unknown):
 
 
 @triton.jit
-def decide_inertial(
-    numbers, products, sums, sums_of_way, constants, K: tl.constexpr,
-    OBJECTIVE: tl.constexpr, FIT: tl.constexpr, STEP: tl.constexpr, FROZEN: tl.constexpr, T: tl.constexpr,
-    MOVED: tl.constexpr, DIRECT: tl.constexpr, USED: tl.constexpr, AHEAD: tl.constexpr, THETA: tl.constexpr,
-    SETTLED: tl.constexpr, FIRST_STEP: tl.constexpr, FIRST_SETTLED: tl.constexpr, FAILED: tl.constexpr,
-):  # fmt: skip
+def decide_inertial(numbers, products, sums, sums_of_way, constants, K: tl.constexpr):
     """Judge the trial, find the best point on the way to it, and what the next iteration takes over.
 
     Where there is no such point the step is halved, or, if only the objective rises, made from X itself, with the step
@@ -146,10 +141,7 @@ def decide_inertial(
 
 
 @triton.jit
-def _report(
-    numbers, rows, constants, live, moved, objective, stationarity, size, stuck,
-    FROZEN: tl.constexpr, TARGET: tl.constexpr, AT: tl.constexpr, USED: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
+def _report(numbers, rows, constants, live, moved, objective, stationarity, size, stuck):
     """Report the iteration, and freeze where the run is to end, or the host has to take over because it is ``stuck``.
 
     ``size`` is ‖X XᵀX‖², whose root is what the gradient's round-off is a part of.
@@ -172,17 +164,12 @@ def _report(
 
 
 @triton.jit
-def tell(
-    numbers, size, square, rows, constants,
-    OBJECTIVE: tl.constexpr, FROZEN: tl.constexpr, TARGET: tl.constexpr, AT: tl.constexpr, MOVED: tl.constexpr,
-    USED: tl.constexpr, FAILED: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
+def tell(numbers, size, square, rows, constants):
     """Report an inertial iteration, from ‖X XᵀX‖² and ‖∇ᴾ‖²; after eight trials that fail the host takes over."""
     live, moved = tl.load(numbers + FROZEN) == 0, tl.load(numbers + MOVED)
     objective, stationarity = tl.load(numbers + OBJECTIVE), tl.sqrt(tl.load(square))
     _report(
         numbers, rows, constants, live, moved, objective, stationarity, tl.load(size), tl.load(numbers + FAILED) >= 8,
-        FROZEN, TARGET, AT, USED, COLUMNS,
     )  # fmt: skip
 
 
@@ -192,10 +179,7 @@ def tell(
 
 
 @triton.jit
-def multiply_pairs(
-    pairs, X, G, free, sums, size, tiles,
-    R: tl.constexpr, C: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
+def multiply_pairs(pairs, X, G, free, sums, size, tiles, R: tl.constexpr, C: tl.constexpr, PRECISION: tl.constexpr):
     """Set pairs to zero off the face; add up their inner products, those with the gradient there, and its square.
 
     ``free`` tells which entries were on the face before: off it pairs are zero already.
@@ -225,10 +209,7 @@ def multiply_pairs(
 
 
 @triton.jit
-def combine_pairs(
-    numbers, sums, S, width, coefficients,
-    MEMORY: tl.constexpr, C: tl.constexpr, W: tl.constexpr, HEAD: tl.constexpr,
-):  # fmt: skip
+def combine_pairs(numbers, sums, S, width, coefficients, MEMORY: tl.constexpr, C: tl.constexpr, W: tl.constexpr):
     """Find Hq as γq + Σ c_i s_i − γ Σ p_i y_i, by the compact form: coefficients of the pairs, and then γ.
 
     Pairs not made yet are zero, and drop out like those without positive curvature.
@@ -274,10 +255,7 @@ def combine_pairs(
 
 
 @triton.jit
-def find_direction(
-    pairs, X, G, free, coefficients, D, ends, size, tiles,
-    R: tl.constexpr, C: tl.constexpr,
-):  # fmt: skip
+def find_direction(pairs, X, G, free, coefficients, D, ends, size, tiles, R: tl.constexpr, C: tl.constexpr):
     """Fill D = max(X − Hq, 0) − X; each program tells the least −X/D, where D < 0, and its part of ⟨∇f, D⟩."""
     c = tl.arange(0, C)
     weights, gamma = tl.load(coefficients + c), tl.load(coefficients + C)
@@ -304,7 +282,6 @@ def find_direction(
 @triton.jit
 def decide_on_line(
     numbers, S, T_, C_, width, stride, ends, programs, bends, constants, BLOCK: tl.constexpr, MANY: tl.constexpr,
-    FROZEN: tl.constexpr, T: tl.constexpr, MOVED: tl.constexpr, USED: tl.constexpr, SQUARED: tl.constexpr,
 ):  # fmt: skip
     """Find the best t on X + tD, and carry S = XᵀX there.
 
@@ -344,7 +321,7 @@ def decide_on_line(
 
 
 @triton.jit
-def move_on_line(numbers, X, D, MX, MD, size, zero, BLOCK: tl.constexpr, T: tl.constexpr):
+def move_on_line(numbers, X, D, MX, MD, size, zero, BLOCK: tl.constexpr):
     """Move X and MX; what is zero but for round-off is zero; with t = 0 nothing changes."""
     t = tl.load(numbers + T)
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -358,10 +335,7 @@ def move_on_line(numbers, X, D, MX, MD, size, zero, BLOCK: tl.constexpr, T: tl.c
 
 
 @triton.jit
-def remember_pair(
-    numbers, pairs, X, MX, D, G, after, free, sums, size, tiles,
-    R: tl.constexpr, C: tl.constexpr, T: tl.constexpr, HEAD: tl.constexpr,
-):  # fmt: skip
+def remember_pair(numbers, pairs, X, MX, D, G, after, free, sums, size, tiles, R: tl.constexpr, C: tl.constexpr):
     """Write the new pair, and G = ∇f(X), given as ``after``; add up what tells of both."""
     t, head = tl.load(numbers + T) + tl.zeros((R,), tl.float64), tl.load(numbers + HEAD).to(tl.int32)
     moved = t > 0
@@ -400,12 +374,7 @@ def remember_pair(
 
 
 @triton.jit
-def tell_of_line(
-    numbers, sums, programs, rows, constants, MANY: tl.constexpr, MEMORY: tl.constexpr,
-    OBJECTIVE: tl.constexpr, FROZEN: tl.constexpr, TARGET: tl.constexpr, AT: tl.constexpr,
-    MOVED: tl.constexpr, USED: tl.constexpr, CARRIED: tl.constexpr, FRESH: tl.constexpr, HEAD: tl.constexpr,
-    SQUARED: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
+def tell_of_line(numbers, sums, programs, rows, constants, MANY: tl.constexpr, MEMORY: tl.constexpr):
     """Keep the pair if it bends upwards, and report the iteration; ``sums`` are the parts of `remember_pair`."""
     k = tl.arange(0, MANY)
     part = sums + 6 * k
@@ -431,5 +400,4 @@ def tell_of_line(
     stale = (carried >= tl.load(constants + 1)) | (stationarity <= tl.load(constants + 2) * fresh)
     _report(
         numbers, rows, constants, live, moved, objective, stationarity, size, stale | (moved == 0),
-        FROZEN, TARGET, AT, USED, COLUMNS,
     )  # fmt: skip
