@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -313,7 +314,7 @@ def _from_matrix(D: Any, name: str, names: tuple[str, ...], kind: str) -> Distan
 # -- MD-jeep ----------------------------------------------------------------------------------------------------------
 
 
-def read_mdjeep(path: str | os.PathLike[str], name: str | None = None) -> DistanceTable:
+def read_mdjeep(path: str | Path, name: str | None = None) -> DistanceTable:
     """Read a distance file of MD-jeep, plain or gzip: bounds on the distance of each pair, equal where it is known.
 
     Both layouts are known, by what stands in the fifth and sixth column: ``i j lower upper [names]`` and
