@@ -2,10 +2,10 @@
 
     python benchmarks/all.py --out OUT --budget 560 --processes 16 [--only speed sdp] [--skip gpu] [--quick]
 
-Each measurement is a process of its own, pinned to a core (gpu, dask and first are not), with one thread; the most telling
-ones come first. What is measured when the time is over is kept: ``OUT/results`` holds the runs (what is there already is not
-run again), ``OUT/results.csv`` and ``OUT/RESULTS.md`` are made of them at the end, and ``OUT/log.txt`` says what became
-of each process. ``cp -r OUT/results . && make results`` then updates table, page and documents.
+Each measurement is a process of its own, pinned to a core (gpu, dask and first are not), with one thread; the most
+telling ones come first. What is measured when the time is over is kept: ``OUT/results`` holds the runs (what is there
+already is not run again), ``OUT/results.csv`` and ``OUT/RESULTS.md`` are made of them at the end, and ``OUT/log.txt``
+says what became of each process. ``cp -r OUT/results . && make results`` then updates table, page and documents.
 
 Needs NumPy, SciPy, numba, scikit-learn, and what a section is about: torch and triton for gpu, dask for dask, networkx
 and pymanopt for peers. What lacks its package or its data is left out, and the log says so. Data sets are looked for in
