@@ -10,13 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
+from command import invoke
 from quartic.bench import Cell, Helix, Store, describe_machine, run_section, settings_of
 from quartic.bench import sections as sections_module
 from quartic.bench.cases import DATA, PAPER, RANKS, Enough, Recorder
-from quartic.bench.commands import bench, paper
-from quartic.bench.floor import cases_of
+from quartic.bench.growth import growth_cases
 from quartic.bench.harness import Watch, fixed_threads, take_turns
 from quartic.bench.methods import GRIDS, METHODS, SOLVERS, pymanopt_edmc, symnmf_solver
 from quartic.bench.numbers import (
@@ -389,42 +388,40 @@ def test_a_package_that_is_missing_leaves_its_peer_out(tmp_path, monkeypatch):
     assert sum("quartic[bench]" in line for line in said) == 4
 
 
-# -- floor and growth -------------------------------------------------------------------------------------------------
+# -- growth -----------------------------------------------------------------------------------------------------------
 
 
-def test_floor_and_growth_need_no_extras():
-    """They run where typer, rich and pandas cannot be imported; memory is bounded."""
+def test_growth_needs_no_extras():
+    """It runs where rich and pandas cannot be imported; memory is bounded."""
     script = """
 import sys
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("typer", "rich", "pandas"):
+        if name.split(".")[0] in ("rich", "pandas"):
             raise ImportError(name)
 sys.meta_path.insert(0, Missing())
-import numpy as np
-from quartic.bench.floor import cases_of
-few = {"graphs": (300,), "data": (), "points": ((200, 2000),), "threads": (1,), "repeats": 2, "dtypes": (np.float64,)}
-floor = [n for measure in cases_of("floor", **few).values() for n in measure()]
-assert {case for case, *_ in floor} == {"graph, n = 300, r = 20", "distances, n = 200, 2,000 pairs"}, floor
-assert all(value > 0 for *_, value in floor)
-cases = cases_of("growth", nodes=(2000, 4000), pairs=(20000, 40000), repeats=2)
-growth = [n for measure in cases.values() for n in measure()]
-arrays = {(case, kind): value for case, kind, measure, value in growth if measure == "arrays like X"}
+import quartic.bench.growth as growth
+growth._NODES, growth._PAIRS, growth._DATA = (2000, 4000), (20000, 40000), ()
+found = [n for measure in growth.growth_cases(repeats=2).values() for n in measure()]
+arrays = {(case, kind): value for case, kind, measure, value in found if measure == "arrays like X"}
 assert all(value <= (26.5 if "lbfgs" in kind else 12.5) for (_, kind), value in arrays.items()), arrays
-assert len([n for n in growth if n[2] == "exponent"]) == 3
+assert len([n for n in found if n[2] == "exponent"]) == 3
+ratios = {kind: value for case, kind, measure, value in found if measure == "iteration / product" and case == "4,000"}
+assert all(0.5 < value < 50 for value in ratios.values()), ratios
+assert {kind for _, kind, measure, _ in found if measure == "SciPy / ours"} == set(ratios) - {"pairs, dyn-nolips"}
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
 
 
-def test_floor_leaves_out_data_that_are_not_there(tmp_path, monkeypatch):
+def test_growth_leaves_out_data_that_are_not_there(tmp_path, monkeypatch):
     monkeypatch.setenv("QUARTIC_DATA", str(tmp_path))
     said = []
-    cases = cases_of("floor", graphs=(), data=("tdt2",), points=(), threads=(1,))
-    store = measure_cases(tmp_path / "results", "floor", cases, said.append, command="quartic bench floor")
+    cases = {name: measure for name, measure in growth_cases().items() if name.startswith("tdt2")}
+    store = measure_cases(tmp_path / "results", "growth", cases, said.append, command="quartic bench growth")
     assert store.rows == []
-    assert sum("tdt2, r = 10, 1 threads is left out: " in line for line in said) == 1
-    assert cases_of("growth", quick=True, most=10) == {}
+    assert sum("tdt2, r = 10 is left out: " in line for line in said) == 1
+    assert growth_cases(quick=True, most=10) == {}
 
 
 def test_numbers_of_a_case_are_kept_when_it_is_done_and_not_measured_again(tmp_path):
@@ -472,28 +469,22 @@ def test_ratios_best_and_headline():
 # -- the command line -------------------------------------------------------------------------------------------------
 
 
-def _invoke(app, *words):
-    return CliRunner().invoke(app, list(map(str, words)))
-
-
 def test_the_commands_and_their_pages(tmp_path):
     report = tmp_path / "report.html"
     words = ["--quick", "--case", "planted-100-2:2", "--starts", "1", "--solver", "cd", "-o", tmp_path]
-    done = _invoke(paper, "table1", *words, "--report", report)
+    done = invoke("paper", "table1", *words, "--report", report)
     assert done.exit_code == 0, done.output
     assert "cd" in done.stdout
     assert str(tmp_path / "table1-quick.jsonl") in done.stdout
     assert "Table 1 of the paper" in report.read_text(encoding="utf-8")
-    rows = json.loads(_invoke(paper, "table1", *words, "--json").stdout)
+    rows = json.loads(invoke("paper", "table1", *words, "--json").stdout)
     assert {row["method"] for row in rows} == {"dyn-nolips", "cd"}
     words = ["--quick", "--case", "60:0.5", "--starts", "1", "--seconds", "2", "-o", tmp_path]
-    done = _invoke(paper, "figure2", *words)
+    done = invoke("paper", "figure2", *words)
     assert done.exit_code == 0, done.output
     made = {path.suffix for path in tmp_path.glob("figure2-quick.*")}
-    assert made == {".png", ".pdf", ".html", ".jsonl", ".lock"}
-    page = (tmp_path / "figure2-quick.html").read_text(encoding="utf-8")
-    assert "<script src=" not in page
-    done = _invoke(bench, "page", "--results", tmp_path, "-o", tmp_path / "out" / "RESULTS.md", "--report", report)
+    assert made == {".png", ".pdf", ".jsonl", ".lock"}
+    done = invoke("bench", "page", "--results", tmp_path, "-o", tmp_path / "out" / "RESULTS.md", "--report", report)
     assert done.exit_code == 0, done.output
     text = (tmp_path / "out" / "RESULTS.md").read_text(encoding="utf-8")
     for words in (
@@ -504,12 +495,14 @@ def test_the_commands_and_their_pages(tmp_path):
         "| planted-100-2:2 |",
     ):
         assert words in text
-    assert "<script src=" not in report.read_text(encoding="utf-8")
+    page = report.read_text(encoding="utf-8")
+    assert "<script src=" not in page
+    assert page.count('<img src="data:image/png;base64,') == 1
 
 
 def test_a_page_of_nothing(tmp_path):
-    done = _invoke(
-        bench, "page", "--results", tmp_path, "-o", tmp_path / "R.md", "--report", tmp_path / "r.html", "--json"
+    done = invoke(
+        "bench", "page", "--results", tmp_path, "-o", tmp_path / "R.md", "--report", tmp_path / "r.html", "--json"
     )
     assert json.loads(done.stdout) == {"written": [str(tmp_path / "R.md"), str(tmp_path / "r.html")]}
     assert "Nothing was run yet" in (tmp_path / "r.html").read_text(encoding="utf-8")
@@ -518,16 +511,16 @@ def test_a_page_of_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("app", "words", "said"),
     [
-        (paper, "table1 --case tdt2", "is not a cell"),
-        (paper, "table1 --solver fast", "is not one of dyn-nolips"),
-        (bench, "speed --case 5", "is not a helix"),
-        (bench, "speed --case 100:2", "is not a helix"),
-        (bench, "peers --only all", "is not one of symnmf, edmc"),
-        (paper, "figure1 --report x.txt", "must end in one of .html"),
+        ("paper", "table1 --case tdt2", "is not a cell"),
+        ("paper", "table1 --solver fast", "is not one of dyn-nolips"),
+        ("bench", "speed --case 5", "is not a helix"),
+        ("bench", "speed --case 100:2", "is not a helix"),
+        ("bench", "peers --only all", "is not one of symnmf, edmc"),
+        ("paper", "figure1 --report x.txt", "must end in one of .html"),
     ],
 )
 def test_faults_in_the_call_are_one_line(app, words, said, tmp_path):
-    done = _invoke(app, *words.split(), *([] if "--report" in words else ["-o", tmp_path]))
+    done = invoke(app, *words.split(), *([] if "--report" in words else ["-o", tmp_path]))
     assert done.exit_code == 2
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
@@ -540,7 +533,7 @@ MISSING = """
 import sys
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("typer", "rich", "click", "pandas", "pyarrow", "openpyxl", "cvxpy", "plotly"):
+        if name.split(".")[0] in ("rich", "pandas", "pyarrow", "openpyxl", "cvxpy", "plotly"):
             raise ImportError(name)
 sys.meta_path.insert(0, Missing())
 """

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from typer.testing import CliRunner
 
 import quartic
-from quartic.cli import app, fitting
+from command import invoke
+from quartic.cli import fitting
 from quartic.datasets import helix, karate, pair_distances, random_pairs
 from quartic.io import read_pdb, read_xyz
 from quartic.metrics import clustering_accuracy, normalized_rmse
@@ -34,8 +34,8 @@ def run(*arguments, cwd=None, code=0, given=None):
 
 
 def quick(*arguments, code=0, given=None):
-    """The same within this process, where importing everything again would only take time."""
-    done = CliRunner().invoke(app, list(map(str, arguments)), input=given)
+    """The same within this process."""
+    done = invoke(*arguments, given=given or "")
     assert done.exit_code == code, done.output
     return done
 
@@ -76,7 +76,7 @@ def test_version_and_help():
         assert command in listed
         assert f"Example: quartic {command}" in quick(command, "--help").stdout
     for words in (
-        "paper table1", "paper figure1", "paper figure2", "bench peers", "bench floor", "bench growth", "bench speed",
+        "paper table1", "paper figure1", "paper figure2", "bench peers", "bench growth", "bench speed", "bench league",
         "bench page",
     ):  # fmt: skip
         assert f"Example: quartic {words}" in quick(*words.split(), "--help").stdout
@@ -97,9 +97,9 @@ def test_help_loads_nothing_heavy():
 def test_a_command_does_not_load_what_scikit_learn_loads_in_advance(club):
     """Nor what numba does, nor pyarrow for a short file; all are there for whoever asks, as they would be otherwise."""
     code = (
-        "import sys\nfrom quartic.cli import app\n"
-        f"app(['cluster', {str(club)!r}, '-k', '2', '-q'], standalone_mode=False)\n"
-        "late = 'pandas', 'scipy.stats.', 'plotly', 'numpy.f2py.', 'cffi', 'yaml', 'pyarrow'\n"
+        "import sys\nfrom quartic.cli import main\n"
+        f"main(['cluster', {str(club)!r}, '-k', '2', '-q'])\n"
+        "late = 'rich', 'pandas', 'scipy.stats.', 'plotly', 'numpy.f2py.', 'cffi', 'yaml', 'pyarrow'\n"
         "assert not [name for name in sys.modules if name.startswith(late)]\n"
         "import numpy.testing, numpy.f2py\nfrom importlib.util import find_spec\n"
         "if find_spec('yaml'):\n    import yaml\n"
@@ -112,18 +112,6 @@ def test_a_command_does_not_load_what_scikit_learn_loads_in_advance(club):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(
-    ("typed", "completed"),
-    [("quartic clu", "cluster"), ("quartic cluster --repo", "--report"), ("quartic paper ta", "table1")],
-)
-def test_completion_is_offered(typed, completed):
-    count = str(len(typed.split()) - 1)
-    asked = {"_QUARTIC_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": count}
-    assert CliRunner().invoke(app, [], prog_name="quartic", env=asked).stdout.strip() == completed
-    asked = {"_QUARTIC_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": typed}
-    assert completed in CliRunner().invoke(app, [], prog_name="quartic", env=asked).stdout
-
-
 def test_info():
     facts = json.loads(run("info", "--json").stdout)
     assert facts["quartic"] == quartic.__version__
@@ -131,15 +119,24 @@ def test_info():
 
 
 USAGE_FAULTS = {
-    "an unknown command": ("clustr", "quartic: no such command 'clustr'. Did you mean 'cluster'? See quartic --help"),
-    "an unknown option": ("cluster x.csv -k 2 --nope", "quartic cluster: no such option: --nope; see quartic cluster"),
-    "no input": ("cluster -k 2", "quartic cluster: missing argument 'INPUT'; see quartic cluster --help"),
-    "a word for a number": ("locate x.csv -d two", "quartic locate: invalid value for '--dimension' / '-d'"),
-    "an option without its value": ("locate x.csv -d", "option '-d' requires an argument"),
-    "too much": ("locate x.csv more", "quartic locate: got unexpected extra argument"),
-    "a seed below zero": ("cluster x.csv -k 2 --seed -3", "invalid value for '--seed'"),
-    "a command of a group": ("paper nothing", "quartic paper: no such command 'nothing'"),
-    "an option of a group's command": ("bench peers --nope", "quartic bench peers: no such option: --nope"),
+    "an unknown command": ("clustr", "quartic: argument COMMAND: invalid choice: 'clustr' (choose from "),
+    "an unknown option": (
+        "cluster x.csv -k 2 --nope",
+        "quartic cluster: unrecognized arguments: --nope; see",
+    ),
+    "no input": (
+        "cluster -k 2",
+        "quartic cluster: the following arguments are required: INPUT; see",
+    ),
+    "a word for a number": ("locate x.csv -d two", "quartic locate: argument --dimension/-d: invalid int value: 'two'"),
+    "an option without its value": (
+        "locate x.csv -d",
+        "argument --dimension/-d: expected one argument",
+    ),
+    "too much": ("locate x.csv more", "quartic locate: unrecognized arguments: more"),
+    "a seed below zero": ("cluster x.csv -k 2 --seed -3", "argument --seed: -3 is below 0"),
+    "a command of a group": ("paper nothing", "quartic paper: argument COMMAND: invalid choice: 'nothing'"),
+    "an option of a group's command": ("bench peers --nope", "quartic bench peers: unrecognized arguments: --nope"),
     "a page in no folder": (
         "demo --report nowhere/x.html",
         "quartic demo: --report nowhere/x.html: there is no folder",
@@ -152,7 +149,7 @@ USAGE_FAULTS = {
 def test_a_fault_in_the_call_is_one_line(fault, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words, said = USAGE_FAULTS[fault]
-    done = CliRunner().invoke(app, words.split(), prog_name="quartic")
+    done = invoke(*words.split())
     assert done.exit_code == 2
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
@@ -162,7 +159,7 @@ def test_a_fault_in_the_call_is_one_line(fault, tmp_path, monkeypatch):
 
 def test_a_fault_in_the_call_in_a_process_of_its_own():
     done = run("nonsense", code=2)
-    assert done.stderr == "quartic: no such command 'nonsense'; see quartic --help\n"
+    assert done.stderr.startswith("quartic: argument COMMAND: invalid choice: 'nonsense'")
     done = run(code=2)  # nothing at all: the help
     assert "locate" in done.stdout
     assert done.stderr == ""

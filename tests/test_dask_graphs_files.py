@@ -12,11 +12,10 @@ import time
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from typer.testing import CliRunner
 
 from blocks_problem import M
+from command import invoke
 from quartic import SymNMF
-from quartic.cli import app
 from quartic.graphs import similarity
 from quartic.io import FileFormatError, read_blocks, write_blocks
 from quartic.losses import DaskMatrix, LeastSquares
@@ -197,7 +196,7 @@ def test_nothing_is_unpickled(tmp_path):
 
 
 def _cluster(*arguments: str):
-    return CliRunner().invoke(app, ["cluster", *arguments])
+    return invoke("cluster", *arguments)
 
 
 def test_the_command_works_on_a_cluster_and_on_a_folder(cluster, tmp_path):

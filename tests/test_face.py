@@ -7,7 +7,7 @@ import pytest
 
 from quartic import Problem, minimize
 from quartic.arrays import threads
-from quartic.bench.floor import peak_memory
+from quartic.bench.growth import peak_memory
 from quartic.compiled import lbfgs as face
 from quartic.core.checkpoint import pack_state, unpack_state
 from quartic.datasets import planted_graph

@@ -12,10 +12,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from typer.testing import CliRunner
 
+from command import invoke
 from quartic import DistanceCompletion, SymNMF
-from quartic.cli import app
 from quartic.clustering.roles import RoleNMF
 from quartic.datasets import karate, planted_graph
 from quartic.plots import sample_nodes
@@ -83,7 +82,7 @@ class Page(HTMLParser):
 
 def report(tmp_path, *arguments):
     page = tmp_path / "report.html"
-    done = CliRunner().invoke(app, [*map(str, arguments), "--report", str(page)])
+    done = invoke(*map(str, arguments), "--report", str(page))
     assert done.exit_code in (0, 1), done.output
     assert page.stat().st_size < 4.9e6
     return Page(page.read_text(encoding="utf-8"))
@@ -450,7 +449,7 @@ def test_models_of_the_report_are_those_of_python(square, tmp_path):
     """The command and Python give the same points."""
     from quartic.io import read_distances
 
-    CliRunner().invoke(app, ["locate", str(square), "-d", "2", "-o", str(tmp_path / "x.npy")])
+    invoke("locate", str(square), "-d", "2", "-o", str(tmp_path / "x.npy"))
     table = read_distances(square)
     with pytest.warns(UserWarning, match="determined"):
         model = DistanceCompletion(2, random_state=0).fit_pairs(table.pairs, **table.columns())

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
+from command import invoke
 from quartic.bench.cases import Cell, parse_case
-from quartic.bench.commands import bench
-from quartic.bench.league import SHAPES, choose_games, draw_profiles, league_numbers, profiles
+from quartic.bench.league import SHAPES, choose_games, league_numbers, profiles
 from quartic.bench.methods import LEAGUE
-from quartic.bench.sections import run_section, settings_of
+from quartic.bench.sections import AXES, panels_of, run_section, settings_of
+from quartic.report.panels import draw
 
 
 def play(folder, *games, say=print, **settings):
@@ -122,9 +122,9 @@ def test_runs_are_kept_and_not_made_again(tmp_path):
     again = play(tmp_path, *games)
     assert len(again.rows) == len(store.rows)
     assert (again.find(method="auto") or [{}])[0] == found
-    picture = tmp_path / "league.png"
-    assert draw_profiles(again.rows, picture) == [picture]
-    assert picture.stat().st_size > 10_000
+    drawn = draw(panels_of("league", again.rows), tmp_path / "league", AXES["league"])
+    assert [path.name for path in drawn] == ["league.png", "league.pdf"]
+    assert drawn[0].stat().st_size > 10_000
 
 
 def test_who_is_late_for_one_target_has_the_time_of_the_next(tmp_path):
@@ -147,13 +147,11 @@ def test_who_is_late_for_one_target_has_the_time_of_the_next(tmp_path):
 
 def test_the_command_runs_a_game_and_prints_the_profiles(tmp_path):
     words = ["league", "--case", "stress cloud-30-0.8-0.05:3 spectral", "--seconds", "0.3", "-o", str(tmp_path)]
-    done = CliRunner().invoke(bench, words)
+    done = invoke("bench", *words)
     assert done.exit_code == 0, done.output
     assert "Within 1.2 of the best" in done.stdout
     assert (tmp_path / "league.png").is_file()
-    assert (
-        "is not a game" in CliRunner().invoke(bench, ["league", "--case", "stress cloud", "-o", str(tmp_path)]).output
-    )
+    assert "is not a game" in invoke("bench", "league", "--case", "stress cloud", "-o", tmp_path).output
 
 
 def test_every_solver_has_a_colour_of_its_own():

@@ -4,9 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from quartic.cli.app import app
+from command import invoke
 
 PENTAGON = "5\n1\n5\n1 1 1 1 1\n" + "".join(
     f"0 1 {min(i, j)} {max(i, j)} -0.25\n" for i, j in [(1, 2), (2, 3), (3, 4), (4, 5), (5, 1)]
@@ -23,7 +22,7 @@ def file(tmp_path):
 
 def test_report_and_solution(file, tmp_path):
     out = tmp_path / "solution.npz"
-    found = CliRunner().invoke(app, ["sdp", str(file), "-o", str(out)])
+    found = invoke("sdp", str(file), "-o", str(out))
     assert found.exit_code == 0
     assert "converged" in found.stdout
     with np.load(out) as kept:
@@ -35,15 +34,15 @@ def test_report_and_solution(file, tmp_path):
 def test_html_report(file, tmp_path):
     pytest.importorskip("plotly")
     page = tmp_path / "page.html"
-    assert CliRunner().invoke(app, ["sdp", str(file), "--report", str(page)]).exit_code == 0
+    assert invoke("sdp", str(file), "--report", str(page)).exit_code == 0
     text = page.read_text(encoding="utf-8")
     assert "4.52254" in text
     assert "Convergence" in text
-    assert "no folder" in CliRunner().invoke(app, ["sdp", str(file), "--report", str(tmp_path / "a/b.html")]).stderr
+    assert "no folder" in invoke("sdp", str(file), "--report", str(tmp_path / "a/b.html")).stderr
 
 
 def test_json(file):
-    found = CliRunner().invoke(app, ["sdp", str(file), "--json", "--quiet"])
+    found = invoke("sdp", str(file), "--json", "--quiet")
     facts = json.loads(found.stdout)
     assert facts["converged"]
     assert facts["primal"] == pytest.approx(4.522542, abs=1e-5)
@@ -53,14 +52,14 @@ def test_json(file):
 
 @pytest.mark.parametrize("arguments", [["--method", "magic"], ["-o", "solution.txt"], ["--tol", "-1"]])
 def test_bad_options_are_one_line(file, arguments):
-    found = CliRunner().invoke(app, ["sdp", str(file), *arguments])
+    found = invoke("sdp", str(file), *arguments)
     assert found.exit_code == 2
     assert len(found.stderr.strip().splitlines()) <= 2
 
 
 def test_spoiled_file_is_one_line(file):
     file.write_text(PENTAGON.replace("0 1 1 2 -0.25", "0 1 1 9 -0.25"))
-    found = CliRunner().invoke(app, ["sdp", str(file), "-q"])
+    found = invoke("sdp", str(file), "-q")
     assert found.exit_code == 2
     assert found.stdout == ""
     assert found.stderr.startswith("quartic sdp: ")
@@ -71,6 +70,6 @@ def test_spoiled_file_is_one_line(file):
 def test_infeasible_is_no_success(tmp_path):
     path = tmp_path / "none.dat-s"
     path.write_text("1\n1\n2\n-1.0\n0 1 1 1 1.0\n1 1 1 1 1.0\n1 1 2 2 1.0\n")
-    found = CliRunner().invoke(app, ["sdp", str(path), "--json"])
+    found = invoke("sdp", str(path), "--json")
     assert found.exit_code == 1
     assert json.loads(found.stdout)["status"] == "infeasible"

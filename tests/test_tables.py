@@ -577,8 +577,9 @@ def test_one_set_of_distances_in_many_files(tmp_path):
     np.save(tmp_path / "list.npy", np.column_stack([pairs, distances]))
     sp.save_npz(tmp_path / "s.npz", sp.csr_array(np.triu(D)))
     mmwrite(tmp_path / "m.mtx", sp.coo_array(D))
-    io.write_mdjeep(tmp_path / "e.nmr", pairs, distances)
-    io.write_mdjeep(tmp_path / "e.nmr.gz", pairs, distances)
+    lines = "".join(f"{i + 1} {j + 1} {d} {d}\n" for (i, j), d in zip(pairs, distances, strict=True)).encode()
+    (tmp_path / "e.nmr").write_bytes(lines)
+    (tmp_path / "e.nmr.gz").write_bytes(gzip.compress(lines))
     for name in ("p.npz", "d.npy", "list.npy", "s.npz", "m.mtx", "e.nmr", "e.nmr.gz"):
         table = io.read_distances(tmp_path / name)
         np.testing.assert_array_equal(table.pairs, pairs, err_msg=name)

@@ -11,8 +11,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 
@@ -21,6 +19,7 @@ from quartic.bench.cases import DATA, RANKS, Cell
 from quartic.bench.harness import Row
 from quartic.bench.methods import LEAGUE
 from quartic.bench.numbers import Number
+from quartic.report.panels import Line, Panel
 
 EPSILONS = (1e-2, 1e-3, 1e-6)
 #: A run counts where its objective is within this share of the lowest (or has all but vanished).
@@ -109,30 +108,13 @@ def league_numbers(rows: Sequence[Row], section: str) -> list[Number]:
     return numbers
 
 
-def draw_profiles(rows: Sequence[Row], path: Path) -> list[Path]:
-    """Draw the profiles in time, a panel for each family and ε, and return the path; nothing without matplotlib."""
-    families = [family for family in LEAGUE if profiles(rows, family, EPSILONS[0], "s")]
-    if not families or find_spec("matplotlib") is None:
-        return []
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    from quartic.report.panels import STYLES
-
-    figure = Figure(figsize=(13, 3.4 * len(families)), layout="constrained")
-    axes = figure.subplots(len(families), len(EPSILONS), squeeze=False)
+def profile_panels(rows: Sequence[Row]) -> list[Panel]:
+    """Return the profiles in time, a panel for each family and ε."""
     at = np.geomspace(1, 30, 300)
-    for line, family in zip(axes, families, strict=True):
-        for axis, epsilon in zip(line, EPSILONS, strict=True):
-            for name, ratio in profiles(rows, family, epsilon, "s").items():
-                colour, dashed = STYLES[name]
-                share = [(ratio <= factor).mean() for factor in at]
-                axis.plot(at, share, color=colour, linestyle="--" if dashed else "-", label=name,
-                          linewidth=2.2 if name == "auto" else 1.3)  # fmt: skip
-            axis.set(
-                xscale="log", ylim=(0, 1.02), title=f"{family}, ε = {epsilon:g}", xlabel="times the best one's seconds"
-            )
-        line[0].set_ylabel("share of problems")
-        line[-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=7)  # beside the curves
-    FigureCanvasAgg(figure).print_figure(path, dpi=110)
-    return [path]
+    found = {(f, e): profiles(rows, f, e, "s") for f in LEAGUE for e in EPSILONS}
+    return [
+        Panel(f"{family}, ε = {epsilon:g}", [
+            Line(name, at, np.array([(ratio <= factor).mean() for factor in at])) for name, ratio in ratios.items()
+        ])
+        for (family, epsilon), ratios in found.items() if found[family, EPSILONS[0]]
+    ]  # fmt: skip

@@ -74,20 +74,17 @@ def render_page(numbers: Sequence[Number]) -> str:
 
 
 def write_report(
-    path: str | os.PathLike[str], numbers: Sequence[Number], figures: dict[str, Any], command: str
+    path: str | os.PathLike[str], numbers: Sequence[Number], figures: dict[str, list[Path]], command: str
 ) -> None:
-    """Write numbers, and the plotly figures of sections, to one HTML page that needs no network."""
+    """Write numbers, and the figures of sections, to one HTML page that needs no network."""
     from quartic.report import DataTable, Section, write_page
 
-    found = [
-        Section(
-            PARTS[name]["title"],
-            PARTS[name]["words"],
-            parts=[*figures.get(name, []), *(DataTable(*filled) for filled in fill_tables(name, numbers))],
-            facts=facts_of(n for n in numbers if n.section == name),
-        )
-        for name in PARTS
-        if any(n.section == name for n in numbers)
-    ]
+    found = []
+    for name in dict.fromkeys(n.section for n in numbers):
+        part, drawn = PARTS[name], [file for file in figures.get(name, ()) if file.suffix == ".png"]
+        parts: list[Any] = [(file.read_bytes(), part["title"]) for file in drawn]
+        parts += [DataTable(*filled) for filled in fill_tables(name, numbers)]
+        facts = facts_of(n for n in numbers if n.section == name)
+        found.append(Section(part["title"], part["words"], parts=parts, facts=facts))
     found = found or [Section("Results", notes=["Nothing was run yet."])]
     write_page(path, "quartic: results", [*found, Section("How this page was made", command=command)])

@@ -19,7 +19,7 @@ import numpy as np
 from quartic.bench.cases import DATA, PAPER, RANKS, Cell, Helix, Recorder
 from quartic.bench.harness import Row, Say, Store, describe_machine, fixed_threads, take_turns
 from quartic.bench.league import EPSILONS as LEAGUE_EPSILONS
-from quartic.bench.league import choose_games, league_numbers
+from quartic.bench.league import choose_games, league_numbers, profile_panels
 from quartic.bench.methods import (
     EDMC,
     GRIDS,
@@ -270,11 +270,14 @@ def _race_numbers(rows: Sequence[Row], section: str) -> list[Number]:
 AXES = {
     "figure1": Axes("seconds", "(f(Xᵏ) − f_min) / ‖M‖²", floor=1e-8),
     "figure2": Axes("seconds", "normalised RMSE over all distances", floor=1e-10),
+    "league": Axes("times the best one's seconds", "share of problems", floor=0.0, columns=len(LEAGUE_EPSILONS)),
 }
 
 
 def panels_of(name: str, rows: Sequence[Row]) -> list[Panel]:
     """Return the mean curves of a figure, one panel for each case, over the starts that all methods have."""
+    if name == "league":
+        return profile_panels(rows)
     panels = []
     for case in dict.fromkeys(row["case"] for row in rows):
         runs: dict[str, dict[int, list[list[float]]]] = {}

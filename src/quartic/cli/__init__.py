@@ -1,5 +1,5 @@
 """The command ``quartic``."""
 
-from quartic.cli.app import app, main
+from quartic.cli.app import main
 
-__all__ = ["app", "main"]
+__all__ = ["main"]

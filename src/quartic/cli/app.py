@@ -2,85 +2,283 @@
 
 from __future__ import annotations
 
+import argparse
 import gc
-import inspect
 import json
 import logging
-import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
-from typer import Argument, Option
-from typer.core import TyperGroup
+from typing import Any, NamedTuple
 
 from quartic._version import __version__
 from quartic.cli.startup import import_libraries
-from quartic.cli.terminal import PlainSpokenGroup
+from quartic.cli.terminal import Parser, one_line, said
 
-# Commands that live with what they run, and are loaded when they are called.
-_LATER = {
-    "paper": "Reproduce the paper's table and figures.",
-    "bench": "Benchmarks: other libraries, and the machine's limits.",
-}
+Option = tuple[tuple[str, ...], dict[str, Any]]
 
 
-class _Commands(PlainSpokenGroup):
-    """The commands; of those loaded later, help tells only what they are for."""
-
-    telling = False
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of all commands."""
-        return [*super().list_commands(ctx), *_LATER]
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command by its name."""
-        if cmd_name not in _LATER:
-            return super().get_command(ctx, cmd_name)
-        if self.telling:
-            return TyperGroup(name=cmd_name, help=_LATER[cmd_name])
-        return typer.main.get_command(getattr(import_module("quartic.bench.commands"), cmd_name))
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help without loading what it is about."""
-        self.telling = True
-        super().format_help(ctx, formatter)
-        self.telling = False
+def _option(*flags: str, **how: Any) -> Option:
+    return flags, how
 
 
-app = typer.Typer(
-    cls=_Commands,
-    help="Low-rank minimisation of F(XXᵀ) + g(X): clusters from similarities, coordinates from distances.",
-    no_args_is_help=True,
-    add_completion=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-)
+def _flag(*flags: str, **how: Any) -> Option:
+    return flags, {"action": "store_true", **how}
 
 
-def _in_paragraphs(command: Callable[..., None]) -> Callable[..., None]:
-    """Join the lines of a docstring's paragraphs, which help would otherwise break where the source does."""
-    command.__doc__ = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(command.__doc__ or ""))
-    return command
+def _at_least(low: float, kind: type = int) -> Callable[[str], Any]:
+    """Return what reads a number, and refuses smaller ones."""
+
+    def read(text: str) -> Any:
+        value = kind(text)
+        if not value >= low:
+            raise argparse.ArgumentTypeError(f"{text} is below {low:g}")
+        return value
+
+    read.__name__ = "whole number" if kind is int else "number"  # what messages call it
+    return read
 
 
-def _say_version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"quartic {__version__}")
-        raise typer.Exit
+# -- options ----------------------------------------------------------------------------------------------------------
+
+_REPORT = _option("--report", metavar="FILE.html", help="also write an HTML report with figures")
+_SEED = _option("--seed", type=_at_least(0), default=0, help="random seed; the same seed gives the same result")
+_MAX_TIME = _option("--max-time", type=float, help="time limit in seconds; the best result so far is then written")
+_JSON = _flag("--json", dest="as_json", help="print a JSON summary; without -o it contains the result")
+_QUIET = _flag("--quiet", "-q", help="print warnings and errors only")
+_FITS = (
+    _option("--output", "-o", metavar="FILE", default="-", help="result file; - is standard output"),
+    _REPORT,
+    _option("--columns", metavar="A,B[,C]",
+            help="columns of the two nodes (points) and of the value: names or numbers"),
+    _option("--solver", default="auto", help="auto, or the name of a solver (listed in the README)"),
+    _option("--max-iter", type=_at_least(0), default=10_000, help="maximum number of iterations per run"),
+    _MAX_TIME,
+    _option("--n-init", type=_at_least(1), default=1, help="runs from different starts; the best is kept"),
+    _SEED, _JSON, _QUIET,
+)  # fmt: skip
 
 
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, Option("--version", callback=_say_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-) -> None:
-    """Take what all commands share."""
+def _tolerance(default: float) -> Option:
+    words = "stop when the gradient norm is TOL times its norm at a random start"
+    return _option("--tol", type=_at_least(0, float), default=default, help=words)
+
+
+_CLUSTER = (
+    _option("input", metavar="INPUT",
+            help="a graph (edge list .csv .xlsx .parquet .json; .mtx .npz .graphml .gexf .gml .net) or features "
+            "(.csv .xlsx .parquet .json .npy .npz .mat); - is standard input"),
+    _option("--clusters", "-k", dest="n_clusters", type=int,
+            help="number of clusters; chosen between 2 and 10 if left out"),
+    _option("--as", dest="as_", metavar="graph|features", help="what INPUT is, if the guess is wrong"),
+    _option("--affinity", metavar="cosine|self_tuning",
+            help="similarity for features: cosine for documents, self_tuning otherwise"),
+    _option("--neighbors", metavar="N|auto|all", default="auto",
+            help="for features: neighbours kept per sample, including the sample itself"),
+    _option("--normalize", metavar="auto|none|symmetric|regularized|walks", default="auto",
+            help="for graphs: how edge weights are normalised first"),
+    _option("--scale", metavar="auto|none|standard", default="auto",
+            help="for features: scale columns to variance 1; auto: if units differ"),
+    _option("--repeats", metavar="sum|mean|last", help="how to combine edges that are listed more than once"),
+    _option("--scheduler", metavar="ADDRESS", help="use this Dask cluster, such as tcp://10.0.0.1:8786"),
+    _option("--workers", metavar="N", type=int, help="start a local Dask cluster of N processes and use it"),
+    _tolerance(1e-3), *_FITS,
+)  # fmt: skip
+_LOCATE = (
+    _option("input", metavar="INPUT",
+            help="some distances: i,j,d or a matrix (.csv .xlsx .parquet .json); .npz .npy .mtx; MD-jeep .nmr; - is "
+            "standard input"),
+    _option("--dimension", "-d", type=int, default=3, help="dimension of the space"),
+    _option("--anchors", metavar="FILE", help="points with known positions: .csv point,x,y[,z]"),
+    _option("--align", metavar="FILE", help="points (point,x,y[,z]) to which the result is aligned"),
+    _option("--weights", metavar="noise", help="noise: for errors proportional to the distance"),
+    _option("--noise", type=float, help="standard deviation of the distances; adds a column standard_error"),
+    _option("--refine", metavar="stress", help="stress: finish by minimising errors in the distances themselves"),
+    _option("--repeats", metavar="mean|last", help="how to combine distances that are listed more than once"),
+    _tolerance(1e-8), *_FITS,
+)  # fmt: skip
+_SDP = (
+    _option("input", metavar="FILE.dat-s", help="a programme in SDPA's sparse format, plain or .gz"),
+    _option("--output", "-o", metavar="FILE.npz", help="write y and a factor of each block"),
+    _REPORT,
+    _option("--tol", type=float, default=1e-6, help="what each of the six DIMACS errors may be"),
+    _option("--rank", type=int, help="columns to begin with; chosen if left out"),
+    _option("--method", metavar="auto|low-rank|interior", default="auto", help="how to solve it"),
+    _MAX_TIME, _SEED, _JSON, _QUIET,
+)  # fmt: skip
+_RUNS = (
+    _flag("--quick", help="a few minutes instead of hours"),
+    _option("--results", "-o", type=Path, default=Path("results"), metavar="FOLDER",
+            help="folder for results; a run that was interrupted goes on from it"),
+    _REPORT,
+    _flag("--json", dest="as_json", help="print the rows as JSON, nothing else"),
+)  # fmt: skip
+_RACE = (
+    _option("--case", action="append", metavar="DATA:RANK|POINTS:SHARE[:NOISE]",
+            help="a case, as in tdt2:20, or a helix, 5000:0.1; may be given several times"),
+    _option("--only", metavar="symnmf|edmc|stress", help="leave out the other families"),
+    _option("--solver", action="append", help="a solver, such as dyn-nolips or auto; may be given several times"),
+    _option("--starts", type=_at_least(0), help="random starts"),
+    _option("--first-start", type=_at_least(0), help="seed of the first start, to share starts out"),
+    _option("--seconds", type=_at_least(0.1, float), help="limit on one run, in seconds"),
+    _option("--patience", type=_at_least(1, float), help="times what dyn-nolips took that a run may take"),
+    _option("--threads", type=_at_least(1), default=1,
+            help="threads; with one, processor time is reported, else wall-clock time"),
+    *_RUNS,
+)  # fmt: skip
+_PAGE = (
+    _option("--out", "-o", type=Path, default=Path("RESULTS.md"), metavar="FILE", help="the Markdown file to write"),
+    _option("--results", type=Path, default=Path("results"), metavar="FOLDER", help="folder of the results"),
+    _option("--document", type=Path, action="append", metavar="FILE", default=[],
+            help="a document whose numbers are put right too; may be given several times"),
+    _REPORT,
+    _flag("--json", dest="as_json", help="print the paths written as JSON, nothing else"),
+)  # fmt: skip
+_DEMO = (
+    _option("--report", type=Path, default=Path("quartic-report.html"), metavar="FILE.html",
+            help="where to write the report"),
+    _flag("--json", dest="as_json", help="print the results as JSON only"),
+    _SEED,
+)  # fmt: skip
+
+
+# -- commands ---------------------------------------------------------------------------------------------------------
+
+
+class Command(NamedTuple):
+    """A command: what it does, an example, its options, and what does it when it is called."""
+
+    words: str
+    example: str
+    options: Sequence[Option]
+    run: Callable[[Any], None]
+    more: str = ""
+
+
+def _do(module: str, name: str, options: Any) -> None:
+    """Call a function that is loaded only now."""
+    if module in ("cluster", "locate"):
+        import_libraries()
+    from quartic.cli.fitting import Options
+
+    found = import_module("quartic.bench.commands" if module == "bench" else f"quartic.cli.{module}")
+    getattr(found, name)(Options(**vars(options)))
+
+
+def _demo(options: Any) -> None:
+    from quartic.demo import run
+
+    run(options.report, options.as_json, options.seed)
+
+
+def _info(options: Any) -> None:
+    from quartic.cli.info import facts
+
+    found = facts()
+    told = [json.dumps(found, indent=2)] if options.as_json else [f"{key:18} {value}" for key, value in found.items()]
+    print("\n".join(told))
+
+
+_ENDS = """Exit code: 0 converged; 1 not converged, or interrupted (the result is still written); 2 invalid input
+(nothing is written)."""
+_BENCH, _PAPER = "Benchmarks: other libraries, and the machine's limits.", "Reproduce the paper's table and figures."
+_COMMANDS = {
+    "cluster": Command(
+        "Find clusters in a graph or in features, by symmetric nonnegative matrix factorisation.",
+        "friends.csv -k 5 -o clusters.csv --report clusters.html", _CLUSTER, partial(_do, "cluster", "run"),
+        f"""An edge list has two nodes and an optional weight per line; nodes may have names. Features have a row per
+        sample and optionally a column of names. Separator, header and columns are detected and reported. A graph
+        larger than memory is a folder of row blocks (quartic.io.write_blocks).
+
+        The result has the columns node,cluster and a soft membership for each cluster (.csv .tsv .npz; .npy has the
+        clusters only). {_ENDS}"""),
+    "locate": Command(
+        "Find points from some of the distances between them, and which of them the distances determine.",
+        "distances.csv -d 3 -o points.csv --anchors known.csv --report points.html", _LOCATE,
+        partial(_do, "locate", "run"),
+        f"""A list of distances has two points per line, by name or number, and their distance, or lower and upper
+        bounds, and optionally a weight. A square table has a row and a column per point, blank where unknown.
+        Separator, header and columns are detected and reported.
+
+        The result has the columns point,x,y[,z],…,determined (.csv .tsv; .npy .pdb .cif .xyz have the coordinates).
+        {_ENDS}"""),
+    "sdp": Command(
+        "Solve a semidefinite programme, with a proven bound on its optimum.",
+        "maxG11.dat-s --tol 1e-6 -o solution.npz", _SDP, partial(_do, "sdp", "run"),
+        f"The file says: maximise ⟨F_0, Y⟩ over Y ⪰ 0 with ⟨F_k, Y⟩ = c_k. {_ENDS}"),
+    "demo": Command(
+        "Both tasks on generated data: clusters of a graph, points from a few distances, with an HTML report.",
+        "--report my-report.html", _DEMO, _demo),
+    "info": Command("Versions, threads, GPU and cache folders, for bug reports.", "--json",
+                    (_flag("--json", dest="as_json", help="print as JSON"),), _info),
+    "paper table1": Command(
+        "Time to ε of the start's projected gradient: sixteen cells, the paper's solvers and ours.",
+        "--case coil20:20 --starts 2", _RACE, partial(_do, "bench", "race")),
+    "paper figure1": Command("Normalised objective gap against time: four panels, as PNG and PDF.",
+                             "--quick", _RACE, partial(_do, "bench", "race")),
+    "paper figure2": Command("Normalised RMSE over all distances against time, on the helix.",
+                             "--case 2000:0.1 --starts 3", _RACE, partial(_do, "bench", "race")),
+    "bench speed": Command(
+        "How many times faster the estimators are than the paper's solvers, SciPy and pymanopt. One thread.",
+        "--case reuters:20 --starts 2", _RACE, partial(_do, "bench", "race")),
+    "bench peers": Command(
+        "The same jobs by scikit-learn, SciPy, pymanopt and NetworkX, each through its own public interface.",
+        "--quick", _RACE, partial(_do, "bench", "race")),
+    "bench league": Command(
+        "Our solvers and their rivals from the same starts, on data at hand and drawn: performance profiles.",
+        "--quick --only symnmf", _RACE, partial(_do, "bench", "race")),
+    "bench growth": Command(
+        "An iteration beside its bare product; its time and memory for more and more nodes and pairs.", "--quick",
+        (_option("--most", type=_at_least(1), help="leave out larger sizes"), *_RUNS), partial(_do, "bench", "growth")),
+    "bench page": Command(
+        "Write the results page, and its table results.csv, from the results folder, without running anything.",
+        "-o benchmarks/RESULTS.md --document README.md", _PAGE, partial(_do, "bench", "page"),
+        "Sections of the table that the folder has nothing new for stay as they are."),
+}  # fmt: skip
+
+
+def make_parser() -> Parser:
+    """Return what reads the command line."""
+    whole = "Low-rank minimisation of F(XXᵀ) + g(X): clusters from similarities, coordinates from distances."
+    top = Parser(prog="quartic", description=whole)
+    top.add_argument("--version", action="version", version=f"quartic {__version__}")
+    groups = {"": top.with_commands()}
+    for name, command in _COMMANDS.items():
+        group, _, last = name.rpartition(" ")
+        if group not in groups:
+            words = _PAPER if group == "paper" else _BENCH
+            example = f"Example: quartic {name} --quick"
+            groups[group] = groups[""].add_parser(group, help=words, description=words, epilog=example).with_commands()
+        told = f"{command.words}\n\n{command.more}"
+        made = groups[group].add_parser(
+            last, help=command.words, description=told, epilog=f"Example: quartic {name} {command.example}"
+        )
+        for flags, how in command.options:
+            made.add_argument(*flags, **how)
+        made.set_defaults(run=command.run, command=name, parser=made)
+    return top
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Run the command line: the words of this process, or those given."""
     _say_when_compiling()
+    try:
+        options, unknown = make_parser().parse_known_args(words)
+        if unknown:
+            options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        options.run(options)
+    except OSError as error:  # a disk that is full, a folder that may not be written to
+        print(f"quartic: {one_line(said(error))}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("quartic: interrupted before there was a result; nothing is written", file=sys.stderr)
+        sys.exit(130)  # what a shell makes of SIGINT
+    finally:
+        if words is None:  # the process ends, and need not look through a million objects once more
+            gc.disable()
+            gc.freeze()
 
 
 def _say_when_compiling() -> None:
@@ -91,191 +289,3 @@ def _say_when_compiling() -> None:
         handler.setFormatter(logging.Formatter("quartic: %(message)s"))
         logger.addHandler(handler)
         logger.setLevel(logging.INFO)
-
-
-# -- options that commands share --------------------------------------------------------------------------------------
-
-
-Output = Annotated[str, Option("--output", "-o", metavar="FILE", help="Result file; - is standard output.")]
-Report = Annotated[str | None, Option("--report", metavar="FILE.html", help="Also write an HTML report with figures.")]
-Seed = Annotated[int, Option(min=0, help="Random seed; the same seed gives the same result.")]
-SolverName = Annotated[str, Option("--solver", help="auto, or the name of a solver (listed in the README).")]
-Tolerance = Annotated[float, Option(min=0, help="Stop when the gradient norm is TOL times its norm at a random start.")]
-MaxIter = Annotated[int, Option(min=0, help="Maximum number of iterations per run.")]
-MaxTime = Annotated[float | None, Option(help="Time limit in seconds; the best result so far is then written.")]
-Runs = Annotated[int, Option("--n-init", min=1, help="Runs from different starts; the best is kept.")]
-Json = Annotated[bool, Option("--json", help="Print a JSON summary; without -o it contains the result.")]
-Columns = Annotated[
-    str | None,
-    Option(metavar="A,B[,C]", help="Columns of the two nodes (points) and of the value: names or numbers."),
-]
-Quiet = Annotated[bool, Option("--quiet", "-q", help="Print warnings and errors only.")]
-
-# of cluster
-Clustered = Annotated[
-    str,
-    Argument(
-        metavar="INPUT",
-        help="A graph (edge list .csv .xlsx .parquet .json; .mtx .npz .graphml .gexf .gml .net) or features (.csv "
-        ".xlsx .parquet .json .npy .npz .mat); - is standard input.",
-    ),
-]
-Clusters = Annotated[
-    int | None, Option("--clusters", "-k", help="Number of clusters; chosen between 2 and 10 if left out.")
-]
-As = Annotated[str | None, Option("--as", metavar="graph|features", help="What INPUT is, if the guess is wrong.")]
-Affinity = Annotated[
-    str | None,
-    Option(metavar="cosine|self_tuning", help="Similarity for features: cosine for documents, self_tuning otherwise."),
-]
-Neighbors = Annotated[
-    str, Option(metavar="N|auto|all", help="For features: neighbours kept per sample, including the sample itself.")
-]
-Normalize = Annotated[
-    str,
-    Option(metavar="auto|none|symmetric|regularized|walks", help="For graphs: how edge weights are normalised first."),
-]
-Scale = Annotated[
-    str,
-    Option(metavar="auto|none|standard", help="For features: scale columns to variance 1; auto: if units differ."),
-]
-EdgeRepeats = Annotated[
-    str | None, Option(metavar="sum|mean|last", help="How to combine edges that are listed more than once.")
-]
-Scheduler = Annotated[str | None, Option(metavar="ADDRESS", help="Use this Dask cluster, such as tcp://10.0.0.1:8786.")]
-Workers = Annotated[int | None, Option(metavar="N", help="Start a local Dask cluster of N processes and use it.")]
-
-# of locate
-Located = Annotated[
-    str,
-    Argument(
-        metavar="INPUT",
-        help="Some distances: i,j,d or a matrix (.csv .xlsx .parquet .json); .npz .npy .mtx; MD-jeep .nmr; - is "
-        "standard input.",
-    ),
-]
-Dimension = Annotated[int, Option("--dimension", "-d", help="Dimension of the space.")]
-Anchors = Annotated[str | None, Option(metavar="FILE", help="Points with known positions: .csv point,x,y[,z].")]
-Align = Annotated[str | None, Option(metavar="FILE", help="Points (point,x,y[,z]) to which the result is aligned.")]
-Weights = Annotated[str | None, Option(metavar="noise", help="noise: for errors proportional to the distance.")]
-Noise = Annotated[float | None, Option(help="Standard deviation of the distances; adds a column standard_error.")]
-Refine = Annotated[
-    str | None, Option(metavar="stress", help="stress: finish by minimising errors in the distances themselves.")
-]
-PairRepeats = Annotated[
-    str | None, Option(metavar="mean|last", help="How to combine distances that are listed more than once.")
-]
-
-
-@app.command(epilog="Example: quartic cluster friends.csv -k 5 -o clusters.csv --report clusters.html")
-@_in_paragraphs
-def cluster(
-    input: Clustered, n_clusters: Clusters = None, output: Output = "-", report: Report = None, as_: As = None,
-    affinity: Affinity = None, neighbors: Neighbors = "auto", normalize: Normalize = "auto", scale: Scale = "auto",
-    columns: Columns = None, repeats: EdgeRepeats = None, solver: SolverName = "auto", tol: Tolerance = 1e-3,
-    max_iter: MaxIter = 10_000, max_time: MaxTime = None, n_init: Runs = 1, seed: Seed = 0, as_json: Json = False,
-    quiet: Quiet = False, scheduler: Scheduler = None, workers: Workers = None,
-) -> None:  # fmt: skip
-    """Find clusters in a graph or in features, by symmetric nonnegative matrix factorisation.
-
-    An edge list has two nodes and an optional weight per line; nodes may have names. Features have a row per sample
-    and optionally a column of names. Separator, header and columns are detected and reported. A graph larger than
-    memory is a folder of row blocks (quartic.io.write_blocks).
-
-    The result has the columns node,cluster and a soft membership for each cluster (.csv .tsv .npz; .npy has the
-    clusters only). Exit code: 0 converged; 1 not converged, or interrupted (the result is still written);
-    2 invalid input (nothing is written).
-    """
-    given = locals()
-    import_libraries()
-    from quartic.cli.cluster import run
-    from quartic.cli.fitting import Options
-
-    run(Options(**given))
-
-
-@app.command(epilog="Example: quartic locate distances.csv -d 3 -o points.csv --anchors known.csv --report points.html")
-@_in_paragraphs
-def locate(
-    input: Located, dimension: Dimension = 3, output: Output = "-", report: Report = None, anchors: Anchors = None,
-    align: Align = None, weights: Weights = None, noise: Noise = None, refine: Refine = None, columns: Columns = None,
-    repeats: PairRepeats = None, solver: SolverName = "auto", tol: Tolerance = 1e-8, max_iter: MaxIter = 10_000,
-    max_time: MaxTime = None, n_init: Runs = 1, seed: Seed = 0, as_json: Json = False, quiet: Quiet = False,
-) -> None:  # fmt: skip
-    """Find points from some of the distances between them, and which of them the distances determine.
-
-    A list of distances has two points per line, by name or number, and their distance, or lower and upper bounds, and
-    optionally a weight. A square table has a row and a column per point, blank where unknown. Separator, header and
-    columns are detected and reported.
-
-    The result has the columns point,x,y[,z],…,determined (.csv .tsv; .npy .pdb .cif .xyz have the coordinates). Exit
-    code: 0 converged; 1 not converged, or interrupted (the result is still written); 2 invalid input (nothing is
-    written).
-    """
-    given = locals()
-    import_libraries()
-    from quartic.cli.fitting import Options
-    from quartic.cli.locate import run
-
-    run(Options(**given))
-
-
-@app.command(epilog="Example: quartic sdp maxG11.dat-s --tol 1e-6 -o solution.npz")
-@_in_paragraphs
-def sdp(
-    input: Annotated[str, Argument(metavar="FILE.dat-s", help="A programme in SDPA's sparse format, plain or .gz.")],
-    output: Annotated[
-        str | None, Option("--output", "-o", metavar="FILE.npz", help="Write y and a factor of each block.")
-    ] = None,
-    report: Report = None,
-    tol: Annotated[float, Option(help="What each of the six DIMACS errors may be.")] = 1e-6,
-    rank: Annotated[int | None, Option(help="Columns to begin with; chosen if left out.")] = None,
-    method: Annotated[str, Option(metavar="auto|low-rank|interior", help="How to solve it.")] = "auto",
-    max_time: MaxTime = None, seed: Seed = 0, as_json: Json = False, quiet: Quiet = False,
-) -> None:  # fmt: skip
-    """Solve a semidefinite programme, with a proven bound on its optimum.
-
-    The file says: maximise ⟨F_0, Y⟩ over Y ⪰ 0 with ⟨F_k, Y⟩ = c_k. Exit code: 0 converged; 1 not converged,
-    infeasible, unbounded or interrupted (what was found is still written); 2 invalid input (nothing is written).
-    """
-    given = locals()
-    from quartic.cli.fitting import Options
-    from quartic.cli.sdp import run
-
-    run(Options(**given))
-
-
-@app.command(epilog="Example: quartic demo --report my-report.html")
-def demo(
-    report: Annotated[Path, Option(metavar="FILE.html", help="Where to write the report.")] = Path(
-        "quartic-report.html"
-    ),
-    as_json: Annotated[bool, Option("--json", help="Print the results as JSON only.")] = False,
-    seed: Annotated[int, Option(help="Random seed of the data and the starts.")] = 0,
-) -> None:
-    """Both tasks on generated data: clusters of a graph, points from a few distances, with an HTML report."""
-    from quartic.demo import run
-
-    run(report, as_json, seed)
-
-
-@app.command(epilog="Example: quartic info --json")
-def info(as_json: Annotated[bool, Option("--json", help="Print as JSON.")] = False) -> None:
-    """Versions, threads, GPU and cache folders, for bug reports."""
-    from quartic.cli.info import facts
-
-    found = facts()
-    if as_json:
-        typer.echo(json.dumps(found, indent=2))
-        return
-    for key, value in found.items():
-        typer.echo(f"{key:18} {value}")
-
-
-def main() -> None:
-    """Run the command line."""
-    try:
-        app(prog_name="quartic")
-    finally:  # the process ends: to look once more through a million objects takes longer than most commands
-        gc.disable()
-        gc.freeze()

@@ -13,8 +13,6 @@ from importlib.metadata import version
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from quartic._version import __version__
 from quartic.cli.results import check_report, check_target
 from quartic.cli.terminal import Voice, errors_as_one_line, gathered_warnings, one_line
@@ -177,7 +175,7 @@ class Fit:
         elif not self.result.success:
             voice.warn(f"did not converge, the result is written all the same: {self.result.message}")
         if self.interrupted or not self.result.success:
-            raise typer.Exit(1)
+            raise SystemExit(1)
 
 
 def watched_fit(
@@ -198,7 +196,7 @@ def watched_fit(
                 model = fit()
         except StoppedAtOnce:
             voice.warn("stopped before there was a result; nothing is written")
-            raise typer.Exit(1) from None
+            raise SystemExit(1) from None
     seconds = solving_time() - began
     said = [*map(one_line, odd), *said]
     for text in said:

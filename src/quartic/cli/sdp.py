@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import typer
 
 from quartic._version import __version__
 from quartic.archives import write_whole
@@ -33,7 +32,7 @@ def run(options: Options) -> None:
                 )  # fmt: skip
         except StoppedAtOnce:
             voice.warn("stopped before there was a result; nothing is written")
-            raise typer.Exit(1) from None
+            raise SystemExit(1) from None
         if options.output is not None:
             _write(options.output, result)
         if options.report is not None:
@@ -42,12 +41,12 @@ def run(options: Options) -> None:
         print_json(_facts(options, problem, result))
     else:
         for name, value in _report(result).items():
-            typer.echo(f"{name:22} {value}")
+            print(f"{name:22} {value}")
         if options.output is not None:
             voice.say(f"written: {options.output}")
     if watcher.interrupted or not result.success:
         voice.warn(result.message)
-        raise typer.Exit(1)
+        raise SystemExit(1)
 
 
 def _write(path: str, result: SDPResult) -> None:

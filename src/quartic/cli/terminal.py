@@ -5,6 +5,7 @@ Faults in how it is called are one line too: what is wrong, and where the option
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import os
@@ -12,13 +13,9 @@ import re
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
-from typing import Any, cast
-
-import typer
-from typer.core import TyperGroup
+from typing import Any, NoReturn, cast
 
 # Control characters in names and messages could drive the terminal.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
@@ -38,11 +35,11 @@ class Voice:
     def say(self, text: str) -> None:
         """Say something that matters only to those who watch."""
         if not self.quiet:
-            typer.echo(one_line(text), err=True)
+            print(one_line(text), file=sys.stderr)
 
     def warn(self, text: str) -> None:
         """Say something that must be heard."""
-        typer.echo(f"quartic {self.command}: {one_line(text)}", err=True)
+        print(f"quartic {self.command}: {one_line(text)}", file=sys.stderr)
 
 
 @contextmanager
@@ -52,10 +49,10 @@ def errors_as_one_line(voice: Voice) -> Iterator[None]:
         yield
     except (ValueError, TypeError, OSError, NotImplementedError, ImportError) as error:
         voice.warn(said(error))
-        raise typer.Exit(2) from None
+        raise SystemExit(2) from None
     except MemoryError:
         voice.warn("not enough memory for this input; try a sparse graph, fewer neighbours or a part of the data")
-        raise typer.Exit(2) from None
+        raise SystemExit(2) from None
 
 
 def said(error: Exception) -> str:
@@ -112,48 +109,36 @@ def command_line() -> str:
     return shlex.join(["quartic", *sys.argv[1:]])
 
 
-# -- faults in the call -----------------------------------------------------------------------------------------------
-
-# typer has its own copy of click in some versions, and click's in others; this is the one it raises
-_UsageFault: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
-
-_CTRL_C = 130  # what a shell makes of SIGINT
+# -- the call ---------------------------------------------------------------------------------------------------------
 
 
-class PlainSpokenGroup(TyperGroup):
-    """Commands whose usage errors are one line on standard error, with exit code 2, and no box around it."""
+class _Paragraphs(argparse.HelpFormatter):
+    """Fills each paragraph of a description by itself, and tells what options are if left out."""
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> Any:
-        """Run a command, and leave with its exit code."""
-        run = partial(super().main, args, prog_name, complete_var, False, windows_expand_args, **extra)
-        if not standalone_mode:
-            return run()
-        try:
-            code = run()
-        except _UsageFault as fault:
-            if type(fault).__name__ != "NoArgsIsHelpError":  # that one has printed the help
-                typer.echo(usage_line(fault), err=True)
-            sys.exit(fault.exit_code)
-        except OSError as error:  # a disk that is full, a folder that may not be written to
-            typer.echo(f"quartic: {one_line(said(error))}", err=True)
-            sys.exit(2)
-        if code == _CTRL_C:
-            typer.echo("quartic: interrupted before there was a result; nothing is written", err=True)
-        sys.exit(code if isinstance(code, int) else 0)
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        parts = [" ".join(part.split()) for part in text.split("\n\n")]
+        return "\n\n".join(super(_Paragraphs, self)._fill_text(part, width, indent) for part in parts if part)
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        told = isinstance(action.default, str | int | float | os.PathLike) and not isinstance(action.default, bool)
+        return f"{action.help} (default: %(default)s)" if told and action.default != argparse.SUPPRESS else action.help
 
 
-def usage_line(fault: Any) -> str:
-    """Return what is wrong and where to look, in one line."""
-    message = one_line(fault.format_message()).rstrip(".")
-    context = getattr(fault, "ctx", None)
-    command = context.command_path if context is not None else "quartic"
-    link = " See" if message.endswith("?") else "; see"
-    return f"{command}: {message[:1].lower()}{message[1:]}{link} {command} --help"
+class Parser(argparse.ArgumentParser):
+    """Reads a call; a fault in it is one line on standard error, with exit code 2."""
+
+    def __init__(self, **how: Any) -> None:
+        super().__init__(formatter_class=_Paragraphs, allow_abbrev=False, **how)
+
+    def with_commands(self) -> Any:
+        """Return what takes commands below this one; without any of them it prints the help."""
+        self.set_defaults(run=self._help_only, parser=self)
+        return self.add_subparsers(metavar="COMMAND", title="commands")
+
+    def _help_only(self, options: object) -> NoReturn:
+        self.print_help()
+        self.exit(2)
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and where the options are listed."""
+        self.exit(2, f"{self.prog}: {one_line(message)}; see {self.prog} --help\n")

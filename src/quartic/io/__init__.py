@@ -2,14 +2,12 @@
 
 from quartic.io.atoms import Structure, read_pdb, read_xyz, write_pdb, write_xyz
 from quartic.io.blocks import read_blocks, write_blocks
-from quartic.io.distances import DistanceTable, read_anchors, read_distances
+from quartic.io.distances import DistanceTable, read_anchors, read_distances, read_mdjeep
 from quartic.io.features import FeatureTable, read_features, read_similarity
 from quartic.io.files import FileFormatError
 from quartic.io.graphs import GraphTable, read_graph
-from quartic.io.mdjeep import DistanceBounds, read_mdjeep, write_mdjeep
 
 __all__ = [
-    "DistanceBounds",
     "DistanceTable",
     "FeatureTable",
     "FileFormatError",
@@ -25,7 +23,6 @@ __all__ = [
     "read_similarity",
     "read_xyz",
     "write_blocks",
-    "write_mdjeep",
     "write_pdb",
     "write_xyz",
 ]

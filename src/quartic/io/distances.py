@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,8 @@ from numpy.typing import NDArray
 
 from quartic.io.arrays import read_arrays
 from quartic.io.atoms import Structure
-from quartic.io.files import GRAPHS, TABLES, FileFormatError, Source, count, source_of
+from quartic.io.files import GRAPHS, TABLES, FileFormatError, Source, count, read_lines, read_number, source_of
 from quartic.io.graphs import in_order, merge_repeats, named_matrix
-from quartic.io.mdjeep import read_mdjeep
 from quartic.io.tables import DISTANCE, LOWER, UPPER, Table, find_column, find_ends, plain, read_table
 
 _WEIGHT = ("weight", "weights", "w", "gewicht", "poids", "peso")
@@ -138,7 +138,9 @@ def _read(source: Source, columns: Sequence[str] | None) -> DistanceTable:
     if source.kind in TABLES:
         return _from_table(read_table(source), columns)
     if source.kind == "mdjeep":
-        return _from_mdjeep(source)
+        found = read_mdjeep(source.path, source.name)
+        exact = np.array_equal(found.lower, found.upper)  # type: ignore[arg-type]
+        return replace(found, distances=found.lower, lower=None, upper=None) if exact else found
     if source.kind in (*GRAPHS, "atoms"):
         raise FileFormatError(f"{source.name}: this kind of file holds no distances; write i,j,d as CSV")
     return _from_arrays(read_arrays(source), source.name)
@@ -309,17 +311,82 @@ def _from_matrix(D: Any, name: str, names: tuple[str, ...], kind: str) -> Distan
     )
 
 
-def _from_mdjeep(source: Source) -> DistanceTable:
-    bounds = read_mdjeep(source.path, source.name)
-    used = np.unique(bounds.pairs)
-    pairs = np.searchsorted(used, bounds.pairs)
-    exact = bool(bounds.exact.all())
-    names = tuple(str(k + 1) for k in used.tolist())
-    guess = f"{len(pairs)} pairs of {len(names)} points (MD-jeep, {'exact' if exact else 'with bounds'})"
-    columns: dict[str, Any] = dict.fromkeys(("distances", "lower", "upper", "weights"))
-    columns |= {"distances": bounds.lower} if exact else {"lower": bounds.lower, "upper": bounds.upper}
-    atoms = None if bounds.atoms is None else bounds.atoms.take(used)
-    return DistanceTable(pairs, **columns, names=names, guess=guess, atoms=atoms, place=lambda row: f"pair {row + 1}")
+# -- MD-jeep ----------------------------------------------------------------------------------------------------------
+
+
+def read_mdjeep(path: str | Path, name: str | None = None) -> DistanceTable:
+    """Read a distance file of MD-jeep, plain or gzip: bounds on the distance of each pair, equal where it is known.
+
+    Both layouts are known, by what stands in the fifth and sixth column: ``i j lower upper [names]`` and
+    ``i j residue residue lower upper [names]``. Blank lines and lines that start with ``#`` are skipped.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    name : str, optional
+        What messages call it.
+
+    Returns
+    -------
+    DistanceTable
+        Bounds, and the vertices that have any, named by their numbers, from 1 on.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from quartic.io import read_mdjeep
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "three.nmr"
+    >>> _ = file.write_text("1 2 1.5 1.5 N CA\\n1 3 2.0 3.0 N C\\n")
+    >>> bounds = read_mdjeep(file)
+    >>> bounds.pairs.tolist(), bounds.upper.tolist()
+    ([[0, 1], [0, 2]], [1.5, 3.0])
+    """
+    called = str(path) if name is None else name
+    lines = [(at, line.split()) for at, line in enumerate(read_lines(path, name), start=1)]
+    rows = [(at, fields) for at, fields in lines if fields and not fields[0].startswith("#")]
+    if not rows:
+        raise FileFormatError(f"{called}: no pair of vertices in the file")
+    column = 4 if len(rows[0][1]) > 5 and all(map(_is_number, rows[0][1][4:6])) else 2  # of the lower bound
+    ends, bounds = [], []
+    atoms: dict[int, tuple[str, str, int]] = {}
+    for at, fields in rows:
+        if len(fields) < column + 2:
+            raise FileFormatError.at(called, at, f"expected at least {column + 2} columns, got {len(fields)}")
+        ends.append([_vertex(text, called, at) for text in fields[:2]])
+        words = zip(("lower", "upper"), fields[column:], strict=False)
+        bounds.append([read_number(text, f"the {which} bound", called, at) for which, text in words])
+        for k, vertex in enumerate(ends[-1]):
+            numbered = column == 4 and fields[2 + k].isdecimal() and len(fields[2 + k]) < 9
+            atom, residue = fields[column + 2 + k :: 2] if len(fields) == column + 6 else ("", "")
+            atoms[vertex] = atom, residue, int(fields[2 + k]) if numbered else 0
+    used, numbers = np.unique(np.array(ends), return_inverse=True)
+    pairs, (lower, upper) = in_order(numbers.reshape(-1, 2).astype(np.int64)), np.array(bounds).T
+    named, residues, groups = zip(*(atoms[vertex] for vertex in used.tolist()), strict=True)
+    guess = (
+        f"{len(pairs)} pairs of {len(used)} points (MD-jeep, {'exact' if (lower == upper).all() else 'with bounds'})"
+    )
+    found = DistanceTable(
+        pairs, None, lower, upper, None, tuple(map(str, used.tolist())), guess,
+        Structure.of(np.zeros((len(used), 3)), named, residues, groups) if all(named) else None,
+        place=lambda row: f"line {rows[row][0]}",
+    )  # fmt: skip
+    _check_rows(found, called)
+    return found
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _vertex(text: str, path: str, at: int) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 11 and 1 <= int(text) <= 2**31):
+        raise FileFormatError.at(path, at, f"a vertex must be an integer from 1 to 2³¹, got {text[:80]!r}")
+    return int(text)
 
 
 # -- what cannot be in a list of distances ----------------------------------------------------------------------------

@@ -37,7 +37,7 @@ Part = DataTable | tuple[Any, str]
 class Section:
     """A part of the page: the answer in a sentence, warnings, tables and figures; from ``facts`` on it is folded.
 
-    A figure of plotly's comes with a sentence that says the same for those who cannot see it. Its ``layout.meta.title``
+    A figure, of plotly's or the bytes of a PNG, comes with a sentence that says the same. Its ``layout.meta.title``
     stands above it, and ``layout.meta.find`` in a box that searches its names; then its last trace, which is empty,
     rings what is found. ``code`` is the run of ``command`` in Python.
     """
@@ -74,7 +74,8 @@ def write_page(path: str | os.PathLike[str], title: str, sections: Sequence[Sect
     style, script = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     body = "".join(_section(section, alone=len(sections) == 1) for section in sections)
     parts = [part for section in sections for part in (*section.parts, *section.folded)]
-    library = "" if all(isinstance(part, DataTable) for part in parts) else _plotting_library()
+    drawn = any(not isinstance(part, DataTable) and not isinstance(part[0], bytes) for part in parts)
+    library = _plotting_library() if drawn else ""
     page = (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
@@ -119,6 +120,9 @@ def _find(words: str) -> str:
 
 
 def _figure(figure: Any, words: str) -> str:
+    if isinstance(figure, bytes):
+        source = f"data:image/png;base64,{base64.b64encode(figure).decode()}"
+        return f'<figure><img src="{source}" alt="{escape(words)}"></figure>'
     # no other buttons: one of them would send the data to a web site
     reset = "resetCameraDefault3d" if any(trace.type == "scatter3d" for trace in figure.data) else "resetScale2d"
     config = {"responsive": True, "displaylogo": False, "modeBarButtons": [["toImage", reset]], "scrollZoom": False}

@@ -1,11 +1,11 @@
-"""Panels of curves, logarithmic both ways: as PNG and PDF, and as an HTML page that needs no network."""
+"""Panels of curves over a logarithmic axis, as PNG and PDF."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,11 +40,12 @@ class Panel(NamedTuple):
 
 
 class Axes(NamedTuple):
-    """Titles of the axes; values below ``floor`` are drawn there, because a logarithm has no zero."""
+    """Titles of the axes; values below ``floor`` are drawn there, because a logarithm has no zero; 0: no logarithm."""
 
     across: str
     up: str
     floor: float
+    columns: int = 2
 
 
 def average(runs: Sequence[tuple[Floats, Floats]], n_times: int = 120) -> tuple[Floats, Floats]:
@@ -60,34 +61,15 @@ def average(runs: Sequence[tuple[Floats, Floats]], n_times: int = 120) -> tuple[
     return at, np.mean(values, axis=0)
 
 
-def draw(panels: list[Panel], folder: str | os.PathLike[str], name: str, axes: Axes) -> list[Path]:
-    """Draw panels to ``<name>.png`` and ``.pdf``, two in a row, and ``.html``; return the paths.
-
-    A format whose package (matplotlib, plotly) is not installed is left out.
-    """
-    made: list[Path] = []
-    for painter in (_draw_image, _draw_page) if panels else ():
-        try:
-            made += painter(panels, Path(folder), name, axes)
-        except ImportError:
-            continue
-    return made
-
-
-def _draw_page(panels: list[Panel], folder: Path, name: str, axes: Axes) -> list[Path]:
-    from quartic.report.page import Section, write_page
-
-    path = folder / f"{name}.html"
-    write_page(path, f"quartic: {name}", [Section(axes.up, parts=[interactive(panel, axes) for panel in panels])])
-    return [path]
-
-
-def _draw_image(panels: list[Panel], folder: Path, name: str, titles: Axes) -> list[Path]:
+def draw(panels: list[Panel], stem: Path, titles: Axes) -> list[Path]:
+    """Draw panels to ``<stem>.png`` and ``.pdf``, and return the paths; none without matplotlib."""
+    if not panels or find_spec("matplotlib") is None:
+        return []
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.backends.backend_pdf import FigureCanvasPdf
     from matplotlib.figure import Figure
 
-    columns = min(2, len(panels))
+    columns = min(titles.columns, len(panels))
     rows = -(-len(panels) // columns)
     figure = Figure(figsize=(5.2 * columns, 3.6 * rows + 0.6), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
@@ -96,13 +78,13 @@ def _draw_image(panels: list[Panel], folder: Path, name: str, titles: Axes) -> l
         for line in panel.lines:
             colour, dashed = STYLES.get(line.name, ("#000000", False))
             # A mark at the end: a method that is there at its first iterate is a dot.
-            (handles[line.name],) = axis.loglog(
+            (handles[line.name],) = axis.plot(
                 line.times, np.maximum(line.values, titles.floor), color=colour, linestyle="--" if dashed else "-",
                 linewidth=1.4 if dashed else 1.8, marker="o", markersize=4, markevery=[len(line.times) - 1],
                 label=line.name,
             )  # fmt: skip
         axis.set_title(panel.title, fontsize=10)
-        axis.set(xlabel=titles.across, ylabel=titles.up)
+        axis.set(xlabel=titles.across, ylabel=titles.up, xscale="log", yscale="log" if titles.floor else "linear")
         axis.grid(True, which="major", alpha=0.25)
     for axis in list(axes.flat)[len(panels) :]:
         axis.set_visible(False)
@@ -110,35 +92,7 @@ def _draw_image(panels: list[Panel], folder: Path, name: str, titles: Axes) -> l
     figure.legend(
         [handles[known] for known in order], order, loc="outside lower center", ncols=min(len(order), 8), frameon=False
     )
-    png, pdf = folder / f"{name}.png", folder / f"{name}.pdf"
+    png, pdf = stem.with_suffix(".png"), stem.with_suffix(".pdf")
     FigureCanvasAgg(figure).print_figure(png, dpi=110)
     FigureCanvasPdf(figure).print_figure(pdf)
     return [png, pdf]
-
-
-def interactive(panel: Panel, axes: Axes) -> tuple[Any, str]:
-    """Return a panel as a plotly figure for a page, and the same in words."""
-    from plotly.graph_objects import Figure, Scatter
-
-    from quartic.report.figures import layout
-
-    figure = Figure()
-    for line in panel.lines:
-        colour, dashed = STYLES.get(line.name, ("#000000", False))
-        figure.add_trace(
-            Scatter(
-                x=line.times.tolist(), y=np.maximum(line.values, axes.floor).tolist(), name=line.name,
-                mode="lines+markers", marker={"size": [0] * (len(line.times) - 1) + [7]},
-                line={"color": colour, "dash": "dash" if dashed else "solid"},
-            )
-        )  # fmt: skip
-    scale = {"type": "log", "exponentformat": "power", "automargin": True}
-    figure.update_layout(
-        layout(
-            panel.title, xaxis={"title": axes.across, "dtick": 1, **scale},
-            yaxis={"title": axes.up, "nticks": 8, **scale}, height=520,
-            legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "entrywidth": 78, "font": {"size": 12}},
-        )
-    )  # fmt: skip
-    ends = ", ".join(f"{line.name} {line.values[-1]:.1e} after {line.times[-1]:.2g} s" for line in panel.lines)
-    return figure, f"Where the curves end: {ends}."

@@ -1,0 +1,143 @@
+"""How an iteration compares with its one unavoidable product, and how its time and memory grow with the data."""
+
+from __future__ import annotations
+
+import gc
+import math
+import statistics
+import tracemalloc
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from quartic.bench.harness import Jobs, fixed_threads, in_turns, median_ratio
+from quartic.bench.numbers import Cases
+from quartic.core.problem import Problem
+from quartic.datasets import helix, load_similarity, planted_graph
+from quartic.losses import Distances, LeastSquares
+from quartic.penalties import Nonnegative
+from quartic.solvers import LBFGS, DynNoLips, InertialNoLips
+
+# Iterations timed together: one alone would find the arrays of a run pushed out of the cache by what was timed before.
+_TOGETHER = 5
+_NODES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)  # 20 neighbours, 20 columns
+_PAIRS = (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)  # 20 a point, three columns
+_DATA = tuple((name, rank) for name in ("tdt2", "reuters") for rank in (10, 20, 30, 40))
+
+
+def growth_cases(quick: bool = False, most: float = math.inf, repeats: int = 9) -> Cases:
+    """Return the measurements of one thread: nanoseconds, the ratio to bare products, peak memory in arrays like X.
+
+    Sizes, up to ``most``, are nodes of planted graphs and numbers of pairs on the paper's helix; data sets follow.
+    """
+    kinds: dict[str, tuple[Any, Any]] = {
+        "graph, inertial": (_NODES, InertialNoLips()),
+        "graph, lbfgs with 7 pairs": (_NODES, LBFGS(7)),
+        "pairs, dyn-nolips": (_PAIRS, DynNoLips()),
+    }
+    cases: dict[str, Any] = {}
+    for kind, (sizes, solver) in kinds.items():
+        if asked := [n for n in sizes[: 3 if quick else None] if n <= most]:
+            cases[kind] = partial(_grow, kind, asked, solver, repeats)
+    data = {f"{name}, r = {rank}": (name, rank) for name, rank in (() if quick or most < math.inf else _DATA)}
+    return {**cases, **{case: partial(_data_set, case, *given, repeats) for case, given in data.items()}}
+
+
+def _grow(kind: str, sizes: list[int], solver: Any, repeats: int) -> Iterator[Any]:
+    """Measure a solver at each size; last the exponent p of the fit seconds ≈ c·sizeᵖ."""
+    times = []
+    for size in sizes:
+        if kind.startswith("graph"):
+            problem, rank = Problem(LeastSquares(planted_graph(size, 20, random_state=0)[0]), Nonnegative()), 20
+        else:
+            problem, rank = Problem(Distances(*helix_pairs(size // 10, size))), 3  # a pair belongs to two points
+        found = _measure(problem, rank, solver, repeats)
+        times.append(found.pop("s"))
+        found = {"ns a product and size": 1e9 * times[-1] / size, **found}
+        yield from ((f"{size:,}", kind, *one) for one in found.items())
+    if len(sizes) > 1:
+        yield "all", kind, "exponent", float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+
+
+def _data_set(case: str, name: str, rank: int, repeats: int) -> Iterator[Any]:
+    problem = Problem(LeastSquares(load_similarity(name).matrix), Nonnegative())
+    found = _measure(problem, rank, InertialNoLips(), repeats)
+    yield from ((case, "graph, inertial", *one) for one in found.items() if one[0] != "s")
+
+
+def _measure(problem: Problem, rank: int, solver: Any, repeats: int) -> dict[str, float]:
+    """Return seconds of a product within an iteration, beside the bare product (ours and SciPy's), and its memory."""
+    loss: Any = problem.loss
+    if not isinstance(solver, LBFGS):
+        problem = problem.with_kernel(tight=False)
+    X = loss.random_start(rank, problem.penalty.nonnegative, np.random.default_rng(0))
+    jobs: Jobs = {"product": lambda: loss.at(X)}
+    if rank > 3:
+        M, out = loss.matrix.M, np.empty_like(X)
+        jobs = {"product": lambda: loss.matrix.product(X, out), "SciPy": lambda: M @ X}
+    with fixed_threads(1):
+        step = Stepping(problem, solver, X, _TOGETHER)
+        seconds = in_turns({**jobs, "iteration": step}, 1, repeats)
+        each = step.each(seconds["iteration"])
+        found = {"s": statistics.median(each), "iteration / product": median_ratio(each, seconds["product"])}
+        if "SciPy" in jobs:
+            found["SciPy / ours"] = median_ratio(seconds["SciPy"], seconds["product"])
+        del step
+        getattr(loss, "_layout", []).clear()  # what passes keep for the next is to be counted
+        gc.collect()
+        return {**found, "arrays like X": peak_memory(problem, solver, X, 12 + 7) / X.nbytes}
+
+
+def helix_pairs(n: int, m: int) -> tuple[Any, Any, int]:
+    """Return m different pairs of n points on the paper's helix, scaled to norm 1, their squared distances, and n."""
+    X = helix(n)
+    X /= np.linalg.norm(X)
+    generator = np.random.default_rng(0)
+    found = np.empty(0, np.int64)
+    while len(found) < m:
+        i, j = generator.integers(n, size=(2, m + m // 4))
+        found = np.unique(np.concatenate([found, (np.minimum(i, j) * n + np.maximum(i, j))[i != j]]))
+    pairs = np.column_stack(np.divmod(np.sort(generator.permutation(found)[:m]), n))
+    return pairs, np.square(X[pairs[:, 0]] - X[pairs[:, 1]]).sum(axis=1), n
+
+
+class Stepping:
+    """A solver that goes on by so many iterations when called; it counts their products."""
+
+    def __init__(self, problem: Any, solver: Any, X: Any, together: int = 1) -> None:
+        self.problem, self.solver, self.together = problem.counted(), solver, together
+        self.state = solver.init(self.problem, X)
+        self.products = self.calls = 0
+        for _ in range(-(-10 // together)):  # past the first iterations, whose steps are still being found
+            self()
+        self.products = self.calls = 0
+
+    def __call__(self) -> None:
+        """Go on, as the loop does: a step, the objective, the stationarity."""
+        before = self.problem.loss.n_products
+        for _ in range(self.together):
+            self.state = self.solver.step(self.problem, self.state)
+            self.problem.objective(self.state.point)
+            self.problem.stationarity(self.state.point)
+        self.products += self.problem.loss.n_products - before
+        self.calls += 1
+
+    def each(self, seconds: list[float]) -> list[float]:
+        """Return seconds for each product: an iteration whose first step was too long makes two."""
+        return [s * self.calls / self.products for s in seconds]
+
+
+def peak_memory(problem: Any, solver: Any, X: Any, iterations: int) -> int:
+    """Return the most bytes that a run holds besides its input, its start X among them."""
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        step = Stepping(problem, solver, X.copy())
+        for _ in range(iterations):
+            step()
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
