@@ -79,7 +79,8 @@ def _solve(search: Search, graph: PairGraph, points: Indices, rank: int) -> tupl
     if len(core) < rank + 2:
         return points[:0], np.empty((0, rank))
     inner = search.component.restricted_to(points[core])
-    patch = Search(inner, replace(search.effort, tol=max(_TOL, search.effort.tol), verbose=False), search.generator)
+    effort = replace(search.effort, tol=max(_TOL, search.effort.tol), verbose=False, device=None)
+    patch = Search(inner, effort, search.generator)
     patch.offer(patch.run(start_from_paths(patch, rank, _LANDMARKS)))
     errors = inner.errors(patch.X)
     if not inner.are_nearly_met(errors) and inner.are_suspect(errors):
