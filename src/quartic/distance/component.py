@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -236,7 +236,11 @@ class Effort:
     deadline: float = np.inf
     verbose: bool = False
     device: Any = None
+    n_jobs: int | None = None
     interrupted: threading.Event = field(default_factory=threading.Event)  # set when Ctrl-C has ended a run
+
+    def __reduce__(self) -> Any:  # what is interrupted here is not so in another process
+        return Effort, tuple(getattr(self, each.name) for each in fields(self)[:-1])
 
     def spent(self) -> bool:
         """Tell whether the search is to end with what it has: the time is up, or it was told to stop."""

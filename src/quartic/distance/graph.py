@@ -73,6 +73,11 @@ class PairGraph:
         """The number of distinct neighbours of each point."""
         return np.diff(self.indptr)
 
+    def degrees_of(self, points: Indices) -> Indices:
+        """Return the number of distinct neighbours of some points."""
+        counts: Indices = self.indptr[points + 1] - self.indptr[points]
+        return counts
+
     @property
     def pairs(self) -> Indices:
         """The edges, once each, the smaller index first."""
@@ -86,7 +91,7 @@ class PairGraph:
 
     def neighbours_of_all(self, points: Indices) -> Indices:
         """Return the neighbours of all ``points``, one list after the other, repetitions kept."""
-        starts, counts = self.indptr[points], self.indptr[points + 1] - self.indptr[points]
+        starts, counts = self.indptr[points], self.degrees_of(points)
         offsets = np.repeat(starts - (np.cumsum(counts) - counts), counts)
         neighbours: Indices = self.indices[offsets + np.arange(len(offsets))]
         return neighbours
@@ -107,7 +112,7 @@ class PairGraph:
 
     def restricted_to(self, points: Indices) -> PairGraph:
         """Return the graph on ``points`` alone, in ascending order, numbered so; costs no more than they and theirs."""
-        owner = np.repeat(np.arange(len(points)), self.indptr[points + 1] - self.indptr[points])
+        owner = np.repeat(np.arange(len(points)), self.degrees_of(points))
         ends, inside = find_among(self.neighbours_of_all(points), points)
         indptr = np.concatenate([[0], np.cumsum(np.bincount(owner[inside], minlength=len(points)))])
         return PairGraph(indptr, ends[inside])
