@@ -124,7 +124,7 @@ def _over_pairs(mode: int, X: Array, V: Array | None, pairs: Pairs, out: Any = N
         for k in range(3 if mode == LINE else 1):
             _in_pieces(copy, 0, n, W, k * span, flat, k * rank, rank)
         if mode == LINEARIZE:
-            np.take(W, _places_of_blocks(span, rank), axis=1, out=B)
+            np.take(W, places_of_blocks(span, rank), axis=1, out=B)
 
     chunks.each(work)
     if parts is not None:
@@ -148,7 +148,7 @@ def layout(mode: int, rank: int) -> tuple[tuple[float, ...], int | None, int, in
 
 
 @cache
-def _places_of_blocks(span: int, rank: int) -> Any:
+def places_of_blocks(span: int, rank: int) -> Any:
     """Return where in a record the entries of its packed block are."""
     return span + where_squared(span)[np.tril_indices(rank)]
 

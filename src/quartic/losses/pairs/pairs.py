@@ -188,9 +188,7 @@ class Pairs:
             from quartic.losses.pairs.torch import sum_by_row
 
             return cast(Array, sum_by_row(self, values))
-        n = self.n_points
-        sums = np.bincount(self.rows, values, n) + np.bincount(self.cols, values, n)
-        return sums.astype(np.float64, copy=False)
+        return self.matrix(values.astype(np.float64, copy=False))(np.ones(self.n_points))
 
     def matrix(self, entries: Array) -> Callable[[Array], Array]:
         """Return the product with the symmetric matrix that has these entries at the pairs, and 0 elsewhere."""
