@@ -100,7 +100,9 @@ def _over_pairs(mode: int, X: Array, V: Array | None, pairs: Pairs, out: Any = N
     far = 8 * n * size > _NEAR
     coarse = far and B is None and all(A is None or A.dtype == np.float32 for A in (X, V, out))
     stride = _stride(size, _LINE // (4 if coarse else 8))
-    parts = np.empty((len(chunks), n, sums)) if len(chunks) > 1 and sums else None
+    several = len(chunks) > 1 and sums
+    kept = chunks.take_room(len(chunks) * n * sums, 1) if several else np.empty(0)
+    parts = kept[: len(chunks) * n * sums].reshape(len(chunks), n, sums) if several else None
     found: list[Any] = [None] * len(chunks)
     X = np.ascontiguousarray(X)
     if V is not None:
@@ -130,6 +132,7 @@ def _over_pairs(mode: int, X: Array, V: Array | None, pairs: Pairs, out: Any = N
     if parts is not None:
         add_up(parts, np.array(chunks.bounds))
         take_out(parts[0])
+        chunks.leave_room(kept, 1)
     if flat is not None and not out.flags.c_contiguous:
         out[...] = flat.reshape(out.shape)
     if len(found) == 1:
