@@ -16,8 +16,8 @@ from quartic.losses import Loss, Point
 from quartic.losses.base import defines
 from quartic.penalties import Penalty
 
-#: objective, stationarity and step of each iteration
-Iterations = Sequence[tuple[float, float, float]]
+#: objective, stationarity, step and number of products of each iteration
+Iterations = Sequence[tuple[float, float, float, int]]
 
 
 class NoProgress(Exception):
@@ -170,8 +170,8 @@ class Solver(ABC):
         """Return the state after one iteration, or raise `NoProgress`."""
 
     def advance(self, problem: Problem, state: State, most: int, target: float) -> tuple[State, Iterations]:
-        """Return the state after up to ``most`` iterations that a device makes by itself, and what it tells of them.
+        """Return the state after up to ``most`` iterations made together, and what there is to tell of them.
 
-        It stops where stationarity is within ``target``. Without such a device: one ``step``, and nothing to tell.
+        It stops where stationarity is within ``target``. For most solvers: one ``step``, and nothing to tell.
         """
         return self.step(problem, state), ()

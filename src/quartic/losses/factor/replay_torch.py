@@ -60,10 +60,10 @@ class Replay(ABC):
     def iterate(self) -> None:
         """Make one iteration in place, or freeze."""
 
-    def run(self, count: int, target: float) -> list[tuple[float, float, float]]:
+    def run(self, count: int, target: float) -> list[tuple[float, float, float, int]]:
         """Make up to ``count`` iterations, until stationarity is within the target or at round-off.
 
-        Returns objective, stationarity and step of each.
+        Returns objective, stationarity, step and products of each.
         """
         if self.X.is_cuda and self._graph is None:
             self._record()
@@ -81,7 +81,7 @@ class Replay(ABC):
             made, tried = (int(x) for x in rows[:, 3:].sum(axis=0))
         self.problem.loss._count(tried)
         self.count = min(2 * self.count, self.most) if tried == asked else max(made, 2)
-        return [(float(row[0]), float(row[1]), float(row[2])) for row in rows[:made]]
+        return [(float(row[0]), float(row[1]), float(row[2]), int(row[4])) for row in rows[:made]]
 
     def _record(self) -> None:
         """Record an iteration; frozen, so that warming up leaves the state as it is."""
