@@ -91,6 +91,7 @@ class InertialNoLips(Solver):
             between = None if new is None else problem.best_between(s.point, new.point)
             if new is not None and between is not None:
                 return replace(new, point=between, objective=problem.objective(between), theta=1.0, ahead=())
+            del new
         new = self._descend(problem, s, s.point, _momentum(1.0)[1])
         if new is None:
             raise NoProgress("no step decreases the objective enough")
@@ -123,6 +124,7 @@ class InertialNoLips(Solver):
             if between is not None:
                 return InertialState(between, step, s.point, theta, step / 2, problem.objective(between), settled)
             step /= 2
+            del trial  # memory is short where arrays are large
         return None
 
 
