@@ -13,9 +13,8 @@ import numpy as np
 
 from quartic.arrays import Array, as_floats, astype, check_number, eps, finite_matrix, gram, inner, norm
 from quartic.arrays.space import HOST, Fresh, Space, Workspace
-from quartic.core.trial import Trial, try_bregman_step
 from quartic.core.units import Units, shift_to_one, shifted
-from quartic.losses.point import Line, Move, Point, round_off
+from quartic.losses.point import Line, Move, Point, Trial, round_off, try_bregman_step
 
 if TYPE_CHECKING:
     from quartic.core.problem import Problem
