@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quartic import Problem, minimize
-from quartic.core.trial import try_bregman_step
 from quartic.datasets import planted_graph
 from quartic.kernels import GramKernel, NormKernel
 from quartic.losses import FullLeastSquares, LeastSquares
 from quartic.losses.factor import loss as factor_trial
 from quartic.losses.factor.loss import LeastSquaresMove, slope_of_step
 from quartic.losses.factor.passes import Origin
+from quartic.losses.point import try_bregman_step
 from quartic.penalties import L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge, Zero
 from quartic.solvers.inertial import _first_growth
 

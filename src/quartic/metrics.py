@@ -259,6 +259,6 @@ def _codes(labels_true: Any, labels_pred: Any) -> tuple[NDArray[np.int64], NDArr
 
 def _contingency(labels_true: Any, labels_pred: Any) -> NDArray[np.int64]:
     """Count the points of each class (rows) in each cluster (columns)."""
-    true, pred = _codes(labels_true, labels_pred)
-    shape = (int(true.max()) + 1, int(pred.max()) + 1)
-    return np.bincount(true * shape[1] + pred, minlength=shape[0] * shape[1]).reshape(shape)
+    from sklearn.metrics.cluster import contingency_matrix
+
+    return np.asarray(contingency_matrix(*_codes(labels_true, labels_pred)))

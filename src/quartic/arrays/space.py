@@ -187,10 +187,6 @@ class Space:
         """Tell whether all entries are zero."""
         return not A.any()
 
-    def equal(self, A: Array, B: Array) -> bool:
-        """Tell whether all entries are the same."""
-        return bool((A == B).all())
-
     def first_entry(self, wanted: Any) -> tuple[int, ...] | None:
         """Return the indices of the first true entry, None where there is none."""
         return tuple(int(k) for k in np.argwhere(wanted)[0]) if wanted.any() else None

@@ -100,9 +100,6 @@ class DeviceSpace(Space):
     def is_zero(self, A: Any) -> Any:
         return delayed(lambda some: not some, Waiting(A.any().double()))
 
-    def equal(self, A: Any, B: Any) -> bool:
-        return bool(Waiting((A == B).all().double()))
-
     def first_entry(self, wanted: Any) -> tuple[int, ...] | None:
         if not Waiting(wanted.any().double()):
             return None

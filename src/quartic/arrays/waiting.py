@@ -66,10 +66,7 @@ class _Number(NDArrayOperatorsMixin):
 class Waiting(_Number):
     """A sum over a tall tensor, or a small matrix of such sums, in float64 on the device.
 
-    Parameters
-    ----------
-    tensor : torch tensor
-        Of no or of two dimensions. Further work on the device takes it from here, without a read.
+    Further work on the device takes its ``tensor``, without a read.
     """
 
     def __init__(self, tensor: Any) -> None:

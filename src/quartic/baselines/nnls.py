@@ -24,22 +24,12 @@ _LAST_SWEEPS = 100
 def solve_nnls(G: Array, C: Array, start: Array) -> Array:
     """Return, row by row, argmin over x ≥ 0 of ½xᵀGx − cᵀx: least squares in normal form, G = AᵀA and c = Aᵀb.
 
-    Parameters
-    ----------
-    G : array (r, r)
-        Positive semidefinite.
-    C : array (n, r)
-        One right-hand side a row.
-    start : array (n, r)
-        A guess, nonnegative; its positive entries are the first passive set.
-
-    Notes
-    -----
-    A passive set P gives x_P = G_PP⁻¹ c_P and the multipliers y = Gx − c off P. Entries with x < 0 or y < 0 change
-    sides, all at once while that lowers their number, the last one alone if it does not: with G positive definite this
-    ends. Rows with the same passive set share one Cholesky factor. Columns of A that depend on others get x = 0. Should
-    a singular G keep a row pivoting, coordinate descent from its start takes over, so the call always returns, and
-    never a worse row than the start's.
+    C has a right-hand side a row; the positive entries of ``start`` are the first passive set. A passive set P gives
+    x_P = G_PP⁻¹ c_P and the multipliers y = Gx − c off P. Entries with x < 0 or y < 0 change sides, all at once while
+    that lowers their number, the last one alone if it does not: with G positive definite this ends. Rows with the same
+    passive set share one Cholesky factor. Columns of A that depend on others get x = 0. Should a singular G keep a row
+    pivoting, coordinate descent from its start takes over, so the call always returns, and never a worse row than the
+    start's.
     """
     n, r = C.shape
     G, C = np.ascontiguousarray(G, dtype=np.float64), np.ascontiguousarray(C, dtype=np.float64)

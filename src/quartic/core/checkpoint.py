@@ -154,7 +154,9 @@ def load(path: str | os.PathLike[str], run: dict[str, str]) -> Checkpoint | None
         header = json.loads(str(arrays.pop("header")))
         written = header["format"]
         if written == _FORMAT:
-            found = Checkpoint(_texts(header["run"]), _numbers(header["numbers"]), arrays)
+            texts = {str(key): str(value) for key, value in header["run"].items()}
+            numbers = {str(key): float(value) for key, value in header["numbers"].items()}
+            found = Checkpoint(texts, numbers, arrays)
             if header["digest"] != digest(arrays):
                 raise ValueError("its arrays are not those that were written")
     except (OSError, AttributeError, *DAMAGE) as error:
@@ -185,14 +187,6 @@ def digest(arrays: dict[str, Any]) -> str:
         total.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
         total.update(np.ascontiguousarray(array).data)
     return total.hexdigest()
-
-
-def _texts(given: Any) -> dict[str, str]:
-    return {str(key): str(value) for key, value in given.items()}
-
-
-def _numbers(given: Any) -> dict[str, float]:
-    return {str(key): float(value) for key, value in given.items()}
 
 
 def pack_state(state: State) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from quartic.arrays import Array
-from quartic.core.trial import Trial
 from quartic.core.units import Units
 from quartic.kernels import EuclideanKernel, GramKernel, Kernel, NormKernel
 from quartic.losses import Loss, Move, Point
+from quartic.losses.point import Trial
 from quartic.penalties import Penalty, Zero
 
 _NONE = Zero()

@@ -13,9 +13,8 @@ import numpy as np
 
 from quartic.arrays import Array, as_floats, astype, check_number, eps, finite_matrix, gram, inner, norm
 from quartic.arrays.space import HOST, Fresh, Space, Workspace
-from quartic.core.trial import Trial, try_bregman_step
 from quartic.core.units import Units, shift_to_one, shifted
-from quartic.losses.point import Line, Move, Point, round_off
+from quartic.losses.point import Line, Move, Point, Trial, round_off, try_bregman_step
 
 if TYPE_CHECKING:
     from quartic.core.problem import Problem
@@ -307,8 +306,7 @@ class Loss(ABC):
 
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return a random X (n, rank): from the scale that the constants suggest, doubled or halved while f falls."""
-        X = self.space.normal(generator, (self.n_points, rank))
-        X = abs(X) if nonnegative else X
+        X = self._gaussian(rank, nonnegative, generator)
         t = self._natural_length() / math.sqrt(norm(gram(X)))
         lowest = float(self.at(t * X).value)
         for factor, most in ((2.0, _DOUBLINGS), (0.5, _HALVINGS)):
@@ -318,6 +316,10 @@ class Loss(ABC):
                     break
                 t, lowest = factor * t, value
         return t * X
+
+    def _gaussian(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
+        X: Array = self.space.normal(generator, (self.n_points, rank))
+        return abs(X) if nonnegative else X
 
     def default_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return the start `minimize` takes when none is given: a random one, or one that the data suggest."""

@@ -1,7 +1,7 @@
 """A point X with what its one product gave, a step from one point to another, and the loss on a line.
 
-A `Point` has the loss and its gradient. A `Move` has all that decides whether a step is accepted. A `Line` is an exact
-quartic in t where F is quadratic.
+A `Point` has the loss and its gradient. A `Move` has all that decides whether a step is accepted; a `Trial` is a
+Bregman step so judged. A `Line` is an exact quartic in t where F is quadratic.
 """
 
 from __future__ import annotations
@@ -10,11 +10,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from quartic.arrays import Array, Space, eps, gram, norm, space_of
 from quartic.polynomials import real_roots_of_cubic
+
+if TYPE_CHECKING:
+    from quartic.core.problem import Problem
+    from quartic.kernels.base import Kernel
 
 # The round-off of a gradient that nothing more is known of, in units of eps of its size.
 _ROUND_OFF = 8.0
@@ -165,6 +170,35 @@ class Move:
     def allowance(self) -> float:
         """How well ⟨∇f(p), D⟩ is known: a decrease or increase below this says nothing."""
         return self.start.rounding * self.length
+
+
+class Trial(NamedTuple):
+    """The step from a point p to ``point`` X⁺ = T_λ(p), judged.
+
+    ``enough`` is whether f(X⁺) ≤ f(p) + ⟨∇f(p), X⁺ − p⟩ + D_h(X⁺, p)/λ, the condition (suff_decrease) of the paper;
+    ``taken`` the part of D_h(X⁺, p)/λ that the remainder f(X⁺) − f(p) − ⟨∇f(p), X⁺ − p⟩ takes up; ``ahead`` the Gram
+    matrix of the point that the next step starts from, where the trial was told how far ahead that is and the loss has
+    made it on the way: for `Loss.extrapolate`.
+    """
+
+    point: Point
+    enough: bool
+    taken: float
+    ahead: Array | None = None
+
+
+def try_bregman_step(problem: Problem, p: Point, step: float) -> Trial:
+    """Return the trial of X⁺ = T_λ(p) for any loss, kernel and penalty: the mirror map, one product, the remainder."""
+    move = problem.move(p, problem.bregman_step(p, step))
+    assert problem.kernel is not None
+    return Trial(move.point, *judge(problem.kernel, move, step))
+
+
+def judge(kernel: Kernel, move: Move, step: float) -> tuple[bool, float]:
+    """Tell whether the decrease is sufficient, and which part of D_h(X⁺, p)/λ the remainder takes up."""
+    room = float(kernel.divergence_of(move)) / step
+    remainder = float(move.remainder)
+    return remainder <= room + float(move.allowance), remainder / room if room > 0 else 1.0
 
 
 @dataclass(frozen=True)

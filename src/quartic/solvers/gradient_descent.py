@@ -107,9 +107,7 @@ class ProjectedGradient(AlongGradient):
         for _ in range(self.max_trials):
             trial = step / self.beta if growing else step * self.beta
             following = self._try(problem, p, trial)
-            if growing and (
-                following is None or (found is not None and problem.loss.space.equal(following.X, found.X))
-            ):
+            if growing and (following is None or (found is not None and bool((following.X == found.X).all()))):
                 break
             step, found = trial, following
             if not growing and found is not None:

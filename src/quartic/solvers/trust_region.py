@@ -129,13 +129,7 @@ class TrustRegion(Solver):
 
 
 class Horizontal:
-    """The projection Z − XΩ onto {Z : XᵀZ symmetric}, with Ω the skew solution of Ω XᵀX + XᵀX Ω = XᵀZ − ZᵀX.
-
-    Parameters
-    ----------
-    X : array (n, r)
-        Where.
-    """
+    """The projection Z − XΩ onto {Z : XᵀZ symmetric}, with Ω the skew solution of Ω XᵀX + XᵀX Ω = XᵀZ − ZᵀX."""
 
     def __init__(self, X: Array) -> None:
         self.X, self.space = X, space_of(X)

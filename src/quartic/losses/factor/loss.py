@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from quartic.arrays import HOST, Array, Space, as_floats, eps, trace_inner
-from quartic.core.trial import Trial, judge, try_bregman_step
 from quartic.core.units import Units
 from quartic.kernels.norm import NormKernel
 from quartic.losses.base import Loss, constant
 from quartic.losses.factor.matrix import Matrix, as_matrix
 from quartic.losses.factor.passes import Origin, Passes, StepSums
 from quartic.losses.factor.spectrum import negative_part_of_spectrum
-from quartic.losses.point import Line, Move, Point
+from quartic.losses.point import Line, Move, Point, Trial, judge, try_bregman_step
 from quartic.penalties.base import Penalty
 
 if TYPE_CHECKING:
@@ -185,8 +184,16 @@ class FullLeastSquares(Loss):
 
     def __init__(self, M: Any, squared_norm: float | None = None) -> None:
         super().__init__()
-        self.matrix: Matrix = as_matrix(M, squared_norm)
-        self.n_points = self.matrix.n
+        self._take(as_matrix(M, squared_norm))
+
+    def _take(self, matrix: Matrix) -> Self:
+        self.matrix, self.n_points, self.dtype, self.space = matrix, matrix.n, matrix.dtype, matrix.space
+        return self
+
+    @property
+    def passes(self) -> Passes:
+        """The passes over X where M is."""
+        return self.matrix.passes
 
     # -- the point --------------------------------------------------------------------------------------------------
 
@@ -328,7 +335,7 @@ class FullLeastSquares(Loss):
         return None if power is None else power // 2, None
 
     def in_units(self, units: Units) -> Self:
-        return self._with(matrix=self.matrix.scaled(2 * units.length))
+        return self._with()._take(self.matrix.scaled(2 * units.length))
 
     # -- constants --------------------------------------------------------------------------------------------------
 
@@ -342,26 +349,11 @@ class FullLeastSquares(Loss):
 
     # -- bookkeeping ------------------------------------------------------------------------------------------------
 
-    @property
-    def dtype(self) -> type[np.floating[Any]]:  # type: ignore[override]
-        """The type of M."""
-        return self.matrix.dtype
-
     def size(self) -> tuple[str, float]:
         entries = self.matrix.entries_per_row() * self.n_points
         bytes_each = np.dtype(self.dtype).itemsize
         sparse = entries < 0.5 * float(self.n_points) ** 2
         return f"M with {self.n_points} rows and {entries:.3g} entries", entries * (bytes_each + 4 * sparse)
-
-    @property
-    def space(self) -> Space:  # type: ignore[override]
-        """Where M is."""
-        return self.matrix.space
-
-    @property
-    def passes(self) -> Passes:
-        """The passes over X there."""
-        return self.matrix.passes
 
     def fingerprint(self) -> str:
         sums = f"squared_norm={self.matrix.squared_norm!r} checksum={self.matrix.checksum():.6e}"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from scipy.special import gammaincinv
 
-from quartic.arrays import Array, to_host
+from quartic.arrays import Array, Space, to_host
 from quartic.compiled.lanczos import FAILURE, lowest_eigenpairs
 from quartic.losses.factor.matrix import Matrix
 
@@ -26,10 +27,23 @@ def negative_part_of_spectrum(matrix: Matrix, count: Callable[[int], None]) -> f
 
     def negative(V: Array) -> Array:
         count(1)
-        here = matrix.space.adopt(V.astype(matrix.dtype))
-        return -to_host(matrix.product(here))
+        return -matrix.product(V)
 
-    return upper_bound_of_spectrum(negative, matrix.n, float(np.finfo(matrix.dtype).eps))
+    there = called_from_host(negative, matrix.space, matrix.dtype)
+    return upper_bound_of_spectrum(there, matrix.n, float(np.finfo(matrix.dtype).eps))
+
+
+def called_from_host(product: Callable[[Array], Array], space: Space, dtype: Any) -> Callable[[Array], Array]:
+    """Return a product with data of this type in a space as one that takes and returns NumPy arrays of float64."""
+    return lambda V: np.asarray(to_host(product(space.adopt(V.astype(dtype)))), dtype=np.float64)
+
+
+def signed_factors(Y: Array) -> list[tuple[float, Array]]:
+    """Return factors with Y = U₊U₊ᵀ − U₋U₋ᵀ and their signs, the two parts of the spectrum of a symmetric Y."""
+    values, vectors = np.linalg.eigh(Y)
+    factors = vectors * np.sqrt(np.abs(values))
+    parts = (1.0, factors[:, values > 0]), (-1.0, factors[:, values < 0])
+    return [(sign, np.ascontiguousarray(part)) for sign, part in parts if part.size]
 
 
 def upper_bound_of_spectrum(product: Callable[[Array], Array], n: int, eps: float, dense: int = _DENSE) -> float:

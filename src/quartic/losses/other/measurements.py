@@ -29,6 +29,7 @@ from quartic.arrays import (
     to_host,
 )
 from quartic.core.units import shifted
+from quartic.losses.factor.spectrum import signed_factors
 
 # Up to so many rows of X, and multiplications, 𝒜*(y) is made as a matrix; beyond, bounds take the place of constants.
 DENSE, WORK = 1500, 4e9
@@ -162,11 +163,7 @@ class Vectors(Measurements):
 class Matrices(Measurements):
     """𝒜(Y)_k = ⟨A_k, Y⟩ for symmetric A_k, dense or sparse: T y with y the entries of Y that any A_k touches.
 
-    Parameters
-    ----------
-    stack : array or sparse (m, n²)
-        Row k is A_k, row after row.
-    n : int
+    Row k of the stack (m, n²) is A_k, row after row.
     """
 
     def __init__(self, stack: Any, n: int) -> None:
@@ -290,12 +287,9 @@ class Own(Measurements):
     def _gram_product(self, y: Array) -> Array:
         """Return 𝒜(U₊U₊ᵀ) − 𝒜(U₋U₋ᵀ), the two parts of the spectrum of 𝒜*(y)."""
         N = self._adjoint(y, np.eye(self.n))
-        values, vectors = np.linalg.eigh((N + N.T) / 2)
-        factors = vectors * np.sqrt(np.abs(values))
         q = np.zeros(self.m)
-        for sign, part in ((1, factors[:, values > 0]), (-1, factors[:, values < 0])):
-            if part.size:
-                q += sign * self._measured(self.operator.forward(np.ascontiguousarray(part)))
+        for sign, factor in signed_factors((N + N.T) / 2):
+            q += sign * self._measured(self.operator.forward(factor))
         return q
 
 

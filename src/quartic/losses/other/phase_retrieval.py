@@ -139,7 +139,7 @@ class CodedDiffraction(LinearOperator):  # type: ignore[misc]
         self.masks: NDArray[Any] = masks.astype(np.complex64 if single else np.complex128)
         self.image_shape = masks.shape[1:]
         n = int(np.prod(self.image_shape))
-        self._axes = tuple(range(1, masks.ndim))
+        self._axes = tuple(range(2, masks.ndim + 1))  # behind masks and columns
         super().__init__(self.masks.dtype, (len(masks) * n, n))
 
     @classmethod
@@ -158,25 +158,13 @@ class CodedDiffraction(LinearOperator):  # type: ignore[misc]
     def _matmat(self, Z: Any) -> NDArray[Any]:
         from scipy.fft import fftn
 
-        columns = Z.shape[1]
-        images = np.moveaxis(Z.reshape(*self.image_shape, columns), -1, 0)
-        seen = self.masks[:, None] * images[None]
-        axes = tuple(a + 1 for a in self._axes)
-        transformed = fftn(seen, axes=axes, norm="ortho", overwrite_x=True)
-        return np.moveaxis(transformed, 1, -1).reshape(self.shape[0], columns)
+        images = np.moveaxis(Z.reshape(*self.image_shape, -1), -1, 0)
+        seen = fftn(self.masks[:, None] * images[None], axes=self._axes, norm="ortho", overwrite_x=True)
+        return np.moveaxis(seen, 1, -1).reshape(self.shape[0], -1)
 
     def _rmatmat(self, W: Any) -> NDArray[Any]:
         from scipy.fft import ifftn
 
-        columns = W.shape[1]
-        patterns = np.moveaxis(W.reshape(len(self.masks), *self.image_shape, columns), -1, 0)
-        axes = tuple(a + 1 for a in self._axes)
-        back = ifftn(patterns, axes=axes, norm="ortho")
-        total = (self.masks.conj()[None] * back).sum(axis=1)
-        return np.moveaxis(total, 0, -1).reshape(self.shape[1], columns)
-
-    def _matvec(self, z: Any) -> NDArray[Any]:
-        return self._matmat(z.reshape(-1, 1)).ravel()
-
-    def _rmatvec(self, w: Any) -> NDArray[Any]:
-        return self._rmatmat(w.reshape(-1, 1)).ravel()
+        patterns = np.moveaxis(W.reshape(len(self.masks), *self.image_shape, -1), -1, 0)
+        back = ifftn(patterns, axes=self._axes, norm="ortho")
+        return np.moveaxis((self.masks.conj()[None] * back).sum(axis=1), 0, -1).reshape(self.shape[1], -1)

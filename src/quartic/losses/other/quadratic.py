@@ -38,7 +38,7 @@ from quartic.arrays import (
 from quartic.core.units import Units, exponent, shifted
 from quartic.losses.base import Loss, constant
 from quartic.losses.factor.matrix import Matrix, as_matrix
-from quartic.losses.factor.spectrum import upper_bound_of_spectrum
+from quartic.losses.factor.spectrum import called_from_host, signed_factors, upper_bound_of_spectrum
 from quartic.losses.point import Line, Move, Point
 
 # 𝒜(XXᵀ)X and BX are carried along for so many moves, then made anew.
@@ -209,10 +209,7 @@ class Quadratic(Loss):
 
     @constant
     def curvature_at_zero(self) -> float:
-        def product(V: Array) -> Array:
-            here = self.space.adopt(V.astype(self.linear.dtype))
-            return np.asarray(to_host(self.product(here)), dtype=np.float64)
-
+        product = called_from_host(self.product, self.space, self.linear.dtype)
         bound = upper_bound_of_spectrum(product, self.n_points, float(np.finfo(self.linear.dtype).eps))
         return min(bound, self.gradient_norm_at_zero)
 
@@ -220,8 +217,7 @@ class Quadratic(Loss):
 
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return a Gaussian X, scaled so that f(tX) is least: one product."""
-        X = self.space.normal(generator, (self.n_points, rank))
-        X = abs(X) if nonnegative else X
+        X = self._gaussian(rank, nonnegative, generator)
         p = self.at(X)
         quartic, square = self.space.read(inner(p.NX, X), inner(p.BX, X))
         # f(tX) = ½t⁴⟨𝒜(XXᵀ)X, X⟩ + t²⟨BX, X⟩; where B is positive on X, any scale of the data's own will do
@@ -364,14 +360,7 @@ class QuadraticMap(ABC):
 class Blocks(QuadraticMap):
     """𝒜Y = s·Y in some blocks of Y and 0 in the others, through r × r Gram matrices.
 
-    Parameters
-    ----------
-    rows : list of slice
-        The rows of Y in parts.
-    columns : list of int
-        For each part the one whose columns its block has; symmetric.
-    scale : float
-        s.
+    ``rows`` are the rows of Y in parts, ``columns`` for each part the one whose columns its block has; symmetric.
     """
 
     free = True
@@ -505,11 +494,7 @@ class OnProducts(QuadraticMap):
         """Return a bound of ‖𝒜‖ by Lanczos iterations; each costs like two products with n columns."""
 
         def on_symmetric(Y: Array) -> Array:
-            values, vectors = np.linalg.eigh(Y)
-            factors = vectors * np.sqrt(np.abs(values))
-            parts = [(1.0, factors[:, values > 0]), (-1.0, factors[:, values < 0])]
-            found = [(sign, np.ascontiguousarray(part)) for sign, part in parts if part.size]
-            there = [(sign, self.space.adopt(F)) for sign, F in found]
+            there = [(sign, self.space.adopt(F)) for sign, F in signed_factors(Y)]
             return np.asarray(to_host(self.times(there, self.space.adopt(np.eye(self.n)))))
 
         # in the n(n + 1)/2 coordinates of symmetric matrices in which ‖Y‖ is their norm

@@ -86,7 +86,18 @@ def Rectangular(A: Any, weights: Any = None) -> FullRectangular | MaskedRectangu
     return FullRectangular(A) if weights is None else MaskedRectangular(A, weights)
 
 
-class FullRectangular(Quadratic):
+class _TwoFactors:
+    shape: tuple[int, int]
+
+    def factors(self, X: Array) -> tuple[Array, Array]:
+        """Return U (m, r) and V (n, r) of X."""
+        m, n = self.shape
+        if len(X) != m + n:
+            raise ValueError(f"X must have m + n = {m} + {n} rows, U's above V's, got shape {np.shape(X)}")
+        return X[:m], X[m:]
+
+
+class FullRectangular(_TwoFactors, Quadratic):
     """½‖A − UVᵀ‖² over all entries of A: `Rectangular` without weights.
 
     It is `Quadratic` with 𝒜Y = ½[0, Y₁₂; Y₂₁, 0] and B = −½[0, A; Aᵀ, 0], but for the constant ½‖A‖².
@@ -107,10 +118,6 @@ class FullRectangular(Quadratic):
     def value_at_zero(self) -> float:
         """½‖A‖² = ‖B‖², both scaled by a power of two where 𝒜 is."""
         return 0.5 * self.linear.squared_norm / self.smoothness
-
-    def factors(self, X: Array) -> tuple[Array, Array]:
-        """Return U (m, r) and V (n, r) of X."""
-        return split_factors(X, self.shape)
 
     def curvature_diagonal(self, p: Any) -> Array:
         """Return the diagonal of VᵀV for each row of U, and that of UᵀU for each row of V: exact."""
@@ -166,7 +173,7 @@ class BorderedMatrix(Matrix):
         return float(inner(here, self.product(here)))
 
 
-class MaskedRectangular(WeightedLeastSquares):
+class MaskedRectangular(_TwoFactors, WeightedLeastSquares):
     r"""Weighted fit of known entries, :math:`f(X) = \frac12\sum_{ij} w_{ij}(A_{ij} - (UV^T)_{ij})^2`, X = [U; V].
 
     Made by ``Rectangular(A, weights=W)``, whose notes have the constants. It is `WeightedLeastSquares` of the
@@ -193,10 +200,6 @@ class MaskedRectangular(WeightedLeastSquares):
         self.shape = (m, n)
         M = _bordered(values.astype(working_dtype(values.dtype)), i, j, m, n)
         super().__init__(M, _bordered(0.5 * W.data.astype(np.float64), i, j, m, n), space)
-
-    def factors(self, X: Array) -> tuple[Array, Array]:
-        """Return U (m, r) and V (n, r) of X."""
-        return split_factors(X, self.shape)
 
     def curvature_diagonal(self, p: Point) -> Array:
         """Return Σ_j w_ij · mean_j(v_jk²) for the rows of U, and likewise for those of V: exact if all w are equal."""
@@ -283,13 +286,6 @@ def balanced_factors(
     kept = min(rank, columns)
     roots = np.sqrt(sigma[:kept])
     return np.vstack([U[:m] @ (left[:, :kept] * roots), V[m:] @ (right[:kept].T * roots)])
-
-
-def split_factors(X: Array, shape: tuple[int, int]) -> tuple[Array, Array]:
-    """Return the first m and the last n rows of X."""
-    if len(X) != sum(shape):
-        raise ValueError(f"X must have m + n = {shape[0]} + {shape[1]} rows, U's above V's, got shape {np.shape(X)}")
-    return X[: shape[0]], X[shape[0] :]
 
 
 def rectangular_random(

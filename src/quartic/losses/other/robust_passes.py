@@ -21,51 +21,26 @@ from quartic.losses.other.robust import KINDS
 _EXACT: dict[str, Any] = {**FLAGS, "fastmath": {"contract"}}
 
 
-@njit(**_EXACT)
-def huber_tangent(e: float) -> Any:
-    """½e² up to 1, then |e| − ½."""
-    if e > 1.0:
-        return e - 0.5, 1.0
-    if e < -1.0:
-        return -e - 0.5, -1.0
-    return 0.5 * e * e, e
+# A pass knows its loss by its place in KINDS, a constant when it is compiled: numba keeps on disk what closes over
+# numbers, but not what closes over functions.
 
 
 @njit(**_EXACT)
-def huber_gap(e: float, d: float) -> float:
-    """With a = e + d and c = ψ(a) − ψ(e): c(½c + a − ψ(a)), since ρ(u) = ½u² − ½(u − ψ(u))²."""
-    a = e + d
-    if abs(e) <= 1.0 and abs(a) <= 1.0:
-        return 0.5 * d * d
-    if (e > 1.0 and a > 1.0) or (e < -1.0 and a < -1.0):
-        return 0.0
-    slope = min(max(a, -1.0), 1.0)
-    c = slope - min(max(e, -1.0), 1.0)
-    return c * (0.5 * c + (a - slope))
+def tangent(which: int, e: float) -> Any:
+    """Return ρ(e) and ψ(e), by formulas that do not cancel.
 
-
-@njit(**_EXACT)
-def pseudo_huber_tangent(e: float) -> Any:
-    """√(1 + e²) − 1, as e²/(√(1 + e²) + 1), which does not cancel."""
-    r = math.sqrt(1.0 + e * e)
-    return e * e / (r + 1.0), e / r
-
-
-@njit(**_EXACT)
-def pseudo_huber_gap(e: float, d: float) -> float:
-    """With a = e + d, A = √(1 + a²), E = √(1 + e²): d²(AE − ae + 1) / ((A + E)²E).
-
-    AE − ae = 1 + d²/(AE + ae + 1) where a and e have the same sign, and does not cancel where they have not.
+    Huber: ½e² up to 1, then |e| − ½. Pseudo-Huber: √(1 + e²) − 1 = e²/(√(1 + e²) + 1). With m = exp(−2|e|) − 1:
+    log cosh e = |e| + log(1 + m/2) and tanh |e| = −m/(2 + m).
     """
-    a = e + d
-    A, E = math.sqrt(1.0 + a * a), math.sqrt(1.0 + e * e)
-    difference = A * E - a * e if a * e <= 0.0 else 1.0 + d * d / (A * E + a * e + 1.0)
-    return d * d * (difference + 1.0) / ((A + E) * (A + E) * E)
-
-
-@njit(**_EXACT)
-def logcosh_tangent(e: float) -> Any:
-    """With m = exp(−2|e|) − 1: log cosh e = |e| + log(1 + m/2) and tanh |e| = −m/(2 + m)."""
+    if which == 0:
+        if e > 1.0:
+            return e - 0.5, 1.0
+        if e < -1.0:
+            return -e - 0.5, -1.0
+        return 0.5 * e * e, e
+    if which == 1:
+        r = math.sqrt(1.0 + e * e)
+        return e * e / (r + 1.0), e / r
     size = abs(e)
     m = math.expm1(-2.0 * size)
     slope = -m / (2.0 + m)
@@ -73,15 +48,30 @@ def logcosh_tangent(e: float) -> Any:
 
 
 @njit(**_EXACT)
-def logcosh_gap(e: float, d: float) -> Any:
-    """log(cosh d + T sinh d) − Td with T = tanh e; for small d by series whose terms are all of second order.
+def gap(which: int, e: float, d: float) -> Any:
+    """Return ρ(e + d) − ρ(e) − ψ(e)d, with a = e + d.
 
-    With z = cosh d − 1 + T sinh d it is (log(1 + z) − z) + (cosh d − 1) + T(sinh d − d).
+    Huber, with c = ψ(a) − ψ(e): c(½c + a − ψ(a)), since ρ(u) = ½u² − ½(u − ψ(u))². Pseudo-Huber, with A = √(1 + a²)
+    and E = √(1 + e²): d²(AE − ae + 1) / ((A + E)²E), where AE − ae = 1 + d²/(AE + ae + 1) for a and e of the same sign,
+    and does not cancel otherwise. Log cosh, with T = tanh e: log(cosh d + T sinh d) − Td; for small d by series whose
+    terms are all of second order: with z = cosh d − 1 + T sinh d it is (log(1 + z) − z) + (cosh d − 1) + T(sinh d − d).
     """
-    low, T = logcosh_tangent(e)
+    a = e + d
+    if which == 0:
+        if abs(e) <= 1.0 and abs(a) <= 1.0:
+            return 0.5 * d * d
+        if (e > 1.0 and a > 1.0) or (e < -1.0 and a < -1.0):
+            return 0.0
+        slope = min(max(a, -1.0), 1.0)
+        c = slope - min(max(e, -1.0), 1.0)
+        return c * (0.5 * c + (a - slope))
+    if which == 1:
+        A, E = math.sqrt(1.0 + a * a), math.sqrt(1.0 + e * e)
+        difference = A * E - a * e if a * e <= 0.0 else 1.0 + d * d / (A * E + a * e + 1.0)
+        return d * d * (difference + 1.0) / ((A + E) * (A + E) * E)
+    low, T = tangent(which, e)
     if abs(d) > 0.05:
-        high, _ = logcosh_tangent(e + d)
-        return high - low - T * d
+        return tangent(which, a)[0] - low - T * d
     square = d * d
     lift = square * (0.5 + square * (1 / 24 + square * (1 / 720 + square / 40320)))
     bend = d * square * (1 / 6 + square * (1 / 120 + square * (1 / 5040 + square / 362880)))
@@ -91,30 +81,6 @@ def logcosh_gap(e: float, d: float) -> Any:
     for k in range(13, 1, -1):
         series = 1.0 / k - z * series
     return lift + T * bend - z * z * series
-
-
-# A pass knows its loss by its place in KINDS, a constant when it is compiled: numba keeps on disk what closes over
-# numbers, but not what closes over functions.
-
-
-@njit(**_EXACT)
-def tangent(which: int, e: float) -> Any:
-    """Return ρ(e) and ψ(e)."""
-    if which == 0:
-        return huber_tangent(e)
-    if which == 1:
-        return pseudo_huber_tangent(e)
-    return logcosh_tangent(e)
-
-
-@njit(**_EXACT)
-def gap(which: int, e: float, d: float) -> Any:
-    """Return ρ(e + d) − ρ(e) − ψ(e)d."""
-    if which == 0:
-        return huber_gap(e, d)
-    if which == 1:
-        return pseudo_huber_gap(e, d)
-    return logcosh_gap(e, d)
 
 
 @cache

@@ -25,7 +25,12 @@ from quartic.arrays import (
 )
 from quartic.core.units import Units, exponent, shifted
 from quartic.losses.base import Loss, constant
-from quartic.losses.factor.spectrum import leading_eigenpairs, least_chi_square, upper_bound_of_spectrum
+from quartic.losses.factor.spectrum import (
+    called_from_host,
+    leading_eigenpairs,
+    least_chi_square,
+    upper_bound_of_spectrum,
+)
 from quartic.losses.other.measurements import DENSE, WORK, Measurements, as_measurements
 from quartic.losses.point import Line, Move, Point
 
@@ -238,8 +243,7 @@ class Sensing(Loss):
 
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return a Gaussian X, scaled so that f(tX) is least: one product."""
-        X = self.space.normal(generator, (self.n_points, rank))
-        return self.best_scale(abs(X) if nonnegative else X)
+        return self.best_scale(self._gaussian(rank, nonnegative, generator))
 
     def best_scale(self, X: Array) -> Array:
         """Return the tX with the least f(tX), where that is not 0: t² = ⟨𝒜(XXᵀ), b⟩ / ‖𝒜(XXᵀ)‖²."""
@@ -369,14 +373,14 @@ def _largest_row_sum(measurements: Measurements, count: Callable[[int], None], r
 
     def product(V: Array) -> Array:
         count(1)
-        image = measurements.image(adopt(V.astype(dtype)))
-        return np.asarray(to_host(measurements.adjoint(ones, image)), dtype=np.float64)
+        return measurements.adjoint(ones, measurements.image(V))
 
     count(1)
     G = np.random.default_rng(0).standard_normal((measurements.n, _SAMPLES)).astype(dtype)
     U = measurements.image(adopt(G))
     traces = float(measurements.polars((U, U)).max()) / least_chi_square(_SAMPLES)
-    return upper_bound_of_spectrum(product, measurements.n, relative) * traces
+    there = called_from_host(product, measurements.space, dtype)
+    return upper_bound_of_spectrum(there, measurements.n, relative) * traces
 
 
 def _collatz_wielandt(product: Callable[[Array], Array], m: int, rounds: int) -> float:
