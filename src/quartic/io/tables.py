@@ -166,12 +166,10 @@ class Table:
         self.named[tuple(columns)] = merged[codes], tuple(names)
         return self.named[tuple(columns)]
 
-    def numbers(
-        self, columns: Sequence[int], *, missing: bool = False, negative: bool = True, infinite: bool = False
-    ) -> NDArray[np.float64]:
+    def numbers(self, columns: Sequence[int], *, missing: bool = False, infinite: bool = False) -> NDArray[np.float64]:
         """Return columns of numbers, (rows, columns), or raise an error that names the row.
 
-        ``missing``: an empty cell, or NA, becomes NaN. ``negative``, ``infinite``: such numbers may be.
+        ``missing``: an empty cell, or NA, becomes NaN. ``infinite``: such numbers may be.
         """
         values = np.empty((len(self), len(columns)))
         for k, column in enumerate(columns):
@@ -179,16 +177,13 @@ class Table:
         bad = np.zeros(values.shape, dtype=bool) if missing else np.isnan(values)
         if not infinite:
             bad |= np.isinf(values)
-        if not negative:
-            bad |= values < 0
         if bad.any():
             row, k = np.argwhere(bad)[0]
             cell, where, value = self.words(columns[k])[row].strip(), self.title(columns[k]), values[row, k]
             if math.isnan(value):
                 said = f"there is no number in {where}" + (f" ({cell})" if cell else "")
                 raise self.fault(int(row), f"{said}; fill it in, or take the row out")
-            word = "is not finite" if math.isinf(value) else "is negative"
-            raise self.fault(int(row), f"{cell} in {where} {word}; correct it or take the row out")
+            raise self.fault(int(row), f"{cell} in {where} is not finite; correct it or take the row out")
         return values
 
     def _numbers(self, column: int) -> NDArray[np.float64]:
