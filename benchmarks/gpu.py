@@ -1,4 +1,4 @@
-"""What a GPU does: ``python benchmarks/gpu.py [symnmf large dense small edmc features agreement] [--results results]``.
+"""What a GPU does: ``python benchmarks/gpu.py [symnmf large dense small ratios edmc ...] [--results results]``.
 
 Data are made on the device. Seconds are wall clock with the device idle before and after, compiled code warmed up; the
 start and the sorting of pairs count. Fills the section ``gpu`` of the results. ``QUARTIC_MILLION`` may say that a
@@ -7,6 +7,7 @@ million is fewer, for a look.
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from unittest.mock import patch
@@ -79,6 +80,7 @@ def cluster(case: str, method: str, M, rank: int, member=None, seeds: int = 3):
     """Time `SymNMF.fit` on a matrix, checks of it included; the first fit is to compile."""
     runs = []
     for seed in range(-1, seeds):
+        gc.collect()  # what compiling left behind
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
         model, seconds = seconds_of(lambda seed=seed: SymNMF(rank, random_state=seed + 1).fit(M))
@@ -113,13 +115,18 @@ def large():
     yield from cluster("graph, 37.7 million nodes", "float32", M, 16, member, seeds=2)
 
 
-def dense():
-    """Correlations of 10,000 series in 50 groups with noise, and cosines of 46,985 documents on 7 topics."""
+def _correlations():
     g = torch.Generator(DEVICE).manual_seed(0)
     W = torch.rand((10_000, 50), generator=g, device=DEVICE) ** 4
     W /= W.norm(dim=1, keepdim=True)
     noise = 0.05 * torch.rand((10_000, 10_000), generator=g, device=DEVICE)
-    yield from cluster("dense, 10,000 nodes", "rank 50", W @ W.T + (noise + noise.T) / 2, 50)
+    return W @ W.T + (noise + noise.T) / 2
+
+
+def dense():
+    """Correlations of 10,000 series in 50 groups with noise, and cosines of 46,985 documents on 7 topics."""
+    yield from cluster("dense, 10,000 nodes", "rank 50", _correlations(), 50)
+    g = torch.Generator(DEVICE).manual_seed(0)
     words = torch.rand((46_985, 200), generator=g, device=DEVICE)
     topics = 0.3 + (torch.rand((7, 200), generator=g, device=DEVICE) > 0.7).float()
     words *= (words > 0.9) * topics[torch.randint(7, (46_985,), generator=g, device=DEVICE)]
@@ -131,19 +138,49 @@ def small():
     """Sizes bound by launches: an iteration replayed on the device against one steered by the host, taking turns."""
     for n, rank, sparse in ((3000, 20, False), (20_000, 16, True)):
         Y = torch.rand((n, 2 * rank), device=DEVICE, dtype=torch.float64)
-        M = planted(n, rank, torch.float64, DEVICE)[0] if sparse else Y @ Y.T / (Y @ Y.T).norm()
+        # more groups than columns: the run is not over before the iterations are
+        M = planted(n, 8 * rank, torch.float64, DEVICE)[0] if sparse else Y @ Y.T / (Y @ Y.T).norm()
         problem = Problem(LeastSquares(M), Nonnegative())
         X0 = 0.05 * torch.rand((n, rank), device=DEVICE, dtype=torch.float64)
         for solver in ("inertial", "lbfgs"):
-            found: dict[int, list[float]] = {0: [], torch_matrix._LAUNCH_BOUND: []}
+            found: dict[int, list[float]] = {0: [], 4_000_000: []}
             for _ in range(4):  # the first is to compile
                 for bound, times in found.items():
-                    with patch.object(torch_matrix, "_LAUNCH_BOUND", bound):
+                    with patch.dict(torch_matrix._LAUNCH_BOUND, {solver: bound}):
                         result, s = seconds_of(lambda: minimize(problem, X0, solver=solver, tol=0.0, max_iter=320))  # noqa: B023
                     times.append(1e3 * s / result.n_iter)
             host, replayed = (float(np.median(times[1:])) for times in found.values())
             case = f"{'graph' if sparse else 'dense'}, {n} nodes, rank {rank}"
             yield from told(case, solver, ms_an_iteration=replayed, by_the_host=host, ratio=host / replayed)
+
+
+def ratios():
+    """An iteration against the bare products, or passes over pairs, that it makes."""
+    graph = planted(MILLION, 64, torch.float32, DEVICE)[0]
+    for case, M, rank in (("dense, 10,000 nodes", _correlations(), 50), ("graph, million nodes", graph, 32)):
+        problem = Problem(LeastSquares(M), Nonnegative())
+        X0 = 0.01 * torch.rand((len(M), rank), device=DEVICE)
+        for solver in ("inertial", "lbfgs", "hals"):
+            yield from _ratio(case, solver, problem, X0, lambda: problem.loss.matrix.product(X0))  # noqa: B023
+    _, pairs, squared = cloud(MILLION, 20 * MILLION, torch.float32, DEVICE)
+    problem, X0 = Problem(Distances(pairs, squared)), torch.rand((MILLION, 3), device=DEVICE)
+    (point, _), V = problem.loss.linearize(X0), X0.double()
+    bare = lambda: problem.loss.gauss_newton_product(point, V, torch.empty_like(V))  # noqa: E731
+    yield from _ratio("million points, twenty million pairs", "lm", problem, X0, bare)
+
+
+def _ratio(case, solver, problem, X0, bare):
+    def run(count):
+        return minimize(problem, X0, solver=solver, tol=0.0, max_iter=count)
+
+    run(40), bare()  # to compile
+    (short, a), (long, b) = (
+        seconds_of(lambda count=count: run(count)) for count in (8, 40)
+    )  # without what a call takes
+    _, s = seconds_of(lambda: [bare() for _ in range(20)])
+    # without what a call takes
+    each = (b - a) / (long.n_products - short.n_products)
+    yield from told(case, solver, ms_a_product=1e3 * each, bare=50 * s, ratio=20 * each / s)
 
 
 def edmc():
@@ -206,8 +243,8 @@ def features():
         yield from told("features, a million points in 64 dimensions", f"seed {seed}", **facts)
 
 
-CASES = {"symnmf": symnmf, "large": large, "dense": dense, "small": small, "edmc": edmc, "features": features,
-         "agreement": agreement}  # fmt: skip
+CASES = {"symnmf": symnmf, "large": large, "dense": dense, "small": small, "ratios": ratios, "edmc": edmc,
+         "features": features, "agreement": agreement}  # fmt: skip
 
 if __name__ == "__main__":
     run_script("gpu", CASES, machine=torch.cuda.get_device_name(), versions=f"torch {torch.__version__}")

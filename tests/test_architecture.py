@@ -91,6 +91,32 @@ def test_nothing_lower_imports_anything_higher():
     assert sorted(set(EXCEPTIONS) - found) == []  # no longer needed
 
 
+def test_every_public_method_is_described_there_or_in_a_base_class():
+    classes = {}
+    for file in sorted(ROOT.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ClassDef):
+                classes[node.name] = node
+
+    def described(kind, method):
+        node = classes.get(kind)
+        if node is None:
+            return False
+        own = any(
+            isinstance(part, ast.FunctionDef) and part.name == method and ast.get_docstring(part) for part in node.body
+        )
+        return own or any(described(ast.unparse(base).split("[")[0], method) for base in node.bases)
+
+    bare = [
+        f"{kind}.{part.name}"
+        for kind, node in classes.items()
+        for part in node.body
+        if isinstance(part, ast.FunctionDef) and not (kind + part.name).startswith("_") and part.name[0] != "_"
+        if not described(kind, part.name)
+    ]
+    assert bare == []
+
+
 def files_of_a_step(solver, M, rank, n_steps=40):
     """The files that each of some iterations passes through: a step of the solver, then Ψ and the stopping measure."""
     problem = Problem(LeastSquares(M), Nonnegative()).counted().with_kernel()

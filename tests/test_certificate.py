@@ -287,7 +287,7 @@ def test_what_has_no_certificate():
             call(Problem(loss, Nonnegative()))
         with pytest.raises(ValueError, match="L1: it is not a function of XXᵀ"):
             call(Problem(loss, L1(0.1)))
-        with pytest.raises(TypeError, match=r"quartic\.Problem, got FullLeastSquares"):
+        with pytest.raises(TypeError, match=r"quartic\.Problem, got LeastSquares"):
             call(loss)
     held = Anchored(Distances([[0, 1], [1, 2], [2, 3]], [1.0, 1.0, 1.0]), [0], [[0.0, 0.0]])
     with pytest.raises(ValueError, match="Anchored: it is not F"):

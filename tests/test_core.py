@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -128,16 +130,47 @@ def test_row_blocks_and_the_equations_are_those_of_the_jacobian(rank):
     A = loss.gauss_newton_matrix(p).toarray().reshape(30, rank, 30, rank)
     rows, columns = np.tril_indices(rank)
     np.testing.assert_allclose(B, [A[i, rows, i, columns] for i in range(30)], rtol=1e-12, atol=1e-12)
-    found = loss.gauss_newton_solve(p, p.gradient, B, 0.3, 1e-12, 1000)
+    run = loss.descent(X, 1e-12, 1000)
     if rank > 32:
-        assert found is None
+        assert run is None
         return
-    D, steps, reached = found
-    assert reached
+    run.take(float(p.value), p.gradient, B, 1.0)
+    known = run.value, run.slope
+    run.look()
+    np.testing.assert_allclose((run.value, run.slope), known, rtol=1e-13)
+    A = A.reshape(30 * rank, -1)
+    np.testing.assert_allclose(run.mean, np.trace(A) / (30 * rank), rtol=1e-12)
+    np.testing.assert_allclose(run.blocks, B, rtol=1e-13, atol=1e-12)
+    assert run.solve(0.3 / run.mean, math.inf, lambda *c: 0.0)[2]
+    steps = run.passes - 2  # one pass was for the point, one for the line
     assert 1 < steps < 1000
-    wanted = np.linalg.solve(A.reshape(30 * rank, -1) + 0.3 * np.eye(30 * rank), -p.gradient.ravel())
-    np.testing.assert_allclose(D, wanted.reshape(X.shape), atol=1e-8 * np.abs(wanted).max())
-    assert loss.gauss_newton_solve(p, p.gradient, B, 0.3, 1e-12, steps - 1)[1:] == (steps - 1, False)
+    run.look(1.0)
+    wanted = np.linalg.solve(A + 0.3 * np.eye(30 * rank), -p.gradient.ravel()).reshape(X.shape)
+    np.testing.assert_allclose(run.X - X, wanted, atol=1e-8 * np.abs(wanted).max())
+    fewer = loss.descent(X, 1e-12, steps - 1)
+    fewer.look()
+    assert not fewer.solve(0.3 / fewer.mean, math.inf, lambda *c: 0.0)[2]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_steps_made_together_are_those_made_one_by_one(noise):
+    generator = np.random.default_rng(3)
+    exact = from_points(generator.standard_normal((60, 3)), 14, generator)
+    squared = exact.target * abs(1 + noise * generator.standard_normal(exact.n_pairs))
+    problem = Problem(Distances(np.column_stack([exact.rows, exact.cols]), squared, n_points=60))
+    start = generator.standard_normal((60, 3))
+    together, watched = (
+        minimize(problem, start, solver="lm", tol=1e-11, callback=callback) for callback in (None, lambda seen: None)
+    )
+    assert together.n_iter > 5
+    np.testing.assert_array_equal(together.X, watched.X)
+    for name in ("objective", "stationarity", "n_products", "step"):
+        np.testing.assert_array_equal(getattr(together.history, name), getattr(watched.history, name))
+    solver, target = LevenbergMarquardt(), 1e-11 * np.linalg.norm(problem.loss.at(start).gradient)
+    state = solver.init(problem, start)
+    while not problem.stationarity(state.point) <= target:
+        state = solver.step(problem, state)
+    np.testing.assert_allclose(state.point.value, together.objective, rtol=1e-9, atol=1e-16)
 
 
 def test_a_descent_ends_where_it_is_told_to():

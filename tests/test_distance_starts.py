@@ -11,9 +11,9 @@ from scipy.spatial.distance import cdist
 
 from quartic import DistanceCompletion, Problem, datasets, minimize
 from quartic.datasets import pair_distances, random_pairs
-from quartic.distance import framework, moves
+from quartic.distance import framework, moves, patches
 from quartic.distance.component import Component, Effort, Search
-from quartic.distance.patches import register
+from quartic.distance.patches import register, start_from_patches
 from quartic.init.classical_mds import classical_mds
 from quartic.init.components import distance_graph, place_apart
 from quartic.init.eigenmap import eigenmap_start, smallest_eigenvectors
@@ -283,6 +283,32 @@ def test_a_field_is_found_from_patches(shape):
     model = DistanceCompletion(2, init="patches", random_state=0).fit_pairs(field.pairs, field.distances)
     assert model.determined_.sum() > 1490
     assert aligned_error(model.embedding_[model.determined_], field.coordinates[model.determined_]) < 1e-6
+
+
+def test_points_that_patches_have_wrong_are_placed_by_their_neighbours(monkeypatch):
+    pairs, distances, X = sensor_field(900, 20, 2)
+    search = Search(Component(900, np.sort(pairs, axis=1), *[distances] * 3, None), Effort(2), np.random.default_rng(0))
+    register = patches.register
+
+    def with_strays(*given):
+        Y = register(*given)
+        Y[[7, 300, 301, 800]] += [3.0, -2.0]
+        return Y
+
+    monkeypatch.setattr(patches, "register", with_strays)
+    assert aligned_error(start_from_patches(search, 2), X) < 1e-5
+
+
+@pytest.mark.filterwarnings("ignore::quartic.estimators.DistanceWarning")
+def test_patches_may_be_solved_in_other_processes(monkeypatch):
+    pairs, distances, _ = sensor_field(700, 20, 2)
+    monkeypatch.setattr(patches, "_IN_PROCESSES", 0)
+    here, there = (
+        DistanceCompletion(2, init="patches", random_state=0, n_jobs=n_jobs).fit_pairs(pairs, distances)
+        for n_jobs in (1, 2)
+    )
+    np.testing.assert_array_equal(here.embedding_, there.embedding_)
+    assert here.n_iter_ == there.n_iter_
 
 
 @pytest.mark.filterwarnings("ignore::quartic.estimators.DistanceWarning")

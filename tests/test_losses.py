@@ -14,7 +14,7 @@ from scipy.sparse.linalg import aslinearoperator
 from quartic import Problem, minimize
 from quartic.core.units import Units
 from quartic.diagnostics import CheckFailed, check_gradient
-from quartic.losses import Distances, FullLeastSquares, LeastSquares
+from quartic.losses import Distances, FullLeastSquares, LeastSquares, Rectangular, Smooth
 from quartic.solvers import ConjugateGradient
 from strategies import LOSSES, losses, make_loss, seeds, some_pairs, symmetric
 
@@ -410,3 +410,20 @@ def test_a_constant_is_worked_out_once_for_all_copies_of_a_loss():
     other = loss.in_units(Units(length=3, value=20))
     assert other.smoothness == pytest.approx(found * 2.0**8, rel=1e-12)  # weights are 2^(20 − 4·3) times as large
     assert pickle.loads(pickle.dumps(loss)).space is loss.space
+
+
+def test_messages_use_the_name_that_the_user_wrote():
+    M = np.eye(3)
+    for loss, name in (
+        (LeastSquares(M), "LeastSquares"),
+        (LeastSquares(M, weights=M), "LeastSquares with weights"),
+        (Rectangular(M), "Rectangular"),
+        (Rectangular(M, weights=M), "Rectangular with weights"),
+        (Distances([[0, 1]], [1.0]), "Distances"),
+        (Smooth(np.sum, np.ones_like), "Smooth"),
+    ):
+        assert repr(loss).startswith(f"<{name} of ")
+        with pytest.raises(TypeError, match=f"got {name}$"):
+            minimize(loss, rank=1)
+    with pytest.raises(ValueError, match="but LeastSquares is not"):
+        minimize(Problem(LeastSquares(M)), rank=1, solver="lm")

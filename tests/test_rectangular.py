@@ -129,7 +129,7 @@ def test_the_start_is_feasible_balanced_and_better_than_a_random_one(penalty, we
 
 
 def test_the_start_wants_a_rectangular_loss():
-    with pytest.raises(TypeError, match="needs a Rectangular loss, but the loss is FullLeastSquares"):
+    with pytest.raises(TypeError, match="needs a Rectangular loss, but the loss is LeastSquares"):
         rectangular_start(Problem(LeastSquares(np.eye(3))), 2, np.random.default_rng(0))
 
 

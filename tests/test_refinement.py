@@ -22,7 +22,7 @@ def weighted(seed=0, n=40, k=4):
 
 def likelihood(A, labels, k):
     """The formula of the module, pair by pair."""
-    A = A * ((A > 0).sum() / A.sum())
+    A = A * (A.sum() / (A * A).sum())
     e = np.array([[A[np.ix_(labels == r, labels == s)].sum() for s in range(k)] for r in range(k)])
     kappa, size = e.sum(axis=1), np.bincount(labels, minlength=k)
     total = 2 * sum(count * np.log(count / len(labels)) for count in size if count)

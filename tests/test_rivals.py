@@ -10,7 +10,7 @@ import scipy.optimize
 import scipy.sparse as sp
 
 from quartic import Problem, minimize
-from quartic.baselines.lai import _approximate
+from quartic.baselines.splitting import _approximate
 from quartic.datasets import planted_graph
 from quartic.init import robust_start
 from quartic.losses import Completion, Distances, LeastSquares, RawStress, Sensing

@@ -1,5 +1,6 @@
 """How many clusters: the right number where it is known, and each criterion against brute force."""
 
+import math
 import sys
 import tracemalloc
 
@@ -8,11 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import make_blobs
+from sklearn.neighbors import kneighbors_graph
 
 from quartic import RankSelection, select_rank
-from quartic.clustering.selection import _leading_eigenvalues
+from quartic.clustering.refinement import BlockModel
+from quartic.clustering.selection import _leading_eigenvalues, has_neighbors
 from quartic.datasets import block_model, karate, planted_graph
-from quartic.graphs import normalize
+from quartic.graphs import normalize, similarity
 
 SEED = {"random_state": 0}
 
@@ -63,10 +67,29 @@ def test_communities_whose_sizes_follow_a_power_law():
     assert abs(select_rank(G, range(2, 2 * k), **SEED).best - k) <= 0.1 * k
 
 
-def test_no_communities():
-    M, _ = planted_graph(300, 1, random_state=0)
-    found = select_rank(M, range(1, 5), **SEED)
+@pytest.mark.parametrize("seed", range(4))
+def test_no_communities(seed):
+    M, _ = planted_graph(300, 1, random_state=seed)
+    found = select_rank(M, range(1, 5), random_state=seed)
     assert found.best == 1
+
+
+@pytest.mark.parametrize("k", [2, 20, 45])
+def test_many_planted_communities(k):
+    """Of which Schwarz's criterion for the rates between blocks finds too few."""
+    A, _ = block_model([max(40, 200 // k)] * k, 9 / max(40, 200 // k), 6 / (k * max(40, 200 // k)), random_state=k)
+    assert select_rank(A, range(1, 2 * k + 6), **SEED).best == k
+
+
+@pytest.mark.parametrize(("k", "dimension", "spread"), [(4, 3, 1.0), (7, 3, 1.2), (12, 6, 1.5)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_neighbours_of_gaussian_clusters(k, dimension, spread, weighted):
+    """Any part of such a cluster is a block: likelihoods see no end."""
+    X, _ = make_blobs(100 * k, dimension, centers=k, cluster_std=spread, random_state=12)
+    A = kneighbors_graph(X, 10)
+    found = select_rank(similarity(X, "self_tuning") if weighted else A.maximum(A.T), range(2, 2 * k + 3), **SEED)
+    assert found.neighbors
+    assert found.best == k
 
 
 # -- the criteria -----------------------------------------------------------------------------------------------------
@@ -78,18 +101,41 @@ def test_lanczos_against_all_eigenvalues():
     np.testing.assert_allclose(_leading_eigenvalues(M, 9, np.random.default_rng(0)), expected, atol=1e-6)
 
 
-def test_likelihoods_against_the_formulas():
+def ways(cells, total):
+    """The logarithm of the ways to share out ``total`` things among ``cells``."""
+    return math.log(math.comb(int(cells + total - 1), int(total)))
+
+
+def test_evidence_against_factorials():
     """At the largest rank nothing has been joined, and labels are those of the blocks, which leave no doubt."""
     A, labels = block_model([40, 30, 30], 0.5, 0.02, random_state=0)
     found = select_rank(A, [3], **SEED)
-    e = np.array([[A[labels == r][:, labels == s].sum() for s in range(3)] for r in range(3)])
-    kappa, size, m, n = e.sum(axis=1), np.bincount(labels), A.nnz / 2, 100
-    own = 2 * (size * np.log(size / n)).sum()
-    blocks = (e * np.log(e / np.outer(kappa, kappa))).sum() + own - 6 * np.log(m)
-    inside, pairs = np.trace(e), (kappa**2).sum()
-    communities = inside * np.log(inside / pairs) + (2 * m - inside) * np.log((2 * m - inside) / (4 * m**2 - pairs))
-    assert found.blocks[0] == pytest.approx(blocks / (2 * m), rel=1e-10)
-    assert found.communities[0] == pytest.approx((communities + own / 2 - 3 * np.log(n)) / (2 * m), rel=1e-10)
+    e = np.array([[int(A[labels == r][:, labels == s].sum()) for s in range(3)] for r in range(3)])
+    m, n, size, kappa = A.nnz // 2, 100, [40, 30, 30], e.sum(axis=1)
+    log = lambda k: math.log(math.factorial(int(k)))  # noqa: E731
+    inside, ends = np.diag(e) // 2, kappa - np.diag(e)
+    shared = sum(log(i) + i * math.log(2) for i in inside) - log(n) - math.log(math.comb(n - 1, 2))
+    shared += sum(log(s) + log(s - 1) - log(s + k - 1) for s, k in zip(size, kappa, strict=True))
+    between = m - inside.sum()
+    blocks = log(e[0, 1]) + log(e[0, 2]) + log(e[1, 2]) - ways(3, inside.sum()) - ways(3, between) - math.log(m + 1)
+    assert found.blocks[0] == pytest.approx((shared + blocks) / (2 * m), rel=1e-10)
+    # All pairings of the ends, and the share of them with no pair inside.
+    pairings = log(2 * between) - between * math.log(2) - log(between)
+    pairings += between * math.log(1 - ((ends / (2 * between)) ** 2).sum())
+    stay = math.lgamma(inside.sum() + 1) + math.lgamma(between + 1) - math.lgamma(m + 2)
+    for k, i in zip(kappa, inside, strict=True):
+        stay += math.lgamma(k / 2 + 1) - math.lgamma(i + 1) - math.lgamma(k / 2 - i + 1)
+    communities = stay + sum(map(log, ends)) - pairings - ways(3, 2 * m)
+    assert found.communities[0] == pytest.approx((shared + communities) / (2 * m), rel=1e-10)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+def test_triangles_of_blocks_are_explained_and_those_of_neighbours_are_not(seed):
+    A, labels = block_model([150] * 4, 0.08, 0.01, random_state=seed)
+    assert not has_neighbors(A, BlockModel(A, labels, 4))
+    X, y = make_blobs(600, 4, centers=4, random_state=seed)
+    K = sp.csr_array(kneighbors_graph(X, 10).maximum(kneighbors_graph(X, 10).T))
+    assert has_neighbors(K, BlockModel(K, y, 4))
 
 
 def test_negative_weights_leave_the_eigenvalues():

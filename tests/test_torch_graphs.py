@@ -135,6 +135,26 @@ def test_locating_on_a_device():
     assert model.rmse_ < 1e-7
 
 
+@pytest.mark.filterwarnings("ignore::quartic.estimators.DistanceWarning")
+def test_only_runs_over_all_points_of_a_field_go_to_the_device(monkeypatch):
+    rng = np.random.default_rng(0)
+    points = rng.random((700, 2))
+    pairs = np.array(np.triu_indices(700, 1)).T
+    d = np.linalg.norm(points[pairs[:, 0]] - points[pairs[:, 1]], axis=1)
+    near = d < (20 / (np.pi * 700)) ** 0.5
+    made = []
+
+    def count(pairs, *given):
+        made.append((len(pairs), isinstance(pairs, torch.Tensor)))
+        return Distances(pairs, *given)
+
+    monkeypatch.setattr("quartic.distance.component.Distances", count)
+    model = DistanceCompletion(2, init="patches", random_state=0, device="cpu:0").fit_pairs(pairs[near], d[near])
+    assert model.rmse_ < 1e-9
+    assert [size for size, on_device in made if on_device] == [np.count_nonzero(near)]
+    assert len(made) > 5  # patches there were
+
+
 def test_devices_that_are_not_there():
     X = features(20)
     with pytest.raises(ValueError, match="is no device of torch"):

@@ -59,11 +59,16 @@ def finite_matrix(A: Any, name: str) -> Array:
     if A.ndim != 2:
         raise ValueError(f"{name} must be a 2-D array, got {A.ndim} dimension{'s' * (A.ndim != 1)}, shape {A.shape}")
     clean: Array = np.ascontiguousarray(A, dtype=working_dtype(A.dtype))
-    fault = first_not_finite(clean)
+    check_finite(clean, name)
+    return clean
+
+
+def check_finite(A: Any, name: str) -> None:
+    """Raise an error that names the first NaN or infinity of a matrix, dense or sparse."""
+    fault = first_not_finite(A)
     if fault is not None:
         row, column, value = fault
         raise ValueError(f"{name} must be finite, but {name}[{row}, {column}] is {value}")
-    return clean
 
 
 def first_not_finite(A: Any, *, nan: bool = False) -> tuple[int, int, float] | None:
@@ -101,8 +106,7 @@ def as_floats(A: Any) -> Array:
         tensor: Array = space_torch.as_floats(A)
         return tensor
     A = np.asarray(A)
-    clean: Array = np.ascontiguousarray(A, dtype=working_dtype(A.dtype))
-    return clean
+    return np.ascontiguousarray(A, dtype=working_dtype(A.dtype))
 
 
 def check_number(value: Any, name: str, *, zero: bool = False, below: float = math.inf, cure: str = "") -> None:

@@ -147,7 +147,7 @@ class Space:
             A = A / largest
             return largest * math.sqrt(self.inner(A, A))
 
-        return self.later(finish, squared)  # type: ignore[no-any-return]
+        return self.later(finish, squared)
 
     def largest(self, A: Array) -> float:
         """Return the largest |A_ij|, 0 where there is none."""
@@ -175,15 +175,13 @@ class Space:
     def projected(self, X: Array, G: Array) -> Array:
         """Return the paper's ∇ᴾf(X) from G = ∇f(X): G where X > 0, min(G, 0) where X = 0."""
         xp = self.xp
-        projected: Array = xp.where(X > 0, G, xp.clip(G, None, 0))
-        return projected
+        return xp.where(X > 0, G, xp.clip(G, None, 0))
 
     def projected_norm(self, X: Array, G: Array) -> float:
         """Return ‖∇ᴾf(X)‖² from G = ∇f(X)."""
         from quartic.compiled.rows import projected_norm
 
-        squared: float = projected_norm(X, G)
-        return squared
+        return projected_norm(X, G)
 
     def is_zero(self, A: Array) -> bool:
         """Tell whether all entries are zero."""
@@ -354,8 +352,7 @@ class Fresh:
 
     def like(self, X: Array) -> Array:
         """Return an uninitialised C-ordered array with the shape and type of X; a tensor where X is one."""
-        new: Array = space_of(X).xp.empty_like(X)
-        return new
+        return space_of(X).xp.empty_like(X)
 
 
 class Workspace(Fresh):
@@ -369,7 +366,6 @@ class Workspace(Fresh):
         self._kept: list[Array] = []
 
     def like(self, X: Array) -> Array:
-        """Return an uninitialised C-ordered array with the shape and type of X."""
         if type(X) is not np.ndarray:  # torch keeps freed memory itself
             return super().like(X)
         shape, dtype = X.shape, X.dtype

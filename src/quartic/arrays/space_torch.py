@@ -38,7 +38,6 @@ class DeviceSpace(Space):
     xp = torch
 
     def take(self, A: Any, name: str) -> Any:
-        """Return what the user gave as a tensor on this device; NumPy arrays are moved, tensors must be here."""
         if not isinstance(A, torch.Tensor):
             return torch.as_tensor(np.asarray(A)).to(self.device)
         if A.device != self.device:
@@ -49,34 +48,27 @@ class DeviceSpace(Space):
         return A
 
     def adopt(self, A: Any) -> Any:
-        """Return an array read from a checkpoint, its type kept, as a tensor on this device."""
         return torch.as_tensor(A).to(self.device)
 
     def to_host(self, A: Any) -> Any:
-        """Return a tensor as a NumPy array, a number as a float."""
         if not isinstance(A, torch.Tensor):
             return on_host(A)
         count_read()
         return A.detach().cpu().numpy()
 
     def read(self, *numbers: Any) -> tuple[Any, ...]:
-        """Return numbers as floats, small matrices as NumPy arrays: all that is under way comes in one transfer."""
         return tuple(on_host(x) for x in numbers)
 
     def later(self, function: Callable[..., Any], *numbers: Any) -> Any:
-        """Return a number that is ``function(*numbers)`` when it is read."""
         return delayed(function, *numbers)
 
     def zeros(self, shape: tuple[int, ...], dtype: type[np.floating[Any]]) -> Any:
-        """Return zeros."""
         return torch.zeros(shape, dtype=TYPES[dtype], device=self.device)
 
     def normal(self, generator: np.random.Generator, shape: tuple[int, int]) -> Any:
-        """Return standard normal numbers, in float64."""
         return torch.randn(shape, generator=self._seeded(generator), device=self.device, dtype=DOUBLE)
 
     def uniform(self, generator: np.random.Generator, low: float, high: float, shape: tuple[int, int]) -> Any:
-        """Return numbers spread evenly between two, in float64."""
         numbers = torch.rand(shape, generator=self._seeded(generator), device=self.device, dtype=DOUBLE)
         return numbers.mul_(high - low).add_(low)
 
@@ -84,55 +76,43 @@ class DeviceSpace(Space):
         return torch.Generator(self.device).manual_seed(int(generator.integers(2**63)))
 
     def errors(self, what: str, needs: float) -> AbstractContextManager[None]:
-        """Return a context in which errors of the device are told with the sizes at hand."""
         return explained(self.device, what, needs)
 
     def inner(self, A: Any, B: Any) -> Any:
-        """Return ⟨A, B⟩."""
         return Waiting(dot(A, B))
 
     def largest(self, A: Any) -> float:
-        """Return the largest |A_ij|."""
         return float(A.abs().max()) if A.numel() else 0.0
 
     def gram(self, A: Any, B: Any = None) -> Any:
-        """Return AᵀB."""
         return Waiting(cross(A, A if B is None else B))
 
     def total(self, A: Any) -> Any:
-        """Return ΣA."""
         return Waiting(A.sum(dtype=DOUBLE))
 
     def least(self, A: Any) -> Any:
-        """Return min(A, 0)."""
         return Waiting(A.amin().clamp(max=0).double())
 
     def projected_norm(self, X: Any, G: Any) -> Any:
-        """Return ‖∇ᴾ‖² of the projected gradient."""
         V = self.projected(X, G)
         return Waiting(dot(V, V))
 
     def is_zero(self, A: Any) -> Any:
-        """Tell whether A = 0."""
         return delayed(lambda some: not some, Waiting(A.any().double()))
 
     def equal(self, A: Any, B: Any) -> bool:
-        """Tell whether A = B."""
         return bool(Waiting((A == B).all().double()))
 
     def first_entry(self, wanted: Any) -> tuple[int, ...] | None:
-        """Return where the first true entry is."""
         if not Waiting(wanted.any().double()):
             return None
         at = int(wanted.reshape(-1).byte().argmax())
         return tuple(int(k) for k in np.unravel_index(at, tuple(wanted.shape)))
 
     def astype(self, A: Any, dtype: type[np.floating[Any]]) -> Any:
-        """Return A in another type."""
         return A.to(TYPES[dtype])
 
     def float_type(self, A: Any) -> type[np.floating[Any]]:
-        """Return the type of A's entries."""
         return np.float32 if A.element_size() == 4 else np.float64
 
     def ldexp(self, A: Any, power: int) -> Any:
@@ -140,27 +120,21 @@ class DeviceSpace(Space):
         return A * 2.0 ** (power // 2) * 2.0 ** (power - power // 2)
 
     def copy(self, A: Any) -> Any:
-        """Return a copy."""
         return A.clone()
 
     def positive_part(self, A: Any) -> Any:
-        """Return max(A, 0)."""
         return A.clamp(min=0)
 
     def clip_in_place(self, A: Any) -> None:
-        """Set A to max(A, 0)."""
         A.clamp_(min=0)
 
     def falling_order(self, x: Any) -> Any:
-        """Return the order that sorts a vector, largest first."""
         return (-x).argsort(stable=True)
 
     def times(self, A: Any, S: Any) -> Any:
-        """Return A S."""
         return A @ small_for(A, S)
 
     def shrink(self, W: Any, square: Any, alpha: float, sigma: float) -> None:
-        """Divide W by its scale, without a read."""
         if triton_serves(W, 64):
             from quartic.compiled.rows_triton import shrink
 
@@ -170,41 +144,33 @@ class DeviceSpace(Space):
             W *= factor.to(W.dtype)
 
     def chebyshev(self, MT: Any, T: Any, before: Any, centre: float, half: float) -> None:
-        """Set before = (2/half)(MT − centre·T) − before; MT is used up."""
         torch.sub(MT, T, alpha=centre, out=MT)
         torch.sub(MT.mul_(2 / half), before, out=before)
 
     def turned_gram(self, Z: Any, Q: Any) -> Any:
-        """Return Zᵀ max(ZQ, 0)."""
         return self.gram(Z, self.times(Z, Q).clamp_(min=0))
 
     def small(self, S: Any) -> Any:
-        """Return a small float64 matrix as `gram` would."""
         return Waiting(S if isinstance(S, torch.Tensor) else torch.from_numpy(np.ascontiguousarray(S)).to(self.device))
 
     def bare(self, S: Any) -> Any:
-        """Return the tensor."""
         return S.tensor if isinstance(S, Waiting) else S
 
     def front(self, S: Any, alpha: float, sigma: float) -> Any:
-        """Return α·tr(S) + σ, as a tensor without dimensions."""
         return alpha * self.bare(S).trace() + sigma
 
     def regular_inverse(self, S: Any, shift: float) -> Any:
-        """Return (S + shift·tr(S)/r·I)⁻¹."""
         S = self.bare(S)
         A = S.clone()
         A.diagonal().add_(shift / len(A) * S.trace())
         return torch.linalg.inv_ex(A)[0]  # does not wait to see whether it is singular
 
     def quotient(self, a: Any, b: Any) -> Any:
-        """Return a / b, as a tensor without dimensions where both are on the device."""
         if isinstance(a, Waiting) and isinstance(b, Waiting):
             return a.tensor / b.tensor
         return float(a) / float(b)
 
     def quotient_of_norms(self, A: Any, B: Any) -> Any:
-        """Return ‖A‖ / ‖B‖, as a tensor without dimensions."""
         return (dot(A, A) / dot(B, B)).sqrt()
 
     def sweep_rows(self, X: Any, G: Any, C: Any) -> None:
@@ -224,7 +190,6 @@ class DeviceSpace(Space):
 
     @property
     def lbfgs(self) -> ModuleType:
-        """The passes over what L-BFGS remembers."""
         from quartic.compiled import lbfgs_torch
 
         return lbfgs_torch

@@ -38,8 +38,7 @@ def orthonormal(A: Any) -> Array:
         good = good + 1 if independent else 0
         if good == 2:
             return B
-    basis: Array = namespace(A).linalg.qr(A)[0]
-    return basis
+    return namespace(A).linalg.qr(A)[0]
 
 
 def most_different_rows(U: Any) -> Array:
@@ -59,5 +58,4 @@ def most_different_rows(U: Any) -> Array:
         chosen.append(at)
         v = R[at] / R[at].norm().clamp(min=torch.finfo(R.dtype).tiny)
         R -= torch.outer(R @ v, v)
-    found: Array = to_host(U[torch.stack(chosen)])
-    return found
+    return to_host(U[torch.stack(chosen)])

@@ -95,7 +95,6 @@ class Delayed(_Number):
 
     @property
     def host(self) -> Any:
-        """The value."""
         if self._function is not None:
             self._host = self._function(*(on_host(x) for x in self._arguments))
             self._function, self._arguments = None, ()
@@ -134,8 +133,7 @@ def count_read() -> None:
 def _waiting() -> list[Any]:
     if not hasattr(_thread, "waiting"):
         _thread.waiting = []
-    found: list[Any] = _thread.waiting
-    return found
+    return _thread.waiting
 
 
 def _read(wanted: Waiting) -> None:

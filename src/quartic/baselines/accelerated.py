@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import cast
 
-from quartic.arrays import Array, check_count, check_number, inner, is_zero
+from quartic.arrays import Array, check_number, inner, is_zero
 from quartic.core.problem import Problem
 from quartic.losses import Point
 from quartic.losses.point import Move
-from quartic.solvers.base import NoProgress, Requirements, Solver, State
+from quartic.solvers.base import COUNT, POSITIVE, NoProgress, Requirements, Solver, State, below, checked
 
 _TRIALS = 100
 # Below this θ the accelerated method begins anew: it has become a long average.
@@ -66,22 +66,21 @@ class CoCaIn(Solver):
     requires = Requirements(kernel=True)
     state = CoCaInState
 
+    checks = checked(first=POSITIVE, delta=below(1.0))
+
     first: float = 1e-3
     delta: float = 0.15
     epsilon: float = 1e-5
 
     def __post_init__(self) -> None:
-        check_number(self.first, "first")
-        check_number(self.delta, "delta", below=1.0)
+        super().__post_init__()
         check_number(self.epsilon, "epsilon", below=self.delta)
 
     def init(self, problem: Problem, X0: Array) -> CoCaInState:
-        """Return the state at X0."""
         p = problem.loss.at(X0)
         return CoCaInState(p, previous=p, upper=self.first)
 
     def step(self, problem: Problem, state: State) -> CoCaInState:
-        """Return the Bregman step from as far ahead as the condition allows."""
         s = cast(CoCaInState, state)
         theta = 0.5 * (1 + math.sqrt(1 + 4 * s.theta**2))
         y = self._ahead(problem, s, (s.theta - 1) / theta)
@@ -148,24 +147,22 @@ class ABPG(Solver):
     requires = Requirements(kernel=True)
     state = ABPGState
 
+    checks = checked(gamma=POSITIVE, growth=POSITIVE, max_trials=COUNT)
+
     gamma: float = 2.0
     growth: float = 1.2
     max_trials: int = 200
 
     def __post_init__(self) -> None:
-        check_number(self.gamma, "gamma")
-        check_number(self.growth, "growth")
-        check_count(self.max_trials, "max_trials")
+        super().__post_init__()
         if not self.gamma >= 1 or not self.growth > 1:
             raise ValueError(f"gamma must be at least 1 and growth above 1, got {self.gamma!r} and {self.growth!r}")
 
     def init(self, problem: Problem, X0: Array) -> ABPGState:
-        """Return the state X = Z = X0."""
         p = problem.loss.at(X0)
         return ABPGState(p, Z=p, objective=problem.objective(p))
 
     def step(self, problem: Problem, state: State) -> ABPGState:
-        """Return X⁺ for the first gain that is enough."""
         s = cast(ABPGState, state)
         assert problem.kernel is not None
         gain, power = s.gain / self.growth, s.gain * s.theta**self.gamma

@@ -64,7 +64,6 @@ class CoordinateDescent(Solver):
     state = SweepState
 
     def step(self, problem: Problem, state: State) -> SweepState:
-        """Return the state after a sweep."""
         loss, p = cast(FullLeastSquares, problem.loss), cast(LeastSquaresPoint, state.point)
         X, MX, S = (np.array(A, order="C") for A in (p.X, p.MX, p.gram))
         loss._count()

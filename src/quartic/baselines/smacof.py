@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from quartic.arrays import check_number
 from quartic.core.problem import Problem
 from quartic.losses import RawStress
-from quartic.solvers.base import Requirements, Solver, State
+from quartic.solvers.base import Requirements, Solver, State, below, checked
 
 
 @dataclass(frozen=True)
@@ -16,7 +15,6 @@ class WithoutPenalty(Requirements):
     """What is required besides a penalty that is none."""
 
     def unmet(self, problem: Problem) -> str | None:
-        """Return what is missing, in words, or None."""
         if problem.penalty.ridge != 0.0:
             return f"no penalty, but it is {type(problem.penalty).__name__}"
         return super().unmet(problem)
@@ -48,13 +46,11 @@ class SMACOF(Solver):
     name = "smacof"
     requires = WithoutPenalty(("laplacian_solve",))
 
+    checks = checked(relaxation=below(2.0))
+
     relaxation: float = 1.0
 
-    def __post_init__(self) -> None:
-        check_number(self.relaxation, "relaxation", below=2.0)
-
     def step(self, problem: Problem, state: State) -> State:
-        """Return Guttman's transform, or beyond it."""
         p = state.point
         D = -cast(RawStress, problem.loss).laplacian_solve(p.gradient)
         return State(problem.loss.at(p.X + self.relaxation * D), step=self.relaxation)

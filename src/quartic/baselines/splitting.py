@@ -1,20 +1,20 @@
-"""SymHALS, SymANLS and ADMM: two factors, M ≈ XYᵀ, drawn together by a penalty."""
+"""SymHALS, SymANLS, LAI and ADMM: two factors, M ≈ XYᵀ, drawn together by a penalty."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
-from quartic.arrays import Array, check_number, gram, inner, norm, space_of, squared_norm
+from quartic.arrays import Array, gram, inner, norm, orthonormal, space_of, squared_norm
 from quartic.core.problem import Problem
 from quartic.core.units import Units, shifted
 from quartic.losses import FullLeastSquares
 from quartic.losses.factor.loss import LeastSquaresPoint
-from quartic.solvers.base import Requirements, Solver, State
+from quartic.solvers.base import COUNT, NONNEGATIVE, POSITIVE, Requirements, Solver, State, checked
 
 # X and Y are together where ‖X − Y‖ is no more than this beside X.
 _TOGETHER = 1e-8
@@ -24,6 +24,9 @@ _AT_REST = 1e-3
 _DEFAULT_RHO = 0.2
 # It is doubled where ‖X − Y‖ has not come down by this factor for so many iterations.
 _NEARER, _PATIENCE = 0.9, 50
+# The approximation has done its work where stationarity on M itself is no longer down to this share after a step.
+_FALLS = 0.9
+_SEED = 1
 _S = TypeVar("_S", bound=Solver)
 
 
@@ -62,27 +65,21 @@ class PenalisedSolver(Solver):
 
     requires = Requirements(("point_from",), ("only X ≥ 0",))
     state = SplitState
+    checks = checked(mu=NONNEGATIVE)
 
     mu: float | None
     #: μ, where none is given, beside the scale of M
     default_mu: ClassVar[float] = 0.1
 
-    def __post_init__(self) -> None:
-        if self.mu is not None:
-            check_number(self.mu, "mu", zero=True)
-
     def in_units(self, units: Units, problem: Problem) -> PenalisedSolver:
-        """Return the solver with μ, the weight of a square, scaled."""
         return convert_weight(self, "mu", units)
 
     def init(self, problem: Problem, X0: Array) -> SplitState:
-        """Return the state X = Y = X0."""
         p = cast(LeastSquaresPoint, problem.loss.at(X0))
         mu = self.default_mu * estimate_eigenvalue(p) if self.mu is None else float(self.mu)
         return SplitState(point=p, Y=X0, mu=mu)
 
     def step(self, problem: Problem, state: State) -> SplitState:
-        """Return the state after an update of Y and one of X."""
         state = cast(SplitState, state)
         loss, p, mu = cast(FullLeastSquares, problem.loss), cast(LeastSquaresPoint, state.point), state.mu
         Y = self._update(state.Y, p.X, p.MX, p.gram, mu)
@@ -178,6 +175,104 @@ class SymANLS(PenalisedSolver):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LAIState(SplitState):
+    """Factors X and Y, the weight μ, and M ≈ QΛQᵀ as Q and the diagonal of Λ; no pair of them once M itself is used."""
+
+    listed = ("approximation",)
+
+    approximation: tuple[Array, ...] = ()
+
+    def check(self, shape: tuple[int, int]) -> None:
+        """Raise unless Q and Λ go with an X of this shape."""
+        found: Any = self.approximation
+        shapes = [tuple(A.shape) for A in found] if isinstance(found, tuple) else None
+        if shapes and (len(shapes) != 2 or shapes[0] != (shape[0], *shapes[1])):
+            raise ValueError("the approximation of M does not go with X")
+
+
+@dataclass(frozen=True)
+class LAI(Solver):
+    """Sweeps of `SymHALS` with a low-rank approximation of M in its place, then with M.
+
+    After Hayashi, Aksoy, Ballard and Park 2024. M ≈ QΛQᵀ by randomised subspace iteration with ``columns``·r columns. A
+    product with it takes 4nr²·columns multiplications whatever M is: cheap where M is dense. X is judged on M after
+    ``sweeps`` of them; once that no longer improves, sweeps go on with M. The passes of the subspace iteration are
+    counted as the products they are.
+
+    Parameters
+    ----------
+    mu : float, optional
+        μ ≥ 0, as in `SymHALS`.
+    columns : int, default=2
+        Columns of Q, as a multiple of the rank.
+    power : int, default=2
+        Subspace iterations after the first.
+    sweeps : int, default=10
+        Sweeps between two looks at M.
+
+    Examples
+    --------
+    >>> from quartic import SymNMF, datasets
+    >>> SymNMF(2, solver="lai", random_state=0).fit(datasets.karate().adjacency).result_.success
+    True
+    """
+
+    name = "lai"
+    requires = Requirements(("on_host", "point_from"), ("only X ≥ 0",))
+    state = LAIState
+    checks = checked(mu=NONNEGATIVE, columns=COUNT, power=NONNEGATIVE, sweeps=COUNT)
+
+    mu: float | None = None
+    columns: int = 2
+    power: int = 2
+    sweeps: int = 10
+
+    def in_units(self, units: Units, problem: Problem) -> LAI:
+        return convert_weight(self, "mu", units)
+
+    def init(self, problem: Problem, X0: Array) -> LAIState:
+        """Return the state X = Y = X0, with M approximated."""
+        first = SymHALS(self.mu).init(problem, X0)
+        found = _approximate(cast(FullLeastSquares, problem.loss), X0, self.columns, self.power)
+        return LAIState(point=first.point, Y=X0, mu=first.mu, approximation=found)
+
+    def step(self, problem: Problem, state: State) -> LAIState:
+        """Return the state after a few sweeps with QΛQᵀ and a look at M, or after one with M."""
+        s, hals = cast(LAIState, state), SymHALS(self.mu)
+        if not s.approximation:
+            after = hals.step(problem, s)
+            return LAIState(point=after.point, Y=after.Y, mu=after.mu)
+        Q, values = s.approximation
+        X, Y, mu = s.point.X, s.Y, s.mu
+        for _ in range(self.sweeps):
+            before = X
+            Y = hals._update(Y, X, Q @ (values[:, None] * (Q.T @ X)), gram(X), mu)
+            X = hals._update(X, Y, Q @ (values[:, None] * (Q.T @ Y)), gram(Y), mu)
+            mu = hals._next_mu(mu, X, before, Y)
+        point = problem.loss.at(X)
+        falls = problem.stationarity(point) <= _FALLS * problem.stationarity(s.point)
+        return LAIState(point=point, Y=Y, mu=mu, approximation=s.approximation if falls else ())
+
+
+def _approximate(loss: FullLeastSquares, X0: Array, columns: int, power: int) -> tuple[Array, ...]:
+    """Return Q (n, l) with orthonormal columns and the diagonal of Λ, the eigenvalues of largest size."""
+    n, rank = X0.shape
+    width = min(columns * rank, n)
+    Q: Array = np.random.default_rng(_SEED).standard_normal((n, width)).astype(X0.dtype)
+    for _ in range(power + 1):
+        Q = loss.product(Q)
+        if not np.isfinite(Q).all():
+            return ()  # the run will say what is wrong with the products
+        Q = orthonormal(Q)
+    small = gram(Q, loss.product(Q))
+    if not np.isfinite(small).all():
+        return ()
+    values, U = np.linalg.eigh(small)
+    loss._count((power + 2) * (-(-width // rank) - 1))  # a product with l columns is l/r of those that are counted
+    return np.ascontiguousarray(Q @ U.astype(Q.dtype)), values.astype(Q.dtype)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ADMMState(State):
     """Y ≥ 0 (the point, which is the symmetric answer), its twin X of free sign, the multipliers Λ, and ρ in use.
 
@@ -221,25 +316,19 @@ class ADMM(Solver):
     name = "admm"
     requires = Requirements(("on_host", "point_from"), ("only X ≥ 0",))
     state = ADMMState
+    checks = checked(rho=POSITIVE)
 
     rho: float | None = None
 
-    def __post_init__(self) -> None:
-        if self.rho is not None:
-            check_number(self.rho, "rho")
-
     def in_units(self, units: Units, problem: Problem) -> ADMM:
-        """Return the solver with ρ, the weight of a square, scaled."""
         return convert_weight(self, "rho", units)
 
     def init(self, problem: Problem, X0: Array) -> ADMMState:
-        """Return the state X = Y = X0, Λ = 0."""
         p = cast(LeastSquaresPoint, problem.loss.at(X0))
         rho = _DEFAULT_RHO * estimate_eigenvalue(p) if self.rho is None else float(self.rho)
         return ADMMState(point=p, X=X0, dual=np.zeros_like(X0), rho=rho)
 
     def step(self, problem: Problem, state: State) -> ADMMState:
-        """Return the state after updates of X, Λ and Y."""
         from quartic.baselines.nnls import solve_nnls
 
         state = cast(ADMMState, state)
@@ -270,5 +359,4 @@ def _solve_shifted(S: Array, rho: float, C: Array) -> Array:
     """Return C(S + ρI)⁻¹ by eigenvalues: S is a Gram matrix, so the inverse is bounded by 1/ρ whatever its rank."""
     values, Q = np.linalg.eigh(S)
     inverse = (Q / (np.maximum(values, 0) + rho)) @ Q.T
-    X: Array = C @ inverse.astype(C.dtype, copy=False)
-    return X
+    return C @ inverse.astype(C.dtype, copy=False)

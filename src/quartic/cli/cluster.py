@@ -155,7 +155,8 @@ def _choose(options: Options, job: _Job) -> _Job:
             return replace(job, n_clusters=n_groups, votes={"groups": n_groups}, why=why)
     found = select_rank(M, range(2, last + 1), n_runs=5, solver=options.solver, random_state=options.seed)
     votes = ", ".join(f"{name.replace('_', '-')} {vote}" for name, vote in found.votes.items())
-    why = f"of 2 to {last}, the median of what three criteria prefer ({votes})"
+    why = f"of 2 to {last}; {'a graph of neighbours: its eigengap' if found.neighbors else 'the larger of two models'}"
+    why += f" decides ({votes})"
     return replace(job, n_clusters=found.best, votes=found.votes, why=why)
 
 

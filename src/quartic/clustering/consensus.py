@@ -120,12 +120,10 @@ def join_clusters(A: Any, labels: Any) -> Array:
     model = BlockModel(as_adjacency(A), labels, k)
     names, counts, steps = list(range(k)), [1] * k, []
     for step in range(k - 1):
-        gains = model.join_gains()
-        r, s = map(int, np.unravel_index(gains.argmax(), gains.shape))
+        r, s, gain, model = model.join_best()
         counts[s] += counts.pop(r)
-        steps.append([*sorted((names[s], names.pop(r))), -float(gains[r, s]), counts[s]])
+        steps.append([*sorted((names[s], names.pop(r))), -gain, counts[s]])
         names[s] = k + step
-        model = model.joined(r, s)
     tree = np.array(steps).reshape(-1, 4)
     heights = np.cumsum(np.maximum(tree[:, 2], 0))
     tree[:, 2] = heights / heights[-1] if k > 1 and heights[-1] > 0 else heights

@@ -8,8 +8,8 @@ block model (Karrer and Newman 2011) at its best rates, with that of the labels 
 
 up to a constant (the complete likelihood of Daudin, Picard and Robin 2008, at a fixed number of clusters). The second
 sum is what keeps noise from halving a large cluster while two small ones become one. Weights count as numbers of edges,
-one on average. Moving a node changes the few :math:`e_{rs}` of its neighbours' clusters, so that a sweep over all nodes
-takes a few passes over the edges.
+in the unit in which their variance is their mean. Moving a node changes the few :math:`e_{rs}` of its neighbours'
+clusters, so that a sweep over all nodes takes a few passes over the edges.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class BlockModel:
         from quartic.compiled.moves import count_edges
 
         A = sp.csr_array(A, dtype=np.float64)
-        self.scale = A.nnz / max(float(A.data.sum()), np.finfo(float).tiny)
+        self.scale = float(A.data.sum()) / max(float(A.data @ A.data), np.finfo(float).tiny)
         # One type of index, so that code is compiled once.
         self.graph = A.indptr.astype(np.int64), A.indices.astype(np.int64), A.data * self.scale
         self.degree = np.asarray(A.sum(axis=1)) * self.scale
@@ -98,19 +98,16 @@ class BlockModel:
         other.volume, other.size = self.volume @ G, self.size @ G
         return other
 
+    def join_best(self) -> tuple[int, int, float, Self]:
+        """Return the clusters r > s whose join costs least, what L gains by it, and the model where they are one."""
+        gains = self.join_gains()
+        r, s = map(int, np.unravel_index(gains.argmax(), gains.shape))
+        return r, s, float(gains[r, s]), self.joined(r, s)
+
     def likelihood(self) -> float:
         """Return L."""
-        return float(_xlogx(self.edges).sum() - 2 * _xlogx(self.volume).sum()) + self.label_likelihood()
-
-    def label_likelihood(self) -> float:
-        """Return the second sum of L."""
-        return float(2 * (_xlogx(self.size).sum() - _xlogx(self.size.sum())))
-
-    def community_likelihood(self) -> float:
-        """Return the first sum of L with one rate for all pairs in a cluster, and one for all others."""
-        inside, volume, pairs = np.trace(self.edges), self.volume.sum(), (self.volume**2).sum()
-        edges, chances = np.array([inside, volume - inside]), np.array([pairs, volume**2 - pairs])
-        return float((_xlogx(edges) - edges * np.log(np.maximum(chances, np.finfo(float).tiny))).sum())
+        labels = _xlogx(self.size).sum() - _xlogx(self.size.sum())
+        return float(_xlogx(self.edges).sum() + 2 * (labels - _xlogx(self.volume).sum()))
 
 
 class Placement:

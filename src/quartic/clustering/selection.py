@@ -1,4 +1,4 @@
-"""How many clusters? What two models of a graph say, beside its spectrum."""
+"""How many clusters? How well two models describe a graph of blocks, and the spectrum of one of neighbours."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from quartic.arrays import RandomState, random_generator
 from quartic.arrays.checks import check_integer
@@ -28,6 +29,8 @@ Floats: TypeAlias = NDArray[np.float64]
 _DENSE = 300
 # Random graphs whose spectrum is chance.
 _RANDOM_GRAPHS = 3
+# Triangles are counted at so many nodes; a graph of neighbours has this many times more than blocks would make.
+_NODES, _MORE = 2000, 1.25
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,8 @@ class RankSelection:
     ranks : array of int
         Ranks tried, rising.
     best : int
-        The rank chosen: that of two votes that agree, else the larger of ``"blocks"`` and ``"communities"``.
+        The rank chosen: the larger of the votes ``"blocks"`` and ``"communities"``, but the vote ``"eigengap"`` for a
+        graph of neighbours.
     votes : dict
         The rank each criterion prefers: ``"eigengap"``, ``"blocks"``, ``"communities"``. Where weights are negative,
         the first is all there is.
@@ -50,7 +54,10 @@ class RankSelection:
     eigengap : array
         λ_r − λ_{r+1}.
     blocks, communities : array
-        The two likelihoods less what their parameters are worth, for each edge; NaN where weights are negative.
+        Logarithms of the chance that each model has for graph and labels, for each edge, up to a constant; NaN where
+        weights are negative.
+    neighbors : bool
+        Whether M is like a graph of neighbours among points: more triangles than blocks would make, or hardly a zero.
 
     Examples
     --------
@@ -71,6 +78,7 @@ class RankSelection:
     eigengap: Floats = field(repr=False)
     blocks: Floats = field(repr=False)
     communities: Floats = field(repr=False)
+    neighbors: bool = False
 
     def table(self) -> str:
         """Return the figures as text, a line for each rank, the best one marked."""
@@ -117,23 +125,31 @@ def select_rank(
 ) -> RankSelection:
     r"""Look for the number of clusters of a similarity matrix or graph.
 
-    Three criteria, each of which prefers a rank r among ``ranks``:
+    M is factorised at the largest of ``ranks``, its labels are refined, and clusters are joined two by two, those first
+    that cost least in the likelihood of a block model (`quartic.clustering.refinement`), with labels refined again each
+    time. With m edges, of which :math:`e_{rs}` run between clusters r and s and :math:`i_r` inside r, :math:`\kappa_r`
+    the sum of the degrees and :math:`n_r` the number of nodes, the labels z at each rank k are judged by how likely
+    graph and labels are together (Peixoto 2017), all parameters drawn uniformly:
 
-    - **eigengap**: how many eigenvalues are larger than the second largest of a random graph with the same degrees and
-      weights (the largest of three such graphs);
-    - **blocks**: M is factorised at the largest rank, its labels are refined, and clusters are joined two by two, those
-      first that cost least in the likelihood L of a degree-corrected block model (`quartic.clustering.refinement`),
-      with labels refined again each time. With m edges, the largest :math:`L - \tfrac12 r (r + 1) \log m` is
-      preferred (Schwarz's criterion for the rates between blocks);
-    - **communities**: for the same labels, the likelihood of a model with two rates only, within communities and
-      between them (the planted partition, whose likelihood is a modularity), with half of the labels' own, less
-      :math:`r \log n`.
+    .. math:: \log P(A, z) = \log P(e) + \sum_{r<s} \log e_{rs}! + \sum_r \log 2^{i_r} i_r!
+              + \sum_r \log \frac{(n_r - 1)!}{(n_r + \kappa_r - 1)!} + \log P(z),
 
-    The first misses communities that the spectrum does not show. The second has too many rates for many small
-    communities, the third too few for unequal ones: both say too few rather than too many, and ``best`` is the larger
-    of the two; but 1 where the first and the second agree on that, since the third finds something in any noise. Where
-    ``votes`` differ, look at the figures: clusters much smaller than the rest are easily missed, and nested ones have
-    several right answers. A graph of neighbours of points has parts of clusters that no likelihood tells from clusters.
+    - **blocks**: the edges inside, and those between, are any numbers with the same sums;
+    - **communities**: :math:`\kappa_r` are any numbers with sum 2m, one and the same share of a node's edges stays in
+      its community, and the others' ends are paired by chance.
+
+    Nothing is left to choose: a cluster more must be worth the description of its numbers. Both say too few rather
+    than too many where communities are small and mixed, the first where their edges elsewhere tell nothing, the second
+    where they differ; ``best`` is the larger of the two.
+
+    In a **graph of neighbours** of points any part of a cluster is a block, and these models find no end. It is known
+    by its triangles, a quarter more than the block model makes, or has more entries than zeros. There ``best`` is
+
+    - **eigengap**: the r with the largest gap :math:`\lambda_r - \lambda_{r+1}`, r ≥ 2. Of other graphs this vote is
+      the number of eigenvalues above the second largest of a random graph with the same degrees (the largest of three).
+
+    Where ``votes`` differ, look at the figures: clusters much smaller than the rest are easily missed, and nested ones
+    have several right answers.
 
     Parameters
     ----------
@@ -170,30 +186,34 @@ def select_rank(
     generator = random_generator(random_state)
     even: Literal["regularized"] | None = None if given.data.min() < 0 else "regularized"
     whole = normalize_graph(given, normalize)
-    figures = np.full((2, len(tried)), np.nan)
+    figures, neighbors = np.full((2, len(tried)), np.nan), False
     for seed in generator.integers(2**63, size=n_runs if even else 0):
         X = minimize(
             Problem(LeastSquares(whole), Nonnegative()), spectral_start, rank=int(tried[-1]), reference=random_start,
             solver=solver, tol=tol, max_iter=max_iter, random_state=int(seed),
         ).X  # fmt: skip
-        figures = np.fmax(figures, _join_down(BlockModel(given, X.argmax(axis=1), int(tried[-1])), tried))
-    if given.nnz * 2 <= given.shape[0] ** 2 and even:
-        given.data[:] = 1.0  # the weights of a normalised graph follow its degrees, and those are kept anyway
-    eigenvalues = _leading_eigenvalues(normalize_graph(given, even), int(tried[-1]) + 1, generator)
+        model = BlockModel(given, X.argmax(axis=1), int(tried[-1])).refine()
+        neighbors = has_neighbors(given, model)
+        figures = np.fmax(figures, _join_down(model, tried))
+    G = sp.csr_array(given - sp.diags_array(given.diagonal()))
+    if even and not neighbors:
+        G.data[:] = G.data != 0  # the weights of a normalised graph follow its degrees, and those are kept anyway
+    eigenvalues = _leading_eigenvalues(normalize_graph(G, even), int(tried[-1]) + 1, generator)
     chance = max(
-        float(_leading_eigenvalues(normalize_graph(_rewired(given, generator), even), 2, generator)[-1])
+        float(_leading_eigenvalues(normalize_graph(_rewired(G, generator), even), 2, generator)[-1])
         for _ in range(_RANDOM_GRAPHS)
     )
     padded = np.append(eigenvalues, np.nan)  # r = n has no next eigenvalue
-    votes = {"eigengap": int(tried[np.abs(tried - max(1, (eigenvalues > chance).sum())).argmin()])}
-    best = votes["eigengap"]
+    gaps = padded[tried - 1] - padded[tried]
+    gap = tried[np.where((tried > 1) & ~np.isnan(gaps), gaps, -1.0).argmax()]
+    above = tried[np.abs(tried - max(1, (eigenvalues > chance).sum())).argmin()]
+    votes = {"eigengap": int(gap if neighbors else above)}
     if even:
         votes |= {name: int(tried[row.argmax()]) for name, row in zip(("blocks", "communities"), figures, strict=True)}
-        likelihoods = votes["blocks"], votes["communities"]
-        best = (best if best in likelihoods else max(likelihoods)) if max(best, votes["blocks"]) > 1 else 1
+    best = max(votes["blocks"], votes["communities"]) if even and not neighbors else votes["eigengap"]
     return RankSelection(
-        ranks=tried, best=best, votes=votes, eigenvalues=eigenvalues, chance=chance,
-        eigengap=padded[tried - 1] - padded[tried], blocks=figures[0], communities=figures[1],
+        ranks=tried, best=best, votes=votes, eigenvalues=eigenvalues, chance=chance, eigengap=gaps,
+        blocks=figures[0], communities=figures[1], neighbors=neighbors,
     )  # fmt: skip
 
 
@@ -201,21 +221,64 @@ def select_rank(
 
 
 def _join_down(model: BlockModel, ranks: NDArray[np.int64]) -> Floats:
-    """Return both likelihoods less their penalties at each of the ranks, for each edge, joining from the largest."""
-    n, volume = len(model.labels), float(model.degree.sum())
+    """Return what both models say at each of the ranks, for each edge, joining from the largest."""
     figures = np.empty((2, len(ranks)))
-    model.refine()
     for k in range(int(ranks[-1]), int(ranks[0]) - 1, -1):
         if k < len(model.size):
-            gains = model.join_gains()
-            r, s = np.unravel_index(gains.argmax(), gains.shape)
-            model = model.joined(int(r), int(s)).refine()
+            model = model.join_best()[-1].refine()
         if k in ranks:
-            labels = model.label_likelihood()
-            blocks = model.likelihood() - 0.5 * k * (k + 1) * np.log(volume / 2)
-            communities = model.community_likelihood() + labels / 2 - k * np.log(n)
-            figures[:, np.searchsorted(ranks, k)] = blocks / volume, communities / volume
+            figures[:, np.searchsorted(ranks, k)] = _evidence(model) / model.degree.sum()
     return figures
+
+
+def _evidence(model: BlockModel) -> Floats:
+    """Return log P(A, z) of blocks and of communities, as `select_rank` has it; empty clusters are none."""
+    some = model.size > 0
+    e, volume, size = model.edges[np.ix_(some, some)], model.volume[some], model.size[some]
+    k, n, m = len(size), size.sum(), volume.sum() / 2
+    inside = np.diag(e) / 2
+    within, between = inside.sum(), m - inside.sum()
+    own = (gammaln(inside + 1) + inside * np.log(2)).sum()
+    labels = gammaln(size + 1).sum() - gammaln(n + 1) - _count_ways(k, n - k)
+    shared = own + (gammaln(size) - gammaln(size + volume)).sum() + labels
+    blocks = gammaln(e[np.triu_indices(k, 1)] + 1).sum() - _count_ways(k, within)
+    if k == 1:
+        return shared + np.array([blocks, 0.0])
+    blocks -= _count_ways(k * (k - 1) / 2, between) + np.log(m + 1)
+    ends, half = volume - 2 * inside, volume / 2
+    stay = (gammaln(half + 1) - gammaln(inside + 1) - gammaln(half - inside + 1)).sum()
+    stay += gammaln(within + 1) + gammaln(between + 1) - gammaln(m + 2)
+    pairs = gammaln(2 * between + 1) - between * np.log(2) - gammaln(between + 1)
+    # no pair is inside
+    pairs += between * np.log1p(-((ends / max(ends.sum(), 1.0)) ** 2).sum())
+    communities = stay + gammaln(ends + 1).sum() - pairs - _count_ways(k, 2 * m)
+    return shared + np.array([blocks, communities])
+
+
+def _count_ways(cells: float, total: float) -> float:
+    """Return the logarithm of the number of ways to share out ``total`` among ``cells``."""
+    return float(gammaln(cells + total) - gammaln(total + 1) - gammaln(cells))
+
+
+def has_neighbors(A: sp.csr_array, model: BlockModel) -> bool:
+    """Tell whether a graph has triangles that its block model does not explain, as graphs of neighbours have.
+
+    A path of two edges from i is closed by a third with the chance that the model has for it. Paths are counted at
+    random nodes, those that come back along the same edge left out, and three standard deviations allowed for.
+    """
+    n, k = A.shape[0], len(model.size)
+    if 2 * A.nnz > n * n:
+        return True
+    B = sp.csr_array(A - sp.diags_array(A.diagonal())) * model.scale
+    at = np.sort(np.random.default_rng(0).permutation(n)[:_NODES])
+    seen = float(((B[at] @ B) * B[at]).sum())
+    paths = np.asarray(B.sum(axis=1)) ** 2 - np.asarray((B * B).sum(axis=1))
+    every, mine = (np.bincount(model.labels[some], paths[some], k) for some in (slice(None), at))
+    e = model.edges - np.diag(np.bincount(model.labels, A.diagonal() * model.scale, k))
+    volume = np.maximum(e.sum(axis=1), np.finfo(float).tiny)
+    rate = e / volume / volume[:, None]
+    chance = float((mine[:, None] * rate * ((rate * every) @ (rate * every)).T).sum())
+    return seen > _MORE * chance + 3 * np.sqrt(6 * chance)
 
 
 def _leading_eigenvalues(A: sp.csr_array, count: int, generator: np.random.Generator) -> Floats:

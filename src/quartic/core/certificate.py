@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -237,10 +236,9 @@ def explained_by(size: float, X: Array) -> float:
     return 10 * size / float(sizes[sizes > 1e-8 * sizes[0]].min(initial=math.inf))
 
 
-def ridge_to_certify(problem: Any) -> float:
+def ridge_to_certify(problem: Problem) -> float:
     """Return ρ, or raise an error that says why there is no certificate."""
-    if not isinstance(problem, Problem):
-        raise TypeError(f"problem must be a quartic.Problem, got {type(problem).__name__}")
+    Problem.check(problem)
     penalty, name = problem.penalty, type(problem.penalty).__name__
     if penalty.nonnegative:
         raise ValueError(
@@ -257,7 +255,7 @@ def ridge_to_certify(problem: Any) -> float:
             "X.cpu().numpy()"
         )
     if not problem.loss.rotations:
-        raise ValueError(f"no certificate of optimality for {type(problem.loss).__name__}: it is not F(XXᵀ)")
+        raise ValueError(f"no certificate of optimality for {problem.loss.name}: it is not F(XXᵀ)")
     return penalty.ridge
 
 

@@ -113,8 +113,7 @@ def minimize(
     <Status.CONVERGED: 'converged'>
     """
     started = solving_time()
-    if not isinstance(problem, Problem):
-        raise TypeError(f"problem must be a quartic.Problem, got {type(problem).__name__}")
+    Problem.check(problem)
     _check_limits(tol, reference, max_iter, max_time)
     chosen = choose_solver(solver, problem)
     if checkpoint is not None:

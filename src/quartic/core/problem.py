@@ -66,6 +66,13 @@ class Problem:
                 hint = f"; did you mean {value.__name__}(...)?" if isinstance(value, type) else ""
                 raise TypeError(f"{name} must be a quartic {kind.__name__}, got {found}{hint}")
 
+    @staticmethod
+    def check(problem: Any) -> None:
+        """Raise unless this is a problem."""
+        if not isinstance(problem, Problem):
+            found = problem.name if isinstance(problem, Loss) else type(problem).__name__
+            raise TypeError(f"problem must be a quartic.Problem, got {found}")
+
     def objective(self, point: Point) -> float:
         """Return Ψ at a point."""
         return float(point.value) + float(self._penalty_at(point))

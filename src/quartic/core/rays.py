@@ -56,8 +56,7 @@ def objective_falls_from_zero(problem: Problem) -> bool:
 def _product(loss: Loss, u: Array, length: float) -> Array:
     """Return ∇F(0)u, from the gradient 2∇F(t²uuᵀ)tu close to 0."""
     there = loss.space.adopt(np.ascontiguousarray(loss.dtype(length) * u))
-    product: Array = to_host(loss.at(there).gradient) / (2 * length)
-    return product
+    return to_host(loss.at(there).gradient) / (2 * length)
 
 
 @np.errstate(over="ignore", invalid="ignore")

@@ -61,13 +61,13 @@ class RunLog:
         self.least = self.latest.stationarity
 
     def record(self, state: State, made: Iterations = ()) -> None:
-        """Take note of an iterate, and of those before it that a device made by itself, each below the last."""
+        """Take note of an iterate, and of those before it that were made together, each below the last."""
         point = state.point
         if len(made) > 1:
-            since, now, products = self.latest.time, self.elapsed(), self.products() - len(made)
-            for k, (objective, stationarity, step) in enumerate(made[:-1], 1):
-                seconds = since + k / len(made) * (now - since)
-                self.rows.append(Row(seconds, objective, stationarity, products + k, step))
+            since, now, products = self.latest.time, self.elapsed(), self.latest.n_products
+            for k, (objective, stationarity, step, passes) in enumerate(made[:-1], 1):
+                seconds, products = since + k / len(made) * (now - since), products + passes
+                self.rows.append(Row(seconds, objective, stationarity, products, step))
         self.problem.begin(point)
         objective, stationarity = self.problem.objective(point), self.problem.stationarity(point)
         self.rows.append(Row(self.elapsed(), objective, stationarity, self.products(), state.step))

@@ -8,8 +8,8 @@ nothing: a run in other units is the same run.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, overload
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from quartic.arrays import Array, space_of
 # log₂ of the X that the data ask for may be this much without scaling: their squares are then within 1e±50, or in
 # single precision within 1e±9.
 _COMFORTABLE = {np.float64: 83, np.float32: 15}
+_P = TypeVar("_P")
+#: fields of a kernel or penalty, and the degree in X of the term that each is the weight of
+Degrees: TypeAlias = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,17 @@ class Units:
         """Return the weight that a term of this degree in X has in these units, None where no number is that large."""
         there = shifted(float(weight), self.value - degree * self.length)
         return there if 1e-290 < abs(there) < 1e290 else None
+
+    def weigh(self, part: _P, degrees: Degrees | None) -> _P | None:
+        """Return a dataclass with its weights of terms of these ``degrees`` in these units.
+
+        None without degrees, or where no number is as large or small as a weight would be.
+        """
+        given = {name: getattr(part, name) for name, _ in degrees or ()}
+        there = {name: self.factor(given[name], degree) if given[name] else 0.0 for name, degree in degrees or ()}
+        if degrees is None or None in there.values():
+            return None
+        return replace(part, **there)  # type: ignore[type-var]
 
 
 @overload

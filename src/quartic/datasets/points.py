@@ -354,5 +354,4 @@ def _closest_pairs(X: Floats, count: int) -> Pairs:
 def _sort_pairs(pairs: Any) -> Pairs:
     """Return pairs with i < j in lexicographic order."""
     pairs = np.sort(pairs.astype(np.int64).reshape(-1, 2), axis=1)
-    ordered: Pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
-    return ordered
+    return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]

@@ -73,11 +73,13 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     max_iter, max_time : int, float or None
         Limits: iterations of a run, seconds of the whole search.
     n_jobs : int or None, default=None
-        Threads to use: searches are done at the same time, and threads left over shared among them. None: one search
-        at a time, on as many threads as the environment allows. The answer does not depend on it.
+        Threads to use: searches are done at the same time, and threads left over shared among them; patches of 200,000
+        points and more are solved in so many processes. None: one search at a time, on as many threads as the
+        environment allows. The answer does not depend on it.
     device : None, "cpu", "cuda" or another device of torch
-        Where the runs are made. The distances are moved there once, and points come back as NumPy. Runs with bounds or
-        anchors, complete matrices, and what decides which points are determined, stay on the CPU.
+        Where the runs over all points are made. The distances are moved there once, and points come back as NumPy. Runs
+        with bounds or anchors, patches, complete matrices, and what decides which points are determined, stay on the
+        CPU.
     random_state : int, RandomState, Generator or None
         Seed.
     verbose : bool, default=False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,7 +22,7 @@ from quartic.core.result import Result, Status
 from quartic.core.units import shifted
 from quartic.distance.bodies import ProvingCore
 from quartic.distance.data import Measurements
-from quartic.distance.graph import PairGraph
+from quartic.distance.graph import PairGraph, find_among
 from quartic.distance.noise import noise_explains
 from quartic.losses import Anchored, BoundedDistances, Distances, RawStress
 from quartic.solvers import Solver
@@ -90,22 +90,24 @@ class Component:
         return BoundedDistances(self.pairs, self.lower**2, self.upper**2, self.n, self.weights)
 
     def restricted_to(self, points: NDArray[np.int64]) -> Component:
-        """Return the data among some points, which are numbered in their order."""
+        """Return the data among some points, in ascending order, which are numbered so."""
         A = self.adjacency
-        position = np.full(self.n, -1, dtype=np.int64)
-        position[points] = np.arange(len(points))
-        counts = np.diff(A.indptr)[points]
+        counts = A.indptr[points + 1] - A.indptr[points]
         at = np.repeat(A.indptr[points] - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
-        once = position[A.indices[at]] > np.repeat(np.arange(len(points)), counts)
-        mine = np.sort(A.data[at[once]].astype(np.int64) - 1)
-        return self.with_pairs(mine, position, len(points))
+        owner = np.repeat(np.arange(len(points)), counts)
+        ends, inside = find_among(A.indices[at], points)
+        once = inside & (ends > owner)
+        mine = A.data[at[once]].astype(np.int64) - 1
+        order = np.argsort(mine)
+        return self._with(mine[order], np.column_stack([owner[once], ends[once]])[order], len(points))
 
     def with_pairs(self, mine: NDArray[np.int64], number: NDArray[np.int64], n: int) -> Component:
         """Return the pairs with these numbers, point i called ``number[i]``."""
+        return self._with(mine, np.sort(number[self.pairs[mine]], axis=1), n)
+
+    def _with(self, mine: NDArray[np.int64], pairs: NDArray[np.int64], n: int) -> Component:
         columns = self.lower[mine], self.upper[mine], self.guess[mine]
-        weights = None if self.weights is None else self.weights[mine]
-        pairs = np.sort(number[self.pairs[mine]], axis=1)
-        return Component(n, pairs, *columns, weights, self.noise)
+        return Component(n, pairs, *columns, None if self.weights is None else self.weights[mine], self.noise)
 
     @cached_property
     def stress(self) -> RawStress:
@@ -234,7 +236,11 @@ class Effort:
     deadline: float = np.inf
     verbose: bool = False
     device: Any = None
+    n_jobs: int | None = None
     interrupted: threading.Event = field(default_factory=threading.Event)  # set when Ctrl-C has ended a run
+
+    def __reduce__(self) -> Any:  # what is interrupted here is not so in another process
+        return Effort, tuple(getattr(self, each.name) for each in fields(self)[:-1])
 
     def spent(self) -> bool:
         """Tell whether the search is to end with what it has: the time is up, or it was told to stop."""

@@ -160,17 +160,21 @@ def stable_bodies(graph: PairGraph, X: Array, rng: np.random.Generator) -> list[
 def grow_in_place(graph: PairGraph, X: Array, start: Mask) -> Mask:
     """Return ``start`` and every point reached from it by trilateration from points that do not lie flat."""
     n, d = X.shape
-    A = graph.matrix()
     centred = X - X.mean(axis=0)
     features = np.column_stack([np.ones(n), centred, (centred[:, :, None] * centred[:, None, :]).reshape(n, d * d)])
     sums = np.zeros_like(features)
-    inside = start.copy()
-    frontier = np.flatnonzero(inside)
-    while len(frontier):
-        rows = A[frontier]
-        touched = np.unique(rows.indices)
-        sums += rows.T @ features[frontier]
-        ready = touched[~inside[touched] & (sums[touched, 0] > d)]
+    inside, marked = start.copy(), np.zeros(n, dtype=bool)
+    frontier, number = np.flatnonzero(inside), np.empty(n, dtype=np.int64)
+    while len(frontier):  # each round costs what it touches, but for a glance at all marks
+        near, owner = graph.neighbours_of_all(frontier), np.repeat(frontier, graph.degrees_of(frontier))
+        outside = ~inside[near]
+        near, owner = near[outside], owner[outside]
+        marked[near] = True
+        touched = np.flatnonzero(marked)
+        marked[touched], number[touched] = False, np.arange(len(touched))
+        for column, feature in zip(sums.T, features.T, strict=True):
+            column[touched] += np.bincount(number[near], feature[owner], len(touched))
+        ready = touched[sums[touched, 0] > d]
         mean = sums[ready, 1:] / sums[ready, :1]
         center, second = mean[:, :d], mean[:, d:].reshape(-1, d, d)
         values, _ = np.linalg.eigh(second - center[:, :, None] * center[:, None, :])

@@ -39,6 +39,13 @@ def check_indices(pairs: Any, n_points: int) -> Indices:
     return checked
 
 
+def find_among(numbers: Indices, points: Indices) -> tuple[Indices, Mask]:
+    """Return where each number stands among ascending points, and whether it does."""
+    at = np.searchsorted(points, numbers)
+    at[at == len(points)] = 0
+    return at, points[at] == numbers if len(points) else np.zeros(len(at), dtype=bool)
+
+
 @dataclass(frozen=True, eq=False)
 class PairGraph:
     """An undirected graph in compressed rows: the neighbours of ``v`` are ``indices[indptr[v]:indptr[v + 1]]``."""
@@ -66,6 +73,11 @@ class PairGraph:
         """The number of distinct neighbours of each point."""
         return np.diff(self.indptr)
 
+    def degrees_of(self, points: Indices) -> Indices:
+        """Return the number of distinct neighbours of some points."""
+        counts: Indices = self.indptr[points + 1] - self.indptr[points]
+        return counts
+
     @property
     def pairs(self) -> Indices:
         """The edges, once each, the smaller index first."""
@@ -79,7 +91,7 @@ class PairGraph:
 
     def neighbours_of_all(self, points: Indices) -> Indices:
         """Return the neighbours of all ``points``, one list after the other, repetitions kept."""
-        starts, counts = self.indptr[points], self.indptr[points + 1] - self.indptr[points]
+        starts, counts = self.indptr[points], self.degrees_of(points)
         offsets = np.repeat(starts - (np.cumsum(counts) - counts), counts)
         neighbours: Indices = self.indices[offsets + np.arange(len(offsets))]
         return neighbours
@@ -99,13 +111,11 @@ class PairGraph:
         return sp.csr_array((np.ones(len(self.indices)), self.indices, self.indptr), shape=(n, n))
 
     def restricted_to(self, points: Indices) -> PairGraph:
-        """Return the graph on ``points`` alone, numbered in their order."""
-        position = np.full(self.n_points, -1, dtype=np.int64)
-        position[points] = np.arange(len(points))
-        ends = position[self.neighbours_of_all(points)]
-        owner = np.repeat(np.arange(len(points)), self.indptr[points + 1] - self.indptr[points])
-        once = ends > owner
-        return PairGraph.from_pairs(np.column_stack([owner[once], ends[once]]), len(points))
+        """Return the graph on ``points`` alone, in ascending order, numbered so; costs no more than they and theirs."""
+        owner = np.repeat(np.arange(len(points)), self.degrees_of(points))
+        ends, inside = find_among(self.neighbours_of_all(points), points)
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(owner[inside], minlength=len(points)))])
+        return PairGraph(indptr, ends[inside])
 
     def components(self) -> Indices:
         """Return the label of each point's connected component, the largest component first."""
@@ -218,15 +228,15 @@ def grow_bodies(
     """
     core, covered = graph.core(d + 1), np.zeros(graph.n_points, dtype=bool)
     bodies = [] if first is None else [grown(first)]
-    n_tried = 0
-    for v in rng.permutation(np.flatnonzero(core)):  # at random, so that the seeds lie apart
-        covered = np.any(bodies, axis=0) if bodies else covered
-        if n_tried == _SEEDS or covered.all():
+    waiting = rng.permutation(np.flatnonzero(core))  # at random, so that the seeds lie apart
+    for _ in range(_SEEDS):
+        for body in bodies:
+            covered |= body
+        waiting = waiting[~covered[waiting]]
+        if len(waiting) == 0:
             break
-        if covered[v]:
-            continue
-        n_tried += 1
-        seed = find_clique(graph, int(v), d + 1, core, rng)
+        seed = find_clique(graph, int(waiting[0]), d + 1, core, rng)
+        waiting = waiting[1:]
         if seed is not None:
             body = np.zeros(graph.n_points, dtype=bool)
             body[seed] = True

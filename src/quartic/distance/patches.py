@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+from joblib import Parallel, delayed
 from scipy.sparse.linalg import eigsh, splu
 
 from quartic.arrays import Array
-from quartic.distance.component import Search
+from quartic.distance.component import Component, Effort, Search
 from quartic.distance.graph import Indices, Mask, PairGraph
 from quartic.distance.moves import escape, find_place, place_points_anew, start_from_paths
 
@@ -25,12 +27,19 @@ _SIZE, _INNER, _LANDMARKS = 250, 0.65, 16
 # The tolerance within a patch; one that fits badly goes through more dimensions so often.
 _TOL, _ROUNDS = 1e-6, 6
 # Rounds of turning one patch onto another, and of moving all; what always counts as agreement, of the distances.
-_LINK_ROUNDS, _MOTION_ROUNDS, _AGREE = 4, 12, 1e-4
+# Where no more than the last share of the places disagree, all is said.
+_LINK_ROUNDS, _MOTION_ROUNDS, _AGREE, _STRAY = 4, 12, 1e-4, 1e-3
+# What may be left to the run over all points, of the distances.
+_ASTRAY = 0.05
 # Disagreement of so many times that of nine tenths of the places has a quarter of the weight.
 _USUAL = 2.0
+# From so many points on patches are worth processes of their own.
+_IN_PROCESSES = 200_000
 # Up to this many rows an eigenproblem is solved by dense factors.
 _DENSE = 60
 _TINY = float(np.finfo(np.float64).tiny)
+
+_Solved: TypeAlias = tuple[Indices, Array, int, int]
 
 
 def start_from_patches(search: Search, rank: int) -> Array:
@@ -38,18 +47,26 @@ def start_from_patches(search: Search, rank: int) -> Array:
     component = search.component
     graph = PairGraph.from_pairs(component.pairs[component.links], component.n)
     point, place = ([], []) if component.anchors is None else ([component.anchors[0]], [component.anchors[1]])
-    for ball in _cover(graph, _SIZE, search.generator):
-        if search.effort.spent():
-            break
-        kept, Y = _solve(search, graph, ball, rank)
-        if len(kept):
-            point.append(kept)
-            place.append(Y)
+    for kept, Y, n_iter, n_products in _solve_all(search, _divide(search, graph)):
+        point.append(kept)
+        place.append(Y)
+        search.n_iter, search.n_products = search.n_iter + n_iter, search.n_products + n_products
     if not point or search.effort.spent():
         return start_from_paths(search, rank)
     patch = np.repeat(np.arange(len(point)), [len(each) for each in point])
     X = register(np.concatenate(point), patch, np.concatenate(place), component.n, _AGREE * component.size)
+    X[_are_astray(component, X)] = np.nan
     return _place_rest(search, graph, X)
+
+
+def _are_astray(component: Component, X: Array) -> Mask:
+    """Tell which points are far from where most of their distances say: what one patch, or its rim, had wrong."""
+    errors = np.nan_to_num(component.errors(X))
+    outlying = component.outliers(errors) & (np.abs(errors) > _ASTRAY * component.size)
+    pairs, counted = component.pairs.ravel(), np.repeat(outlying, 2)
+    wrong, of = (np.bincount(pairs, weights, component.n) for weights in (counted, None))
+    astray: Mask = wrong > 0.5 * of
+    return astray
 
 
 def _cover(graph: PairGraph, size: int, generator: np.random.Generator) -> Iterator[Indices]:
@@ -70,23 +87,42 @@ def _cover(graph: PairGraph, size: int, generator: np.random.Generator) -> Itera
         yield points
 
 
-def _solve(search: Search, graph: PairGraph, points: Indices, rank: int) -> tuple[Indices, Array]:
-    """Return the points of a patch that have enough distances in it, and their places in a frame of their own."""
-    points = np.sort(points)
-    small = graph.restricted_to(points)
-    core = np.flatnonzero(small.core(rank + 1))
-    core = core[small.restricted_to(core).components() == 0]
-    if len(core) < rank + 2:
-        return points[:0], np.empty((0, rank))
-    inner = search.component.restricted_to(points[core])
-    patch = Search(inner, replace(search.effort, tol=max(_TOL, search.effort.tol), verbose=False), search.generator)
-    patch.offer(patch.run(start_from_paths(patch, rank, _LANDMARKS)))
+def _divide(search: Search, graph: PairGraph) -> Iterator[tuple[Indices, Component, int]]:
+    """Yield patches: the points that have enough distances there, the data among them, and a seed."""
+    rank = search.effort.rank
+    for ball in _cover(graph, _SIZE, search.generator):
+        if search.effort.spent():
+            return
+        points = np.sort(ball)
+        small = graph.restricted_to(points)
+        core = np.flatnonzero(small.core(rank + 1))
+        points = points[core[small.restricted_to(core).components() == 0]]
+        if len(points) >= rank + 2:
+            yield points, search.component.restricted_to(points), int(search.generator.integers(2**63))
+
+
+def _solve_all(search: Search, patches: Iterator[tuple[Indices, Component, int]]) -> Iterator[_Solved]:
+    """Yield what `_solve` returns of each patch, in their order; of large fields in as many processes as are allowed.
+
+    Between the short passes over a patch there is Python: threads would wait for each other.
+    """
+    effort = replace(search.effort, tol=max(_TOL, search.effort.tol), verbose=False, device=None)
+    if effort.n_jobs in (None, 1) or search.component.n < _IN_PROCESSES:
+        return (_solve(effort, *patch) for patch in patches)
+    workers = Parallel(n_jobs=effort.n_jobs, return_as="generator")
+    solved: Iterator[_Solved] = workers(delayed(_solve)(effort, *patch) for patch in patches)
+    return solved
+
+
+def _solve(effort: Effort, points: Indices, inner: Component, seed: int) -> _Solved:
+    """Return the points of a patch, their places in a frame of their own, and the iterations and products it took."""
+    patch = Search(inner, effort, np.random.default_rng(seed))
+    patch.offer(patch.run(start_from_paths(patch, effort.rank, _LANDMARKS)))
     errors = inner.errors(patch.X)
     if not inner.are_nearly_met(errors) and inner.are_suspect(errors):
         escape(patch, _ROUNDS, patience=2)
         place_points_anew(patch)
-    search.n_iter, search.n_products = search.n_iter + patch.n_iter, search.n_products + patch.n_products
-    return points[core], patch.X
+    return points, patch.X, patch.n_iter, patch.n_products
 
 
 def register(point: Indices, patch: Indices, Y: Array, n: int, agree: float) -> Array:
@@ -125,7 +161,7 @@ def register(point: Indices, patch: Indices, Y: Array, n: int, agree: float) -> 
         Z += splu(sp.csc_matrix(A + shift * sp.eye_array(n_patches))).solve(pull)[patch]
         X = _sums(point, weight, Z, n) / at_point[:, None]
         off = np.linalg.norm(Z - X[point], axis=1)
-        if off.max() <= agree:
+        if np.count_nonzero(off > agree) <= _STRAY * len(off):
             break
         weight = _trust(off, agree)
         turns, *_ = _turn_onto(patch, weight, Y, X[point], n_patches)

@@ -80,8 +80,9 @@ class Settings:
         """Return how runs are made, from now on."""
         deadline = np.inf if self.max_time is None else time.perf_counter() + self.max_time
         return Effort(
-            self.n_components, self.solver, self.tol, self.max_iter, deadline, bool(self.verbose), self.device
-        )
+            self.n_components, self.solver, self.tol, self.max_iter, deadline, bool(self.verbose), self.device,
+            self.n_jobs,
+        )  # fmt: skip
 
     def may_scale(self) -> bool:
         """Tell whether the start may be classical scaling."""
@@ -408,7 +409,7 @@ def _search_repeatedly(
         with limited_to(share_of(n_jobs, len(seeds))):
             return search_component(component, init, effort, np.random.default_rng(seed))
 
-    if n_jobs in (None, 1):
+    if n_jobs in (None, 1) or n_init == 1:
         found = []
         for seed in seeds:
             found.append(search(seed))

@@ -12,7 +12,7 @@ from quartic.graphs.normalization import Kind, choose, is_normalized, refuse_neg
 from quartic.losses.devices import moved, to_scipy
 from quartic.losses.factor.torch_matrix import csr, row_pieces
 
-_ROWS = 1024  # of a dense graph, scaled together
+_ROWS, _ENTRIES = 1024, 1 << 24  # rows of a dense graph scaled together, entries looked at together
 
 
 def choose_for_tensor(matrix: Any) -> Kind | None:
@@ -31,7 +31,8 @@ def choose_for_tensor(matrix: Any) -> Kind | None:
         return is_normalized(matrix.product, entries.new_ones((matrix.n, 1)))
 
     least = float(entries.min()) if entries.numel() else 0.0
-    return choose(matrix.n, int(entries.count_nonzero()), least, normalized, similar_to_itself)
+    count = sum(part.count_nonzero() for part in entries.reshape(-1).split(_ENTRIES))  # it takes nine bytes an entry
+    return choose(matrix.n, int(count), least, normalized, similar_to_itself)
 
 
 def normalize_tensor(matrix: Any, kind: Kind | None) -> torch.Tensor:

@@ -132,7 +132,7 @@ def spectral_start(
     if not isinstance(loss, FullLeastSquares):
         raise TypeError(
             f"the spectral start needs the eigenvectors of M in LeastSquares(M), but the loss is "
-            f"{type(loss).__name__}; use a random start"
+            f"{loss.name}; use a random start"
         )
     size = min(rank + n_extra, loss.n_points)
     values, U = leading_eigenpairs(
@@ -262,7 +262,7 @@ def rectangular_start(
     """
     loss: Any = problem.loss
     if not hasattr(loss, "factors"):
-        raise TypeError(f"rectangular_start needs a Rectangular loss, but the loss is {type(loss).__name__}")
+        raise TypeError(f"rectangular_start needs a Rectangular loss, but the loss is {loss.name}")
     m, n = loss.shape
     at_zero = loss.gradient_operator(loss.at(np.zeros((m + n, 1))))
     X = balanced_factors(lambda Z: -2 * at_zero(Z), (m, n), rank, generator, n_rounds, n_extra)

@@ -53,7 +53,7 @@ def robust_start(problem: Problem, rank: int, generator: np.random.Generator) ->
 
     loss = problem.loss
     if type(loss) is not Distances or not loss.pairs.listed:
-        raise TypeError(f"robust_start is for Distances of NumPy arrays, got {type(loss).__name__}")
+        raise TypeError(f"robust_start is for Distances of NumPy arrays, got {loss.name}")
     i, j, d = loss.rows, loss.cols, np.sqrt(np.maximum(loss.target, 0.0))
     # a misfit of squares is about 2d times that of distances: with these weights long ones do not rule
     given = (1.0 if loss.weight is None else np.asarray(loss.weight)) / (d**2 + np.mean(d**2))

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import fields, replace
-from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from quartic.arrays import Array, inner
-from quartic.core.units import Units
-
-_K = TypeVar("_K", bound="Kernel")
+from quartic.core.units import Degrees, Units
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss
@@ -25,6 +22,8 @@ class Kernel(ABC):
 
     #: the unit of a step λ is that of X to this power, over that of Ψ to the other: none where h has the unit of Ψ
     step_unit: ClassVar[tuple[int, int]] = (0, 0)
+    #: for a dataclass: the degrees in X of the terms that its fields are weights of
+    degrees: ClassVar[Degrees | None] = None
 
     @abstractmethod
     def value(self, X: Array) -> float:
@@ -57,7 +56,7 @@ class Kernel(ABC):
 
     def in_units(self, units: Units) -> Self | None:
         """Return h̃(X̃) = 2^value · h(X̃ / 2^length), or None for a kernel that cannot be had in other units."""
-        return None
+        return units.weigh(self, self.degrees)
 
     def divergence_of(self, move: Move) -> float:
         """Return D_h(X + D, X) of a step, for kernels that can from its Gram matrices."""
@@ -70,18 +69,6 @@ class Kernel(ABC):
             f"{cls.__name__} has no constants that make every loss relatively smooth; "
             "use NormKernel.for_loss or GramKernel.for_loss, or give your kernel a for_loss of its own"
         )
-
-
-def scaled_constants(kernel: _K, units: Units) -> _K | None:
-    """Return the kernel with σ, the weight of a square, and the weights of its quartic terms in other units."""
-    scaled: dict[str, float] = {}
-    for field in fields(kernel):  # type: ignore[arg-type]  # the kernels that call this are dataclasses
-        value = getattr(kernel, field.name)
-        there = units.factor(value, 2 if field.name == "sigma" else 4) if value else 0.0
-        if there is None:
-            return None
-        scaled[field.name] = there
-    return replace(kernel, **scaled)  # type: ignore[type-var]
 
 
 def sigma_for(loss: Loss, tight: bool) -> float:

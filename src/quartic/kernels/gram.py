@@ -22,8 +22,7 @@ from quartic.arrays import (
     to_host,
     trace_inner,
 )
-from quartic.core.units import Units
-from quartic.kernels.base import Kernel, scaled_constants, sigma_for
+from quartic.kernels.base import Kernel, sigma_for
 from quartic.polynomials import norm_scale, unit_cubic_root
 
 if TYPE_CHECKING:
@@ -57,6 +56,8 @@ class GramKernel(Kernel):
     True
     """
 
+    degrees = (("alpha", 4), ("beta", 4), ("sigma", 2))
+
     alpha: float
     beta: float
     sigma: float
@@ -75,12 +76,7 @@ class GramKernel(Kernel):
         L, mu = loss.smoothness, loss.strong_convexity
         return cls(alpha=2 * (L - mu), beta=2 * L, sigma=sigma_for(loss, tight))
 
-    def in_units(self, units: Units) -> Self | None:
-        """Return the same with its constants scaled."""
-        return scaled_constants(self, units)
-
     def value(self, X: Array) -> float:
-        """Return h_G(X)."""
         (S,) = space_of(X).read(gram(as_floats(X)))
         trace = float(np.trace(S))
         return 0.25 * self.alpha * trace**2 + 0.25 * self.beta * trace_inner(S, S) + 0.5 * self.sigma * trace
@@ -112,7 +108,6 @@ class GramKernel(Kernel):
         return self._divergence(*space_of(X).read(gram(Y), gram(Y, D), gram(D)))
 
     def divergence_of(self, move: Move) -> float:
-        """Return D_h(X + D, X) of a step."""
         return self._divergence(*move.start.space.read(move.S, move.T, move.C))
 
     def _divergence(self, A: Array, T: Array, C: Array) -> float:

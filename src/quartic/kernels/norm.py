@@ -6,16 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from quartic.arrays import Array, as_floats, check_number, inner, squared_norm
-from quartic.core.units import Units
-from quartic.kernels.base import Kernel, scaled_constants, sigma_for
+from quartic.kernels.base import Kernel, sigma_for
 from quartic.penalties.base import Penalty
 from quartic.polynomials import norm_length
 
 if TYPE_CHECKING:
     from quartic.losses.base import Loss
     from quartic.losses.point import Move, Point
-if TYPE_CHECKING:
-    from quartic.penalties.base import Penalty
 
 
 @dataclass(frozen=True)
@@ -37,6 +34,8 @@ class NormKernel(Kernel):
     True
     """
 
+    degrees = (("alpha", 4), ("sigma", 2))
+
     alpha: float
     sigma: float
 
@@ -53,12 +52,7 @@ class NormKernel(Kernel):
         """
         return cls(alpha=6 * loss.smoothness, sigma=sigma_for(loss, tight))
 
-    def in_units(self, units: Units) -> Self | None:
-        """Return the same with its constants scaled."""
-        return scaled_constants(self, units)
-
     def value(self, X: Array) -> float:
-        """Return h_N(X)."""
         square = squared_norm(as_floats(X))
         return float((0.25 * self.alpha * square + 0.5 * self.sigma) * square)
 
@@ -78,7 +72,6 @@ class NormKernel(Kernel):
         return float(self._divergence(squared_norm(Y), 2 * inner(Y, D), squared_norm(D)))
 
     def divergence_of(self, move: Move) -> float:
-        """Return D_h(X + D, X) of a step."""
         return self._divergence(*move.sizes)
 
     def _divergence(self, a: float, b: float, c: float) -> float:
@@ -126,21 +119,15 @@ class EuclideanKernel(Kernel):
     """
 
     step_unit = (2, 1)
-
-    def in_units(self, units: Units) -> Self:
-        """Return itself: it has no constants, and the step takes up the units."""
-        return self
+    degrees = ()  # the step takes up the units
 
     def value(self, X: Array) -> float:
-        """Return ½‖X‖²."""
         return 0.5 * squared_norm(as_floats(X))
 
     def gradient(self, X: Array) -> Array:
-        """Return X."""
         return as_floats(X)
 
     def divergence(self, X: Array, Y: Array) -> float:
-        """Return ½‖X − Y‖²."""
         return 0.5 * squared_norm(as_floats(X) - as_floats(Y))
 
     def mirror(self, V: Array, penalty: Penalty | None = None, t: float = 1.0) -> Array:

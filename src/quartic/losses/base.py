@@ -7,14 +7,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from quartic.arrays import Array, as_floats, astype, eps, finite_matrix, gram, inner, norm
+from quartic.arrays import Array, as_floats, astype, check_number, eps, finite_matrix, gram, inner, norm
 from quartic.arrays.space import HOST, Fresh, Space, Workspace
 from quartic.core.trial import Trial, try_bregman_step
-from quartic.core.units import Units, shift_to_one
+from quartic.core.units import Units, shift_to_one, shifted
 from quartic.losses.point import Line, Move, Point, round_off
 
 if TYPE_CHECKING:
@@ -86,6 +86,8 @@ class Loss(ABC):
     """
 
     n_points: int
+    #: what users call it, in messages: the class, or the function that makes it
+    name: ClassVar[str]
     #: whether F is quadratic, so that ``along`` is exact
     quadratic: bool = False
     #: what F(Y) is known not to fall below, for any Y ⪰ 0
@@ -107,9 +109,17 @@ class Loss(ABC):
     #: where the tall arrays of points come from
     arrays: Fresh = Fresh()
 
-    def __init__(self) -> None:
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" not in cls.__dict__:
+            cls.name = cls.__name__
+
+    def __init__(self, smoothness: float | None = None) -> None:
         self._counter = ProductCounter()
         self._constants: dict[str, float] = {}
+        if smoothness is not None:
+            check_number(smoothness, "smoothness")
+            self._constants["smoothness"] = float(smoothness)
 
     @property
     def translations(self) -> bool:
@@ -176,11 +186,11 @@ class Loss(ABC):
 
     def along(self, p: Point, D: Array) -> Line:
         """Return f on the line p + tD: one product, then everything on the line is free."""
-        raise TypeError(f"{type(self).__name__} is not a quartic on lines (its F is not quadratic)")
+        raise TypeError(f"{self.name} is not a quartic on lines (its F is not quadratic)")
 
     def hessian_product(self, p: Point, D: Array) -> Array:
         """Return the second derivative ∇²f(p)[D], as an array of D's shape: one product."""
-        raise TypeError(f"{type(self).__name__} offers no products with its second derivative")
+        raise TypeError(f"{self.name} offers no products with its second derivative")
 
     def curvature_diagonal(self, p: Point) -> Array | None:
         """Return about the diagonal of ∇²f(p), positive and of X's shape; None where a loss has no cheap one."""
@@ -279,13 +289,16 @@ class Loss(ABC):
 
     def in_units(self, units: Units) -> Self:
         """Return the loss f̃(X̃) = 2^value · f(X̃ / 2^length); it shares the counter of products."""
-        raise TypeError(f"{type(self).__name__} cannot be had in other units")
+        raise TypeError(f"{self.name} cannot be had in other units")
 
     def is_local(self) -> bool:
         """Tell whether the data join near points only, which makes least squares ill-conditioned; True if unknown."""
         return True
 
     # -- bookkeeping ------------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return f"<{self.name} of {self.size()[0]}>"
 
     def fingerprint(self) -> str:
         """Return a few words that tell this data from other data, for checkpoints: kind, n, and f at a fixed point."""
@@ -338,13 +351,17 @@ class Loss(ABC):
         twin._counter = ProductCounter()
         return twin
 
-    def _with(self, **data: Any) -> Self:
-        """Return the same loss of other data: whatever was worked out from the old ones is forgotten."""
+    def _with(self, power: int | None = None, **data: Any) -> Self:
+        """Return the same loss of other data: whatever was worked out from the old ones is forgotten.
+
+        L_F alone is kept where it is known to become 2^``power`` times what it was.
+        """
         twin = copy.copy(self)
         for name in list(vars(twin)):
             if isinstance(getattr(type(self), name, None), cached_property):
                 delattr(twin, name)
-        twin._constants = {}
+        known = self._constants.get("smoothness")
+        twin._constants = {} if known is None or power is None else {"smoothness": shifted(known, power)}
         for name, value in data.items():
             setattr(twin, name, value)
         return twin

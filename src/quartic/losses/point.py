@@ -76,7 +76,7 @@ class Point:
     @cached_property
     def feasible(self) -> bool:
         """Whether X ≥ 0, without a NaN."""
-        return self.space.later(lambda low: low >= 0, self.space.least(self.X))  # type: ignore[no-any-return]
+        return self.space.later(lambda low: low >= 0, self.space.least(self.X))
 
     @cached_property
     def projected_norm(self) -> float:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
 from quartic.arrays import Array, check_number, norm, squared_norm
-from quartic.core.units import Units
+from quartic.core.units import Degrees, Units
 
 
 class Penalty(ABC):
@@ -28,10 +28,12 @@ class Penalty(ABC):
     convex: bool = True
     #: ρ where a smooth g is ½ρ‖X‖², for solvers that use its second derivative
     ridge: float | None = None
+    #: for a dataclass: the degrees in X of the terms that its fields are weights of
+    degrees: ClassVar[Degrees | None] = None
     _what_g_is: ClassVar[tuple[str, ...]] = ("value", "prox", "stationarity")
     _what_follows: ClassVar[tuple[str, ...]] = (
         "smooth", "ridge", "has_lines", "value_at", "stationarity_at", "smooth_gradient",
-        "on_line", "change", "in_units", "cut", "norm_mirror", "pull_at",
+        "on_line", "change", "in_units", "degrees", "cut", "norm_mirror", "pull_at",
     )  # fmt: skip
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -66,7 +68,7 @@ class Penalty(ABC):
 
     def in_units(self, units: Units) -> Self | None:
         """Return g̃(X̃) = 2^value · g(X̃ / 2^length), or None for a penalty that cannot be had in other units."""
-        return None
+        return units.weigh(self, self.degrees)
 
     def cut(self, t: float) -> tuple[bool, float, float] | None:
         """Return (clip, shift, ridge) where prox_t(V) is V − shift, cut off below zero if clip, over 1 + ridge."""
@@ -121,9 +123,3 @@ class Penalty(ABC):
 def check_weight(value: float, name: str, zero: bool = False) -> None:
     """Raise unless this is a positive number (or zero where that is allowed), and say what to use instead."""
     check_number(value, name, zero=zero, cure="; for no penalty use Zero() or Nonnegative()")
-
-
-def scale_weight(weight: float, degree: int, units: Units) -> float:
-    """Return the weight of a term of this degree in other units: nan where no number is that large or small."""
-    there = units.factor(weight, degree) if weight else 0.0
-    return math.nan if there is None else there

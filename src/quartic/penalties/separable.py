@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from quartic.arrays import Array, astype, inner, namespace, positive_part, space_of, squared_norm, total
-from quartic.core.units import Units
-from quartic.penalties.base import Penalty, check_weight, scale_weight
+from quartic.core.units import Degrees, Units
+from quartic.penalties.base import Penalty, check_weight
 from quartic.polynomials import norm_length, unit_cubic_root
 
 
@@ -24,6 +24,7 @@ class Family(Penalty):
     # what the formulas take their weights from, also in classes derived from these
     _lambda: float = 0.0
     _rho: float = 0.0
+    degrees: ClassVar[Degrees | None] = ()
 
     @property
     def ridge(self) -> float | None:  # type: ignore[override]
@@ -66,8 +67,7 @@ class Family(Penalty):
         if not self._lambda:
             return G
         xp = namespace(X)
-        element: Array = xp.where(X != 0, G + self._lambda * xp.sign(X), soft_threshold(G, self._lambda))
-        return element
+        return xp.where(X != 0, G + self._lambda * xp.sign(X), soft_threshold(G, self._lambda))
 
     def smooth_gradient(self, X: Array, gradient: Array) -> Array:
         """Return ∇f + λ + ρX; without λ where signs are free, since ℓ1 has a kink there."""
@@ -81,7 +81,7 @@ class Family(Penalty):
         """Return g at a point, which knows whether it is feasible."""
         if not self._only_constraint:
             return super().value_at(point)
-        return point.space.later(lambda ok: 0.0 if ok else math.inf, point.feasible)  # type: ignore[no-any-return]
+        return point.space.later(lambda ok: 0.0 if ok else math.inf, point.feasible)
 
     def stationarity_at(self, point: Any) -> float:
         """Return the norm of ``stationarity``; points of some losses have ‖∇ᴾf(X)‖ without their gradient."""
@@ -120,10 +120,6 @@ class Family(Penalty):
             pull = self._lambda * total(abs(point.X))
         return pull + self._rho * squared_norm(point.X) if self._rho else pull
 
-    def in_units(self, units: Units) -> Self | None:
-        """Return itself: a constraint is the same in all units."""
-        return self
-
     def _threshold(self, V: Array, level: float) -> Array:
         if self.nonnegative:
             return positive_part(V - level if level else V)
@@ -134,14 +130,12 @@ class Family(Penalty):
         if not self.nonnegative:
             return value
         space = space_of(X)
-        kept: float = space.later(lambda value, low: float(value) if low >= 0 else math.inf, value, space.least(X))
-        return kept
+        return space.later(lambda value, low: float(value) if low >= 0 else math.inf, value, space.least(X))
 
 
 def soft_threshold(V: Array, level: float) -> Array:
     """Return sign(V) · max(|V| − level, 0)."""
-    kept: Array = namespace(V).sign(V) * positive_part(abs(V) - level)
-    return kept
+    return namespace(V).sign(V) * positive_part(abs(V) - level)
 
 
 @dataclass(frozen=True)
@@ -163,6 +157,8 @@ class Separable(Family):
     array([[ 1., -0.]])
     """
 
+    degrees = (("l1", 1), ("ridge", 2))
+
     nonnegative: bool = False
     l1: float = 0.0
     ridge: float = 0.0
@@ -178,11 +174,6 @@ class Separable(Family):
     @property
     def _rho(self) -> float:  # type: ignore[override]
         return self.ridge
-
-    def in_units(self, units: Units) -> Self | None:
-        """Return the same with its weights scaled."""
-        l1, ridge = scale_weight(self.l1, 1, units), scale_weight(self.ridge, 2, units)
-        return None if math.isnan(l1 + ridge) else replace(self, l1=l1, ridge=ridge)
 
 
 @dataclass(frozen=True)
@@ -205,9 +196,7 @@ class _Weighted(Family):
         return self.weight if self.degree == 2 else 0.0
 
     def in_units(self, units: Units) -> Self | None:
-        """Return the same with the weight scaled."""
-        weight = scale_weight(self.weight, self.degree, units)
-        return None if math.isnan(weight) else replace(self, weight=weight)
+        return units.weigh(self, (("weight", self.degree),))
 
 
 @dataclass(frozen=True)
@@ -316,6 +305,7 @@ class L0(Penalty):
     """
 
     convex = False
+    degrees = (("weight", 0),)
 
     weight: float
 
@@ -323,23 +313,15 @@ class L0(Penalty):
         check_weight(self.weight, "L0: weight")
 
     def value(self, X: Array) -> float:
-        """Return weight times the number of nonzeros."""
         return self.weight * total(X != 0)
 
     def prox(self, V: Array, t: float) -> Array:
         """Return V with the entries below √(2·t·weight) set to zero."""
-        kept: Array = namespace(V).where(abs(V) > math.sqrt(2 * t * self.weight), V, 0)
-        return kept
+        return namespace(V).where(abs(V) > math.sqrt(2 * t * self.weight), V, 0)
 
     def stationarity(self, X: Array, gradient: Array) -> Array:
         """Return the gradient on the nonzeros: where X = 0 the limiting subdifferential of g is the whole line."""
-        element: Array = namespace(X).where(X != 0, gradient, 0)
-        return element
-
-    def in_units(self, units: Units) -> Self | None:
-        """Return the same with the weight scaled."""
-        weight = scale_weight(self.weight, 0, units)
-        return None if math.isnan(weight) else replace(self, weight=weight)
+        return namespace(X).where(X != 0, gradient, 0)
 
     def norm_mirror(self, V: Array, t: float, alpha: float, sigma: float) -> Array:
         """Keep the k largest |V|, where k minimises k·t·weight − h*(‖V_top-k‖), convex in k.

@@ -209,10 +209,10 @@ class _Method:
         self.point = self.lagrangian.at(X)
         self.first = max(self.point.slope, data.size_c * 1e-3)
         self.radius, self.tried = math.inf, math.inf
-        self.gain, self.full = math.inf, False
+        self.gain, self.full, self.before = math.inf, False, math.inf
 
-    def step(self, forcing: float) -> None:
-        """Make one Newton step."""
+    def step(self) -> None:
+        """Make one Newton step, as exact as the last one was good (Eisenstat and Walker)."""
         lagrangian, point = self.lagrangian, self.point
         if point.slope == 0.0:
             self.gain = 0.0
@@ -220,6 +220,8 @@ class _Method:
         if self.radius == math.inf:
             scale = lagrangian.row_scales(point)
             self.radius = 0.3 * math.sqrt(float(scale @ self.data.passes.row_products(point.X, point.X)))
+        forcing = min(max((point.slope / self.before) ** 2, 1e-4), 0.1)
+        self.before = point.slope
         D, length, reached = lagrangian.newton_direction(point, self.radius, forcing)
         t = lagrangian.search(point, D)
         if t == 0.0:
@@ -369,8 +371,7 @@ def low_rank(
     wanted, previous, failures, hopeless = 0.1, math.inf, 0, 0
     yield run.iterate()
     while True:
-        relative = run.point.slope / run.first
-        run.step(min(0.1, max(relative, 1e-4)))
+        run.step()
         primal = float(data.c @ run.point.u)
         if run.unbounded():
             yield replace(run.iterate(), verdict=Status.UNBOUNDED)
@@ -398,11 +399,10 @@ def low_rank(
             run.point = run.lagrangian.at(run.point.X)
             wanted = max(0.3 * wanted, 1e-10)
             quiet = infeasible <= 0.5 * tol
-        if quiet and run.gain <= 0.3 * tol * scale and (run.point.slope <= run.tried or stuck):
+        if quiet and (run.gain <= min(0.3 * tol * scale, run.tried) or stuck):
             run.shrink()
             bound, directions = run.prove()
-            share = math.sqrt(tol * scale / max(primal - bound.value, tol * scale))
-            run.tried = min(max(share, 0.1), 0.7) * run.point.slope  # the gap goes like the slope squared
+            run.tried = min(max(tol * scale / max(primal - bound.value, tol * scale), 0.05), 0.5) * run.gain
             done = primal - bound.value <= tol * scale and -bound.lowest.bound <= tol * bounds.one_c
             done &= run.infeasibility() <= tol  # which columns that were dropped may have raised
             if done or (stuck and failures > 3):

@@ -60,10 +60,12 @@ class Spheres:
         self.n_spheres = len(self.on_sphere)
         group[group < 0] = self.n_spheres
         self.length = length
-        self.rest = np.setdiff1d(active, self.on_sphere)
-        self.i, self.j = problem.i, problem.j
+        others = np.zeros(problem.m, bool)
+        others[active] = True
+        others[self.on_sphere] = False
+        self.rest = np.flatnonzero(others)
         factor = np.ones(len(problem.c))
-        factor[:P] = length[self.i] * length[self.j]
+        factor[:P] = length[problem.i] * length[problem.j]
         c, S = problem.c * factor, sparse.csr_array(S[self.rest] @ sparse.diags_array(factor))
         weight = np.ones(len(c))
         weight[:P][problem.i != problem.j] = math.sqrt(0.5)
@@ -77,14 +79,11 @@ class Spheres:
         twice = problem.i != problem.j
         rows, columns = np.r_[problem.i, problem.j[twice]], np.r_[problem.j, problem.i[twice]]
         pairs = np.r_[np.arange(P), np.flatnonzero(twice)]
-        order = np.lexsort((columns, rows))
-        start = np.searchsorted(rows[order], np.arange(problem.n_rows + 1))
+        both = sparse.coo_array((pairs, (rows, columns)), shape=(problem.n_rows, problem.n_rows)).tocsr()
         # where the work is done
         put, self.passes = space.adopt, passes_in(space)
-        short = np.int32 if len(order) < 2**31 else np.int64  # sparse products are quicker with short indices
-        self.start, self.columns = put(start.astype(short)), put(columns[order].astype(short))
-        self.i, self.j, self.pairs = put(problem.i), put(problem.j), put(pairs[order])
-        self.doubled = put(np.where(columns[order] == rows[order], 2.0, 1.0))
+        self.start, self.columns, self.pairs = put(both.indptr), put(both.indices), put(both.data)
+        self.i, self.j, self.doubled = put(problem.i), put(problem.j), put(np.where(twice[both.data], 1.0, 2.0))
         self.group, self.factor, self.c, self.b = map(put, (group, factor, c, problem.b[self.rest] / self.norms))
         self.squares = put(np.asarray(S.power(2).sum(axis=0)).ravel()[:P])  # of 𝒜's entries, by pairs
         members = np.bincount(group, minlength=self.n_spheres + 1)
@@ -180,10 +179,10 @@ class Spheres:
         """Return the columns to begin with.
 
         A solution with √(2m) exists, and with as many every minimum is global but for special data (Boumal and others,
-        2016). Most need fewer, far fewer where all constraints are spheres; more are added where they do not suffice,
-        but under a large penalty that is slow.
+        2016). Most need fewer, far fewer where all constraints are spheres: n^⅖, as in glasses of vector spins, or a
+        few more than log n. More are added where they do not suffice, but that is slow.
         """
         largest = max(len(rows) for rows in self.problem.rows_of_components)
         enough = max(1, min(largest, math.ceil(math.sqrt(2 * (self.n_rest + self.n_spheres))) + 1))
-        few = 8 + 2 * math.ceil(math.log2(self.problem.n_rows))
+        few = max(8 + 2 * math.ceil(math.log2(self.problem.n_rows)), 4 * math.ceil(self.problem.n_rows**0.4 / 4))
         return min(enough, max(few, math.ceil(0.7 * enough)) if self.n_rest else few)

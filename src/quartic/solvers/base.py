@@ -6,17 +6,18 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar
 
-from quartic.arrays import Array
+from quartic.arrays import Array, check_count, check_number
 from quartic.core.problem import Problem
 from quartic.core.units import Units
 from quartic.losses import Loss, Point
 from quartic.losses.base import defines
 from quartic.penalties import Penalty
 
-#: objective, stationarity and step of each iteration
-Iterations = Sequence[tuple[float, float, float]]
+#: objective, stationarity, step and number of products of each iteration
+Iterations = Sequence[tuple[float, float, float, int]]
 
 
 class NoProgress(Exception):
@@ -93,7 +94,7 @@ class Requirements:
 
     def unmet(self, problem: Problem) -> str | None:
         """Return what is missing, in words, or None."""
-        loss, penalty, kernel, name = problem.loss, problem.penalty, problem.kernel, type(problem.loss).__name__
+        loss, penalty, kernel, name = problem.loss, problem.penalty, problem.kernel, problem.loss.name
         reason = kernel.why_not(penalty) if self.kernel and kernel is not None else None
         if reason is not None:
             return f"a kernel that goes with the penalty: {reason}"
@@ -118,20 +119,39 @@ def _those_with(method: str) -> str:
     from quartic import losses
 
     kinds = (getattr(losses, name) for name in losses.__all__)
-    names = [
-        kind.__name__ for kind in kinds if isinstance(kind, type) and issubclass(kind, Loss) and defines(kind, method)
-    ]
+    found = (kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Loss) and defines(kind, method))
+    names = list(dict.fromkeys(kind.name for kind in found))
     return f"those with a method {method} are {', '.join(names)}" if names else f"it has no method {method}"
+
+
+Checks = tuple[tuple[str, Callable[[Any, str], object]], ...]
+COUNT, POSITIVE, NONNEGATIVE = check_count, check_number, partial(check_number, zero=True)
+
+
+def below(limit: float) -> partial[None]:
+    """Return the check of a positive number below a limit."""
+    return partial(check_number, below=limit)
+
+
+def checked(**checks: Callable[[Any, str], object]) -> Checks:
+    """Return the checks of a solver's settings, by name; None, the default of some, is not checked."""
+    return tuple(checks.items())
 
 
 class Solver(ABC):
     """An algorithm: a frozen dataclass of its settings."""
 
     name: ClassVar[str]
+    checks: ClassVar[Checks] = ()
     requires: ClassVar[Requirements] = Requirements()
     state: ClassVar[type[State]] = State
     #: the unit of ``State.step`` is that of X to this power, over that of Ψ to the other; most steps are bare numbers
     step_unit: ClassVar[tuple[int, int]] = (0, 0)
+
+    def __post_init__(self) -> None:
+        for name, check in self.checks:
+            if getattr(self, name) is not None:
+                check(getattr(self, name), name)
 
     def unit_of_step(self, problem: Problem) -> tuple[int, int]:
         """Return ``step_unit``, that of the kernel's λ for Bregman steps, or what follows from the settings."""
@@ -150,8 +170,8 @@ class Solver(ABC):
         """Return the state after one iteration, or raise `NoProgress`."""
 
     def advance(self, problem: Problem, state: State, most: int, target: float) -> tuple[State, Iterations]:
-        """Return the state after up to ``most`` iterations that a device makes by itself, and what it tells of them.
+        """Return the state after up to ``most`` iterations made together, and what there is to tell of them.
 
-        It stops where stationarity is within ``target``. Without such a device: one ``step``, and nothing to tell.
+        It stops where stationarity is within ``target``. For most solvers: one ``step``, and nothing to tell.
         """
         return self.step(problem, state), ()

@@ -13,7 +13,7 @@ from quartic.arrays.threads import spread
 from quartic.compiled.flags import FLAGS, njit
 from quartic.core.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
-from quartic.solvers.lines import refreshed
+from quartic.solvers.lines import CarriedState, refreshed
 
 # Entries are worked on in so many pieces, whose sums are added in order: the same bits on any number of threads.
 _PIECES, _BLOCK = 16, 1024
@@ -24,16 +24,10 @@ _FLAT = 1e-12
 
 
 @dataclass(frozen=True)
-class FaceState(State):
-    """The iterate; the last direction and the gradient where it began, and how far the step went along it.
-
-    For how many lines the product was ``carried``, and the stationarity when it was last made anew.
-    """
+class FaceState(CarriedState):
+    """The iterate; the last direction, along which the step went, and the gradient where it began."""
 
     last: tuple[Array, ...] = ()
-    t: float = math.nan
-    carried: int = 0
-    fresh: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -65,7 +59,6 @@ class FaceCG(Solver):
     state = FaceState
 
     def step(self, problem: Problem, state: State) -> FaceState:
-        """Return the best point along the conjugate direction."""
         s = cast(FaceState, state)
         p, penalty = s.point, problem.penalty
         G = penalty.smooth_gradient(p.X, p.gradient)
@@ -82,7 +75,7 @@ class FaceCG(Solver):
         if not t > 0:
             raise NoProgress("the line search finds no lower point: round-off is reached")
         new, carried, fresh = refreshed(problem, line.point_within(t), s.carried + 1, s.fresh)
-        return FaceState(new, t, (D, G), t, carried, fresh)
+        return FaceState(new, t, carried, fresh, (D, G))
 
 
 def _direction(problem: Problem, s: FaceState, G: Array) -> tuple[Array, float]:
@@ -93,7 +86,7 @@ def _direction(problem: Problem, s: FaceState, G: Array) -> tuple[Array, float]:
         # of d, the last direction, and y, the change of the gradient along the step td
         dy, yy, dd, dG, yG = _sums(X, 5, _look, d, before, G).sum(axis=0).tolist()
         if dy > _FLAT * math.sqrt(dd * yy):
-            gradient, step, change = s.t * dy / yy, s.t * (2 * dG / dy - yG / yy), -s.t * dG / yy
+            gradient, step, change = s.step * dy / yy, s.step * (2 * dG / dy - yG / yy), -s.step * dG / yy
     if not gradient > 0:  # as long a step as X is
         gradient, step, change = problem.loss.space.norm(X) / (problem.stationarity(s.point) or 1.0), 0.0, 0.0
     D = problem.loss.arrays.like(X)

@@ -12,7 +12,7 @@ from quartic.arrays import Array, inner, norm
 from quartic.core.problem import Problem
 from quartic.losses.pairs.loss import QuarticPairs, SumOfSquares, diagonal_mean, row_blocks_in
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
-from quartic.solvers.lines import refreshed
+from quartic.solvers.lines import CarriedState, refreshed
 
 # What is added to a preconditioner, relative to its mean diagonal: rows with few pairs and lost columns stay bounded.
 _SHIFT = 1e-3
@@ -28,13 +28,12 @@ def nothing() -> Array:
 
 
 @dataclass(frozen=True)
-class CGState(State):
+class CGState(CarriedState):
     """The iterate, and what the next step takes over; arrays that are not there are empty.
 
     ``direction`` and ``earlier`` are the last direction and the gradient G where it began, ``scale`` is ⟨G, P⁻¹G⟩
     there; ``blocks`` are the row blocks of the preconditioner, packed, ``mean`` their mean diagonal entry,
-    ``made_at`` where they were made. For how many lines the gradient was ``carried``, and the stationarity when it was
-    last ``fresh``.
+    ``made_at`` where they were made.
     """
 
     direction: Array = field(default_factory=nothing)
@@ -43,8 +42,6 @@ class CGState(State):
     blocks: Array = field(default_factory=nothing)
     mean: float = 0.0
     made_at: Array = field(default_factory=nothing)
-    carried: int = 0
-    fresh: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -95,19 +92,17 @@ class ConjugateGradient(Solver):
         if self.preconditioner == "block" and not pairs:
             raise TypeError(
                 f'preconditioner="block" needs a sum of squares over pairs, but the loss is '
-                f'{type(problem.loss).__name__}; take "gram"'
+                f'{problem.loss.name}; take "gram"'
             )
         return ("block" if pairs else "gram") if self.preconditioner == "auto" else self.preconditioner
 
     def init(self, problem: Problem, X0: Array) -> CGState:
-        """Return the state at X0."""
         if self._kind(problem) != "block":
             return CGState(problem.loss.at(X0))
         point, blocks = cast(SumOfSquares, problem.loss).linearize(X0)
         return CGState(point, blocks=blocks, mean=diagonal_mean(blocks, X0.shape[1]), made_at=X0)
 
     def step(self, problem: Problem, state: State) -> CGState:
-        """Return the best point along the next conjugate direction."""
         s, kind = cast(CGState, state), self._kind(problem)
         p = s.point
         G = problem.penalty.stationarity(p.X, p.gradient)

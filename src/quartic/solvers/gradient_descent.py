@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from quartic.arrays import Array, check_count, check_number, inner, is_zero, norm
+from quartic.arrays import Array, inner, is_zero, norm
 from quartic.core.problem import Problem
 from quartic.losses import Point
-from quartic.solvers.base import NoProgress, Requirements, Solver, State
+from quartic.solvers.base import COUNT, NoProgress, Requirements, Solver, State, below, checked
 from quartic.solvers.nolips import DynState
 
 
@@ -48,15 +48,12 @@ class GradientDescent(AlongGradient):
     name = "gd"
     requires = Requirements(penalty=("smooth",))
 
+    checks = checked(sufficient_decrease=below(1.0), max_halvings=COUNT)
+
     sufficient_decrease: float = 1e-4
     max_halvings: int = 100
 
-    def __post_init__(self) -> None:
-        check_number(self.sufficient_decrease, "sufficient_decrease", below=1.0)
-        check_count(self.max_halvings, "max_halvings")
-
     def step(self, problem: Problem, state: State) -> DynState:
-        """Return the first X − t∇Ψ(X) that decreases enough."""
         p, step = state.point, cast(DynState, state).next_step
         G = problem.penalty.stationarity(p.X, p.gradient)  # ∇Ψ, since the penalty is smooth
         slope = inner(G, G)
@@ -97,17 +94,13 @@ class ProjectedGradient(AlongGradient):
     name = "pg"
     requires = Requirements(penalty=("nonnegative",))
 
+    checks = checked(beta=below(1.0), sigma=below(1.0), max_trials=COUNT)
+
     beta: float = 0.1
     sigma: float = 0.01
     max_trials: int = 60
 
-    def __post_init__(self) -> None:
-        check_number(self.beta, "beta", below=1.0)
-        check_number(self.sigma, "sigma", below=1.0)
-        check_count(self.max_trials, "max_trials")
-
     def step(self, problem: Problem, state: State) -> DynState:
-        """Return the point of the search."""
         p, step = state.point, cast(DynState, state).next_step
         found = self._try(problem, p, step)
         growing = found is not None

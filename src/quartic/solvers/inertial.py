@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from quartic.arrays import Array, check_count, check_number
+from quartic.arrays import Array
 from quartic.core.problem import Problem
 from quartic.losses import Point
-from quartic.solvers.base import Iterations, NoProgress, Requirements, Solver, State
+from quartic.solvers.base import COUNT, POSITIVE, Iterations, NoProgress, Requirements, Solver, State, checked
 
 
 @dataclass(frozen=True)
@@ -72,20 +72,16 @@ class InertialNoLips(Solver):
     requires = Requirements(kernel=True)
     state = InertialState
 
+    checks = checked(growth=POSITIVE, max_halvings=COUNT)
+
     growth: float = 1.1
     max_halvings: int = 100
 
-    def __post_init__(self) -> None:
-        check_number(self.growth, "growth")
-        check_count(self.max_halvings, "max_halvings")
-
     def init(self, problem: Problem, X0: Array) -> InertialState:
-        """Return the state at X0."""
         p = problem.loss.at(X0)
         return InertialState(p, previous=p, objective=problem.objective(p))
 
     def step(self, problem: Problem, state: State) -> InertialState:
-        """Return one step from the extrapolated point, or from X if that rises."""
         s = cast(InertialState, state)
         beta, theta = _momentum(s.theta)
         if beta > 0:
@@ -95,13 +91,13 @@ class InertialNoLips(Solver):
             between = None if new is None else problem.best_between(s.point, new.point)
             if new is not None and between is not None:
                 return replace(new, point=between, objective=problem.objective(between), theta=1.0, ahead=())
+            del new
         new = self._descend(problem, s, s.point, _momentum(1.0)[1])
         if new is None:
             raise NoProgress("no step decreases the objective enough")
         return new
 
     def advance(self, problem: Problem, state: State, most: int, target: float) -> tuple[State, Iterations]:
-        """Return the state after many iterations on a device, where the loss has them recorded; else after one."""
         s = cast(InertialState, state)
         replay = problem.loss.replay(problem, s.point, s.replay, "inertial", self.growth) if most > 1 else None
         if replay is None:
@@ -128,6 +124,7 @@ class InertialNoLips(Solver):
             if between is not None:
                 return InertialState(between, step, s.point, theta, step / 2, problem.objective(between), settled)
             step /= 2
+            del trial  # memory is short where arrays are large
         return None
 
 

@@ -7,26 +7,23 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
-from quartic.arrays import Array, Space, check_count
+from quartic.arrays import Array, Space
 from quartic.core.problem import Problem
 from quartic.losses import Point
-from quartic.solvers.base import Iterations, NoProgress, Requirements, Solver, State
-from quartic.solvers.lines import LINES, SHRUNK, refreshed, search_line
+from quartic.solvers.base import COUNT, Iterations, NoProgress, Requirements, Solver, State, checked
+from quartic.solvers.lines import LINES, SHRUNK, CarriedState, refreshed, search_line
 
 
 @dataclass(frozen=True)
-class LBFGSState(State):
+class LBFGSState(CarriedState):
     """The iterate and the curvature pairs s = (X⁺ − X)/t and y = (∇Ψ(X⁺) − ∇Ψ(X))/t, newest last.
 
-    Where X ≥ 0 they are set to zero off the face. For how many lines the gradient was ``carried``, and the stationarity
-    when it was last ``fresh``; ``replay`` has the iterations recorded on a device (`quartic.losses.Loss.replay`), which
-    no checkpoint keeps.
+    Where X ≥ 0 they are set to zero off the face; ``replay`` has the iterations recorded on a device
+    (`quartic.losses.Loss.replay`), which no checkpoint keeps.
     """
 
     steps: tuple[Array, ...] = ()
     changes: tuple[Array, ...] = ()
-    carried: int = 0
-    fresh: float = math.inf
     replay: Any = None
 
     def check(self, shape: tuple[int, int]) -> None:
@@ -70,13 +67,11 @@ class LBFGS(Solver):
     requires = Requirements(penalty=("smooth|nonnegative", "on_line"))
     state = LBFGSState
 
+    checks = checked(memory=COUNT)
+
     memory: int = 7
 
-    def __post_init__(self) -> None:
-        check_count(self.memory, "memory")
-
     def step(self, problem: Problem, state: State) -> LBFGSState:
-        """Return the best point along the quasi-Newton direction."""
         s = cast(LBFGSState, state)
         p, penalty, loss = s.point, problem.penalty, problem.loss
         G = penalty.smooth_gradient(p.X, p.gradient)
@@ -89,7 +84,7 @@ class LBFGS(Solver):
             if not s.steps:
                 raise NoProgress("the gradient no longer descends: round-off is reached")
             del D, line, G  # memory is short where arrays are large
-            return self.step(problem, LBFGSState(p, s.step, carried=s.carried, fresh=s.fresh))
+            return self.step(problem, LBFGSState(p, s.step, s.carried, s.fresh))
         found: tuple[Point, float] | None
         if line is None:
             found = search_line(problem, p, D, upper)
@@ -111,10 +106,9 @@ class LBFGS(Solver):
         steps, changes = s.steps, s.changes
         if bend > 1e-12 * sizes:
             steps, changes = (*steps, moved)[-self.memory :], (*changes, change)[-self.memory :]
-        return LBFGSState(new, t, steps, changes, carried, fresh)
+        return LBFGSState(new, t, carried, fresh, steps, changes)
 
     def advance(self, problem: Problem, state: State, most: int, target: float) -> tuple[State, Iterations]:
-        """Return the state after many iterations on a device, where the loss has them recorded; else after one."""
         s = cast(LBFGSState, state)
         settings = (self.memory, LINES, SHRUNK)
         replay = problem.loss.replay(problem, s.point, s.replay, "lbfgs", *settings) if most > 1 else None
@@ -125,8 +119,9 @@ class LBFGS(Solver):
         if not made:
             return replace(self.step(problem, state), replay=replay), ()
         point, steps, changes, carried, fresh = replay.state()
-        point, carried, fresh = refreshed(problem, point, carried, fresh)
-        return LBFGSState(point, made[-1][2], steps, changes, carried, fresh, replay), made
+        if carried >= LINES or made[-1][1] <= SHRUNK * fresh:
+            point, carried, fresh = refreshed(problem, point, carried, fresh)
+        return LBFGSState(point, made[-1][2], carried, fresh, steps, changes, replay), made
 
     def _on_face(self, problem: Problem, s: LBFGSState, G: Array) -> tuple[Array, float, float]:
         """Return a direction, the slope along it (negative unless the memory misleads), and the longest step."""

@@ -24,7 +24,7 @@ from quartic.losses.pairs.loss import (
 )
 from quartic.losses.point import Line, Point
 from quartic.penalties import Penalty, Zero
-from quartic.solvers.base import NoProgress, Requirements, Solver, State
+from quartic.solvers.base import Iterations, NoProgress, Requirements, Solver, State
 from quartic.solvers.conjugate_gradient import CGState, ConjugateGradient, nothing
 from quartic.solvers.core import by_way_of_core
 
@@ -37,6 +37,8 @@ _NEWTON_GAIN = 1e-2
 # A rise of the objective within so many times the gradient's round-off times ‖X‖ says nothing; a larger one is answered
 # by more damping, up to this much.
 _VALUE_ROUND_OFF, _HEAVY = 16.0, 1e8
+# Nearer to the gradient's round-off than this every step is looked at by the loop.
+_NEAR_ROUND_OFF = 1e3
 # Single points are placed anew where the loss no longer falls, and when the gradient has shrunk by this, and by ten
 # times more for each time it was done, so often at the most.
 _REPLACED, _REPLACED_FIRST = 4, 1e-3
@@ -174,6 +176,53 @@ class LevenbergMarquardt(Solver):
             raise NoProgress("no damped Gauss–Newton step lowers the objective")
         return replace(s, damping=next_damping(s.damping, -1.0), step=0.0, core_done=1)
 
+    def advance(self, problem: Problem, state: State, most: int, target: float) -> tuple[State, Iterations]:
+        """Return the state after several steps where there are few pairs, with little in between them; else after one.
+
+        What is out of the ordinary is left to ``step``.
+        """
+        s, loss = cast(LMState, state), cast(PairSquares, problem.loss)
+        run, made = self._descent(problem, s), list[tuple[float, float, float, int]]()
+        if run is None:
+            return self.step(problem, s), ()
+        p, damping, before, slow, newton, back, counted = s.point, s.damping, s.before, s.slow_solves, 0, False, 0
+        near = max(target, _NEAR_ROUND_OFF * p.rounding)
+        while len(made) < most and not newton and not (slow >= 2 and s.direct) and (not made or run.slope > near):
+            X, value, slope, mean = run.X, run.value, run.slope, run.mean
+            t, gain, reached = run.solve(damping, before, lambda *c: Line(p, c, loss.at).minimizer())
+            if t > 0:
+                run.look(t)
+            passes, counted = run.passes - counted, run.passes
+            loss._count(passes)
+            if back := not (t > 0 and run.value <= value):
+                break
+            damping, before, slow = next_damping(damping, gain), slope, 0 if reached else slow + 1
+            newton = int(gain > 0.25 and run.value > (1 - _NEWTON_GAIN) * value)
+            made.append((run.value, run.slope, t, passes))
+        if not made:
+            return self.step(problem, s), ()
+        if back:
+            point, blocks = loss.linearize(X)
+        else:
+            point, blocks, mean = loss._point(run.X, run.value, run.gradient), run.blocks, run.mean
+        return LMState(
+            point, made[-1][2], blocks=blocks, mean=mean, damping=damping, before=before, slow_solves=slow,
+            direct=s.direct, newton=newton, replaced=s.replaced, first=s.first,
+        ), made  # fmt: skip
+
+    def _descent(self, problem: Problem, s: LMState) -> Any:
+        """Return damped steps from here that are made together, where nothing is out of the ordinary, or None."""
+        loss, p = problem.loss, s.point
+        odd = s.newton or s.turns >= 0 or not s.core_done or (s.slow_solves >= 2 and s.direct)
+        if odd or self.linear_solver == "direct" or problem.penalty.ridge or not loss.offers("descent"):
+            return None
+        run = cast(PairSquares, loss).descent(p.X, self.forcing, self.max_cg)
+        if run is not None and len(s.blocks):
+            run.take(float(p.value), p.gradient, s.blocks, float(s.mean))
+        elif run is not None:
+            run.look()
+        return run
+
     def _turn(self, problem: Problem, s: LMState) -> LMState:
         """Return the state after a step of nonlinear conjugate gradients."""
         made = ConjugateGradient("block").step(problem, s)
@@ -300,11 +349,6 @@ def solve(
 ) -> Solution:
     """Solve (A + shift·I) D = −G by conjugate gradients, with A = JᵀJ or, for Newton's method, ∇²f(p)."""
 
-    in_one_call = getattr(loss, "gauss_newton_solve", None)
-    found = None if newton or in_one_call is None else in_one_call(p, G, blocks, shift, tolerance, max_iter)
-    if found is not None:
-        return Solution(*found)
-
     def product(V: Array, out: Array) -> None:
         if newton:
             out[:] = loss.hessian_product(p, V)
@@ -351,7 +395,7 @@ def direct(loss: SumOfSquares, p: Point, G: Array, shift: float) -> Array:
 
     if not has_matrix(loss):
         raise TypeError(
-            f'linear_solver="direct" needs JᵀJ as a sparse matrix, which {type(loss).__name__} has not here; use "cg"'
+            f'linear_solver="direct" needs JᵀJ as a sparse matrix, which {loss.name} has not here; use "cg"'
         )
     A = cast(Any, loss).gauss_newton_matrix(p)
     factors = splu(

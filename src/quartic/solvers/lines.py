@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from quartic.arrays import Array, inner
 from quartic.core.problem import Problem
 from quartic.losses import Point
+from quartic.solvers.base import State
 
 # Ψ must fall by this share of what its slope promises.
 _SUFFICIENT = 1e-4
@@ -16,6 +18,14 @@ _TRIALS = 40
 # A carried point is made anew after so many lines, or when stationarity has shrunk this much: the round-off it
 # carries is that of the largest gradient on the way.
 LINES, SHRUNK = 50, 1e-3
+
+
+@dataclass(frozen=True)
+class CarriedState(State):
+    """An iterate, for how many lines its product was ``carried``, and the stationarity when it was last ``fresh``."""
+
+    carried: int = 0
+    fresh: float = math.inf
 
 
 def search_line(problem: Problem, p: Point, D: Array, upper: float = math.inf) -> tuple[Point, float] | None:
@@ -56,11 +66,10 @@ def _vertex(slope: float, remainder: float) -> float:
 
 
 def refreshed(problem: Problem, point: Point, carried: int, fresh: float) -> tuple[Point, int, float]:
-    """Return the point, made anew if it is time; for how many lines it was carried; stationarity when last anew."""
+    """Return ``carried`` and ``fresh`` after the point they go with, which is made anew if it is time."""
     problem.begin(point)
     stationarity = problem.stationarity(point)
-    if fresh == float("inf"):
-        fresh = stationarity
+    fresh = stationarity if fresh == math.inf else fresh
     if carried >= LINES or stationarity <= SHRUNK * fresh:
         point = problem.loss.at(point.X)
         problem.begin(point)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import cast
 
-from quartic.arrays import Array, check_count, check_number
+from quartic.arrays import Array
 from quartic.core.problem import Problem
 from quartic.core.units import Units
-from quartic.solvers.base import NoProgress, Requirements, Solver, State
+from quartic.solvers.base import COUNT, POSITIVE, NoProgress, Requirements, Solver, State, checked
 
 
 @dataclass(frozen=True)
@@ -49,21 +49,16 @@ class DynNoLips(Solver):
     requires = Requirements(kernel=True)
     state = DynState
 
+    checks = checked(first_step=POSITIVE, max_step=POSITIVE, max_halvings=COUNT)
+
     first_step: float = 1.0
     max_step: float = 1e12
     max_halvings: int = 100
 
-    def __post_init__(self) -> None:
-        check_number(self.first_step, "first_step")
-        check_number(self.max_step, "max_step")
-        check_count(self.max_halvings, "max_halvings")
-
     def init(self, problem: Problem, X0: Array) -> DynState:
-        """Return the state at X0."""
         return DynState(problem.loss.at(X0), next_step=self.first_step)
 
     def step(self, problem: Problem, state: State) -> DynState:
-        """Return T_λ(X) for the first λ that decreases enough."""
         p, step = state.point, min(cast(DynState, state).next_step, self.max_step)
         for _ in range(self.max_halvings):
             trial = problem.trial(p, step)
@@ -97,15 +92,13 @@ class NoLips(Solver):
     name = "nolips"
     requires = Requirements(kernel=True, constants=True)
 
-    step_size: float = 1.0
+    checks = checked(step_size=POSITIVE)
 
-    def __post_init__(self) -> None:
-        check_number(self.step_size, "step_size")
+    step_size: float = 1.0
 
     def in_units(self, units: Units, problem: Problem) -> NoLips:
         """Return the solver with λ scaled, where the kernel gives it a unit."""
         return replace(self, step_size=units.run_step(self.step_size, self.unit_of_step(problem)))
 
     def step(self, problem: Problem, state: State) -> State:
-        """Return X⁺ = T_λ(X)."""
         return State(problem.loss.at(problem.bregman_step(state.point, self.step_size)), self.step_size)

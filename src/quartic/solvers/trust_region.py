@@ -8,10 +8,10 @@ from typing import cast
 
 import numpy as np
 
-from quartic.arrays import Array, check_count, check_number, inner, norm, space_of, squared_norm
+from quartic.arrays import Array, inner, norm, space_of, squared_norm
 from quartic.core.problem import Problem
 from quartic.losses.point import Point
-from quartic.solvers.base import NoProgress, Requirements, Solver, State
+from quartic.solvers.base import COUNT, NONNEGATIVE, NoProgress, Requirements, Solver, State, below, checked
 
 
 @dataclass(frozen=True)
@@ -57,17 +57,12 @@ class TrustRegion(Solver):
     requires = Requirements(loss=("along", "hessian_product", "rotations"), penalty=("smooth", "ridge"))
     state = TRState
     step_unit = (1, 0)
+    checks = checked(max_inner=COUNT, kappa=below(1.0), theta=NONNEGATIVE, accept=below(0.25))
 
     max_inner: int = 500
     kappa: float = 0.1
     theta: float = 1.0
     accept: float = 0.1
-
-    def __post_init__(self) -> None:
-        check_count(self.max_inner, "max_inner")
-        check_number(self.kappa, "kappa", below=1.0)
-        check_number(self.theta, "theta", zero=True)
-        check_number(self.accept, "accept", below=0.25)
 
     def init(self, problem: Problem, X0: Array) -> TRState:
         """Return the state at X0, with a quarter of its norm as radius."""
@@ -75,7 +70,6 @@ class TrustRegion(Solver):
         return TRState(p, radius=0.25 * float(norm(X0)), first=problem.stationarity(p))
 
     def step(self, problem: Problem, state: State) -> TRState:
-        """Return the state after one trial step, taken or not."""
         s = cast(TRState, state)
         p = s.point
         if s.radius < 1e-15 * math.sqrt(max(float(p.gram.trace()), 0.0)):

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 
 # A step is short where ‖D‖² is below so many units of round-off of ‖X‖²: see `LeastSquaresMove.estimate`.
-_SHORT = 2.0**14
+SHORT = 2.0**14
 
 
 def is_short(square: float, size: float, X: Array) -> bool:
     """Tell whether a step D is too short beside X, given ‖D‖² and ‖X‖², for a difference of values to mean much."""
-    return not square > _SHORT * eps(X) * size
+    return not square > SHORT * eps(X) * size
 
 
 class LeastSquaresPoint(Point):
@@ -66,7 +66,6 @@ class LeastSquaresPoint(Point):
 
     @property
     def space(self) -> Space:
-        """Where the arrays of the loss live."""
         return self.loss.space
 
     @property
@@ -76,7 +75,6 @@ class LeastSquaresPoint(Point):
 
     @cached_property
     def gram(self) -> Array:
-        """XᵀX, in float64."""
         return self.loss.passes.gram_at(self.origin)
 
     @cached_property
@@ -93,8 +91,7 @@ class LeastSquaresPoint(Point):
             value = constant + 0.5 * trace_inner(S, S) - fit
             return max(value, 0.0) if math.isfinite(value) else value
 
-        value: float = self.space.later(finish, self.gram, self.fit)
-        return value
+        return self.space.later(finish, self.gram, self.fit)
 
     @cached_property
     def gradient(self) -> Array:
@@ -104,7 +101,6 @@ class LeastSquaresPoint(Point):
         return G
 
     def combine(self, alpha: float, sigma: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
-        """Return (α‖X‖² + σ)X + b∇f(X) − shift, clipped, without forming the gradient."""
         loss, origin = self.loss, self.origin
         W = loss.arrays.like(origin.X)
         return W, loss.passes.stepped(origin, self.gram, alpha, sigma, b, shift, clip, W)
@@ -129,8 +125,7 @@ class LeastSquaresPoint(Point):
                 S = S / size
             return relative * size * math.sqrt(size) * math.sqrt(max(trace_inner(S @ S, S), 0.0))
 
-        rounding: float = self.space.later(finish, self.gram)
-        return rounding
+        return self.space.later(finish, self.gram)
 
     @property
     def takes_short_steps(self) -> bool:
@@ -154,7 +149,6 @@ class ExtrapolatedPoint(LeastSquaresPoint):
 
     @property
     def origin(self) -> Origin:
-        """Where a step from here starts."""
         return self._origin
 
     @property
@@ -184,6 +178,7 @@ class FullLeastSquares(Loss):
     f(X) = ½‖M‖² + ½‖XᵀX‖² − ⟨MX, X⟩ and ∇f(X) = 2X(XᵀX) − 2MX.
     """
 
+    name = "LeastSquares"
     quadratic = True
     infimum = 0.0
     smoothness = strong_convexity = 1.0
@@ -201,7 +196,6 @@ class FullLeastSquares(Loss):
         return self.matrix.product(X, self.arrays.like(X))
 
     def at(self, X: Array) -> LeastSquaresPoint:
-        """Return the point at X: one product."""
         X = as_floats(X)
         return LeastSquaresPoint(self, X, self.product(X))
 
@@ -214,11 +208,9 @@ class FullLeastSquares(Loss):
         return self.matrix.shows_entries if capability == "entries" else super().offers(capability)
 
     def entries_per_row(self) -> float:
-        """Return about how many entries of M a product touches for each row of X."""
         return self.matrix.entries_per_row()
 
     def restore(self, arrays: dict[str, Array]) -> LeastSquaresPoint:
-        """Return the point kept in a checkpoint."""
         rank = arrays["X"].shape[1]
         if arrays["MX"].shape != arrays["X"].shape or arrays["gram"].shape != (rank, rank):
             raise ValueError("MX or XᵀX does not go with X")
@@ -231,18 +223,14 @@ class FullLeastSquares(Loss):
         gram, fit = self.space.small(arrays["gram"]), float(arrays["fit"])
         return LeastSquaresPoint(self, X, MX, gram, fit, gradient=gradient)
 
-    def extrapolate(self, p: Point, q: Point, t: float, gram: Array | None = None) -> LeastSquaresPoint:
+    def extrapolate(self, p: Any, q: Any, t: float, gram: Array | None = None) -> LeastSquaresPoint:
         """Return the point p + t(p − q); the product is linear, so it costs none."""
-        assert isinstance(p, LeastSquaresPoint)
-        assert isinstance(q, LeastSquaresPoint)
         origin, S = self.passes.extrapolated(Origin(p.X, p.MX, q.X, q.MX, t), self.arrays)
         if origin.t == 0:
             return LeastSquaresPoint(self, origin.X, origin.MX, S)
         return ExtrapolatedPoint(self, origin, gram, p.stride)
 
-    def move(self, p: Point, X: Array) -> LeastSquaresMove:
-        """Return the step from p to X: one product."""
-        assert isinstance(p, LeastSquaresPoint)
+    def move(self, p: Any, X: Array) -> LeastSquaresMove:
         return self.measured_move(p, as_floats(X), None, curved=True)
 
     def measured_move(self, p: LeastSquaresPoint, X: Array, ahead: float | None, curved: bool) -> LeastSquaresMove:
@@ -252,16 +240,15 @@ class FullLeastSquares(Loss):
         new = LeastSquaresPoint(self, X, MX, sums.gram, sums.fit, sums.feasible, stride=sums.length)
         return LeastSquaresMove(p, new, sums)
 
-    def trial(self, problem: Problem, p: Point, step: float, ahead: float | None = None) -> Trial:
+    def trial(self, problem: Problem, p: Any, step: float, ahead: float | None = None) -> Trial:
         """Return the trial of T_λ(p); for the norm kernel judged without DᵀD where steps are long."""
-        assert isinstance(p, LeastSquaresPoint)
         return try_short(problem, p, step, ahead)
 
     def replay(self, problem: Problem, p: Point, made: Any, method: str, *settings: Any) -> Any:
         """Return the iterations recorded for a GPU, where X ≥ 0 is the penalty and launching takes most of the time."""
         if made is not None:
             return made
-        if not self.matrix.replays(p.X) or problem.penalty.cut(1.0) != (True, 0.0, 0.0):
+        if not self.matrix.replays(p.X, method) or problem.penalty.cut(1.0) != (True, 0.0, 0.0):
             return None
         from quartic.losses.factor import replay_torch
 
@@ -269,9 +256,8 @@ class FullLeastSquares(Loss):
             return replay_torch.QuasiNewtonReplay(problem, p.X, *settings)
         return replay_torch.InertialReplay(problem, p.X, *settings) if type(problem.kernel) is NormKernel else None
 
-    def along(self, p: Point, D: Array) -> Line:
+    def along(self, p: Any, D: Array) -> Line:
         """Return the exact quartic of f on p + tD: one product, M D."""
-        assert isinstance(p, LeastSquaresPoint)
         D = as_floats(D)
         MD = self.product(D)
         space = self.space
@@ -288,14 +274,12 @@ class FullLeastSquares(Loss):
 
         return Line(p, space.later(_quartic, slope, p.gram, T, C, bend), move, lambda t: move(t, clip=True))
 
-    def between(self, p: Point, q: Point) -> Line | None:
+    def between(self, p: Any, q: Any) -> Line | None:
         """Return the exact quartic of f on p + t(q − p); the product is linear, so it costs none.
 
         Only C = DᵀD and ⟨MD, D⟩ of D = q − p have to be added up. Both ends being known, so are then
         XᵀX = S + t(S′ − S − C) + t²C, with S and S′ that of p and of q, and ⟨MX, X⟩ on the way.
         """
-        assert isinstance(p, LeastSquaresPoint)
-        assert isinstance(q, LeastSquaresPoint)
         sums = self.passes.step_sums(q.X, q.MX, p.origin, None, True)
         S, new, C = (np.asarray(A) for A in (p.gram, q.gram, sums.curved))
         change = new - S - C
@@ -317,9 +301,8 @@ class FullLeastSquares(Loss):
 
         return Line(p, coefficients, move)
 
-    def hessian_product(self, p: Point, D: Array) -> Array:
+    def hessian_product(self, p: Any, D: Array) -> Array:
         """Return ∇²f(X)[D] = 2(D XᵀX + X(DᵀX + XᵀD) − MD): one product."""
-        assert isinstance(p, LeastSquaresPoint)
         D = as_floats(D)
         space = self.space
         T = space.bare(space.gram(p.X, D))
@@ -345,19 +328,16 @@ class FullLeastSquares(Loss):
         return None if power is None else power // 2, None
 
     def in_units(self, units: Units) -> Self:
-        """Return the loss of 4^length · M."""
         return self._with(matrix=self.matrix.scaled(2 * units.length))
 
     # -- constants --------------------------------------------------------------------------------------------------
 
     @property
     def gradient_norm_at_zero(self) -> float:
-        """‖∇F(0)‖ = ‖M‖."""
         return math.sqrt(self.matrix.squared_norm)
 
     @constant
     def curvature_at_zero(self) -> float:
-        """max(0, −λ_min(M))."""
         return min(negative_part_of_spectrum(self.matrix, self._count), self.gradient_norm_at_zero)
 
     # -- bookkeeping ------------------------------------------------------------------------------------------------
@@ -368,7 +348,6 @@ class FullLeastSquares(Loss):
         return self.matrix.dtype
 
     def size(self) -> tuple[str, float]:
-        """Return the size of M in words, and about how many bytes it takes."""
         entries = self.matrix.entries_per_row() * self.n_points
         bytes_each = np.dtype(self.dtype).itemsize
         sparse = entries < 0.5 * float(self.n_points) ** 2
@@ -385,7 +364,6 @@ class FullLeastSquares(Loss):
         return self.matrix.passes
 
     def fingerprint(self) -> str:
-        """Return kind, size, norm and a checksum of the data."""
         sums = f"squared_norm={self.matrix.squared_norm!r} checksum={self.matrix.checksum():.6e}"
         return f"LeastSquares n={self.n_points} {sums}"
 
@@ -418,8 +396,7 @@ def nonnegative_start(
     mean beside their root mean square ``size``, the bounds follow the scale of the data.
     """
     top = max(math.sqrt(abs(mean) / rank), 2e-5 * math.sqrt(size))
-    X: Array = 2 * space.uniform(generator, min(1e-5, top / 2), top, (n, rank))
-    return X
+    return 2 * space.uniform(generator, min(1e-5, top / 2), top, (n, rank))
 
 
 def _quartic(slope: float, S: Array, T: Array, C: Array, bend: float) -> tuple[float, float, float, float]:
@@ -465,13 +442,11 @@ class LeastSquaresMove(Move):
 
     @cached_property
     def sizes(self) -> tuple[float, float, float]:
-        """‖X‖², 2⟨X, D⟩ and ‖D‖², with X the start."""
         size = self.start.space.later(_trace, self.start.gram)
         return size, 2 * self.sums.along, self.sums.length
 
     @property
     def allowance(self) -> float:
-        """How well ⟨∇f(p), D⟩ is known."""
         return self.start.rounding * math.sqrt(max(float(self.sums.length), 0.0))
 
     def begin(self) -> None:
@@ -480,8 +455,7 @@ class LeastSquaresMove(Move):
     @cached_property
     def remainder(self) -> float:  # type: ignore[override]  # worked out when asked for
         """f(p + D) − f(p) − ⟨∇f(p), D⟩."""
-        remainder: float = self.start.space.later(_remainder, self.start.gram, self.sums.gram, self.C, self.sums.bend)
-        return remainder
+        return self.start.space.later(_remainder, self.start.gram, self.sums.gram, self.C, self.sums.bend)
 
     def estimate(self, slope: Estimate) -> Estimate:
         """Return the remainder from ⟨∇f(p), X⟩, by differences of sums that were made anyway.

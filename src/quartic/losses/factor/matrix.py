@@ -6,7 +6,6 @@ import copy
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -15,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
-from quartic.arrays import Array, check_number, finite_matrix, first_not_finite, is_torch, working_dtype
+from quartic.arrays import Array, check_finite, check_number, finite_matrix, is_torch, working_dtype
 from quartic.arrays.space import HOST, Space, space_of
 from quartic.arrays.threads import spread
 from quartic.core.units import exponent, shifted
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
 ASYMMETRY = {np.float64: 1e-10, np.float32: 1e-5}
 # A dense product is shared out in at most so many pieces, of whole blocks of rows.
 _ROWS, _PIECES = 64, 16
+# Rows compared with their columns at a time.
+_STRIP = 512
 # Below so many multiplications SciPy's product does: ours is compiled for each rank.
 _SMALL = 50_000
 
@@ -54,8 +55,8 @@ class Matrix(ABC):
     def product(self, X: Array, out: Array | None = None) -> Array:
         """Return M X, a C-ordered array of X's type where M has it too; in ``out`` where that will do."""
 
-    def replays(self, X: Array) -> bool:
-        """Tell whether iterations with such an X are best recorded and replayed on the device."""
+    def replays(self, X: Array, method: str) -> bool:
+        """Tell whether iterations of a method with such an X are best recorded and replayed on the device."""
         return False
 
     def exponent(self) -> int | None:
@@ -111,24 +112,19 @@ class ScaledMatrix(Matrix):
 
     @property
     def passes(self) -> Passes:
-        """Those of the matrix."""
         return self.matrix.passes
 
     def product(self, X: Array, out: Array | None = None) -> Array:
-        """Return 2^power · M X."""
         return shifted(self.matrix.product(X, out), self.power)
 
     def total(self) -> tuple[float, int]:
-        """Return the sum of all entries."""
         total, products = self.matrix.total()
         return shifted(total, self.power), products
 
     def entries_per_row(self) -> float:
-        """Return what the matrix says."""
         return self.matrix.entries_per_row()
 
     def checksum(self) -> float:
-        """Return that of the matrix, scaled."""
         return shifted(self.matrix.checksum(), self.power)
 
 
@@ -138,8 +134,7 @@ class StoredMatrix(Matrix):
     M: Any
 
     def entries(self) -> Array:
-        """Return an array of the entries that are stored: M, where all are."""
-        return self.M  # type: ignore[no-any-return]
+        return self.M
 
     def with_entries(self, entries: Array) -> Any:
         """Return M with other entries in the same places."""
@@ -150,22 +145,18 @@ class StoredMatrix(Matrix):
         return float(np.square(entries, dtype=np.float64).sum())
 
     def scaled(self, power: int) -> Self:
-        """Return 2^power · M."""
         twin, entries = copy.copy(self), shifted(self.entries(), power)
         twin.M, twin.squared_norm = self.with_entries(entries), self._sum_of_squares(entries)
         return twin
 
     def total(self) -> tuple[float, int]:
-        """Return ΣM."""
         return float(self.space.total(self.entries())), 0
 
     def entries_per_row(self) -> float:
-        """Return the mean number of stored entries in a row."""
         return math.prod(self.entries().shape) / self.n
 
     def dense(self) -> Array:
-        """Return M as an array on the host, for small n."""
-        return self.space.to_host(self.M @ self.space.adopt(np.eye(self.n, dtype=self.dtype)))  # type: ignore[no-any-return]
+        return self.space.to_host(self.M @ self.space.adopt(np.eye(self.n, dtype=self.dtype)))
 
     def checksum(self) -> float:
         """Return ⟨w, Mw⟩ for a fixed vector w."""
@@ -181,7 +172,11 @@ class DenseMatrix(StoredMatrix):
         check_square(self.M.shape, name)
         self.n = self.M.shape[0]
         self.dtype = working_dtype(self.M.dtype)
-        _check_symmetric(lambda rows: self.M[rows] - self.M[:, rows].T, self.M, self.n, self.dtype, name=name)
+        largest = _largest(self.M)
+        for first in range(0, self.n, _STRIP):  # M − Mᵀ at once would be a second matrix of that size
+            gap = np.abs(self.M[first : first + _STRIP] - self.M[:, first : first + _STRIP].T)
+            i, j = np.unravel_index(int(gap.argmax()), gap.shape)
+            _raise_if_asymmetric(gap[i, j][None], [first + i], [j], largest, self.dtype, self.M, name)
         self.squared_norm = self._sum_of_squares(self.M)
 
     def product(self, X: Array, out: Array | None = None) -> Array:
@@ -211,10 +206,7 @@ class SparseMatrix(StoredMatrix):
         if not A.has_canonical_format:
             A = A.copy()  # the caller's arrays may be shared, and the next line sorts in place
             A.sum_duplicates()
-        fault = first_not_finite(A)
-        if fault is not None:
-            row, column, value = fault
-            raise ValueError(f"{name} must be finite, but {name}[{row}, {column}] is {value}")
+        check_finite(A, name)
         self.M = A
         self.n = A.shape[0]
         transpose = A.T.tocsr()
@@ -245,15 +237,12 @@ class SparseMatrix(StoredMatrix):
         return Y
 
     def entries(self) -> Array:
-        """Return the stored entries."""
-        return self.M.data  # type: ignore[no-any-return]
+        return self.M.data
 
     def places(self) -> tuple[Any, Any]:
-        """Return the rows and columns of the stored entries."""
         return np.repeat(np.arange(self.n), np.diff(self.M.indptr)), self.M.indices
 
     def with_entries(self, entries: Array) -> sp.csr_array:
-        """Return the matrix with other entries on the same pattern."""
         return sp.csr_array((entries, self.M.indices, self.M.indptr), shape=self.M.shape)
 
 
@@ -278,12 +267,10 @@ class OperatorMatrix(Matrix):
         self.squared_norm = float(squared_norm)
 
     def product(self, X: Array, out: Array | None = None) -> Array:
-        """Return M X."""
         Y = self.M.matvec(X[:, 0])[:, None] if X.shape[1] == 1 else self.M.matmat(X)
         return np.ascontiguousarray(Y, dtype=X.dtype)
 
     def total(self) -> tuple[float, int]:
-        """Return 1ᵀM1."""
         return float(np.sum(self.product(np.ones((self.n, 1), dtype=self.dtype)), dtype=np.float64)), 1
 
 
@@ -321,27 +308,16 @@ def _largest(values: Array) -> float:
     return float(np.abs(values).max(initial=0.0))
 
 
-def _check_symmetric(
-    difference: Callable[[slice], Array],
-    M: Array,
-    n: int,
-    dtype: type[np.floating[Any]],
-    rows: int = 512,
-    name: str = "M",
-) -> None:
-    # Row blocks: M − Mᵀ at once would be a second matrix of that size.
-    largest = _largest(M)
-    for first in range(0, n, rows):
-        gap = np.abs(difference(slice(first, first + rows)))
-        i, j = np.unravel_index(int(gap.argmax()), gap.shape)
-        _raise_if_asymmetric(gap[i, j][None], np.array([first + i]), np.array([j]), largest, dtype, M, name)
-
-
 def _raise_if_asymmetric(gap: Array, rows: Any, cols: Any, largest: float, dtype: Any, M: Any, name: str = "M") -> None:
     worst = int(gap.argmax()) if len(gap) else 0
     if len(gap) and gap[worst] > ASYMMETRY[dtype] * largest:
         i, j = int(rows[worst]), int(cols[worst])
-        raise ValueError(
-            f"{name} must be symmetric, but {name}[{i}, {j}] = {M[i, j]} and {name}[{j}, {i}] = {M[j, i]}; "
-            f"if that is not a mistake, pass ({name} + {name}.T) / 2"
-        )
+        refuse(i, j, M[i, j], M[j, i], name)
+
+
+def refuse(i: int, j: int, there: Any, back: Any, name: str, where: str = "") -> None:
+    """Raise the error of two entries that should be equal."""
+    raise ValueError(
+        f"{name} must be symmetric{where}, but {name}[{i}, {j}] = {there} and {name}[{j}, {i}] = {back}; "
+        f"if that is not a mistake, pass ({name} + {name}.T) / 2"
+    )

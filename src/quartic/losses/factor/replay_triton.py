@@ -9,11 +9,12 @@ import triton
 import triton.language as tl
 
 # Places of numbers: those that both methods have, then those of each.
-OBJECTIVE, FIT, STEP, FROZEN, TARGET, AT, T, MOVED, DIRECT, USED = range(10)
-AHEAD, THETA, SETTLED, NEXT_STEP, CARRIED, FRESH = range(10, 16)
-COUNT = 16
-# Columns of what is told of an iteration: objective, stationarity, step, whether it was made, and whether it was tried.
-COLUMNS = 5
+OBJECTIVE, FIT, STEP, FROZEN, TARGET, AT, T, MOVED, DIRECT, USED = (tl.constexpr(k) for k in range(10))
+AHEAD, THETA, SETTLED, FIRST_STEP, FIRST_SETTLED, FAILED = (tl.constexpr(k) for k in range(10, 16))
+CARRIED, FRESH, HEAD, SQUARED = (tl.constexpr(k) for k in range(16, 20))
+COUNT = 20
+# Columns of what is told of an iteration: objective, stationarity, step, whether it was made, and how often tried.
+COLUMNS = tl.constexpr(5)
 
 
 @triton.jit
@@ -72,13 +73,11 @@ def least_on_line(c1, c2, c3, c4, upper, unknown):
 
 
 @triton.jit
-def decide_inertial(
-    numbers, products, sums, sums_of_way, constants, K: tl.constexpr,
-    OBJECTIVE: tl.constexpr, FIT: tl.constexpr, STEP: tl.constexpr, FROZEN: tl.constexpr, T: tl.constexpr,
-    MOVED: tl.constexpr, DIRECT: tl.constexpr, USED: tl.constexpr, AHEAD: tl.constexpr, THETA: tl.constexpr,
-    SETTLED: tl.constexpr,
-):  # fmt: skip
+def decide_inertial(numbers, products, sums, sums_of_way, constants, K: tl.constexpr):
     """Judge the trial, find the best point on the way to it, and what the next iteration takes over.
+
+    Where there is no such point the step is halved, or, if only the objective rises, made from X itself, with the step
+    that the iteration began with: the next replay tries again.
 
     ``products`` are the inner products (K × K) of S_Y, DᵀD, S⁺ − S_Y, S_Y², I, S = XᵀX, E = (X⁺ − X)ᵀ(X⁺ − X),
     H = S⁺ − S − E and S⁺; ``sums`` those of the step from Y to X⁺ (`quartic.losses.factor.triton.step_sums`), and of
@@ -124,70 +123,281 @@ def decide_inertial(
     tl.store(numbers + USED, step)
     tl.store(numbers + OBJECTIVE, tl.where(moved, tl.where(direct, value, way_value), objective))
     tl.store(numbers + FIT, tl.where(moved, tl.where(direct, new_fit, way_fit), fit))
-    tl.store(numbers + STEP, tl.where(moved, tl.where(enough, growth * step, 0.5 * step), step))
-    tl.store(numbers + SETTLED, tl.where(moved & (enough == 0), 1.0, settled))
-    theta = tl.where(moved, tl.where(enough & (direct == 0), 1.0, following), theta)
+    again = live & (moved == 0)
+    from_x = again & enough
+    step = tl.where(moved & enough, growth * step, tl.where(live & (enough == 0), 0.5 * step, step))
+    step = tl.where(from_x, tl.load(numbers + FIRST_STEP), step)
+    settled = tl.where(live & (enough == 0), 1.0, settled)
+    settled = tl.where(from_x, tl.load(numbers + FIRST_SETTLED), settled)
+    theta = tl.where(moved, tl.where(enough & (direct == 0), 1.0, following), tl.where(from_x, 1.0, theta))
+    tl.store(numbers + STEP, step)
+    tl.store(numbers + SETTLED, settled)
     tl.store(numbers + THETA, theta)
     tl.store(numbers + AHEAD, 1 + (theta - 1) / (0.5 * (1 + tl.sqrt(1 + 4 * theta * theta))))
+    tl.store(numbers + FAILED, tl.where(again, tl.load(numbers + FAILED) + 1, 0.0))
+    if moved:
+        tl.store(numbers + FIRST_STEP, step)
+        tl.store(numbers + FIRST_SETTLED, settled)
 
 
 @triton.jit
-def decide_on_line(
-    numbers, products, dots, upper, constants, K: tl.constexpr,
-    FROZEN: tl.constexpr, T: tl.constexpr, MOVED: tl.constexpr, USED: tl.constexpr,
-):  # fmt: skip
-    """Find the best t on X + tD.
+def _report(numbers, rows, constants, live, moved, objective, stationarity, size, stuck):
+    """Report the iteration, and freeze where the run is to end, or the host has to take over because it is ``stuck``.
 
-    ``products`` are the inner products of S = XᵀX, U = XᵀD + DᵀX and C = DᵀD; ``dots`` are ⟨∇f, D⟩ and ⟨MD, D⟩.
+    ``size`` is ‖X XᵀX‖², whose root is what the gradient's round-off is a part of.
     """
-    slope, bend = tl.load(dots), tl.load(dots + 1)
-    c2 = tl.load(products + 2) + 0.5 * tl.load(products + K + 1) - bend
-    c3, c4 = tl.load(products + K + 2), 0.5 * tl.load(products + 2 * K + 2)
-    t = least_on_line(slope, c2, c3, c4, tl.load(upper), tl.load(constants + 4))
-    moved = (tl.load(numbers + FROZEN) == 0) & (slope < 0) & (t > 0)
-    t = tl.where(moved, t, 0.0)
-    tl.store(numbers + T, t)
-    tl.store(numbers + USED, t)
-    tl.store(numbers + MOVED, tl.where(moved, 1.0, 0.0))
-
-
-@triton.jit
-def tell(
-    numbers, products, squares, rows, constants, K: tl.constexpr, LINES: tl.constexpr,
-    OBJECTIVE: tl.constexpr, FIT: tl.constexpr, FROZEN: tl.constexpr, TARGET: tl.constexpr, AT: tl.constexpr,
-    MOVED: tl.constexpr, USED: tl.constexpr, CARRIED: tl.constexpr, FRESH: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
-    """Report the iteration, and freeze where it was not made, the run is to end, or the host has to take over.
-
-    ``products`` are those of S = XᵀX and S² at the new X; ``squares`` ‖∇ᴾ‖², and on lines ⟨MX, X⟩.
-    """
-    live, moved = tl.load(numbers + FROZEN) == 0, tl.load(numbers + MOVED)
-    stationarity = tl.sqrt(tl.load(squares))
-    objective = tl.load(numbers + OBJECTIVE)
-    stale = moved < 0
-    if LINES:
-        fit = tl.load(squares + 1)
-        value = tl.maximum(tl.load(constants) + 0.5 * tl.load(products) - fit, 0.0)
-        objective = tl.where(moved > 0, value, objective)
-        tl.store(numbers + OBJECTIVE, objective)
-        tl.store(numbers + FIT, tl.where(moved > 0, fit, tl.load(numbers + FIT)))
-        carried, fresh = tl.load(numbers + CARRIED) + moved, tl.load(numbers + FRESH)
-        fresh = tl.where((fresh > 1e300) & (moved > 0), stationarity, fresh)
-        tl.store(numbers + CARRIED, carried)
-        tl.store(numbers + FRESH, fresh)
-        stale = (carried >= tl.load(constants + 1)) | (stationarity <= tl.load(constants + 2) * fresh)
-    at = tl.load(numbers + AT).to(tl.int32)
-    row = rows + at * COLUMNS
+    at = tl.load(numbers + AT)
     if live:
+        row = rows + at.to(tl.int32) * COLUMNS
         tl.store(row, objective)
         tl.store(row + 1, stationarity)
         tl.store(row + 2, tl.load(numbers + USED))
         tl.store(row + 3, moved)
-        tl.store(row + 4, 1.0)
-        tl.store(numbers + AT, tl.load(numbers + AT) + moved)
-    size = tl.load(constants + 5) * tl.sqrt(tl.maximum(tl.load(products + 1), 0.0))
-    done = stationarity <= tl.maximum(tl.load(numbers + TARGET), 4 * size)
+        tl.store(row + 4, tl.load(row + 4) + 1)
+        tl.store(numbers + AT, at + moved)
+    known = 4 * tl.load(constants + 5) * tl.sqrt(tl.maximum(size, 0.0))
+    done = stationarity <= tl.maximum(tl.load(numbers + TARGET), known)
     total = objective + stationarity
     finite = (total - total) == 0
-    frozen = (live == 0) | (moved == 0) | done | (finite == 0) | stale
+    frozen = (live == 0) | ((moved > 0) & done) | (finite == 0) | stuck
     tl.store(numbers + FROZEN, tl.where(frozen, 1.0, 0.0))
+
+
+@triton.jit
+def tell(numbers, size, square, rows, constants):
+    """Report an inertial iteration, from ‖X XᵀX‖² and ‖∇ᴾ‖²; after eight trials that fail the host takes over."""
+    live, moved = tl.load(numbers + FROZEN) == 0, tl.load(numbers + MOVED)
+    objective, stationarity = tl.load(numbers + OBJECTIVE), tl.sqrt(tl.load(square))
+    _report(
+        numbers, rows, constants, live, moved, objective, stationarity, tl.load(size), tl.load(numbers + FAILED) >= 8,
+    )  # fmt: skip
+
+
+# -- L-BFGS -----------------------------------------------------------------------------------------------------------
+# Pairs are the rows of one array, a column of it for each entry of X: steps in the upper half, changes of the gradient
+# in the lower. One more pair than is remembered has room: the newest is written while it is not known to be any good.
+
+
+@triton.jit
+def multiply_pairs(pairs, X, G, free, sums, size, tiles, R: tl.constexpr, C: tl.constexpr, PRECISION: tl.constexpr):
+    """Set pairs to zero off the face; add up their inner products, those with the gradient there, and its square.
+
+    ``free`` tells which entries were on the face before: off it pairs are zero already.
+    """
+    c = tl.arange(0, C)
+    products = tl.zeros((C, C), tl.float64)
+    onto = tl.zeros((C,), tl.float64)
+    square = tl.zeros((R,), tl.float64)
+    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
+        at = (tile * R + tl.arange(0, R)).to(tl.int64)
+        inside = at < size
+        g = tl.load(G + at, mask=inside, other=0.0)
+        on_face = (tl.load(X + at, mask=inside, other=0.0) > 0) | (g < 0)
+        before = tl.load(free + at, mask=inside, other=0) != 0
+        tl.store(free + at, on_face, mask=inside)
+        place = at[:, None] + c[None, :] * size.to(tl.int64)
+        p = tl.load(pairs + place, mask=(inside & on_face)[:, None], other=0.0)
+        tl.store(pairs + place, p, mask=(inside & before & (on_face == 0))[:, None])
+        q = tl.where(on_face, g, 0.0)
+        products += tl.dot(tl.trans(p), p, input_precision=PRECISION, out_dtype=p.dtype).to(tl.float64)
+        onto += tl.sum(p * q[:, None], 0).to(tl.float64)
+        square += (q * q).to(tl.float64)
+    mine = sums + tl.program_id(0) * (C + 2) * C
+    tl.store(mine + c[:, None] * C + c[None, :], products)
+    tl.store(mine + C * C + c, onto)
+    tl.store(mine + C * C + C + c, tl.where(c == 0, tl.sum(square, 0), 0.0))
+
+
+@triton.jit
+def combine_pairs(numbers, sums, S, width, coefficients, MEMORY: tl.constexpr, C: tl.constexpr, W: tl.constexpr):
+    """Find Hq as γq + Σ c_i s_i − γ Σ p_i y_i, by the compact form: coefficients of the pairs, and then γ.
+
+    Pairs not made yet are zero, and drop out like those without positive curvature.
+    """
+    half: tl.constexpr = C // 2
+    i = tl.arange(0, half)
+    slot = (tl.load(numbers + HEAD).to(tl.int32) + 1 + i) % (MEMORY + 1)  # the oldest first
+    there = i < MEMORY
+    both = there[:, None] & there[None, :]
+    SY = tl.load(sums + slot[:, None] * C + half + slot[None, :], mask=both, other=0.0)
+    YY = tl.load(sums + (half + slot)[:, None] * C + half + slot[None, :], mask=both, other=0.0)
+    sy = tl.load(sums + slot * C + half + slot, mask=there, other=0.0)
+    yy = tl.load(sums + (half + slot) * C + half + slot, mask=there, other=0.0)
+    Sq = tl.load(sums + C * C + slot, mask=there, other=0.0)
+    Yq = tl.load(sums + C * C + half + slot, mask=there, other=0.0)
+    curved = (sy > 0) & (yy > 0)
+    newest = tl.max(tl.where(curved, i, -1), 0)
+    scale = tl.sum(tl.where(curved & (i == newest), sy / tl.where(curved, yy, 1.0), 0.0), 0)
+    used = curved & (sy > 1e-10 * yy * scale)
+    both = used[:, None] & used[None, :]
+    equal = i[:, None] == i[None, :]
+    R = tl.where(both & (i[:, None] <= i[None, :]), SY, tl.where(equal, 1.0, 0.0))
+    p = tl.where(used, Sq, 0.0)
+    for back in range(half):  # p = R⁻¹p
+        k = half - 1 - back
+        last = tl.sum(tl.where(i == k, p, 0.0), 0) / tl.sum(tl.sum(tl.where(equal & (i == k)[:, None], R, 0.0), 1), 0)
+        column = tl.sum(tl.where((i == k)[None, :], R, 0.0), 1)
+        p = tl.where(i == k, last, tl.where(i < k, p - column * last, p))
+    right = tl.sum(tl.where(both, YY, 0.0) * p[None, :], 1)
+    c = tl.where(used, sy * p + scale * (right - Yq), 0.0)
+    for k in range(half):  # c = R⁻ᵀc
+        first = tl.sum(tl.where(i == k, c, 0.0), 0) / tl.sum(tl.sum(tl.where(equal & (i == k)[:, None], R, 0.0), 1), 0)
+        row = tl.sum(tl.where((i == k)[:, None], R, 0.0), 0)
+        c = tl.where(i == k, first, tl.where(i > k, c - row * first, c))
+    w = tl.arange(0, W)
+    size = tl.sum(tl.load(S + w * (width + 1), mask=w < width, other=0.0), 0)
+    gamma = tl.where(scale > 0, scale, tl.sqrt(size / tl.load(sums + C * C + C)))
+    tl.store(coefficients + slot, c, mask=there)
+    tl.store(coefficients + half + slot, -scale * p, mask=there)
+    # what is in the place of the next pair does not count
+    tl.store(coefficients + tl.load(numbers + HEAD).to(tl.int32) + half * tl.arange(0, 2), tl.zeros((2,), tl.float64))
+    tl.store(coefficients + C, gamma)
+
+
+@triton.jit
+def find_direction(pairs, X, G, free, coefficients, D, ends, size, tiles, R: tl.constexpr, C: tl.constexpr):
+    """Fill D = max(X − Hq, 0) − X; each program tells the least −X/D, where D < 0, and its part of ⟨∇f, D⟩."""
+    c = tl.arange(0, C)
+    weights, gamma = tl.load(coefficients + c), tl.load(coefficients + C)
+    least = tl.full((R,), float("inf"), tl.float64)
+    slope = tl.zeros((R,), tl.float64)
+    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
+        at = (tile * R + tl.arange(0, R)).to(tl.int64)
+        inside = at < size
+        x = tl.load(X + at, mask=inside, other=0.0)
+        g = tl.load(G + at, mask=inside, other=0.0)
+        on_face = inside & (tl.load(free + at, mask=inside, other=0) != 0)
+        q = tl.where(on_face, g, 0.0)
+        place = at[:, None] + c[None, :] * size.to(tl.int64)
+        p = tl.load(pairs + place, mask=on_face[:, None] & (weights != 0)[None, :], other=0.0)
+        v = x - (tl.sum(p * weights.to(x.dtype)[None, :], 1) + gamma.to(x.dtype) * q)
+        d = tl.where(v < 0, 0.0, v) - x  # a NaN stays one
+        tl.store(D + at, d, mask=inside)
+        least = tl.minimum(least, tl.where(d < 0, (-x / tl.where(d < 0, d, 1.0)).to(tl.float64), float("inf")))
+        slope += (g * d).to(tl.float64)
+    tl.store(ends + tl.program_id(0) * 2, tl.min(least, 0))
+    tl.store(ends + tl.program_id(0) * 2 + 1, tl.sum(slope, 0))
+
+
+@triton.jit
+def decide_on_line(
+    numbers, S, T_, C_, width, stride, ends, programs, bends, constants, BLOCK: tl.constexpr, MANY: tl.constexpr,
+):  # fmt: skip
+    """Find the best t on X + tD, and carry S = XᵀX there.
+
+    With XᵀD and C = DᵀD, whose rows are a ``stride`` apart, and U = XᵀD + DᵀX; ``ends`` are
+    the parts of `find_direction`, ``bends`` has ⟨MD, D⟩.
+    """
+    k = tl.arange(0, MANY)
+    upper = tl.min(tl.load(ends + 2 * k, mask=k < programs, other=float("inf")), 0)
+    slope, bend = tl.sum(tl.load(ends + 2 * k + 1, mask=k < programs, other=0.0), 0), tl.load(bends)
+    e = tl.arange(0, BLOCK)
+    SC, UU, UC, CC = bend * 0, bend * 0, bend * 0, bend * 0
+    for first in range(0, width * width, BLOCK):
+        at, inside = first + e, first + e < width * width
+        i, j = at // width, at % width
+        s, c = tl.load(S + at, mask=inside, other=0.0), tl.load(C_ + i * stride + j, mask=inside, other=0.0)
+        u = tl.load(T_ + i * stride + j, mask=inside, other=0.0) + tl.load(T_ + j * stride + i, mask=inside, other=0.0)
+        SC += tl.sum(s * c, 0)
+        UU += tl.sum(u * u, 0)
+        UC += tl.sum(u * c, 0)
+        CC += tl.sum(c * c, 0)
+    t = least_on_line(slope, SC + 0.5 * UU - bend, UC, 0.5 * CC, upper, tl.load(constants + 4))
+    moved = (tl.load(numbers + FROZEN) == 0) & (slope < 0) & (t > 0)
+    t = tl.where(moved, t, 0.0)
+    squared = bend * 0
+    for first in range(0, width * width, BLOCK):
+        at, inside = first + e, first + e < width * width
+        i, j = at // width, at % width
+        s, c = tl.load(S + at, mask=inside, other=0.0), tl.load(C_ + i * stride + j, mask=inside, other=0.0)
+        u = tl.load(T_ + i * stride + j, mask=inside, other=0.0) + tl.load(T_ + j * stride + i, mask=inside, other=0.0)
+        s = tl.where(moved, s + t * (u + t * c), s)
+        tl.store(S + at, s, mask=inside)
+        squared += tl.sum(s * s, 0)
+    tl.store(numbers + T, t)
+    tl.store(numbers + USED, t)
+    tl.store(numbers + MOVED, tl.where(moved, 1.0, 0.0))
+    tl.store(numbers + SQUARED, squared)
+
+
+@triton.jit
+def move_on_line(numbers, X, D, MX, MD, size, zero, BLOCK: tl.constexpr):
+    """Move X and MX; what is zero but for round-off is zero; with t = 0 nothing changes."""
+    t = tl.load(numbers + T)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < size
+    x, d = tl.load(X + at, mask=inside, other=0.0), tl.load(D + at, mask=inside, other=0.0)
+    mx, md = tl.load(MX + at, mask=inside, other=0.0), tl.load(MD + at, mask=inside, other=0.0)
+    new = x + t.to(x.dtype) * d
+    new = tl.where(new <= zero * x, 0.0, new)
+    tl.store(X + at, tl.where(t > 0, new, x), mask=inside)
+    tl.store(MX + at, tl.where(t > 0, mx + t.to(x.dtype) * md, mx), mask=inside)
+
+
+@triton.jit
+def remember_pair(numbers, pairs, X, MX, D, G, after, free, sums, size, tiles, R: tl.constexpr, C: tl.constexpr):
+    """Write the new pair, and G = ∇f(X), given as ``after``; add up what tells of both."""
+    t, head = tl.load(numbers + T) + tl.zeros((R,), tl.float64), tl.load(numbers + HEAD).to(tl.int32)
+    moved = t > 0
+    projected = tl.zeros((R,), tl.float64)
+    fit = tl.zeros((R,), tl.float64)
+    length = tl.zeros((R,), tl.float64)
+    sy = tl.zeros((R,), tl.float64)
+    ss = tl.zeros((R,), tl.float64)
+    yy = tl.zeros((R,), tl.float64)
+    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
+        at = (tile * R + tl.arange(0, R)).to(tl.int64)
+        inside = at < size
+        x, mx = tl.load(X + at, mask=inside, other=0.0), tl.load(MX + at, mask=inside, other=0.0)
+        g, new = tl.load(G + at, mask=inside, other=0.0), tl.load(after + at, mask=inside, other=0.0)
+        s = tl.load(D + at, mask=inside, other=0.0)
+        on_face = inside & (tl.load(free + at, mask=inside, other=0) != 0)
+        y = tl.where(on_face & moved, (new - g) / tl.where(moved, t, 1.0).to(x.dtype), 0.0)
+        tl.store(pairs + head * size.to(tl.int64) + at, s, mask=on_face & moved)
+        tl.store(pairs + (C // 2 + head) * size.to(tl.int64) + at, y, mask=on_face & moved)
+        g = tl.where(moved, new, g)
+        tl.store(G + at, g, mask=inside)
+        g = tl.where((x > 0) | (g < 0), g, 0.0 * g)
+        projected += (g * g).to(tl.float64)
+        fit += (mx * x).to(tl.float64)
+        length += ((0.5 * new + mx) * (0.5 * new + mx)).to(tl.float64)
+        sy += (s * y).to(tl.float64)
+        ss += (s * s).to(tl.float64)
+        yy += (y * y).to(tl.float64)
+    mine = sums + tl.program_id(0) * 6
+    tl.store(mine, tl.sum(projected, 0))
+    tl.store(mine + 1, tl.sum(fit, 0))
+    tl.store(mine + 2, tl.sum(length, 0))
+    tl.store(mine + 3, tl.sum(sy, 0))
+    tl.store(mine + 4, tl.sum(ss, 0))
+    tl.store(mine + 5, tl.sum(yy, 0))
+
+
+@triton.jit
+def tell_of_line(numbers, sums, programs, rows, constants, MANY: tl.constexpr, MEMORY: tl.constexpr):
+    """Keep the pair if it bends upwards, and report the iteration; ``sums`` are the parts of `remember_pair`."""
+    k = tl.arange(0, MANY)
+    part = sums + 6 * k
+    inside = k < programs
+    square = tl.sum(tl.load(part, mask=inside, other=0.0), 0)
+    fit = tl.sum(tl.load(part + 1, mask=inside, other=0.0), 0)
+    size = tl.sum(tl.load(part + 2, mask=inside, other=0.0), 0)
+    sy = tl.sum(tl.load(part + 3, mask=inside, other=0.0), 0)
+    ss = tl.sum(tl.load(part + 4, mask=inside, other=0.0), 0)
+    yy = tl.sum(tl.load(part + 5, mask=inside, other=0.0), 0)
+    live, moved, head = tl.load(numbers + FROZEN) == 0, tl.load(numbers + MOVED), tl.load(numbers + HEAD)
+    good = (moved > 0) & (sy > 1e-12 * tl.sqrt(ss * yy))
+    following = tl.where(head == MEMORY, 0.0, head + 1)
+    tl.store(numbers + HEAD, tl.where(good, following, head))
+    stationarity = tl.sqrt(square)
+    value = tl.maximum(tl.load(constants) + 0.5 * tl.load(numbers + SQUARED) - fit, 0.0)
+    objective = tl.where(moved > 0, value, tl.load(numbers + OBJECTIVE))
+    tl.store(numbers + OBJECTIVE, objective)
+    carried, fresh = tl.load(numbers + CARRIED) + moved, tl.load(numbers + FRESH)
+    fresh = tl.where((fresh > 1e300) & (moved > 0), stationarity, fresh)
+    tl.store(numbers + CARRIED, carried)
+    tl.store(numbers + FRESH, fresh)
+    stale = (carried >= tl.load(constants + 1)) | (stationarity <= tl.load(constants + 2) * fresh)
+    _report(
+        numbers, rows, constants, live, moved, objective, stationarity, size, stale | (moved == 0),
+    )  # fmt: skip

@@ -27,8 +27,7 @@ def negative_part_of_spectrum(matrix: Matrix, count: Callable[[int], None]) -> f
     def negative(V: Array) -> Array:
         count(1)
         here = matrix.space.adopt(V.astype(matrix.dtype))
-        NV: Array = -to_host(matrix.product(here))
-        return NV
+        return -to_host(matrix.product(here))
 
     return upper_bound_of_spectrum(negative, matrix.n, float(np.finfo(matrix.dtype).eps))
 

@@ -50,10 +50,24 @@ def gram_at(origin: Origin) -> Any:
 
 
 def _gram_of(X: Any) -> Any:
+    return Waiting(gram_tensor(X))
+
+
+def gram_tensor(X: Any) -> Any:
+    """Return XᵀX as a tensor."""
+    kernels = _kernels(X)
+    return cross(X, X) if kernels is None else kernels.gram_of(X)
+
+
+def tensors_of_step(X: Any, Y: Any, MX: Any, MY: Any) -> tuple[Any, Any, Any]:
+    """Return XᵀX, DᵀD of D = X − Y, and ⟨MD, D⟩, ⟨Y, D⟩, ‖D‖², ⟨MX, X⟩ with the number of entries not X ≥ 0."""
     kernels = _kernels(X)
     if kernels is not None:
-        return Waiting(kernels.gram_of(X))
-    return Waiting(cross(X, X))
+        return kernels.step_sums(X, Y, MX, MY)
+    D = X - Y
+    C = cross(D, D)
+    outside = X.numel() - (X >= 0).sum(dtype=DOUBLE)
+    return cross(X, X), C, torch.stack([dot(MX - MY, D), dot(Y, D), C.trace(), dot(MX, X), outside])
 
 
 def stepped(origin: Origin, S: Any, alpha: float, sigma: float, b: float, shift: float, clip: bool, W: Any) -> Any:
@@ -79,19 +93,10 @@ def step_sums(X: Any, MX: Any, origin: Origin, ahead: float | None, curved: bool
 
     Nothing is prepared for the next step: `extrapolated` has its Gram matrix at once.
     """
-    Y, MY, kernels = origin.X, origin.MX, _kernels(X)
-    if kernels is not None:
-        S, C, sums = kernels.step_sums(X, Y, MX, MY)
-        bend, along, length, fit, outside = entries(sums)
-        feasible = delayed(lambda count: count == 0, outside)
-        grams: tuple[Any, Any] = Waiting(S), Waiting(C)
-        return StepSums(*grams, None, bend, along, length, fit, math.nan, feasible)
-    D = X - Y
-    C = cross(D, D)
-    sums = (((MX - MY) * D).sum(dtype=DOUBLE), dot(Y, D), C.trace(), dot(MX, X))
-    feasible = Waiting((X >= 0).all().double())
-    bend, along, length, fit = (Waiting(s) for s in sums)
-    return StepSums(_gram_of(X), Waiting(C), None, bend, along, length, fit, math.nan, feasible)  # type: ignore[arg-type]
+    S, C, sums = tensors_of_step(X, origin.X, MX, origin.MX)
+    bend, along, length, fit, outside = entries(sums)
+    feasible = delayed(lambda count: count == 0, outside)
+    return StepSums(Waiting(S), Waiting(C), None, bend, along, length, fit, math.nan, feasible)  # type: ignore[arg-type]
 
 
 def projected_norm(X: Any, S: Any, MX: Any) -> Any:

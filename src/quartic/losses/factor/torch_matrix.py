@@ -12,12 +12,12 @@ import torch
 
 from quartic.arrays.space_torch import DOUBLE, DeviceSpace, dtype_for, finite_matrix, triton_serves
 from quartic.losses.factor import torch as torch_passes
-from quartic.losses.factor.matrix import ASYMMETRY, Matrix, StoredMatrix, check_square
+from quartic.losses.factor.matrix import ASYMMETRY, Matrix, StoredMatrix, check_square, refuse
 from quartic.losses.factor.passes import Passes
 
 _SPARSE = (torch.sparse_csr, torch.sparse_coo, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
-# Where X has more entries, fused kernels that the host launches one by one are as fast as replayed iterations.
-_LAUNCH_BOUND = 4_000_000
+# Where X has more entries, kernels that the host launches one by one are as fast as replayed iterations of a method.
+_LAUNCH_BOUND = {"inertial": 4_000_000, "lbfgs": 64_000_000}
 # Rows compared at a time with their transposes, and entries looked at together
 _ROWS, _ENTRIES = 1024, 1 << 24
 # So many rows that seem to differ from their columns are compared with them.
@@ -40,18 +40,15 @@ class TorchMatrix(StoredMatrix):
         return sum_of_squares(entries)
 
     def checksum(self) -> float:
-        """Return ⟨w, Mw⟩ for a fixed vector w."""
         w = torch.cos(torch.arange(self.n, dtype=torch.float64, device=self.M.device)).add_(0.5)[:, None]
         return float((w * self.product(w)).sum())
 
     @property
     def passes(self) -> Passes:
-        """Those of torch, which call Triton's kernels on a GPU."""
         return cast("Passes", torch_passes)
 
-    def replays(self, X: Any) -> bool:
-        """Tell whether launching would take longer than computing."""
-        return triton_serves(X, _LAUNCH_BOUND) and X.numel() <= _LAUNCH_BOUND
+    def replays(self, X: Any, method: str) -> bool:
+        return X.numel() <= _LAUNCH_BOUND[method] and triton_serves(X, X.shape[1])
 
 
 class TorchDenseMatrix(TorchMatrix):
@@ -68,16 +65,16 @@ class TorchDenseMatrix(TorchMatrix):
         gaps = torch.stack([self._gap(first).amax() for first in strips]).tolist()
         worst = int(np.argmax(gaps))
         if gaps[worst] > ASYMMETRY[self.dtype] * largest:
-            i, j = divmod(int(self._gap(strips[worst]).argmax()) + strips[worst] * self.n, self.n)
+            first, gap = strips[worst], self._gap(strips[worst])
+            i, j = (first + k for k in divmod(int(gap.argmax()), gap.shape[1]))
             refuse(i, j, float(self.M[i, j]), float(self.M[j, i]), name)
         self.squared_norm = self._sum_of_squares(self.M)
 
     def _gap(self, first: int) -> torch.Tensor:
-        """Return |M − Mᵀ| in a strip of rows."""
-        return (self.M[first : first + _ROWS] - self.M[:, first : first + _ROWS].T).abs_()
+        """Return |M − Mᵀ| in a strip of rows, from its first on the diagonal."""
+        return (self.M[first : first + _ROWS, first:] - self.M[first:, first : first + _ROWS].T).abs_()
 
     def product(self, X: Any, out: Any = None) -> Any:
-        """Return M X."""
         if X.dtype == self.M.dtype:
             return torch.mm(self.M.T, X, out=out)  # the same, and quicker on a GPU by up to a third where X is narrow
         out = torch.empty_like(X) if out is None else out
@@ -100,7 +97,6 @@ class TorchSparseMatrix(TorchMatrix):
         self.squared_norm = self._sum_of_squares(parts[2])
 
     def product(self, X: Any, out: Any = None) -> Any:
-        """Return M X."""
         if X.dtype == self.M.dtype:
             return torch.mm(self.M, X, out=out)
         out = torch.empty_like(X) if out is None else out
@@ -114,17 +110,14 @@ class TorchSparseMatrix(TorchMatrix):
         return out
 
     def entries(self) -> Any:
-        """Return the stored entries."""
         return self.M.values()
 
     def places(self) -> tuple[Any, Any]:
-        """Return the rows and columns of the stored entries."""
         start = self.M.crow_indices()
         rows = torch.repeat_interleave(torch.arange(self.n, device=start.device), start.diff())
         return rows, self.M.col_indices().to(torch.int64)
 
     def with_entries(self, entries: Any) -> torch.Tensor:
-        """Return the matrix with other entries on the same pattern."""
         return csr(self.M.crow_indices(), self.M.col_indices(), entries, self.n)
 
 
@@ -137,7 +130,8 @@ def csr(start: torch.Tensor, columns: torch.Tensor, values: torch.Tensor, n: int
 
 def sum_of_squares(entries: torch.Tensor) -> float:
     """Return the sum in float64, of some entries at a time."""
-    return float(sum(part.to(torch.float64).square().sum() for part in entries.reshape(-1).split(_ENTRIES)))
+    parts = entries.reshape(-1).split(_ENTRIES)
+    return float(sum(torch.linalg.vector_norm(part, dtype=DOUBLE).square() for part in parts))
 
 
 def row_pieces(start: torch.Tensor) -> Iterator[tuple[torch.Tensor, slice]]:
@@ -175,32 +169,17 @@ def canonical_parts(M: torch.Tensor, name: str) -> Parts:
             raise ValueError(f"{name} has {n} columns, but an entry with the column {least if least < 0 else most}")
         sorted_already &= bool(each_once)
     start, columns, values = start.to(index), columns.to(index), values.to(dtype_for(values))
-    parts = (start, columns, values) if sorted_already else _merged(start, columns, values, n)
-    _check_finite(parts, name)
-    return parts
-
-
-def _merged(start: torch.Tensor, columns: torch.Tensor, values: torch.Tensor, n: int) -> Parts:
-    """Sort the entries of each row, of n columns, and add those that have one place."""
-    found = []
-    for rows, part in row_pieces(start):
-        keys, place = torch.unique(rows * n + columns[part], return_inverse=True)
-        sums = torch.zeros(len(keys), dtype=values.dtype, device=values.device).index_add_(0, place, values[part])
-        found.append((torch.bincount(keys // n, minlength=len(start) - 1), (keys % n).to(columns.dtype), sums))
-    counts = torch.stack([part[0] for part in found]).sum(0)
-    start = torch.cat([start[:1], counts.cumsum(0).to(start.dtype)])
-    return start, torch.cat([part[1] for part in found]), torch.cat([part[2] for part in found])
-
-
-def _check_finite(parts: Parts, name: str) -> None:
-    """Raise an error that names the first entry that is not finite."""
-    start, columns, values = parts
-    for _, part in row_pieces(start):
-        bad = ~torch.isfinite(values[part])
-        if bool(bad.any()):
-            at = part.start + int(bad.byte().argmax())
-            row = int(torch.searchsorted(start, at, right=True)) - 1
-            raise ValueError(f"{name} must be finite, but {name}[{row}, {int(columns[at])}] is {float(values[at])}")
+    if not sorted_already:  # one place may have several entries, which add up
+        rows = torch.arange(len(start) - 1, device=start.device).repeat_interleave(start.diff())
+        merged = torch.sparse_coo_tensor(torch.stack([rows, columns.to(rows.dtype)]), values, M.shape).coalesce()
+        (rows, columns), values = merged.indices(), merged.values()
+        counts = torch.bincount(rows, minlength=len(start) - 1)
+        start, columns = torch.cat([start[:1], counts.cumsum(0).to(index)]), columns.to(index)
+    if len(values) and not torch.stack(values.aminmax()).isfinite().all():
+        at = int((~torch.isfinite(values)).byte().argmax())
+        row = int(torch.searchsorted(start, at, right=True)) - 1
+        raise ValueError(f"{name} must be finite, but {name}[{row}, {int(columns[at])}] is {float(values[at])}")
+    return start, columns, values
 
 
 def random_signs(n: int, generator: torch.Generator) -> torch.Tensor:
@@ -268,11 +247,3 @@ def column(M: torch.Tensor, j: int) -> torch.Tensor:
     unit = torch.zeros((M.shape[1], 1), dtype=M.dtype, device=M.device)
     unit[j] = 1
     return (M @ unit)[:, 0].to(DOUBLE)
-
-
-def refuse(i: int, j: int, there: Any, back: Any, name: str) -> None:
-    """Raise the error of two entries that should be equal."""
-    raise ValueError(
-        f"{name} must be symmetric, but {name}[{i}, {j}] = {there} and {name}[{j}, {i}] = {back}; "
-        f"if that is not a mistake, pass ({name} + {name}.T) / 2"
-    )

@@ -15,16 +15,16 @@ import triton.language as tl
 
 from quartic.compiled.rows_triton import thirds
 
-# Rows of a tile, warps, programs for each multiprocessor: found by trial on an H200, for each pass and size
-# of a number.
-SETTINGS: dict[tuple[str, int], tuple[int, int, int]] = {
-    ("step_sums", 4): (16, 2, 16),
-    ("step_sums", 8): (16, 2, 16),
-    ("extrapolated", 4): (16, 4, 8),
-    ("extrapolated", 8): (16, 2, 16),
-    ("any", 4): (64, 4, 4),
-    ("any", 8): (64, 4, 4),
-}
+# Rows of a tile, warps, programs for each multiprocessor, found by trial on an H200: for ranks up to 32, by the size of
+# a number where that matters, and for wider ones, whose sums need the registers of more warps.
+SETTINGS: dict[str, tuple[int, int, int]] = {
+    "step_sums": (16, 2, 16), "line_sums": (16, 2, 16), "extrapolated 4": (16, 4, 8), "extrapolated 8": (16, 2, 16),
+    "pairs": (64, 4, 8), "other": (64, 4, 4),
+}  # fmt: skip
+WIDE: dict[str, tuple[int, int, int]] = {
+    "step_sums": (16, 8, 4), "line_sums": (16, 4, 4), "stepped": (16, 8, 4), "projected_norm": (16, 8, 4),
+    "extrapolated 4": (64, 8, 4), "extrapolated 8": (32, 8, 4), "other": (64, 4, 4),
+}  # fmt: skip
 PRECISION = "ieee"
 
 
@@ -167,12 +167,37 @@ def _gram(
     _store_gram(grams, S, c, C)
 
 
-class _Launch:
+@triton.jit
+def _line_sums(
+    X, D, MD, sums, n, width, tiles,
+    R: tl.constexpr, C: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    c = tl.arange(0, C)
+    T = tl.zeros((C, C), tl.float64)
+    S = tl.zeros((C, C), tl.float64)
+    bend = tl.zeros((R,), tl.float64)
+    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
+        place, inside = _tile(tile, c, n, width, R)
+        x = tl.load(X + place, mask=inside, other=0.0)
+        d = tl.load(D + place, mask=inside, other=0.0)
+        md = tl.load(MD + place, mask=inside, other=0.0)
+        T += tl.dot(tl.trans(x), d, input_precision=PRECISION, out_dtype=x.dtype).to(tl.float64)
+        S += _gram_of_tile(d, PRECISION)
+        bend += tl.sum(md * d, 1).to(tl.float64)
+    mine = sums + tl.program_id(0) * (2 * C * C + 1)
+    place = c[:, None] * C + c[None, :]
+    tl.store(mine + place, T)
+    tl.store(mine + C * C + place, S)
+    tl.store(mine + 2 * C * C, tl.sum(bend, 0))
+
+
+class Launch:
     """Sizes of a launch, and room for the sums of its programs."""
 
-    def __init__(self, X: Any, name: str = "any") -> None:
+    def __init__(self, X: Any, name: str) -> None:
         self.n, self.width = X.shape
-        rows, warps, per_processor = SETTINGS[name, X.element_size()]
+        known = SETTINGS if self.width <= 32 else WIDE
+        rows, warps, per_processor = known.get(name) or known.get(f"{name} {X.element_size()}") or known["other"]
         self.tiles = triton.cdiv(self.n, rows)
         self.programs = min(self.tiles, per_processor * _processors(X.device))
         self.settings = {
@@ -181,16 +206,20 @@ class _Launch:
         self.device = X.device
 
     def grams(self) -> Any:
+        """Return room for a C × C matrix of each program."""
         C = self.settings["C"]
         return torch.empty((self.programs, C, C), dtype=torch.float64, device=self.device)
 
     def sums(self, count: int) -> Any:
+        """Return room for some numbers of each program."""
         return torch.empty((self.programs, count), dtype=torch.float64, device=self.device)
 
     def sizes(self) -> tuple[int, int, int]:
+        """Return the rows, columns and tiles."""
         return self.n, self.width, self.tiles
 
     def gram(self, parts: Any) -> Any:
+        """Return the sum of the programs' matrices."""
         return parts.sum(dim=0)[: self.width, : self.width]
 
 
@@ -207,7 +236,7 @@ def _processors(device: Any) -> int:
 
 def gram_of(X: Any) -> Any:
     """Return XᵀX."""
-    run = _Launch(X)
+    run = Launch(X, "gram")
     grams = run.grams()
     _gram[(run.programs,)](X, grams, *run.sizes(), **run.settings)
     return run.gram(grams)
@@ -215,7 +244,7 @@ def gram_of(X: Any) -> Any:
 
 def extrapolated(X: Any, Z: Any, MX: Any, MZ: Any, t: float, Y: Any, MY: Any) -> Any:
     """Fill Y = X + t(X − Z) and MY likewise; return YᵀY."""
-    run = _Launch(X, "extrapolated")
+    run = Launch(X, "extrapolated")
     grams = run.grams()
     _extrapolated[(run.programs,)](X, Z, MX, MZ, Y, MY, grams, *thirds(t), *run.sizes(), **run.settings)
     return run.gram(grams)
@@ -223,7 +252,7 @@ def extrapolated(X: Any, Z: Any, MX: Any, MZ: Any, t: float, Y: Any, MY: Any) ->
 
 def stepped(X: Any, A: Any, s: float, MX: Any, shift: float, clip: bool, W: Any) -> Any:
     """Fill W = XA + s·MX − shift, cut off below zero if ``clip``; return ‖W‖²."""
-    run = _Launch(X)
+    run = Launch(X, "stepped")
     sums = run.sums(1)
     _stepped[(run.programs,)](X, A, MX, W, sums, *thirds(s), *thirds(shift), *run.sizes(), CLIP=clip, **run.settings)
     return sums.sum()
@@ -231,15 +260,26 @@ def stepped(X: Any, A: Any, s: float, MX: Any, shift: float, clip: bool, W: Any)
 
 def step_sums(X: Any, Y: Any, MX: Any, MY: Any) -> tuple[Any, Any, Any]:
     """Return XᵀX, DᵀD, and ⟨MD, D⟩, ⟨Y, D⟩, ‖D‖², ⟨MX, X⟩ with the number of entries that are not X ≥ 0."""
-    run = _Launch(X, "step_sums")
+    run = Launch(X, "step_sums")
     grams, steps, sums = run.grams(), run.grams(), run.sums(5)
     _step_sums[(run.programs,)](X, Y, MX, MY, grams, steps, sums, *run.sizes(), **run.settings)
     return run.gram(grams), run.gram(steps), sums.sum(dim=0)
 
 
+def line_sums(X: Any, D: Any, MD: Any) -> tuple[Any, Any, Any]:
+    """Return XᵀD, DᵀD and ⟨MD, D⟩."""
+    run = Launch(X, "line_sums")
+    C = run.settings["C"]
+    sums = run.sums(2 * C * C + 1)
+    _line_sums[(run.programs,)](X, D, MD, sums, *run.sizes(), **run.settings)
+    total = sums.sum(dim=0)
+    T, S = total[:-1].view(2, C, C)[:, : run.width, : run.width]
+    return T, S, total[-1]
+
+
 def projected_norm(X: Any, S: Any, MX: Any) -> Any:
     """Return ‖∇ᴾ‖² of the gradient G = XS − 2MX."""
-    run = _Launch(X)
+    run = Launch(X, "projected_norm")
     sums = run.sums(1)
     _projected_norm[(run.programs,)](X, S, MX, sums, *run.sizes(), **run.settings)
     return sums.sum()

@@ -12,7 +12,7 @@ from quartic.arrays import Array, Space, finite_matrix, working_dtype
 from quartic.distributed.inputs import is_dask_array
 from quartic.losses.devices import brought_here
 from quartic.losses.factor.loss import FullLeastSquares
-from quartic.losses.factor.matrix import SparseMatrix, check_square
+from quartic.losses.factor.matrix import SparseMatrix, check_square, refuse
 from quartic.losses.pairs.completion import KnownEntries
 from quartic.losses.pairs.input import place_pairs, sort_pairs
 from quartic.losses.pairs.pairs import ENTRIES
@@ -25,8 +25,9 @@ def LeastSquares(M: Any, *, weights: Any = None, squared_norm: float | None = No
     ----------
     M : array, sparse matrix or array, LinearOperator, or Dask array of row blocks, (n, n)
         Symmetric. Only its products with tall matrices are used. See `quartic.losses.DaskMatrix`.
-    weights : sparse (n, n), optional
-        Weights of the known entries; entries outside the pattern are unknown. See `WeightedLeastSquares`.
+    weights : array or sparse (n, n), optional
+        Weights of the known entries, symmetric and nonnegative. Entries outside their pattern are unknown, and M may
+        hold anything there, NaN included; those inside are known, also where M stores nothing, which is a zero.
     squared_norm : float, optional
         ‖M‖²; needed for a LinearOperator, worked out otherwise.
 
@@ -60,33 +61,15 @@ def LeastSquares(M: Any, *, weights: Any = None, squared_norm: float | None = No
 class WeightedLeastSquares(KnownEntries):
     r"""Weighted least squares :math:`f(X) = \frac12\sum_{ij} w_{ij}(M_{ij} - (XX^T)_{ij})^2` on the pattern of w.
 
-    Made by ``LeastSquares(M, weights=W)``. Entries outside the pattern of W are unknown; those inside are known, also
-    where M stores nothing, which is a zero. Memory and time of a pass are in proportion to the stored weights.
+    Made by ``LeastSquares(M, weights=W)``; ``space`` is where the passes are made, if not where the data are. With a
+    tensor among these all is done on its device, once the host has looked them over. Memory and time of a pass are in
+    proportion to the stored weights.
 
-    Parameters
-    ----------
-    M : array or sparse (n, n)
-        Symmetric on the pattern; what it holds elsewhere, NaN included, does not matter. With a torch tensor here or in
-        the weights all is done on its device, once the host has looked them over.
-    weights : array or sparse (n, n)
-        Symmetric and nonnegative.
-    space : optional
-        Where the passes are made, if not where M and the weights are.
-
-    Notes
-    -----
     Constants. The Hessian of F is the diagonal map Y ↦ w ∘ Y, so L_F = max w and μ_F = min w if every entry is known,
     else 0. ∇F(0) = −w ∘ M. The sum runs over ordered pairs: off the diagonal each unordered one counts twice.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.losses import LeastSquares
-    >>> M = np.array([[1.0, np.nan], [np.nan, 1.0]])
-    >>> loss = LeastSquares(M, weights=np.eye(2))
-    >>> loss.value(np.ones((2, 1)))
-    0.0
     """
+
+    name = "LeastSquares with weights"
 
     def __init__(self, M: Any, weights: Any, space: Space | None = None) -> None:
         if isinstance(M, LinearOperator):
@@ -109,10 +92,7 @@ class WeightedLeastSquares(KnownEntries):
         gap = np.abs(values - mirrored)
         if (gap > 1e-10 * np.abs(values).max(initial=0.0)).any():
             k = int(gap.argmax())
-            raise ValueError(
-                f"M must be symmetric where it is known, but M[{i[k]}, {j[k]}] = {values[k]} and "
-                f"M[{j[k]}, {i[k]}] = {mirrored[k]}; if that is not a mistake, pass (M + M.T) / 2"
-            )
+            refuse(i[k], j[k], values[k], mirrored[k], "M", " where it is known")
         weight = known.data.astype(values.dtype) * np.where(i == j, 1, 2).astype(values.dtype)
         pairs = np.column_stack([i, j]).astype(np.int64)
         listed = sort_pairs(ENTRIES, pairs, values, weight, W.shape[0], diagonal=True)

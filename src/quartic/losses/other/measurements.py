@@ -99,8 +99,8 @@ def row_sums(U: Array, V: Array) -> Array:
     """Return Re Σ conj(U) ∘ V over each row."""
     sums = namespace(U).einsum
     if is_complex(U):
-        return sums("ij,ij->i", U.real, V.real) + sums("ij,ij->i", U.imag, V.imag)  # type: ignore[no-any-return]
-    return sums("ij,ij->i", U, V)  # type: ignore[no-any-return]
+        return sums("ij,ij->i", U.real, V.real) + sums("ij,ij->i", U.imag, V.imag)
+    return sums("ij,ij->i", U, V)
 
 
 def is_complex(A: Any) -> bool:
@@ -127,14 +127,14 @@ class Vectors(Measurements):
         """Return A X, complex for complex signals."""
         Z = X[: self.columns] + 1j * X[self.columns :] if self.pairs else X + 0j if self.complex else X
         if self.known:
-            return (self.A.to(Z.dtype) if is_torch(Z) else self.A) @ Z  # type: ignore[no-any-return]
+            return (self.A.to(Z.dtype) if is_torch(Z) else self.A) @ Z
         return np.asarray(self.A.matmat(Z)).astype(Z.dtype, copy=False)
 
     def _type(self, image: Array) -> type[np.floating[Any]]:
         return float_type(image.real)
 
     def _polars(self, *pairs: tuple[Array, Array]) -> Array:
-        return namespace(pairs[0][0]).hstack([row_sums(U, V)[:, None] for U, V in pairs])  # type: ignore[no-any-return]
+        return namespace(pairs[0][0]).hstack([row_sums(U, V)[:, None] for U, V in pairs])
 
     def _adjoint(self, y: Array, image: Array) -> Array:
         """Return Aᴴ(y ∘ AX), real."""
@@ -144,7 +144,7 @@ class Vectors(Measurements):
             B = (W.conj().T @ A).conj().T  # no copy of A, conjugated or not
         else:
             B = np.asarray(self.A.rmatmat(W))
-        return namespace(W).concatenate([B.real, B.imag]) if self.pairs else B.real  # type: ignore[no-any-return]
+        return namespace(W).concatenate([B.real, B.imag]) if self.pairs else B.real
 
     def _gram_product(self, y: Array) -> Array:
         """Return a_kᵀ N conj(a_k) with N = Aᴴ diag(y) A, twice where each complex number stands for two real ones."""
@@ -156,7 +156,6 @@ class Vectors(Measurements):
 
     @property
     def work(self) -> float:
-        """About m·n², four times that for complex numbers."""
         return (4.0 if self.complex else 1.0) * float(self.m) * float(self.columns) ** 2
 
 
@@ -193,7 +192,7 @@ class Matrices(Measurements):
     def _polars(self, *pairs: tuple[Array, Array]) -> Array:
         """Return T y for each pair."""
         Y = namespace(pairs[0][0]).hstack([self._touched(X, D)[:, None] for X, D in pairs])
-        return self.T @ (astype(Y, self.dtype) if is_torch(Y) else Y)  # type: ignore[no-any-return]
+        return self.T @ (astype(Y, self.dtype) if is_torch(Y) else Y)
 
     def _touched(self, X: Array, D: Array) -> Array:
         i, j = self.rows, self.cols
@@ -224,12 +223,11 @@ class Matrices(Measurements):
 
     @property
     def work(self) -> float:
-        """The entries stored."""
         return float(self.T.nnz if sp.issparse(self.T) else self.T.shape[0] * self.T.shape[1])
 
     def _gram_product(self, y: Array) -> Array:
         """Return T diag(½ off the diagonal, 1 on it) Tᵀ y."""
-        return self.T @ (self._half * (self.T.T @ y))  # type: ignore[no-any-return]
+        return self.T @ (self._half * (self.T.T @ y))
 
 
 @runtime_checkable

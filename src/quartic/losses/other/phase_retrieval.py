@@ -163,8 +163,7 @@ class CodedDiffraction(LinearOperator):  # type: ignore[misc]
         seen = self.masks[:, None] * images[None]
         axes = tuple(a + 1 for a in self._axes)
         transformed = fftn(seen, axes=axes, norm="ortho", overwrite_x=True)
-        stacked: NDArray[Any] = np.moveaxis(transformed, 1, -1).reshape(self.shape[0], columns)
-        return stacked
+        return np.moveaxis(transformed, 1, -1).reshape(self.shape[0], columns)
 
     def _rmatmat(self, W: Any) -> NDArray[Any]:
         from scipy.fft import ifftn
@@ -174,8 +173,7 @@ class CodedDiffraction(LinearOperator):  # type: ignore[misc]
         axes = tuple(a + 1 for a in self._axes)
         back = ifftn(patterns, axes=axes, norm="ortho")
         total = (self.masks.conj()[None] * back).sum(axis=1)
-        signals: NDArray[Any] = np.moveaxis(total, 0, -1).reshape(self.shape[1], columns)
-        return signals
+        return np.moveaxis(total, 0, -1).reshape(self.shape[1], columns)
 
     def _matvec(self, z: Any) -> NDArray[Any]:
         return self._matmat(z.reshape(-1, 1)).ravel()

@@ -21,7 +21,6 @@ from quartic.arrays import (
     as_floats,
     astype,
     bare,
-    check_number,
     eps,
     finite_matrix,
     first_entry,
@@ -98,12 +97,9 @@ class Quadratic(Loss):
     quadratic = True
 
     def __init__(self, A: Any, B: Any, *, squared_norm: float | None = None, smoothness: float | None = None) -> None:
-        super().__init__()
+        super().__init__(smoothness)
         linear = as_matrix(B, squared_norm, "B")
         self._take(as_map(A, linear.n, linear.space), linear)
-        if smoothness is not None:
-            check_number(smoothness, "smoothness")
-            self._constants["smoothness"] = float(smoothness)
 
     def _take(self, map: QuadraticMap, linear: Matrix) -> None:
         self.map, self.linear, self.n_points, self.space = map, linear, linear.n, linear.space
@@ -128,27 +124,22 @@ class Quadratic(Loss):
         return self.linear.product(X)
 
     def at(self, X: Array) -> QuadraticPoint:
-        """Return the point at X: one product."""
         X = as_floats(X)
         return QuadraticPoint(self, X, self.product(X))
 
     def restore(self, arrays: dict[str, Array]) -> QuadraticPoint:
-        """Return the point kept in a checkpoint."""
         X, BX, NX = (self.space.adopt(arrays[name]) for name in ("X", "BX", "NX"))
         return QuadraticPoint(self, X, BX, NX, int(arrays["age"]))
 
-    def extrapolate(self, p: Point, q: Point, t: float, gram: Array | None = None) -> Point:
+    def extrapolate(self, p: Any, q: Any, t: float, gram: Array | None = None) -> Point:
         """Return the point p + t(p − q); where 𝒜 costs no product, BX being linear, it costs none."""
-        assert isinstance(p, QuadraticPoint)
-        assert isinstance(q, QuadraticPoint)
         if not self.map.free:
             return super().extrapolate(p, q, t)
         X = p.X + t * (p.X - q.X)
         return QuadraticPoint(self, X, p.BX + t * (p.BX - q.BX), age=max(p.age, q.age))
 
-    def move(self, p: Point, X: Array) -> Move:
+    def move(self, p: Any, X: Array) -> Move:
         """Return the step from p to X, its remainder from D = X − p."""
-        assert isinstance(p, QuadraticPoint)
         X = as_floats(X)
         D = X - p.X
         self._count(self.map.cost)
@@ -162,9 +153,8 @@ class Quadratic(Loss):
             BD = new.BX - p.BX
         return Move(p, new, line.c2 + inner(BD, D) + line.c3 + line.c4, D, line.cross, line.curvature)
 
-    def along(self, p: Point, D: Array) -> Line:
+    def along(self, p: Any, D: Array) -> Line:
         """Return the exact quartic of f on p + tD, and its gradient there."""
-        assert isinstance(p, QuadraticPoint)
         D = as_floats(D)
         self._count(self.map.cost)
         line, BD = self.map.line(p, D), self.linear.product(D)
@@ -174,9 +164,8 @@ class Quadratic(Loss):
 
         return Line(p, (inner(p.gradient, D), line.c2 + inner(BD, D), line.c3, line.c4), move)
 
-    def hessian_product(self, p: Point, D: Array) -> Array:
+    def hessian_product(self, p: Any, D: Array) -> Array:
         """Return ∇²f(X)[D] = 2(N₁ + BD)."""
-        assert isinstance(p, QuadraticPoint)
         D = as_floats(D)
         self._count(self.map.cost)
         return 2 * (self.map.derivative(p.X, D) + self.linear.product(D))
@@ -197,17 +186,14 @@ class Quadratic(Loss):
     def in_units(self, units: Units) -> Self:
         """Return the loss with 𝒜 and 4^length · B, both scaled by what value has besides 4·length."""
         power = units.value - self.degree * units.length
-        twin = self._with()
+        twin = self._with(power)
         twin._take(self.map.scaled(power), self.linear.scaled(power + 2 * units.length))
-        if "smoothness" in self._constants:
-            twin._constants["smoothness"] = shifted(self._constants["smoothness"], power)
         return twin
 
     # -- constants --------------------------------------------------------------------------------------------------
 
     @constant
     def smoothness(self) -> float:
-        """L_F = λ_max(𝒜)."""
         largest = self.map.largest(self._count)
         if not largest > 0:
             raise ValueError("A is zero: ⟨B, XXᵀ⟩ alone is unbounded below or least at X = 0")
@@ -215,18 +201,14 @@ class Quadratic(Loss):
 
     @property
     def strong_convexity(self) -> float:
-        """μ_F = λ_min(𝒜), where it is known."""
         return self.map.least()
 
     @property
     def gradient_norm_at_zero(self) -> float:
-        """‖B‖."""
         return math.sqrt(self.linear.squared_norm)
 
     @constant
     def curvature_at_zero(self) -> float:
-        """max(0, λ_max(B))."""
-
         def product(V: Array) -> Array:
             here = self.space.adopt(V.astype(self.linear.dtype))
             return np.asarray(to_host(self.product(here)), dtype=np.float64)
@@ -247,10 +229,9 @@ class Quadratic(Loss):
         return X * math.sqrt(t)
 
     def _probe(self) -> Array:
-        return self.space.adopt(np.cos(np.arange(self.n_points, dtype=np.float64))[:, None])  # type: ignore[no-any-return]
+        return self.space.adopt(np.cos(np.arange(self.n_points, dtype=np.float64))[:, None])
 
     def fingerprint(self) -> str:
-        """Return kind, size, norm and checksum of B, and a product with A."""
         probe = self._probe()
         sums = f"B={self.linear.squared_norm!r},{self.linear.checksum():.6e}"
         return f"{type(self).__name__} n={self.n_points} {sums} A={float(inner(self.map.product(probe), probe)):.10e}"
@@ -267,7 +248,6 @@ class QuadraticPoint(Point):
 
     @cached_property
     def gram(self) -> Array:
-        """XᵀX, in float64."""
         if not self.grams or self.space is not HOST:
             return super().gram
         return sum(self.grams[1:], start=self.grams[0])
@@ -276,14 +256,12 @@ class QuadraticPoint(Point):
     def value(self) -> float:
         """F(0) + ½⟨𝒜(XXᵀ)X, X⟩ + ⟨BX, X⟩, which round-off may have put below what F falls to."""
         constant, least = self.loss.value_at_zero, self.loss.infimum
-        value: float = self.space.later(
+        return self.space.later(
             lambda a, b: max(constant + 0.5 * a + b, least), inner(self.NX, self.X), inner(self.BX, self.X)
         )
-        return value
 
     @cached_property
     def gradient(self) -> Array:
-        """2(𝒜(XXᵀ)X + BX)."""
         G: Array = self.NX + self.BX
         G *= 2
         return G
@@ -294,7 +272,6 @@ class QuadraticPoint(Point):
         return 2 * eps(self.X) * (norm(self.NX) + norm(self.BX))
 
     def arrays(self) -> dict[str, Array]:
-        """X, both products and their age."""
         return {"X": self.X, "NX": self.NX, "BX": self.BX, "age": np.asarray(self.age)}
 
 
@@ -337,8 +314,7 @@ class QuadraticMap(ABC):
 
     def times(self, N: Any, Z: Array) -> Array:
         """Return NZ for an image N."""
-        NZ: Array = N @ Z
-        return NZ
+        return N @ Z
 
     def grams(self, X: Array) -> list[Array]:
         """Return the small matrices that serve ``product`` and ``line``, if any."""
@@ -404,11 +380,9 @@ class Blocks(QuadraticMap):
         self.rows, self.columns, self.scale = rows, columns, scale
 
     def image(self, X: Array) -> Any:
-        """Return the factors X and X."""
         return X, X
 
     def mixed(self, X: Array, D: Array) -> Any:
-        """Return the factors [X, D] and [D, X]."""
         xp = namespace(X)
         return xp.hstack([X, D]), xp.hstack([D, X])
 
@@ -422,7 +396,6 @@ class Blocks(QuadraticMap):
         return parts[0] if len(parts) == 1 else namespace(Z).concatenate(parts)
 
     def grams(self, X: Array) -> list[Array]:
-        """Return XᵀX of the rows of each part."""
         return [gram(X[I]) for I in self.rows]
 
     def product(self, X: Array, grams: Sequence[Array] = ()) -> Array:
@@ -446,7 +419,6 @@ class Blocks(QuadraticMap):
         return MapLine(*coefficients, lambda t: None, cross, curvature)
 
     def largest(self, count: Callable[[int], None]) -> float:
-        """Return s."""
         return self.scale
 
     def least(self) -> float:
@@ -454,11 +426,9 @@ class Blocks(QuadraticMap):
         return self.scale if len(self.rows) == 1 else 0.0
 
     def exponent(self, probe: Array) -> int | None:
-        """Return log₂ of s, 0 for the s there are."""
         return 0
 
     def scaled(self, power: int) -> Blocks:
-        """Return 2^power · 𝒜."""
         return Blocks(self.rows, self.columns, shifted(self.scale, power))
 
 
@@ -472,11 +442,9 @@ class Weights(QuadraticMap):
         self._extremes = (float(entries.min()), float(entries.max())) if len(entries) else (0.0, 0.0)
 
     def image(self, X: Array) -> Any:
-        """Return A ∘ XXᵀ."""
         return self._of(X, X)
 
     def mixed(self, X: Array, D: Array) -> Any:
-        """Return A ∘ P."""
         xp = namespace(X)
         return self._of(xp.hstack([X, D]), xp.hstack([D, X]))
 
@@ -488,7 +456,6 @@ class Weights(QuadraticMap):
         return self.A.with_entries(self.A.entries() * namespace(L).einsum("pk,pk->p", L[rows], R[cols]))
 
     def largest(self, count: Callable[[int], None]) -> float:
-        """Return max A."""
         return max(self._extremes[1], 0.0)
 
     def least(self) -> float:
@@ -497,7 +464,6 @@ class Weights(QuadraticMap):
         return self._extremes[0] if full else 0.0
 
     def least_on_diagonal(self) -> float:
-        """Return the least A_ii."""
         if self.places is None:
             return float(self.A.entries().diagonal().min())
         rows, cols = self.places
@@ -505,7 +471,6 @@ class Weights(QuadraticMap):
         return float(diagonal.min()) if len(diagonal) == self.A.n else 0.0
 
     def scaled(self, power: int) -> Weights:
-        """Return the map of 2^power · A."""
         return Weights(self.A.scaled(power))
 
 
@@ -516,7 +481,6 @@ class OnProducts(QuadraticMap):
         self.apply, self.n, self.space, self.cost = apply, n, space, cost
 
     def image(self, X: Array) -> Any:
-        """Return the factor X."""
         return [(1.0, X)]
 
     def mixed(self, X: Array, D: Array) -> Any:

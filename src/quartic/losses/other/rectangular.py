@@ -15,8 +15,8 @@ from quartic.arrays import (
     Array,
     Space,
     astype,
+    check_finite,
     finite_matrix,
-    first_not_finite,
     float_type,
     gram,
     inner,
@@ -31,7 +31,7 @@ from quartic.core.units import shifted
 from quartic.losses.devices import brought_here
 from quartic.losses.factor.matrix import Matrix
 from quartic.losses.factor.weighted import WeightedLeastSquares
-from quartic.losses.other.quadratic import Blocks, Quadratic, QuadraticPoint
+from quartic.losses.other.quadratic import Blocks, Quadratic
 from quartic.losses.point import Point
 
 
@@ -49,7 +49,7 @@ def Rectangular(A: Any, weights: Any = None) -> FullRectangular | MaskedRectangu
     weights : array or sparse (m, n), optional
         Nonnegative weights; entries outside their pattern are unknown, and A may hold anything there, NaN included.
         For known and unknown entries ``weights=np.isfinite(A)``; for the stored entries of a sparse matrix of ratings
-        ``weights=A != 0``. See `MaskedRectangular`.
+        ``weights=A != 0``.
 
     Returns
     -------
@@ -92,6 +92,7 @@ class FullRectangular(Quadratic):
     It is `Quadratic` with 𝒜Y = ½[0, Y₁₂; Y₂₁, 0] and B = −½[0, A; Aᵀ, 0], but for the constant ½‖A‖².
     """
 
+    name = "Rectangular"
     linear: BorderedMatrix
 
     def __init__(self, A: Any) -> None:
@@ -111,9 +112,8 @@ class FullRectangular(Quadratic):
         """Return U (m, r) and V (n, r) of X."""
         return split_factors(X, self.shape)
 
-    def curvature_diagonal(self, p: Point) -> Array:
+    def curvature_diagonal(self, p: Any) -> Array:
         """Return the diagonal of VᵀV for each row of U, and that of UᵀU for each row of V: exact."""
-        assert isinstance(p, QuadraticPoint)
         U, V = (to_host(S).diagonal() for S in p.grams)
         return in_two(p.X, self.shape[0], V, U)
 
@@ -138,9 +138,7 @@ class BorderedMatrix(Matrix):
         self.squared_norm = 2 * scale**2 * float(inner(entries, entries))
 
     def entries(self) -> Array:
-        """Return an array of the entries of A that are not zero."""
-        entries: Array = self.A.data[:, None] if sp.issparse(self.A) else self.A
-        return entries
+        return self.A.data[:, None] if sp.issparse(self.A) else self.A
 
     def product(self, Z: Array, out: Array | None = None) -> Array:
         """Return s·[AV; AᵀU] for Z = [U; V]."""
@@ -154,18 +152,15 @@ class BorderedMatrix(Matrix):
         return product
 
     def scaled(self, power: int) -> BorderedMatrix:
-        """Return 2^power times this."""
         if not sp.issparse(self.A):
             return BorderedMatrix(shifted(self.A, power), self.scale)
         parts = shifted(self.A.data, power), self.A.indices, self.A.indptr
         return BorderedMatrix(sp.csr_array(parts, shape=self.shape), self.scale)
 
     def total(self) -> tuple[float, int]:
-        """Return the sum of all entries."""
         return 2 * self.scale * float(total(self.entries())), 0
 
     def checksum(self) -> float:
-        """Return ⟨z, Mz⟩ for a fixed vector z."""
         z = np.concatenate([np.cos(np.arange(k, dtype=self.dtype)) + self.dtype(0.5) for k in self.shape])[:, None]
         here = self.space.adopt(z)
         return float(inner(here, self.product(here)))
@@ -176,23 +171,9 @@ class MaskedRectangular(WeightedLeastSquares):
 
     Made by ``Rectangular(A, weights=W)``, whose notes have the constants. It is `WeightedLeastSquares` of the
     bordered matrix [0, A; Aᵀ, 0], of which each entry counts twice and so has half its weight.
-
-    Parameters
-    ----------
-    A : array or sparse (m, n)
-        What it holds outside the pattern of the weights does not matter.
-    weights : array or sparse (m, n)
-        Nonnegative.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.losses import Rectangular
-    >>> A = np.array([[1.0, np.nan], [2.0, 4.0]])
-    >>> loss = Rectangular(A, weights=np.isfinite(A))
-    >>> loss.value(np.array([[1.0], [2.0], [1.0], [2.0]]))
-    0.0
     """
+
+    name = "Rectangular with weights"
 
     def __init__(self, A: Any, weights: Any) -> None:
         if isinstance(A, LinearOperator):
@@ -227,8 +208,7 @@ class MaskedRectangular(WeightedLeastSquares):
     def _degrees(self) -> Array:
         """Σ_j w_ij for each row of U, Σ_i w_ij for each row of V."""
         degrees = self._listed.sum_by_point(self._listed.weight)
-        floored: Array = np.maximum(degrees, 1e-3 * degrees.mean())
-        return floored
+        return np.maximum(degrees, 1e-3 * degrees.mean())
 
     def default_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return the leading singular vectors of A filled with zeros, scaled to fit what is known; random if X ≥ 0."""
@@ -237,8 +217,7 @@ class MaskedRectangular(WeightedLeastSquares):
 
         def product(V: Array) -> Array:
             self._count()
-            NV: Array = self._gradient_at_zero @ V  # ½[0, w∘A; (w∘A)ᵀ, 0]
-            return NV
+            return self._gradient_at_zero @ V  # ½[0, w∘A; (w∘A)ᵀ, 0]
 
         X = balanced_factors(product, self.shape, rank, generator)
         noise = 0.1 * math.sqrt(float(np.square(X).mean())) * generator.standard_normal((self.n_points, rank))
@@ -275,9 +254,7 @@ def check_rectangular(A: Any) -> Any:
     if not A.has_canonical_format:
         A = A.copy()
         A.sum_duplicates()
-    found = first_not_finite(A)
-    if found is not None:
-        raise ValueError("A must be finite, but A[{}, {}] is {}".format(*found))
+    check_finite(A, "A")
     return A
 
 

@@ -25,7 +25,7 @@ from quartic.arrays import (
 )
 from quartic.core.units import Units, shifted
 from quartic.losses.base import Loss, constant
-from quartic.losses.factor.loss import nonnegative_start
+from quartic.losses.factor.loss import FullLeastSquares, nonnegative_start
 from quartic.losses.factor.matrix import Matrix, SparseMatrix, as_matrix
 from quartic.losses.factor.spectrum import negative_part_of_spectrum
 from quartic.losses.factor.weighted import WeightedLeastSquares
@@ -98,25 +98,32 @@ class Robust(Loss):
             raise ValueError("give weights or mask, not both: an entry of weight 0 is masked")
         self.kind, self.delta = loss, float(delta)
         known = weights if mask is None else mask
-        self.entries: AllEntries | KnownEntries = (
-            AllEntries(as_matrix(M, 0.0)) if known is None else KnownEntries(WeightedLeastSquares(M, known))
-        )
-        self.n_points, self.space, self.dtype = self.entries.n, self.entries.space, self.entries.dtype
+        # the least-squares loss of the same entries, which has checked them
+        self.data: Any = FullLeastSquares(as_matrix(M, 0.0)) if known is None else WeightedLeastSquares(M, known)
+        self.n_points, self.space, self.dtype = self.data.n_points, self.data.space, self.data.dtype
+        if self.matrix is not None and not self.matrix.shows_entries:
+            raise TypeError("Robust needs the entries of M; pass an array, a dense tensor or a SciPy sparse matrix")
+        if self.matrix is not None and self.space is not HOST and self.matrix.places() is not None:
+            raise TypeError("Robust takes tensors that are dense, or weights; pass M.to_dense(), or a SciPy matrix")
+
+    @property
+    def matrix(self) -> Any:
+        """M, where every entry counts; None with weights."""
+        return self.data.matrix if isinstance(self.data, FullLeastSquares) else None
 
     # -- the point --------------------------------------------------------------------------------------------------
 
     def at(self, X: Array) -> Point:
-        """Return the point at X: one pass over the entries."""
         X = as_floats(X)
         self._count()
-        value, _, G = self.entries.step(X, X, self.kind, self.delta)
+        value, _, G = self._step(X, X)
         return self._point(X, value, G)
 
     def move(self, p: Point, X: Array) -> Move:
         """Return the step from p to X, its remainder summed entry by entry from X − p: one pass."""
         X = as_floats(X)
         self._count()
-        value, remainder, G = self.entries.step(p.X, X, self.kind, self.delta)
+        value, remainder, G = self._step(p.X, X)
         return Move(p, self._point(X, value, G), remainder, X - p.X)
 
     def _rounding(self, p: Point) -> float:
@@ -129,82 +136,28 @@ class Robust(Loss):
         cubed = size * math.sqrt(size) * math.sqrt(max(trace_inner(S @ S, S), 0.0))
         return 4 * eps(p.X) * self.smoothness * (cubed + self.delta * length)
 
-    # -- scale ------------------------------------------------------------------------------------------------------
-
-    def exponents(self) -> tuple[int | None, int | None] | None:
-        """Return log₂ of the root of the size of M, and of the largest weight."""
-        return self.entries.exponents()
-
-    def in_units(self, units: Units) -> Self:
-        """Return the loss of 4^length · M and 4^length · δ, with the weights scaled too: ρ is of degree 2 in both."""
-        return self._with(entries=self.entries.in_units(units), delta=shifted(self.delta, 2 * units.length))
-
-    # -- constants --------------------------------------------------------------------------------------------------
-
-    @property
-    def smoothness(self) -> float:
-        """L_F = max w."""
-        return self.entries.largest_weight
-
-    @constant
-    def gradient_norm_at_zero(self) -> float:
-        """‖w ∘ ψ(M)‖."""
-        return math.sqrt(self.entries.slopes(self.kind, self.delta).squared_norm)
-
-    @constant
-    def curvature_at_zero(self) -> float:
-        """max(0, −λ_min(w ∘ ψ(M)))."""
-        bound = negative_part_of_spectrum(self.entries.slopes(self.kind, self.delta), self._count)
-        return min(bound, self.gradient_norm_at_zero)
-
-    # -- bookkeeping ------------------------------------------------------------------------------------------------
-
-    def fingerprint(self) -> str:
-        """Return kind, δ, sizes and sums of the data."""
-        return f"Robust {self.kind} delta={self.delta!r} {self.entries.fingerprint()}"
-
-    def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
-        """Return the start of `LeastSquares`, its scale from entries cut off at three times their median size."""
-        size = self.entries.size_of_most()
-        if nonnegative:
-            mean = self.entries.mean(3 * size)
-            return nonnegative_start(self.n_points, rank, mean, size, generator, self.space)
-        # entries of XXᵀ for Gaussian X with entries of variance s have a variance of about r·s²
-        return self.space.normal(generator, (self.n_points, rank)) * math.sqrt(size / math.sqrt(rank))
-
-
-class AllEntries:
-    """Every entry of a symmetric matrix M, dense or sparse, and the passes over them for ρ of a kind and δ."""
-
-    largest_weight = 1.0
-
-    def __init__(self, matrix: Any) -> None:
-        if not matrix.shows_entries:
-            raise TypeError("Robust needs the entries of M; pass an array, a dense tensor or a SciPy sparse matrix")
-        self.matrix = matrix
-        self.n, self.dtype = matrix.n, matrix.dtype
-        self.space: Space = matrix.space
-        if self.space is not HOST and matrix.places() is not None:
-            raise TypeError("Robust takes tensors that are dense, or weights; pass M.to_dense(), or a SciPy matrix")
-
-    def step(self, X: Array, Y: Array, kind: str, delta: float) -> tuple[float, float, Array]:
+    def _step(self, X: Array, Y: Array) -> tuple[float, float, Array]:
         """Return f(Y), f(Y) − f(X) − ⟨∇f(X), D⟩ and ∇f(Y), with D = Y − X, which is 0 where Y is X.
 
         XXᵀ is made block by block, on and above the diagonal; those above count twice. It changes by
-        D(X + D/2)ᵀ + (X + D/2)Dᵀ.
+        D(X + D/2)ᵀ + (X + D/2)Dᵀ. Known entries have a pass of their own.
         """
         xp, moving = namespace(X), Y is not X
-        run, G, value, remainder = passes_in(self.space).blocks(kind, moving), xp.zeros_like(Y), 0.0, 0.0
-        D = Y - X
+        passes, G, value, remainder = passes_in(self.space), xp.zeros_like(Y), 0.0, 0.0
+        if self.matrix is None:
+            known = self.data.pairs
+            data = known.start, known.cols, known.target, known.weight
+            return *passes.pairs(self.kind, moving)(X, Y, *data, self.delta, G), G
+        run, D = passes.blocks(self.kind, moving), Y - X
         middle = X + D / 2
         left, right = xp.hstack([D, middle]), xp.hstack([middle, D])
         size = _BLOCK if self.space is HOST else _DEVICE_BLOCK
-        parts = [slice(k, min(k + size, self.n)) for k in range(0, self.n, size)]
+        parts = [slice(k, min(k + size, self.n_points)) for k in range(0, self.n_points, size)]
         for a, I in enumerate(parts):
             for J in parts[a:]:
                 E, times = self._residual(X, I, J), 1 if I is J else 2
                 B, C = (left[I] @ right[J].T, D[I] @ D[J].T) if moving else (E, E)
-                there, missed = run(E, B, C, delta)
+                there, missed = run(E, B, C, self.delta)
                 value += times * there
                 remainder += times * missed
                 G[I] += E @ Y[J]
@@ -219,80 +172,59 @@ class AllEntries:
         E -= M[I, J].toarray() if sp.issparse(M) else M[I, J]
         return E
 
-    def slopes(self, kind: str, delta: float) -> Matrix:
-        """Return w ∘ ψ(M), which is −∇F(0), sparse where M is: ψ(0) = 0."""
-        psi = copy(self.matrix.entries())
-        passes_in(self.space).blocks(kind, False)(psi, psi, psi, delta)
-        return as_matrix(psi if self.matrix.places() is None else self.matrix.with_entries(psi))
-
-    def size_of_most(self) -> float:
-        """Return a size that most |M_ij| do not exceed, whatever a few of them are."""
-        return _median_size(self.matrix.entries().reshape(-1))
-
-    def mean(self, limit: float) -> float:
-        """Return the mean of the entries, cut off at ±limit."""
-        clipped = namespace(self.matrix.entries()).clip(self.matrix.entries(), -limit, limit)
-        return float(total(clipped)) / float(self.n) ** 2
-
-    def exponents(self) -> tuple[int | None, int | None]:
-        """Return log₂ of the root of the size of M, and of the largest weight."""
-        power = self.matrix.exponent()
-        return None if power is None else power // 2, None
-
-    def in_units(self, units: Units) -> AllEntries:
-        """Return the entries of 4^length · M, all of weight 1 as here."""
-        return AllEntries(self.matrix.scaled(2 * units.length))
-
-    def fingerprint(self) -> str:
-        """Return a few words that tell these entries from others."""
-        return f"n={self.n} squared_norm={self.matrix.squared_norm!r} checksum={self.matrix.checksum():.6e}"
-
-
-class KnownEntries:
-    """The entries in the pattern of the weights: those of a `WeightedLeastSquares`, which has checked and sorted them.
-
-    The methods are those of `AllEntries`.
-    """
-
-    def __init__(self, known: WeightedLeastSquares) -> None:
-        self.known, self.n, self.dtype = known, known.n_points, known.dtype
-        self.space: Space = known.space
-        self.largest_weight = known.smoothness
-
-    def step(self, X: Array, Y: Array, kind: str, delta: float) -> tuple[float, float, Array]:
-        """Return f(Y), f(Y) − f(X) − ⟨∇f(X), Y − X⟩ and ∇f(Y)."""
-        G, known = namespace(Y).zeros_like(Y), self.known.pairs
-        run = passes_in(self.space).pairs(kind, Y is not X)
-        return *run(X, Y, known.start, known.cols, known.target, known.weight, delta, G), G
-
-    def slopes(self, kind: str, delta: float) -> Matrix:
-        """Return w ∘ ψ(M) as a sparse matrix, on the host."""
-        listed = self.known.pairs.on_host()
-        psi = listed.target.astype(np.float64)
-        passes_in(HOST).blocks(kind, False)(psi, psi, psi, delta)
-        upper = sp.csr_array((psi * listed.weight, listed.cols, listed.start), shape=(self.n, self.n))
-        return SparseMatrix((upper + upper.T) * 0.5)
-
-    def size_of_most(self) -> float:
-        """Return the median |M_ij| of (a sample of) the known entries."""
-        return _median_size(self.known.target)
-
-    def mean(self, limit: float) -> float:
-        """Return the weighted mean of the known entries, cut off at ±limit."""
-        clipped = namespace(self.known.target).clip(self.known.target, -limit, limit)
-        return float(inner(clipped, self.known.weight)) / float(total(self.known.weight))
+    # -- scale ------------------------------------------------------------------------------------------------------
 
     def exponents(self) -> tuple[int | None, int | None] | None:
-        """Return log₂ of the root of the largest known entry, and of the largest weight."""
-        return self.known.exponents()
+        return self.data.exponents()
 
-    def in_units(self, units: Units) -> KnownEntries:
-        """Return the entries of 4^length · M, with the weights scaled too."""
-        return KnownEntries(self.known.in_units(units))
+    def in_units(self, units: Units) -> Self:
+        """Return the loss of 4^length · M and 4^length · δ, with the weights scaled too: ρ is of degree 2 in both."""
+        return self._with(data=self.data.in_units(units), delta=shifted(self.delta, 2 * units.length))
+
+    # -- constants --------------------------------------------------------------------------------------------------
+
+    @property
+    def smoothness(self) -> float:
+        return float(self.data.smoothness)
+
+    @constant
+    def gradient_norm_at_zero(self) -> float:
+        return math.sqrt(self._slopes().squared_norm)
+
+    @constant
+    def curvature_at_zero(self) -> float:
+        return min(negative_part_of_spectrum(self._slopes(), self._count), self.gradient_norm_at_zero)
+
+    def _slopes(self) -> Matrix:
+        """Return w ∘ ψ(M), which is −∇F(0), sparse where M is: ψ(0) = 0."""
+        if self.matrix is not None:
+            psi = copy(self.matrix.entries())
+            passes_in(self.space).blocks(self.kind, False)(psi, psi, psi, self.delta)
+            return as_matrix(psi if self.matrix.places() is None else self.matrix.with_entries(psi))
+        listed = self.data.pairs.on_host()
+        psi = listed.target.astype(np.float64)
+        passes_in(HOST).blocks(self.kind, False)(psi, psi, psi, self.delta)
+        upper = sp.csr_array((psi * listed.weight, listed.cols, listed.start), shape=(self.n_points,) * 2)
+        return SparseMatrix((upper + upper.T) * 0.5)
+
+    # -- bookkeeping ------------------------------------------------------------------------------------------------
 
     def fingerprint(self) -> str:
-        """Return sizes and sums of the data."""
-        return self.known.fingerprint()
+        return f"Robust {self.kind} delta={self.delta!r} {self.data.fingerprint()}"
+
+    def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
+        """Return the start of `LeastSquares`, its scale from entries cut off at three times their median size."""
+        entries = self.data.target if self.matrix is None else self.matrix.entries()
+        size = _median_size(entries.reshape(-1))
+        if not nonnegative:
+            # entries of XXᵀ for Gaussian X with entries of variance s have a variance of about r·s²
+            return self.space.normal(generator, (self.n_points, rank)) * math.sqrt(size / math.sqrt(rank))
+        clipped = namespace(entries).clip(entries, -3 * size, 3 * size)
+        if self.matrix is None:
+            mean = float(inner(clipped, self.data.weight)) / float(total(self.data.weight))
+        else:
+            mean = float(total(clipped)) / float(self.n_points) ** 2
+        return nonnegative_start(self.n_points, rank, mean, size, generator, self.space)
 
 
 def passes_in(space: Space) -> Any:

@@ -140,7 +140,7 @@ def blocks(kind: str, moving: bool) -> Callable[..., tuple[float, float]]:
             e_[k] = slope * delta
         return total * delta * delta, remainder * delta * delta
 
-    return run  # type: ignore[no-any-return]
+    return run
 
 
 @cache
@@ -176,4 +176,4 @@ def pairs(kind: str, moving: bool) -> Callable[..., tuple[float, float]]:
                     G[i, k] += g * yj
         return total * delta * delta, remainder * delta * delta
 
-    return run  # type: ignore[no-any-return]
+    return run

@@ -13,7 +13,6 @@ from quartic.arrays import (
     Array,
     as_floats,
     astype,
-    check_number,
     eps,
     first_entry,
     inner,
@@ -93,7 +92,7 @@ class Sensing(Loss):
     infimum = 0.0
 
     def __init__(self, A: Any, b: Any, *, smoothness: float | None = None) -> None:
-        super().__init__()
+        super().__init__(smoothness)
         b = b if is_torch(b) else np.asarray(b)
         if not is_torch(b) and b.dtype.kind not in "fiub":
             raise TypeError(f"b must be real numbers, got dtype {b.dtype}")
@@ -109,14 +108,10 @@ class Sensing(Loss):
             raise ValueError(f"b[{bad[0]}] is {b[bad[0]]}; every measurement must be finite, leave out the others")
         self.b: Array = astype(b, self.measurements.dtype)
         self.n_points = self.measurements.n
-        if smoothness is not None:
-            check_number(smoothness, "smoothness")
-            self._constants["smoothness"] = float(smoothness)
 
     # -- the point --------------------------------------------------------------------------------------------------
 
     def at(self, X: Array) -> SensingPoint:
-        """Return the point at X: one product, forward and back."""
         X = as_floats(X)
         return self._measured(X, self.measurements.image(X))
 
@@ -125,18 +120,14 @@ class Sensing(Loss):
         return SensingPoint(self, X, U, self.measurements.polars((U, U))[:, 0] - self.b)
 
     def restore(self, arrays: dict[str, Array]) -> SensingPoint:
-        """Return the point kept in a checkpoint."""
         return SensingPoint(self, *(self.space.adopt(arrays[k]) for k in ("X", "image", "residual", "gradient")))
 
-    def extrapolate(self, p: Point, q: Point, t: float, gram: Array | None = None) -> SensingPoint:
+    def extrapolate(self, p: Any, q: Any, t: float, gram: Array | None = None) -> SensingPoint:
         """Return the point p + t(p − q); the image is linear, the way back is a product all the same."""
-        assert isinstance(p, SensingPoint)
-        assert isinstance(q, SensingPoint)
         return self._measured(p.X + t * (p.X - q.X), p.image + t * (p.image - q.image))
 
-    def move(self, p: Point, X: Array) -> Move:
+    def move(self, p: Any, X: Array) -> Move:
         """Return the step from p to X, its remainder from the images' difference: one product."""
-        assert isinstance(p, SensingPoint)
         X = as_floats(X)
         self._count()
         U, D = self.measurements.image(X), X - p.X
@@ -145,9 +136,8 @@ class Sensing(Loss):
         _, c2, c3, c4 = _quartic(p.residual, half, square)
         return Move(p, SensingPoint(self, X, U, there - self.b), c2 + c3 + c4, D)
 
-    def along(self, p: Point, D: Array) -> Line:
+    def along(self, p: Any, D: Array) -> Line:
         """Return the exact quartic of f on p + tD: one product, shared with the gradient at one point of the line."""
-        assert isinstance(p, SensingPoint)
         D = as_floats(D)
         self._count()
         V = self.measurements.image(D)
@@ -163,17 +153,15 @@ class Sensing(Loss):
 
         return Line(p, _quartic(p.residual, half, square), move)
 
-    def hessian_product(self, p: Point, D: Array) -> Array:
+    def hessian_product(self, p: Any, D: Array) -> Array:
         """Return ∇²f(X)[D] = 4𝒜*(𝒜((XDᵀ + DXᵀ)/2))X + 2𝒜*(e)D, with e the residual: one product."""
-        assert isinstance(p, SensingPoint)
         self._count()
         V = self.measurements.image(D)
         half = self.measurements.polars((p.image, V))[:, 0]
         return 4 * self.measurements.adjoint(half, p.image) + 2 * self.measurements.adjoint(p.residual, V)
 
-    def gradient_operator(self, p: Point) -> Callable[[Array], Array]:
+    def gradient_operator(self, p: Any) -> Callable[[Array], Array]:
         """Return V ↦ 𝒜*(e)V with e the residual: one product a call."""
-        assert isinstance(p, SensingPoint)
         return lambda V: self._adjoint_times(p.residual, V)
 
     # -- scale ------------------------------------------------------------------------------------------------------
@@ -189,10 +177,7 @@ class Sensing(Loss):
     def in_units(self, units: Units) -> Self:
         """Return ½‖2^k 𝒜(XXᵀ) − 2^k 4^length b‖², where 2k is what value has besides 4·length."""
         k = (units.value - self.degree * units.length) // 2
-        twin = self._with(measurements=self.measurements.scaled(k), b=shifted(self.b, k + 2 * units.length))
-        if "smoothness" in self._constants:
-            twin._constants["smoothness"] = shifted(self._constants["smoothness"], 2 * k)
-        return twin
+        return self._with(2 * k, measurements=self.measurements.scaled(k), b=shifted(self.b, k + 2 * units.length))
 
     def _probe(self) -> Array:
         """Return 𝒜(xxᵀ) for a fixed x."""
@@ -204,7 +189,6 @@ class Sensing(Loss):
 
     @constant
     def smoothness(self) -> float:
-        """L_F = ‖𝒜‖²."""
         return largest_gram_eigenvalue(self.measurements, self._count)
 
     @cached_property
@@ -302,13 +286,11 @@ class Sensing(Loss):
         values, vectors = np.linalg.eigh(S)
         if not values[-1] > 0:
             return None
-        X: Array = U @ (vectors * np.sqrt(np.maximum(values, 0.01 * values[-1])))
-        return X
+        return U @ (vectors * np.sqrt(np.maximum(values, 0.01 * values[-1])))
 
     # -- bookkeeping ------------------------------------------------------------------------------------------------
 
     def fingerprint(self) -> str:
-        """Return kind, sizes, sums of b and of one product."""
         b, q = to_host(self.b), to_host(self._probe())[:, 0]
         checksum = float(np.dot(q, np.cos(np.arange(len(b)))))
         sums = f"b={float(b @ np.sin(1.0 + np.arange(len(b))))!r} A={checksum:.10e}"
@@ -329,12 +311,10 @@ class SensingPoint(Point):
 
     @cached_property
     def value(self) -> float:
-        """½‖𝒜(XXᵀ) − b‖²."""
         return 0.5 * squared_norm(self.residual)
 
     @property
     def gradient(self) -> Array:
-        """2𝒜*(𝒜(XXᵀ) − b)X."""
         if self._gradient is None:
             self._gradient = 2 * self.loss.measurements.adjoint(self.residual, self.image)
         return self._gradient
@@ -345,7 +325,6 @@ class SensingPoint(Point):
         return eps(self.X) * self.loss.gradient_scale * norm(self.X)
 
     def arrays(self) -> dict[str, Array]:
-        """X, its image, the residual and the gradient."""
         return {"X": self.X, "image": self.image, "residual": self.residual, "gradient": self.gradient}
 
 

@@ -96,7 +96,7 @@ class Smooth(Loss):
         infimum: float = -math.inf,
         device: Any = None,
     ) -> None:
-        super().__init__()
+        super().__init__(smoothness)
         if not callable(F) or not (callable(gradient) or gradient is True or gradient is None):
             raise TypeError(
                 "F must be a function, and gradient a function, True (F returns both) or left out, "
@@ -106,20 +106,15 @@ class Smooth(Loss):
             raise ValueError(f'of must be "X" (F takes X) or "Y" (F takes XXᵀ), got {of!r}')
         if n is not None:
             check_count(n, "n")
-        if smoothness is not None:
-            check_number(smoothness, "smoothness")
         check_number(strong_convexity, "strong_convexity", zero=True)
         self.F, self.infimum = F, infimum
         self._function, self._n = UsersFunction(F, gradient, of == "Y", device), n
         self.estimated, self._strong_convexity = smoothness is None, strong_convexity
-        if smoothness is not None:
-            self._constants["smoothness"] = float(smoothness)
         self._units = Units()
 
     # -- the point --------------------------------------------------------------------------------------------------
 
     def at(self, X: Array) -> Point:
-        """Return the point at X: one call of F and of its gradient."""
         X = as_floats(X)
         self._count()
         return self._point(X, *self._evaluate(X))
@@ -147,7 +142,6 @@ class Smooth(Loss):
 
     @property
     def strong_convexity(self) -> float:
-        """μ_F as given."""
         return self._strong_convexity
 
     @constant
@@ -182,7 +176,6 @@ class Smooth(Loss):
         return None if not 0 < length < math.inf else (exponent(length), exponent(curvature))
 
     def in_units(self, units: Units) -> Self:
-        """Return 2^value · f(X / 2^length)."""
         twin, slope, curvature = copy.copy(self), units.value - 2 * units.length, units.value - 4 * units.length
         twin._units = units
         twin._strong_convexity = shifted(float(self._strong_convexity), curvature)
@@ -210,8 +203,10 @@ class Smooth(Loss):
             self._n = int(np.shape(X)[0])
         return super().check(X, name)
 
+    def __repr__(self) -> str:
+        return f"<Smooth of {getattr(self.F, '__name__', 'F')}>"
+
     def fingerprint(self) -> str:
-        """Return the name of F, n, and F at a fixed point."""
         X = np.cos(np.arange(2.0 * self.n_points)).reshape(-1, 2)
         return f"Smooth {getattr(self.F, '__name__', '')} n={self.n_points} value={self.at(X).value!r}"
 
@@ -423,5 +418,4 @@ def _double_precision(jax: Any) -> AbstractContextManager[Any]:
         context: AbstractContextManager[Any] = jax.enable_x64(True)
         return context
     older = getattr(sys.modules.get("jax.experimental"), "enable_x64", nullcontext)
-    made: AbstractContextManager[Any] = older()
-    return made
+    return older()

@@ -11,17 +11,18 @@ preconditioner of conjugate gradients, and what their steps do to X.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
 from scipy.linalg.lapack import dsyev
 
-from quartic.arrays import Array
+from quartic.arrays import HOST, Array
 from quartic.compiled.flags import FLAGS, njit
 from quartic.losses.pairs.lanes import add_square, dot, load, nothing, store, where_squared
 from quartic.losses.pairs.loss import next_damping, residual
-from quartic.losses.pairs.numba import data_of, layout, pair_rows
+from quartic.losses.pairs.numba import data_of, layout, pair_rows, places_of_blocks
 from quartic.losses.pairs.pairs import LINEARIZE, PRODUCT, QUARTIC, Pairs
 from quartic.polynomials import real_roots_of_cubic
 
@@ -36,47 +37,93 @@ def descend(
     ``least_gain``, or after ``most`` steps; with ``axes`` > 0 also where the variance along the next axis is no more
     than ``flat`` times the one along the last of those.
     """
-    n, rank = X.shape
-    lanes, _, width, sums = layout(LINEARIZE, rank)
-    W, equations = np.zeros((n, sums + width)), Equations(X, pairs)
-    W[:, sums : sums + rank] = X
-    R, D, L = np.empty((n, width)), np.zeros((n, width)), np.empty((n, width * width))
-    where, covariance = where_squared(width), np.empty((1, sums - width))
-    spec = (0,) * LINEARIZE, (0,) * pairs.kind, lanes, None, None, W, sums, False, 0, n, *data_of(pairs)
-    before, earlier, passes, t = math.inf, math.inf, 0, 0.0
+    run, before, earlier, t = Descent(X, pairs, forcing, max_cg), math.inf, math.inf, 0.0
     for step in range(most + 1):
-        move(lanes, W, sums, equations.records, t, D)
-        value = 0.5 * pair_rows(*spec)[0]
-        passes += 1
-        slope, trace = prepare(lanes, W, sums, where, R, L, covariance)
-        if step == most or not value <= (1 - least_gain) * before or slope <= least_slope:
+        run.look(t)
+        if step == most or not run.value <= (1 - least_gain) * before or run.slope <= least_slope:
             break
-        if axes and is_flat(covariance[0, where[:rank, :rank]], axes, flat):
+        if axes and is_flat(run.covariance(), axes, flat):
             break
-        shift = damping * trace / (rank * n)
-        steps, _, length = equations.solve(R, L, shift, residual(forcing, slope, earlier), max_cg, D)
-        c = equations.quartic()
-        passes += steps + 1
-        t = first_minimum(*c)
+        t, gain, _ = run.solve(damping, earlier, first_minimum)
         if not t > 0:
             break
+        damping = next_damping(damping, gain)
+        before, earlier = run.value, run.slope
+    return run.X, damping, run.passes
+
+
+class Descent:
+    """Damped steps (JᵀJ + shift·I) D = −G over few pairs, X in records of the passes, rows filled up with zeros.
+
+    ``value`` and ``slope`` are f(X) and ‖G‖, ``mean`` is the mean diagonal entry of JᵀJ there. ``passes`` are counted.
+    """
+
+    value = slope = mean = math.nan
+
+    def __init__(self, X: Array, pairs: Pairs, forcing: float, max_cg: int) -> None:
+        (n, rank), (self._lanes, _, width, sums) = X.shape, layout(LINEARIZE, X.shape[1])
+        self._rank, self._at, self._forcing, self._max_cg, self.passes = rank, sums, forcing, max_cg, 0
+        self._W, self._V = np.zeros((n, sums + width)), np.zeros((n, 3 * width))
+        self._W[:, sums : sums + rank] = self._V[:, width : width + rank] = X
+        self._R, self._D, self._room = np.zeros((3, n, width))
+        self._L, self._covariance = np.empty((n, width * width)), np.empty((1, sums - width))
+        kind, data = (0,) * pairs.kind, data_of(pairs)
+        self._linearize = (0,) * LINEARIZE, kind, self._lanes, None, None, self._W, sums, False, 0, n, *data
+        self._product = (0,) * PRODUCT, kind, self._lanes, self._V, *data, self._L
+        self._quartic = (0,) * QUARTIC, kind, self._lanes, None, 0, self._V, width, False, 0, n, *data
+
+    def look(self, t: float = 0.0) -> None:
+        """Go to X + tD, where D was solved for last, and make a pass there."""
+        n, lanes, rank = len(self._W), self._lanes, self._rank
+        move(lanes, self._W, self._at, self._V, t, self._D)
+        self.value, self.passes = 0.5 * pair_rows(*self._linearize)[0], self.passes + 1
+        where = where_squared(len(lanes))
+        self.mean = prepare(lanes, self._W, self._at, where, self._R, self._L, self._covariance) / (rank * n)
+        self.slope = HOST.norm(self.gradient)
+
+    def take(self, value: float, G: Array, B: Array, mean: float) -> None:
+        """Take what a pass at X has given before, in place of making it."""
+        self.value, self.slope, self.mean = value, HOST.norm(G), mean
+        places, there = _unpacking(self._rank, len(self._lanes))
+        np.negative(G, out=self._R[:, : self._rank])
+        np.multiply(np.take(B, places, axis=1), there, out=self._L)
+
+    def solve(
+        self, damping: float, earlier: float, best: Callable[[float, float, float, float], float]
+    ) -> tuple[float, float, bool]:
+        """Solve for D; return the ``best`` t of the quartic on X + tD, actual to predicted decrease, if it is solved.
+
+        How far it is solved follows from the slope and the ``earlier`` one.
+        """
+        shift, tolerance = float(damping * self.mean), residual(self._forcing, self.slope, earlier)
+        invert(self._lanes, self._rank, self._L, shift)
+        steps, reached, length = solve_rows(
+            *self._product, shift, float(tolerance), self._max_cg, self._D, self._R, self._room
+        )
+        c = pair_rows(*self._quartic)
+        self.passes += steps + 1
         predicted = 0.5 * (shift * length - c[0])
-        damping = next_damping(damping, -sum(c) / predicted if predicted > 0 else 0.0)
-        before, earlier = value, slope
-    return np.ascontiguousarray(W[:, sums : sums + rank]), damping, passes
+        return best(*c), -sum(c) / predicted if predicted > 0 else 0.0, reached
 
+    @property
+    def X(self) -> Array:
+        """The points."""
+        return np.ascontiguousarray(self._W[:, self._at : self._at + self._rank])
 
-def solve(
-    X: Array, pairs: Pairs, G: Array, B: Array, shift: float, tolerance: float, most: int
-) -> tuple[Array, int, bool]:
-    """Return D with (JᵀJ + shift·I) D ≈ −G, the steps of conjugate gradients, and whether the tolerance was reached."""
-    equations, (n, rank) = Equations(X, pairs), X.shape
-    R, (places, there) = np.zeros((n, equations.width)), _unpacking(rank, equations.width)
-    np.negative(G, out=R[:, :rank])
-    D, L = np.empty_like(R), np.take(B, places, axis=1)
-    L *= there
-    steps, reached, _ = equations.solve(R, L, shift, tolerance, most, D)
-    return D[:, :rank], steps, reached
+    @property
+    def gradient(self) -> Array:
+        """∇f, where a pass was made."""
+        return np.ascontiguousarray(self._W[:, : self._rank])
+
+    @property
+    def blocks(self) -> Array:
+        """The packed row blocks of JᵀJ there."""
+        return np.take(self._W, places_of_blocks(len(self._lanes), self._rank), axis=1)
+
+    def covariance(self) -> Array:
+        """Return the covariance of X, times n."""
+        found: Array = self._covariance[0, where_squared(len(self._lanes))[: self._rank, : self._rank]]
+        return found
 
 
 @cache
@@ -85,30 +132,6 @@ def _unpacking(rank: int, width: int) -> tuple[Any, Any]:
     k, l = np.indices((width, width)).reshape(2, -1)
     high, low = np.maximum(k, l), np.minimum(k, l)
     return np.where(high < rank, high * (high + 1) // 2 + low, 0), (high < rank).astype(np.float64)
-
-
-class Equations:
-    """(JᵀJ + shift·I) D = −G at X: records of sums, places and directions, rows filled up with zeros to a vector."""
-
-    def __init__(self, X: Array, pairs: Pairs) -> None:
-        (n, self.rank), (lanes, _, width, _) = X.shape, layout(PRODUCT, X.shape[1])
-        self.lanes, self.width, self.records = lanes, width, np.zeros((n, 3 * width))
-        self.records[:, width : width + self.rank] = X
-        self._room, kind, data = np.empty((n, width)), (0,) * pairs.kind, data_of(pairs)
-        self._product = (0,) * PRODUCT, kind, lanes, self.records, *data
-        self._quartic = (0,) * QUARTIC, kind, lanes, None, 0, self.records, width, False, 0, n, *data
-
-    def solve(self, R: Array, L: Array, shift: float, tolerance: float, most: int, D: Array) -> tuple[int, bool, float]:
-        """Solve for D from R = −G, which is written over, as is L; return the steps, if they were enough, and ‖D‖²."""
-        shift = float(shift)
-        invert(self.lanes, self.rank, L, shift)
-        found: tuple[int, bool, float] = solve_rows(*self._product, L, shift, float(tolerance), most, D, R, self._room)
-        return found
-
-    def quartic(self) -> tuple[float, float, float, float]:
-        """Return the quartic of f on X + tD, where D is what was solved for last."""
-        found: tuple[float, float, float, float] = pair_rows(*self._quartic)
-        return found
 
 
 @njit(**FLAGS)
@@ -125,13 +148,11 @@ def move(lanes: Any, W: Any, at: int, V: Any, t: float, D: Any) -> None:
 
 @njit(**FLAGS)
 def prepare(lanes: Any, W: Any, at: int, where: Any, R: Any, L: Any, covariance: Any) -> Any:
-    """Set R = −G, L to the row blocks and the covariance to that of X, times n; return ‖G‖ and tr JᵀJ."""
+    """Set R = −G, L to the row blocks and the covariance to that of X, times n; return tr JᵀJ."""
     n, width, none = np.int64(len(R)), np.int64(len(lanes)), np.int64(0)
-    slope, trace, mean = 0.0, 0.0, nothing(lanes)
+    trace, mean = 0.0, nothing(lanes)
     for i in range(n):
-        g = load(lanes, W, i, none)
-        store(R, i, none, -1.0 * g)
-        slope += dot(g, g)
+        store(R, i, none, -1.0 * load(lanes, W, i, none))
         for k in range(width):
             trace += W[i, width + k]
             for l in range(width):
@@ -142,7 +163,7 @@ def prepare(lanes: Any, W: Any, at: int, where: Any, R: Any, L: Any, covariance:
     for i in range(n):
         x = load(lanes, W, i, at) - (1.0 / n) * mean
         add_square(covariance, none, none, 1.0, x)
-    return np.sqrt(slope), trace
+    return trace
 
 
 @njit(**FLAGS)
@@ -208,7 +229,7 @@ def is_flat(covariance: Array, axes: int, flat: float) -> bool:
 
 def first_minimum(c1: float, c2: float, c3: float, c4: float) -> float:
     """Return the t > 0 at which c₁t + c₂t² + c₃t³ + c₄t⁴ stops falling; 0 where it does not fall, or never stops."""
-    return min((t for t in real_roots_of_cubic(4 * c4, 3 * c3, 2 * c2, c1) if t > 0), default=0.0) if c1 < 0 else 0.0
+    return next((t for t in real_roots_of_cubic(4 * c4, 3 * c3, 2 * c2, c1) if t > 0), 0.0) if c1 < 0 else 0.0
 
 
 # -- row blocks --------------------------------------------------------------------------------------------------------

@@ -146,15 +146,16 @@ def refuse_self_pairs(pairs: Any) -> None:
         raise ValueError(f"pairs[{itself[0]}] = {found} joins a point to itself; leave such pairs out")
 
 
-def survey(pairs: Any) -> tuple[int, bool]:
+def survey(pairs: Any, n: int | None = None) -> tuple[int, bool]:
     """Return the first row that joins a point to itself, or −1, and whether all is in order.
 
     It is where all pairs have i ≤ j, come by row, then column, and none comes twice.
     """
     i, j = pairs[:, 0], pairs[:, 1]
-    itself = np.flatnonzero(i == j)[:1]
-    rising = (i[1:] > i[:-1]) | ((i[1:] == i[:-1]) & (j[1:] > j[:-1]))
-    return int(itself[0]) if len(itself) else -1, bool((i <= j).all() and rising.all())
+    itself: Any = () if (rising := bool((i < j).all())) else np.flatnonzero(i == j)[:1]
+    key = i * (int(j.max(initial=0)) + 1 if n is None else n)
+    key += j  # in place: memory fresh from the system costs more than the sum
+    return int(itself[0]) if len(itself) else -1, bool((rising or (i <= j).all()) and (key[1:] > key[:-1]).all())
 
 
 def sort_pairs(
@@ -165,19 +166,19 @@ def sort_pairs(
 
     A pair given more than once must say the same thing each time; otherwise a ValueError names it.
     """
-    itself, ordered = survey(pairs)
+    itself, ordered = survey(pairs, n)
     if itself >= 0 and not diagonal:
         refuse_self_pairs(pairs)
-    low, high = np.minimum(pairs[:, 0], pairs[:, 1]), np.maximum(pairs[:, 0], pairs[:, 1])
+    low, high = pairs[:, 0], pairs[:, 1]
     order: Any = None
     if not ordered:
+        low, high = np.minimum(low, high), np.maximum(low, high)
         # a conversion of SciPy's sorts by counting: a general sort would cost as much as solving the problem
         places = sp.coo_array((np.arange(len(pairs)) + 1, (low, high)), shape=(n, n)).tocsr()
         named = {"": values, "weight ": weights, "upper bound ": upper}
         order = places.data - 1 if places.nnz == len(pairs) else each_once(low, high, n, named)
         low, high = low[order], high[order]
-    start = np.zeros(n + 1, np.int64)
-    np.cumsum(np.bincount(low, minlength=n), out=start[1:])
+    start = np.searchsorted(low, np.arange(n + 1))
     target = values.copy() if order is None else values[order]
     weight, top = (None if A is None else A.copy() if order is None else A[order] for A in (weights, upper))
     return Pairs(kind, start, high.astype(np.int32), target, weight, top)

@@ -290,20 +290,16 @@ class PairSquares(QuarticPairs):
         self._count()
         return place(self.pairs, X, placed)
 
-    def gauss_newton_solve(
-        self, p: Point, G: Array, blocks: Array, shift: float, tolerance: float, max_iter: int
-    ) -> tuple[Array, int, bool] | None:
-        """Return D with (JᵀJ + shift·I) D ≈ −G, the steps it took, and whether the tolerance was reached.
+    def descent(self, X: Array, forcing: float, max_cg: int) -> Any:
+        """Return damped steps from X with little in between them (`quartic.losses.pairs.descent.Descent`), or None.
 
-        By conjugate gradients in one compiled call, a pass a step; None with many pairs.
+        None with many pairs, or where what a step takes over would be rounded.
         """
-        if not self._is_small(p.X):
+        if not self._is_small(X) or X.dtype != np.float64:
             return None
-        from quartic.losses.pairs.descent import solve
+        from quartic.losses.pairs.descent import Descent
 
-        found = solve(p.X, self.pairs, G, blocks, shift, tolerance, max_iter)
-        self._count(found[1])
-        return found
+        return Descent(X, self.pairs, forcing, max_cg)
 
     def _is_small(self, X: Array) -> bool:
         """Tell whether a compiled call is worth it that makes many passes on one thread."""

@@ -100,7 +100,9 @@ def _over_pairs(mode: int, X: Array, V: Array | None, pairs: Pairs, out: Any = N
     far = 8 * n * size > _NEAR
     coarse = far and B is None and all(A is None or A.dtype == np.float32 for A in (X, V, out))
     stride = _stride(size, _LINE // (4 if coarse else 8))
-    parts = np.empty((len(chunks), n, sums)) if len(chunks) > 1 and sums else None
+    several = len(chunks) > 1 and sums
+    kept = chunks.take_room(len(chunks) * n * sums, 1) if several else np.empty(0)
+    parts = kept[: len(chunks) * n * sums].reshape(len(chunks), n, sums) if several else None
     found: list[Any] = [None] * len(chunks)
     X = np.ascontiguousarray(X)
     if V is not None:
@@ -124,12 +126,13 @@ def _over_pairs(mode: int, X: Array, V: Array | None, pairs: Pairs, out: Any = N
         for k in range(3 if mode == LINE else 1):
             _in_pieces(copy, 0, n, W, k * span, flat, k * rank, rank)
         if mode == LINEARIZE:
-            np.take(W, _places_of_blocks(span, rank), axis=1, out=B)
+            np.take(W, places_of_blocks(span, rank), axis=1, out=B)
 
     chunks.each(work)
     if parts is not None:
         add_up(parts, np.array(chunks.bounds))
         take_out(parts[0])
+        chunks.leave_room(kept, 1)
     if flat is not None and not out.flags.c_contiguous:
         out[...] = flat.reshape(out.shape)
     if len(found) == 1:
@@ -148,7 +151,7 @@ def layout(mode: int, rank: int) -> tuple[tuple[float, ...], int | None, int, in
 
 
 @cache
-def _places_of_blocks(span: int, rank: int) -> Any:
+def places_of_blocks(span: int, rank: int) -> Any:
     """Return where in a record the entries of its packed block are."""
     return span + where_squared(span)[np.tril_indices(rank)]
 

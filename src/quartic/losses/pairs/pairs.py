@@ -188,9 +188,7 @@ class Pairs:
             from quartic.losses.pairs.torch import sum_by_row
 
             return cast(Array, sum_by_row(self, values))
-        n = self.n_points
-        sums = np.bincount(self.rows, values, n) + np.bincount(self.cols, values, n)
-        return sums.astype(np.float64, copy=False)
+        return self.matrix(values.astype(np.float64, copy=False))(np.ones(self.n_points))
 
     def matrix(self, entries: Array) -> Callable[[Array], Array]:
         """Return the product with the symmetric matrix that has these entries at the pairs, and 0 elsewhere."""
@@ -366,7 +364,8 @@ class RowChunks:
         self.start = start
         #: chunk k has the rows ``bounds[k]`` to ``bounds[k + 1]`` − 1
         self.bounds: list[int] = [0, *inner.tolist(), n]
-        self._rooms: list[Array] = []
+        # one for the records of a pass, one for the sums of its chunks
+        self._rooms: tuple[list[Array], list[Array]] = ([], [])
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
@@ -383,10 +382,10 @@ class RowChunks:
 
         spread(some, len(self), _COST * float(self.start[-1]))
 
-    def take_room(self, size: int) -> Array:
+    def take_room(self, size: int, kind: int = 0) -> Array:
         """Return an array of so many float64, which no other pass has, and which begins at a cache line."""
         try:
-            room = self._rooms.pop()
+            room = self._rooms[kind].pop()
         except IndexError:
             room = np.empty(0)
         if len(room) < size:
@@ -394,10 +393,10 @@ class RowChunks:
             room = room[-room.ctypes.data % 64 // 8 :]
         return room
 
-    def leave_room(self, room: Array) -> None:
+    def leave_room(self, room: Array, kind: int = 0) -> None:
         """Keep the array for the next pass; those of several threads at a time would add up, and only one is kept."""
-        if not self._rooms:
-            self._rooms.append(room)
+        if not self._rooms[kind]:
+            self._rooms[kind].append(room)
 
 
 def collatz_wielandt(degree: Array, adjacency: Callable[[Array], Array], rounds: int) -> float:
