@@ -99,11 +99,12 @@ def test_a_command_does_not_load_what_scikit_learn_loads_in_advance(club):
     code = (
         "import sys\nfrom quartic.cli import main\n"
         f"main(['cluster', {str(club)!r}, '-k', '2', '-q'])\n"
-        "late = 'rich', 'pandas', 'scipy.stats.', 'plotly', 'numpy.f2py.', 'cffi', 'yaml', 'pyarrow'\n"
+        "late = 'rich', 'asyncio', 'pandas', 'scipy.stats.', 'plotly', 'numpy.f2py.', 'cffi', 'yaml', 'pyarrow'\n"
         "assert not [name for name in sys.modules if name.startswith(late)]\n"
         "import numpy.testing, numpy.f2py\nfrom importlib.util import find_spec\n"
         "if find_spec('yaml'):\n    import yaml\n"
         "numpy.testing.assert_array_equal([1], [1])\nassert numpy.f2py.get_include()\n"
+        "import asyncio.events, joblib.memory\nassert not joblib.memory.asyncio.iscoroutinefunction(len)\n"
         "import scipy.stats\nfrom scipy.stats import rankdata\n"
         "assert scipy.stats.mode([1, 2, 2]).mode == 2 and rankdata([3, 1]).tolist() == [2, 1]\n"
         "if find_spec('pandas'):\n    import pandas\n    assert pandas.DataFrame({'a': [1]}).shape == (1, 1)\n"

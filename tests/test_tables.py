@@ -616,7 +616,7 @@ def test_bounds_and_weights(file):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("i,j,d\n0,1,1\n1,2,-2\n", "data.csv:3: -2 in column 'd' is negative"),
+        ("i,j,d\n0,1,1\n1,2,-2\n", "data.csv:3: the distance -2 is negative"),
         ("foo,bar,baz,qux\n0,1,1,2\n", "data.csv:1: unknown column 'baz', 'qux'; expected i,j,d"),
         ("i,j,d,uper\n0,1,1,2\n", "data.csv:1: unknown column 'uper'"),
         ("i,j,weight\n0,1,1\n", "no column d"),
@@ -700,3 +700,26 @@ def test_edge_lists_are_never_taken_for_features_in_silence(file):
     # rows that are numbered, and ages, are no edges
     people = "\n".join(f"{k},{20 + k % 50},{k / 7}" for k in range(1, 90))
     assert isinstance(io.read_similarity(file("id,age,height\n" + people)), io.FeatureTable)
+
+
+@pytest.mark.parametrize("short", [0, 1 << 18])
+@pytest.mark.parametrize(
+    ("ends", "names"),
+    [
+        (["10,9", "9,2", "2,10"], ("2", "9", "10")),
+        (["7,007", "007,1", "1,7"], ("1", "7", "007")),
+        (["5,+5", "+5,1", "1,5"], ("1", "5", "+5")),
+        (["3,-1", "-1,0", "0,3"], ("-1", "0", "3")),
+        (["1,99999999999", "99999999999,4", "4,1"], ("1", "4", "99999999999")),
+        (["1.0,2", "2,3.0", "3,1"], ("1", "2", "3")),
+    ],
+)
+def test_points_called_by_numbers_are_the_same_whoever_reads_the_file(file, monkeypatch, short, ends, names):
+    """By pyarrow, as whole numbers at once where each is spelt in one way, or row by row."""
+    monkeypatch.setattr("quartic.io.tables._SHORT", short)
+    table = io.read_distances(file("i,j,d\n" + "".join(f"{pair},{k + 3}\n" for k, pair in enumerate(ends))))
+    assert sorted(table.names) == sorted(names)
+    assert [int(name) for name in table.names] == sorted(map(int, names))
+    assert table.n_points == 3
+    said = [[table.names[k] for k in pair] for pair in table.pairs.tolist()]
+    assert said == [[word.removesuffix(".0") for word in pair.split(",")] for pair in ends]

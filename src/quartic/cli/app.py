@@ -70,7 +70,7 @@ _CLUSTER = (
     _option("input", metavar="INPUT",
             help="a graph (edge list .csv .xlsx .parquet .json; .mtx .npz .graphml .gexf .gml .net) or features "
             "(.csv .xlsx .parquet .json .npy .npz .mat); - is standard input"),
-    _option("--clusters", "-k", dest="n_clusters", type=int,
+    _option("--clusters", "-k", dest="n_clusters", type=int, metavar="K",
             help="number of clusters; chosen between 2 and 10 if left out"),
     _option("--as", dest="as_", metavar="graph|features", help="what INPUT is, if the guess is wrong"),
     _option("--affinity", metavar="cosine|self_tuning",
@@ -251,10 +251,12 @@ def make_parser() -> Parser:
             words = _PAPER if group == "paper" else _BENCH
             example = f"Example: quartic {name} --quick"
             groups[group] = groups[""].add_parser(group, help=words, description=words, epilog=example).with_commands()
-        told = f"{command.words}\n\n{command.more}"
+        first = command.options[0][1].get("metavar") if command.options[0][0] == ("input",) else ""
         made = groups[group].add_parser(
-            last, help=command.words, description=told, epilog=f"Example: quartic {name} {command.example}"
-        )
+            last, help=command.words, description=f"{command.words}\n\n{command.more}",
+            usage=" ".join(["%(prog)s", *filter(None, [first]), "[options]"]),
+            epilog=f"Example: quartic {name} {command.example}",
+        )  # fmt: skip
         for flags, how in command.options:
             made.add_argument(*flags, **how)
         made.set_defaults(run=command.run, command=name, parser=made)

@@ -10,8 +10,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-# What scikit-learn and SciPy load in advance: more than half of the time that ``import sklearn.base`` takes.
-_LATER = ("scipy.stats", "pandas", "numpy.f2py", "numpy.testing", "narwhals", "narwhals.stable", "narwhals.stable.v2")
+# What scikit-learn, SciPy and joblib load in advance: more than half of the time that ``import sklearn.base`` takes.
+_LATER = (
+    "scipy.stats",
+    "pandas",
+    "asyncio",
+    "numpy.f2py",
+    "numpy.testing",
+    "narwhals",
+    "narwhals.stable",
+    "narwhals.stable.v2",
+)
 # numba looks whether there are foreign functions to call, and whether a file of settings is there.
 _UNUSED = ("cffi", "yaml")
 
@@ -48,6 +57,7 @@ def import_libraries() -> None:
 
     for name in absent:
         del sys.modules[name]
-    # whoever finds pandas among the modules takes it for loaded, and asks whether data are its frames
-    if isinstance(sys.modules.get("pandas"), _Later):
-        del sys.modules["pandas"]
+    # whoever finds pandas among the modules takes it for loaded; others import what is below asyncio
+    for name in ("pandas", "asyncio"):
+        if isinstance(sys.modules.get(name), _Later):
+            del sys.modules[name]

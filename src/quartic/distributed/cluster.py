@@ -15,7 +15,6 @@ import tempfile
 import uuid
 import warnings
 import weakref
-from asyncio import CancelledError
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -229,6 +228,8 @@ class ClusterBlocks(Blocks):
 
     def _tried(self, run: Callable[[tuple[Any, ...]], Any], shared: tuple[Any, ...]) -> Any:
         """Return ``run`` of what was sent; where a worker took something with it, send and run again."""
+        from asyncio import CancelledError
+
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError
         from distributed.comm import CommClosedError
@@ -255,6 +256,8 @@ class ClusterBlocks(Blocks):
         ) from fault
 
     def _wait_for_workers(self) -> None:
+        from asyncio import CancelledError
+
         if self.client.status == "running":
             try:
                 self.client.wait_for_workers(1, timeout=_PATIENCE)

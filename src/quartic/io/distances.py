@@ -159,8 +159,7 @@ def _from_table(table: Table, given: Sequence[str] | None) -> DistanceTable:
     columns: dict[str, Any] = {"distances": None, "lower": None, "upper": None, "weights": None}
     for role in columns:
         if role in roles:
-            infinite, missing = role == "upper", role != "weights"
-            (columns[role],) = table.numbers([roles[role]], missing=missing, negative=False, infinite=infinite).T
+            (columns[role],) = table.numbers([roles[role]], missing=role != "weights", infinite=True).T
     said = [table.title(roles[role]) for role in ("i", "j", *columns) if role in roles]
     left = [table.title(column) for column in range(table.n_columns) if column not in roles.values()]
     found = DistanceTable(
@@ -185,7 +184,7 @@ def _matrix(table: Table) -> tuple[tuple[str, ...], Floats] | None:
         found = tuple(map(str, columns)), table.numbers(columns, missing=True, infinite=True)
     if found is None or np.nan_to_num(np.diagonal(found[1])).any():
         return None
-    table.numbers(columns, missing=True, negative=False)  # names the line at fault
+    table.numbers(columns, missing=True)  # names the line at fault
     return found
 
 

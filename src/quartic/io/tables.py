@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
 from io import StringIO
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, simplefilter
 from zipfile import ZipFile
@@ -59,7 +60,7 @@ class Table:
         Names of the columns, where the first row holds them.
     layout : str
         How it was read, in words.
-    content : str
+    content : bytes
         The text of the file, for the numbers of lines; empty for Parquet.
     edges : bool
         Whether each row is an edge: networkx wrote it.
@@ -72,7 +73,7 @@ class Table:
     header: tuple[str, ...] | None
     layout: str
     decimal_comma: bool = False
-    content: str = field(default="", repr=False)
+    content: bytes = field(default=b"", repr=False)
     separator: str = ","
     edges: bool = False
     named: dict[tuple[int, ...], tuple[NDArray[np.int64], tuple[str, ...]]] = field(default_factory=dict, repr=False)
@@ -137,6 +138,10 @@ class Table:
         """
         if (kept := self.named.get(tuple(columns))) is not None:
             return kept
+        if (whole := _whole_numbers([self.columns[column] for column in columns])) is not None:
+            used = np.bincount(whole.ravel()) > 0
+            self.named[tuple(columns)] = (np.cumsum(used) - 1)[whole], tuple(map(str, np.flatnonzero(used).tolist()))
+            return self.named[tuple(columns)]
         codes, words = _encode([self.columns[column] for column in columns])
         index: dict[str, int] = {}
         merged = np.empty(len(words), dtype=np.int64)
@@ -161,12 +166,10 @@ class Table:
         self.named[tuple(columns)] = merged[codes], tuple(names)
         return self.named[tuple(columns)]
 
-    def numbers(
-        self, columns: Sequence[int], *, missing: bool = False, negative: bool = True, infinite: bool = False
-    ) -> NDArray[np.float64]:
+    def numbers(self, columns: Sequence[int], *, missing: bool = False, infinite: bool = False) -> NDArray[np.float64]:
         """Return columns of numbers, (rows, columns), or raise an error that names the row.
 
-        ``missing``: an empty cell, or NA, becomes NaN. ``negative``, ``infinite``: such numbers may be.
+        ``missing``: an empty cell, or NA, becomes NaN. ``infinite``: such numbers may be.
         """
         values = np.empty((len(self), len(columns)))
         for k, column in enumerate(columns):
@@ -174,16 +177,13 @@ class Table:
         bad = np.zeros(values.shape, dtype=bool) if missing else np.isnan(values)
         if not infinite:
             bad |= np.isinf(values)
-        if not negative:
-            bad |= values < 0
         if bad.any():
             row, k = np.argwhere(bad)[0]
             cell, where, value = self.words(columns[k])[row].strip(), self.title(columns[k]), values[row, k]
             if math.isnan(value):
                 said = f"there is no number in {where}" + (f" ({cell})" if cell else "")
                 raise self.fault(int(row), f"{said}; fill it in, or take the row out")
-            word = "is not finite" if math.isinf(value) else "is negative"
-            raise self.fault(int(row), f"{cell} in {where} {word}; correct it or take the row out")
+            raise self.fault(int(row), f"{cell} in {where} is not finite; correct it or take the row out")
         return values
 
     def _numbers(self, column: int) -> NDArray[np.float64]:
@@ -301,18 +301,18 @@ def _parquet(source: Source) -> Table:
 
 def _text_table(name: str, content: bytes, guessed: str) -> Table:
     content = re.sub(rb"\A\"?sep=.\"?\n", b"\n", content)  # Excel's word on the separator, which we find anyway
-    if any(sign in content for sign in (b"#", b"%", b"\n ", b"\n\t")):
+    indented = any(sign in content and b"\n" + sign in content for sign in (b" ", b"\t"))
+    if indented or b"#" in content or b"%" in content:
         content = _REMARK.sub(b"", content)  # lines stay, so that they can be counted
     attributes = _ATTRIBUTES.search(content[:100_000]) is not None
     if attributes:
         content = _ATTRIBUTES.sub(lambda found: b" " + (found[1] or b""), content)
         content = re.sub(rb"[ \t]+$", b"", content, flags=re.MULTILINE)
-    text = content.decode()
-    lines = _first_lines(text)
+    lines = _first_lines(content)
     if not lines:
         raise FileFormatError(f"{name}: no row of data in the file")
     share, separator, n_columns = _separator(lines)
-    if share < 1 and '"' in text:  # cells in quotes may run over several lines
+    if share < 1 and b'"' in content:  # cells in quotes may run over several lines
         joined = _joined(lines)
         if (found := _separator(joined))[0] > share:
             lines, (share, separator, n_columns) = joined, found
@@ -321,16 +321,16 @@ def _text_table(name: str, content: bytes, guessed: str) -> Table:
         raise FileFormatError(f"{name}: not a table: its lines are not alike")
     comma = separator != "," and _has_decimal_comma(sample)
     if n_titles := _count_titles(_cells(lines, separator), n_columns, comma):
-        text = re.sub(r"^.+$", "", text, count=n_titles, flags=re.MULTILINE)
+        content = re.sub(rb"^.+$", b"", content, count=n_titles, flags=re.MULTILINE)
         sample = [row for row in _cells(lines[n_titles:], separator) if len(row) == n_columns]
     header = _header(sample, n_columns, comma)
-    if header is not None and header[0] and f"\n{separator}" in text:
-        text = re.sub(rf"^[{re.escape(separator)} \t]+$", "", text, flags=re.MULTILINE)
-    if separator == " " and any(sign in text for sign in ("  ", "\t", "\n ", " \n")):
-        text = re.sub(r"[ \t]+", " ", re.sub(r"^[ \t]+|[ \t]+$", "", text, flags=re.MULTILINE))
-    columns = _columns(name, text, separator, n_columns)
+    if header is not None and header[0] and f"\n{separator}".encode() in content:
+        content = re.sub(rf"^[{re.escape(separator)} \t]+$".encode(), b"", content, flags=re.MULTILINE)
+    if separator == " " and any(sign in content for sign in (b"  ", b"\t", b"\n ", b" \n")):
+        content = re.sub(rb"[ \t]+", b" ", re.sub(rb"^[ \t]+|[ \t]+$", b"", content, flags=re.MULTILINE))
+    columns = _columns(name, content, separator, n_columns)
     if len(columns[-1]) and "\n" in str(columns[-1][-1]):
-        *_, (line, _) = _rows(text, separator)
+        *_, (line, _) = _rows(content, separator)
         raise FileFormatError.at(name, line, "the last cell runs over several lines; is a quotation mark left open?")
     if header is not None:
         columns = [column[1:] for column in columns]
@@ -338,19 +338,18 @@ def _text_table(name: str, content: bytes, guessed: str) -> Table:
     cut = "one column" if n_columns == 1 else f"{n_columns} columns separated by {SEPARATORS[separator]}"
     titles = f"{count(n_titles, 'line')} above left out" if n_titles else ""
     layout = ", ".join(filter(None, [cut, named, titles, "attributes of networkx" if attributes else "", guessed]))
-    table = Table(name, columns, header, layout, comma, text, separator, attributes)
+    table = Table(name, columns, header, layout, comma, content, separator, attributes)
     if len(table) == 0:
         raise table.fault(-1, "there are column names, but no rows below them")
     return _without_empty_columns(table)
 
 
-def _columns(name: str, text: str, separator: str, n_columns: int) -> list[Any]:
+def _columns(name: str, content: bytes, separator: str, n_columns: int) -> list[Any]:
     """Return the cells column by column, as lists where the text is short."""
-    if len(text) > _SHORT and find_spec("pyarrow") is not None:
+    if len(content) > _SHORT and find_spec("pyarrow") is not None:
         import pyarrow as pa
         import pyarrow.csv as arrow
 
-        content = (text.strip("\n") + "\n").encode()
         read = arrow.ReadOptions(
             use_threads=False, block_size=max(len(content) + 64, 1 << 16), autogenerate_column_names=True
         )
@@ -363,7 +362,7 @@ def _columns(name: str, text: str, separator: str, n_columns: int) -> list[Any]:
         except pa.ArrowInvalid:
             pass
     rows = []
-    for line, cells in _rows(text, separator):
+    for line, cells in _rows(content, separator):
         if len(cells) != n_columns:
             between = "" if separator == _NONE else f" (separated by {SEPARATORS[separator]})"
             opened = "; a quotation mark is left open" if any("\n" in cell for cell in cells) else ""
@@ -384,8 +383,9 @@ def _without_empty_columns(table: Table) -> Table:
     return replace(table, columns=[table.columns[k] for k in kept], header=named, layout=layout)
 
 
-def _rows(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
+def _rows(content: bytes, separator: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the first line and the cells of each row that is not blank."""
+    text = content.decode()
     limit = csv.field_size_limit(max(len(text), 1 << 17))
     try:
         reader, before = csv.reader(StringIO(text, newline=""), delimiter=separator), 0
@@ -397,16 +397,9 @@ def _rows(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
         csv.field_size_limit(limit)
 
 
-def _first_lines(text: str) -> list[str]:
+def _first_lines(content: bytes) -> list[str]:
     """Return the first lines that are not blank."""
-    lines: list[str] = []
-    at = 0
-    while at < len(text) and len(lines) < _LOOKED_AT:
-        end = text.find("\n", at) + 1 or len(text)
-        if line := text[at:end].strip("\n"):
-            lines.append(line)
-        at = end
-    return lines
+    return [found[0].decode() for found in islice(re.finditer(rb"[^\n]+", content), _LOOKED_AT)]
 
 
 def _first_places(codes: NDArray[Any], n: int) -> NDArray[np.int64]:
@@ -442,6 +435,24 @@ def _encode(columns: list[Any]) -> tuple[NDArray[np.int64], list[str]]:
             texts.append(pc.fill_null(text, "") if text.null_count else text)  # which loads pandas
     coded = pa.concat_arrays(texts).dictionary_encode()
     return _to_numpy(coded.indices).reshape(len(columns), -1).T, coded.dictionary.to_pylist()
+
+
+def _whole_numbers(columns: list[Any]) -> NDArray[np.int64] | None:
+    """Return cells as whole numbers, (rows, columns), where all are, spelt in one way, not far above their count."""
+    if isinstance(columns[0], list):
+        return None
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not all(pa.types.is_string(cells.type) and cells.null_count == 0 and len(cells) for cells in columns):
+        return None
+    with suppress(pa.ArrowInvalid):
+        values = np.column_stack([_to_numpy(cells.cast(pa.int64())) for cells in columns])
+        n_letters = sum(pc.sum(pc.binary_length(cells)).as_py() for cells in columns)
+        if values.min() >= 0 and (top := int(values.max())) <= 4 * values.size + 1000:
+            n_digits = values.size + sum(np.count_nonzero(values >= 10**k) for k in range(1, len(str(top))))
+            return values if n_digits == n_letters else None  # 007 is another name than 7
+    return None
 
 
 def _cast(cells: pyarrow.Array, decimal_comma: bool) -> NDArray[np.float64] | None:

@@ -230,7 +230,6 @@ def _contents(
     tables = [DataTable("What the clusters hold", ["cluster", "nodes", "mean certainty", "the most typical"], rows)]
     if features is not None:
         tables.append(_telling_features(labels, len(typical), features, columns))
-        tables.append(_example_rows(typical, features, columns, names))
     return tables
 
 
@@ -267,24 +266,6 @@ def _telling_features(labels: Any, n_clusters: int, features: Any, columns: Sequ
         rows,
         f"An arrow says whether the mean is above or below that of all {n} rows.",
     )
-
-
-def _example_rows(typical: list[list[int]], features: Any, columns: Sequence[str], names: Names) -> DataTable:
-    """Return the most typical row of each cluster; its largest entries where there are many columns."""
-    few = len(columns) <= 8 and not sp.issparse(features)
-    rows = []
-    for k, members in enumerate(typical):
-        if not members:
-            continue
-        i = members[0]
-        row = np.asarray(features[[i]].toarray() if sp.issparse(features) else features[[i]]).ravel()
-        if few:
-            rows.append([str(k), short(names[i]), *(f"{value:.4g}" for value in row)])
-        else:
-            largest = [j for j in np.argsort(-np.abs(row), kind="stable")[:_FEATURES] if row[j]]
-            rows.append([str(k), short(names[i]), ", ".join(f"{short(columns[j])} {row[j]:.3g}" for j in largest)])
-    header = ["cluster", "row", *(map(short, columns) if few else ["largest entries"])]
-    return DataTable("An example of each cluster", header, rows)
 
 
 # -- roles in a directed graph ----------------------------------------------------------------------------------------
