@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import quartic
-from quartic import DistanceCompletion, Problem
+from quartic import DistanceCompletion, Problem, minimize
 from quartic.datasets import helix, pair_distances, planted_graph, random_pairs
 from quartic.losses import LeastSquares
 from quartic.penalties import Nonnegative
@@ -167,3 +167,27 @@ def test_a_distance_fit_passes_through_few_files():
         sys.setprofile(None)
     assert len(seen) <= 40, sorted(seen)
     assert sum(name.startswith("distance/") for name in seen) <= 10, sorted(seen)
+
+
+def test_few_calls_lie_between_a_distance_fit_and_its_run():
+    """fit_pairs, locate, search_all, search_component, run, minimize: five hops, from the first run on."""
+    points = helix(60, random_state=0)
+    pairs = random_pairs(60, 0.5, random_state=0)
+    depths = []
+
+    def watch(frame, event, argument):
+        if event == "call" and frame.f_code is minimize.__wrapped__.__code__:
+            names = []
+            while frame.f_code.co_name != "fit_pairs":
+                if frame.f_code.co_filename.startswith(str(ROOT)):
+                    names.append(frame.f_code.co_name)
+                frame = frame.f_back
+            depths.append(names)
+
+    sys.setprofile(watch)
+    try:
+        DistanceCompletion(random_state=0).fit_pairs(pairs, pair_distances(points, pairs))
+    finally:
+        sys.setprofile(None)
+    assert depths
+    assert len(depths[0]) <= 5, depths[0]

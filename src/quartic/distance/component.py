@@ -250,45 +250,6 @@ class Effort:
         """Tell whether it was told to stop, by Ctrl-C or by whoever watches."""
         return self.interrupted.is_set() or stop_requested()
 
-    def minimise(
-        self,
-        loss: Distances | BoundedDistances,
-        X: Array,
-        anchors: tuple[NDArray[np.int64], Array] | None,
-        reference: float | None,
-        *,
-        tol: float | None = None,
-        max_iter: int | None = None,
-        solver: str | Solver | None = None,
-        callback: Callable[[Progress], None] | None = None,
-    ) -> Result:
-        """Return a run from X with the anchors held, where there are any; its X has all points."""
-        held: Anchored | None = None
-        problem, start = Problem(loss), loss.space.adopt(X)
-        center = np.zeros(X.shape[1])
-        if anchors is not None:
-            center[: anchors[1].shape[1]] = anchors[1].mean(axis=0)
-            places = np.zeros((len(anchors[0]), X.shape[1]))
-            places[:, : anchors[1].shape[1]] = anchors[1]
-            held = Anchored(loss, anchors[0], places - center)
-            start = (X - center)[held.free]
-            start = start if start.any() else start + 1e-3
-            problem = Problem(held)
-        result = minimize(
-            problem, start, solver=self.solver if solver is None else solver,
-            tol=self.tol if tol is None else tol, reference=reference,
-            max_iter=0 if self.stopped() else min(self.max_iter if max_iter is None else max_iter, self.max_iter),
-            max_time=None if np.isinf(self.deadline) else max(self.deadline - time.perf_counter(), 1e-3),
-            callback=callback, verbose=self.verbose,
-        )  # fmt: skip
-        if result.status is Status.INTERRUPTED:
-            self.interrupted.set()
-        found = to_host(result.X)
-        if held is not None:
-            found = held.fill(found) + center
-            found[held.anchors] = places
-        return replace(result, X=found)
-
 
 @dataclass(frozen=True)
 class Step:
@@ -335,8 +296,7 @@ class Search:
     @cached_property
     def reference(self) -> float:
         """The gradient at a random start: what the tolerance refers to, whatever the start."""
-        start = self.component.loss.random_start(self.effort.rank, False, np.random.default_rng(0))
-        return norm(self.component.loss.at(start).gradient)
+        return gradient_at_random(self.component.loss, self.effort.rank)
 
     @cached_property
     def loss(self) -> Distances | BoundedDistances:
@@ -351,22 +311,43 @@ class Search:
         return Distances(pairs, squared, component.n, weights)
 
     def run(
-        self,
-        X: Array,
-        *,
-        tol: float | None = None,
-        max_iter: int | None = None,
-        beat: float | None = None,
-    ) -> Result:
-        """Minimise from X, in as many dimensions as X has; a run that will not get below ``beat`` is given up."""
-        result = self.effort.minimise(
-            self.loss, self.usable(X), self.component.anchors, None if X is self.drawn else self.reference, tol=tol,
-            max_iter=max_iter,
-            callback=None if beat is None else _give_up_above(beat),
+        self, X: Array, *, tol: float | None = None, max_iter: int | None = None, beat: float | None = None,
+        loss: Any = None,
+    ) -> Result:  # fmt: skip
+        """Minimise from X, in as many dimensions as X has; a run that will not get below ``beat`` is given up.
+
+        Anchors are held, where there are any. Another ``loss`` than that of squares takes solvers for it alone.
+        """
+        effort, X, anchors = self.effort, self.usable(X), self.component.anchors
+        reference = self.reference if loss is None and X is not self.drawn else None
+        if loss is not None:
+            reference = gradient_at_random(loss, effort.rank)
+        solver = "auto" if isinstance(loss, RawStress) else effort.solver
+        loss = self.loss if loss is None else loss
+        problem, start = Problem(loss), loss.space.adopt(X)
+        if anchors is not None:
+            places = np.zeros((len(anchors[0]), X.shape[1]))
+            places[:, : anchors[1].shape[1]] = anchors[1]
+            center = places.mean(axis=0)
+            held = Anchored(loss, anchors[0], places - center)
+            start = (X - center)[held.free]
+            problem, start = Problem(held), start if start.any() else start + 1e-3
+        most = effort.max_iter if max_iter is None else min(max_iter, effort.max_iter)
+        result = minimize(
+            problem, start, solver=solver, tol=effort.tol if tol is None else tol, reference=reference,
+            max_iter=0 if effort.stopped() else most,
+            max_time=None if np.isinf(effort.deadline) else max(effort.deadline - time.perf_counter(), 1e-3),
+            callback=None if beat is None else _give_up_above(beat), verbose=effort.verbose,
         )  # fmt: skip
+        if result.status is Status.INTERRUPTED:
+            effort.interrupted.set()
         self.n_iter += result.n_iter
         self.n_products += result.n_products
-        return result
+        X = to_host(result.X)
+        if anchors is not None:
+            X = held.fill(X) + center
+            X[held.anchors] = places
+        return replace(result, X=X)
 
     def flatten(self, X: Array, rank: int) -> Array:
         """Return X in the space of its first principal axes, onto the anchors that runs hold."""
@@ -426,6 +407,11 @@ class Search:
     def done(self) -> bool:
         """Tell whether nothing is left to be gained, or no time."""
         return self.best is not None and (self.effort.spent() or self.is_met())
+
+
+def gradient_at_random(loss: Any, rank: int) -> float:
+    """Return the size of the gradient at a random start."""
+    return norm(loss.at(loss.random_start(rank, False, np.random.default_rng(0))).gradient)
 
 
 def _give_up_above(beat: float) -> Callable[[Progress], None]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from quartic.arrays import Array
 from quartic.core.units import exponent, shifted
@@ -16,6 +17,9 @@ from quartic.distributed.inputs import is_dask_frame
 from quartic.losses.blocks.dask_distances import DaskDistances
 from quartic.losses.pairs.input import check_column, check_pairs, each_once, survey
 
+# Points are one where their distance is this share of all, and distances agree that differ by less; a distance of no
+# more than the second fixes nothing.
+_ONE, _SHORT = 1e-8, 1e-5
 _FAR = 100  # log₂ of distances that are scaled before they are worked with: beyond 1e±30
 
 
@@ -63,14 +67,29 @@ class Measurements:
         return same if self.lower is self.upper else np.asarray(self.lower == self.upper)
 
     @property
-    def fixing(self) -> NDArray[np.bool_]:
-        """Where the distance is known exactly and counts."""
-        return self.exact if self.weights is None else self.exact & (self.weights > 0)
+    def size(self) -> float:
+        """The root mean square of the distances."""
+        return float(np.sqrt(np.mean(self.guess**2))) if len(self.guess) else 0.0
 
     @property
-    def all_fix(self) -> bool:
-        """Whether all distances are known exactly, with no weights that may be zero."""
-        return self.weights is None and (self.lower is self.upper or bool(self.exact.all()))
+    def fixing(self) -> NDArray[np.bool_]:
+        """Where the distance is known exactly, counts, and is long enough to fix something.
+
+        Squares are flat at 0: between points nearly in one place a distance tells no direction, and a point that hangs
+        on it is off by the root of the misfit.
+        """
+        return self.exact & self.counts & (self.guess >= _SHORT * self.size)
+
+    @property
+    def counts(self) -> NDArray[np.bool_]:
+        """Where the weight is not 0."""
+        return np.ones(len(self.pairs), dtype=bool) if self.weights is None else self.weights > 0
+
+    @property
+    def fixing_pairs(self) -> NDArray[np.int64]:
+        """The pairs where it is so."""
+        fixing = self.fixing
+        return self.pairs if fixing.all() else self.pairs[fixing]
 
     @property
     def linked(self) -> NDArray[np.bool_]:
@@ -117,6 +136,70 @@ def read_pairs(
     if isinstance(weights, str):
         w = weigh_for_noise(guess)
     return Measurements(n, pairs, low, high, guess, w, index, places, repeated, power, isinstance(weights, str))
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """Measurements in which points at distance 0 are one.
+
+    Attributes
+    ----------
+    data : Measurements
+    label : array of int64 (n,)
+        What each point is called there.
+    first : array of int64 (k,)
+        One of the points that are called so.
+    """
+
+    data: Measurements
+    label: NDArray[np.int64]
+    first: NDArray[np.int64]
+
+
+def join_doubled(data: Measurements) -> Joined | None:
+    """Return the measurements with points at distance 0 joined, where the others agree; None where there are none.
+
+    Those that others contradict (two distances to a third point, two places) stay apart: then 0 is a distance measured
+    like others.
+
+    Examples
+    --------
+    >>> from quartic.distance.data import join_doubled, read_pairs
+    >>> data = read_pairs([[0, 1], [1, 2], [0, 2]], [0.0, 3.0, 3.0], 3, None, None, None, None, 2)
+    >>> join_doubled(data).data.pairs.tolist(), join_doubled(data).label.tolist()
+    ([[0, 1]], [0, 0, 1])
+    """
+    n, counts, tol = data.n_points, data.counts, 2 * _ONE * data.size
+    zero = data.pairs[counts & data.exact & (data.guess <= tol)]
+    low, high = np.where(counts, data.lower, 0.0), np.where(counts, data.upper, np.inf)
+    while len(zero):
+        k, label = connected_components(sp.coo_array((np.ones(len(zero)), zero.T), shape=(n, n)), directed=False)
+        ends = np.sort(label.astype(np.int64)[data.pairs], axis=1)
+        order = np.lexsort((~counts, keys_of(ends, k)))
+        start = np.flatnonzero(np.diff(keys_of(ends, k)[order], prepend=-1))
+        ends = ends[order[start]]
+        lower, upper = np.maximum.reduceat(low[order], start), np.minimum.reduceat(high[order], start)
+        apart = ends[:, 0] != ends[:, 1]
+        broken = np.zeros(k, dtype=bool)
+        broken[ends[lower > np.where(apart, upper, 0.0) + tol]] = True
+        anchors, at, which = np.unique(label[data.anchors], return_index=True, return_inverse=True)
+        broken[anchors[which[(np.abs(data.places - data.places[at[which]]) > tol).any(axis=1)]]] = True
+        if not broken.any():
+            break
+        zero = zero[~broken[label[zero[:, 0]]]]
+    if len(zero) == 0 or not apart.any() or len(anchors) == k:
+        return None
+    idle, one = order[start][~counts[order[start]]], upper <= lower
+    lower[~counts[order[start]]], upper[~counts[order[start]]] = data.lower[idle], data.upper[idle]
+    lower[one] = upper[one] = 0.5 * (lower + upper)[one]
+    weights = None if data.weights is None else np.add.reduceat(data.weights[order], start)[apart]
+    guess = np.clip(data.guess[order[start]], lower, upper)[apart]
+    columns = (guess, guess) if data.lower is data.upper else (lower[apart], upper[apart])
+    joined = replace(
+        data, n_points=k, pairs=ends[apart], lower=columns[0], upper=columns[1], guess=guess, weights=weights,
+        anchors=anchors.astype(np.int64), places=data.places[at],
+    )  # fmt: skip
+    return Joined(joined, label.astype(np.int64), np.unique(label, return_index=True)[1])
 
 
 def _repeated_keys(pairs: NDArray[np.int64], n: int) -> NDArray[np.int64]:

@@ -101,6 +101,16 @@ class Determination:
         body[body >= 0] = numbers
         return replace(self, determined=determined, body=body, may_flip=flips, unexplained=unexplained)
 
+    def spread(self, label: Indices, component: Indices) -> Determination:
+        """Return the account of points of which several may be one here: point k is ``label[k]``."""
+        several = np.bincount(label)[label] > 1
+        return replace(
+            self, determined=self.determined[label], body=self.body[label], locally_rigid=self.locally_rigid[label],
+            may_flip=self.may_flip[label], component=component,
+            too_few=np.flatnonzero(np.isin(label, self.too_few)),
+            isolated=np.flatnonzero(np.isin(label, self.isolated) & ~several),
+        )  # fmt: skip
+
     @property
     def n_points(self) -> int:
         """The number of points."""

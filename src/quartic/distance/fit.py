@@ -16,8 +16,17 @@ from quartic.core.result import Result, Status
 from quartic.core.units import Units, shifted
 from quartic.datasets import random_pairs
 from quartic.distance.bodies import find_proving_core
-from quartic.distance.component import Component, Step, find_components, move_onto, spans_space, turn_to_principal_axes
-from quartic.distance.data import Measurements
+from quartic.distance.component import (
+    Component,
+    Search,
+    Step,
+    find_components,
+    gradient_at_random,
+    move_onto,
+    spans_space,
+    turn_to_principal_axes,
+)
+from quartic.distance.data import Joined, Measurements, join_doubled
 from quartic.distance.determination import Determination, assess_at
 from quartic.distance.findings import (
     DistanceWarning,
@@ -30,7 +39,7 @@ from quartic.distance.noise import find_standard_errors
 from quartic.distance.search import Settings, search_all
 from quartic.init import classical_mds
 from quartic.init.components import place_apart
-from quartic.losses import BoundedDistances, CompleteDistances, Distances, Loss, RawStress
+from quartic.losses import CompleteDistances
 from quartic.losses.blocks.dask_distances import DaskDistances
 
 Labels: TypeAlias = NDArray[np.int64]
@@ -60,6 +69,8 @@ class Located:
         What was tried, for each component.
     findings : list of DistanceWarning
         What one ought to know of the data and of the answer.
+    joined : Joined or None
+        The measurements that were fitted, where points at distance 0 were joined.
     found_as : (Located, int) or None
         Where the data are far from one: the same in units 2^power times the user's, and the power.
     """
@@ -74,6 +85,7 @@ class Located:
     n_iter: int
     story: list[list[Step]]
     findings: list[DistanceWarning]
+    joined: Joined | None = None
     found_as: tuple[Located, int] | None = None
 
     @property
@@ -86,7 +98,10 @@ class Located:
     def standard_errors(self, noise: float | None, stress: bool) -> Array:
         """Return the standard error of each point, found in the units in which the points were."""
         if self.found_as is None:
-            return find_standard_errors(self.data, self.X, noise, stress)
+            if self.joined is None:
+                return find_standard_errors(self.data, self.X, noise, stress)
+            one = find_standard_errors(self.joined.data, self.X[self.joined.first], noise, stress)
+            return one[self.joined.label]
         inner, power = self.found_as
         scaled = None if noise is None else shifted(float(noise), -power)
         return shifted(inner.standard_errors(scaled, stress), power)
@@ -97,71 +112,82 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
 
     ``everything`` is all pairs, in chunks, where the measurements are only some of them.
     """
-    if not data.power:
-        return _locate(data, settings, everything)
-    if everything is not None:
-        raise ValueError(f"distances in Dask's chunks must be nearer to one: multiply them by 2**{-data.power}")
-    found = _locate(replace(data, power=0), _scale_settings(settings, -data.power))
-    return _scale_answer(found, data.power, 2 if settings.refine == "stress" else 4)
-
-
-def _locate(data: Measurements, settings: Settings, everything: DaskDistances | None = None) -> Located:
+    if data.power:
+        if everything is not None:
+            raise ValueError(f"distances in Dask's chunks must be nearer to one: multiply them by 2**{-data.power}")
+        found = locate(replace(data, power=0), _scale_settings(settings, -data.power))
+        return _scale_answer(found, data.power, 2 if settings.refine == "stress" else 4)
     n, rank = data.n_points, settings.n_components
     targets = None if settings.align_to is None else check_targets(settings.align_to, n, rank)
     simplices = None if settings.signs is None else check_signs(settings.signs, n, rank)
+    start = settings.init if isinstance(settings.init, str) else _check_start(settings.init, (n, rank))
     findings = look_at_data(data)
     if not data.lower.any() and not len(data.anchors) and not data.exact.all():
         raise ValueError("every lower bound is 0: all points in one place keep every bound; give some distances")
-    fixing = data.pairs if data.all_fix else data.pairs[data.fixing]
-    core = find_proving_core(fixing, n, rank, np.random.default_rng(0))
-    component = find_components(data) if core is None else np.zeros(n, dtype=np.int64)
+    # under noise that is known 0 is a distance like others, and pairs in chunks are not at hand
+    joined = join_doubled(data) if settings.noise is None and everything is None else None
+    given, data = data, data if joined is None else joined.data
+    if joined is not None and not isinstance(start, str):
+        start = start[joined.first]
+
+    fixing = data.fixing_pairs
+    core = find_proving_core(fixing, data.n_points, rank, np.random.default_rng(0))
+    component = find_components(data) if core is None else np.zeros(data.n_points, dtype=np.int64)
     whole = Component.of_all(data, settings.noise, core)
-    effort = settings.effort()
-    X, account = search_all(whole, data, component, settings, effort, random_generator(settings.random_state))
-
-    anchors = (data.anchors, data.places) if len(data.anchors) else None
-
-    def minimise(loss: Distances | BoundedDistances, X: Array, text: str) -> Array:
-        solver = "auto" if isinstance(loss, RawStress) else None
-        account.result = effort.minimise(loss, X, anchors, _reference(loss, rank), solver=solver)
-        account.n_iter += account.result.n_iter
-        account.story[-1].append(Step(text))
-        return account.result.X
-
-    if len(data.anchors):
-        points = np.flatnonzero(component == component[data.anchors[0]])
-        X[points] = move_onto(X[points], np.searchsorted(points, data.anchors), data.places)
-        X = minimise(whole.loss, X, "minimised with the anchors held")
-    if settings.refine == "stress":
-        X = minimise(whole.stress, X, "refined by raw stress")
-    if everything is not None:
-        X = minimise(everything, X, f"minimised over all {everything.n_pairs:,} pairs")
+    effort, generator = settings.effort(), random_generator(settings.random_state)
+    X, account = search_all(whole, data, component, replace(settings, init=start), effort, generator)
+    held = (data.anchors, data.places) if len(data.anchors) else None
+    last = Search(replace(whole, anchors=held), effort, generator)
+    for loss, text in (
+        (None if held is None else whole.loss, "minimised with the anchors held"),
+        (whole.stress if settings.refine == "stress" else None, "refined by raw stress"),
+        (everything, "minimised over all pairs"),
+    ):
+        if loss is not None:
+            if loss is whole.loss:
+                points = np.flatnonzero(component == component[data.anchors[0]])
+                X[points] = move_onto(X[points], np.searchsorted(points, data.anchors), data.places)
+            account.result = last.run(X, loss=loss)
+            account.story[-1].append(Step(text))
+            X = account.result.X
+    account.n_iter += last.n_iter
     if effort.stopped():
         message = "interrupted; the best points so far are returned"
         account.result = replace(account.result, status=Status.INTERRUPTED, message=message)
-    errors = whole.errors(X)
-    if not whole.are_met(errors):  # else no triangle can be broken
-        findings += look_at_triangles(whole, advise=data.weights is None and settings.refine is None)
-    rmse = float(np.sqrt(np.mean(errors**2))) if everything is None else everything.misfit(X)
-    room = data.pairs[~data.exact & data.linked] if whole.bounded else None
+    room = data.pairs[data.linked & data.counts & ~data.fixing]
     possible = assess_at(fixing, X, data.anchors, room, core, np.random.default_rng(0), in_place=account.in_place)
     sure, least = possible.determined, _MOVED * whole.size
     sides = [(side.here, side.there) for side in account.sides if side.differs(X, sure, least)]
     possible = possible.without(sides, anchors=data.anchors)
+    if joined is not None:
+        account.story[0].insert(0, Step(f"{n - data.n_points} points joined to others at distance 0"))
+        component, X, account.unexplained = find_components(given), X[joined.label], account.unexplained[joined.label]
+        possible = possible.spread(joined.label, component)
+        whole = Component.of_all(given, None, None)
     determination = possible.without([], account.unexplained)
+    errors = whole.errors(X)
+    if not whole.are_met(errors):  # else no triangle can be broken
+        findings += look_at_triangles(whole, advise=given.weights is None and settings.refine is None)
     unexplained = determination.unexplained and account.result.success
-    findings += look_at_answer(possible, unexplained, whole, X, errors, int(np.count_nonzero(~data.exact)))
-    X, chirality, unmet = place_answer(X, data, component, targets, simplices, whole.size)
+    findings += look_at_answer(possible, unexplained, whole, X, errors, int(np.count_nonzero(~given.exact)))
+    X, chirality, unmet = place_answer(X, given, component, targets, simplices, whole.size)
+    rmse = float(np.sqrt(np.mean(errors**2))) if everything is None else everything.misfit(X)
     return Located(
-        data, X, rmse, determination, component, chirality, account.result, account.n_iter, account.story,
-        findings + unmet,
+        given, X, rmse, determination, component, chirality, account.result, account.n_iter, account.story,
+        findings + unmet, joined,
     )  # fmt: skip
 
 
-def _reference(loss: Loss, rank: int) -> float:
-    """Return the gradient at a random start, to which the tolerance refers."""
-    X = loss.random_start(rank, False, np.random.default_rng(0))
-    return float(np.linalg.norm(loss.at(X).gradient))
+def _check_start(init: Any, shape: tuple[int, int]) -> Array:
+    start = np.asarray(init, dtype=np.float64)
+    if start.shape != shape:
+        raise ValueError(
+            f"init must have one row for each of the {shape[0]} points and n_components = {shape[1]} columns, "
+            f"got shape {start.shape}"
+        )
+    if not np.isfinite(start).all():
+        raise ValueError("init must be finite")
+    return start
 
 
 # -- where the answer stands in space: distances fix it only up to motions and a reflection of each component ----------
@@ -313,7 +339,7 @@ def locate_complete(D: Array, settings: Settings) -> Located:
     start = classical_mds(D, rank, random_state=0)
     result = minimize(
         Problem(loss), start if start.any() else None, rank=rank, solver=settings.solver, tol=settings.tol,
-        reference=_reference(loss, rank), max_iter=settings.max_iter, max_time=settings.max_time,
+        reference=gradient_at_random(loss, rank), max_iter=settings.max_iter, max_time=settings.max_time,
         random_state=settings.random_state, verbose=bool(settings.verbose),
     )  # fmt: skip
     X: Array = result.X.astype(np.float64)

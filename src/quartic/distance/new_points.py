@@ -12,6 +12,9 @@ from quartic.distance.cuts import FLAT
 from quartic.distance.findings import DistanceWarning, UndeterminedWarning, mark
 from quartic.distance.moves import fit_places, mirror_images, places_to_try
 
+# Distances agree with a place where they differ by this share of the largest.
+_AGREES = 1e-6
+
 
 def place_new_points(
     embedding: Array, D: Any, lower: Any = None, upper: Any = None
@@ -21,7 +24,7 @@ def place_new_points(
     Each minimises :math:`\sum_j (\|x - y_j\|^2 - d_j^2)^2` over its known distances to the n fitted points (rows of D
     and bounds are the new ones), for a pair with bounds the square of by how much the squared distance leaves them.
     Tried are the place of linear least squares and its mirror images in the planes of the neighbours; the lowest
-    counts. A point at distance 0 from a fitted one is where that is.
+    counts. A point at distance 0 from a fitted one is where that is, unless its other distances contradict that.
     """
     n, rank = embedding.shape
     m = D.shape[0]
@@ -43,8 +46,10 @@ def place_new_points(
         Y = embedding[known]
         at_zero = np.flatnonzero(high == 0)
         if len(at_zero):
-            X[k] = Y[at_zero[0]]
-            continue
+            there = np.linalg.norm(Y - Y[at_zero[0]], axis=1)
+            if (np.abs(there - np.clip(there, low, high)) <= _AGREES * there.max()).all():
+                X[k] = Y[at_zero[0]]
+                continue
         middle = (low + np.where(np.isinf(high), low, high)) / 2
         X[k] = _place(Y, low, high, np.where(np.isnan(d[known]), middle, d[known]))
         if _is_open(Y[low == high], X[k]):

@@ -327,7 +327,7 @@ class _Linearised:
                 signs = rng.integers(0, 2, size=(J.shape[0], min(16, n_samples - start))) * 2.0 - 1.0
                 spread = self._project(self.solve(J.T @ (signs * self.noise[:, None])))
                 variance += np.sum(spread**2, axis=1) / n_samples
-        errors: Array = np.sqrt(variance.reshape(-1, self.d).sum(axis=1))
+        errors: Array = np.sqrt(np.maximum(variance.reshape(-1, self.d).sum(axis=1), 0.0))  # round-off may be below 0
         return errors
 
     def _project(self, Z: Array) -> Array:

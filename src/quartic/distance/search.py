@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,8 @@ _SAME, _LOWER = 1.01, 0.99
 # Cuts tried; steeper ones are not worth a run. A side is as likely as the other where twice the logarithm of their
 # likelihoods differs by less than this. A point has moved if by this share of the distances.
 _CUTS, _STEEP, _LIKELY, _MOVED = 12, 0.5, 12.0, 1e-4
+# Rounds through more dimensions after the first start.
+_ROUNDS = 12
 # Times that points are built up one by one within their bounds.
 _BUILDS = 6
 
@@ -125,7 +128,10 @@ class Found:
 
 
 def search_component(component: Component, init: Any, effort: Effort, generator: np.random.Generator) -> Found:
-    """Return the best points found for a connected component, what was done, and what is in doubt."""
+    """Return the best points found for a connected component, what was done, and what is in doubt.
+
+    ``"auto"`` tries cheap starts first, looks at the fit, and goes on where it is bad.
+    """
     began = time.perf_counter()
     if not component.guess.any():
         return Found(minimize(Problem(component.loss), rank=effort.rank), [Step("all distances are zero")], True)
@@ -134,13 +140,25 @@ def search_component(component: Component, init: Any, effort: Effort, generator:
         # bounds are met or not, whatever the weights; with these a short distance counts as much as a long one
         weighted = replace(component, weights=1 / (component.guess**2 + 0.1 * component.size**2))
     search = Search(weighted, effort, generator)
-    if not isinstance(init, str):
-        search.offer(search.run(search.onto_anchors(np.asarray(init, dtype=np.float64))))
-        search.steps.append(Step("the start that was given"))
-    elif init == "auto":
-        _escalate(search)
+    auto = isinstance(init, str) and init == "auto"
+    kept: Result | None = None
+    ends: list[float] = []
+    for name in _order_starts(search) if auto else [init]:
+        words, start = _STARTS[name] if isinstance(name, str) else ("the start that was given", lambda *_: init)
+        search.best = None  # each start gets its own chance to be improved
+        search.offer(search.run(search.onto_anchors(start(search, effort.rank))))
+        search.note(words)
+        if auto:
+            _improve(search, _ROUNDS if kept is None else _ROUNDS // 2)
+            ends.append(search.best_objective)
+            if kept is not None:
+                search.offer(kept)
+            if search.done() or component.n > _LARGE or (not component.bounded and _is_settled(search, ends)):
+                break
+            kept = search.best
     else:
-        _from(search, init)
+        if auto and component.n <= _SHAKEN:
+            _try_harder(search)
     _polish(search)
     sides = _other_sides(search)
     if weighted is not component:
@@ -157,52 +175,37 @@ def search_component(component: Component, init: Any, effort: Effort, generator:
     return Found(result, search.steps, explained or component.bounded, sides, search.in_place)
 
 
-def _start(search: Search, name: str) -> Array:
-    rank = search.effort.rank
-    make: dict[str, Callable[[], Array]] = {
-        "random": lambda: search.component.loss.random_start(rank, False, search.generator),
-        "sampled": lambda: _start_from_sample(search, rank),
-        "landmark": lambda: start_from_paths(search, rank),
-        "mds": lambda: start_from_paths(search, rank, None),
-        "eigenmap": lambda: start_from_eigenmap(search, rank),
-        "patches": lambda: start_from_patches(search, rank),
-        "relaxed": lambda: start_relaxed(search, rank),
-        "lifted": lambda: start_relaxed(
-            search, rank, start_from_paths(search, rank + 2, LANDMARKS if search.component.n > 1000 else None)
-        ),
-    }
-    return search.onto_anchors(make[name]())
-
-
-_WORDS = {
-    "random": "random start",
-    "sampled": "eigenvectors of the known distances, or random start",
-    "landmark": "shortest paths from landmarks",
-    "mds": "shortest paths between all points",
-    "eigenmap": "Laplacian eigenmap",
-    "patches": "overlapping patches, registered",
-    "relaxed": "random start in two dimensions more",
-    "lifted": "shortest paths in two dimensions more",
-}
+def _start_at_random(search: Search, rank: int) -> Array:
+    return search.component.loss.random_start(rank, False, search.generator)
 
 
 def _start_from_sample(search: Search, rank: int) -> Array:
     """Return the leading eigenvectors of random pairs, where they stand out of the noise; else a random start."""
-    loss = search.component.loss
-    X = sampled_start(Problem(loss), rank, search.generator)
+    X = sampled_start(Problem(search.component.loss), rank, search.generator)
     if X is None:
-        X = search.drawn = loss.random_start(rank, False, search.generator)
+        X = search.drawn = _start_at_random(search, rank)
     return X
 
 
-def _from(search: Search, name: str) -> None:
-    """Minimise from the start of that name."""
-    search.offer(search.run(_start(search, name)))
-    search.note(f"{_WORDS[name]}")
+def _start_lifted(search: Search, rank: int) -> Array:
+    landmarks = LANDMARKS if search.component.n > 1000 else None
+    return start_relaxed(search, rank, start_from_paths(search, rank + 2, landmarks))
 
 
-def _escalate(search: Search) -> None:
-    """Try cheap starts first, look at the fit, and go on where it is bad."""
+_STARTS: dict[str, tuple[str, Callable[[Search, int], Array]]] = {
+    "random": ("random start", _start_at_random),
+    "sampled": ("eigenvectors of the known distances, or random start", _start_from_sample),
+    "landmark": ("shortest paths from landmarks", start_from_paths),
+    "mds": ("shortest paths between all points", partial(start_from_paths, n_landmarks=None)),
+    "eigenmap": ("Laplacian eigenmap", start_from_eigenmap),
+    "patches": ("overlapping patches, registered", start_from_patches),
+    "relaxed": ("random start in two dimensions more", start_relaxed),
+    "lifted": ("shortest paths in two dimensions more", _start_lifted),
+}
+
+
+def _order_starts(search: Search) -> list[str]:
+    """Return the starts to be tried, the cheap ones first."""
     component = search.component
     order = ["sampled", "relaxed", "landmark", "lifted"]
     if _is_local(component, search.generator):
@@ -210,25 +213,21 @@ def _escalate(search: Search) -> None:
         if component.n > _IN_PATCHES:
             order[:1] = ["patches"] if component.n > _PATCHED else ["landmark", "patches"]
     if component.bounded:  # building up does more for bounds than other starts
-        order = order[:1]
-    elif component.n <= _SMALL:  # a start costs next to nothing here
+        return order[:1]
+    if component.n <= _SMALL:  # a start costs next to nothing here
         order += ["random", "relaxed"] * 4
-    rounds = 12
-    kept: Result | None = None
-    ends: list[float] = []
-    for k, name in enumerate(order):
-        search.best = None  # each start gets its own chance to be improved
-        _from(search, name)
-        _improve(search, rounds if k == 0 else rounds // 2)
-        ends.append(search.best_objective)
-        if kept is not None:
-            search.offer(kept)
-        if search.done() or component.n > _LARGE or (not component.bounded and _is_settled(search, ends)):
-            return
-        kept = search.best
-    if component.bounded and component.n <= _SHAKEN:
-        _build_up(search)
-    if component.n <= _SHAKEN and not search.done():
+    return order
+
+
+def _try_harder(search: Search) -> None:
+    """Build the points up within their bounds, again and again, then shake pieces."""
+    made = 0
+    while search.component.bounded and made < _BUILDS and not search.done():
+        made += 1
+        build_up(search)
+    if made:
+        search.note(f"points added one at a time within their bounds, {made} times")
+    if not search.done():
         helped = shake_pieces(search)
         search.note(f"pieces shaken, which helped {helped} times")
 
@@ -236,16 +235,6 @@ def _escalate(search: Search) -> None:
 def _is_local(component: Component, generator: np.random.Generator) -> bool:
     """Tell whether only near points are linked, as far as a sample shows."""
     return component.core is None and is_local(component.adjacency, generator)
-
-
-def _build_up(search: Search) -> None:
-    """Build the points up one at a time, again and again, until all bounds are met."""
-    made = 0
-    while made < _BUILDS and not search.done():
-        made += 1
-        build_up(search)
-    if made:
-        search.note(f"points added one at a time within their bounds, {made} times")
 
 
 def _is_settled(search: Search, ends: list[float]) -> bool:
@@ -351,12 +340,16 @@ def search_all(
     Of several components the account has the run that failed, else the largest's.
     """
     X: Array = np.zeros((data.n_points, settings.n_components))
-    given = None if isinstance(settings.init, str) else _check_start(settings.init, X.shape)
     results: list[Result] = []
     account = Account(None, 0, [], np.zeros(data.n_points, dtype=bool), [])  # type: ignore[arg-type]
+    several = isinstance(settings.init, str) and settings.n_init > 1
     for c, points, component in _components(whole, data, label):
-        init = settings.init if given is None else given[points]
-        found = _search_repeatedly(component, init, settings, effort, generator)
+        init = settings.init if isinstance(settings.init, str) else settings.init[points]
+        if several:
+            found = _search_repeatedly(component, settings, effort, generator)
+        else:
+            with limited_to(share_of(settings.n_jobs, 1)):
+                found = search_component(component, init, effort, np.random.default_rng(generator.integers(2**63)))
         results.append(found.result)
         if len(points) == len(X):
             X = found.result.X
@@ -399,37 +392,21 @@ def _components(
 
 
 def _search_repeatedly(
-    component: Component, init: Any, settings: Settings, effort: Effort, generator: np.random.Generator
+    component: Component, settings: Settings, effort: Effort, generator: np.random.Generator
 ) -> Found:
     """Return the best of the searches from ``n_init`` seeds; they end with the first that meets all distances."""
-    n_jobs, n_init = settings.n_jobs, settings.n_init if isinstance(init, str) else 1
-    seeds = [int(generator.integers(2**63)) for _ in range(n_init)]
+    seeds = [int(generator.integers(2**63)) for _ in range(settings.n_init)]
 
     def search(seed: int) -> Found:
-        with limited_to(share_of(n_jobs, len(seeds))):
-            return search_component(component, init, effort, np.random.default_rng(seed))
+        with limited_to(share_of(settings.n_jobs, len(seeds))):
+            return search_component(component, settings.init, effort, np.random.default_rng(seed))
 
-    if n_jobs in (None, 1) or n_init == 1:
-        found = []
-        for seed in seeds:
-            found.append(search(seed))
-            if len(seeds) > 1 and (effort.stopped() or component.are_met(component.errors(found[-1].result.X))):
-                break
-    else:
-        _ = component.loss, component.adjacency  # made once, before the threads share them
-        found = Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(search)(seed) for seed in seeds)
-        met = [k for k, each in enumerate(found) if component.are_met(component.errors(each.result.X))]
-        found = found[: met[0] + 1] if met else found
+    _ = component.loss, component.adjacency  # made once, before threads share them
+    results, found = map(search, seeds), []
+    if settings.n_jobs not in (None, 1):
+        results = Parallel(n_jobs=settings.n_jobs, require="sharedmem")(delayed(search)(seed) for seed in seeds)
+    for each in results:
+        found.append(each)
+        if effort.stopped() or component.are_met(component.errors(each.result.X)):
+            break
     return min(found, key=lambda each: each.result.objective)
-
-
-def _check_start(init: Any, shape: tuple[int, ...]) -> Array:
-    start = np.asarray(init, dtype=np.float64)
-    if start.shape != shape:
-        raise ValueError(
-            f"init must have one row for each of the {shape[0]} points and n_components = {shape[1]} columns, "
-            f"got shape {start.shape}"
-        )
-    if not np.isfinite(start).all():
-        raise ValueError("init must be finite")
-    return start
