@@ -23,7 +23,7 @@ def follow_walks(
     for i in range(first, last):
         seen, size, lost, here[0], amount[0] = 0, 1, 0.0, i, 1.0
         for _ in range(n_steps):
-            found = 0
+            found = np.int64(0)  # a number like others: for a constant the calls below would be compiled anew
             for f in range(size):
                 for p in range(indptr[here[f]], indptr[here[f] + 1]):
                     j = indices[p]
@@ -43,7 +43,7 @@ def follow_walks(
                 total[j] += mass[j]
             for f in range(found):
                 mass[near[f]] = 0.0
-        kept = np.int64(0)  # a number like others: for a constant the calls below would be compiled anew
+        kept = np.int64(0)
         for f in range(seen):
             j = reached[f]
             total[j] = total[j] * scale[j] + max(lost, 0.0) * mixed[j]

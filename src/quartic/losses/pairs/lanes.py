@@ -12,7 +12,6 @@ in float64 or float32; indices are not checked.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -20,7 +19,8 @@ import numpy as np
 from llvmlite import ir
 from numba import extending, types
 from numba.core.datamodel import models
-from numba.extending import overload, register_model
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import register_model
 from numpy.typing import NDArray
 
 intrinsic: Any = extending.intrinsic
@@ -173,46 +173,33 @@ def _spread(builder: Any, number: Any, width: int) -> Any:
 # -- operators ------------------------------------------------------------------------------------------------------
 
 
-@intrinsic
-def _plus(typingctx: Any, a: Any, b: Any) -> Any:
-    return a(a, b), lambda context, builder, signature, args: builder.fadd(*args, flags=_FAST)
+@infer_global(operator.add)
+@infer_global(operator.sub)
+class _OfTwo(AbstractTemplate):
+    def generic(self, args: Any, kws: Any) -> Any:
+        """Tell what a + b and a − b are."""
+        a, b = args
+        return signature(a, a, b) if isinstance(a, Lanes) and a == b else None
 
 
-@intrinsic
-def _minus(typingctx: Any, a: Any, b: Any) -> Any:
-    return a(a, b), lambda context, builder, signature, args: builder.fsub(*args, flags=_FAST)
+@infer_global(operator.mul)
+class _Scaled(AbstractTemplate):
+    def generic(self, args: Any, kws: Any) -> Any:
+        """Tell what number * a is."""
+        number, a = args
+        return signature(a, types.float64, a) if isinstance(number, types.Number) and isinstance(a, Lanes) else None
 
 
-@intrinsic
-def _times(typingctx: Any, number: Any, v: Any) -> Any:
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fmul(_spread(builder, args[0], v.width), args[1], flags=_FAST)
-
-    return v(types.float64, v), code
+@extending.lower_builtin(operator.add, Lanes, Lanes)
+def _add(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return builder.fadd(*args, flags=_FAST)
 
 
-# numba asks an implementation to have the very signature of its overload, annotations included: hence no lambdas.
+@extending.lower_builtin(operator.sub, Lanes, Lanes)
+def _subtract(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return builder.fsub(*args, flags=_FAST)
 
 
-@overload(operator.add)
-def _add(a: Any, b: Any) -> Callable[..., Any] | None:
-    def run(a: Any, b: Any) -> Any:
-        return _plus(a, b)
-
-    return run if isinstance(a, Lanes) and isinstance(b, Lanes) else None
-
-
-@overload(operator.sub)
-def _subtract(a: Any, b: Any) -> Callable[..., Any] | None:
-    def run(a: Any, b: Any) -> Any:
-        return _minus(a, b)
-
-    return run if isinstance(a, Lanes) and isinstance(b, Lanes) else None
-
-
-@overload(operator.mul)
-def _multiply(a: Any, b: Any) -> Callable[..., Any] | None:
-    def run(a: Any, b: Any) -> Any:
-        return _times(a, b)
-
-    return run if isinstance(a, types.Number) and isinstance(b, Lanes) else None
+@extending.lower_builtin(operator.mul, types.Float, Lanes)
+def _multiply(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return builder.fmul(_spread(builder, args[0], signature.return_type.width), args[1], flags=_FAST)

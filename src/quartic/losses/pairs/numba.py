@@ -248,6 +248,9 @@ def pair_rows(
                 if len(mode) == REMAINDER:
                     e, slope, share, outside = step_of_interval(kind, q, after, b, c, low, np.float64(upper[p]))
                     n2 += w * share
+                elif len(mode) == PRODUCT:
+                    slope, outside = 1.0, True
+                    w *= squared_slope(kind, q, low, np.float64(upper[p]))
                 else:
                     e, slope, outside = leave_interval(kind, q, low, np.float64(upper[p]))
                 w = w if outside else 0.0  # branches on what cannot be foretold take longer than adding nothing
@@ -375,21 +378,39 @@ def leave_interval(kind: Any, q: float, low: float, high: float) -> Any:
 
 
 @njit(**INNER)
+def squared_slope(kind: Any, q: float, low: float, high: float) -> Any:
+    """Return the square of that slope, 0 within the interval: all that a product needs, and it takes no root."""
+    square, point = 4.0, low == high
+    if len(kind) == ROOTS:
+        square, low, high = 1.0 / q if q > 0 else 0.0, low * low, high * high
+    outside = (q < low) | (q > high) | point
+    return square if outside else 0.0
+
+
+@njit(**INNER, forceinline=True)  # a call for each pair would take longer than what it does
 def step_of_interval(kind: Any, q: float, after: float, b: float, c: float, low: float, high: float) -> Any:
     """Return the same after a step, with the remainder in place of what it was before: φ(s₁) − φ(s₀) − φ′(s₀)·δs.
 
     s goes from s₀ to s₁, and δs is its first-order change. Each term is of second order in the step where both ends
     are on one side of the interval, or the interval is a point.
     """
-    e0, _, out0 = leave_interval(kind, q, low, high)
-    e1, slope, out1 = leave_interval(kind, after, low, high)
-    same = low == high or (out0 and out1 and (e0 > 0) == (e1 > 0))
-    change, second = (b + c, c) if same else (e1 - e0, e1 - e0 - b)
+    s0, s1, slope, first, change, second = q, after, 2.0, b, b + c, c
     if len(kind) == ROOTS:
         s0, s1 = np.sqrt(q), np.sqrt(after)
-        if same:
-            change = (b + c) / (s0 + s1) if s0 + s1 > 0 else 0.0
-        second = change - (0.5 * b / s0 if s0 > 0 else 0.0)
-        if same and s0 > 0:
-            second = (2 * s0 * c - b * (b + c) / (s0 + s1)) / (2 * s0 * (s0 + s1))
-    return e1, slope, 0.5 * change * change + e0 * second, out0 or out1
+        both = s0 + s1
+        cube = s0 * s1 * both
+        if (cube > 0) & (cube < np.inf):  # one division in place of three
+            inverse = 1.0 / cube
+            slope, half, mean = inverse * s0 * both, 0.5 * inverse * s1 * both, inverse * s0 * s1
+        else:
+            slope = 1.0 / s1 if s1 > 0 else 0.0
+            half, mean = 0.5 / s0 if s0 > 0 else 0.0, 1.0 / both if both > 0 else 0.0
+        first, change = b * half, (b + c) * mean
+        second = (c - first * change) * mean
+    e0, e1, point = s0 - min(max(s0, low), high), s1 - min(max(s1, low), high), low == high
+    # a number, not a branch: whether both ends are on one side cannot be foretold
+    same = np.float64(point | ((e0 > 0) & (e1 > 0)) | ((e0 < 0) & (e1 < 0)))
+    apart, other = e1 - e0, 1.0 - same
+    second = same * second + other * (apart - first)
+    change = same * change + other * apart
+    return e1, slope, 0.5 * change * change + e0 * second, (e0 != 0) | (e1 != 0) | point
