@@ -1,6 +1,6 @@
 """Normalised mutual information of SymNMF's defaults beside Leiden, Louvain and spectral clustering, and times.
 
-    python benchmarks/clustering.py [karate polbooks …] [held:cora labels:cora …] [--results results]
+    python benchmarks/clustering.py [karate polbooks …] [held:cora labels:cora rank:cora …] [--results results]
 
 Each graph with the k of its labels, mean of three seeds; Leiden and Louvain choose their own number. Leiden needs
 ``pip install leidenalg igraph`` and is left out where they are missing; Louvain is then NetworkX's. The data folder is
@@ -9,7 +9,7 @@ needed for polbooks, polblogs, cora, eu-core, orl, coil20 and the last five.
 ``held:``: a fifth of the nodes is placed after a fit to the others, by their edges to these alone, or to each other as
 well; the accuracy of those nodes beside that of a refit to the whole graph, and of a fit to the same edges.
 ``labels:``: 5 % of the labels are given; the accuracy at the other nodes, classes matched, beside the best
-of three label spreadings.
+of three label spreadings. ``rank:``: what `select_rank` finds among 2 and twice the number of labels, and that number.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ import networkx as nx
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, make_blobs
 from sklearn.neighbors import kneighbors_graph
 
-from quartic import SymNMF
+from quartic import SymNMF, select_rank
 from quartic.bench.cases import Recorder, uneven_graph
 from quartic.bench.methods import networkx_louvain, spectral_clustering
 from quartic.bench.numbers import run_script, told
@@ -39,7 +39,8 @@ from quartic.metrics import nmi
 
 NAMES = ("karate", "polbooks", "polblogs", "cora", "eu-core", "orl", "coil20", "planted", "blocks", "hubs", "digits",
          "lfr-.1", "lfr-.2", "lfr-.3", "lfr-.4", "lfr-.5", "unequal", "sparse", "mixed", "many", "hundreds",
-         "reuters", "tdt2", "lfr", "cora-full", "dblp")  # fmt: skip
+         "reuters", "tdt2", "lfr", "cora-full", "dblp",
+         *(f"blocks-{k}" for k in (2, 5, 12, 35, 60)), *(f"points-{k}" for k in (3, 6, 12, 25)))  # fmt: skip
 
 
 def load(name: str) -> tuple[sp.csr_array, np.ndarray]:
@@ -53,8 +54,13 @@ def load(name: str) -> tuple[sp.csr_array, np.ndarray]:
         return planted_graph(2000, 10, degree=5, p_within=0.6, random_state=0)
     if name == "blocks":
         return block_model([30, 60, 90, 120, 150, 200, 250, 300], 0.08, 0.008, random_state=1)
-    if name == "digits":
+    if name.startswith("blocks-"):
+        k, size = int(name[7:]), max(40, 200 // int(name[7:]))
+        return block_model([size] * k, 9 / size, 6 / (k * size), random_state=k)
+    if name == "digits" or name.startswith("points-"):
         X, y = load_digits(return_X_y=True)
+        if name != "digits":
+            X, y = make_blobs(100 * int(name[7:]), 5, centers=int(name[7:]), cluster_std=1.5, random_state=3)
         A = kneighbors_graph(X, 10)
         return sp.csr_array(A.maximum(A.T)), y
     if name.startswith("lfr-"):
@@ -200,7 +206,14 @@ def give_labels(name: str, seeds: int = 3):
         yield f"labels:{name}", method, "accuracy", float(value)
 
 
-CASES = {name: partial(compare, name) for name in NAMES}
+def count(name: str):
+    A, labels = load(name)
+    k, start = len(np.unique(labels)), time.process_time()
+    found = select_rank(A, range(2, max(2 * k, 10) + 1), random_state=0)
+    yield from told(f"rank:{name}", "select_rank", clusters=found.best, labels=k, s=time.process_time() - start)
+
+
+CASES = {name: partial(compare, name) for name in NAMES} | {f"rank:{name}": partial(count, name) for name in NAMES}
 CASES |= {f"held:{name}": partial(place, name) for name in NAMES} | {
     f"labels:{name}": partial(give_labels, name) for name in NAMES
 }

@@ -243,7 +243,7 @@ def _evidence(model: BlockModel) -> Floats:
     shared = own + (gammaln(size) - gammaln(size + volume)).sum() + labels
     blocks = gammaln(e[np.triu_indices(k, 1)] + 1).sum() - _count_ways(k, within)
     if k == 1:
-        return shared + np.array([blocks, 0.0])
+        return np.array([shared + blocks, shared])
     blocks -= _count_ways(k * (k - 1) / 2, between) + np.log(m + 1)
     ends, half = volume - 2 * inside, volume / 2
     stay = (gammaln(half + 1) - gammaln(inside + 1) - gammaln(half - inside + 1)).sum()
@@ -252,7 +252,7 @@ def _evidence(model: BlockModel) -> Floats:
     # no pair is inside
     pairs += between * np.log1p(-((ends / max(ends.sum(), 1.0)) ** 2).sum())
     communities = stay + gammaln(ends + 1).sum() - pairs - _count_ways(k, 2 * m)
-    return shared + np.array([blocks, communities])
+    return np.array([shared + blocks, shared + communities])
 
 
 def _count_ways(cells: float, total: float) -> float:
@@ -278,7 +278,7 @@ def has_neighbors(A: sp.csr_array, model: BlockModel) -> bool:
     volume = np.maximum(e.sum(axis=1), np.finfo(float).tiny)
     rate = e / volume / volume[:, None]
     chance = float((mine[:, None] * rate * ((rate * every) @ (rate * every)).T).sum())
-    return seen > _MORE * chance + 3 * np.sqrt(6 * chance)
+    return bool(seen > _MORE * chance + 3 * np.sqrt(6 * chance))
 
 
 def _leading_eigenvalues(A: sp.csr_array, count: int, generator: np.random.Generator) -> Floats:

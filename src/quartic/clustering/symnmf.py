@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from quartic.arrays import Array, RandomState, check_number, is_torch, namespace
 from quartic.arrays.checks import check_choice, check_integer
 from quartic.arrays.threads import limited_to, one_blas_thread, share_of
 from quartic.clustering.known import Known, anchor, link, read_known, spread_labels
+from quartic.clustering.many import start_of_many
 from quartic.clustering.placing import above_noise, held_out_fit
 from quartic.clustering.refinement import BlockModel, Placement
 from quartic.clustering.similarity_input import (
@@ -76,7 +78,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         A name from `quartic.solvers.SOLVERS`, or a solver object. ``"auto"`` takes the fastest that fits.
     init : {"auto", "random", "spectral"} or array (n, r), default="auto"
         The start. ``"random"`` is the paper's, ``"spectral"`` is `quartic.init.spectral_start`, an array is a warm
-        start. ``"auto"`` is spectral, which needs fewer products and ends lower, but random with weights.
+        start. ``"auto"`` is spectral, which needs fewer products and ends lower (from 100 clusters on, what
+        `quartic.clustering.many` makes of it), but random with weights.
     n_init : int, default=1
         Runs from different seeds; the one with the lowest objective is kept.
     tol : float, default=1e-3
@@ -416,8 +419,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def _best_run(self, problem: Callable[[], Problem], start: Any, weighted: bool) -> Result:
         n_runs = self.n_init
         if isinstance(start, str):
-            kind = start if start != "auto" else "random" if weighted else "spectral"
-            start = {"random": None, "spectral": spectral_start}[kind]
+            starts = {"random": None, "spectral": spectral_start, "auto": partial(start_of_many, tol=self.tol)}
+            start = starts["random" if weighted and start == "auto" else start]
         elif n_runs > 1:
             warnings.warn(
                 f"n_init = {n_runs} runs from one and the same init array would be equal: one run is made",
