@@ -25,7 +25,7 @@ INTERVALS = ("1hj0", "2jmy", "2ksl", "sensor118")
 PLAIN, NOISE, STRESS = {}, {"weights": "noise"}, {"refine": "stress"}
 WAYS = {"default": PLAIN, "weights=noise": NOISE, "refine=stress": STRESS, "both": {**NOISE, **STRESS}}
 FIELDS = (("square", 20), ("square", 14), ("c", 20))
-N, SEEDS = 100_000, 10
+SEEDS = 10
 
 
 def fitted(pairs, distances, r, **settings):
@@ -97,7 +97,7 @@ def cities():
     )
 
 
-def large(shape, noise=0.0):
+def large(shape, noise=0.0, N=100_000, **settings):
     """A helix of 100,000 points, or a field of as many sensors, degree 20: exact, or with noise and 1,000 anchors."""
     if shape == "helix":
         X, pairs = helix(N, random_state=0), random_pairs(N, 40 / (N - 1), random_state=0)
@@ -105,14 +105,14 @@ def large(shape, noise=0.0):
     else:
         field = sensor_field(N, 20, shape=shape, n_anchors=1000 if noise else 0, noise=noise, random_state=0)
         X, pairs, d, known = field.coordinates, field.pairs, field.distances, field.anchors
-    model, seconds = fitted(pairs, d, X.shape[1], n_points=N, anchors=known)
+    model, seconds = fitted(pairs, d, X.shape[1], n_points=N, anchors=known, **settings)
     sure = model.determination_.body == 0
     Y = model.embedding_[sure] if known else align(model.embedding_[sure], X[sure])
     error = np.linalg.norm(Y - X[sure], axis=1) / float(d.max())
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     case = f"n = {N:,}, {shape}, {noise:.0%} noise, {len(known)} anchors"
     facts = {"s": seconds, "median error": np.median(error), "error of 999 in 1000": np.quantile(error, 0.999)}
-    return told(case, "default", **facts, peak_GiB=peak, determined=sure.sum())
+    return told(case, settings.get("device", "default"), **facts, peak_GiB=peak, determined=sure.sum())
 
 
 CASES = {

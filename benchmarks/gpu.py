@@ -15,6 +15,7 @@ from unittest.mock import patch
 import numpy as np
 import scipy.sparse as sp
 import torch
+from distance_acceptance import large as large_field
 
 from quartic import Problem, SymNMF, minimize
 from quartic.bench.numbers import run_script, told
@@ -243,8 +244,13 @@ def features():
         yield from told("features, a million points in 64 dimensions", f"seed {seed}", **facts)
 
 
+def field():
+    """A million sensors in the unit square, each with the exact distances to twenty neighbours or so."""
+    return large_field("square", N=MILLION, device="cuda", n_jobs=-1)
+
+
 CASES = {"symnmf": symnmf, "large": large, "dense": dense, "small": small, "ratios": ratios, "edmc": edmc,
-         "features": features, "agreement": agreement}  # fmt: skip
+         "features": features, "agreement": agreement, "field": field}  # fmt: skip
 
 if __name__ == "__main__":
     run_script("gpu", CASES, machine=torch.cuda.get_device_name(), versions=f"torch {torch.__version__}")
