@@ -149,14 +149,14 @@ class Table:
         for code in np.argsort(appear).tolist():
             name = words[code].strip()
             if name.lower() in MISSING or ("." in name and _FRACTION.fullmatch(name)):
-                whole = _WHOLE.fullmatch(name)
-                if whole is None:
+                number = _WHOLE.fullmatch(name)
+                if number is None:
                     row, column = divmod(int(appear[code]), len(columns))
                     where = self.title(columns[column])
                     if name.lower() in MISSING:
                         raise self.fault(row, f"{where} names no {what}; fill it in, or take the row out")
                     raise self.fault(row, f"{name} in {where} is no {what}; use a whole number or a name")
-                name = whole[1]
+                name = number[1]
             merged[code] = index.setdefault(name, len(index))
         names = list(index)
         if all(_INTEGER.fullmatch(name) for name in names):

@@ -201,6 +201,30 @@ def judge(kernel: Kernel, move: Move, step: float) -> tuple[bool, float]:
     return remainder <= room + float(move.allowance), remainder / room if room > 0 else 1.0
 
 
+def minimize_quartic(c: tuple[float, float, float, float], precision: float, upper: float = math.inf) -> float:
+    """Return the t in [0, upper] of least c₁t + c₂t² + c₃t³ + c₄t⁴.
+
+    The coefficients are known to a few units of their last digits. Where the exact quartic has no terms of third
+    and fourth order, what round-off leaves of them turns it down again at t ≈ 1/eps. So a t counts by the most that
+    the change there can be, its round-off added. Where all of the line falls, without a minimiser, t is far out.
+    """
+    c1, c2, c3, c4 = c
+    unknown = _LINE_ROUND_OFF * precision
+
+    def most(t: float) -> float:
+        change = t * (c1 + t * (c2 + t * (c3 + t * c4)))
+        return change + unknown * t * (abs(c1) + t * (abs(c2) + t * (abs(c3) + t * abs(c4))))
+
+    roots = [t for t in real_roots_of_cubic(4 * c4, 3 * c3, 2 * c2, c1) if 0 < t < math.inf]
+    candidates = [t for t in roots if t < upper]
+    if math.isfinite(upper):
+        candidates.append(upper)
+    elif c1 < 0 and not roots:
+        candidates.append(_FAR * (-c1 / abs(c2) if c2 else 1.0))
+    best = min(candidates, key=most, default=0.0)
+    return best if most(best) < 0 else 0.0
+
+
 @dataclass(frozen=True)
 class Line:
     """f(X + tD) = f(X) + c₁t + c₂t² + c₃t³ + c₄t⁴.
@@ -238,26 +262,10 @@ class Line:
     def minimizer_with(self, linear: float, quadratic: float, upper: float = math.inf) -> float:
         """Return the t in [0, upper] of least f(X + tD) + linear·t + quadratic·t² (a smooth penalty on the line).
 
-        The coefficients are known to a few units of their last digits. Where the exact quartic has no terms of third
-        and fourth order, what round-off leaves of them turns it down again at t ≈ 1/eps. So a t counts by the most that
-        the change there can be, its round-off added. Where all of the line falls, without a minimiser, t is far out.
+        The global one, since all roots of the derivative are tried: see `minimize_quartic`.
         """
         c1, c2, c3, c4 = (float(c) for c in self.coefficients)
-        c1, c2, upper = float(c1 + linear), float(c2 + quadratic), float(upper)
-        unknown = _LINE_ROUND_OFF * eps(self.start.X)
-
-        def most(t: float) -> float:
-            change = t * (c1 + t * (c2 + t * (c3 + t * c4)))
-            return change + unknown * t * (abs(c1) + t * (abs(c2) + t * (abs(c3) + t * abs(c4))))
-
-        roots = [t for t in real_roots_of_cubic(4 * c4, 3 * c3, 2 * c2, c1) if 0 < t < math.inf]
-        candidates = [t for t in roots if t < upper]
-        if math.isfinite(upper):
-            candidates.append(upper)
-        elif c1 < 0 and not roots:
-            candidates.append(_FAR * (-c1 / abs(c2) if c2 else 1.0))
-        best = min(candidates, key=most, default=0.0)
-        return best if most(best) < 0 else 0.0
+        return minimize_quartic((float(c1 + linear), float(c2 + quadratic), c3, c4), eps(self.start.X), float(upper))
 
     def point(self, t: float) -> Point:
         """Return the point X + tD; no product is made."""

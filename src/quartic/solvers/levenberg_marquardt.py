@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
-from quartic.arrays import Array, astype, float_type, inner, norm, space_of, squared_norm
+from quartic.arrays import Array, astype, eps, float_type, inner, norm, space_of, squared_norm
 from quartic.arrays.space import HostSpace
 from quartic.core.problem import Problem
 from quartic.losses.pairs.loss import (
@@ -22,7 +22,7 @@ from quartic.losses.pairs.loss import (
     residual,
     row_blocks_in,
 )
-from quartic.losses.point import Line, Point
+from quartic.losses.point import Line, Point, minimize_quartic
 from quartic.penalties import Penalty, Zero
 from quartic.solvers.base import Iterations, NoProgress, Requirements, Solver, State
 from quartic.solvers.conjugate_gradient import CGState, ConjugateGradient, nothing
@@ -189,7 +189,7 @@ class LevenbergMarquardt(Solver):
         near = max(target, _NEAR_ROUND_OFF * p.rounding)
         while len(made) < most and not newton and not (slow >= 2 and s.direct) and (not made or run.slope > near):
             X, value, slope, mean = run.X, run.value, run.slope, run.mean
-            t, gain, reached = run.solve(damping, before, lambda *c: Line(p, c, loss.at).minimizer())
+            t, gain, reached = run.solve(damping, before, lambda *c: minimize_quartic(c, eps(p.X)))
             if t > 0:
                 run.look(t)
             passes, counted = run.passes - counted, run.passes

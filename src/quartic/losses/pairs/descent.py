@@ -118,7 +118,8 @@ class Descent:
     @property
     def blocks(self) -> Array:
         """The packed row blocks of JᵀJ there."""
-        return np.take(self._W, places_of_blocks(len(self._lanes), self._rank), axis=1)
+        found: Array = np.take(self._W, places_of_blocks(len(self._lanes), self._rank), axis=1)
+        return found
 
     def covariance(self) -> Array:
         """Return the covariance of X, times n."""

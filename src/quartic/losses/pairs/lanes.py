@@ -41,7 +41,7 @@ class Lanes(types.Type):
 @register_model(Lanes)
 class _OneVector(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Lanes) -> None:
-        super().__init__(manager, kind, ir.VectorType(_DOUBLE, kind.width))  # type: ignore[no-untyped-call]
+        super().__init__(manager, kind, ir.VectorType(_DOUBLE, kind.width))
 
 
 def lanes_for(rank: int, most: int = 32) -> tuple[float, ...]:
