@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MOST = 32
 # So many entries of M are gone over in one batch, but for four iterations at least.
 _ENTRIES = 2e9
-# f on a line is known to so many units of round-off (as in `quartic.losses.point`).
+# f on a line is known to so many units of round-off (as in `quartic.losses.steps`).
 _ROUND_OFF = 64.0
 
 
