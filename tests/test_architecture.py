@@ -41,7 +41,7 @@ EXCEPTIONS = {
     ("arrays/space_torch", "compiled/lbfgs_torch"): "the same",
     ("arrays/space_torch", "compiled/rows_triton"): "the same",
     ("core/result", "plots"): "Result.plot() is a convenience of the result",
-    ("init/eigenmap", "distance/framework"): "the null space of a stress matrix is found there",
+    ("init/distances", "distance/framework"): "the null space of a stress matrix is found there",
 }
 
 

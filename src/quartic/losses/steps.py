@@ -1,4 +1,4 @@
-"""From one point to others: steps, Bregman steps that are judged, and the loss on a line, a quartic if F is quadratic."""
+"""From one point to others: steps, Bregman steps that are judged, and lines, on which a quadratic F is a quartic."""
 
 from __future__ import annotations
 

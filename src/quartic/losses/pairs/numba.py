@@ -33,7 +33,7 @@ import numpy as np
 from quartic.arrays import Array
 from quartic.arrays.threads import spread
 from quartic.compiled.flags import FLAGS, INNER, njit
-from quartic.losses.pairs.lanes import add_square, dot, lanes_for, load, nothing, prefetch, store, where_squared
+from quartic.compiled.vectors import add_square, dot, lanes_for, load, nothing, prefetch, store, where_squared
 from quartic.losses.pairs.pairs import (
     COMPLETE,
     ENTRIES,
