@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from quartic.arrays.space import Space, norm_scale
-from quartic.arrays.waiting import Waiting, count_read, delayed, on_host
+from quartic.arrays.waiting import Waiting, delayed, on_host
 
 DOUBLE = torch.float64
 TYPES: dict[Any, torch.dtype] = {np.float32: torch.float32, np.float64: torch.float64}
@@ -51,10 +51,7 @@ class DeviceSpace(Space):
         return torch.as_tensor(A).to(self.device)
 
     def to_host(self, A: Any) -> Any:
-        if not isinstance(A, torch.Tensor):
-            return on_host(A)
-        count_read()
-        return A.detach().cpu().numpy()
+        return A.detach().cpu().numpy() if isinstance(A, torch.Tensor) else on_host(A)
 
     def read(self, *numbers: Any) -> tuple[Any, ...]:
         return tuple(on_host(x) for x in numbers)
@@ -261,7 +258,6 @@ def finite_matrix(A: Any, name: str) -> Any:
             f"{name} must be a 2-D tensor, got {A.ndim} dimension{'s' * (A.ndim != 1)}, shape {tuple(A.shape)}"
         )
     clean = as_floats(A)
-    count_read()
     # the extremes of what holds a NaN are NaN
     if clean.numel() and not all(math.isfinite(x) for x in torch.stack(clean.aminmax()).tolist()):
         row, column = (int(k) for k in (~torch.isfinite(clean)).nonzero()[0])

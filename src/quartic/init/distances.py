@@ -193,11 +193,7 @@ def _triangulated(landmark_paths: tuple[NDArray[np.int64], Array], n_components:
 
 
 def eigenmap_start(
-    pairs: NDArray[np.int64],
-    distances: Array,
-    n_points: int,
-    n_components: int = 3,
-    random_state: RandomState = 0,
+    pairs: NDArray[np.int64], distances: Array, n_points: int, n_components: int = 3, random_state: RandomState = 0
 ) -> Array:
     r"""Return coordinates by a linear map of the smoothest functions on the graph of known distances.
 

@@ -27,7 +27,6 @@ from quartic.arrays import (
 )
 from quartic.core.problem import Problem
 from quartic.core.units import exponent
-from quartic.losses import FullLeastSquares
 from quartic.losses.other.rectangular import balanced_factors
 
 # Ritz values below this share of the largest are not worth telling apart, and would make the filter's range too wide.
@@ -128,8 +127,8 @@ def spectral_start(
     >>> sorted(np.bincount(result.X.argmax(axis=1)).tolist())
     [4, 4, 4]
     """
-    loss = problem.loss
-    if not isinstance(loss, FullLeastSquares):
+    loss: Any = problem.loss
+    if not loss.offers("point_from"):
         raise TypeError(
             f"the spectral start needs the eigenvectors of M in LeastSquares(M), but the loss is "
             f"{loss.name}; use a random start"
@@ -261,7 +260,7 @@ def rectangular_start(
     True
     """
     loss: Any = problem.loss
-    if not hasattr(loss, "factors"):
+    if not loss.offers("factors"):
         raise TypeError(f"rectangular_start needs a Rectangular loss, but the loss is {loss.name}")
     m, n = loss.shape
     at_zero = loss.gradient_operator(loss.at(np.zeros((m + n, 1))))
