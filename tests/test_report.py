@@ -29,7 +29,7 @@ from quartic.report import (
     scatter_of_points,
     write_page,
 )
-from quartic.report.map import place_nodes
+from quartic.report.clusters import place_nodes
 from quartic.report.points import find_chain
 
 pytest.importorskip("plotly", reason="the report extra is not installed")

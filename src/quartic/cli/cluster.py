@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from quartic.cli.fitting import Fit, Options, call_code, read_code, watched_fit
-from quartic.cli.results import write_clusters
+from quartic.cli.fitting import Fit, Options, call_code, read_code, watched_fit, write_clusters
 from quartic.cli.terminal import Voice, command_line, errors_as_one_line, print_json
 from quartic.cli.workers import BlockTable, check_workers, client_code, is_folder, read_folder, spread, workers
 from quartic.io import FeatureTable, FileFormatError, GraphTable, read_similarity

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from quartic.cli.fitting import Fit, Options, call_code, read_code, watched_fit
-from quartic.cli.results import axis_names, write_points
+from quartic.cli.fitting import Fit, Options, axis_names, call_code, read_code, watched_fit, write_points
 from quartic.cli.terminal import Voice, command_line, errors_as_one_line, print_json
 from quartic.distance.findings import DistanceWarning
 from quartic.io import DistanceTable, FileFormatError, read_anchors, read_distances

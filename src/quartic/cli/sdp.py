@@ -8,8 +8,7 @@ import numpy as np
 
 from quartic._version import __version__
 from quartic.archives import write_whole
-from quartic.cli.fitting import Options, StoppedAtOnce, watching
-from quartic.cli.results import check_report, check_target
+from quartic.cli.fitting import Options, StoppedAtOnce, check_report, check_target, watching
 from quartic.cli.terminal import Voice, errors_as_one_line, print_json
 from quartic.report import Section, write_page
 from quartic.sdp import SDPResult, read_sdpa, solve_sdp
