@@ -100,8 +100,11 @@ class Located:
         if self.found_as is None:
             if self.joined is None:
                 return find_standard_errors(self.data, self.X, noise, stress)
-            one = find_standard_errors(self.joined.data, self.X[self.joined.first], noise, stress)
-            return one[self.joined.label]
+            label, (i, j) = self.joined.label, self.data.pairs.T
+            errors = find_standard_errors(self.joined.data, self.X[self.joined.first], noise, stress)
+            same = label[i] == label[j]  # points that were joined may be as far apart as was measured
+            np.maximum.at(errors, label[i[same]], self.data.guess[same])
+            return errors[label]
         inner, power = self.found_as
         scaled = None if noise is None else shifted(float(noise), -power)
         return shifted(inner.standard_errors(scaled, stress), power)
