@@ -212,6 +212,14 @@ def test_demo_in_json(tmp_path):
     assert results["Points from a tenth of their distances"]["normalized_rmse"] < 1e-6
 
 
+def test_a_report_by_a_process_of_its_own(tmp_path):
+    """What a command loads late, to start soon, must not be in the way of what plotly loads."""
+    pytest.importorskip("plotly", reason="the report extra is not installed")
+    (tmp_path / "d.csv").write_text("i,j,d\na,b,3\nb,c,4\na,c,5\n")
+    run("locate", "d.csv", "-d", 2, "-o", "out.csv", "--report", "page.html", cwd=tmp_path)
+    assert "3 points in 2 dimensions" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
 def test_demo_without_the_report_extra(tmp_path):
     """Where plotly is missing the results are printed, with one line on how to get the page."""
     code = (
