@@ -156,7 +156,7 @@ def _write_report(options: Options, job: _Job, model: Any, fit: Fit) -> None:
         {"distances": table.distances, "lower": table.lower, "upper": table.upper},
         table.names,
         anchors=list(job.anchors),
-        guessed=f"read as {table.guess}",
+        guessed=f"Read as {table.guess}.",
         runs=fit.runs,
         title="Points from distances",
         notes=fit.said,

@@ -37,7 +37,7 @@ def cluster_section(
 ) -> Section:  # fmt: skip
     """Return the section on a fitted model, and on the features of its nodes where there are any.
 
-    ``names`` are those of the nodes, or else their numbers; ``guessed`` is what was not said but guessed, in words;
+    ``names`` are those of the nodes, or else their numbers; ``guessed`` says how the data were read;
     ``more`` are title, notes, facts, command and code of the `Section`.
     """
     labels, memberships = np.asarray(model.labels_), to_host(model.memberships_)
@@ -50,21 +50,23 @@ def cluster_section(
         *_overlaps(model, names),
         *_contents(model, memberships, names, features, columns),
     ]
-    answer = _answer(labels, memberships, "rows" if features is not None else "nodes", guessed)
-    return Section(answer=answer, parts=parts, folded=[convergence(model.result_, runs)], **more)
+    answer = _answer(labels, memberships, "node" if features is None else "row")
+    return Section(answer=answer, guessed=guessed, parts=parts, folded=[convergence(model.result_, runs)], **more)
 
 
-def _answer(labels: Indices, memberships: Array, what: str, guessed: str) -> str:
+def _answer(labels: Indices, memberships: Array, what: str) -> str:
     n, k = memberships.shape
     sizes = np.sort(np.bincount(labels, minlength=k))[::-1]
     listed = ", ".join(map(str, sizes)) if k <= 8 else f"{sizes[-1]} to {sizes[0]}"
     listed = f"{sizes[0]} each" if k > 1 and sizes[0] == sizes[-1] else listed
     certainty = memberships.max(axis=1)
     doubtful = int((certainty < _SURE).sum())
-    between = f"{doubtful} stand{'s' if doubtful == 1 else ''} between clusters" if doubtful else "none stands between"
+    between = (
+        f"{doubtful} lie{'s' if doubtful == 1 else ''} between clusters" if doubtful else "none lies between clusters"
+    )
     return (
-        f"{n} {what} in {k} cluster{'s' * (k != 1)} of {listed}; membership in the own cluster is "
-        f"{100 * certainty.mean():.0f} % on average, and {between}{f'; {guessed}' if guessed else ''}."
+        f"{n} {what}s in {k} cluster{'s' * (k != 1)} of {listed}. On average a {what} belongs to its cluster by "
+        f"{100 * certainty.mean():.0f} %; {between}."
     )
 
 

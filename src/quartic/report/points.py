@@ -33,7 +33,7 @@ def point_section(
 ) -> Section:  # fmt: skip
     """Return the section on a model fitted to pairs, with their known distances, lower and upper bounds.
 
-    ``names`` are those of the points, or else their numbers; ``guessed`` is what was not said but guessed, in words;
+    ``names`` are those of the points, or else their numbers; ``guessed`` says how the data were read;
     ``more`` are title, notes, facts, command and code of the `Section`.
     """
     X, sure = np.asarray(model.embedding_), np.asarray(model.determined_)
@@ -52,9 +52,9 @@ def point_section(
     determined = f"{n - doubt} of them determined by the data" if doubt else "all determined by the data"
     answer = (
         f"{n} points in {X.shape[1]} dimensions, {determined}; the {len(pairs)} given distances are met with a "
-        f"root mean square error of {model.rmse_:.3g}{f'; {guessed}' if guessed else ''}."
+        f"root mean square error of {model.rmse_:.3g}."
     )
-    return Section(answer=answer, parts=parts, folded=[convergence(model.result_, runs)], **more)
+    return Section(answer=answer, guessed=guessed, parts=parts, folded=[convergence(model.result_, runs)], **more)
 
 
 # -- the points -------------------------------------------------------------------------------------------------------
