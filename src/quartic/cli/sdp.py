@@ -85,7 +85,10 @@ def _write_report(path: str, name: str, problem: Any, result: SDPResult) -> None
         go.Scatter(y=np.maximum(curve, 1e-17), name=title, mode="lines", line={"color": colour})
         for (title, curve), colour in zip(curves.items(), COLOURS, strict=False)
     ]
-    axes = {"xaxis": {"title": "iteration"}, "yaxis": {"title": "relative error", "type": "log"}}
+    axes = {
+        "xaxis": {"title": "iteration"},
+        "yaxis": {"title": "relative error", "type": "log", "exponentformat": "power"},
+    }
     figure = go.Figure(traces, layout("Convergence", **axes))
     words = f"After {result.n_iter} iterations the largest of the six errors is {max(result.errors.values()):.1e}."
     answer = (
