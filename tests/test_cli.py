@@ -673,7 +673,7 @@ def test_groups_in_different_units_are_found_without_their_number(people, tmp_pa
     facts = json.loads(done.stdout)
     assert (facts["n_clusters"], facts["sizes"], facts["scaled"]) == (3, [20, 20, 20], True)
     assert "columns scaled to variance 1, since spreads differ up to " in done.stderr
-    assert "3 clusters: the rows fall into 3 groups" in done.stderr
+    assert "3 clusters: the graph of nearest neighbours has 3 separate components" in done.stderr
     kept = quick("cluster", people, "--scale", "none", "-k", 3, "--json", "-o", tmp_path / "out.csv")
     assert not json.loads(kept.stdout)["scaled"]
     assert "scaled" not in kept.stderr
