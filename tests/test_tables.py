@@ -616,7 +616,7 @@ def test_bounds_and_weights(file):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("i,j,d\n0,1,1\n1,2,-2\n", "data.csv:3: the distance -2 is negative"),
+        ("i,j,d\n0,1,1\n1,2,-2\n", "data.csv:3: -2 in column 'd' is negative"),
         ("foo,bar,baz,qux\n0,1,1,2\n", "data.csv:1: unknown column 'baz', 'qux'; expected i,j,d"),
         ("i,j,d,uper\n0,1,1,2\n", "data.csv:1: unknown column 'uper'"),
         ("i,j,weight\n0,1,1\n", "no column d"),

@@ -55,11 +55,14 @@ def run(options: Options) -> None:
         if options.n_clusters is None:
             job = _choose(options, job)
             voice.say(f"{job.n_clusters} clusters: {job.why}; -k chooses another number")
-        model = SymNMF(job.n_clusters, verbose=True, **job.settings)
+        model = SymNMF(job.n_clusters, **job.settings)
     with ExitStack() as stack:
         with errors_as_one_line(voice):
             client = stack.enter_context(workers(options.scheduler, options.workers, voice))
-        fit = watched_fit(voice, options, lambda: model.fit(spread(job.data, client)), odd=_odd(job.table))
+        fit = watched_fit(
+            voice, options, lambda watcher: model.set_params(callback=watcher).fit(spread(job.data, client)),
+            odd=_odd(job.table),
+        )  # fmt: skip
         with errors_as_one_line(voice):
             if not (options.as_json and options.output == "-"):
                 write_clusters(options.output, job.table.names, model.labels_, model.memberships_)

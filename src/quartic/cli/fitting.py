@@ -17,7 +17,7 @@ from quartic._version import __version__
 from quartic.cli.results import check_report, check_target
 from quartic.cli.terminal import Voice, errors_as_one_line, gathered_warnings, one_line
 from quartic.compiled.clock import solving_time
-from quartic.core.progress import shared_bar, watched_by
+from quartic.core.progress import progress_bar
 from quartic.core.result import Result, Status
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Watcher:
         self.runs: list[list[tuple[float, float]]] = []  # stationarity and objective of their iterations
         self.last = 0
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: Any) -> None:
         """See an iteration."""
         self.seen += 1
         if not self.runs or progress.n_iter <= self.last:
@@ -91,11 +91,6 @@ class Watcher:
             self.interrupted = True
             raise KeyboardInterrupt
 
-    def stop(self) -> bool:
-        """Tell a search whether to end."""
-        self.interrupted |= self.asked
-        return self.asked
-
     def on_signal(self, number: int, frame: Any) -> None:
         """Take a signal."""
         if self.asked or not self.seen:
@@ -105,7 +100,7 @@ class Watcher:
 
 @contextmanager
 def watching(quiet: bool) -> Iterator[Watcher]:
-    """Watch runs made with ``verbose=True`` in the block, and take SIGINT and SIGTERM there."""
+    """Make a callback that watches the runs in the block, and take SIGINT and SIGTERM there."""
     watcher = Watcher()
     with ExitStack() as stack:
         if threading.current_thread() is threading.main_thread():
@@ -115,8 +110,7 @@ def watching(quiet: bool) -> Iterator[Watcher]:
         if not quiet and sys.stderr.isatty():
             from rich.console import Console
 
-            watcher.show = stack.enter_context(shared_bar(Console(stderr=True), transient=True))
-        stack.enter_context(watched_by(watcher, watcher.stop))
+            watcher.show = stack.enter_context(progress_bar(Console(stderr=True), transient=True))
         yield watcher
 
 
@@ -181,7 +175,7 @@ class Fit:
 def watched_fit(
     voice: Voice,
     options: Options,
-    fit: Callable[[], Any],
+    fit: Callable[[Watcher], Any],
     tell: Callable[[Warning], str] = str,
     odd: Sequence[str] = (),
 ) -> Fit:
@@ -193,7 +187,7 @@ def watched_fit(
     with errors_as_one_line(voice), gathered_warnings(tell) as said:
         try:
             with watching(voice.quiet) as watcher:
-                model = fit()
+                model = fit(watcher)
         except StoppedAtOnce:
             voice.warn("stopped before there was a result; nothing is written")
             raise SystemExit(1) from None

@@ -46,14 +46,13 @@ def run(options: Options) -> None:
     with errors_as_one_line(voice):
         _check(options)
         job = _read(options)
-        model = DistanceCompletion(options.dimension, verbose=True, align_to=job.align_to, **job.settings)
+        model = DistanceCompletion(options.dimension, align_to=job.align_to, **job.settings)
     voice.say(f"{options.source}: {job.table.guess}")
-    fit = watched_fit(
-        voice,
-        options,
-        lambda: model.fit_pairs(job.table.pairs, **job.known, anchors=job.anchors or None),
-        partial(_told, names=job.table.names),
-    )
+
+    def locate(watcher: Any) -> Any:
+        return model.set_params(callback=watcher).fit_pairs(job.table.pairs, **job.known, anchors=job.anchors or None)
+
+    fit = watched_fit(voice, options, locate, partial(_told, names=job.table.names))
     with errors_as_one_line(voice):
         errors = model.standard_errors_ if options.noise is not None else None
         if not (options.as_json and options.output == "-"):

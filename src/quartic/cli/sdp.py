@@ -28,7 +28,7 @@ def run(options: Options) -> None:
             with watching(voice.quiet) as watcher:
                 result = solve_sdp(
                     problem, tol=options.tol, rank="auto" if options.rank is None else options.rank,
-                    method=options.method, max_time=options.max_time, random_state=options.seed, verbose=True,
+                    method=options.method, max_time=options.max_time, random_state=options.seed, callback=watcher,
                 )  # fmt: skip
         except StoppedAtOnce:
             voice.warn("stopped before there was a result; nothing is written")
