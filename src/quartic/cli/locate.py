@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from quartic.cli.fitting import Fit, Options, call_code, read_code, watched_fit
-from quartic.cli.results import axis_names, write_points
+from quartic.cli.fitting import Fit, Options, axis_names, call_code, read_code, watched_fit, write_points
 from quartic.cli.terminal import Voice, command_line, errors_as_one_line, print_json
 from quartic.distance.findings import DistanceWarning
 from quartic.io import DistanceTable, FileFormatError, read_anchors, read_distances
@@ -156,7 +155,7 @@ def _write_report(options: Options, job: _Job, model: Any, fit: Fit) -> None:
         {"distances": table.distances, "lower": table.lower, "upper": table.upper},
         table.names,
         anchors=list(job.anchors),
-        guessed=f"read as {table.guess}",
+        guessed=f"Read as {table.guess}.",
         runs=fit.runs,
         title="Points from distances",
         notes=fit.said,

@@ -69,6 +69,11 @@ class LMState(CGState):
     first: float = math.inf
     turns: int = -1
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether the point comes from a pass of its own: all but those of conjugate gradients do."""
+        return self.turns < 0
+
 
 @dataclass(frozen=True)
 class LevenbergMarquardt(Solver):

@@ -205,6 +205,30 @@ def add_up(parts: Any, bounds: Any) -> None:
                 parts[0, i, k] = total
 
 
+@njit(**FLAGS)
+def look_over(pairs: Any, n: int) -> Any:
+    """Tell whether all pairs have i < j; and whether they have i ≤ j, come by row, then column, and each once."""
+    before, rising, ordered = np.int64(-1), True, True
+    for p in range(len(pairs)):
+        i, j = pairs[p, 0], pairs[p, 1]
+        key = i * n + j
+        rising &= i < j
+        ordered &= (key > before) & (i <= j)
+        before = key
+    return rising, ordered
+
+
+@njit(**FLAGS)
+def add_by_point(start: Any, cols: Any, values: Any, sums: Any) -> None:
+    """Add the value of each pair to the sums of its two points."""
+    for i in range(len(sums)):
+        mine = 0.0
+        for p in range(start[i], start[i + 1]):
+            mine += values[p]
+            sums[np.uint64(cols[p])] += values[p]
+        sums[i] += mine
+
+
 # -- the pass ----------------------------------------------------------------------------------------------------------
 
 
