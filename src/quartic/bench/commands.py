@@ -35,7 +35,6 @@ def race(options: Any) -> None:
             settings,
             cases=tuple(c for c in cases if only in ("", c.family)),
             methods=tuple(m for m in settings.methods if not solvers or {m, m.split()[0]} & chosen),
-            threads=options.threads,
             **{name: value for name, value in given.items() if value is not None},
         )
         store = run_section(settings, options.results, say, progress)
