@@ -205,7 +205,8 @@ class _Run:
         ⟨∇Ψ(X), X − best⟩, the run goes on: the next claim may be lower.
         """
         problem, log = self.problem, self.log
-        fresh = end.judged if end.judged is not None else problem.loss.at(state.point.X)
+        known = state.point if state.is_measured else end.judged
+        fresh = known if known is not None else problem.loss.at(state.point.X)
         objective, stationarity = problem.objective(fresh), problem.stationarity(fresh)
         if not stationarity <= end.bound:
             log.correct(stationarity)

@@ -38,7 +38,7 @@ from quartic.distance.findings import (
 from quartic.distance.noise import find_standard_errors
 from quartic.distance.search import Settings, search_all
 from quartic.init import classical_mds
-from quartic.init.components import place_apart
+from quartic.init.distances import place_apart
 from quartic.losses import CompleteDistances
 from quartic.losses.blocks.dask_distances import DaskDistances
 
