@@ -279,7 +279,7 @@ def _fitted(U: Array, graph: Any, n_components: int, rng: np.random.Generator) -
     design = V[:, first] * V[:, second] * np.where(first == second, 1.0, 2.0)
     norms = np.linalg.norm(design, axis=0)
     norms[norms == 0] = 1.0
-    entries = np.linalg.lstsq(design / norms, squares)[0] / norms
+    entries = np.linalg.lstsq(design / norms, squares, rcond=None)[0] / norms
     M = np.zeros((U.shape[1], U.shape[1]))
     M[first, second] = M[second, first] = entries
     values, vectors = np.linalg.eigh(M)
