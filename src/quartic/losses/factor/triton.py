@@ -155,20 +155,6 @@ def _projected_norm(
 
 
 @triton.jit
-def _gram(
-    X, grams, n, width, tiles,
-    R: tl.constexpr, C: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
-    c = tl.arange(0, C)
-    S = tl.zeros((C, C), tl.float64)
-    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
-        place, inside = _tile(tile, c, n, width, R)
-        x = tl.load(X + place, mask=inside, other=0.0)
-        S += _gram_of_tile(x, PRECISION)
-    _store_gram(grams, S, c, C)
-
-
-@triton.jit
 def _line_sums(
     X, D, MD, sums, n, width, tiles,
     R: tl.constexpr, C: tl.constexpr, PRECISION: tl.constexpr,
@@ -222,11 +208,8 @@ def _processors(device: Any) -> int:
 
 
 def gram_of(X: Any) -> Any:
-    """Return XᵀX."""
-    run = Launch(X, "gram")
-    grams = run.sums()
-    _gram[(run.programs,)](X, grams, *run.sizes, **run.settings)
-    return run.gram(grams)
+    """Return XᵀX, by the pass of a line: what else that makes of X costs little beside reading it."""
+    return line_sums(X, X, X)[1]
 
 
 def extrapolated(X: Any, Z: Any, MX: Any, MZ: Any, t: float, Y: Any, MY: Any) -> Any:
