@@ -285,22 +285,14 @@ def explained(device: torch.device, what: str, needs: float) -> Iterator[None]:
             "torch.cuda.empty_cache(), or leave device out to compute on the host"
         ) from error
     except RuntimeError as error:
-        if not _of_the_device(error):
+        words = str(error)  # not empty where it names the device
+        if not any(name in words.upper() for name in ("CUDA ERROR", "CUDA DRIVER", "CUSPARSE", "CUBLAS")):
             raise
         raise RuntimeError(
-            f"{device} failed while working on {what}: {_first_line(error)}; what was computed there is lost and this "
-            "process can use the device no more: start it again, with CUDA_LAUNCH_BLOCKING=1 to see where it fails, or "
-            "with QUARTIC_TRITON=0 to do without our own kernels"
+            f"{device} failed while working on {what}: {words.strip().splitlines()[0][:200]}; what was computed there "
+            "is lost and this process can use the device no more: start it again, with CUDA_LAUNCH_BLOCKING=1 to see "
+            "where it fails, or with QUARTIC_TRITON=0 to do without our own kernels"
         ) from error
-
-
-def _of_the_device(error: RuntimeError) -> bool:
-    words = str(error)
-    return "CUDA error" in words or "CUDA driver" in words or "cuSPARSE" in words or "CUBLAS" in words.upper()
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
 
 
 def _room(device: torch.device) -> str:
