@@ -27,7 +27,7 @@ from quartic.sdp.spheres import Spheres
 # What the interior-point method may take: about so many multiplications an iteration, some seconds.
 _MOST_WORK = 1e11
 # Where it takes so many, the low-rank method is tried first, for so many iterations: much faster, or of no use.
-_WORTH_A_TRIAL, _TRIAL = 5e8, 150
+_WORTH_A_TRIAL, _TRIAL = 5e8, 250
 # A run that ended so is over.
 _ENDED = (Status.MAX_TIME, Status.CALLBACK, Status.INTERRUPTED)
 _METHODS = ("auto", "low-rank", "interior")
