@@ -368,7 +368,7 @@ def low_rank(
     run = _Method(data, bounds, tol, generator)
     run.begin(data.first_rank() if rank is None else rank, start)
     constrained = data.n_rest > 0
-    wanted, previous, failures, hopeless = 0.1, math.inf, 0, 0
+    wanted, previous, least, failures, hopeless = 0.1, math.inf, math.inf, 0, 0
     yield run.iterate()
     while True:
         run.step()
@@ -408,7 +408,8 @@ def low_rank(
             if done or (stuck and failures > 3):
                 yield run.iterate(bound, True)
                 return
-            failures += stuck
+            failures = 0 if -bound.lowest.bound < 0.7 * least else failures + stuck
+            least = min(least, -bound.lowest.bound)
             if run.escape(directions):
                 run.tried, failures = math.inf, 0
         yield run.iterate()
