@@ -12,7 +12,7 @@ from scipy import linalg, sparse
 from scipy.linalg import blas, lapack
 
 from quartic.arrays import Array
-from quartic.compiled.lanczos import lowest_eigenpairs
+from quartic.arrays.subspace import lowest_eigenpairs
 from quartic.core.result import Status
 from quartic.sdp.passes import mixed_entries, schur_entries
 from quartic.sdp.presolve import dependent
