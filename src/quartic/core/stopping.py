@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from quartic.arrays import float_type, is_zero
+from quartic.arrays import check_number, float_type, is_zero
 from quartic.core.problem import Problem
 from quartic.core.rays import find_endless_fall, objective_falls_for_ever, objective_falls_from_zero
 from quartic.core.result import Status
@@ -26,6 +27,14 @@ _ROUND_OFF_OF_SOLVER = {np.float64: 1000.0, np.float32: 16.0}
 _DEEP = 10.0
 # A run is stalled when neither objective nor stationarity has improved for so many iterations.
 _PATIENCE = 500
+
+
+def check_limits(max_iter: Any, max_time: Any) -> None:
+    """Raise unless these can limit iterations and seconds."""
+    if not isinstance(max_iter, int | np.integer) or isinstance(max_iter, bool) or max_iter < 0:
+        raise ValueError(f"max_iter must be a nonnegative integer, got {max_iter!r}")
+    if max_time is not None and max_time != math.inf:
+        check_number(max_time, "max_time", cure="; None is no limit")
 
 
 @dataclass(frozen=True)

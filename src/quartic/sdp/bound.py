@@ -90,11 +90,8 @@ class Slack:
                 found = Lowest(-proven, -proven, 1.0, np.zeros((n, 0)))
             else:
                 found = _dense_lowest(part.formed(), k) if small else _sparse_lowest(part, wanted, generator, k)
-            bound, value, confidence = (
-                min(bound, found.bound),
-                min(value, found.value),
-                min(confidence, found.confidence),
-            )
+            bound, value = min(bound, found.bound), min(value, found.value)
+            confidence = min(confidence, found.confidence)
             local[rows] = max(-found.bound, 0.0) if found.local is None else found.local
             if found.directions.shape[1]:
                 whole = np.zeros((problem.n_rows, found.directions.shape[1]))
