@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from quartic.arrays import Array, astype, float_type, inner, is_zero, norm, to_host
+from quartic.arrays import Array, astype, check_number, float_type, inner, is_zero, norm, to_host
 from quartic.core.problem import Problem
 from quartic.core.result import Status
 from quartic.core.run_log import RunLog
@@ -34,6 +35,14 @@ _CLEAR = {np.float64: 1e-9, np.float32: 1e-5}
 _FAR_STARTS, _LARGER, _FAR_STEPS = 6, 30.0, 30
 # Ψ falls for ever if it falls by the square of t at this t, from a drop of so many times ‖∇F(0)‖²/L_F.
 _FAR, _DROP = 2.0**23, 100.0
+
+
+def check_limits(max_iter: Any, max_time: Any) -> None:
+    """Raise unless these can limit iterations and seconds."""
+    if not isinstance(max_iter, int | np.integer) or isinstance(max_iter, bool) or max_iter < 0:
+        raise ValueError(f"max_iter must be a nonnegative integer, got {max_iter!r}")
+    if max_time is not None and max_time != math.inf:
+        check_number(max_time, "max_time", cure="; None is no limit")
 
 
 @dataclass(frozen=True)
