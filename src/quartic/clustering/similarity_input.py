@@ -100,10 +100,10 @@ def _resolved(affinity: Any, X: Any, known: bool) -> Any:
 
 def graph_of_labels(model: SymNMF) -> Any:
     """Return the graph in which the model's labels are refined; None where they stay: see ``labels_`` of `SymNMF`."""
-    graph = model._graph
-    if model.normalize_ not in ("walks", "regularized") or graph is None:
+    if model.normalize_ is None or model._graph is None or model._graph.shape[0] > MOST:
         return None
-    return _old_graph(model) if graph.shape[0] <= MOST else None
+    graph = _old_graph(model)
+    return None if model.normalize_ == "symmetric" and graph.diagonal().any() else graph
 
 
 def similarity_to_fitted(model: SymNMF, X: Any) -> Any:
