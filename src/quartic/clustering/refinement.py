@@ -32,14 +32,9 @@ _ROUNDS = 4  # of placing new nodes by each other
 
 
 class BlockModel:
-    """The block model of a graph and labels, with its counts: ``edges`` (k, k), ``volume`` (k,), ``size`` (k,).
+    """The block model of a symmetric graph without negative weights and of labels from 0 on, which are copied.
 
-    Parameters
-    ----------
-    A : sparse matrix (n, n)
-        Symmetric, no negative weights.
-    labels : array of int (n,)
-        From 0 to ``n_clusters`` − 1; copied.
+    Its counts are ``edges`` (k, k), ``volume`` (k,) and ``size`` (k,).
 
     Examples
     --------
@@ -122,13 +117,6 @@ class Placement:
     similarities of its neighbours speaks for it, which go further than one edge. To :math:`e_{rs}` five edges are
     added, on average over all r and s, as chance would have them: few edges tell little of a rate. Edges among new
     nodes count in the same way, once their other ends have first been placed, by the chances of these.
-
-    Parameters
-    ----------
-    model : BlockModel
-        Of the graph.
-    M : sparse matrix or array (n, n)
-        Similarities.
     """
 
     def __init__(self, model: BlockModel, M: Any) -> None:
