@@ -35,16 +35,6 @@ class BlockModel:
     """The block model of a symmetric graph without negative weights and of labels from 0 on, which are copied.
 
     Its counts are ``edges`` (k, k), ``volume`` (k,) and ``size`` (k,).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.clustering.refinement import BlockModel
-    >>> from quartic.datasets import block_model
-    >>> A, labels = block_model([40, 40], 0.5, 0.05, random_state=0)
-    >>> spoiled = np.where(np.arange(80) % 8 == 0, 1 - labels, labels)
-    >>> bool((BlockModel(A, spoiled, 2).refine().labels == labels).all())
-    True
     """
 
     def __init__(self, A: Any, labels: Any, n_clusters: int) -> None:

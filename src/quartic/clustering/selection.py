@@ -89,10 +89,7 @@ class RankSelection:
         return "\n".join(lines)
 
     def plot(self) -> Any:
-        """Draw eigenvalues and likelihoods against the rank, and return the figure.
-
-        It is pyplot's current one: ``plt.show()`` shows it, ``plt.savefig(…)`` writes it.
-        """
+        """Draw eigenvalues and likelihoods against the rank, and return the figure, pyplot's current one."""
         from quartic.plots import new_figure
 
         figure = new_figure(size=(11, 3.2))

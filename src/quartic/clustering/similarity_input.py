@@ -77,14 +77,16 @@ def similarity_of(model: SymNMF, X: Any, known: bool, device: Any) -> Any:
         if known:
             _refuse_negative(data)
         return _normalized(model, data, known)
-    if callable(model._affinity):
-        return model._affinity(data)
-    if device is None:
+    if device is None and not callable(model._affinity):
         model._graph = SimilarityGraph(data, str(model._affinity), model.n_neighbors)
         return graphs.normalize(model._graph.weights)
-    if not issparse(data):
-        data = moved(data, device)
-    return graphs.similarity(data, kind=model._affinity, n_neighbors=model.n_neighbors)  # type: ignore[arg-type]
+    return _of_features(model, data if callable(model._affinity) or issparse(data) else moved(data, device))
+
+
+def _of_features(model: SymNMF, X: Any) -> Any:
+    if callable(model._affinity):
+        return model._affinity(X)
+    return graphs.similarity(X, kind=model._affinity, n_neighbors=model.n_neighbors)  # type: ignore[arg-type]
 
 
 def _resolved(affinity: Any, X: Any, known: bool) -> Any:
@@ -232,9 +234,8 @@ def _in_blocks(model: SymNMF, X: Any, precomputed: bool, known: bool) -> Any:
         if kind is None:
             return X if isinstance(X, DaskMatrix) else DaskMatrix(X)
         return DaskMatrix(graphs.normalize_graph(blocks, kind))
-    if callable(model._affinity):
-        return model._affinity(X)
-    return DaskMatrix(graphs.similarity(X, kind=model._affinity, n_neighbors=model.n_neighbors))  # type: ignore[arg-type]
+    made = _of_features(model, X)
+    return made if callable(model._affinity) else DaskMatrix(made)
 
 
 def _of_tensor(model: SymNMF, X: Any) -> Any:
@@ -251,9 +252,7 @@ def _of_tensor(model: SymNMF, X: Any) -> Any:
             return matrix
         model.normalize_, model._graph = kind, X
         return normalize_tensor(matrix, kind)
-    if callable(model._affinity):
-        return model._affinity(X)
-    return graphs.similarity(X, kind=model._affinity, n_neighbors=model.n_neighbors)  # type: ignore[arg-type]
+    return _of_features(model, X)
 
 
 def _normalized(model: SymNMF, data: Any, known: bool) -> Any:

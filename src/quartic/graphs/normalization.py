@@ -172,8 +172,6 @@ def _gather(recipes: list[Any]) -> sp.csr_array:
 
 
 def _normalize_blocks(A: Any, kind: Literal["auto"] | Kind | None) -> Any:
-    from dask import compute, delayed
-
     recipes, rows = row_recipes(A, "A")
     if kind == "auto":
         kind = choose_for_blocks(A)
@@ -181,27 +179,32 @@ def _normalize_blocks(A: Any, kind: Literal["auto"] | Kind | None) -> Any:
         return A
     if kind == "walks":
         return in_blocks(normalize_graph(_gather(recipes), kind), len(rows))
-    degree = np.concatenate(compute(*(delayed(sum_rows, pure=False)(block) for block in recipes)))
-    factors = delayed(_factors(degree, kind), pure=False)
-    scale = delayed(scaled_block, pure=False)
-    first = np.concatenate([[0], np.cumsum(rows)])
-    blocks = [scale(block, factors, int(at)) for block, at in zip(recipes, first, strict=False)]
+    blocks = scale_blocks(recipes, rows, kind)
     return concatenate_rows(blocks, rows, int(A.shape[1]), sp.csr_array((0, 0), dtype=np.float64))
+
+
+def scale_blocks(blocks: list[Any], rows: Any, kind: Kind) -> list[Any]:
+    """Return tasks that scale blocks of so many rows, themselves tasks, by the degrees of both ends."""
+    from dask import compute, delayed
+
+    degree = np.concatenate(compute(*(delayed(_sum_rows, pure=False)(block) for block in blocks)))
+    factors, scale = delayed(_factors(degree, kind), pure=False), delayed(_scaled_block, pure=False)
+    first = np.concatenate([[0], np.cumsum(rows)])
+    return [scale(block, factors, int(at)) for block, at in zip(blocks, first, strict=False)]
 
 
 def _count_entries(block: Any) -> int:
     return int(block.nnz if sp.issparse(block) else np.count_nonzero(block))
 
 
-def sum_rows(block: Any) -> Floats:
-    """Return the degrees of the nodes of a block."""
+def _sum_rows(block: Any) -> Floats:
     W = sp.csr_array(block, dtype=np.float64)
     refuse_negative(W)
     degree: Floats = W.sum(axis=1)
     return degree
 
 
-def scaled_block(block: Any, factors: Floats, first: int) -> sp.csr_array:
+def _scaled_block(block: Any, factors: Floats, first: int) -> sp.csr_array:
     """Return a block, whose rows begin with ``first``, multiplied by the factors of both ends."""
     W = sp.csr_array(block, dtype=np.float64, copy=True)
     scale_both_sides(W, factors, first)
