@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from quartic.arrays.checks import Array
+from quartic.arrays.threads import spread
 from quartic.compiled.flags import FLAGS, njit
 
-# Numbers that stay in the cache.
-_NEAR = 1 << 14
+# Numbers that stay in the cache; sums are made of at most so many pieces.
+_NEAR, _PIECES = 1 << 14, 64
 
 
 @njit(**FLAGS)
@@ -29,23 +30,56 @@ def projected_norm(X: Any, G: Any) -> float:
     return total
 
 
+@njit(**FLAGS)
+def gram_of_few(A: Any, B: Any) -> Any:
+    """Return AᵀB by the entries that are not zero."""
+    S, r, s = np.zeros((A.shape[1], B.shape[1])), A.shape[1], B.shape[1]
+    left, right = np.empty(r + 1, np.int64), np.empty(s + 1, np.int64)
+    for i in range(A.shape[0]):
+        n_left, n_right = 0, 0
+        for k in range(r):  # without a branch: what is written is overwritten unless it counts
+            left[n_left] = k
+            n_left += A[i, k] != 0
+        for k in range(s):
+            right[n_right] = k
+            n_right += B[i, k] != 0
+        for h in range(n_left):
+            for k in range(n_right):
+                S[left[h], right[k]] += A[i, left[h]] * B[i, right[k]]
+    return S
+
+
 # -- a spectral start: a step of Chebyshev's recursion, and a turn towards X ≥ 0 ---------------------------------------
 
 
 def turned_gram(Z: Array, Q: Array) -> Array:
     """Return Zᵀ max(ZQ, 0) in float64, of which ZQ exists only block by block."""
-    S, Q = np.zeros((Z.shape[1], Q.shape[1])), Q.astype(Z.dtype, copy=False)
-    for rows in map(np.ascontiguousarray, _blocks(Z)):  # the same bits for any order of Z
-        S += rows.T.astype(np.float64) @ np.maximum(rows @ Q, 0)
-    return S
+    Q, blocks = Q.astype(Z.dtype, copy=False), _blocks(Z)
+    size = -(-len(blocks) // _PIECES)
+    parts = np.zeros((-(-len(blocks) // size), Z.shape[1], Q.shape[1]))
+
+    def work(first: int, last: int) -> None:
+        for piece in range(first, last):
+            for block in blocks[piece * size : (piece + 1) * size]:
+                rows = np.ascontiguousarray(block)  # the same bits for any order of Z
+                parts[piece] += rows.T.astype(np.float64) @ np.maximum(rows @ Q, 0)
+
+    spread(work, len(parts), 2.0 * Z.size * Q.shape[1])
+    total: Array = parts.sum(axis=0)
+    return total
 
 
 def chebyshev(MT: Array, T: Array, before: Array, centre: float, half: float) -> None:
     """Before = (2/half)(MT − centre·T) − before."""
     scale, shift = T.dtype.type(2 / half), T.dtype.type(2 * centre / half)
-    for m, t, b in zip(_blocks(MT), _blocks(T), _blocks(before), strict=True):
-        np.subtract(scale * m, b, out=b)
-        b -= shift * t
+    blocks = list(zip(_blocks(MT), _blocks(T), _blocks(before), strict=True))
+
+    def work(first: int, last: int) -> None:
+        for m, t, b in blocks[first:last]:
+            np.subtract(scale * m, b, out=b)
+            b -= shift * t
+
+    spread(work, len(blocks), 8.0 * T.size)
 
 
 def _blocks(A: Array) -> list[Array]:

@@ -28,8 +28,8 @@ from quartic.compiled.flags import FLAGS, njit
 from quartic.compiled.tiles import BLOCK, add_upper_gram, block, block_times_small, padded, sparse_rows
 from quartic.losses.factor.passes import Origin, StepSums
 
-# X is cut into at most so many pieces, each of whole blocks.
-_PIECES = 16
+# X is cut into so many pieces, each of whole blocks; into more, of so many rows, where it is long, for many threads.
+_PIECES, _MOST_PIECES, _LONG = 16, 64, 4096
 # A matrix is cut into at most so many pieces: enough to share among threads, few enough to cost nothing.
 _SPARSE_PIECES = 64
 # Every rank has a pass of its own, compiled when first used; beyond this they would grow too long.
@@ -39,7 +39,7 @@ WIDEST_RANK = 256
 @cache
 def _rows_of_a_piece(n: int, rank: int) -> int:
     """Return how many rows a piece has: as many as X has columns at least, or the sums would outgrow X."""
-    return BLOCK * max(1, -(-max(-(-n // _PIECES), rank) // BLOCK))
+    return BLOCK * max(1, -(-max(min(-(-n // _PIECES), _LONG), -(-n // _MOST_PIECES), rank) // BLOCK))
 
 
 def _n_pieces(X: Array) -> int:
