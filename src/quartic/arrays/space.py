@@ -264,10 +264,9 @@ class Space:
         chebyshev(MT, T, before, centre, half)
 
     def turned_gram(self, Z: Array, Q: Array) -> Array:
-        """Return Zᵀ max(ZQ, 0)."""
-        from quartic.compiled.rows import turned_gram
-
-        return turned_gram(Z, Q)
+        """Return Zᵀ max(ZQ, 0), of which ZQ exists only block by block."""
+        sums = _sums_of_pieces(Z, Z, Q.shape, lambda rows, _: rows.T @ np.maximum(rows @ Q, 0))
+        return cast(Array, sums.sum(axis=0))
 
     def small(self, S: Any) -> Array:
         """Return a small float64 matrix as `gram` would."""
@@ -283,8 +282,9 @@ class Space:
 
     def regular_inverse(self, S: Array, shift: float) -> Array:
         """Return (S + shift·tr(S)/r·I)⁻¹."""
-        rank = len(S)
-        return np.linalg.inv(S + shift * np.trace(S) / rank * np.eye(rank))
+        A = S.copy()
+        A.flat[:: len(A) + 1] += shift / len(A) * S.trace()
+        return np.linalg.inv(A)
 
     def quotient(self, a: float, b: float) -> float:
         """Return a / b."""

@@ -13,8 +13,8 @@ from quartic.arrays.checks import Array
 from quartic.arrays.threads import spread
 from quartic.compiled.flags import FLAGS, njit
 
-# Numbers that stay in the cache; sums are made of at most so many pieces.
-_NEAR, _PIECES = 1 << 14, 64
+# Numbers that stay in the cache.
+_NEAR = 1 << 14
 
 
 @njit(**FLAGS)
@@ -49,24 +49,7 @@ def gram_of_few(A: Any, B: Any) -> Any:
     return S
 
 
-# -- a spectral start: a step of Chebyshev's recursion, and a turn towards X ≥ 0 ---------------------------------------
-
-
-def turned_gram(Z: Array, Q: Array) -> Array:
-    """Return Zᵀ max(ZQ, 0) in float64, of which ZQ exists only block by block."""
-    Q, blocks = Q.astype(Z.dtype, copy=False), _blocks(Z)
-    size = -(-len(blocks) // _PIECES)
-    parts = np.zeros((-(-len(blocks) // size), Z.shape[1], Q.shape[1]))
-
-    def work(first: int, last: int) -> None:
-        for piece in range(first, last):
-            for block in blocks[piece * size : (piece + 1) * size]:
-                rows = np.ascontiguousarray(block)  # the same bits for any order of Z
-                parts[piece] += rows.T.astype(np.float64) @ np.maximum(rows @ Q, 0)
-
-    spread(work, len(parts), 2.0 * Z.size * Q.shape[1])
-    total: Array = parts.sum(axis=0)
-    return total
+# -- a spectral start: a step of Chebyshev's recursion -------------------------------------------------------------------
 
 
 def chebyshev(MT: Array, T: Array, before: Array, centre: float, half: float) -> None:

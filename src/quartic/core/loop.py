@@ -27,8 +27,8 @@ from quartic.solvers.registry import choose_solver
 
 # A checkpoint is written this often, in seconds.
 _CHECKPOINT_EVERY = 5.0
-# A device that goes on by itself is looked after this often, in iterations; where there is a callback or a checkpoint,
-# after each.
+# What goes on by itself (a device, small steps made together) is looked after this often, in iterations; where someone
+# watches or there is a checkpoint, after each; near a limit of time as often as that asks for.
 _BATCH = 32
 # The objective is known to so many times the round-off of the gradient times ‖X‖.
 _VALUE_ROUND_OFF = 16.0
@@ -167,7 +167,7 @@ class _Run:
                 try:
                     ended = self.stopping.reason(state)
                     if ended is None:
-                        state = self._advance(state)
+                        state = self._advance(state, show is not _no_bar)
                         ended = self._tell(state, show)
                 except NoProgress as stop:
                     ended = self.stopping.stalled(state, f" at iteration {self.log.n_iter}: {stop}")
@@ -189,9 +189,9 @@ class _Run:
         return state
 
     @np.errstate(over="ignore", invalid="ignore")
-    def _advance(self, state: State) -> State:
-        watched = self.callback is not None or self.keeper is not None
-        most = 1 if watched else min(self.stopping.max_iter - self.log.n_iter, _BATCH)
+    def _advance(self, state: State, shown: bool) -> State:
+        watched = shown or self.callback is not None or self.keeper is not None
+        most = 1 if watched else min(self.stopping.max_iter - self.log.n_iter, _BATCH, self.stopping.in_time())
         following, made = self.solver.advance(self.problem, state, most, self.stopping.target)
         self.log.record(following, made)
         return following
@@ -205,7 +205,8 @@ class _Run:
         ⟨∇Ψ(X), X − best⟩, the run goes on: the next claim may be lower.
         """
         problem, log = self.problem, self.log
-        fresh = end.judged if end.judged is not None else problem.loss.at(state.point.X)
+        known = state.point if state.is_measured else end.judged
+        fresh = known if known is not None else problem.loss.at(state.point.X)
         objective, stationarity = problem.objective(fresh), problem.stationarity(fresh)
         if not stationarity <= end.bound:
             log.correct(stationarity)

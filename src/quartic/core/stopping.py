@@ -57,6 +57,13 @@ class Stopping:
         """The stationarity at which the run has converged."""
         return self.tol * self.log.reference
 
+    def in_time(self) -> int:
+        """Return how many iterations, one at least, fit into the time that is left, by those made so far."""
+        if math.isinf(self.max_time):
+            return _PATIENCE
+        done, spent = self.log.n_iter, self.log.latest.time
+        return max(1, min(_PATIENCE, int(done * (self.max_time / spent - 1)))) if done and spent > 0 else 1
+
     def reason(self, state: State) -> End | None:
         """Return why the run ends at this state, the last in the log; None where it goes on."""
         log, (elapsed, objective, stationarity, _, _) = self.log, self.log.latest

@@ -17,9 +17,9 @@ from quartic.distributed.inputs import is_dask_frame
 from quartic.losses.blocks.dask_distances import DaskDistances
 from quartic.losses.pairs.input import check_column, check_pairs, each_once, survey
 
-# Points are one where their distance is this share of all, and distances agree that differ by less; a distance of no
-# more than the second fixes nothing.
-_ONE, _SHORT = 1e-8, 1e-5
+# Points are one where their distance is this share of all (half the root of round-off: squares cannot tell it from 0),
+# and distances agree that differ by less; a distance of no more than the second fixes nothing.
+_ONE, _SHORT = 7.5e-9, 1e-5
 _FAR = 100  # log₂ of distances that are scaled before they are worked with: beyond 1e±30
 
 
@@ -169,7 +169,7 @@ def join_doubled(data: Measurements) -> Joined | None:
     >>> join_doubled(data).data.pairs.tolist(), join_doubled(data).label.tolist()
     ([[0, 1]], [0, 0, 1])
     """
-    n, counts, tol = data.n_points, data.counts, 2 * _ONE * data.size
+    n, counts, tol = data.n_points, data.counts, _ONE * data.size
     zero = data.pairs[counts & data.exact & (data.guess <= tol)]
     low, high = np.where(counts, data.lower, 0.0), np.where(counts, data.upper, np.inf)
     while len(zero):

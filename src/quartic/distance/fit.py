@@ -38,7 +38,7 @@ from quartic.distance.findings import (
 from quartic.distance.noise import find_standard_errors
 from quartic.distance.search import Settings, search_all
 from quartic.init import classical_mds
-from quartic.init.components import place_apart
+from quartic.init.distances import place_apart
 from quartic.losses import CompleteDistances
 from quartic.losses.blocks.dask_distances import DaskDistances
 
@@ -100,8 +100,11 @@ class Located:
         if self.found_as is None:
             if self.joined is None:
                 return find_standard_errors(self.data, self.X, noise, stress)
-            one = find_standard_errors(self.joined.data, self.X[self.joined.first], noise, stress)
-            return one[self.joined.label]
+            label, (i, j) = self.joined.label, self.data.pairs.T
+            errors = find_standard_errors(self.joined.data, self.X[self.joined.first], noise, stress)
+            same = label[i] == label[j]  # points that were joined may be as far apart as was measured
+            np.maximum.at(errors, label[i[same]], self.data.guess[same])
+            return errors[label]
         inner, power = self.found_as
         scaled = None if noise is None else shifted(float(noise), -power)
         return shifted(inner.standard_errors(scaled, stress), power)
@@ -340,7 +343,7 @@ def locate_complete(D: Array, settings: Settings) -> Located:
     result = minimize(
         Problem(loss), start if start.any() else None, rank=rank, solver=settings.solver, tol=settings.tol,
         reference=gradient_at_random(loss, rank), max_iter=settings.max_iter, max_time=settings.max_time,
-        random_state=settings.random_state, verbose=bool(settings.verbose),
+        random_state=settings.random_state, verbose=bool(settings.verbose), callback=settings.callback,
     )  # fmt: skip
     X: Array = result.X.astype(np.float64)
     component = np.zeros(n, dtype=np.int64)

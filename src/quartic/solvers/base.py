@@ -42,6 +42,11 @@ class State:
     point: Point
     step: float = math.nan
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether the point was made by a product at X; one carried along drifts, and is made anew at the end."""
+        return False
+
     def check(self, shape: tuple[int, int]) -> None:
         """Raise a ValueError where what a checkpoint held under ``listed`` does not go with an X of this shape."""
 

@@ -20,7 +20,7 @@ from scipy.linalg.lapack import dsyev
 
 from quartic.arrays import HOST, Array
 from quartic.compiled.flags import FLAGS, njit
-from quartic.losses.pairs.lanes import add_square, dot, load, nothing, store, where_squared
+from quartic.compiled.vectors import add_square, dot, load, nothing, store, where_squared
 from quartic.losses.pairs.loss import next_damping, residual
 from quartic.losses.pairs.numba import data_of, layout, pair_rows, places_of_blocks
 from quartic.losses.pairs.pairs import LINEARIZE, PRODUCT, QUARTIC, Pairs
@@ -78,8 +78,9 @@ class Descent:
         move(lanes, self._W, self._at, self._V, t, self._D)
         self.value, self.passes = 0.5 * pair_rows(*self._linearize)[0], self.passes + 1
         where = where_squared(len(lanes))
-        self.mean = prepare(lanes, self._W, self._at, where, self._R, self._L, self._covariance) / (rank * n)
-        self.slope = HOST.norm(self.gradient)
+        trace, squares = prepare(lanes, self._W, self._at, where, self._R, self._L, self._covariance)
+        self.mean = trace / (rank * n)
+        self.slope = math.sqrt(squares) if 1e-200 < squares < 1e200 else HOST.norm(self.gradient)
 
     def take(self, value: float, G: Array, B: Array, mean: float) -> None:
         """Take what a pass at X has given before, in place of making it."""
@@ -149,11 +150,13 @@ def move(lanes: Any, W: Any, at: int, V: Any, t: float, D: Any) -> None:
 
 @njit(**FLAGS)
 def prepare(lanes: Any, W: Any, at: int, where: Any, R: Any, L: Any, covariance: Any) -> Any:
-    """Set R = −G, L to the row blocks and the covariance to that of X, times n; return tr JᵀJ."""
+    """Set R = −G, L to the row blocks and the covariance to that of X, times n; return tr JᵀJ and ‖G‖²."""
     n, width, none = np.int64(len(R)), np.int64(len(lanes)), np.int64(0)
-    trace, mean = 0.0, nothing(lanes)
+    trace, squares, mean = 0.0, 0.0, nothing(lanes)
     for i in range(n):
-        store(R, i, none, -1.0 * load(lanes, W, i, none))
+        g = load(lanes, W, i, none)
+        squares += dot(g, g)
+        store(R, i, none, -1.0 * g)
         for k in range(width):
             trace += W[i, width + k]
             for l in range(width):
@@ -164,7 +167,7 @@ def prepare(lanes: Any, W: Any, at: int, where: Any, R: Any, L: Any, covariance:
     for i in range(n):
         x = load(lanes, W, i, at) - (1.0 / n) * mean
         add_square(covariance, none, none, 1.0, x)
-    return trace
+    return trace, squares
 
 
 @njit(**FLAGS)

@@ -151,11 +151,11 @@ def survey(pairs: Any, n: int | None = None) -> tuple[int, bool]:
 
     It is where all pairs have i ≤ j, come by row, then column, and none comes twice.
     """
-    i, j = pairs[:, 0], pairs[:, 1]
-    itself: Any = () if (rising := bool((i < j).all())) else np.flatnonzero(i == j)[:1]
-    key = i * (int(j.max(initial=0)) + 1 if n is None else n)
-    key += j  # in place: memory fresh from the system costs more than the sum
-    return int(itself[0]) if len(itself) else -1, bool((rising or (i <= j).all()) and (key[1:] > key[:-1]).all())
+    from quartic.losses.pairs.numba import look_over
+
+    rising, ordered = look_over(pairs, int(pairs.max(initial=0)) + 1 if n is None else n)
+    itself: Any = () if rising else np.flatnonzero(pairs[:, 0] == pairs[:, 1])[:1]
+    return int(itself[0]) if len(itself) else -1, ordered
 
 
 def sort_pairs(

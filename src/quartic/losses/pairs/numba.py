@@ -33,7 +33,7 @@ import numpy as np
 from quartic.arrays import Array
 from quartic.arrays.threads import spread
 from quartic.compiled.flags import FLAGS, INNER, njit
-from quartic.losses.pairs.lanes import add_square, dot, lanes_for, load, nothing, prefetch, store, where_squared
+from quartic.compiled.vectors import add_square, dot, lanes_for, load, nothing, prefetch, store, where_squared
 from quartic.losses.pairs.pairs import (
     COMPLETE,
     ENTRIES,
@@ -187,9 +187,10 @@ def _fill(first: int, last: int, W: Array, sums: int, span: int, X: Array, V: Ar
 @njit(**FLAGS)
 def copy(first: int, last: int, A: Any, at: int, B: Any, to: int, width: int) -> None:
     """Copy some columns of some rows."""
-    for i in range(np.uint64(first), np.uint64(last)):
-        for k in range(width):
-            B[i, to + k] = A[i, at + k]
+    a, b = A[first:last, at : at + width], B[first:last, to : to + width]
+    for i in range(b.shape[0]):
+        for k in range(b.shape[1]):
+            b[i, k] = a[i, k]
 
 
 @njit(**FLAGS)
@@ -202,6 +203,30 @@ def add_up(parts: Any, bounds: Any) -> None:
                 for b in range(1, c + 1):
                     total += parts[b, i, k]
                 parts[0, i, k] = total
+
+
+@njit(**FLAGS)
+def look_over(pairs: Any, n: int) -> Any:
+    """Tell whether all pairs have i < j; and whether they have i ≤ j, come by row, then column, and each once."""
+    before, rising, ordered = np.int64(-1), True, True
+    for p in range(len(pairs)):
+        i, j = pairs[p, 0], pairs[p, 1]
+        key = i * n + j
+        rising &= i < j
+        ordered &= (key > before) & (i <= j)
+        before = key
+    return rising, ordered
+
+
+@njit(**FLAGS)
+def add_by_point(start: Any, cols: Any, values: Any, sums: Any) -> None:
+    """Add the value of each pair to the sums of its two points."""
+    for i in range(len(sums)):
+        mine = 0.0
+        for p in range(start[i], start[i + 1]):
+            mine += values[p]
+            sums[np.uint64(cols[p])] += values[p]
+        sums[i] += mine
 
 
 # -- the pass ----------------------------------------------------------------------------------------------------------

@@ -188,7 +188,11 @@ class Pairs:
             from quartic.losses.pairs.torch import sum_by_row
 
             return cast(Array, sum_by_row(self, values))
-        return self.matrix(values.astype(np.float64, copy=False))(np.ones(self.n_points))
+        from quartic.losses.pairs.numba import add_by_point
+
+        sums = np.zeros(self.n_points)
+        add_by_point(self.start, self.cols, values, sums)
+        return sums
 
     def matrix(self, entries: Array) -> Callable[[Array], Array]:
         """Return the product with the symmetric matrix that has these entries at the pairs, and 0 elsewhere."""

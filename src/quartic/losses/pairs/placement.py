@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from quartic.arrays import Array
 from quartic.compiled.flags import FLAGS, njit
-from quartic.losses.pairs.lanes import lanes_for, load, store
+from quartic.compiled.vectors import lanes_for, load, store
 from quartic.losses.pairs.pairs import Pairs
 
 
@@ -58,7 +58,7 @@ def place(pairs: Pairs, X: Array, placed: NDArray[np.bool_]) -> tuple[Array, NDA
     span = -(-(corner + len(front)) // len(lanes)) * len(lanes)
     # the record of a placed point holds 1, x and xxᵀ, and from the corner on ‖x‖² times (1, x); that of another one the
     # sums of them over its placed neighbours, with ‖x‖² − b (distances) or b (entries) in place of ‖x‖²
-    W, counts, x = np.zeros((n, span)), np.zeros(n, np.int64), X[placed]
+    W, counts, x = np.zeros((n, span)), None if pairs.weight is None else np.zeros(n, np.int64), X[placed]
     own = np.zeros((len(x), span))
     own[:, 0], own[:, 1 : rank + 1], own[:, rank + 1 : rank + 1 + len(rows)] = 1.0, x, x[:, rows] * x[:, columns]
     if pairs.difference:
@@ -66,7 +66,8 @@ def place(pairs: Pairs, X: Array, placed: NDArray[np.bool_]) -> tuple[Array, NDA
     W[placed] = own
     sign = -1.0 if pairs.difference else 1.0
     gather(lanes, front, W, corner, sign, placed, pairs.start, pairs.cols, pairs.target, pairs.weight, counts)
-    new = np.flatnonzero(~placed & (counts >= 2 * (rank + 1)) & (W[:, 0] > 0))
+    enough = (W[:, 0] if counts is None else counts) >= 2 * (rank + 1)
+    new = np.flatnonzero(~placed & enough & (W[:, 0] > 0))
     sums = np.ascontiguousarray(W[new].T)
     A = np.empty((rank, rank, len(new)))
     A[rows, columns] = A[columns, rows] = sums[rank + 1 : rank + 1 + len(rows)]
@@ -86,7 +87,7 @@ def gather(
     lanes: Any, front: Any, W: Any, corner: int, sign: float, placed: Any, start: Any, cols: Any, target: Any,
     weight: Any, counts: Any,
 ) -> None:  # fmt: skip
-    """Sum up what places the points that are not yet, and count their placed neighbours."""
+    """Sum up what places the points that are not yet, and where weights do not do so count their placed neighbours."""
     n, none, width, span = np.int64(len(placed)), np.int64(0), np.int64(len(lanes)), np.int64(W.shape[1])
     longest = np.int64(0)
     for i in range(n):
@@ -107,7 +108,8 @@ def gather(
                 store(W, other, o, load(lanes, W, other, o) + w * load(lanes, W, known, o))
             wb = sign * w * np.float64(target[p])
             store(W, other, corner, load(front, W, other, corner) + wb * load(front, W, known, none))
-            counts[np.uint64(other)] += 1
+            if weight is not None:
+                counts[np.uint64(other)] += 1
 
 
 def _solutions(A: Array, b: Array) -> Array:
