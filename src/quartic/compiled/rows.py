@@ -49,7 +49,7 @@ def gram_of_few(A: Any, B: Any) -> Any:
     return S
 
 
-# -- a spectral start: a step of Chebyshev's recursion -------------------------------------------------------------------
+# -- a spectral start: a step of Chebyshev's recursion ----------------------------------------------------------------
 
 
 def chebyshev(MT: Array, T: Array, before: Array, centre: float, half: float) -> None:
