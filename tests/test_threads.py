@@ -668,13 +668,15 @@ def test_gram_matrices_and_inner_products_are_the_same_bits_on_any_number_of_thr
     """Many rows, cut into pieces; with many columns of which few entries are not zero, by those alone."""
     rng = np.random.default_rng(3)
     A, B = (np.where(rng.random((20_000, rank)) < filled, rng.standard_normal((20_000, rank)), 0) for _ in range(2))
-    A, B = A.astype(dtype), B.astype(dtype)
+    A, B, C = A.astype(dtype), B.astype(dtype), rng.standard_normal((rank, rank)).astype(dtype)
     found = []
     for count in (1, 2):
         with threads.limited_to(count):
-            found.append((HOST.gram(A), HOST.gram(A, B), HOST.inner(A, B)))
+            found.append((HOST.gram(A), HOST.gram(A, B), HOST.inner(A, B), HOST.times(A, C), HOST.turned_gram(A, C)))
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
-    A, B = A.astype(np.float64), B.astype(np.float64)
-    for got, expected in zip(found[0], (A.T @ A, A.T @ B, np.sum(A * B)), strict=True):
-        np.testing.assert_allclose(got, expected, atol=1e-10 * np.linalg.norm(A) * np.linalg.norm(B))
+    single = [1e-12, 1e-12, 1e-12, np.finfo(dtype).eps, 1e-12]  # AC is made in the type of A
+    A, B, C = (M.astype(np.float64) for M in (A, B, C))
+    exact = A.T @ A, A.T @ B, np.sum(A * B), A @ C, A.T @ np.maximum(A @ C, 0)
+    for got, expected, relative in zip(found[0], exact, single, strict=True):
+        np.testing.assert_allclose(got, expected, atol=50 * relative * np.linalg.norm(A) * np.linalg.norm(B))

@@ -251,7 +251,17 @@ class Space:
 
     def times(self, A: Array, S: Array) -> Array:
         """Return A S for a small matrix S, in A's type."""
-        return A @ S.astype(A.dtype, copy=False)
+        S = S.astype(A.dtype, copy=False)
+        if len(A) <= _ROWS:
+            return A @ S
+        out, rows = np.empty((len(A), S.shape[1]), A.dtype), max(_ROWS, -(-len(A) // _PIECES))
+
+        def work(first: int, last: int) -> None:
+            for k in range(first * rows, min(last * rows, len(A)), rows):
+                np.matmul(A[k : k + rows], S, out=out[k : k + rows])
+
+        spread(work, -(-len(A) // rows), float(A.size) * S.shape[1])
+        return out
 
     def shrink(self, W: Array, square: float, alpha: float, sigma: float) -> None:
         """Divide W by ``norm_scale(‖W‖, alpha, sigma)``, given ‖W‖²; on a device without a read."""

@@ -194,8 +194,8 @@ class RandomisedState(SplitState):
             raise ValueError("the approximation of M does not go with X")
 
 
-class RandomisedHALS(Solver):
-    """Sweeps of `SymHALS` on cheaper normal equations, made at random, then on its own (Hayashi et al. 2024).
+class RandomisedHALS(SymHALS):
+    """Sweeps on cheaper normal equations, made at random, then on those of `SymHALS` (Hayashi et al. 2024).
 
     X is judged on M after ``sweeps`` of them; once stationarity no longer falls, sweeps go on with M.
     """
@@ -203,32 +203,26 @@ class RandomisedHALS(Solver):
     requires = Requirements(("on_host", "point_from"), ("only X ≥ 0",))
     state = RandomisedState
 
-    mu: float | None
     sweeps: int
 
-    def in_units(self, units: Units, problem: Problem) -> RandomisedHALS:
-        return convert_weight(self, "mu", units)
-
     def init(self, problem: Problem, X0: Array) -> RandomisedState:
-        first = SymHALS(self.mu).init(problem, X0)
-        found = self._approximate(cast(FullLeastSquares, problem.loss), X0)
-        return RandomisedState(point=first.point, Y=X0, mu=first.mu, approximation=found)
+        s, loss = super().init(problem, X0), cast(FullLeastSquares, problem.loss)
+        return RandomisedState(point=s.point, Y=s.Y, mu=s.mu, approximation=self._approximate(loss, X0))
 
     def step(self, problem: Problem, state: State) -> RandomisedState:
-        """Return the state after a few cheap sweeps and a look at M, or after one with M."""
-        s, hals, loss = cast(RandomisedState, state), SymHALS(self.mu), cast(FullLeastSquares, problem.loss)
+        s, loss = cast(RandomisedState, state), cast(FullLeastSquares, problem.loss)
         if s.rounds < 0:
-            after = hals.step(problem, s)
+            after = super().step(problem, s)
             return RandomisedState(point=after.point, Y=after.Y, mu=after.mu, rounds=-1)
         X, Y, mu = s.point.X, s.Y, s.mu
         generator, used = np.random.default_rng((_SEED, s.rounds)), 0.0
         for _ in range(self.sweeps):
             before = X
             MX, S, part = self._equations(loss, s, X, generator)
-            Y = hals._update(Y, X, MX, S, mu)
+            Y = self._update(Y, X, MX, S, mu)
             MY, S, other = self._equations(loss, s, Y, generator)
-            X = hals._update(X, Y, MY, S, mu)
-            mu, used = hals._next_mu(mu, X, before, Y), used + part + other
+            X = self._update(X, Y, MY, S, mu)
+            mu, used = self._next_mu(mu, X, before, Y), used + part + other
         loss._count(math.ceil(used))
         point = loss.at(X)
         if problem.stationarity(point) <= _FALLS * problem.stationarity(s.point):
