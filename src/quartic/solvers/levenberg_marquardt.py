@@ -94,9 +94,9 @@ class LevenbergMarquardt(Solver):
     others by least squares from their pairs with those placed, and goes on from there with all. If that does not lower
     the objective it is forgotten. Passes over the pairs of the core count by their share.
 
-    Without a core, the way to the neighbourhood of a solution is made by `quartic.solvers.ConjugateGradient`, with the
-    same row blocks, in about three fifths of the passes: far away equations are not worth solving. Not so where the
-    pairs are those of near points, and the equations ill-conditioned.
+    Without a core, and after one where noise leaves much of the loss, the way to the neighbourhood of a solution is
+    made by `quartic.solvers.ConjugateGradient`, with the same row blocks, in about three fifths of the passes: far away
+    equations are not worth solving. Not so where the pairs are those of near points, and the equations ill-conditioned.
 
     Parameters
     ----------
