@@ -10,7 +10,7 @@ import scipy.optimize
 import scipy.sparse as sp
 
 from quartic import Problem, minimize
-from quartic.baselines.splitting import _approximate
+from quartic.baselines.splitting import _sample_rows
 from quartic.datasets import planted_graph
 from quartic.init import robust_start
 from quartic.losses import Completion, Distances, LeastSquares, RawStress, Sensing
@@ -24,8 +24,10 @@ from quartic.solvers import (
     SNMPBB,
     CoCaIn,
     FaceCG,
+    LvSHALS,
     ProjectedGaussNewton,
     ScaledGD,
+    SymHALS,
 )
 
 RNG = np.random.default_rng(0)
@@ -79,7 +81,7 @@ def steps(case, solver, X0, count):
 
 
 @pytest.mark.parametrize("kind", MATRICES)
-@pytest.mark.parametrize("solver", [*ON_FACE, *BREGMAN, LAI()], ids=repr)
+@pytest.mark.parametrize("solver", [*ON_FACE, *BREGMAN, LAI(), LvSHALS(share=0.5)], ids=repr)
 def test_ends_at_a_stationary_point_as_low_as_scipy_finds(solver, kind):
     M = MATRICES[kind]
     X0 = start(M)
@@ -195,10 +197,53 @@ def test_low_rank_input_is_the_leading_part_of_the_spectrum():
     values = np.array([9.0, -7.0, 5.0, 4.0, *[0.01] * 36])
     M = (Q * values) @ Q.T
     loss = LeastSquares((M + M.T) / 2)
-    basis, found = _approximate(loss, np.ones((40, 2)), columns=2, power=3)
+    basis, found = LAI(columns=2, power=3)._approximate(loss, np.ones((40, 2)))
     np.testing.assert_allclose(np.sort(found), [-7, 4, 5, 9], atol=1e-3)
     np.testing.assert_allclose((basis * found) @ basis.T, (Q[:, :4] * values[:4]) @ Q[:, :4].T, atol=0.02)
     assert loss.n_products == 5 * 2  # five products with four columns, where two are one
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_sampling_all_rows_is_hals(kind):
+    M = MATRICES[kind]
+    lvs, hals = problem(M), problem(M)
+    sampled = steps(lvs, LvSHALS(mu=0.3, share=1.0, sweeps=1), start(M), 6)[-1]
+    whole = steps(hals, SymHALS(mu=0.3), start(M), 6)[-1]
+    np.testing.assert_array_equal(sampled.point.X, whole.point.X)
+    np.testing.assert_array_equal(sampled.Y, whole.Y)
+
+
+def test_sampled_normal_equations_are_right_on_average():
+    """Rows of high leverage are taken for certain, with weight 1; the mean of many draws is the whole."""
+    rng = np.random.default_rng(4)
+    Y = rng.random((60, 3)) * rng.pareto(1.5, (60, 1))
+    M = MATRICES["dense"][rng.integers(25, size=(60, 1)), rng.integers(25, size=60)]
+    leverage = np.einsum("ij,jk,ik->i", Y, np.linalg.inv(Y.T @ Y), Y)
+    certain = np.flatnonzero(leverage / 3 >= 1 / 15)
+    assert 0 < len(certain) < 15
+    left, right = np.zeros((3, 3)), np.zeros((60, 3))
+    for _ in range(3000):
+        rows, weights = _sample_rows(Y, 15, rng)
+        assert len(rows) <= 15
+        assert (weights[np.searchsorted(rows, certain)] == 1).all()
+        left += Y[rows].T @ (weights[:, None] * Y[rows]) / 3000
+        right += M[rows].T @ (weights[:, None] * Y[rows]) / 3000
+    # the standard error of a mean of 3000 draws of 15 rows each is below a hundredth
+    np.testing.assert_allclose(left, Y.T @ Y, rtol=0.05)
+    np.testing.assert_allclose(right, M.T @ Y, rtol=0.1)
+    short = Y * [1.0, 0.0, 1.0]  # a column of zeros has no leverage
+    assert np.isfinite(_sample_rows(short, 15, rng)[1]).all()
+
+
+def test_sampled_products_are_counted_by_the_entries_they_use():
+    M = planted_graph(400, 4, random_state=0)[0]
+    case = problem(M)
+    solver = LvSHALS(share=0.1, sweeps=5)
+    state = solver.init(case, case.loss.random_start(4, True, np.random.default_rng(0)))
+    before = case.loss.n_products
+    solver.step(case, state)
+    # ten samples of a tenth of the rows, whose entries vary a little, and the look at M
+    assert 2 <= case.loss.n_products - before <= 4
 
 
 def test_inertia_of_cocain_keeps_its_condition():
@@ -221,7 +266,7 @@ def test_inertia_of_cocain_keeps_its_condition():
     assert (np.diff(uppers) >= 0).all()
 
 
-@pytest.mark.parametrize("name", ["face-cg", "snmpbb", "pgncg", "lai", "cocain", "abpg"])
+@pytest.mark.parametrize("name", ["face-cg", "snmpbb", "pgncg", "lai", "lvs-hals", "cocain", "abpg"])
 def test_a_run_that_goes_on_from_a_checkpoint_is_the_same_run(name, tmp_path):
     options = {"solver": name, "tol": 1e-12, "X0": start(MATRICES["dense"])}
     case = problem(MATRICES["dense"])

@@ -79,7 +79,7 @@ def test_the_whole_league_has_what_it_says():
     assert sum(game.family == "edmc" for game in games) == 2 * 7 * 3 * 3
     assert {game.begin for game in games} == {"random", "spectral"}
     assert len({str(game) for game in games}) == len(games)
-    assert {"auto", "snmpbb", "scipy", "lai", "cocain"} <= {name.split(" ")[0] for name in LEAGUE["symnmf"]}
+    assert {"auto", "snmpbb", "scipy", "lai", "lvs-hals", "cocain"} <= {name.split(" ")[0] for name in LEAGUE["symnmf"]}
     assert set(LEAGUE) == {"symnmf", "edmc", "stress"}
 
 

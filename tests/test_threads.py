@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from quartic import Problem, SymNMF, minimize
 from quartic.arrays import threads
-from quartic.arrays.space import Fresh
+from quartic.arrays.space import HOST, Fresh
 from quartic.compiled import flags as compiling
 from quartic.compiled.clock import solving_time
 from quartic.datasets import planted_graph
@@ -660,3 +660,23 @@ class TestCompiling:
 
 def test_threads_are_shared_among_runs():
     assert [threads.share_of(*given) for given in ((4, 2), (4, 10), (1, 1), (None, 3))] == [2, 1, 1, None]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("rank", "filled"), [(5, 1.0), (60, 1.0), (60, 0.03)])
+def test_gram_matrices_and_inner_products_are_the_same_bits_on_any_number_of_threads(rank, filled, dtype, two):
+    """Many rows, cut into pieces; with many columns of which few entries are not zero, by those alone."""
+    rng = np.random.default_rng(3)
+    A, B = (np.where(rng.random((20_000, rank)) < filled, rng.standard_normal((20_000, rank)), 0) for _ in range(2))
+    A, B, C = A.astype(dtype), B.astype(dtype), rng.standard_normal((rank, rank)).astype(dtype)
+    found = []
+    for count in (1, 2):
+        with threads.limited_to(count):
+            found.append((HOST.gram(A), HOST.gram(A, B), HOST.inner(A, B), HOST.times(A, C), HOST.turned_gram(A, C)))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+    single = [1e-12, 1e-12, 1e-12, np.finfo(dtype).eps, 1e-12]  # AC is made in the type of A
+    A, B, C = (M.astype(np.float64) for M in (A, B, C))
+    exact = A.T @ A, A.T @ B, np.sum(A * B), A @ C, A.T @ np.maximum(A @ C, 0)
+    for got, expected, relative in zip(found[0], exact, single, strict=True):
+        np.testing.assert_allclose(got, expected, atol=50 * relative * np.linalg.norm(A) * np.linalg.norm(B))

@@ -19,12 +19,17 @@ from typing import Any, cast, overload
 import numpy as np
 
 from quartic.arrays.checks import Array, is_torch, working_dtype
+from quartic.arrays.threads import spread
 from quartic.arrays.waiting import Waiting, on_host
 
 # float32 input is widened this many rows at a time, so that no float64 copy of a tall array is ever made
 _ROWS = 4096
 # Numbers that stay in the cache.
 _NEAR = 1 << 14
+# Sums are made of at most so many pieces, of so many rows at least.
+_PIECES = 64
+# Of so many columns the zeros are left out where no more than this share of the terms is not zero.
+_WIDE, _EMPTY = 48, 0.01
 # Arrays below this size come from the allocator's own cache; above it each would be mapped, zeroed and unmapped anew.
 _WORTH_KEEPING = 1 << 16
 _EPS = {kind: float(np.finfo(kind).eps) for kind in (np.float32, np.float64)}
@@ -76,6 +81,32 @@ def norm_scale(size: float, alpha: float, sigma: float) -> float:
     return sigma * (1 + y * y)
 
 
+def _sums_of_pieces(A: Array, B: Array, shape: tuple[int, ...], multiply: Callable[[Array, Array], Any]) -> Array:
+    """Return Σ multiply(a, b) over pieces of rows in float64, a sum for each piece: they depend on the shape alone."""
+    rows = max(_ROWS, -(-len(A) // _PIECES))
+    sums = np.zeros((max(1, -(-len(A) // rows)), *shape))
+
+    def work(first: int, last: int) -> None:
+        for piece in range(first, last):
+            end = min((piece + 1) * rows, len(A))
+            for k in range(piece * rows, end, _ROWS):
+                a = _widen(A[k : min(k + _ROWS, end)])
+                sums[piece] += multiply(a, a if B is A else _widen(B[k : min(k + _ROWS, end)]))
+
+    spread(work, len(sums), float(A.size) * math.prod(shape[1:]))
+    return sums
+
+
+def _multiply(A: Array, B: Array) -> Array:
+    return A.T @ B
+
+
+def _share_filled(A: Array) -> float:
+    """Return the share of entries that are not zero, in a sample of the rows."""
+    some = A[:: max(1, len(A) // 64)]
+    return np.count_nonzero(some) / max(some.size, 1)
+
+
 class Space:
     """What solvers, kernels, penalties and the loop need of arrays: those of NumPy here, of torch in `DeviceSpace`."""
 
@@ -125,12 +156,9 @@ class Space:
 
     def inner(self, A: Array, B: Array) -> float:
         """Return ⟨A, B⟩ = Σ A_ij B_ij."""
-        if A.dtype == np.float64 and B.dtype == np.float64:
+        if A.size < _WORTH_KEEPING and A.dtype == np.float64 and B.dtype == np.float64:
             return float(np.dot(A.ravel(), B.ravel()))
-        return math.fsum(
-            float(np.dot(a.ravel(), b.ravel()))
-            for a, b in ((_widen(A[k : k + _ROWS]), _widen(B[k : k + _ROWS])) for k in range(0, len(A), _ROWS))
-        )
+        return math.fsum(_sums_of_pieces(A, B, (), lambda a, b: np.dot(a.ravel(), b.ravel())).tolist())
 
     def norm(self, A: Array) -> float:
         """Return ‖A‖, also where the squares under- or overflow."""
@@ -159,12 +187,13 @@ class Space:
     def gram(self, A: Array, B: Array | None = None) -> Array:
         """Return AᵀB (AᵀA when B is left out), an r × r matrix in float64."""
         B = A if B is None else B
-        if A.dtype == np.float64 and B.dtype == np.float64:
-            return A.T @ B
-        total = np.zeros((A.shape[1], B.shape[1]))
-        for k in range(0, len(A), _ROWS):
-            total += _widen(A[k : k + _ROWS]).T @ _widen(B[k : k + _ROWS])
-        return total
+        if len(A) <= _ROWS and A.shape[1] < _WIDE:  # a short cut: small runs are made of such calls
+            return _multiply(_widen(A), _widen(B))
+        if min(A.shape[1], B.shape[1]) >= _WIDE and _share_filled(A) * _share_filled(B) < _EMPTY:
+            from quartic.compiled.rows import gram_of_few as multiply
+        else:
+            multiply = _multiply
+        return cast(Array, _sums_of_pieces(A, B, (A.shape[1], B.shape[1]), multiply).sum(axis=0))
 
     def total(self, A: Array) -> float:
         """Return the sum of all entries."""
@@ -224,7 +253,17 @@ class Space:
 
     def times(self, A: Array, S: Array) -> Array:
         """Return A S for a small matrix S, in A's type."""
-        return A @ S.astype(A.dtype, copy=False)
+        S = S.astype(A.dtype, copy=False)
+        if len(A) <= _ROWS:
+            return A @ S
+        out, rows = np.empty((len(A), S.shape[1]), A.dtype), max(_ROWS, -(-len(A) // _PIECES))
+
+        def work(first: int, last: int) -> None:
+            for k in range(first * rows, min(last * rows, len(A)), rows):
+                np.matmul(A[k : k + rows], S, out=out[k : k + rows])
+
+        spread(work, -(-len(A) // rows), float(A.size) * S.shape[1])
+        return out
 
     def shrink(self, W: Array, square: float, alpha: float, sigma: float) -> None:
         """Divide W by ``norm_scale(‖W‖, alpha, sigma)``, given ‖W‖²; on a device without a read."""
@@ -233,16 +272,19 @@ class Space:
     def chebyshev(self, MT: Array, T: Array, before: Array, centre: float, half: float) -> None:
         """Set before = (2/half)(MT − centre·T) − before; MT may be used up."""
         scale, shift = T.dtype.type(2 / half), T.dtype.type(2 * centre / half)
-        for m, t, b in zip(_blocks(MT), _blocks(T), _blocks(before), strict=True):
-            np.subtract(scale * m, b, out=b)
-            b -= shift * t
+        blocks = list(zip(_blocks(MT), _blocks(T), _blocks(before), strict=True))
+
+        def work(first: int, last: int) -> None:
+            for m, t, b in blocks[first:last]:
+                np.subtract(scale * m, b, out=b)
+                b -= shift * t
+
+        spread(work, len(blocks), 8.0 * T.size)
 
     def turned_gram(self, Z: Array, Q: Array) -> Array:
-        """Return Zᵀ max(ZQ, 0) in float64, of which ZQ exists only block by block."""
-        S, Q = np.zeros((Z.shape[1], Q.shape[1])), Q.astype(Z.dtype, copy=False)
-        for rows in map(np.ascontiguousarray, _blocks(Z)):  # the same bits for any order of Z
-            S += rows.T.astype(np.float64) @ np.maximum(rows @ Q, 0)
-        return S
+        """Return Zᵀ max(ZQ, 0), of which ZQ exists only block by block."""
+        sums = _sums_of_pieces(Z, Z, Q.shape, lambda rows, _: rows.T @ np.maximum(rows @ Q, 0))
+        return cast(Array, sums.sum(axis=0))
 
     def small(self, S: Any) -> Array:
         """Return a small float64 matrix as `gram` would."""

@@ -17,6 +17,8 @@ from quartic.arrays.waiting import on_host
 _INDEPENDENT = 1e4
 # Columns that are still dependent after so many rounds on a device are equal, or zero.
 _ROUNDS = 5
+# Among so many rows those that differ most are as different as among all.
+_ENOUGH = 20_000
 #: Up to this size the matrix itself is formed and all its eigenvalues are worked out.
 DENSE = 500
 #: With at most this probability, over the random first vector, ``Lowest.bound`` is no bound.
@@ -51,8 +53,12 @@ def orthonormal(A: Any) -> Array:
 
 
 def most_different_rows(U: Any) -> Array:
-    """Return the r rows of U (n, r) that a QR decomposition of Uᵀ with pivoting takes first, as a small matrix."""
+    """Return the r rows of U (n, r) that a QR decomposition of Uᵀ with pivoting takes first, as a small matrix.
+
+    Of a tall U evenly spread rows will do, a hundred for each column: the decomposition is no work for many threads.
+    """
     rank = U.shape[1]
+    U = U[:: max(1, len(U) // max(_ENOUGH, 100 * rank))]
     if not is_torch(U):
         import scipy.linalg
 

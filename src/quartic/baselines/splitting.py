@@ -1,4 +1,4 @@
-"""SymHALS, SymANLS, LAI and ADMM: two factors, M ≈ XYᵀ, drawn together by a penalty."""
+"""SymHALS, SymANLS, LAI, LvS-HALS and ADMM: two factors, M ≈ XYᵀ, drawn together by a penalty."""
 
 from __future__ import annotations
 
@@ -178,12 +178,13 @@ class SymANLS(PenalisedSolver):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LAIState(SplitState):
-    """Factors X and Y, the weight μ, and M ≈ QΛQᵀ as Q and the diagonal of Λ; no pair of them once M itself is used."""
+class RandomisedState(SplitState):
+    """Factors, the weight μ, what stands for M, and how many rounds were made with it; −1 once M itself is used."""
 
     listed = ("approximation",)
 
     approximation: tuple[Array, ...] = ()
+    rounds: int = 0
 
     def check(self, shape: tuple[int, int]) -> None:
         """Raise unless Q and Λ go with an X of this shape."""
@@ -193,8 +194,54 @@ class LAIState(SplitState):
             raise ValueError("the approximation of M does not go with X")
 
 
+class RandomisedHALS(SymHALS):
+    """Sweeps on cheaper normal equations, made at random, then on those of `SymHALS` (Hayashi et al. 2024).
+
+    X is judged on M after ``sweeps`` of them; once stationarity no longer falls, sweeps go on with M.
+    """
+
+    requires = Requirements(("on_host", "point_from"), ("only X ≥ 0",))
+    state = RandomisedState
+
+    sweeps: int
+
+    def init(self, problem: Problem, X0: Array) -> RandomisedState:
+        s, loss = super().init(problem, X0), cast(FullLeastSquares, problem.loss)
+        return RandomisedState(point=s.point, Y=s.Y, mu=s.mu, approximation=self._approximate(loss, X0))
+
+    def step(self, problem: Problem, state: State) -> RandomisedState:
+        s, loss = cast(RandomisedState, state), cast(FullLeastSquares, problem.loss)
+        if s.rounds < 0:
+            after = super().step(problem, s)
+            return RandomisedState(point=after.point, Y=after.Y, mu=after.mu, rounds=-1)
+        X, Y, mu = s.point.X, s.Y, s.mu
+        generator, used = np.random.default_rng((_SEED, s.rounds)), 0.0
+        for _ in range(self.sweeps):
+            before = X
+            MX, S, part = self._equations(loss, s, X, generator)
+            Y = self._update(Y, X, MX, S, mu)
+            MY, S, other = self._equations(loss, s, Y, generator)
+            X = self._update(X, Y, MY, S, mu)
+            mu, used = self._next_mu(mu, X, before, Y), used + part + other
+        loss._count(math.ceil(used))
+        point = loss.at(X)
+        if problem.stationarity(point) <= _FALLS * problem.stationarity(s.point):
+            return replace(s, point=point, Y=Y, mu=mu, rounds=s.rounds + 1)
+        return RandomisedState(point=point, Y=Y, mu=mu, rounds=-1)
+
+    def _approximate(self, loss: FullLeastSquares, X0: Array) -> tuple[Array, ...]:
+        """Return what is made once and stands for M."""
+        return ()
+
+    @abstractmethod
+    def _equations(
+        self, loss: Any, s: RandomisedState, Y: Array, generator: np.random.Generator
+    ) -> tuple[Array, Array, float]:
+        """Return what stands for MY and for YᵀY, and what part of a product that took beyond those counted."""
+
+
 @dataclass(frozen=True)
-class LAI(Solver):
+class LAI(RandomisedHALS):
     """Sweeps of `SymHALS` with a low-rank approximation of M in its place, then with M.
 
     After Hayashi, Aksoy, Ballard and Park 2024. M ≈ QΛQᵀ by randomised subspace iteration with ``columns``·r columns. A
@@ -221,8 +268,6 @@ class LAI(Solver):
     """
 
     name = "lai"
-    requires = Requirements(("on_host", "point_from"), ("only X ≥ 0",))
-    state = LAIState
     checks = checked(mu=NONNEGATIVE, columns=COUNT, power=NONNEGATIVE, sweeps=COUNT)
 
     mu: float | None = None
@@ -230,49 +275,84 @@ class LAI(Solver):
     power: int = 2
     sweeps: int = 10
 
-    def in_units(self, units: Units, problem: Problem) -> LAI:
-        return convert_weight(self, "mu", units)
+    def _approximate(self, loss: FullLeastSquares, X0: Array) -> tuple[Array, ...]:
+        """Return Q (n, l) with orthonormal columns and the diagonal of Λ, the eigenvalues of largest size."""
+        n, rank = X0.shape
+        width = min(self.columns * rank, n)
+        Q: Array = np.random.default_rng(_SEED).standard_normal((n, width)).astype(X0.dtype)
+        for _ in range(self.power + 1):
+            Q = orthonormal(loss.product(Q))
+        values, U = np.linalg.eigh(gram(Q, loss.product(Q)))
+        # a product with l columns is l/r of those that are counted
+        loss._count((self.power + 2) * (-(-width // rank) - 1))
+        return np.ascontiguousarray(Q @ U.astype(Q.dtype)), values.astype(Q.dtype)
 
-    def init(self, problem: Problem, X0: Array) -> LAIState:
-        """Return the state X = Y = X0, with M approximated."""
-        first = SymHALS(self.mu).init(problem, X0)
-        found = _approximate(cast(FullLeastSquares, problem.loss), X0, self.columns, self.power)
-        return LAIState(point=first.point, Y=X0, mu=first.mu, approximation=found)
-
-    def step(self, problem: Problem, state: State) -> LAIState:
-        """Return the state after a few sweeps with QΛQᵀ and a look at M, or after one with M."""
-        s, hals = cast(LAIState, state), SymHALS(self.mu)
-        if not s.approximation:
-            after = hals.step(problem, s)
-            return LAIState(point=after.point, Y=after.Y, mu=after.mu)
+    def _equations(
+        self, loss: Any, s: RandomisedState, Y: Array, generator: np.random.Generator
+    ) -> tuple[Array, Array, float]:
         Q, values = s.approximation
-        X, Y, mu = s.point.X, s.Y, s.mu
-        for _ in range(self.sweeps):
-            before = X
-            Y = hals._update(Y, X, Q @ (values[:, None] * (Q.T @ X)), gram(X), mu)
-            X = hals._update(X, Y, Q @ (values[:, None] * (Q.T @ Y)), gram(Y), mu)
-            mu = hals._next_mu(mu, X, before, Y)
-        point = problem.loss.at(X)
-        falls = problem.stationarity(point) <= _FALLS * problem.stationarity(s.point)
-        return LAIState(point=point, Y=Y, mu=mu, approximation=s.approximation if falls else ())
+        return Q @ (values[:, None] * (Q.T @ Y)), gram(Y), 0.0
 
 
-def _approximate(loss: FullLeastSquares, X0: Array, columns: int, power: int) -> tuple[Array, ...]:
-    """Return Q (n, l) with orthonormal columns and the diagonal of Λ, the eigenvalues of largest size."""
-    n, rank = X0.shape
-    width = min(columns * rank, n)
-    Q: Array = np.random.default_rng(_SEED).standard_normal((n, width)).astype(X0.dtype)
-    for _ in range(power + 1):
-        Q = loss.product(Q)
-        if not np.isfinite(Q).all():
-            return ()  # the run will say what is wrong with the products
-        Q = orthonormal(Q)
-    small = gram(Q, loss.product(Q))
-    if not np.isfinite(small).all():
-        return ()
-    values, U = np.linalg.eigh(small)
-    loss._count((power + 2) * (-(-width // rank) - 1))  # a product with l columns is l/r of those that are counted
-    return np.ascontiguousarray(Q @ U.astype(Q.dtype)), values.astype(Q.dtype)
+@dataclass(frozen=True)
+class LvSHALS(RandomisedHALS):
+    """Sweeps of `SymHALS` on a share of the rows, drawn by their leverage in the fixed factor, then on all of them.
+
+    After Hayashi, Aksoy, Ballard and Park 2024. With Y fixed, ½‖M − XYᵀ‖² is a least-squares problem with a row for
+    each of Y, whose leverage is ℓ_i = y_iᵀ(YᵀY)⁻¹y_i, of sum r. Of s rows those with ℓ_i/r ≥ 1/s are taken as they
+    are, the others drawn in proportion to ℓ and weighed by 1/(s′p_i), so that both sides of the normal equations are
+    right on average. The penalty μ‖X − Y‖² is never sampled. Products are counted by the entries of M they use.
+
+    Parameters
+    ----------
+    mu : float, optional
+        μ ≥ 0, as in `SymHALS`.
+    share : float, default=0.05
+        s, as a share of all rows; with 1 it is `SymHALS`.
+    sweeps : int, default=10
+        Sweeps between two looks at M.
+
+    Examples
+    --------
+    >>> from quartic import SymNMF, datasets
+    >>> SymNMF(2, solver="lvs-hals", random_state=0).fit(datasets.karate().adjacency).result_.success
+    True
+    """
+
+    name = "lvs-hals"
+    requires = Requirements(("on_host", "point_from", "entries"), ("only X ≥ 0",))
+    checks = checked(mu=NONNEGATIVE, share=POSITIVE, sweeps=COUNT)
+
+    mu: float | None = None
+    share: float = 0.05
+    sweeps: int = 10
+
+    def _equations(
+        self, loss: Any, s: RandomisedState, Y: Array, generator: np.random.Generator
+    ) -> tuple[Array, Array, float]:
+        size = max(math.ceil(self.share * len(Y)), 2 * Y.shape[1])
+        if size >= len(Y):
+            return loss.product(Y), gram(Y), 0.0
+        rows, weights = _sample_rows(Y, size, generator)
+        M, Z = loss.matrix.M[rows], Y[rows]
+        weighed = weights[:, None].astype(Y.dtype) * Z
+        return np.ascontiguousarray(M.T @ weighed), gram(weighed, Z), M.size / loss.matrix.M.size
+
+
+def _sample_rows(Y: Array, size: int, generator: np.random.Generator) -> tuple[Any, Array]:
+    """Return rows of Y, each once, and their weights: those of high leverage for certain, others by chance."""
+    values, Q = np.linalg.eigh(gram(Y))
+    kept = values > len(values) * float(np.finfo(Y.dtype).eps) * values[-1]
+    leverage = np.square(Y @ (Q[:, kept] / np.sqrt(values[kept]))).sum(axis=1).astype(np.float64)
+    certain = leverage * size >= leverage.sum()
+    n_left, rest = size - int(certain.sum()), np.where(certain, 0.0, leverage)
+    weights = certain.astype(np.float64)
+    if n_left > 0 and rest.sum() > 0:
+        p = rest / rest.sum()
+        drawn = generator.choice(len(Y), n_left, p=p)
+        np.add.at(weights, drawn, 1 / (n_left * p[drawn]))
+    rows = np.flatnonzero(weights)
+    return rows, weights[rows]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,7 @@ from quartic.core.loop import minimize
 from quartic.core.problem import Problem
 from quartic.init import random_start, spectral_start
 from quartic.kernels import NormKernel
-from quartic.solvers import ABPG, ADMM, LAI, SMACOF, SNMPBB, CoCaIn, Solver, SymANLS, SymHALS
+from quartic.solvers import ABPG, ADMM, LAI, SMACOF, SNMPBB, CoCaIn, LvSHALS, Solver, SymANLS, SymHALS
 
 
 class CannotDo(Exception):
@@ -309,6 +309,7 @@ _LEAGUE: dict[str, dict[str, tuple[str | Solver, ...]]] = {
                                       "beta", "scipy")},
         "snmpbb": (SNMPBB(), SNMPBB(memory=1), SNMPBB(alternate=False)),
         "lai": (LAI(mu=1e-2), LAI(mu=1e-1), LAI()),
+        "lvs-hals": (LvSHALS(mu=1e-2), LvSHALS(mu=1e-1), LvSHALS(mu=1e-1, share=0.2)),
         "cocain": (CoCaIn(first=1e-3), CoCaIn(first=1e-2)),
         "abpg": (ABPG(),),
         "hals": (SymHALS(1e-3), SymHALS(1e-2), SymHALS(1e-1)),

@@ -18,7 +18,7 @@ STYLES: dict[str, tuple[str, bool]] = {
         "dyn-nolips": "#1f4e9c", "dyn-nolips-gram": "#3b9fd1", "pg": "#7f7f7f", "gd": "#9a8c73", "beta": "#b5b5b5",
         "cd": "#5a9c6e", "hals": "#17a3a3", "anls": "#7d6bb8", "tr": "#a874c9", "admm": "#3d3d3d", "snmpbb": "#0b6e4f",
         "pgncg": "#8fbf3f", "lai": "#6fa8dc", "cocain": "#4b5fd6", "abpg": "#2f6f8f", "scaledgd": "#93c5b5",
-        "smacof": "#556b2f", "scipy": "#000000"}.items()},
+        "lvs-hals": "#1f4e79", "smacof": "#556b2f", "scipy": "#000000"}.items()},
     "inertial": ("#d9480f", False), "lbfgs": ("#f0a020", False), "ncg": ("#c2255c", False), "lm": ("#e377c2", False),
     "face-cg": ("#8c564b", False), "auto": ("#8b1a1a", False),
 }  # fmt: skip

@@ -4,7 +4,7 @@ from quartic.baselines.accelerated import ABPG, CoCaIn
 from quartic.baselines.coordinate_descent import CoordinateDescent
 from quartic.baselines.directions import SNMPBB, BetaSNMF, ProjectedGaussNewton, ScaledGD
 from quartic.baselines.smacof import SMACOF
-from quartic.baselines.splitting import ADMM, LAI, SymANLS, SymHALS
+from quartic.baselines.splitting import ADMM, LAI, LvSHALS, SymANLS, SymHALS
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.conjugate_face import FaceCG
 from quartic.solvers.conjugate_gradient import ConjugateGradient
@@ -33,6 +33,7 @@ __all__ = [
     "GradientDescent",
     "InertialNoLips",
     "LevenbergMarquardt",
+    "LvSHALS",
     "NoLips",
     "NoProgress",
     "ProjectedGaussNewton",

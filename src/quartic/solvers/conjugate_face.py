@@ -16,7 +16,7 @@ from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.lines import CarriedState, refreshed
 
 # Entries are worked on in so many pieces, whose sums are added in order: the same bits on any number of threads.
-_PIECES, _BLOCK = 16, 1024
+_PIECES, _BLOCK = 64, 1024
 # No step is longer, on a line without bounds.
 _LONGEST = 1e12
 # The last step is forgotten where its curvature is this small beside ‖s‖·‖y‖.

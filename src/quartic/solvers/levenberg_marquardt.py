@@ -45,6 +45,8 @@ _NEAR_ROUND_OFF = 1e3
 _REPLACED, _REPLACED_FIRST = 4, 1e-3
 # Conjugate gradients come first until the gradient has shrunk by this, for so many steps at the most.
 _NEAR, _CONJUGATE = 1e-3, 40
+# After a core they come too where this share of the loss is left, or more: with noise Gauss–Newton is no quicker.
+_FITS = 1e-6
 
 
 @dataclass(frozen=True)
@@ -92,9 +94,9 @@ class LevenbergMarquardt(Solver):
     others by least squares from their pairs with those placed, and goes on from there with all. If that does not lower
     the objective it is forgotten. Passes over the pairs of the core count by their share.
 
-    Without a core, the way to the neighbourhood of a solution is made by `quartic.solvers.ConjugateGradient`, with the
-    same row blocks, in about three fifths of the passes: far away equations are not worth solving. Not so where the
-    pairs are those of near points, and the equations ill-conditioned.
+    Without a core, and after one where noise leaves much of the loss, the way to the neighbourhood of a solution is
+    made by `quartic.solvers.ConjugateGradient`, with the same row blocks, in about three fifths of the passes: far away
+    equations are not worth solving. Not so where the pairs are those of near points, and the equations ill-conditioned.
 
     Parameters
     ----------
@@ -152,9 +154,13 @@ class LevenbergMarquardt(Solver):
             wanted = 0 < 2 * self._core_degree(loss, X0.shape[1]) <= loss.mean_degree()
         if wanted or not loss.quadratic or self.linear_solver == "direct" or loss.is_local():
             return LMState(loss.at(X0), damping=self.damping, core_done=int(not wanted))
-        point, blocks = loss.linearize(X0)
-        mean = diagonal_mean(blocks, X0.shape[1])
-        return LMState(point, damping=self.damping, blocks=blocks, mean=mean, made_at=X0, turns=0)
+        return self._prepared(loss, X0, self.damping, 0.0)
+
+    def _prepared(self, loss: SumOfSquares, X: Array, damping: float, fits: float) -> LMState:
+        """Return the state at X, from where conjugate gradients lead unless the loss is down to ``fits``."""
+        point, blocks = loss.linearize(X)
+        mean, turns = diagonal_mean(blocks, X.shape[1]), 0 if loss.quadratic and float(point.value) > fits else -1
+        return LMState(point, damping=damping, blocks=blocks, mean=mean, made_at=X, turns=turns)
 
     def step(self, problem: Problem, state: State) -> LMState:
         """Return the state after one damped step; the first may go by way of the core."""
@@ -253,7 +259,9 @@ class LevenbergMarquardt(Solver):
         degree = self._core_degree(loss, X.shape[1])
         in_one_call = None if self.linear_solver == "direct" else (self.forcing, self.max_cg)
         found = by_way_of_core(loss, X, degree, self.damping, steps, in_one_call)
-        return None if found is None else LMState(loss.at(astype(found[0], float_type(X))), damping=found[1])
+        if found is None:
+            return None
+        return self._prepared(loss, astype(found[0], float_type(X)), found[1], _FITS * float(s.point.value))
 
     def _with_points_replaced(self, loss: SumOfSquares, penalty: Penalty, s: LMState) -> LMState:
         """Return the state with points that fit far worse than the others placed anew, where that lowers the loss."""

@@ -6,7 +6,7 @@ from quartic.baselines.accelerated import ABPG, CoCaIn
 from quartic.baselines.coordinate_descent import CoordinateDescent
 from quartic.baselines.directions import SNMPBB, BetaSNMF, ProjectedGaussNewton, ScaledGD
 from quartic.baselines.smacof import SMACOF
-from quartic.baselines.splitting import ADMM, LAI, SymANLS, SymHALS
+from quartic.baselines.splitting import ADMM, LAI, LvSHALS, SymANLS, SymHALS
 from quartic.core.problem import Problem
 from quartic.solvers.base import Solver
 from quartic.solvers.conjugate_face import FaceCG
@@ -38,6 +38,7 @@ SOLVERS: dict[str, type[Solver]] = {
         SNMPBB,
         ProjectedGaussNewton,
         LAI,
+        LvSHALS,
         CoCaIn,
         ABPG,
         ScaledGD,

@@ -30,8 +30,8 @@ from quartic.losses.factor.passes import Origin, StepSums
 
 # Rows of a block: with 40 columns in double precision 20 kB, beside the small matrix, stay in the first cache.
 BLOCK = 64
-# X is cut into at most so many pieces, each of whole blocks.
-_PIECES = 16
+# X is cut into so many pieces, each of whole blocks; into more, of so many rows, where it is long, for many threads.
+_PIECES, _MOST_PIECES, _LONG = 16, 64, 4096
 # A matrix is cut into at most so many pieces: enough to share among threads, few enough to cost nothing.
 _SPARSE_PIECES = 64
 # Every rank has a pass of its own, compiled when first used; beyond this they would grow too long.
@@ -41,7 +41,7 @@ WIDEST_RANK = 256
 @cache
 def _rows_of_a_piece(n: int, rank: int) -> int:
     """Return how many rows a piece has: as many as X has columns at least, or the sums would outgrow X."""
-    return BLOCK * max(1, -(-max(-(-n // _PIECES), rank) // BLOCK))
+    return BLOCK * max(1, -(-max(min(-(-n // _PIECES), _LONG), -(-n // _MOST_PIECES), rank) // BLOCK))
 
 
 def _n_pieces(X: Array) -> int:
