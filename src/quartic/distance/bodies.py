@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import eigsh
 
 from quartic.arrays import Array
-from quartic.distance.cuts import SLAB, THIN, find_crowded_planes
+from quartic.distance.cuts import SLAB, THIN, find_crowded_planes, find_planes_of_neighbours
 from quartic.distance.framework import (
     DENSE_LIMIT,
     GenericFramework,
@@ -171,11 +171,13 @@ class ProvingCore:
     def stands_in_place(self, X: Array, pairs: Indices, misfit: float = 0.0) -> bool:
         """Tell that, where the points are, no piece of them can be reflected.
 
-        The core mixes, so that only a hyperplane with a good part of its points could cut it in two; each other point
-        must not rest on a flat set. Those that do by their ties alone are looked at with all their pairs. The
-        ``misfit`` is relative to the distances.
+        The core mixes, so that only a hyperplane with a good part of its points could cut it in two; a small piece
+        would have most of its links with one hyperplane; each other point must not rest on a flat set. Those that do by
+        their ties alone are looked at with all their pairs. The ``misfit`` is relative to the distances.
         """
         if find_crowded_planes(X, float(np.clip(misfit, SLAB, THIN))):
+            return False
+        if any(True for _ in find_planes_of_neighbours(pairs, X, misfit)):
             return False
         flat = _rest_on_flat_sets(self.ties, X, ~self.inside)
         if flat.any():

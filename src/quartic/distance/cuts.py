@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, islice
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,6 +29,10 @@ _HANGS = 4
 # so many directions, seen from so many places. Exact ones lie in a slab of the first thickness (a smooth curve has few
 # of its points in it), noisy ones in one of up to the second, which is also how thin a flat set for one point is.
 _CROWD, _SEEN, _DIRECTIONS, _LOOKS, _PLANES_KEPT, SLAB, THIN = 0.1, 192, 512, 300, 12, 2e-3, 1e-2
+
+# Points whose neighbours are asked, about how many are listed, how often some are drawn, and of them so many beside the
+# d of a hyperplane; points with few neighbours that are looked at; how thin hyperplanes are for exact distances.
+_ASKED, _LISTED, _DRAWN, _OTHERS, _FEW, _THINNEST = 400, 24, 8, 5, 64, 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,6 +257,52 @@ def _points_near_plane(X: Array, some: Array, thickness: float) -> Mask:
     return mask
 
 
+def find_planes_of_neighbours(pairs: Indices, X: Array, misfit: float = 0.0) -> Iterator[Mask]:
+    """Yield the points in hyperplanes that hold d + 2 neighbours of a point, as a sample shows; of few, all are seen.
+
+    The misfit is relative to the distances: a piece beyond a thicker set fits on one side only.
+    """
+    (n, d), rng, thickness = X.shape, np.random.default_rng(0), float(np.clip(30 * misfit, _THINNEST, SLAB))
+    Y = X - X.mean(axis=0)
+    scale, axes = np.linalg.eigh(Y.T @ Y / n)
+    if d == 1 or scale[0] <= THIN**4 * scale[-1]:
+        return
+    Y = Y @ (axes / np.sqrt(scale))
+    asked = rng.permutation(n) < _ASKED
+    some = pairs[:: max(1, len(pairs) // (_LISTED * n))]
+    ends = np.concatenate([some[asked[some[:, 0]]], some[asked[some[:, 1]]][:, ::-1]])
+    ends = ends[np.argsort(ends[:, 0])]
+    start, each = np.searchsorted(ends[:, 0], np.arange(n + 1)), d + _OTHERS
+    degree = np.diff(start)
+
+    def shared(near: Array, subsets: list[Any]) -> Iterator[Mask]:
+        base = near[:, subsets]
+        normal = find_normals(base[..., 1:, :] - base[..., :1, :])
+        offset = np.sum(normal * base[..., 0, :], axis=-1)
+        height = near @ np.swapaxes(normal, 1, 2) - offset[:, None]
+        for at in zip(*np.nonzero(np.count_nonzero(np.abs(height) <= thickness, axis=1) >= d + 2), strict=True):
+            yield np.abs(Y @ normal[at] - offset[at]) <= thickness
+
+    for v in np.flatnonzero((degree > d + 1) & (degree < 2 * each))[:_FEW]:
+        yield from shared(Y[ends[start[v] : start[v + 1], 1]][None], list(combinations(range(degree[v]), d)))
+    rows = np.flatnonzero(degree >= 2 * each)
+    for _ in range(_DRAWN):
+        # spread over each point's list, in an order of their own: neighbours next to each other may be so in space
+        at = (rng.permutation(each) + rng.random((len(rows), 1))) * (degree[rows] / each)[:, None]
+        yield from shared(Y[ends[start[rows][:, None] + at.astype(np.int64), 1]], [list(range(d))])
+
+
+def find_normals(edges: Array) -> Array:
+    """Return the unit normals of hyperplanes spanned by d - 1 vectors each, (..., d - 1, d)."""
+    d = edges.shape[-1]
+    if d not in (2, 3):  # where a formula would be long
+        normals: Array = np.linalg.svd(edges, full_matrices=True)[2][..., -1, :]
+        return normals
+    normals = edges[..., 0, ::-1] * [1.0, -1.0] if d == 2 else np.cross(edges[..., 0, :], edges[..., 1, :])
+    normals = normals / np.maximum(np.linalg.norm(normals, axis=-1, keepdims=True), 1e-300)
+    return normals
+
+
 def _is_flat(Y: Array, around: Array) -> bool:
     """Tell whether Y is thin in some direction, for points at the distances of those ``around`` it."""
     center = Y.mean(axis=0)
@@ -271,7 +322,9 @@ def _pieces(graph: PairGraph, A: sp.csr_array, X: Array, bodies: list[Mask]) -> 
     if n <= _ENUMERATED:
         yield from _beside_planes(A, X)
     else:
-        for plane in find_crowded_planes(X):
+        found = islice(find_planes_of_neighbours(graph.pairs, X), _SEEN)
+        near = {plane.tobytes(): plane for plane in found}
+        for plane in [*find_crowded_planes(X), *list(near.values())[:_PLANES_KEPT]]:
             yield from _components(A, ~plane)
     single = np.ones(n, dtype=bool)
     if bodies:
@@ -302,7 +355,7 @@ def _beside_planes(A: sp.csr_array, X: Array) -> Iterator[Mask]:
     subsets = np.array(list(combinations(range(n), d)))
     if len(subsets) > _PLANES:
         subsets = subsets[np.linspace(0, len(subsets) - 1, _PLANES).astype(int)]
-    normals = np.linalg.svd(X[subsets[:, 1:]] - X[subsets[:, :1]], full_matrices=True)[2][:, -1]
+    normals = find_normals(X[subsets[:, 1:]] - X[subsets[:, :1]])
     heights = np.abs(np.einsum("knd,kd->kn", X[None] - X[subsets[:, :1]], normals))
     slab, plane = heights <= FLAT * size, heights <= THIN**3 * size  # the piece itself may be no larger than a slab
     near = np.concatenate([slab, plane[np.count_nonzero(plane, axis=1) > d]])
