@@ -93,7 +93,10 @@ def blocks():
         def work(packed=packed, rank=rank, R=R):
             Z = torch.full_like(R, np.nan)
             L = passes.factor_blocks(packed, 0.1, rank)
-            return [L, float(passes.solve_blocks(L, R, Z)), Z]
+            rz = passes.solve_blocks(L, R, Z)
+            H, D, S, P = R.flip(0).clone(), Z.clone(), R.clone(), Z.clone()
+            step = passes.advance(rz, 0.2, P, H, L, D, S, Z)
+            return [L, float(rz), *(float(x) for x in step), D, S, Z, P]
 
         compare(work, 1e-10, f"blocks of rank {rank}")
         inverse = torch.linalg.inv(whole + 0.1 * torch.eye(rank, dtype=torch.float64))

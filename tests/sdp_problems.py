@@ -210,6 +210,33 @@ def hinf(n, seed=0):
     return SDP(C, A, b)
 
 
+def known_optimum(blocks, m, seed=0, density=1.0, repeated=0):
+    """A random programme with a strictly complementary solution, and its optimum; the last constraints follow."""
+    rng = np.random.default_rng(seed)
+    Y, Z = [], []
+    for size in blocks:
+        n = abs(size)
+        turn = np.linalg.qr(rng.standard_normal((n, n)))[0] if size > 0 else np.eye(n)
+        used, values = np.arange(n) < rng.integers(0, n + 1), rng.uniform(0.5, 2, n)
+        Y.append((turn * (values * used)) @ turn.T)
+        Z.append((turn * (values * ~used)) @ turn.T)
+    A = []
+    for _ in range(m):
+        row = [
+            np.triu(rng.standard_normal((abs(n), abs(n))) * (rng.random((abs(n), abs(n))) < density)) for n in blocks
+        ]
+        A.append([B + B.T if n > 0 else np.diag(B.diagonal()) for B, n in zip(row, blocks, strict=True)])
+    for mix in rng.integers(-2, 3, (repeated, m)):
+        A.append([sum(w * B for w, B in zip(mix, column, strict=True)) for column in zip(*A[:m], strict=True)])
+    y = rng.standard_normal(len(A))
+    C = [
+        sum(t * B for t, B in zip(y, column, strict=True)) + S
+        for column, S in zip(zip(*A, strict=True), Z, strict=True)
+    ]
+    b = [sum(float(np.vdot(B, part)) for B, part in zip(row, Y, strict=True)) for row in A]
+    return SDP(C, A, b, blocks=blocks), sum(float(np.vdot(M, part)) for M, part in zip(C, Y, strict=True))
+
+
 def reference(problem):
     """The optimum by Clarabel: maximise bᵀy with C − 𝒜*(y) positive semidefinite."""
     import cvxpy as cp

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from quartic import Problem, certify, grow_rank, minimize
-from quartic.compiled.lanczos import lowest_eigenpairs
+from quartic.arrays.subspace import lowest_eigenpairs
 from quartic.losses import Anchored, Completion, Distances, LeastSquares, Quadratic, RawStress, Robust, Sensing
 from quartic.losses.base import Loss
 from quartic.penalties import L1, Nonnegative, Ridge

@@ -212,6 +212,14 @@ def test_demo_in_json(tmp_path):
     assert results["Points from a tenth of their distances"]["normalized_rmse"] < 1e-6
 
 
+def test_a_report_by_a_process_of_its_own(tmp_path):
+    """What a command loads late, to start soon, must not be in the way of what plotly loads."""
+    pytest.importorskip("plotly", reason="the report extra is not installed")
+    (tmp_path / "d.csv").write_text("i,j,d\na,b,3\nb,c,4\na,c,5\n")
+    run("locate", "d.csv", "-d", 2, "-o", "out.csv", "--report", "page.html", cwd=tmp_path)
+    assert "3 points in 2 dimensions" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
 def test_demo_without_the_report_extra(tmp_path):
     """Where plotly is missing the results are printed, with one line on how to get the page."""
     code = (
@@ -259,11 +267,13 @@ def test_cluster_warns_of_negative_weights_and_refuses_to_do_without_positive_on
 
 def test_without_k_the_number_is_chosen_and_said(club, tmp_path):
     done = quick("cluster", club, "-o", tmp_path / "out.csv", "--report", tmp_path / "r.html")
-    said = re.search(r"(\d+) clusters: of 2 to 10; the larger of two models decides \((.*?)\)", done.stderr)
+    said = re.search(
+        r"(\d+) clusters: chosen from 2 to 10 by the larger of two block-model estimates \((.*?)\)", done.stderr
+    )
     votes = [int(vote) for vote in re.findall(r"\d+", said[2])]
     assert int(said[1]) == max(votes[1:])
     assert len({row["cluster"] for row in rows_of((tmp_path / "out.csv").read_text())}) == int(said[1])
-    assert "the larger of two models decides" in (tmp_path / "r.html").read_text()
+    assert "the larger of two block-model estimates" in (tmp_path / "r.html").read_text()
     facts = json.loads(quick("cluster", club, "--json").stdout)
     assert list(facts["votes"].values()) == votes
     assert json.loads(quick("cluster", club, "-k", 3, "--json").stdout)["votes"] is None
@@ -663,7 +673,7 @@ def test_groups_in_different_units_are_found_without_their_number(people, tmp_pa
     facts = json.loads(done.stdout)
     assert (facts["n_clusters"], facts["sizes"], facts["scaled"]) == (3, [20, 20, 20], True)
     assert "columns scaled to variance 1, since spreads differ up to " in done.stderr
-    assert "3 clusters: the rows fall into 3 groups" in done.stderr
+    assert "3 clusters: the graph of nearest neighbours has 3 separate components" in done.stderr
     kept = quick("cluster", people, "--scale", "none", "-k", 3, "--json", "-o", tmp_path / "out.csv")
     assert not json.loads(kept.stdout)["scaled"]
     assert "scaled" not in kept.stderr

@@ -620,7 +620,6 @@ def test_exact_distances_give_points_to_round_off():
 @pytest.mark.parametrize("refine", [None, "stress"])
 def test_an_interrupted_run_ends_the_whole_search(refine):
     """What Ctrl-C does in a script or a notebook: the run under way ends, and no other is begun."""
-    from quartic.core.progress import watched_by
     from quartic.core.result import Status
 
     truth = helix(40, random_state=0)
@@ -632,8 +631,8 @@ def test_an_interrupted_run_ends_the_whole_search(refine):
         if len(seen) == 12:
             raise KeyboardInterrupt
 
-    model = DistanceCompletion(2, n_init=3, random_state=0, verbose=True, refine=refine)
-    with watched_by(once), warnings.catch_warnings():
+    model = DistanceCompletion(2, n_init=3, random_state=0, callback=once, refine=refine)
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit_pairs(pairs, pair_distances(truth, pairs))
     assert len(seen) == 12
@@ -641,6 +640,29 @@ def test_an_interrupted_run_ends_the_whole_search(refine):
     assert "interrupted" in model.result_.message
     assert model.embedding_.shape == (40, 2)
     assert np.isfinite(model.embedding_).all()
+
+
+def test_a_callback_sees_every_iteration_and_may_end_the_search():
+    truth = helix(40, random_state=0)
+    pairs = random_pairs(40, 0.4, random_state=0)
+    distances, seen = pair_distances(truth, pairs), []
+    whole = DistanceCompletion(3, random_state=0, callback=seen.append).fit_pairs(pairs, distances)
+    assert len(seen) == whole.n_iter_ > 3
+    before = list(seen)
+
+    def stop(progress):
+        seen.append(progress)
+        if len(seen) == len(before) + 3:
+            raise StopIteration
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = DistanceCompletion(3, n_init=4, random_state=0, callback=stop).fit_pairs(pairs, distances)
+    assert len(seen) == len(before) + 3
+    assert model.embedding_.shape == (40, 3)
+    assert not model.result_.success
+    with pytest.raises(ValueError, match="callback must be a function"):
+        DistanceCompletion(3, callback=1).fit_pairs(pairs, distances)
 
 
 # -- never sure of what is wrong ------------------------------------------------------------------------------------

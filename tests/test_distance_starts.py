@@ -14,11 +14,9 @@ from quartic.datasets import pair_distances, random_pairs
 from quartic.distance import framework, moves, patches
 from quartic.distance.component import Component, Effort, Search
 from quartic.distance.patches import register, start_from_patches
-from quartic.init.classical_mds import classical_mds
-from quartic.init.components import distance_graph, place_apart
-from quartic.init.eigenmap import eigenmap_start, smallest_eigenvectors
+from quartic.init import classical_mds, eigenmap_start, shortest_path_start
+from quartic.init.distances import distance_graph, place_apart, smallest_eigenvectors
 from quartic.init.relaxed import sampled_start
-from quartic.init.shortest_path import shortest_path_start
 from quartic.losses import Distances
 
 STARTS = [
@@ -108,7 +106,7 @@ def test_a_sensor_field_is_nearly_recovered(d, tolerance):
 
 
 def test_landmarks_lie_apart():
-    from quartic.init.shortest_path import _landmark_paths
+    from quartic.init.distances import _landmark_paths
 
     pairs, distances, _ = sensor_field(400, 20, 2)
     graph = distance_graph(pairs, distances, 400)
@@ -125,7 +123,7 @@ def test_landmarks_lie_apart():
 
 @pytest.mark.parametrize("way", ["dense", "factors", "iteration"])
 def test_eigenvectors_are_those_of_the_laplacian(way, monkeypatch):
-    from quartic.init import eigenmap
+    from quartic.init import distances as eigenmap
 
     # A strip, so that the smallest eigenvalues lie apart.
     pairs, distances, X = sensor_field(500, 22, 2)
@@ -136,10 +134,8 @@ def test_eigenvectors_are_those_of_the_laplacian(way, monkeypatch):
     monkeypatch.setattr(eigenmap, "DENSE_LIMIT", 10_000 if way == "dense" else 0)
     if way == "iteration":
         monkeypatch.setattr(eigenmap, "elimination_is_cheap", lambda adjacency, d: False)
-    U = smallest_eigenvectors(graph, 2, np.random.default_rng(0), power=1.0)
-    floor = 0.1 * np.sqrt(np.mean(graph.data**2))
-    W = graph.toarray()
-    W[W > 0] = 1 / np.maximum(W[W > 0], floor)
+    U = smallest_eigenvectors(graph, 2, np.random.default_rng(0))
+    W = (graph.toarray() > 0) * 1.0
     _, V = scipy.linalg.eigh(np.diag(W.sum(axis=1)) - W)
     overlap = np.linalg.svd(U.T @ V[:, 1:3])[1]
     assert overlap.min() > 1 - 1e-5
@@ -156,7 +152,7 @@ def test_eigenmap_keeps_the_shape_of_a_sensor_field(d):
 
 
 def test_eigenmap_keeps_the_scale_where_the_fit_has_to_be_cut():
-    from quartic.init.eigenmap import _fitted
+    from quartic.init.distances import _fitted
 
     # A line has no second dimension: the fitted M has rank one, and the second direction is kept small but not lost.
     rng = np.random.default_rng(0)

@@ -12,7 +12,7 @@ from quartic.losses import FullLeastSquares, LeastSquares
 from quartic.losses.factor import loss as factor_trial
 from quartic.losses.factor.loss import LeastSquaresMove, slope_of_step
 from quartic.losses.factor.passes import Origin
-from quartic.losses.point import try_bregman_step
+from quartic.losses.steps import try_bregman_step
 from quartic.penalties import L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge, Zero
 from quartic.solvers.inertial import _first_growth
 

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from quartic import Problem, SymNMF
 from quartic.clustering.many import start_of_many
-from quartic.compiled.row_descent import best_coordinate, descend_rows
+from quartic.compiled.graphs import best_coordinate, descend_rows
 from quartic.datasets import block_model
 from quartic.init import random_start
 from quartic.losses import LeastSquares

@@ -29,7 +29,7 @@ from quartic.report import (
     scatter_of_points,
     write_page,
 )
-from quartic.report.map import place_nodes
+from quartic.report.clusters import place_nodes
 from quartic.report.points import find_chain
 
 pytest.importorskip("plotly", reason="the report extra is not installed")
@@ -340,6 +340,12 @@ def test_a_chain_is_found_by_order_or_by_bonds():
     rank, links = find_chain(broken, few, turned)
     np.testing.assert_array_equal(rank, np.arange(40)[::-1])
     assert len(links) == 38
+    atoms = [
+        f"ALA{1 + i // 4}:{['N', 'CA', 'C', 'O'][i % 4]}" for i in range(40)
+    ]  # by residue, however they are listed
+    listed = np.r_[np.arange(0, 40, 4), np.setdiff1d(np.arange(40), np.arange(0, 40, 4))]
+    rank, _ = find_chain(walk[listed], few, [atoms[i] for i in listed])
+    np.testing.assert_array_equal(rank, listed)
     cloud = np.random.default_rng(0).normal(size=(40, 3))
     assert len(find_chain(cloud, few, range(40))[1]) == 0
     bonds = np.column_stack([np.arange(39), np.arange(1, 40)])

@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 from scipy.sparse.linalg import aslinearoperator
 
-from quartic.sdp import SDP, LowRank, read_sdpa, solve_sdp
+from quartic.sdp import SDP, LowRank, maxcut, read_sdpa, solve_sdp
 from quartic.sdp.bound import Bounds, Part, Slack, _chebyshev_bound, _proven
 
 DATA = Path(os.environ.get("QUARTIC_DATA", "")) / "sdplib"
@@ -116,6 +116,23 @@ def test_inequalities_by_slacks():
     low = solve_sdp(SDP(C, [np.eye(3)], [1.0], senses=[">="]))
     assert high.primal == pytest.approx(3.0, abs=1e-6)
     assert low.primal == pytest.approx(1.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("of_c", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("of_b", [1e-8, 1.0, 1e8])
+def test_any_scale_of_the_data(of_c, of_b):
+    """The optimum is right relatively, not to 1e-6 of 1: a small one is no excuse."""
+    sides = np.r_[3.0, 4.0, 5.0]
+    problem = SDP(of_c * np.diag([3.0, 1.0, 2.0, 5.0]), [np.eye(4), np.diag(np.r_[0.0, sides])], of_b * np.r_[1.0, 2.0])
+    optimum = of_c * of_b * (3 * (1 - 2 / 3) + 1 * 2 / 3)
+    for result in (solve_sdp(problem), solve_sdp(problem, method="interior")):
+        assert result.success, result.message
+        assert result.primal == pytest.approx(optimum, rel=1e-5)
+        assert result.dual == pytest.approx(optimum, rel=1e-5)
+        assert result.dual <= optimum * (1 + 1e-9)
+    ring = np.roll(np.eye(7), 1, axis=0) + np.roll(np.eye(7), -1, axis=0)
+    found = maxcut(of_c * ring).result
+    assert [found.primal, found.dual] == pytest.approx([of_c * 7 * (1 - np.cos(6 * np.pi / 7)) / 2] * 2, rel=1e-6)
 
 
 @pytest.mark.parametrize("maximize", [False, True])
@@ -349,6 +366,8 @@ def test_data_are_checked():
         SDP(np.eye(3), [np.eye(4)], [1.0])
     with pytest.raises(ValueError, match="NumPy array"):
         SDP(np.eye(2), [[[1.0, 0.0], [0.0, 1.0]]], [1.0])
+    with pytest.raises(ValueError, match="NumPy array"):
+        SDP([[2.0]], [[[4.0]]], [2.0])
     with pytest.raises(ValueError, match="finite"):
         SDP(np.full((3, 3), np.nan), [np.eye(3)], [1.0])
     with pytest.raises(ValueError, match="senses"):

@@ -13,6 +13,7 @@ from sdp_problems import (
     free_variables,
     hinf,
     inequalities,
+    known_optimum,
     low_rank_data,
     nearly_infeasible,
     redundant,
@@ -68,6 +69,21 @@ def test_value_bound_and_file(kind, tmp_path):
     again = solve_sdp(read_sdpa(tmp_path / "a.dat-s"))
     assert again.success, again.message
     assert (1 if problem.maximize else -1) * again.primal == pytest.approx(known, rel=3e-6, abs=3e-6)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_blocks_with_a_known_optimum(seed):
+    rng = np.random.default_rng(seed)
+    blocks = [*rng.integers(1, 9, rng.integers(1, 5)).tolist(), *([-int(rng.integers(1, 8))] if seed % 2 else [])]
+    m = int(rng.integers(1, max(2, sum(n * (n + 1) // 2 if n > 0 else -n for n in blocks) // 2)))
+    problem, optimum = known_optimum(blocks, m, seed, density=0.3 if seed % 3 == 0 else 1.0, repeated=seed % 4)
+    for method in ("auto", "low-rank"):  # which may give up on such a one, but must not be wrong
+        result = solve_sdp(problem, method=method, max_iter=None if method == "auto" else 200)
+        assert result.dual <= optimum + 1e-7 * (1 + abs(optimum))
+        if result.success or method == "auto":
+            assert result.success, result.message
+            assert result.primal == pytest.approx(optimum, rel=3e-6, abs=3e-6)
+        assert result.status not in ("infeasible", "unbounded")
 
 
 @pytest.mark.parametrize("n", [5, 6])

@@ -58,6 +58,8 @@ def test_titles_above_a_spreadsheet_are_left_out(file):
     assert found.X.tolist() == [[1.5, 1200.25], [2.5, 3.0]]
     assert "2 lines above left out" in found.guess
     assert "row numbers left out: column 'Nr'" in found.guess
+    beside = io.read_features(file("Nr.;Weingut;Säure;Gebiet\n1;Grün;8,5;Mosel\n2;Gelb;5,25;Mosel\n"))
+    assert beside.names == ("Grün", "Gelb")  # not the row numbers, though the other column is not called a name
     assert "names from column 'Name'" in found.guess
     alone = io.read_graph(file("Friends of 7b\n\nfrom,to,weight\nann,bob,2\nbob,cid,1\n"))
     assert alone.names == ("ann", "bob", "cid")
@@ -616,7 +618,7 @@ def test_bounds_and_weights(file):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("i,j,d\n0,1,1\n1,2,-2\n", "data.csv:3: the distance -2 is negative"),
+        ("i,j,d\n0,1,1\n1,2,-2\n", "data.csv:3: -2 in column 'd' is negative"),
         ("foo,bar,baz,qux\n0,1,1,2\n", "data.csv:1: unknown column 'baz', 'qux'; expected i,j,d"),
         ("i,j,d,uper\n0,1,1,2\n", "data.csv:1: unknown column 'uper'"),
         ("i,j,weight\n0,1,1\n", "no column d"),

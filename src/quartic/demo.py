@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,20 +38,21 @@ class Job:
     section: Any
 
 
-def run(report: Path, as_json: bool, seed: int) -> None:
+def run(options: Any) -> None:
     """Run the demo, print its results, and write the page where the figures can be drawn."""
     from rich.console import Console
 
-    from quartic.cli.results import check_target
+    from quartic.cli.fitting import check_target
     from quartic.cli.terminal import Voice, errors_as_one_line
 
+    report, as_json = options.report, options.as_json
     with errors_as_one_line(Voice("demo")):
         check_target(report, (".html", ".htm"), "--report")
     console = Console(stderr=as_json)
     jobs = []
     for title, do in (("clusters of a graph", _cluster), ("points from a tenth of their distances", _locate)):
         with console.status(f"{title} …"):
-            jobs.append(do(seed))
+            jobs.append(do(options.seed))
     from quartic.report import report_available, write_page  # after the first sign of life: it loads slowly
 
     page = None

@@ -140,6 +140,12 @@ def check_choice(value: Any, name: str, words: Iterable[str], otherwise: bool = 
         raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}, got {value!r}")
 
 
+def check_callback(callback: Any) -> None:
+    """Raise unless the setting ``callback`` can be called, or is None."""
+    if callback is not None and not callable(callback):
+        raise ValueError(f"callback must be a function of one argument, or None, got {callback!r}")
+
+
 def working_dtype(dtype: np.dtype[Any]) -> type[np.floating[Any]]:
     """Return the type we compute in: float32 stays, everything else becomes float64."""
     return np.float32 if dtype == np.dtype(np.float32) else np.float64

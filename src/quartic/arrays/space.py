@@ -254,8 +254,9 @@ class Space:
 
     def regular_inverse(self, S: Array, shift: float) -> Array:
         """Return (S + shift·tr(S)/r·I)⁻¹."""
-        rank = len(S)
-        return np.linalg.inv(S + shift * np.trace(S) / rank * np.eye(rank))
+        A = S.copy()
+        A.flat[:: len(A) + 1] += shift / len(A) * S.trace()
+        return np.linalg.inv(A)
 
     def quotient(self, a: float, b: float) -> float:
         """Return a / b."""

@@ -9,7 +9,7 @@ from typing import cast
 from quartic.arrays import Array, check_number, inner, is_zero
 from quartic.core.problem import Problem
 from quartic.losses import Point
-from quartic.losses.point import Move
+from quartic.losses.steps import Move
 from quartic.solvers.base import COUNT, POSITIVE, NoProgress, Requirements, Solver, State, below, checked
 
 _TRIALS = 100

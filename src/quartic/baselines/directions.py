@@ -15,7 +15,7 @@ from quartic.arrays import Array, gram, inner, namespace, norm, on_host, squared
 from quartic.core.problem import Problem
 from quartic.losses import Point
 from quartic.losses.factor.loss import LeastSquaresPoint
-from quartic.losses.point import Line
+from quartic.losses.steps import Line
 from quartic.solvers.base import COUNT, NONNEGATIVE, POSITIVE, NoProgress, Requirements, Solver, State, below, checked
 from quartic.solvers.lines import CarriedState, refreshed
 from quartic.solvers.nolips import DynState

@@ -84,7 +84,9 @@ class PenalisedSolver(Solver):
         loss, p, mu = cast(FullLeastSquares, problem.loss), cast(LeastSquaresPoint, state.point), state.mu
         Y = self._update(state.Y, p.X, p.MX, p.gram, mu)
         X = self._update(p.X, Y, loss.product(Y), gram(Y), mu)
-        return SplitState(point=loss.at(X), Y=Y, mu=self._next_mu(mu, X, p.X, Y))
+        new = loss.at(X)
+        problem.begin(new)  # before a number is asked for: a device then answers for all of them at once
+        return SplitState(point=new, Y=Y, mu=self._next_mu(mu, X, p.X, Y))
 
     def _next_mu(self, mu: float, X: Array, before: Array, Y: Array) -> float:
         """Return μ, doubled where the iteration has come to rest with X and Y apart.
@@ -100,8 +102,9 @@ class PenalisedSolver(Solver):
 
     def _update(self, X: Array, Y: Array, MY: Array, S: Array, mu: float) -> Array:
         """Return the new X for a fixed Y, with S = YᵀY."""
-        (S,) = space_of(X).read(S)
-        return self._minimize_rows(S + 2 * mu * np.eye(len(S)), MY + 2 * mu * Y, X)
+        G = 1.0 * space_of(X).bare(S)  # not read: a device keeps it
+        G.reshape(-1)[:: len(G) + 1] += 2 * mu
+        return self._minimize_rows(G, MY + 2 * mu * Y, X)
 
     @abstractmethod
     def _minimize_rows(self, G: Array, C: Array, X: Array) -> Array:

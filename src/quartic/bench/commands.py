@@ -16,7 +16,7 @@ from quartic.bench.harness import Row, Store
 from quartic.bench.numbers import as_markdown, measure_cases, quote_numbers
 from quartic.bench.page import fill_tables, numbers_of, write_report, write_results
 from quartic.bench.sections import AXES, panels_of, run_section, settings_of
-from quartic.cli.results import check_report
+from quartic.cli.fitting import check_report
 from quartic.cli.terminal import Voice, command_line, errors_as_one_line, write_stdout
 from quartic.report.panels import draw
 

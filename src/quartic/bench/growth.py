@@ -15,7 +15,7 @@ import numpy as np
 from quartic.bench.harness import Jobs, fixed_threads, in_turns, median_ratio
 from quartic.bench.numbers import Cases
 from quartic.core.problem import Problem
-from quartic.datasets import helix, load_similarity, planted_graph
+from quartic.datasets import helix, load_similarity, pair_distances, planted_graph, random_pairs
 from quartic.losses import Distances, LeastSquares
 from quartic.penalties import Nonnegative
 from quartic.solvers import LBFGS, DynNoLips, InertialNoLips
@@ -52,7 +52,10 @@ def _grow(kind: str, sizes: list[int], solver: Any, repeats: int) -> Iterator[An
         if kind.startswith("graph"):
             problem, rank = Problem(LeastSquares(planted_graph(size, 20, random_state=0)[0]), Nonnegative()), 20
         else:
-            problem, rank = Problem(Distances(*helix_pairs(size // 10, size))), 3  # a pair belongs to two points
+            points = helix(n := size // 10)  # a pair belongs to two points
+            pairs = random_pairs(n, 2 * size / (n * (n - 1)), random_state=0)
+            squares = np.square(pair_distances(points / np.linalg.norm(points), pairs))
+            problem, rank = Problem(Distances(pairs, squares, n)), 3
         found = _measure(problem, rank, solver, repeats)
         times.append(found.pop("s"))
         found = {"ns a product and size": 1e9 * times[-1] / size, **found}
@@ -88,19 +91,6 @@ def _measure(problem: Problem, rank: int, solver: Any, repeats: int) -> dict[str
         getattr(loss, "_layout", []).clear()  # what passes keep for the next is to be counted
         gc.collect()
         return {**found, "arrays like X": peak_memory(problem, solver, X, 12 + 7) / X.nbytes}
-
-
-def helix_pairs(n: int, m: int) -> tuple[Any, Any, int]:
-    """Return m different pairs of n points on the paper's helix, scaled to norm 1, their squared distances, and n."""
-    X = helix(n)
-    X /= np.linalg.norm(X)
-    generator = np.random.default_rng(0)
-    found = np.empty(0, np.int64)
-    while len(found) < m:
-        i, j = generator.integers(n, size=(2, m + m // 4))
-        found = np.unique(np.concatenate([found, (np.minimum(i, j) * n + np.maximum(i, j))[i != j]]))
-    pairs = np.column_stack(np.divmod(np.sort(generator.permutation(found)[:m]), n))
-    return pairs, np.square(X[pairs[:, 0]] - X[pairs[:, 1]]).sum(axis=1), n
 
 
 class Stepping:

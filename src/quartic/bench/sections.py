@@ -251,8 +251,9 @@ def section_numbers(rows: Sequence[Row], section: str) -> list[Number]:
 
 def _race_numbers(rows: Sequence[Row], section: str) -> list[Number]:
     """Return means over the starts, the best of families under one name, and how many times faster we are."""
-    order = {name: at for at, name in enumerate((*SYMNMF, *EDMC))}  # runs are there as they took turns
-    rows = sorted(rows, key=lambda row: order[row["method"]])
+    cases = [*map(str, settings_of(section).cases), *(row["case"] for row in rows)]
+    methods = [*SYMNMF, *EDMC]  # runs are there as they took turns
+    rows = sorted(rows, key=lambda row: (cases.index(row["case"]), methods.index(row["method"])))
     numbers = summarise(section, rows, ["s", "products", "objective", "error", "nmi"])
     for family in _FAMILIES if section == "speed" else ():
         mine = [n for n in numbers if n.method.startswith(family) and "best" not in n.method]

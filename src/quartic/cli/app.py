@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import logging
 import sys
 from collections.abc import Callable, Sequence
@@ -163,22 +162,10 @@ def _do(module: str, name: str, options: Any) -> None:
         import_libraries()
     from quartic.cli.fitting import Options
 
-    found = import_module("quartic.bench.commands" if module == "bench" else f"quartic.cli.{module}")
+    found = import_module(
+        {"bench": "quartic.bench.commands", "demo": "quartic.demo"}.get(module, f"quartic.cli.{module}")
+    )
     getattr(found, name)(Options(**vars(options)))
-
-
-def _demo(options: Any) -> None:
-    from quartic.demo import run
-
-    run(options.report, options.as_json, options.seed)
-
-
-def _info(options: Any) -> None:
-    from quartic.cli.info import facts
-
-    found = facts()
-    told = [json.dumps(found, indent=2)] if options.as_json else [f"{key:18} {value}" for key, value in found.items()]
-    print("\n".join(told))
 
 
 _ENDS = """Exit code: 0 converged; 1 not converged, or interrupted (the result is still written); 2 invalid input
@@ -210,9 +197,9 @@ _COMMANDS = {
         f"The file says: maximise ⟨F_0, Y⟩ over Y ⪰ 0 with ⟨F_k, Y⟩ = c_k. {_ENDS}"),
     "demo": Command(
         "Both tasks on generated data: clusters of a graph, points from a few distances, with an HTML report.",
-        "--report my-report.html", _DEMO, _demo),
+        "--report my-report.html", _DEMO, partial(_do, "demo", "run")),
     "info": Command("Versions, threads, GPU and cache folders, for bug reports.", "--json",
-                    (_flag("--json", dest="as_json", help="print as JSON"),), _info),
+                    (_flag("--json", dest="as_json", help="print as JSON"),), partial(_do, "info", "run")),
     "paper table1": Command(
         "Time to ε of the start's projected gradient: sixteen cells, the paper's solvers and ours.",
         "--case coil20:20 --starts 2", _RACE, partial(_do, "bench", "race")),

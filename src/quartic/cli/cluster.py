@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from quartic.cli.fitting import Fit, Options, call_code, read_code, watched_fit
-from quartic.cli.results import write_clusters
+from quartic.cli.fitting import Fit, Options, call_code, read_code, watched_fit, write_clusters
 from quartic.cli.terminal import Voice, command_line, errors_as_one_line, print_json
 from quartic.cli.workers import BlockTable, check_workers, client_code, is_folder, read_folder, spread, workers
 from quartic.io import FeatureTable, FileFormatError, GraphTable, read_similarity
@@ -55,11 +54,14 @@ def run(options: Options) -> None:
         if options.n_clusters is None:
             job = _choose(options, job)
             voice.say(f"{job.n_clusters} clusters: {job.why}; -k chooses another number")
-        model = SymNMF(job.n_clusters, verbose=True, **job.settings)
+        model = SymNMF(job.n_clusters, **job.settings)
     with ExitStack() as stack:
         with errors_as_one_line(voice):
             client = stack.enter_context(workers(options.scheduler, options.workers, voice))
-        fit = watched_fit(voice, options, lambda: model.fit(spread(job.data, client)), odd=_odd(job.table))
+        fit = watched_fit(
+            voice, options, lambda watcher: model.set_params(callback=watcher).fit(spread(job.data, client)),
+            odd=_odd(job.table),
+        )  # fmt: skip
         with errors_as_one_line(voice):
             if not (options.as_json and options.output == "-"):
                 write_clusters(options.output, job.table.names, model.labels_, model.memberships_)
@@ -127,7 +129,11 @@ def _scale(table: FeatureTable, how: str, affinity: str) -> tuple[Any, str]:
     units = affinity == "self_tuning" and ratio > _OTHER_UNITS and X.shape[1] <= _FEW_COLUMNS
     if how == "none" or (how == "auto" and not units):
         return X, ""
-    why = f", since spreads differ up to {ratio:.2g} times (--scale none keeps them)" if how == "auto" else ""
+    why = (
+        f", since spreads differ up to {float(f'{ratio:.2g}'):,g} times (--scale none keeps them)"
+        if how == "auto"
+        else ""
+    )
     return (X - mean) / np.where(varied, spread, 1.0), f"; columns scaled to variance 1{why}"
 
 
@@ -151,12 +157,12 @@ def _choose(options: Options, job: _Job) -> _Job:
     if isinstance(job.table, FeatureTable):
         M = similarity(M, kind=job.settings["affinity"], n_neighbors=job.settings["n_neighbors"])
         if 2 <= (n_groups := _count_groups(M)) <= last:
-            why = f"the rows fall into {n_groups} groups, and nobody has a neighbour in another"
+            why = f"the graph of nearest neighbours has {n_groups} separate components"
             return replace(job, n_clusters=n_groups, votes={"groups": n_groups}, why=why)
     found = select_rank(M, range(2, last + 1), n_runs=5, solver=options.solver, random_state=options.seed)
     votes = ", ".join(f"{name.replace('_', '-')} {vote}" for name, vote in found.votes.items())
-    why = f"of 2 to {last}; {'a graph of neighbours: its eigengap' if found.neighbors else 'the larger of two models'}"
-    why += f" decides ({votes})"
+    by = "the eigengap of the neighbour graph" if found.neighbors else "the larger of two block-model estimates"
+    why = f"chosen from 2 to {last} by {by} ({votes})"
     return replace(job, n_clusters=found.best, votes=found.votes, why=why)
 
 
@@ -232,7 +238,7 @@ def _write_report(options: Options, job: _Job, model: Any, fit: Fit) -> None:
     section = cluster_section(
         model,
         table.names,
-        guessed=f"read as {job.guess}{chosen}",
+        guessed=f"Read as {job.guess}{chosen}.",
         features=features,
         columns=columns,
         runs=fit.runs,

@@ -1,23 +1,30 @@
-"""What ``quartic cluster`` and ``quartic locate`` do alike: options, a fit that is watched, and how it is told of."""
+"""What ``quartic cluster`` and ``quartic locate`` do alike: options, a watched fit, what is said and written."""
 
 from __future__ import annotations
 
+import csv
+import io
+import os
 import platform
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from quartic._version import __version__
-from quartic.cli.results import check_report, check_target
-from quartic.cli.terminal import Voice, errors_as_one_line, gathered_warnings, one_line
+from quartic.archives import write_whole
+from quartic.cli.terminal import Voice, errors_as_one_line, gathered_warnings, one_line, write_stdout
 from quartic.compiled.clock import solving_time
-from quartic.core.progress import shared_bar, watched_by
+from quartic.core.progress import progress_bar
 from quartic.core.result import Result, Status
 
 if TYPE_CHECKING:
@@ -78,7 +85,7 @@ class Watcher:
         self.runs: list[list[tuple[float, float]]] = []  # stationarity and objective of their iterations
         self.last = 0
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: Any) -> None:
         """See an iteration."""
         self.seen += 1
         if not self.runs or progress.n_iter <= self.last:
@@ -91,11 +98,6 @@ class Watcher:
             self.interrupted = True
             raise KeyboardInterrupt
 
-    def stop(self) -> bool:
-        """Tell a search whether to end."""
-        self.interrupted |= self.asked
-        return self.asked
-
     def on_signal(self, number: int, frame: Any) -> None:
         """Take a signal."""
         if self.asked or not self.seen:
@@ -105,7 +107,7 @@ class Watcher:
 
 @contextmanager
 def watching(quiet: bool) -> Iterator[Watcher]:
-    """Watch runs made with ``verbose=True`` in the block, and take SIGINT and SIGTERM there."""
+    """Make a callback that watches the runs in the block, and take SIGINT and SIGTERM there."""
     watcher = Watcher()
     with ExitStack() as stack:
         if threading.current_thread() is threading.main_thread():
@@ -115,8 +117,7 @@ def watching(quiet: bool) -> Iterator[Watcher]:
         if not quiet and sys.stderr.isatty():
             from rich.console import Console
 
-            watcher.show = stack.enter_context(shared_bar(Console(stderr=True), transient=True))
-        stack.enter_context(watched_by(watcher, watcher.stop))
+            watcher.show = stack.enter_context(progress_bar(Console(stderr=True), transient=True))
         yield watcher
 
 
@@ -181,7 +182,7 @@ class Fit:
 def watched_fit(
     voice: Voice,
     options: Options,
-    fit: Callable[[], Any],
+    fit: Callable[[Watcher], Any],
     tell: Callable[[Warning], str] = str,
     odd: Sequence[str] = (),
 ) -> Fit:
@@ -193,7 +194,7 @@ def watched_fit(
     with errors_as_one_line(voice), gathered_warnings(tell) as said:
         try:
             with watching(voice.quiet) as watcher:
-                model = fit()
+                model = fit(watcher)
         except StoppedAtOnce:
             voice.warn("stopped before there was a result; nothing is written")
             raise SystemExit(1) from None
@@ -212,6 +213,89 @@ def _versions() -> str:
     parts = [f"quartic {__version__}", f"Python {platform.python_version()}"]
     parts += [f"{name} {version(name)}" for name in ("numpy", "scipy", "numba", "scikit-learn")]
     return ", ".join(parts)
+
+
+# -- what is written, whole or not at all -----------------------------------------------------------------------------
+
+
+def check_target(path: str | os.PathLike[str], kinds: Sequence[str], option: str) -> None:
+    """Raise where a result could not be written there, before the work begins."""
+    if str(path) == "-":
+        return
+    path = Path(path)
+    if path.suffix.lower() not in kinds:
+        raise ValueError(f"{option} {path}: the name must end in one of {', '.join(kinds)}")
+    if not path.parent.is_dir():
+        raise ValueError(f"{option} {path}: there is no folder {path.parent}; make it first")
+    if path.is_dir():
+        raise ValueError(f"{option} {path}: this is a folder; name a file in it")
+    if not os.access(path.parent, os.W_OK):
+        raise ValueError(f"{option} {path}: the folder {path.parent} may not be written to")
+
+
+def check_report(path: str | os.PathLike[str] | None) -> None:
+    """Raise where a report is asked for that could not be written."""
+    if path is not None:
+        check_target(path, (".html", ".htm"), "--report")
+        if find_spec("plotly") is None:
+            raise ValueError("--report needs plotly: pip install 'quartic[report]'")
+
+
+def write_table(path: str | os.PathLike[str], header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a table to a .csv or .tsv file, or to standard output where the path is ``-``."""
+    suffix = Path(path).suffix.lower()
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter="\t" if suffix == ".tsv" else ",", lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    if str(path) == "-":
+        write_stdout(text.getvalue())
+    else:
+        write_whole(path, lambda file: file.write(text.getvalue().encode()))
+
+
+def write_clusters(path: str | os.PathLike[str], names: Sequence[str], labels: Any, memberships: Any) -> None:
+    """Write node,cluster,membership_0,…; as .npy the clusters; as .npz nodes, clusters and memberships."""
+    suffix = Path(path).suffix.lower()
+    if suffix == ".npy":
+        write_whole(path, lambda file: np.save(file, labels, allow_pickle=False))
+    elif suffix == ".npz":
+        arrays = {"node": np.array(names, dtype=np.str_), "cluster": labels, "membership": memberships}
+        write_whole(path, lambda file: np.savez(file, **arrays))
+    else:
+        header = ["node", "cluster", *(f"membership_{k}" for k in range(memberships.shape[1]))]
+        rows = zip(names, labels.tolist(), memberships.tolist(), strict=True)
+        write_table(path, header, ([name, label, *(f"{m:.6g}" for m in row)] for name, label, row in rows))
+
+
+def write_points(
+    path: str | os.PathLike[str], names: Sequence[str], X: Any, determined: Any, errors: Any = None, atoms: Any = None
+) -> None:
+    """Write point,x,y[,z],…,determined[,standard_error]; as .npy the coordinates; as .pdb, .cif or .xyz atoms.
+
+    ``atoms`` is a `quartic.io.Structure` with their names and residues, where these are known.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix == ".npy":
+        write_whole(path, lambda file: np.save(file, X, allow_pickle=False))
+    elif suffix in (".pdb", ".cif", ".xyz"):
+        from quartic.io import Structure, write_pdb, write_xyz
+
+        write = write_xyz if suffix == ".xyz" else write_pdb
+        numbered = all(name.isdigit() for name in names)
+        write(Path(path), atoms.at(X) if atoms is not None else Structure.of(X, names=None if numbered else names))
+    else:
+        header = ["point", *axis_names(X.shape[1]), "determined", *([] if errors is None else ["standard_error"])]
+        ends = [[str(bool(sure)).lower()] for sure in determined]
+        if errors is not None:
+            ends = [[*end, repr(error)] for end, error in zip(ends, errors.tolist(), strict=True)]
+        rows = zip(names, X.tolist(), ends, strict=True)
+        write_table(path, header, ([name, *map(repr, row), *end] for name, row, end in rows))
+
+
+def axis_names(dimension: int) -> list[str]:
+    """Return x, y, z, or x1, x2, … where there are more."""
+    return list("xyz"[:dimension]) if dimension <= 3 else [f"x{k}" for k in range(1, dimension + 1)]
 
 
 # -- the same run as Python code --------------------------------------------------------------------------------------

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from typing import Any
 
 from quartic._version import __version__
 
 
-def facts() -> dict[str, str]:
-    """Return versions, threads, GPU and folders."""
+def run(options: Any) -> None:
+    """Print versions, threads, GPU and folders."""
     from quartic.datasets import cache_home, data_home
 
     packages = (
         "numpy", "scipy", "scikit-learn", "numba", "plotly", "matplotlib", "networkx", "pyarrow", "gemmi", "torch",
         "dask",
     )  # fmt: skip
-    return {
+    facts = {
         "quartic": __version__,
         "python": f"{platform.python_version()} ({sys.executable})",
         "platform": platform.platform(),
@@ -30,6 +32,8 @@ def facts() -> dict[str, str]:
         "cache folder": str(cache_home()),
         **{package: _found(package) for package in packages},
     }
+    told = [json.dumps(facts, indent=2)] if options.as_json else [f"{key:18} {value}" for key, value in facts.items()]
+    print("\n".join(told))
 
 
 def _found(package: str) -> str:

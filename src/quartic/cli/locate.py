@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from quartic.cli.fitting import Fit, Options, call_code, read_code, watched_fit
-from quartic.cli.results import axis_names, write_points
+from quartic.cli.fitting import Fit, Options, axis_names, call_code, read_code, watched_fit, write_points
 from quartic.cli.terminal import Voice, command_line, errors_as_one_line, print_json
 from quartic.distance.findings import DistanceWarning
 from quartic.io import DistanceTable, FileFormatError, read_anchors, read_distances
@@ -46,14 +45,13 @@ def run(options: Options) -> None:
     with errors_as_one_line(voice):
         _check(options)
         job = _read(options)
-        model = DistanceCompletion(options.dimension, verbose=True, align_to=job.align_to, **job.settings)
+        model = DistanceCompletion(options.dimension, align_to=job.align_to, **job.settings)
     voice.say(f"{options.source}: {job.table.guess}")
-    fit = watched_fit(
-        voice,
-        options,
-        lambda: model.fit_pairs(job.table.pairs, **job.known, anchors=job.anchors or None),
-        partial(_told, names=job.table.names),
-    )
+
+    def locate(watcher: Any) -> Any:
+        return model.set_params(callback=watcher).fit_pairs(job.table.pairs, **job.known, anchors=job.anchors or None)
+
+    fit = watched_fit(voice, options, locate, partial(_told, names=job.table.names))
     with errors_as_one_line(voice):
         errors = model.standard_errors_ if options.noise is not None else None
         if not (options.as_json and options.output == "-"):
@@ -157,7 +155,7 @@ def _write_report(options: Options, job: _Job, model: Any, fit: Fit) -> None:
         {"distances": table.distances, "lower": table.lower, "upper": table.upper},
         table.names,
         anchors=list(job.anchors),
-        guessed=f"read as {table.guess}",
+        guessed=f"Read as {table.guess}.",
         runs=fit.runs,
         title="Points from distances",
         notes=fit.said,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from quartic._version import __version__
 from quartic.archives import write_whole
-from quartic.cli.fitting import Options, StoppedAtOnce, watching
-from quartic.cli.results import check_report, check_target
-from quartic.cli.terminal import Voice, errors_as_one_line, print_json
+from quartic.cli.fitting import Options, StoppedAtOnce, check_report, check_target, watching
+from quartic.cli.terminal import Voice, command_line, errors_as_one_line, print_json
 from quartic.report import Section, write_page
 from quartic.sdp import SDPResult, read_sdpa, solve_sdp
 
@@ -28,7 +28,7 @@ def run(options: Options) -> None:
             with watching(voice.quiet) as watcher:
                 result = solve_sdp(
                     problem, tol=options.tol, rank="auto" if options.rank is None else options.rank,
-                    method=options.method, max_time=options.max_time, random_state=options.seed, verbose=True,
+                    method=options.method, max_time=options.max_time, random_state=options.seed, callback=watcher,
                 )  # fmt: skip
         except StoppedAtOnce:
             voice.warn("stopped before there was a result; nothing is written")
@@ -78,20 +78,25 @@ def _write_report(path: str, name: str, problem: Any, result: SDPResult) -> None
 
     from quartic.report.figures import COLOURS, layout
 
-    h, tiny = result.history, np.finfo(float).tiny
+    h, name = result.history, Path(name).name
     gap = np.abs(h.primal - h.dual) / (1 + np.abs(h.primal) + np.abs(h.dual))
-    curves = {"infeasibility": h.primal_infeasibility, "of the multipliers": h.dual_infeasibility, "gap": gap}
+    curves = {"primal infeasibility": h.primal_infeasibility, "dual": h.dual_infeasibility, "gap": gap}
     traces = [
-        go.Scatter(y=np.maximum(curve, tiny), name=title, mode="lines", line={"color": colour})
+        go.Scatter(y=np.maximum(curve, 1e-17), name=title, mode="lines", line={"color": colour})
         for (title, curve), colour in zip(curves.items(), COLOURS, strict=False)
     ]
-    axes = {"xaxis": {"title": "iteration"}, "yaxis": {"title": "relative error", "type": "log"}}
+    axes = {
+        "xaxis": {"title": "iteration"},
+        "yaxis": {"title": "relative error", "type": "log", "exponentformat": "power"},
+    }
     figure = go.Figure(traces, layout("Convergence", **axes))
     words = f"After {result.n_iter} iterations the largest of the six errors is {max(result.errors.values()):.1e}."
-    answer = f"The value is {result.primal:.9g}; proven bound {result.dual:.9g} ({result.bound_from})."
+    answer = (
+        f"The value is {result.primal:.9g}, the proven bound {result.dual:.9g}: a relative gap of {result.gap:.1e}."
+    )
     facts = {"constraints": str(problem.m), "blocks": _short(problem.blocks), **_report(result)}
     notes = [] if result.success else [f"{result.message}."]
-    section = Section("Semidefinite programme", answer, notes, [(figure, words)], facts, command=f"quartic sdp {name}")
+    section = Section("Semidefinite programme", answer, notes, [(figure, words)], facts, command=command_line())
     write_page(path, f"Semidefinite programme {name}", [section])
 
 

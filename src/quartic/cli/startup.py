@@ -11,29 +11,19 @@ from types import ModuleType
 from typing import Any
 
 # What scikit-learn, SciPy and joblib load in advance: more than half of the time that ``import sklearn.base`` takes.
-_LATER = (
-    "scipy.stats",
-    "pandas",
-    "asyncio",
-    "numpy.f2py",
-    "numpy.testing",
-    "narwhals",
-    "narwhals.stable",
-    "narwhals.stable.v2",
-)
+_LATER = ("scipy.stats", "pandas", "asyncio", "numpy.f2py", "numpy.testing")
 # numba looks whether there are foreign functions to call, and whether a file of settings is there.
 _UNUSED = ("cffi", "yaml")
 
 
 class _Later(ModuleType):
-    """Stands for a module that is loaded when one of its members is asked for, and so do those below it."""
+    """Stands for a module that is loaded when one of its members is asked for."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # what the import system looks for
             raise AttributeError(name)
-        for other in [key for key, module in sys.modules.items() if isinstance(module, _Later)]:
-            if other == self.__name__ or other.partition(".")[0] == self.__name__.partition(".")[0]:
-                del sys.modules[other]
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
         return getattr(import_module(self.__name__), name)
 
 
@@ -41,15 +31,13 @@ def import_libraries() -> None:
     """Import numba and scikit-learn's base classes; what they seldom need comes later, if anyone uses it."""
     gc.set_threshold(100_000, 50, 100)  # a million objects that live as long as the process need no looking through
     for name in _LATER:
-        above = name.rpartition(".")[0]
-        within = isinstance(sys.modules.get(above), _Later)
-        spec = None if name in sys.modules or within else find_spec(name)
-        if spec is None and not within:
+        above, _, last = name.rpartition(".")
+        if name in sys.modules or (spec := find_spec(name)) is None:
             continue
         sys.modules[name] = later = _Later(name)
         later.__spec__, later.__path__ = spec, []
         if above:
-            vars(import_module(above))[name.rpartition(".")[2]] = later
+            vars(import_module(above))[last] = later
     absent = [name for name in _UNUSED if name not in sys.modules and not Path(".numba_config.yaml").exists()]
     sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]  # None: an import finds nothing
     import numba.core.typing.cffi_utils  # noqa: F401

@@ -23,7 +23,7 @@ def start_of_many(problem: Problem, rank: int, generator: np.random.Generator, *
 
     A product of a sparse M with r columns takes time in proportion to r, but few entries of a row of X are not zero.
     From the labels of `quartic.init.spectral_start`, one nonzero a row, rows are made best in turn
-    (`quartic.compiled.row_descent`), each in time in proportion to the nonzeros of its neighbours, until the projected
+    (`quartic.compiled.graphs`), each in time in proportion to the nonzeros of its neighbours, until the projected
     gradient is ``tol`` times that at a random start.
 
     Examples
@@ -41,7 +41,7 @@ def start_of_many(problem: Problem, rank: int, generator: np.random.Generator, *
     M: Any = matrix.M if isinstance(matrix, StoredMatrix) else None
     if rank < _MANY or not sp.issparse(M) or type(problem.penalty) is not Nonnegative:
         return X
-    from quartic.compiled.row_descent import descend_rows
+    from quartic.compiled.graphs import descend_rows
 
     reference = problem.stationarity(loss.at(random_start(problem, rank, generator)))
     n, labels = len(X), X.argmax(axis=1)

@@ -53,7 +53,7 @@ class BlockModel:
     """
 
     def __init__(self, A: Any, labels: Any, n_clusters: int) -> None:
-        from quartic.compiled.moves import count_edges
+        from quartic.compiled.graphs import count_edges
 
         A = sp.csr_array(A, dtype=np.float64)
         self.scale = float(A.data.sum()) / max(float(A.data @ A.data), np.finfo(float).tiny)
@@ -66,7 +66,7 @@ class BlockModel:
 
     def refine(self, fixed: Any = ()) -> Self:
         """Move nodes one by one while L grows; those without edges, and the nodes ``fixed``, stay."""
-        from quartic.compiled.moves import move_nodes
+        from quartic.compiled.graphs import move_nodes
 
         order = np.random.default_rng(0).permutation(np.setdiff1d(np.arange(len(self.labels)), fixed))
         counts = self.edges, self.volume, self.size

@@ -17,7 +17,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from quartic.arrays import Array, RandomState, check_number, is_torch, namespace, random_generator, to_host
-from quartic.arrays.checks import check_choice, check_integer
+from quartic.arrays.checks import check_callback, check_choice, check_integer
 from quartic.arrays.threads import limited_to, one_blas_thread, share_of
 from quartic.clustering.known import Known, anchor, link, read_known, spread_labels
 from quartic.clustering.many import start_of_many
@@ -484,8 +484,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         check_choice(self.normalize, "normalize", ("auto", *KINDS), self.normalize is None)
         check_choice(self.init, "init", ("auto", "random", "spectral"), not isinstance(self.init, str))
         check_choice(self.penalty, "penalty", _PENALTIES, isinstance(self.penalty, Penalty | None))
-        if self.callback is not None and not callable(self.callback):
-            raise ValueError(f"callback must be a function of one argument, or None, got {self.callback!r}")
+        check_callback(self.callback)
 
     def _penalty(self) -> Penalty:
         if isinstance(self.penalty, Penalty) and not self.penalty.nonnegative:

@@ -267,12 +267,14 @@ def subtract_and_dot(q: Any, c: float, y: Any, s: Any, z: Any) -> Any:
     c = q_.dtype.type(c)
     sq, sz, zz = 0.0, 0.0, 0.0
     for i in range(0, q_.size, BLOCK):
-        end = min(i + BLOCK, q_.size)
+        # the compiler makes vectors of loops from 0 on
+        here = slice(i, min(i + BLOCK, q_.size))
+        q_here, y_here, s_here, z_here = q_[here], y_[here], s_[here], z_[here]
         if c != 0:
-            for k in range(i, end):
-                q_[k] -= c * y_[k]
-        for k in range(i, end):
-            sq += np.float64(s_[k]) * np.float64(q_[k])
-            sz += np.float64(s_[k]) * np.float64(z_[k])
-            zz += np.float64(z_[k]) * np.float64(z_[k])
+            for k in range(q_here.size):
+                q_here[k] -= c * y_here[k]
+        for k in range(q_here.size):
+            sq += np.float64(s_here[k]) * np.float64(q_here[k])
+            sz += np.float64(s_here[k]) * np.float64(z_here[k])
+            zz += np.float64(z_here[k]) * np.float64(z_here[k])
     return sq, sz, zz

@@ -9,8 +9,8 @@ import numpy as np
 
 from quartic.arrays import Array, RandomState, check_number, inner, norm, random_generator, squared_norm
 from quartic.arrays.space import HostSpace
+from quartic.arrays.subspace import lowest_eigenpairs
 from quartic.arrays.threads import one_blas_thread
-from quartic.compiled.lanczos import lowest_eigenpairs
 from quartic.core.problem import Problem
 from quartic.core.units import Units, shifted
 
@@ -160,7 +160,7 @@ def certify(
     Notes
     -----
     Up to n = 500 all eigenvalues of Z are computed, and the gap is rigorous up to round-off. Beyond, λ is the bound of
-    `quartic.compiled.lanczos`: for a random first vector it holds with probability 1 − 1e-6, however the spectrum may
+    `quartic.arrays.subspace`: for a random first vector it holds with probability 1 − 1e-6, however the spectrum may
     cluster. It is sharp where zero is well separated from the positive eigenvalues of Z; where it is not, up to 300
     products leave about 1e-3 of the spectral norm, and the certificate says that it could not prove more.
 

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from quartic.arrays import Array
 from quartic.core.units import Units
 from quartic.kernels import EuclideanKernel, GramKernel, Kernel, NormKernel
 from quartic.losses import Loss, Move, Point
-from quartic.losses.point import Trial
+from quartic.losses.steps import Trial
 from quartic.penalties import Penalty, Zero
 
 _NONE = Zero()
-
-
-class _Measures(WeakKeyDictionary[Point, float]):
-    """What a problem has measured of points, each number once, and forgotten with the point it is about."""
-
-    def __reduce__(self) -> Any:
-        return _Measures, ()  # another process measures for itself
 
 
 @dataclass(frozen=True)
@@ -52,8 +44,6 @@ class Problem:
     loss: Loss
     penalty: Penalty = None  # type: ignore[assignment]  # None is replaced by Zero() below
     kernel: Kernel | None = None
-    _penalties: _Measures = field(default_factory=_Measures, init=False, repr=False, compare=False)
-    _stationarities: _Measures = field(default_factory=_Measures, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "penalty", _NONE if self.penalty is None else self.penalty)
@@ -75,11 +65,11 @@ class Problem:
 
     def objective(self, point: Point) -> float:
         """Return Ψ at a point."""
-        return float(point.value) + float(self._penalty_at(point))
+        return float(point.value) + float(point.once(self.penalty.value_at))
 
     def stationarity(self, point: Point) -> float:
         """Return the norm of the least element of ∇f + ∂g: the stopping measure."""
-        return float(self._stationarity_at(point))
+        return float(point.once(self.penalty.stationarity_at))
 
     def begin(self, point: Point) -> None:
         """Set going on a device, without waiting for it, what `objective` and `stationarity` will ask for.
@@ -87,19 +77,7 @@ class Problem:
         They are then read together with what decides whether the step to the point is accepted.
         """
         if self.loss.space.deferred:
-            _ = point.value, point.rounding, self._penalty_at(point), self._stationarity_at(point)
-
-    def _penalty_at(self, point: Point) -> float:
-        known = self._penalties.get(point)
-        if known is None:
-            known = self._penalties[point] = self.penalty.value_at(point)
-        return known
-
-    def _stationarity_at(self, point: Point) -> float:
-        known = self._stationarities.get(point)
-        if known is None:
-            known = self._stationarities[point] = self.penalty.stationarity_at(point)
-        return known
+            _ = point.value, point.rounding, *map(point.once, (self.penalty.value_at, self.penalty.stationarity_at))
 
     def move(self, start: Point, X: Array) -> Move:
         """Return the loss's step from a point to X, on a device with all that will be asked of it set going."""

@@ -5,52 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quartic.core.loop import Progress
 
-# Who is shown the iterations of verbose runs instead of a bar each: the command line has one for all of them.
-_watcher: ContextVar[Callable[[Progress], None] | None] = ContextVar("quartic_progress_watcher", default=None)
-# Who says that a search of many runs is to come to its end.
-_stop: ContextVar[Callable[[], bool] | None] = ContextVar("quartic_stop", default=None)
-
 
 @contextmanager
-def progress_bar() -> Iterator[Callable[[Progress], None]]:
-    """Show how far stationarity has come, in powers of ten, from the first iterate to the target."""
-    watcher = _watcher.get()
-    if watcher is not None:
-        yield watcher
-        return
-    with shared_bar() as show:
-        yield show
+def progress_bar(console: Any = None, *, transient: bool = False) -> Iterator[Callable[[Progress], None]]:
+    """Show one run after the other: iteration, objective, stationarity, iterations a second and the time left.
 
-
-@contextmanager
-def watched_by(watcher: Callable[[Progress], None], stop: Callable[[], bool] | None = None) -> Iterator[None]:
-    """Let ``watcher`` see every iteration of verbose runs, in place of bars; it may end a run by KeyboardInterrupt.
-
-    ``stop`` is asked between the runs of a search whether it is to end with the best so far.
+    The bar is how far stationarity has come, in powers of ten, from the first iterate to the target.
     """
-    token, stopping = _watcher.set(watcher), _stop.set(stop)
-    try:
-        yield
-    finally:
-        _watcher.reset(token)
-        _stop.reset(stopping)
-
-
-def stop_requested() -> bool:
-    """Tell whether whoever watches wants a search to end."""
-    stop = _stop.get()
-    return stop is not None and stop()
-
-
-@contextmanager
-def shared_bar(console: Any = None, *, transient: bool = False) -> Iterator[Callable[[Progress], None]]:
-    """Show one run after the other: iteration, objective, stationarity, iterations a second and the time left."""
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as RichProgress
 

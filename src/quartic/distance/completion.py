@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, Self
 
@@ -15,8 +16,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quartic.arrays import Array, RandomState, check_number
-from quartic.arrays.checks import check_choice, check_integer
+from quartic.arrays.checks import check_callback, check_choice, check_integer
 from quartic.arrays.threads import one_blas_thread
+from quartic.core.loop import Progress
 from quartic.core.result import Result
 from quartic.datasets import pair_distances
 from quartic.distance.data import (
@@ -95,6 +97,9 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     noise : float, default=None
         Standard deviation of the noise on the distances, for ``standard_errors_`` and to tell a local minimum from
         noise (χ²); estimated from the residuals, and from small cliques, when left out.
+    callback : callable or None, default=None
+        Called with a `quartic.core.loop.Progress` after each iteration of every run of the search, but for those in
+        other processes; StopIteration ends the search with the best points so far.
 
     Attributes
     ----------
@@ -197,6 +202,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         signs: Any = None,
         refine: str | None = None,
         noise: float | None = None,
+        callback: Callable[[Progress], object] | None = None,
     ) -> None:
         self.n_components = n_components
         self.metric = metric
@@ -214,6 +220,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.signs = signs
         self.refine = refine
         self.noise = noise
+        self.callback = callback
 
     # -- fitting ----------------------------------------------------------------------------------------------------
 
@@ -459,6 +466,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """Raise an error that names the first setting that makes no sense."""
         check_integer(self.n_components, "n_components", 1)
         check_integer(self.n_init, "n_init", 1)
+        check_callback(self.callback)
         check_integer(self.max_iter, "max_iter", 0)
         if self.n_jobs is not None:
             check_integer(self.n_jobs, "n_jobs", None, ", or None")

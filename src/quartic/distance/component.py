@@ -17,7 +17,6 @@ from scipy.special import gammaincinv
 from quartic.arrays import Array, norm, to_host
 from quartic.core.loop import Progress, minimize
 from quartic.core.problem import Problem
-from quartic.core.progress import stop_requested
 from quartic.core.result import Result, Status
 from quartic.core.units import shifted
 from quartic.distance.bodies import ProvingCore
@@ -237,18 +236,19 @@ class Effort:
     verbose: bool = False
     device: Any = None
     n_jobs: int | None = None
-    interrupted: threading.Event = field(default_factory=threading.Event)  # set when Ctrl-C has ended a run
+    callback: Callable[[Progress], object] | None = None
+    interrupted: threading.Event = field(default_factory=threading.Event)  # set when a run was told to stop
 
-    def __reduce__(self) -> Any:  # what is interrupted here is not so in another process
-        return Effort, tuple(getattr(self, each.name) for each in fields(self)[:-1])
+    def __reduce__(self) -> Any:  # who watches and interrupts here does not do so in another process
+        return Effort, tuple(getattr(self, each.name) for each in fields(self)[:-2])
 
     def spent(self) -> bool:
         """Tell whether the search is to end with what it has: the time is up, or it was told to stop."""
         return time.perf_counter() >= self.deadline or self.stopped()
 
     def stopped(self) -> bool:
-        """Tell whether it was told to stop, by Ctrl-C or by whoever watches."""
-        return self.interrupted.is_set() or stop_requested()
+        """Tell whether it was told to stop, by Ctrl-C or by the callback."""
+        return self.interrupted.is_set()
 
 
 @dataclass(frozen=True)
@@ -337,7 +337,7 @@ class Search:
             problem, start, solver=solver, tol=effort.tol if tol is None else tol, reference=reference,
             max_iter=0 if effort.stopped() else most,
             max_time=None if np.isinf(effort.deadline) else max(effort.deadline - time.perf_counter(), 1e-3),
-            callback=None if beat is None else _give_up_above(beat), verbose=effort.verbose,
+            callback=_join_callbacks(effort, beat), verbose=effort.verbose,
         )  # fmt: skip
         if result.status is Status.INTERRUPTED:
             effort.interrupted.set()
@@ -412,6 +412,24 @@ class Search:
 def gradient_at_random(loss: Any, rank: int) -> float:
     """Return the size of the gradient at a random start."""
     return norm(loss.at(loss.random_start(rank, False, np.random.default_rng(0))).gradient)
+
+
+def _join_callbacks(effort: Effort, beat: float | None) -> Callable[[Progress], None] | None:
+    """Return what sees the iterations of a run: the user, who may end the whole search, and who gives a run up."""
+    callback, look = effort.callback, None if beat is None else _give_up_above(beat)
+    if callback is None:
+        return look
+
+    def see(progress: Progress) -> None:
+        try:
+            callback(progress)
+        except StopIteration:
+            effort.interrupted.set()
+            raise
+        if look is not None:
+            look(progress)
+
+    return see
 
 
 def _give_up_above(beat: float) -> Callable[[Progress], None]:

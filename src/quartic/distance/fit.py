@@ -38,7 +38,7 @@ from quartic.distance.findings import (
 from quartic.distance.noise import find_standard_errors
 from quartic.distance.search import Settings, search_all
 from quartic.init import classical_mds
-from quartic.init.components import place_apart
+from quartic.init.distances import place_apart
 from quartic.losses import CompleteDistances
 from quartic.losses.blocks.dask_distances import DaskDistances
 
@@ -343,7 +343,7 @@ def locate_complete(D: Array, settings: Settings) -> Located:
     result = minimize(
         Problem(loss), start if start.any() else None, rank=rank, solver=settings.solver, tol=settings.tol,
         reference=gradient_at_random(loss, rank), max_iter=settings.max_iter, max_time=settings.max_time,
-        random_state=settings.random_state, verbose=bool(settings.verbose),
+        random_state=settings.random_state, verbose=bool(settings.verbose), callback=settings.callback,
     )  # fmt: skip
     X: Array = result.X.astype(np.float64)
     component = np.zeros(n, dtype=np.int64)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from quartic.arrays import Array, RandomState
 from quartic.arrays.threads import limited_to, share_of
-from quartic.core.loop import minimize
+from quartic.core.loop import Progress, minimize
 from quartic.core.problem import Problem
 from quartic.core.result import Result, Status
 from quartic.distance.component import (
@@ -89,13 +89,14 @@ class Settings:
     signs: Any
     refine: str | None
     noise: float | None = None
+    callback: Callable[[Progress], object] | None = None
 
     def effort(self) -> Effort:
         """Return how runs are made, from now on."""
         deadline = np.inf if self.max_time is None else time.perf_counter() + self.max_time
         return Effort(
             self.n_components, self.solver, self.tol, self.max_iter, deadline, bool(self.verbose), self.device,
-            self.n_jobs,
+            self.n_jobs, self.callback,
         )  # fmt: skip
 
     def may_scale(self) -> bool:

@@ -229,7 +229,7 @@ def scaled_block(block: Any, factors: Floats, first: int) -> sp.csr_array:
 
 def walk_matrix(A: sp.csr_array) -> sp.csr_array:
     """Return the symmetric matrix of ``"walks"``."""
-    from quartic.compiled.walks import follow_walks
+    from quartic.compiled.graphs import follow_walks
 
     n = A.shape[0]
     degree = np.asarray(A.sum(axis=1), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Starts for distances of pairs drawn at random: from a solution in more dimensions, or from what eigenvectors show."""
+"""Starts by solving: distances of pairs drawn at random, in more dimensions first; gross errors, by falling weights."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ _BESIDE, _ROUNDS, _DEGREE = 3, 2, 8
 # It is a start where the last eigenvalue stands so far above those of noise, and the loss so far below that of a random
 # start. Of seven shapes with 16 to 40 distances a point all that pass lead to the answer.
 _ABOVE, _BELOW = 1.4, 0.7
+# The control parameter is divided by this from round to round; at most so many rounds.
+_COOLING, _COLD = 1.6, 40
+# A misfit counts as gross from so many times the median of all of them, as a standard deviation, and from this share of
+# a typical distance at least.
+_GROSS, _LEAST = 4.0 * 1.4826, 1e-4
 
 
 def relaxed_start(problem: Problem, rank: int, generator: np.random.Generator) -> Array:
@@ -84,29 +89,6 @@ def sampled_start(problem: Problem, rank: int, generator: np.random.Generator) -
     eigenvalues fill :math:`\pm 2\sqrt{s}`, s the mean sum of squares in a row (Wigner). None where the eigenvectors
     drown in it, as those of a sensor field do, whose pairs are the near ones.
 
-    Parameters
-    ----------
-    problem : Problem
-        A loss over distances, signs free.
-    rank : int
-        r.
-    generator : Generator
-        For the subspace that is filtered.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic import Problem
-    >>> from quartic.datasets import pair_distances, random_pairs
-    >>> from quartic.init.relaxed import sampled_start
-    >>> from quartic.losses import Distances
-    >>> truth = np.random.default_rng(0).uniform(size=(1000, 2))
-    >>> pairs = random_pairs(1000, 0.04, random_state=1)
-    >>> problem = Problem(Distances(pairs, pair_distances(truth, pairs) ** 2))
-    >>> X = sampled_start(problem, 2, np.random.default_rng(0))
-    >>> error = truth - truth.mean(axis=0) - X @ np.linalg.lstsq(X, truth - truth.mean(axis=0))[0]  # turned to fit
-    >>> float(np.square(error).mean() / truth.var()) < 0.2
-    True
     """
     loss = problem.loss
     if type(loss) is not Distances or problem.penalty.ridge != 0.0 or problem.penalty.nonnegative:
@@ -131,3 +113,59 @@ def sampled_start(problem: Problem, rank: int, generator: np.random.Generator) -
     X = loss.best_scale(times(vectors, np.diag(np.sqrt(values))))
     random = loss.random_start(rank, False, generator)
     return X if loss.at(X).value <= _BELOW * loss.at(random).value else None
+
+
+def robust_start(problem: Problem, rank: int, generator: np.random.Generator) -> Array:
+    """Return points that fit most of the distances, however wrong the others are.
+
+    With e the misfit of a distance and c what is still no gross error, Geman and McClure's weights
+    w = (μc²/(e² + μc²))² go from those of least squares, μ = ∞, to those that leave gross errors out, μ = 1; each
+    problem starts where the last one ended (Yang, Antonante, Tzoumas and Carlone 2020). c follows the median misfit.
+    It takes some twenty solves. Least squares from there would follow the errors again: keep the weights, or take a
+    robust loss.
+
+    Parameters
+    ----------
+    problem : Problem
+        `Distances` in NumPy arrays, signs free.
+    rank : int
+        r.
+    generator : Generator
+        For the first start.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quartic import Problem
+    >>> from quartic.init import robust_start
+    >>> from quartic.losses import Distances
+    >>> truth = np.random.default_rng(0).standard_normal((40, 2))
+    >>> pairs = np.array(np.triu_indices(40, 1)).T
+    >>> squared = ((truth[pairs[:, 0]] - truth[pairs[:, 1]]) ** 2).sum(axis=1)
+    >>> squared[::15] *= 9.0  # one distance in fifteen is three times too long
+    >>> X = robust_start(Problem(Distances(pairs, squared)), 2, np.random.default_rng(1))
+    >>> found = ((X[pairs[:, 0]] - X[pairs[:, 1]]) ** 2).sum(axis=1)
+    >>> bool(abs(found - squared)[1::15].max() < 1e-2)
+    True
+    """
+    from quartic.core.loop import minimize
+
+    loss = problem.loss
+    if type(loss) is not Distances or not loss.pairs.listed:
+        raise TypeError(f"robust_start is for Distances of NumPy arrays, got {loss.name}")
+    i, j, d = loss.rows, loss.cols, np.sqrt(np.maximum(loss.target, 0.0))
+    # a misfit of squares is about 2d times that of distances: with these weights long ones do not rule
+    given = (1.0 if loss.weight is None else np.asarray(loss.weight)) / (d**2 + np.mean(d**2))
+    X, mu = relaxed_start(problem, rank, generator), np.inf
+    for _ in range(_COLD):
+        misfit = np.abs(np.linalg.norm(X[i] - X[j], axis=1) - d)
+        c = max(_GROSS * float(np.median(misfit)), _LEAST * float(np.median(d)))
+        mu = min(mu / _COOLING, 2 * float(misfit.max() / c) ** 2)
+        weights = given * (mu * c**2 / (misfit**2 + mu * c**2)) ** 2
+        part = Distances(np.column_stack([i, j]), loss.target, loss.n_points, weights=weights)
+        result = minimize(Problem(part), X, tol=_TOL, max_iter=100)
+        loss._count(result.n_products)
+        X = result.X
+        if mu <= 1:
+            break
+    return X

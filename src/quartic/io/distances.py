@@ -130,7 +130,6 @@ def read_distances(
         found = _read(source, columns)
         if len(found.pairs) == 0:
             raise FileFormatError(f"{source.name}: no distance between two different points")
-        _check_rows(found, source.name)
         return _merged(found, source.name, repeats)
 
 
@@ -168,6 +167,7 @@ def _from_table(table: Table, given: Sequence[str] | None) -> DistanceTable:
     known = [column for role, column in columns.items() if column is not None and role != "weights"]
     rows = np.flatnonzero(~np.all([np.isnan(column) for column in known], axis=0))
     found = found.take(rows) if len(rows) < len(pairs) else found
+    _check_rows(found, table.name, {role: table.title(column) for role, column in roles.items()})
     guess = f"{count(len(rows), 'pair')} of {len(names)} points ({table.layout}; {', '.join(said)})"
     if len(rows) < len(pairs):
         guess += f"; {count(len(pairs) - len(rows), 'row')} without a distance left out"
@@ -281,10 +281,12 @@ def _from_pairs(arrays: dict[str, Any], name: str) -> DistanceTable:
         raise FileFormatError(f"{name}: pairs without distances; add the array distances, or lower and upper")
     used, numbers = np.unique(pairs, return_inverse=True)
     guess = f"{len(pairs)} pairs of {len(used)} points ({', '.join(k for k, v in columns.items() if v is not None)})"
-    return DistanceTable(
+    found = DistanceTable(
         numbers.reshape(pairs.shape).astype(np.int64), **columns, names=tuple(map(str, used.tolist())), guess=guess,
         place=lambda row: f"row {row}",
     )  # fmt: skip
+    _check_rows(found, name)
+    return found
 
 
 def _from_matrix(D: Any, name: str, names: tuple[str, ...], kind: str) -> DistanceTable:
@@ -391,36 +393,42 @@ def _vertex(text: str, path: str, at: int) -> int:
 # -- what cannot be in a list of distances ----------------------------------------------------------------------------
 
 
+_ROLES = {"distance": "distances", "lower bound": "lower", "upper bound": "upper", "weight": "weights"}
+
+
 def _quantities(table: DistanceTable) -> dict[str, Floats]:
-    names = {"distance": "distances", "lower bound": "lower", "upper bound": "upper", "weight": "weights"}
-    every = {what: getattr(table, name) for what, name in names.items()}
+    every = {what: getattr(table, role) for what, role in _ROLES.items()}
     return {what: column for what, column in every.items() if column is not None}
 
 
-def _check_rows(table: DistanceTable, name: str) -> None:
-    """Raise an error that names the first row that cannot be: not a number, negative, outside its bounds."""
+def _check_rows(table: DistanceTable, name: str, titles: dict[str, str] | None = None) -> None:
+    """Raise an error that names the first row that cannot be, and its column: negative, outside its bounds, …"""
+
+    def refuse(bad: NDArray[np.bool_], before: str, value: Floats | None = None, after: str = "") -> None:
+        if bad.any():
+            at = int(np.argmax(bad))
+            number = "" if value is None else f"{value[at]:g}"
+            raise FileFormatError(f"{_at(name, table, at)}: {before}{number}{after}")
+
     found = _quantities(table)
-    d, low, high = (found.get(what, np.full(len(table.pairs), np.nan)) for what in _BOUNDED)
+    loops = np.flatnonzero(table.pairs[:, 0] == table.pairs[:, 1])
+    if len(loops):
+        point = table.names[table.pairs[loops[0], 0]]
+        raise FileFormatError(
+            f"{_at(name, table, int(loops[0]))}: the point {point} is paired with itself; take it out"
+        )
     bounded = table.lower is not None or table.upper is not None
-    faults = [
-        (table.pairs[:, 0] == table.pairs[:, 1], "the point {point} is paired with itself; take it out"),
-    ]
     for what, column in found.items():
         unknown = np.isnan(column) & (what == "weight" or (what == "distance" and not bounded))
         unknown |= np.isinf(column) & (what != "upper bound")
+        before, after = (f"the {what} ", "") if titles is None else ("", f" in {titles[_ROLES[what]]}")
         for bad, word in ((column < 0, "is negative"), (unknown, "is not a finite number")):
-            faults.append((bad, f"the {what} {{{what.split()[0]}:g}} {word}; correct it or take it out"))
-    faults += [
-        (np.isnan(d) & np.isnan(low) & np.isnan(high), "neither a distance nor a bound; take it out"),
-        (low > high, "the lower bound is above the upper; exchange them"),
-        ((d < low * (1 - 1e-9)) | (d > high * (1 + 1e-9)), "the distance is outside its bounds; correct one of them"),
-    ]
-    for bad, fault in faults:
-        if bad.any():
-            at = int(np.argmax(bad))
-            values = {what.split()[0]: column[at] for what, column in found.items()}
-            said = fault.format(point=table.names[table.pairs[at, 0]], **values)
-            raise FileFormatError(f"{_at(name, table, at)}: {said}")
+            refuse(bad, before, column, f"{after} {word}; correct it or take it out")
+    d, low, high = (found.get(what, np.full(len(table.pairs), np.nan)) for what in _BOUNDED)
+    refuse(np.isnan(d) & np.isnan(low) & np.isnan(high), "neither a distance nor a bound; take it out")
+    refuse(low > high, "the lower bound is above the upper; exchange them")
+    outside = (d < low * (1 - 1e-9)) | (d > high * (1 + 1e-9))
+    refuse(outside, "the distance is outside its bounds; correct one of them")
 
 
 def _merged(table: DistanceTable, name: str, repeats: str | None) -> DistanceTable:

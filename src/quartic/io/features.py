@@ -133,9 +133,9 @@ def features_of_table(table: Table) -> FeatureTable:
 def _columns_of_names(table: Table, words: list[int]) -> list[int]:
     """Return the columns that name the rows, words first: those called so, or a first one of text; no name twice."""
     called = [] if table.header is None else [k for k, name in enumerate(table.header) if plain(name) in NAMES]
-    called.sort(key=lambda column: column not in words)
+    first = [k for k in words[:1] if set(range(k)) <= set(called)]  # nothing but row numbers before it
     found = []
-    for column in dict.fromkeys([*called, *(words[:1] if words[:1] == [0] else [])]):
+    for column in dict.fromkeys(sorted([*called, *first], key=lambda column: column not in words)):
         cells = table.words(column)
         if len(set(cells)) == len(cells) and (column in words or table.is_integer(column)):
             found.append(column)

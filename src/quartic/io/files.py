@@ -67,7 +67,7 @@ _BY_NAME = {
     **dict.fromkeys((".pdb", ".ent", ".cif", ".mmcif", ".xyz"), "atoms"),
 }
 _BY_START = (
-    (b"\x93NUMPY", "npy"), (b"PAR1", "parquet"), (b"MATLAB 5.0", "mat"), (b"\xd0\xcf\x11\xe0", "old excel"),
+    (b"\x93NUMPY", "npy"), (b"PAR1", "parquet"), (b"MATLAB 5.0", "mat"),
     (b"graph [", "gml"), (b"*Vertices", "pajek"), (b"*vertices", "pajek"),
 )  # fmt: skip
 GRAPHS = ("graphml", "gexf", "gml", "pajek", "json graph")
@@ -75,7 +75,6 @@ TABLES = ("table", "parquet", "excel", "json")
 _JSON_GRAPH = re.compile(
     rb'\s*\{\s*("(nodes|links|edges|elements|adjacency|directed|multigraph)"|"data"\s*:\s*\[\s*\])'
 )
-_REFUSED = {"old excel": "a spreadsheet of another kind than .xlsx; save the sheet as .xlsx or CSV and read that"}
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ def open_source(path: str | os.PathLike[str]) -> Source:
         raise FileFormatError(f"{path}: the file is empty")
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     kind = _BY_NAME.get(suffixes[-1] if suffixes else "") or _kind_of_content(path, str(path))
-    return _known(Source(path, str(path), kind))
+    return Source(path, str(path), kind)
 
 
 @contextmanager
@@ -115,13 +114,7 @@ def source_of(path: str | os.PathLike[str], stdin: BinaryIO | None = None) -> It
             shutil.copyfileobj(sys.stdin.buffer if stdin is None else stdin, file)
         if spooled.stat().st_size == 0:
             raise FileFormatError("stdin: nothing came in; pipe a file into it, or name one")
-        yield _known(Source(spooled, "stdin", _kind_of_content(spooled, "stdin")))
-
-
-def _known(source: Source) -> Source:
-    if source.kind in _REFUSED:
-        raise FileFormatError(f"{source.name}: {_REFUSED[source.kind]}")
-    return source
+        yield Source(spooled, "stdin", _kind_of_content(spooled, "stdin"))
 
 
 def _kind_of_content(path: Path, name: str) -> str:
@@ -135,6 +128,8 @@ def _kind_of_content(path: Path, name: str) -> str:
         raise FileFormatError(f"{name}: damaged gzip file ({error})") from None
     if start.startswith(b"PK\x03\x04"):
         return "npz" if re.search(rb"\.npyPK|\.npy\x01|\.npy", start) else "excel"
+    if start.startswith(b"\xd0\xcf\x11\xe0"):
+        raise FileFormatError(f"{name}: a spreadsheet of another kind than .xlsx; save the sheet as .xlsx or CSV")
     for beginning, kind in _BY_START:
         if start.startswith(beginning):
             return kind

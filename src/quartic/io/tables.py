@@ -48,34 +48,16 @@ _ATTRIBUTES = re.compile(rb"[ \t]+\{(?:[^}\n]*'weight': ([^,}\n]*))?[^}\n]*\}[ \
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table.
+    """A table: its columns hold text as it stands in the file, in lists or pyarrow's arrays; in Parquet numbers too."""
 
-    Attributes
-    ----------
-    name : str
-        What messages call it.
-    columns : list of lists of str, or of pyarrow.Array
-        Text as it stands in the file; in Parquet numbers too.
-    header : tuple of str, or None
-        Names of the columns, where the first row holds them.
-    layout : str
-        How it was read, in words.
-    content : bytes
-        The text of the file, for the numbers of lines; empty for Parquet.
-    edges : bool
-        Whether each row is an edge: networkx wrote it.
-    named : dict
-        What `identities` found before.
-    """
-
-    name: str
+    name: str  # what messages call it
     columns: list[Any] = field(repr=False)
-    header: tuple[str, ...] | None
-    layout: str
+    header: tuple[str, ...] | None  # names of the columns, where the first row holds them
+    layout: str  # how it was read, in words
     decimal_comma: bool = False
-    content: bytes = field(default=b"", repr=False)
+    content: bytes = field(default=b"", repr=False)  # the text, for the numbers of lines; empty for Parquet
     separator: str = ","
-    edges: bool = False
+    edges: bool = False  # each row is an edge: networkx wrote it
     named: dict[tuple[int, ...], tuple[NDArray[np.int64], tuple[str, ...]]] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:

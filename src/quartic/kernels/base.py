@@ -9,8 +9,8 @@ from quartic.arrays import Array, inner
 from quartic.core.units import Degrees, Units
 
 if TYPE_CHECKING:
-    from quartic.losses.base import Loss
-    from quartic.losses.point import Move, Point
+    from quartic.losses.base import Loss, Point
+    from quartic.losses.steps import Move
     from quartic.penalties.base import Penalty
 
 

@@ -26,8 +26,8 @@ from quartic.kernels.base import Kernel, sigma_for
 from quartic.polynomials import norm_scale, unit_cubic_root
 
 if TYPE_CHECKING:
-    from quartic.losses.base import Loss
-    from quartic.losses.point import Move, Point
+    from quartic.losses.base import Loss, Point
+    from quartic.losses.steps import Move
     from quartic.penalties.base import Penalty
 
 

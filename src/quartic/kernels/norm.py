@@ -11,8 +11,8 @@ from quartic.penalties.base import Penalty
 from quartic.polynomials import norm_length
 
 if TYPE_CHECKING:
-    from quartic.losses.base import Loss
-    from quartic.losses.point import Move, Point
+    from quartic.losses.base import Loss, Point
+    from quartic.losses.steps import Move
 
 
 @dataclass(frozen=True)

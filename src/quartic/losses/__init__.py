@@ -1,6 +1,6 @@
 """Losses f(X) = F(XXᵀ)."""
 
-from quartic.losses.base import Loss
+from quartic.losses.base import Loss, Point
 from quartic.losses.blocks.dask_distances import DaskDistances
 from quartic.losses.blocks.dask_matrix import DaskMatrix
 from quartic.losses.factor.loss import FullLeastSquares
@@ -14,7 +14,7 @@ from quartic.losses.other.smooth import Smooth
 from quartic.losses.pairs.anchored import Anchored
 from quartic.losses.pairs.completion import Completion
 from quartic.losses.pairs.distances import BoundedDistances, CompleteDistances, Distances, RawStress
-from quartic.losses.point import Line, Move, Point
+from quartic.losses.steps import Line, Move
 
 __all__ = [
     "Anchored",

@@ -1,4 +1,4 @@
-"""What a loss f(X) = F(XXᵀ) must offer."""
+"""What a loss f(X) = F(XXᵀ) must offer, and its points: X with what one product gives there."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from quartic.arrays import Array, as_floats, astype, check_number, eps, finite_matrix, gram, inner, norm
+from quartic.arrays import Array, as_floats, astype, check_number, eps, finite_matrix, gram, inner, norm, space_of
 from quartic.arrays.space import HOST, Fresh, Space, Workspace
 from quartic.core.units import Units, shift_to_one, shifted
-from quartic.losses.point import Line, Move, Point, Trial, round_off, try_bregman_step
+from quartic.losses.steps import Line, Move, Trial, try_bregman_step
 
 if TYPE_CHECKING:
     from quartic.core.problem import Problem
@@ -22,6 +22,98 @@ if TYPE_CHECKING:
 
 # The scale of a random start is doubled at most so often (L_F is an upper bound), and halved: not into the saddle at 0.
 _DOUBLINGS, _HALVINGS = 60, 4
+# The round-off of a gradient that nothing more is known of, in units of eps of its size.
+_ROUND_OFF = 8.0
+
+
+class Point:
+    """X, f(X) and ∇f(X); all come from one product, made when the point was. Losses that know more derive from it.
+
+    Parameters
+    ----------
+    X : array (n, r)
+    value : float
+        f(X).
+    gradient : array (n, r)
+        ∇f(X).
+    rounding : callable, optional
+        Called with the point when first asked, it returns about the norm of the round-off in ``gradient``: below it a
+        gradient, or a decrease predicted by it, means nothing. When left out, that is a few units of round-off of
+        ‖∇f(X)‖ + |f(X)|/‖X‖, which is the size of what adds up to a gradient unless f is a difference of larger terms.
+    """
+
+    X: Array
+
+    def __init__(
+        self, X: Array, value: float, gradient: Array, rounding: Callable[[Point], float] | None = None
+    ) -> None:
+        self.X, self._known_value, self._known_gradient = X, value, gradient
+        self._estimate = round_off if rounding is None else rounding
+
+    @property
+    def value(self) -> float:
+        """f(X)."""
+        return self._known_value
+
+    @property
+    def gradient(self) -> Array:
+        """∇f(X)."""
+        return self._known_gradient
+
+    @cached_property
+    def rounding(self) -> float:
+        """About the norm of the round-off in the gradient."""
+        return self._estimate(self)
+
+    @property
+    def space(self) -> Space:
+        """Where X lives."""
+        return space_of(self.X)
+
+    @cached_property
+    def gram(self) -> Array:
+        """XᵀX, in float64."""
+        return self.space.gram(self.X)
+
+    @cached_property
+    def feasible(self) -> bool:
+        """Whether X ≥ 0, without a NaN."""
+        return self.space.later(lambda low: low >= 0, self.space.least(self.X))
+
+    @cached_property
+    def projected_norm(self) -> float:
+        """‖∇ᴾf(X)‖: of the gradient where X > 0, of its negative part where X = 0."""
+        squared = self.space.projected_norm(self.X, self.gradient)
+        return self.space.root(squared, lambda: self.space.projected(self.X, self.gradient))
+
+    def combine(self, alpha: float, sigma: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
+        """Return W = (α‖X‖² + σ)X + b∇f(X) − shift, cut off below zero if ``clip``, and ‖W‖²."""
+        W = self.space.front(self.gram, alpha, sigma) * self.X + b * self.gradient
+        W -= shift
+        if clip:
+            self.space.clip_in_place(W)
+        return W, self.space.inner(W, W)
+
+    @cached_property
+    def _measures(self) -> dict[Callable[[Point], float], float]:
+        return {}
+
+    def once(self, measure: Callable[[Point], float]) -> float:
+        """Return ``measure(self)``, worked out when it is first asked for: a penalty measures a point once."""
+        known = self._measures.get(measure)
+        if known is None:
+            known = self._measures[measure] = measure(self)
+        return known
+
+    def arrays(self) -> dict[str, Array]:
+        """Return what a checkpoint must keep for `Loss.restore` to rebuild this very point, bit for bit."""
+        return {"X": self.X, "value": np.asarray(float(self.value)), "gradient": self.gradient}
+
+
+def round_off(p: Point) -> float:
+    """Return a few units of round-off of ‖∇f(X)‖ + |f(X)|/‖X‖."""
+    size = float(norm(p.X))
+    return _ROUND_OFF * eps(p.X) * (float(norm(p.gradient)) + (abs(float(p.value)) / size if size > 0 else 0.0))
 
 
 class ProductCounter:

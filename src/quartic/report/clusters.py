@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from quartic.arrays import Array, to_host
+from quartic.arrays import Array, RandomState, random_generator, to_host
 from quartic.clustering.placing import above_noise
 from quartic.distributed.inputs import is_dask_array
 from quartic.plots import membership_order, sample_nodes
 from quartic.report.figures import Indices, Names, Runs, cluster_marker, convergence, layout, ring, short, shown
-from quartic.report.map import place_nodes
 from quartic.report.page import DataTable, Part, Section
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 _LARGEST_HEAT_MAP = 400
 _MOST_NAMES = 16
 _MOST_NODES, _MOST_LINKS = 1500, 3000  # on the map
+_MAP_STEPS = 100
 _MOST_ROWS = 16_000  # of the table of members: some two megabytes
 _EXAMPLES = 6
 _FEATURES = 6
@@ -37,7 +37,7 @@ def cluster_section(
 ) -> Section:  # fmt: skip
     """Return the section on a fitted model, and on the features of its nodes where there are any.
 
-    ``names`` are those of the nodes, or else their numbers; ``guessed`` is what was not said but guessed, in words;
+    ``names`` are those of the nodes, or else their numbers; ``guessed`` says how the data were read;
     ``more`` are title, notes, facts, command and code of the `Section`.
     """
     labels, memberships = np.asarray(model.labels_), to_host(model.memberships_)
@@ -50,21 +50,23 @@ def cluster_section(
         *_overlaps(model, names),
         *_contents(model, memberships, names, features, columns),
     ]
-    answer = _answer(labels, memberships, "rows" if features is not None else "nodes", guessed)
-    return Section(answer=answer, parts=parts, folded=[convergence(model.result_, runs)], **more)
+    answer = _answer(labels, memberships, "node" if features is None else "row")
+    return Section(answer=answer, guessed=guessed, parts=parts, folded=[convergence(model.result_, runs)], **more)
 
 
-def _answer(labels: Indices, memberships: Array, what: str, guessed: str) -> str:
+def _answer(labels: Indices, memberships: Array, what: str) -> str:
     n, k = memberships.shape
     sizes = np.sort(np.bincount(labels, minlength=k))[::-1]
     listed = ", ".join(map(str, sizes)) if k <= 8 else f"{sizes[-1]} to {sizes[0]}"
     listed = f"{sizes[0]} each" if k > 1 and sizes[0] == sizes[-1] else listed
     certainty = memberships.max(axis=1)
     doubtful = int((certainty < _SURE).sum())
-    between = f"{doubtful} stand{'s' if doubtful == 1 else ''} between clusters" if doubtful else "none stands between"
+    between = (
+        f"{doubtful} lie{'s' if doubtful == 1 else ''} between clusters" if doubtful else "none lies between clusters"
+    )
     return (
-        f"{n} {what} in {k} cluster{'s' * (k != 1)} of {listed}; membership in the own cluster is "
-        f"{100 * certainty.mean():.0f} % on average, and {between}{f'; {guessed}' if guessed else ''}."
+        f"{n} {what}s in {k} cluster{'s' * (k != 1)} of {listed}. On average a {what} belongs to its cluster by "
+        f"{100 * certainty.mean():.0f} %; {between}."
     )
 
 
@@ -118,6 +120,35 @@ def node_map(M: Any, memberships: Array, names: Names) -> tuple[Any, str]:
         f"{sample}: strongly linked nodes lie near each other, the colour is the cluster, and a smaller mark is a less "
         f"certain one. A click on the legend hides a cluster; drag to move."
     )
+
+
+def place_nodes(block: sp.csr_array, memberships: Array, random_state: RandomState = 0) -> Array:
+    """Return a place in the plane for each node.
+
+    A node is drawn to the mean of its neighbours, weighted by similarity, and repelled by all nodes as 1/distance. The
+    start, clusters on a circle with those strongly linked side by side, only decides what lies where.
+    """
+    n, k = memberships.shape
+    links = sp.csr_array(block, dtype=np.float64)
+    links.setdiag(0.0)
+    links.data = np.maximum(links.data, 0.0)
+    degree = np.asarray(links.sum(axis=1)).ravel()
+    mean = sp.csr_array(sp.diags_array(1 / np.where(degree > 0, degree, 1.0)) @ links, dtype=np.float32)
+    between = memberships.T @ (links @ memberships)
+    share = between / np.sqrt(np.outer(between.sum(0), between.sum(0)) + 1e-300)
+    turn = np.empty(k)
+    turn[np.argsort(np.linalg.eigh(share)[1][:, -min(k, 2)], kind="stable")] = 2 * np.pi * np.arange(k) / k
+    circle = np.column_stack([np.cos(turn), np.sin(turn)])
+    noise = random_generator(random_state).normal(0.0, 0.3, (n, 2))
+    x = (2.0 * memberships @ circle + noise).astype(np.float32)
+    for step in range(_MAP_STEPS):
+        squares = np.einsum("ij,ij->i", x, x)
+        near = 1 / np.maximum(squares[:, None] + squares - 2 * x @ x.T, np.float32(0.01))
+        force = mean @ x - x + (x * near.sum(axis=1, keepdims=True) - near @ x) / n
+        longest = np.maximum(np.linalg.norm(force, axis=1, keepdims=True), 1.0)
+        x += np.float32(0.9 * (1 - step / _MAP_STEPS)) * force / longest
+    centred: Array = x - x.mean(axis=0)
+    return centred
 
 
 def _members(memberships: Array, labels: Indices, names: Names) -> DataTable:

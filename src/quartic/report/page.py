@@ -39,7 +39,7 @@ class Section:
 
     A figure, of plotly's or the bytes of a PNG, comes with a sentence that says the same. Its ``layout.meta.title``
     stands above it, and ``layout.meta.find`` in a box that searches its names; then its last trace, which is empty,
-    rings what is found. ``code`` is the run of ``command`` in Python.
+    rings what is found. ``code`` is the run of ``command`` in Python; ``guessed`` says how the data were read.
     """
 
     title: str
@@ -50,6 +50,7 @@ class Section:
     folded: Sequence[Part] = ()
     command: str = ""
     code: str = ""
+    guessed: str = ""
 
 
 def report_available() -> bool:
@@ -104,6 +105,7 @@ def _section(section: Section, alone: bool) -> str:
     shown = [
         "" if alone and section.answer else f"<h2>{escape(section.title)}</h2>",
         f'<p class="answer">{escape(section.answer)}</p>' if section.answer else "",
+        f'<p class="guessed">{escape(section.guessed)}</p>' if section.guessed else "",
         *(f'<p class="note">{escape(note)}</p>' for note in section.notes),
         *map(_part, section.parts),
         f"<details><summary>How it was computed</summary>{''.join(folded)}</details>" if any(folded) else "",

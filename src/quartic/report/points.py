@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quartic.arrays import Array
+from quartic.io import Structure
 from quartic.report.figures import COLOURS, Indices, Mask, Names, Runs, convergence, layout, ring, short, shown
 from quartic.report.page import DataTable, Part, Section
 
@@ -33,7 +34,7 @@ def point_section(
 ) -> Section:  # fmt: skip
     """Return the section on a model fitted to pairs, with their known distances, lower and upper bounds.
 
-    ``names`` are those of the points, or else their numbers; ``guessed`` is what was not said but guessed, in words;
+    ``names`` are those of the points, or else their numbers; ``guessed`` says how the data were read;
     ``more`` are title, notes, facts, command and code of the `Section`.
     """
     X, sure = np.asarray(model.embedding_), np.asarray(model.determined_)
@@ -52,9 +53,9 @@ def point_section(
     determined = f"{n - doubt} of them determined by the data" if doubt else "all determined by the data"
     answer = (
         f"{n} points in {X.shape[1]} dimensions, {determined}; the {len(pairs)} given distances are met with a "
-        f"root mean square error of {model.rmse_:.3g}{f'; {guessed}' if guessed else ''}."
+        f"root mean square error of {model.rmse_:.3g}."
     )
-    return Section(answer=answer, parts=parts, folded=[convergence(model.result_, runs)], **more)
+    return Section(answer=answer, guessed=guessed, parts=parts, folded=[convergence(model.result_, runs)], **more)
 
 
 # -- the points -------------------------------------------------------------------------------------------------------
@@ -143,14 +144,17 @@ def scatter_of_points(
 def find_chain(X: Array, pairs: Indices, names: Names) -> tuple[Indices, Indices]:
     """Return the place of each point in the order of the points, and the links of the chain they form, if they do.
 
-    The order is that of the numbers in the names, where each has one of its own. It is a chain where nearly all
-    consecutive points have a known distance and few others do, or where they lie much nearer than any two points.
+    The order is that of the numbers in the names, where each has one of its own, or of the residues. It is a chain
+    where nearly all consecutive points have a known distance and few others do, or where they lie much nearer than
+    any two points.
     """
     n = len(X)
     numbers = [re.findall(r"\d+", str(name)) for name in names]
     order = np.arange(n)
     if all(numbers) and len({found[-1] for found in numbers}) == n:
         order = np.argsort([int(found[-1]) for found in numbers], kind="stable")
+    elif (atoms := Structure.named([str(name) for name in names])) is not None:
+        order = np.lexsort((atoms.residue_ids, np.array(atoms.chains)))
     rank = np.empty(n, dtype=np.intp)
     rank[order] = np.arange(n)
     links = np.column_stack([order[:-1], order[1:]])

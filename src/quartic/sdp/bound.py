@@ -13,7 +13,7 @@ from scipy.linalg import lapack
 from scipy.sparse.linalg import lsqr
 
 from quartic.arrays import HOST, Array, Space
-from quartic.compiled.lanczos import FAILURE, lowest_eigenpairs
+from quartic.arrays.subspace import FAILURE, lowest_eigenpairs
 from quartic.sdp.problem import SDP
 from quartic.sdp.spheres import passes_in
 

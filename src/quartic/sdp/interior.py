@@ -12,7 +12,7 @@ from scipy import linalg, sparse
 from scipy.linalg import blas, lapack
 
 from quartic.arrays import Array
-from quartic.compiled.lanczos import lowest_eigenpairs
+from quartic.arrays.subspace import lowest_eigenpairs
 from quartic.core.result import Status
 from quartic.sdp.passes import mixed_entries, schur_entries
 from quartic.sdp.presolve import dependent
@@ -148,11 +148,12 @@ class _Scaled:
         self.norms[self.norms == 0] = 1.0
         S = sparse.csr_array(sparse.diags_array(1 / self.norms) @ S)
         b = problem.b[active] / self.norms
-        self.size_b = max(1.0, float(np.linalg.norm(b)))
-        self.size_c = max(1.0, float(np.linalg.norm(problem.c * weight)))
+        self.size_b = float(np.linalg.norm(b)) or 1.0
+        self.size_c = float(np.linalg.norm(problem.c * weight)) or 1.0
         self.b, c = b / self.size_b, problem.c / self.size_c
-        self.one_b = 1 + float(np.abs(problem.b).max(initial=0))
-        self.one_c = 1 + float(np.abs(problem.c * weight**2).max(initial=0))
+        # where numbers are small DIMACS' errors, relative to 1 + the largest, would be met by anything
+        self.one_b = float(np.abs(problem.b).max(initial=0)) or 1.0
+        self.one_c = float(np.abs(problem.c * weight**2).max(initial=0)) or 1.0
         self.m = len(active)
         columns = sparse.csc_array(S)
         owner = problem.components[problem.i]
@@ -294,7 +295,7 @@ class _Path:
         self.products = float(self.x @ self.z) + sum(map(_inner, self.X, self.Z))
         self.primal_error = float(np.linalg.norm(self.rp * data.norms)) * data.size_b / data.one_b
         self.dual_error = math.sqrt(_inner(self.rd, self.rd) + sum(_inner(R, R) for R in self.Rd))
-        scale = 1 / (data.size_b * data.size_c) + abs(self.primal) + abs(self.dual)
+        scale = min(1 / (data.size_b * data.size_c), 1.0) + abs(self.primal) + abs(self.dual)
         self.gap = max(abs(self.primal - self.dual), self.products) / scale
         error = max(self.primal_error, self.dual_error * data.size_c / data.one_c, self.gap)
         return error if math.isfinite(error) else math.inf

@@ -124,7 +124,7 @@ class Lagrangian:
                 P *= beta
                 P -= Z
             cross, p2 = beta * (cross + step * p2), rz + beta * beta * p2
-        return D, math.sqrt(length2), False
+        return D, math.sqrt(max(length2, 0.0)), False
 
     def search(self, point: _Point, D: Any) -> float:
         """Return a t with a low value at the retraction of X + tD.
@@ -282,10 +282,10 @@ class _Method:
         return y
 
     def infeasibility(self) -> float:
-        """Return the first of the DIMACS errors."""
+        """Return the first of the DIMACS errors, relative to the largest b."""
         data = self.data
-        worst = float(np.abs(data.problem.b).max(initial=0))
-        return float(np.linalg.norm(data.space.to_host(self.point.residual) * data.norms)) / (1 + worst)
+        worst = float(np.abs(data.problem.b).max(initial=0)) or 1.0
+        return float(np.linalg.norm(data.space.to_host(self.point.residual) * data.norms)) / worst
 
     def iterate(self, bound: Bound | None = None, done: bool = False) -> Iterate:
         """Return this point in the user's units."""
@@ -334,7 +334,7 @@ class _Method:
         eigenvectors live, as long as that costs less than the gap that is allowed.
         """
         data, b, primal = self.data, self.data.problem.b, float(self.data.c @ self.point.u)
-        scale = 1 + abs(primal)
+        scale = data.unit + abs(primal)
         first = best = self.bounds.at(self.multipliers(), self.tol, scale, k=8)
         if data.some_free or data.some_shared or data.n_rest:
             return best, first.lowest.directions
@@ -376,7 +376,7 @@ def low_rank(
         if run.unbounded():
             yield replace(run.iterate(), verdict=Status.UNBOUNDED)
             return
-        scale = 1 + abs(primal)
+        scale = data.unit + abs(primal)
         stuck = run.gain <= data.noise(run.point.u)
         residual = run.point.residual  # what the penalty comes to tells what a better X could be worth
         idle = constrained and run.gain <= 1e-4 * run.lagrangian.sigma * float(residual @ residual)

@@ -319,7 +319,7 @@ def _size(C: Any, A: Sequence[Any]) -> int:
         if shape:
             return int(shape[0])
         if isinstance(item, list | tuple) and len(item) and np.ndim(item[0]) == 1:
-            listed = max(listed, 1 + int(max(max(entry[0], entry[1]) for entry in item)))
+            listed = max(listed, 1 + int(max(max(entry[:2]) for entry in item if len(entry))))
     if not listed:
         raise ValueError("C and A do not tell the size of Y; give blocks=[n]")
     return listed

@@ -70,6 +70,7 @@ class Spheres:
         weight = np.ones(len(c))
         weight[:P][problem.i != problem.j] = math.sqrt(0.5)
         self.size_c = float(np.linalg.norm(c * weight)) or 1.0
+        self.unit = min(self.size_c, 1.0)  # what a small value of the objective is
         self.norms = np.sqrt(np.asarray(S.multiply(weight[None]).power(2).sum(axis=1)).ravel())
         self.norms[self.norms == 0] = 1.0
         S = sparse.csr_array(sparse.diags_array(1 / self.norms) @ S)

@@ -126,7 +126,7 @@ class ConjugateGradient(Solver):
         return CGState(new, step=t, direction=D, earlier=G, scale=scale, carried=carried, fresh=fresh)
 
     def _two_passes(self, problem: Problem, s: CGState, G: Array, D: Array, scale: float) -> CGState:
-        from quartic.losses.point import Line
+        from quartic.losses.steps import Line
 
         p, loss = s.point, cast(QuarticPairs, problem.loss)
         line = Line(p, loss.quartic(p, D), lambda t: loss.at(p.X + t * D))

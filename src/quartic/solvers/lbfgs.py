@@ -154,7 +154,7 @@ class LBFGS(Solver):
             factor = 0.0 if y is None else float(space.inner(s.steps[-1], y) / space.inner(y, y / diagonal))
             return Q * (factor if factor > 0 else space.quotient_of_norms(X, Q))
         if problem.loss.translations:  # the mean of X is no part of the metric
-            X = X - X.mean(axis=0)
+            X = X - X.sum(axis=0) / len(X)
         inverse = space.regular_inverse(space.gram(X), 1e-3)
         Q = space.times(q, inverse)
         if s.steps:

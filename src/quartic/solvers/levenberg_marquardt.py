@@ -13,6 +13,7 @@ import numpy as np
 from quartic.arrays import Array, astype, eps, float_type, inner, norm, space_of, squared_norm
 from quartic.arrays.space import HostSpace
 from quartic.core.problem import Problem
+from quartic.losses.base import Point
 from quartic.losses.pairs.loss import (
     PairSquares,
     QuarticPairs,
@@ -22,7 +23,7 @@ from quartic.losses.pairs.loss import (
     residual,
     row_blocks_in,
 )
-from quartic.losses.point import Line, Point, minimize_quartic
+from quartic.losses.steps import Line, minimize_quartic
 from quartic.penalties import Penalty, Zero
 from quartic.solvers.base import Iterations, NoProgress, Requirements, Solver, State
 from quartic.solvers.conjugate_gradient import CGState, ConjugateGradient, nothing

@@ -10,7 +10,7 @@ import numpy as np
 
 from quartic.arrays import Array, inner, norm, space_of, squared_norm
 from quartic.core.problem import Problem
-from quartic.losses.point import Point
+from quartic.losses.base import Point
 from quartic.solvers.base import COUNT, NONNEGATIVE, NoProgress, Requirements, Solver, State, below, checked
 
 

@@ -18,11 +18,11 @@ import numpy as np
 from quartic.arrays import HOST, Array, Space, as_floats, eps, trace_inner
 from quartic.core.units import Units
 from quartic.kernels.norm import NormKernel
-from quartic.losses.base import Loss, constant
+from quartic.losses.base import Loss, Point, constant
 from quartic.losses.factor.matrix import Matrix, as_matrix
 from quartic.losses.factor.passes import Origin, Passes, StepSums
 from quartic.losses.factor.spectrum import negative_part_of_spectrum
-from quartic.losses.point import Line, Move, Point, Trial, judge, try_bregman_step
+from quartic.losses.steps import Line, Move, Trial, judge, try_bregman_step
 from quartic.penalties.base import Penalty
 
 if TYPE_CHECKING:

@@ -24,10 +24,12 @@ from numpy.typing import NDArray
 from quartic.arrays import Array
 from quartic.arrays.space import HOST, Fresh
 from quartic.arrays.threads import spread
-from quartic.compiled.flags import FLAGS, njit
-from quartic.compiled.tiles import BLOCK, add_upper_gram, block, block_times_small, padded, sparse_rows
+from quartic.compiled.flags import FLAGS, INNER, njit
+from quartic.compiled.vectors import WIDEST, add_to_gram, rows_times_small, sparse_rows
 from quartic.losses.factor.passes import Origin, StepSums
 
+# Rows of a block: with 40 columns in double precision 20 kB, beside the small matrix, stay in the first cache.
+BLOCK = 64
 # X is cut into at most so many pieces, each of whole blocks.
 _PIECES = 16
 # A matrix is cut into at most so many pieces: enough to share among threads, few enough to cost nothing.
@@ -48,7 +50,12 @@ def _n_pieces(X: Array) -> int:
 
 def _grams(X: Array, count: int) -> Array:
     """Return room for the Gram matrices of the pieces."""
-    return np.zeros((count, _n_pieces(X), *(padded(X.shape[1]),) * 2))
+    return np.zeros((count, _n_pieces(X), *(_padded(X.shape[1]),) * 2))
+
+
+def _padded(rank: int) -> int:
+    """Return the least multiple of four that is not below the rank."""
+    return -(-rank // 4) * 4
 
 
 def _sum_of_grams(parts: Array, rank: int) -> Array:
@@ -146,6 +153,52 @@ def line_point(
     _spread(lambda *piece: _line_point(X, D, MX, MD, t, clip, least, A, new, Mnew, G, sums, *piece), X, len(A) + 8)
     fit, projected, feasible = sums.sum(axis=0).tolist()
     return fit, projected, feasible == X.size
+
+
+# -- blocks of rows: as fast as BLAS on whole arrays, and in the middle of a pass -------------------------------------
+
+# Four rows of a result are made at a time, in tiles of columns that fit the registers, all of about the same width, a
+# multiple of four. So a small matrix has its columns padded to such a multiple, and a block has room behind its last
+# row: what a tile reads or writes beyond the end of a row is the beginning of the next, and counts for nothing.
+
+
+@njit(**INNER)
+def block(X: Any) -> Any:
+    """Return scratch for a block of rows of X, with room behind."""
+    return np.zeros((BLOCK + 36, X.shape[1]), X.dtype)
+
+
+@njit(**INNER)
+def _next_width(columns: int) -> int:
+    """Return the width of the last of the tiles that so many columns are cut into evenly."""
+    tiles = -(-columns // WIDEST)
+    return columns - (columns // 4) * (tiles - 1) // tiles * 4
+
+
+@njit(**INNER)
+def block_times_small(rows: int, Y: Any, A: Any, W: Any) -> None:
+    """W = YA for the first rows of a block; A is small and padded."""
+    for i in range(0, rows, 4):
+        # from the right: what a tile writes behind its row is overwritten by the tiles of the next
+        end = A.shape[1]
+        while end > 0:
+            width = _next_width(end)
+            end -= width
+            rows_times_small(Y, A, W, i, end, width)
+
+
+@njit(**INNER)
+def add_upper_gram(rows: int, Y: Any, S: Any) -> None:
+    """S += YᵀY for the first rows of a block; what counts is on and above the diagonal, within the columns of Y."""
+    for row in range(0, S.shape[0], 4):
+        end = S.shape[1]
+        while end > row:
+            width = _next_width(end - row)
+            end -= width
+            add_to_gram(Y, S, rows, row, end, width)
+
+
+# -- compiled ---------------------------------------------------------------------------------------------------------
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # rounded twice, as NumPy would, whatever the machine

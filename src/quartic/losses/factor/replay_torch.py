@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MOST = 32
 # So many entries of M are gone over in one batch, but for four iterations at least.
 _ENTRIES = 2e9
-# f on a line is known to so many units of round-off (as in `quartic.losses.point`).
+# f on a line is known to so many units of round-off (as in `quartic.losses.steps`).
 _ROUND_OFF = 64.0
 
 
@@ -123,9 +123,6 @@ class Replay(ABC):
         """Return a number in the type of X."""
         return self._at(name).to(self.X.dtype)
 
-    def _gradient(self, X: Any) -> Any:
-        return torch.addmm(self.MX, X, (2 * self.S).to(X.dtype), beta=-2)
-
 
 class InertialReplay(Replay):
     """Inertial NoLips (`quartic.solvers.InertialNoLips`): one product an iteration, failed trials included.
@@ -182,7 +179,7 @@ class InertialReplay(Replay):
         MX.lerp_(Mnew, t)
         t, direct = self._at("T"), self._at("DIRECT")
         self.S.addcmul_(torch.addcmul(change, way, t), t).lerp_(S, direct)
-        G = self._gradient(X)
+        G = torch.addmm(MX, X, (2 * self.S).to(X.dtype), beta=-2)
         projected = torch.where(X > 0, G, G.clamp(max=0))
         size = dot(self.S, self.S @ self.S)
         kernels.tell[(1,)](self.numbers, size, dot(projected, projected), self.rows, self.constants)
@@ -198,8 +195,10 @@ class QuasiNewtonReplay(Replay):
         rows = max(16, triton.next_power_of_2(2 * memory + 2))
         self.pairs = X.new_zeros((rows, X.numel()))
         self.coefficients = X.new_zeros(rows + 1, dtype=DOUBLE)
-        self.launch = passes.Launch(self.pairs.T, "pairs")
-        self.many = triton.next_power_of_2(self.launch.programs)
+        columns = self.pairs.T
+        # inner products of pairs take longer than reading them unless tensor cores make them: three parts for float32
+        self.precision = "tf32x3" if X.dtype == torch.float32 else passes.PRECISION
+        self.launches = passes.Launch(columns, "pairs"), passes.Launch(columns, "direction"), passes.Launch(X, "moved")
         self._given: tuple[Any, Any] = None, None
 
     def load(self, point: Any, steps: tuple[Any, ...], changes: tuple[Any, ...], carried: int, fresh: float) -> None:
@@ -233,34 +232,37 @@ class QuasiNewtonReplay(Replay):
 
     def iterate(self) -> None:
         """Make one iteration: the numbers are those of the solver's ``step``."""
-        X, MX, G, D, run, numbers = self.X, self.MX, self.G, self.D, self.launch, self.numbers
-        (size, rows, tiles), grid = run.sizes(), (run.programs,)
-        sizes = {name: run.settings[name] for name in ("R", "C", "num_warps")}
-        sums = run.sums((rows + 2) * rows)
-        kernels.multiply_pairs[grid](
-            self.pairs, X, G, self.free, sums, size, tiles, PRECISION=passes.PRECISION, **sizes
+        X, MX, G, D, run, flat, rows, numbers = self.X, self.MX, self.G, self.D, *self.launches, self.numbers
+        size, count, tiles = run.sizes()
+        sums = run.sums((count + 2) * count)
+        kernels.multiply_pairs[(run.programs,)](
+            numbers, self.pairs, X, G, self.free, sums, size, tiles, **run.settings | {"PRECISION": self.precision}
         )
         rank = X.shape[1]
         kernels.combine_pairs[(1,)](
-            numbers, sums.sum(dim=0), self.S, rank, self.coefficients, MEMORY=self.memory, C=rows,
-            W=triton.next_power_of_2(rank),
+            numbers, sums.sum(dim=0), self.S, rank, self.coefficients, MEMORY=self.memory, C=count,
+            W=triton.next_power_of_2(rank), num_warps=1,
         )  # fmt: skip
-        ends = run.sums(2)
-        kernels.find_direction[grid](self.pairs, X, G, self.free, self.coefficients, D, ends, size, tiles, **sizes)
+        ends = flat.sums(2)
+        kernels.find_direction[(flat.programs,)](
+            numbers, self.pairs, X, G, self.free, self.coefficients, D, ends, size, flat.tiles,
+            R=flat.settings["R"], C=count, num_warps=flat.settings["num_warps"],
+        )  # fmt: skip
         MD = self.matrix.product(D)
         T, C, bend = self._line_sums(MD)
         kernels.decide_on_line[(1,)](
-            numbers, self.S, T, C, rank, T.stride(0), ends, run.programs, bend, self.constants, BLOCK=1024,
-            MANY=self.many,
+            numbers, self.S, T, C, rank, T.stride(0), ends, flat.programs, bend, self.constants, BLOCK=1024,
+            MANY=triton.next_power_of_2(flat.programs),
         )  # fmt: skip
-        kernels.move_on_line[(triton.cdiv(size, 1024),)](numbers, X, D, MX, MD, size, 4 * eps(X), BLOCK=1024)
-        sums = run.sums(6)
-        kernels.remember_pair[grid](
-            numbers, self.pairs, X, MX, D, G, self._gradient(X), self.free, sums, size, tiles, **sizes
-        )
+        sums = rows.sums(6)
+        kernels.move_on_line[(rows.programs,)](
+            numbers, self.pairs, self.S, X, MX, D, MD, G, self.free, sums, self.constants, *rows.sizes(),
+            HALF=count // 2, **rows.settings,
+        )  # fmt: skip
         kernels.tell_of_line[(1,)](
-            numbers, sums, run.programs, self.rows, self.constants, MANY=self.many, MEMORY=self.memory
-        )
+            numbers, sums, rows.programs, self.rows, self.constants, MANY=triton.next_power_of_2(rows.programs),
+            MEMORY=self.memory,
+        )  # fmt: skip
 
     def _line_sums(self, MD: Any) -> tuple[Any, Any, Any]:
         """Return XᵀD, DᵀD and ⟨MD, D⟩."""

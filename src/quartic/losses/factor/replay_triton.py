@@ -176,17 +176,23 @@ def tell(numbers, size, square, rows, constants):
 # -- L-BFGS -----------------------------------------------------------------------------------------------------------
 # Pairs are the rows of one array, a column of it for each entry of X: steps in the upper half, changes of the gradient
 # in the lower. One more pair than is remembered has room: the newest is written while it is not known to be any good.
+#
+# Where a tile has fewer entries than threads, several threads hold the same entry, and load it each for itself. So no
+# kernel stores what it also loads, unless all threads wait in between: some would find the new value, some the old.
 
 
 @triton.jit
-def multiply_pairs(pairs, X, G, free, sums, size, tiles, R: tl.constexpr, C: tl.constexpr, PRECISION: tl.constexpr):
+def multiply_pairs(
+    numbers, pairs, X, G, free, sums, size, tiles, R: tl.constexpr, C: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
     """Set pairs to zero off the face; add up their inner products, those with the gradient there, and its square.
 
     ``free`` tells which entries were on the face before: off it pairs are zero already.
     """
-    c = tl.arange(0, C)
+    c, head = tl.arange(0, C), tl.load(numbers + HEAD).to(tl.int32)
+    known = (c != head) & (c != head + C // 2)
     products = tl.zeros((C, C), tl.float64)
-    onto = tl.zeros((C,), tl.float64)
+    onto = tl.zeros((R, C), tl.float64)
     square = tl.zeros((R,), tl.float64)
     for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
         at = (tile * R + tl.arange(0, R)).to(tl.int64)
@@ -194,17 +200,17 @@ def multiply_pairs(pairs, X, G, free, sums, size, tiles, R: tl.constexpr, C: tl.
         g = tl.load(G + at, mask=inside, other=0.0)
         on_face = (tl.load(X + at, mask=inside, other=0.0) > 0) | (g < 0)
         before = tl.load(free + at, mask=inside, other=0) != 0
-        tl.store(free + at, on_face, mask=inside)
         place = at[:, None] + c[None, :] * size.to(tl.int64)
-        p = tl.load(pairs + place, mask=(inside & on_face)[:, None], other=0.0)
-        tl.store(pairs + place, p, mask=(inside & before & (on_face == 0))[:, None])
+        p = tl.load(pairs + place, mask=(inside & on_face)[:, None] & known[None, :], other=0.0)
+        # what is stored was not loaded
+        tl.store(pairs + place, tl.zeros_like(p), mask=(inside & before & (on_face == 0))[:, None] & known[None, :])
         q = tl.where(on_face, g, 0.0)
         products += tl.dot(tl.trans(p), p, input_precision=PRECISION, out_dtype=p.dtype).to(tl.float64)
-        onto += tl.sum(p * q[:, None], 0).to(tl.float64)
+        onto += (p * q[:, None]).to(tl.float64)
         square += (q * q).to(tl.float64)
     mine = sums + tl.program_id(0) * (C + 2) * C
     tl.store(mine + c[:, None] * C + c[None, :], products)
-    tl.store(mine + C * C + c, onto)
+    tl.store(mine + C * C + c, tl.sum(onto, 0))
     tl.store(mine + C * C + C + c, tl.where(c == 0, tl.sum(square, 0), 0.0))
 
 
@@ -255,10 +261,13 @@ def combine_pairs(numbers, sums, S, width, coefficients, MEMORY: tl.constexpr, C
 
 
 @triton.jit
-def find_direction(pairs, X, G, free, coefficients, D, ends, size, tiles, R: tl.constexpr, C: tl.constexpr):
-    """Fill D = max(X − Hq, 0) − X; each program tells the least −X/D, where D < 0, and its part of ⟨∇f, D⟩."""
-    c = tl.arange(0, C)
-    weights, gamma = tl.load(coefficients + c), tl.load(coefficients + C)
+def find_direction(numbers, pairs, X, G, free, coefficients, D, ends, size, tiles, R: tl.constexpr, C: tl.constexpr):
+    """Fill D = max(X − Hq, 0) − X, once more as the step of a pair to come, and tell the face in ``free``.
+
+    Each program tells the least −X/D, where D < 0, and its part of ⟨∇f, D⟩.
+    """
+    gamma = tl.load(coefficients + C)
+    new = pairs + tl.load(numbers + HEAD).to(tl.int64) * size
     least = tl.full((R,), float("inf"), tl.float64)
     slope = tl.zeros((R,), tl.float64)
     for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
@@ -266,13 +275,17 @@ def find_direction(pairs, X, G, free, coefficients, D, ends, size, tiles, R: tl.
         inside = at < size
         x = tl.load(X + at, mask=inside, other=0.0)
         g = tl.load(G + at, mask=inside, other=0.0)
-        on_face = inside & (tl.load(free + at, mask=inside, other=0) != 0)
-        q = tl.where(on_face, g, 0.0)
-        place = at[:, None] + c[None, :] * size.to(tl.int64)
-        p = tl.load(pairs + place, mask=on_face[:, None] & (weights != 0)[None, :], other=0.0)
-        v = x - (tl.sum(p * weights.to(x.dtype)[None, :], 1) + gamma.to(x.dtype) * q)
+        on_face = inside & ((x > 0) | (g < 0))
+        tl.store(free + at, on_face, mask=inside)
+        v = gamma.to(x.dtype) * tl.where(on_face, g, 0.0)
+        for k in tl.static_range(C):
+            weight = tl.load(coefficients + k + tl.zeros((1,), tl.int32))  # zero for the pair to come
+            row = pairs + k * size.to(tl.int64)
+            v += weight.to(x.dtype) * tl.load(row + at, mask=on_face & (weight != 0), other=0.0)
+        v = x - v
         d = tl.where(v < 0, 0.0, v) - x  # a NaN stays one
         tl.store(D + at, d, mask=inside)
+        tl.store(new + at, d, mask=inside)
         least = tl.minimum(least, tl.where(d < 0, (-x / tl.where(d < 0, d, 1.0)).to(tl.float64), float("inf")))
         slope += (g * d).to(tl.float64)
     tl.store(ends + tl.program_id(0) * 2, tl.min(least, 0))
@@ -321,61 +334,64 @@ def decide_on_line(
 
 
 @triton.jit
-def move_on_line(numbers, X, D, MX, MD, size, zero, BLOCK: tl.constexpr):
-    """Move X and MX; what is zero but for round-off is zero; with t = 0 nothing changes."""
-    t = tl.load(numbers + T)
-    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < size
-    x, d = tl.load(X + at, mask=inside, other=0.0), tl.load(D + at, mask=inside, other=0.0)
-    mx, md = tl.load(MX + at, mask=inside, other=0.0), tl.load(MD + at, mask=inside, other=0.0)
-    new = x + t.to(x.dtype) * d
-    new = tl.where(new <= zero * x, 0.0, new)
-    tl.store(X + at, tl.where(t > 0, new, x), mask=inside)
-    tl.store(MX + at, tl.where(t > 0, mx + t.to(x.dtype) * md, mx), mask=inside)
+def move_on_line(
+    numbers, pairs, S, X, MX, D, MD, G, free, sums, constants, n, width, tiles,
+    HALF: tl.constexpr, R: tl.constexpr, C: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Move X and MX, make G = 2XS − 2MX, and write the change of a new pair; add up what tells of them.
 
-
-@triton.jit
-def remember_pair(numbers, pairs, X, MX, D, G, after, free, sums, size, tiles, R: tl.constexpr, C: tl.constexpr):
-    """Write the new pair, and G = ∇f(X), given as ``after``; add up what tells of both."""
-    t, head = tl.load(numbers + T) + tl.zeros((R,), tl.float64), tl.load(numbers + HEAD).to(tl.int32)
+    What is zero but for round-off is zero; with t = 0 nothing changes.
+    """
+    c = tl.arange(0, C)
+    t, zero = tl.load(numbers + T) + tl.zeros((1, 1), tl.float64), tl.load(constants + 5)
     moved = t > 0
-    projected = tl.zeros((R,), tl.float64)
-    fit = tl.zeros((R,), tl.float64)
-    length = tl.zeros((R,), tl.float64)
-    sy = tl.zeros((R,), tl.float64)
-    ss = tl.zeros((R,), tl.float64)
-    yy = tl.zeros((R,), tl.float64)
+    small = (c < width)[:, None] & (c < width)[None, :]
+    a = 2 * tl.load(S + c[:, None] * width + c[None, :], mask=small, other=0.0)
+    change = pairs + (HALF + tl.load(numbers + HEAD).to(tl.int64)) * n * width
+    projected = tl.zeros((R, C), tl.float64)
+    fit = tl.zeros((R, C), tl.float64)
+    length = tl.zeros((R, C), tl.float64)
+    sy = tl.zeros((R, C), tl.float64)
+    ss = tl.zeros((R, C), tl.float64)
+    yy = tl.zeros((R, C), tl.float64)
     for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
-        at = (tile * R + tl.arange(0, R)).to(tl.int64)
-        inside = at < size
-        x, mx = tl.load(X + at, mask=inside, other=0.0), tl.load(MX + at, mask=inside, other=0.0)
-        g, new = tl.load(G + at, mask=inside, other=0.0), tl.load(after + at, mask=inside, other=0.0)
-        s = tl.load(D + at, mask=inside, other=0.0)
-        on_face = inside & (tl.load(free + at, mask=inside, other=0) != 0)
-        y = tl.where(on_face & moved, (new - g) / tl.where(moved, t, 1.0).to(x.dtype), 0.0)
-        tl.store(pairs + head * size.to(tl.int64) + at, s, mask=on_face & moved)
-        tl.store(pairs + (C // 2 + head) * size.to(tl.int64) + at, y, mask=on_face & moved)
-        g = tl.where(moved, new, g)
-        tl.store(G + at, g, mask=inside)
+        row = (tile * R + tl.arange(0, R)).to(tl.int64)
+        place = row[:, None] * width + c[None, :]
+        inside = (row < n)[:, None] & (c < width)[None, :]
+        x, s = tl.load(X + place, mask=inside, other=0.0), tl.load(D + place, mask=inside, other=0.0)
+        mx, md = tl.load(MX + place, mask=inside, other=0.0), tl.load(MD + place, mask=inside, other=0.0)
+        g = tl.load(G + place, mask=inside, other=0.0)
+        on_face = tl.load(free + place, mask=inside, other=0) != 0
+        tl.debug_barrier()  # what follows stores what was loaded
+        new = x + t.to(x.dtype) * s
+        x = tl.where(moved, tl.where(new <= zero.to(x.dtype) * x, 0.0, new), x)
+        mx = tl.where(moved, mx + t.to(x.dtype) * md, mx)
+        after = tl.dot(x, a.to(x.dtype), input_precision=PRECISION, out_dtype=x.dtype) - 2 * mx
+        y = tl.where(on_face & moved, (after - g) / tl.where(moved, t, 1.0).to(x.dtype), 0.0)
+        g = tl.where(moved, after, g)
+        tl.store(X + place, x, mask=inside)
+        tl.store(MX + place, mx, mask=inside)
+        tl.store(G + place, g, mask=inside)
+        tl.store(change + place, y, mask=inside)
         g = tl.where((x > 0) | (g < 0), g, 0.0 * g)
         projected += (g * g).to(tl.float64)
         fit += (mx * x).to(tl.float64)
-        length += ((0.5 * new + mx) * (0.5 * new + mx)).to(tl.float64)
+        length += ((0.5 * after + mx) * (0.5 * after + mx)).to(tl.float64)
         sy += (s * y).to(tl.float64)
         ss += (s * s).to(tl.float64)
         yy += (y * y).to(tl.float64)
     mine = sums + tl.program_id(0) * 6
-    tl.store(mine, tl.sum(projected, 0))
-    tl.store(mine + 1, tl.sum(fit, 0))
-    tl.store(mine + 2, tl.sum(length, 0))
-    tl.store(mine + 3, tl.sum(sy, 0))
-    tl.store(mine + 4, tl.sum(ss, 0))
-    tl.store(mine + 5, tl.sum(yy, 0))
+    tl.store(mine, tl.sum(tl.sum(projected, 1), 0))
+    tl.store(mine + 1, tl.sum(tl.sum(fit, 1), 0))
+    tl.store(mine + 2, tl.sum(tl.sum(length, 1), 0))
+    tl.store(mine + 3, tl.sum(tl.sum(sy, 1), 0))
+    tl.store(mine + 4, tl.sum(tl.sum(ss, 1), 0))
+    tl.store(mine + 5, tl.sum(tl.sum(yy, 1), 0))
 
 
 @triton.jit
 def tell_of_line(numbers, sums, programs, rows, constants, MANY: tl.constexpr, MEMORY: tl.constexpr):
-    """Keep the pair if it bends upwards, and report the iteration; ``sums`` are the parts of `remember_pair`."""
+    """Keep the pair if it bends upwards, and report the iteration; ``sums`` are the parts of `move_on_line`."""
     k = tl.arange(0, MANY)
     part = sums + 6 * k
     inside = k < programs

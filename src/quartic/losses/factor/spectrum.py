@@ -11,7 +11,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from scipy.special import gammaincinv
 
 from quartic.arrays import Array, Space, to_host
-from quartic.compiled.lanczos import FAILURE, lowest_eigenpairs
+from quartic.arrays.subspace import FAILURE, lowest_eigenpairs
 from quartic.losses.factor.matrix import Matrix
 
 _DENSE = 300
@@ -50,7 +50,7 @@ def upper_bound_of_spectrum(product: Callable[[Array], Array], n: int, eps: floa
     """Return an upper bound of max(0, λ_max) of a symmetric operator, within a few per cent as a rule.
 
     Up to n = ``dense`` from all eigenvalues; above by Lanczos' method, whose bound fails with a probability of at most
-    1e-6 over its first vector (`quartic.compiled.lanczos`). Each product is known to ``eps`` of its size.
+    1e-6 over its first vector (`quartic.arrays.subspace`). Each product is known to ``eps`` of its size.
     """
     found = lowest_eigenpairs(
         lambda V: -product(V),

@@ -48,7 +48,7 @@ class TorchMatrix(StoredMatrix):
         return cast("Passes", torch_passes)
 
     def replays(self, X: Any, method: str) -> bool:
-        return X.numel() <= _LAUNCH_BOUND[method] and triton_serves(X, X.shape[1])
+        return X.numel() <= _LAUNCH_BOUND[method] and triton_serves(X, 128 if method == "lbfgs" else X.shape[1])
 
 
 class TorchDenseMatrix(TorchMatrix):

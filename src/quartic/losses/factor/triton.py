@@ -19,13 +19,16 @@ from quartic.compiled.rows_triton import thirds
 # a number where that matters, and for wider ones, whose sums need the registers of more warps.
 SETTINGS: dict[str, tuple[int, int, int]] = {
     "step_sums": (16, 2, 16), "line_sums": (16, 2, 16), "extrapolated 4": (16, 4, 8), "extrapolated 8": (16, 2, 16),
-    "pairs": (64, 4, 8), "other": (64, 4, 4),
+    "pairs": (32, 1, 16), "direction": (512, 4, 8), "moved": (16, 4, 4), "other": (64, 4, 4),
 }  # fmt: skip
 WIDE: dict[str, tuple[int, int, int]] = {
     "step_sums": (16, 8, 4), "line_sums": (16, 4, 4), "stepped": (16, 8, 4), "projected_norm": (16, 8, 4),
+    "moved": (16, 4, 4),
     "extrapolated 4": (64, 8, 4), "extrapolated 8": (32, 8, 4), "other": (64, 4, 4),
 }  # fmt: skip
 PRECISION = "ieee"
+# The sums that a program of these leaves behind are as large as a tile: it has so many tiles at least.
+_FEWEST = {"pairs": 4, "line_sums": 4}
 
 
 @triton.jit
@@ -199,7 +202,7 @@ class Launch:
         known = SETTINGS if self.width <= 32 else WIDE
         rows, warps, per_processor = known.get(name) or known.get(f"{name} {X.element_size()}") or known["other"]
         self.tiles = triton.cdiv(self.n, rows)
-        self.programs = min(self.tiles, per_processor * _processors(X.device))
+        self.programs = min(triton.cdiv(self.tiles, _FEWEST.get(name, 1)), per_processor * _processors(X.device))
         self.settings = {
             "R": rows, "C": max(16, triton.next_power_of_2(self.width)), "PRECISION": PRECISION, "num_warps": warps,
         }  # fmt: skip

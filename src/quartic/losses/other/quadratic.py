@@ -36,10 +36,10 @@ from quartic.arrays import (
     trace_inner,
 )
 from quartic.core.units import Units, exponent, shifted
-from quartic.losses.base import Loss, constant
+from quartic.losses.base import Loss, Point, constant
 from quartic.losses.factor.matrix import Matrix, as_matrix
 from quartic.losses.factor.spectrum import called_from_host, signed_factors, upper_bound_of_spectrum
-from quartic.losses.point import Line, Move, Point
+from quartic.losses.steps import Line, Move
 
 # 𝒜(XXᵀ)X and BX are carried along for so many moves, then made anew.
 _LONGEST_CHAIN = 20

@@ -28,11 +28,11 @@ from quartic.arrays import (
     working_dtype,
 )
 from quartic.core.units import shifted
+from quartic.losses.base import Point
 from quartic.losses.devices import brought_here
 from quartic.losses.factor.matrix import Matrix
 from quartic.losses.factor.weighted import WeightedLeastSquares
 from quartic.losses.other.quadratic import Blocks, Quadratic
-from quartic.losses.point import Point
 
 
 def Rectangular(A: Any, weights: Any = None) -> FullRectangular | MaskedRectangular:

@@ -24,12 +24,12 @@ from quartic.arrays import (
     trace_inner,
 )
 from quartic.core.units import Units, shifted
-from quartic.losses.base import Loss, constant
+from quartic.losses.base import Loss, Point, constant
 from quartic.losses.factor.loss import FullLeastSquares, nonnegative_start
 from quartic.losses.factor.matrix import Matrix, SparseMatrix, as_matrix
 from quartic.losses.factor.spectrum import negative_part_of_spectrum
 from quartic.losses.factor.weighted import WeightedLeastSquares
-from quartic.losses.point import Move, Point
+from quartic.losses.steps import Move
 
 # ρ by name, in the order by which the compiled passes know them
 KINDS = ("huber", "pseudo-huber", "logcosh")

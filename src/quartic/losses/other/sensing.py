@@ -24,7 +24,7 @@ from quartic.arrays import (
     to_host,
 )
 from quartic.core.units import Units, exponent, shifted
-from quartic.losses.base import Loss, constant
+from quartic.losses.base import Loss, Point, constant
 from quartic.losses.factor.spectrum import (
     called_from_host,
     leading_eigenpairs,
@@ -32,7 +32,7 @@ from quartic.losses.factor.spectrum import (
     upper_bound_of_spectrum,
 )
 from quartic.losses.other.measurements import DENSE, WORK, Measurements, as_measurements
-from quartic.losses.point import Line, Move, Point
+from quartic.losses.steps import Line, Move
 
 # A start is fitted within the span of the leading eigenvectors up to this rank: r(r + 1)/2 unknowns.
 _FITTED = 20

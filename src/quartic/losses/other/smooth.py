@@ -15,10 +15,9 @@ from scipy.sparse.linalg import LinearOperator
 
 from quartic.arrays import Array, as_floats, check_count, check_number, gram, inner, is_torch, norm, trace_inner
 from quartic.core.units import Units, exponent, shifted
-from quartic.losses.base import Loss, constant
+from quartic.losses.base import Loss, Point, constant
 from quartic.losses.devices import to_scipy
 from quartic.losses.factor.spectrum import sampled_norm_bound, upper_bound_of_spectrum
-from quartic.losses.point import Point
 
 # ∇F(0) is formed up to this size, and sampled by so many random vectors above.
 _DENSE, _SAMPLES = 200, 96

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from quartic.arrays import Array, finite_matrix
 from quartic.core.units import Units, exponent, shifted
+from quartic.losses.base import Point
 from quartic.losses.pairs.loss import PairLoss, PairSquares, SumOfSquares
-from quartic.losses.point import Line, Move, Point
+from quartic.losses.steps import Line, Move
 
 
 class Anchored(SumOfSquares):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from quartic.arrays import Array, check_count, check_number, inner, squared_norm
 from quartic.core.units import Units, shifted
-from quartic.losses.base import constant
+from quartic.losses.base import Point, constant
 from quartic.losses.devices import brought_here
 from quartic.losses.factor.loss import nonnegative_start
 from quartic.losses.factor.matrix import SparseMatrix
@@ -20,7 +20,6 @@ from quartic.losses.factor.spectrum import factor_of_positive_part, negative_par
 from quartic.losses.pairs.input import check_column, each_once, place_pairs
 from quartic.losses.pairs.loss import PairSquares
 from quartic.losses.pairs.pairs import ENTRIES, LINE, QUARTIC, REMAINDER, Pairs
-from quartic.losses.point import Point
 
 
 class KnownEntries(PairSquares):

@@ -20,7 +20,7 @@ from scipy.linalg.lapack import dsyev
 
 from quartic.arrays import HOST, Array
 from quartic.compiled.flags import FLAGS, njit
-from quartic.losses.pairs.lanes import add_square, dot, load, nothing, store, where_squared
+from quartic.compiled.vectors import add_square, dot, load, nothing, store, where_squared
 from quartic.losses.pairs.loss import next_damping, residual
 from quartic.losses.pairs.numba import data_of, layout, pair_rows, places_of_blocks
 from quartic.losses.pairs.pairs import LINEARIZE, PRODUCT, QUARTIC, Pairs

@@ -13,12 +13,11 @@ from scipy.sparse.linalg import splu
 
 from quartic.arrays import Array, finite_matrix, inner
 from quartic.core.units import Units
-from quartic.losses.base import constant
+from quartic.losses.base import Point, constant
 from quartic.losses.devices import refuse_tensors
 from quartic.losses.pairs.input import take_intervals, take_pairs
 from quartic.losses.pairs.loss import PairLoss, PairSquares, QuarticPairs
 from quartic.losses.pairs.pairs import BOUNDS, COMPLETE, ROOTS, SQUARES, Pairs
-from quartic.losses.point import Point
 
 # From so many pairs on the scale of a random start is the expected one.
 _MANY_PAIRS = 20_000

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from quartic.arrays import Array, as_floats, eps, float_type, inner, namespace, norm, total
 from quartic.arrays.space import HostSpace, Space
 from quartic.core.units import Units, exponent, shifted
-from quartic.losses.base import Loss, ProductCounter
+from quartic.losses.base import Loss, Point, ProductCounter
 from quartic.losses.pairs.pairs import HESSIAN, LINE, LINEARIZE, PRODUCT, QUARTIC, REMAINDER, VALUE, Pairs
-from quartic.losses.point import Line, Move, Point
+from quartic.losses.steps import Line, Move
 
 # Damping is relative to the mean diagonal of JᵀJ. The gauge makes JᵀJ singular, so it never goes down to nothing.
 _LEAST, _MOST = 1e-13, 1e8

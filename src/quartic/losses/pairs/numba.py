@@ -33,7 +33,7 @@ import numpy as np
 from quartic.arrays import Array
 from quartic.arrays.threads import spread
 from quartic.compiled.flags import FLAGS, INNER, njit
-from quartic.losses.pairs.lanes import add_square, dot, lanes_for, load, nothing, prefetch, store, where_squared
+from quartic.compiled.vectors import add_square, dot, lanes_for, load, nothing, prefetch, store, where_squared
 from quartic.losses.pairs.pairs import (
     COMPLETE,
     ENTRIES,
@@ -187,9 +187,10 @@ def _fill(first: int, last: int, W: Array, sums: int, span: int, X: Array, V: Ar
 @njit(**FLAGS)
 def copy(first: int, last: int, A: Any, at: int, B: Any, to: int, width: int) -> None:
     """Copy some columns of some rows."""
-    for i in range(np.uint64(first), np.uint64(last)):
-        for k in range(width):
-            B[i, to + k] = A[i, at + k]
+    a, b = A[first:last, at : at + width], B[first:last, to : to + width]
+    for i in range(b.shape[0]):
+        for k in range(b.shape[1]):
+            b[i, k] = a[i, k]
 
 
 @njit(**FLAGS)

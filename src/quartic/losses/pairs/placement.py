@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from quartic.arrays import Array
 from quartic.compiled.flags import FLAGS, njit
-from quartic.losses.pairs.lanes import lanes_for, load, store
+from quartic.compiled.vectors import lanes_for, load, store
 from quartic.losses.pairs.pairs import Pairs
 
 

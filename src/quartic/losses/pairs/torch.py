@@ -196,12 +196,15 @@ def advance(rz: Any, shift: float, P: Any, H: Any, L: Any, D: Any, R: Any, Z: An
     Nothing is read from the device. Where the curvature is not positive D, R and Z stay as they are.
     """
     H.add_(P, alpha=shift)
-    curvature = Waiting(dot(P, H))
-    a = torch.where(curvature.tensor > 0, rz.tensor / curvature.tensor, 0.0)
-    D.addcmul_(P, a)
-    R.addcmul_(H, a, value=-1.0)
-    following = solve_blocks(L, R, Z)
-    P.mul_(following.tensor / rz.tensor).add_(Z)
+    curvature, kernels = Waiting(dot(P, H)), _kernels(R)
+    if kernels is not None:
+        following = Waiting(kernels.solve(L, R, Z, (rz.tensor, curvature.tensor, P, H, D)))
+    else:
+        a = torch.where(curvature.tensor > 0, rz.tensor / curvature.tensor, 0.0)
+        D.addcmul_(P, a)
+        R.addcmul_(H, a, value=-1.0)
+        following = solve_blocks(L, R, Z)
+    torch.addcmul(Z, P, following.tensor / rz.tensor, out=P)
     return curvature, following
 
 
@@ -220,9 +223,10 @@ def replace_outliers(X: Any, pairs: Pairs) -> Any:
     zeros = torch.zeros(n, dtype=DOUBLE, device=X.device)
     weights = zeros.index_add(0, rows, w)
     misfit = zeros.index_add(0, rows, w * e * e) / weights.clamp(min=torch.finfo(DOUBLE).tiny)
-    around = zeros.scatter_reduce(0, rows, misfit[columns], "amax")
-    enough = start.diff() > rank + 1
-    wrong = (misfit > _OUTLIER * misfit.median()) & (misfit >= around) & enough
+    wrong = (misfit > _OUTLIER * misfit.median()) & (start.diff() > rank + 1)
+    if not wrong.any():  # as a rule: what follows takes as long as many passes
+        return None
+    wrong &= misfit >= zeros.scatter_reduce(0, rows, misfit[columns], "amax")
     chosen = wrong.nonzero()[:, 0]
     if not len(chosen):
         return None

@@ -290,12 +290,22 @@ def invert(B: Any, shift: float, width: int) -> Any:
 
 
 @triton.jit
-def _solve(L, R, Z, sums, n, width, ROWS: tl.constexpr, C: tl.constexpr):
+def _solve(
+    L, R, Z, sums, n, width, rz, curvature, P, H, D, STEP: tl.constexpr, ROWS: tl.constexpr, C: tl.constexpr,
+):  # fmt: skip
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     c = tl.arange(0, C)
     inside = (row < n)[:, None] & (c < width)[None, :]
     place = row[:, None] * width + c[None, :]
     r = tl.load(R + place, mask=inside, other=0.0)
+    if STEP:
+        below = tl.load(curvature)
+        a = tl.where(below > 0, tl.load(rz) / tl.where(below > 0, below, 1.0), 0.0)
+        d = tl.load(D + place, mask=inside, other=0.0) + a * tl.load(P + place, mask=inside, other=0.0)
+        r -= a * tl.load(H + place, mask=inside, other=0.0)
+        tl.debug_barrier()  # several threads may have loaded what one of them stores
+        tl.store(D + place, d, mask=inside)
+        tl.store(R + place, r, mask=inside)
     whole = inside[:, :, None] & (c < width)[None, None, :]
     A = tl.load(L + place[:, :, None] * width + c[None, None, :], mask=whole, other=0.0)
     z = tl.sum(A * r[:, None, :], 2)
@@ -303,10 +313,16 @@ def _solve(L, R, Z, sums, n, width, ROWS: tl.constexpr, C: tl.constexpr):
     tl.store(sums + tl.program_id(0), tl.sum(tl.sum(z.to(tl.float64) * r.to(tl.float64), 1), 0))
 
 
-def solve(L: Any, R: Any, Z: Any) -> Any:
-    """Fill Z with L_i r_i for the blocks L_i, and return ⟨R, Z⟩."""
+def solve(L: Any, R: Any, Z: Any, step: tuple[Any, ...] = ()) -> Any:
+    """Fill Z with L_i r_i for the blocks L_i, and return ⟨R, Z⟩.
+
+    With a ``step`` of conjugate gradients, ⟨R, Z⟩, the curvature, P, H and D, after D += aP and R −= aH.
+    """
     n, width = R.shape
     programs = triton.cdiv(n, 128)
     sums = torch.empty(programs, dtype=torch.float64, device=R.device)
-    _solve[(programs,)](L, R, Z, sums, n, width, ROWS=128, C=triton.next_power_of_2(width), num_warps=4)
+    _solve[(programs,)](
+        L, R, Z, sums, n, width, *(step or (sums, sums, R, R, R)), STEP=bool(step), ROWS=128,
+        C=triton.next_power_of_2(width), num_warps=4,
+    )  # fmt: skip
     return sums.sum()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from quartic.losses.pairs.lanes import add_square, dot, lanes_for, load, nothing, prefetch, store, where_squared
+from quartic.compiled.vectors import add_square, dot, lanes_for, load, nothing, prefetch, store, where_squared
 
 
 @njit

@@ -1,8 +1,4 @@
-"""A point X with what its one product gave, a step from one point to another, and the loss on a line.
-
-A `Point` has the loss and its gradient. A `Move` has all that decides whether a step is accepted; a `Trial` is a
-Bregman step so judged. A `Line` is an exact quartic in t where F is quadratic.
-"""
+"""From one point to others: steps, Bregman steps that are judged, and lines, on which a quadratic F is a quartic."""
 
 from __future__ import annotations
 
@@ -12,100 +8,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
-from quartic.arrays import Array, Space, eps, gram, norm, space_of
+from quartic.arrays import Array, eps, gram, space_of
 from quartic.polynomials import real_roots_of_cubic
 
 if TYPE_CHECKING:
     from quartic.core.problem import Problem
     from quartic.kernels.base import Kernel
+    from quartic.losses.base import Point
 
-# The round-off of a gradient that nothing more is known of, in units of eps of its size.
-_ROUND_OFF = 8.0
 # The relative round-off of a coefficient of a line, a sum over all of the data, in units of eps.
 _LINE_ROUND_OFF = 64.0
 # On a line that falls for ever: a step of so many times its natural length.
 _FAR = 1e3
-
-
-class Point:
-    """X, f(X) and ∇f(X); all come from one product, made when the point was. Losses that know more derive from it.
-
-    Parameters
-    ----------
-    X : array (n, r)
-    value : float
-        f(X).
-    gradient : array (n, r)
-        ∇f(X).
-    rounding : callable, optional
-        Called with the point when first asked, it returns about the norm of the round-off in ``gradient``: below it a
-        gradient, or a decrease predicted by it, means nothing. When left out, that is a few units of round-off of
-        ‖∇f(X)‖ + |f(X)|/‖X‖, which is the size of what adds up to a gradient unless f is a difference of larger terms.
-    """
-
-    X: Array
-
-    def __init__(
-        self, X: Array, value: float, gradient: Array, rounding: Callable[[Point], float] | None = None
-    ) -> None:
-        self.X, self._known_value, self._known_gradient = X, value, gradient
-        self._estimate = round_off if rounding is None else rounding
-
-    @property
-    def value(self) -> float:
-        """f(X)."""
-        return self._known_value
-
-    @property
-    def gradient(self) -> Array:
-        """∇f(X)."""
-        return self._known_gradient
-
-    @cached_property
-    def rounding(self) -> float:
-        """About the norm of the round-off in the gradient."""
-        return self._estimate(self)
-
-    @property
-    def space(self) -> Space:
-        """Where X lives."""
-        return space_of(self.X)
-
-    @cached_property
-    def gram(self) -> Array:
-        """XᵀX, in float64."""
-        return self.space.gram(self.X)
-
-    @cached_property
-    def feasible(self) -> bool:
-        """Whether X ≥ 0, without a NaN."""
-        return self.space.later(lambda low: low >= 0, self.space.least(self.X))
-
-    @cached_property
-    def projected_norm(self) -> float:
-        """‖∇ᴾf(X)‖: of the gradient where X > 0, of its negative part where X = 0."""
-        squared = self.space.projected_norm(self.X, self.gradient)
-        return self.space.root(squared, lambda: self.space.projected(self.X, self.gradient))
-
-    def combine(self, alpha: float, sigma: float, b: float, shift: float, clip: bool) -> tuple[Array, float]:
-        """Return W = (α‖X‖² + σ)X + b∇f(X) − shift, cut off below zero if ``clip``, and ‖W‖²."""
-        W = self.space.front(self.gram, alpha, sigma) * self.X + b * self.gradient
-        W -= shift
-        if clip:
-            self.space.clip_in_place(W)
-        return W, self.space.inner(W, W)
-
-    def arrays(self) -> dict[str, Array]:
-        """Return what a checkpoint must keep for `Loss.restore` to rebuild this very point, bit for bit."""
-        return {"X": self.X, "value": np.asarray(float(self.value)), "gradient": self.gradient}
-
-
-def round_off(p: Point) -> float:
-    """Return a few units of round-off of ‖∇f(X)‖ + |f(X)|/‖X‖."""
-    size = float(norm(p.X))
-    return _ROUND_OFF * eps(p.X) * (float(norm(p.gradient)) + (abs(float(p.value)) / size if size > 0 else 0.0))
 
 
 @dataclass(eq=False)
@@ -248,7 +162,7 @@ class Line:
 
     def change(self, t: float) -> float:
         """Return f(X + tD) − f(X), without cancellation."""
-        c1, c2, c3, c4 = (float(c) for c in self.coefficients)
+        c1, c2, c3, c4 = map(float, self.coefficients)
         return t * (c1 + t * (c2 + t * (c3 + t * c4)))
 
     def __call__(self, t: float) -> float:
@@ -264,7 +178,7 @@ class Line:
 
         The global one, since all roots of the derivative are tried: see `minimize_quartic`.
         """
-        c1, c2, c3, c4 = (float(c) for c in self.coefficients)
+        c1, c2, c3, c4 = map(float, self.coefficients)
         return minimize_quartic((float(c1 + linear), float(c2 + quadratic), c3, c4), eps(self.start.X), float(upper))
 
     def point(self, t: float) -> Point:

@@ -1,0 +1,297 @@
+"""Passes over the edges of a sparse graph: random walks, moves of nodes between clusters, symmetric NMF row by row."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from quartic.compiled.flags import FLAGS, INNER, njit
+
+# -- short random walks from many nodes, in memory of the order of the nodes ------------------------------------------
+
+
+@njit(**FLAGS)
+def follow_walks(
+    first: int, last: int, indptr: Any, indices: Any, chance: Any, scale: Any, mixed: Any, n_steps: int, front: int,
+    counts: Any, columns: Any, values: Any,
+) -> None:  # fmt: skip
+    """Write the largest entries of rows ``first`` to ``last`` of the walk matrix."""
+    n, cap = len(scale), columns.shape[1]
+    mass, total, sizes = np.zeros(n), np.zeros(n), np.empty(n)
+    near, reached = np.empty(n, np.int64), np.empty(n, np.int64)
+    here, amount = np.empty(front, np.int64), np.empty(front)
+    for i in range(first, last):
+        seen, size, lost, here[0], amount[0] = 0, 1, 0.0, i, 1.0
+        for _ in range(n_steps):
+            found = np.int64(0)  # a number like others: for a constant the calls below would be compiled anew
+            for f in range(size):
+                for p in range(indptr[here[f]], indptr[here[f] + 1]):
+                    j = indices[p]
+                    if mass[j] == 0.0:
+                        near[found] = j
+                        found += 1
+                    mass[j] += amount[f] * chance[p]
+            size = _take_largest(near, found, mass, front, sizes, here)
+            lost += 1.0
+            for f in range(size):
+                j = here[f]
+                amount[f] = mass[j]
+                lost -= mass[j]
+                if total[j] == 0.0:
+                    reached[seen] = j
+                    seen += 1
+                total[j] += mass[j]
+            for f in range(found):
+                mass[near[f]] = 0.0
+        kept = np.int64(0)
+        for f in range(seen):
+            j = reached[f]
+            total[j] = total[j] * scale[j] + max(lost, 0.0) * mixed[j]
+            if total[j] > 1.0 + 1e-9:  # round-off at log 1 would be an edge
+                near[kept] = j
+                kept += 1
+        counts[i] = _take_largest(near, kept, total, cap, sizes, columns[i])
+        for f in range(counts[i]):
+            values[i, f] = math.log(total[columns[i, f]])
+        for f in range(seen):
+            total[reached[f]] = 0.0
+
+
+@njit(**INNER)
+def _take_largest(nodes: Any, count: int, weight: Any, most: int, sizes: Any, out: Any) -> int:
+    """Write to ``out`` the nodes of the largest weights, ``most`` at most, the first of equals; return how many."""
+    least, ties = 0.0, most
+    if count > most:
+        for f in range(count):
+            sizes[f] = weight[nodes[f]]
+        least = _rising(sizes, count, count - most)
+        for f in range(count):
+            ties -= sizes[f] > least
+    size = 0
+    for f in range(count):
+        j = nodes[f]
+        if weight[j] > least or (weight[j] == least and ties > 0):
+            ties -= weight[j] == least
+            out[size] = j
+            size += 1
+    return size
+
+
+@njit(**INNER)
+def _rising(x: Any, count: int, place: int) -> float:
+    """Return what stands at this place of the first numbers of x when they are sorted; they are put in another order.
+
+    Hoare's selection. (``np.partition`` within compiled code takes five seconds to compile.)
+    """
+    low, high = 0, count - 1
+    while low < high:
+        pivot, i, j = x[(low + high) // 2], low, high
+        while i <= j:
+            while x[i] < pivot:
+                i += 1
+            while x[j] > pivot:
+                j -= 1
+            if i <= j:
+                x[i], x[j] = x[j], x[i]
+                i += 1
+                j -= 1
+        if place <= j:
+            high = j
+        elif place >= i:
+            low = i
+        else:
+            break
+    return x[place]  # type: ignore[no-any-return]
+
+
+# -- moves of nodes between clusters, uphill in the likelihood of a degree-corrected block model -----------------------
+
+
+@njit(**INNER)
+def _xlogx(x: float) -> float:
+    return x * math.log(x) if x > 1e-12 else 0.0  # what subtractions leave of zero
+
+
+@njit(**FLAGS)
+def count_edges(
+    indptr: Any, indices: Any, weight: Any, degree: Any, labels: Any, edges: Any, volume: Any, size: Any
+) -> None:
+    """Add up the weights between any two clusters, both ways round, their degrees and their nodes."""
+    for i in range(len(labels)):
+        volume[labels[i]] += degree[i]
+        size[labels[i]] += 1.0
+        for p in range(indptr[i], indptr[i + 1]):
+            edges[labels[i], labels[indices[p]]] += weight[p]
+
+
+@njit(**FLAGS)
+def move_nodes(
+    indptr: Any, indices: Any, weight: Any, degree: Any, labels: Any, edges: Any, volume: Any, size: Any, nodes: Any,
+    n_sweeps: int, tol: float,
+) -> float:  # fmt: skip
+    """Move each of ``nodes`` in turn to the cluster of a neighbour that gains most, until a sweep gains at most tol.
+
+    The last node of a cluster stays. Labels and counts are kept up to date; the gain is returned.
+    """
+    n_clusters = len(volume)
+    to, near, total = np.zeros(n_clusters), np.empty(n_clusters, np.int64), 0.0
+    for _ in range(n_sweeps):
+        gained = 0.0
+        for i in nodes:
+            r, mine, loop, found = labels[i], degree[i], 0.0, 0
+            if size[r] <= 1 or mine <= 0:
+                continue
+            for p in range(indptr[i], indptr[i + 1]):
+                j = indices[p]
+                if j == i:
+                    loop += weight[p]
+                    continue
+                if to[labels[j]] == 0.0:
+                    near[found] = labels[j]
+                    found += 1
+                to[labels[j]] += weight[p]
+            leave = 2 * (_xlogx(volume[r]) - _xlogx(volume[r] - mine) + _xlogx(size[r] - 1) - _xlogx(size[r]))
+            leave += _xlogx(edges[r, r] - 2 * to[r] - loop) - _xlogx(edges[r, r])
+            for a in range(found):
+                t = near[a]
+                if t != r:
+                    leave += 2 * (_xlogx(edges[r, t] - to[t]) - _xlogx(edges[r, t]))
+            best, s = tol, -1
+            for a in range(found):
+                t = near[a]
+                if t == r:
+                    continue
+                gain = leave + 2 * (
+                    _xlogx(volume[t]) - _xlogx(volume[t] + mine) + _xlogx(size[t] + 1) - _xlogx(size[t])
+                )
+                gain += _xlogx(edges[t, t] + 2 * to[t] + loop) - _xlogx(edges[t, t])
+                gain += 2 * (_xlogx(edges[r, t] + to[r] - to[t]) - _xlogx(edges[r, t] - to[t]))
+                for b in range(found):
+                    u = near[b]
+                    if u != r and u != t:
+                        gain += 2 * (_xlogx(edges[t, u] + to[u]) - _xlogx(edges[t, u]))
+                if gain > best:
+                    best, s = gain, t
+            if s >= 0:
+                for a in range(found):
+                    t = near[a]
+                    if t != r and t != s:
+                        edges[r, t] -= to[t]
+                        edges[s, t] += to[t]
+                        edges[t, r], edges[t, s] = edges[r, t], edges[s, t]
+                edges[r, r] -= 2 * to[r] + loop
+                edges[s, s] += 2 * to[s] + loop
+                edges[r, s] += to[r] - to[s]
+                edges[s, r] = edges[r, s]
+                volume[r] -= mine
+                volume[s] += mine
+                size[r] -= 1
+                size[s] += 1
+                labels[i] = s
+                gained += best
+            for a in range(found):
+                to[near[a]] = 0.0
+        total += gained
+        if gained <= tol:
+            break
+    return total
+
+
+# -- one row of X after the other, each coordinate to its best, where rows have few nonzeros --------------------------
+
+
+@njit(**INNER)
+def best_coordinate(p: float, q: float) -> float:
+    """Return the least x ≥ 0 of x⁴/4 + px²/2 + qx: 0, or the largest root of x³ + px + q, by Newton from the right."""
+    if p >= 0.0:
+        if q >= 0.0:
+            return 0.0
+        x = (-q) ** (1 / 3)
+        if p > 0.0:
+            x = min(x, -q / p)
+    else:
+        turn = math.sqrt(-p / 3)
+        if q + 2 * p * turn / 3 >= 0.0:  # the cubic stays above zero
+            return 0.0
+        x = 2 * turn + max(-q, 0.0) ** (1 / 3)
+    for _ in range(60):
+        step = (x * x * x + p * x + q) / (3 * x * x + p)
+        x -= step
+        if abs(step) <= 1e-14 * x:
+            break
+    return x if x > 0.0 and 0.25 * x * x * x + 0.5 * p * x + q < 0.0 else 0.0
+
+
+@njit(**FLAGS)
+def descend_rows(
+    indptr: Any, indices: Any, data: Any, order: Any, columns: Any, values: Any, count: Any, G: Any, n_rounds: int
+) -> float:  # fmt: skip
+    r"""Minimise ½‖M − XXᵀ‖² over X ≥ 0 in each row of ``order`` in turn; return the square of the projected gradient.
+
+    Row i of X has ``count[i]`` nonzeros ``values[i]`` in ``columns[i]``, and G = XᵀX is kept up to date. With the other
+    rows as they are, a coordinate x of row i has the gradient 2(x³ + px + q), where p and q follow from the row's norm,
+    G and the neighbours' rows; it can only leave zero where a neighbour's is positive. The gradients are those that the
+    rows have when their turn comes. Where a row has no room for another nonzero, the last ones found are left out.
+    """
+    rank, room, total = G.shape[0], columns.shape[1], 0.0
+    y, pull, push = np.zeros(rank), np.zeros(rank), np.zeros(rank)
+    seen, near = np.zeros(rank, np.bool_), np.empty(rank, np.int64)
+    for i in order:
+        n_near, own, norm = count[i], 0.0, 0.0
+        for a in range(n_near):
+            j, x = columns[i, a], values[i, a]
+            seen[j], near[a], y[j] = True, j, x
+            norm += x * x
+            for b in range(n_near):
+                G[j, columns[i, b]] -= x * values[i, b]
+        for e in range(indptr[i], indptr[i + 1]):
+            k = indices[e]
+            if k == i:
+                own = data[e]
+                continue
+            for a in range(count[k]):
+                j = columns[k, a]
+                if not seen[j]:
+                    seen[j], near[n_near] = True, j
+                    n_near += 1
+                pull[j] += data[e] * values[k, a]
+        push[:] = 0.0
+        for a in range(count[i]):
+            j = columns[i, a]
+            for b in range(rank):
+                push[b] += y[j] * G[j, b]
+        for turn in range(n_rounds):
+            moved, largest = 0.0, 0.0
+            for a in range(n_near):
+                j = near[a]
+                x = y[j]
+                if turn > 0 and x == 0.0:
+                    continue
+                p, q = norm - x * x - own + G[j, j], push[j] - x * G[j, j] - pull[j]
+                slope = x * x * x + p * x + q
+                if turn == 0 and (x > 0.0 or slope < 0.0):
+                    total += 4 * slope * slope
+                new = best_coordinate(p, q)
+                if new != x:
+                    y[j] = new
+                    norm += new * new - x * x
+                    for b in range(rank):
+                        push[b] += (new - x) * G[j, b]
+                    moved = max(moved, abs(new - x))
+                largest = max(largest, new)
+            if moved <= 1e-3 * largest:
+                break
+        kept = 0
+        for a in range(n_near):
+            j = near[a]
+            if y[j] > 0.0 and kept < room:
+                columns[i, kept], values[i, kept] = j, y[j]
+                kept += 1
+            seen[j], y[j], pull[j] = False, 0.0, 0.0
+        count[i] = kept
+        for a in range(kept):
+            for b in range(kept):
+                G[columns[i, a], columns[i, b]] += values[i, a] * values[i, b]
+    return total
