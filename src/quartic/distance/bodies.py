@@ -157,12 +157,8 @@ _ROUNDS = 12
 class ProvingCore:
     """Points of a well-linked graph that prove all its points determined in generic position.
 
-    Attributes
-    ----------
-    inside : array of bool (n,)
-        The points whose stresses prove it for themselves.
-    ties : array of int (k, 2)
-        Pairs (v, u) by which the others follow by trilateration: v from several u before it.
+    Stresses prove it for those ``inside`` (n,); by the ``ties`` (v, u) the others follow by trilateration: v from
+    several u before it.
     """
 
     inside: Mask
@@ -212,18 +208,6 @@ def find_proving_core(pairs: Indices, n: int, d: int, rng: np.random.Generator) 
     """Return points drawn at random that prove all n determined in generic position, or None where they do not.
 
     Pairs are i < j, sorted by i.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.datasets import random_pairs
-    >>> from quartic.distance.bodies import find_proving_core
-    >>> core = find_proving_core(random_pairs(400, 0.1, random_state=0), 400, 3, np.random.default_rng(0))
-    >>> bool(core.inside.any()), bool(core.inside.all())
-    (True, False)
-    >>> ring = np.column_stack([np.arange(399), np.arange(1, 400)])
-    >>> find_proving_core(ring, 400, 3, np.random.default_rng(0)) is None
-    True
     """
     if n < _FEWEST or len(pairs) < (d + 1) * n:
         return None

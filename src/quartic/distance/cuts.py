@@ -37,20 +37,10 @@ _ASKED, _LISTED, _DRAWN, _OTHERS, _FEW, _THINNEST = 400, 24, 8, 5, 64, 1e-5
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """A piece and the hyperplane in which it may be reflected.
+    """A piece and the hyperplane in which it may be reflected: the best for its ``boundary``, what it is linked to.
 
-    Attributes
-    ----------
-    piece : array of int
-        The points on one side.
-    center, normal : array (d,)
-        The hyperplane: best fitting to the points that the piece is linked to.
-    change : float
-        Sum of the squares by which reflection changes the known distances.
-    moved : array (n_piece,)
-        How far reflection moves each point of the piece.
-    boundary : array of int
-        The points that the piece is linked to.
+    ``change`` is the sum of the squares by which reflection changes the known distances, ``moved`` how far each point
+    of the piece is moved.
     """
 
     piece: Indices
@@ -110,22 +100,7 @@ class OtherSide:
 
 
 def find_cuts(graph: PairGraph, X: Array, rng: np.random.Generator) -> list[Cut]:
-    """Return pieces that hang on the others by points lying nearly in a hyperplane, the flattest first.
-
-    Examples
-    --------
-    Two triangles on three points of a line:
-
-    >>> import numpy as np
-    >>> from quartic.distance.cuts import find_cuts
-    >>> from quartic.distance.graph import PairGraph
-    >>> X = np.array([[0, 0], [0, 1], [0, 2], [-1, 0.3], [-1, 1.6], [1, 0.1], [1, 1.2]])
-    >>> sides = [0, 1, 2, 3, 4], [0, 1, 2, 5, 6]
-    >>> pairs = np.array([(i, j) for side in sides for i in side for j in side if i < j])
-    >>> cut = find_cuts(PairGraph.from_pairs(pairs, 7), X, np.random.default_rng(0))[0]
-    >>> len(cut.piece), round(cut.change, 12)
-    (2, 0.0)
-    """
+    """Return pieces that hang on the others by points lying nearly in a hyperplane, the flattest first."""
     n, d = X.shape
     bodies = stable_bodies(graph, X, rng)
     if n <= d + 1 or (bodies and bodies[0].all()):
@@ -194,25 +169,10 @@ def find_crowded_planes(X: Array, thickness: float = SLAB) -> list[Mask]:
 
     Seen along a flat of d - 1 points of the hyperplane, all of its points lie in one direction. The thickness is
     relative to the extent of X.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.distance.cuts import find_crowded_planes
-    >>> X = np.random.default_rng(0).standard_normal((200, 3))
-    >>> len(find_crowded_planes(X))
-    0
-    >>> X[:50, 2] = 0.3
-    >>> [bool(mask[:50].all()) for mask in find_crowded_planes(X)]
-    [True]
     """
-    n, d = X.shape
-    rng = np.random.default_rng(0)
-    Y = X - X.mean(axis=0)
-    scale, axes = np.linalg.eigh(Y.T @ Y / n)
-    if scale[0] <= THIN**4 * scale[-1]:  # all in one hyperplane: a reflection there moves nothing
+    (n, d), rng, Y = X.shape, np.random.default_rng(0), _whiten(X)
+    if Y is None:
         return []
-    Y = Y @ (axes / np.sqrt(scale))
     some = Y[rng.choice(n, min(n, _SEEN), replace=False)]
     if d == 1:
         seen = np.round(some[None] / THIN)[..., 0].astype(np.int64)
@@ -245,6 +205,14 @@ def find_crowded_planes(X: Array, thickness: float = SLAB) -> list[Mask]:
     return found
 
 
+def _whiten(X: Array) -> Array | None:
+    """Return points as wide in all directions; None where they lie in a hyperplane: reflection moves nothing there."""
+    Y = X - X.mean(axis=0)
+    scale, axes = np.linalg.eigh(Y.T @ Y / len(X))
+    white: Array | None = Y @ (axes / np.sqrt(scale)) if scale[0] > THIN**4 * scale[-1] else None
+    return white
+
+
 def _points_near_plane(X: Array, some: Array, thickness: float) -> Mask:
     """Return the points in the hyperplane that most of ``some`` lie in."""
     for _ in range(3):  # those that lie elsewhere by chance are left out
@@ -263,11 +231,9 @@ def find_planes_of_neighbours(pairs: Indices, X: Array, misfit: float = 0.0) -> 
     The misfit is relative to the distances: a piece beyond a thicker set fits on one side only.
     """
     (n, d), rng, thickness = X.shape, np.random.default_rng(0), float(np.clip(30 * misfit, _THINNEST, SLAB))
-    Y = X - X.mean(axis=0)
-    scale, axes = np.linalg.eigh(Y.T @ Y / n)
-    if d == 1 or scale[0] <= THIN**4 * scale[-1]:
+    Y = _whiten(X)
+    if d == 1 or Y is None:
         return
-    Y = Y @ (axes / np.sqrt(scale))
     asked = rng.permutation(n) < _ASKED
     some = pairs[:: max(1, len(pairs) // (_LISTED * n))]
     ends = np.concatenate([some[asked[some[:, 0]]], some[asked[some[:, 1]]][:, ::-1]])

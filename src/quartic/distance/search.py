@@ -118,18 +118,9 @@ class Account:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What a search led to.
+    """What a search led to: the best run, what was done, whether the misfit is taken for round-off or noise.
 
-    Attributes
-    ----------
-    result : Result
-        The best run.
-    steps : list of Step
-        What was done.
-    explained : bool
-        Whether the misfit is round-off or noise, as far as can be told.
-    sides : list of OtherSide
-        Answers that fit as well, with a piece on the other side of a flat cut.
+    ``sides`` are answers that fit as well, with a piece on the other side of a flat cut.
     """
 
     result: Result
