@@ -25,7 +25,6 @@ from quartic.distance.component import (
     add_anchor_pairs,
     finish,
     spans_space,
-    turn_to_principal_axes,
 )
 from quartic.distance.cuts import Cut, OtherSide, find_cuts
 from quartic.distance.data import Measurements
@@ -37,6 +36,7 @@ from quartic.distance.moves import (
     approach,
     build_up,
     escape,
+    lie_flat,
     place_points_anew,
     shake_pieces,
     start_from_eigenmap,
@@ -53,8 +53,6 @@ _LARGE, _PATCHED, _IN_PATCHES = 30_000, 3000, 500
 # Steps from a fit within the tolerance to one at round-off, which is there where squares are met to the second; to the
 # third will do where all points are well linked.
 _LAST_STEPS, _AT_ROUND_OFF, _WELL_LINKED = 8, 1e-12, 1e-9
-# Points lie in a hyperplane where they extend across it by no more than this share.
-_FLAT = 1e-2
 # Up to this many, pieces are shaken one after the other.
 _SHAKEN = 5000
 # Up to this many, many starts are tried before a misfit is called noise, and pieces shaken in vain so many times.
@@ -310,21 +308,14 @@ def _polish(search: Search) -> None:
     # what hangs on few others may be off by far more than its distances are
     if search.has_loss_of(_AT_ROUND_OFF if search.component.core is None else _WELL_LINKED):
         return
-    before, rank = search.best, search.effort.rank
-    if before is None or not search.done() or search.effort.spent():
+    if search.best is None or not search.done() or search.effort.spent():
         return
-    steps = _LAST_STEPS if search.component.n > _SHAKEN else 4 * _LAST_STEPS
-    runs = [search.run(search.X, tol=0.0, max_iter=steps)]
-    # squares are flat across a hyperplane that holds all points: there they are found in it, or not to many digits
-    extent = np.linalg.svd(runs[0].X - runs[0].X.mean(axis=0), compute_uv=False)
-    flat = int(np.count_nonzero(extent > _FLAT * extent[0]))
-    if 0 < flat < rank and search.component.anchors is None:
-        within = search.run(turn_to_principal_axes(search.X, flat), tol=0.0, max_iter=steps)
-        runs.append(replace(within, X=np.pad(within.X, ((0, 0), (0, rank - flat)))))
-    for after in runs:
-        if before.success and not after.success:  # it had converged, to the tolerance asked for
-            after = replace(after, status=before.status, message=before.message)
-        search.offer(after)
+    lie_flat(search)
+    before, steps = search.best, _LAST_STEPS if search.component.n > _SHAKEN else 4 * _LAST_STEPS
+    after = search.run(search.X, tol=0.0, max_iter=steps)
+    if before.success and not after.success:  # it had converged, to the tolerance asked for
+        after = replace(after, status=before.status, message=before.message)
+    search.offer(after)
 
 
 def _improve(search: Search, rounds: int) -> None:
