@@ -26,23 +26,16 @@ def start_from_paths(search: Search, rank: int, n_landmarks: int | None = LANDMA
     component = search.component
     if n_landmarks is None and component.n > _ALL_PATHS:
         n_landmarks = LANDMARKS
-    X = shortest_path_start(
-        component.pairs[component.links],
-        component.guess[component.links],
-        component.n,
-        rank,
-        search.generator,
-        n_landmarks=n_landmarks,
-    )
+    known = component.pairs[component.links], component.guess[component.links], component.n
+    X = shortest_path_start(*known, rank, search.generator, n_landmarks=n_landmarks)
     return component.loss.best_scale(search.usable(X))
 
 
 def start_from_eigenmap(search: Search, rank: int) -> Array:
     """Return the smoothest functions on the graph, fitted to the distances, rescaled."""
     component = search.component
-    X = eigenmap_start(
-        component.pairs[component.links], component.guess[component.links], component.n, rank, search.generator
-    )
+    known = component.pairs[component.links], component.guess[component.links], component.n
+    X = eigenmap_start(*known, rank, search.generator)
     return component.loss.best_scale(search.usable(X))
 
 

@@ -17,15 +17,7 @@ from quartic.arrays.threads import limited_to, share_of
 from quartic.core.loop import Progress, minimize
 from quartic.core.problem import Problem
 from quartic.core.result import Result, Status
-from quartic.distance.component import (
-    Component,
-    Effort,
-    Search,
-    Step,
-    add_anchor_pairs,
-    finish,
-    spans_space,
-)
+from quartic.distance.component import Component, Effort, Search, Step, add_anchor_pairs, finish, spans_space
 from quartic.distance.cuts import Cut, OtherSide, find_cuts
 from quartic.distance.data import Measurements
 from quartic.distance.graph import is_local
