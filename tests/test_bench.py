@@ -28,6 +28,7 @@ from quartic.bench.numbers import (
     ratios,
     read_numbers,
     summarise,
+    write_numbers,
 )
 from quartic.bench.page import fill_tables, numbers_of
 from quartic.bench.sections import OURS, panels_of, run_method, section_numbers, with_penalties
@@ -506,6 +507,20 @@ def test_a_page_of_nothing(tmp_path):
     )
     assert json.loads(done.stdout) == {"written": [str(tmp_path / "R.md"), str(tmp_path / "r.html")]}
     assert "Nothing was run yet" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_documents_are_updated_together_or_not_at_all(tmp_path):
+    write_numbers(tmp_path / "results.csv", [Number("gpu", "graph", "float32", "s", 2.0)])
+    good, bad = tmp_path / "good.md", tmp_path / "bad.md"
+    good.write_text("1.0<!--gpu.graph.float32.s--> s")
+    bad.write_text("1.0<!--gpu.a.s--> and 1.0<!--gpu.b.s-->")
+    both = ("--document", good, "--document", bad)
+    done = invoke("bench", "page", "--results", tmp_path, "-o", tmp_path / "R.md", *both)
+    assert done.exit_code == 2
+    assert "no number 'gpu.a.s', 'gpu.b.s' in the results table" in done.stderr
+    assert good.read_text().startswith("1.0<")
+    assert invoke("bench", "page", "--results", tmp_path, "-o", tmp_path / "R.md", *both[:2]).exit_code == 0
+    assert good.read_text().startswith("2.0<")
 
 
 @pytest.mark.parametrize(

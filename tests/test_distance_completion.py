@@ -537,6 +537,11 @@ def test_names_in_a_frame():
     model = DistanceCompletion(2, random_state=0).fit(frame, anchors={"b": X[1], "e": X[4], "h": X[7]})
     assert model.point_names_.tolist() == names
     np.testing.assert_allclose(model.embedding_, X, atol=1e-7)
+    listed = pd.DataFrame({"from": ["a", "b"], "to": ["b", "c"], "km": [1.0, 2.0]})
+    with pytest.raises(
+        ValueError, match=r"a list of pairs, not a matrix; use fit_pairs\(D\[\['from', 'to'\]\], D\['km'\]\)"
+    ):
+        DistanceCompletion(2).fit(listed)
 
 
 def test_faults_are_told_by_name():

@@ -11,6 +11,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import quartic.nx
 from quartic import SymNMF
@@ -41,6 +42,11 @@ def test_five_roles(seed):
     order = [np.bincount(labels[model.labels_ == k]).argmax() for k in range(5)]
     strong = model.roles_ > 0.5 * np.median(model.roles_[sends[np.ix_(order, order)]])
     np.testing.assert_array_equal(strong, sends[np.ix_(order, order)])
+
+
+@parametrize_with_checks([RoleNMF()])
+def test_scikit_learn_checks_of_roles(estimator, check):
+    check(estimator)
 
 
 def test_the_objective_of_roles_falls_and_is_what_it_says():

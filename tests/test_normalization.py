@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import make_blobs
+from sklearn.datasets import make_blobs, make_circles
+from sklearn.neighbors import kneighbors_graph
 
 from quartic import SymNMF
 from quartic.datasets import block_model, karate, planted_graph
@@ -113,6 +114,19 @@ def test_unequal_communities_and_hubs():
     truth = labels[:400]
     ours, raw = (SymNMF(5, normalize=kind, random_state=0).fit_predict(B + B.T) for kind in ("auto", None))
     assert nmi(truth, ours) > nmi(truth, raw) + 0.1
+
+
+def test_walks_give_way_where_another_matrix_is_likelier():
+    """Two rings of neighbours: walks are too short to see either whole, but no edge joins them."""
+    X, rings = make_circles(600, noise=0.05, factor=0.5, random_state=0)
+    A = kneighbors_graph(X, 10)
+    A = sp.csr_array(A.maximum(A.T))
+    assert choose_normalization(A) == "walks"
+    model = SymNMF(2, random_state=0).fit(A)
+    assert model.normalize_ == "symmetric"
+    assert nmi(rings, model.labels_) == pytest.approx(1)
+    np.testing.assert_allclose(model.affinity_matrix_.toarray(), normalize(A).toarray())
+    assert nmi(rings, SymNMF(2, normalize="walks", random_state=0).fit_predict(A)) < 0.1
 
 
 def test_errors():

@@ -84,7 +84,7 @@ def faults_of(problem, result):
     if worse and result.status != "converged":  # the best point so far is no worse than the start
         found.append(f"objective {result.objective} above the start's {first}")
     if result.success and not X.any() and problem.loss.gradient_norm_at_zero > 0:
-        from quartic.core.rays import objective_falls_from_zero
+        from quartic.core.stopping import objective_falls_from_zero
 
         if objective_falls_from_zero(problem.in_good_units()[0]):
             found.append("converged at zero, a saddle")

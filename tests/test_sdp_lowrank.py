@@ -16,7 +16,7 @@ from quartic.sdp.interior import _mirrored, _Scaled
 from quartic.sdp.lowrank import Lagrangian
 from quartic.sdp.preconditioner import Blocks, Slots
 from quartic.sdp.spheres import Spheres
-from sdp_problems import random_graph
+from sdp_problems import random_graph, theta_bordered
 
 
 def mixed_programme(n=7, seed=0):
@@ -156,6 +156,17 @@ def test_augmented_lagrangian_certifies_the_theta_of_a_sparse_graph():
     assert low.result.gap <= 1e-6
     assert low.value == pytest.approx(interior.value, rel=1e-6)
     assert low.result.rank[0] < 40
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_theta_with_a_border_is_certified(seed):
+    """Its trace is bounded, by a combination of the constraints that is positive definite and far from the identity."""
+    problem = theta_bordered(60, 120, seed)
+    low, interior = (solve_sdp(problem, method=method) for method in ("low-rank", "interior"))
+    assert low.success, low.message
+    assert low.gap <= 1e-6
+    assert low.dual >= interior.primal * (1 - 1e-8)
+    assert np.trace(low.X[0] @ low.X[0].T) <= Bounds(problem, np.random.default_rng(0)).trace
 
 
 def test_a_trial_of_the_low_rank_method_before_the_other(monkeypatch):

@@ -253,3 +253,25 @@ def test_memory_is_sparse():
 def test_errors(M, ranks, settings, error, words):
     with pytest.raises(error, match=words):
         select_rank(M, ranks, **settings)
+
+
+def test_a_normalised_graph_is_judged_as_the_graph_itself():
+    """Of weights too: factors of the nodes are taken out of both."""
+    rng = np.random.default_rng(0)
+    A, _ = block_model([30, 40, 60, 80], 0.3, 0.03, random_state=0)
+    W = sp.triu(A, 1, format="csr")
+    W.data = rng.gamma(3, 1, W.nnz)
+    W = sp.csr_array(W + W.T)
+    plain, even = (select_rank(G, range(2, 9), **SEED) for G in (W, normalize(W)))
+    assert plain.best == even.best == 4
+    np.testing.assert_allclose(plain.blocks, even.blocks, rtol=1e-5)
+
+
+def test_what_communities_share_is_no_community():
+    """Two circles and the people in both: three blocks, of rank two."""
+    rng = np.random.default_rng(0)
+    belongs = np.repeat([[1, 0], [0, 1], [1, 1]], [70, 70, 40], axis=0)
+    B = np.triu(rng.random((180, 180)) < 1 - 0.6 ** (belongs @ belongs.T) * 0.98, 1).astype(float)
+    found = select_rank(B + B.T, range(2, 7), **SEED)
+    assert found.ranks[found.blocks.argmax()] == 3
+    assert found.votes["blocks"] == found.best == 2

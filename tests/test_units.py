@@ -309,7 +309,7 @@ def test_tensors(name, k):
 
 def test_zero_is_a_saddle_of_tensors_too():
     torch = pytest.importorskip("torch")
-    from quartic.core.rays import objective_falls_from_zero
+    from quartic.core.stopping import objective_falls_from_zero
 
     for dtype in (torch.float64, torch.float32):
         M = torch.tensor(GRAPH, dtype=dtype)

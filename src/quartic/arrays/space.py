@@ -23,6 +23,8 @@ from quartic.arrays.waiting import Waiting, on_host
 
 # float32 input is widened this many rows at a time, so that no float64 copy of a tall array is ever made
 _ROWS = 4096
+# Numbers that stay in the cache.
+_NEAR = 1 << 14
 # Arrays below this size come from the allocator's own cache; above it each would be mapped, zeroed and unmapped anew.
 _WORTH_KEEPING = 1 << 16
 _EPS = {kind: float(np.finfo(kind).eps) for kind in (np.float32, np.float64)}
@@ -230,15 +232,17 @@ class Space:
 
     def chebyshev(self, MT: Array, T: Array, before: Array, centre: float, half: float) -> None:
         """Set before = (2/half)(MT − centre·T) − before; MT may be used up."""
-        from quartic.compiled.rows import chebyshev
-
-        chebyshev(MT, T, before, centre, half)
+        scale, shift = T.dtype.type(2 / half), T.dtype.type(2 * centre / half)
+        for m, t, b in zip(_blocks(MT), _blocks(T), _blocks(before), strict=True):
+            np.subtract(scale * m, b, out=b)
+            b -= shift * t
 
     def turned_gram(self, Z: Array, Q: Array) -> Array:
-        """Return Zᵀ max(ZQ, 0)."""
-        from quartic.compiled.rows import turned_gram
-
-        return turned_gram(Z, Q)
+        """Return Zᵀ max(ZQ, 0) in float64, of which ZQ exists only block by block."""
+        S, Q = np.zeros((Z.shape[1], Q.shape[1])), Q.astype(Z.dtype, copy=False)
+        for rows in map(np.ascontiguousarray, _blocks(Z)):  # the same bits for any order of Z
+            S += rows.T.astype(np.float64) @ np.maximum(rows @ Q, 0)
+        return S
 
     def small(self, S: Any) -> Array:
         """Return a small float64 matrix as `gram` would."""
@@ -297,6 +301,12 @@ def space_of(A: Any) -> Space:
 
         return DeviceSpace(A.tensor.device if isinstance(A, Waiting) else A.device)
     return HOST
+
+
+def _blocks(A: Array) -> list[Array]:
+    """Return A in blocks of rows that stay in the cache while several operations are made on them."""
+    rows = max(1, _NEAR // max(A.shape[1], 1))
+    return [A[i : i + rows] for i in range(0, len(A), rows)]
 
 
 def _widen(A: Array) -> Array:

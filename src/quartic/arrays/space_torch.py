@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from quartic.arrays.space import Space, norm_scale
-from quartic.arrays.waiting import Waiting, count_read, delayed, on_host
+from quartic.arrays.waiting import Waiting, delayed, on_host
 
 DOUBLE = torch.float64
 TYPES: dict[Any, torch.dtype] = {np.float32: torch.float32, np.float64: torch.float64}
@@ -51,10 +51,7 @@ class DeviceSpace(Space):
         return torch.as_tensor(A).to(self.device)
 
     def to_host(self, A: Any) -> Any:
-        if not isinstance(A, torch.Tensor):
-            return on_host(A)
-        count_read()
-        return A.detach().cpu().numpy()
+        return A.detach().cpu().numpy() if isinstance(A, torch.Tensor) else on_host(A)
 
     def read(self, *numbers: Any) -> tuple[Any, ...]:
         return tuple(on_host(x) for x in numbers)
@@ -261,7 +258,6 @@ def finite_matrix(A: Any, name: str) -> Any:
             f"{name} must be a 2-D tensor, got {A.ndim} dimension{'s' * (A.ndim != 1)}, shape {tuple(A.shape)}"
         )
     clean = as_floats(A)
-    count_read()
     # the extremes of what holds a NaN are NaN
     if clean.numel() and not all(math.isfinite(x) for x in torch.stack(clean.aminmax()).tolist()):
         row, column = (int(k) for k in (~torch.isfinite(clean)).nonzero()[0])
@@ -289,22 +285,14 @@ def explained(device: torch.device, what: str, needs: float) -> Iterator[None]:
             "torch.cuda.empty_cache(), or leave device out to compute on the host"
         ) from error
     except RuntimeError as error:
-        if not _of_the_device(error):
+        words = str(error)  # not empty where it names the device
+        if not any(name in words.upper() for name in ("CUDA ERROR", "CUDA DRIVER", "CUSPARSE", "CUBLAS")):
             raise
         raise RuntimeError(
-            f"{device} failed while working on {what}: {_first_line(error)}; what was computed there is lost and this "
-            "process can use the device no more: start it again, with CUDA_LAUNCH_BLOCKING=1 to see where it fails, or "
-            "with QUARTIC_TRITON=0 to do without our own kernels"
+            f"{device} failed while working on {what}: {words.strip().splitlines()[0][:200]}; what was computed there "
+            "is lost and this process can use the device no more: start it again, with CUDA_LAUNCH_BLOCKING=1 to see "
+            "where it fails, or with QUARTIC_TRITON=0 to do without our own kernels"
         ) from error
-
-
-def _of_the_device(error: RuntimeError) -> bool:
-    words = str(error)
-    return "CUDA error" in words or "CUDA driver" in words or "cuSPARSE" in words or "CUBLAS" in words.upper()
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
 
 
 def _room(device: torch.device) -> str:

@@ -117,16 +117,6 @@ def on_host(x: Any) -> Any:
     return x.host if isinstance(x, _Number) else x
 
 
-def reads() -> int:
-    """Return how many transfers from a device to the host this thread has waited for."""
-    return getattr(_thread, "reads", 0)
-
-
-def count_read() -> None:
-    """Count a transfer made elsewhere."""
-    _thread.reads = reads() + 1
-
-
 def _waiting() -> list[Any]:
     if not hasattr(_thread, "waiting"):
         _thread.waiting = []
@@ -146,7 +136,6 @@ def _read(wanted: Waiting) -> None:
         else:
             later.append(reference)
     _thread.waiting = later
-    count_read()
     flat = torch.cat([number.tensor.reshape(-1) for number in together]).cpu().numpy()
     at = 0
     for number in together:

@@ -60,14 +60,14 @@ class Recorder:
 
     def __init__(
         self, measure: Callable[[Array], Row], targets: Sequence[float] = (), limit: float | Sequence[float] = np.inf,
-        wall: bool = False, curve: bool = False, reference: float = 0.0,
+        curve: bool = False, reference: float = 0.0,
     ) -> None:  # fmt: skip
         self.measure, self.targets, self.reference = measure, targets, reference
         self.limits = [limit] * max(1, len(targets)) if isinstance(limit, int | float) else limit
         self.curve: list[tuple[float, Row]] | None = [] if curve else None
         self.kept: list[tuple[float, Array, Row]] = []
         self.found: Row = {}
-        self.watch = Watch(wall)
+        self.watch = Watch()
 
     def see(self, X: Array, stationarity: float = 0.0, **facts: Any) -> None:
         """Look at an iterate, and note the facts with a target; raise `Enough` when all is reached or time is up."""

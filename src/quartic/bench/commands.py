@@ -35,7 +35,6 @@ def race(options: Any) -> None:
             settings,
             cases=tuple(c for c in cases if only in ("", c.family)),
             methods=tuple(m for m in settings.methods if not solvers or {m, m.split()[0]} & chosen),
-            threads=options.threads,
             **{name: value for name, value in given.items() if value is not None},
         )
         store = run_section(settings, options.results, say, progress)
@@ -56,8 +55,9 @@ def page(options: Any) -> None:
     written = [str(options.out)]
     with _running(options):
         numbers, stores = write_results(options.results, options.out)
-        for path in options.document:
-            path.write_text(quote_numbers(path.read_text(encoding="utf-8"), numbers), encoding="utf-8")
+        texts = {path: quote_numbers(path.read_text(encoding="utf-8"), numbers) for path in options.document}
+        for path, text in texts.items():  # all of them, or none
+            path.write_text(text, encoding="utf-8")
         if options.report is not None:
             figures = {_section(store): _figures(store, store.rows) for store in stores}
             write_report(options.report, numbers, figures, command_line())

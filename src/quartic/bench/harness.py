@@ -87,29 +87,23 @@ def fixed_threads(n_threads: int) -> Iterator[dict[str, int]]:
 
 
 class Watch:
-    """Seconds since it was made, those within `paused` left out.
+    """Processor seconds since it was made, those within `paused` left out: what other work disturbs least."""
 
-    Processor time of the whole process by default, which other work on the machine disturbs least, and which the
-    paper reports; with several threads it adds them up, and ``wall=True`` reads the clock on the wall instead.
-    """
-
-    def __init__(self, wall: bool = False) -> None:
-        self.clock = time.perf_counter if wall else time.process_time
-        self.pause = 0.0
-        self.started = self.clock()
+    def __init__(self) -> None:
+        self.pause, self.started = 0.0, time.process_time()
 
     def seconds(self) -> float:
         """Return the seconds so far."""
-        return self.clock() - self.started - self.pause
+        return time.process_time() - self.started - self.pause
 
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Leave out what happens within."""
-        began = self.clock()
+        began = time.process_time()
         try:
             yield
         finally:
-            self.pause += self.clock() - began
+            self.pause += time.process_time() - began
 
 
 def in_turns(jobs: Jobs, threads: int, repeats: int, least: float = 0.002) -> dict[str, list[float]]:

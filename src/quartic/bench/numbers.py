@@ -184,14 +184,11 @@ def write_numbers(path: str | os.PathLike[str], numbers: Iterable[Number]) -> No
 def quote_numbers(text: str, numbers: Iterable[Number]) -> str:
     """Return a document with every number that it quotes by key as the table has it."""
     known = {n.key: n.words for n in numbers}
-
-    def put(match: re.Match[str]) -> str:
-        if match["key"] not in known:
-            raise ValueError(f"no number {match['key']!r} in the results table")
-        return match["before"] + known[match["key"]] + match["after"]
-
+    quoted = [match["key"] for pattern in QUOTED for match in pattern.finditer(text)]
+    if missing := sorted({key for key in quoted if key not in known}):
+        raise ValueError(f"no number {', '.join(map(repr, missing))} in the results table")
     for pattern in QUOTED:
-        text = pattern.sub(put, text)
+        text = pattern.sub(lambda match: match["before"] + known[match["key"]] + match["after"], text)
     return text
 
 

@@ -47,7 +47,7 @@ def write_results(results: str | os.PathLike[str], page: Path) -> tuple[list[Num
 def fill_tables(section: str, numbers: Sequence[Number]) -> list[tuple[str, list[str], list[list[str]]]]:
     """Return title, header and rows of the tables of a section that have any: all cases together, then each."""
     mine = [n for n in numbers if n.section == section]
-    filled = [("In short", *Table().fill(mine, of_all=True))]
+    filled = [("In short: how many times as long", *Table().fill(mine, of_all=True))]
     filled += [(table[0], *Table(*table[1:]).fill(mine)) for table in PARTS[section].get("tables", [["All figures"]])]
     return [found for found in filled if found[2]]
 

@@ -61,7 +61,6 @@ class Settings:
     methods: tuple[str, ...]
     starts: int = 10
     first_start: int = 0
-    threads: int = 1
     targets: tuple[float, ...] = ()
     seconds: float = 60.0
     patience: float = 0.0
@@ -146,7 +145,7 @@ def run_section(settings: Settings, folder: str | os.PathLike[str], say: Say, pr
             to = seconds_to[max((t for t in targets if t < target), default=target)]
             if to in pace[0]:
                 limits[k] = min(settings.seconds, max(settings.least, settings.patience * pace[0][to]))
-        recorder = case.recorder(seed, left, limits, wall=settings.threads > 1, curve=settings.curve)
+        recorder = case.recorder(seed, left, limits, curve=settings.curve)
         try:
             answer = run_method(case, name, method, seed, settings.tol, recorder)
         except CannotDo as why:
@@ -161,7 +160,7 @@ def run_section(settings: Settings, folder: str | os.PathLike[str], say: Say, pr
             return {"cannot": f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"}
         return _judge(case, recorder, answer, len(targets) == 1)
 
-    with fixed_threads(settings.threads) as found:
+    with fixed_threads(1) as found:
         store.open(settings.must_agree(), describe_machine(found))
         warm: list[Method] = []
         for given in settings.cases:

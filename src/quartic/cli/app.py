@@ -123,8 +123,6 @@ _RACE = (
     _option("--first-start", type=_at_least(0), help="seed of the first start, to share starts out"),
     _option("--seconds", type=_at_least(0.1, float), help="limit on one run, in seconds"),
     _option("--patience", type=_at_least(1, float), help="times what dyn-nolips took that a run may take"),
-    _option("--threads", type=_at_least(1), default=1,
-            help="threads; with one, processor time is reported, else wall-clock time"),
     *_RUNS,
 )  # fmt: skip
 _PAGE = (
@@ -170,7 +168,10 @@ def _do(module: str, name: str, options: Any) -> None:
 
 _ENDS = """Exit code: 0 converged; 1 not converged, or interrupted (the result is still written); 2 invalid input
 (nothing is written)."""
-_BENCH, _PAPER = "Benchmarks: other libraries, and the machine's limits.", "Reproduce the paper's table and figures."
+_BENCH, _PAPER = (
+    "Benchmarks: other libraries, other solvers, and the cost of an iteration.",
+    "Reproduce the paper's table and figures.",
+)
 _COMMANDS = {
     "cluster": Command(
         "Find clusters in a graph or in features, by symmetric nonnegative matrix factorisation.",
@@ -214,10 +215,10 @@ _COMMANDS = {
         "The same jobs by scikit-learn, SciPy, pymanopt and NetworkX, each through its own public interface.",
         "--quick", _RACE, partial(_do, "bench", "race")),
     "bench league": Command(
-        "Our solvers and their rivals from the same starts, on data at hand and drawn: performance profiles.",
+        "All solvers from the same starts, on stored and generated problems: performance profiles.",
         "--quick --only symnmf", _RACE, partial(_do, "bench", "race")),
     "bench growth": Command(
-        "An iteration beside its bare product; its time and memory for more and more nodes and pairs.", "--quick",
+        "Cost of an iteration relative to its product; time and memory as nodes and pairs grow.", "--quick",
         (_option("--most", type=_at_least(1), help="leave out larger sizes"), *_RUNS), partial(_do, "bench", "growth")),
     "bench page": Command(
         "Write the results page, and its table results.csv, from the results folder, without running anything.",

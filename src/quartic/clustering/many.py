@@ -25,15 +25,6 @@ def start_of_many(problem: Problem, rank: int, generator: np.random.Generator, *
     From the labels of `quartic.init.spectral_start`, one nonzero a row, rows are made best in turn
     (`quartic.compiled.graphs`), each in time in proportion to the nonzeros of its neighbours, until the projected
     gradient is ``tol`` times that at a random start.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic import Problem, losses, penalties
-    >>> from quartic.clustering.many import start_of_many
-    >>> problem = Problem(losses.LeastSquares(np.kron(np.eye(3), np.ones((4, 4)))), penalties.Nonnegative())
-    >>> start_of_many(problem, 3, np.random.default_rng(0), tol=1e-3).shape
-    (12, 3)
     """
     X = spectral_start(problem, rank, generator)
     loss = problem.loss

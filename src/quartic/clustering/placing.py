@@ -17,17 +17,7 @@ _ROWS = 1 << 14  # rows placed at a time
 
 
 def place(S: Any, X: Array) -> Array:
-    """Return, row by row, argmin over y ≥ 0 of ‖s − yXᵀ‖ for similarities S (m, n) and the factor X (n, r).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.clustering.placing import place
-    >>> X = np.kron(np.eye(2), np.ones((3, 1)))
-    >>> place(np.array([[1.0, 1, 1, 0, 0, 0], [0, 0, 0, 2, 2, 2]]), X)
-    array([[1., 0.],
-           [0., 2.]])
-    """
+    """Return, row by row, argmin over y ≥ 0 of ‖s − yXᵀ‖ for similarities S (m, n) and the factor X (n, r)."""
     G = X.T.astype(np.float64) @ X
     S = sp.csr_array(S) if sp.issparse(S) else np.asarray(S)
     blocks = []
@@ -50,14 +40,6 @@ def held_out_fit(S: Any, X: Array) -> float:
 
     both ways round (bi-cross-validation, Owen and Perry 2009). Unlike the error of the fit, it gets worse again when r
     is too large. No m × n matrix is made.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.clustering.placing import held_out_fit
-    >>> X = np.kron(np.eye(2), np.ones((6, 1)))
-    >>> round(held_out_fit(X @ X.T, X), 12)
-    1.0
     """
     n, rank = X.shape
     X = X.astype(np.float64, copy=False)

@@ -32,24 +32,9 @@ _ROUNDS = 4  # of placing new nodes by each other
 
 
 class BlockModel:
-    """The block model of a graph and labels, with its counts: ``edges`` (k, k), ``volume`` (k,), ``size`` (k,).
+    """The block model of a symmetric graph without negative weights and of labels from 0 on, which are copied.
 
-    Parameters
-    ----------
-    A : sparse matrix (n, n)
-        Symmetric, no negative weights.
-    labels : array of int (n,)
-        From 0 to ``n_clusters`` − 1; copied.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.clustering.refinement import BlockModel
-    >>> from quartic.datasets import block_model
-    >>> A, labels = block_model([40, 40], 0.5, 0.05, random_state=0)
-    >>> spoiled = np.where(np.arange(80) % 8 == 0, 1 - labels, labels)
-    >>> bool((BlockModel(A, spoiled, 2).refine().labels == labels).all())
-    True
+    Its counts are ``edges`` (k, k), ``volume`` (k,) and ``size`` (k,).
     """
 
     def __init__(self, A: Any, labels: Any, n_clusters: int) -> None:
@@ -122,13 +107,6 @@ class Placement:
     similarities of its neighbours speaks for it, which go further than one edge. To :math:`e_{rs}` five edges are
     added, on average over all r and s, as chance would have them: few edges tell little of a rate. Edges among new
     nodes count in the same way, once their other ends have first been placed, by the chances of these.
-
-    Parameters
-    ----------
-    model : BlockModel
-        Of the graph.
-    M : sparse matrix or array (n, n)
-        Similarities.
     """
 
     def __init__(self, model: BlockModel, M: Any) -> None:

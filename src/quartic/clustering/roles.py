@@ -8,9 +8,11 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.base import BaseEstimator
 from sklearn.cluster import KMeans
+from sklearn.utils import Tags
 from sklearn.utils.extmath import randomized_svd
+from sklearn.utils.validation import validate_data
 
 from quartic.arrays import Array, RandomState, finite_matrix, random_generator
 from quartic.arrays.threads import one_blas_thread
@@ -25,7 +27,7 @@ from quartic.penalties import Nonnegative
 _TINY = np.finfo(np.float64).tiny
 
 
-class RoleNMF(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class RoleNMF(BaseEstimator):  # type: ignore[misc]
     r"""Find roles in a directed graph: groups of nodes that send to, and receive from, the same groups.
 
     .. math:: \min_{X \ge 0,\; S \ge 0} \tfrac12 \|M - X S X^\top\|_F^2, \qquad
@@ -90,12 +92,13 @@ class RoleNMF(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Factorise the weights of edges i → j: an array or sparse matrix (n, n), or a networkx digraph."""
-        A = _weights(X)
-        n, rank = A.shape[0], self.n_components
+        A = validate_data(self, _matrix(X), accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
         if A.shape[0] != A.shape[1]:
             raise ValueError(f"a directed graph has a square matrix, got shape {A.shape}; see cluster_both_sides")
+        A = _weights(A)
+        n, rank = A.shape[0], self.n_components
         if not 1 <= rank <= n:
-            raise ValueError(f"n_components must lie between 1 and the number of nodes, {n}, got {rank}")
+            raise ValueError(f"n_components must lie between 1 and the number of nodes, n_samples = {n}, got {rank}")
         with one_blas_thread():
             M = _scaled(A)
             starts = _starts(M, rank, random_generator(self.random_state))
@@ -103,8 +106,16 @@ class RoleNMF(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.embedding_, self.roles_, self.objective_, self.n_iter_ = min(runs, key=lambda run: run[2])
         self.labels_ = self.embedding_.argmax(axis=1)
         self.node_names_ = names_of(X, n)
-        self.n_features_in_ = n
         return self
+
+    def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.intp]:
+        """Factorise, and return ``labels_``."""
+        return self.fit(X).labels_
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = tags.input_tags.pairwise = tags.input_tags.positive_only = True
+        return tags
 
     def _alternate(self, M: sp.csr_array, X: Array, S: Array) -> tuple[Array, Array, float, int]:
         square, back = float((M.data**2).sum()), sp.csr_array(M.T)
@@ -124,14 +135,19 @@ class RoleNMF(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return X / length, S * np.outer(length, length), value, n_iter
 
 
-def _weights(X: Any) -> sp.csr_array:
+def _matrix(X: Any) -> Any:
+    """Return the weights of a networkx graph, and all else as it is."""
     if is_graph(X):
         import networkx
 
-        X = networkx.to_scipy_sparse_array(X, dtype=np.float64, weight="weight")
+        return networkx.to_scipy_sparse_array(X, dtype=np.float64, weight="weight")
+    return X
+
+
+def _weights(X: Any) -> sp.csr_array:
     A = sp.csr_array(X if sp.issparse(X) else finite_matrix(X, "the graph"), dtype=np.float64)
     if A.nnz and not A.data.min() >= 0:
-        raise ValueError(f"weights of edges must be at least 0, got {A.data.min():g}")
+        raise ValueError(f"Negative values in data: weights of edges must be at least 0, got {A.data.min():g}")
     if A.sum() == 0:
         raise ValueError("the graph has no edges, and there are no roles")
     return A
@@ -193,7 +209,7 @@ def cluster_both_sides(B: Any, n_components: int, *, tol: float = 1e-3, random_s
     >>> bool((found.row_labels[:3] == found.column_labels[0]).all())
     True
     """
-    M = _scaled(_weights(B))
+    M = _scaled(_weights(_matrix(B)))
     problem = Problem(Rectangular(M), Nonnegative())
     X = minimize(problem, rectangular_start, rank=n_components, tol=tol, random_state=random_state).X
     U, V = X[: M.shape[0]], X[M.shape[0] :]

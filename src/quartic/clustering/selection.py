@@ -18,6 +18,7 @@ from quartic.clustering.refinement import BlockModel
 from quartic.core.loop import minimize
 from quartic.core.problem import Problem
 from quartic.graphs import as_adjacency, normalize_graph
+from quartic.graphs.neighbors import inverse_roots
 from quartic.init import random_start, spectral_start
 from quartic.losses import LeastSquares
 from quartic.penalties import Nonnegative
@@ -42,8 +43,7 @@ class RankSelection:
     ranks : array of int
         Ranks tried, rising.
     best : int
-        The rank chosen: the larger of the votes ``"blocks"`` and ``"communities"``, but the vote ``"eigengap"`` for a
-        graph of neighbours.
+        The rank chosen: the largest of the votes, but the vote ``"eigengap"`` for a graph of neighbours.
     votes : dict
         The rank each criterion prefers: ``"eigengap"``, ``"blocks"``, ``"communities"``. Where weights are negative,
         the first is all there is.
@@ -89,10 +89,7 @@ class RankSelection:
         return "\n".join(lines)
 
     def plot(self) -> Any:
-        """Draw eigenvalues and likelihoods against the rank, and return the figure.
-
-        It is pyplot's current one: ``plt.show()`` shows it, ``plt.savefig(…)`` writes it.
-        """
+        """Draw eigenvalues and likelihoods against the rank, and return the figure, pyplot's current one."""
         from quartic.plots import new_figure
 
         figure = new_figure(size=(11, 3.2))
@@ -125,11 +122,13 @@ def select_rank(
 ) -> RankSelection:
     r"""Look for the number of clusters of a similarity matrix or graph.
 
-    M is factorised at the largest of ``ranks``, its labels are refined, and clusters are joined two by two, those first
-    that cost least in the likelihood of a block model (`quartic.clustering.refinement`), with labels refined again each
-    time. With m edges, of which :math:`e_{rs}` run between clusters r and s and :math:`i_r` inside r, :math:`\kappa_r`
-    the sum of the degrees and :math:`n_r` the number of nodes, the labels z at each rank k are judged by how likely
-    graph and labels are together (Peixoto 2017), all parameters drawn uniformly:
+    M is factorised at the largest of ``ranks`` and at the vote of the spectrum, labels are refined, and clusters are
+    joined two by two, those first that cost least in the likelihood of a block model
+    (`quartic.clustering.refinement`), with labels refined again each time. Weights are those of the graph without
+    factors of the nodes, :math:`w_{ij} / (s_i s_j)`, which a normalised graph has more. With m edges, of which
+    :math:`e_{rs}` run between clusters r and s and :math:`i_r` inside r, :math:`\kappa_r` the sum of the degrees and
+    :math:`n_r` the number of nodes, the labels z at each number k of clusters are judged by how likely graph and labels
+    are together (Peixoto 2017), all parameters drawn uniformly:
 
     .. math:: \log P(A, z) = \log P(e) + \sum_{r<s} \log e_{rs}! + \sum_r \log 2^{i_r} i_r!
               + \sum_r \log \frac{(n_r - 1)!}{(n_r + \kappa_r - 1)!} + \log P(z),
@@ -138,14 +137,17 @@ def select_rank(
     - **communities**: :math:`\kappa_r` are any numbers with sum 2m, one and the same share of a node's edges stays in
       its community, and the others' ends are paired by chance.
 
-    Nothing is left to choose: a cluster more must be worth the description of its numbers. Both say too few rather
-    than too many where communities are small and mixed, the first where their edges elsewhere tell nothing, the second
-    where they differ; ``best`` is the larger of the two.
+    Nothing is left to choose: a cluster more must be worth the description of its numbers. The vote is the rank of the
+    likeliest clusters: the eigenvalues of :math:`e_{rs} / \sqrt{\kappa_r\kappa_s}` above those of chance,
+    :math:`2\sqrt{k/2m}`. What two overlapping communities share is a cluster, but no column more of X. Both say too
+    few rather than too many where communities are small and mixed, the first where their edges elsewhere tell nothing,
+    the second where they differ; near the limit of what can be found only the spectrum tells. ``best`` is the largest
+    vote.
 
     In a **graph of neighbours** of points any part of a cluster is a block, and these models find no end. It is known
     by its triangles, a quarter more than the block model makes, or has more entries than zeros. There ``best`` is
 
-    - **eigengap**: the r with the largest gap :math:`\lambda_r - \lambda_{r+1}`, r ≥ 2. Of other graphs this vote is
+    - **eigengap**: the r with the largest gap :math:`\lambda_r - \lambda_{r+1}`, r ≥ 2. Of other graphs it is
       the number of eigenvalues above the second largest of a random graph with the same degrees (the largest of three).
 
     Where ``votes`` differ, look at the figures: clusters much smaller than the rest are easily missed, and nested ones
@@ -185,35 +187,46 @@ def select_rank(
         raise ValueError("M is zero off its diagonal: no node has to do with another, and there are no clusters")
     generator = random_generator(random_state)
     even: Literal["regularized"] | None = None if given.data.min() < 0 else "regularized"
-    whole = normalize_graph(given, normalize)
-    figures, neighbors = np.full((2, len(tried)), np.nan), False
-    for seed in generator.integers(2**63, size=n_runs if even else 0):
+    similar = bool(given.diagonal()[np.diff(given.indptr) > 0].all())  # each node to itself: a matrix of similarities
+    flat = given if similar or not even else _without_node_factors(given)
+    whole = normalize_graph(flat if normalize == "auto" else given, normalize)
+    figures, neighbors = np.full((2, 2, len(tried)), np.nan), False
+    seeds = generator.integers(2**63, size=n_runs if even else 0).tolist()
+
+    def judge(rank: int, seed: int) -> BlockModel:
+        """Factorise, refine, join down from this rank, and keep what is likelier than before at each."""
         X = minimize(
-            Problem(LeastSquares(whole), Nonnegative()), spectral_start, rank=int(tried[-1]), reference=random_start,
-            solver=solver, tol=tol, max_iter=max_iter, random_state=int(seed),
+            Problem(LeastSquares(whole), Nonnegative()), spectral_start, rank=rank, reference=random_start,
+            solver=solver, tol=tol, max_iter=max_iter, random_state=seed,
         ).X  # fmt: skip
-        model = BlockModel(given, X.argmax(axis=1), int(tried[-1])).refine()
-        neighbors = has_neighbors(given, model)
-        figures = np.fmax(figures, _join_down(model, tried))
-    G = sp.csr_array(given - sp.diags_array(given.diagonal()))
-    if even and not neighbors:
-        G.data[:] = G.data != 0  # the weights of a normalised graph follow its degrees, and those are kept anyway
-    eigenvalues = _leading_eigenvalues(normalize_graph(G, even), int(tried[-1]) + 1, generator)
+        model = BlockModel(flat, X.argmax(axis=1), rank).refine()
+        for kept, found in zip(figures, _join_down(model, tried), strict=True):
+            better = np.isnan(kept[0]) | (found[0] > kept[0])
+            kept[:, better] = found[:, better]
+        return model
+
+    for seed in seeds:
+        neighbors = has_neighbors(flat, judge(int(tried[-1]), seed))
+    flat = sp.csr_array((given if neighbors else flat) - sp.diags_array(flat.diagonal()))
+    eigenvalues = _leading_eigenvalues(normalize_graph(flat, even), int(tried[-1]) + 1, generator)
     chance = max(
-        float(_leading_eigenvalues(normalize_graph(_rewired(G, generator), even), 2, generator)[-1])
+        float(_leading_eigenvalues(normalize_graph(_rewired(flat, generator), even), 2, generator)[-1])
         for _ in range(_RANDOM_GRAPHS)
     )
+    above = int(tried[np.abs(tried - max(1, (eigenvalues > chance).sum())).argmin()])
+    for seed in seeds if not neighbors and above < tried[-1] else ():
+        judge(above, seed)
     padded = np.append(eigenvalues, np.nan)  # r = n has no next eigenvalue
     gaps = padded[tried - 1] - padded[tried]
     gap = tried[np.where((tried > 1) & ~np.isnan(gaps), gaps, -1.0).argmax()]
-    above = tried[np.abs(tried - max(1, (eigenvalues > chance).sum())).argmin()]
-    votes = {"eigengap": int(gap if neighbors else above)}
+    votes = {"eigengap": int(gap) if neighbors else above}
     if even:
-        votes |= {name: int(tried[row.argmax()]) for name, row in zip(("blocks", "communities"), figures, strict=True)}
-    best = max(votes["blocks"], votes["communities"]) if even and not neighbors else votes["eigengap"]
+        for name, (evidence, rank) in zip(("blocks", "communities"), figures, strict=True):
+            votes[name] = int(tried[np.abs(tried - rank[np.nanargmax(evidence)]).argmin()])
+    best = votes["eigengap"] if neighbors else max(votes.values())
     return RankSelection(
         ranks=tried, best=best, votes=votes, eigenvalues=eigenvalues, chance=chance, eigengap=gaps,
-        blocks=figures[0], communities=figures[1], neighbors=neighbors,
+        blocks=figures[0, 0], communities=figures[1, 0], neighbors=neighbors,
     )  # fmt: skip
 
 
@@ -221,13 +234,20 @@ def select_rank(
 
 
 def _join_down(model: BlockModel, ranks: NDArray[np.int64]) -> Floats:
-    """Return what both models say at each of the ranks, for each edge, joining from the largest."""
-    figures = np.empty((2, len(ranks)))
-    for k in range(int(ranks[-1]), int(ranks[0]) - 1, -1):
+    """Return what both models say at each of the ranks, for each edge, joining from the largest; and what rank it is.
+
+    Blocks are of the rank of their matrix: its eigenvalues above those that chance alone makes of so many edges.
+    """
+    figures = np.full((2, 2, len(ranks)), np.nan)
+    for k in range(len(model.size), int(ranks[0]) - 1, -1):
         if k < len(model.size):
             model = model.join_best()[-1].refine()
         if k in ranks:
-            figures[:, np.searchsorted(ranks, k)] = _evidence(model) / model.degree.sum()
+            both = inverse_roots(model.volume)
+            spectrum = np.linalg.eigvalsh(model.edges * np.outer(both, both))
+            rank = (spectrum > 2 * np.sqrt(k / model.degree.sum())).sum()
+            figures[:, 0, np.searchsorted(ranks, k)] = _evidence(model) / model.degree.sum()
+            figures[:, 1, np.searchsorted(ranks, k)] = rank
     return figures
 
 
@@ -293,6 +313,23 @@ def _leading_eigenvalues(A: sp.csr_array, count: int, generator: np.random.Gener
         values = np.sort(eigsh(A, k=count, which="LA", v0=start, tol=1e-6, return_eigenvectors=False))
     falling: Floats = values[::-1][:count]
     return falling
+
+
+def _without_node_factors(A: sp.csr_array) -> sp.csr_array:
+    """Return weights w_ij / (s_i s_j), with the factors of the nodes fitted to log w: a normalised graph loses them."""
+    from scipy.sparse.linalg import cg
+
+    logs, rows = np.log(A.data), np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    if np.ptp(logs) == 0:
+        return A
+    ones = sp.csr_array((np.ones(A.nnz), A.indices, A.indptr), shape=A.shape)
+    count = np.maximum(np.diff(A.indptr), 1.0)
+    fit, _ = cg(
+        ones + sp.diags_array(count), np.bincount(rows, logs, len(count)), rtol=1e-6, maxiter=500,
+        M=sp.diags_array(1 / count),
+    )  # fmt: skip
+    ones.data = np.exp(logs - fit[rows] - fit[A.indices])
+    return ones
 
 
 def _rewired(A: sp.csr_array, generator: np.random.Generator) -> sp.csr_array:

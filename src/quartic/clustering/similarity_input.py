@@ -77,14 +77,16 @@ def similarity_of(model: SymNMF, X: Any, known: bool, device: Any) -> Any:
         if known:
             _refuse_negative(data)
         return _normalized(model, data, known)
-    if callable(model._affinity):
-        return model._affinity(data)
-    if device is None:
+    if device is None and not callable(model._affinity):
         model._graph = SimilarityGraph(data, str(model._affinity), model.n_neighbors)
         return graphs.normalize(model._graph.weights)
-    if not issparse(data):
-        data = moved(data, device)
-    return graphs.similarity(data, kind=model._affinity, n_neighbors=model.n_neighbors)  # type: ignore[arg-type]
+    return _of_features(model, data if callable(model._affinity) or issparse(data) else moved(data, device))
+
+
+def _of_features(model: SymNMF, X: Any) -> Any:
+    if callable(model._affinity):
+        return model._affinity(X)
+    return graphs.similarity(X, kind=model._affinity, n_neighbors=model.n_neighbors)  # type: ignore[arg-type]
 
 
 def _resolved(affinity: Any, X: Any, known: bool) -> Any:
@@ -100,10 +102,10 @@ def _resolved(affinity: Any, X: Any, known: bool) -> Any:
 
 def graph_of_labels(model: SymNMF) -> Any:
     """Return the graph in which the model's labels are refined; None where they stay: see ``labels_`` of `SymNMF`."""
-    graph = model._graph
-    if model.normalize_ not in ("walks", "regularized") or graph is None:
+    if model.normalize_ is None or model._graph is None or model._graph.shape[0] > MOST:
         return None
-    return _old_graph(model) if graph.shape[0] <= MOST else None
+    graph = _old_graph(model)
+    return None if model.normalize_ == "symmetric" and graph.diagonal().any() else graph
 
 
 def similarity_to_fitted(model: SymNMF, X: Any) -> Any:
@@ -232,9 +234,8 @@ def _in_blocks(model: SymNMF, X: Any, precomputed: bool, known: bool) -> Any:
         if kind is None:
             return X if isinstance(X, DaskMatrix) else DaskMatrix(X)
         return DaskMatrix(graphs.normalize_graph(blocks, kind))
-    if callable(model._affinity):
-        return model._affinity(X)
-    return DaskMatrix(graphs.similarity(X, kind=model._affinity, n_neighbors=model.n_neighbors))  # type: ignore[arg-type]
+    made = _of_features(model, X)
+    return made if callable(model._affinity) else DaskMatrix(made)
 
 
 def _of_tensor(model: SymNMF, X: Any) -> Any:
@@ -251,9 +252,7 @@ def _of_tensor(model: SymNMF, X: Any) -> Any:
             return matrix
         model.normalize_, model._graph = kind, X
         return normalize_tensor(matrix, kind)
-    if callable(model._affinity):
-        return model._affinity(X)
-    return graphs.similarity(X, kind=model._affinity, n_neighbors=model.n_neighbors)  # type: ignore[arg-type]
+    return _of_features(model, X)
 
 
 def _normalized(model: SymNMF, data: Any, known: bool) -> Any:

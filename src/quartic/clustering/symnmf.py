@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -72,8 +73,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     normalize : {"auto", "regularized", "symmetric", "walks"} or None, default="auto"
         What is factorised of a graph handed in, as `quartic.graphs.normalize_graph` makes it. ``"auto"`` decides from
         the graph (`quartic.graphs.normalization.choose_normalization`), and leaves a matrix alone that is normalised
-        already, has negative entries or more entries than zeros. None factorises what is given, as the paper does.
-        Features, and a matrix with ``weights``, are not concerned.
+        already, has negative entries or more entries than zeros. Where it says walks, the others are tried too, and
+        kept where a block model finds their labels likelier by more than noise. None factorises what is given, as the
+        paper does. Features, and a matrix with ``weights``, are not concerned.
     solver : str or Solver, default="auto"
         A name from `quartic.solvers.SOLVERS`, or a solver object. ``"auto"`` takes the fastest that fits.
     init : {"auto", "random", "spectral"} or array (n, r), default="auto"
@@ -111,8 +113,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     embedding_ : ndarray (n, r)
         X.
     labels_ : ndarray of int (n,)
-        Cluster of each node: the largest entry of its row of X, the first of equals; where ``normalize_``
-        is ``"walks"`` or ``"regularized"``, and up to 200,000 nodes, nodes are then moved to where a block model of the
+        Cluster of each node: the largest entry of its row of X, the first of equals. Of a graph that was normalised, up
+        to 200,000 nodes and unless nodes are similar to themselves, nodes are then moved to where a block model of the
         graph finds them likelier (`quartic.clustering.refinement`).
     memberships_ : ndarray (n, r)
         Rows of X scaled to sum 1: soft memberships. A zero row (a node in no cluster) becomes uniform.
@@ -249,15 +251,29 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         """
         self._check_settings()
         check_number(strength, "strength")
+        given = X, weights, (y, must_link, cannot_link), strength
         with one_blas_thread():
-            best, M, known = self._factorise(X, weights, (y, must_link, cannot_link), strength)
-        if not best.success:
-            warnings.warn(f"SymNMF did not converge: {best.message}", ConvergenceWarning, stacklevel=2)
+            blocks = self._fit(*given)
+            chosen = self.normalize == "auto" and self.normalize_ == "walks" and isinstance(self.init, str)
+            if blocks is not None and chosen:
+                likelihood = blocks.likelihood() + math.sqrt(blocks.degree.sum())  # less does not tell: it is noise
+                for other in (clone(self).set_params(normalize=kind) for kind in KINDS[:2]):
+                    blocks = other._fit(*given)
+                    if blocks is not None and blocks.likelihood() > likelihood:
+                        likelihood = blocks.likelihood()
+                        self._become(other)
+        if not self.result_.success:
+            warnings.warn(f"SymNMF did not converge: {self.result_.message}", ConvergenceWarning, stacklevel=2)
+        return self
+
+    def _fit(self, X: Any, weights: Any, given: tuple[Any, Any, Any], strength: float) -> BlockModel | None:
+        """Fit to one matrix, and return the block model of the labels where they were refined."""
+        best, M, known = self._factorise(X, weights, given, strength)
         self.affinity_matrix_ = M.M if isinstance(M, DaskMatrix | StoredMatrix) else M
         self.node_names_ = names_of(X, len(best.X))
         self.embedding_ = best.X
         self.labels_ = best.X.argmax(axis=1)
-        graph, self._placement = graph_of_labels(self), None
+        graph, blocks, self._placement = graph_of_labels(self), None, None
         if graph is not None:
             blocks = BlockModel(graph, to_host(self.labels_), self.n_components)
             blocks.refine(() if known is None else known.nodes())
@@ -267,7 +283,13 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.objective_, self.n_iter_, self.result_ = best.objective, max(best.n_iter, 1), best
         self._n_features_out = self.n_components
         self._features = None if self._affinity == "precomputed" else X
-        return self
+        return blocks
+
+    def _become(self, other: SymNMF) -> None:
+        """Take over what another was fitted to."""
+        for name, value in vars(other).items():
+            if name.endswith("_") or name.startswith("_"):
+                setattr(self, name, value)
 
     def _factorise(
         self, X: Any, weights: Any, given: tuple[Any, Any, Any], strength: float
@@ -368,10 +390,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             affinity=self._affinity,
             normalize=self.normalize_ if self._affinity == "precomputed" else self.normalize,
         )
-        model.fit(whole)
-        for name, value in vars(model).items():
-            if name.endswith("_") or name.startswith("_"):
-                setattr(self, name, value)
+        self._become(model.fit(whole))
         return self
 
     def score(self, X: Any, y: Any = None) -> float:

@@ -9,11 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from quartic.arrays.checks import Array
 from quartic.compiled.flags import FLAGS, njit
-
-# Numbers that stay in the cache.
-_NEAR = 1 << 14
 
 
 @njit(**FLAGS)
@@ -27,31 +23,6 @@ def projected_norm(X: Any, G: Any) -> float:
             v = min(v, np.float64(0))
         total += v * v
     return total
-
-
-# -- a spectral start: a step of Chebyshev's recursion, and a turn towards X ≥ 0 ---------------------------------------
-
-
-def turned_gram(Z: Array, Q: Array) -> Array:
-    """Return Zᵀ max(ZQ, 0) in float64, of which ZQ exists only block by block."""
-    S, Q = np.zeros((Z.shape[1], Q.shape[1])), Q.astype(Z.dtype, copy=False)
-    for rows in map(np.ascontiguousarray, _blocks(Z)):  # the same bits for any order of Z
-        S += rows.T.astype(np.float64) @ np.maximum(rows @ Q, 0)
-    return S
-
-
-def chebyshev(MT: Array, T: Array, before: Array, centre: float, half: float) -> None:
-    """Before = (2/half)(MT − centre·T) − before."""
-    scale, shift = T.dtype.type(2 / half), T.dtype.type(2 * centre / half)
-    for m, t, b in zip(_blocks(MT), _blocks(T), _blocks(before), strict=True):
-        np.subtract(scale * m, b, out=b)
-        b -= shift * t
-
-
-def _blocks(A: Array) -> list[Array]:
-    """Return A in blocks of rows that stay in the cache while several operations are made on them."""
-    rows = max(1, _NEAR // max(A.shape[1], 1))
-    return [A[i : i + rows] for i in range(0, len(A), rows)]
 
 
 # -- coordinate descent on many small nonnegative least-squares problems, one a row ------------------------------------

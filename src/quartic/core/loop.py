@@ -19,7 +19,7 @@ from quartic.core.problem import Problem
 from quartic.core.result import History, Result, Status
 from quartic.core.run_log import RunLog
 from quartic.core.start import Starts, StartStrategy, check_rank
-from quartic.core.stopping import End, Stopping
+from quartic.core.stopping import End, Stopping, check_limits
 from quartic.core.units import Units
 from quartic.losses import Point
 from quartic.solvers.base import NoProgress, Solver, State
@@ -311,10 +311,7 @@ def _check_limits(tol: Any, reference: Any, max_iter: Any, max_time: Any) -> Non
     check_number(tol, "tol", zero=True)
     if reference is not None and not callable(reference):
         check_number(reference, "reference", zero=True)
-    if not isinstance(max_iter, int | np.integer) or isinstance(max_iter, bool) or max_iter < 0:
-        raise ValueError(f"max_iter must be a nonnegative integer, got {max_iter!r}")
-    if max_time is not None and max_time != math.inf:
-        check_number(max_time, "max_time", cure="; None is no limit")
+    check_limits(max_iter, max_time)
 
 
 def _bar(verbose: bool) -> AbstractContextManager[Callable[[Progress], object]]:

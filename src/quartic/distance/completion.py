@@ -495,7 +495,10 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             refuse_not_finite(D, features, "X", "fill it in (sklearn.impute), or leave row {row} out")
             self._features = features
             return squareform(pdist(features))
-        given = D
+        given, names = D, [repr(name) for name in getattr(D, "columns", ())]
+        if len(names) == 3 and any(getattr(kind, "kind", "f") == "O" for kind in D.dtypes):
+            pairs = f"fit_pairs(D[[{names[0]}, {names[1]}]], D[{names[2]}])"
+            raise ValueError(f"D has text in it, it seems to be a list of pairs, not a matrix; use {pairs}")
         D = validate_data(
             self, D, accept_sparse=True, dtype=(np.float64, np.float32), ensure_all_finite=False,
             ensure_min_samples=2, reset=reset,

@@ -153,7 +153,7 @@ def moving_with(X: Array, motions: Array, seed: Indices) -> Mask:
     rows = (seed[:, None] * d + np.arange(d)).ravel()
     flat = motions.reshape(n * d, -1)
     rigid = rigid_motions(X)
-    fit, *_ = np.linalg.lstsq(rigid[rows], flat[rows])
+    fit, *_ = np.linalg.lstsq(rigid[rows], flat[rows], rcond=None)
     error = np.abs(flat - rigid @ fit).reshape(n, -1).max(axis=1, initial=0.0)
     inside: Mask = error <= TOL_FIT * np.abs(flat).max(initial=1e-300)
     return inside if inside[seed].all() else np.zeros(n, dtype=bool)
@@ -236,7 +236,7 @@ class GenericFramework:
         """Return the mask of the points whose mutual distances are fixed with those of ``seed``; empty if none are."""
         n, d = self.P.shape
         P1 = np.column_stack([np.ones(n), self.P])
-        fit, *_ = np.linalg.lstsq(P1[seed], self.kernel[seed])
+        fit, *_ = np.linalg.lstsq(P1[seed], self.kernel[seed], rcond=None)
         error = np.abs(self.kernel - P1 @ fit).max(axis=1, initial=0.0)
         inside: Mask = error <= TOL_FIT * (np.abs(self.kernel).max(initial=1e-300) + np.abs(fit).max(initial=0.0))
         nothing = np.zeros(n, dtype=bool)

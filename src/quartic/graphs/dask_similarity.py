@@ -21,7 +21,7 @@ from quartic.distributed.blocks import make
 from quartic.distributed.inputs import checked_dtype, concatenate_rows, is_persisted, row_recipes
 from quartic.graphs import neighbors
 from quartic.graphs.neighbors import SIGMA_NEIGHBOR, Floats, Heap, Integers
-from quartic.graphs.normalization import scaled_block, sum_rows
+from quartic.graphs.normalization import scale_blocks
 from quartic.graphs.similarity import unite, weigh
 
 # A recipe of fewer bytes is run again by each task that needs its block; a larger one holds the data itself.
@@ -40,10 +40,7 @@ class Rule:
 
 
 def similarity_in_blocks(X: Any, cosine: bool, kept: int, normalize: bool) -> Any:
-    """Return the similarity graph of a Dask array of features (n, p) as one of CSR row blocks, persisted.
-
-    Cosines, or self-tuning weights; ``kept`` weights a row; perhaps scaled by D^-1/2 on both sides.
-    """
+    """Return the graph of a Dask array of features (n, p), ``kept`` weights a row, as CSR row blocks, persisted."""
     return _Building(X, cosine, kept).build(normalize)
 
 
@@ -151,10 +148,7 @@ class _Building:
         rows = [join(block, [piece[i] for piece in pieces]) for i, block in enumerate(kept)]
         rows = list(dask.persist(*rows))
         if normalize:
-            degree = np.concatenate(dask.compute(*(self._delayed(sum_rows)(block) for block in rows)))
-            factors = delayed(neighbors.inverse_roots(degree))
-            scale = self._delayed(scaled_block)
-            rows = list(dask.persist(*(scale(rows[k], factors, int(self.first[k])) for k in range(len(rows)))))
+            rows = list(dask.persist(*scale_blocks(rows, self.rows, "symmetric")))
         return concatenate_rows(rows, self.rows, self.n, sp.csr_array((0, 0), dtype=np.float64))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -205,14 +204,7 @@ def refuse_not_finite(given: Any, clean: Any, name: str, cure: str, *, nan: bool
 def names_of(X: Any, n: int) -> NDArray[Any]:
     """Return the nodes of a graph, the index of a frame, the observations of AnnData, or 0 … n − 1."""
     if is_graph(X):
-        return _objects(X.nodes, n)
+        return np.fromiter(X.nodes, dtype=object, count=n)  # nodes may be tuples, which are no axis
     if is_annotated(X):
         return np.asarray(X.obs_names)
     return np.asarray(X.index) if is_frame(X) else np.arange(n)
-
-
-def _objects(names: Iterable[Any], n: int) -> NDArray[Any]:
-    array = np.empty(n, dtype=object)  # filled one by one: nodes may be tuples, which are no axis
-    for at, name in enumerate(names):
-        array[at] = name
-    return array

@@ -111,13 +111,7 @@ def similarity(
 
 
 class SimilarityGraph:
-    """The similarity graph of features in memory, with what new points need to be compared with it.
-
-    Attributes
-    ----------
-    weights : csr_array (n, n)
-        The graph, not normalised.
-    """
+    """The similarity graph of features in memory, not normalised, and what new points need to be compared with it."""
 
     def __init__(self, X: Any, kind: str, n_neighbors: Any) -> None:
         self.cosine = kind == "cosine"

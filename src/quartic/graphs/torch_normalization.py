@@ -25,7 +25,7 @@ def choose_for_tensor(matrix: Any) -> Kind | None:
             for rows, part in row_pieces(M.crow_indices()):
                 on = M.col_indices()[part] == rows
                 diagonal[rows[on]] = entries[part][on]
-        return bool((diagonal[row_sums(M) > 0] != 0).all())
+        return bool((diagonal[_row_sums(matrix) > 0] != 0).all())
 
     def normalized() -> bool:
         return is_normalized(matrix.product, entries.new_ones((matrix.n, 1)))
@@ -46,18 +46,12 @@ def normalize_tensor(matrix: Any, kind: Kind | None) -> torch.Tensor:
     if kind == "walks":
         walks: torch.Tensor = moved(walk_matrix(as_adjacency(to_scipy(M))).astype(matrix.dtype), M.device)
         return walks
-    degree = row_sums(M)
+    degree = _row_sums(matrix)
     return scale_both_sides(M, inverse_roots(degree + degree.mean() if kind == "regularized" else degree))
 
 
-def row_sums(M: torch.Tensor) -> torch.Tensor:
-    """Return the sums of the rows, in float64."""
-    if M.layout == torch.strided:
-        return M.sum(dim=1, dtype=DOUBLE)
-    sums = torch.zeros(M.shape[0], dtype=DOUBLE, device=M.device)
-    for rows, part in row_pieces(M.crow_indices()):
-        sums.index_add_(0, rows, M.values()[part].to(DOUBLE))
-    return sums
+def _row_sums(matrix: Any) -> Any:
+    return matrix.product(torch.ones((matrix.n, 1), dtype=DOUBLE, device=matrix.M.device))[:, 0]
 
 
 def inverse_roots(x: torch.Tensor) -> torch.Tensor:

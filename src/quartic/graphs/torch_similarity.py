@@ -18,7 +18,7 @@ import torch
 
 from quartic.arrays.space_torch import DOUBLE, finite_matrix
 from quartic.graphs.neighbors import SIGMA_NEIGHBOR
-from quartic.graphs.torch_normalization import inverse_roots, row_sums, scale_both_sides
+from quartic.graphs.torch_normalization import inverse_roots, scale_both_sides
 from quartic.losses.factor.torch_matrix import csr
 
 # Numbers of a tile, two gigabytes of float32, and of the features gathered to be measured together.
@@ -40,7 +40,7 @@ def torch_similarity(X: Any, kind: str, kept: Callable[[int], int], normalize: b
     rows = torch.arange(n, device=X.device)[:, None].expand_as(columns)[some]
     W = _united(rows, columns[some], weights[some], n)
     if normalize:
-        W = scale_both_sides(W, inverse_roots(row_sums(W)))
+        W = scale_both_sides(W, inverse_roots((W @ X.new_ones((n, 1), dtype=DOUBLE))[:, 0]))
     return csr(W.crow_indices(), W.col_indices(), W.values().to(X.dtype), n)
 
 

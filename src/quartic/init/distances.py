@@ -193,11 +193,7 @@ def _triangulated(landmark_paths: tuple[NDArray[np.int64], Array], n_components:
 
 
 def eigenmap_start(
-    pairs: NDArray[np.int64],
-    distances: Array,
-    n_points: int,
-    n_components: int = 3,
-    random_state: RandomState = 0,
+    pairs: NDArray[np.int64], distances: Array, n_points: int, n_components: int = 3, random_state: RandomState = 0
 ) -> Array:
     r"""Return coordinates by a linear map of the smoothest functions on the graph of known distances.
 
@@ -283,7 +279,7 @@ def _fitted(U: Array, graph: Any, n_components: int, rng: np.random.Generator) -
     design = V[:, first] * V[:, second] * np.where(first == second, 1.0, 2.0)
     norms = np.linalg.norm(design, axis=0)
     norms[norms == 0] = 1.0
-    entries = np.linalg.lstsq(design / norms, squares)[0] / norms
+    entries = np.linalg.lstsq(design / norms, squares, rcond=None)[0] / norms
     M = np.zeros((U.shape[1], U.shape[1]))
     M[first, second] = M[second, first] = entries
     values, vectors = np.linalg.eigh(M)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from quartic.arrays import (
 )
 from quartic.core.problem import Problem
 from quartic.core.units import exponent
-from quartic.losses import FullLeastSquares
 from quartic.losses.other.rectangular import balanced_factors
 
 # Ritz values below this share of the largest are not worth telling apart, and would make the filter's range too wide.
@@ -38,6 +37,8 @@ _RESOLVED = 1e-6
 _RANGE = 20
 # No entry is smaller than this share of a typical one: multiplicative methods cannot leave an exact zero.
 _LEAST = 0.01
+# Rounds and degree of the filter, dimensions of the subspace beyond r, turns of Q.
+_FILTERS, _DEGREE, _EXTRA, _TURNS = 2, 8, 10, 10
 
 
 def random_start(problem: Problem, rank: int, generator: np.random.Generator) -> Array:
@@ -70,16 +71,7 @@ def random_start(problem: Problem, rank: int, generator: np.random.Generator) ->
     return problem.loss.random_start(rank, problem.penalty.nonnegative, generator)
 
 
-def spectral_start(
-    problem: Problem,
-    rank: int,
-    generator: np.random.Generator,
-    *,
-    n_filters: int = 2,
-    degree: int = 8,
-    n_extra: int = 10,
-    n_turns: int = 10,
-) -> Array:
+def spectral_start(problem: Problem, rank: int, generator: np.random.Generator) -> Array:
     r"""Return a start for :math:`M \approx XX^\top` made of the leading eigenpairs of M.
 
     With :math:`Z = U_r \Lambda_r^{1/2}` every :math:`ZQ`, Q orthogonal, is a best approximation of rank r. Where X ≥ 0
@@ -92,19 +84,13 @@ def spectral_start(
     lifted to a hundredth of a typical entry (so that no method is locked there), times the best factor t for f(tX).
     Only rows where M itself is zero stay zero.
 
-    The eigenpairs need not be exact, and come from subspace iteration with Chebyshev filters: 3 + ``n_filters *
-    degree`` products with M in all. The subspace begins at random, so that seeds differ and ``n_init`` makes sense.
+    The eigenpairs need not be exact, and come from subspace iteration with two Chebyshev filters of degree 8: 19
+    products with M in all. The subspace begins at random, so that seeds differ and ``n_init`` makes sense.
 
     Parameters
     ----------
     problem, rank, generator
         As in `random_start`; the loss must be `quartic.losses.LeastSquares` without weights.
-    n_filters, degree : int
-        Rounds of filtering, and the degree of the polynomial.
-    n_extra : int
-        Dimensions of the subspace beyond r.
-    n_turns : int
-        Turns of Q; they cost no products.
 
     Returns
     -------
@@ -129,22 +115,21 @@ def spectral_start(
     [4, 4, 4]
     """
     loss = problem.loss
-    if not isinstance(loss, FullLeastSquares):
+    if not loss.offers("point_from"):
         raise TypeError(
             f"the spectral start needs the eigenvectors of M in LeastSquares(M), but the loss is "
             f"{loss.name}; use a random start"
         )
-    size = min(rank + n_extra, loss.n_points)
-    values, U = leading_eigenpairs(
-        loss.product, astype(loss.space.normal(generator, (loss.n_points, size)), loss.dtype), rank, n_filters, degree
-    )
+    Q = astype(loss.space.normal(generator, (loss.n_points, min(rank + _EXTRA, loss.n_points))), loss.dtype)
+    product: Callable[[Array], Array] = cast(Any, loss).product
+    values, U = leading_eigenpairs(product, Q, rank, _FILTERS, _DEGREE)
     Z = times(U, np.diag(np.sqrt(np.maximum(values, 0))))
     if not problem.penalty.nonnegative:
         return loss.random_start(rank, False, generator) if is_zero(Z) else Z
     typical = math.sqrt(squared_norm(Z) / (loss.n_points * rank))
-    X = _turn(Z, U, n_turns).clip(_LEAST * typical, None)
+    X: Array = _turn(Z, U).clip(_LEAST * typical, None)
     # f(tX) − f(0) = ½t⁴‖XᵀX‖² − t²⟨MX, X⟩ is least at t² = ⟨MX, X⟩ / ‖XᵀX‖².
-    MX = loss.product(X)
+    MX = product(X)
     X[~MX.any(axis=1)] = 0  # a node without edges: M ≥ 0 and X > 0 leave no other reason, and zero is its best row
     fit, size_of_gram = inner(MX, X), on_host(gram(X))
     if not fit > 0:  # M is negative on what is left of its eigenvectors: they say nothing about X ≥ 0
@@ -207,14 +192,12 @@ def _rotate_to_ritz(Q: Array, MQ: Array) -> tuple[Array, Array, Array]:
     return values[::-1].astype(float_type(Q)), times(Q, V), times(MQ, V)
 
 
-def _turn(Z: Array, U: Array, n_turns: int) -> Array:
+def _turn(Z: Array, U: Array) -> Array:
     """Return ZQ with Q orthogonal and ZQ as nonnegative as the turns make it."""
     Y = times(Z, _polar(most_different_rows(U).T))
     Y *= namespace(Y).sign(cubes := (Y * Y * Y).sum(axis=0)) + (cubes == 0)
-    if not n_turns:
-        return Y
     turn = _polar(on_host(gram(Z, positive_part(Y))))
-    for _ in range(n_turns - 1):
+    for _ in range(_TURNS - 1):
         turn = _polar(on_host(space_of(Z).turned_gram(Z, turn)))
     return times(Z, turn)
 
@@ -225,9 +208,7 @@ def _polar(A: Array) -> Array:
     return Q
 
 
-def rectangular_start(
-    problem: Problem, rank: int, generator: np.random.Generator, *, n_rounds: int = 4, n_extra: int = 8
-) -> Array:
+def rectangular_start(problem: Problem, rank: int, generator: np.random.Generator) -> Array:
     r"""Return a start [U; V] for :math:`A \approx UV^\top` from the leading singular triplets of A.
 
     With :math:`A \approx \sum_k \sigma_k u_k v_k^\top` the columns are :math:`\sqrt{\sigma_k}u_k` and
@@ -236,17 +217,13 @@ def rectangular_start(
     fraction of the mean, since some methods cannot leave them. Unknown entries count as zeros, and the result is scaled
     to fit the known ones best.
 
-    The triplets come from subspace iteration from a random subspace: 2 ``n_rounds`` products with zeros in one half,
-    and two more for the scale; seeds differ.
+    The triplets come from subspace iteration from a random subspace: eight products with zeros in one half, and two
+    more for the scale; seeds differ.
 
     Parameters
     ----------
     problem, rank, generator
         As in `random_start`; the loss must be `quartic.losses.Rectangular`, with or without weights.
-    n_rounds : int
-        Rounds of subspace iteration.
-    n_extra : int
-        Dimensions of the subspace beyond r.
 
     Returns
     -------
@@ -261,11 +238,11 @@ def rectangular_start(
     True
     """
     loss: Any = problem.loss
-    if not hasattr(loss, "factors"):
+    if not loss.offers("factors"):
         raise TypeError(f"rectangular_start needs a Rectangular loss, but the loss is {loss.name}")
     m, n = loss.shape
     at_zero = loss.gradient_operator(loss.at(np.zeros((m + n, 1))))
-    X = balanced_factors(lambda Z: -2 * at_zero(Z), (m, n), rank, generator, n_rounds, n_extra)
+    X = balanced_factors(lambda Z: -2 * at_zero(Z), (m, n), rank, generator)
     known = X.shape[1]
     if problem.penalty.nonnegative:
         X = _take_positive_parts(X, m)

@@ -317,7 +317,9 @@ def _text_table(name: str, content: bytes, guessed: str) -> Table:
     if header is not None:
         columns = [column[1:] for column in columns]
     named = "a header" if header is not None else "no header"
-    cut = "one column" if n_columns == 1 else f"{n_columns} columns separated by {SEPARATORS[separator]}"
+    cut = "one column" if n_columns == 1 else f"{n_columns} columns"
+    if n_columns > 1 and not guessed.startswith("sheet "):
+        cut += f" separated by {SEPARATORS[separator]}"
     titles = f"{count(n_titles, 'line')} above left out" if n_titles else ""
     layout = ", ".join(filter(None, [cut, named, titles, "attributes of networkx" if attributes else "", guessed]))
     table = Table(name, columns, header, layout, comma, content, separator, attributes)

@@ -27,6 +27,8 @@ _FACTORISED, _FINE = 6000, 1e-6
 _EIGENVALUES = 900
 # Steps that Chebyshev's polynomials may take.
 _MOST_STEPS = 100_000
+# Attempts at a combination of the constraints that is positive definite.
+_TRIALS = 20
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -88,11 +90,8 @@ class Slack:
                 found = Lowest(-proven, -proven, 1.0, np.zeros((n, 0)))
             else:
                 found = _dense_lowest(part.formed(), k) if small else _sparse_lowest(part, wanted, generator, k)
-            bound, value, confidence = (
-                min(bound, found.bound),
-                min(value, found.value),
-                min(confidence, found.confidence),
-            )
+            bound, value = min(bound, found.bound), min(value, found.value)
+            confidence = min(confidence, found.confidence)
             local[rows] = max(-found.bound, 0.0) if found.local is None else found.local
             if found.directions.shape[1]:
                 whole = np.zeros((problem.n_rows, found.directions.shape[1]))
@@ -300,14 +299,21 @@ class Bounds:
             seen[problem.B.indices] = True
         if not seen.all() or not problem.m:
             return None
-        w = lsqr(problem.S.T, identity, atol=1e-14, btol=1e-14, iter_lim=500)[0]
-        rounded = np.round(w, 10)
-        for trial in (rounded, w):
-            v = problem.S.T @ trial
-            if np.abs(v - identity).max(initial=0) <= 1e-12:
-                return trial, 1.0 - 1e-11
-        lowest = Slack(problem, problem.S.T @ w).lowest(-1e-2, self.generator)
-        return (w, lowest.bound) if lowest.bound > 1e-6 else None
+        target = identity
+        for _ in range(_TRIALS if problem.n_rows <= _DENSE else 1):
+            w = lsqr(problem.S.T, target, atol=1e-14, btol=1e-14, iter_lim=500)[0]
+            for trial in (np.round(w, 10), w) if target is identity else ():
+                if np.abs(problem.S.T @ trial - identity).max(initial=0) <= 1e-12:
+                    return trial, 1.0 - 1e-11
+            lowest = Slack(problem, problem.S.T @ w).lowest(-1e-2, self.generator)
+            if lowest.bound > 1e-6:
+                return w, lowest.bound
+            # more of what is missing most: of the lowest eigenvector
+            u = lowest.directions[:, 0] if lowest.directions.shape[1] else np.zeros(problem.n_rows)
+            more = np.zeros(len(identity))
+            more[: problem.n_pairs] = u[problem.i] * u[problem.j] * np.where(problem.i == problem.j, 1.0, 2.0)
+            target = target + (1 - lowest.value) * more
+        return None
 
     @property
     def trace(self) -> float:

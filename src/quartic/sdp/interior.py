@@ -47,7 +47,6 @@ class _Block:
     entries: Any  # those of the others, as `schur_entries` takes them
     mixed: Any  # where the others share entries: how they are made of them, each of which is then one of ``entries``
     basis: Array | None  # of the face that Y lies in: Y = VXVᵀ
-    thin: bool  # whether 𝒜*(y) has so few entries that products with it are quicker as a sparse matrix
     room: Any = None  # for products of entries
 
     @classmethod
@@ -73,8 +72,7 @@ class _Block:
         entries = which, few.indptr.astype(np.int64), owner, row[at], column[at], 0.5 * few.data
         U = problem.face(int(problem.components[rows[0]]))
         basis = None if U is None else linalg.qr(U)[0][:, U.shape[1] :]
-        thin = basis is None and len(np.unique(part.indices)) < 0.02 * n * n
-        return cls(rows, row, column, c[chosen], part, order[:n_dense], others, entries, mixed, basis, thin)
+        return cls(rows, row, column, c[chosen], part, order[:n_dense], others, entries, mixed, basis)
 
     @property
     def n(self) -> int:
@@ -100,14 +98,6 @@ class _Block:
         """Return all ⟨A_k, VUVᵀ⟩."""
         U = self.whole(U)
         return self.S @ (0.5 * (U[self.row, self.column] + U[self.column, self.row]))
-
-    def times(self, X: Array, M: Array, v: Array | None) -> Array:
-        """Return XM for symmetric X and M; v are the entries of M where it is nothing else."""
-        if v is None or not self.thin:
-            return X @ M
-        used = np.flatnonzero(v)
-        upper = sparse.csr_array((0.5 * v[used], (self.row[used], self.column[used])), shape=M.shape)
-        return np.ascontiguousarray(((upper + upper.T) @ X).T)
 
     def add_schur(self, M: Array, X: Array, W: Array) -> None:
         """Add the matrix of y ↦ 𝒜(X 𝒜*(y) W), on and above its diagonal."""
@@ -337,17 +327,16 @@ class _Path:
             if first is not None:
                 right = right + data.measure(second, products / self.z)
             dy = solve(right)
-            dX, dZ, entries = [], [], []
+            dX, dZ = [], []
             for k, (block, X, V) in enumerate(zip(data.blocks, self.X, W, strict=True)):
-                v = -(block.S.T @ dy)
-                entries.append(v if exact else None)
-                dZ.append(block.matrix(v) if exact else self.Rd[k] + block.matrix(v))
-                U = sigma * mu * V - X - block.times(X, dZ[k], entries[k]) @ V
+                change = block.matrix(-(block.S.T @ dy))
+                dZ.append(change if exact else self.Rd[k] + change)
+                U = sigma * mu * V - X - X @ dZ[k] @ V
                 U = U if first is None else U - second[k]
                 dX.append(0.5 * (U + U.T))
             dz = (0.0 if exact else self.rd) - data.lp_S.T @ dy
             dx = (sigma * mu - self.x * dz - products) / self.z - self.x
-            return _Step(dX, dx, dy, dZ, dz, entries)
+            return _Step(dX, dx, dy, dZ, dz)
 
         affine = direction(0.0, None, [])
         a, b = self._lengths(affine, factors, slack_factors, 1.0)
@@ -357,10 +346,7 @@ class _Path:
         share = max(left / self.products, 0.0)
         exponent = max(1.0, 3 * min(a, b) ** 2) if mu > 1e-6 else 1.0
         sigma = min(1.0, max(share**exponent, 1e-6))
-        second = [
-            block.times(dX, dZ, v) @ V
-            for block, dX, dZ, v, V in zip(data.blocks, affine.X, affine.Z, affine.entries, W, strict=True)
-        ]
+        second = [dX @ dZ @ V for dX, dZ, V in zip(affine.X, affine.Z, W, strict=True)]
         step = direction(sigma, affine, second)
         margin = 0.9 + 0.09 * min(a, b)
         a, b = self._lengths(step, factors, slack_factors, margin)
@@ -428,7 +414,6 @@ class _Step:
     y: Array
     Z: list[Any]
     z: Array
-    entries: list[Any]  # of Z by blocks, where it is 𝒜*(y) alone
 
 
 def _inner(A: Array, B: Array) -> float:

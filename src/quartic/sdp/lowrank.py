@@ -202,9 +202,9 @@ class _Method:
         if start is None and data.n_rest:
             u = data.measure(X)
             residual = data.residual(u)
-            self.lagrangian.sigma = (
-                10 * max(abs(float(data.c @ u)), data.size_c) / max(float(residual @ residual), 1e-3)
-            )
+            # small: a penalty that outweighs the objective ties X to where it began, and it grows soon enough
+            size = max(abs(float(data.c @ u)), data.size_c)
+            self.lagrangian.sigma = 0.01 * size / max(float(residual @ residual), 1e-3)
         self.penalty = self.lagrangian.sigma
         self.point = self.lagrangian.at(X)
         self.first = max(self.point.slope, data.size_c * 1e-3)
@@ -368,7 +368,7 @@ def low_rank(
     run = _Method(data, bounds, tol, generator)
     run.begin(data.first_rank() if rank is None else rank, start)
     constrained = data.n_rest > 0
-    wanted, previous, failures, hopeless = 0.1, math.inf, 0, 0
+    wanted, previous, least, failures, hopeless = 0.1, math.inf, math.inf, 0, 0
     yield run.iterate()
     while True:
         run.step()
@@ -398,7 +398,7 @@ def low_rank(
             previous = infeasible
             run.point = run.lagrangian.at(run.point.X)
             wanted = max(0.3 * wanted, 1e-10)
-            quiet = infeasible <= 0.5 * tol
+            quiet = infeasible <= 0.05 * tol  # the value is off by as much, times the multipliers
         if quiet and (run.gain <= min(0.3 * tol * scale, run.tried) or stuck):
             run.shrink()
             bound, directions = run.prove()
@@ -408,7 +408,8 @@ def low_rank(
             if done or (stuck and failures > 3):
                 yield run.iterate(bound, True)
                 return
-            failures += stuck
+            failures = 0 if -bound.lowest.bound < 0.7 * least else failures + stuck
+            least = min(least, -bound.lowest.bound)
             if run.escape(directions):
                 run.tried, failures = math.inf, 0
         yield run.iterate()

@@ -14,6 +14,7 @@ from quartic.arrays import HOST, Array, RandomState, Space, check_number, random
 from quartic.arrays.threads import one_blas_thread
 from quartic.compiled.clock import solving_time
 from quartic.core.result import Status
+from quartic.core.stopping import check_limits
 from quartic.losses.devices import device_for
 from quartic.sdp.bound import Bounds, Slack
 from quartic.sdp.interior import independent_on_faces, interior
@@ -27,7 +28,7 @@ from quartic.sdp.spheres import Spheres
 # What the interior-point method may take: about so many multiplications an iteration, some seconds.
 _MOST_WORK = 1e11
 # Where it takes so many, the low-rank method is tried first, for so many iterations: much faster, or of no use.
-_WORTH_A_TRIAL, _TRIAL = 5e8, 150
+_WORTH_A_TRIAL, _TRIAL = 5e8, 250
 # A run that ended so is over.
 _ENDED = (Status.MAX_TIME, Status.CALLBACK, Status.INTERRUPTED)
 _METHODS = ("auto", "low-rank", "interior")
@@ -172,10 +173,7 @@ def solve_sdp(
     if not isinstance(problem, SDP):
         raise TypeError(f"problem must be a quartic.sdp.SDP, got {type(problem).__name__}")
     check_number(tol, "tol")
-    if max_time is not None and max_time != math.inf:
-        check_number(max_time, "max_time", cure="; None is no limit")
-    if max_iter is not None and (isinstance(max_iter, bool) or not isinstance(max_iter, int) or max_iter < 0):
-        raise ValueError(f"max_iter must be a nonnegative integer or None, got {max_iter!r}")
+    check_limits(0 if max_iter is None else max_iter, max_time)
     if method not in _METHODS:
         raise ValueError(f"method must be one of {', '.join(_METHODS)}, got {method!r}")
     if rank != "auto" and (isinstance(rank, bool) or not isinstance(rank, int | np.integer) or rank < 1):

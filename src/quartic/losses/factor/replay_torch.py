@@ -233,7 +233,7 @@ class QuasiNewtonReplay(Replay):
     def iterate(self) -> None:
         """Make one iteration: the numbers are those of the solver's ``step``."""
         X, MX, G, D, run, flat, rows, numbers = self.X, self.MX, self.G, self.D, *self.launches, self.numbers
-        size, count, tiles = run.sizes()
+        size, count, tiles = run.sizes
         sums = run.sums((count + 2) * count)
         kernels.multiply_pairs[(run.programs,)](
             numbers, self.pairs, X, G, self.free, sums, size, tiles, **run.settings | {"PRECISION": self.precision}
@@ -245,7 +245,7 @@ class QuasiNewtonReplay(Replay):
         )  # fmt: skip
         ends = flat.sums(2)
         kernels.find_direction[(flat.programs,)](
-            numbers, self.pairs, X, G, self.free, self.coefficients, D, ends, size, flat.tiles,
+            numbers, self.pairs, X, G, self.free, self.coefficients, D, ends, size, flat.sizes[2],
             R=flat.settings["R"], C=count, num_warps=flat.settings["num_warps"],
         )  # fmt: skip
         MD = self.matrix.product(D)
@@ -256,7 +256,7 @@ class QuasiNewtonReplay(Replay):
         )  # fmt: skip
         sums = rows.sums(6)
         kernels.move_on_line[(rows.programs,)](
-            numbers, self.pairs, self.S, X, MX, D, MD, G, self.free, sums, self.constants, *rows.sizes(),
+            numbers, self.pairs, self.S, X, MX, D, MD, G, self.free, sums, self.constants, *rows.sizes,
             HALF=count // 2, **rows.settings,
         )  # fmt: skip
         kernels.tell_of_line[(1,)](

@@ -348,12 +348,8 @@ def move_on_line(
     small = (c < width)[:, None] & (c < width)[None, :]
     a = 2 * tl.load(S + c[:, None] * width + c[None, :], mask=small, other=0.0)
     change = pairs + (HALF + tl.load(numbers + HEAD).to(tl.int64)) * n * width
-    projected = tl.zeros((R, C), tl.float64)
-    fit = tl.zeros((R, C), tl.float64)
-    length = tl.zeros((R, C), tl.float64)
-    sy = tl.zeros((R, C), tl.float64)
-    ss = tl.zeros((R, C), tl.float64)
-    yy = tl.zeros((R, C), tl.float64)
+    none = tl.zeros((R, C), tl.float64)
+    projected, fit, length, sy, ss, yy = none, none, none, none, none, none
     for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
         row = (tile * R + tl.arange(0, R)).to(tl.int64)
         place = row[:, None] * width + c[None, :]

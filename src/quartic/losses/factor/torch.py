@@ -35,7 +35,7 @@ def extrapolated(origin: Origin, arrays: Fresh) -> tuple[Origin, Any]:
         return Origin.at(Y, MY), Waiting(kernels.extrapolated(X, Z, MX, MZ, t, Y, MY))
     torch.lerp(Z, X, 1 + t, out=Y)
     torch.lerp(MZ, MX, 1 + t, out=MY)
-    return Origin.at(Y, MY), _gram_of(Y)
+    return Origin.at(Y, MY), Waiting(gram_tensor(Y))
 
 
 def formed(origin: Origin, arrays: Fresh) -> tuple[Any, Any]:
@@ -46,11 +46,7 @@ def formed(origin: Origin, arrays: Fresh) -> tuple[Any, Any]:
 
 def gram_at(origin: Origin) -> Any:
     """Return XᵀX in float64."""
-    return _gram_of(origin.X)
-
-
-def _gram_of(X: Any) -> Any:
-    return Waiting(gram_tensor(X))
+    return Waiting(gram_tensor(origin.X))
 
 
 def gram_tensor(X: Any) -> Any:

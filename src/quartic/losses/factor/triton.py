@@ -7,6 +7,7 @@ formats of the tensor cores were no faster.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import torch
@@ -108,11 +109,8 @@ def _step_sums(
     c = tl.arange(0, C)
     S = tl.zeros((C, C), tl.float64)
     T = tl.zeros((C, C), tl.float64)
-    bend = tl.zeros((R,), tl.float64)
-    along = tl.zeros((R,), tl.float64)
-    length = tl.zeros((R,), tl.float64)
-    fit = tl.zeros((R,), tl.float64)
-    outside = tl.zeros((R,), tl.float64)
+    none = tl.zeros((R,), tl.float64)
+    bend, along, length, fit, outside = none, none, none, none, none
     for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
         place, inside = _tile(tile, c, n, width, R)
         x = tl.load(X + place, mask=inside, other=0.0)
@@ -157,20 +155,6 @@ def _projected_norm(
 
 
 @triton.jit
-def _gram(
-    X, grams, n, width, tiles,
-    R: tl.constexpr, C: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
-    c = tl.arange(0, C)
-    S = tl.zeros((C, C), tl.float64)
-    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
-        place, inside = _tile(tile, c, n, width, R)
-        x = tl.load(X + place, mask=inside, other=0.0)
-        S += _gram_of_tile(x, PRECISION)
-    _store_gram(grams, S, c, C)
-
-
-@triton.jit
 def _line_sums(
     X, D, MD, sums, n, width, tiles,
     R: tl.constexpr, C: tl.constexpr, PRECISION: tl.constexpr,
@@ -198,58 +182,41 @@ class Launch:
     """Sizes of a launch, and room for the sums of its programs."""
 
     def __init__(self, X: Any, name: str) -> None:
-        self.n, self.width = X.shape
+        n, self.width = X.shape
         known = SETTINGS if self.width <= 32 else WIDE
         rows, warps, per_processor = known.get(name) or known.get(f"{name} {X.element_size()}") or known["other"]
-        self.tiles = triton.cdiv(self.n, rows)
-        self.programs = min(triton.cdiv(self.tiles, _FEWEST.get(name, 1)), per_processor * _processors(X.device))
+        self.sizes = n, self.width, triton.cdiv(n, rows)  # rows, columns and tiles
+        self.programs = min(triton.cdiv(self.sizes[2], _FEWEST.get(name, 1)), per_processor * _processors(X.device))
         self.settings = {
             "R": rows, "C": max(16, triton.next_power_of_2(self.width)), "PRECISION": PRECISION, "num_warps": warps,
         }  # fmt: skip
         self.device = X.device
 
-    def grams(self) -> Any:
-        """Return room for a C × C matrix of each program."""
-        C = self.settings["C"]
-        return torch.empty((self.programs, C, C), dtype=torch.float64, device=self.device)
-
-    def sums(self, count: int) -> Any:
-        """Return room for some numbers of each program."""
-        return torch.empty((self.programs, count), dtype=torch.float64, device=self.device)
-
-    def sizes(self) -> tuple[int, int, int]:
-        """Return the rows, columns and tiles."""
-        return self.n, self.width, self.tiles
+    def sums(self, *shape: int) -> Any:
+        """Return room for some numbers of each program; for a C × C matrix where nothing is said."""
+        shape = shape or (self.settings["C"],) * 2
+        return torch.empty((self.programs, *shape), dtype=torch.float64, device=self.device)
 
     def gram(self, parts: Any) -> Any:
         """Return the sum of the programs' matrices."""
         return parts.sum(dim=0)[: self.width, : self.width]
 
 
-_KNOWN: dict[Any, int] = {}
-
-
+@cache
 def _processors(device: Any) -> int:
-    if device.type != "cuda":
-        return 1
-    if device not in _KNOWN:
-        _KNOWN[device] = torch.cuda.get_device_properties(device).multi_processor_count
-    return _KNOWN[device]
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
 
 
 def gram_of(X: Any) -> Any:
-    """Return XᵀX."""
-    run = Launch(X, "gram")
-    grams = run.grams()
-    _gram[(run.programs,)](X, grams, *run.sizes(), **run.settings)
-    return run.gram(grams)
+    """Return XᵀX, by the pass of a line: what else that makes of X costs little beside reading it."""
+    return line_sums(X, X, X)[1]
 
 
 def extrapolated(X: Any, Z: Any, MX: Any, MZ: Any, t: float, Y: Any, MY: Any) -> Any:
     """Fill Y = X + t(X − Z) and MY likewise; return YᵀY."""
     run = Launch(X, "extrapolated")
-    grams = run.grams()
-    _extrapolated[(run.programs,)](X, Z, MX, MZ, Y, MY, grams, *thirds(t), *run.sizes(), **run.settings)
+    grams = run.sums()
+    _extrapolated[(run.programs,)](X, Z, MX, MZ, Y, MY, grams, *thirds(t), *run.sizes, **run.settings)
     return run.gram(grams)
 
 
@@ -257,15 +224,15 @@ def stepped(X: Any, A: Any, s: float, MX: Any, shift: float, clip: bool, W: Any)
     """Fill W = XA + s·MX − shift, cut off below zero if ``clip``; return ‖W‖²."""
     run = Launch(X, "stepped")
     sums = run.sums(1)
-    _stepped[(run.programs,)](X, A, MX, W, sums, *thirds(s), *thirds(shift), *run.sizes(), CLIP=clip, **run.settings)
+    _stepped[(run.programs,)](X, A, MX, W, sums, *thirds(s), *thirds(shift), *run.sizes, CLIP=clip, **run.settings)
     return sums.sum()
 
 
 def step_sums(X: Any, Y: Any, MX: Any, MY: Any) -> tuple[Any, Any, Any]:
     """Return XᵀX, DᵀD, and ⟨MD, D⟩, ⟨Y, D⟩, ‖D‖², ⟨MX, X⟩ with the number of entries that are not X ≥ 0."""
     run = Launch(X, "step_sums")
-    grams, steps, sums = run.grams(), run.grams(), run.sums(5)
-    _step_sums[(run.programs,)](X, Y, MX, MY, grams, steps, sums, *run.sizes(), **run.settings)
+    grams, steps, sums = run.sums(), run.sums(), run.sums(5)
+    _step_sums[(run.programs,)](X, Y, MX, MY, grams, steps, sums, *run.sizes, **run.settings)
     return run.gram(grams), run.gram(steps), sums.sum(dim=0)
 
 
@@ -274,7 +241,7 @@ def line_sums(X: Any, D: Any, MD: Any) -> tuple[Any, Any, Any]:
     run = Launch(X, "line_sums")
     C = run.settings["C"]
     sums = run.sums(2 * C * C + 1)
-    _line_sums[(run.programs,)](X, D, MD, sums, *run.sizes(), **run.settings)
+    _line_sums[(run.programs,)](X, D, MD, sums, *run.sizes, **run.settings)
     total = sums.sum(dim=0)
     T, S = total[:-1].view(2, C, C)[:, : run.width, : run.width]
     return T, S, total[-1]
@@ -284,5 +251,5 @@ def projected_norm(X: Any, S: Any, MX: Any) -> Any:
     """Return ‖∇ᴾ‖² of the gradient G = XS − 2MX."""
     run = Launch(X, "projected_norm")
     sums = run.sums(1)
-    _projected_norm[(run.programs,)](X, S, MX, sums, *run.sizes(), **run.settings)
+    _projected_norm[(run.programs,)](X, S, MX, sums, *run.sizes, **run.settings)
     return sums.sum()

@@ -34,6 +34,9 @@ from quartic.losses.factor.matrix import Matrix
 from quartic.losses.factor.weighted import WeightedLeastSquares
 from quartic.losses.other.quadratic import Blocks, Quadratic
 
+# Rounds of subspace iteration, and dimensions of the subspace beyond the rank.
+_ROUNDS, _EXTRA = 4, 8
+
 
 def Rectangular(A: Any, weights: Any = None) -> FullRectangular | MaskedRectangular:
     r"""Low-rank fit of a rectangular matrix, :math:`f(X) = \frac12\|A - UV^T\|^2` with :math:`X = [U; V]`.
@@ -262,22 +265,17 @@ def check_rectangular(A: Any) -> Any:
 
 
 def balanced_factors(
-    bordered: Callable[[Array], Array],
-    shape: tuple[int, int],
-    rank: int,
-    generator: np.random.Generator,
-    n_rounds: int = 4,
-    n_extra: int = 8,
+    bordered: Callable[[Array], Array], shape: tuple[int, int], rank: int, generator: np.random.Generator
 ) -> Array:
     """Return [U√σ; V√σ] of the leading singular triplets of A, at most ``rank`` columns, by subspace iteration.
 
     ``bordered`` multiplies by [0, A; Aᵀ, 0]. The columns are balanced: both halves of X have the Gram matrix diag(σ).
     """
     m, n = shape
-    columns = min(rank + n_extra, m, n)
+    columns = min(rank + _EXTRA, m, n)
     V = np.zeros((m + n, columns))
     V[m:] = np.linalg.qr(generator.standard_normal((n, columns)))[0]
-    for _ in range(n_rounds):
+    for _ in range(_ROUNDS):
         U = np.zeros_like(V)
         U[:m] = np.linalg.qr(bordered(V)[:m])[0]
         V = np.zeros_like(V)

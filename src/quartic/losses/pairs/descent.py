@@ -78,9 +78,8 @@ class Descent:
         move(lanes, self._W, self._at, self._V, t, self._D)
         self.value, self.passes = 0.5 * pair_rows(*self._linearize)[0], self.passes + 1
         where = where_squared(len(lanes))
-        trace, squares = prepare(lanes, self._W, self._at, where, self._R, self._L, self._covariance)
-        self.mean = trace / (rank * n)
-        self.slope = math.sqrt(squares) if 1e-200 < squares < 1e200 else HOST.norm(self.gradient)
+        self.mean = prepare(lanes, self._W, self._at, where, self._R, self._L, self._covariance) / (rank * n)
+        self.slope = HOST.norm(self.gradient)
 
     def take(self, value: float, G: Array, B: Array, mean: float) -> None:
         """Take what a pass at X has given before, in place of making it."""
@@ -150,13 +149,11 @@ def move(lanes: Any, W: Any, at: int, V: Any, t: float, D: Any) -> None:
 
 @njit(**FLAGS)
 def prepare(lanes: Any, W: Any, at: int, where: Any, R: Any, L: Any, covariance: Any) -> Any:
-    """Set R = −G, L to the row blocks and the covariance to that of X, times n; return tr JᵀJ and ‖G‖²."""
+    """Set R = −G, L to the row blocks and the covariance to that of X, times n; return tr JᵀJ."""
     n, width, none = np.int64(len(R)), np.int64(len(lanes)), np.int64(0)
-    trace, squares, mean = 0.0, 0.0, nothing(lanes)
+    trace, mean = 0.0, nothing(lanes)
     for i in range(n):
-        g = load(lanes, W, i, none)
-        squares += dot(g, g)
-        store(R, i, none, -1.0 * g)
+        store(R, i, none, -1.0 * load(lanes, W, i, none))
         for k in range(width):
             trace += W[i, width + k]
             for l in range(width):
@@ -167,7 +164,7 @@ def prepare(lanes: Any, W: Any, at: int, where: Any, R: Any, L: Any, covariance:
     for i in range(n):
         x = load(lanes, W, i, at) - (1.0 / n) * mean
         add_square(covariance, none, none, 1.0, x)
-    return trace, squares
+    return trace
 
 
 @njit(**FLAGS)
