@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import eigsh
 
 from quartic.arrays import Array
-from quartic.distance.cuts import SLAB, THIN, find_crowded_planes
+from quartic.distance.cuts import SLAB, THIN, find_crowded_planes, find_planes_of_neighbours
 from quartic.distance.framework import (
     DENSE_LIMIT,
     GenericFramework,
@@ -157,12 +157,8 @@ _ROUNDS = 12
 class ProvingCore:
     """Points of a well-linked graph that prove all its points determined in generic position.
 
-    Attributes
-    ----------
-    inside : array of bool (n,)
-        The points whose stresses prove it for themselves.
-    ties : array of int (k, 2)
-        Pairs (v, u) by which the others follow by trilateration: v from several u before it.
+    Stresses prove it for those ``inside`` (n,); by the ``ties`` (v, u) the others follow by trilateration: v from
+    several u before it.
     """
 
     inside: Mask
@@ -171,11 +167,13 @@ class ProvingCore:
     def stands_in_place(self, X: Array, pairs: Indices, misfit: float = 0.0) -> bool:
         """Tell that, where the points are, no piece of them can be reflected.
 
-        The core mixes, so that only a hyperplane with a good part of its points could cut it in two; each other point
-        must not rest on a flat set. Those that do by their ties alone are looked at with all their pairs. The
-        ``misfit`` is relative to the distances.
+        The core mixes, so that only a hyperplane with a good part of its points could cut it in two; a small piece
+        would have most of its links with one hyperplane; each other point must not rest on a flat set. Those that do by
+        their ties alone are looked at with all their pairs. The ``misfit`` is relative to the distances.
         """
         if find_crowded_planes(X, float(np.clip(misfit, SLAB, THIN))):
+            return False
+        if any(True for _ in find_planes_of_neighbours(pairs, X, misfit)):
             return False
         flat = _rest_on_flat_sets(self.ties, X, ~self.inside)
         if flat.any():
@@ -210,18 +208,6 @@ def find_proving_core(pairs: Indices, n: int, d: int, rng: np.random.Generator) 
     """Return points drawn at random that prove all n determined in generic position, or None where they do not.
 
     Pairs are i < j, sorted by i.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.datasets import random_pairs
-    >>> from quartic.distance.bodies import find_proving_core
-    >>> core = find_proving_core(random_pairs(400, 0.1, random_state=0), 400, 3, np.random.default_rng(0))
-    >>> bool(core.inside.any()), bool(core.inside.all())
-    (True, False)
-    >>> ring = np.column_stack([np.arange(399), np.arange(1, 400)])
-    >>> find_proving_core(ring, 400, 3, np.random.default_rng(0)) is None
-    True
     """
     if n < _FEWEST or len(pairs) < (d + 1) * n:
         return None

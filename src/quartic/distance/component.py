@@ -42,22 +42,10 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True, eq=False)
 class Component:
-    """Pairs with bounds on their distances, all linked, points numbered from 0.
+    """Pairs (m, 2) with bounds on their distances, all linked, points numbered from 0; ``guess`` is between the bounds.
 
-    Attributes
-    ----------
-    n : int
-        The number of points.
-    pairs : array of int64 (m, 2)
-    lower, upper, guess : array (m,)
-        Bounds on the distances, and a value between them.
-    weights : array (m,) or None
-    noise : float or None
-        Standard deviation of the noise on the distances, where it is known.
-    core : ProvingCore or None
-        Where no piece of the graph hangs on few points: the points that prove it.
-    anchors : (array of int (a,), array (a, r)) or None
-        Points that runs hold, and where.
+    ``noise`` is the standard deviation of that on the distances, where it is known; ``core`` the points that prove that
+    no piece of the graph hangs on few others; ``anchors`` are points that runs hold, and where.
     """
 
     n: int
@@ -268,18 +256,9 @@ class Step:
 
 @dataclass(eq=False)
 class Search:
-    """Runs on one part, and what they led to.
+    """Runs on one component, and what they led to: the lowest so far, what was done, whether the misfit is noise.
 
-    Attributes
-    ----------
-    best : Result or None
-        The lowest so far, in ``rank`` dimensions.
-    steps : list of Step
-        What was done.
-    settled : bool
-        Whether the misfit is taken for noise.
-    drawn : array or None
-        A random start: the tolerance of a run from it refers to its own gradient.
+    ``drawn`` is a random start: the tolerance of a run from it refers to its own gradient.
     """
 
     component: Component

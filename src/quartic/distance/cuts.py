@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, islice
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,23 +30,17 @@ _HANGS = 4
 # of its points in it), noisy ones in one of up to the second, which is also how thin a flat set for one point is.
 _CROWD, _SEEN, _DIRECTIONS, _LOOKS, _PLANES_KEPT, SLAB, THIN = 0.1, 192, 512, 300, 12, 2e-3, 1e-2
 
+# Points whose neighbours are asked, about how many are listed, how often some are drawn, and of them so many beside the
+# d of a hyperplane; points with few neighbours that are looked at; how thin hyperplanes are for exact distances.
+_ASKED, _LISTED, _DRAWN, _OTHERS, _FEW, _THINNEST = 400, 24, 8, 5, 64, 1e-5
+
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """A piece and the hyperplane in which it may be reflected.
+    """A piece and the hyperplane in which it may be reflected: the best for its ``boundary``, what it is linked to.
 
-    Attributes
-    ----------
-    piece : array of int
-        The points on one side.
-    center, normal : array (d,)
-        The hyperplane: best fitting to the points that the piece is linked to.
-    change : float
-        Sum of the squares by which reflection changes the known distances.
-    moved : array (n_piece,)
-        How far reflection moves each point of the piece.
-    boundary : array of int
-        The points that the piece is linked to.
+    ``change`` is the sum of the squares by which reflection changes the known distances, ``moved`` how far each point
+    of the piece is moved.
     """
 
     piece: Indices
@@ -105,22 +100,7 @@ class OtherSide:
 
 
 def find_cuts(graph: PairGraph, X: Array, rng: np.random.Generator) -> list[Cut]:
-    """Return pieces that hang on the others by points lying nearly in a hyperplane, the flattest first.
-
-    Examples
-    --------
-    Two triangles on three points of a line:
-
-    >>> import numpy as np
-    >>> from quartic.distance.cuts import find_cuts
-    >>> from quartic.distance.graph import PairGraph
-    >>> X = np.array([[0, 0], [0, 1], [0, 2], [-1, 0.3], [-1, 1.6], [1, 0.1], [1, 1.2]])
-    >>> sides = [0, 1, 2, 3, 4], [0, 1, 2, 5, 6]
-    >>> pairs = np.array([(i, j) for side in sides for i in side for j in side if i < j])
-    >>> cut = find_cuts(PairGraph.from_pairs(pairs, 7), X, np.random.default_rng(0))[0]
-    >>> len(cut.piece), round(cut.change, 12)
-    (2, 0.0)
-    """
+    """Return pieces that hang on the others by points lying nearly in a hyperplane, the flattest first."""
     n, d = X.shape
     bodies = stable_bodies(graph, X, rng)
     if n <= d + 1 or (bodies and bodies[0].all()):
@@ -189,25 +169,10 @@ def find_crowded_planes(X: Array, thickness: float = SLAB) -> list[Mask]:
 
     Seen along a flat of d - 1 points of the hyperplane, all of its points lie in one direction. The thickness is
     relative to the extent of X.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.distance.cuts import find_crowded_planes
-    >>> X = np.random.default_rng(0).standard_normal((200, 3))
-    >>> len(find_crowded_planes(X))
-    0
-    >>> X[:50, 2] = 0.3
-    >>> [bool(mask[:50].all()) for mask in find_crowded_planes(X)]
-    [True]
     """
-    n, d = X.shape
-    rng = np.random.default_rng(0)
-    Y = X - X.mean(axis=0)
-    scale, axes = np.linalg.eigh(Y.T @ Y / n)
-    if scale[0] <= THIN**4 * scale[-1]:  # all in one hyperplane: a reflection there moves nothing
+    (n, d), rng, Y = X.shape, np.random.default_rng(0), _whiten(X)
+    if Y is None:
         return []
-    Y = Y @ (axes / np.sqrt(scale))
     some = Y[rng.choice(n, min(n, _SEEN), replace=False)]
     if d == 1:
         seen = np.round(some[None] / THIN)[..., 0].astype(np.int64)
@@ -240,6 +205,14 @@ def find_crowded_planes(X: Array, thickness: float = SLAB) -> list[Mask]:
     return found
 
 
+def _whiten(X: Array) -> Array | None:
+    """Return points as wide in all directions; None where they lie in a hyperplane: reflection moves nothing there."""
+    Y = X - X.mean(axis=0)
+    scale, axes = np.linalg.eigh(Y.T @ Y / len(X))
+    white: Array | None = Y @ (axes / np.sqrt(scale)) if scale[0] > THIN**4 * scale[-1] else None
+    return white
+
+
 def _points_near_plane(X: Array, some: Array, thickness: float) -> Mask:
     """Return the points in the hyperplane that most of ``some`` lie in."""
     for _ in range(3):  # those that lie elsewhere by chance are left out
@@ -250,6 +223,50 @@ def _points_near_plane(X: Array, some: Array, thickness: float) -> Mask:
     center = some.mean(axis=0)
     mask: Mask = np.abs((X - center) @ np.linalg.svd(some - center)[2][-1]) <= thickness
     return mask
+
+
+def find_planes_of_neighbours(pairs: Indices, X: Array, misfit: float = 0.0) -> Iterator[Mask]:
+    """Yield the points in hyperplanes that hold d + 2 neighbours of a point, as a sample shows; of few, all are seen.
+
+    The misfit is relative to the distances: a piece beyond a thicker set fits on one side only.
+    """
+    (n, d), rng, thickness = X.shape, np.random.default_rng(0), float(np.clip(30 * misfit, _THINNEST, SLAB))
+    Y = _whiten(X)
+    if d == 1 or Y is None:
+        return
+    asked = rng.permutation(n) < _ASKED
+    some = pairs[:: max(1, len(pairs) // (_LISTED * n))]
+    ends = np.concatenate([some[asked[some[:, 0]]], some[asked[some[:, 1]]][:, ::-1]])
+    ends = ends[np.argsort(ends[:, 0])]
+    start, each = np.searchsorted(ends[:, 0], np.arange(n + 1)), d + _OTHERS
+    degree = np.diff(start)
+
+    def shared(near: Array, subsets: list[Any]) -> Iterator[Mask]:
+        base = near[:, subsets]
+        normal = find_normals(base[..., 1:, :] - base[..., :1, :])
+        offset = np.sum(normal * base[..., 0, :], axis=-1)
+        height = near @ np.swapaxes(normal, 1, 2) - offset[:, None]
+        for at in zip(*np.nonzero(np.count_nonzero(np.abs(height) <= thickness, axis=1) >= d + 2), strict=True):
+            yield np.abs(Y @ normal[at] - offset[at]) <= thickness
+
+    for v in np.flatnonzero((degree > d + 1) & (degree < 2 * each))[:_FEW]:
+        yield from shared(Y[ends[start[v] : start[v + 1], 1]][None], list(combinations(range(degree[v]), d)))
+    rows = np.flatnonzero(degree >= 2 * each)
+    for _ in range(_DRAWN):
+        # spread over each point's list, in an order of their own: neighbours next to each other may be so in space
+        at = (rng.permutation(each) + rng.random((len(rows), 1))) * (degree[rows] / each)[:, None]
+        yield from shared(Y[ends[start[rows][:, None] + at.astype(np.int64), 1]], [list(range(d))])
+
+
+def find_normals(edges: Array) -> Array:
+    """Return the unit normals of hyperplanes spanned by d - 1 vectors each, (..., d - 1, d)."""
+    d = edges.shape[-1]
+    if d not in (2, 3):  # where a formula would be long
+        normals: Array = np.linalg.svd(edges, full_matrices=True)[2][..., -1, :]
+        return normals
+    normals = edges[..., 0, ::-1] * [1.0, -1.0] if d == 2 else np.cross(edges[..., 0, :], edges[..., 1, :])
+    normals = normals / np.maximum(np.linalg.norm(normals, axis=-1, keepdims=True), 1e-300)
+    return normals
 
 
 def _is_flat(Y: Array, around: Array) -> bool:
@@ -271,7 +288,9 @@ def _pieces(graph: PairGraph, A: sp.csr_array, X: Array, bodies: list[Mask]) -> 
     if n <= _ENUMERATED:
         yield from _beside_planes(A, X)
     else:
-        for plane in find_crowded_planes(X):
+        found = islice(find_planes_of_neighbours(graph.pairs, X), _SEEN)
+        near = {plane.tobytes(): plane for plane in found}
+        for plane in [*find_crowded_planes(X), *list(near.values())[:_PLANES_KEPT]]:
             yield from _components(A, ~plane)
     single = np.ones(n, dtype=bool)
     if bodies:
@@ -302,7 +321,7 @@ def _beside_planes(A: sp.csr_array, X: Array) -> Iterator[Mask]:
     subsets = np.array(list(combinations(range(n), d)))
     if len(subsets) > _PLANES:
         subsets = subsets[np.linspace(0, len(subsets) - 1, _PLANES).astype(int)]
-    normals = np.linalg.svd(X[subsets[:, 1:]] - X[subsets[:, :1]], full_matrices=True)[2][:, -1]
+    normals = find_normals(X[subsets[:, 1:]] - X[subsets[:, :1]])
     heights = np.abs(np.einsum("knd,kd->kn", X[None] - X[subsets[:, :1]], normals))
     slab, plane = heights <= FLAT * size, heights <= THIN**3 * size  # the piece itself may be no larger than a slab
     near = np.concatenate([slab, plane[np.count_nonzero(plane, axis=1) > d]])

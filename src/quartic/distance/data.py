@@ -25,27 +25,11 @@ _FAR = 100  # log₂ of distances that are scaled before they are worked with: b
 
 @dataclass(frozen=True, eq=False)
 class Measurements:
-    """Pairs i < j, each once and in order, with bounds on their distances and what else is known.
+    """Pairs i < j, each once and in order, with bounds on their distances (equal where known) and what else is known.
 
-    Attributes
-    ----------
-    n_points : int
-    pairs : array of int64 (m, 2)
-    lower, upper : array (m,)
-        Bounds on the distance; equal where it is known exactly. ``upper`` may be infinite.
-    guess : array (m,)
-        A value within the bounds, for starts.
-    weights : array (m,) or None
-        Weights of the residuals of squared distances.
-    anchors : array of int64 (a,)
-    places : array (a, r)
-        Where the anchors are.
-    n_repeated : int
-        Pairs that were given more than once.
-    power : int
-        Distances and places are in a unit 2^power times the user's; 0 unless those are far from one.
-    proportional : bool
-        Whether the noise is said to be in proportion to the distances.
+    ``upper`` may be infinite; ``guess`` is within the bounds, for starts; ``weights`` are those of the residuals of
+    squares; ``places`` are where the anchors are; ``n_repeated`` pairs were given more than once. Lengths are in a unit
+    2^power times the user's, 0 unless those are far from one; ``proportional`` says that noise goes with the distance.
     """
 
     n_points: int
@@ -140,16 +124,7 @@ def read_pairs(
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """Measurements in which points at distance 0 are one.
-
-    Attributes
-    ----------
-    data : Measurements
-    label : array of int64 (n,)
-        What each point is called there.
-    first : array of int64 (k,)
-        One of the points that are called so.
-    """
+    """Measurements in which points at distance 0 are one: what each point is called there, and one point of each."""
 
     data: Measurements
     label: NDArray[np.int64]
@@ -161,13 +136,6 @@ def join_doubled(data: Measurements) -> Joined | None:
 
     Those that others contradict (two distances to a third point, two places) stay apart: then 0 is a distance measured
     like others.
-
-    Examples
-    --------
-    >>> from quartic.distance.data import join_doubled, read_pairs
-    >>> data = read_pairs([[0, 1], [1, 2], [0, 2]], [0.0, 3.0, 3.0], 3, None, None, None, None, 2)
-    >>> join_doubled(data).data.pairs.tolist(), join_doubled(data).label.tolist()
-    ([[0, 1]], [0, 0, 1])
     """
     n, counts, tol = data.n_points, data.counts, _ONE * data.size
     zero = data.pairs[counts & data.exact & (data.guess <= tol)]
@@ -215,15 +183,7 @@ def keys_of(pairs: NDArray[np.int64], n: int) -> NDArray[np.int64]:
 
 
 def number_points(pairs: Any) -> tuple[Any, NDArray[Any] | None]:
-    """Return pairs of names as pairs of numbers, and the names in the order in which they come; None for numbers.
-
-    Examples
-    --------
-    >>> from quartic.distance.data import number_points
-    >>> pairs, names = number_points([("desk", "door"), ("wall", "desk")])
-    >>> pairs.tolist(), names.tolist()
-    ([[0, 1], [2, 0]], ['desk', 'door', 'wall'])
-    """
+    """Return pairs of names as pairs of numbers, and the names in the order in which they come; None for numbers."""
     given = np.asarray(pairs)
     if given.ndim != 2 or not (given.dtype.kind == "U" or all(isinstance(name, str) for name in given.flat[:1])):
         return pairs, None

@@ -101,6 +101,27 @@ class Determination:
         body[body >= 0] = numbers
         return replace(self, determined=determined, body=body, may_flip=flips, unexplained=unexplained)
 
+    def proved_by_itself(self, before: Mask, pairs: Indices, anchors: Indices) -> Determination:
+        """Return the account with those alone determined that are so by the pairs among themselves.
+
+        What was proved with the help of points that were called determined ``before``, and may be elsewhere, is not.
+        """
+        if (self.determined == before).all():
+            return self
+        d, kept = self.n_dimensions, self.determined.copy()
+        kept[anchors] = True
+        points, number = np.flatnonzero(kept), np.cumsum(kept) - 1
+        inner = np.concatenate([number[pairs[kept[pairs].all(axis=1)]], skeleton(number[anchors], d)])
+        bodies = find_generic_bodies(PairGraph.from_pairs(inner, len(points)), d, np.random.default_rng(0))[0]
+        bodies.sort(key=lambda inside: -np.count_nonzero(inside[number[anchors]]))
+        body, first = self.body.copy(), int(self.body.max(initial=0))
+        body[points] = -1
+        for k in range(len(bodies) - 1, -1, -1):
+            body[points[bodies[k]]] = first + k if k else 0
+        determined = body == 0
+        determined[anchors] = True
+        return replace(self, determined=determined, body=body)
+
     def spread(self, label: Indices, component: Indices) -> Determination:
         """Return the account of points of which several may be one here: point k is ``label[k]``."""
         several = np.bincount(label)[label] > 1
@@ -352,19 +373,23 @@ def assess_at(
     few = ~determined & (linked.degrees <= d)
     alone = linked.degrees == 0
     alone[known] = False
-    return Determination(
-        determined=determined,
-        component=component,
-        body=label,
-        locally_rigid=locally_rigid,
-        may_flip=flips,
-        too_few=np.flatnonzero(few),
-        isolated=np.flatnonzero(alone) if n > 1 else np.empty(0, dtype=np.int64),
-        n_dimensions=d,
-        n_anchors=len(known),
-        anchors_span=anchors_span,
-        complete=complete,
-    ).without(_reflections(graph, X, np.flatnonzero(determined), noise), anchors=known)
+    return (
+        Determination(
+            determined=determined,
+            component=component,
+            body=label,
+            locally_rigid=locally_rigid,
+            may_flip=flips,
+            too_few=np.flatnonzero(few),
+            isolated=np.flatnonzero(alone) if n > 1 else np.empty(0, dtype=np.int64),
+            n_dimensions=d,
+            n_anchors=len(known),
+            anchors_span=anchors_span,
+            complete=complete,
+        )
+        .without(_reflections(graph, X, np.flatnonzero(determined), noise), anchors=known)
+        .proved_by_itself(determined, pairs, known)
+    )
 
 
 def _anchors_first(bodies: list[Mask], known: Indices, ties: Indices, n: int) -> list[Mask]:
@@ -393,7 +418,8 @@ def _account_of_well_linked(
     if in_place:
         return found
     graph = PairGraph.from_pairs(np.concatenate([pairs, skeleton(known, d)]), n)
-    return found.without(_reflections(graph, X, np.arange(n), noise), anchors=known)
+    lessened = found.without(_reflections(graph, X, np.arange(n), noise), anchors=known)
+    return lessened.proved_by_itself(found.determined, pairs, known)
 
 
 def _reflections(graph: PairGraph, X: Array, points: Indices, noise: float) -> list[tuple[Indices, Indices]]:

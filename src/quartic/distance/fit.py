@@ -55,24 +55,11 @@ _TOLD = 5
 
 @dataclass(frozen=True, eq=False)
 class Located:
-    """Points, and what is known of them: the attributes of a fitted `DistanceCompletion`.
+    """Points, what they were found from, and what is known of them: attributes of a fitted `DistanceCompletion`.
 
-    Attributes
-    ----------
-    data : Measurements
-        What they were found from.
-    X : array (n, r)
-        The points.
-    rmse, determination, component, chirality, result, n_iter
-        What the attributes of these names say.
-    story : list of lists of Step
-        What was tried, for each component.
-    findings : list of DistanceWarning
-        What one ought to know of the data and of the answer.
-    joined : Joined or None
-        The measurements that were fitted, where points at distance 0 were joined.
-    found_as : (Located, int) or None
-        Where the data are far from one: the same in units 2^power times the user's, and the power.
+    ``story`` is what was tried, for each component, ``findings`` what one ought to know; ``joined`` the measurements
+    that were fitted, where points at distance 0 are one; ``found_as``, where the data are far from one, the same in
+    units 2^power times the user's, and the power.
     """
 
     data: Measurements
@@ -161,7 +148,7 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
     possible = assess_at(fixing, X, data.anchors, room, core, np.random.default_rng(0), in_place=account.in_place)
     sure, least = possible.determined, _MOVED * whole.size
     sides = [(side.here, side.there) for side in account.sides if side.differs(X, sure, least)]
-    possible = possible.without(sides, anchors=data.anchors)
+    possible = possible.without(sides, anchors=data.anchors).proved_by_itself(sure, fixing, data.anchors)
     if joined is not None:
         account.story[0].insert(0, Step(f"{n - data.n_points} points joined to others at distance 0"))
         component, X, account.unexplained = find_components(given), X[joined.label], account.unexplained[joined.label]

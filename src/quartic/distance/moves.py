@@ -4,12 +4,14 @@ bounds, building the points up one at a time.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from quartic.arrays import Array
 from quartic.core.result import Result
-from quartic.distance.component import Component, Search
+from quartic.distance.component import Component, Search, turn_to_principal_axes
 from quartic.distance.graph import Indices, PairGraph, find_clique
 from quartic.init import classical_mds, eigenmap_start, shortest_path_start
 
@@ -24,23 +26,16 @@ def start_from_paths(search: Search, rank: int, n_landmarks: int | None = LANDMA
     component = search.component
     if n_landmarks is None and component.n > _ALL_PATHS:
         n_landmarks = LANDMARKS
-    X = shortest_path_start(
-        component.pairs[component.links],
-        component.guess[component.links],
-        component.n,
-        rank,
-        search.generator,
-        n_landmarks=n_landmarks,
-    )
+    known = component.pairs[component.links], component.guess[component.links], component.n
+    X = shortest_path_start(*known, rank, search.generator, n_landmarks=n_landmarks)
     return component.loss.best_scale(search.usable(X))
 
 
 def start_from_eigenmap(search: Search, rank: int) -> Array:
     """Return the smoothest functions on the graph, fitted to the distances, rescaled."""
     component = search.component
-    X = eigenmap_start(
-        component.pairs[component.links], component.guess[component.links], component.n, rank, search.generator
-    )
+    known = component.pairs[component.links], component.guess[component.links], component.n
+    X = eigenmap_start(*known, rank, search.generator)
     return component.loss.best_scale(search.usable(X))
 
 
@@ -53,6 +48,8 @@ def start_relaxed(search: Search, rank: int, first: Array | None = None) -> Arra
 # Bounds are approached from outside, where the gradient vanishes with the misfit, and points that may nearly move are
 # reached slowly: this much less of the gradient is asked for, in so many steps.
 RIM, RIM_STEPS = 1e-5, 2000
+# Points lie nearly in a hyperplane where they extend across it by no more than this share.
+_FLAT = 1e-2
 # Points that are re-solved one at a time in one go, the worst first.
 _MOST_POINTS = 500
 # A place is taken over if it lowers the point's own misfit to this share.
@@ -73,9 +70,21 @@ def go_through_more_dimensions(search: Search, extra: int, spread: float, steps:
     return search.offer(search.run(search.flatten(lifted.X, rank)))
 
 
+def lie_flat(search: Search) -> None:
+    """Offer points that lie nearly in a hyperplane as found within it: across it squares are flat, and steps short."""
+    X, rank = search.X - search.X.mean(axis=0), search.effort.rank
+    extent = np.linalg.eigvalsh(X.T @ X)
+    flat = int(np.count_nonzero(extent > _FLAT**2 * extent[-1]))
+    if 0 < flat < rank and search.component.anchors is None:
+        within = search.run(turn_to_principal_axes(X, flat))
+        search.offer(replace(within, X=np.pad(within.X, ((0, 0), (0, rank - flat)))))
+
+
 def approach(search: Search) -> None:
     """Go on where distances are nearly met, to see whether they can be."""
     component = search.component
+    if not search.done() and component.are_nearly_met(component.errors(search.X)):
+        lie_flat(search)
     if not search.done() and component.are_nearly_met(component.errors(search.X)):
         search.offer(
             search.run(search.X, tol=RIM * search.effort.tol, max_iter=RIM_STEPS if component.bounded else 200)

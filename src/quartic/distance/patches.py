@@ -133,16 +133,6 @@ def register(point: Indices, patch: Indices, Y: Array, n: int, agree: float) -> 
     with :math:`\rho(s) = s^2/(c^2 + s^2)` (Geman and McClure), since a patch may be wrong or some of its points
     reflected; c goes with what nine tenths of the places disagree by. Row k of Y is the place of ``point[k]`` in the
     frame of ``patch[k]``; places as near as ``agree`` agree.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from quartic.distance.patches import register
-    >>> X = np.random.default_rng(0).random((6, 2))
-    >>> mirrored = X[2:] * [1, -1] + 7
-    >>> found = register(np.r_[:5, 2:6], np.repeat([0, 1], [5, 4]), np.concatenate([X[:5], mirrored]), 6, 1e-9)
-    >>> bool(abs(np.linalg.norm(found[0] - found[5]) - np.linalg.norm(X[0] - X[5])) < 1e-9)
-    True
     """
     order = np.lexsort((patch, point))
     point, patch, Y = point[order], patch[order], Y[order]

@@ -28,6 +28,7 @@ from quartic.distance.moves import (
     approach,
     build_up,
     escape,
+    lie_flat,
     place_points_anew,
     shake_pieces,
     start_from_eigenmap,
@@ -107,18 +108,9 @@ class Account:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What a search led to.
+    """What a search led to: the best run, what was done, whether the misfit is taken for round-off or noise.
 
-    Attributes
-    ----------
-    result : Result
-        The best run.
-    steps : list of Step
-        What was done.
-    explained : bool
-        Whether the misfit is round-off or noise, as far as can be told.
-    sides : list of OtherSide
-        Answers that fit as well, with a piece on the other side of a flat cut.
+    ``sides`` are answers that fit as well, with a piece on the other side of a flat cut.
     """
 
     result: Result
@@ -308,12 +300,14 @@ def _polish(search: Search) -> None:
     # what hangs on few others may be off by far more than its distances are
     if search.has_loss_of(_AT_ROUND_OFF if search.component.core is None else _WELL_LINKED):
         return
-    if search.done() and not search.effort.spent():
-        before = search.best
-        after = search.run(search.X, tol=0.0, max_iter=_LAST_STEPS)
-        if before is not None and before.success and not after.success:  # it had converged, to the tolerance asked for
-            after = replace(after, status=before.status, message=before.message)
-        search.offer(after)
+    if search.best is None or not search.done() or search.effort.spent():
+        return
+    lie_flat(search)
+    before, steps = search.best, _LAST_STEPS if search.component.n > _SHAKEN else 4 * _LAST_STEPS
+    after = search.run(search.X, tol=0.0, max_iter=steps)
+    if before.success and not after.success:  # it had converged, to the tolerance asked for
+        after = replace(after, status=before.status, message=before.message)
+    search.offer(after)
 
 
 def _improve(search: Search, rounds: int) -> None:

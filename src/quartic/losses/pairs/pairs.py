@@ -38,19 +38,9 @@ _ENTRIES_AT_ONCE = 1 << 22
 class Pairs:
     """Pairs sorted by row, then column, with i ≤ j and each once; of tensors each in the rows of both its points.
 
-    Attributes
-    ----------
-    kind : int
-        What is known of a pair, one of the five above.
-    start : int array (n + 1,)
-        Where the pairs of each row begin.
-    cols : int32 array (m,) or None
-        Their columns; None for all pairs.
-    target, weight, upper : array (m,), weight and upper or None
-        The known value, or a lower bound where ``upper`` has the upper one; the weight, 1 where that is None. For all
-        pairs the target is the matrix of their distances, not squared.
-    copies : int
-        In how many rows a pair stands.
+    ``kind`` is one of the five above. The pairs of a row begin at ``start``; ``cols`` are their columns, None for all
+    pairs. ``target`` is the known value, or a lower bound where ``upper`` has the upper one; for all pairs the matrix
+    of their distances, not squared. ``weight`` None stands for 1. A pair stands in ``copies`` rows.
     """
 
     kind: int
