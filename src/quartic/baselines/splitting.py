@@ -207,7 +207,10 @@ class RandomisedHALS(SymHALS):
 
     def init(self, problem: Problem, X0: Array) -> RandomisedState:
         s, loss = super().init(problem, X0), cast(FullLeastSquares, problem.loss)
-        return RandomisedState(point=s.point, Y=s.Y, mu=s.mu, approximation=self._approximate(loss, X0))
+        found = self._approximate(loss, X0)
+        return RandomisedState(
+            point=s.point, Y=s.Y, mu=s.mu, approximation=found or (), rounds=-1 if found is None else 0
+        )
 
     def step(self, problem: Problem, state: State) -> RandomisedState:
         s, loss = cast(RandomisedState, state), cast(FullLeastSquares, problem.loss)
@@ -229,8 +232,8 @@ class RandomisedHALS(SymHALS):
             return replace(s, point=point, Y=Y, mu=mu, rounds=s.rounds + 1)
         return RandomisedState(point=point, Y=Y, mu=mu, rounds=-1)
 
-    def _approximate(self, loss: FullLeastSquares, X0: Array) -> tuple[Array, ...]:
-        """Return what is made once and stands for M."""
+    def _approximate(self, loss: FullLeastSquares, X0: Array) -> tuple[Array, ...] | None:
+        """Return what is made once and stands for M; None where products are not finite, which the run will say."""
         return ()
 
     @abstractmethod
@@ -275,14 +278,20 @@ class LAI(RandomisedHALS):
     power: int = 2
     sweeps: int = 10
 
-    def _approximate(self, loss: FullLeastSquares, X0: Array) -> tuple[Array, ...]:
+    def _approximate(self, loss: FullLeastSquares, X0: Array) -> tuple[Array, ...] | None:
         """Return Q (n, l) with orthonormal columns and the diagonal of Λ, the eigenvalues of largest size."""
         n, rank = X0.shape
         width = min(self.columns * rank, n)
         Q: Array = np.random.default_rng(_SEED).standard_normal((n, width)).astype(X0.dtype)
         for _ in range(self.power + 1):
-            Q = orthonormal(loss.product(Q))
-        values, U = np.linalg.eigh(gram(Q, loss.product(Q)))
+            Q = loss.product(Q)
+            if not np.isfinite(Q).all():
+                return None
+            Q = orthonormal(Q)
+        small = gram(Q, loss.product(Q))
+        if not np.isfinite(small).all():
+            return None
+        values, U = np.linalg.eigh(small)
         # a product with l columns is l/r of those that are counted
         loss._count((self.power + 2) * (-(-width // rank) - 1))
         return np.ascontiguousarray(Q @ U.astype(Q.dtype)), values.astype(Q.dtype)
