@@ -317,7 +317,7 @@ class LvSHALS(RandomisedHALS):
     mu : float, optional
         μ ≥ 0, as in `SymHALS`.
     share : float, default=0.05
-        s, as a share of all rows; with 1 it is `SymHALS`.
+        s, as a share of all rows, but at least 4r; with 1 it is `SymHALS`.
     sweeps : int, default=10
         Sweeps between two looks at M.
 
@@ -339,7 +339,7 @@ class LvSHALS(RandomisedHALS):
     def _equations(
         self, loss: Any, s: RandomisedState, Y: Array, generator: np.random.Generator
     ) -> tuple[Array, Array, float]:
-        size = max(math.ceil(self.share * len(Y)), 2 * Y.shape[1])
+        size = max(math.ceil(self.share * len(Y)), 4 * Y.shape[1])
         if size >= len(Y):
             return loss.product(Y), gram(Y), 0.0
         rows, weights = _sample_rows(Y, size, generator)
