@@ -411,7 +411,9 @@ def test_max_time_is_told_as_it_was_given(walk, tmp_path):
     model = quartic.DistanceCompletion(2, max_time=1e-4, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model.fit_pairs([[0, 1], [1, 2], [0, 2]], [3, 4, 9])
+        # distances that no points have: three points would be done within the millisecond that every run is given
+        pairs = np.argwhere(np.triu(np.ones((150, 150)), 1))
+        model.fit_pairs(pairs, np.random.default_rng(0).uniform(1, 9, len(pairs)))
     assert model.result_.message.startswith("stopped at max_time, with")  # no number that was not given
 
 
