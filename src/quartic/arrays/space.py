@@ -26,8 +26,8 @@ from quartic.arrays.waiting import Waiting, on_host
 _ROWS = 4096
 # Numbers that stay in the cache.
 _NEAR = 1 << 14
-# Sums are made of at most so many pieces, of so many rows at least.
-_PIECES = 64
+# Sums are made of at most so many pieces; of arrays up to this size in one call.
+_PIECES, _SMALL = 64, 1 << 20
 # Of so many columns the zeros are left out where no more than this share of the terms is not zero.
 _WIDE, _EMPTY = 48, 0.01
 # Arrays below this size come from the allocator's own cache; above it each would be mapped, zeroed and unmapped anew.
@@ -156,7 +156,7 @@ class Space:
 
     def inner(self, A: Array, B: Array) -> float:
         """Return ⟨A, B⟩ = Σ A_ij B_ij."""
-        if A.size < _WORTH_KEEPING and A.dtype == np.float64 and B.dtype == np.float64:
+        if A.size <= _SMALL and A.dtype == B.dtype == np.float64:
             return float(np.dot(A.ravel(), B.ravel()))
         return math.fsum(_sums_of_pieces(A, B, (), lambda a, b: np.dot(a.ravel(), b.ravel())).tolist())
 
@@ -187,8 +187,8 @@ class Space:
     def gram(self, A: Array, B: Array | None = None) -> Array:
         """Return AᵀB (AᵀA when B is left out), an r × r matrix in float64."""
         B = A if B is None else B
-        if len(A) <= _ROWS and A.shape[1] < _WIDE:  # a short cut: small runs are made of such calls
-            return _multiply(_widen(A), _widen(B))
+        if A.size <= _SMALL and A.shape[1] < _WIDE and A.dtype == B.dtype == np.float64:
+            return A.T @ B
         if min(A.shape[1], B.shape[1]) >= _WIDE and _share_filled(A) * _share_filled(B) < _EMPTY:
             from quartic.compiled.rows import gram_of_few as multiply
         else:
@@ -254,7 +254,7 @@ class Space:
     def times(self, A: Array, S: Array) -> Array:
         """Return A S for a small matrix S, in A's type."""
         S = S.astype(A.dtype, copy=False)
-        if len(A) <= _ROWS:
+        if A.size <= _SMALL:
             return A @ S
         out, rows = np.empty((len(A), S.shape[1]), A.dtype), max(_ROWS, -(-len(A) // _PIECES))
 
