@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from quartic.arrays import HOST, Array
+from quartic.arrays import HOST, Array, eps
 from quartic.core.result import Status
 from quartic.sdp.bound import Bound, Bounds, Slack
 from quartic.sdp.preconditioner import Blocks, Slots
@@ -368,6 +368,8 @@ def low_rank(
     run = _Method(data, bounds, tol, generator)
     run.begin(data.first_rank() if rank is None else rank, start)
     constrained = data.n_rest > 0
+    # in double precision half of the gap costs little more, and the value is good to the digits that tol names
+    aim = tol if eps(run.point.X) > 1e-10 else 0.5 * tol
     wanted, previous, least, failures, hopeless = 0.1, math.inf, math.inf, 0, 0
     yield run.iterate()
     while True:
@@ -403,7 +405,7 @@ def low_rank(
             run.shrink()
             bound, directions = run.prove()
             run.tried = min(max(tol * scale / max(primal - bound.value, tol * scale), 0.05), 0.5) * run.gain
-            done = primal - bound.value <= tol * scale and -bound.lowest.bound <= tol * bounds.one_c
+            done = primal - bound.value <= aim * scale and -bound.lowest.bound <= tol * bounds.one_c
             done &= run.infeasibility() <= tol  # which columns that were dropped may have raised
             if done or (stuck and failures > 3):
                 yield run.iterate(bound, True)
