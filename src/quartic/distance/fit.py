@@ -88,7 +88,9 @@ class Located:
             if self.joined is None:
                 return find_standard_errors(self.data, self.X, noise, stress)
             label, (i, j) = self.joined.label, self.data.pairs.T
-            errors = find_standard_errors(self.joined.data, self.X[self.joined.first], noise, stress)
+            # two distances that are one there show the noise by how they differ
+            each = replace(self.data, pairs=label[self.data.pairs], anchors=self.joined.data.anchors)
+            errors = find_standard_errors(each, self.X[self.joined.first], noise, stress)
             same = label[i] == label[j]  # points that were joined may be as far apart as was measured
             np.maximum.at(errors, label[i[same]], self.data.guess[same])
             return errors[label]
