@@ -147,7 +147,10 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
         message = "interrupted; the best points so far are returned"
         account.result = replace(account.result, status=Status.INTERRUPTED, message=message)
     room = data.pairs[data.linked & data.counts & ~data.fixing]
-    possible = assess_at(fixing, X, data.anchors, room, core, np.random.default_rng(0), in_place=account.in_place)
+    errors, generator = whole.errors(X), np.random.default_rng(0)
+    # a misfit that counts as met may be that of a piece on its wrong side
+    noise = float(np.linalg.norm(errors)) if whole.are_met(errors) and not whole.bounded else 0.0
+    possible = assess_at(fixing, X, data.anchors, room, core, generator, in_place=account.in_place, noise=noise)
     sure, least = possible.determined, _MOVED * whole.size
     sides = [(side.here, side.there) for side in account.sides if side.differs(X, sure, least)]
     possible = possible.without(sides, anchors=data.anchors).proved_by_itself(sure, fixing, data.anchors)
@@ -156,8 +159,8 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
         component, X, account.unexplained = find_components(given), X[joined.label], account.unexplained[joined.label]
         possible = possible.spread(joined.label, component)
         whole = Component.of_all(given, None, None)
+        errors = whole.errors(X)
     determination = possible.without([], account.unexplained)
-    errors = whole.errors(X)
     if not whole.are_met(errors):  # else no triangle can be broken
         findings += look_at_triangles(whole, advise=given.weights is None and settings.refine is None)
     unexplained = determination.unexplained and account.result.success
