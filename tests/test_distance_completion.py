@@ -845,6 +845,36 @@ def test_the_mirror_image_leaves_anchors_where_they_are():
             assert np.linalg.det(E[1:4] - E[0]) * np.linalg.det(M[1:4] - M[0]) < 0
 
 
+@pytest.mark.filterwarnings("ignore::quartic.estimators.DistanceWarning")
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_without_redundant_distances_nothing_shows_the_noise(d):
+    """A simplex meets any distances: what was rounded is off though nothing is left; with one more point it shows."""
+    T = np.random.default_rng(d).standard_normal((d + 2, d))
+    for n in (d + 1, d + 2):
+        pairs = np.column_stack(np.triu_indices(n, 1))
+        rounded = pair_distances(T, pairs).round(2)
+        model = DistanceCompletion(d, random_state=0).fit_pairs(pairs, rounded)
+        assert np.isinf(model.standard_errors_).all() == (n == d + 1)
+        told = DistanceCompletion(d, noise=0.003, random_state=0).fit_pairs(pairs, rounded).standard_errors_
+        off = np.linalg.norm(align(model.embedding_, T[:n]) - T[:n], axis=1)
+        assert (off < 6 * told).all()
+        assert told.max() < 0.1
+    exact = DistanceCompletion(d, random_state=0).fit_pairs(pairs, pair_distances(T, pairs))
+    assert exact.standard_errors_.max() < 1e-12
+
+
+@pytest.mark.filterwarnings("ignore::quartic.estimators.DistanceWarning")
+def test_the_noise_shows_where_there_are_redundant_distances():
+    """A point on d distances has none of its own, and takes the noise of the others."""
+    g = np.random.default_rng(1)
+    T = g.standard_normal((9, 2))
+    body = np.column_stack(np.triu_indices(8, 1))
+    pairs = np.vstack([body, [[0, 8], [1, 8]]])
+    d = pair_distances(T, pairs) + 0.01 * g.standard_normal(len(pairs))
+    errors = DistanceCompletion(2, random_state=0).fit_pairs(pairs, d).standard_errors_
+    assert 0.003 < errors.min() < errors.max() < 0.1
+
+
 @pytest.mark.parametrize("anchored", [False, True])
 @pytest.mark.parametrize("weights", [None, "noise"])
 def test_standard_errors_with_loose_points_around(weights, anchored):

@@ -10,6 +10,7 @@ from quartic.datasets import pair_distances
 from quartic.distance.data import join_doubled, read_pairs
 from quartic.estimators import DistanceWarning, InconsistentWarning
 from quartic.metrics import align
+from quartic.rigidity import Determination, assess
 
 pytestmark = pytest.mark.filterwarnings("ignore::quartic.estimators.DistanceWarning")
 
@@ -195,3 +196,37 @@ def test_new_points_at_distance_zero():
     found = model.transform(D)
     np.testing.assert_array_equal(found[0], model.embedding_[2])
     assert np.linalg.norm(T[:4] - found[1], axis=1).min() > 0.1
+
+
+@pytest.mark.parametrize(("d", "seed", "twins"), [(4, 9, 2), (4, 15, 10), (4, 0, 5), (4, 1, 5)])
+def test_twins_whose_distance_is_unknown_count_as_one(d, seed, twins):
+    """What hangs on d + 1 points in d places may be reflected, however well the graph is linked."""
+    g = np.random.default_rng([seed, d, 8, 5 if twins == 10 else 10 * twins])
+    n = int(g.integers(12, 40))
+    T, P = g.standard_normal((n, d)), np.column_stack(np.triu_indices(n, 1))
+    T[n - twins :] = T[:twins]
+    P = P[pair_distances(T, P) > 0]
+    P = P[g.random(len(P)) < g.uniform(0.35, 0.6)]
+    model = DistanceCompletion(d, random_state=0).fit_pairs(P, pair_distances(T, P), n_points=n)
+    assert error_of_the_sure(model, T) < 1e-6
+    assert model.determined_.sum() > d + 1
+
+
+def test_a_hinge_of_twins_lets_a_piece_turn():
+    """Bodies that share a pair of twins turn about one place, and with a point more may turn over."""
+    T = np.random.default_rng(0).standard_normal((11, 2))
+    T[1] = T[0]
+
+    def joined_at(*shared):
+        sides = [*shared, *range(3, 8)], [*shared, *range(8, 11)]
+        return np.array([(i, j) for side in sides for i in side for j in side if i < j and (i, j) != (0, 1)])
+
+    pairs = joined_at(0, 1, 2)
+    assert assess(pairs, T).determined.tolist() == [True] * 8 + [False] * 3
+    assert assess(pairs, T, anchors=[3, 8]).determined.all()  # the distance between anchors is known
+    pairs = joined_at(0, 1)
+    far = pairs[~((pairs[:, 0] < 2) & np.isin(pairs[:, 1], [3, 8]))]
+    everyone, anchors, place = np.ones(11, dtype=bool), np.array([3, 8]), np.array([0, *range(10)])
+    found = Determination.of_all(~everyone, 2, 2).proved_by_itself(everyone, far, anchors, place)
+    for account in (found, assess(far, T, anchors=anchors)):  # each body may be reflected, or turn about its anchor
+        assert account.determined.nonzero()[0].tolist() == [3, 8]

@@ -34,7 +34,7 @@ def known_within(T, radius):
 def test_what_hangs_on_points_that_may_be_elsewhere_is_not_determined(offset):
     """On a grid many cuts are flat: what is left beside them must be fixed by the pairs among itself."""
     T = np.stack(np.meshgrid(*[np.arange(6.0)] * 2), -1).reshape(-1, 2)
-    for seed in range(8):
+    for seed in [*range(8), 136, 145, 158, 159]:
         g = np.random.default_rng([seed, 2, 6])
         Y = T + offset * g.standard_normal(T.shape)
         pairs = known_within(Y, g.choice([1.5, 2.1, 2.3, 2.9]))
@@ -73,3 +73,16 @@ def test_points_of_a_smaller_space_are_found_in_it(d, offset):
         T[:, -1] = offset * g.standard_normal(n)
         pairs = np.column_stack(np.triu_indices(n, 1))
         assert (fit(T, pairs[g.random(len(pairs)) < g.uniform(0.3, 0.6)], seed)[1] <= 0).all()
+
+
+@pytest.mark.parametrize("offset", [1e-5, 1e-4, 1e-3])
+@pytest.mark.parametrize("seed", [37, 71, 80, 87, 101, 111, 217])
+def test_a_point_on_the_wrong_side_of_a_line_of_points_is_within_its_error(seed, offset):
+    """Reflecting it misses distances by the square of the offset, which counts as met: no small step shows it."""
+    g = np.random.default_rng([seed, 2, 9])
+    n = int(g.integers(12, 30))
+    T = g.standard_normal((n, 2))
+    T[:, -1] *= offset
+    pairs = np.column_stack(np.triu_indices(n, 1))
+    _, excess = fit(T, pairs[g.random(len(pairs)) < g.uniform(0.3, 0.6)], seed)
+    assert (excess <= 0).all()

@@ -436,7 +436,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
         To first order in the noise, whose law is: of standard deviation ``noise`` on every distance where that was
         given; else of a scale estimated from the residuals, the same on all distances, or in proportion to them with
-        ``weights="noise"``, or w^-1/2 on their squares with weights w of one's own.
+        ``weights="noise"``, or w^-1/2 on their squares with weights w of one's own. Where no distance is redundant, all
+        are met whatever their noise: infinite too, unless ``noise`` is given.
         """
         check_is_fitted(self)
         if self._standard_errors is None:

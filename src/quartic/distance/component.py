@@ -22,7 +22,7 @@ from quartic.core.units import shifted
 from quartic.distance.bodies import ProvingCore
 from quartic.distance.data import Measurements
 from quartic.distance.graph import PairGraph, find_among
-from quartic.distance.noise import noise_explains
+from quartic.distance.noise import FLAT_WHOLE, noise_explains
 from quartic.losses import Anchored, BoundedDistances, Distances, RawStress
 from quartic.solvers import Solver
 
@@ -382,6 +382,15 @@ class Search:
             misfit = self.component.sample_rmse(self.X) / self.component.size
             self.in_place = self.component.core.stands_in_place(self.X, self.component.fixing, misfit)
         return bool(self.in_place)
+
+    def lie_flat(self) -> None:
+        """Offer points that lie nearly in a hyperplane as found within it: across it squares are flat, steps short."""
+        X, rank = self.X - self.X.mean(axis=0), self.effort.rank
+        extent = np.linalg.eigvalsh(X.T @ X)
+        flat = int(np.count_nonzero(extent > FLAT_WHOLE**2 * extent[-1]))
+        if 0 < flat < rank and self.component.anchors is None:
+            within = self.run(turn_to_principal_axes(X, flat))
+            self.offer(replace(within, X=np.pad(within.X, ((0, 0), (0, rank - flat)))))
 
     def done(self) -> bool:
         """Tell whether nothing is left to be gained, or no time."""

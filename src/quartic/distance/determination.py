@@ -101,23 +101,32 @@ class Determination:
         body[body >= 0] = numbers
         return replace(self, determined=determined, body=body, may_flip=flips, unexplained=unexplained)
 
-    def proved_by_itself(self, before: Mask, pairs: Indices, anchors: Indices) -> Determination:
+    def proved_by_itself(
+        self, before: Mask, pairs: Indices, anchors: Indices, place: Indices | None = None
+    ) -> Determination:
         """Return the account with those alone determined that are so by the pairs among themselves.
 
         What was proved with the help of points that were called determined ``before``, and may be elsewhere, is not.
+        Points in one ``place`` count as one: what hangs on d places may be reflected, however many points lie there.
         """
-        if (self.determined == before).all():
+        place = np.arange(self.n_points) if place is None else place
+        if place.max(initial=-1) + 1 == self.n_points and (self.determined == before).all():
             return self
         d, kept = self.n_dimensions, self.determined.copy()
         kept[anchors] = True
-        points, number = np.flatnonzero(kept), np.cumsum(kept) - 1
+        points, number = np.flatnonzero(kept), np.zeros_like(self.body)
+        places, number[points] = np.unique(place[points], return_inverse=True)
         inner = np.concatenate([number[pairs[kept[pairs].all(axis=1)]], skeleton(number[anchors], d)])
-        bodies = find_generic_bodies(PairGraph.from_pairs(inner, len(points)), d, np.random.default_rng(0))[0]
-        bodies.sort(key=lambda inside: -np.count_nonzero(inside[number[anchors]]))
+        inner = inner[inner[:, 0] != inner[:, 1]]
+        found = find_generic_bodies(PairGraph.from_pairs(inner, len(places)), d, np.random.default_rng(0))[0]
+        bodies = [inside[number] & kept for inside in found]
+        bodies.sort(key=lambda inside: (-np.count_nonzero(inside[anchors]), -np.count_nonzero(inside)))
+        if not bodies or not bodies[0][anchors].all():  # what holds some of the anchors turns about them
+            bodies.insert(0, np.zeros_like(kept))
         body, first = self.body.copy(), int(self.body.max(initial=0))
         body[points] = -1
         for k in range(len(bodies) - 1, -1, -1):
-            body[points[bodies[k]]] = first + k if k else 0
+            body[bodies[k]] = first + k if k else 0
         determined = body == 0
         determined[anchors] = True
         return replace(self, determined=determined, body=body)
@@ -373,7 +382,7 @@ def assess_at(
     few = ~determined & (linked.degrees <= d)
     alone = linked.degrees == 0
     alone[known] = False
-    return (
+    found = (
         Determination(
             determined=determined,
             component=component,
@@ -390,6 +399,16 @@ def assess_at(
         .without(_reflections(graph, X, np.flatnonzero(determined), noise), anchors=known)
         .proved_by_itself(determined, pairs, known)
     )
+    return found.proved_by_itself(found.determined, pairs, known, _number_places(X))
+
+
+def _number_places(X: Array) -> Indices:
+    """Return numbers of the points' places from 0 on, the same for points in one place up to round-off."""
+    along: Array = X @ np.random.default_rng(0).standard_normal(X.shape[1])  # none lies between two in one place
+    order, tolerance = np.argsort(along), ROUND_OFF * (along.max(initial=-np.inf) - along.min(initial=np.inf))
+    number = np.empty(len(X), dtype=np.int64)
+    number[order] = np.cumsum(np.r_[False, np.abs(np.diff(X[order], axis=0)).max(axis=1) > tolerance][: len(X)])
+    return number
 
 
 def _anchors_first(bodies: list[Mask], known: Indices, ties: Indices, n: int) -> list[Mask]:

@@ -88,7 +88,9 @@ class Located:
             if self.joined is None:
                 return find_standard_errors(self.data, self.X, noise, stress)
             label, (i, j) = self.joined.label, self.data.pairs.T
-            errors = find_standard_errors(self.joined.data, self.X[self.joined.first], noise, stress)
+            # two distances that are one there show the noise by how they differ
+            each = replace(self.data, pairs=label[self.data.pairs], anchors=self.joined.data.anchors)
+            errors = find_standard_errors(each, self.X[self.joined.first], noise, stress)
             same = label[i] == label[j]  # points that were joined may be as far apart as was measured
             np.maximum.at(errors, label[i[same]], self.data.guess[same])
             return errors[label]
@@ -145,7 +147,10 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
         message = "interrupted; the best points so far are returned"
         account.result = replace(account.result, status=Status.INTERRUPTED, message=message)
     room = data.pairs[data.linked & data.counts & ~data.fixing]
-    possible = assess_at(fixing, X, data.anchors, room, core, np.random.default_rng(0), in_place=account.in_place)
+    errors, generator = whole.errors(X), np.random.default_rng(0)
+    # a misfit that counts as met may be that of a piece on its wrong side
+    noise = float(np.linalg.norm(errors)) if whole.are_met(errors) and not whole.bounded else 0.0
+    possible = assess_at(fixing, X, data.anchors, room, core, generator, in_place=account.in_place, noise=noise)
     sure, least = possible.determined, _MOVED * whole.size
     sides = [(side.here, side.there) for side in account.sides if side.differs(X, sure, least)]
     possible = possible.without(sides, anchors=data.anchors).proved_by_itself(sure, fixing, data.anchors)
@@ -154,8 +159,8 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
         component, X, account.unexplained = find_components(given), X[joined.label], account.unexplained[joined.label]
         possible = possible.spread(joined.label, component)
         whole = Component.of_all(given, None, None)
+        errors = whole.errors(X)
     determination = possible.without([], account.unexplained)
-    errors = whole.errors(X)
     if not whole.are_met(errors):  # else no triangle can be broken
         findings += look_at_triangles(whole, advise=given.weights is None and settings.refine is None)
     unexplained = determination.unexplained and account.result.success

@@ -4,14 +4,12 @@ bounds, building the points up one at a time.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
 from quartic.arrays import Array
 from quartic.core.result import Result
-from quartic.distance.component import Component, Search, turn_to_principal_axes
+from quartic.distance.component import Component, Search
 from quartic.distance.graph import Indices, PairGraph, find_clique
 from quartic.init import classical_mds, eigenmap_start, shortest_path_start
 
@@ -48,8 +46,6 @@ def start_relaxed(search: Search, rank: int, first: Array | None = None) -> Arra
 # Bounds are approached from outside, where the gradient vanishes with the misfit, and points that may nearly move are
 # reached slowly: this much less of the gradient is asked for, in so many steps.
 RIM, RIM_STEPS = 1e-5, 2000
-# Points lie nearly in a hyperplane where they extend across it by no more than this share.
-_FLAT = 1e-2
 # Points that are re-solved one at a time in one go, the worst first.
 _MOST_POINTS = 500
 # A place is taken over if it lowers the point's own misfit to this share.
@@ -70,21 +66,11 @@ def go_through_more_dimensions(search: Search, extra: int, spread: float, steps:
     return search.offer(search.run(search.flatten(lifted.X, rank)))
 
 
-def lie_flat(search: Search) -> None:
-    """Offer points that lie nearly in a hyperplane as found within it: across it squares are flat, and steps short."""
-    X, rank = search.X - search.X.mean(axis=0), search.effort.rank
-    extent = np.linalg.eigvalsh(X.T @ X)
-    flat = int(np.count_nonzero(extent > _FLAT**2 * extent[-1]))
-    if 0 < flat < rank and search.component.anchors is None:
-        within = search.run(turn_to_principal_axes(X, flat))
-        search.offer(replace(within, X=np.pad(within.X, ((0, 0), (0, rank - flat)))))
-
-
 def approach(search: Search) -> None:
     """Go on where distances are nearly met, to see whether they can be."""
     component = search.component
     if not search.done() and component.are_nearly_met(component.errors(search.X)):
-        lie_flat(search)
+        search.lie_flat()
     if not search.done() and component.are_nearly_met(component.errors(search.X)):
         search.offer(
             search.run(search.X, tol=RIM * search.effort.tol, max_iter=RIM_STEPS if component.bounded else 200)

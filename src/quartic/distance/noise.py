@@ -119,6 +119,9 @@ def _fit_cliques(delta: Array, root: Array, d: int) -> tuple[Array, Array]:
 
 
 EXACT_LIMIT = 3000
+# Points lie nearly in a hyperplane where they extend across it by no more than this share; noise may hide so many times
+# what it takes to reflect one.
+FLAT_WHOLE, _UNSEEN = 1e-2, 10.0
 # Random signs for the trace that residuals are compared with; its spread is that of some thousand degrees of freedom.
 _PROBES = 16
 
@@ -162,7 +165,8 @@ def standard_errors(
         :math:`\tau` is estimated from the pairs among points that are held:
         :math:`\tau^2 = r^\top W r / \mathrm{E}(r^\top W r)`, the expectation being
         :math:`\mathrm{tr}(WS) - \mathrm{tr}(H^+ J^\top W S W J)` for :math:`\tau = 1`. Points that hang loose, whose
-        distances can always be met, take no part in it.
+        distances can always be met, take no part in it. Where there are no more pairs than it takes to hold the points,
+        all can be met whatever their noise: it cannot be estimated, and the errors are infinite.
     n_samples : int
         For more than 3000 free coordinates the diagonal blocks are estimated by ``n_samples`` random signs on the
         residuals (unbiased for the variances; relative spread of the standard error about ``1 / sqrt(2 d n_samples)``).
@@ -173,7 +177,8 @@ def standard_errors(
     -------
     errors : (n,) array
         Infinite where the distances leave a point free to move at X, to first order: not locally rigid against the
-        largest rigid part, or in special position (as when all points lie in a plane of the space).
+        largest rigid part, or in special position (as when all points lie in a plane of the space); and where
+        ``residuals`` cannot show the noise.
 
     Examples
     --------
@@ -205,7 +210,7 @@ def standard_errors(
     spanning = len(ties) == d + 1
     links = skeleton(known if spanning else ties, d)
     graph = PairGraph.from_pairs(np.concatenate([pairs, links]), n)
-    _, rigid, _ = find_generic_bodies(graph, d, rng, given=known if spanning else None)
+    bodies, rigid, _ = find_generic_bodies(graph, d, rng, given=known if spanning else None)
     rigid |= anchor
     errors = np.full(n, np.inf)
     while (rigid & ~anchor).any():
@@ -215,7 +220,12 @@ def standard_errors(
             loose = problem.loose_points(rng)
             if not loose.any():
                 scale = 1.0 if left is None else problem.noise_scale(left[inside], np.sqrt(weight[inside]), rng)
-                errors[rigid & ~anchor] = scale * problem.errors(n_samples, rng)
+                if scale < np.inf:
+                    errors[rigid & ~anchor] = scale * problem.errors(n_samples, rng)
+                    seen = [scale * noise[inside], np.zeros(1) if left is None else left]
+                    body = X[bodies[0] & rigid if bodies else rigid]
+                    hidden = _hidden_across(body, max(float(np.sqrt(np.mean(part**2))) for part in seen))
+                    errors = np.hypot(errors, hidden)
                 break
         except Undecided as cause:
             raise RuntimeError(
@@ -225,6 +235,16 @@ def standard_errors(
         rigid &= ~loose
     errors[anchor] = 0.0
     return errors
+
+
+def _hidden_across(X: Array, sigma: float) -> float:
+    """Return by how much noise lets points nearly in a hyperplane lie on its wrong side, which is no small step.
+
+    A point at h from it, reflected, changes distances L to points at δ by 2hδ/L; and h is hardly more than δ.
+    """
+    extent = np.linalg.svd(X - X.mean(axis=0), compute_uv=False) / np.sqrt(len(X))
+    across = extent[(extent <= FLAT_WHOLE * extent[0]) & (extent > 0)]
+    return float(np.linalg.norm(np.minimum(across, _UNSEEN * sigma * extent[0] / across)))
 
 
 def _positive(values: Any, name: str, m: int) -> Array:
@@ -303,7 +323,9 @@ class _Linearised:
         return loose & ~moving_as_one(self.X, motions, self.graph, held, rng)
 
     def noise_scale(self, residuals: Array, root: Array, rng: np.random.Generator) -> float:
-        """Return how many times the noise is what was said of it, from the residuals and their expectation."""
+        """Return how many times the noise is what was said of it; infinite where no pair is redundant and shows it."""
+        if len(self.noise) <= len(self.columns) - self.motions.shape[1]:
+            return np.inf
         total = float(self.noise @ self.noise)
         signs = rng.integers(0, 2, size=(len(self.noise), _PROBES)) * 2.0 - 1.0
         pulls = self.J.T @ (signs * self.noise[:, None])

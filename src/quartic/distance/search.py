@@ -28,7 +28,6 @@ from quartic.distance.moves import (
     approach,
     build_up,
     escape,
-    lie_flat,
     place_points_anew,
     shake_pieces,
     start_from_eigenmap,
@@ -302,7 +301,7 @@ def _polish(search: Search) -> None:
         return
     if search.best is None or not search.done() or search.effort.spent():
         return
-    lie_flat(search)
+    search.lie_flat()
     before, steps = search.best, _LAST_STEPS if search.component.n > _SHAKEN else 4 * _LAST_STEPS
     after = search.run(search.X, tol=0.0, max_iter=steps)
     if before.success and not after.success:  # it had converged, to the tolerance asked for
