@@ -16,8 +16,7 @@ from quartic.bench.harness import Row, Store
 from quartic.bench.numbers import as_markdown, measure_cases, quote_numbers
 from quartic.bench.page import fill_tables, numbers_of, write_report, write_results
 from quartic.bench.sections import AXES, panels_of, run_section, settings_of
-from quartic.cli.fitting import check_report
-from quartic.cli.terminal import Voice, command_line, errors_as_one_line, write_stdout
+from quartic.cli.terminal import check_report, command_line, write_stdout
 from quartic.report.panels import draw
 
 
@@ -102,15 +101,14 @@ def _check(option: str, words: Sequence[str], known: Sequence[str]) -> None:
 
 @contextmanager
 def _running(options: Any) -> Iterator[tuple[Callable[[str], None], Callable[[str], None]]]:
-    """Show what is being run on a terminal, and nothing of it in a pipe; turn errors of the user's into one line."""
+    """Show what is being run on a terminal, and nothing of it in a pipe."""
     from rich.console import Console
 
     console = Console(stderr=True)
-    with errors_as_one_line(Voice(options.command)):
-        check_report(options.report)
-        try:
-            with console.status("", refresh_per_second=2) as status:
-                yield (lambda line: console.print(line, highlight=False, markup=False, soft_wrap=True)), status.update
-        except KeyboardInterrupt:
-            print("interrupted; the same command goes on from here", file=sys.stderr)
-            raise SystemExit(130) from None
+    check_report(options.report)
+    try:
+        with console.status("", refresh_per_second=2) as status:
+            yield (lambda line: console.print(line, highlight=False, markup=False, soft_wrap=True)), status.update
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on from here", file=sys.stderr)
+        raise SystemExit(130) from None
