@@ -3,7 +3,9 @@
 import gzip
 import io as standard_io
 import json
+import os
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -95,6 +97,16 @@ def test_standard_input(file, monkeypatch):
     Stdin.buffer = standard_io.BytesIO(b"")
     with pytest.raises(io.FileFormatError, match="stdin: nothing came in"), source_of("-"):
         pass
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_with_a_name_is_read_once(tmp_path):
+    """As ``quartic cluster <(zcat edges.gz)`` gives one, or /dev/stdin."""
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=("source,target\nann,bob\nbob,cid\n",))
+    writer.start()
+    assert io.read_similarity(tmp_path / "pipe").names == ("ann", "bob", "cid")
+    writer.join()
 
 
 def test_what_spreadsheets_write(file):

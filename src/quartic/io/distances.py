@@ -424,6 +424,8 @@ def _check_rows(table: DistanceTable, name: str, titles: dict[str, str] | None =
         before, after = (f"the {what} ", "") if titles is None else ("", f" in {titles[_ROLES[what]]}")
         for bad, word in ((column < 0, "is negative"), (unknown, "is not a finite number")):
             refuse(bad, before, column, f"{after} {word}; correct it or take it out")
+    if not bounded:
+        return
     d, low, high = (found.get(what, np.full(len(table.pairs), np.nan)) for what in _BOUNDED)
     refuse(np.isnan(d) & np.isnan(low) & np.isnan(high), "neither a distance nor a bound; take it out")
     refuse(low > high, "the lower bound is above the upper; exchange them")
