@@ -282,7 +282,7 @@ def _edge_list(table: Table, first: int, second: int, weight: int | None, repeat
         i, j = (names[k] for k in ordered[b])
         raise table.fault(
             b,
-            f"the edge between {i} and {j} has weight {weights[b]:g}, but {weights[a]:g} in line {table.lines[a]}; "
+            f"the edge between {i} and {j} has weight {weights[b]:g}, but {weights[a]:g} in {table.place(a)}; "
             "keep one of them, or say --repeats sum, mean or last",
         )
     A = _symmetric_matrix(ordered[kept], weights[kept], len(names))
