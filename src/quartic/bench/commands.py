@@ -57,8 +57,10 @@ def page(options: Any) -> None:
         texts = {path: quote_numbers(path.read_text(encoding="utf-8"), numbers) for path in options.document}
         for path, text in texts.items():  # all of them, or none
             path.write_text(text, encoding="utf-8")
+        folder = options.out.parent / "figures"
+        folder.mkdir(exist_ok=True)
+        figures = {_section(store): _figures(store, store.rows, folder) for store in stores}
         if options.report is not None:
-            figures = {_section(store): _figures(store, store.rows) for store in stores}
             write_report(options.report, numbers, figures, command_line())
             written.append(options.report)
     print(json.dumps({"written": written}) if options.as_json else "\n".join(f"wrote {path}" for path in written))
@@ -68,15 +70,15 @@ def _section(store: Store) -> str:
     return store.path.stem.partition("-")[0]
 
 
-def _figures(store: Store, rows: list[Row]) -> list[Path]:
-    """Draw what a section has to show, beside its runs."""
+def _figures(store: Store, rows: list[Row], folder: Path) -> list[Path]:
+    """Draw what a section has to show."""
     name = _section(store)
-    return draw(panels_of(name, rows), store.path.with_suffix(""), AXES[name]) if name in AXES else []
+    return draw(panels_of(name, rows), folder / store.path.stem, AXES[name]) if name in AXES else []
 
 
 def _finish(store: Store, rows: list[Row], options: Any) -> None:
     """Draw figures, write the page, if one was asked for, then print tables and the names of files, or rows as JSON."""
-    figures = _figures(store, rows)
+    figures = _figures(store, rows, store.path.parent)
     files: list[Any] = [*figures, store.path]
     numbers = numbers_of(store, rows)
     if options.report is not None:
