@@ -235,14 +235,7 @@ class Cell:
 
 
 def parse_case(text: str) -> Cell:
-    """Return the case written ``data:rank``, ``points:share[:noise]`` for a helix, or ``family what:rank start``.
-
-    Examples
-    --------
-    >>> from quartic.bench.cases import parse_case
-    >>> str(parse_case("tdt2:20")), str(parse_case("5000:0.1"))
-    ('tdt2:20', 'helix 5000:0.1')
-    """
+    """Return the case written ``data:rank``, ``points:share[:noise]`` for a helix, or ``family what:rank start``."""
     if found := re.fullmatch(r"(?:helix )?(\d+):(0?\.\d+|1)(?::(0?\.\d+))?", text):
         return Cell.helix(int(found[1]), float(found[2]), float(found[3] or 0))
     if found := re.fullmatch(r"(symnmf|edmc|stress) (\S+):([1-9]\d*) (random|spectral)", text):

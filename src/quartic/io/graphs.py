@@ -216,16 +216,7 @@ def refuse_words(table: Table) -> None:
 
 
 def negative_weights(table: GraphTable) -> str | None:
-    """Return how many edges have negative weights and which is the first, in words; None where none has.
-
-    Examples
-    --------
-    >>> import scipy.sparse as sp
-    >>> from quartic.io import GraphTable
-    >>> from quartic.io.graphs import negative_weights
-    >>> negative_weights(GraphTable(sp.csr_array([[0, -2.0], [-2.0, 0]]), ("a", "b")))
-    '1 of 1 edges has a negative weight, the first -2 between a and b'
-    """
+    """Return how many edges have negative weights and which is the first, in words; None where none has."""
     upper = sp.triu(table.adjacency, format="coo")
     below = upper.data < 0
     n_below = int(np.count_nonzero(below))
