@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from quartic.bench.harness import Jobs, fixed_threads, in_turns, median_ratio
+from quartic.bench.harness import Jobs, in_turns, median_ratio, one_thread
 from quartic.bench.numbers import Cases
 from quartic.core.problem import Problem
 from quartic.datasets import helix, load_similarity, pair_distances, planted_graph, random_pairs
@@ -80,7 +80,7 @@ def _measure(problem: Problem, rank: int, solver: Any, repeats: int) -> dict[str
     if rank > 3:
         M, out = loss.matrix.M, np.empty_like(X)
         jobs = {"product": lambda: loss.matrix.product(X, out), "SciPy": lambda: M @ X}
-    with fixed_threads(1):
+    with one_thread():
         step = Stepping(problem, solver, X, _TOGETHER)
         seconds = in_turns({**jobs, "iteration": step}, 1, repeats)
         each = step.each(seconds["iteration"])

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from quartic.bench.cases import DATA, PAPER, RANKS, Cell, Recorder
-from quartic.bench.harness import Row, Say, Store, describe_machine, fixed_threads, take_turns
+from quartic.bench.harness import Row, Say, Store, describe_machine, one_thread, take_turns
 from quartic.bench.league import EPSILONS as LEAGUE_EPSILONS
 from quartic.bench.league import choose_games, league_numbers, profile_panels
 from quartic.bench.methods import (
@@ -159,7 +159,7 @@ def run_section(settings: Settings, folder: str | os.PathLike[str], say: Say, pr
             return {"cannot": f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"}
         return _judge(case, recorder, answer, len(targets) == 1)
 
-    with fixed_threads(1) as found:
+    with one_thread() as found:
         store.open(settings.must_agree(), describe_machine(found))
         warm: list[Method] = []
         for given in settings.cases:
