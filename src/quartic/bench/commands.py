@@ -29,7 +29,7 @@ def race(options: Any) -> None:
         _check("--only", [only] if only else [], tuple(dict.fromkeys(c.family for c in settings.cases)))
         cases = [parse_case(text) for text in options.case or ()] or settings.cases
         chosen = {*solvers, *settings.pacemakers}
-        given = {name: getattr(options, name) for name in ("starts", "first_start", "seconds", "patience")}
+        given = {name: getattr(options, name) for name in ("starts", "seconds", "patience")}
         settings = replace(
             settings,
             cases=tuple(c for c in cases if only in ("", c.family)),
@@ -42,10 +42,9 @@ def race(options: Any) -> None:
 
 def growth(options: Any) -> None:
     """Measure iterations on more and more data."""
-    cases = growth_cases(options.quick, **({} if options.most is None else {"most": options.most}))
     with _running(options) as (_, progress):
         name = "growth" + "-quick" * options.quick
-        store = measure_cases(options.results, name, cases, progress, command=command_line())
+        store = measure_cases(options.results, name, growth_cases(options.quick), progress, command=command_line())
         _finish(store, store.rows, options)
 
 

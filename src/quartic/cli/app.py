@@ -135,7 +135,6 @@ _RACE = (
     _choice("--only", "symnmf|edmc|stress", help="leave out the other families"),
     _option("--solver", action="append", help="a solver, such as dyn-nolips or auto; may be given several times"),
     _option("--starts", type=_number(0), help="random starts"),
-    _option("--first-start", type=_number(0), help="seed of the first start, to share starts out"),
     _option("--seconds", type=_number(0.1, float), help="limit on one run, in seconds"),
     _option("--patience", type=_number(1, float), help="times what dyn-nolips took that a run may take"),
     *_RUNS,
@@ -229,8 +228,8 @@ _COMMANDS = {
         "All solvers from the same starts, on stored and generated problems: performance profiles.",
         "--quick --only symnmf", _RACE, "bench.commands", "race"),
     "bench growth": Command(
-        "Cost of an iteration relative to its product; time and memory as nodes and pairs grow.", "--quick",
-        (_option("--most", type=_number(1), help="leave out larger sizes"), *_RUNS), "bench.commands", "growth"),
+        "Cost of an iteration relative to its product; time and memory as nodes and pairs grow.", "--quick", _RUNS,
+        "bench.commands", "growth"),
     "bench page": Command(
         "Write the results page, and its table results.csv, from the results folder, without running anything.",
         "-o benchmarks/RESULTS.md --document README.md", _PAGE, "bench.commands", "page",
