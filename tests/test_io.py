@@ -207,3 +207,12 @@ def test_mdjeep_interval_files(name):
     assert bounds.upper.max() < 100  # residue numbers, had they been read as bounds, go higher
     absent = 4 if name == "sensor118" else 0  # its first four vertices have no distance
     assert bounds.names == tuple(str(k) for k in range(absent + 1, absent + bounds.n_points + 1))
+
+
+def test_mmcif_tells_the_elements_by_the_names_of_atoms(tmp_path):
+    """Viewers colour and join atoms by their elements; CA is carbon in alanine, and calcium where it stands alone."""
+    pytest.importorskip("gemmi")
+    names, residues = ["CA", "1HB", "CA", "Zn", "door"], ["ALA", "ALA", "CA", "", ""]
+    io.write_pdb(tmp_path / "some.cif", io.Structure.of(np.ones((5, 3)), names, residues, [1, 1, 2, 3, 4]))
+    lines = (tmp_path / "some.cif").read_text().splitlines()
+    assert [line.split()[2].upper() for line in lines if line.startswith("ATOM")] == ["C", "H", "CA", "ZN", "X"]

@@ -263,6 +263,9 @@ def _write_mmcif(path: str | Path, atoms: Structure) -> None:
             chain.add_residue(residue)
         atom = gemmi.Atom()
         atom.name, atom.pos = atoms.names[i], gemmi.Position(*place)
+        # within a residue the first letter tells the element, but for ions, which are called as their residue
+        whole = atoms.residues[i] in ("", atom.name)
+        atom.element = gemmi.Element(atom.name if whole else atom.name.lstrip("0123456789")[:1])
         chain[-1].add_atom(atom)
     for chain in chains.values():
         model.add_chain(chain)
