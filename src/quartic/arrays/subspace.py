@@ -52,7 +52,7 @@ def orthonormal(A: Any) -> Array:
     return namespace(A).linalg.qr(A)[0]
 
 
-def spread_rows(U: Any) -> Array:
+def spread_rows(U: Any) -> Any:
     """Return evenly spread rows of a tall U, a hundred for each column, to learn from them what holds for all."""
     return copy(U[:: max(1, len(U) // max(_ENOUGH, 100 * U.shape[1]))])
 
@@ -71,7 +71,7 @@ def most_different_rows(U: Any) -> Array:
         return rows
     import torch
 
-    R, chosen = copy(U), []
+    R, chosen = U.clone(), []
     for _ in range(rank):
         at = R.square().sum(dim=1).argmax()
         chosen.append(at)

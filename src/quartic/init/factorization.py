@@ -25,6 +25,7 @@ from quartic.arrays import (
     spread_rows,
     squared_norm,
     times,
+    to_host,
 )
 from quartic.core.problem import Problem
 from quartic.core.units import exponent
@@ -178,11 +179,11 @@ def leading_eigenpairs(
 
 
 def _mean_angle(values: Array, MQ: Array, rank: int) -> float:
-    """Return the root mean square of what bounds the angles between Ritz vectors and eigenvectors: residual over gap."""
-    squares = on_host((MQ[:, :rank] ** 2).sum(axis=0)).astype(np.float64)  # ⟨q, Mq⟩ = λ, and ‖Mq − λq‖² = ‖Mq‖² − λ²
-    gaps = values[:rank].astype(np.float64) - values[-1]
-    residuals = np.maximum(squares - values[:rank].astype(np.float64) ** 2, 0)
-    return math.sqrt(np.mean(residuals / np.maximum(gaps, np.finfo(np.float32).tiny) ** 2))
+    """Return the root mean square of residual over gap, which bounds the angles of Ritz vectors and eigenvectors."""
+    values = values.astype(np.float64)
+    squares = to_host((MQ[:, :rank] ** 2).sum(axis=0)) - values[:rank] ** 2  # ‖Mq − λq‖² = ‖Mq‖² − λ², as ⟨q, Mq⟩ = λ
+    gaps = np.maximum(values[:rank] - values[-1], 1e-30)
+    return math.sqrt(np.mean(np.maximum(squares, 0) / gaps**2))
 
 
 def _keep_in_range(before: Array, T: Array) -> tuple[Array, Array]:

@@ -80,7 +80,7 @@ class FaceCG(Solver):
 
 
 def _direction(problem: Problem, s: FaceState, G: Array) -> tuple[Array, float, int]:
-    """Return D, the slope ⟨G, D⟩, and how many positive entries of X have none left in X + D."""
+    """Return D, the slope ⟨G, D⟩, and how many positive entries of X are zero in X + D."""
     X, (d, before) = s.point.X, s.last or (G, G)
     gradient, step, change = 0.0, 0.0, 0.0
     if s.last:
@@ -130,7 +130,10 @@ def _look(X: Any, D: Any, before: Any, G: Any, sums: Any, size: int, first: int,
 def _combine(
     X: Any, D: Any, before: Any, G: Any, a: Any, b: Any, c: Any, out: Any, sums: Any, size: int, first: int, last: int
 ) -> None:
-    """Fill ``out`` = max(x − q, 0) − x with q = ag + bd + c(g − before) on the face; sum up ⟨g, out⟩, count x > 0 = x − q."""
+    """Fill ``out`` = max(x − q, 0) − x with q = ag + bd + c(g − before) on the face.
+
+    Sum up ⟨g, out⟩, and count the x > 0 that ``out`` brings to zero.
+    """
     zero = X.dtype.type(0)
     for piece in range(first, last):
         part = slice(piece * size, (piece + 1) * size)
