@@ -66,7 +66,7 @@ class CoordinateDescent(Solver):
     def step(self, problem: Problem, state: State) -> SweepState:
         loss, p = cast(FullLeastSquares, problem.loss), cast(LeastSquaresPoint, state.point)
         X, MX, S = (np.array(A, order="C") for A in (p.X, p.MX, p.gram))
-        loss._count()
+        loss.count_products()
         if not _sweep(loss.matrix, X, MX, S):
             raise NoProgress("no entry moves: each is at its best")
         age = cast(SweepState, state).age + 1

@@ -216,14 +216,14 @@ class DaskDistances(Distances):
 
     def thinned(self, degree: float) -> tuple[NDArray[np.int64], Array, Array | None]:
         """Return about ``degree`` pairs a point, all of a point that has fewer, with values and weights."""
-        self._count()
+        self.count_products()
         each = self.blocks.sum(pairs_of_points)[0]
         found: tuple[NDArray[np.int64], Array, Array | None] = self.pairs.sample(degree / np.maximum(each, 1.0))
         return found
 
     def misfit(self, X: Array) -> float:
         """Return the root mean square of ‖x_i − x_j‖ − d over all pairs: one pass."""
-        self._count()
+        self.count_products()
         return math.sqrt(float(self.blocks.sum(squared_errors, X)[0]) / self.n_pairs)
 
 

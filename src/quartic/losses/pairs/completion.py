@@ -76,7 +76,7 @@ class KnownEntries(PairSquares):
     @constant
     def curvature_at_zero(self) -> float:
         """max(0, −λ_min(w ∘ M))."""
-        bound = negative_part_of_spectrum(SparseMatrix(self._gradient_at_zero), self._count)
+        bound = negative_part_of_spectrum(SparseMatrix(self._gradient_at_zero), self.count_products)
         return min(bound, self.gradient_norm_at_zero)
 
     @property
@@ -210,7 +210,7 @@ class Completion(KnownEntries):
             return self.random_start(rank, True, generator)
 
         def product(V: Array) -> Array:
-            self._count()
+            self.count_products()
             NV: Array = self._gradient_at_zero @ V
             return NV
 
