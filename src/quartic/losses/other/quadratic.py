@@ -154,7 +154,6 @@ class Quadratic(Loss):
         return Move(p, new, line.c2 + inner(BD, D) + line.c3 + line.c4, D, line.cross, line.curvature)
 
     def along(self, p: Any, D: Array) -> Line:
-        """Return the exact quartic of f on p + tD, and its gradient there."""
         D = as_floats(D)
         self.count_products(self.map.cost)
         line, BD = self.map.line(p, D), self.linear.product(D)

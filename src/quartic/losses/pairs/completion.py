@@ -42,7 +42,6 @@ class KnownEntries(PairSquares):
         return self.pairs.on_host()
 
     def in_units(self, units: Units) -> Self:
-        """Return the loss of 4^length · M, with the weights scaled too."""
         twin, power = super().in_units(units), units.value - self.degree * units.length
         twin._largest, twin._least = shifted(self._largest, power), shifted(self._least, power)
         return twin
@@ -195,7 +194,6 @@ class Completion(KnownEntries):
         return twin
 
     def fingerprint(self) -> str:
-        """Return kind, sizes and sums of the data."""
         return super().fingerprint() + (f" ridge={self.ridge!r}" if self.ridge else "")
 
     @cached_property

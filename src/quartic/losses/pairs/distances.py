@@ -192,7 +192,6 @@ class CompleteDistances(DistanceConstants, QuarticPairs):
         return f"{self.n_points} points", 0.0
 
     def in_units(self, units: Units) -> Self:
-        """Return the loss of 2^length · D."""
         return self.with_pairs(self.pairs.scaled(units.length, 0))
 
     @property
