@@ -136,12 +136,15 @@ class LocalBlocks(Blocks):
         return len(self.recipes)
 
     def map(self, function: Callable[..., Any], *shared: Any) -> Iterator[Any]:
+        """Yield the function of each block, in their order."""
         return self._each(range(len(self)), function, *shared)
 
     def sum(self, function: Callable[..., tuple[Any, ...]], *shared: Any) -> tuple[Any, ...]:
+        """Return the sum over all blocks."""
         return add_all(self.map(function, *shared))
 
     def one(self, k: int, function: Callable[..., Any], *shared: Any) -> Any:
+        """Return the function of one block."""
         return self._apply(k, function, *shared)
 
     def _apply(self, k: int, function: Callable[..., Any], *shared: Any) -> Any:

@@ -184,9 +184,11 @@ class ClusterBlocks(Blocks):
     # -- passes -----------------------------------------------------------------------------------------------------
 
     def map(self, function: Callable[..., Any], *shared: Any) -> Iterator[Any]:
+        """Yield the function of each block, in their order."""
         return iter(self._tried(lambda sent: self._gathered(self._all(function, sent)), shared))
 
     def sum(self, function: Callable[..., tuple[Any, ...]], *shared: Any) -> tuple[Any, ...]:
+        """Return the sum over all blocks, made by the workers."""
 
         def run(sent: tuple[Any, ...]) -> tuple[Any, ...]:
             level = self._all(function, sent)
@@ -200,6 +202,7 @@ class ClusterBlocks(Blocks):
         return total
 
     def one(self, k: int, function: Callable[..., Any], *shared: Any) -> Any:
+        """Return the function of one block."""
         return self._tried(lambda sent: self._gathered([self._of(k, function, sent)])[0], shared)
 
     def _all(self, function: Callable[..., Any], sent: tuple[Any, ...]) -> list[Any]:
