@@ -29,14 +29,13 @@ def replace(part: str) -> None:
     from quartic.compiled.flags import FLAGS, njit
 
     @njit(**FLAGS)
-    def sparse_rows(lanes, start, cols, values, X, Y, first, last):
-        for i in range(first, last):
-            y = Y[i]
-            y[:] = 0
-            for p in range(start[i], start[i + 1]):
-                value, x = values[p], X[np.uint64(cols[p])]
-                for k in range(len(lanes)):
-                    y[k] += value * x[k]
+    def sparse_row(lanes, cols, values, X, Y, i, first, last):
+        y = Y[i]
+        y[:] = 0
+        for p in range(first, last):
+            value, x = values[p], X[np.uint64(cols[p])]
+            for k in range(len(lanes)):
+                y[k] += value * x[k]
 
     @njit(**FLAGS)
     def block_times_small(rows, Y, A, W):
@@ -93,7 +92,7 @@ def replace(part: str) -> None:
         return n1, n2, n3, n4
 
     if part == "sparse product":
-        vectors.sparse_rows = sparse_rows
+        vectors.sparse_row = sparse_row
     elif part == "blocks of rows":
         from quartic.losses.factor import numba
 
