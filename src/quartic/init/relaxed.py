@@ -22,7 +22,7 @@ _FEWEST, _MOST = 12, 48
 # Of fewer points other starts are as quick.
 _MANY = 1000
 # Columns more than wanted, rounds and degree of the filter.
-_BESIDE, _ROUNDS, _DEGREE = 3, 2, 8
+_BESIDE, _PRODUCTS, _DEGREE = 3, 16, 8
 # It is a start where the last eigenvalue stands so far above those of noise, and the loss so far below that of a random
 # start. Of seven shapes with 16 to 40 distances a point all that pass lead to the answer.
 _ABOVE, _BELOW = 1.4, 0.7
@@ -113,10 +113,10 @@ def sampled_start(problem: Problem, rank: int, generator: np.random.Generator) -
         return product(V)
 
     Q = astype(loss.space.normal(generator, (n, rank + _BESIDE)), loss.dtype)
-    values, vectors = leading_eigenpairs(counted, Q, rank, _ROUNDS, _DEGREE)
-    if not values[-1] > _ABOVE * found[1]:
+    values, Q = leading_eigenpairs(counted, Q, rank, _PRODUCTS, _DEGREE)
+    if not values[rank - 1] > _ABOVE * found[1]:
         return None
-    X: Array = loss.best_scale(times(vectors, np.diag(np.sqrt(values))))
+    X: Array = loss.best_scale(times(Q[:, :rank], np.diag(np.sqrt(values[:rank]))))
     random = loss.random_start(rank, False, generator)
     return X if loss.at(X).value <= _BELOW * loss.at(random).value else None
 
