@@ -213,7 +213,6 @@ class DenseMatrix(StoredMatrix):
         self.squared_norm = self._sum_of_squares(self.M)
 
     def product(self, X: Array, out: Array | None = None) -> Array:
-        """Return M X, in row blocks that several threads share."""
         if X.dtype != self.M.dtype:
             return np.ascontiguousarray(self.M @ X)
         Y = np.empty_like(X) if out is None else out
