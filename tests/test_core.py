@@ -177,7 +177,7 @@ def test_a_descent_ends_where_it_is_told_to():
     generator = np.random.default_rng(0)
     X = generator.standard_normal((40, 3))
     pairs, settings = from_points(X, 12, generator).pairs, (1e-3, 0.1, 50)
-    Y, damping, passes = descent.descend(0.9 * X, pairs, *settings, 0.0, 0.0, 0, 0, 0.0)
+    Y, damping, passes, _ = descent.descend(0.9 * X, pairs, *settings, 0.0, 0.0, 0, 0, 0.0)
     np.testing.assert_array_equal(Y, 0.9 * X)
     assert (damping, passes) == (1e-3, 1)
     assert descent.descend(0.9 * X, pairs, *settings, 1e9, 0.0, 50, 0, 0.0)[2] == 1  # the gradient is small enough
@@ -224,7 +224,7 @@ def test_a_core_of_few_pairs_is_solved_one_column_wider(monkeypatch):
             X = corner(600, generator)
             loss = from_points(X, 60, generator)
             X0 = loss.random_start(2, False, generator)
-            found, _ = by_way_of_core(loss, X0, 24, 1e-2, None, (0.3, 200))
+            found, *_ = by_way_of_core(loss, X0, 24, 1e-2, None, (0.3, 200))
             right += normalized_rmse(found, X) < 1e-6
         return right
 
@@ -251,7 +251,7 @@ def test_a_good_start_is_kept():
     loss = from_points(X, 80, generator)
     X0 = X + 1e-4 * generator.standard_normal(X.shape)
     solver = LevenbergMarquardt()
-    found, _ = by_way_of_core(loss, X0, 24, solver.damping, None, (solver.forcing, solver.max_cg))
+    found, *_ = by_way_of_core(loss, X0, 24, solver.damping, None, (solver.forcing, solver.max_cg))
     assert normalized_rmse(found, X) < 1e-6
     assert loss.n_products < 10
 

@@ -37,8 +37,8 @@ def by_way_of_core(
     damping: float,
     steps: Callable[[PairSquares, Array, float], Iterator[Any]],
     in_one_call: tuple[float, int] | None,
-) -> tuple[Array, float] | None:
-    """Return where solving for part of the points, and placing the others, leads, with the damping then.
+) -> tuple[Array, float, float] | None:
+    """Return where solving for part of the points, and placing the others, leads; damping, and share of the loss, left.
 
     ``steps(loss, X, damping)`` yields the states of a solver that begins at X. ``in_one_call`` is None, or how far
     conjugate gradients go at least and at most where the loss can make all steps in one call. Passes over the pairs
@@ -52,7 +52,7 @@ def by_way_of_core(
     start = part.at(X[placed])
     target = _TOLERANCE * float(norm(start.gradient))
 
-    def descend(Y: Array, damping: float, flat: bool) -> tuple[Array, float]:
+    def descend(Y: Array, damping: float, flat: bool) -> tuple[Array, float, float]:
         if in_one_call is not None:
             settings = (damping, *in_one_call, target, _GAIN, _STEPS, rank if flat else 0, _FLAT)
             ahead = part.descend(Y, *settings)
@@ -62,9 +62,9 @@ def by_way_of_core(
 
     Y, wide = start.X, widened(part, start.X)
     if wide is not None:
-        Y, damping = descend(wide, damping, True)
+        Y, damping, _ = descend(wide, damping, True)
         Y = _principal(Y, rank)
-    Y, damping = descend(Y, damping, False)
+    Y, damping, left = descend(Y, damping, False)
     share = part.mean_degree() * part.n_points / (loss.mean_degree() * loss.n_points)
     loss._count(math.ceil(part.n_products * share))
     whole = X.copy()
@@ -73,7 +73,7 @@ def by_way_of_core(
     while not placed.all() and placed.sum() > reached:  # a few rounds, where the graph is not evenly dense
         reached = int(placed.sum())
         whole, placed = loss.place(whole, placed)
-    return whole, damping
+    return whole, damping, left / float(start.value)
 
 
 def widened(loss: PairSquares, X: Array) -> Array | None:
@@ -96,8 +96,8 @@ def widened(loss: PairSquares, X: Array) -> Array | None:
     return wide
 
 
-def _descend(states: Iterator[Any], target: float, axes: int) -> tuple[Array, float]:
-    """Return the X at which the gradient is down to the target, the loss falls no further, or X is flat."""
+def _descend(states: Iterator[Any], target: float, axes: int) -> tuple[Array, float, float]:
+    """Return the X at which the gradient or the loss has fallen enough, or X is flat; damping and loss there."""
     state = next(states)
     for _ in range(_STEPS):
         if norm(state.point.gradient) <= target or (axes and _is_flat(state.point.X, axes)):
@@ -109,7 +109,7 @@ def _descend(states: Iterator[Any], target: float, axes: int) -> tuple[Array, fl
             break
         if not state.point.value <= (1 - _GAIN) * before:
             break
-    return state.point.X, state.damping
+    return state.point.X, state.damping, float(state.point.value)
 
 
 def _is_flat(X: Array, rank: int) -> bool:

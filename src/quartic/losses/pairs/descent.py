@@ -30,8 +30,8 @@ from quartic.polynomials import real_roots_of_cubic
 def descend(
     X: Array, pairs: Pairs, damping: float, forcing: float, max_cg: int, least_slope: float, least_gain: float,
     most: int, axes: int, flat: float,
-) -> tuple[Array, float, int]:  # fmt: skip
-    """Return X after damped steps, the damping then, and how many passes were made.
+) -> tuple[Array, float, int, float]:  # fmt: skip
+    """Return X after damped steps, the damping then, how many passes were made, and the loss there.
 
     The end is where the gradient is down to ``least_slope``, where a step lowers the loss by a smaller share than
     ``least_gain``, or after ``most`` steps; with ``axes`` > 0 also where the variance along the next axis is no more
@@ -49,7 +49,7 @@ def descend(
             break
         damping = next_damping(damping, gain)
         before, earlier = run.value, run.slope
-    return run.X, damping, run.passes
+    return run.X, damping, run.passes, run.value
 
 
 class Descent:

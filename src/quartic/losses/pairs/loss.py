@@ -306,15 +306,15 @@ class PairSquares(QuarticPairs):
         few = self.n_pairs <= _FEW_PAIRS and X.shape[1] <= _FEW_COLUMNS
         return few and self.pairs.listed and not self.ridge
 
-    def descend(self, X: Array, *settings: Any) -> tuple[Array, float] | None:
-        """Return where damped steps lead, and the damping then, with little in between them; None with many pairs."""
+    def descend(self, X: Array, *settings: Any) -> tuple[Array, float, float] | None:
+        """Return where damped steps lead, damping and loss there, with little in between them; None with many pairs."""
         if not self._is_small(X):
             return None
         from quartic.losses.pairs.descent import descend
 
-        X, damping, passes = descend(X, self.pairs, *settings)
+        X, damping, passes, value = descend(X, self.pairs, *settings)
         self._count(passes)
-        return X, damping
+        return X, damping, value
 
     @property
     def value_at_zero(self) -> float:
