@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, cast
@@ -27,7 +27,7 @@ from quartic.losses.steps import Line, minimize_quartic
 from quartic.penalties import Penalty, Zero
 from quartic.solvers.base import Iterations, NoProgress, Requirements, Solver, State
 from quartic.solvers.conjugate_gradient import SHIFT, nothing
-from quartic.solvers.core import by_way_of_core
+from quartic.solvers.core import Steps, by_way_of_core
 
 # "auto" wants so many pairs a point in the core for each column of X, and at least so many, where there are twice as
 # many in all: the first where a core is solved with a column more than wanted (`quartic.solvers.core`), the second
@@ -213,24 +213,23 @@ class LevenbergMarquardt(Solver):
 
         What is out of the ordinary is left to ``step``.
         """
-        s, loss = cast(LMState, state), cast(PairSquares, problem.loss)
+        s, loss, counted = cast(LMState, state), cast(PairSquares, problem.loss), problem.loss.n_products
         run, made = self._descent(problem, s), list[tuple[float, float, float, int]]()
         if run is None:
             return self.step(problem, s), ()
-        p, damping, before, slow, newton, back, counted = s.point, s.damping, s.before, s.slow_solves, 0, False, 0
+        p, damping, before, slow, newton, back = s.point, s.damping, s.before, s.slow_solves, 0, False
         near = max(target, _NEAR_ROUND_OFF * p.rounding)
         while len(made) < most and not newton and not (slow >= 2 and s.direct) and (not made or run.slope > near):
             X, value, slope, mean = run.X, run.value, run.slope, run.mean
             t, gain, reached = run.solve(damping, before, lambda *c: minimize_quartic(c, eps(p.X)))
             if t > 0:
                 run.look(t)
-            passes, counted = run.passes - counted, run.passes
-            loss._count(passes)
             if back := not (t > 0 and run.value <= value):
                 break
             damping, before, slow = next_damping(damping, gain), slope, 0 if reached else slow + 1
             newton = int(gain > 0.25 and run.value > (1 - _NEWTON_GAIN) * value)
-            made.append((run.value, run.slope, t, passes))
+            made.append((run.value, run.slope, t, loss.n_products - counted))
+            counted = loss.n_products
         if not made:
             return self.step(problem, s), ()
         if back:
@@ -299,23 +298,26 @@ class LevenbergMarquardt(Solver):
 
     def _by_way_of_core(self, loss: PairSquares, s: LMState) -> LMState | None:
         """Return where solving for part of the points, and placing the others, leads; None where no part will do."""
-
-        def steps(part: SumOfSquares, X: Array, damping: float) -> Iterator[LMState]:
-            t = LMState(part.at(X), damping=damping)
-            while True:
-                yield t
-                t = self._move(part, Zero(), t)
-
         X = s.point.X
-        degree = self._core_degree(loss, X.shape[1])
-        in_one_call = None if self.linear_solver == "direct" else (self.forcing, self.max_cg)
-        found = by_way_of_core(loss, X, degree, self.damping, steps, in_one_call)
+        found = by_way_of_core(loss, X, self._core_degree(loss, X.shape[1]), self.damping, self.steps_of)
         if found is None:
             return None
         X, damping, left = astype(found[0], float_type(X)), *found[1:]
         if left <= _FITS:
             return LMState(loss.at(X), damping=damping)
         return replace(self._prepared(loss, X, damping), newton=1)
+
+    def steps_of(self, loss: PairSquares, X: Array, damping: float) -> Steps:
+        """Yield points, loss, slope and damping of damped steps from X, as long as they can be made."""
+        run = None if self.linear_solver == "direct" else loss.descent(astype(X, np.float64), self.forcing, self.max_cg)
+        if run is not None:
+            yield from run.steps(damping)
+            return
+        s = LMState(loss.at(X), damping=damping)
+        with suppress(NoProgress):
+            while True:
+                yield s.point.X, float(s.point.value), norm(s.point.gradient), s.damping
+                s = self._move(loss, Zero(), s)
 
     def _with_points_replaced(self, loss: SumOfSquares, penalty: Penalty, s: LMState) -> LMState:
         """Return the state with points that fit far worse than the others placed anew, where that lowers the loss."""
