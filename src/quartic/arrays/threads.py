@@ -201,13 +201,13 @@ class _Blas:
                 self.before.setdefault(library.filepath, now)
                 if now != 1:
                     _set_threads(library, 1)
-            self.count_products(1)
+            self._count(1)
             return max(self.before.values(), default=None)  # a library built for one thread says nothing of the others
 
     def leave(self) -> None:
         """Give BLAS back its threads if this was the last run: of all, or of this thread where each has its own."""
         with self.lock:
-            self.count_products(-1)
+            self._count(-1)
             for library in self.libraries:
                 if self.runs == 0 or (self.own.runs == 0 and _is_per_thread(library)):
                     _set_threads(library, self.before[library.filepath])

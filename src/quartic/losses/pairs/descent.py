@@ -63,7 +63,7 @@ class Descent:
         n, lanes, rank = len(self._W), self._lanes, self._rank
         move(lanes, self._W, self._at, self._V, t, self._D)
         self.value = 0.5 * pair_rows(*self._linearize)[0]
-        self.count_products(1)
+        self._count(1)
         self.mean = prepare(lanes, self._W, where_squared(len(lanes)), self._R, self._L) / (rank * n)
         self.slope = HOST.norm(self.gradient)
 
@@ -87,7 +87,7 @@ class Descent:
             *self._product, shift, float(tolerance), self._max_cg, self._D, self._R, self._room
         )
         c = pair_rows(*self._quartic)
-        self.count_products(steps + 1)
+        self._count(steps + 1)
         predicted = 0.5 * (shift * length - c[0])
         return best(*c), -sum(c) / predicted if predicted > 0 else 0.0, reached
 
