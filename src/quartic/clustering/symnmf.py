@@ -74,8 +74,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         What is factorised of a graph handed in, as `quartic.graphs.normalize_graph` makes it. ``"auto"`` decides from
         the graph (`quartic.graphs.normalization.choose_normalization`), and leaves a matrix alone that is normalised
         already, has negative entries or more entries than zeros. Where it says walks, the others are tried too, and
-        kept where a block model finds their labels likelier by more than noise. None factorises what is given, as the
-        paper does. Features, and a matrix with ``weights``, are not concerned.
+        kept where block models find their labels likelier by more than noise, small components aside. None factorises
+        what is given, as the paper does. Features, and a matrix with ``weights``, are not concerned.
     solver : str or Solver, default="auto"
         A name from `quartic.solvers.SOLVERS`, or a solver object. ``"auto"`` takes the fastest that fits.
     init : {"auto", "random", "spectral"} or array (n, r), default="auto"
@@ -256,11 +256,11 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             blocks = self._fit(*given)
             chosen = self.normalize == "auto" and self.normalize_ == "walks" and isinstance(self.init, str)
             if blocks is not None and chosen:
-                likelihood = blocks.likelihood() + math.sqrt(blocks.degree.sum())  # less does not tell: it is noise
+                worth = blocks.worth() + math.sqrt(blocks.degree.sum())  # less does not tell: it is noise
                 for other in (clone(self).set_params(normalize=kind) for kind in KINDS[:2]):
                     blocks = other._fit(*given)
-                    if blocks is not None and blocks.likelihood() > likelihood:
-                        likelihood = blocks.likelihood()
+                    if blocks is not None and blocks.worth() > worth:
+                        worth = blocks.worth()
                         self._become(other)
         if not self.result_.success:
             warnings.warn(f"SymNMF did not converge: {self.result_.message}", ConvergenceWarning, stacklevel=2)
