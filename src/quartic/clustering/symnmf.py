@@ -428,7 +428,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         Node i is in cluster k where :math:`X_{ik}` is beyond what noise makes of a zero: row i of X is the
         least-squares fit of row i of M, so that its errors are :math:`\sigma_i \sqrt{(X^\top X)^{-1}_{kk}}`, with
         :math:`\sigma_i^2` the mean square of the row's residual; of n · r such errors the largest is about
-        :math:`\sqrt{2 \log nr}` of them.
+        :math:`\sqrt{2 \log nr}` of them. Where an edge or two make a small entry, which is no noise, it must also be
+        0.15 of a member's, :math:`\sum_j X_{jk}^3 / \sum_j X_{jk}^2`.
         """
         check_is_fitted(self)
         names = self.node_names_
