@@ -31,7 +31,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 SCRIPTS = {"gpu": "gpu.py", "dask": "dask_overhead.py", "first": "first_fits.py"}  # each in one process, on all cores
 BY_CASE = {"sdp": "sdp.py", "acceptance": "distance_acceptance.py", "estimator": "distance_estimator.py",
-           "clustering": "clustering.py", "losses": "losses.py", "vectors": "vectors.py", "trust": "trust.py"}  # fmt: skip
+           "clustering": "clustering.py", "losses": "losses.py", "vectors": "vectors.py",
+           "trust": "trust.py"}  # fmt: skip
 RACES = ("speed", "peers", "figure2", "figure1", "table1", "league")
 #: One start of each case first; further ones, and what takes hours, when all else is under way.
 ORDER = ("gpu", "growth", "speed", "first", "acceptance", "peers", "sdp", "dask", "estimator", "clustering",
