@@ -19,6 +19,7 @@ from quartic.bench.growth import growth_cases
 from quartic.bench.harness import Watch, one_thread, take_turns
 from quartic.bench.methods import GRIDS, METHODS, SOLVERS, pymanopt_edmc, symnmf_solver
 from quartic.bench.numbers import (
+    PROVENANCE,
     Number,
     Table,
     as_markdown,
@@ -292,6 +293,8 @@ def test_figure1_falls_to_the_least_value_met(tmp_path):
     settings = replace(settings_of("figure1"), cases=(GRAPH,), starts=1, seconds=0.2)
     store = run_section(settings, tmp_path, quiet, quiet)
     (panel,) = panels_of("figure1", store.rows)
+    # it has no numbers, but the page must say of which commit it is
+    assert {n.measure for n in numbers_of(store)} == set(PROVENANCE)
     assert {line.name for line in panel.lines} == set(SOLVERS)
     ends = {line.name: line.values[-1] for line in panel.lines}
     assert min(ends.values()) < 1e-14  # but for the round-off between the least value and the last one

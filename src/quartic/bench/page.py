@@ -24,7 +24,7 @@ def numbers_of(store: Store, rows: Sequence[Row] | None = None) -> list[Number]:
     found = [Number(name, *number) for row in rows for number in row.get("numbers", ())]
     if not found and rows:
         found = section_numbers(rows, name)
-    sections = dict.fromkeys(n.section for n in found)
+    sections = dict.fromkeys([n.section for n in found] or [name] * (name in PARTS))  # a figure may have no numbers
     return [*(n for section in sections for n in provenance(store, section, command)), *found]
 
 
