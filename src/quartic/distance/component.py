@@ -141,10 +141,8 @@ class Component:
 
     def sample_rmse(self, X: Array) -> float:
         """Return the root mean square of the errors of the pairs, or of some that are spread over them."""
-        i, j = self.pairs[:: max(1, len(self.pairs) // _SAMPLE)].T
-        d = np.linalg.norm(X[i] - X[j], axis=1)
-        low, high = (column[:: max(1, len(self.pairs) // _SAMPLE)] for column in (self.lower, self.upper))
-        return float(np.sqrt(np.mean((d - np.clip(d, low, high)) ** 2)))
+        some = np.arange(0, len(self.pairs), max(1, len(self.pairs) // _SAMPLE))
+        return float(np.sqrt(np.mean(self._with(some, self.pairs[some], self.n).errors(X) ** 2)))
 
     def that_count(self, errors: Array) -> Array:
         """Return the errors of the pairs that count; 0 for those of weight 0."""

@@ -348,7 +348,14 @@ class LevenbergMarquardt(Solver):
             D = direct(loss, p, G, ridge + damping)
         else:
             tolerance = later(lambda g, before: residual(self.forcing, g, before), slope, s.before)
-            found = solve(loss, p, G, blocks, ridge + damping, tolerance, self.max_cg, bool(s.newton))
+
+            def product(V: Array, out: Array) -> None:
+                if s.newton:
+                    out[:] = loss.hessian_product(p, V)
+                else:
+                    loss.gauss_newton_product(p, V, out)
+
+            found = conjugate_gradients(product, G, blocks, ridge + damping, tolerance, self.max_cg)
             D, slow = found.D, 0 if found.reached else slow + 1
         predicted = 0.5 * (damping * squared_norm(D) - inner(G, D))  # of the model without damping, at t = 1
         D = astype(D, float_type(p.X))
@@ -401,32 +408,10 @@ _UNKNOWNS, _WORK = 100_000, 3e10
 
 
 class Solution(NamedTuple):
-    """D (n, r), in float64, the steps of conjugate gradients, and whether the residual asked for was reached."""
+    """D (n, r), in float64, and whether the residual asked for was reached."""
 
     D: Array
-    n_iter: int
     reached: bool
-
-
-def solve(
-    loss: SumOfSquares,
-    p: Point,
-    G: Array,
-    blocks: Array,
-    shift: float,
-    tolerance: float,
-    max_iter: int,
-    newton: bool = False,
-) -> Solution:
-    """Solve (A + shift·I) D = −G by conjugate gradients, with A = JᵀJ or, for Newton's method, ∇²f(p)."""
-
-    def product(V: Array, out: Array) -> None:
-        if newton:
-            out[:] = loss.hessian_product(p, V)
-        else:
-            loss.gauss_newton_product(p, V, out)
-
-    return conjugate_gradients(product, G, blocks, shift, tolerance, max_iter)
 
 
 def conjugate_gradients(
@@ -448,10 +433,10 @@ def conjugate_gradients(
         product(P, H)
         curvature, rz = ops.advance(rz, shift, P, H, L, D, R, Z)
         if not curvature > 0:
-            return Solution(D if k else Z, k + 1, True)
+            return Solution(D if k else Z, True)
         if not rz > tolerance**2 * first:
-            return Solution(D, k + 1, True)
-    return Solution(D, max_iter, False)
+            return Solution(D, True)
+    return Solution(D, False)
 
 
 def has_matrix(loss: SumOfSquares) -> bool:
