@@ -57,7 +57,7 @@ def by_way_of_core(
         Y = _principal(Y, rank)
     Y, damping, left = descend(steps(part, Y, damping), target)
     share = part.mean_degree() * part.n_points / (loss.mean_degree() * loss.n_points)
-    loss._count(math.ceil(part.n_products * share))
+    loss.count_products(math.ceil(part.n_products * share))
     whole = X.copy()
     whole[placed] = Y
     reached = 0
@@ -79,7 +79,7 @@ def widened(loss: PairSquares, X: Array) -> Array | None:
     wide, D = np.zeros((n, rank + 1), X.dtype), np.zeros((n, rank + 1), X.dtype)
     wide[:, :rank] = X
     D[:, rank] = np.random.default_rng(0).standard_normal(n)
-    loss._count()
+    loss.count_products()
     _, c2, _, c4 = loss.pairs.run(QUARTIC, wide, D)
     if not (c2 < 0 < c4):
         return None

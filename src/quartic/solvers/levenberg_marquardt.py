@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 
 from quartic.arrays import Array, astype, eps, float_type, inner, norm, space_of, squared_norm
-from quartic.arrays.space import HostSpace
 from quartic.core.problem import Problem
 from quartic.losses.base import Point
 from quartic.losses.pairs.loss import (
@@ -441,7 +440,7 @@ def conjugate_gradients(
 
 def has_matrix(loss: SumOfSquares) -> bool:
     """Tell whether JᵀJ is to be had as a sparse matrix of SciPy: not of complete distances, nor on a torch device."""
-    return hasattr(loss, "gauss_newton_matrix") and isinstance(loss.space, HostSpace)
+    return loss.offers("gauss_newton_matrix") and loss.offers("on_host")
 
 
 def direct(loss: SumOfSquares, p: Point, G: Array, shift: float) -> Array:
