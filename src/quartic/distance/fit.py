@@ -35,6 +35,7 @@ from quartic.distance.findings import (
     look_at_data,
     look_at_triangles,
 )
+from quartic.distance.graph import mask_of
 from quartic.distance.noise import find_standard_errors
 from quartic.distance.search import Settings, search_all
 from quartic.init import classical_mds
@@ -295,8 +296,7 @@ def place_answer(
     ``X`` has each component in some frame of its own, those with anchors where these say; ``gap`` is between
     components.
     """
-    fixed = np.zeros(int(component.max()) + 1, dtype=bool)
-    fixed[component[data.anchors]] = True
+    fixed = mask_of(component[data.anchors], int(component.max()) + 1)
     spanning = len(data.anchors) > 0 and spans_space(data.places)
     chirality = "the anchors decide" if spanning else "not determined by distances: both mirror images fit"
     if targets is not None:

@@ -81,10 +81,7 @@ class LMState(State):
     first: float = math.inf
     turns: int = -1
 
-    @property
-    def is_measured(self) -> bool:
-        """Whether the point comes from a pass of its own: they all do."""
-        return True
+    is_measured = True  # every point comes from a pass of its own
 
 
 @dataclass(frozen=True)
@@ -170,8 +167,8 @@ class LevenbergMarquardt(Solver):
     def _prepared(self, loss: SumOfSquares, X: Array, damping: float) -> LMState:
         """Return the state at X, from where quasi-Newton steps lead."""
         point, blocks = loss.linearize(X)
-        state = LMState(point, damping=damping, blocks=blocks, mean=diagonal_mean(blocks, X.shape[1]))
-        return self._inverted(loss, state, 0.0) if loss.quadratic else state
+        mean = diagonal_mean(blocks, X.shape[1])
+        return self._inverted(loss, LMState(point, damping=damping, blocks=blocks, mean=mean), 0.0)
 
     @staticmethod
     def _inverted(loss: SumOfSquares, s: LMState, ridge: float) -> LMState:
