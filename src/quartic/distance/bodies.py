@@ -33,6 +33,7 @@ from quartic.distance.graph import (
     grow,
     grow_bodies,
     is_local,
+    mask_of,
     merge_bodies,
     reduce_graph,
     sharing,
@@ -61,7 +62,7 @@ def find_generic_bodies(
         except Undecided:
             complete = False
     if framework is not None:
-        found = [_lift(inside, points, n) for inside in framework.find_bodies(rims)]
+        found = [mask_of(points[inside], n) for inside in framework.find_bodies(rims)]
         bodies = _close(graph, [*grown, *found], d)
     bodies += _simplices(graph, d, bodies, rng)
     if given is not None:  # the body tied to the anchors comes first, whatever its size
@@ -84,12 +85,6 @@ def find_generic_bodies(
             if np.count_nonzero(body & rigid) >= d:
                 rigid |= body
     return bodies, rigid, complete
-
-
-def _lift(inside: Mask, points: Indices, n: int) -> Mask:
-    mask = np.zeros(n, dtype=bool)
-    mask[points[inside]] = True
-    return mask
 
 
 def _close(graph: PairGraph, bodies: list[Mask], d: int) -> list[Mask]:
@@ -117,7 +112,7 @@ def _with_dense_core(
         inner = GenericFramework(small.restricted_to(core), d, rng).find_bodies([])
     except Undecided:
         return bodies
-    return _close(graph, [*bodies, *(_lift(inside, points[core], graph.n_points) for inside in inner)], d)
+    return _close(graph, [*bodies, *(mask_of(points[core][inside], graph.n_points) for inside in inner)], d)
 
 
 def _simplices(graph: PairGraph, d: int, bodies: list[Mask], rng: np.random.Generator) -> list[Mask]:
@@ -131,10 +126,8 @@ def _simplices(graph: PairGraph, d: int, bodies: list[Mask], rng: np.random.Gene
     for v in candidates[:2000]:
         clique = find_clique(graph, int(v), d + 1, free, rng) if free[v] else None
         if clique is not None:
-            simplex = np.zeros(n, dtype=bool)
-            simplex[clique] = True
             free[clique] = False
-            found.append(simplex)
+            found.append(mask_of(clique, n))
     return found
 
 

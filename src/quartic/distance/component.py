@@ -20,8 +20,9 @@ from quartic.core.problem import Problem
 from quartic.core.result import Result, Status
 from quartic.core.units import shifted
 from quartic.distance.bodies import ProvingCore
+from quartic.distance.cuts import rigid_motion
 from quartic.distance.data import Measurements
-from quartic.distance.graph import PairGraph, find_among
+from quartic.distance.graph import PairGraph, find_among, mask_of
 from quartic.distance.noise import FLAT_WHOLE, noise_explains
 from quartic.losses import Anchored, BoundedDistances, Distances, RawStress
 from quartic.solvers import Solver
@@ -141,10 +142,8 @@ class Component:
 
     def sample_rmse(self, X: Array) -> float:
         """Return the root mean square of the errors of the pairs, or of some that are spread over them."""
-        i, j = self.pairs[:: max(1, len(self.pairs) // _SAMPLE)].T
-        d = np.linalg.norm(X[i] - X[j], axis=1)
-        low, high = (column[:: max(1, len(self.pairs) // _SAMPLE)] for column in (self.lower, self.upper))
-        return float(np.sqrt(np.mean((d - np.clip(d, low, high)) ** 2)))
+        some = np.arange(0, len(self.pairs), max(1, len(self.pairs) // _SAMPLE))
+        return float(np.sqrt(np.mean(self._with(some, self.pairs[some], self.n).errors(X) ** 2)))
 
     def that_count(self, errors: Array) -> Array:
         """Return the errors of the pairs that count; 0 for those of weight 0."""
@@ -452,13 +451,6 @@ def turn_to_principal_axes(X: Array, rank: int | None = None) -> Array:
     return Y * np.where(Y[largest, np.arange(Y.shape[1])] < 0, -1.0, 1.0)
 
 
-def rigid_motion(X: Array, onto: Array) -> tuple[Array, Array, Array]:
-    """Return Q, x̄ and ȳ of the motion x ↦ (x − x̄)Q + ȳ that brings X nearest to ``onto``; Q may reflect."""
-    x, y = X.mean(axis=0), onto.mean(axis=0)
-    U, _, V = np.linalg.svd((X - x).T @ (onto - y))
-    return U @ V, x, y
-
-
 def move_onto(X: Array, at: NDArray[np.int64], places: Array) -> Array:
     """Return X moved as a whole so that its rows ``at`` come nearest to ``places``."""
     Q, x, y = rigid_motion(X[at], places)
@@ -494,8 +486,7 @@ def add_anchor_pairs(whole: Component, data: Measurements) -> Component:
         generator = np.random.default_rng(0)
         at = np.column_stack([np.repeat(np.arange(a), _LINKS), generator.integers(a, size=a * _LINKS)])
         at = np.unique(np.sort(at[at[:, 0] != at[:, 1]], axis=1), axis=0)
-    place = np.zeros(data.n_points, dtype=bool)
-    place[data.anchors] = True
+    place = mask_of(data.anchors, data.n_points)
     kept = ~place[data.pairs].all(axis=1)
     d = np.linalg.norm(data.places[at[:, 0]] - data.places[at[:, 1]], axis=1)
     lower, upper, guess = (np.concatenate([column[kept], d]) for column in (data.lower, data.upper, data.guess))

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from quartic.arrays import Array, finite_matrix
-from quartic.distance.graph import Indices, Mask, PairGraph, check_indices, grow_bodies
+from quartic.distance.graph import Indices, Mask, PairGraph, check_indices, grow_bodies, mask_of
 
 # Points lie flat where their thinnest standard deviation is at most this share of the distances to them.
 FLAT = 0.1
@@ -67,8 +67,7 @@ class Cut:
             stay = ~away
             away[:] = True
             away[self.boundary] = ~stay[self.boundary]
-        here = np.zeros(len(X), dtype=bool)
-        here[self.piece] = True
+        here = mask_of(self.piece, len(X))
         return np.flatnonzero(away & here), np.flatnonzero(away & ~here)
 
     @property
@@ -95,8 +94,15 @@ class OtherSide:
         Y, X = self.places[among[both]], X[both[among[both]]]
         if len(X) < 2:
             return False
-        U, _, V = np.linalg.svd((Y - Y.mean(axis=0)).T @ (X - X.mean(axis=0)))
-        return bool(np.abs((Y - Y.mean(axis=0)) @ U @ V + X.mean(axis=0) - X).max() > tolerance)
+        Q, y, x = rigid_motion(Y, X)
+        return bool(np.abs((Y - y) @ Q + x - X).max() > tolerance)
+
+
+def rigid_motion(X: Array, onto: Array) -> tuple[Array, Array, Array]:
+    """Return Q, x̄ and ȳ of the motion x ↦ (x − x̄)Q + ȳ that brings X nearest to ``onto``; Q may reflect."""
+    x, y = X.mean(axis=0), onto.mean(axis=0)
+    U, _, V = np.linalg.svd((X - x).T @ (onto - y))
+    return U @ V, x, y
 
 
 def find_cuts(graph: PairGraph, X: Array, rng: np.random.Generator) -> list[Cut]:
@@ -297,9 +303,7 @@ def _pieces(graph: PairGraph, A: sp.csr_array, X: Array, bodies: list[Mask]) -> 
         single = ~bodies[0]
     few = (graph.degrees >= d) & (graph.degrees <= _HANGS * (d + 1))
     for v in np.flatnonzero(single & few):
-        mask = np.zeros(n, dtype=bool)
-        mask[v] = True
-        yield mask
+        yield mask_of(v, n)
 
 
 def _components(A: sp.csr_array, among: Mask) -> Iterator[Mask]:
@@ -309,9 +313,7 @@ def _components(A: sp.csr_array, among: Mask) -> Iterator[Mask]:
     count, labels = connected_components(A[points][:, points], directed=False)
     order = np.argsort(-np.bincount(labels), kind="stable") if count > 1 else range(count)
     for label in order:
-        mask = np.zeros(len(among), dtype=bool)
-        mask[points[labels == label]] = True
-        yield mask
+        yield mask_of(points[labels == label], len(among))
 
 
 def _beside_planes(A: sp.csr_array, X: Array) -> Iterator[Mask]:
@@ -329,8 +331,7 @@ def _beside_planes(A: sp.csr_array, X: Array) -> Iterator[Mask]:
     linked = A.toarray() > 0
     for cut in near:
         left = ~cut
-        reached = np.zeros(n, dtype=bool)
-        reached[np.argmax(left)] = True
+        reached = mask_of(np.argmax(left), n)
         while True:
             more = reached | (linked[reached].any(axis=0) & left)
             if (more == reached).all():

@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import connected_components
 
 from quartic.arrays import Array
 from quartic.core.units import exponent, shifted
+from quartic.distance.graph import mask_of
 from quartic.distributed.inputs import is_dask_frame
 from quartic.losses.blocks.dask_distances import DaskDistances
 from quartic.losses.pairs.input import check_column, check_pairs, each_once, survey
@@ -148,8 +149,7 @@ def join_doubled(data: Measurements) -> Joined | None:
         ends = ends[order[start]]
         lower, upper = np.maximum.reduceat(low[order], start), np.minimum.reduceat(high[order], start)
         apart = ends[:, 0] != ends[:, 1]
-        broken = np.zeros(k, dtype=bool)
-        broken[ends[lower > np.where(apart, upper, 0.0) + tol]] = True
+        broken = mask_of(ends[lower > np.where(apart, upper, 0.0) + tol], k)
         anchors, at, which = np.unique(label[data.anchors], return_index=True, return_inverse=True)
         broken[anchors[which[(np.abs(data.places - data.places[at[which]]) > tol).any(axis=1)]]] = True
         if not broken.any():

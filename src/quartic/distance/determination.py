@@ -11,7 +11,7 @@ import numpy as np
 from quartic.arrays import Array, RandomState, finite_matrix, random_generator
 from quartic.distance.bodies import ProvingCore, find_generic_bodies, find_proving_core
 from quartic.distance.cuts import find_cuts, flips_in_graph, is_larger_than_a_simplex
-from quartic.distance.graph import Indices, Mask, PairGraph, check_indices, skeleton
+from quartic.distance.graph import Indices, Mask, PairGraph, check_indices, mask_of, skeleton
 
 
 @dataclass(frozen=True, eq=False)
@@ -416,8 +416,7 @@ def _anchors_first(bodies: list[Mask], known: Indices, ties: Indices, n: int) ->
 
     A body that holds fewer turns about these, and so is not fixed against the others.
     """
-    anchors = np.zeros(n, dtype=bool)
-    anchors[known] = True
+    anchors = mask_of(known, n)
     at = next((k for k, body in enumerate(bodies) if body[ties].all()), None)
     first = anchors if at is None else anchors | bodies[at]
     return [first, *(body for k, body in enumerate(bodies) if k != at)]

@@ -35,6 +35,7 @@ from quartic.distance.findings import (
     look_at_data,
     look_at_triangles,
 )
+from quartic.distance.graph import mask_of
 from quartic.distance.noise import find_standard_errors
 from quartic.distance.search import Settings, search_all
 from quartic.init import classical_mds
@@ -154,8 +155,9 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
     sure, least = possible.determined, _MOVED * whole.size
     sides = [(side.here, side.there) for side in account.sides if side.differs(X, sure, least)]
     possible = possible.without(sides, anchors=data.anchors).proved_by_itself(sure, fixing, data.anchors)
-    for fold in account.folds:
-        account.unexplained[fold.here] |= fold.differs(X, possible.determined, least)
+    for side in account.sides:
+        if not len(side.there):  # another start led there: nothing tells which of the two is right
+            account.unexplained[side.here] |= side.differs(X, possible.determined, least)
     if joined is not None:
         account.story[0].insert(0, Step(f"{n - data.n_points} points joined to others at distance 0"))
         component, X, account.unexplained = find_components(given), X[joined.label], account.unexplained[joined.label]
@@ -294,8 +296,7 @@ def place_answer(
     ``X`` has each component in some frame of its own, those with anchors where these say; ``gap`` is between
     components.
     """
-    fixed = np.zeros(int(component.max()) + 1, dtype=bool)
-    fixed[component[data.anchors]] = True
+    fixed = mask_of(component[data.anchors], int(component.max()) + 1)
     spanning = len(data.anchors) > 0 and spans_space(data.places)
     chirality = "the anchors decide" if spanning else "not determined by distances: both mirror images fit"
     if targets is not None:

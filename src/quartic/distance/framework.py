@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
 from quartic.arrays import Array
-from quartic.distance.graph import Indices, Mask, PairGraph, find_clique
+from quartic.distance.graph import Indices, Mask, PairGraph, find_clique, mask_of
 
 Solve: TypeAlias = Callable[[Array], Array]
 
@@ -214,8 +214,7 @@ class GenericFramework:
         n, rng = self.graph.n_points, self._rng
         P1 = np.column_stack([np.ones(n), self.P])
         carried = np.abs(stress) > TOL_NULL
-        stressed = np.zeros(n, dtype=bool)
-        stressed[pairs[carried].ravel()] = True
+        stressed = mask_of(pairs[carried].ravel(), n)
         position = np.cumsum(stressed) - 1
         inner = np.flatnonzero(stressed)
         # A point that carries no stress is free in the kernel: its row is drawn at random, apart from the rest.

@@ -46,6 +46,13 @@ def find_among(numbers: Indices, points: Indices) -> tuple[Indices, Mask]:
     return at, points[at] == numbers if len(points) else np.zeros(len(at), dtype=bool)
 
 
+def mask_of(points: Any, n: int) -> Mask:
+    """Return the mask of some of n points."""
+    mask: Mask = np.zeros(n, dtype=bool)
+    mask[points] = True
+    return mask
+
+
 @dataclass(frozen=True, eq=False)
 class PairGraph:
     """An undirected graph in compressed rows: the neighbours of ``v`` are ``indices[indptr[v]:indptr[v + 1]]``."""
@@ -161,8 +168,7 @@ def grow(graph: PairGraph, start: Indices, threshold: int) -> Mask:
     With ``threshold = d + 1`` global rigidity of ``start`` passes on to the result, with ``threshold = d`` local
     rigidity does (both for generic positions).
     """
-    inside = np.zeros(graph.n_points, dtype=bool)
-    inside[start] = True
+    inside = mask_of(start, graph.n_points)
     count = np.zeros(graph.n_points, dtype=np.int64)
     frontier = np.flatnonzero(inside)
     while len(frontier):
@@ -238,9 +244,7 @@ def grow_bodies(
         seed = find_clique(graph, int(waiting[0]), d + 1, core, rng)
         waiting = waiting[1:]
         if seed is not None:
-            body = np.zeros(graph.n_points, dtype=bool)
-            body[seed] = True
-            body = grown(body)
+            body = grown(mask_of(seed, graph.n_points))
             if np.count_nonzero(body) >= least:
                 bodies = merge_bodies([*bodies, body], may_join, grown)
     return bodies

@@ -24,7 +24,7 @@ from quartic.distance.framework import (
     rigid_motions,
     rigidity_matrix,
 )
-from quartic.distance.graph import Indices, Mask, PairGraph, check_indices, find_clique, skeleton
+from quartic.distance.graph import Indices, Mask, PairGraph, check_indices, find_clique, mask_of, skeleton
 
 # Cliques looked for; and how many degrees of freedom their residuals, and how many pairs, they must have to say
 # something.
@@ -204,8 +204,7 @@ def standard_errors(
     if n_samples < 1:
         raise ValueError(f"n_samples must be at least 1, got {n_samples}")
 
-    anchor = np.zeros(n, dtype=bool)
-    anchor[known] = True
+    anchor = mask_of(known, n)
     ties = spanning_anchors(X, known)
     spanning = len(ties) == d + 1
     links = skeleton(known if spanning else ties, d)

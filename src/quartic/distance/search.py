@@ -105,7 +105,6 @@ class Account:
     story: list[list[Step]]
     unexplained: NDArray[np.bool_]
     sides: list[OtherSide]
-    folds: list[OtherSide]
     in_place: bool | None = None
 
 
@@ -113,8 +112,7 @@ class Account:
 class Found:
     """What a search led to: the best run, what was done, whether the misfit is taken for round-off or noise.
 
-    ``sides`` are answers that fit as well, with a piece on the other side of a flat cut, ``folds`` those that other
-    starts led to.
+    ``sides`` are answers that fit as well: with a piece on the other side of a flat cut, or other starts led to them.
     """
 
     result: Result
@@ -122,7 +120,6 @@ class Found:
     explained: bool
     sides: list[OtherSide] = field(default_factory=list)
     in_place: bool | None = None
-    folds: list[OtherSide] = field(default_factory=list)
 
 
 def search_component(component: Component, init: Any, effort: Effort, generator: np.random.Generator) -> Found:
@@ -175,9 +172,8 @@ def search_component(component: Component, init: Any, effort: Effort, generator:
     if explained is None:  # of so many points a local minimum has outliers, which were looked for
         explained = component.n > _LARGE
     result = finish(search, time.perf_counter() - began)
-    everyone, no_one = np.arange(component.n), np.empty(0, dtype=np.int64)
-    folds = [OtherSide(everyone, no_one, places) for places in answers]
-    return Found(result, search.steps, explained or component.bounded, sides, search.in_place, folds)
+    sides += [OtherSide(np.arange(component.n), np.empty(0, dtype=np.int64), places) for places in answers]
+    return Found(result, search.steps, explained or component.bounded, sides, search.in_place)
 
 
 def _start_at_random(search: Search, rank: int) -> Array:
@@ -365,7 +361,7 @@ def search_all(
     """
     X: Array = np.zeros((data.n_points, settings.n_components))
     results: list[Result] = []
-    account = Account(None, 0, [], np.zeros(data.n_points, dtype=bool), [], [])  # type: ignore[arg-type]
+    account = Account(None, 0, [], np.zeros(data.n_points, dtype=bool), [])  # type: ignore[arg-type]
     several = isinstance(settings.init, str) and settings.n_init > 1
     for c, points, component in _components(whole, data, label):
         init = settings.init if isinstance(settings.init, str) else settings.init[points]
@@ -384,7 +380,6 @@ def search_all(
         account.unexplained[points] = not found.explained
         account.in_place = found.in_place
         account.sides += [side.numbered(points) for side in found.sides]
-        account.folds += [fold.numbered(points) for fold in found.folds]
     account.result = min(results, key=lambda result: result.success)
     account.n_iter = max(1, sum(result.n_iter for result in results))
     return X, account

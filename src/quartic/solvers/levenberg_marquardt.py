@@ -81,10 +81,7 @@ class LMState(State):
     first: float = math.inf
     turns: int = -1
 
-    @property
-    def is_measured(self) -> bool:
-        """Whether the point comes from a pass of its own: they all do."""
-        return True
+    is_measured = True  # every point comes from a pass of its own
 
 
 @dataclass(frozen=True)
@@ -170,8 +167,8 @@ class LevenbergMarquardt(Solver):
     def _prepared(self, loss: SumOfSquares, X: Array, damping: float) -> LMState:
         """Return the state at X, from where quasi-Newton steps lead."""
         point, blocks = loss.linearize(X)
-        state = LMState(point, damping=damping, blocks=blocks, mean=diagonal_mean(blocks, X.shape[1]))
-        return self._inverted(loss, state, 0.0) if loss.quadratic else state
+        mean = diagonal_mean(blocks, X.shape[1])
+        return self._inverted(loss, LMState(point, damping=damping, blocks=blocks, mean=mean), 0.0)
 
     @staticmethod
     def _inverted(loss: SumOfSquares, s: LMState, ridge: float) -> LMState:
@@ -347,7 +344,14 @@ class LevenbergMarquardt(Solver):
             D = direct(loss, p, G, ridge + damping)
         else:
             tolerance = later(lambda g, before: residual(self.forcing, g, before), slope, s.before)
-            found = solve(loss, p, G, blocks, ridge + damping, tolerance, self.max_cg, bool(s.newton))
+
+            def product(V: Array, out: Array) -> None:
+                if s.newton:
+                    out[:] = loss.hessian_product(p, V)
+                else:
+                    loss.gauss_newton_product(p, V, out)
+
+            found = conjugate_gradients(product, G, blocks, ridge + damping, tolerance, self.max_cg)
             D, slow = found.D, 0 if found.reached else slow + 1
         predicted = 0.5 * (damping * squared_norm(D) - inner(G, D))  # of the model without damping, at t = 1
         D = astype(D, float_type(p.X))
@@ -400,32 +404,10 @@ _UNKNOWNS, _WORK = 100_000, 3e10
 
 
 class Solution(NamedTuple):
-    """D (n, r), in float64, the steps of conjugate gradients, and whether the residual asked for was reached."""
+    """D (n, r), in float64, and whether the residual asked for was reached."""
 
     D: Array
-    n_iter: int
     reached: bool
-
-
-def solve(
-    loss: SumOfSquares,
-    p: Point,
-    G: Array,
-    blocks: Array,
-    shift: float,
-    tolerance: float,
-    max_iter: int,
-    newton: bool = False,
-) -> Solution:
-    """Solve (A + shift·I) D = −G by conjugate gradients, with A = JᵀJ or, for Newton's method, ∇²f(p)."""
-
-    def product(V: Array, out: Array) -> None:
-        if newton:
-            out[:] = loss.hessian_product(p, V)
-        else:
-            loss.gauss_newton_product(p, V, out)
-
-    return conjugate_gradients(product, G, blocks, shift, tolerance, max_iter)
 
 
 def conjugate_gradients(
@@ -447,10 +429,10 @@ def conjugate_gradients(
         product(P, H)
         curvature, rz = ops.advance(rz, shift, P, H, L, D, R, Z)
         if not curvature > 0:
-            return Solution(D if k else Z, k + 1, True)
+            return Solution(D if k else Z, True)
         if not rz > tolerance**2 * first:
-            return Solution(D, k + 1, True)
-    return Solution(D, max_iter, False)
+            return Solution(D, True)
+    return Solution(D, False)
 
 
 def has_matrix(loss: SumOfSquares) -> bool:
