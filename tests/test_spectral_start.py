@@ -160,8 +160,9 @@ def test_strategy_is_the_same_as_its_array():
 
 
 @pytest.mark.parametrize(("rank", "n_filters"), [(4, 1), (6, 1), (12, 2)])
-def test_one_filter_where_a_gap_follows_the_wanted_eigenvalues(rank, n_filters):
+def test_one_filter_where_a_gap_follows_the_wanted_eigenvalues(rank, n_filters, monkeypatch):
     """Six groups: the gap is behind the sixth eigenvalue. Beyond it a second filter tells neighbours apart."""
+    monkeypatch.setattr(factorization, "_TALL", 400)
     problem = symnmf(PLANTED)
     spectral_start(problem, rank, np.random.default_rng(0))
     assert problem.loss.n_products == 3 + n_filters * 8

@@ -251,16 +251,20 @@ class Space:
         """Return the order that sorts a vector, largest first, equals as they come."""
         return np.argsort(-x, kind="stable")
 
-    def times(self, A: Array, S: Array) -> Array:
-        """Return A S for a small matrix S, in A's type."""
+    def times(self, A: Array, S: Array, reuse: bool = False) -> Array:
+        """Return A S for a small matrix S, in A's type; where S is square, in A's own memory if that may be used."""
         S = S.astype(A.dtype, copy=False)
         if A.size <= _SMALL:
             return A @ S
-        out, rows = np.empty((len(A), S.shape[1]), A.dtype), max(_ROWS, -(-len(A) // _PIECES))
+        out = A if reuse else np.empty((len(A), S.shape[1]), A.dtype)
+        rows = max(_ROWS, -(-len(A) // _PIECES))
 
         def work(first: int, last: int) -> None:
-            for k in range(first * rows, min(last * rows, len(A)), rows):
-                np.matmul(A[k : k + rows], S, out=out[k : k + rows])
+            for piece in range(first, last):
+                end = min((piece + 1) * rows, len(A))
+                for k in range(piece * rows, end, _ROWS):
+                    here = slice(k, min(k + _ROWS, end))
+                    out[here] = A[here] @ S
 
         spread(work, -(-len(A) // rows), float(A.size) * S.shape[1])
         return out
@@ -389,7 +393,7 @@ float_type: Callable[[Any], type[np.floating[Any]]] = _forward("float_type")
 copy: Callable[[Any], Array] = _forward("copy")
 to_host: Callable[[Any], Any] = _forward("to_host")
 positive_part: Callable[[Any], Array] = _forward("positive_part")
-times: Callable[[Any, Any], Array] = _forward("times")
+times: Callable[..., Array] = _forward("times")
 bare: Callable[[Any], Any] = _forward("bare")
 
 

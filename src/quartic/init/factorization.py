@@ -41,8 +41,8 @@ _RANGE = 20
 _LEAST = 0.01
 # Rounds and degree of the filter, dimensions of the subspace beyond r, turns of Q.
 _FILTERS, _DEGREE, _EXTRA, _TURNS = 2, 8, 10, 10
-# Eigenvectors that are off by so much, as a mean angle, are as good a start as better ones where X ≥ 0 changes them.
-_ANGLE = 0.1
+# Of so many rows, eigenvectors that are off by this mean angle are as good a start for X ≥ 0 as better ones.
+_TALL, _ANGLE = 10_000, 0.1
 
 
 def random_start(problem: Problem, rank: int, generator: np.random.Generator) -> Array:
@@ -125,15 +125,17 @@ def spectral_start(problem: Problem, rank: int, generator: np.random.Generator) 
             f"the spectral start needs the eigenvectors of M in LeastSquares(M), but the loss is "
             f"{loss.name}; use a random start"
         )
-    Q = astype(loss.space.normal(generator, (loss.n_points, min(rank + _EXTRA, loss.n_points))), loss.dtype)
-    product: Callable[[Array], Array] = cast(Any, loss).product
     nonnegative = problem.penalty.nonnegative
-    values, U = leading_eigenpairs(product, Q, rank, _FILTERS, _DEGREE, _ANGLE if nonnegative else 0.0)
+    product: Callable[[Array], Array] = cast(Any, loss).product
+    rough: Any = cast(Any, loss).rough() if nonnegative else loss
+    Q = astype(loss.space.normal(generator, (loss.n_points, min(rank + _EXTRA, loss.n_points))), rough.dtype)
+    angle = _ANGLE if nonnegative and len(Q) >= _TALL else 0.0
+    values, U = leading_eigenpairs(rough.product, Q, rank, _FILTERS, _DEGREE, angle)
     Z = times(U, np.diag(np.sqrt(np.maximum(values, 0))))
     if not nonnegative:
         return loss.random_start(rank, False, generator) if is_zero(Z) else Z
     typical = math.sqrt(squared_norm(Z) / (loss.n_points * rank))
-    X: Array = _turn(Z, U).clip(_LEAST * typical, None)
+    X: Array = astype(_turn(Z, U).clip(_LEAST * typical, None), loss.dtype)
     # f(tX) − f(0) = ½t⁴‖XᵀX‖² − t²⟨MX, X⟩ is least at t² = ⟨MX, X⟩ / ‖XᵀX‖².
     MX = product(X)
     X[~MX.any(axis=1)] = 0  # a node without edges: M ≥ 0 and X > 0 leave no other reason, and zero is its best row
@@ -156,12 +158,13 @@ def leading_eigenpairs(
     MQ = product(Q)
     values, Q, MQ = _rotate_to_ritz(Q, MQ)
     for _ in range(n_filters if Q.shape[1] < len(Q) else 0):
-        if angle and _mean_angle(values, MQ, rank) <= angle:
+        squares = to_host((MQ * MQ).sum(axis=0)).astype(np.float64)
+        if _mean_angle(values, squares, rank) <= angle:
             break
-        # Ritz values close in from inside; the mirror image of the upper end stands for a lower end not yet seen.
-        # Those of a random subspace are all near zero where M has no diagonal; ‖MQ‖ tells how far M reaches.
-        reach = math.sqrt(squared_norm(MQ) / Q.shape[1])
-        upper = max(values[-1], _FLOOR * values[0], _RESOLVED * reach, np.finfo(float_type(Q)).tiny)
+        # Ritz values close in from inside, and the least ‖Mq‖ tells how much further M reaches, unless negative
+        # eigenvalues are seen to be among it. The mirror image of the upper end stands for a lower end not yet seen.
+        reach = math.sqrt(squares.min()) * (1.0 if values[-1] > 0 else _RESOLVED)
+        upper = max(values[-1], reach, _FLOOR * values[0], np.finfo(float_type(Q)).tiny)
         lower = min(-upper, 1.05 * values[-1])
         centre, half = (lower + upper) / 2, (upper - lower) / 2
         MQ -= centre * Q
@@ -178,12 +181,11 @@ def leading_eigenpairs(
     return values[:rank], copy(Q[:, :rank])
 
 
-def _mean_angle(values: Array, MQ: Array, rank: int) -> float:
+def _mean_angle(values: Array, squares: Array, rank: int) -> float:
     """Return the root mean square of residual over gap, which bounds the angles of Ritz vectors and eigenvectors."""
-    values = values.astype(np.float64)
-    squares = to_host((MQ[:, :rank] ** 2).sum(axis=0)) - values[:rank] ** 2  # ‖Mq − λq‖² = ‖Mq‖² − λ², as ⟨q, Mq⟩ = λ
-    gaps = np.maximum(values[:rank] - values[-1], 1e-30)
-    return math.sqrt(np.mean(np.maximum(squares, 0) / gaps**2))
+    wanted = values[:rank].astype(np.float64)
+    residuals = np.maximum(squares[:rank] - wanted**2, 0)  # ‖Mq − λq‖² = ‖Mq‖² − λ², as ⟨q, Mq⟩ = λ
+    return math.sqrt(np.mean(residuals / np.maximum(wanted - values[-1], 1e-30) ** 2))
 
 
 def _keep_in_range(before: Array, T: Array) -> tuple[Array, Array]:
@@ -205,7 +207,7 @@ def _rotate_to_ritz(Q: Array, MQ: Array) -> tuple[Array, Array, Array]:
     B = on_host(gram(Q, MQ))
     values, V = np.linalg.eigh((B + B.T) / 2)
     V = np.ascontiguousarray(V[:, ::-1])
-    return values[::-1].astype(float_type(Q)), times(Q, V), times(MQ, V)
+    return values[::-1].astype(float_type(Q)), times(Q, V, True), times(MQ, V, True)
 
 
 def _turn(Z: Array, U: Array) -> Array:
