@@ -199,7 +199,7 @@ class FullLeastSquares(Loss):
 
     def product(self, X: Array) -> Array:
         """Return M X, counted."""
-        self._count()
+        self.count_products()
         return self.matrix.product(X, self.arrays.like(X))
 
     def rough(self) -> Self:
@@ -347,7 +347,7 @@ class FullLeastSquares(Loss):
 
     @constant
     def curvature_at_zero(self) -> float:
-        return min(negative_part_of_spectrum(self.matrix, self._count), self.gradient_norm_at_zero)
+        return min(negative_part_of_spectrum(self.matrix, self.count_products), self.gradient_norm_at_zero)
 
     # -- bookkeeping ------------------------------------------------------------------------------------------------
 
@@ -364,7 +364,7 @@ class FullLeastSquares(Loss):
     def mean_entry(self) -> float:
         """Return the mean of all n² entries of M."""
         total, products = self.matrix.total()
-        self._count(products)
+        self.count_products(products)
         return total / self.n_points**2
 
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:

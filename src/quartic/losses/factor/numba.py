@@ -26,7 +26,7 @@ from quartic.arrays import Array
 from quartic.arrays.space import HOST, Fresh
 from quartic.arrays.threads import spread
 from quartic.compiled.flags import FLAGS, INNER, njit
-from quartic.compiled.vectors import WIDEST, add_to_gram, rows_times_small, sparse_rows
+from quartic.compiled.vectors import WIDEST, add_to_gram, rows_times_small, sparse_row
 from quartic.losses.factor.passes import Origin, StepSums
 
 # Rows of a block: with 40 columns in double precision 20 kB, beside the small matrix, stay in the first cache.
@@ -428,7 +428,8 @@ def sparse_pass(rank: int) -> Any:
 
     @njit(**FLAGS)
     def run(start: Any, cols: Any, values: Any, X: Any, Y: Any, first: int, last: int) -> None:
-        sparse_rows(lanes, start, cols, values, X, Y, first, last)
+        for i in range(first, last):
+            sparse_row(lanes, cols, values, X, Y, i, start[i], start[i + 1])
 
     return run
 
