@@ -101,10 +101,12 @@ def _multiply(A: Array, B: Array) -> Array:
     return A.T @ B
 
 
-def _share_filled(A: Array) -> float:
-    """Return the share of entries that are not zero, in a sample of the rows."""
-    some = A[:: max(1, len(A) // 64)]
-    return np.count_nonzero(some) / max(some.size, 1)
+def mostly_zeros(A: Array, B: Array) -> bool:
+    """Tell whether AᵀB of many columns is best made of what is not zero, by a sample of the rows."""
+    if min(A.shape[1], B.shape[1]) < _WIDE:
+        return False
+    shares = [np.count_nonzero(some) / max(some.size, 1) for some in (C[:: max(1, len(C) // 64)] for C in (A, B))]
+    return shares[0] * shares[1] < _EMPTY
 
 
 class Space:
@@ -189,7 +191,7 @@ class Space:
         B = A if B is None else B
         if A.size <= _SMALL and A.shape[1] < _WIDE and A.dtype == B.dtype == np.float64:
             return A.T @ B
-        if min(A.shape[1], B.shape[1]) >= _WIDE and _share_filled(A) * _share_filled(B) < _EMPTY:
+        if mostly_zeros(A, B):
             from quartic.compiled.rows import gram_of_few as multiply
         else:
             multiply = _multiply
