@@ -106,7 +106,7 @@ def mostly_zeros(A: Array, B: Array) -> bool:
     if min(A.shape[1], B.shape[1]) < _WIDE:
         return False
     shares = [np.count_nonzero(some) / max(some.size, 1) for some in (C[:: max(1, len(C) // 64)] for C in (A, B))]
-    return shares[0] * shares[1] < _EMPTY
+    return bool(shares[0] * shares[1] < _EMPTY)
 
 
 class Space:
