@@ -232,7 +232,7 @@ def test_large_graphs_start_in_single_precision(monkeypatch):
     monkeypatch.setattr(factor_matrix, "_MANY", 1)
     rough = start(PLANTED, 6)
     assert rough.dtype == np.float64
-    assert 0 < np.linalg.norm(rough @ rough.T - wide @ wide.T) < 1e-3 * np.linalg.norm(wide @ wide.T)
+    assert 0 < np.linalg.norm(rough @ rough.T - wide @ wide.T) < 0.01 * np.linalg.norm(wide @ wide.T)
     tiny = LeastSquares(1e-30 * PLANTED)
     assert tiny.rough().dtype == np.float64  # squares would underflow
 
