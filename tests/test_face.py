@@ -270,3 +270,13 @@ def test_memory_is_bounded(n):
     X = problem.loss.random_start(20, True, np.random.default_rng(0))
     # the least of a few: compiled code that is loaded on the way is not the run's
     assert min(peak_memory(problem, LBFGS(), X, 30) for _ in range(6)) <= 26 * X.nbytes
+
+
+def test_entries_on_their_way_to_zero_are_set_to_it():
+    """Steps shorter than D scale what D brings to zero, and do not end it: the face would stay whole meanwhile."""
+    M, labels = planted_graph(600, 6, random_state=0)
+    X0 = (labels[:, None] == np.arange(6)) / np.sqrt(np.bincount(labels))
+    X0 = 0.9 * np.maximum(X0, 0.1 * np.sqrt((X0 * X0).mean()))
+    problem, positive = Problem(LeastSquares(M / M.sum(axis=1).mean()), Nonnegative()), []
+    minimize(problem, X0, solver="face-cg", max_iter=2, callback=lambda p: positive.append((p.X > 0).mean()))
+    assert positive[-1] < 0.6

@@ -11,6 +11,7 @@ from quartic.datasets import karate, planted_graph
 from quartic.init import factorization, random_start, spectral_start
 from quartic.init.factorization import leading_eigenpairs
 from quartic.losses import Distances, LeastSquares
+from quartic.losses.factor import matrix as factor_matrix
 from quartic.losses.factor.matrix import ProjectedMatrix, as_matrix
 from quartic.penalties import Nonnegative, Zero
 
@@ -224,6 +225,16 @@ def test_one_filter_where_a_gap_follows_the_wanted_eigenvalues(rank, n_filters):
     problem = symnmf(PLANTED)
     spectral_start(problem, rank, np.random.default_rng(0))
     assert problem.loss.n_products == 3 + n_filters * 8
+
+
+def test_large_graphs_start_in_single_precision(monkeypatch):
+    wide = start(PLANTED, 6)
+    monkeypatch.setattr(factor_matrix, "_MANY", 1)
+    rough = start(PLANTED, 6)
+    assert rough.dtype == np.float64
+    assert 0 < np.linalg.norm(rough @ rough.T - wide @ wide.T) < 0.01 * np.linalg.norm(wide @ wide.T)
+    tiny = LeastSquares(1e-30 * PLANTED)
+    assert tiny.rough().dtype == np.float64  # squares would underflow
 
 
 def test_reference_of_a_strategy():

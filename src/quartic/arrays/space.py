@@ -101,10 +101,12 @@ def _multiply(A: Array, B: Array) -> Array:
     return A.T @ B
 
 
-def _share_filled(A: Array) -> float:
-    """Return the share of entries that are not zero, in a sample of the rows."""
-    some = A[:: max(1, len(A) // 64)]
-    return np.count_nonzero(some) / max(some.size, 1)
+def mostly_zeros(A: Array, B: Array) -> bool:
+    """Tell whether AᵀB of many columns is best made of what is not zero, by a sample of the rows."""
+    if min(A.shape[1], B.shape[1]) < _WIDE:
+        return False
+    shares = [np.count_nonzero(some) / max(some.size, 1) for some in (C[:: max(1, len(C) // 64)] for C in (A, B))]
+    return bool(shares[0] * shares[1] < _EMPTY)
 
 
 class Space:
@@ -189,7 +191,7 @@ class Space:
         B = A if B is None else B
         if A.size <= _SMALL and A.shape[1] < _WIDE and A.dtype == B.dtype == np.float64:
             return A.T @ B
-        if min(A.shape[1], B.shape[1]) >= _WIDE and _share_filled(A) * _share_filled(B) < _EMPTY:
+        if mostly_zeros(A, B):
             from quartic.compiled.rows import gram_of_few as multiply
         else:
             multiply = _multiply
@@ -251,16 +253,20 @@ class Space:
         """Return the order that sorts a vector, largest first, equals as they come."""
         return np.argsort(-x, kind="stable")
 
-    def times(self, A: Array, S: Array) -> Array:
-        """Return A S for a small matrix S, in A's type."""
+    def times(self, A: Array, S: Array, reuse: bool = False) -> Array:
+        """Return A S for a small matrix S, in A's type; where S is square, in A's own memory if that may be used."""
         S = S.astype(A.dtype, copy=False)
         if A.size <= _SMALL:
             return A @ S
-        out, rows = np.empty((len(A), S.shape[1]), A.dtype), max(_ROWS, -(-len(A) // _PIECES))
+        out = A if reuse else np.empty((len(A), S.shape[1]), A.dtype)
+        rows = max(_ROWS, -(-len(A) // _PIECES))
 
         def work(first: int, last: int) -> None:
-            for k in range(first * rows, min(last * rows, len(A)), rows):
-                np.matmul(A[k : k + rows], S, out=out[k : k + rows])
+            for piece in range(first, last):
+                end = min((piece + 1) * rows, len(A))
+                for k in range(piece * rows, end, _ROWS):
+                    here = slice(k, min(k + _ROWS, end))
+                    out[here] = A[here] @ S
 
         spread(work, -(-len(A) // rows), float(A.size) * S.shape[1])
         return out
@@ -394,7 +400,7 @@ float_type: Callable[[Any], type[np.floating[Any]]] = _forward("float_type")
 copy: Callable[[Any], Array] = _forward("copy")
 to_host: Callable[[Any], Any] = _forward("to_host")
 positive_part: Callable[[Any], Array] = _forward("positive_part")
-times: Callable[[Any, Any], Array] = _forward("times")
+times: Callable[..., Array] = _forward("times")
 bare: Callable[[Any], Any] = _forward("bare")
 
 

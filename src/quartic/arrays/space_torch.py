@@ -125,7 +125,7 @@ class DeviceSpace(Space):
     def falling_order(self, x: Any) -> Any:
         return (-x).argsort(stable=True)
 
-    def times(self, A: Any, S: Any) -> Any:
+    def times(self, A: Any, S: Any, reuse: bool = False) -> Any:
         return A @ small_for(A, S)
 
     def shrink(self, W: Any, square: Any, alpha: float, sigma: float) -> None:

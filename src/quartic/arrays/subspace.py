@@ -32,20 +32,20 @@ def orthonormal(A: Any) -> Array:
 
     By products alone, twice: with AᵀA = VΛVᵀ, its columns scaled to length one, AVΛ^-½ is orthonormal but for
     round-off, which the second time is gone (Stathopoulos and Wu 2002). That is quicker than a QR decomposition, which
-    is taken where columns are too nearly dependent; on a device, where it is slow, only if more rounds, each of which
-    brings the columns further apart, do not help either.
+    is taken where columns are too nearly dependent; on a device, where it is slow, and in single precision, only if
+    more rounds, each of which brings the columns further apart, do not help either.
     """
-    B, good = A, 0
+    B, good, patient = A, 0, is_torch(A) or float_type(A) is np.float32
     least = 1e8 * float(np.finfo(float_type(A)).tiny)  # one over it, and over a small root, are numbers of A's type
-    for _ in range(_ROUNDS if is_torch(A) else 2):
+    for _ in range(_ROUNDS if patient else 2):
         S = on_host(gram(B))
         d = np.maximum(np.sqrt(np.maximum(np.diag(S), 0)), least)
         values, V = np.linalg.eigh(S / d[:, None] / d)
         independent = values[0] > _INDEPENDENT * eps(A) * values[-1]
-        if not independent and not is_torch(A):
+        if not independent and not patient:
             break
         values = np.maximum(values, 1e-12 * values[-1])
-        B = times(B, V / np.sqrt(values) / d[:, None])
+        B = times(B, V / np.sqrt(values) / d[:, None], B is not A)
         good = good + 1 if independent else 0
         if good == 2:
             return B

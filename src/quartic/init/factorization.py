@@ -136,12 +136,14 @@ def spectral_start(problem: Problem, rank: int, generator: np.random.Generator) 
             f"the spectral start needs the eigenvectors of M in LeastSquares(M), but the loss is "
             f"{loss.name}; use a random start"
         )
-    Q = astype(loss.space.normal(generator, (loss.n_points, min(rank + _EXTRA, loss.n_points))), loss.dtype)
-    product: Callable[[Array], Array] = cast(Any, loss).product
     nonnegative = problem.penalty.nonnegative
-    projects = nonnegative and _projecting_helps(cast(Any, loss).matrix, Q.shape[1], rank)
+    product: Callable[[Array], Array] = cast(Any, loss).product
+    columns = min(rank + _EXTRA, loss.n_points)
+    projects = nonnegative and _projecting_helps(cast(Any, loss).matrix, columns, rank)
+    rough: Any = cast(Any, loss).rough() if nonnegative and not projects else loss
+    Q = astype(loss.space.normal(generator, (loss.n_points, columns)), rough.dtype)
     angle = _ANGLES[projects] if nonnegative else 0.0
-    values, Q = leading_eigenpairs(product, Q, rank, _PRODUCTS, _DEGREE, angle)
+    values, Q = leading_eigenpairs(rough.product, Q, rank, _PRODUCTS, _DEGREE, angle)
     projected = FullLeastSquares(ProjectedMatrix(cast(Any, loss).matrix, Q, values)) if projects else None
     U = copy(Q[:, :rank])
     del Q  # memory is short where arrays are large
@@ -149,7 +151,7 @@ def spectral_start(problem: Problem, rank: int, generator: np.random.Generator) 
     if not nonnegative:
         return loss.random_start(rank, False, generator) if is_zero(Z) else Z
     typical = math.sqrt(squared_norm(Z) / (loss.n_points * rank))
-    X: Array = _turn(Z, U).clip(_LEAST * typical, None)
+    X: Array = astype(_turn(Z, U).clip(_LEAST * typical, None), loss.dtype)
     # f(tX) − f(0) = ½t⁴‖XᵀX‖² − t²⟨MX, X⟩ is least at t² = ⟨MX, X⟩ / ‖XᵀX‖².
     MX = product(X)
     X[~MX.any(axis=1)] = 0  # a node without edges: M ≥ 0 and X > 0 leave no other reason, and zero is its best row
@@ -189,11 +191,14 @@ def leading_eigenpairs(
     values, Q, MQ = _rotate_to_ritz(Q, MQ)
     most = 1 / math.sqrt(np.finfo(float_type(Q)).eps)
     left = n_products if Q.shape[1] < len(Q) else 0
-    while left > 0 and not (angle and _mean_angle(values, MQ, rank) <= angle):
-        # Ritz values close in from inside; the mirror image of the upper end stands for a lower end not yet seen.
-        # Those of a random subspace are all near zero where M has no diagonal; ‖MQ‖ tells how far M reaches.
-        reach = math.sqrt(squared_norm(MQ) / Q.shape[1])
-        upper = max(values[-1], _RESOLVED * reach, np.finfo(float_type(Q)).tiny)
+    while left > 0:
+        squares = to_host((MQ * MQ).sum(axis=0)).astype(np.float64)
+        if _mean_angle(values, squares, rank) <= angle:
+            break
+        # Ritz values close in from inside, and the least ‖Mq‖ tells how much further M reaches, unless negative
+        # eigenvalues are seen to be among it. The mirror image of the upper end stands for a lower end not yet seen.
+        reach = math.sqrt(squares.min()) * (1.0 if values[-1] > 0 else _RESOLVED)
+        upper = max(values[-1], reach, np.finfo(float_type(Q)).tiny)
         lower = min(-upper, 1.05 * values[-1])
         centre, half = (lower + upper) / 2, (upper - lower) / 2
         # log of what a degree multiplies the first eigenvector by, beyond the last one wanted
@@ -215,12 +220,11 @@ def leading_eigenpairs(
     return values, Q
 
 
-def _mean_angle(values: Array, MQ: Array, rank: int) -> float:
+def _mean_angle(values: Array, squares: Array, rank: int) -> float:
     """Return the root mean square of residual over gap, which bounds the angles of Ritz vectors and eigenvectors."""
-    values = values.astype(np.float64)
-    squares = to_host((MQ[:, :rank] ** 2).sum(axis=0)) - values[:rank] ** 2  # ‖Mq − λq‖² = ‖Mq‖² − λ², as ⟨q, Mq⟩ = λ
-    gaps = np.maximum(values[:rank] - values[-1], 1e-30)
-    return math.sqrt(np.mean(np.maximum(squares, 0) / gaps**2))
+    wanted = values[:rank].astype(np.float64)
+    residuals = np.maximum(squares[:rank] - wanted**2, 0)  # ‖Mq − λq‖² = ‖Mq‖² − λ², as ⟨q, Mq⟩ = λ
+    return math.sqrt(np.mean(residuals / np.maximum(wanted - values[-1], 1e-30) ** 2))
 
 
 def _keep_in_range(before: Array, T: Array) -> tuple[Array, Array]:
@@ -242,7 +246,7 @@ def _rotate_to_ritz(Q: Array, MQ: Array) -> tuple[Array, Array, Array]:
     B = on_host(gram(Q, MQ))
     values, V = np.linalg.eigh((B + B.T) / 2)
     V = np.ascontiguousarray(V[:, ::-1])
-    return values[::-1].astype(float_type(Q)), times(Q, V), times(MQ, V)
+    return values[::-1].astype(float_type(Q)), times(Q, V, True), times(MQ, V, True)
 
 
 def _turn(Z: Array, U: Array) -> Array:

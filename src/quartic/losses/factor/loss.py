@@ -202,6 +202,10 @@ class FullLeastSquares(Loss):
         self.count_products()
         return self.matrix.product(X, self.arrays.like(X))
 
+    def rough(self) -> Self:
+        """Return the loss with M in single precision where that is much quicker and good enough for a start."""
+        return self._with()._take(self.matrix.rough())
+
     def at(self, X: Array) -> LeastSquaresPoint:
         X = as_floats(X)
         return LeastSquaresPoint(self, X, self.product(X))

@@ -29,6 +29,8 @@ ASYMMETRY = {np.float64: 1e-10, np.float32: 1e-5}
 _ROWS, _PIECES = 64, 16
 # Rows compared with their columns at a time.
 _STRIP = 512
+# The rows that so many entries gather do not fit into a cache.
+_MANY = 2_000_000
 # Below so many multiplications SciPy's product does: ours is compiled for each rank.
 _SMALL = 50_000
 
@@ -76,6 +78,10 @@ class Matrix(ABC):
     def scaled(self, power: int) -> Matrix:
         """Return 2^power · M."""
         return ScaledMatrix(self, power)
+
+    def rough(self) -> Matrix:
+        """Return M in single precision where that is much quicker."""
+        return self
 
     @abstractmethod
     def total(self) -> tuple[float, int]:
@@ -267,6 +273,13 @@ class SparseMatrix(StoredMatrix):
         Y = np.empty_like(X) if out is None else out
         sparse_product(M.indptr, M.indices, M.data, self._pieces, X, Y)
         return Y
+
+    def rough(self) -> Matrix:
+        if self.M.nnz < _MANY or not 1e-20 < self.squared_norm < 1e20:
+            return self
+        twin = copy.copy(self)
+        twin.dtype, twin.M = np.float32, self.with_entries(self.M.data.astype(np.float32))
+        return twin
 
     def entries(self) -> Array:
         return self.M.data

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quartic.arrays import Array
-from quartic.arrays.space import HOST, Fresh
+from quartic.arrays.space import HOST, Fresh, mostly_zeros
 from quartic.arrays.threads import spread
 from quartic.compiled.flags import FLAGS, INNER, njit
 from quartic.compiled.vectors import WIDEST, add_to_gram, rows_times_small, sparse_row
@@ -150,8 +150,12 @@ def line_sums(X: Array, D: Array, S: Array, G: Array, MD: Array) -> tuple[Array,
     """Return U = XᵀD + DᵀX, C = DᵀD, ⟨G, D⟩ and ⟨MD, D⟩, from two Gram matrices of which half is made.
 
     U follows from that of X + νD, which is S + νU + ν²C, and loses nothing where νD is about as long as X. With X as
-    the origin, D − (D − X)/(1 + ν) is (X + νD)/(1 + ν). A direction much longer than X, which is rare, takes XᵀD.
+    the origin, D − (D − X)/(1 + ν) is (X + νD)/(1 + ν). A direction much longer than X, which is rare, takes XᵀD, and
+    where most entries are zero they are left out.
     """
+    if mostly_zeros(X, D):
+        T = HOST.gram(X, D)
+        return T + T.T, HOST.gram(D), HOST.inner(G, D), HOST.inner(MD, D)
     some = D[:: max(1, len(D) // _SAMPLE)]
     length = HOST.inner(some, some) * len(D) / len(some)
     nu = min(math.sqrt(S.trace() / length), _STRETCH) if length > 0 else 1.0
