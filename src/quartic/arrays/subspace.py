@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from quartic.arrays.checks import Array, is_torch
-from quartic.arrays.space import eps, float_type, gram, namespace, times, to_host
+from quartic.arrays.checks import Array
+from quartic.arrays.space import HOST, eps, float_type, gram, namespace, space_of, times, to_host
 from quartic.arrays.waiting import on_host
 
 # By products alone where the least eigenvalue of the scaled AᵀA is above so many units of round-off of the largest.
@@ -37,12 +37,13 @@ def orthonormal(A: Any) -> Array:
     """
     B, good = A, 0
     least = 1e8 * float(np.finfo(float_type(A)).tiny)  # one over it, and over a small root, are numbers of A's type
-    for _ in range(_ROUNDS if is_torch(A) else 2):
+    here = space_of(A) is HOST
+    for _ in range(2 if here else _ROUNDS):
         S = on_host(gram(B))
         d = np.maximum(np.sqrt(np.maximum(np.diag(S), 0)), least)
         values, V = np.linalg.eigh(S / d[:, None] / d)
         independent = values[0] > _INDEPENDENT * eps(A) * values[-1]
-        if not independent and not is_torch(A):
+        if not independent and here:
             break
         values = np.maximum(values, 1e-12 * values[-1])
         B = times(B, V / np.sqrt(values) / d[:, None])
@@ -59,7 +60,7 @@ def most_different_rows(U: Any) -> Array:
     """
     rank = U.shape[1]
     U = U[:: max(1, len(U) // max(_ENOUGH, 100 * rank))]
-    if not is_torch(U):
+    if space_of(U) is HOST:
         import scipy.linalg
 
         _, pivots = scipy.linalg.qr(U.T, mode="r", pivoting=True)

@@ -90,7 +90,7 @@ class Matrix(ABC):
         return None
 
     def checksum(self) -> float:
-        """Return ⟨w, Mw⟩ for a fixed vector w: it tells M from matrices of the same norm. The product is not counted."""
+        """Return ⟨w, Mw⟩ for a fixed vector w, which tells M from matrices of the same norm; it is not counted."""
         w = self.space.adopt(np.cos(np.arange(self.n, dtype=np.float64))[:, None] + 0.5)
         return float(self.space.inner(w, self.product(w)))
 
