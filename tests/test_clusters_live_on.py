@@ -217,6 +217,21 @@ def test_communities_overlap_where_the_graph_does():
     assert found[90:120].all(axis=1).mean() > 0.9
 
 
+def test_single_edges_make_no_members():
+    """In a sparse graph with overlaps, each of thirty communities is found whole, and nobody else with it."""
+    rng = np.random.default_rng(2)
+    n, k = 3000, 30
+    member = np.zeros((n, k), dtype=bool)
+    member[np.arange(n), np.arange(n) % k] = True
+    member[np.arange(n // 10), rng.integers(k, size=n // 10)] = True
+    P = (member * (8 / member.sum(axis=0))) @ member.T + 1 / n
+    B = sp.csr_array(np.triu(rng.random((n, n)) < P, 1), dtype=float)
+    sets = SymNMF(k, **SEED).fit(B + B.T).communities_
+    for column in member.T:
+        true = set(np.flatnonzero(column))
+        assert max(2 * len(true & some) / (len(true) + len(some)) for some in sets) > 0.93
+
+
 def test_a_node_without_edges_is_in_no_community():
     B = sp.block_diag([A, np.zeros((3, 3))], format="csr")
     communities = SymNMF(4, **SEED).fit(B).communities_

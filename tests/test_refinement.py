@@ -128,3 +128,21 @@ def test_known_labels_are_not_moved():
     kept = np.setdiff1d(np.flatnonzero(y >= 0), model.unmet_["labels"])
     np.testing.assert_array_equal(model.labels_[kept], y[kept])
     np.testing.assert_array_equal(model.embedding_[y >= 0].argmax(axis=1), model.labels_[y >= 0])
+
+
+def test_small_components_do_not_choose_the_matrix():
+    """Columns on pieces of a few nodes are likely, and worthless: the rule must look at the clusters."""
+    A, labels = block_model([60] * 12, 0.12, 0.006, random_state=4)
+    rng = np.random.default_rng(4)
+    pieces = [sp.csr_array(1.0 - np.eye(rng.integers(2, 8))) for _ in range(150)]
+    model = SymNMF(12, random_state=0).fit(sp.block_diag([A, *pieces, sp.csr_array((20, 20))], format="csr"))
+    assert model.normalize_ == "walks"
+    assert nmi(labels, model.labels_[: len(labels)]) > 0.95
+
+
+def test_worth_counts_large_components_only():
+    A, labels = block_model([30, 30], 0.4, 0.02, random_state=0)
+    both = sp.block_diag([A, np.ones((2, 2)) - np.eye(2)], format="csr")
+    alone = BlockModel(A, labels, 2)
+    assert BlockModel(both, np.r_[labels, 0, 0], 2).worth() == pytest.approx(alone.evidence().sum(), rel=1e-12)
+    assert alone.worth() == pytest.approx(alone.evidence().sum(), rel=1e-12)

@@ -39,5 +39,5 @@ from quartic.arrays.space import (
     total,
     trace_inner,
 )
-from quartic.arrays.subspace import most_different_rows, orthonormal
+from quartic.arrays.subspace import most_different_rows, orthonormal, spread_rows
 from quartic.arrays.waiting import on_host

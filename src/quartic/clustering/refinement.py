@@ -20,7 +20,8 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import softmax
+from scipy.sparse.csgraph import connected_components
+from scipy.special import gammaln, softmax
 
 from quartic.arrays import Array
 
@@ -94,6 +95,39 @@ class BlockModel:
         labels = _xlogx(self.size).sum() - _xlogx(self.size.sum())
         return float(_xlogx(self.edges).sum() + 2 * (labels - _xlogx(self.volume).sum()))
 
+    def worth(self) -> float:
+        """Return the sum of `evidence`, of components below a tenth of a mean cluster none: any label fits those."""
+        n, k = len(self.labels), len(self.size)
+        A = sp.csr_array(self.graph[::-1], shape=(n, n))
+        component = connected_components(A, directed=False)[1]
+        size = np.bincount(component)[component]
+        large = np.flatnonzero(10 * k * size >= n)
+        core = self if len(large) in (0, n) else BlockModel(A[large][:, large], self.labels[large], k)
+        return float(core.evidence().sum())
+
+    def evidence(self) -> Array:
+        """Return log P(A, z) of blocks and of communities, as `quartic.select_rank` has it; empty clusters are none."""
+        some = self.size > 0
+        e, volume, size = self.edges[np.ix_(some, some)], self.volume[some], self.size[some]
+        k, n, m = len(size), size.sum(), volume.sum() / 2
+        inside = np.diag(e) / 2
+        within, between = inside.sum(), m - inside.sum()
+        own = (gammaln(inside + 1) + inside * np.log(2)).sum()
+        labels = gammaln(size + 1).sum() - gammaln(n + 1) - _count_ways(k, n - k)
+        shared = own + (gammaln(size) - gammaln(size + volume)).sum() + labels
+        blocks = gammaln(e[np.triu_indices(k, 1)] + 1).sum() - _count_ways(k, within)
+        if k == 1:
+            return np.array([shared + blocks, shared])
+        blocks -= _count_ways(k * (k - 1) / 2, between) + np.log(m + 1)
+        ends, half = volume - 2 * inside, volume / 2
+        stay = (gammaln(half + 1) - gammaln(inside + 1) - gammaln(half - inside + 1)).sum()
+        stay += gammaln(within + 1) + gammaln(between + 1) - gammaln(m + 2)
+        pairs = gammaln(2 * between + 1) - between * np.log(2) - gammaln(between + 1)
+        # no pair is inside
+        pairs += between * np.log1p(-((ends / max(ends.sum(), 1.0)) ** 2).sum())
+        communities = stay + gammaln(ends + 1).sum() - pairs - _count_ways(k, 2 * m)
+        return np.array([shared + blocks, shared + communities])
+
 
 class Placement:
     r"""Where new nodes go: what a fit leaves behind, so that its graph is not looked at again.
@@ -134,6 +168,11 @@ def _shared(rows: Any) -> Any:
     sums = np.asarray(rows.sum(axis=1), dtype=np.float64)[:, None]
     inverse = np.divide(1, sums, out=np.zeros_like(sums), where=sums > 0)
     return sp.csr_array(rows.multiply(inverse)) if sp.issparse(rows) else rows * inverse
+
+
+def _count_ways(cells: float, total: float) -> float:
+    """Return the logarithm of the number of ways to share out ``total`` among ``cells``."""
+    return float(gammaln(cells + total) - gammaln(total + 1) - gammaln(cells))
 
 
 def _xlogx(x: Array) -> Array:

@@ -9,7 +9,6 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from quartic.arrays import RandomState, random_generator
 from quartic.arrays.checks import check_integer
@@ -246,38 +245,9 @@ def _join_down(model: BlockModel, ranks: NDArray[np.int64]) -> Floats:
             both = inverse_roots(model.volume)
             spectrum = np.linalg.eigvalsh(model.edges * np.outer(both, both))
             rank = (spectrum > 2 * np.sqrt(k / model.degree.sum())).sum()
-            figures[:, 0, np.searchsorted(ranks, k)] = _evidence(model) / model.degree.sum()
+            figures[:, 0, np.searchsorted(ranks, k)] = model.evidence() / model.degree.sum()
             figures[:, 1, np.searchsorted(ranks, k)] = rank
     return figures
-
-
-def _evidence(model: BlockModel) -> Floats:
-    """Return log P(A, z) of blocks and of communities, as `select_rank` has it; empty clusters are none."""
-    some = model.size > 0
-    e, volume, size = model.edges[np.ix_(some, some)], model.volume[some], model.size[some]
-    k, n, m = len(size), size.sum(), volume.sum() / 2
-    inside = np.diag(e) / 2
-    within, between = inside.sum(), m - inside.sum()
-    own = (gammaln(inside + 1) + inside * np.log(2)).sum()
-    labels = gammaln(size + 1).sum() - gammaln(n + 1) - _count_ways(k, n - k)
-    shared = own + (gammaln(size) - gammaln(size + volume)).sum() + labels
-    blocks = gammaln(e[np.triu_indices(k, 1)] + 1).sum() - _count_ways(k, within)
-    if k == 1:
-        return np.array([shared + blocks, shared])
-    blocks -= _count_ways(k * (k - 1) / 2, between) + np.log(m + 1)
-    ends, half = volume - 2 * inside, volume / 2
-    stay = (gammaln(half + 1) - gammaln(inside + 1) - gammaln(half - inside + 1)).sum()
-    stay += gammaln(within + 1) + gammaln(between + 1) - gammaln(m + 2)
-    pairs = gammaln(2 * between + 1) - between * np.log(2) - gammaln(between + 1)
-    # no pair is inside
-    pairs += between * np.log1p(-((ends / max(ends.sum(), 1.0)) ** 2).sum())
-    communities = stay + gammaln(ends + 1).sum() - pairs - _count_ways(k, 2 * m)
-    return np.array([shared + blocks, shared + communities])
-
-
-def _count_ways(cells: float, total: float) -> float:
-    """Return the logarithm of the number of ways to share out ``total`` among ``cells``."""
-    return float(gammaln(cells + total) - gammaln(total + 1) - gammaln(cells))
 
 
 def has_neighbors(A: sp.csr_array, model: BlockModel) -> bool:

@@ -74,8 +74,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         What is factorised of a graph handed in, as `quartic.graphs.normalize_graph` makes it. ``"auto"`` decides from
         the graph (`quartic.graphs.normalization.choose_normalization`), and leaves a matrix alone that is normalised
         already, has negative entries or more entries than zeros. Where it says walks, the others are tried too, and
-        kept where a block model finds their labels likelier by more than noise. None factorises what is given, as the
-        paper does. Features, and a matrix with ``weights``, are not concerned.
+        kept where block models find their labels likelier by more than noise, small components aside. None factorises
+        what is given, as the paper does. Features, and a matrix with ``weights``, are not concerned.
     solver : str or Solver, default="auto"
         A name from `quartic.solvers.SOLVERS`, or a solver object. ``"auto"`` takes the fastest that fits.
     init : {"auto", "random", "spectral"} or array (n, r), default="auto"
@@ -256,11 +256,11 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             blocks = self._fit(*given)
             chosen = self.normalize == "auto" and self.normalize_ == "walks" and isinstance(self.init, str)
             if blocks is not None and chosen:
-                likelihood = blocks.likelihood() + math.sqrt(blocks.degree.sum())  # less does not tell: it is noise
+                worth = blocks.worth() + math.sqrt(blocks.degree.sum())  # less does not tell: it is noise
                 for other in (clone(self).set_params(normalize=kind) for kind in KINDS[:2]):
                     blocks = other._fit(*given)
-                    if blocks is not None and blocks.likelihood() > likelihood:
-                        likelihood = blocks.likelihood()
+                    if blocks is not None and blocks.worth() > worth:
+                        worth = blocks.worth()
                         self._become(other)
         if not self.result_.success:
             warnings.warn(f"SymNMF did not converge: {self.result_.message}", ConvergenceWarning, stacklevel=2)
@@ -428,7 +428,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         Node i is in cluster k where :math:`X_{ik}` is beyond what noise makes of a zero: row i of X is the
         least-squares fit of row i of M, so that its errors are :math:`\sigma_i \sqrt{(X^\top X)^{-1}_{kk}}`, with
         :math:`\sigma_i^2` the mean square of the row's residual; of n · r such errors the largest is about
-        :math:`\sqrt{2 \log nr}` of them.
+        :math:`\sqrt{2 \log nr}` of them. Where an edge or two make a small entry, which is no noise, it must also be
+        0.15 of a member's, :math:`\sum_j X_{jk}^3 / \sum_j X_{jk}^2`.
         """
         check_is_fitted(self)
         names = self.node_names_

@@ -299,22 +299,12 @@ class PairSquares(QuarticPairs):
             return None
         from quartic.losses.pairs.descent import Descent
 
-        return Descent(X, self.pairs, forcing, max_cg)
+        return Descent(X, self.pairs, forcing, max_cg, self._count)
 
     def _is_small(self, X: Array) -> bool:
         """Tell whether a compiled call is worth it that makes many passes on one thread."""
         few = self.n_pairs <= _FEW_PAIRS and X.shape[1] <= _FEW_COLUMNS
         return few and self.pairs.listed and not self.ridge
-
-    def descend(self, X: Array, *settings: Any) -> tuple[Array, float] | None:
-        """Return where damped steps lead, and the damping then, with little in between them; None with many pairs."""
-        if not self._is_small(X):
-            return None
-        from quartic.losses.pairs.descent import descend
-
-        X, damping, passes = descend(X, self.pairs, *settings)
-        self.count_products(passes)
-        return X, damping
 
     @property
     def value_at_zero(self) -> float:
