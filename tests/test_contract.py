@@ -343,6 +343,14 @@ def test_fingerprints_tell_data_apart(make):
     assert make(np.float64, 0).fingerprint() != make(np.float64, 1).fingerprint()
 
 
+def test_fingerprints_tell_operators_of_one_norm_apart():
+    rng = np.random.default_rng(0)
+    M = rng.standard_normal((9, 9))
+    M, size = M + M.T, float(np.sum((M + M.T) ** 2))
+    one, other = (LeastSquares(aslinearoperator(A), squared_norm=size).fingerprint() for A in (M, M[::-1, ::-1]))
+    assert one != other
+
+
 # -- the constants ----------------------------------------------------------------------------------------------------
 
 

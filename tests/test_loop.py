@@ -156,13 +156,13 @@ def fitting(problem):
 def test_products_are_counted_truthfully(name, monkeypatch):
     problem = problem_for(name)
     made = []
-    count = quartic.losses.Loss._count
+    count = quartic.losses.Loss.count_products
 
     def spy(self, products=1):
         made.append(products)
         count(self, products)
 
-    monkeypatch.setattr(quartic.losses.Loss, "_count", spy)
+    monkeypatch.setattr(quartic.losses.Loss, "count_products", spy)
     result = minimize(problem, rank=3, solver=name, max_iter=20, random_state=0)
     assert result.n_products == sum(made) > 0
 

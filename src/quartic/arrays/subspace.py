@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from quartic.arrays.checks import Array, is_torch
-from quartic.arrays.space import copy, eps, float_type, gram, namespace, times, to_host
+from quartic.arrays.checks import Array
+from quartic.arrays.space import HOST, copy, eps, float_type, gram, namespace, space_of, times, to_host
 from quartic.arrays.waiting import on_host
 
 # By products alone where the least eigenvalue of the scaled AᵀA is above so many units of round-off of the largest.
@@ -35,7 +35,7 @@ def orthonormal(A: Any) -> Array:
     is taken where columns are too nearly dependent; on a device, where it is slow, and in single precision, only if
     more rounds, each of which brings the columns further apart, do not help either.
     """
-    B, good, patient = A, 0, is_torch(A) or float_type(A) is np.float32
+    B, good, patient = A, 0, space_of(A) is not HOST or float_type(A) is np.float32
     least = 1e8 * float(np.finfo(float_type(A)).tiny)  # one over it, and over a small root, are numbers of A's type
     for _ in range(_ROUNDS if patient else 2):
         S = on_host(gram(B))
@@ -63,7 +63,7 @@ def most_different_rows(U: Any) -> Array:
     Of a tall U some do: the decomposition is no work for many threads.
     """
     rank, U = U.shape[1], spread_rows(U)
-    if not is_torch(U):
+    if space_of(U) is HOST:
         import scipy.linalg
 
         _, pivots = scipy.linalg.qr(U.T, mode="r", pivoting=True)

@@ -95,9 +95,9 @@ class _OneVector(models.PrimitiveModel):
         super().__init__(manager, kind, ir.VectorType(_DOUBLE, kind.width))
 
 
-def lanes_for(rank: int, most: int = 32) -> tuple[float, ...]:
-    """Return the tuple that stands for the vectors of a rank: the next power of two, or ``most`` of several."""
-    return (0.0,) * min(1 << (rank - 1).bit_length(), most)
+def lanes_for(rank: int) -> tuple[float, ...]:
+    """Return the tuple that stands for the vectors of a rank: the next power of two, 32 where there are several."""
+    return (0.0,) * min(1 << (rank - 1).bit_length(), 32)
 
 
 @intrinsic

@@ -275,7 +275,7 @@ def rectangular_start(problem: Problem, rank: int, generator: np.random.Generato
     fraction of the mean, since some methods cannot leave them. Unknown entries count as zeros, and the result is scaled
     to fit the known ones best.
 
-    The triplets come from subspace iteration from a random subspace: eight products with zeros in one half, and two
+    The triplets come from subspace iteration from a random subspace: eight products with zeros in one half, and one
     more for the scale; seeds differ.
 
     Parameters
@@ -309,7 +309,7 @@ def rectangular_start(problem: Problem, rank: int, generator: np.random.Generato
     if rank > known:  # more columns than A has singular values: the others are small noise
         noise = generator.random if problem.penalty.nonnegative else generator.standard_normal
         X = np.hstack([X, 0.1 * float(np.abs(X).mean()) * noise((m + n, rank - known))])
-    return _scale_to_fit(loss, X)
+    return cast(Array, loss.best_scale(X))
 
 
 def _take_positive_parts(X: Array, m: int) -> Array:
@@ -325,13 +325,3 @@ def _take_positive_parts(X: Array, m: int) -> Array:
             Y[:m, k] = length * a / np.linalg.norm(a)
             Y[m:, k] = length * b / np.linalg.norm(b)
     return Y
-
-
-def _scale_to_fit(loss: Any, X: Array) -> Array:
-    """Return the tX with the least f(tX), a quartic in t with no odd terms: one product."""
-    p = loss.at(X)
-    at_zero = loss.gradient_operator(loss.at(np.zeros_like(X[:, :1])))
-    # f(tX) = f(0) − a t² + b t⁴ with a = −⟨∇F(0)X, X⟩; the slope at 1 is 4b − 2a
-    a = -inner(at_zero(X), X)
-    b = (inner(p.gradient, X) + 2 * a) / 4
-    return X * math.sqrt(a / (2 * b)) if a > 0 and b > 0 else X

@@ -464,8 +464,6 @@ class Loss(ABC):
         """Take note of so many products with the data."""
         self._counter.count += products
 
-    _count = count_products
-
 
 def defines(kind: type[Loss], method: str) -> bool:
     """Tell whether a class of losses has a method, other than the one of `Loss` that says it is missing."""

@@ -16,7 +16,7 @@ from quartic.distributed.blocks import Blocks, Keep, blocks_of
 from quartic.distributed.inputs import is_dask_array, is_dask_frame, is_dask_series, row_recipes
 from quartic.losses.pairs.distances import Distances
 from quartic.losses.pairs.input import take_pairs
-from quartic.losses.pairs.pairs import SQUARES, Pairs, collatz_wielandt
+from quartic.losses.pairs.pairs import SQUARES, Pairs, bound_by_degrees
 
 # So many pairs are looked at for one that stands in two chunks: where all do, or one in a hundred, it is seen.
 _LOOKED_AT = 1_000_000
@@ -91,7 +91,7 @@ class DaskPairs:
     def largest_eigenvalue(self, rounds: int) -> float:
         """Return an upper bound of λ_max of the weighted degrees plus the weighted adjacency matrix."""
         degree = self._sum("sum_of_neighbours", np.ones(self.n_points))
-        return collatz_wielandt(degree, lambda x: self._sum("sum_of_neighbours", x), rounds)
+        return bound_by_degrees(degree, lambda x: self._sum("sum_of_neighbours", x), rounds)
 
     def centred(self) -> None:
         """Return None: chunks have no start of their own from eigenvectors; see `quartic.init.relaxed`."""

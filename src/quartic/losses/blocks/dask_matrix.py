@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -94,15 +94,6 @@ class DaskMatrix(Matrix):
 
     def total(self) -> tuple[float, int]:
         return float(sum(fact["total"] for fact in self.blocks.facts)), 0
-
-    def checksum(self) -> float:
-        """Return ⟨w, Mw⟩ for a fixed vector w."""
-        return self._checksum
-
-    @cached_property
-    def _checksum(self) -> float:
-        w = np.cos(np.arange(self.n, dtype=np.float64)) + 0.5
-        return float(w @ self.product(w[:, None])[:, 0])
 
     # -- checks ------------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -100,15 +99,6 @@ class RowBlocks(Matrix):
 
     def total(self) -> tuple[float, int]:
         return self._total, 0
-
-    def checksum(self) -> float:
-        """Return ⟨w, Mw⟩ for a fixed vector w."""
-        return self._checksum
-
-    @cached_property
-    def _checksum(self) -> float:
-        w = torch.cos(torch.arange(self.n, dtype=DOUBLE, device=self.device)).add_(0.5)[:, None]
-        return float((w * self.product(w)).sum())
 
     def _check_symmetric(self) -> None:
         """Compare Mw with Mᵀw, and where they differ rows with columns."""

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from scipy.special import gammaincinv
 
-from quartic.arrays import Array, Space, to_host
+from quartic.arrays import Array, Space, norm, to_host
 from quartic.arrays.subspace import FAILURE, lowest_eigenpairs
 from quartic.losses.factor.matrix import Matrix
 
@@ -63,6 +63,24 @@ def upper_bound_of_spectrum(product: Callable[[Array], Array], n: int, eps: floa
     )
     rounding = 8 * eps * max(abs(float(found.values[0])), abs(found.highest))
     return max(0.0, rounding - found.bound)
+
+
+def collatz_wielandt(product: Callable[[Array], Array], x: Array, rounds: int) -> float:
+    """Return the least bound max_i (Kx)_i / x_i of λ_max of a nonnegative matrix K, over its powers on an x > 0."""
+    bound = math.inf
+    for _ in range(rounds):
+        Kx = product(x)
+        bound = min(bound, float((Kx / x).max()))
+        if not bound > 0:
+            return 0.0
+        # half a step towards the old x damps the slow oscillation of bipartite graphs, and keeps x positive
+        x = 0.5 * (_normalized(x) + _normalized(Kx))
+    return bound
+
+
+def _normalized(x: Array) -> Array:
+    x = x / x.max()  # so that no square overflows
+    return x / float(norm(x))
 
 
 def sampled_norm_bound(product: Callable[[Array], Array], n: int, samples: int) -> float:

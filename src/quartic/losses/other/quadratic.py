@@ -216,7 +216,10 @@ class Quadratic(Loss):
 
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return a Gaussian X, scaled so that f(tX) is least: one product."""
-        X = self._gaussian(rank, nonnegative, generator)
+        return self.best_scale(self._gaussian(rank, nonnegative, generator))
+
+    def best_scale(self, X: Array) -> Array:
+        """Return the tX with the least f(tX): one product."""
         p = self.at(X)
         quartic, square = self.space.read(inner(p.NX, X), inner(p.BX, X))
         # f(tX) = ½t⁴⟨𝒜(XXᵀ)X, X⟩ + t²⟨BX, X⟩; where B is positive on X, any scale of the data's own will do

@@ -168,11 +168,6 @@ class BorderedMatrix(Matrix):
     def total(self) -> tuple[float, int]:
         return 2 * self.scale * float(total(self.entries())), 0
 
-    def checksum(self) -> float:
-        z = np.concatenate([np.cos(np.arange(k, dtype=self.dtype)) + self.dtype(0.5) for k in self.shape])[:, None]
-        here = self.space.adopt(z)
-        return float(inner(here, self.product(here)))
-
 
 class MaskedRectangular(_TwoFactors, WeightedLeastSquares):
     r"""Weighted fit of known entries, :math:`f(X) = \frac12\sum_{ij} w_{ij}(A_{ij} - (UV^T)_{ij})^2`, X = [U; V].

@@ -28,6 +28,7 @@ from quartic.core.units import Units, exponent, shifted
 from quartic.losses.base import Loss, Point, constant
 from quartic.losses.factor.spectrum import (
     called_from_host,
+    collatz_wielandt,
     leading_eigenpairs,
     least_chi_square,
     upper_bound_of_spectrum,
@@ -357,7 +358,7 @@ def largest_gram_eigenvalue(measurements: Measurements, count: Callable[[int], N
 
     if measurements.semidefinite:
         rounds = _ROUNDS if work <= _QUICK else 1
-        bound = _collatz_wielandt(product, m, rounds) * (1 + 8 * relative)  # sums of m terms
+        bound = collatz_wielandt(product, np.ones((m, 1)), rounds) * (1 + 8 * relative)  # sums of m terms
     else:
         bound = upper_bound_of_spectrum(product, m, relative, _SMALL)
     return bound if bound > 0 else 1.0
@@ -382,16 +383,3 @@ def _largest_row_sum(measurements: Measurements, count: Callable[[int], None], r
     traces = float(measurements.polars((U, U)).max()) / least_chi_square(_SAMPLES)
     there = called_from_host(product, measurements.space, dtype)
     return upper_bound_of_spectrum(there, measurements.n, relative) * traces
-
-
-def _collatz_wielandt(product: Callable[[Array], Array], m: int, rounds: int) -> float:
-    x, bound = np.ones((m, 1)), np.inf
-    for _ in range(rounds):
-        Kx = product(x)
-        bound = min(bound, float((Kx / x).max()))
-        if not bound > 0:
-            return 0.0
-        # half of the old x keeps the new one positive
-        x, Kx = x / x.max(), Kx / Kx.max()  # so that no square overflows
-        x = 0.5 * (x / np.linalg.norm(x) + Kx / np.linalg.norm(Kx))
-    return bound

@@ -45,6 +45,11 @@ class DistanceConstants(PairLoss):
         return diagonal, float(squares), float(loss)
 
     @property
+    def value_at_zero(self) -> float:
+        """f(0) = ½ Σ w d², d being what is known of a pair."""
+        return 0.5 * self._sums[2]
+
+    @property
     def gradient_norm_at_zero(self) -> float:
         """‖∇F(0)‖, the norm of the graph Laplacian with weights w·d."""
         diagonal, squares, _ = self._sums
@@ -112,11 +117,6 @@ class Distances(DistanceConstants, PairSquares):
     def __init__(self, pairs: Any, squared: Any, n_points: int | None = None, weights: Any = None) -> None:
         ready = hasattr(pairs, "run")  # checked and sorted already
         super().__init__(pairs if ready else take_pairs(SQUARES, pairs, squared, n_points, weights, "squared"))
-
-    @property
-    def value_at_zero(self) -> float:
-        """f(0) = ½ Σ w d²."""
-        return 0.5 * self._sums[2]
 
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return a centred Gaussian cloud tX, scaled so that f(tX) is least: one pass, or, with many pairs, none.
@@ -198,11 +198,6 @@ class CompleteDistances(DistanceConstants, QuarticPairs):
     def smoothness(self) -> float:
         """2n."""
         return 2.0 * self.n_points
-
-    @property
-    def value_at_zero(self) -> float:
-        """f(0) = ½ Σ d⁴."""
-        return 0.5 * self._sums[2]
 
 
 class BoundedDistances(DistanceConstants):

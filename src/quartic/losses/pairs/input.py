@@ -72,9 +72,8 @@ def take_intervals(kind: int, pairs: Any, lower: Any, upper: Any, n_points: int 
 
 
 def check_pairs(
-    pairs: Any, values: Any, n_points: int | None, weights: Any, name: str, *, nonnegative: bool = True,
-    space: Space = HOST,
-) -> tuple[Any, Any, Any, int]:  # fmt: skip
+    pairs: Any, values: Any, n_points: int | None, weights: Any, name: str, *, space: Space = HOST
+) -> tuple[Any, Any, Any, int]:
     """Return pairs, values, weights as clean arrays and the number of points, or raise an error naming row and cure.
 
     All are brought to the ``space``; tensors must be there already.
@@ -105,7 +104,7 @@ def check_pairs(
         )
     if n_points > np.iinfo(np.int32).max:
         raise ValueError(f"n_points must be below 2³¹, got {n_points}")
-    values = check_column(values, len(pairs), name, nonnegative=nonnegative, space=space)
+    values = check_column(values, len(pairs), name, nonnegative=True, space=space)
     if weights is not None:
         weights = check_column(weights, len(pairs), "weights", nonnegative=True, space=space)
         weights = space.astype(weights, space.float_type(values))

@@ -299,7 +299,7 @@ class PairSquares(QuarticPairs):
             return None
         from quartic.losses.pairs.descent import Descent
 
-        return Descent(X, self.pairs, forcing, max_cg, self._count)
+        return Descent(X, self.pairs, forcing, max_cg, self.count_products)
 
     def _is_small(self, X: Array) -> bool:
         """Tell whether a compiled call is worth it that makes many passes on one thread."""

@@ -11,9 +11,10 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from quartic.arrays import Array, float_type, inner, namespace, norm, space_of, to_host, total
+from quartic.arrays import Array, float_type, inner, namespace, space_of, to_host, total
 from quartic.arrays.threads import spread
 from quartic.core.units import exponent, shifted
+from quartic.losses.factor.spectrum import collatz_wielandt
 
 #: What is known of a pair: ⟨x_i, x_j⟩; ‖x_i − x_j‖²; an interval that holds ‖x_i − x_j‖²; one that holds ‖x_i − x_j‖;
 #: or, of all pairs i < j, ‖x_i − x_j‖ in a matrix.
@@ -228,7 +229,7 @@ class Pairs:
     def largest_eigenvalue(self, rounds: int) -> float:
         """Return an upper bound of λ_max of the weighted degrees plus the weighted adjacency matrix."""
         w = self.weights()
-        return collatz_wielandt(self.sum_by_point(w), self.matrix(w), rounds)
+        return bound_by_degrees(self.sum_by_point(w), self.matrix(w), rounds)
 
     def exponent_of_points(self) -> int | None:
         """Return log₂ of about the size of the points that the values ask for."""
@@ -393,18 +394,8 @@ class RowChunks:
             self._rooms[kind].append(room)
 
 
-def collatz_wielandt(degree: Array, adjacency: Callable[[Array], Array], rounds: int) -> float:
-    """Return the least bound max_i (Qx)_i / x_i of λ_max, Q = degrees plus adjacency, over powers of Q on an x > 0."""
+def bound_by_degrees(degree: Array, adjacency: Callable[[Array], Array], rounds: int) -> float:
+    """Return an upper bound of λ_max of the degrees plus the adjacency matrix, from powers of it."""
     largest = float(degree.max())
-    x, bound = namespace(degree).sqrt(degree) + 1e-3 * math.sqrt(largest), 2 * largest
-    for _ in range(rounds):
-        Qx = degree * x + adjacency(x)
-        bound = min(bound, float((Qx / x).max()))
-        # Half a step towards the old x damps the slow oscillation of bipartite graphs, and keeps x positive.
-        x = 0.5 * (_normalized(x) + _normalized(Qx))
-    return bound
-
-
-def _normalized(x: Array) -> Array:
-    x = x / x.max()  # so that no square overflows
-    return x / float(norm(x))
+    x = namespace(degree).sqrt(degree) + 1e-3 * math.sqrt(largest)
+    return min(2 * largest, collatz_wielandt(lambda x: degree * x + adjacency(x), x, rounds))
