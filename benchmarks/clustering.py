@@ -12,7 +12,8 @@ there it says who returns the most clusters. ``dblp-largest`` is its largest com
 well; the accuracy of those nodes beside that of a refit to the whole graph, and of a fit to the same edges.
 ``labels:``: 5 % of the labels are given; the accuracy at the other nodes, classes matched, beside the best
 of three label spreadings. ``overlap:dblp``: F1 of found and true communities, each with its best partner, averaged over
-both sides (Yang and Leskovec 2013), over the whole graph. ``rank:``: what `select_rank` finds among 2 and twice the number of labels, and that number.
+both sides (Yang and Leskovec 2013), over the whole graph. ``rank:``: what `select_rank` finds among 2 and twice the
+number of labels, and that number.
 """
 
 from __future__ import annotations
