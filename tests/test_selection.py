@@ -281,9 +281,8 @@ def test_what_communities_share_is_no_community():
 def test_small_components_are_no_clusters(n_pieces):
     rng = np.random.default_rng(4)
     pieces = [np.ones((m, m)) - np.eye(m) for m in rng.integers(2, 8, size=n_pieces)]
-    A = sp.block_diag(
-        [block_model([60] * 12, 0.12, 0.006, random_state=4)[0], *pieces, np.zeros((20, 20))], format="csr"
-    )
+    blocks = block_model([60] * 12, 0.12, 0.006, random_state=4)[0]
+    A = sp.block_diag([blocks, *pieces, np.zeros((20, 20))], format="csr")
     assert select_rank(A, range(2, 25), **SEED).best == 12
 
 

@@ -33,9 +33,7 @@ SEED = {"random_state": 0}
 def expected_failures(estimator):
     """None on the defaults."""
     return (
-        {
-            "check_clustering": "it hands 50 × 2 features to what expects an n × n matrix; so do scikit-learn's own fail it"
-        }
+        {"check_clustering": "50 × 2 features, no n × n matrix: scikit-learn's own of this kind fail it as well"}
         if estimator.affinity == "precomputed"
         else {}
     )

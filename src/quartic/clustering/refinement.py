@@ -90,11 +90,6 @@ class BlockModel:
         r, s = map(int, np.unravel_index(gains.argmax(), gains.shape))
         return r, s, float(gains[r, s]), self.joined(r, s)
 
-    def likelihood(self) -> float:
-        """Return L."""
-        labels = _xlogx(self.size).sum() - _xlogx(self.size.sum())
-        return float(_xlogx(self.edges).sum() + 2 * (labels - _xlogx(self.volume).sum()))
-
     def worth(self) -> float:
         """Return the sum of `evidence`, small components aside (`without_pieces`)."""
         n = len(self.labels)

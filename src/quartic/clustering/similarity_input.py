@@ -244,7 +244,7 @@ def _of_tensor(model: SymNMF, X: Any) -> Any:
         raise ValueError(f"X must have two dimensions and two rows at least, got shape {tuple(X.shape)}")
     model.n_features_in_ = X.shape[1]
     if model._affinity == "precomputed":
-        from quartic.graphs.torch_normalization import choose_for_tensor, normalize_tensor
+        from quartic.graphs.torch_similarity import choose_for_tensor, normalize_tensor
 
         matrix = as_matrix(X)
         kind: Any = choose_for_tensor(matrix) if model.normalize == "auto" else model.normalize

@@ -72,7 +72,7 @@ def normalize_graph(A: Any, kind: Literal["auto"] | Kind | None = "regularized")
     if kind not in (None, "auto", *KINDS):
         raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, 'auto' or None, got {kind!r}")
     if is_torch(A):
-        from quartic.graphs.torch_normalization import choose_for_tensor, normalize_tensor
+        from quartic.graphs.torch_similarity import choose_for_tensor, normalize_tensor
         from quartic.losses.factor.matrix import as_matrix
 
         matrix = as_matrix(A, name="A")
@@ -87,7 +87,7 @@ def normalize_graph(A: Any, kind: Literal["auto"] | Kind | None = "regularized")
     refuse_negative(A)
     if kind == "walks":
         return walk_matrix(A)
-    scale_both_sides(A, _factors(A.sum(axis=1), kind))
+    scale_both_sides(A, degree_factors(A.sum(axis=1), kind))
     return A
 
 
@@ -155,7 +155,8 @@ def is_normalized(product: Callable[[Array], Array], ones: Array) -> bool:
     return abs(found[-1] - 1) <= _ONE
 
 
-def _factors(degree: Floats, kind: Kind) -> Floats:
+def degree_factors(degree: Any, kind: Kind) -> Any:
+    """Return what both ends of an edge are multiplied by."""
     return inverse_roots(degree + degree.mean() if kind == "regularized" else degree)
 
 
@@ -197,7 +198,7 @@ def scale_blocks(blocks: list[Any], rows: Any, kind: Kind) -> list[Any]:
     from dask import compute, delayed
 
     degree = np.concatenate(compute(*(delayed(_sum_rows, pure=False)(block) for block in blocks)))
-    factors, scale = delayed(_factors(degree, kind), pure=False), delayed(_scaled_block, pure=False)
+    factors, scale = delayed(degree_factors(degree, kind), pure=False), delayed(_scaled_block, pure=False)
     first = np.concatenate([[0], np.cumsum(rows)])
     return [scale(block, factors, int(at)) for block, at in zip(blocks, first, strict=False)]
 
