@@ -223,14 +223,12 @@ def select_rank(
     padded = np.append(eigenvalues, np.nan)  # r = n has no next eigenvalue
     gaps = padded[tried - 1] - padded[tried]
     gap = tried[np.where((tried > 1) & ~np.isnan(gaps), gaps, -1.0).argmax()]
-    votes = {"eigengap": int(gap) if neighbors else above}
+    votes, likelier = {"eigengap": int(gap) if neighbors else above}, (-np.inf, 0)
     if even:
         for name, (evidence, rank) in zip(("blocks", "communities"), figures, strict=True):
             votes[name] = int(tried[np.abs(tried - rank[np.nanargmax(evidence)]).argmin()])
-    likelier = votes["eigengap"]
-    if even and not neighbors:
-        likelier = votes["blocks" if np.nanmax(figures[0, 0]) > np.nanmax(figures[1, 0]) else "communities"]
-    best = max(votes["eigengap"], likelier)
+            likelier = max(likelier, (float(np.nanmax(evidence)), votes[name]))
+    best = votes["eigengap"] if neighbors else max(votes["eigengap"], likelier[1])
     return RankSelection(
         ranks=tried, best=best, votes=votes, eigenvalues=eigenvalues, chance=chance, eigengap=gaps,
         blocks=figures[0, 0], communities=figures[1, 0], neighbors=neighbors,

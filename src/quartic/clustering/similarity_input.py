@@ -179,10 +179,9 @@ def add_nodes(model: SymNMF, X: Any) -> tuple[Any, Array]:
         )
     old = _old_graph(model)
     rows = place(_similarity_of_new(model, new[:, :n]), to_host(model.embedding_))
-    if issparse(old) or issparse(new):
-        new = sp.csr_array(new)
-        return sp.block_array([[sp.csr_array(old), new[:, :n].T], [new[:, :n], new[:, n:]]], format="csr"), rows
-    return np.block([[old, new[:, :n].T], [new[:, :n], new[:, n:]]]), rows
+    B = sp.csr_array(new)
+    whole = sp.block_array([[sp.csr_array(old), B[:, :n].T], [B[:, :n], B[:, n:]]], format="csr")
+    return (whole if issparse(old) or issparse(new) else whole.toarray()), rows
 
 
 def _old_graph(model: SymNMF) -> Any:

@@ -231,7 +231,8 @@ def walk_matrix(A: sp.csr_array) -> sp.csr_array:
     n = A.shape[0]
     degree = np.asarray(A.sum(axis=1), dtype=np.float64)
     volume = float(degree.sum())
-    n_steps = _count_steps(n, A.nnz)
+    mean = max(A.nnz / n, 1.1)  # a walk at random sees nobody new on a path
+    n_steps = int(np.clip(round(4 * math.log(n) / math.log(mean)), 10, 20))
     _, component = connected_components(A, directed=False)
     share = np.bincount(component, degree) / volume  # of the volume, that a component has
     with np.errstate(divide="ignore"):
@@ -249,8 +250,3 @@ def walk_matrix(A: sp.csr_array) -> sp.csr_array:
     kept = sp.csr_array((values[some], columns[some], np.concatenate([[0], np.cumsum(counts)])), shape=(n, n))
     kept.sort_indices()
     return unite(kept, kept.T.tocsr())
-
-
-def _count_steps(n: int, nnz: int) -> int:
-    mean = max(nnz / n, 1.1)  # a walk at random sees nobody new on a path
-    return int(np.clip(round(4 * math.log(n) / math.log(mean)), 10, 20))
