@@ -1,7 +1,7 @@
 """Is a change of the code faster? Two checkouts, run side by side in fresh processes that take turns.
 
     python benchmarks/side_by_side.py OLD/src NEW/src
-    python benchmarks/side_by_side.py OLD/src NEW/src symnmf:tdt2:10:SymNMF edmc:2000:0.1:lm cold --rounds 5
+    python benchmarks/side_by_side.py OLD/src NEW/src symnmf:tdt2:10:SymNMF edmc:2000:0.1:lm --rounds 5
 
 A is the older checkout, B the newer. For each row the processes run A, B, A, B, …, on one thread each; a process makes
 the row's data, runs the job briefly to load compiled code, and measures it. Only public names of the library are used,
@@ -9,9 +9,9 @@ so that commits far apart can be compared. Rows are chosen by how they begin:
 
 symnmf:DATA:RANK:METHOD    ε = 1e-3: SymNMF as a user calls it, or a solver from the paper's random start
 edmc:POINTS:SHARE:METHOD   the paper's helix: a solver to a gradient of 1e-8 of the start's, or the estimator
-cold:first|again:METHOD    the first fit with an empty cache, compiling included; and again in a new process
 
-Processor seconds (least or median over the rounds), B/A, products, objective; last the geometric mean of B/A.
+Least processor seconds over the rounds, B/A, products, objective; last the geometric mean of B/A. What compiling takes
+is measured by ``first_fits.py``.
 """
 
 from __future__ import annotations
@@ -27,14 +27,12 @@ import time
 import warnings
 from pathlib import Path
 
-COLD = {"cluster": "symnmf:planted-2000:20:SymNMF", "locate": "edmc:2000:0.05:fit_pairs"}
 SHORT = 0.3  # seconds for which a short job is repeated within a process
 ROWS = [
     *(f"symnmf:{data}:{rank}:{method}" for data in ("coil20", "cbcl", "tdt2", "reuters") for rank in (10, 20, 30, 40)
       for method in ("SymNMF", "inertial", "dyn-nolips")),
     *(f"edmc:{n}:{share}:{method}" for n in (400, 2000, 5000) for share in (0.1, 0.05)
       for method in ("auto", "lm", "lbfgs", "fit_pairs", "fit_pairs-noise")),
-    *(f"cold:{turn}:{method}" for turn in ("first", "again") for method in COLD),
 ]  # fmt: skip
 
 
@@ -51,9 +49,7 @@ def job_of(kind: str, *words: str):
 
     if kind == "symnmf":
         data, rank, method = words[0], int(words[1]), words[2]
-        planted = data.startswith("planted-")
-        M = (datasets.planted_graph(int(data[8:]), rank, random_state=0)[0] if planted
-             else datasets.load_similarity(data).matrix)  # fmt: skip
+        M = datasets.load_similarity(data).matrix
 
         def factorise(seed: int, max_iter: int):
             if method == "SymNMF":
@@ -80,16 +76,12 @@ def job_of(kind: str, *words: str):
 def measure(row: str, starts: int) -> dict[str, float]:
     """Return mean seconds over the starts, and products and objective of the runs."""
     warnings.simplefilter("ignore")  # the short runs that load compiled code do not converge
-    kind, *words = row.split(":")
-    if kind == "cold":
-        job, starts = job_of(*COLD[words[1]].split(":")), 1
-    else:
-        job = job_of(kind, *words)
-        job(100, 3)
+    job = job_of(*row.split(":"))
+    job(100, 3)
     found = []
     for seed in range(100, 100 + starts):
         times, began = [], time.perf_counter()
-        while not times or (kind != "cold" and time.perf_counter() - began < SHORT):
+        while not times or time.perf_counter() - began < SHORT:
             clock = time.process_time()
             result = job(seed, 100_000)
             times.append(time.process_time() - clock)
@@ -115,16 +107,14 @@ def child(source: Path, cache: Path, row: str, starts: int) -> dict:
 def compare(row: str, asked: argparse.Namespace, caches: Path) -> float | None:
     """Run both checkouts in turn, print the row, and return B/A, or nothing where one failed."""
     runs: dict[str, list[dict]] = {"A": [], "B": []}
-    for k in range(asked.rounds):
+    for _ in range(asked.rounds):
         for side, source in (("A", asked.a), ("B", asked.b)):
-            # of the cold rows, "first" finds its cache empty, "again" filled by that
-            cache = caches / (f"{side}-{row.split(':')[2]}-{k}" if row.startswith("cold") else side)
-            runs[side].append(child(source.resolve(), cache, row, asked.starts))
+            runs[side].append(child(source.resolve(), caches / side, row, asked.starts))
     for side, mine in runs.items():
         if failed := [run["error"] for run in mine if "error" in run]:
             print(f"{row:36}{side}: {failed[0]}", flush=True)
             return None
-    a, b = (asked.statistic([run["seconds"] for run in mine]) for mine in runs.values())
+    a, b = (min(run["seconds"] for run in mine) for mine in runs.values())
     first, last = runs["A"][-1], runs["B"][-1]
     change = (last["objective"] - first["objective"]) / max(abs(first["objective"]), 1e-300)
     missed = "".join(f"; {side} did not converge" for side in "AB" if runs[side][-1]["success"] < 1)
@@ -140,7 +130,6 @@ def main() -> int:
     parser.add_argument("rows", nargs="*", help="how the rows to run begin; all when left out")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--starts", type=int, default=2)
-    parser.add_argument("--median", dest="statistic", action="store_const", const=statistics.median, default=min)
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.measure:

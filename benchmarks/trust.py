@@ -1,34 +1,65 @@
-"""What was tried to break it: ``python benchmarks/trust.py [--minutes 60]`` fills the section ``trust`` of the results.
+"""What was tried to break it: ``python benchmarks/trust.py [CASE …] [--results results]``.
 
-Read from ``results/trust``: ``fuzz.json`` of ``make fuzz``, ``killed.json`` of ``tests/faults/killed_runs.py`` and
-``random_problems.json`` of ``pytest -m slow tests/test_random_problems.py``, what there is of them. With ``--minutes``
-it first runs every solver and both estimators in a loop, on small problems that change from round to round, and fails
-where memory grew: where the mean of the last quarter is more than 2 % (and 8 MiB) above that of the second, the first
-being the time in which code is compiled and caches fill.
+Ten thousand spoiled files of each format, runs of each solver killed fifty times and resumed, two hundred random
+problems, and fits in one process for ``QUARTIC_MINUTES`` (5 if not said): every solver and both estimators on small
+problems that change from round to round. That fails where memory grew: where the mean of the last quarter is more than
+2 % (and 8 MiB) above that of the second, the first being the time in which code is compiled and caches fill.
 """
 
-import argparse
 import gc
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+TESTS = Path(__file__).resolve().parent.parent / "tests"
+
+sys.path.insert(0, str(TESTS))
 
 import numpy as np
 import scipy.sparse as sp
 
+from fuzzing.mutations import FORMATS
 from quartic import DistanceCompletion, Problem, SymNMF, minimize
-from quartic.bench.harness import Store
-from quartic.bench.numbers import measure_cases
+from quartic.bench.numbers import run_script, told
 from quartic.losses import Distances, LeastSquares
 from quartic.penalties import Nonnegative
 from quartic.solvers import SOLVERS
+
+MINUTES = float(os.environ.get("QUARTIC_MINUTES", 5))
+
+
+def answer_of(script: str, *words: str):
+    """Return what a program of the tests prints as JSON."""
+    done = subprocess.run([sys.executable, str(TESTS / script), *words], stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout)
+
+
+def spoil(name: str):
+    row = answer_of("fuzzing/harness.py", "--format", name, "--count", "10000")
+    facts = {what: row[what] for what in ("tried", "read", "refused")}
+    return told(f"spoiled files, {name}", **facts, other_ends=len(row["faults"]), slowest_s=row["slowest"])
+
+
+def kill(solver: str):
+    with tempfile.TemporaryDirectory() as folder:
+        (row,) = answer_of("faults/killed_runs.py", folder, "50", "0", solver)
+    facts = {"kills": row["kills"], "within a write": row["within a write"], "resumed bit for bit": row["same"]}
+    return told("killed runs", solver, **facts)
+
+
+def draw_problems():
+    from test_random_problems import run_all
+
+    ends, faults = run_all(range(200))
+    return told("random problems", problems=200, runs=sum(ends.values()), invalid=len(faults), **ends)
 
 
 def resident_mib():
@@ -64,52 +95,25 @@ def fit_all(k, folder):
     return fits + 2
 
 
-def haul(minutes):
-    """Return fits and the resident memory in the second and the last quarter of so many minutes of fits."""
+def go_on():
+    """Count fits, and compare the resident memory in the second and the last quarter of so many minutes of them."""
     warnings.simplefilter("ignore")  # runs cut off after a few iterations say so
     memory, fits, started = [], 0, time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        while time.perf_counter() - started < 60 * minutes:
+        while time.perf_counter() - started < 60 * MINUTES:
             fits += fit_all(len(memory), folder)
             gc.collect()
             memory.append(resident_mib())
     quarter = max(1, len(memory) // 4)
     second, last = np.mean(memory[quarter : 2 * quarter]), np.mean(memory[-quarter:])
-    return {"fits": fits, "minutes": minutes, "MiB, second quarter": second, "MiB, last quarter": last}
+    assert last <= max(1.02 * second, second + 8), f"memory grew from {second:.0f} to {last:.0f} MiB"
+    facts = {"MiB, second quarter": second, "MiB, last quarter": last}
+    return told("fits in one process", fits=fits, minutes=MINUTES, **facts)
 
 
-def summaries(folder):
-    """Yield what the other runs left, in numbers."""
-    found = {path.stem: json.loads(path.read_text()) for path in Path(folder).glob("*.json")}
-    if rows := found.get("fuzz"):
-        total = {name: sum(row[name] for row in rows) for name in ("tried", "read", "refused")}
-        yield "spoiled files", {**total, "formats": len(rows), "other ends": sum(len(row["faults"]) for row in rows)}
-    if rows := found.get("killed"):
-        kills = {name: sum(row[name] for row in rows) for name in ("kills", "within a write")}
-        yield "killed runs", {**kills, "runs": len(rows), "resumed bit for bit": sum(row["same"] for row in rows)}
-    if told := found.get("random_problems"):
-        counts = {"problems": told["problems"], "runs": told["runs"], "invalid": len(told["faults"])}
-        yield "random problems", {**counts, **told["ends"]}
-    if told := found.get("long_haul"):
-        yield "hour of fits", told
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=0.0)
-    parser.add_argument("--results", type=Path, default=Path("results"))
-    options = parser.parse_args()
-    folder = options.results / "trust"
-    folder.mkdir(parents=True, exist_ok=True)
-    told = haul(options.minutes) if options.minutes else {}
-    if told:
-        (folder / "long_haul.json").write_text(json.dumps(told) + "\n")
-    numbers = [(case, "", name, float(v)) for case, row in summaries(folder) for name, v in row.items()]
-    Store(options.results, "trust").path.unlink(missing_ok=True)
-    print(measure_cases(options.results, "trust", {"all": lambda: numbers}, print, command="make trust").path)
-    second, last = told.get("MiB, second quarter", 0), told.get("MiB, last quarter", 0)
-    sys.exit(bool(last > max(1.02 * second, second + 8)))
-
+CASES = {**{f"spoiled {name}": partial(spoil, name) for name in FORMATS},
+         **{f"killed {solver}": partial(kill, solver) for solver in SOLVERS},
+         "random problems": draw_problems, "fits": go_on}  # fmt: skip
 
 if __name__ == "__main__":
-    main()
+    run_script("trust", CASES)

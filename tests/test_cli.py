@@ -129,7 +129,10 @@ USAGE_FAULTS = {
         "cluster -k 2",
         "quartic cluster: the following arguments are required: INPUT; see",
     ),
-    "a word for a number": ("locate x.csv -d two", "quartic locate: argument --dimension/-d: invalid int value: 'two'"),
+    "a word for a number": (
+        "locate x.csv -d two",
+        "quartic locate: argument --dimension/-d: invalid whole number value: 'two'",
+    ),
     "an option without its value": (
         "locate x.csv -d",
         "argument --dimension/-d: expected one argument",
@@ -297,7 +300,10 @@ def test_cluster_with_columns_and_repeats(tmp_path):
     assert labels["a"] == labels["b"] == labels["c"] != labels["d"] == labels["e"] == labels["f"]
     page = (tmp_path / "r.html").read_text()
     assert "repeats=" in page[page.index("table = read_graph(") :][:300]
-    assert "choose sum, mean or last" in quick("cluster", path, "-k", 2, "--repeats", "most", code=2).stderr
+    assert (
+        "'most' is unknown; choose sum, mean, last"
+        in quick("cluster", path, "-k", 2, "--repeats", "most", code=2).stderr
+    )
 
 
 def test_the_similarity_of_features_is_said(tmp_path):
@@ -581,10 +587,10 @@ CLUSTER_FAULTS = {
     "a file of text": (LETTER, ("-k", 2), "not a table of data"),
     "a graph with NaN": ("a,b,1\nb,c,nan\n", ("-k", 2), "in.csv:2: there is no number in column 3"),
     "k larger than n": ("a,b,1\nb,c,2\n", ("-k", 9), "more clusters than the 3 nodes"),
-    "k of zero": ("a,b,1\nb,c,2\n", ("-k", 0), "at least 1"),
+    "k of zero": ("a,b,1\nb,c,2\n", ("-k", 0), "-k: 0 is below 1"),
     "ambiguous": ("5,3,1.2\n4,2,2.2\n5,3,1.1\n6,6,1\n", ("-k", 2), "say --as graph or --as features"),
     "unknown solver": ("a,b,1\nb,c,2\n", ("-k", 2, "--solver", "magic"), "choose auto or one of"),
-    "no time": ("a,b,1\nb,c,2\n", ("-k", 2, "--max-time", 0), "--max-time 0"),
+    "no time": ("a,b,1\nb,c,2\n", ("-k", 2, "--max-time", 0), "--max-time: 0 is not above 0"),
     "neighbours": ("x,y\n1,2\n3,4\n5,7\n", ("-k", 2, "--neighbors", "few"), "whole number, auto or all"),
     "contradiction": ("a,b,1\nb,c,2\n", ("-k", 2, "--as", "graph", "--affinity", "cosine"), "contradict"),
     "distances": ("i,j,d\n0,1,1\n1,2,2\n", ("-k", 2), "in.csv:1: column 'd' seems to hold distances"),
@@ -593,7 +599,7 @@ CLUSTER_FAULTS = {
         ("-k", 2),
         "in.csv:1: 'who' and 'whom' are in no other row: names of columns, or an edge?",
     ),
-    "unknown kind": ("a,b,1\nb,c,2\n", ("-k", 2, "--as", "poem"), "graph or features"),
+    "unknown kind": ("a,b,1\nb,c,2\n", ("-k", 2, "--as", "poem"), "choose graph, features"),
 }
 LOCATE_FAULTS = {
     "missing file": (None, (), "no such file"),
@@ -609,7 +615,7 @@ LOCATE_FAULTS = {
     "text": (LETTER, (), "only one column"),
     "too many dimensions": ("i,j,d\n0,1,1\n", ("-d", 3), "choose a smaller -d"),
     "missing anchors": ("i,j,d\n0,1,1\n1,2,1\n", ("-d", 2, "--anchors", "nowhere.csv"), "nowhere.csv: no such file"),
-    "a word of weights": ("i,j,d\n0,1,1\n1,2,1\n", ("-d", 2, "--weights", "heavy"), "the only word is noise"),
+    "a word of weights": ("i,j,d\n0,1,1\n1,2,1\n", ("-d", 2, "--weights", "heavy"), "'heavy' is unknown; choose noise"),
     "negative noise": ("i,j,d\n0,1,1\n1,2,1\n", ("-d", 2, "--noise", -1), "--noise"),
 }
 
@@ -701,8 +707,8 @@ def test_a_graph_is_normalised_as_asked(club, kind, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("{club} --normalize most", "--normalize most: choose one of auto, none, symmetric"),
-        ("{club} --scale most", "--scale most: choose one of auto, none, standard"),
+        ("{club} --normalize most", "--normalize: 'most' is unknown; choose auto, none, symmetric"),
+        ("{club} --scale most", "--scale: 'most' is unknown; choose auto, none, standard"),
         ("{club} --scale standard", "--scale standard is for features"),
         ("{people} --normalize walks", "--normalize is for graphs"),
     ],

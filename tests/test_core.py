@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -130,7 +131,7 @@ def test_row_blocks_and_the_equations_are_those_of_the_jacobian(rank):
     A = loss.gauss_newton_matrix(p).toarray().reshape(30, rank, 30, rank)
     rows, columns = np.tril_indices(rank)
     np.testing.assert_allclose(B, [A[i, rows, i, columns] for i in range(30)], rtol=1e-12, atol=1e-12)
-    run = loss.descent(X, 1e-12, 1000)
+    run, before = loss.descent(X, 1e-12, 1000), loss.n_products
     if rank > 32:
         assert run is None
         return
@@ -142,7 +143,7 @@ def test_row_blocks_and_the_equations_are_those_of_the_jacobian(rank):
     np.testing.assert_allclose(run.mean, np.trace(A) / (30 * rank), rtol=1e-12)
     np.testing.assert_allclose(run.blocks, B, rtol=1e-13, atol=1e-12)
     assert run.solve(0.3 / run.mean, math.inf, lambda *c: 0.0)[2]
-    steps = run.passes - 2  # one pass was for the point, one for the line
+    steps = loss.n_products - before - 2  # one pass was for the point, one for the line
     assert 1 < steps < 1000
     run.look(1.0)
     wanted = np.linalg.solve(A + 0.3 * np.eye(30 * rank), -p.gradient.ravel()).reshape(X.shape)
@@ -173,17 +174,26 @@ def test_steps_made_together_are_those_made_one_by_one(noise):
     np.testing.assert_allclose(state.point.value, together.objective, rtol=1e-9, atol=1e-16)
 
 
-def test_a_descent_ends_where_it_is_told_to():
+def test_a_descent_ends_where_it_is_told_to(monkeypatch):
     generator = np.random.default_rng(0)
     X = generator.standard_normal((40, 3))
-    pairs, settings = from_points(X, 12, generator).pairs, (1e-3, 0.1, 50)
-    Y, damping, passes = descent.descend(0.9 * X, pairs, *settings, 0.0, 0.0, 0, 0, 0.0)
+    loss = from_points(X, 12, generator)
+
+    def descend(target=0.0, axes=0, most=50, gain=0.0, flat=0.0):
+        for name, value in {"_STEPS": most, "_GAIN": gain, "_FLAT": flat}.items():
+            monkeypatch.setattr(core, name, value)
+        before = loss.n_products
+        found = core.descend(loss.descent(0.9 * X, 0.1, 50).steps(1e-3), target, axes)
+        return *found, loss.n_products - before
+
+    Y, damping, value, n_passes = descend(most=0)
     np.testing.assert_array_equal(Y, 0.9 * X)
-    assert (damping, passes) == (1e-3, 1)
-    assert descent.descend(0.9 * X, pairs, *settings, 1e9, 0.0, 50, 0, 0.0)[2] == 1  # the gradient is small enough
-    assert descent.descend(0.9 * X, pairs, *settings, 0.0, 0.0, 50, 2, 1.0)[2] == 1  # flat enough
-    assert descent.descend(0.9 * X, pairs, *settings, 0.0, 0.0, 50, 2, 1e-9)[2] > 1
-    near = descent.descend(0.9 * X, pairs, *settings, 0.0, 0.5, 50, 0, 0.0)[0]  # until a step no longer halves it
+    assert (damping, n_passes) == (1e-3, 1)
+    assert value == pytest.approx(loss.value(Y))
+    assert descend(target=1e9)[3] == 1  # the gradient is small enough
+    assert descend(axes=2, flat=1.0)[3] == 1  # flat enough
+    assert descend(axes=2, flat=1e-9)[3] > 1
+    near = descend(gain=0.5)[0]  # until a step no longer halves it
     np.testing.assert_allclose(np.linalg.norm(near[0] - near[1]), np.linalg.norm(X[0] - X[1]), rtol=1e-6)
 
 
@@ -192,7 +202,8 @@ def test_one_descent_is_compiled_for_all_ranks_of_a_vector():
     compiled, counts = (passes.pair_rows, descent.prepare, descent.solve_rows, descent.invert), []
     for rank in (4, 3):
         X = generator.standard_normal((30, rank))
-        descent.descend(X, from_points(X, 8, generator).pairs, 1e-3, 0.1, 50, 0.0, 0.0, 2, 0, 0.0)
+        steps = from_points(X, 8, generator).descent(X, 0.1, 50).steps(1e-3)
+        assert len(list(islice(steps, 3))) > 0
         counts.append([len(f.signatures) for f in compiled])
     assert counts[0] == counts[1]
 
@@ -224,7 +235,7 @@ def test_a_core_of_few_pairs_is_solved_one_column_wider(monkeypatch):
             X = corner(600, generator)
             loss = from_points(X, 60, generator)
             X0 = loss.random_start(2, False, generator)
-            found, _ = by_way_of_core(loss, X0, 24, 1e-2, None, (0.3, 200))
+            found, *_ = by_way_of_core(loss, X0, 24, 1e-2, LevenbergMarquardt().steps_of)
             right += normalized_rmse(found, X) < 1e-6
         return right
 
@@ -251,7 +262,7 @@ def test_a_good_start_is_kept():
     loss = from_points(X, 80, generator)
     X0 = X + 1e-4 * generator.standard_normal(X.shape)
     solver = LevenbergMarquardt()
-    found, _ = by_way_of_core(loss, X0, 24, solver.damping, None, (solver.forcing, solver.max_cg))
+    found, *_ = by_way_of_core(loss, X0, 24, solver.damping, solver.steps_of)
     assert normalized_rmse(found, X) < 1e-6
     assert loss.n_products < 10
 

@@ -13,6 +13,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from fuzzing.harness import fuzz
+from fuzzing.mutations import FORMATS
 from fuzzing.seeds import formats
 from quartic.archives import machine_memory, read_npz
 from quartic.datasets.stored import data_file
@@ -20,16 +21,12 @@ from quartic.io import FileFormatError, arrays, read_distances, read_features, r
 from quartic.io.arrays import read_arrays
 from quartic.io.files import open_source
 
-NAMES = ("csv", "table", "csv.gz", "anchors", "npy", "npz", "npz sparse", "mat", "mat packed", "mat 4", "mtx",
-         "mtx.gz", "graphml", "gexf", "gml", "pajek", "json", "excel", "edgelist", "parquet", "mdjeep", "pdb", "cif",
-         "xyz", "checkpoint", "blocks", "blocks parts", "blocks npy", "unnamed")  # fmt: skip
-
 
 def test_all_formats_are_here(tmp_path):
-    assert tuple(formats(tmp_path)) == NAMES
+    assert tuple(formats(tmp_path)) == FORMATS
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FORMATS)
 def test_spoiled_files_are_read_or_refused(name, tmp_path):
     if "blocks" in name:
         pytest.importorskip("dask.array", reason="needs Dask")

@@ -190,6 +190,23 @@ def test_the_line_between_two_points_is_known_without_a_product(seed, t):
     assert new.feasible
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [1e-12, 1e-6, 1.0, 1e6])
+def test_the_sums_of_a_line_lose_nothing(dtype, size):
+    """XᵀD + DᵀX follows from the Gram matrix of X + νD; with ν = 1 it would be lost beside XᵀX where D is short."""
+    rng = np.random.default_rng(0)
+    X, D, G, MD = (rng.standard_normal((5000, 11)).astype(dtype) for _ in range(4))
+    D[1::2] *= 1e-3  # the rows that are looked at to measure D need not be typical
+    D *= dtype(size)
+    wide = X.astype(np.float64), D.astype(np.float64)
+    U, C, slope, bend = LeastSquares(np.eye(5000, dtype=dtype)).passes.line_sums(X, D, wide[0].T @ wide[0], G, MD)
+    T, lengths = wide[0].T @ wide[1], float(np.linalg.norm(wide[0]) * np.linalg.norm(wide[1]))
+    np.testing.assert_allclose(U, T + T.T, rtol=0, atol=20 * np.finfo(dtype).eps * lengths)
+    np.testing.assert_allclose(C, wide[1].T @ wide[1], rtol=1e-12, atol=1e-12 * np.linalg.norm(D) ** 2)
+    assert slope == pytest.approx(np.vdot(G.astype(np.float64), wide[1]), rel=1e-10, abs=1e-12 * lengths)
+    assert bend == pytest.approx(np.vdot(MD.astype(np.float64), wide[1]), rel=1e-10, abs=1e-12 * lengths)
+
+
 def test_points_too_near_have_no_line():
     """Differences of sums would be round-off."""
     problem, generator = problem_of(6)

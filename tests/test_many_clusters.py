@@ -6,7 +6,8 @@ import scipy.sparse as sp
 
 from quartic import Problem, SymNMF
 from quartic.clustering.many import start_of_many
-from quartic.compiled.graphs import best_coordinate, descend_rows
+from quartic.compiled.graphs import descend_rows
+from quartic.compiled.rows import quartic_minimizer
 from quartic.datasets import block_model
 from quartic.init import random_start
 from quartic.losses import LeastSquares
@@ -18,7 +19,7 @@ def test_coordinate_against_a_grid():
     x = np.linspace(0, 6, 60_001)
     for p, q in [*rng.normal(0, 4, (300, 2)), (0, -1), (-3, 0), (-3, 2), (2, -3), (0, 0), (5, 0)]:
         values = x**4 / 4 + p * x**2 / 2 + q * x
-        found = best_coordinate.py_func(float(p), float(q))
+        found = quartic_minimizer.py_func(float(p), float(q))
         assert found**4 / 4 + p * found**2 / 2 + q * found <= values.min() + 1e-12
         assert found >= 0
 

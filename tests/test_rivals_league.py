@@ -68,8 +68,8 @@ def test_games_are_drawn_alike_every_time():
         assert other.shape == M.shape
         assert abs(other - M).max() > 0
     for shape in SHAPES:
-        pairs, d, n = Cell(f"{shape}-40-0.5-0.05", 3, "edmc", "random", 0).given
-        assert n == 40
+        pairs, d, X = Cell(f"{shape}-40-0.5-0.05", 3, "edmc", "random", 0).given
+        assert len(X) == 40
         assert len(pairs) == len(d) == 390
         assert (d > 0).all()
 
@@ -151,7 +151,7 @@ def test_the_command_runs_a_game_and_prints_the_profiles(tmp_path):
     assert done.exit_code == 0, done.output
     assert "Within 1.2 of the best" in done.stdout
     assert (tmp_path / "league.png").is_file()
-    assert "is not a game" in invoke("bench", "league", "--case", "stress cloud", "-o", tmp_path).output
+    assert "is no case" in invoke("bench", "league", "--case", "stress cloud", "-o", tmp_path).output
 
 
 def test_every_solver_has_a_colour_of_its_own():

@@ -86,3 +86,16 @@ def test_a_point_on_the_wrong_side_of_a_line_of_points_is_within_its_error(seed,
     pairs = np.column_stack(np.triu_indices(n, 1))
     _, excess = fit(T, pairs[g.random(len(pairs)) < g.uniform(0.3, 0.6)], seed)
     assert (excess <= 0).all()
+
+
+@pytest.mark.parametrize("seed", [0, 176, 268, 336, 352])
+def test_a_fold_of_a_grid_that_nearly_fits_is_not_taken_for_the_answer(seed):
+    """A fold misses distances by as little as the points are off their places, 1e-8 of the size: that counts as met."""
+    g = np.random.default_rng(seed)
+    d = 2 if seed % 3 else 3
+    shape = g.integers(3, 8 if d == 2 else 5, size=d)
+    T = np.stack(np.meshgrid(*[np.arange(float(k)) for k in shape], indexing="ij"), -1).reshape(-1, d)
+    T = T + 1e-8 * np.sqrt(np.mean(np.sum((T - T.mean(axis=0)) ** 2, axis=1))) * g.standard_normal(T.shape)
+    radius, share, i, j = g.choice([1.1, 1.5, 2.05, 2.3, 2.9]), g.uniform(0.5, 1.0), *np.triu_indices(len(T), 1)
+    kept = (np.linalg.norm(T[i] - T[j], axis=1) < radius) & (g.random(len(i)) < share)
+    assert (fit(T, np.column_stack([i, j])[kept], seed)[1] <= 0).all()

@@ -11,6 +11,7 @@ from quartic.datasets import karate, planted_graph
 from quartic.init import factorization, random_start, spectral_start
 from quartic.init.factorization import leading_eigenpairs
 from quartic.losses import Distances, LeastSquares
+from quartic.losses.factor.matrix import ProjectedMatrix, as_matrix
 from quartic.penalties import Nonnegative, Zero
 
 
@@ -93,7 +94,7 @@ def test_matrices_without_a_useful_spectrum_still_start(M):
 
 
 def test_without_signs_it_is_the_best_low_rank_approximation(monkeypatch):
-    monkeypatch.setattr(factorization, "_FILTERS", 4)
+    monkeypatch.setattr(factorization, "_PRODUCTS", 32)
     X = start(PLANTED, 6, penalty=Zero())
     values, U = eigsh(PLANTED, 6, which="LA")
     np.testing.assert_allclose(X @ X.T, (U * values) @ U.T, atol=1e-6)
@@ -101,7 +102,7 @@ def test_without_signs_it_is_the_best_low_rank_approximation(monkeypatch):
 
 def test_large_negative_eigenvalues_do_not_get_in(monkeypatch):
     """Filters amplify both ends of the spectrum until the lower end is seen."""
-    monkeypatch.setattr(factorization, "_FILTERS", 4)
+    monkeypatch.setattr(factorization, "_PRODUCTS", 32)
     rng = np.random.default_rng(1)
     Q = np.linalg.qr(rng.standard_normal((200, 200)))[0]
     values = np.r_[np.linspace(5, 3, 4), rng.uniform(-0.5, 0.5, 176), np.linspace(-20, -4, 20)]
@@ -124,11 +125,69 @@ def test_filters_do_not_overflow(library, dtype, degree):
     if library == "torch":
         torch = pytest.importorskip("torch", reason="needs torch")
         Q, factors = torch.from_numpy(Q), torch.from_numpy(factors)
-    found, U = leading_eigenpairs(lambda X: factors * X, Q, 6, 2, degree)
-    np.testing.assert_allclose(found, values[:6], rtol=1e-3 if degree == 8 else 1e-5)
-    U = np.asarray(U, dtype=np.float64)
+    found, U = leading_eigenpairs(lambda X: factors * X, Q, 6, 2 * degree, degree)
+    np.testing.assert_allclose(found[:6], values[:6], rtol=1e-3 if degree == 8 else 1e-5)
+    U = np.asarray(U, dtype=np.float64)[:, :6]
     np.testing.assert_allclose(U.T @ U, np.eye(6), atol=100 * np.finfo(dtype).eps)
     assert np.abs(U[6:]).max() < 0.05
+
+
+def _series(n, groups, seed):
+    """Correlations of series: the first eigenvalue is a hundred times the last that matters."""
+    rng = np.random.default_rng(seed)
+    W = rng.random((n, groups)) ** 4
+    W /= np.linalg.norm(W, axis=1, keepdims=True)
+    noise = 0.29 * rng.random((n, n))
+    return W @ W.T + (noise + noise.T) / 2
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_one_large_eigenvalue_does_not_hide_the_others(dtype):
+    """Dense M ≥ 0 has one eigenvalue far above the rest; a filter of high degree would leave only that one."""
+    M = _series(800, 20, seed=0) + 1
+    exact = np.linalg.eigvalsh(M)[::-1][:20]
+    assert exact[0] > 30 * exact[-1]
+    Q = np.random.default_rng(1).standard_normal((800, 30)).astype(dtype)
+    found, _ = leading_eigenpairs(lambda X: M.astype(dtype) @ X, Q, 20, 16, 8)
+    np.testing.assert_allclose(found[:20], exact, rtol=1e-3)
+
+
+# -- dense matrices ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_dense_matrices_are_descended_on_by_their_projection(library, monkeypatch):
+    """The products are those of the sparse start, and the run is nearly done when it begins."""
+    M, rank = _series(700, 20, seed=1), 20
+    if library == "torch":
+        M = pytest.importorskip("torch", reason="needs torch").from_numpy(M)
+    found = {}
+    for least in (np.inf, 1.0):
+        monkeypatch.setattr(factorization, "_MULTIPLICATIONS", (least, least))
+        found[least] = minimize(symnmf(M), spectral_start, rank=rank, reference=random_start, random_state=0)
+        assert found[least].success
+    plain, projected = found.values()
+    assert projected.history.n_products[0] == plain.history.n_products[0]
+    assert projected.history.objective[0] < 1.05 * projected.objective < plain.history.objective[0]
+    assert projected.n_products < 0.7 * plain.n_products
+    assert projected.objective < 1.01 * plain.objective
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_a_projected_matrix(library):
+    rng = np.random.default_rng(0)
+    M, Q, X = _series(60, 4, seed=2), np.linalg.qr(rng.standard_normal((60, 5)))[0], rng.random((60, 3))
+    values = np.array([3.0, 2.0, 1.0, 0.5, -0.25])
+    exact = (Q * values) @ Q.T
+    if library == "torch":
+        torch = pytest.importorskip("torch", reason="needs torch")
+        M, Q, X = (torch.from_numpy(A) for A in (M, Q, X))
+    matrix = ProjectedMatrix(as_matrix(M), Q, values)
+    for power in (0, 3):
+        scaled = matrix.scaled(power)
+        np.testing.assert_allclose(np.asarray(scaled.product(X)), 2.0**power * exact @ np.asarray(X), atol=1e-12)
+        assert scaled.squared_norm == pytest.approx(4.0**power * (exact**2).sum())
+        assert scaled.total()[0] == pytest.approx(2.0**power * exact.sum())
 
 
 # -- in a run ---------------------------------------------------------------------------------------------------------
@@ -145,17 +204,26 @@ def test_products_and_time_of_the_start_are_counted():
     loss = LeastSquares(operator, squared_norm=float((PLANTED.data**2).sum()))
     result = minimize(Problem(loss, Nonnegative()), spectral_start, rank=6, random_state=0, reference=random_start)
     assert result.n_products == len(products)
-    assert result.history.n_products[0] >= 3 + 2 * 8 + 1
+    assert result.history.n_products[0] >= 3 + 8 + 1
     assert loss.n_products == 0  # the user's loss keeps its own count
 
 
 def test_strategy_is_the_same_as_its_array():
     problem = symnmf(PLANTED)
     X0 = spectral_start(problem, 6, np.random.default_rng(5))
+    n_started = problem.loss.n_products
     given = minimize(problem, X0, solver="inertial", tol=1e-6)
     called = minimize(problem, spectral_start, rank=6, random_state=5, solver="inertial", tol=1e-6)
     np.testing.assert_array_equal(given.X, called.X)
-    assert called.n_products == given.n_products + 3 + 2 * 8
+    assert called.n_products == given.n_products + n_started
+
+
+@pytest.mark.parametrize(("rank", "n_filters"), [(4, 1), (6, 1), (12, 2)])
+def test_one_filter_where_a_gap_follows_the_wanted_eigenvalues(rank, n_filters):
+    """Six groups: the gap is behind the sixth eigenvalue. Beyond it a second filter tells neighbours apart."""
+    problem = symnmf(PLANTED)
+    spectral_start(problem, rank, np.random.default_rng(0))
+    assert problem.loss.n_products == 3 + n_filters * 8
 
 
 def test_reference_of_a_strategy():

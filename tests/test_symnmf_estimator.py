@@ -56,7 +56,7 @@ class Gaussian:
         SymNMF(affinity="precomputed"),
         SymNMF(affinity="cosine"),
         SymNMF(affinity="self_tuning"),
-        SymNMF(affinity=Gaussian()),
+        SymNMF(3, affinity=Gaussian()),  # its eight columns would rightly divide the three groups of a check
     ],
     expected_failed_checks=expected_failures,
 )

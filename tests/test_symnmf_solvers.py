@@ -15,8 +15,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from quartic import Problem, minimize
 from quartic.baselines import coordinate_descent, nnls
-from quartic.baselines.coordinate_descent import quartic_minimizer
-from quartic.compiled.rows import sweep_rows
+from quartic.compiled.rows import quartic_minimizer, sweep_rows
 from quartic.datasets import planted_graph
 from quartic.losses import LeastSquares
 from quartic.penalties import Nonnegative, NonnegativeL1

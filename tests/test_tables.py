@@ -3,7 +3,9 @@
 import gzip
 import io as standard_io
 import json
+import os
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -95,6 +97,30 @@ def test_standard_input(file, monkeypatch):
     Stdin.buffer = standard_io.BytesIO(b"")
     with pytest.raises(io.FileFormatError, match="stdin: nothing came in"), source_of("-"):
         pass
+
+
+def test_a_row_of_json_has_no_line(file):
+    """Clashes name both rows; a table of text has lines, JSON and Parquet have not."""
+    twice = '[["a","b",1],["b","c",2],["b","a",3]]'
+    for read in (io.read_graph, io.read_distances):
+        with pytest.raises(io.FileFormatError, match=r"data.json: row 3: .* but 1 in row 1;"):
+            read(file(twice, "data.json"))
+        with pytest.raises(io.FileFormatError, match=r"data.csv:4: .* but 1 in line 2;"):
+            read(file("i,j,value\na,b,1\nb,c,2\nb,a,3\n"))
+
+
+def test_decimal_commas_are_said(file):
+    assert "a header, decimal commas" in io.read_features(file("name;x\na;1,5\nb;2,5\n")).guess
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_with_a_name_is_read_once(tmp_path):
+    """As ``quartic cluster <(zcat edges.gz)`` gives one, or /dev/stdin."""
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=("source,target\nann,bob\nbob,cid\n",))
+    writer.start()
+    assert io.read_similarity(tmp_path / "pipe").names == ("ann", "bob", "cid")
+    writer.join()
 
 
 def test_what_spreadsheets_write(file):

@@ -42,12 +42,10 @@ def run(options: Any) -> None:
     """Run the demo, print its results, and write the page where the figures can be drawn."""
     from rich.console import Console
 
-    from quartic.cli.fitting import check_target
-    from quartic.cli.terminal import Voice, errors_as_one_line
+    from quartic.cli.terminal import check_target
 
     report, as_json = options.report, options.as_json
-    with errors_as_one_line(Voice("demo")):
-        check_target(report, (".html", ".htm"), "--report")
+    check_target(report, (".html", ".htm"), "--report")
     console = Console(stderr=as_json)
     jobs = []
     for title, do in (("clusters of a graph", _cluster), ("points from a tenth of their distances", _locate)):

@@ -10,6 +10,11 @@ import zlib
 
 import numpy as np
 
+FORMATS = (
+    "csv", "table", "csv.gz", "anchors", "npy", "npz", "npz sparse", "mat", "mat packed", "mat 4", "mtx", "mtx.gz",
+    "graphml", "gexf", "gml", "pajek", "json", "excel", "edgelist", "parquet", "mdjeep", "pdb", "cif", "xyz",
+    "checkpoint", "blocks", "blocks parts", "blocks npy", "unnamed",
+)  # fmt: skip
 WORDS = [
     b"nan", b"inf", b"-inf", b"1e999", b"-1", b"0", b"1e-400", b"99999999999999999999", b"2147483648", b"4294967295",
     b"-9223372036854775808", b"0x10", b"1_000", b"1,5", b"", b" ", b'"', b"'", b"\x00", b"\xff\xfe", b"\xef\xbb\xbf",

@@ -3,6 +3,7 @@
 from quartic.arrays.checks import (
     Array,
     RandomState,
+    as_array,
     as_floats,
     check_count,
     check_finite,
@@ -10,6 +11,7 @@ from quartic.arrays.checks import (
     finite_matrix,
     first_not_finite,
     is_torch,
+    kind_of,
     random_generator,
     working_dtype,
 )
@@ -25,6 +27,7 @@ from quartic.arrays.space import (
     gram,
     inner,
     is_zero,
+    matmul,
     namespace,
     norm,
     positive_part,
@@ -36,5 +39,5 @@ from quartic.arrays.space import (
     total,
     trace_inner,
 )
-from quartic.arrays.subspace import most_different_rows, orthonormal
+from quartic.arrays.subspace import most_different_rows, orthonormal, spread_rows
 from quartic.arrays.waiting import on_host

@@ -24,6 +24,18 @@ def is_torch(A: Any) -> bool:
     return torch is not None and isinstance(A, torch.Tensor)
 
 
+def as_array(A: Any) -> Any:
+    """Return what a user gave as an array: a tensor, without what it remembers, or all else as one of NumPy's."""
+    return A.detach() if is_torch(A) else np.asarray(A)
+
+
+def kind_of(A: Any) -> str:
+    """Return what NumPy calls the kind of an array's entries, of tensors too."""
+    if not is_torch(A):
+        return str(A.dtype.kind)
+    return "c" if A.is_complex() else "f" if A.is_floating_point() else "b" if str(A.dtype) == "torch.bool" else "i"
+
+
 def random_generator(random_state: RandomState) -> np.random.Generator:
     """Return a generator for anything scikit-learn or NumPy users pass as ``random_state``.
 

@@ -363,6 +363,11 @@ def namespace(A: Any) -> Any:
     return space_of(A).xp
 
 
+def matmul(A: Any, Z: Any) -> Any:
+    """Return A @ Z; a tensor A in the type of Z, since torch does not mix them."""
+    return (A if space_of(Z) is HOST else A.to(Z.dtype)) @ Z
+
+
 def squared_norm(A: Array) -> float:
     """Return ‖A‖²."""
     return space_of(A).inner(A, A)

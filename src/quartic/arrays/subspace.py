@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from quartic.arrays.checks import Array, is_torch
-from quartic.arrays.space import eps, float_type, gram, namespace, times, to_host
+from quartic.arrays.space import copy, eps, float_type, gram, namespace, times, to_host
 from quartic.arrays.waiting import on_host
 
 # By products alone where the least eigenvalue of the scaled AᵀA is above so many units of round-off of the largest.
 _INDEPENDENT = 1e4
 # Columns that are still dependent after so many rounds on a device are equal, or zero.
 _ROUNDS = 5
-# Among so many rows those that differ most are as different as among all.
+# So many rows of a tall array say as much as all.
 _ENOUGH = 20_000
 #: Up to this size the matrix itself is formed and all its eigenvalues are worked out.
 DENSE = 500
@@ -52,13 +52,17 @@ def orthonormal(A: Any) -> Array:
     return namespace(A).linalg.qr(A)[0]
 
 
+def spread_rows(U: Any) -> Any:
+    """Return evenly spread rows of a tall U, a hundred for each column, to learn from them what holds for all."""
+    return copy(U[:: max(1, len(U) // max(_ENOUGH, 100 * U.shape[1]))])
+
+
 def most_different_rows(U: Any) -> Array:
     """Return the r rows of U (n, r) that a QR decomposition of Uᵀ with pivoting takes first, as a small matrix.
 
-    Of a tall U evenly spread rows will do, a hundred for each column: the decomposition is no work for many threads.
+    Of a tall U some do: the decomposition is no work for many threads.
     """
-    rank = U.shape[1]
-    U = U[:: max(1, len(U) // max(_ENOUGH, 100 * rank))]
+    rank, U = U.shape[1], spread_rows(U)
     if not is_torch(U):
         import scipy.linalg
 

@@ -15,7 +15,6 @@ to row j. That is the only use of M, O(nnz·r) a sweep, and it leaves MX of the 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -23,6 +22,7 @@ import numpy as np
 
 from quartic.arrays import Array
 from quartic.compiled.flags import njit
+from quartic.compiled.rows import quartic_minimizer
 from quartic.core.problem import Problem
 from quartic.losses import FullLeastSquares
 from quartic.losses.factor.loss import LeastSquaresPoint
@@ -66,7 +66,7 @@ class CoordinateDescent(Solver):
     def step(self, problem: Problem, state: State) -> SweepState:
         loss, p = cast(FullLeastSquares, problem.loss), cast(LeastSquaresPoint, state.point)
         X, MX, S = (np.array(A, order="C") for A in (p.X, p.MX, p.gram))
-        loss._count()
+        loss.count_products()
         if not _sweep(loss.matrix, X, MX, S):
             raise NoProgress("no entry moves: each is at its best")
         age = cast(SweepState, state).age + 1
@@ -87,32 +87,6 @@ def _sweep(matrix: Matrix, X: Array, MX: Array, S: Array) -> bool:
             MX += M[rows].T @ (X[rows] - before)
             moved = True
     return moved
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def quartic_minimizer(a: float, b: float) -> float:
-    """Return the x ≥ 0 of least ¼x⁴ + ½ax² + bx.
-
-    It is 0 or the largest root of x³ + ax + b. For b < 0 there is one positive root, and it wins. For b ≥ 0 the root
-    wins over 0 when 2(−a)³ > 27b², well away from the double root at 4(−a)³ = 27b². In each case an upper bound within
-    a factor of two is at hand. From there Newton's steps fall to the root, for x³ + ax + b is convex on x > 0, in five
-    or six; Cardano's formula would cancel where |a|³ and b² are far apart.
-    """
-    if a >= 0.0:
-        if b >= 0.0:
-            return 0.0
-        x = -b / a if -b < a * math.sqrt(a) else np.cbrt(-b)
-    elif b < 0.0:
-        x = math.sqrt(-a) + np.cbrt(-b)
-    elif -a > 3.0 / np.cbrt(2.0) * np.cbrt(b) ** 2:
-        x = math.sqrt(-a)
-    else:
-        return 0.0
-    while True:
-        below = x - (x * (x * x + a) + b) / (3.0 * x * x + a)
-        if not below < x:
-            return x
-        x = below
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

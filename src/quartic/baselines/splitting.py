@@ -226,7 +226,7 @@ class RandomisedHALS(SymHALS):
             MY, S, other = self._equations(loss, s, Y, generator)
             X = self._update(X, Y, MY, S, mu)
             mu, used = self._next_mu(mu, X, before, Y), used + part + other
-        loss._count(math.ceil(used))
+        loss.count_products(math.ceil(used))
         point = loss.at(X)
         if problem.stationarity(point) <= _FALLS * problem.stationarity(s.point):
             return replace(s, point=point, Y=Y, mu=mu, rounds=s.rounds + 1)
@@ -293,7 +293,7 @@ class LAI(RandomisedHALS):
             return None
         values, U = np.linalg.eigh(small)
         # a product with l columns is l/r of those that are counted
-        loss._count((self.power + 2) * (-(-width // rank) - 1))
+        loss.count_products((self.power + 2) * (-(-width // rank) - 1))
         return np.ascontiguousarray(Q @ U.astype(Q.dtype)), values.astype(Q.dtype)
 
     def _equations(

@@ -122,10 +122,12 @@ class Recorder:
 
 @dataclass(frozen=True)
 class Cell:
-    """A problem whose runs are judged by stationarity, as a share of what it is at the paper's random start.
+    """A problem and who judges its runs.
 
     ``data`` is a data set, or drawn: planted-n-k, …, or for distances shape-n-known-noise. A cell of the paper's table
-    has a ``rank``; a game of the league has a ``family`` and one kind of start for all, ``begin``, too.
+    has a ``rank``; a game of the league has a ``family`` and one kind of start for all, ``begin``, too. The error of a
+    run is its stationarity, as a share of what it is at the paper's random start; of the paper's helix, which is no
+    game, the normalised RMSE over all distances, known or not.
     """
 
     data: str
@@ -134,20 +136,20 @@ class Cell:
     begin: str = ""
     seed: int = 0
 
-    def __str__(self) -> str:
-        return f"{self.family} {self.data}:{self.rank} {self.begin}" if self.begin else f"{self.data}:{self.rank}"
-
     @classmethod
-    def parse(cls, text: str) -> Cell:
-        """Return the cell written ``data:rank``, or the game written ``family data:rank start``."""
-        if found := re.fullmatch(r"(symnmf|edmc|stress) (\S+):([1-9]\d*) (random|spectral)", text):
-            return cls(found[2], int(found[3]), found[1], found[4])
-        if " " in text:
-            raise ValueError(f"{text!r} is not a game: write family data:rank start, as in 'symnmf karate:2 random'")
-        found = re.fullmatch(rf"({'|'.join(DATA)}|planted-[1-9]\d*-[1-9]\d*):([1-9]\d*)", text)
-        if not found:
-            raise ValueError(f"{text!r} is not a cell: write data:rank, as in tdt2:20; data sets: {', '.join(DATA)}")
-        return cls(found[1], int(found[2]))
+    def helix(cls, n: int, known: float = 0.1, noise: float = 0.0) -> Cell:
+        """Return n points of the paper's helix, a share of whose distances is known, maybe with relative noise."""
+        return cls(f"helix-{n}-{known:g}-{noise:g}", 3, "edmc")
+
+    @property
+    def is_helix(self) -> bool:
+        """Whether the true points are known to the referee."""
+        return self.family == "edmc" and not self.begin
+
+    def __str__(self) -> str:
+        if self.is_helix:
+            return self.data.removesuffix("-0").replace("-", " ", 1).replace("-", ":")
+        return f"{self.family} {self.data}:{self.rank} {self.begin}" if self.begin else f"{self.data}:{self.rank}"
 
     def load(self) -> Cell:
         """Return the cell with data and start made, off the clock."""
@@ -157,7 +159,7 @@ class Cell:
 
     @cached_property
     def given(self) -> Any:
-        """The matrix and the labels, if any; or pairs, distances and the number of points."""
+        """The matrix and the labels, if any; or pairs, distances and the points."""
         rng = np.random.default_rng(self.seed)
         return _matrix(self.data, rng) if self.family == "symnmf" else _distances(self.data, rng)
 
@@ -165,8 +167,9 @@ class Cell:
         """Return the problem with a loss of its own: constants that one run works out are not free for the next."""
         if self.family == "symnmf":
             return Problem(LeastSquares(self.given[0]), Nonnegative())
-        pairs, d, n = self.given
-        return Problem(RawStress(pairs, d, n_points=n) if self.family == "stress" else Distances(pairs, d**2, n))
+        pairs, d, X = self.given
+        loss = RawStress(pairs, d, n_points=len(X)) if self.family == "stress" else Distances(pairs, d**2, len(X))
+        return Problem(loss)
 
     @cached_property
     def judge(self) -> Problem:
@@ -174,8 +177,13 @@ class Cell:
         return self.problem()
 
     @property
-    def smalls(self) -> Sequence[Any]:
-        """What methods are run on, so that all is compiled when they are timed; of a game it depends on the data."""
+    def smalls(self) -> Sequence[Cell]:
+        """What methods are run on, so that all is compiled when they are timed; of a game it depends on the data.
+
+        Of the small helices the second has pairs enough for a core, the third for chunks of rows.
+        """
+        if self.is_helix:
+            return Cell.helix(60, 0.5), Cell.helix(300, 1.0), Cell.helix(1000, 0.2)
         return (self if self.begin else Cell("planted-120-3", 3).load(),)
 
     def random(self, seed: int) -> Array:
@@ -194,16 +202,29 @@ class Cell:
         rng = np.random.default_rng(self.seed)
         if self.family == "symnmf":
             return spectral_start(self.judge, self.rank, rng)
-        pairs, d, n = self.given
-        return shortest_path_start(pairs, d, n, self.rank, rng)
+        pairs, d, X = self.given
+        return shortest_path_start(pairs, d, len(X), self.rank, rng)
 
     def measure(self, X: Array) -> Row:
-        """Return objective and stationarity by the referee."""
+        """Return objective and stationarity by the referee; of the helix the error over all distances."""
+        if self.is_helix:
+            return {"error": float(normalized_rmse(X, self.given[2]))}
         objective, stationarity = referee(self.judge, X)
         return {"objective": objective, "error": stationarity}
 
+    @cached_property
+    def target(self) -> float:
+        """The error to be reached on a helix: 1e-6 where distances are exact, else 1.01 times the minimiser's."""
+        if self.data.endswith("-0"):
+            return 1e-6
+        best = minimize(self.problem(), self.given[2], solver="lm", tol=1e-8).X
+        return 1.01 * float(self.measure(best)["error"])
+
     def recorder(self, seed: int, targets: Sequence[float] = (), limit: Any = np.inf, **how: bool) -> Recorder:
-        """Return what watches a run: ``error`` is the share of the start's stationarity that is left."""
+        """Return what watches a run, whose error is 1 at the random start where it is one of stationarity."""
+        if self.is_helix:
+            _ = self.given  # made now, off the clock
+            return Recorder(self.measure, targets, limit, **how)
         reference = self.measure(self.random(seed))["error"]
 
         def measure(X: Array) -> Row:
@@ -213,91 +234,18 @@ class Cell:
         return Recorder(measure, targets, limit, reference=reference, **how)
 
 
-@dataclass(frozen=True)
-class Helix:
-    """n points of the paper's helix, a share of whose distances is known, maybe with relative noise."""
-
-    n: int
-    known: float = 0.1
-    noise: float = 0.0
-
-    family, rank = "edmc", 3
-
-    def __str__(self) -> str:
-        return f"helix {self.n}:{self.known:g}" + (f":{self.noise:g}" if self.noise else "")
-
-    @classmethod
-    def parse(cls, text: str) -> Helix:
-        """Return the helix written ``points:share`` or ``points:share:noise``."""
-        try:
-            points, *shares = text.split(":")
-            found = cls(int(points), *map(float, shares))
-            if not shares or found.n < 4 or not 0 < found.known <= 1:
-                raise ValueError
-        except (ValueError, TypeError):
-            raise ValueError(f"{text!r} is not a helix: write points:share known, as in 5000:0.1") from None
-        return found
-
-    def load(self) -> Helix:
-        """Return itself: it is made, not read."""
-        return self
-
-    @property
-    def smalls(self) -> Sequence[Helix]:
-        """Small ones, of which the second has pairs enough for a core, the third for chunks of rows."""
-        return Helix(60, 0.5), Helix(300, 1.0), Helix(1000, 0.2)
-
-    @cached_property
-    def truth(self) -> NDArray[np.float64]:
-        """The points."""
-        return helix(self.n, random_state=0)
-
-    @cached_property
-    def pairs(self) -> NDArray[np.int64]:
-        """Pairs whose distance is known."""
-        return random_pairs(self.n, self.known, random_state=1)
-
-    @cached_property
-    def distances(self) -> NDArray[np.float64]:
-        """Their distances, as measured."""
-        exact: NDArray[np.float64] = pair_distances(self.truth, self.pairs)
-        return exact * np.abs(1 + self.noise * np.random.default_rng(2).standard_normal(len(exact)))
-
-    def problem(self) -> Problem:
-        """Return a new problem; sorting the pairs is part of what is timed."""
-        return Problem(Distances(self.pairs, self.distances**2, n_points=self.n))
-
-    def start(self, seed: int) -> Array:
-        """Return the random start of the loss."""
-        return self.problem().loss.random_start(self.rank, False, np.random.default_rng(seed))
-
-    def measure(self, X: Array) -> Row:
-        """Return the normalised RMSE over all distances, known or not."""
-        return {"error": float(normalized_rmse(X, self.truth))}
-
-    @cached_property
-    def target(self) -> float:
-        """The error to be reached: 1e-6 where distances are exact, else 1.01 times that of the minimiser."""
-        best = minimize(self.problem(), self.truth, solver="lm", tol=1e-8).X if self.noise else self.truth
-        return 1.01 * float(self.measure(best)["error"]) if self.noise else 1e-6
-
-    def recorder(self, seed: int, targets: Sequence[float] = (), limit: Any = np.inf, **how: bool) -> Recorder:
-        """Return what watches a run; what would be made at first use is made now, off the clock."""
-        _ = self.distances
-        return Recorder(self.measure, targets, limit, **how)
-
-
-def parse_case(text: str) -> Cell | Helix:
-    """Return the case written ``data:rank``, ``points:share[:noise]`` for a helix, or ``family what:rank start``.
-
-    Examples
-    --------
-    >>> from quartic.bench.cases import parse_case
-    >>> str(parse_case("tdt2:20")), str(parse_case("5000:0.1"))
-    ('tdt2:20', 'helix 5000:0.1')
-    """
-    text = text.removeprefix("helix ")
-    return Helix.parse(text) if text[:1].isdigit() else Cell.parse(text)
+def parse_case(text: str) -> Cell:
+    """Return the case written ``data:rank``, ``points:share[:noise]`` for a helix, or ``family what:rank start``."""
+    if found := re.fullmatch(r"(?:helix )?(\d+):(0?\.\d+|1)(?::(0?\.\d+))?", text):
+        return Cell.helix(int(found[1]), float(found[2]), float(found[3] or 0))
+    if found := re.fullmatch(r"(symnmf|edmc|stress) (\S+):([1-9]\d*) (random|spectral)", text):
+        return Cell(found[2], int(found[3]), found[1], found[4])
+    if found := re.fullmatch(rf"({'|'.join(DATA)}|planted-[1-9]\d*-[1-9]\d*):([1-9]\d*)", text):
+        return Cell(found[1], int(found[2]))
+    raise ValueError(
+        f"{text!r} is no case: write data:rank, as in tdt2:20 (data sets: {', '.join(DATA)}), points:share known of a "
+        "helix, as in 5000:0.1, or family data:rank start, as in 'symnmf karate:2 random'"
+    )
 
 
 def _matrix(what: str, rng: np.random.Generator) -> tuple[Any, Any]:
@@ -349,8 +297,8 @@ def uneven_graph(
     return A, labels
 
 
-def _distances(what: str, rng: np.random.Generator) -> tuple[Any, Array, int]:
-    """Return pairs and distances of a shape written shape-n-known-noise, and the number of points."""
+def _distances(what: str, rng: np.random.Generator) -> tuple[Any, Array, Array]:
+    """Return pairs and distances of a shape written shape-n-known-noise, and its points."""
     shape, size, known, noise = what.split("-")
     n = int(size)
     X: Array = rng.standard_normal((n, 3))
@@ -368,4 +316,4 @@ def _distances(what: str, rng: np.random.Generator) -> tuple[Any, Array, int]:
         X = rng.random((n, 2))
     pairs = random_pairs(n, float(known), random_state=rng)
     exact = pair_distances(X, pairs)
-    return pairs, exact * np.abs(1 + float(noise) * rng.standard_normal(len(pairs))), n
+    return pairs, exact * np.abs(1 + float(noise) * rng.standard_normal(len(pairs))), X

@@ -16,8 +16,7 @@ from quartic.bench.harness import Row, Store
 from quartic.bench.numbers import as_markdown, measure_cases, quote_numbers
 from quartic.bench.page import fill_tables, numbers_of, write_report, write_results
 from quartic.bench.sections import AXES, panels_of, run_section, settings_of
-from quartic.cli.fitting import check_report
-from quartic.cli.terminal import Voice, command_line, errors_as_one_line, write_stdout
+from quartic.cli.terminal import check_report, command_line, write_stdout
 from quartic.report.panels import draw
 
 
@@ -30,7 +29,7 @@ def race(options: Any) -> None:
         _check("--only", [only] if only else [], tuple(dict.fromkeys(c.family for c in settings.cases)))
         cases = [parse_case(text) for text in options.case or ()] or settings.cases
         chosen = {*solvers, *settings.pacemakers}
-        given = {name: getattr(options, name) for name in ("starts", "first_start", "seconds", "patience")}
+        given = {name: getattr(options, name) for name in ("starts", "seconds", "patience")}
         settings = replace(
             settings,
             cases=tuple(c for c in cases if only in ("", c.family)),
@@ -43,10 +42,9 @@ def race(options: Any) -> None:
 
 def growth(options: Any) -> None:
     """Measure iterations on more and more data."""
-    cases = growth_cases(options.quick, **({} if options.most is None else {"most": options.most}))
     with _running(options) as (_, progress):
         name = "growth" + "-quick" * options.quick
-        store = measure_cases(options.results, name, cases, progress, command=command_line())
+        store = measure_cases(options.results, name, growth_cases(options.quick), progress, command=command_line())
         _finish(store, store.rows, options)
 
 
@@ -58,8 +56,10 @@ def page(options: Any) -> None:
         texts = {path: quote_numbers(path.read_text(encoding="utf-8"), numbers) for path in options.document}
         for path, text in texts.items():  # all of them, or none
             path.write_text(text, encoding="utf-8")
+        folder = options.out.parent / "figures"
+        folder.mkdir(exist_ok=True)
+        figures = {_section(store): _figures(store, store.rows, folder) for store in stores}
         if options.report is not None:
-            figures = {_section(store): _figures(store, store.rows) for store in stores}
             write_report(options.report, numbers, figures, command_line())
             written.append(options.report)
     print(json.dumps({"written": written}) if options.as_json else "\n".join(f"wrote {path}" for path in written))
@@ -69,15 +69,15 @@ def _section(store: Store) -> str:
     return store.path.stem.partition("-")[0]
 
 
-def _figures(store: Store, rows: list[Row]) -> list[Path]:
-    """Draw what a section has to show, beside its runs."""
+def _figures(store: Store, rows: list[Row], folder: Path) -> list[Path]:
+    """Draw what a section has to show."""
     name = _section(store)
-    return draw(panels_of(name, rows), store.path.with_suffix(""), AXES[name]) if name in AXES else []
+    return draw(panels_of(name, rows), folder / store.path.stem, AXES[name]) if name in AXES else []
 
 
 def _finish(store: Store, rows: list[Row], options: Any) -> None:
     """Draw figures, write the page, if one was asked for, then print tables and the names of files, or rows as JSON."""
-    figures = _figures(store, rows)
+    figures = _figures(store, rows, store.path.parent)
     files: list[Any] = [*figures, store.path]
     numbers = numbers_of(store, rows)
     if options.report is not None:
@@ -102,15 +102,14 @@ def _check(option: str, words: Sequence[str], known: Sequence[str]) -> None:
 
 @contextmanager
 def _running(options: Any) -> Iterator[tuple[Callable[[str], None], Callable[[str], None]]]:
-    """Show what is being run on a terminal, and nothing of it in a pipe; turn errors of the user's into one line."""
+    """Show what is being run on a terminal, and nothing of it in a pipe."""
     from rich.console import Console
 
     console = Console(stderr=True)
-    with errors_as_one_line(Voice(options.command)):
-        check_report(options.report)
-        try:
-            with console.status("", refresh_per_second=2) as status:
-                yield (lambda line: console.print(line, highlight=False, markup=False, soft_wrap=True)), status.update
-        except KeyboardInterrupt:
-            print("interrupted; the same command goes on from here", file=sys.stderr)
-            raise SystemExit(130) from None
+    check_report(options.report)
+    try:
+        with console.status("", refresh_per_second=2) as status:
+            yield (lambda line: console.print(line, highlight=False, markup=False, soft_wrap=True)), status.update
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on from here", file=sys.stderr)
+        raise SystemExit(130) from None

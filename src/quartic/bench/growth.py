@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import gc
-import math
 import statistics
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from quartic.bench.harness import Jobs, fixed_threads, in_turns, median_ratio
+from quartic.bench.harness import Jobs, in_turns, median_ratio, one_thread
 from quartic.bench.numbers import Cases
 from quartic.core.problem import Problem
 from quartic.datasets import helix, load_similarity, pair_distances, planted_graph, random_pairs
@@ -27,25 +26,25 @@ _PAIRS = (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)  # 20 a point, thr
 _DATA = tuple((name, rank) for name in ("tdt2", "reuters") for rank in (10, 20, 30, 40))
 
 
-def growth_cases(quick: bool = False, most: float = math.inf, repeats: int = 9) -> Cases:
+def growth_cases(quick: bool = False, repeats: int = 9) -> Cases:
     """Return the measurements of one thread: nanoseconds, the ratio to bare products, peak memory in arrays like X.
 
-    Sizes, up to ``most``, are nodes of planted graphs and numbers of pairs on the paper's helix; data sets follow.
+    Sizes are nodes of planted graphs and numbers of pairs on the paper's helix; data sets follow.
     """
     kinds: dict[str, tuple[Any, Any]] = {
         "graph, inertial": (_NODES, InertialNoLips()),
         "graph, lbfgs with 7 pairs": (_NODES, LBFGS(7)),
         "pairs, dyn-nolips": (_PAIRS, DynNoLips()),
     }
-    cases: dict[str, Any] = {}
-    for kind, (sizes, solver) in kinds.items():
-        if asked := [n for n in sizes[: 3 if quick else None] if n <= most]:
-            cases[kind] = partial(_grow, kind, asked, solver, repeats)
-    data = {f"{name}, r = {rank}": (name, rank) for name, rank in (() if quick or most < math.inf else _DATA)}
+    cases: dict[str, Any] = {
+        kind: partial(_grow, kind, sizes[: 3 if quick else None], solver, repeats)
+        for kind, (sizes, solver) in kinds.items()
+    }
+    data = {f"{name}, r = {rank}": (name, rank) for name, rank in (() if quick else _DATA)}
     return {**cases, **{case: partial(_data_set, case, *given, repeats) for case, given in data.items()}}
 
 
-def _grow(kind: str, sizes: list[int], solver: Any, repeats: int) -> Iterator[Any]:
+def _grow(kind: str, sizes: Sequence[int], solver: Any, repeats: int) -> Iterator[Any]:
     """Measure a solver at each size; last the exponent p of the fit seconds ≈ c·sizeᵖ."""
     times = []
     for size in sizes:
@@ -80,7 +79,7 @@ def _measure(problem: Problem, rank: int, solver: Any, repeats: int) -> dict[str
     if rank > 3:
         M, out = loss.matrix.M, np.empty_like(X)
         jobs = {"product": lambda: loss.matrix.product(X, out), "SciPy": lambda: M @ X}
-    with fixed_threads(1):
+    with one_thread():
         step = Stepping(problem, solver, X, _TOGETHER)
         seconds = in_turns({**jobs, "iteration": step}, 1, repeats)
         each = step.each(seconds["iteration"])

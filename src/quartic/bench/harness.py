@@ -66,24 +66,21 @@ def _commit() -> str:
 
 
 @contextmanager
-def fixed_threads(n_threads: int) -> Iterator[dict[str, int]]:
-    """Limit BLAS, OpenMP, numba and our own threads, and yield what each library was found to use."""
+def one_thread() -> Iterator[dict[str, int]]:
+    """Hold BLAS, OpenMP, numba and ourselves to one thread, and yield what each library was found to use."""
     import numba
     import sklearn.cluster  # noqa: F401  # loads its OpenMP, so that the limit reaches it
     from threadpoolctl import threadpool_info, threadpool_limits
 
     from quartic.arrays.threads import limited_to
 
-    if n_threads < 1:
-        raise ValueError(f"n_threads must be at least 1, got {n_threads}")
-    n_numba = min(n_threads, int(numba.config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
     with ExitStack() as stack:
         stack.callback(numba.set_num_threads, numba.get_num_threads())
-        numba.set_num_threads(n_numba)
-        stack.enter_context(limited_to(n_threads))
-        stack.enter_context(threadpool_limits(n_threads))
+        numba.set_num_threads(1)
+        stack.enter_context(limited_to(1))
+        stack.enter_context(threadpool_limits(1))
         found = {f"{pool['internal_api']} ({pool['prefix']})": pool["num_threads"] for pool in threadpool_info()}
-        yield {**dict(sorted(found.items())), "numba": n_numba}
+        yield {**dict(sorted(found.items())), "numba": 1}
 
 
 class Watch:

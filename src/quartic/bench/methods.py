@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from quartic.arrays import Array
-from quartic.bench.cases import Cell, Enough, Helix, Recorder
+from quartic.bench.cases import Cell, Enough, Recorder
 from quartic.core.loop import minimize
 from quartic.core.problem import Problem
 from quartic.init import random_start, spectral_start
@@ -67,17 +67,19 @@ def run_solver(
     return Answer(result.X)
 
 
-def run_command(*words: str) -> float:
-    """Return the processor time of ``quartic`` with these words, on one thread; wall-clock time on Windows."""
+def run_command(command: str, given: str, case: Cell, *words: str) -> tuple[Any, float]:
+    """Return what ``quartic`` writes for this input, and its processor time on one thread (on Windows, wall clock)."""
     threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-    command = [sys.executable, "-m", "quartic", *words, "--quiet"]
+    rank = "-k" if command == "cluster" else "-d"
+    out = f"{os.path.dirname(given)}/answer.npy"
+    called = [sys.executable, "-m", "quartic", command, given, rank, str(case.rank), *words, "-o", out, "--quiet"]
     before = os.times()
-    done = subprocess.run(command, env={**os.environ, **threads}, capture_output=True, text=True)
+    done = subprocess.run(called, env={**os.environ, **threads}, capture_output=True, text=True)
     after = os.times()
     if done.returncode > 1:  # 1: not converged, the result is written all the same
         raise CannotDo(done.stderr.strip().rpartition("\n")[2])
     children = after.children_user + after.children_system - before.children_user - before.children_system
-    return children or after.elapsed - before.elapsed
+    return np.load(out), children or after.elapsed - before.elapsed
 
 
 def scipy_lbfgs(case: Any, seed: int, tol: float, see: Recorder) -> Answer:
@@ -131,9 +133,8 @@ def command_cluster(case: Cell, seed: int, tol: float, see: Recorder) -> Answer:
 
     with tempfile.TemporaryDirectory() as folder:
         sp.save_npz(f"{folder}/graph.npz", sp.csr_matrix(case.given[0]))
-        words = ("-k", str(case.rank), "--tol", f"{tol:g}", "--seed", str(seed), "-o", f"{folder}/clusters.npy")
-        seconds = run_command("cluster", f"{folder}/graph.npz", *words)
-        return Answer(labels=np.load(f"{folder}/clusters.npy"), seconds=seconds)
+        labels, s = run_command("cluster", f"{folder}/graph.npz", case, "--tol", f"{tol:g}", "--seed", str(seed))
+    return Answer(labels=labels, seconds=s)
 
 
 def sklearn_nmf(case: Cell, seed: int, tol: float, see: Recorder) -> Answer:
@@ -173,49 +174,47 @@ def networkx_louvain(case: Cell, seed: int, tol: float, see: Recorder) -> Answer
 # -- distances --------------------------------------------------------------------------------------------------------
 
 
-def _with_norm_kernel(case: Helix) -> Problem:
+def _with_norm_kernel(case: Cell) -> Problem:
     loss = case.problem().loss
     return Problem(loss, kernel=NormKernel.for_loss(loss, tight=False))
 
 
 def edmc_solver(name: str) -> Method:
     """Return a run of one of our solvers from the random start; where X is free Dyn-NoLips takes the Gram kernel."""
-    problem = _with_norm_kernel if name == "dyn-nolips" else Helix.problem
+    problem = _with_norm_kernel if name == "dyn-nolips" else Cell.problem
     return partial(run_solver, problem, None, name.removesuffix("-gram"))
 
 
-def estimator_edmc(case: Helix, seed: int, tol: float, see: Recorder) -> Answer:
+def estimator_edmc(case: Cell, seed: int, tol: float, see: Recorder) -> Answer:
     """Fit `quartic.DistanceCompletion` as a user does: with its own start and its own checks of the answer."""
     from quartic import DistanceCompletion
 
-    model = DistanceCompletion(case.rank, random_state=seed).fit_pairs(case.pairs, case.distances, n_points=case.n)
+    pairs, d, X = case.given
+    model = DistanceCompletion(case.rank, random_state=seed).fit_pairs(pairs, d, n_points=len(X))
     return Answer(model.embedding_, products=model.result_.n_products)
 
 
-def command_locate(case: Helix, seed: int, tol: float, see: Recorder) -> Answer:
+def command_locate(case: Cell, seed: int, tol: float, see: Recorder) -> Answer:
     """Run ``quartic locate`` on a file, start-up, reading and writing included."""
     with tempfile.TemporaryDirectory() as folder:
-        np.savez(f"{folder}/distances.npz", pairs=case.pairs, distances=case.distances)
-        words = ("-d", str(case.rank), "--seed", str(seed), "-o", f"{folder}/points.npy")
-        seconds = run_command("locate", f"{folder}/distances.npz", *words)
-        return Answer(np.load(f"{folder}/points.npy"), seconds=seconds)
+        np.savez(f"{folder}/distances.npz", pairs=case.given[0], distances=case.given[1])
+        X, seconds = run_command("locate", f"{folder}/distances.npz", case, "--seed", str(seed))
+    return Answer(X, seconds=seconds)
 
 
-class OnePoint:
-    """Remembers what a function gave at its last X: cost, gradient and Hessian there share one pass."""
+def _at_last_point(function: Callable[[Array], Any]) -> Callable[[Array], Any]:
+    """Return a function that remembers what it gave at its last X: cost, gradient and Hessian there share one pass."""
+    last: list[Any] = [np.empty(0), None]
 
-    def __init__(self, function: Callable[[Array], Any]) -> None:
-        self.function, self.X, self.found = function, np.empty(0), None
+    def at(X: Array) -> Any:
+        if not np.array_equal(X, last[0]):
+            last[:] = np.array(X, copy=True), function(X)
+        return last[1]
 
-    def __call__(self, X: Array) -> Any:
-        """Return what the function gives at X."""
-        if not np.array_equal(X, self.X):
-            self.found = self.function(X)
-            self.X = np.array(X, copy=True)
-        return self.found
+    return at
 
 
-def pymanopt_edmc(manifold_name: str, optimizer_name: str, case: Helix, seed: int, tol: float, see: Recorder) -> Answer:
+def pymanopt_edmc(manifold_name: str, optimizer_name: str, case: Cell, seed: int, tol: float, see: Recorder) -> Answer:
     """Run pymanopt with our compiled passes, none of which is repeated at the same X."""
     try:
         import pymanopt
@@ -223,9 +222,9 @@ def pymanopt_edmc(manifold_name: str, optimizer_name: str, case: Helix, seed: in
     except ImportError:
         raise ImportError("pymanopt is not installed (pip install 'quartic[bench]')") from None
     loss: Any = case.problem().loss
-    at, X0 = OnePoint(loss.at), case.start(seed)
+    at, X0 = _at_last_point(loss.at), case.start(seed)
     goal = tol * float(np.linalg.norm(at(X0).gradient))
-    manifold = getattr(manifolds, manifold_name)(case.n, case.rank)
+    manifold = getattr(manifolds, manifold_name)(*X0.shape)
 
     def gradient(X: Array) -> Array:
         G: Array = at(X).gradient
@@ -249,17 +248,18 @@ def pymanopt_edmc(manifold_name: str, optimizer_name: str, case: Helix, seed: in
     return Answer(see.kept[-1][1])
 
 
-def sklearn_mds(case: Helix, seed: int, tol: float, see: Recorder) -> Answer:
+def sklearn_mds(case: Cell, seed: int, tol: float, see: Recorder) -> Answer:
     """Run scikit-learn's metric MDS (SMACOF), which minimises the stress of a complete matrix of distances."""
     from sklearn.manifold import MDS
 
-    if len(case.pairs) < case.n * (case.n - 1) // 2:
+    pairs, d, X = case.given
+    if len(pairs) < len(X) * (len(X) - 1) // 2:
         raise CannotDo("scikit-learn's MDS (SMACOF) needs all distances")
     known = inspect.signature(MDS).parameters  # the names of some settings differ between versions
     wanted = {"metric": "precomputed", "init": "random"} if "metric_mds" in known else {"dissimilarity": "precomputed"}
-    D = np.zeros((case.n, case.n))
-    i, j = case.pairs.T
-    D[i, j] = D[j, i] = case.distances
+    D = np.zeros((len(X), len(X)))
+    i, j = pairs.T
+    D[i, j] = D[j, i] = d
     model = MDS(case.rank, n_init=1, max_iter=3000, eps=1e-12, random_state=seed, normalized_stress=False, **wanted)
     return Answer(model.fit_transform(D))
 
@@ -347,8 +347,8 @@ LEAGUE: dict[str, dict[str, Method]] = {
 }
 
 
-def methods_of(case: Any) -> dict[str, Method]:
+def methods_of(case: Cell) -> dict[str, Method]:
     """Return all who can be run on a case."""
-    if isinstance(case, Cell) and case.begin:
+    if case.begin:
         return LEAGUE[case.family]
-    return EDMC if case.family == "edmc" else SYMNMF
+    return EDMC if case.is_helix else SYMNMF

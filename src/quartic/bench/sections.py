@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from quartic.bench.cases import DATA, PAPER, RANKS, Cell, Helix, Recorder
-from quartic.bench.harness import Row, Say, Store, describe_machine, fixed_threads, take_turns
+from quartic.bench.cases import DATA, PAPER, RANKS, Cell, Recorder
+from quartic.bench.harness import Row, Say, Store, describe_machine, one_thread, take_turns
 from quartic.bench.league import EPSILONS as LEAGUE_EPSILONS
 from quartic.bench.league import choose_games, league_numbers, profile_panels
 from quartic.bench.methods import (
@@ -57,7 +57,7 @@ class Settings:
     """
 
     name: str
-    cases: tuple[Cell | Helix, ...]
+    cases: tuple[Cell, ...]
     methods: tuple[str, ...]
     starts: int = 10
     first_start: int = 0
@@ -79,7 +79,8 @@ def settings_of(name: str, quick: bool = False) -> Settings:
     """Return what a section runs: hours as a rule, a few minutes where it is to be quick."""
     cells = tuple(Cell(data, rank) for data in DATA for rank in RANKS)
     few = (Cell("coil20", 20), Cell("cbcl", 10), Cell("tdt2", 10), Cell("reuters", 10))
-    exact = (Helix(2000), Helix(5000), Helix(2000, 0.05), Helix(5000, 0.05))
+    exact = (Cell.helix(2000), Cell.helix(5000), Cell.helix(2000, 0.05), Cell.helix(5000, 0.05))
+    noisy = Cell.helix(2000, 0.1, 0.05), Cell.helix(5000, 0.1, 0.05)
     tuned = with_penalties(SOLVERS)
     roughly = with_penalties(SOLVERS, (1e-2, 1e-1))
     # seeds from 100, since the starts were tuned on smaller ones
@@ -95,20 +96,18 @@ def settings_of(name: str, quick: bool = False) -> Settings:
         "figure1": Settings("figure1", (Cell("coil20", 20), Cell("cbcl", 20), Cell("tdt2", 30), Cell("reuters", 30)),
                             roughly, seconds=20.0, curve=True, tol=1e-7),
         "figure2": Settings("figure2", exact, METHODS, targets=(1e-4, 1e-6, 1e-8, 1e-9), curve=True, tol=1e-12),
-        "speed": Settings("speed", (*cells, *exact, Helix(2000, 0.1, 0.05), Helix(5000, 0.1, 0.05)), speed, 3, **race),
-        "peers": Settings("peers", (Cell("coil20", 20), Cell("tdt2", 30), Cell("reuters", 25), Helix(2000),
-                                    Helix(300, 1.0)), peers, 3, **race),
+        "speed": Settings("speed", (*cells, *exact, *noisy), speed, 3, **race),
+        "peers": Settings("peers", (Cell("coil20", 20), Cell("tdt2", 30), Cell("reuters", 25), Cell.helix(2000),
+                                    Cell.helix(300, 1.0)), peers, 3, **race),
         "league": Settings("league", choose_games(quick), rivals, 1, targets=LEAGUE_EPSILONS, seconds=12.0,
                            patience=4.0, least=0.5, tol=1e-9, pacemakers=("auto",)),
     }  # fmt: skip
     shorter: dict[str, dict[str, Any]] = {
         "table1": {"cases": few, "starts": 2, "methods": roughly, "seconds": 10.0, "patience": 3.0, "least": 0.5},
         "figure1": {"cases": few, "starts": 1, "seconds": 3.0},
-        "figure2": {"cases": (Helix(2000), Helix(2000, 0.05)), "starts": 2, "seconds": 10.0},
-        "speed": {
-            "cases": (Cell("coil20", 10), Cell("reuters", 30), Helix(1000), Helix(1000, 0.1, 0.05)), "starts": 2
-        },
-        "peers": {"cases": (Cell("coil20", 20), Helix(600), Helix(150, 1.0)), "starts": 1, "seconds": 10.0},
+        "figure2": {"cases": (Cell.helix(2000), Cell.helix(2000, 0.05)), "starts": 2, "seconds": 10.0},
+        "speed": {"cases": (*few[:1], Cell("reuters", 30), Cell.helix(1000), Cell.helix(1000, 0.1, 0.05)), "starts": 2},
+        "peers": {"cases": (Cell("coil20", 20), Cell.helix(600), Cell.helix(150, 1.0)), "starts": 1, "seconds": 10.0},
         "league": {"seconds": 5.0},
     }  # fmt: skip
     return replace(whole[name], name=f"{name}-quick", **shorter[name]) if quick else whole[name]
@@ -129,10 +128,10 @@ def run_section(settings: Settings, folder: str | os.PathLike[str], say: Say, pr
     seeds = range(settings.first_start, settings.first_start + settings.starts)
     absent: set[str] = set()  # packages and data sets that are not there
 
-    def attempt(case: Any, name: str, method: Method, seed: int) -> Row | None:
+    def attempt(case: Cell, name: str, method: Method, seed: int) -> Row | None:
         """Run a method for those targets that it has reached from every start before; nothing where none is left."""
         targets: Sequence[float] = settings.targets
-        if isinstance(case, Helix) and not settings.curve:
+        if case.is_helix and not settings.curve:
             targets = (case.target,)
         others = [row for row in store.find(case=str(case), method=name) if row["seed"] != seed]
         seconds_to = {t: "s" if len(targets) == 1 else f"s to {t:g}" for t in targets}
@@ -160,7 +159,7 @@ def run_section(settings: Settings, folder: str | os.PathLike[str], say: Say, pr
             return {"cannot": f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"}
         return _judge(case, recorder, answer, len(targets) == 1)
 
-    with fixed_threads(1) as found:
+    with one_thread() as found:
         store.open(settings.must_agree(), describe_machine(found))
         warm: list[Method] = []
         for given in settings.cases:
@@ -169,7 +168,7 @@ def run_section(settings: Settings, folder: str | os.PathLike[str], say: Say, pr
             if all(store.find(case=str(given), method=name, seed=seed) for name in methods for seed in seeds):
                 continue
             try:
-                case: Any = given.load()
+                case = given.load()
             except (DatasetNotFound, ImportError, ValueError) as error:
                 if str(error) not in absent:
                     say(str(error) if isinstance(error, DatasetNotFound) else f"{given} is left out: {error}")
@@ -184,14 +183,14 @@ def run_section(settings: Settings, folder: str | os.PathLike[str], say: Say, pr
     return store
 
 
-def run_method(case: Any, name: str, method: Method, seed: int, tol: float, recorder: Recorder) -> Answer:
+def run_method(case: Cell, name: str, method: Method, seed: int, tol: float, recorder: Recorder) -> Answer:
     """Run a method; solvers are stopped by the referee, and a tolerance far below keeps them going until then."""
     with warnings.catch_warnings():  # of noise, and of settings of other libraries that we chose
         warnings.simplefilter("ignore")
         return method(case, seed, recorder.targets[0] if name in _BY_THEMSELVES else tol, recorder)
 
 
-def _warm_up(case: Any, methods: dict[str, Method]) -> None:
+def _warm_up(case: Cell, methods: dict[str, Method]) -> None:
     """Run methods on something small, so that all is compiled; the second run gets further than the first."""
     for name, method in methods.items():
         for small in case.smalls if not name.startswith("quartic ") else ():  # those have a process of their own
@@ -200,12 +199,12 @@ def _warm_up(case: Any, methods: dict[str, Method]) -> None:
                     run_method(small, name, method, 0, 1e-8, small.recorder(0, [1e-2], 0.1))
 
 
-def _judge(case: Any, recorder: Recorder, answer: Answer, single: bool) -> Row:
+def _judge(case: Cell, recorder: Recorder, answer: Answer, single: bool) -> Row:
     """Return a run's row: seconds to each target, or of all where there is none to reach, products, objective, NMI."""
     row = recorder.finish(answer.X)
     if recorder.curve is not None:
-        scale = float((case.given[0].data ** 2).sum()) if isinstance(case, Cell) else 1.0
-        what = "objective" if isinstance(case, Cell) else "error"
+        scale = 1.0 if case.is_helix else float((case.given[0].data ** 2).sum())
+        what = "error" if case.is_helix else "objective"
         return {**row, "curve": [(t, measured[what] / scale) for t, measured in recorder.curve]}
     if single:
         row = {name.partition(" to ")[0]: value for name, value in row.items()}
@@ -213,7 +212,7 @@ def _judge(case: Any, recorder: Recorder, answer: Answer, single: bool) -> Row:
         row["s"] = row["spent"] if answer.seconds is None else answer.seconds
     if answer.products is not None:
         row["products"] = answer.products
-    if not isinstance(case, Cell):
+    if case.is_helix:
         return row
     if case.begin:
         return {**row, "first": case.measure(case.start(case.seed))["objective"],

@@ -7,14 +7,13 @@ import gc
 import logging
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from quartic._version import __version__
 from quartic.cli.startup import import_libraries
-from quartic.cli.terminal import Parser, one_line, said
+from quartic.cli.terminal import Options, Parser, errors_as_one_line
 
 Option = tuple[tuple[str, ...], dict[str, Any]]
 
@@ -27,13 +26,24 @@ def _flag(*flags: str, **how: Any) -> Option:
     return flags, {"action": "store_true", **how}
 
 
-def _at_least(low: float, kind: type = int) -> Callable[[str], Any]:
-    """Return what reads a number, and refuses smaller ones."""
+def _choice(flag: str, words: str, **how: Any) -> Option:
+    """Return an option that takes one of the words, written ``one|other``."""
+
+    def read(text: str) -> str:
+        if text not in words.split("|"):
+            raise argparse.ArgumentTypeError(f"{text!r} is unknown; choose {words.replace('|', ', ')}")
+        return text
+
+    return (flag,), {"type": read, "metavar": words, **how}
+
+
+def _number(low: float, kind: type = int, above: bool = False) -> Callable[[str], Any]:
+    """Return what reads a number, and refuses those below a least one, or that one too."""
 
     def read(text: str) -> Any:
         value = kind(text)
-        if not value >= low:
-            raise argparse.ArgumentTypeError(f"{text} is below {low:g}")
+        if not (value > low if above else value >= low):
+            raise argparse.ArgumentTypeError(f"{text} is {'not above' if above else 'below'} {low:g}")
         return value
 
     read.__name__ = "whole number" if kind is int else "number"  # what messages call it
@@ -43,8 +53,12 @@ def _at_least(low: float, kind: type = int) -> Callable[[str], Any]:
 # -- options ----------------------------------------------------------------------------------------------------------
 
 _REPORT = _option("--report", metavar="FILE.html", help="also write an HTML report with figures")
-_SEED = _option("--seed", type=_at_least(0), default=0, help="random seed; the same seed gives the same result")
-_MAX_TIME = _option("--max-time", type=float, help="time limit in seconds; the best result so far is then written")
+_SEED = _option("--seed", type=_number(0), default=0, help="random seed; the same seed gives the same result")
+_MAX_TIME = _option(
+    "--max-time",
+    type=_number(0, float, above=True),
+    help="time limit in seconds; the best result so far is then written",
+)
 _JSON = _flag("--json", dest="as_json", help="print a JSON summary; without -o it contains the result")
 _QUIET = _flag("--quiet", "-q", help="print warnings and errors only")
 _FITS = (
@@ -53,49 +67,50 @@ _FITS = (
     _option("--columns", metavar="A,B[,C]",
             help="columns of the two nodes (points) and of the value: names or numbers"),
     _option("--solver", default="auto", help="auto, or the name of a solver (listed in the README)"),
-    _option("--max-iter", type=_at_least(0), default=10_000, help="maximum number of iterations per run"),
+    _option("--max-iter", type=_number(0), default=10_000, help="maximum number of iterations per run"),
     _MAX_TIME,
-    _option("--n-init", type=_at_least(1), default=1, help="runs from different starts; the best is kept"),
+    _option("--n-init", type=_number(1), default=1, help="runs from different starts; the best is kept"),
     _SEED, _JSON, _QUIET,
 )  # fmt: skip
 
 
 def _tolerance(default: float) -> Option:
     words = "stop when the gradient norm is TOL times its norm at a random start"
-    return _option("--tol", type=_at_least(0, float), default=default, help=words)
+    return _option("--tol", type=_number(0, float), default=default, help=words)
 
 
 _CLUSTER = (
     _option("input", metavar="INPUT",
             help="a graph (edge list .csv .xlsx .parquet .json; .mtx .npz .graphml .gexf .gml .net) or features "
             "(.csv .xlsx .parquet .json .npy .npz .mat); - is standard input"),
-    _option("--clusters", "-k", dest="n_clusters", type=int, metavar="K",
+    _option("--clusters", "-k", dest="n_clusters", type=_number(1), metavar="K",
             help="number of clusters; chosen between 2 and 10 if left out"),
-    _option("--as", dest="as_", metavar="graph|features", help="what INPUT is, if the guess is wrong"),
-    _option("--affinity", metavar="cosine|self_tuning",
-            help="similarity for features: cosine for documents, self_tuning otherwise"),
+    _choice("--as", "graph|features", dest="as_", help="what INPUT is, if the guess is wrong"),
+    _choice("--affinity", "precomputed|cosine|self_tuning",
+            help="similarity for features: cosine for documents, self_tuning otherwise; precomputed: a graph"),
     _option("--neighbors", metavar="N|auto|all", default="auto",
             help="for features: neighbours kept per sample, including the sample itself"),
-    _option("--normalize", metavar="auto|none|symmetric|regularized|walks", default="auto",
+    _choice("--normalize", "auto|none|symmetric|regularized|walks", default="auto",
             help="for graphs: how edge weights are normalised first"),
-    _option("--scale", metavar="auto|none|standard", default="auto",
+    _choice("--scale", "auto|none|standard", default="auto",
             help="for features: scale columns to variance 1; auto: if units differ"),
-    _option("--repeats", metavar="sum|mean|last", help="how to combine edges that are listed more than once"),
+    _choice("--repeats", "sum|mean|last", help="how to combine edges that are listed more than once"),
     _option("--scheduler", metavar="ADDRESS", help="use this Dask cluster, such as tcp://10.0.0.1:8786"),
-    _option("--workers", metavar="N", type=int, help="start a local Dask cluster of N processes and use it"),
+    _option("--workers", metavar="N", type=_number(1), help="start a local Dask cluster of N processes and use it"),
     _tolerance(1e-3), *_FITS,
 )  # fmt: skip
 _LOCATE = (
     _option("input", metavar="INPUT",
             help="some distances: i,j,d or a matrix (.csv .xlsx .parquet .json); .npz .npy .mtx; MD-jeep .nmr; - is "
             "standard input"),
-    _option("--dimension", "-d", type=int, default=3, help="dimension of the space"),
+    _option("--dimension", "-d", type=_number(1), default=3, help="dimension of the space"),
     _option("--anchors", metavar="FILE", help="points with known positions: .csv point,x,y[,z]"),
     _option("--align", metavar="FILE", help="points (point,x,y[,z]) to which the result is aligned"),
-    _option("--weights", metavar="noise", help="noise: for errors proportional to the distance"),
-    _option("--noise", type=float, help="standard deviation of the distances; adds a column standard_error"),
-    _option("--refine", metavar="stress", help="stress: finish by minimising errors in the distances themselves"),
-    _option("--repeats", metavar="mean|last", help="how to combine distances that are listed more than once"),
+    _choice("--weights", "noise", help="noise: for errors proportional to the distance"),
+    _option("--noise", type=_number(0, float, above=True),
+            help="standard deviation of the distances; adds a column standard_error"),
+    _choice("--refine", "stress", help="stress: finish by minimising errors in the distances themselves"),
+    _choice("--repeats", "mean|last", help="how to combine distances that are listed more than once"),
     _tolerance(1e-8), *_FITS,
 )  # fmt: skip
 _SDP = (
@@ -104,7 +119,7 @@ _SDP = (
     _REPORT,
     _option("--tol", type=float, default=1e-6, help="what each of the six DIMACS errors may be"),
     _option("--rank", type=int, help="columns to begin with; chosen if left out"),
-    _option("--method", metavar="auto|low-rank|interior", default="auto", help="how to solve it"),
+    _choice("--method", "auto|low-rank|interior", default="auto", help="how to solve it"),
     _MAX_TIME, _SEED, _JSON, _QUIET,
 )  # fmt: skip
 _RUNS = (
@@ -117,12 +132,11 @@ _RUNS = (
 _RACE = (
     _option("--case", action="append", metavar="DATA:RANK|POINTS:SHARE[:NOISE]",
             help="a case, as in tdt2:20, or a helix, 5000:0.1; may be given several times"),
-    _option("--only", metavar="symnmf|edmc|stress", help="leave out the other families"),
+    _choice("--only", "symnmf|edmc|stress", help="leave out the other families"),
     _option("--solver", action="append", help="a solver, such as dyn-nolips or auto; may be given several times"),
-    _option("--starts", type=_at_least(0), help="random starts"),
-    _option("--first-start", type=_at_least(0), help="seed of the first start, to share starts out"),
-    _option("--seconds", type=_at_least(0.1, float), help="limit on one run, in seconds"),
-    _option("--patience", type=_at_least(1, float), help="times what dyn-nolips took that a run may take"),
+    _option("--starts", type=_number(0), help="random starts"),
+    _option("--seconds", type=_number(0.1, float), help="limit on one run, in seconds"),
+    _option("--patience", type=_number(1, float), help="times what dyn-nolips took that a run may take"),
     *_RUNS,
 )  # fmt: skip
 _PAGE = (
@@ -145,25 +159,22 @@ _DEMO = (
 
 
 class Command(NamedTuple):
-    """A command: what it does, an example, its options, and what does it when it is called."""
+    """A command: what it does, an example, its options, the module and the function that do it."""
 
     words: str
     example: str
     options: Sequence[Option]
-    run: Callable[[Any], None]
+    module: str
+    name: str = "run"
     more: str = ""
 
-
-def _do(module: str, name: str, options: Any) -> None:
-    """Call a function that is loaded only now."""
-    if module in ("cluster", "locate"):
-        import_libraries()
-    from quartic.cli.fitting import Options
-
-    found = import_module(
-        {"bench": "quartic.bench.commands", "demo": "quartic.demo"}.get(module, f"quartic.cli.{module}")
-    )
-    getattr(found, name)(Options(**vars(options)))
+    def __call__(self, options: argparse.Namespace) -> None:
+        """Do it: the function is loaded only now."""
+        given = Options(**vars(options))
+        with errors_as_one_line(given):
+            if self.module in ("cli.cluster", "cli.locate"):
+                import_libraries()
+            getattr(import_module(f"quartic.{self.module}"), self.name)(given)
 
 
 _ENDS = """Exit code: 0 converged; 1 not converged, or interrupted (the result is still written); 2 invalid input
@@ -175,18 +186,17 @@ _BENCH, _PAPER = (
 _COMMANDS = {
     "cluster": Command(
         "Find clusters in a graph or in features, by symmetric nonnegative matrix factorisation.",
-        "friends.csv -k 5 -o clusters.csv --report clusters.html", _CLUSTER, partial(_do, "cluster", "run"),
-        f"""An edge list has two nodes and an optional weight per line; nodes may have names. Features have a row per
-        sample and optionally a column of names. Separator, header and columns are detected and reported. A graph
+        "friends.csv -k 5 -o clusters.csv --report clusters.html", _CLUSTER, "cli.cluster",
+        more=f"""An edge list has two nodes and an optional weight per line; nodes may have names. Features have a row
+        per sample and optionally a column of names. Separator, header and columns are detected and reported. A graph
         larger than memory is a folder of row blocks (quartic.io.write_blocks).
 
         The result has the columns node,cluster and a soft membership for each cluster (.csv .tsv .npz; .npy has the
         clusters only). {_ENDS}"""),
     "locate": Command(
         "Find points from some of the distances between them, and which of them the distances determine.",
-        "distances.csv -d 3 -o points.csv --anchors known.csv --report points.html", _LOCATE,
-        partial(_do, "locate", "run"),
-        f"""A list of distances has two points per line, by name or number, and their distance, or lower and upper
+        "distances.csv -d 3 -o points.csv --anchors known.csv --report points.html", _LOCATE, "cli.locate",
+        more=f"""A list of distances has two points per line, by name or number, and their distance, or lower and upper
         bounds, and optionally a weight. A square table has a row and a column per point, blank where unknown.
         Separator, header and columns are detected and reported.
 
@@ -194,35 +204,35 @@ _COMMANDS = {
         {_ENDS}"""),
     "sdp": Command(
         "Solve a semidefinite programme, with a proven bound on its optimum.",
-        "maxG11.dat-s --tol 1e-6 -o solution.npz", _SDP, partial(_do, "sdp", "run"),
-        f"The file says: maximise ⟨F_0, Y⟩ over Y ⪰ 0 with ⟨F_k, Y⟩ = c_k. {_ENDS}"),
+        "maxG11.dat-s --tol 1e-6 -o solution.npz", _SDP, "cli.sdp",
+        more=f"The file says: maximise ⟨F_0, Y⟩ over Y ⪰ 0 with ⟨F_k, Y⟩ = c_k. {_ENDS}"),
     "demo": Command(
         "Both tasks on generated data: clusters of a graph, points from a few distances, with an HTML report.",
-        "--report my-report.html", _DEMO, partial(_do, "demo", "run")),
+        "--report my-report.html", _DEMO, "demo"),
     "info": Command("Versions, threads, GPU and cache folders, for bug reports.", "--json",
-                    (_flag("--json", dest="as_json", help="print as JSON"),), partial(_do, "info", "run")),
+                    (_flag("--json", dest="as_json", help="print as JSON"),), "cli.info"),
     "paper table1": Command(
         "Time to ε of the start's projected gradient: sixteen cells, the paper's solvers and ours.",
-        "--case coil20:20 --starts 2", _RACE, partial(_do, "bench", "race")),
+        "--case coil20:20 --starts 2", _RACE, "bench.commands", "race"),
     "paper figure1": Command("Normalised objective gap against time: four panels, as PNG and PDF.",
-                             "--quick", _RACE, partial(_do, "bench", "race")),
+                             "--quick", _RACE, "bench.commands", "race"),
     "paper figure2": Command("Normalised RMSE over all distances against time, on the helix.",
-                             "--case 2000:0.1 --starts 3", _RACE, partial(_do, "bench", "race")),
+                             "--case 2000:0.1 --starts 3", _RACE, "bench.commands", "race"),
     "bench speed": Command(
         "How many times faster the estimators are than the paper's solvers, SciPy and pymanopt. One thread.",
-        "--case reuters:20 --starts 2", _RACE, partial(_do, "bench", "race")),
+        "--case reuters:20 --starts 2", _RACE, "bench.commands", "race"),
     "bench peers": Command(
         "The same jobs by scikit-learn, SciPy, pymanopt and NetworkX, each through its own public interface.",
-        "--quick", _RACE, partial(_do, "bench", "race")),
+        "--quick", _RACE, "bench.commands", "race"),
     "bench league": Command(
         "All solvers from the same starts, on stored and generated problems: performance profiles.",
-        "--quick --only symnmf", _RACE, partial(_do, "bench", "race")),
+        "--quick --only symnmf", _RACE, "bench.commands", "race"),
     "bench growth": Command(
-        "Cost of an iteration relative to its product; time and memory as nodes and pairs grow.", "--quick",
-        (_option("--most", type=_at_least(1), help="leave out larger sizes"), *_RUNS), partial(_do, "bench", "growth")),
+        "Cost of an iteration relative to its product; time and memory as nodes and pairs grow.", "--quick", _RUNS,
+        "bench.commands", "growth"),
     "bench page": Command(
         "Write the results page, and its table results.csv, from the results folder, without running anything.",
-        "-o benchmarks/RESULTS.md --document README.md", _PAGE, partial(_do, "bench", "page"),
+        "-o benchmarks/RESULTS.md --document README.md", _PAGE, "bench.commands", "page",
         "Sections of the table that the folder has nothing new for stay as they are."),
 }  # fmt: skip
 
@@ -247,7 +257,7 @@ def make_parser() -> Parser:
         )  # fmt: skip
         for flags, how in command.options:
             made.add_argument(*flags, **how)
-        made.set_defaults(run=command.run, command=name, parser=made)
+        made.set_defaults(run=command, command=name, parser=made)
     return top
 
 
@@ -259,9 +269,6 @@ def main(words: Sequence[str] | None = None) -> None:
         if unknown:
             options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
         options.run(options)
-    except OSError as error:  # a disk that is full, a folder that may not be written to
-        print(f"quartic: {one_line(said(error))}", file=sys.stderr)
-        sys.exit(2)
     except KeyboardInterrupt:
         print("quartic: interrupted before there was a result; nothing is written", file=sys.stderr)
         sys.exit(130)  # what a shell makes of SIGINT

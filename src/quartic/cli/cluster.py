@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from quartic.cli.fitting import Fit, Options, call_code, read_code, watched_fit, write_clusters
-from quartic.cli.terminal import Voice, command_line, errors_as_one_line, print_json
-from quartic.cli.workers import BlockTable, check_workers, client_code, is_folder, read_folder, spread, workers
+from quartic.cli.fitting import Fit, call_code, read_code, watched_fit, write_clusters
+from quartic.cli.terminal import Options, command_line, print_json
+from quartic.cli.workers import check_workers, client_code, is_folder, read_folder, spread, workers
+from quartic.distributed.inputs import is_dask_array
 from quartic.io import FeatureTable, FileFormatError, GraphTable, read_similarity
 from quartic.io.files import count
 from quartic.io.graphs import negative_weights
 
 OUTPUTS = (".csv", ".tsv", ".npy", ".npz")
 _MOST_CLUSTERS = 10  # tried where the number is not given
-_NORMALIZE = ("auto", "none", "symmetric", "regularized", "walks")
-_SCALE = ("auto", "none", "standard")
 # Few columns whose spreads differ by so much are quantities in different units, and one of them would decide alone.
 _FEW_COLUMNS, _OTHER_UNITS = 50, 20.0
 
@@ -46,40 +44,26 @@ def run(options: Options) -> None:
     """Cluster, write, report; exit with 1 where the run did not converge, with 2 where the input is at fault."""
     from quartic.clustering.symnmf import SymNMF
 
-    voice = Voice("cluster", options.quiet)
-    with errors_as_one_line(voice):
-        _check(options)
-        job = _read(options)
-        voice.say(f"{options.source}: {job.guess}")
-        if options.n_clusters is None:
-            job = _choose(options, job)
-            voice.say(f"{job.n_clusters} clusters: {job.why}; -k chooses another number")
-        model = SymNMF(job.n_clusters, **job.settings)
-    with ExitStack() as stack:
-        with errors_as_one_line(voice):
-            client = stack.enter_context(workers(options.scheduler, options.workers, voice))
-        fit = watched_fit(
-            voice, options, lambda watcher: model.set_params(callback=watcher).fit(spread(job.data, client)),
-            odd=_odd(job.table),
-        )  # fmt: skip
-        with errors_as_one_line(voice):
-            if not (options.as_json and options.output == "-"):
-                write_clusters(options.output, job.table.names, model.labels_, model.memberships_)
-            if options.report is not None:
-                _write_report(options, job, model, fit)
-        if options.as_json:
-            _print_facts(options, job, model, fit)
-    fit.say(voice, _found(job.table, model), options)
-
-
-def _check(options: Options) -> None:
-    if options.n_clusters is not None and options.n_clusters < 1:
-        raise ValueError(f"-k {options.n_clusters}: the number of clusters must be at least 1")
-    for option, given, known in (("normalize", options.normalize, _NORMALIZE), ("scale", options.scale, _SCALE)):
-        if given not in known:
-            raise ValueError(f"--{option} {given}: choose one of {', '.join(known)}")
     options.check(OUTPUTS)
     check_workers(options.scheduler, options.workers)
+    job = _read(options)
+    options.say(f"{options.source}: {job.guess}")
+    if options.n_clusters is None:
+        job = _choose(options, job)
+        options.say(f"{job.n_clusters} clusters: {job.why}; -k chooses another number")
+    model = SymNMF(job.n_clusters, **job.settings)
+    with workers(options) as client:
+        fit = watched_fit(
+            options, lambda watcher: model.set_params(callback=watcher).fit(spread(job.data, client)),
+            odd=_odd(job.table),
+        )  # fmt: skip
+        if not (options.as_json and options.output == "-"):
+            write_clusters(options.output, job.table.names, model.labels_, model.memberships_)
+        if options.report is not None:
+            _write_report(options, job, model, fit)
+        if options.as_json:
+            _print_facts(options, job, model, fit)
+    fit.say(_found(job.table, model), options)
 
 
 def _read(options: Options) -> _Job:
@@ -178,7 +162,8 @@ def _count_groups(M: Any) -> int:
 
 def _odd(table: GraphTable | FeatureTable) -> list[str]:
     """Return what in a graph is no fault, but may not be meant."""
-    found = None if isinstance(table, BlockTable | FeatureTable) else negative_weights(table)
+    on_disk = isinstance(table, FeatureTable) or is_dask_array(table.adjacency)
+    found = None if on_disk else negative_weights(table)  # type: ignore[arg-type]
     if found is None:
         return []
     return [f"{found}: a negative weight only pushes two nodes apart; where that is not meant, correct it, or write 0"]
@@ -257,7 +242,7 @@ def _code(options: Options, job: _Job) -> str:
 
     made = call_code("SymNMF", str(job.n_clusters), job.settings, SymNMF().get_params())
     before, how = client_code(options.scheduler, options.workers)
-    if isinstance(job.table, BlockTable):
+    if is_dask_array(job.data):
         return (
             f"{before}from quartic import SymNMF\nfrom quartic.io import read_blocks\n\n"
             f"model = {made}.fit(read_blocks({options.input!r}))\nprint(model.labels_)\n"

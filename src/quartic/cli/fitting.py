@@ -13,54 +13,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from quartic._version import __version__
 from quartic.archives import write_whole
-from quartic.cli.terminal import Voice, errors_as_one_line, gathered_warnings, one_line, write_stdout
+from quartic.cli.terminal import Options, gathered_warnings, one_line, write_stdout
 from quartic.compiled.clock import solving_time
 from quartic.core.progress import progress_bar
 from quartic.core.result import Result, Status
 
 if TYPE_CHECKING:
     from quartic.core.loop import Progress
-
-
-class Options(SimpleNamespace):
-    """What was asked for: the arguments of a command by name, as `quartic.cli.app` declares them."""
-
-    @property
-    def source(self) -> str:
-        """What messages call the input."""
-        return "stdin" if self.input == "-" else str(self.input)
-
-    @property
-    def reading(self) -> dict[str, Any]:
-        """How the input is to be read, as the readers take it."""
-        columns = None if self.columns is None else [name.strip() for name in self.columns.split(",")]
-        return {"columns": columns, "repeats": self.repeats}
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What both estimators take."""
-        shared = ("solver", "n_init", "tol", "max_iter", "max_time")
-        return {**{name: getattr(self, name) for name in shared}, "random_state": self.seed}
-
-    def check(self, outputs: Sequence[str]) -> None:
-        """Raise where an option cannot be, before anything is read."""
-        from quartic.solvers import SOLVERS
-
-        check_target(self.output, outputs, "-o")
-        check_report(self.report)
-        if self.solver != "auto" and self.solver not in SOLVERS:
-            raise ValueError(f"--solver {self.solver}: choose auto or one of {', '.join(SOLVERS)}")
-        if self.max_time is not None and not self.max_time > 0:
-            raise ValueError(f"--max-time {self.max_time:g}: give a positive number of seconds")
 
 
 # -- runs under the eyes of the user: a bar on a terminal, and an end with the best so far on Ctrl-C ------------------
@@ -106,19 +72,26 @@ class Watcher:
 
 
 @contextmanager
-def watching(quiet: bool) -> Iterator[Watcher]:
-    """Make a callback that watches the runs in the block, and take SIGINT and SIGTERM there."""
+def watching(options: Options) -> Iterator[Watcher]:
+    """Make a callback that watches the runs in the block, and take SIGINT and SIGTERM there.
+
+    The process exits where there is nothing to write.
+    """
     watcher = Watcher()
     with ExitStack() as stack:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 before = signal.signal(number, watcher.on_signal)
                 stack.callback(signal.signal, number, before)
-        if not quiet and sys.stderr.isatty():
+        if not options.quiet and sys.stderr.isatty():
             from rich.console import Console
 
             watcher.show = stack.enter_context(progress_bar(Console(stderr=True), transient=True))
-        yield watcher
+        try:
+            yield watcher
+        except StoppedAtOnce:
+            options.warn("stopped before there was a result; nothing is written")
+            raise SystemExit(1) from None
 
 
 @dataclass(frozen=True)
@@ -160,48 +133,36 @@ class Fit:
             "versions": _versions(),
         }
 
-    def say(self, voice: Voice, found: str, options: Options) -> None:
+    def say(self, found: str, options: Options) -> None:
         """Say what was found, how, and where it is; exit with 1 where it is not a converged result."""
         if not options.as_json:
-            voice.say(found)
+            options.say(found)
             if self.result.success:
-                voice.say(f"{self.result.message}; {self.result.solver}, {self.seconds:.2f} s")
+                options.say(f"{self.result.message}; {self.result.solver}, {self.seconds:.2f} s")
             if options.output != "-":
-                voice.say(f"written: {options.output}")
+                options.say(f"written: {options.output}")
             if options.report is not None:
-                voice.say(f"report: {options.report}")
+                options.say(f"report: {options.report}")
         if self.interrupted:
             where = "" if options.output == "-" else f" to {options.output}"
-            voice.warn(f"interrupted: the best result so far is written{where}")
+            options.warn(f"interrupted: the best result so far is written{where}")
         elif not self.result.success:
-            voice.warn(f"did not converge, the result is written all the same: {self.result.message}")
+            options.warn(f"did not converge, the result is written all the same: {self.result.message}")
         if self.interrupted or not self.result.success:
             raise SystemExit(1)
 
 
 def watched_fit(
-    voice: Voice,
-    options: Options,
-    fit: Callable[[Watcher], Any],
-    tell: Callable[[Warning], str] = str,
-    odd: Sequence[str] = (),
+    options: Options, fit: Callable[[Watcher], Any], tell: Callable[[Warning], str] = str, odd: Sequence[str] = ()
 ) -> Fit:
-    """Fit under the eyes of the user, and say what is warned of; exit where there is nothing to write.
-
-    ``odd`` is what the data alone give cause to warn of.
-    """
+    """Fit under the eyes of the user, and say what is warned of; ``odd`` is what the data alone give cause for."""
     began = solving_time()
-    with errors_as_one_line(voice), gathered_warnings(tell) as said:
-        try:
-            with watching(voice.quiet) as watcher:
-                model = fit(watcher)
-        except StoppedAtOnce:
-            voice.warn("stopped before there was a result; nothing is written")
-            raise SystemExit(1) from None
+    with gathered_warnings(tell) as said, watching(options) as watcher:
+        model = fit(watcher)
     seconds = solving_time() - began
     said = [*map(one_line, odd), *said]
     for text in said:
-        voice.warn(f"warning: {text}")
+        options.warn(f"warning: {text}")
     result = model.result_
     if result.status is Status.MAX_TIME:
         told = result.message.replace("max_time", f"--max-time {options.max_time:g} s")
@@ -216,29 +177,6 @@ def _versions() -> str:
 
 
 # -- what is written, whole or not at all -----------------------------------------------------------------------------
-
-
-def check_target(path: str | os.PathLike[str], kinds: Sequence[str], option: str) -> None:
-    """Raise where a result could not be written there, before the work begins."""
-    if str(path) == "-":
-        return
-    path = Path(path)
-    if path.suffix.lower() not in kinds:
-        raise ValueError(f"{option} {path}: the name must end in one of {', '.join(kinds)}")
-    if not path.parent.is_dir():
-        raise ValueError(f"{option} {path}: there is no folder {path.parent}; make it first")
-    if path.is_dir():
-        raise ValueError(f"{option} {path}: this is a folder; name a file in it")
-    if not os.access(path.parent, os.W_OK):
-        raise ValueError(f"{option} {path}: the folder {path.parent} may not be written to")
-
-
-def check_report(path: str | os.PathLike[str] | None) -> None:
-    """Raise where a report is asked for that could not be written."""
-    if path is not None:
-        check_target(path, (".html", ".htm"), "--report")
-        if find_spec("plotly") is None:
-            raise ValueError("--report needs plotly: pip install 'quartic[report]'")
 
 
 def write_table(path: str | os.PathLike[str], header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

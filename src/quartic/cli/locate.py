@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from quartic.cli.fitting import Fit, Options, axis_names, call_code, read_code, watched_fit, write_points
-from quartic.cli.terminal import Voice, command_line, errors_as_one_line, print_json
+from quartic.cli.fitting import Fit, axis_names, call_code, read_code, watched_fit, write_points
+from quartic.cli.terminal import Options, command_line, print_json
 from quartic.distance.findings import DistanceWarning
 from quartic.io import DistanceTable, FileFormatError, read_anchors, read_distances
 
@@ -41,42 +41,29 @@ def run(options: Options) -> None:
     """Locate, write, report; exit with 1 where the run did not converge, with 2 where the input is at fault."""
     from quartic.distance.completion import DistanceCompletion
 
-    voice = Voice("locate", options.quiet)
-    with errors_as_one_line(voice):
-        _check(options)
-        job = _read(options)
-        model = DistanceCompletion(options.dimension, align_to=job.align_to, **job.settings)
-    voice.say(f"{options.source}: {job.table.guess}")
+    _check(options)
+    job = _read(options)
+    model = DistanceCompletion(options.dimension, align_to=job.align_to, **job.settings)
+    options.say(f"{options.source}: {job.table.guess}")
 
     def locate(watcher: Any) -> Any:
         return model.set_params(callback=watcher).fit_pairs(job.table.pairs, **job.known, anchors=job.anchors or None)
 
-    fit = watched_fit(voice, options, locate, partial(_told, names=job.table.names))
-    with errors_as_one_line(voice):
-        errors = model.standard_errors_ if options.noise is not None else None
-        if not (options.as_json and options.output == "-"):
-            write_points(options.output, job.table.names, model.embedding_, model.determined_, errors, job.table.atoms)
-        if options.report is not None:
-            _write_report(options, job, model, fit)
+    fit = watched_fit(options, locate, partial(_told, names=job.table.names))
+    errors = model.standard_errors_ if options.noise is not None else None
+    if not (options.as_json and options.output == "-"):
+        write_points(options.output, job.table.names, model.embedding_, model.determined_, errors, job.table.atoms)
+    if options.report is not None:
+        _write_report(options, job, model, fit)
     if options.as_json:
         _print_facts(options, job.table, model, fit)
-    fit.say(voice, _found(job.table, model), options)
+    fit.say(_found(job.table, model), options)
 
 
 def _check(options: Options) -> None:
-    if options.dimension < 1:
-        raise ValueError(f"-d {options.dimension}: the dimension must be at least 1")
     options.check(OUTPUTS)
     if options.output.lower().endswith((".pdb", ".cif", ".xyz")) and options.dimension > 3:
         raise ValueError(f"-o {options.output}: atoms have at most 3 coordinates, not {options.dimension}; write .csv")
-    if options.noise is not None and not options.noise > 0:
-        raise ValueError(f"--noise {options.noise:g}: give a positive standard deviation")
-    if options.weights not in (None, "noise"):
-        raise ValueError(
-            f"--weights {options.weights}: the only word is noise; weights of your own are a column weight"
-        )
-    if options.refine not in (None, "stress"):
-        raise ValueError(f"--refine {options.refine}: the only way is stress")
     if options.input == "-" and "-" in (options.anchors, options.align):
         raise ValueError("standard input can be read only once; give the anchors as a file")
 

@@ -9,43 +9,37 @@ import numpy as np
 
 from quartic._version import __version__
 from quartic.archives import write_whole
-from quartic.cli.fitting import Options, StoppedAtOnce, check_report, check_target, watching
-from quartic.cli.terminal import Voice, command_line, errors_as_one_line, print_json
+from quartic.cli.fitting import watching
+from quartic.cli.terminal import Options, check_report, check_target, command_line, print_json
 from quartic.report import Section, write_page
 from quartic.sdp import SDPResult, read_sdpa, solve_sdp
 
 
 def run(options: Options) -> None:
     """Read, solve, write, say; exit with 1 where there is no solution to the tolerance, with 2 on a faulty file."""
-    voice = Voice("sdp", options.quiet)
-    with errors_as_one_line(voice):
-        if options.output is not None:
-            check_target(options.output, (".npz",), "-o")
-        check_report(options.report)
-        problem = read_sdpa(options.input)
-        voice.say(f"{options.input}: {problem.m} constraints, blocks {_short(problem.blocks)}")
-        try:
-            with watching(voice.quiet) as watcher:
-                result = solve_sdp(
-                    problem, tol=options.tol, rank="auto" if options.rank is None else options.rank,
-                    method=options.method, max_time=options.max_time, random_state=options.seed, callback=watcher,
-                )  # fmt: skip
-        except StoppedAtOnce:
-            voice.warn("stopped before there was a result; nothing is written")
-            raise SystemExit(1) from None
-        if options.output is not None:
-            _write(options.output, result)
-        if options.report is not None:
-            _write_report(options.report, options.input, problem, result)
+    if options.output is not None:
+        check_target(options.output, (".npz",), "-o")
+    check_report(options.report)
+    problem = read_sdpa(options.input)
+    options.say(f"{options.input}: {problem.m} constraints, blocks {_short(problem.blocks)}")
+    with watching(options) as watcher:
+        result = solve_sdp(
+            problem, tol=options.tol, rank="auto" if options.rank is None else options.rank, method=options.method,
+            max_time=options.max_time, random_state=options.seed, callback=watcher,
+        )  # fmt: skip
+    if options.output is not None:
+        _write(options.output, result)
+    if options.report is not None:
+        _write_report(options.report, options.input, problem, result)
     if options.as_json:
         print_json(_facts(options, problem, result))
     else:
         for name, value in _report(result).items():
             print(f"{name:22} {value}")
         if options.output is not None:
-            voice.say(f"written: {options.output}")
+            options.say(f"written: {options.output}")
     if watcher.interrupted or not result.success:
-        voice.warn(result.message)
+        options.warn(result.message)
         raise SystemExit(1)
 
 

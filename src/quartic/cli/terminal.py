@@ -13,8 +13,11 @@ import re
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn, cast
 
 # Control characters in names and messages could drive the terminal.
@@ -26,11 +29,36 @@ def one_line(text: object) -> str:
     return _CONTROL.sub(" ", " ".join(str(text).split()))
 
 
-class Voice:
-    """Says things on standard error, unless it is to be quiet."""
+class Options(SimpleNamespace):
+    """What was asked for, the arguments of a command by name; and its voice, on standard error."""
 
-    def __init__(self, command: str, quiet: bool = False) -> None:
-        self.command, self.quiet = command, quiet
+    quiet = False
+
+    @property
+    def source(self) -> str:
+        """What messages call the input."""
+        return "stdin" if self.input == "-" else str(self.input)
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How the input is to be read, as the readers take it."""
+        columns = None if self.columns is None else [name.strip() for name in self.columns.split(",")]
+        return {"columns": columns, "repeats": self.repeats}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What both estimators take."""
+        shared = ("solver", "n_init", "tol", "max_iter", "max_time")
+        return {**{name: getattr(self, name) for name in shared}, "random_state": self.seed}
+
+    def check(self, outputs: Sequence[str]) -> None:
+        """Raise where an option cannot be, before anything is read."""
+        from quartic.solvers import SOLVERS
+
+        check_target(self.output, outputs, "-o")
+        check_report(self.report)
+        if self.solver != "auto" and self.solver not in SOLVERS:
+            raise ValueError(f"--solver {self.solver}: choose auto or one of {', '.join(SOLVERS)}")
 
     def say(self, text: str) -> None:
         """Say something that matters only to those who watch."""
@@ -42,24 +70,43 @@ class Voice:
         print(f"quartic {self.command}: {one_line(text)}", file=sys.stderr)
 
 
+def check_target(path: str | os.PathLike[str], kinds: Sequence[str], option: str) -> None:
+    """Raise where a result could not be written there, before the work begins."""
+    if str(path) == "-":
+        return
+    path = Path(path)
+    if path.suffix.lower() not in kinds:
+        raise ValueError(f"{option} {path}: the name must end in one of {', '.join(kinds)}")
+    if not path.parent.is_dir():
+        raise ValueError(f"{option} {path}: there is no folder {path.parent}; make it first")
+    if path.is_dir():
+        raise ValueError(f"{option} {path}: this is a folder; name a file in it")
+    if not os.access(path.parent, os.W_OK):
+        raise ValueError(f"{option} {path}: the folder {path.parent} may not be written to")
+
+
+def check_report(path: str | os.PathLike[str] | None) -> None:
+    """Raise where a report is asked for that could not be written."""
+    if path is not None:
+        check_target(path, (".html", ".htm"), "--report")
+        if find_spec("plotly") is None:
+            raise ValueError("--report needs plotly: pip install 'quartic[report]'")
+
+
 @contextmanager
-def errors_as_one_line(voice: Voice) -> Iterator[None]:
+def errors_as_one_line(options: Options) -> Iterator[None]:
     """Turn what is wrong with the input into one line and exit code 2."""
     try:
         yield
     except (ValueError, TypeError, OSError, NotImplementedError, ImportError) as error:
-        voice.warn(said(error))
+        text = str(error) or type(error).__name__
+        if isinstance(error, OSError) and error.strerror and error.filename:
+            text = f"{error.filename}: {error.strerror.lower()}"
+        options.warn(text)
         raise SystemExit(2) from None
     except MemoryError:
-        voice.warn("not enough memory for this input; try a sparse graph, fewer neighbours or a part of the data")
+        options.warn("not enough memory for this input; try a sparse graph, fewer neighbours or a part of the data")
         raise SystemExit(2) from None
-
-
-def said(error: Exception) -> str:
-    """Return what an error says, in a form fit for people."""
-    if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.filename}: {error.strerror.lower()}"
-    return str(error) or type(error).__name__
 
 
 @contextmanager

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from quartic.cli.terminal import Voice
+from quartic.cli.terminal import Options
 from quartic.distributed import connect, in_blocks
 from quartic.distributed.cluster import INSTALL
 from quartic.distributed.inputs import is_dask_array
@@ -29,46 +29,33 @@ def check_workers(scheduler: str | None, n_workers: int | None) -> None:
         return
     if scheduler is not None and n_workers is not None:
         raise ValueError("--scheduler names a cluster that is there, --workers starts one; leave one out")
-    if n_workers is not None and n_workers < 1:
-        raise ValueError(f"--workers {n_workers}: give at least 1")
     if find_spec("distributed") is None:
         option = "--scheduler" if n_workers is None else "--workers"
         raise ImportError(f"{option} needs dask.distributed: {INSTALL}")
 
 
 @contextmanager
-def workers(scheduler: str | None, n_workers: int | None, voice: Voice) -> Iterator[Any]:
+def workers(options: Options) -> Iterator[Any]:
     """Provide a client of the scheduler asked for, or of as many workers started here; None where none was."""
-    if scheduler is None and n_workers is None:
+    if options.scheduler is None and options.workers is None:
         yield None
         return
-    if scheduler is not None:
-        with connect(scheduler) as client:
-            _tell(client, voice)
-            yield client
-        return
-    from distributed import Client, LocalCluster
+    with ExitStack() as stack:
+        if options.scheduler is not None:
+            client = stack.enter_context(connect(options.scheduler))
+        else:
+            from distributed import Client, LocalCluster
 
-    with (
-        LocalCluster(
-            n_workers=n_workers,
-            threads_per_worker=1,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-            silence_logs=logging.CRITICAL,
-            preload=[_DEAF],
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        _tell(client, voice)
+            local: dict[str, Any] = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "preload": [_DEAF]}
+            cluster = LocalCluster(
+                n_workers=options.workers, threads_per_worker=1, silence_logs=logging.CRITICAL, **local
+            )
+            client = stack.enter_context(Client(stack.enter_context(cluster)))
+        threads = client.nthreads()
+        options.say(f"Dask: {len(threads)} workers, {sum(threads.values())} threads at {client.scheduler.address}")
+        note = "" if find_spec("bokeh") else " (its pages need bokeh: pip install bokeh)"
+        options.say(f"dashboard: {client.dashboard_link}{note}")
         yield client
-
-
-def _tell(client: Any, voice: Voice) -> None:
-    threads = client.nthreads()
-    voice.say(f"Dask: {len(threads)} workers, {sum(threads.values())} threads at {client.scheduler.address}")
-    note = "" if find_spec("bokeh") else " (its pages need bokeh: pip install bokeh)"
-    voice.say(f"dashboard: {client.dashboard_link}{note}")
 
 
 def spread(data: Any, client: Any) -> Any:
@@ -93,17 +80,13 @@ def client_code(scheduler: str | None, n_workers: int | None) -> tuple[str, str]
     return made, f"in_blocks({{}}, {_BLOCKS_EACH} * sum(client.nthreads().values()))"
 
 
-class BlockTable(GraphTable):
-    """A graph in a folder of row blocks, of which nothing is in memory."""
-
-
 def is_folder(path: str) -> bool:
     """Tell whether the input is a folder of blocks."""
     return path != "-" and Path(path).is_dir()
 
 
-def read_folder(path: str) -> BlockTable:
-    """Return the graph in a folder of blocks; nodes have numbers for names."""
+def read_folder(path: str) -> GraphTable:
+    """Return the graph in a folder of blocks, of which nothing is in memory; nodes have numbers for names."""
     M = read_blocks(path)
     n, n_blocks = int(M.shape[1]), len(M.chunks[0])
-    return BlockTable(M, tuple(map(str, range(n))), f"graph: {n} nodes in {n_blocks} blocks of rows")
+    return GraphTable(M, tuple(map(str, range(n))), f"graph: {n} nodes in {n_blocks} blocks of rows")

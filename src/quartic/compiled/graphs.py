@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from quartic.compiled.flags import FLAGS, INNER, njit
+from quartic.compiled.rows import quartic_minimizer
 
 # -- short random walks from many nodes, in memory of the order of the nodes ------------------------------------------
 
@@ -202,28 +203,6 @@ def move_nodes(
 # -- one row of X after the other, each coordinate to its best, where rows have few nonzeros --------------------------
 
 
-@njit(**INNER)
-def best_coordinate(p: float, q: float) -> float:
-    """Return the least x ≥ 0 of x⁴/4 + px²/2 + qx: 0, or the largest root of x³ + px + q, by Newton from the right."""
-    if p >= 0.0:
-        if q >= 0.0:
-            return 0.0
-        x = (-q) ** (1 / 3)
-        if p > 0.0:
-            x = min(x, -q / p)
-    else:
-        turn = math.sqrt(-p / 3)
-        if q + 2 * p * turn / 3 >= 0.0:  # the cubic stays above zero
-            return 0.0
-        x = 2 * turn + max(-q, 0.0) ** (1 / 3)
-    for _ in range(60):
-        step = (x * x * x + p * x + q) / (3 * x * x + p)
-        x -= step
-        if abs(step) <= 1e-14 * x:
-            break
-    return x if x > 0.0 and 0.25 * x * x * x + 0.5 * p * x + q < 0.0 else 0.0
-
-
 @njit(**FLAGS)
 def descend_rows(
     indptr: Any, indices: Any, data: Any, order: Any, columns: Any, values: Any, count: Any, G: Any, n_rounds: int
@@ -273,7 +252,7 @@ def descend_rows(
                 slope = x * x * x + p * x + q
                 if turn == 0 and (x > 0.0 or slope < 0.0):
                     total += 4 * slope * slope
-                new = best_coordinate(p, q)
+                new = quartic_minimizer(p, q)
                 if new != x:
                     y[j] = new
                     norm += new * new - x * x

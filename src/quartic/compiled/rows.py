@@ -5,6 +5,7 @@ Done one by one in NumPy, pointwise operations would cost more than the product 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,32 @@ def gram_of_few(A: Any, B: Any) -> Any:
             for k in range(n_right):
                 S[left[h], right[k]] += A[i, left[h]] * B[i, right[k]]
     return S
+
+
+@njit(cache=False, nogil=True, error_model="numpy")
+def quartic_minimizer(a: float, b: float) -> float:
+    """Return the x ≥ 0 of least ¼x⁴ + ½ax² + bx.
+
+    It is 0 or the largest root of x³ + ax + b. For b < 0 there is one positive root, and it wins. For b ≥ 0 the root
+    wins over 0 when 2(−a)³ > 27b², well away from the double root at 4(−a)³ = 27b². In each case an upper bound within
+    a factor of two is at hand. From there Newton's steps fall to the root, for x³ + ax + b is convex on x > 0, in five
+    or six; Cardano's formula would cancel where |a|³ and b² are far apart.
+    """
+    if a >= 0.0:
+        if b >= 0.0:
+            return 0.0
+        x = -b / a if -b < a * math.sqrt(a) else np.cbrt(-b)
+    elif b < 0.0:
+        x = math.sqrt(-a) + np.cbrt(-b)
+    elif -a > 3.0 / np.cbrt(2.0) * np.cbrt(b) ** 2:
+        x = math.sqrt(-a)
+    else:
+        return 0.0
+    while True:
+        below = x - (x * (x * x + a) + b) / (3.0 * x * x + a)
+        if not below < x:
+            return x
+        x = below
 
 
 # -- coordinate descent on many small nonnegative least-squares problems, one a row ------------------------------------

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import operator
 from functools import cache
+from itertools import product
 from typing import Any
 
 import llvmlite.binding
 import numpy as np
 from llvmlite import ir
 from numba import extending, types
-from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import register_model
@@ -138,11 +138,11 @@ def dot(typingctx: Any, a: Any, b: Any) -> Any:
     """Return ⟨a, b⟩."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        product = builder.fmul(*args, flags=_FAST)
+        terms = builder.fmul(*args, flags=_FAST)
         name = f"llvm.vector.reduce.fadd.v{a.width}f64"
-        kind = ir.FunctionType(_DOUBLE, [_DOUBLE, product.type])
+        kind = ir.FunctionType(_DOUBLE, [_DOUBLE, terms.type])
         reduce = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-        return builder.call(reduce, [_DOUBLE(-0.0), product], fastmath=_FAST)
+        return builder.call(reduce, [_DOUBLE(-0.0), terms], fastmath=_FAST)
 
     return types.float64(a, b), code
 
@@ -228,122 +228,82 @@ def _multiply(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 # -- tiles ------------------------------------------------------------------------------------------------------------
 
 
-class _Loop:
-    """The pieces that the loops below are made of."""
-
-    def __init__(self, context: Any, builder: Any, signature: Any, args: Any) -> None:
-        self.context, self.builder, self.signature, self.args = context, builder, signature, args
-
-    def array(self, position: int) -> tuple[Any, Any]:
-        """Return where an argument begins, and the length of its rows."""
-        return _array(self.context, self.builder, self.signature.args[position], self.args[position])
-
-    def at(self, pointer: Any, *index: Any) -> Any:
-        """Return the address ``pointer + Σ index``."""
-        for k in index:
-            pointer = self.builder.gep(pointer, [k if isinstance(k, ir.Value) else _I64(k)])
-        return pointer
-
-    def integer(self, pointer: Any, index: Any) -> Any:
-        """Load an integer of any width, as one of 64 bits."""
-        value = self.builder.load(self.at(pointer, index))
-        return value if value.type == _I64 else self.builder.sext(value, _I64)
-
-    def add_product(self, total: Any, pointer: Any, factor: Any) -> Any:
-        """Return the total plus the entry at an address times a vector, rounded once where the machine can."""
-        one, wide = self.builder.load(pointer), factor.type.element
-        one = one if one.type == wide else self.builder.fpext(one, wide)
-        product = self.builder.fmul(_spread(self.builder, one, factor.type.count), factor, flags=("contract",))
-        return self.builder.fadd(total, product, flags=("contract",))
-
-    def sums(self, first: Any, last: Any, begin: list[Any], term: Any) -> list[Any]:
-        """Return ``begin`` with ``term(index, totals)`` applied for each index from first to last − 1."""
-        builder = self.builder
-        entry = builder.block
-        head, body, done = (builder.append_basic_block(name) for name in ("head", "body", "done"))
-        builder.branch(head)
-        builder.position_at_end(head)
-        index = builder.phi(_I64)
-        index.add_incoming(first, entry)
-        totals = [builder.phi(value.type) for value in begin]
-        for total, value in zip(totals, begin, strict=True):
-            total.add_incoming(value, entry)
-        builder.cbranch(builder.icmp_signed("<", index, last), body, done)
-        builder.position_at_end(body)
-        following = term(index, totals)
-        index.add_incoming(builder.add(index, _I64(1)), builder.block)
-        for total, value in zip(totals, following, strict=True):
-            total.add_incoming(value, builder.block)
-        builder.branch(head)
-        builder.position_at_end(done)
-        return totals
+def _at(builder: Any, pointer: Any, *index: Any) -> Any:
+    """Return the address ``pointer + Σ index``."""
+    for k in index:
+        pointer = builder.gep(pointer, [k if isinstance(k, ir.Value) else _I64(k)])
+    return pointer
 
 
-def _powers_of_two(width: int, most: int = 32) -> list[int]:
-    """Return vector lengths that add up to ``width``, each a power of two."""
-    lengths = [most] * (width // most)
-    return lengths + [1 << k for k in reversed(range(most.bit_length() - 1)) if width % most >> k & 1]
+def _tile(builder: Any, size: int, first: Any, last: Any, left: Any, right: Any, lines: list[Any], add: bool) -> None:
+    """Set, or ``add`` to, ``size`` entries from each of the addresses ``lines``: Σ left(k)[h] · the vector at right(k).
+
+    k goes from first to last − 1. The sums are of the type of the results, and stay in registers, in vectors whose
+    lengths are powers of two; a term is rounded once where the machine can.
+    """
+    wide, once = lines[0].type.pointee, ("contract",)
+    lengths = [32] * (size // 32) + [1 << k for k in (4, 3, 2, 1, 0) if size % 32 >> k & 1]
+    parts = [(sum(lengths[:k]), length) for k, length in enumerate(lengths)]
+    places = [(_at(builder, line, offset), length) for line in lines for offset, length in parts]
+    begin = [_load(builder, place, length, wide) if add else _zero(wide, length) for place, length in places]
+    entry = builder.block
+    head, body, done = (builder.append_basic_block(name) for name in ("head", "body", "done"))
+    builder.branch(head)
+    builder.position_at_end(head)
+    k, totals = builder.phi(_I64), [builder.phi(value.type) for value in begin]
+    for total, value in zip([k, *totals], [first, *begin], strict=True):
+        total.add_incoming(value, entry)
+    builder.cbranch(builder.icmp_signed("<", k, last), body, done)
+    builder.position_at_end(body)
+    there, pointers = right(k), left(k)
+    factors = [_load(builder, _at(builder, there, offset), length, wide) for offset, length in parts]
+    following = [builder.add(k, _I64(1))]
+    for total, (pointer, factor) in zip(totals, product(pointers, factors), strict=True):
+        one = builder.load(pointer)
+        one = one if one.type == wide else builder.fpext(one, wide)
+        term = builder.fmul(_spread(builder, one, factor.type.count), factor, flags=once)
+        following.append(builder.fadd(total, term, flags=once))
+    for total, value in zip([k, *totals], following, strict=True):
+        total.add_incoming(value, builder.block)
+    builder.branch(head)
+    builder.position_at_end(done)
+    for total, (place, _) in zip(totals, places, strict=True):
+        _store(builder, place, total)
 
 
 @intrinsic
-def sparse_rows(
-    typingctx: Any, lanes: Any, start: Any, cols: Any, values: Any, X: Any, Y: Any, first: Any, last: Any
+def sparse_row(
+    typingctx: Any, lanes: Any, cols: Any, values: Any, X: Any, Y: Any, i: Any, first: Any, last: Any
 ) -> Any:
-    """Y[i] = Σ_p values[p]·X[cols[p]] over the entries p of row i, for the rows first ≤ i < last.
+    """Y[i] = Σ_p values[p]·X[cols[p]] over the entries first ≤ p < last, X and Y having ``width`` columns.
 
-    X and Y have ``width`` columns. Up to ``_PANEL`` columns are summed at once, each row of M being read once for all.
+    Up to ``_PANEL`` columns are summed at once.
     """
     width = len(lanes)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        loop = _Loop(context, builder, signature, args)
-        starts, indices = loop.array(1)[0], loop.array(2)[0]
-        entries, x, y = (loop.array(k)[0] for k in (3, 4, 5))
-        kind = x.type.pointee
-        first, last = args[6:]
-        with cgutils.for_range_slice(builder, first, last, _I64(1), _I64) as (i, _):
-            begin, end = loop.integer(starts, i), loop.integer(starts, builder.add(i, _I64(1)))
-            for column in range(0, width, _PANEL):
-                lengths = _powers_of_two(min(_PANEL, width - column))
-                offsets = [column + sum(lengths[:k]) for k in range(len(lengths))]
+        indices, entries, x, y = (_array(context, builder, signature.args[k], args[k])[0] for k in range(1, 5))
+        i, first, last = args[5:]
+        for column in range(0, width, _PANEL):
 
-                def term(p: Any, totals: list[Any], lengths: Any = lengths, offsets: Any = offsets) -> list[Any]:
-                    row = loop.at(x, builder.mul(loop.integer(indices, p), _I64(width)))
-                    entry = loop.at(entries, p)
-                    there = [_load(builder, loop.at(row, o), n, kind) for o, n in zip(offsets, lengths, strict=True)]
-                    return [loop.add_product(total, entry, v) for total, v in zip(totals, there, strict=True)]
+            def row(p: Any, column: int = column) -> Any:
+                j = builder.load(_at(builder, indices, p))
+                j = j if j.type == _I64 else builder.sext(j, _I64)
+                return _at(builder, x, builder.mul(j, _I64(width)), column)
 
-                totals = loop.sums(begin, end, [_zero(kind, length) for length in lengths], term)
-                place = loop.at(y, builder.mul(i, _I64(width)))
-                for total, offset in zip(totals, offsets, strict=True):
-                    _store(builder, loop.at(place, offset), total)
+            line = _at(builder, y, builder.mul(i, _I64(width)), column)
+            size = min(_PANEL, width - column)
+            _tile(builder, size, first, last, lambda p: [_at(builder, entries, p)], row, [line], add=False)
         return context.get_dummy_value()
 
-    return types.void(lanes, start, cols, values, X, Y, types.int64, types.int64), codegen
+    return types.void(lanes, cols, values, X, Y, *(types.int64,) * 3), codegen
 
 
-def _tiles(loop: _Loop, width: Any, count: Any, left: Any, right: Any, lines: list[Any], add: bool = False) -> None:
-    """Set, or add to, ``width`` entries from each of the addresses ``lines`` on: Σ left(k)[h] · the vector at right(k).
-
-    k goes from 0 to ``count`` − 1, sums are of the type of the results. The width is any of those a tile may have on
-    this machine: there is a loop for each.
-    """
-    builder, wide = loop.builder, lines[0].type.pointee
+def _any_tile(builder: Any, width: Any, last: Any, left: Any, right: Any, lines: list[Any], add: bool) -> None:
+    """Do so for any width that a tile may have on this machine, not known before: there is a loop for each."""
     for size in range(4, WIDEST + 1, 4):
         with builder.if_then(builder.icmp_signed("==", width, _I64(size))):
-            lengths = _powers_of_two(size)
-            offsets = [sum(lengths[:k]) for k in range(len(lengths))]
-            places = [(loop.at(line, o), n) for line in lines for o, n in zip(offsets, lengths, strict=True)]
-
-            def term(k: Any, totals: list[Any], lengths: Any = lengths, offsets: Any = offsets) -> list[Any]:
-                there = right(k)
-                factors = [_load(builder, loop.at(there, o), n, wide) for o, n in zip(offsets, lengths, strict=True)]
-                each = ((pointer, factor) for pointer in left(k) for factor in factors)
-                return [loop.add_product(total, *one) for total, one in zip(totals, each, strict=True)]
-
-            begin = [_load(builder, place, n, wide) if add else _zero(wide, n) for place, n in places]
-            for total, (place, _) in zip(loop.sums(_I64(0), count, begin, term), places, strict=True):
-                _store(builder, place, total)
+            _tile(builder, size, _I64(0), last, left, right, lines, add)
 
 
 @intrinsic
@@ -351,15 +311,14 @@ def rows_times_small(typingctx: Any, X: Any, A: Any, W: Any, row: Any, column: A
     """W[row + h, column:column + width] = Σ_k X[row + h, k]·A[k, column:column + width] for 0 ≤ h < 4."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        loop = _Loop(context, builder, signature, args)
-        (x, inner), (a, columns), (w, stride) = (loop.array(k) for k in range(3))
+        (x, inner), (a, columns), (w, stride) = (_array(context, builder, signature.args[k], args[k]) for k in range(3))
         row, column, width = args[3:]
         rows = [builder.add(row, _I64(h)) for h in range(4)]
-        left = [loop.at(x, builder.mul(i, inner)) for i in rows]
-        _tiles(
-            loop, width, inner, lambda k: [loop.at(line, k) for line in left],
-            lambda k: loop.at(a, builder.mul(k, columns), column),
-            [loop.at(w, builder.mul(i, stride), column) for i in rows],
+        left = [_at(builder, x, builder.mul(i, inner)) for i in rows]
+        lines = [_at(builder, w, builder.mul(i, stride), column) for i in rows]
+        _any_tile(
+            builder, width, inner, lambda k: [_at(builder, line, k) for line in left],
+            lambda k: _at(builder, a, builder.mul(k, columns), column), lines, add=False,
         )  # fmt: skip
         return context.get_dummy_value()
 
@@ -371,17 +330,12 @@ def add_to_gram(typingctx: Any, Y: Any, S: Any, count: Any, row: Any, column: An
     """S[row + h, column:column + width] += Σ_i Y[i, row + h]·Y[i, column:column + width] over i < count, in float64."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        loop = _Loop(context, builder, signature, args)
-        (y, length), (s, columns) = loop.array(0), loop.array(1)
+        (y, length), (s, columns) = (_array(context, builder, signature.args[k], args[k]) for k in range(2))
         count, row, column, width = args[2:]
-
-        def entries(i: Any) -> list[Any]:
-            here = loop.at(y, builder.mul(i, length), row)
-            return [loop.at(here, h) for h in range(4)]
-
-        _tiles(
-            loop, width, count, entries, lambda i: loop.at(y, builder.mul(i, length), column),
-            [loop.at(s, builder.mul(builder.add(row, _I64(h)), columns), column) for h in range(4)], add=True,
+        lines = [_at(builder, s, builder.mul(builder.add(row, _I64(h)), columns), column) for h in range(4)]
+        _any_tile(
+            builder, width, count, lambda i: [_at(builder, y, builder.mul(i, length), row, h) for h in range(4)],
+            lambda i: _at(builder, y, builder.mul(i, length), column), lines, add=True,
         )  # fmt: skip
         return context.get_dummy_value()
 

@@ -229,14 +229,14 @@ def unpack_state(kind: type[State], arrays: dict[str, Any], loss: Loss, like: tu
 
 
 def _check_arrays(value: Any, name: str, like: tuple[int, int]) -> None:
-    """Raise unless arrays are of the shape of X, or of its packed row blocks: compiled passes do not look."""
+    """Raise unless arrays are of the shape of X, or of its row blocks, packed or not: compiled passes do not look."""
     if isinstance(value, tuple):
         for item in value:
             _check_arrays(item, name, like)
     elif isinstance(value, Point):
         check_shape(value, like)
     elif isinstance(value, np.ndarray):
-        shapes = like, (like[0], like[1] * (like[1] + 1) // 2)
+        shapes = [(like[0], width) for width in (like[1], like[1] * (like[1] + 1) // 2, like[1] ** 2)]
         if value.dtype.kind != "f" or (value.size and value.shape not in shapes):
             raise ValueError(f"{name} is {value.dtype} of shape {value.shape}")
 

@@ -150,14 +150,14 @@ class Component:
         """Return the errors of the pairs that count; 0 for those of weight 0."""
         return errors if self.weights is None else errors * (self.weights > 0)
 
-    def are_met(self, errors: Array) -> bool:
+    def are_met(self, errors: Array, exact: float = _EXACT) -> bool:
         """Tell whether all distances are met, as far as a solver's tolerance allows; of bounds, each by itself.
 
         One bound that cannot be met with the others leaves next to nothing in the mean of thousands.
         """
         if self.bounded:
             return float(np.abs(self.that_count(errors)).max()) <= _WITHIN * self.size
-        return self._root_mean_square(errors) <= _EXACT * self.size
+        return self._root_mean_square(errors) <= exact * self.size
 
     def are_nearly_met(self, errors: Array) -> bool:
         """Tell whether the misfit is so small that it will probably vanish."""

@@ -154,6 +154,8 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
     sure, least = possible.determined, _MOVED * whole.size
     sides = [(side.here, side.there) for side in account.sides if side.differs(X, sure, least)]
     possible = possible.without(sides, anchors=data.anchors).proved_by_itself(sure, fixing, data.anchors)
+    for fold in account.folds:
+        account.unexplained[fold.here] |= fold.differs(X, possible.determined, least)
     if joined is not None:
         account.story[0].insert(0, Step(f"{n - data.n_points} points joined to others at distance 0"))
         component, X, account.unexplained = find_components(given), X[joined.label], account.unexplained[joined.label]

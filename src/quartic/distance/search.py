@@ -44,6 +44,9 @@ _LARGE, _PATCHED, _IN_PATCHES = 30_000, 3000, 500
 # Steps from a fit within the tolerance to one at round-off, which is there where squares are met to the second; to the
 # third will do where all points are well linked.
 _LAST_STEPS, _AT_ROUND_OFF, _WELL_LINKED = 8, 1e-12, 1e-9
+# A fold of points in special position meets distances nearly: up to so many points, where none are met better than to
+# this share, so many starts must meet them alike.
+_FOLDED, _NEARLY_MET, _ALIKE = 500, 2e-12, 6
 # Up to this many, pieces are shaken one after the other.
 _SHAKEN = 5000
 # Up to this many, many starts are tried before a misfit is called noise, and pieces shaken in vain so many times.
@@ -102,6 +105,7 @@ class Account:
     story: list[list[Step]]
     unexplained: NDArray[np.bool_]
     sides: list[OtherSide]
+    folds: list[OtherSide]
     in_place: bool | None = None
 
 
@@ -109,7 +113,8 @@ class Account:
 class Found:
     """What a search led to: the best run, what was done, whether the misfit is taken for round-off or noise.
 
-    ``sides`` are answers that fit as well, with a piece on the other side of a flat cut.
+    ``sides`` are answers that fit as well, with a piece on the other side of a flat cut, ``folds`` those that other
+    starts led to.
     """
 
     result: Result
@@ -117,6 +122,7 @@ class Found:
     explained: bool
     sides: list[OtherSide] = field(default_factory=list)
     in_place: bool | None = None
+    folds: list[OtherSide] = field(default_factory=list)
 
 
 def search_component(component: Component, init: Any, effort: Effort, generator: np.random.Generator) -> Found:
@@ -134,7 +140,7 @@ def search_component(component: Component, init: Any, effort: Effort, generator:
     search = Search(weighted, effort, generator)
     auto = isinstance(init, str) and init == "auto"
     kept: Result | None = None
-    ends: list[float] = []
+    ends, answers = list[float](), list[Array]()
     for name in _order_starts(search) if auto else [init]:
         words, start = _STARTS[name] if isinstance(name, str) else ("the start that was given", lambda *_: init)
         search.best = None  # each start gets its own chance to be improved
@@ -143,9 +149,14 @@ def search_component(component: Component, init: Any, effort: Effort, generator:
         if auto:
             _improve(search, _ROUNDS if kept is None else _ROUNDS // 2)
             ends.append(search.best_objective)
+            doubts = _keep_doubtful(search, answers)
             if kept is not None:
                 search.offer(kept)
-            if search.done() or component.n > _LARGE or (not component.bounded and _is_settled(search, ends)):
+            if effort.spent():
+                break
+            if not doubts and (search.done() or component.n > _LARGE):
+                break
+            if not doubts and not component.bounded and _is_settled(search, ends):
                 break
             kept = search.best
     else:
@@ -164,7 +175,9 @@ def search_component(component: Component, init: Any, effort: Effort, generator:
     if explained is None:  # of so many points a local minimum has outliers, which were looked for
         explained = component.n > _LARGE
     result = finish(search, time.perf_counter() - began)
-    return Found(result, search.steps, explained or component.bounded, sides, search.in_place)
+    everyone, no_one = np.arange(component.n), np.empty(0, dtype=np.int64)
+    folds = [OtherSide(everyone, no_one, places) for places in answers]
+    return Found(result, search.steps, explained or component.bounded, sides, search.in_place, folds)
 
 
 def _start_at_random(search: Search, rank: int) -> Array:
@@ -242,6 +255,23 @@ def _is_settled(search: Search, ends: list[float]) -> bool:
         return search.done() or component.is_explained(search.X, search.generator) is True
     search.settled = explained
     return explained
+
+
+def _keep_doubtful(search: Search, answers: list[Array]) -> bool:
+    """Keep points that meet distances, but not to round-off; tell whether another start may meet them better.
+
+    A fold of points nearly in special position, a grid say, is no answer, and meets them as well as if they were
+    rounded. Where one is found that meets all to round-off, the ``answers`` kept so far are none.
+    """
+    component = search.component
+    if component.n > _FOLDED or component.bounded or component.core is not None or search.effort.solver != "auto":
+        return False
+    if search.is_met():
+        _polish(search)
+        answers.append(search.X)
+        if component.are_met(component.errors(search.X), _NEARLY_MET):
+            answers.clear()
+    return 0 < len(answers) < _ALIKE
 
 
 def _flat_cuts(search: Search) -> list[Cut]:
@@ -335,7 +365,7 @@ def search_all(
     """
     X: Array = np.zeros((data.n_points, settings.n_components))
     results: list[Result] = []
-    account = Account(None, 0, [], np.zeros(data.n_points, dtype=bool), [])  # type: ignore[arg-type]
+    account = Account(None, 0, [], np.zeros(data.n_points, dtype=bool), [], [])  # type: ignore[arg-type]
     several = isinstance(settings.init, str) and settings.n_init > 1
     for c, points, component in _components(whole, data, label):
         init = settings.init if isinstance(settings.init, str) else settings.init[points]
@@ -354,6 +384,7 @@ def search_all(
         account.unexplained[points] = not found.explained
         account.in_place = found.in_place
         account.sides += [side.numbered(points) for side in found.sides]
+        account.folds += [fold.numbered(points) for fold in found.folds]
     account.result = min(results, key=lambda result: result.success)
     account.n_iter = max(1, sum(result.n_iter for result in results))
     return X, account

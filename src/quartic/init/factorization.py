@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from quartic.arrays import (
+    HOST,
     Array,
     astype,
     copy,
@@ -22,23 +23,35 @@ from quartic.arrays import (
     orthonormal,
     positive_part,
     space_of,
+    spread_rows,
     squared_norm,
     times,
+    to_host,
 )
+from quartic.core.loop import minimize
 from quartic.core.problem import Problem
 from quartic.core.units import exponent
+from quartic.losses.factor.loss import FullLeastSquares
+from quartic.losses.factor.matrix import Matrix, ProjectedMatrix
 from quartic.losses.other.rectangular import balanced_factors
+from quartic.penalties import Nonnegative
 
-# Ritz values below this share of the largest are not worth telling apart, and would make the filter's range too wide.
-_FLOOR = 0.05
-# Nor is a range that is so much narrower than the spectrum: to round-off the filter is then a power of M.
+# A range that is so much narrower than the spectrum makes the filter, to round-off, a power of M.
 _RESOLVED = 1e-6
 # Log₂ of the norm that a filtered subspace may have: squares, and the next term's, are then far from overflow.
 _RANGE = 20
 # No entry is smaller than this share of a typical one: multiplicative methods cannot leave an exact zero.
 _LEAST = 0.01
-# Rounds and degree of the filter, dimensions of the subspace beyond r, turns of Q.
-_FILTERS, _DEGREE, _EXTRA, _TURNS = 2, 8, 10, 10
+# Products and highest degree of the filters, dimensions of the subspace beyond r, turns of Q.
+_PRODUCTS, _DEGREE, _EXTRA, _TURNS = 16, 8, 10, 10
+# Eigenvectors that are off by so much, as a mean angle, are as good a start as better ones where X ≥ 0 changes them;
+# those on which M is projected are to be better.
+_ANGLES = 0.1, 0.02
+# The projected M is worth a descent of its own where a row of M has so many times its columns, and a product with M
+# takes so many multiplications, on the host and on a device: below that passes over X and launches take the time.
+_TIMES, _MULTIPLICATIONS = 8, (2e7, 1e9)
+# It ends where the gradient is so much of what the projection leaves out of it, or after so many iterations.
+_SHARE, _MOST = 0.05, 500
 
 
 def random_start(problem: Problem, rank: int, generator: np.random.Generator) -> Array:
@@ -80,12 +93,15 @@ def spectral_start(problem: Problem, rank: int, generator: np.random.Generator) 
     .. math:: \min_{Q^\top Q = I,\; Y \ge 0} \|ZQ - Y\|, \qquad Y \leftarrow \max(ZQ, 0), \quad Q \leftarrow
               \operatorname{polar}(Z^\top Y),
 
-    beginning with the r rows of U that a pivoted QR decomposition finds the most different. The answer is Y, its zeros
-    lifted to a hundredth of a typical entry (so that no method is locked there), times the best factor t for f(tX).
+    beginning with the r rows of U that a pivoted QR decomposition finds the most different. Zeros of Y are lifted to a
+    hundredth of a typical entry (so that no method is locked there), and Y is scaled by the best factor t for f(tX).
     Only rows where M itself is zero stay zero.
 
-    The eigenpairs need not be exact, and come from subspace iteration with two Chebyshev filters of degree 8: 19
-    products with M in all. The subspace begins at random, so that seeds differ and ``n_init`` makes sense.
+    The eigenpairs need not be exact, and come from subspace iteration with Chebyshev filters: 19 products with M at
+    most, 11 where a gap follows the r-th eigenvalue. The subspace begins at random, so that seeds differ and ``n_init``
+    makes sense. Where M has far more entries than the subspace (dense M), the start goes on to descend on
+    :math:`\tfrac12\|QQ^\top MQQ^\top - XX^\top\|^2`, M projected on the subspace, whose products cost next to
+    nothing, until what the projection leaves out counts. Its zeros stay zeros.
 
     Parameters
     ----------
@@ -122,9 +138,15 @@ def spectral_start(problem: Problem, rank: int, generator: np.random.Generator) 
         )
     Q = astype(loss.space.normal(generator, (loss.n_points, min(rank + _EXTRA, loss.n_points))), loss.dtype)
     product: Callable[[Array], Array] = cast(Any, loss).product
-    values, U = leading_eigenpairs(product, Q, rank, _FILTERS, _DEGREE)
-    Z = times(U, np.diag(np.sqrt(np.maximum(values, 0))))
-    if not problem.penalty.nonnegative:
+    nonnegative = problem.penalty.nonnegative
+    projects = nonnegative and _projecting_helps(cast(Any, loss).matrix, Q.shape[1], rank)
+    angle = _ANGLES[projects] if nonnegative else 0.0
+    values, Q = leading_eigenpairs(product, Q, rank, _PRODUCTS, _DEGREE, angle)
+    projected = FullLeastSquares(ProjectedMatrix(cast(Any, loss).matrix, Q, values)) if projects else None
+    U = copy(Q[:, :rank])
+    del Q  # memory is short where arrays are large
+    Z = times(U, np.diag(np.sqrt(np.maximum(values[:rank], 0))))
+    if not nonnegative:
         return loss.random_start(rank, False, generator) if is_zero(Z) else Z
     typical = math.sqrt(squared_norm(Z) / (loss.n_points * rank))
     X: Array = _turn(Z, U).clip(_LEAST * typical, None)
@@ -134,28 +156,51 @@ def spectral_start(problem: Problem, rank: int, generator: np.random.Generator) 
     fit, size_of_gram = inner(MX, X), on_host(gram(X))
     if not fit > 0:  # M is negative on what is left of its eigenvectors: they say nothing about X ≥ 0
         return loss.random_start(rank, True, generator)
-    X *= math.sqrt(fit / squared_norm(size_of_gram))
-    return X
+    scale = math.sqrt(fit / squared_norm(size_of_gram))
+    X *= scale
+    if projected is None:
+        return X
+    left_out = 2 * math.sqrt(squared_norm(scale * MX - projected.matrix.product(X)))
+    found = minimize(
+        Problem(projected, Nonnegative()), X, solver="lbfgs", tol=_SHARE, reference=left_out, max_iter=_MOST
+    )
+    return found.X
+
+
+def _projecting_helps(matrix: Matrix, columns: int, rank: int) -> bool:
+    """Tell whether to descend on M projected on so many columns saves time beside products with M."""
+    entries = matrix.entries_per_row()
+    return entries >= _TIMES * columns and matrix.n * entries * rank >= _MULTIPLICATIONS[matrix.space is not HOST]
 
 
 def leading_eigenpairs(
-    product: Callable[[Array], Array], Q: Array, rank: int, n_filters: int, degree: int
+    product: Callable[[Array], Array], Q: Array, rank: int, n_products: int, highest: int, angle: float = 0.0
 ) -> tuple[Array, Array]:
-    """Return approximations of the ``rank`` algebraically largest eigenvalues of M, falling, and their eigenvectors.
+    """Return approximations of the algebraically largest eigenvalues of M, falling, and their eigenvectors.
 
-    Each round applies to the subspace the Chebyshev polynomial of M that is small between the least Ritz value and the
-    last one wanted, and steep above: 2 + ``n_filters * degree`` products.
+    As many as Q has columns; the first ``rank`` of them are to be good. Each round applies to the subspace the
+    Chebyshev polynomial of M that is small between the least Ritz value and the last one, and steep above, of at most
+    the degree given: 2 + ``n_products`` products, fewer once the mean angle is good enough. Where the largest
+    eigenvalue is far above the last one wanted (of dense M ≥ 0 it is), a high degree would leave only its eigenvector
+    of the subspace: the degree is such that round-off does not.
     """
     Q = orthonormal(product(Q))
     MQ = product(Q)
     values, Q, MQ = _rotate_to_ritz(Q, MQ)
-    for _ in range(n_filters if Q.shape[1] < len(Q) else 0):
+    most = 1 / math.sqrt(np.finfo(float_type(Q)).eps)
+    left = n_products if Q.shape[1] < len(Q) else 0
+    while left > 0 and not (angle and _mean_angle(values, MQ, rank) <= angle):
         # Ritz values close in from inside; the mirror image of the upper end stands for a lower end not yet seen.
         # Those of a random subspace are all near zero where M has no diagonal; ‖MQ‖ tells how far M reaches.
         reach = math.sqrt(squared_norm(MQ) / Q.shape[1])
-        upper = max(values[-1], _FLOOR * values[0], _RESOLVED * reach, np.finfo(float_type(Q)).tiny)
+        upper = max(values[-1], _RESOLVED * reach, np.finfo(float_type(Q)).tiny)
         lower = min(-upper, 1.05 * values[-1])
         centre, half = (lower + upper) / 2, (upper - lower) / 2
+        # log of what a degree multiplies the first eigenvector by, beyond the last one wanted
+        first, last = (math.acosh(max((values[k] - centre) / half, 1.0)) for k in (0, rank - 1))
+        rounds = math.ceil(left / min(max(math.log(most) / max(first - last, 1e-300), 2), highest))
+        degree = math.ceil(left / rounds)
+        left -= degree
         MQ -= centre * Q
         MQ /= half
         before, T = _keep_in_range(Q, MQ)
@@ -165,9 +210,17 @@ def leading_eigenpairs(
             before, T = _keep_in_range(T, before)
         del before
         T = orthonormal(T)
-        values, Q, MQ = _rotate_to_ritz(T, product(T))  # noqa: RUF059
+        values, Q, MQ = _rotate_to_ritz(T, product(T))
         del T
-    return values[:rank], copy(Q[:, :rank])
+    return values, Q
+
+
+def _mean_angle(values: Array, MQ: Array, rank: int) -> float:
+    """Return the root mean square of residual over gap, which bounds the angles of Ritz vectors and eigenvectors."""
+    values = values.astype(np.float64)
+    squares = to_host((MQ[:, :rank] ** 2).sum(axis=0)) - values[:rank] ** 2  # ‖Mq − λq‖² = ‖Mq‖² − λ², as ⟨q, Mq⟩ = λ
+    gaps = np.maximum(values[:rank] - values[-1], 1e-30)
+    return math.sqrt(np.mean(np.maximum(squares, 0) / gaps**2))
 
 
 def _keep_in_range(before: Array, T: Array) -> tuple[Array, Array]:
@@ -197,8 +250,9 @@ def _turn(Z: Array, U: Array) -> Array:
     Y = times(Z, _polar(most_different_rows(U).T))
     Y *= namespace(Y).sign(cubes := (Y * Y * Y).sum(axis=0)) + (cubes == 0)
     turn = _polar(on_host(gram(Z, positive_part(Y))))
+    some = spread_rows(Z)
     for _ in range(_TURNS - 1):
-        turn = _polar(on_host(space_of(Z).turned_gram(Z, turn)))
+        turn = _polar(on_host(space_of(Z).turned_gram(some, turn)))
     return times(Z, turn)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
 from quartic.arrays import Array, astype, times
 from quartic.core.problem import Problem
 from quartic.init.factorization import leading_eigenpairs
-from quartic.losses import Distances
 
 # With more known distances a point than this a random start leads to the answer as well, and sooner.
 _SCARCE = 36.0
@@ -19,7 +22,7 @@ _FEWEST, _MOST = 12, 48
 # Of fewer points other starts are as quick.
 _MANY = 1000
 # Columns more than wanted, rounds and degree of the filter.
-_BESIDE, _ROUNDS, _DEGREE = 3, 2, 8
+_BESIDE, _PRODUCTS, _DEGREE = 3, 16, 8
 # It is a start where the last eigenvalue stands so far above those of noise, and the loss so far below that of a random
 # start. Of seven shapes with 16 to 40 distances a point all that pass lead to the answer.
 _ABOVE, _BELOW = 1.4, 0.7
@@ -52,8 +55,7 @@ def relaxed_start(problem: Problem, rank: int, generator: np.random.Generator) -
     >>> from quartic import Problem, minimize
     >>> from quartic.datasets import pair_distances, random_pairs
     >>> from quartic.init import relaxed_start
-    >>> from quartic.losses import Distances
-    >>> truth = np.random.default_rng(0).standard_normal((400, 3))
+    >>>     >>> truth = np.random.default_rng(0).standard_normal((400, 3))
     >>> pairs = random_pairs(400, 0.05, random_state=1)
     >>> loss = Distances(pairs, pair_distances(truth, pairs) ** 2)
     >>> minimize(Problem(loss), relaxed_start, rank=3, tol=1e-8, random_state=2).objective < 1e-9
@@ -65,7 +67,7 @@ def relaxed_start(problem: Problem, rank: int, generator: np.random.Generator) -
     columns = min(rank + _EXTRA, loss.n_points)
     X0 = loss.random_start(columns, problem.penalty.nonnegative, generator)
     result = minimize(Problem(loss, problem.penalty), X0, tol=_TOL, max_iter=_STEPS)
-    loss._count(result.n_products)
+    loss.count_products(result.n_products)
     X = result.X - result.X.mean(axis=0)
     _, axes = np.linalg.eigh(X.T @ X)
     found: Array = X @ axes[:, ::-1][:, :rank]
@@ -74,10 +76,15 @@ def relaxed_start(problem: Problem, rank: int, generator: np.random.Generator) -
 
 def relaxing_helps(problem: Problem) -> bool:
     """Tell whether distances are so few that a random start would often end in a local minimum."""
-    loss = problem.loss
-    if type(loss) is not Distances or not loss.pairs.listed or problem.penalty.ridge != 0.0:
+    loss: Any = problem.loss
+    if not _lists_distances(loss) or problem.penalty.ridge != 0.0:
         return False
-    return loss.n_points > 2 * _SCARCE and loss.mean_degree() <= _SCARCE
+    return bool(loss.n_points > 2 * _SCARCE and loss.mean_degree() <= _SCARCE)
+
+
+def _lists_distances(loss: Any) -> bool:
+    """Tell whether the loss is one of squared distances that are listed on the host."""
+    return bool(loss.offers("centred") and loss.pairs.listed)
 
 
 def sampled_start(problem: Problem, rank: int, generator: np.random.Generator) -> Array | None:
@@ -90,27 +97,26 @@ def sampled_start(problem: Problem, rank: int, generator: np.random.Generator) -
     drown in it, as those of a sensor field do, whose pairs are the near ones.
 
     """
-    loss = problem.loss
-    if type(loss) is not Distances or problem.penalty.ridge != 0.0 or problem.penalty.nonnegative:
+    loss: Any = problem.loss
+    if not loss.offers("centred") or problem.penalty.ridge != 0.0 or problem.penalty.nonnegative:
         return None
-    pairs, n = loss.pairs, loss.n_points
-    most = _MOST if pairs.listed else np.inf
+    n, most = loss.n_points, _MOST if loss.pairs.listed else np.inf
     if not (n >= _MANY and _FEWEST <= loss.mean_degree() < most and rank + _BESIDE < n):
         return None
-    found = pairs.centred()
+    found = loss.centred()
     if found is None:
         return None
-    product, noise = found
+    product: Callable[[Array], Array] = found[0]
 
     def counted(V: Array) -> Array:
-        loss._count()
+        loss.count_products()
         return product(V)
 
     Q = astype(loss.space.normal(generator, (n, rank + _BESIDE)), loss.dtype)
-    values, vectors = leading_eigenpairs(counted, Q, rank, _ROUNDS, _DEGREE)
-    if not values[-1] > _ABOVE * noise:
+    values, Q = leading_eigenpairs(counted, Q, rank, _PRODUCTS, _DEGREE)
+    if not values[rank - 1] > _ABOVE * found[1]:
         return None
-    X = loss.best_scale(times(vectors, np.diag(np.sqrt(values))))
+    X: Array = loss.best_scale(times(Q[:, :rank], np.diag(np.sqrt(values[:rank]))))
     random = loss.random_start(rank, False, generator)
     return X if loss.at(X).value <= _BELOW * loss.at(random).value else None
 
@@ -138,8 +144,7 @@ def robust_start(problem: Problem, rank: int, generator: np.random.Generator) ->
     >>> import numpy as np
     >>> from quartic import Problem
     >>> from quartic.init import robust_start
-    >>> from quartic.losses import Distances
-    >>> truth = np.random.default_rng(0).standard_normal((40, 2))
+    >>>     >>> truth = np.random.default_rng(0).standard_normal((40, 2))
     >>> pairs = np.array(np.triu_indices(40, 1)).T
     >>> squared = ((truth[pairs[:, 0]] - truth[pairs[:, 1]]) ** 2).sum(axis=1)
     >>> squared[::15] *= 9.0  # one distance in fifteen is three times too long
@@ -150,8 +155,8 @@ def robust_start(problem: Problem, rank: int, generator: np.random.Generator) ->
     """
     from quartic.core.loop import minimize
 
-    loss = problem.loss
-    if type(loss) is not Distances or not loss.pairs.listed:
+    loss: Any = problem.loss
+    if not _lists_distances(loss):
         raise TypeError(f"robust_start is for Distances of NumPy arrays, got {loss.name}")
     i, j, d = loss.rows, loss.cols, np.sqrt(np.maximum(loss.target, 0.0))
     # a misfit of squares is about 2d times that of distances: with these weights long ones do not rule
@@ -162,9 +167,9 @@ def robust_start(problem: Problem, rank: int, generator: np.random.Generator) ->
         c = max(_GROSS * float(np.median(misfit)), _LEAST * float(np.median(d)))
         mu = min(mu / _COOLING, 2 * float(misfit.max() / c) ** 2)
         weights = given * (mu * c**2 / (misfit**2 + mu * c**2)) ** 2
-        part = Distances(np.column_stack([i, j]), loss.target, loss.n_points, weights=weights)
+        part = loss.with_pairs(replace(loss.pairs, weight=weights.astype(loss.target.dtype)))
         result = minimize(Problem(part), X, tol=_TOL, max_iter=100)
-        loss._count(result.n_products)
+        loss.count_products(result.n_products)
         X = result.X
         if mu <= 1:
             break

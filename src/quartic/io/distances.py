@@ -161,9 +161,7 @@ def _from_table(table: Table, given: Sequence[str] | None) -> DistanceTable:
             (columns[role],) = table.numbers([roles[role]], missing=role != "weights", infinite=True).T
     said = [table.title(roles[role]) for role in ("i", "j", *columns) if role in roles]
     left = [table.title(column) for column in range(table.n_columns) if column not in roles.values()]
-    found = DistanceTable(
-        pairs, **columns, names=names, atoms=Structure.named(names), place=lambda row: f"line {table.lines[row]}"
-    )
+    found = DistanceTable(pairs, **columns, names=names, atoms=Structure.named(names), place=table.place)
     known = [column for role, column in columns.items() if column is not None and role != "weights"]
     rows = np.flatnonzero(~np.all([np.isnan(column) for column in known], axis=0))
     found = found.take(rows) if len(rows) < len(pairs) else found
@@ -424,6 +422,8 @@ def _check_rows(table: DistanceTable, name: str, titles: dict[str, str] | None =
         before, after = (f"the {what} ", "") if titles is None else ("", f" in {titles[_ROLES[what]]}")
         for bad, word in ((column < 0, "is negative"), (unknown, "is not a finite number")):
             refuse(bad, before, column, f"{after} {word}; correct it or take it out")
+    if not bounded:
+        return
     d, low, high = (found.get(what, np.full(len(table.pairs), np.nan)) for what in _BOUNDED)
     refuse(np.isnan(d) & np.isnan(low) & np.isnan(high), "neither a distance nor a bound; take it out")
     refuse(low > high, "the lower bound is above the upper; exchange them")

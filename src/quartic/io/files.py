@@ -11,7 +11,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -104,17 +104,23 @@ def open_source(path: str | os.PathLike[str]) -> Source:
 
 @contextmanager
 def source_of(path: str | os.PathLike[str], stdin: BinaryIO | None = None) -> Iterator[Source]:
-    """Open a file, or standard input where the path is ``-``; its kind is then told by its first bytes."""
-    if str(path) != "-":
+    """Open a file, or standard input where the path is ``-``; what is read only once, as a pipe is, is kept first.
+
+    The kind of what comes through a pipe is told by its first bytes.
+    """
+    piped = str(path) != "-" and not (Path(path).is_file() or Path(path).is_dir()) and Path(path).exists()
+    if str(path) != "-" and not piped:
         yield open_source(path)
         return
-    with tempfile.TemporaryDirectory(prefix="quartic-") as folder:
+    name = str(path) if piped else "stdin"
+    with tempfile.TemporaryDirectory(prefix="quartic-") as folder, ExitStack() as stack:
         spooled = Path(folder) / "stdin"
+        came = stack.enter_context(open(path, "rb")) if piped else stdin or sys.stdin.buffer
         with spooled.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer if stdin is None else stdin, file)
+            shutil.copyfileobj(came, file)
         if spooled.stat().st_size == 0:
-            raise FileFormatError("stdin: nothing came in; pipe a file into it, or name one")
-        yield Source(spooled, "stdin", _kind_of_content(spooled, "stdin"))
+            raise FileFormatError(f"{name}: nothing came in; pipe a file into it, or name one")
+        yield Source(spooled, name, _kind_of_content(spooled, name))
 
 
 def _kind_of_content(path: Path, name: str) -> str:

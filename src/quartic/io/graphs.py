@@ -216,16 +216,7 @@ def refuse_words(table: Table) -> None:
 
 
 def negative_weights(table: GraphTable) -> str | None:
-    """Return how many edges have negative weights and which is the first, in words; None where none has.
-
-    Examples
-    --------
-    >>> import scipy.sparse as sp
-    >>> from quartic.io import GraphTable
-    >>> from quartic.io.graphs import negative_weights
-    >>> negative_weights(GraphTable(sp.csr_array([[0, -2.0], [-2.0, 0]]), ("a", "b")))
-    '1 of 1 edges has a negative weight, the first -2 between a and b'
-    """
+    """Return how many edges have negative weights and which is the first, in words; None where none has."""
     upper = sp.triu(table.adjacency, format="coo")
     below = upper.data < 0
     n_below = int(np.count_nonzero(below))
@@ -282,7 +273,7 @@ def _edge_list(table: Table, first: int, second: int, weight: int | None, repeat
         i, j = (names[k] for k in ordered[b])
         raise table.fault(
             b,
-            f"the edge between {i} and {j} has weight {weights[b]:g}, but {weights[a]:g} in line {table.lines[a]}; "
+            f"the edge between {i} and {j} has weight {weights[b]:g}, but {weights[a]:g} in {table.place(a)}; "
             "keep one of them, or say --repeats sum, mean or last",
         )
     A = _symmetric_matrix(ordered[kept], weights[kept], len(names))

@@ -76,16 +76,18 @@ class Table:
 
     @cached_property
     def lines(self) -> list[int]:
-        """The line of each row, counted from 1; of Parquet the row itself."""
-        if not self.content:
-            return list(range(1, len(self) + 1))
+        """The line of each row of a text, counted from 1."""
         found = [line for line, _ in _rows(self.content, self.separator)]
         return found[len(found) - len(self) :]
+
+    def place(self, row: int) -> str:
+        """Return where a row stands, in words."""
+        return f"line {self.lines[row]}" if self.content else f"row {row + 1}"
 
     def fault(self, row: int, what: str) -> FileFormatError:
         """Return the error that names a row, −1 for the header."""
         if not self.content:
-            return FileFormatError(f"{self.name}: row {row + 1}: {what}" if row >= 0 else f"{self.name}: {what}")
+            return FileFormatError(f"{self.name}: {self.place(row)}: {what}" if row >= 0 else f"{self.name}: {what}")
         first = next(line for line, _ in _rows(self.content, self.separator))
         return FileFormatError.at(self.name, self.lines[row] if row >= 0 else first, what)
 
@@ -321,7 +323,8 @@ def _text_table(name: str, content: bytes, guessed: str) -> Table:
     if n_columns > 1 and not guessed.startswith("sheet "):
         cut += f" separated by {SEPARATORS[separator]}"
     titles = f"{count(n_titles, 'line')} above left out" if n_titles else ""
-    layout = ", ".join(filter(None, [cut, named, titles, "attributes of networkx" if attributes else "", guessed]))
+    kinds = ["decimal commas" if comma else "", "attributes of networkx" if attributes else ""]
+    layout = ", ".join(filter(None, [cut, named, titles, *kinds, guessed]))
     table = Table(name, columns, header, layout, comma, content, separator, attributes)
     if len(table) == 0:
         raise table.fault(-1, "there are column names, but no rows below them")

@@ -145,8 +145,8 @@ class Loss(ABC):
     """A loss f(X) = F(XXᵀ) with F smooth and convex.
 
     A loss of your own needs ``n_points``, ``at`` and the constants ``smoothness`` and ``gradient_norm_at_zero``. Every
-    product with the data (or pass over the pairs) goes through ``_count``, so that a run can say truthfully how many it
-    took. What else is here has a default; what a loss knows better it overrides, ``move`` first.
+    product with the data (or pass over the pairs) goes through ``count_products``, so that a run can say truthfully how
+    many it took. What else is here has a default; what a loss knows better it overrides, ``move`` first.
 
     Examples
     --------
@@ -161,7 +161,7 @@ class Loss(ABC):
     ...         super().__init__()
     ...         self.A, self.c, self.n_points = A, c, len(A)
     ...     def at(self, X):
-    ...         self._count()
+    ...         self.count_products()
     ...         Y = X @ X.T + self.c
     ...         return Point(X, float(np.sum(Y - self.A * np.log(Y))), 2 * (1 - self.A / Y) @ X)
     ...     @property
@@ -460,8 +460,11 @@ class Loss(ABC):
             setattr(twin, name, value)
         return twin
 
-    def _count(self, products: int = 1) -> None:
+    def count_products(self, products: int = 1) -> None:
+        """Take note of so many products with the data."""
         self._counter.count += products
+
+    _count = count_products
 
 
 def defines(kind: type[Loss], method: str) -> bool:

@@ -106,17 +106,14 @@ def node_map(M: Any, memberships: Array, names: Names) -> tuple[Any, str]:
                     textposition="top center", hovertext=said, hoverinfo="text", marker=marker, name=str(cluster),
                 )
             )  # fmt: skip
-    figure = go.Figure([*traces, go.Scatter(ring())])
     hidden = {"visible": False}
-    figure.update_layout(
-        layout(
-            "Map", xaxis=hidden, yaxis={**hidden, "scaleanchor": "x"}, height=560, dragmode="pan",
-            margin={"l": 5, "r": 5, "t": 35, "b": 5}, find="Find a name",
-            legend={"orientation": "h", "y": 0, "yanchor": "top", "itemsizing": "constant"},
-        )
+    look = layout(
+        "Map", xaxis=hidden, yaxis={**hidden, "scaleanchor": "x"}, height=560, dragmode="pan",
+        margin={"l": 5, "r": 5, "t": 35, "b": 5}, find="Find a name",
+        legend={"orientation": "h", "y": 0, "yanchor": "top", "itemsizing": "constant"},
     )  # fmt: skip
     sample = f"A sample of {len(kept)} of {n} nodes, drawn with their neighbours" if len(kept) < n else f"All {n} nodes"
-    return figure, (
+    return go.Figure([*traces, go.Scatter(ring())], look), (
         f"{sample}: strongly linked nodes lie near each other, the colour is the cluster, and a smaller mark is a less "
         f"certain one. A click on the legend hides a cluster; drag to move."
     )
@@ -174,14 +171,10 @@ def cluster_sizes(labels: Indices, n_clusters: int | None = None) -> tuple[Any, 
     sizes = np.bincount(labels, minlength=n_clusters or 0)
     colours = [cluster_marker(k)["color"] for k in range(len(sizes))]
     text = sizes.tolist() if len(sizes) <= 20 else None
-    figure = go.Figure(go.Bar(x=list(range(len(sizes))), y=sizes, marker_color=colours, text=text))
-    figure.update_layout(
-        layout(
-            "Sizes of the clusters",
-            xaxis={"title": "cluster", "dtick": max(1, len(sizes) // 20)},
-            yaxis={"title": "nodes"},
-            height=300,
-        )
+    axis = {"title": "cluster", "dtick": max(1, len(sizes) // 20)}
+    figure = go.Figure(
+        go.Bar(x=list(range(len(sizes))), y=sizes, marker_color=colours, text=text),
+        layout("Sizes of the clusters", xaxis=axis, yaxis={"title": "nodes"}, height=300),
     )
     empty = int((sizes == 0).sum())
     said = f"; {empty} are empty" if empty else ""
@@ -209,16 +202,13 @@ def membership_chart(memberships: Array, names: Names | None = None) -> tuple[An
             z=memberships[kept].T.astype(np.float32), colorscale="Cividis", zmin=0, zmax=1,
             colorbar={"thickness": 12, "tickformat": ".0%", "len": 0.9},
             hoverinfo="text", hovertext=said,
-        )
-    )  # fmt: skip
-    figure.update_layout(
+        ),
         layout(
-            "Soft memberships",
-            xaxis={"title": "nodes, ordered by cluster", "automargin": True, **ticks},
+            "Soft memberships", xaxis={"title": "nodes, ordered by cluster", "automargin": True, **ticks},
             yaxis={"title": "cluster", "dtick": max(1, k // 20), "autorange": "reversed"},
             height=max(260, min(560, 140 + 26 * k)),
-        )
-    )
+        ),
+    )  # fmt: skip
     doubtful = int((strongest < _SURE).sum())
     sample = f" ({len(kept)} of {n} nodes shown)" if len(kept) < n else ""
     return figure, (
@@ -314,13 +304,13 @@ def role_section(model: RoleNMF, names: Names | None = None, **more: Any) -> Sec
     said = [
         [f"role {i} to role {j}: {share:.0%} of the largest" for j, share in enumerate(row)] for i, row in enumerate(S)
     ]
-    figure = go.Figure(go.Heatmap(z=S, colorscale="Blues", zmin=0, zmax=1, hoverinfo="text", hovertext=said))
     axis = {"dtick": max(1, k // 20), "constrain": "domain"}
-    figure.update_layout(
+    figure = go.Figure(
+        go.Heatmap(z=S, colorscale="Blues", zmin=0, zmax=1, hoverinfo="text", hovertext=said),
         layout(
             "Who sends to whom", xaxis={"title": "receiving role", **axis}, height=460,
             yaxis={"title": "sending role", "autorange": "reversed", "scaleanchor": "x", **axis},
-        )
+        ),
     )  # fmt: skip
     strongest = np.argsort(-S, axis=None, kind="stable")[: min(3, k * k)]
     flows = ", ".join(f"{i} to {j}" for i, j in zip(*np.unravel_index(strongest, S.shape), strict=True))

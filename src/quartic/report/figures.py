@@ -85,27 +85,22 @@ def convergence(result: Result, runs: Runs = ()) -> tuple[Any, str]:
     style = {"x": x, "mode": "lines+markers" if len(kept) <= max(30, 3 * len(gaps)) else "lines", "marker": {"size": 4}}
     floor = np.maximum(stationarity, np.finfo(float).tiny)
     dotted = {"color": COLOURS[5], "dash": "dot"}
-    figure = go.Figure(
-        [
-            go.Scatter(y=floor, name="stationarity", line={"color": COLOURS[0]}, **style),
-            go.Scatter(y=objective, name="objective", yaxis="y2", line=dotted, **style),
-        ]
-    )
+    traces = [
+        go.Scatter(y=floor, name="stationarity", line={"color": COLOURS[0]}, **style),
+        go.Scatter(y=objective, name="objective", yaxis="y2", line=dotted, **style),
+    ]
     logarithmic = np.nanmin(objective) > 0 and np.nanmax(objective) > 100 * np.nanmin(objective)
-    figure.update_layout(
-        layout(
-            "Convergence",
-            xaxis={"title": "iteration" if len(values) == 1 else f"iteration, {len(values)} runs one after the other"},
-            yaxis={"title": "stationarity", "type": "log", "exponentformat": "power", "nticks": 6},
-            yaxis2={
-                "title": "objective", "overlaying": "y", "side": "right", "showgrid": False, "automargin": True,
-                "type": "log" if logarithmic else "linear", "exponentformat": "power", "tickmode": "auto", "nticks": 6,
-            },
-            margin={"l": 60, "r": 60, "t": 35, "b": 45},
-        )
+    axis = {"exponentformat": "power", "nticks": 6}
+    look = layout(
+        "Convergence",
+        xaxis={"title": "iteration" if len(values) == 1 else f"iteration, {len(values)} runs one after the other"},
+        yaxis={"title": "stationarity", "type": "log", **axis},
+        yaxis2={"title": "objective", "overlaying": "y", "side": "right", "showgrid": False, "automargin": True,
+                "type": "log" if logarithmic else "linear", "tickmode": "auto", **axis},
+        margin={"l": 60, "r": 60, "t": 35, "b": 45},
     )  # fmt: skip
     many = "" if len(values) == 1 else f" in {len(values)} runs"
-    return figure, (
+    return go.Figure(traces, look), (
         f"{result.solver}: {result.n_iter} iterations{many}, {result.n_products} products with the data; in "
         f"the run kept, stationarity fell from {history.stationarity[0]:.2e} to {history.stationarity[-1]:.2e}. "
         f"{result.message}."

@@ -121,24 +121,19 @@ def scatter_of_points(
                 textposition="top center", textfont={"size": 12},
             )
         )  # fmt: skip
-    figure = go.Figure([*traces, kind(ring(flat))])
-    figure.update_layout(
-        layout(
-            f"The points (drag to {'move' if flat else 'turn'})",
-            find="Find a point",
-            coloraxis={"colorscale": _SCALE, "colorbar": {"title": {"text": "order"}, "thickness": 12, "len": 0.7}},
-            legend={"orientation": "h", "y": -0.1 if flat else 0, "yanchor": "top"},
-            updatemenus=[_switch(colourings, len(traces))],
-            **_true_to_scale(places, flat),
-        )
-    )
+    look = layout(
+        f"The points (drag to {'move' if flat else 'turn'})", find="Find a point",
+        coloraxis={"colorscale": _SCALE, "colorbar": {"title": {"text": "order"}, "thickness": 12, "len": 0.7}},
+        legend={"orientation": "h", "y": -0.1 if flat else 0, "yanchor": "top"},
+        updatemenus=[_switch(colourings, len(traces))], **_true_to_scale(places, flat),
+    )  # fmt: skip
     some = f" (a sample of {len(drawn)} of {len(pairs)} known distances drawn)" if len(drawn) < len(pairs) else ""
     some = "; consecutive points are joined" if len(links) else some
     more = f", of which the first three are drawn{some}" if d > 3 else some
     held = f" {int(fixed.sum())} are anchors." if fixed.any() else ""
     doubt = int((~sure).sum())
     told = f"{doubt} of them, hollow, are not determined by the data" if doubt else "all are determined by the data"
-    return figure, f"{n} points in {d} dimensions{more}; {told}.{held}"
+    return go.Figure([*traces, kind(ring(flat))], look), f"{n} points in {d} dimensions{more}; {told}.{held}"
 
 
 def find_chain(X: Array, pairs: Indices, names: Names) -> tuple[Indices, Indices]:
@@ -247,14 +242,10 @@ def residual_histogram(residuals: Array) -> tuple[Any, str]:
 
     counts, edges = np.histogram(residuals, bins=_bins(residuals))
     middle = (edges[1:] + edges[:-1]) / 2
-    figure = go.Figure(go.Bar(x=middle, y=counts, width=np.diff(edges), marker_color=COLOURS[0]))
-    figure.update_layout(
-        layout(
-            "Errors of the known distances",
-            xaxis={"title": "found − given", "exponentformat": "power", "nticks": 6},
-            yaxis={"title": "pairs"},
-            height=320,
-        )
+    axis = {"title": "found − given", "exponentformat": "power", "nticks": 6}
+    figure = go.Figure(
+        go.Bar(x=middle, y=counts, width=np.diff(edges), marker_color=COLOURS[0]),
+        layout("Errors of the known distances", xaxis=axis, yaxis={"title": "pairs"}, height=320),
     )
     rms = float(np.sqrt(np.mean(np.square(residuals))))
     return figure, (

@@ -160,6 +160,7 @@ class SDP:
 
     def _assemble(self, found: _Entries, sizes: list[int], b: Array, maximize: bool, trace_bound: float | None) -> None:
         self.blocks, self.b, self.maximize = tuple(sizes), b, bool(maximize)
+        self._known_faces: dict[int, tuple[Array, list[int]]] | None = None
         self.trace_bound = None if trace_bound is None else float(trace_bound)
         self.offsets = _offsets(sizes)
         self.n_rows, self.m = int(self.offsets[-1]), len(b)
@@ -232,6 +233,8 @@ class SDP:
     @cached_property
     def _faces(self) -> dict[int, tuple[Array, list[int]]]:
         """The face of each component that has one, and the constraints it comes from."""
+        if self._known_faces is not None:
+            return self._known_faces
         P, T, S = self.n_pairs, self.B.shape[1], self.S
         sizes = np.bincount(self.components)
         found: dict[int, list[tuple[int, Array]]] = {}
@@ -291,7 +294,7 @@ class SDP:
                 found.add(extra.indices[q], rows[a], rows[b], extra.data[q] * M[a, b])
         problem = SDP.__new__(SDP)
         problem._assemble(found, list(self.blocks), self.b, self.maximize, self.trace_bound)
-        vars(problem)["_faces"] = self._faces  # found more cheaply here
+        problem._known_faces = self._faces  # found more cheaply here
         return problem
 
     def split(self, X: Array) -> list[Array]:

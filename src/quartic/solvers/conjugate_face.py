@@ -62,7 +62,7 @@ class FaceCG(Solver):
         s = cast(FaceState, state)
         p, penalty = s.point, problem.penalty
         G = penalty.smooth_gradient(p.X, p.gradient)
-        D, slope = _direction(problem, s, G)
+        D, slope, n_met = _direction(problem, s, G)
         if not slope < 0:
             if not s.last:
                 raise NoProgress("the gradient no longer descends: round-off is reached")
@@ -70,16 +70,17 @@ class FaceCG(Solver):
         line = problem.loss.along(p, D)
         linear, quadratic = penalty.on_line(p.X, D)
         t = line.minimizer_with(linear, quadratic, math.inf)
-        if not 0 < t <= 1:  # beyond 1 an entry may meet its bound
-            t = line.minimizer_with(linear, quadratic, float(_sums(p.X, 1, _longest, D).min()))
+        if not 0 < t <= 1:  # beyond 1 an entry may meet its bound, if none has
+            longest = 1.0 if n_met else float(_sums(p.X, 1, _longest, D).min())
+            t = line.minimizer_with(linear, quadratic, longest)
         if not t > 0:
             raise NoProgress("the line search finds no lower point: round-off is reached")
         new, carried, fresh = refreshed(problem, line.point_within(t), s.carried + 1, s.fresh)
         return FaceState(new, t, carried, fresh, (D, G))
 
 
-def _direction(problem: Problem, s: FaceState, G: Array) -> tuple[Array, float]:
-    """Return D and the slope ⟨G, D⟩."""
+def _direction(problem: Problem, s: FaceState, G: Array) -> tuple[Array, float, int]:
+    """Return D, the slope ⟨G, D⟩, and how many positive entries of X are zero in X + D."""
     X, (d, before) = s.point.X, s.last or (G, G)
     gradient, step, change = 0.0, 0.0, 0.0
     if s.last:
@@ -91,8 +92,9 @@ def _direction(problem: Problem, s: FaceState, G: Array) -> tuple[Array, float]:
         gradient, step, change = problem.loss.space.norm(X) / (problem.stationarity(s.point) or 1.0), 0.0, 0.0
     D = problem.loss.arrays.like(X)
     kind = X.dtype.type
-    sums = _sums(X, 1, _combine, d, before, G, kind(gradient), kind(step), kind(change), D)
-    return D, float(sums.sum())
+    sums = _sums(X, 2, _combine, d, before, G, kind(gradient), kind(step), kind(change), D)
+    slope, n_met = sums.sum(axis=0).tolist()
+    return D, slope, n_met
 
 
 def _sums(X: Array, count: int, work: Any, *data: Any) -> Array:
@@ -128,19 +130,24 @@ def _look(X: Any, D: Any, before: Any, G: Any, sums: Any, size: int, first: int,
 def _combine(
     X: Any, D: Any, before: Any, G: Any, a: Any, b: Any, c: Any, out: Any, sums: Any, size: int, first: int, last: int
 ) -> None:
-    """Fill ``out`` = max(x − q, 0) − x with q = ag + bd + c(g − before) on the face; sum up ⟨g, out⟩."""
+    """Fill ``out`` = max(x − q, 0) − x with q = ag + bd + c(g − before) on the face.
+
+    Sum up ⟨g, out⟩, and count the x > 0 that ``out`` brings to zero.
+    """
     zero = X.dtype.type(0)
     for piece in range(first, last):
         part = slice(piece * size, (piece + 1) * size)
         x, d, h, g, o = X[part], D[part], before[part], G[part], out[part]
-        slope = 0.0
+        slope, met = 0.0, 0
         for k in range(x.size):
             to = x[k] - (a * g[k] + b * d[k] + c * (g[k] - h[k]))
             to = (to if to > zero else zero) - x[k]
             o[k] = to if (x[k] > zero) | (g[k] < zero) else zero
         for k in range(x.size):
             slope += np.float64(o[k]) * np.float64(g[k])
-        sums[piece, 0] = slope
+        for k in range(x.size):
+            met += (x[k] > zero) & (o[k] == -x[k])
+        sums[piece, 0], sums[piece, 1] = slope, met
 
 
 @njit(**FLAGS)

@@ -15,7 +15,7 @@ from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.lines import CarriedState, refreshed
 
 # What is added to a preconditioner, relative to its mean diagonal: rows with few pairs and lost columns stay bounded.
-_SHIFT = 1e-3
+SHIFT = 1e-3
 # Blocks are made anew when X has moved by this share of its norm, and by then the gradient is fresh too.
 _STALE = 0.02
 
@@ -158,9 +158,9 @@ def _apply(kind: str, problem: Problem, s: CGState, G: Array) -> Array:
     if kind == "gram":
         # where only differences of rows count, the mean of X is no part of the metric
         X = p.X - p.X.mean(axis=0) if problem.loss.translations else p.X
-        return space.times(G, space.regular_inverse(space.gram(X), _SHIFT))
+        return space.times(G, space.regular_inverse(space.gram(X), SHIFT))
     ops = row_blocks_in(space)
     Z: Array = space.xp.empty_like(G)
-    L = ops.factor_blocks(s.blocks, (problem.penalty.ridge or 0.0) + _SHIFT * float(s.mean), rank)
+    L = ops.factor_blocks(s.blocks, (problem.penalty.ridge or 0.0) + SHIFT * float(s.mean), rank)
     ops.solve_blocks(L, G, Z)
     return Z

@@ -14,14 +14,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+from scipy.linalg.lapack import dsyev
 
 from quartic.arrays import Array, norm
 from quartic.losses.pairs.loss import PairSquares
 from quartic.losses.pairs.pairs import QUARTIC
-from quartic.solvers.base import NoProgress
+
+Steps: TypeAlias = Iterator[tuple[Array, float, float, float]]
 
 # The added column goes when the variance along it is this share of the variance along the last axis that stays. With
 # three times as much a few more random starts end in local minima.
@@ -35,14 +37,12 @@ def by_way_of_core(
     X: Array,
     degree: float,
     damping: float,
-    steps: Callable[[PairSquares, Array, float], Iterator[Any]],
-    in_one_call: tuple[float, int] | None,
-) -> tuple[Array, float] | None:
-    """Return where solving for part of the points, and placing the others, leads, with the damping then.
+    steps: Callable[[PairSquares, Array, float], Steps],
+) -> tuple[Array, float, float] | None:
+    """Return where solving for part of the points, and placing the others, leads; damping, and share of the loss, left.
 
-    ``steps(loss, X, damping)`` yields the states of a solver that begins at X. ``in_one_call`` is None, or how far
-    conjugate gradients go at least and at most where the loss can make all steps in one call. Passes over the pairs
-    of the core count by their share. None where no part of the points will do.
+    ``steps(loss, X, damping)`` yields points, loss, slope and damping, beginning at X. Passes over the pairs of the
+    core count by their share. None where no part of the points will do.
     """
     rank = X.shape[1]
     found = loss.core(degree, rank)
@@ -51,29 +51,20 @@ def by_way_of_core(
     part, placed = found
     start = part.at(X[placed])
     target = _TOLERANCE * float(norm(start.gradient))
-
-    def descend(Y: Array, damping: float, flat: bool) -> tuple[Array, float]:
-        if in_one_call is not None:
-            settings = (damping, *in_one_call, target, _GAIN, _STEPS, rank if flat else 0, _FLAT)
-            ahead = part.descend(Y, *settings)
-            if ahead is not None:
-                return ahead
-        return _descend(steps(part, Y, damping), target, rank if flat else 0)
-
     Y, wide = start.X, widened(part, start.X)
     if wide is not None:
-        Y, damping = descend(wide, damping, True)
+        Y, damping, _ = descend(steps(part, wide, damping), target, rank)
         Y = _principal(Y, rank)
-    Y, damping = descend(Y, damping, False)
+    Y, damping, left = descend(steps(part, Y, damping), target)
     share = part.mean_degree() * part.n_points / (loss.mean_degree() * loss.n_points)
-    loss._count(math.ceil(part.n_products * share))
+    loss.count_products(math.ceil(part.n_products * share))
     whole = X.copy()
     whole[placed] = Y
     reached = 0
     while not placed.all() and placed.sum() > reached:  # a few rounds, where the graph is not evenly dense
         reached = int(placed.sum())
         whole, placed = loss.place(whole, placed)
-    return whole, damping
+    return whole, damping, left / float(start.value)
 
 
 def widened(loss: PairSquares, X: Array) -> Array | None:
@@ -88,7 +79,7 @@ def widened(loss: PairSquares, X: Array) -> Array | None:
     wide, D = np.zeros((n, rank + 1), X.dtype), np.zeros((n, rank + 1), X.dtype)
     wide[:, :rank] = X
     D[:, rank] = np.random.default_rng(0).standard_normal(n)
-    loss._count()
+    loss.count_products()
     _, c2, _, c4 = loss.pairs.run(QUARTIC, wide, D)
     if not (c2 < 0 < c4):
         return None
@@ -96,28 +87,22 @@ def widened(loss: PairSquares, X: Array) -> Array | None:
     return wide
 
 
-def _descend(states: Iterator[Any], target: float, axes: int) -> tuple[Array, float]:
-    """Return the X at which the gradient is down to the target, the loss falls no further, or X is flat."""
-    state = next(states)
-    for _ in range(_STEPS):
-        if norm(state.point.gradient) <= target or (axes and _is_flat(state.point.X, axes)):
+def descend(steps: Steps, target: float, axes: int = 0) -> tuple[Array, float, float]:
+    """Return X, damping and loss where slope or loss have fallen enough, or X hardly extends beyond so many axes."""
+    before = math.inf
+    for k, found in enumerate(steps):
+        X, value, slope, _ = found
+        if k == _STEPS or not value <= (1 - _GAIN) * before or slope <= target or (axes and _is_flat(X, axes)):
             break
-        before = state.point.value
-        try:
-            state = next(states)
-        except NoProgress:
-            break
-        if not state.point.value <= (1 - _GAIN) * before:
-            break
-    return state.point.X, state.damping
+        before = value
+    return found[0], found[3], found[1]
 
 
 def _is_flat(X: Array, rank: int) -> bool:
     """Tell whether X has so little variance beyond ``rank`` axes that they will do."""
-    from quartic.losses.pairs.descent import is_flat
-
     X = X - X.mean(axis=0)
-    return is_flat(X.T @ X, rank, _FLAT)
+    variances = dsyev(X.T @ X, compute_v=0)[0]
+    return bool(variances[-rank - 1] <= _FLAT * variances[-rank])
 
 
 def _principal(X: Array, rank: int) -> Array:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
 from quartic.arrays import Array, astype, eps, float_type, inner, norm, space_of, squared_norm
-from quartic.arrays.space import HostSpace
 from quartic.core.problem import Problem
 from quartic.losses.base import Point
 from quartic.losses.pairs.loss import (
@@ -26,8 +25,8 @@ from quartic.losses.pairs.loss import (
 from quartic.losses.steps import Line, minimize_quartic
 from quartic.penalties import Penalty, Zero
 from quartic.solvers.base import Iterations, NoProgress, Requirements, Solver, State
-from quartic.solvers.conjugate_gradient import CGState, ConjugateGradient, nothing
-from quartic.solvers.core import by_way_of_core
+from quartic.solvers.conjugate_gradient import SHIFT, nothing
+from quartic.solvers.core import Steps, by_way_of_core
 
 # "auto" wants so many pairs a point in the core for each column of X, and at least so many, where there are twice as
 # many in all: the first where a core is solved with a column more than wanted (`quartic.solvers.core`), the second
@@ -38,28 +37,39 @@ _NEWTON_GAIN = 1e-2
 # A rise of the objective within so many times the gradient's round-off times ‖X‖ says nothing; a larger one is answered
 # by more damping, up to this much.
 _VALUE_ROUND_OFF, _HEAVY = 16.0, 1e8
+# A quasi-Newton step must lower the objective by this share of what its slope promises.
+_SUFFICIENT = 1e-4
 # Nearer to the gradient's round-off than this every step is looked at by the loop.
 _NEAR_ROUND_OFF = 1e3
 # Single points are placed anew where the loss no longer falls, and when the gradient has shrunk by this, and by ten
 # times more for each time it was done, so often at the most.
 _REPLACED, _REPLACED_FIRST = 4, 1e-3
-# Conjugate gradients come first until the gradient has shrunk by this, for so many steps at the most.
-_NEAR, _CONJUGATE = 1e-3, 40
-# After a core they come too where this share of the loss is left, or more: with noise Gauss–Newton is no quicker.
-_FITS = 1e-6
+# Quasi-Newton steps come first until the gradient has shrunk by this; where this share of the loss is left, or more,
+# they go on, since with noise Gauss–Newton is no quicker; so many of them at the most.
+_NEAR, _FITS, _QUASI = 1e-3, 1e-6, (40, 400)
+# So many of them are remembered. Row blocks are made anew when X has moved by this share of its norm.
+_MEMORY, _STALE = (1, 8), 0.02
 
 
 @dataclass(frozen=True)
-class LMState(CGState):
+class LMState(State):
     """The iterate, and what the next step takes over; row blocks of JᵀJ, where they are known, are those at the point.
 
     ``damping`` is μ; ``before`` and ``first`` are the norms of the gradient one step before and at the start;
     ``slow_solves`` says how many times in a row conjugate gradients ran into their limit, ``direct`` whether a sparse
     factorisation is worth it (1 yes, 0 no, −1 not yet asked), ``newton`` whether the equations are those of Newton's
     method, ``core_done`` whether the first phase, on part of the points, is over or not wanted, ``replaced`` how often
-    single points were placed anew, ``turns`` how many steps of nonlinear conjugate gradients were made (−1 when they
-    are over or not wanted).
+    single points were placed anew, ``turns`` how many quasi-Newton steps were made (−1 when they are over or not
+    wanted), ``steps`` and ``changes`` what X and the gradient moved by in the last of them; ``inverse`` has inverted
+    blocks, made at ``made_at``, with which they begin.
     """
+
+    blocks: Array = field(default_factory=nothing)
+    mean: float = 0.0
+    inverse: Array = field(default_factory=nothing)
+    made_at: Array = field(default_factory=nothing)
+    steps: tuple[Array, ...] = ()
+    changes: tuple[Array, ...] = ()
 
     damping: float = 0.0
     before: float = math.inf
@@ -73,8 +83,8 @@ class LMState(CGState):
 
     @property
     def is_measured(self) -> bool:
-        """Whether the point comes from a pass of its own: all but those of conjugate gradients do."""
-        return self.turns < 0
+        """Whether the point comes from a pass of its own: they all do."""
+        return True
 
 
 @dataclass(frozen=True)
@@ -95,8 +105,9 @@ class LevenbergMarquardt(Solver):
     the objective it is forgotten. Passes over the pairs of the core count by their share.
 
     Without a core, and after one where noise leaves much of the loss, the way to the neighbourhood of a solution is
-    made by `quartic.solvers.ConjugateGradient`, with the same row blocks, in about three fifths of the passes: far away
-    equations are not worth solving. Not so where the pairs are those of near points, and the equations ill-conditioned.
+    made by limited-memory BFGS that starts from the row blocks, in about half of the passes: its full step needs one,
+    as a rule. Where residuals stay it goes all the way. Not so where the pairs are those of near points, and the
+    equations ill-conditioned.
 
     Parameters
     ----------
@@ -154,13 +165,20 @@ class LevenbergMarquardt(Solver):
             wanted = 0 < 2 * self._core_degree(loss, X0.shape[1]) <= loss.mean_degree()
         if wanted or not loss.quadratic or self.linear_solver == "direct" or loss.is_local():
             return LMState(loss.at(X0), damping=self.damping, core_done=int(not wanted))
-        return self._prepared(loss, X0, self.damping, 0.0)
+        return self._prepared(loss, X0, self.damping)
 
-    def _prepared(self, loss: SumOfSquares, X: Array, damping: float, fits: float) -> LMState:
-        """Return the state at X, from where conjugate gradients lead unless the loss is down to ``fits``."""
+    def _prepared(self, loss: SumOfSquares, X: Array, damping: float) -> LMState:
+        """Return the state at X, from where quasi-Newton steps lead."""
         point, blocks = loss.linearize(X)
-        mean, turns = diagonal_mean(blocks, X.shape[1]), 0 if loss.quadratic and float(point.value) > fits else -1
-        return LMState(point, damping=damping, blocks=blocks, mean=mean, made_at=X, turns=turns)
+        state = LMState(point, damping=damping, blocks=blocks, mean=diagonal_mean(blocks, X.shape[1]))
+        return self._inverted(loss, state, 0.0) if loss.quadratic else state
+
+    @staticmethod
+    def _inverted(loss: SumOfSquares, s: LMState, ridge: float) -> LMState:
+        """Return the state with its blocks inverted, for quasi-Newton steps from here on."""
+        X = s.point.X
+        inverse = row_blocks_in(loss.space).factor_blocks(s.blocks, ridge + SHIFT * float(s.mean), X.shape[1])
+        return replace(s, inverse=inverse, made_at=X, turns=max(s.turns, 0))
 
     def step(self, problem: Problem, state: State) -> LMState:
         """Return the state after one damped step; the first may go by way of the core."""
@@ -172,13 +190,14 @@ class LevenbergMarquardt(Solver):
         if s.turns >= 0 or s.replaced < _REPLACED:
             slope = problem.stationarity(s.point)
             s = replace(s, first=slope) if math.isinf(s.first) else s
-            if 0 <= s.turns < _CONJUGATE and slope > _NEAR * s.first:
+            near = slope <= _REPLACED_FIRST * 10.0**-s.replaced * s.first
+            if s.replaced < _REPLACED and (near or (s.newton and s.turns < 0)):
+                s = self._with_points_replaced(loss, problem.penalty, s)
+            if 0 <= s.turns < _QUASI[s.newton] and (s.newton or slope > _NEAR * s.first):
                 with suppress(NoProgress):
                     return self._turn(problem, s)
             if s.turns >= 0:
-                s = replace(s, turns=-1, blocks=nothing(), direction=nothing(), earlier=nothing(), made_at=nothing())
-            if s.newton or slope <= _REPLACED_FIRST * 10.0**-s.replaced * s.first:
-                s = self._with_points_replaced(loss, problem.penalty, s)
+                s = replace(s, turns=-1, blocks=nothing(), inverse=nothing(), made_at=nothing(), steps=(), changes=())
         new = self._move(loss, problem.penalty, s)
         problem.begin(new.point)
         rise = problem.objective(new.point) - problem.objective(s.point)
@@ -193,24 +212,23 @@ class LevenbergMarquardt(Solver):
 
         What is out of the ordinary is left to ``step``.
         """
-        s, loss = cast(LMState, state), cast(PairSquares, problem.loss)
+        s, loss, counted = cast(LMState, state), cast(PairSquares, problem.loss), problem.loss.n_products
         run, made = self._descent(problem, s), list[tuple[float, float, float, int]]()
         if run is None:
             return self.step(problem, s), ()
-        p, damping, before, slow, newton, back, counted = s.point, s.damping, s.before, s.slow_solves, 0, False, 0
+        p, damping, before, slow, newton, back = s.point, s.damping, s.before, s.slow_solves, 0, False
         near = max(target, _NEAR_ROUND_OFF * p.rounding)
         while len(made) < most and not newton and not (slow >= 2 and s.direct) and (not made or run.slope > near):
             X, value, slope, mean = run.X, run.value, run.slope, run.mean
             t, gain, reached = run.solve(damping, before, lambda *c: minimize_quartic(c, eps(p.X)))
             if t > 0:
                 run.look(t)
-            passes, counted = run.passes - counted, run.passes
-            loss._count(passes)
             if back := not (t > 0 and run.value <= value):
                 break
             damping, before, slow = next_damping(damping, gain), slope, 0 if reached else slow + 1
             newton = int(gain > 0.25 and run.value > (1 - _NEWTON_GAIN) * value)
-            made.append((run.value, run.slope, t, passes))
+            made.append((run.value, run.slope, t, loss.n_products - counted))
+            counted = loss.n_products
         if not made:
             return self.step(problem, s), ()
         if back:
@@ -236,9 +254,40 @@ class LevenbergMarquardt(Solver):
         return run
 
     def _turn(self, problem: Problem, s: LMState) -> LMState:
-        """Return the state after a step of nonlinear conjugate gradients."""
-        made = ConjugateGradient("block").step(problem, s)
-        return replace(s, **{part.name: getattr(made, part.name) for part in fields(CGState)}, turns=s.turns + 1)
+        """Return the state after a quasi-Newton step: the whole of it, or the best on its line where that fails."""
+        p, penalty, loss, space = s.point, problem.penalty, cast(QuarticPairs, problem.loss), problem.loss.space
+        G, solve_blocks = penalty.smooth_gradient(p.X, p.gradient), row_blocks_in(space).solve_blocks
+
+        def metric(q: Array, _: Any) -> Array:
+            Z: Array = space.xp.empty_like(q)
+            solve_blocks(s.inverse, q, Z)
+            return Z
+
+        def look(t: float) -> LMState:
+            X = p.X + t * D
+            if norm(X - s.made_at) <= _STALE * norm(X):
+                return replace(s, point=loss.at(X), step=t)
+            point, blocks = loss.linearize(X)
+            new = replace(s, point=point, step=t, blocks=blocks, mean=diagonal_mean(blocks, X.shape[1]))
+            return self._inverted(loss, new, penalty.ridge or 0.0)
+
+        D = -space.lbfgs.two_loop(G, s.steps, s.changes, metric)
+        new = look(1.0) if s.newton else None
+        if new is not None:
+            rise = problem.objective(new.point) - problem.objective(p)
+            blurred = rise <= _VALUE_ROUND_OFF * p.rounding * norm(p.X)
+            if not (rise <= _SUFFICIENT * inner(G, D) or (blurred and problem.stationarity(new.point) <= norm(G))):
+                new = None
+        new = new or look(_exact_step(loss, penalty, p, D)[0])
+        change = penalty.smooth_gradient(new.point.X, new.point.gradient) - G
+        newton = int(new.step == 1.0 or new.point.value > (1 - _NEWTON_GAIN) * p.value)
+        return replace(
+            new,
+            steps=(*s.steps, D if new.step == 1.0 else new.step * D)[-_MEMORY[newton] :],
+            changes=(*s.changes, change)[-_MEMORY[newton] :],
+            newton=newton,
+            turns=s.turns + 1,
+        )
 
     def _core_degree(self, loss: PairSquares, rank: int) -> float:
         if self.core != "auto":
@@ -248,20 +297,26 @@ class LevenbergMarquardt(Solver):
 
     def _by_way_of_core(self, loss: PairSquares, s: LMState) -> LMState | None:
         """Return where solving for part of the points, and placing the others, leads; None where no part will do."""
-
-        def steps(part: SumOfSquares, X: Array, damping: float) -> Iterator[LMState]:
-            t = LMState(part.at(X), damping=damping)
-            while True:
-                yield t
-                t = self._move(part, Zero(), t)
-
         X = s.point.X
-        degree = self._core_degree(loss, X.shape[1])
-        in_one_call = None if self.linear_solver == "direct" else (self.forcing, self.max_cg)
-        found = by_way_of_core(loss, X, degree, self.damping, steps, in_one_call)
+        found = by_way_of_core(loss, X, self._core_degree(loss, X.shape[1]), self.damping, self.steps_of)
         if found is None:
             return None
-        return self._prepared(loss, astype(found[0], float_type(X)), found[1], _FITS * float(s.point.value))
+        X, damping, left = astype(found[0], float_type(X)), *found[1:]
+        if left <= _FITS:
+            return LMState(loss.at(X), damping=damping)
+        return replace(self._prepared(loss, X, damping), newton=1)
+
+    def steps_of(self, loss: PairSquares, X: Array, damping: float) -> Steps:
+        """Yield points, loss, slope and damping of damped steps from X, as long as they can be made."""
+        run = None if self.linear_solver == "direct" else loss.descent(astype(X, np.float64), self.forcing, self.max_cg)
+        if run is not None:
+            yield from run.steps(damping)
+            return
+        s = LMState(loss.at(X), damping=damping)
+        with suppress(NoProgress):
+            while True:
+                yield s.point.X, float(s.point.value), norm(s.point.gradient), s.damping
+                s = self._move(loss, Zero(), s)
 
     def _with_points_replaced(self, loss: SumOfSquares, penalty: Penalty, s: LMState) -> LMState:
         """Return the state with points that fit far worse than the others placed anew, where that lowers the loss."""
@@ -274,7 +329,8 @@ class LevenbergMarquardt(Solver):
         if not point.value < s.point.value:
             return s
         mean = diagonal_mean(blocks, X.shape[1])
-        return replace(s, point=point, blocks=blocks, mean=mean, before=math.inf, newton=0)
+        s = replace(s, point=point, blocks=blocks, mean=mean, before=math.inf, newton=0, steps=(), changes=())
+        return s if s.turns < 0 else self._inverted(loss, s, 0.0)
 
     def _move(self, loss: SumOfSquares, penalty: Penalty, s: LMState) -> LMState:
         p, blocks, mean, ridge, later = s.point, s.blocks, s.mean, penalty.ridge or 0.0, loss.space.later
@@ -399,7 +455,7 @@ def conjugate_gradients(
 
 def has_matrix(loss: SumOfSquares) -> bool:
     """Tell whether JᵀJ is to be had as a sparse matrix of SciPy: not of complete distances, nor on a torch device."""
-    return hasattr(loss, "gauss_newton_matrix") and isinstance(loss.space, HostSpace)
+    return loss.offers("gauss_newton_matrix") and loss.offers("on_host")
 
 
 def direct(loss: SumOfSquares, p: Point, G: Array, shift: float) -> Array:

@@ -15,6 +15,7 @@ from quartic.core.units import exponent
 from quartic.distributed.blocks import Blocks, Keep, blocks_of
 from quartic.distributed.inputs import is_dask_array, is_dask_frame, is_dask_series, row_recipes
 from quartic.losses.pairs.distances import Distances
+from quartic.losses.pairs.input import take_pairs
 from quartic.losses.pairs.pairs import SQUARES, Pairs, collatz_wielandt
 
 # So many pairs are looked at for one that stands in two chunks: where all do, or one in a hundred, it is seen.
@@ -83,7 +84,7 @@ class DaskPairs:
     def degrees(self) -> tuple[Array, float, float]:
         """Return Σ w·b over each point's pairs, Σ (w·b)² and Σ w·b² over all pairs."""
         if self._sums is None:
-            diagonal, squares, loss = self.blocks.sum(sums_at_zero)
+            diagonal, squares, loss = self.blocks.sum(call, "degrees")
             self._sums = diagonal, float(squares), float(loss)
         return self._sums
 
@@ -216,14 +217,14 @@ class DaskDistances(Distances):
 
     def thinned(self, degree: float) -> tuple[NDArray[np.int64], Array, Array | None]:
         """Return about ``degree`` pairs a point, all of a point that has fewer, with values and weights."""
-        self._count()
+        self.count_products()
         each = self.blocks.sum(pairs_of_points)[0]
         found: tuple[NDArray[np.int64], Array, Array | None] = self.pairs.sample(degree / np.maximum(each, 1.0))
         return found
 
     def misfit(self, X: Array) -> float:
         """Return the root mean square of ‖x_i − x_j‖ − d over all pairs: one pass."""
-        self._count()
+        self.count_products()
         return math.sqrt(float(self.blocks.sum(squared_errors, X)[0]) / self.n_pairs)
 
 
@@ -244,7 +245,7 @@ def pair_recipes(pairs: Any, values: Any, weights: Any, ends: tuple[str, str] | 
         parts += [_partitions(pairs[v] if isinstance(v, str) else v) for v in (values, weights) if v is not None]
         if len({len(part) for part in parts}) > 1:
             raise ValueError(f"pairs, {name} and weights must have the same partitions; take columns of one dataframe")
-        return [bundle(*row, name=name, chunk=k) for k, row in enumerate(zip(*parts, strict=True))]
+        return [bundle(*row) for row in zip(*parts, strict=True)]
     if not is_dask_array(pairs) or pairs.ndim != 2 or pairs.shape[1] != 2:
         shape = getattr(pairs, "shape", None)
         raise ValueError(f"pairs must be a Dask array of shape (m, 2), one pair (i, j) a row, got {shape}")
@@ -253,7 +254,7 @@ def pair_recipes(pairs: Any, values: Any, weights: Any, ends: tuple[str, str] | 
     for label, column in ((name, values), ("weights", weights)):
         if column is not None:
             parts.append(_column_recipes(column, rows, label))
-    return [bundle(*row, name=name, chunk=k) for k, row in enumerate(zip(*parts, strict=True))]
+    return [bundle(*row) for row in zip(*parts, strict=True)]
 
 
 def _partitions(series: Any) -> list[Any]:
@@ -275,14 +276,7 @@ def _column_recipes(column: Any, rows: list[int], name: str) -> list[Any]:
 # -- what is done with a chunk, on a worker -------------------------------------------------------------------------
 
 
-class Faulty:
-    """Stands for a chunk that cannot be used, and says why: told on the worker, raised here."""
-
-    def __init__(self, fault: str) -> None:
-        self.fault = fault
-
-
-def _bundle(pairs: Any, values: Any, weights: Any = None, *, name: str, chunk: int) -> tuple[Any, Any, Any]:
+def _bundle(pairs: Any, values: Any, weights: Any = None) -> tuple[Any, Any, Any]:
     return np.asarray(pairs), np.asarray(values), None if weights is None else np.asarray(weights)
 
 
@@ -296,59 +290,53 @@ def largest_index(pairs: Any) -> int:
     return int(pairs.max(initial=-1))
 
 
-def prepared(bundle: Any, k: int, *, n_points: int, name: str, power: int) -> Distances | Faulty:
-    """Return the chunk as a loss of its own over all points."""
+def prepared(bundle: Any, k: int, *, n_points: int, name: str, power: int) -> Pairs | str:
+    """Return the pairs of the chunk, or what is wrong with them: told on the worker, raised here."""
     pairs, values, weights = bundle
     if len(pairs) == 0:
-        none = np.empty(0)
-        return Distances(Pairs(SQUARES, np.zeros(n_points + 1, np.int64), np.empty(0, np.int32), none), None)
+        return Pairs(SQUARES, np.zeros(n_points + 1, np.int64), np.empty(0, np.int32), np.empty(0))
     try:
-        if power == 1 and np.asarray(values).dtype.kind in "fiub" and not (np.asarray(values) < 0).any():
+        if power == 1 and values.dtype.kind in "fiub" and not (values < 0).any():
             values = np.square(np.asarray(values, dtype=np.result_type(values, np.float32)))
-        return Distances(pairs, values, n_points, weights)
+        return take_pairs(SQUARES, pairs, values, n_points, weights, name)
     except (ValueError, TypeError) as fault:
-        return Faulty(f"chunk {k}: {str(fault).replace('squared', name)}")
+        return f"chunk {k}: {fault}"
 
 
-def inspected(part: Distances | Faulty) -> dict[str, Any]:
+def inspected(part: Pairs | str) -> dict[str, Any]:
     """Return what the client must know of a chunk: its fault, or its size, type and sums."""
-    if isinstance(part, Faulty):
-        return {"fault": part.fault}
-    place = 1.0 + np.arange(part.n_pairs) % 1009
-    weight = part.weight
+    if isinstance(part, str):
+        return {"fault": part}
+    place, weight = 1.0 + np.arange(len(part)) % 1009, part.weight
     return {
         "fault": None,
-        "n_pairs": part.n_pairs,
+        "n_pairs": len(part),
         "weighted": weight is not None,
         "largest_weight": 1.0 if weight is None else float(weight.max(initial=0.0)),
         "dtype": np.dtype(part.dtype).str,
         "checksum": float(np.dot(part.target, place) + np.dot(part.cols.astype(np.float64), place)),
-        "weight": float(part.n_pairs if weight is None else weight.sum(dtype=np.float64)),
+        "weight": float(len(part) if weight is None else weight.sum(dtype=np.float64)),
     }
 
 
-def make_pass(part: Distances, mode: int, shapes: tuple[Any, ...], X: Array, Y: Array | None) -> tuple[Any, ...]:
+def make_pass(part: Pairs, mode: int, shapes: tuple[Any, ...], X: Array, Y: Array | None) -> tuple[Any, ...]:
     """Return the numbers that a pass over the chunk gives, and the arrays of these shapes and types that it fills."""
     out = [np.zeros(shape, dtype) for shape, dtype in shapes]
-    return *part.pairs.run(mode, X, Y, *out), *out
+    return *part.run(mode, X, Y, *out), *out
 
 
-def call(part: Distances, method: str, *arrays: Array) -> tuple[Any, ...]:
-    """Return what a method of the chunk's pairs returns."""
-    return (getattr(part.pairs, method)(*arrays),)
+def call(part: Pairs, method: str, *arrays: Array) -> tuple[Any, ...]:
+    """Return what a method of the chunk's pairs returns, as a tuple."""
+    found = getattr(part, method)(*arrays)
+    return found if isinstance(found, tuple) else (found,)
 
 
-def sums_at_zero(part: Distances) -> tuple[Any, ...]:
-    """Return the chunk's sums at X = 0."""
-    return part.pairs.degrees()
-
-
-def pairs_of_points(part: Distances) -> tuple[Any, ...]:
+def pairs_of_points(part: Pairs) -> tuple[Any, ...]:
     """Return how many pairs each point is in."""
-    return (part.pairs.sum_by_point(np.ones(part.n_pairs)),)
+    return (part.sum_by_point(np.ones(len(part))),)
 
 
-def sampled(part: Distances, share: Array) -> tuple[Any, ...]:
+def sampled(part: Pairs, share: Array) -> tuple[Any, ...]:
     """Return about this share of the pairs of each point, the same ones whenever it is asked."""
     pairs = np.column_stack([part.rows, part.cols]).astype(np.int64)
     # a multiplicative hash of the two ends: its upper bits are as good as random
@@ -360,7 +348,7 @@ def sampled(part: Distances, share: Array) -> tuple[Any, ...]:
     return pairs[chosen], part.target[chosen], weights[chosen]
 
 
-def squared_errors(part: Distances, X: Array) -> tuple[Any, ...]:
+def squared_errors(part: Pairs, X: Array) -> tuple[Any, ...]:
     """Return the sum of the squared errors of the distances."""
     d = np.linalg.norm(X[part.rows] - X[part.cols], axis=1)
     return (float(np.sum((d - np.sqrt(part.target, dtype=np.float64)) ** 2)),)

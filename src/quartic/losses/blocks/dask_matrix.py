@@ -84,18 +84,15 @@ class DaskMatrix(Matrix):
         self._check_symmetric()
 
     def product(self, X: Array, out: Array | None = None) -> Array:
-        """Return M X."""
         Y = np.empty((self.n, X.shape[1]), dtype=np.result_type(self.dtype, X.dtype))
         for k, rows in enumerate(self.blocks.map(_product, np.ascontiguousarray(X))):
             Y[self.first[k] : self.first[k + 1]] = rows
         return Y
 
     def entries_per_row(self) -> float:
-        """Return the mean number of entries of a row that a product touches."""
         return float(sum(fact["entries"] for fact in self.blocks.facts) / self.n)
 
     def total(self) -> tuple[float, int]:
-        """Return ΣM."""
         return float(sum(fact["total"] for fact in self.blocks.facts)), 0
 
     def checksum(self) -> float:

@@ -80,11 +80,9 @@ class RowBlocks(Matrix):
 
     @property
     def passes(self) -> Passes:
-        """Those of torch."""
         return cast("Passes", torch_passes)
 
     def product(self, X: Any, out: Any = None) -> Any:
-        """Return M X."""
         M, most = self.M, max(self.sizes)
         if X.dtype != M.dtype:
             M = M.to(X.dtype) if M.layout == torch.strided else csr(*csr_parts(M)[:2], M.values().to(X.dtype), self.n)
@@ -98,11 +96,9 @@ class RowBlocks(Matrix):
         return torch.cat([block[:size] for block, size in zip(blocks, self.sizes, strict=True)])
 
     def entries_per_row(self) -> float:
-        """Return the mean number of stored entries in a row."""
         return self._entries / self.n
 
     def total(self) -> tuple[float, int]:
-        """Return ΣM."""
         return self._total, 0
 
     def checksum(self) -> float:

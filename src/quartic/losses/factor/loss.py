@@ -199,7 +199,7 @@ class FullLeastSquares(Loss):
 
     def product(self, X: Array) -> Array:
         """Return M X, counted."""
-        self._count()
+        self.count_products()
         return self.matrix.product(X, self.arrays.like(X))
 
     def at(self, X: Array) -> LeastSquaresPoint:
@@ -268,18 +268,16 @@ class FullLeastSquares(Loss):
         D = as_floats(D)
         MD = self.product(D)
         space = self.space
-        T, C = space.gram(p.X, D), space.gram(D)
-        slope, bend = space.inner(p.gradient, D), space.inner(MD, D)
+        U, C, slope, bend = self.passes.line_sums(p.X, D, p.gram, p.gradient, MD)
 
         def move(t: float, clip: bool = False) -> LeastSquaresPoint:
-            A, B = space.bare(T), t * space.bare(C)
-            S = space.small(space.bare(p.gram) + t * (A + A.T + B))
+            S = space.small(space.bare(p.gram) + t * (space.bare(U) + t * space.bare(C)))
             X, MX, G = (self.arrays.like(p.X) for _ in range(3))
             fit, projected, feasible = self.passes.line_point(p.X, D, p.MX, MD, t, clip, S, X, MX, G)
             size = space.root(projected, lambda: space.projected(X, G))
             return LeastSquaresPoint(self, X, MX, S, fit, feasible, G, size)
 
-        return Line(p, space.later(_quartic, slope, p.gram, T, C, bend), move, lambda t: move(t, clip=True))
+        return Line(p, space.later(_quartic, slope, p.gram, U, C, bend), move, lambda t: move(t, clip=True))
 
     def between(self, p: Any, q: Any) -> Line | None:
         """Return the exact quartic of f on p + t(q − p); the product is linear, so it costs none.
@@ -345,7 +343,7 @@ class FullLeastSquares(Loss):
 
     @constant
     def curvature_at_zero(self) -> float:
-        return min(negative_part_of_spectrum(self.matrix, self._count), self.gradient_norm_at_zero)
+        return min(negative_part_of_spectrum(self.matrix, self.count_products), self.gradient_norm_at_zero)
 
     # -- bookkeeping ------------------------------------------------------------------------------------------------
 
@@ -362,7 +360,7 @@ class FullLeastSquares(Loss):
     def mean_entry(self) -> float:
         """Return the mean of all n² entries of M."""
         total, products = self.matrix.total()
-        self._count(products)
+        self.count_products(products)
         return total / self.n_points**2
 
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
@@ -391,9 +389,8 @@ def nonnegative_start(
     return 2 * space.uniform(generator, min(1e-5, top / 2), top, (n, rank))
 
 
-def _quartic(slope: float, S: Array, T: Array, C: Array, bend: float) -> tuple[float, float, float, float]:
-    """Return c₁ … c₄ of f on X + tD from S = XᵀX, T = XᵀD, C = DᵀD and bend = ⟨MD, D⟩."""
-    U = T + T.T
+def _quartic(slope: float, S: Array, U: Array, C: Array, bend: float) -> tuple[float, float, float, float]:
+    """Return c₁ … c₄ of f on X + tD from S = XᵀX, U = XᵀD + DᵀX, C = DᵀD and bend = ⟨MD, D⟩."""
     quadratic = trace_inner(S, C) + 0.5 * trace_inner(U, U) - bend
     return float(slope), float(quadratic), trace_inner(U, C), 0.5 * trace_inner(C, C)
 

@@ -128,6 +128,39 @@ class ScaledMatrix(Matrix):
         return shifted(self.matrix.checksum(), self.power)
 
 
+class ProjectedMatrix(Matrix):
+    """QΛQᵀ with few columns in Q, which lie where another matrix is."""
+
+    shows_entries = False
+
+    def __init__(self, matrix: Matrix, Q: Array, values: Array) -> None:
+        self.matrix, self.Q, self.values = matrix, Q, values
+        self.n, self.dtype, self.space = matrix.n, matrix.dtype, matrix.space
+        self.squared_norm = float(np.square(values, dtype=np.float64).sum())
+        self._factors = self.space.adopt(np.asarray(values, np.float64)[:, None])
+
+    @property
+    def passes(self) -> Passes:
+        return self.matrix.passes
+
+    def product(self, X: Array, out: Array | None = None) -> Array:
+        space = self.space
+        return space.times(self.Q, self._factors * space.bare(space.gram(self.Q, X)))
+
+    def replays(self, X: Array, method: str) -> bool:
+        return self.matrix.replays(X, method)
+
+    def scaled(self, power: int) -> ProjectedMatrix:
+        return ProjectedMatrix(self.matrix, self.Q, shifted(self.values, power))
+
+    def total(self) -> tuple[float, int]:
+        ones = self.space.zeros((self.n, 1), self.dtype) + 1
+        return float(self.space.inner(self.product(ones), ones)), 0
+
+    def entries_per_row(self) -> float:
+        return 2.0 * self.Q.shape[1]
+
+
 class StoredMatrix(Matrix):
     """A matrix of which all entries are at hand, in ``M``."""
 
@@ -180,7 +213,6 @@ class DenseMatrix(StoredMatrix):
         self.squared_norm = self._sum_of_squares(self.M)
 
     def product(self, X: Array, out: Array | None = None) -> Array:
-        """Return M X, in row blocks that several threads share."""
         if X.dtype != self.M.dtype:
             return np.ascontiguousarray(self.M @ X)
         Y = np.empty_like(X) if out is None else out

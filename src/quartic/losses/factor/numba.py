@@ -15,6 +15,7 @@ with another order of summation, where they lie close together.
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import Any
 
@@ -25,13 +26,15 @@ from quartic.arrays import Array
 from quartic.arrays.space import HOST, Fresh
 from quartic.arrays.threads import spread
 from quartic.compiled.flags import FLAGS, INNER, njit
-from quartic.compiled.vectors import WIDEST, add_to_gram, rows_times_small, sparse_rows
+from quartic.compiled.vectors import WIDEST, add_to_gram, rows_times_small, sparse_row
 from quartic.losses.factor.passes import Origin, StepSums
 
 # Rows of a block: with 40 columns in double precision 20 kB, beside the small matrix, stay in the first cache.
 BLOCK = 64
 # X is cut into so many pieces, each of whole blocks; into more, of so many rows, where it is long, for many threads.
 _PIECES, _MOST_PIECES, _LONG = 16, 64, 4096
+# A direction is measured beside X by about so many rows, and is not stretched by more than this.
+_SAMPLE, _STRETCH = 1024, 1e12
 # A matrix is cut into at most so many pieces: enough to share among threads, few enough to cost nothing.
 _SPARSE_PIECES = 64
 # Every rank has a pass of its own, compiled when first used; beyond this they would grow too long.
@@ -141,6 +144,24 @@ def projected_norm(X: Array, S: Array, MX: Array) -> float:
     parts = np.zeros(_n_pieces(X))
     _spread(lambda rows, first, last: _projected_norm(X, wide, MX, parts, rows, first, last), X, 2 * len(S) + 3)
     return float(parts.sum())
+
+
+def line_sums(X: Array, D: Array, S: Array, G: Array, MD: Array) -> tuple[Array, Array, float, float]:
+    """Return U = XᵀD + DᵀX, C = DᵀD, ⟨G, D⟩ and ⟨MD, D⟩, from two Gram matrices of which half is made.
+
+    U follows from that of X + νD, which is S + νU + ν²C, and loses nothing where νD is about as long as X. With X as
+    the origin, D − (D − X)/(1 + ν) is (X + νD)/(1 + ν). A direction much longer than X, which is rare, takes XᵀD.
+    """
+    some = D[:: max(1, len(D) // _SAMPLE)]
+    length = HOST.inner(some, some) * len(D) / len(some)
+    nu = min(math.sqrt(S.trace() / length), _STRETCH) if length > 0 else 1.0
+    sums = step_sums(D, MD, Origin.at(X, G), -1 / (1 + nu) if nu > 0.1 else None, False)
+    if sums.ahead is None:
+        T = HOST.gram(X, D)
+        U = T + T.T
+    else:
+        U = ((1 + nu) ** 2 * sums.ahead - S) / nu - nu * sums.gram
+    return U, sums.gram, sums.pull, sums.fit
 
 
 def line_point(
@@ -407,7 +428,8 @@ def sparse_pass(rank: int) -> Any:
 
     @njit(**FLAGS)
     def run(start: Any, cols: Any, values: Any, X: Any, Y: Any, first: int, last: int) -> None:
-        sparse_rows(lanes, start, cols, values, X, Y, first, last)
+        for i in range(first, last):
+            sparse_row(lanes, cols, values, X, Y, i, start[i], start[i + 1])
 
     return run
 

@@ -80,6 +80,9 @@ class Passes(Protocol):
     def projected_norm(self, X: Array, S: Array, MX: Array) -> float:
         """Return ‖∇ᴾ‖² of the gradient G = 2XS − 2MX: G where X > 0, min(G, 0) where X = 0; G itself is not kept."""
 
+    def line_sums(self, X: Array, D: Array, S: Array, G: Array, MD: Array) -> tuple[Array, Array, float, float]:
+        """Return U = XᵀD + DᵀX, C = DᵀD, ⟨G, D⟩ and ⟨MD, D⟩, given S = XᵀX: then (X + tD)ᵀ(X + tD) = S + tU + t²C."""
+
     def line_point(
         self,
         X: Array,

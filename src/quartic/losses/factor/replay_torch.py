@@ -79,7 +79,7 @@ class Replay(ABC):
             asked += count
             rows = self.rows.cpu().numpy()
             made, tried = (int(x) for x in rows[:, 3:].sum(axis=0))
-        self.problem.loss._count(tried)
+        self.problem.loss.count_products(tried)
         self.count = min(2 * self.count, self.most) if tried == asked else max(made, 2)
         return [(float(row[0]), float(row[1]), float(row[2]), int(row[4])) for row in rows[:made]]
 

@@ -105,6 +105,12 @@ def projected_norm(X: Any, S: Any, MX: Any) -> Any:
     return Waiting(dot(G, G))
 
 
+def line_sums(X: Any, D: Any, S: Any, G: Any, MD: Any) -> tuple[Any, Any, Any, Any]:
+    """Return XᵀD + DᵀX, DᵀD, ⟨G, D⟩ and ⟨MD, D⟩."""
+    T = cross(X, D)
+    return Waiting(T + T.T), Waiting(cross(D, D)), Waiting(dot(G, D)), Waiting(dot(MD, D))
+
+
 def line_point(
     X: Any, D: Any, MX: Any, MD: Any, t: float, clip: bool, S: Any, new: Any, Mnew: Any, G: Any
 ) -> tuple[Any, Any, Any]:

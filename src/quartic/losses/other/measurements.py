@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, cast, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,11 +18,13 @@ from quartic.arrays import (
     HOST,
     Array,
     Space,
+    as_array,
     as_floats,
     astype,
     first_entry,
     float_type,
-    is_torch,
+    kind_of,
+    matmul,
     namespace,
     norm,
     space_of,
@@ -128,7 +130,7 @@ class Vectors(Measurements):
         """Return A X, complex for complex signals."""
         Z = X[: self.columns] + 1j * X[self.columns :] if self.pairs else X + 0j if self.complex else X
         if self.known:
-            return (self.A.to(Z.dtype) if is_torch(Z) else self.A) @ Z
+            return cast(Array, matmul(self.A, Z))
         return np.asarray(self.A.matmat(Z)).astype(Z.dtype, copy=False)
 
     def _type(self, image: Array) -> type[np.floating[Any]]:
@@ -141,7 +143,7 @@ class Vectors(Measurements):
         """Return Aᴴ(y ∘ AX), real."""
         W = astype(y, self._type(image))[:, None] * image
         if self.known:
-            A = self.A.to(W.dtype) if is_torch(W) else self.A
+            A = self.A if self.space is HOST else self.A.to(W.dtype)
             B = (W.conj().T @ A).conj().T  # no copy of A, conjugated or not
         else:
             B = np.asarray(self.A.rmatmat(W))
@@ -189,7 +191,7 @@ class Matrices(Measurements):
     def _polars(self, *pairs: tuple[Array, Array]) -> Array:
         """Return T y for each pair."""
         Y = namespace(pairs[0][0]).hstack([self._touched(X, D)[:, None] for X, D in pairs])
-        return self.T @ (astype(Y, self.dtype) if is_torch(Y) else Y)
+        return cast(Array, matmul(self.T, Y))
 
     def _touched(self, X: Array, D: Array) -> Array:
         i, j = self.rows, self.cols
@@ -203,8 +205,7 @@ class Matrices(Measurements):
         return y
 
     def _adjoint(self, y: Array, image: Array) -> Array:
-        N = self._matrix(y)
-        return (astype(N, float_type(image)) if is_torch(N) else N) @ image
+        return cast(Array, matmul(self._matrix(y), image))
 
     def _matrix(self, y: Array) -> Any:
         """Return 𝒜*(y), dense or sparse."""
@@ -333,17 +334,17 @@ def as_measurements(A: Any, m: int) -> Measurements:
 
 def finite_array(A: Any) -> Any:
     """Return an array or tensor of numbers, real or complex, in single or double precision, or raise an error."""
-    if is_torch(A):
-        if A.layout != namespace(A).strided:
-            raise TypeError(f"A must be a dense tensor, got layout {A.layout}; sparse matrices are taken from SciPy")
-        clean = A.detach().contiguous() if is_complex(A) else as_floats(A)
+    A = as_array(A)
+    if space_of(A) is not HOST and A.layout != namespace(A).strided:
+        raise TypeError(f"A must be a dense tensor, got layout {A.layout}; sparse matrices are taken from SciPy")
+    if kind_of(A) not in "fiubc":
+        raise TypeError(f"A must be numbers, real or complex, got dtype {A.dtype}")
+    if kind_of(A) != "c":
+        clean: Any = as_floats(A)
+    elif space_of(A) is HOST:
+        clean = np.ascontiguousarray(A, dtype=np.complex64 if A.dtype == np.complex64 else np.complex128)
     else:
-        A = np.asarray(A)
-        if A.dtype.kind not in "fiubc":
-            raise TypeError(f"A must be numbers, real or complex, got dtype {A.dtype}")
-        single = A.dtype in (np.dtype(np.float32), np.dtype(np.complex64))
-        kind = A.dtype if single else np.complex128 if A.dtype.kind == "c" else np.float64
-        clean = np.ascontiguousarray(A, dtype=kind)
+        clean = A.contiguous()
     place = first_entry(~namespace(clean).isfinite(clean))
     if place is not None:
         raise ValueError(f"A must be finite, but A{list(place)} is {to_host(clean)[place]}")

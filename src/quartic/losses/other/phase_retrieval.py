@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
-from quartic.arrays import Array, RandomState, check_count, first_entry, is_torch, random_generator, to_host
+from quartic.arrays import Array, RandomState, as_array, check_count, first_entry, kind_of, random_generator, to_host
 from quartic.losses.other.measurements import Vectors, finite_array, is_complex
 from quartic.losses.other.sensing import Sensing
 
@@ -61,8 +61,8 @@ class PhaseRetrieval(Sensing):
             if A.ndim != 2 or 0 in A.shape:
                 raise ValueError(f"A must be an (m, n) array, a sampling vector a row, got shape {tuple(A.shape)}")
         self.real = not is_complex(A) if real is None else bool(real)
-        y = y if is_torch(y) else np.asarray(y)
-        if not is_complex(y) and first_entry(y < 0) is not None:
+        y = as_array(y)
+        if kind_of(y) != "c" and first_entry(y < 0) is not None:
             k = int(y.argmin())
             raise ValueError(f"y[{k}] = {float(y.min())} is negative; y holds intensities |⟨a_k, z⟩|²")
         super().__init__(Vectors(A, pairs=not self.real), y, smoothness=smoothness)

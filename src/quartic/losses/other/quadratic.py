@@ -27,7 +27,7 @@ from quartic.arrays import (
     float_type,
     gram,
     inner,
-    is_torch,
+    matmul,
     namespace,
     norm,
     space_of,
@@ -120,7 +120,7 @@ class Quadratic(Loss):
 
     def product(self, X: Array) -> Array:
         """Return BX, counted."""
-        self._count()
+        self.count_products()
         return self.linear.product(X)
 
     def at(self, X: Array) -> QuadraticPoint:
@@ -142,21 +142,20 @@ class Quadratic(Loss):
         """Return the step from p to X, its remainder from D = X − p."""
         X = as_floats(X)
         D = X - p.X
-        self._count(self.map.cost)
+        self.count_products(self.map.cost)
         line = self.map.line(p, D)
         if p.age < _LONGEST_CHAIN:
             BD = self.linear.product(D)
             new = QuadraticPoint(self, X, p.BX + BD, line.product(1.0), p.age + 1)
         else:
-            self._count(not self.map.free)
+            self.count_products(not self.map.free)
             new = QuadraticPoint(self, X, self.linear.product(X))
             BD = new.BX - p.BX
         return Move(p, new, line.c2 + inner(BD, D) + line.c3 + line.c4, D, line.cross, line.curvature)
 
     def along(self, p: Any, D: Array) -> Line:
-        """Return the exact quartic of f on p + tD, and its gradient there."""
         D = as_floats(D)
-        self._count(self.map.cost)
+        self.count_products(self.map.cost)
         line, BD = self.map.line(p, D), self.linear.product(D)
 
         def move(t: float) -> QuadraticPoint:
@@ -167,7 +166,7 @@ class Quadratic(Loss):
     def hessian_product(self, p: Any, D: Array) -> Array:
         """Return ∇²f(X)[D] = 2(N₁ + BD)."""
         D = as_floats(D)
-        self._count(self.map.cost)
+        self.count_products(self.map.cost)
         return 2 * (self.map.derivative(p.X, D) + self.linear.product(D))
 
     def gradient_operator(self, p: Point) -> Callable[[Array], Array]:
@@ -179,7 +178,7 @@ class Quadratic(Loss):
 
     def exponents(self) -> tuple[int | None, int | None]:
         """Return log₂ of the root of the size of B over that of 𝒜, and log₂ of the latter: a product with 𝒜."""
-        self._count(not self.map.free)
+        self.count_products(not self.map.free)
         here, weight = self.linear.exponent(), self.map.exponent(self._probe())
         return (None if here is None or weight is None else (here - weight) // 2), weight
 
@@ -194,7 +193,7 @@ class Quadratic(Loss):
 
     @constant
     def smoothness(self) -> float:
-        largest = self.map.largest(self._count)
+        largest = self.map.largest(self.count_products)
         if not largest > 0:
             raise ValueError("A is zero: ⟨B, XXᵀ⟩ alone is unbounded below or least at X = 0")
         return largest
@@ -559,7 +558,7 @@ def _on_entries(A: Any, n: int) -> QuadraticMap:
 
     def apply(X: Array, Z: Array) -> Array:
         Y = (X @ X.T).reshape(n * n)
-        N = ((astype(A, float_type(Y)) if is_torch(Y) else A) @ Y).reshape(n, n)
+        N = matmul(A, Y).reshape(n, n)
         return astype((N + N.T) / 2, float_type(Z)) @ Z
 
     found = OnProducts(apply, n, space_of(A), cost=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,13 +14,14 @@ from scipy.sparse.linalg import LinearOperator
 from quartic.arrays import (
     Array,
     Space,
+    as_array,
     astype,
     check_finite,
     finite_matrix,
     float_type,
     gram,
     inner,
-    is_torch,
+    matmul,
     namespace,
     space_of,
     to_host,
@@ -152,14 +153,11 @@ class BorderedMatrix(Matrix):
 
     def product(self, Z: Array, out: Array | None = None) -> Array:
         """Return s·[AV; AᵀU] for Z = [U; V]."""
-        m, A, transpose = self.shape[0], self.A, self.transpose
-        if is_torch(A) and Z.dtype != A.dtype:
-            A, transpose = A.to(Z.dtype), transpose.to(Z.dtype)
-        product: Array = namespace(Z).empty_like(Z)
-        product[:m] = A @ Z[m:]
-        product[m:] = transpose @ Z[:m]
+        m, product = self.shape[0], namespace(Z).empty_like(Z)
+        product[:m] = matmul(self.A, Z[m:])
+        product[m:] = matmul(self.transpose, Z[:m])
         product *= self.scale
-        return product
+        return cast(Array, product)
 
     def scaled(self, power: int) -> BorderedMatrix:
         if not sp.issparse(self.A):
@@ -222,7 +220,7 @@ class MaskedRectangular(_TwoFactors, WeightedLeastSquares):
             return self.random_start(rank, True, generator)
 
         def product(V: Array) -> Array:
-            self._count()
+            self.count_products()
             return self._gradient_at_zero @ V  # ½[0, w∘A; (w∘A)ᵀ, 0]
 
         X = balanced_factors(product, self.shape, rank, generator)
@@ -247,7 +245,7 @@ def check_rectangular(A: Any) -> Any:
     if isinstance(A, LinearOperator):
         raise TypeError("A must be an array or a sparse matrix, got a LinearOperator")
     if not sp.issparse(A):
-        A = A if is_torch(A) else np.asarray(A)
+        A = as_array(A)
         if A.ndim != 2 or 0 in A.shape:
             raise ValueError(f"A must be a 2-D array with at least one row and one column, got shape {tuple(A.shape)}")
         try:

@@ -115,14 +115,14 @@ class Robust(Loss):
 
     def at(self, X: Array) -> Point:
         X = as_floats(X)
-        self._count()
+        self.count_products()
         value, _, G = self._step(X, X)
         return self._point(X, value, G)
 
     def move(self, p: Point, X: Array) -> Move:
         """Return the step from p to X, its remainder summed entry by entry from X − p: one pass."""
         X = as_floats(X)
-        self._count()
+        self.count_products()
         value, remainder, G = self._step(p.X, X)
         return Move(p, self._point(X, value, G), remainder, X - p.X)
 
@@ -193,7 +193,7 @@ class Robust(Loss):
 
     @constant
     def curvature_at_zero(self) -> float:
-        return min(negative_part_of_spectrum(self._slopes(), self._count), self.gradient_norm_at_zero)
+        return min(negative_part_of_spectrum(self._slopes(), self.count_products), self.gradient_norm_at_zero)
 
     def _slopes(self) -> Matrix:
         """Return w ∘ ψ(M), which is −∇F(0), sparse where M is: ψ(0) = 0."""

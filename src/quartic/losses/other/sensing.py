@@ -11,12 +11,13 @@ import numpy as np
 
 from quartic.arrays import (
     Array,
+    as_array,
     as_floats,
     astype,
     eps,
     first_entry,
     inner,
-    is_torch,
+    kind_of,
     namespace,
     norm,
     positive_part,
@@ -98,8 +99,8 @@ class Sensing(Loss):
 
     def __init__(self, A: Any, b: Any, *, smoothness: float | None = None) -> None:
         super().__init__(smoothness)
-        b = b if is_torch(b) else np.asarray(b)
-        if not is_torch(b) and b.dtype.kind not in "fiub":
+        b = as_array(b)
+        if kind_of(b) not in "fiub":
             raise TypeError(f"b must be real numbers, got dtype {b.dtype}")
         if b.ndim != 1 or not len(b):
             raise ValueError(f"b must be 1-D, one number for each measurement, got shape {tuple(b.shape)}")
@@ -121,7 +122,7 @@ class Sensing(Loss):
         return self._measured(X, self.measurements.image(X))
 
     def _measured(self, X: Array, U: Array) -> SensingPoint:
-        self._count()
+        self.count_products()
         return SensingPoint(self, X, U, self.measurements.polars((U, U))[:, 0] - self.b)
 
     def restore(self, arrays: dict[str, Array]) -> SensingPoint:
@@ -134,7 +135,7 @@ class Sensing(Loss):
     def move(self, p: Any, X: Array) -> Move:
         """Return the step from p to X, its remainder from the images' difference: one product."""
         X = as_floats(X)
-        self._count()
+        self.count_products()
         U, D = self.measurements.image(X), X - p.X
         V = U - p.image if U is not X else D
         there, half, square = self.measurements.polars((U, U), (p.image, V), (V, V)).T
@@ -144,14 +145,14 @@ class Sensing(Loss):
     def along(self, p: Any, D: Array) -> Line:
         """Return the exact quartic of f on p + tD: one product, shared with the gradient at one point of the line."""
         D = as_floats(D)
-        self._count()
+        self.count_products()
         V = self.measurements.image(D)
         half, square = self.measurements.polars((p.image, V), (V, V)).T
         asked: list[float] = []
 
         def move(t: float) -> SensingPoint:
             if asked and t not in asked:
-                self._count()
+                self.count_products()
             asked.append(t)
             residual = p.residual + t * (2 * half + t * square)
             return SensingPoint(self, p.X + t * D, p.image + t * V, residual)
@@ -160,7 +161,7 @@ class Sensing(Loss):
 
     def hessian_product(self, p: Any, D: Array) -> Array:
         """Return ∇²f(X)[D] = 4𝒜*(𝒜((XDᵀ + DXᵀ)/2))X + 2𝒜*(e)D, with e the residual: one product."""
-        self._count()
+        self.count_products()
         V = self.measurements.image(D)
         half = self.measurements.polars((p.image, V))[:, 0]
         return 4 * self.measurements.adjoint(half, p.image) + 2 * self.measurements.adjoint(p.residual, V)
@@ -173,7 +174,7 @@ class Sensing(Loss):
 
     def exponents(self) -> tuple[int | None, int | None]:
         """Return log₂ of the root of |b| over the size of 𝒜, and twice log₂ of the latter: one product."""
-        self._count()
+        self.count_products()
         here, measured = exponent(self.b), exponent(self._probe())
         if here is None or measured is None:
             return None, None
@@ -194,14 +195,14 @@ class Sensing(Loss):
 
     @constant
     def smoothness(self) -> float:
-        return largest_gram_eigenvalue(self.measurements, self._count)
+        return largest_gram_eigenvalue(self.measurements, self.count_products)
 
     @cached_property
     def _adjoint_of_b(self) -> Array | None:
         """𝒜*(b) as a matrix on the host, where that is not too large."""
         if self.n_points > DENSE or self.measurements.work > WORK:
             return None
-        self._count()
+        self.count_products()
         return np.asarray(to_host(self.measurements.adjoint_matrix(self.b)), dtype=np.float64)
 
     @property
@@ -233,7 +234,7 @@ class Sensing(Loss):
         return 4 * norm(v)
 
     def _adjoint_times(self, y: Array, V: Array) -> Array:
-        self._count()
+        self.count_products()
         return self.measurements.adjoint(y, self.measurements.image(as_floats(astype(V, self.dtype))))
 
     def _on_host(self, y: Array, V: Array) -> Array:
@@ -247,7 +248,7 @@ class Sensing(Loss):
 
     def best_scale(self, X: Array) -> Array:
         """Return the tX with the least f(tX), where that is not 0: t² = ⟨𝒜(XXᵀ), b⟩ / ‖𝒜(XXᵀ)‖²."""
-        self._count()
+        self.count_products()
         U = self.measurements.image(as_floats(X))
         q = self.measurements.polars((U, U))[:, 0]  # itself, not the residual plus b: that is b where b is far larger
         fit, size = self.space.read(inner(q, self.b), squared_norm(q))
@@ -278,7 +279,7 @@ class Sensing(Loss):
         """Return US^½ with S ⪰ 0 from the least-squares fit of 𝒜(USUᵀ) to b; None where no part of S is positive."""
         rank = U.shape[1]
         i, j = np.triu_indices(rank)
-        self._count()
+        self.count_products()
         image = self.measurements.image(self.space.adopt(U.astype(self.dtype)))
         column = [image[:, k : k + 1] for k in range(rank)]
         polars = self.measurements.polars(*((column[a], column[b]) for a, b in zip(i, j, strict=True)))

@@ -115,15 +115,15 @@ class Smooth(Loss):
 
     def at(self, X: Array) -> Point:
         X = as_floats(X)
-        self._count()
+        self.count_products()
         return self._point(X, *self._evaluate(X))
 
     def _evaluate(self, X: Array) -> tuple[float, Array]:
         """Return f(X) and ∇f(X), in the units of this loss."""
         units = self._units
         if not units:
-            return self._function(X, self._count)
-        value, G = self._function(units.X(X), self._count)
+            return self._function(X, self.count_products)
+        value, G = self._function(units.X(X), self.count_products)
         return shifted(value, units.value), shifted(G, units.value - units.length)
 
     def _rounding(self, p: Point) -> float:

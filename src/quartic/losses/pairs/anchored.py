@@ -92,36 +92,29 @@ class Anchored(SumOfSquares):
     # -- the point --------------------------------------------------------------------------------------------------
 
     def at(self, X: Array) -> AnchoredPoint:
-        """Return the point at X: one pass."""
         return self._seen(self.whole.at(self.fill(X)))
 
     def restore(self, arrays: dict[str, Array]) -> AnchoredPoint:
-        """Return the point kept in a checkpoint."""
         return self._seen(self.whole.restore(arrays))
 
     def move(self, p: Point, X: Array) -> Move:
-        """Return the step from p to X: one pass."""
         whole = self.whole.move(_whole(p), self.fill(X))
         return Move(p, self._seen(whole.point), whole.remainder, X - p.X)
 
     def along(self, p: Point, D: Array) -> Line:
-        """Return the quartic of f on p + tD: one pass."""
         line = self.whole.along(_whole(p), self._widen(D, 0.0))
         return Line(p, line.coefficients, lambda t: self._seen(line.point(t)))
 
     def hessian_product(self, p: Point, D: Array) -> Array:
-        """Return ∇²f(p)[D]: one pass."""
         return self.whole.hessian_product(_whole(p), self._widen(D, 0.0))[self.free]
 
     # -- Gauss–Newton -----------------------------------------------------------------------------------------------
 
     def linearize(self, X: Array) -> tuple[AnchoredPoint, Array]:
-        """Return the point at X and the row blocks of JᵀWJ: one pass."""
         point, blocks = self.whole.linearize(self.fill(X))
         return self._seen(point), blocks[self.free]
 
     def gauss_newton_product(self, p: Point, V: Array, out: Array) -> None:
-        """Write JᵀWJ V into ``out``: one pass."""
         wide = self._widen(V, 0.0)
         product = np.empty_like(wide)
         self.whole.gauss_newton_product(_whole(p), wide, product)
@@ -147,7 +140,6 @@ class Anchored(SumOfSquares):
         return here if found[0] is None else max(found[0], here), found[1]
 
     def in_units(self, units: Units) -> Self:
-        """Return the same in other units, the anchors' places scaled too."""
         twin = copy.copy(self)
         twin.whole = self.whole.in_units(units)
         twin.places = np.asarray(shifted(self.places, units.length), dtype=np.float64)
@@ -157,7 +149,6 @@ class Anchored(SumOfSquares):
 
     @property
     def smoothness(self) -> float:
-        """That of the loss over all points."""
         return self.whole.smoothness
 
     @property
@@ -173,7 +164,6 @@ class Anchored(SumOfSquares):
     # -- bookkeeping ------------------------------------------------------------------------------------------------
 
     def fingerprint(self) -> str:
-        """Return that of the loss over all points, and a sum over the anchors."""
         total = float(np.dot(1.0 + self.anchors, self.places.sum(axis=1)))
         return f"{self.whole.fingerprint()} anchors={len(self.anchors)} places={total!r}"
 
@@ -183,7 +173,6 @@ class Anchored(SumOfSquares):
         return X[self.free] + (0.0 if nonnegative else self.places.mean(axis=0))
 
     def counted(self) -> Self:
-        """Return the same loss with a counter of its own."""
         twin = super().counted()
         twin.whole = self.whole.counted()
         twin._counter = twin.whole._counter
@@ -198,7 +187,6 @@ class AnchoredPoint(Point):
         self.whole = whole
 
     def arrays(self) -> dict[str, Array]:
-        """Those of the point over all points."""
         return self.whole.arrays()
 
 

@@ -42,7 +42,6 @@ class KnownEntries(PairSquares):
         return self.pairs.on_host()
 
     def in_units(self, units: Units) -> Self:
-        """Return the loss of 4^length · M, with the weights scaled too."""
         twin, power = super().in_units(units), units.value - self.degree * units.length
         twin._largest, twin._least = shifted(self._largest, power), shifted(self._least, power)
         return twin
@@ -76,7 +75,7 @@ class KnownEntries(PairSquares):
     @constant
     def curvature_at_zero(self) -> float:
         """max(0, −λ_min(w ∘ M))."""
-        bound = negative_part_of_spectrum(SparseMatrix(self._gradient_at_zero), self._count)
+        bound = negative_part_of_spectrum(SparseMatrix(self._gradient_at_zero), self.count_products)
         return min(bound, self.gradient_norm_at_zero)
 
     @property
@@ -195,7 +194,6 @@ class Completion(KnownEntries):
         return twin
 
     def fingerprint(self) -> str:
-        """Return kind, sizes and sums of the data."""
         return super().fingerprint() + (f" ridge={self.ridge!r}" if self.ridge else "")
 
     @cached_property
@@ -210,7 +208,7 @@ class Completion(KnownEntries):
             return self.random_start(rank, True, generator)
 
         def product(V: Array) -> Array:
-            self._count()
+            self.count_products()
             NV: Array = self._gradient_at_zero @ V
             return NV
 

@@ -11,74 +11,60 @@ preconditioner of conjugate gradients, and what their steps do to X.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy.linalg.lapack import dsyev
 
 from quartic.arrays import HOST, Array
 from quartic.compiled.flags import FLAGS, njit
-from quartic.compiled.vectors import add_square, dot, load, nothing, store, where_squared
+from quartic.compiled.vectors import dot, load, nothing, store, where_squared
 from quartic.losses.pairs.loss import next_damping, residual
 from quartic.losses.pairs.numba import data_of, layout, pair_rows, places_of_blocks
 from quartic.losses.pairs.pairs import LINEARIZE, PRODUCT, QUARTIC, Pairs
 from quartic.polynomials import real_roots_of_cubic
 
 
-def descend(
-    X: Array, pairs: Pairs, damping: float, forcing: float, max_cg: int, least_slope: float, least_gain: float,
-    most: int, axes: int, flat: float,
-) -> tuple[Array, float, int]:  # fmt: skip
-    """Return X after damped steps, the damping then, and how many passes were made.
-
-    The end is where the gradient is down to ``least_slope``, where a step lowers the loss by a smaller share than
-    ``least_gain``, or after ``most`` steps; with ``axes`` > 0 also where the variance along the next axis is no more
-    than ``flat`` times the one along the last of those.
-    """
-    run, before, earlier, t = Descent(X, pairs, forcing, max_cg), math.inf, math.inf, 0.0
-    for step in range(most + 1):
-        run.look(t)
-        if step == most or not run.value <= (1 - least_gain) * before or run.slope <= least_slope:
-            break
-        if axes and is_flat(run.covariance(), axes, flat):
-            break
-        t, gain, _ = run.solve(damping, earlier, first_minimum)
-        if not t > 0:
-            break
-        damping = next_damping(damping, gain)
-        before, earlier = run.value, run.slope
-    return run.X, damping, run.passes
-
-
 class Descent:
     """Damped steps (JᵀJ + shift·I) D = −G over few pairs, X in records of the passes, rows filled up with zeros.
 
-    ``value`` and ``slope`` are f(X) and ‖G‖, ``mean`` is the mean diagonal entry of JᵀJ there. ``passes`` are counted.
+    ``value`` and ``slope`` are f(X) and ‖G‖, ``mean`` is the mean diagonal entry of JᵀJ there. ``count`` is told of
+    passes.
     """
 
     value = slope = mean = math.nan
 
-    def __init__(self, X: Array, pairs: Pairs, forcing: float, max_cg: int) -> None:
+    def __init__(self, X: Array, pairs: Pairs, forcing: float, max_cg: int, count: Callable[[int], None]) -> None:
         (n, rank), (self._lanes, _, width, sums) = X.shape, layout(LINEARIZE, X.shape[1])
-        self._rank, self._at, self._forcing, self._max_cg, self.passes = rank, sums, forcing, max_cg, 0
+        self._rank, self._at, self._forcing, self._max_cg, self._count = rank, sums, forcing, max_cg, count
         self._W, self._V = np.zeros((n, sums + width)), np.zeros((n, 3 * width))
         self._W[:, sums : sums + rank] = self._V[:, width : width + rank] = X
         self._R, self._D, self._room = np.zeros((3, n, width))
-        self._L, self._covariance = np.empty((n, width * width)), np.empty((1, sums - width))
+        self._L = np.empty((n, width * width))
         kind, data = (0,) * pairs.kind, data_of(pairs)
         self._linearize = (0,) * LINEARIZE, kind, self._lanes, None, None, self._W, sums, False, 0, n, *data
         self._product = (0,) * PRODUCT, kind, self._lanes, self._V, *data, self._L
         self._quartic = (0,) * QUARTIC, kind, self._lanes, None, 0, self._V, width, False, 0, n, *data
 
+    def steps(self, damping: float) -> Iterator[tuple[Array, float, float, float]]:
+        """Yield X, loss, slope and damping, here and after each step, as long as there is one."""
+        earlier, t = math.inf, 0.0
+        while True:
+            self.look(t)
+            yield self.X, self.value, self.slope, damping
+            t, gain, _ = self.solve(damping, earlier, first_minimum)
+            if not t > 0:
+                return
+            damping, earlier = next_damping(damping, gain), self.slope
+
     def look(self, t: float = 0.0) -> None:
         """Go to X + tD, where D was solved for last, and make a pass there."""
         n, lanes, rank = len(self._W), self._lanes, self._rank
         move(lanes, self._W, self._at, self._V, t, self._D)
-        self.value, self.passes = 0.5 * pair_rows(*self._linearize)[0], self.passes + 1
-        where = where_squared(len(lanes))
-        self.mean = prepare(lanes, self._W, self._at, where, self._R, self._L, self._covariance) / (rank * n)
+        self.value = 0.5 * pair_rows(*self._linearize)[0]
+        self._count(1)
+        self.mean = prepare(lanes, self._W, where_squared(len(lanes)), self._R, self._L) / (rank * n)
         self.slope = HOST.norm(self.gradient)
 
     def take(self, value: float, G: Array, B: Array, mean: float) -> None:
@@ -101,7 +87,7 @@ class Descent:
             *self._product, shift, float(tolerance), self._max_cg, self._D, self._R, self._room
         )
         c = pair_rows(*self._quartic)
-        self.passes += steps + 1
+        self._count(steps + 1)
         predicted = 0.5 * (shift * length - c[0])
         return best(*c), -sum(c) / predicted if predicted > 0 else 0.0, reached
 
@@ -119,11 +105,6 @@ class Descent:
     def blocks(self) -> Array:
         """The packed row blocks of JᵀJ there."""
         found: Array = np.take(self._W, places_of_blocks(len(self._lanes), self._rank), axis=1)
-        return found
-
-    def covariance(self) -> Array:
-        """Return the covariance of X, times n."""
-        found: Array = self._covariance[0, where_squared(len(self._lanes))[: self._rank, : self._rank]]
         return found
 
 
@@ -148,22 +129,15 @@ def move(lanes: Any, W: Any, at: int, V: Any, t: float, D: Any) -> None:
 
 
 @njit(**FLAGS)
-def prepare(lanes: Any, W: Any, at: int, where: Any, R: Any, L: Any, covariance: Any) -> Any:
-    """Set R = −G, L to the row blocks and the covariance to that of X, times n; return tr JᵀJ."""
-    n, width, none = np.int64(len(R)), np.int64(len(lanes)), np.int64(0)
-    trace, mean = 0.0, nothing(lanes)
-    for i in range(n):
+def prepare(lanes: Any, W: Any, where: Any, R: Any, L: Any) -> Any:
+    """Set R = −G and L to the row blocks; return tr JᵀJ."""
+    width, none, trace = np.int64(len(lanes)), np.int64(0), 0.0
+    for i in range(np.int64(len(R))):
         store(R, i, none, -1.0 * load(lanes, W, i, none))
         for k in range(width):
             trace += W[i, width + k]
             for l in range(width):
                 L[i, k * width + l] = W[i, width + where[k, l]]
-        mean = mean + load(lanes, W, i, at)
-    for k in range(covariance.shape[1]):
-        covariance[0, k] = 0.0
-    for i in range(n):
-        x = load(lanes, W, i, at) - (1.0 / n) * mean
-        add_square(covariance, none, none, 1.0, x)
     return trace
 
 
@@ -220,12 +194,6 @@ def solve_rows(
         store(V, i, places, d)
         length += dot(d, d)
     return steps, steps < most or not total > tolerance**2 * first, length
-
-
-def is_flat(covariance: Array, axes: int, flat: float) -> bool:
-    """Tell whether points have so little variance beyond their first principal axes that those will do."""
-    variances = dsyev(covariance, compute_v=0)[0]
-    return bool(variances[-axes - 1] <= flat * variances[-axes])
 
 
 def first_minimum(c1: float, c2: float, c3: float, c4: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -33,13 +34,13 @@ class DistanceConstants(PairLoss):
     @constant
     def smoothness(self) -> float:
         """L_F ≤ 2 max w + λ_max(Deg_w + Adj_w)."""
-        self._count(_ROUNDS)
+        self.count_products(_ROUNDS)
         return self.pairs.largest_eigenvalue(_ROUNDS) + 2 * self.pairs.heaviest()
 
     @cached_property
     def _sums(self) -> tuple[Array, float, float]:
         """The diagonal of the Laplacian with weights w·d, Σ (w·d)² and Σ w·d²."""
-        self._count()
+        self.count_products()
         diagonal, squares, loss = self.pairs.degrees()
         return diagonal, float(squares), float(loss)
 
@@ -131,6 +132,10 @@ class Distances(DistanceConstants, PairSquares):
         mean = 0.5 * float(self._sums[0].sum()) / (self.pairs.total_weight() or 1.0)
         return X * math.sqrt(mean / (2 * (rank + 2))) if 0 < mean < math.inf else self.best_scale(X)
 
+    def centred(self) -> tuple[Callable[[Array], Array], float] | None:
+        """Return the product with the known squares, centred, and the size of noise in it (`Pairs.centred`)."""
+        return self.pairs.centred()
+
     def replaced(self, p: Point) -> Array | None:
         """Return X with points that fit far worse than all others placed anew by their neighbours: one pass.
 
@@ -141,7 +146,7 @@ class Distances(DistanceConstants, PairSquares):
             return None
         from quartic.losses.pairs.torch import replace_outliers
 
-        self._count()
+        self.count_products()
         X: Array | None = replace_outliers(p.X, self.pairs)
         return X
 
@@ -187,7 +192,6 @@ class CompleteDistances(DistanceConstants, QuarticPairs):
         return f"{self.n_points} points", 0.0
 
     def in_units(self, units: Units) -> Self:
-        """Return the loss of 2^length · D."""
         return self.with_pairs(self.pairs.scaled(units.length, 0))
 
     @property
@@ -246,7 +250,7 @@ class BoundedDistances(DistanceConstants):
 
     def gauss_newton_matrix(self, p: Point) -> Any:
         """Return JᵀWJ as a sparse matrix; pairs within their bounds have no part in it: one pass."""
-        self._count()
+        self.count_products()
         return self.pairs.gauss_newton_matrix(p.X)
 
     @cached_property

@@ -9,7 +9,18 @@ from typing import Any, cast
 import numpy as np
 import scipy.sparse as sp
 
-from quartic.arrays import HOST, Array, Space, as_floats, first_entry, is_torch, namespace, space_of
+from quartic.arrays import (
+    HOST,
+    Array,
+    Space,
+    as_array,
+    as_floats,
+    first_entry,
+    is_torch,
+    kind_of,
+    namespace,
+    space_of,
+)
 from quartic.losses.pairs.pairs import Pairs
 
 
@@ -68,12 +79,12 @@ def check_pairs(
 
     All are brought to the ``space``; tensors must be there already.
     """
-    pairs, xp = _array(pairs, "pairs", space), space.xp
+    pairs, xp = as_array(space.take(pairs, "pairs")), space.xp
     if pairs.ndim != 2 or pairs.shape[1] != 2:
         raise ValueError(f"pairs must have shape (m, 2), one pair (i, j) a row, got {tuple(pairs.shape)}")
     if len(pairs) == 0:
         raise ValueError("there are no pairs; at least one known value is needed")
-    if not (_kind(pairs) in "iu" or (_kind(pairs) == "f" and bool((pairs == xp.floor(pairs)).all()))):
+    if not (kind_of(pairs) in "iu" or (kind_of(pairs) == "f" and bool((pairs == xp.floor(pairs)).all()))):
         raise TypeError(f"pairs must be integer indices, got dtype {pairs.dtype}")
     pairs = xp.asarray(pairs, dtype=xp.int64)
     if int(pairs.min()) < 0:
@@ -103,8 +114,8 @@ def check_pairs(
 
 def check_column(values: Any, m: int, name: str, *, nonnegative: bool, space: Space = HOST) -> Array:
     """Return one finite number a pair, or raise an error that names the row."""
-    values = _array(values, name, space)
-    if _kind(values) not in "fiub":
+    values = as_array(space.take(values, name))
+    if kind_of(values) not in "fiub":
         raise TypeError(f"{name} must be real numbers, got dtype {values.dtype}")
     if tuple(values.shape) != (m,):
         raise ValueError(f"{name} must have shape ({m},), one number for each pair, got {tuple(values.shape)}")
@@ -118,18 +129,6 @@ def check_column(values: Any, m: int, name: str, *, nonnegative: bool, space: Sp
         row = _first(clean < 0)
         raise ValueError(f"{name}[{row}] = {float(clean[row])} is negative; {name} must be nonnegative")
     return clean
-
-
-def _array(A: Any, name: str, space: Space) -> Any:
-    A = space.take(A, name)
-    return A.detach() if is_torch(A) else np.asarray(A)
-
-
-def _kind(A: Any) -> str:
-    """Return what NumPy calls the kind of an array's entries, of tensors too."""
-    if not is_torch(A):
-        return str(A.dtype.kind)
-    return "c" if A.is_complex() else "f" if A.is_floating_point() else "b" if str(A.dtype) == "torch.bool" else "i"
 
 
 def _first(wanted: Any) -> int:

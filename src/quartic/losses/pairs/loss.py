@@ -111,7 +111,7 @@ class PairLoss(SumOfSquares):
         self, mode: int, X: Array, Y: Array | None = None, out: Array | None = None, blocks: Array | None = None
     ) -> tuple[float, ...]:
         """Make a pass, counted; see `quartic.losses.pairs.pairs.Pairs.run`."""
-        self._count()
+        self.count_products()
         return self.pairs.run(mode, X, Y, out, blocks)
 
     def at(self, X: Array) -> Point:
@@ -259,7 +259,7 @@ class PairSquares(QuarticPairs):
 
     def gauss_newton_matrix(self, p: Point) -> Any:
         """Return JᵀWJ as a sparse matrix: one pass."""
-        self._count()
+        self.count_products()
         return self.pairs.gauss_newton_matrix(p.X)
 
     def offers(self, capability: str) -> bool:
@@ -274,7 +274,7 @@ class PairSquares(QuarticPairs):
         None where there is no such part: points with fewer than 2(r + 1) pairs in it are left out, and at least half
         of it must remain. It has a counter of its own.
         """
-        self._count()
+        self.count_products()
         found = self.pairs.core(degree, rank)
         if found is None:
             return None
@@ -287,7 +287,7 @@ class PairSquares(QuarticPairs):
         """Return X with more points placed, and which are: those with 2(r + 1) placed neighbours or more: one pass."""
         from quartic.losses.pairs.placement import place
 
-        self._count()
+        self.count_products()
         return place(self.pairs, X, placed)
 
     def descent(self, X: Array, forcing: float, max_cg: int) -> Any:
@@ -299,22 +299,12 @@ class PairSquares(QuarticPairs):
             return None
         from quartic.losses.pairs.descent import Descent
 
-        return Descent(X, self.pairs, forcing, max_cg)
+        return Descent(X, self.pairs, forcing, max_cg, self._count)
 
     def _is_small(self, X: Array) -> bool:
         """Tell whether a compiled call is worth it that makes many passes on one thread."""
         few = self.n_pairs <= _FEW_PAIRS and X.shape[1] <= _FEW_COLUMNS
         return few and self.pairs.listed and not self.ridge
-
-    def descend(self, X: Array, *settings: Any) -> tuple[Array, float] | None:
-        """Return where damped steps lead, and the damping then, with little in between them; None with many pairs."""
-        if not self._is_small(X):
-            return None
-        from quartic.losses.pairs.descent import descend
-
-        X, damping, passes = descend(X, self.pairs, *settings)
-        self._count(passes)
-        return X, damping
 
     @property
     def value_at_zero(self) -> float:
