@@ -157,10 +157,7 @@ class Placement:
 
 
 def without_pieces(A: Any) -> NDArray[np.intp]:
-    """Return the nodes of a graph but those in components of at most log₂ n nodes, if there are larger ones.
-
-    That is the order of what chance leaves beside the largest component of a sparse graph: any cluster fits it.
-    """
+    """Return the nodes in components of more than log₂ n nodes, the order of what chance leaves beside a sparse graph."""
     component = connected_components(A, directed=False)[1]
     size = np.bincount(component)[component]
     return np.flatnonzero(size > min(np.log2(len(size)), size.max() - 1))
