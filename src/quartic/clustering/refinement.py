@@ -157,7 +157,7 @@ class Placement:
 
 
 def without_pieces(A: Any) -> NDArray[np.intp]:
-    """Return the nodes in components of more than log₂ n nodes, the order of what chance leaves beside a sparse graph."""
+    """Return the nodes in components above log₂ n, the order of what chance leaves in a sparse graph."""
     component = connected_components(A, directed=False)[1]
     size = np.bincount(component)[component]
     return np.flatnonzero(size > min(np.log2(len(size)), size.max() - 1))
