@@ -169,13 +169,13 @@ def test_tensors():
 @pytest.mark.parametrize("kind", ["auto", "regularized", "symmetric"])
 def test_tensors_are_normalised_where_they_are(kind, dense, monkeypatch):
     torch = pytest.importorskip("torch", reason='needs pip install "quartic[gpu]"')
-    from quartic.graphs import torch_normalization
+    from quartic.graphs import torch_similarity
     from quartic.losses.devices import moved
     from quartic.losses.factor import torch_matrix
 
     monkeypatch.setattr(torch_matrix, "_ENTRIES", 50)
-    monkeypatch.setattr(torch_normalization, "walk_matrix", None)
-    monkeypatch.setattr(torch_normalization, "_ROWS", 7)
+    monkeypatch.setattr(torch_similarity, "walk_matrix", None)
+    monkeypatch.setattr(torch_similarity, "_ROWS", 7)
     loops = weighted_graph() + np.eye(len(weighted_graph()))
     loops[:, 3] = loops[3] = 0  # a node without edges
     for A in (weighted_graph(), loops, normalize_graph(loops, "symmetric").toarray(), -loops):

@@ -275,3 +275,17 @@ def test_what_communities_share_is_no_community():
     found = select_rank(B + B.T, range(2, 7), **SEED)
     assert found.ranks[found.blocks.argmax()] == 3
     assert found.votes["blocks"] == found.best == 2
+
+
+@pytest.mark.parametrize("n_pieces", [40, 150])
+def test_small_components_are_no_clusters(n_pieces):
+    rng = np.random.default_rng(4)
+    pieces = [np.ones((m, m)) - np.eye(m) for m in rng.integers(2, 8, size=n_pieces)]
+    blocks = block_model([60] * 12, 0.12, 0.006, random_state=4)[0]
+    A = sp.block_diag([blocks, *pieces, np.zeros((20, 20))], format="csr")
+    assert select_rank(A, range(2, 25), **SEED).best == 12
+
+
+def test_components_that_are_all_small_are_clusters():
+    A = sp.block_diag([np.ones((4, 4)) - np.eye(4)] * 6, format="csr")
+    assert select_rank(A, range(2, 9), **SEED).best == 6

@@ -136,9 +136,7 @@ def _weighted(G: Any, weight: str | None) -> Any:
 
     made = Graph()
     made.add_nodes_from(G)
-    made.add_edges_from(
-        (u, v, {"weight": 1 if weight is None else data.get(weight, 1)}) for u, v, data in G.edges(data=True)
-    )
+    made.add_weighted_edges_from(G.edges(data=weight, default=1))
     return made
 
 

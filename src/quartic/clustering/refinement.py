@@ -90,19 +90,12 @@ class BlockModel:
         r, s = map(int, np.unravel_index(gains.argmax(), gains.shape))
         return r, s, float(gains[r, s]), self.joined(r, s)
 
-    def likelihood(self) -> float:
-        """Return L."""
-        labels = _xlogx(self.size).sum() - _xlogx(self.size.sum())
-        return float(_xlogx(self.edges).sum() + 2 * (labels - _xlogx(self.volume).sum()))
-
     def worth(self) -> float:
-        """Return the sum of `evidence`, of components below a tenth of a mean cluster none: any label fits those."""
-        n, k = len(self.labels), len(self.size)
+        """Return the sum of `evidence`, small components aside (`without_pieces`)."""
+        n = len(self.labels)
         A = sp.csr_array(self.graph[::-1], shape=(n, n))
-        component = connected_components(A, directed=False)[1]
-        size = np.bincount(component)[component]
-        large = np.flatnonzero(10 * k * size >= n)
-        core = self if len(large) in (0, n) else BlockModel(A[large][:, large], self.labels[large], k)
+        large = without_pieces(A)
+        core = self if len(large) == n else BlockModel(A[large][:, large], self.labels[large], len(self.size))
         return float(core.evidence().sum())
 
     def evidence(self) -> Array:
@@ -161,6 +154,13 @@ class Placement:
             score = (to + theirs) @ self.rates + np.log(_shared(share + theirs) + 0.01)
         labels: Labels = score.argmax(axis=1)
         return labels
+
+
+def without_pieces(A: Any) -> NDArray[np.intp]:
+    """Return the nodes in components above log₂ n, the order of what chance leaves in a sparse graph."""
+    component = connected_components(A, directed=False)[1]
+    size = np.bincount(component)[component]
+    return np.flatnonzero(size > min(np.log2(len(size)), size.max() - 1))
 
 
 def _shared(rows: Any) -> Any:

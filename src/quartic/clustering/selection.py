@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from quartic.arrays import RandomState, random_generator
 from quartic.arrays.checks import check_integer
 from quartic.arrays.threads import one_blas_thread
-from quartic.clustering.refinement import BlockModel
+from quartic.clustering.refinement import BlockModel, without_pieces
 from quartic.core.loop import minimize
 from quartic.core.problem import Problem
 from quartic.graphs import as_adjacency, normalize_graph
@@ -42,7 +42,8 @@ class RankSelection:
     ranks : array of int
         Ranks tried, rising.
     best : int
-        The rank chosen: the largest of the votes, but the vote ``"eigengap"`` for a graph of neighbours.
+        The rank chosen: the vote of the likelier model, or ``"eigengap"`` where that is larger; the latter alone for a
+        graph of neighbours.
     votes : dict
         The rank each criterion prefers: ``"eigengap"``, ``"blocks"``, ``"communities"``. Where weights are negative,
         the first is all there is.
@@ -140,8 +141,9 @@ def select_rank(
     likeliest clusters: the eigenvalues of :math:`e_{rs} / \sqrt{\kappa_r\kappa_s}` above those of chance,
     :math:`2\sqrt{k/2m}`. What two overlapping communities share is a cluster, but no column more of X. Both say too
     few rather than too many where communities are small and mixed, the first where their edges elsewhere tell nothing,
-    the second where they differ; near the limit of what can be found only the spectrum tells. ``best`` is the largest
-    vote.
+    the second where they differ; near the limit of what can be found only the spectrum tells. ``best`` is the vote of
+    the likelier model or of the spectrum, whichever is larger. Components of at most :math:`\log_2 n` nodes, which
+    chance leaves beside a sparse graph, are not looked at.
 
     In a **graph of neighbours** of points any part of a cluster is a block, and these models find no end. It is known
     by its triangles, a quarter more than the block model makes, or has more entries than zeros. There ``best`` is
@@ -185,6 +187,9 @@ def select_rank(
     if given.nnz == np.count_nonzero(given.diagonal()):
         raise ValueError("M is zero off its diagonal: no node has to do with another, and there are no clusters")
     generator = random_generator(random_state)
+    large = without_pieces(given)
+    if int(tried[-1]) <= len(large) < given.shape[0]:
+        given = sp.csr_array(given[large][:, large])
     even: Literal["regularized"] | None = None if given.data.min() < 0 else "regularized"
     similar = bool(given.diagonal()[np.diff(given.indptr) > 0].all())  # each node to itself: a matrix of similarities
     flat = given if similar or not even else _without_node_factors(given)
@@ -218,11 +223,12 @@ def select_rank(
     padded = np.append(eigenvalues, np.nan)  # r = n has no next eigenvalue
     gaps = padded[tried - 1] - padded[tried]
     gap = tried[np.where((tried > 1) & ~np.isnan(gaps), gaps, -1.0).argmax()]
-    votes = {"eigengap": int(gap) if neighbors else above}
+    votes, likelier = {"eigengap": int(gap) if neighbors else above}, (-np.inf, 0)
     if even:
         for name, (evidence, rank) in zip(("blocks", "communities"), figures, strict=True):
             votes[name] = int(tried[np.abs(tried - rank[np.nanargmax(evidence)]).argmin()])
-    best = votes["eigengap"] if neighbors else max(votes.values())
+            likelier = max(likelier, (float(np.nanmax(evidence)), votes[name]))
+    best = votes["eigengap"] if neighbors else max(votes["eigengap"], likelier[1])
     return RankSelection(
         ranks=tried, best=best, votes=votes, eigenvalues=eigenvalues, chance=chance, eigengap=gaps,
         blocks=figures[0, 0], communities=figures[1, 0], neighbors=neighbors,

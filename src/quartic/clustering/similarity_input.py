@@ -179,10 +179,9 @@ def add_nodes(model: SymNMF, X: Any) -> tuple[Any, Array]:
         )
     old = _old_graph(model)
     rows = place(_similarity_of_new(model, new[:, :n]), to_host(model.embedding_))
-    if issparse(old) or issparse(new):
-        new = sp.csr_array(new)
-        return sp.block_array([[sp.csr_array(old), new[:, :n].T], [new[:, :n], new[:, n:]]], format="csr"), rows
-    return np.block([[old, new[:, :n].T], [new[:, :n], new[:, n:]]]), rows
+    B = sp.csr_array(new)
+    whole = sp.block_array([[sp.csr_array(old), B[:, :n].T], [B[:, :n], B[:, n:]]], format="csr")
+    return (whole if issparse(old) or issparse(new) else whole.toarray()), rows
 
 
 def _old_graph(model: SymNMF) -> Any:
@@ -244,7 +243,7 @@ def _of_tensor(model: SymNMF, X: Any) -> Any:
         raise ValueError(f"X must have two dimensions and two rows at least, got shape {tuple(X.shape)}")
     model.n_features_in_ = X.shape[1]
     if model._affinity == "precomputed":
-        from quartic.graphs.torch_normalization import choose_for_tensor, normalize_tensor
+        from quartic.graphs.torch_similarity import choose_for_tensor, normalize_tensor
 
         matrix = as_matrix(X)
         kind: Any = choose_for_tensor(matrix) if model.normalize == "auto" else model.normalize

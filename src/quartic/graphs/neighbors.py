@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from quartic.arrays import finite_matrix, first_not_finite
+from quartic.arrays import finite_matrix, first_not_finite, namespace
 from quartic.arrays.threads import one_blas_thread, spread
 
 Floats = NDArray[np.float64]
@@ -121,11 +121,10 @@ def describe(X: Any) -> Features:
     return Features(X=X, squares=squares, exact=whole and 4 * float(squares.max()) < 2.0**53)
 
 
-def inverse_roots(x: Floats) -> Floats:
+def inverse_roots(x: Any) -> Any:
     """Return 1/√x, and 0 where x is 0."""
-    roots = np.zeros_like(x)
-    np.divide(1.0, np.sqrt(x), out=roots, where=x > 0)
-    return roots
+    xp, some = namespace(x), x > 0
+    return xp.where(some, 1 / xp.sqrt(xp.where(some, x, 1.0)), 0.0)
 
 
 def bound_error(terms: int, exact: bool, cosine: bool) -> float:

@@ -72,7 +72,7 @@ def normalize_graph(A: Any, kind: Literal["auto"] | Kind | None = "regularized")
     if kind not in (None, "auto", *KINDS):
         raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, 'auto' or None, got {kind!r}")
     if is_torch(A):
-        from quartic.graphs.torch_normalization import choose_for_tensor, normalize_tensor
+        from quartic.graphs.torch_similarity import choose_for_tensor, normalize_tensor
         from quartic.losses.factor.matrix import as_matrix
 
         matrix = as_matrix(A, name="A")
@@ -87,7 +87,7 @@ def normalize_graph(A: Any, kind: Literal["auto"] | Kind | None = "regularized")
     refuse_negative(A)
     if kind == "walks":
         return walk_matrix(A)
-    scale_both_sides(A, _factors(A.sum(axis=1), kind))
+    scale_both_sides(A, degree_factors(A.sum(axis=1), kind))
     return A
 
 
@@ -155,7 +155,8 @@ def is_normalized(product: Callable[[Array], Array], ones: Array) -> bool:
     return abs(found[-1] - 1) <= _ONE
 
 
-def _factors(degree: Floats, kind: Kind) -> Floats:
+def degree_factors(degree: Any, kind: Kind) -> Any:
+    """Return what both ends of an edge are multiplied by."""
     return inverse_roots(degree + degree.mean() if kind == "regularized" else degree)
 
 
@@ -197,7 +198,7 @@ def scale_blocks(blocks: list[Any], rows: Any, kind: Kind) -> list[Any]:
     from dask import compute, delayed
 
     degree = np.concatenate(compute(*(delayed(_sum_rows, pure=False)(block) for block in blocks)))
-    factors, scale = delayed(_factors(degree, kind), pure=False), delayed(_scaled_block, pure=False)
+    factors, scale = delayed(degree_factors(degree, kind), pure=False), delayed(_scaled_block, pure=False)
     first = np.concatenate([[0], np.cumsum(rows)])
     return [scale(block, factors, int(at)) for block, at in zip(blocks, first, strict=False)]
 
@@ -230,7 +231,8 @@ def walk_matrix(A: sp.csr_array) -> sp.csr_array:
     n = A.shape[0]
     degree = np.asarray(A.sum(axis=1), dtype=np.float64)
     volume = float(degree.sum())
-    n_steps = _count_steps(n, A.nnz)
+    mean = max(A.nnz / n, 1.1)  # a walk at random sees nobody new on a path
+    n_steps = int(np.clip(round(4 * math.log(n) / math.log(mean)), 10, 20))
     _, component = connected_components(A, directed=False)
     share = np.bincount(component, degree) / volume  # of the volume, that a component has
     with np.errstate(divide="ignore"):
@@ -248,8 +250,3 @@ def walk_matrix(A: sp.csr_array) -> sp.csr_array:
     kept = sp.csr_array((values[some], columns[some], np.concatenate([[0], np.cumsum(counts)])), shape=(n, n))
     kept.sort_indices()
     return unite(kept, kept.T.tocsr())
-
-
-def _count_steps(n: int, nnz: int) -> int:
-    mean = max(nnz / n, 1.1)  # a walk at random sees nobody new on a path
-    return int(np.clip(round(4 * math.log(n) / math.log(mean)), 10, 20))
