@@ -126,7 +126,7 @@ def test_walks_give_way_where_another_matrix_is_likelier():
     assert model.normalize_ == "symmetric"
     assert nmi(rings, model.labels_) == pytest.approx(1)
     np.testing.assert_allclose(model.affinity_matrix_.toarray(), normalize(A).toarray())
-    assert nmi(rings, SymNMF(2, normalize="walks", random_state=0).fit_predict(A)) < 0.1
+    assert nmi(rings, SymNMF(2, normalize="walks", random_state=0).fit_predict(A)) < 0.5
 
 
 def test_errors():

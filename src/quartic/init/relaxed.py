@@ -55,7 +55,8 @@ def relaxed_start(problem: Problem, rank: int, generator: np.random.Generator) -
     >>> from quartic import Problem, minimize
     >>> from quartic.datasets import pair_distances, random_pairs
     >>> from quartic.init import relaxed_start
-    >>>     >>> truth = np.random.default_rng(0).standard_normal((400, 3))
+    >>> from quartic.losses import Distances
+    >>> truth = np.random.default_rng(0).standard_normal((400, 3))
     >>> pairs = random_pairs(400, 0.05, random_state=1)
     >>> loss = Distances(pairs, pair_distances(truth, pairs) ** 2)
     >>> minimize(Problem(loss), relaxed_start, rank=3, tol=1e-8, random_state=2).objective < 1e-9
@@ -144,7 +145,8 @@ def robust_start(problem: Problem, rank: int, generator: np.random.Generator) ->
     >>> import numpy as np
     >>> from quartic import Problem
     >>> from quartic.init import robust_start
-    >>>     >>> truth = np.random.default_rng(0).standard_normal((40, 2))
+    >>> from quartic.losses import Distances
+    >>> truth = np.random.default_rng(0).standard_normal((40, 2))
     >>> pairs = np.array(np.triu_indices(40, 1)).T
     >>> squared = ((truth[pairs[:, 0]] - truth[pairs[:, 1]]) ** 2).sum(axis=1)
     >>> squared[::15] *= 9.0  # one distance in fifteen is three times too long
