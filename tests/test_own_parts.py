@@ -248,7 +248,7 @@ class Own(Loss):
         self.n_points = 10
 
     def at(self, X):
-        self._count()
+        self.count_products()
         R = X @ X.T - M
         return Point(X, 0.5 * float(np.sum(R * R)), 2 * R @ X)
 
@@ -281,7 +281,7 @@ class Poisson(Loss):
         self.A, self.offset, self.n_points = A, offset, len(A)
 
     def at(self, X):
-        self._count()
+        self.count_products()
         Y = X @ X.T + self.offset
         return Point(X, float(np.sum(Y - self.A * np.log(Y))), 2 * (1 - self.A / Y) @ X)
 
