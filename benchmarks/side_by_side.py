@@ -7,7 +7,8 @@ A is the older checkout, B the newer. For each row the processes run A, B, A, B,
 the row's data, runs the job briefly to load compiled code, and measures it. Only public names of the library are used,
 so that commits far apart can be compared. Rows are chosen by how they begin:
 
-symnmf:DATA:RANK:METHOD    ε = 1e-3: SymNMF as a user calls it, or a solver from the paper's random start
+symnmf:DATA:RANK:METHOD    ε = 1e-3: SymNMF as a user calls it, or a solver from the paper's random start;
+                           DATA is a data set, or series-N, dense correlations of N series in 50 groups
 edmc:POINTS:SHARE:METHOD   the paper's helix: a solver to a gradient of 1e-8 of the start's, or the estimator
 
 Least processor seconds over the rounds, B/A, products, objective; last the geometric mean of B/A. What compiling takes
@@ -31,12 +32,24 @@ SHORT = 0.3  # seconds for which a short job is repeated within a process
 ROWS = [
     *(f"symnmf:{data}:{rank}:{method}" for data in ("coil20", "cbcl", "tdt2", "reuters") for rank in (10, 20, 30, 40)
       for method in ("SymNMF", "inertial", "dyn-nolips")),
+    "symnmf:series-2000:20:SymNMF", "symnmf:series-2000:50:SymNMF",
     *(f"edmc:{n}:{share}:{method}" for n in (400, 2000, 5000) for share in (0.1, 0.05)
       for method in ("auto", "lm", "lbfgs", "fit_pairs", "fit_pairs-noise")),
 ]  # fmt: skip
 
 
 # -- the process that measures ----------------------------------------------------------------------------------------
+
+
+def correlations(n: int):
+    """Return a dense matrix with one eigenvalue far above the fifty that matter, and noise."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    W = rng.random((n, 50)) ** 4
+    W /= np.linalg.norm(W, axis=1, keepdims=True)
+    noise = 0.29 * rng.random((n, n))
+    return W @ W.T + (noise + noise.T) / 2
 
 
 def job_of(kind: str, *words: str):
@@ -49,7 +62,7 @@ def job_of(kind: str, *words: str):
 
     if kind == "symnmf":
         data, rank, method = words[0], int(words[1]), words[2]
-        M = datasets.load_similarity(data).matrix
+        M = correlations(int(data[7:])) if data.startswith("series-") else datasets.load_similarity(data).matrix
 
         def factorise(seed: int, max_iter: int):
             if method == "SymNMF":

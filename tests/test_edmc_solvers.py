@@ -235,8 +235,11 @@ def test_noise_does_not_stop_the_gradient_from_vanishing(name):
     result = minimize(Problem(Distances(chosen, noisy)), rank=3, solver=NEW[name], tol=0.0, random_state=3)
     assert result.success, result.message
     assert result.objective > 1.0
-    if name.startswith("lm"):  # Gauss–Newton alone takes 605 iterations, of several products each
-        assert result.n_iter < 100 or result.n_products < 180
+    # Gauss–Newton alone takes 605 iterations, of several products each; after a core a step is one product
+    if name == "lm":
+        assert result.n_products < 180
+    if name == "lm-whole":
+        assert result.n_iter < 100
 
 
 def test_directions_are_conjugate():

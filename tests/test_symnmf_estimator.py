@@ -32,11 +32,11 @@ SEED = {"random_state": 0}
 
 def expected_failures(estimator):
     """None on the defaults."""
-    return (
-        {"check_clustering": "50 × 2 features, no n × n matrix: scikit-learn's own of this kind fail it as well"}
-        if estimator.affinity == "precomputed"
-        else {}
-    )
+    if estimator.affinity == "precomputed":
+        return {"check_clustering": "50 × 2 features, no n × n matrix: scikit-learn's own of this kind fail it as well"}
+    if isinstance(estimator.affinity, Gaussian) and estimator.n_components != 3:
+        return {"check_clustering": "eight columns divide the three groups: the adjusted Rand index is .39, not .4"}
+    return {}
 
 
 class Gaussian:
@@ -56,7 +56,8 @@ class Gaussian:
         SymNMF(affinity="precomputed"),
         SymNMF(affinity="cosine"),
         SymNMF(affinity="self_tuning"),
-        SymNMF(3, affinity=Gaussian()),  # its eight columns would rightly divide the three groups of a check
+        SymNMF(affinity=Gaussian()),
+        SymNMF(3, affinity=Gaussian()),
     ],
     expected_failed_checks=expected_failures,
 )
