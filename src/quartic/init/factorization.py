@@ -163,10 +163,10 @@ def spectral_start(problem: Problem, rank: int, generator: np.random.Generator) 
     if projected is None:
         return X
     left_out = 2 * math.sqrt(squared_norm(scale * MX - projected.matrix.product(X)))
-    found = minimize(
-        Problem(projected, Nonnegative()), X, solver="lbfgs", tol=_SHARE, reference=left_out, max_iter=_MOST
-    )
-    return found.X
+    solver = "face-cg" if loss.space is HOST else "lbfgs"  # which a device replays
+    return minimize(
+        Problem(projected, Nonnegative()), X, solver=solver, tol=_SHARE, reference=left_out, max_iter=_MOST
+    ).X
 
 
 def _projecting_helps(matrix: Matrix, columns: int, rank: int) -> bool:
