@@ -336,7 +336,6 @@ def test_products_of_constraints(kind):
     problem = SDP(np.ones((n, n)), list(A), np.ones(m))
     data = _Scaled(problem, np.arange(m))
     (block,) = data.blocks
-    assert (block.mixed is not None) == (kind == "shared entries")
     assert (len(block.dense) > 0) == (kind == "dense")
     X, W = (Q @ Q.T for Q in rng.standard_normal((2, n, n)))
     known = np.array([[np.vdot(P, X @ Q @ W) for Q in A] for P in A]) / np.outer(data.norms, data.norms)
