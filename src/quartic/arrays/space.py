@@ -24,8 +24,6 @@ from quartic.arrays.waiting import Waiting, on_host
 
 # float32 input is widened this many rows at a time, so that no float64 copy of a tall array is ever made
 _ROWS = 4096
-# Numbers that stay in the cache.
-_NEAR = 1 << 14
 # Sums are made of at most so many pieces; of arrays up to this size in one call.
 _PIECES, _SMALL = 64, 1 << 20
 # Of so many columns the zeros are left out where no more than this share of the terms is not zero.
@@ -275,23 +273,6 @@ class Space:
         """Divide W by ``norm_scale(‖W‖, alpha, sigma)``, given ‖W‖²; on a device without a read."""
         W *= 1 / norm_scale(self.root(square, lambda: W), alpha, sigma)
 
-    def chebyshev(self, MT: Array, T: Array, before: Array, centre: float, half: float) -> None:
-        """Set before = (2/half)(MT − centre·T) − before; MT may be used up."""
-        scale, shift = T.dtype.type(2 / half), T.dtype.type(2 * centre / half)
-        blocks = list(zip(_blocks(MT), _blocks(T), _blocks(before), strict=True))
-
-        def work(first: int, last: int) -> None:
-            for m, t, b in blocks[first:last]:
-                np.subtract(scale * m, b, out=b)
-                b -= shift * t
-
-        spread(work, len(blocks), 8.0 * T.size)
-
-    def turned_gram(self, Z: Array, Q: Array) -> Array:
-        """Return Zᵀ max(ZQ, 0), of which ZQ exists only block by block."""
-        sums = _sums_of_pieces(Z, Z, Q.shape, lambda rows, _: rows.T @ np.maximum(rows @ Q, 0))
-        return cast(Array, sums.sum(axis=0))
-
     def small(self, S: Any) -> Array:
         """Return a small float64 matrix as `gram` would."""
         return cast(Array, S)
@@ -349,12 +330,6 @@ def space_of(A: Any) -> Space:
 
         return DeviceSpace(A.tensor.device if isinstance(A, Waiting) else A.device)
     return HOST
-
-
-def _blocks(A: Array) -> list[Array]:
-    """Return A in blocks of rows that stay in the cache while several operations are made on them."""
-    rows = max(1, _NEAR // max(A.shape[1], 1))
-    return [A[i : i + rows] for i in range(0, len(A), rows)]
 
 
 def _widen(A: Array) -> Array:

@@ -137,13 +137,6 @@ class DeviceSpace(Space):
             factor: Any = 1 / norm_scale(square.tensor.sqrt(), alpha, sigma)
             W *= factor.to(W.dtype)
 
-    def chebyshev(self, MT: Any, T: Any, before: Any, centre: float, half: float) -> None:
-        torch.sub(MT, T, alpha=centre, out=MT)
-        torch.sub(MT.mul_(2 / half), before, out=before)
-
-    def turned_gram(self, Z: Any, Q: Any) -> Any:
-        return self.gram(Z, self.times(Z, Q).clamp_(min=0))
-
     def small(self, S: Any) -> Any:
         return Waiting(S if isinstance(S, torch.Tensor) else torch.from_numpy(np.ascontiguousarray(S)).to(self.device))
 

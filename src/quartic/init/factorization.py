@@ -22,7 +22,6 @@ from quartic.arrays import (
     on_host,
     orthonormal,
     positive_part,
-    space_of,
     spread_rows,
     squared_norm,
     times,
@@ -143,7 +142,7 @@ def spectral_start(problem: Problem, rank: int, generator: np.random.Generator) 
     rough: Any = cast(Any, loss).rough() if nonnegative and not projects else loss
     Q = astype(loss.space.normal(generator, (loss.n_points, columns)), rough.dtype)
     angle = _ANGLES[projects] if nonnegative else 0.0
-    values, Q = leading_eigenpairs(rough.product, Q, rank, _PRODUCTS, _DEGREE, angle)
+    values, Q = filtered_eigenpairs(rough.product, Q, rank, _PRODUCTS, _DEGREE, angle)
     projected = FullLeastSquares(ProjectedMatrix(cast(Any, loss).matrix, Q, values)) if projects else None
     U = copy(Q[:, :rank])
     del Q  # memory is short where arrays are large
@@ -175,7 +174,7 @@ def _projecting_helps(matrix: Matrix, columns: int, rank: int) -> bool:
     return entries >= _TIMES * columns and matrix.n * entries * rank >= _MULTIPLICATIONS[matrix.space is not HOST]
 
 
-def leading_eigenpairs(
+def filtered_eigenpairs(
     product: Callable[[Array], Array], Q: Array, rank: int, n_products: int, highest: int, angle: float = 0.0
 ) -> tuple[Array, Array]:
     """Return approximations of the algebraically largest eigenvalues of M, falling, and their eigenvectors.
@@ -200,7 +199,7 @@ def leading_eigenpairs(
         reach = math.sqrt(squares.min()) * (1.0 if values[-1] > 0 else _RESOLVED)
         upper = max(values[-1], reach, np.finfo(float_type(Q)).tiny)
         lower = min(-upper, 1.05 * values[-1])
-        centre, half = (lower + upper) / 2, (upper - lower) / 2
+        centre, half = float((lower + upper) / 2), float((upper - lower) / 2)
         # log of what a degree multiplies the first eigenvector by, beyond the last one wanted
         first, last = (math.acosh(max((values[k] - centre) / half, 1.0)) for k in (0, rank - 1))
         rounds = math.ceil(left / min(max(math.log(most) / max(first - last, 1e-300), 2), highest))
@@ -211,8 +210,11 @@ def leading_eigenpairs(
         before, T = _keep_in_range(Q, MQ)
         del Q, MQ  # of a large graph four such arrays are as many as there is room for
         for _ in range(degree - 1):
-            space_of(T).chebyshev(product(T), T, before, centre, half)
-            before, T = _keep_in_range(T, before)
+            MT = product(T)
+            MT -= centre * T
+            MT *= 2 / half
+            MT -= before
+            before, T = _keep_in_range(T, MT)
         del before
         T = orthonormal(T)
         values, Q, MQ = _rotate_to_ritz(T, product(T))
@@ -256,7 +258,7 @@ def _turn(Z: Array, U: Array) -> Array:
     turn = _polar(on_host(gram(Z, positive_part(Y))))
     some = spread_rows(Z)
     for _ in range(_TURNS - 1):
-        turn = _polar(on_host(space_of(Z).turned_gram(some, turn)))
+        turn = _polar(on_host(gram(some, positive_part(times(some, turn)))))
     return times(Z, turn)
 
 

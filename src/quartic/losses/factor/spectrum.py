@@ -99,7 +99,7 @@ def least_chi_square(freedom: int) -> float:
     return 2 * float(gammaincinv(freedom / 2, FAILURE))
 
 
-def leading_eigenpairs(
+def lanczos_eigenpairs(
     product: Callable[[Array], Array], n: int, rank: int, generator: np.random.Generator
 ) -> tuple[Array, Array]:
     """Return the ``rank`` algebraically largest eigenvalues of a symmetric matrix, falling, and their eigenvectors.
@@ -129,7 +129,7 @@ def factor_of_positive_part(
     A column whose eigenvalue is small or negative is kept at a tenth of the largest: a column of zeros would stay zero,
     for the gradient vanishes there.
     """
-    values, vectors = leading_eigenpairs(product, n, rank, generator)
+    values, vectors = lanczos_eigenpairs(product, n, rank, generator)
     X = np.zeros((n, rank))
     if len(values) and values[0] > 0:
         X[:] = 0.1 * np.sqrt(values[0] / n) * generator.standard_normal((n, rank))

@@ -29,7 +29,7 @@ from quartic.losses.base import Loss, Point, constant
 from quartic.losses.factor.spectrum import (
     called_from_host,
     collatz_wielandt,
-    leading_eigenpairs,
+    lanczos_eigenpairs,
     least_chi_square,
     upper_bound_of_spectrum,
 )
@@ -260,7 +260,7 @@ class Sensing(Loss):
         if (nonnegative and rank > 1) or rank > _FITTED:
             return self.random_start(rank, nonnegative, generator)
         y = self._preprocessed()
-        values, U = leading_eigenpairs(lambda V: self._on_host(y, V), self.n_points, rank, generator)
+        values, U = lanczos_eigenpairs(lambda V: self._on_host(y, V), self.n_points, rank, generator)
         X = self._fitted(np.ascontiguousarray(U)) if len(values) == rank else None
         if X is None:
             return self.random_start(rank, nonnegative, generator)
