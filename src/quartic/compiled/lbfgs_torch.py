@@ -37,10 +37,7 @@ def pair(X: Any, G: Any, after: Any, D: Any, t: float) -> tuple[Any, Any, Any, A
 
 
 def two_loop(G: Any, steps: Pairs, changes: Pairs, first_metric: Callable[[Any, Any], Any]) -> Any:
-    """Return H G, with H from the pairs (s, y) and H₀ q = ``first_metric(q, sᵀy/yᵀy)``.
-
-    A pair without positive curvature gets the coefficient 0.
-    """
+    """Return H G, with H from the pairs (s, y) and H₀ q = ``first_metric(q, sᵀy/yᵀy)``."""
     q, scale = G.clone(), torch.zeros((), dtype=DOUBLE, device=G.device)
     used: list[tuple[Any, Any, Any, Any]] = []
     for s, y in zip(reversed(steps), reversed(changes), strict=True):

@@ -207,11 +207,7 @@ def count_broken_triangles(
 
 
 def find_needed_dimension(component: Component, X: Array, errors: Array, label: NDArray[np.int64]) -> int:
-    """Return in how few dimensions the points of the largest component meet the distances as well.
-
-    The fit decides, not how thin the points are: a dimension that is not needed shrinks only as the root of the misfit.
-    Few points never need more dimensions than they have neighbours, which is no news.
-    """
+    """Return in how few dimensions the points of the largest component meet the distances as well."""
     rank = int(X.shape[1])
     largest = label == 0
     if np.count_nonzero(largest) <= rank + 1:

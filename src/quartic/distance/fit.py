@@ -101,10 +101,7 @@ class Located:
 
 
 def locate(data: Measurements, settings: Settings, everything: DaskDistances | None = None) -> Located:
-    """Return the points of the measurements, in the user's units whatever those of the measurements are.
-
-    ``everything`` is all pairs, in chunks, where the measurements are only some of them.
-    """
+    """Return the points of the measurements, in the user's units whatever those of the measurements are."""
     if data.power:
         if everything is not None:
             raise ValueError(f"distances in Dask's chunks must be nearer to one: multiply them by 2**{-data.power}")

@@ -55,11 +55,7 @@ _PATIENCE, _FEWEST, _MOST_SHAKES = 200, 20, 2000
 
 
 def go_through_more_dimensions(search: Search, extra: int, spread: float, steps: int) -> bool:
-    """Shake the best points into ``extra`` dimensions more, minimise there, come back; tell whether that helped.
-
-    Where all is well there is no force and nothing moves. A piece that lies on its wrong side is under strain, and
-    turns over through the new dimensions, in which no wall stands between the two sides.
-    """
+    """Shake the best points into ``extra`` dimensions more, minimise there, come back; tell whether that helped."""
     X, rank = search.X, search.effort.rank
     shake = spread * search.component.size * search.generator.standard_normal((len(X), extra))
     lifted = search.run(np.hstack([X, shake]), tol=1e-6, max_iter=steps)
@@ -110,10 +106,7 @@ def place_points_anew(search: Search) -> int:
 def find_place(
     component: Component, X: Array, i: int, generator: np.random.Generator, among: NDArray[np.bool_] | None = None
 ) -> Array:
-    """Return a place for point i that fits its own distances best, others held; only those ``among`` which count.
-
-    A place is left only for one whose misfit is much lower; without ``among``, X has a place for i already.
-    """
+    """Return a place for point i that fits its own distances best, others held; only those ``among`` which count."""
     A = component.adjacency
     row = slice(A.indptr[i], A.indptr[i + 1])
     near, which = A.indices[row], A.data[row].astype(np.int64) - 1
@@ -154,10 +147,7 @@ def mirror_images(x: Array, Y: Array) -> Array:
 def fit_places(
     x: Array, Y: Array, low: Array, high: Array, w: Array | float = 1.0, *, steps: int = 15
 ) -> tuple[Array, Array]:
-    """Return places (…, d) that fit distances to the points Y (…, k, d), from x, and Σ w e² of squares there.
-
-    Damped Gauss–Newton steps, for all places at once.
-    """
+    """Return places (…, d) that fit distances to the points Y (…, k, d), from x, and Σ w e² of squares there."""
 
     def look(x: Array) -> tuple[Array, Array, Array]:
         U = x[..., None, :] - Y
@@ -181,11 +171,7 @@ def fit_places(
 
 
 def shake_pieces(search: Search, patience: int | None = None) -> int:
-    """Reflect, scatter or lift small pieces where the fit is bad, again and again; return how often that helped.
-
-    A piece is a ball in the graph about an end of a badly met pair. It is reflected in a plane of the points around it,
-    scattered, or shaken into one or two dimensions more; a run from there either leads lower or is soon given up.
-    """
+    """Reflect, scatter or lift small pieces where the fit is bad, again and again; return how often that helped."""
     component, generator = search.component, search.generator
     if patience is None:
         patience = int(np.clip(_PATIENCE * 250 / component.n, _FEWEST, _PATIENCE))

@@ -110,10 +110,7 @@ class Account:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What a search led to: the best run, what was done, whether the misfit is taken for round-off or noise.
-
-    ``sides`` are answers that fit as well: with a piece on the other side of a flat cut, or other starts led to them.
-    """
+    """What a search led to: the best run, what was done, whether the misfit is taken for round-off or noise."""
 
     result: Result
     steps: list[Step]
@@ -123,10 +120,7 @@ class Found:
 
 
 def search_component(component: Component, init: Any, effort: Effort, generator: np.random.Generator) -> Found:
-    """Return the best points found for a connected component, what was done, and what is in doubt.
-
-    ``"auto"`` tries cheap starts first, looks at the fit, and goes on where it is bad.
-    """
+    """Return the best points found for a connected component, what was done, and what is in doubt."""
     began = time.perf_counter()
     if not component.guess.any():
         return Found(minimize(Problem(component.loss), rank=effort.rank), [Step("all distances are zero")], True)
@@ -355,10 +349,7 @@ def search_all(
     whole: Component, data: Measurements, label: NDArray[np.int64], settings: Settings, effort: Effort,
     generator: np.random.Generator,
 ) -> tuple[Array, Account]:  # fmt: skip
-    """Return points, each component in a frame of its own, and what was done.
-
-    Of several components the account has the run that failed, else the largest's.
-    """
+    """Return points, each component in a frame of its own, and what was done."""
     X: Array = np.zeros((data.n_points, settings.n_components))
     results: list[Result] = []
     account = Account(None, 0, [], np.zeros(data.n_points, dtype=bool), [])  # type: ignore[arg-type]

@@ -108,11 +108,7 @@ class _Block:
 
 
 class _Scaled:
-    """The programme with rows, C and b of norm one, its blocks, and its nonnegative numbers.
-
-    ``active`` are the constraints that are used: those that say that Y lies in a face, or that follow from others, are
-    left out.
-    """
+    """The programme with rows, C and b of norm one, its blocks, and its nonnegative numbers."""
 
     def __init__(self, problem: SDP, active: Array) -> None:
         weight = np.where(problem.i == problem.j, 1.0, math.sqrt(0.5))

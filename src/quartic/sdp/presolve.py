@@ -18,11 +18,7 @@ _ROUND_OFF = 1e-11
 
 
 def independent_constraints(problem: SDP) -> tuple[Any, bool]:
-    """Return constraints that all others follow from, and whether the others agree with them.
-
-    A constraint with an entry that no other has is independent of them. What is left when all such are put aside, one
-    after the other, is examined.
-    """
+    """Return constraints that all others follow from, and whether the others agree with them."""
     S = sparse.csr_array(problem.S)
     left = np.ones(problem.m, bool)
     pattern = sparse.csr_array((np.ones(S.nnz), S.indices, S.indptr), shape=S.shape)

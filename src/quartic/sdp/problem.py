@@ -133,10 +133,7 @@ class SDP:
     def from_entries(
         cls, sizes: Sequence[int], b: Array, matrix: Any, block: Any, row: Any, column: Any, value: Any, maximize: bool
     ) -> SDP:
-        """Return the programme of entries counted from 0, each on or above the diagonal and once; matrix 0 is C.
-
-        A dense matrix of rank one, such as all ones, is found out and kept as a vector.
-        """
+        """Return the programme of entries counted from 0, each on or above the diagonal and once; matrix 0 is C."""
         found = _Entries()
         key = np.asarray(matrix) * len(sizes) + block
         order = np.argsort(key, kind="stable")
