@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
-from quartic.arrays import Array, norm, to_host
+from quartic.arrays import Array, RandomState, norm, to_host
 from quartic.core.loop import Progress, minimize
 from quartic.core.problem import Problem
 from quartic.core.result import Result, Status
@@ -206,22 +206,34 @@ class Component:
 
 
 @dataclass(frozen=True)
-class Effort:
-    """How runs are made: the estimator's settings."""
+class Settings:
+    """The parameters of `DistanceCompletion` that a fit depends on, and when it ends; ``device`` is one of torch's."""
 
-    rank: int
+    n_components: int
     solver: str | Solver = "auto"
+    init: Any = "auto"
+    n_init: int = 1
     tol: float = 1e-8
     max_iter: int = 10_000
-    deadline: float = np.inf
-    verbose: bool = False
-    device: Any = None
+    max_time: float | None = None
     n_jobs: int | None = None
+    device: Any = None
+    random_state: RandomState = None
+    verbose: bool = False
+    align_to: Any = None
+    signs: Any = None
+    refine: str | None = None
+    noise: float | None = None
+    deadline: float = np.inf
     callback: Callable[[Progress], object] | None = None
     interrupted: threading.Event = field(default_factory=threading.Event)  # set when a run was told to stop
 
     def __reduce__(self) -> Any:  # who watches and interrupts here does not do so in another process
-        return Effort, tuple(getattr(self, each.name) for each in fields(self)[:-2])
+        return Settings, tuple(getattr(self, each.name) for each in fields(self)[:-2])
+
+    def begin(self) -> Settings:
+        """Return the same, the time that is allowed running from now on."""
+        return self if self.max_time is None else replace(self, deadline=time.perf_counter() + self.max_time)
 
     def spent(self) -> bool:
         """Tell whether the search is to end with what it has: the time is up, or it was told to stop."""
@@ -255,7 +267,7 @@ class Search:
     """
 
     component: Component
-    effort: Effort
+    effort: Settings
     generator: np.random.Generator
     best: Result | None = None
     n_iter: int = 0
@@ -268,7 +280,7 @@ class Search:
     @cached_property
     def reference(self) -> float:
         """The gradient at a random start: what the tolerance refers to, whatever the start."""
-        return gradient_at_random(self.component.loss, self.effort.rank)
+        return gradient_at_random(self.component.loss, self.effort.n_components)
 
     @cached_property
     def loss(self) -> Distances | BoundedDistances:
@@ -290,7 +302,7 @@ class Search:
         effort, X, anchors = self.effort, self.usable(X), self.component.anchors
         reference = self.reference if loss is None and X is not self.drawn else None
         if loss is not None:
-            reference = gradient_at_random(loss, effort.rank)
+            reference = gradient_at_random(loss, effort.n_components)
         solver = "auto" if isinstance(loss, RawStress) else effort.solver
         loss = self.loss if loss is None else loss
         problem, start = Problem(loss), loss.space.adopt(X)
@@ -375,7 +387,7 @@ class Search:
 
     def lie_flat(self) -> None:
         """Offer points that lie nearly in a hyperplane as found within it: across it squares are flat, steps short."""
-        X, rank = self.X - self.X.mean(axis=0), self.effort.rank
+        X, rank = self.X - self.X.mean(axis=0), self.effort.n_components
         extent = np.linalg.eigvalsh(X.T @ X)
         flat = int(np.count_nonzero(extent > FLAT_WHOLE**2 * extent[-1]))
         if 0 < flat < rank and self.component.anchors is None:
@@ -392,7 +404,7 @@ def gradient_at_random(loss: Any, rank: int) -> float:
     return norm(loss.at(loss.random_start(rank, False, np.random.default_rng(0))).gradient)
 
 
-def _join_callbacks(effort: Effort, beat: float | None) -> Callable[[Progress], None] | None:
+def _join_callbacks(effort: Settings, beat: float | None) -> Callable[[Progress], None] | None:
     """Return what sees the iterations of a run: the user, who may end the whole search, and who gives a run up."""
     callback, look = effort.callback, None if beat is None else _give_up_above(beat)
     if callback is None:

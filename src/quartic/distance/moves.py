@@ -56,7 +56,7 @@ _PATIENCE, _FEWEST, _MOST_SHAKES = 200, 20, 2000
 
 def go_through_more_dimensions(search: Search, extra: int, spread: float, steps: int) -> bool:
     """Shake the best points into ``extra`` dimensions more, minimise there, come back; tell whether that helped."""
-    X, rank = search.X, search.effort.rank
+    X, rank = search.X, search.effort.n_components
     shake = spread * search.component.size * search.generator.standard_normal((len(X), extra))
     lifted = search.run(np.hstack([X, shake]), tol=1e-6, max_iter=steps)
     return search.offer(search.run(search.flatten(lifted.X, rank)))
@@ -249,7 +249,7 @@ _REPAIRED, _REPAIR_STEPS = 12, 40
 
 def build_up(search: Search) -> bool:
     """Offer answers built up point by point; tell whether one is lower than the best so far by at least a hundredth."""
-    component, generator, d = search.component, search.generator, search.effort.rank
+    component, generator, d = search.component, search.generator, search.effort.n_components
     before = search.best_objective
     order, near = _order(component, d, generator)
     if len(order) < component.n:
