@@ -107,7 +107,8 @@ def measure(row: str) -> dict[str, float]:
             result = job(seed, 100_000)
             times.append(time.process_time() - clock)
         found.append((min(times), result.n_products, float(result.objective), bool(result.success)))
-    return dict(zip(("s", "products", "objective", "success"), map(statistics.fmean, zip(*found, strict=True)), strict=True))
+    means = map(statistics.fmean, zip(*found, strict=True))
+    return dict(zip(("s", "products", "objective", "success"), means, strict=True))
 
 
 def compare(row: str, sources: dict[str, Path], rounds: int, caches: str) -> float:
