@@ -421,7 +421,7 @@ def _encode(columns: list[Any]) -> tuple[NDArray[np.int64], list[str]]:
             text = cells.cast(pa.string())
             texts.append(pc.fill_null(text, "") if text.null_count else text)  # which loads pandas
     coded = pa.concat_arrays(texts).dictionary_encode()
-    return _to_numpy(coded.indices).reshape(len(columns), -1).T, coded.dictionary.to_pylist()
+    return _to_numpy(coded.indices, coded.indices.type).reshape(len(columns), -1).T, coded.dictionary.to_pylist()
 
 
 def _whole_numbers(columns: list[Any]) -> NDArray[np.int64] | None:
@@ -434,7 +434,7 @@ def _whole_numbers(columns: list[Any]) -> NDArray[np.int64] | None:
     if not all(pa.types.is_string(cells.type) and cells.null_count == 0 and len(cells) for cells in columns):
         return None
     with suppress(pa.ArrowInvalid):
-        values = np.column_stack([_to_numpy(cells.cast(pa.int64())) for cells in columns])
+        values = np.column_stack([_to_numpy(cells, pa.int64()) for cells in columns])
         n_letters = sum(pc.sum(pc.binary_length(cells)).as_py() for cells in columns)
         if values.min() >= 0 and (top := int(values.max())) <= 4 * values.size + 1000:
             n_digits = values.size + sum(np.count_nonzero(values >= 10**k) for k in range(1, len(str(top))))
@@ -452,16 +452,18 @@ def _cast(cells: pyarrow.Array, decimal_comma: bool) -> NDArray[np.float64] | No
             if pc.any(pc.match_substring(cells, ".")).as_py():  # 1.234,5 perhaps; one by one
                 return None
             cells = pc.replace_substring(cells, ",", ".")
-        return _to_numpy(cells.cast(pa.float64()))
+        return _to_numpy(cells, pa.float64())
     with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):  # spaces, and cells that say there is none
         cells = pc.utf8_trim_whitespace(cells)
         absent = pc.is_in(pc.utf8_lower(cells), pa.array(sorted(MISSING)))
-        return _to_numpy(pc.if_else(absent, None, cells).cast(pa.float64()))
+        return _to_numpy(pc.if_else(absent, None, cells), pa.float64())
     return None
 
 
-def _to_numpy(cells: pyarrow.Array) -> NDArray[Any]:
+def _to_numpy(cells: pyarrow.Array, kind: pyarrow.DataType) -> NDArray[Any]:
     """Return numbers as NumPy has them, NaN where there is none; pyarrow's own way would load pandas first."""
+    cells[:_LOOKED_AT].cast(kind)  # raises at once where the first are no numbers: the others would all be tried
+    cells = cells.cast(kind)
     if cells.null_count:
         return np.asarray(cells.to_numpy(zero_copy_only=False))
     start = cells.offset
