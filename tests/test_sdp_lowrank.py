@@ -14,7 +14,8 @@ from quartic.sdp import solve as solving
 from quartic.sdp.bound import Bounds
 from quartic.sdp.interior import _mirrored, _Scaled
 from quartic.sdp.lowrank import Lagrangian
-from quartic.sdp.spheres import Blocks, Slots, Spheres
+from quartic.sdp.preconditioner import Blocks, Slots
+from quartic.sdp.spheres import Spheres
 from sdp_problems import random_graph, theta_bordered
 
 

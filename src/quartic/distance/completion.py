@@ -34,7 +34,7 @@ from quartic.distance.data import (
 )
 from quartic.distance.determination import Determination
 from quartic.distance.fit import Located, locate, locate_complete, reflect_through
-from quartic.distance.moves import place_new_points
+from quartic.distance.new_points import place_new_points
 from quartic.distance.search import Settings
 from quartic.distributed.inputs import is_dask_array, is_dask_frame
 from quartic.graphs.inputs import refuse_not_finite

@@ -15,7 +15,8 @@ from quartic.arrays import Array
 from quartic.arrays.subspace import lowest_eigenpairs
 from quartic.core.result import Status
 from quartic.sdp.passes import mixed_entries, schur_entries
-from quartic.sdp.problem import SDP, dependent
+from quartic.sdp.presolve import dependent
+from quartic.sdp.problem import SDP
 from quartic.sdp.run import Iterate
 
 # How many operations of BLAS take the time of one of `schur_entries`.

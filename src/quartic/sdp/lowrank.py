@@ -12,8 +12,9 @@ import numpy as np
 from quartic.arrays import HOST, Array, eps
 from quartic.core.result import Status
 from quartic.sdp.bound import Bound, Bounds, Slack
+from quartic.sdp.preconditioner import Blocks, Slots
 from quartic.sdp.run import Iterate
-from quartic.sdp.spheres import Blocks, Slots, Spheres
+from quartic.sdp.spheres import Spheres
 
 # Products that one Newton step may take.
 _MOST_PRODUCTS = 500

@@ -20,7 +20,8 @@ from quartic.sdp.bound import Bounds, Slack
 from quartic.sdp.interior import independent_on_faces, interior
 from quartic.sdp.lowrank import low_rank
 from quartic.sdp.passes import pair_products
-from quartic.sdp.problem import SDP, independent_constraints
+from quartic.sdp.presolve import independent_constraints
+from quartic.sdp.problem import SDP
 from quartic.sdp.run import Iterate, Run, SDPHistory, SDPProgress
 from quartic.sdp.spheres import Spheres
 
