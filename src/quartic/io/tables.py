@@ -129,7 +129,8 @@ class Table:
         codes, words = _encode([self.columns[column] for column in columns])
         index: dict[str, int] = {}
         merged = np.empty(len(words), dtype=np.int64)
-        appear = _first_places(codes, len(merged))
+        appear = np.empty_like(merged)  # where each stands first
+        appear[codes.ravel()[::-1]] = np.arange(codes.size - 1, -1, -1)
         for code in np.argsort(appear).tolist():
             name = words[code].strip()
             if name.lower() in MISSING or ("." in name and _FRACTION.fullmatch(name)):
@@ -292,7 +293,7 @@ def _text_table(name: str, content: bytes, guessed: str) -> Table:
     if attributes:
         content = _ATTRIBUTES.sub(lambda found: b" " + (found[1] or b""), content)
         content = re.sub(rb"[ \t]+$", b"", content, flags=re.MULTILINE)
-    lines = _first_lines(content)
+    lines = [found[0].decode() for found in islice(re.finditer(rb"[^\n]+", content), _LOOKED_AT)]
     if not lines:
         raise FileFormatError(f"{name}: no row of data in the file")
     share, separator, n_columns = _separator(lines)
@@ -382,19 +383,6 @@ def _rows(content: bytes, separator: str) -> Iterator[tuple[int, list[str]]]:
             before = reader.line_num
     finally:
         csv.field_size_limit(limit)
-
-
-def _first_lines(content: bytes) -> list[str]:
-    """Return the first lines that are not blank."""
-    return [found[0].decode() for found in islice(re.finditer(rb"[^\n]+", content), _LOOKED_AT)]
-
-
-def _first_places(codes: NDArray[Any], n: int) -> NDArray[np.int64]:
-    """Return where each code stands first, row by row."""
-    flat = codes.ravel()
-    first = np.empty(n, dtype=np.int64)
-    first[flat[::-1]] = np.arange(len(flat) - 1, -1, -1)
-    return first
 
 
 def _words(cells: Any) -> list[str]:
