@@ -6,7 +6,8 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from quartic import Problem, minimize
-from quartic.arrays import orthonormal
+from quartic.arrays import HOST, orthonormal
+from quartic.arrays.threads import limited_to
 from quartic.datasets import karate, planted_graph
 from quartic.init import factorization, random_start, spectral_start
 from quartic.init.factorization import filtered_eigenpairs
@@ -289,6 +290,41 @@ def test_errors():
 
 
 # -- its passes -------------------------------------------------------------------------------------------------------
+
+
+def test_a_step_of_chebyshevs_recursion():
+    rng = np.random.default_rng(0)
+    MT, T, before = (rng.standard_normal((50_000, 4)) for _ in range(3))
+    expected = (2 / 0.7) * (MT - 0.3 * T) - before
+    HOST.mix(before, -1.0, (2 / 0.7, MT), (-2 * 0.3 / 0.7, T))
+    np.testing.assert_allclose(before, expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("shape", [(7,), (50_000, 30), (1 << 17, 1), (0, 5)])
+def test_copies_begin_with_a_cache_line(shape):
+    """In rows of all widths, and views keep the memory that a run would use again."""
+    A = np.random.default_rng(0).standard_normal(shape)
+    for made in (HOST.copy(A), HOST.copy(np.asfortranarray(A)), HOST.astype(HOST.astype(A, np.float32), np.float64)):
+        np.testing.assert_allclose(made, A, rtol=1e-6)
+        assert made.flags.c_contiguous
+        assert made.nbytes < 1 << 16 or (made.ctypes.data % 64 == 0 and made[1:].ravel().base is made)
+
+
+def test_random_numbers_of_tall_arrays():
+    """They come in pieces, the same on any number of threads, and unlike each other."""
+    shape, made = (300_000, 5), []
+    for limit in (1, 2):
+        with limited_to(limit):
+            rng = np.random.default_rng(0)
+            normal = HOST.normal(rng, shape), HOST.normal(rng, shape, np.float32)
+            made.append((*normal, HOST.uniform(rng, 1.0, 3.0, shape)))
+    for one, other in zip(*made, strict=True):
+        np.testing.assert_array_equal(one, other)
+        assert len(np.unique(one.astype(np.float32)[:, 0])) > 0.95 * shape[0]
+    X, Y, U = made[0]
+    assert Y.dtype == np.float32
+    assert abs(np.corrcoef(X[:, 0], Y[:, 0])[0, 1]) < 0.01
+    np.testing.assert_allclose([X.mean(), X.std(), U.min(), U.max()], [0, 1, 1, 3], atol=0.01)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -1,5 +1,6 @@
 """Threads of our own: the same bits on any number of them, never more than asked for, safe under fork and in crowds."""
 
+import math
 import os
 import signal
 import subprocess
@@ -130,6 +131,18 @@ class TestSameBits:
         assert np.array_equal(*answers)
         exact = M.astype(np.float64) @ X.astype(np.float64)
         assert np.abs(answers[0] - exact).max() <= 50 * np.finfo(dtype).eps * np.abs(exact).max()
+
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    @pytest.mark.parametrize("rank", [1, 37])
+    def test_sparse_product_with_what_lies_far(self, two, graph, dtype, rank, monkeypatch):
+        """Asking for rows ahead, up to the last entry, changes nothing."""
+        M = sp.csr_array(graph.astype(dtype))
+        X = np.random.default_rng(rank).standard_normal((M.shape[0], rank)).astype(dtype)
+        answers = [np.full_like(X, np.nan) for _ in range(2)]
+        for answer, far in zip(answers, (math.inf, 0), strict=True):
+            monkeypatch.setattr(factor, "_FAR", far)
+            sparse_product(M.indptr, M.indices, M.data, row_pieces(M.indptr), X, answer)
+        assert np.array_equal(*answers)
 
     def test_sparse_product_empty_rows(self, two):
         M = sp.csr_array(([1.0, 2.0], ([3, 0], [0, 3])), shape=(600, 600))

@@ -150,18 +150,19 @@ def look_at_answer(
     if component.are_met(errors):
         return odd
     outliers, errors = component.outliers(errors), np.abs(errors)
+    doubt = ", so that no point is called determined" if unexplained else ""
     advice = "try n_init, another init or another random_state"
     if outliers.mean() > 1e-3:
         worst = component.pairs[int(np.argmax(errors))].tolist()
         text = (
             f"{int(outliers.sum()):,} of {len(outliers):,} distances are missed by far more than the others, "
-            f"[{_list(worst)}] the most (by {{worst:.3g}}): wrong distances, or a local minimum; {advice}"
+            f"[{_list(worst)}] the most (by {{worst:.3g}}): wrong distances, or a local minimum{doubt}; {advice}"
         )
         odd.append(MisfitWarning(text, {"worst": float(errors.max())}))
     elif unexplained:
         text = (
             "the distances are missed by {typical:.3g} on average, which is more than round-off and not known to be "
-            f"noise: perhaps a local minimum, so that no point is called determined; {advice}, or give noise"
+            f"noise: perhaps a local minimum{doubt}; {advice}, or give noise"
         )
         odd.append(MisfitWarning(text, {"typical": float(np.sqrt(np.mean(errors**2)))}))
     return odd

@@ -387,7 +387,7 @@ def nonnegative_start(
     mean beside their root mean square ``size``, the bounds follow the scale of the data.
     """
     top = max(math.sqrt(abs(mean) / rank), 2e-5 * math.sqrt(size))
-    return 2 * space.uniform(generator, min(1e-5, top / 2), top, (n, rank))
+    return space.uniform(generator, min(2e-5, top), 2 * top, (n, rank))
 
 
 def _quartic(slope: float, S: Array, U: Array, C: Array, bend: float) -> tuple[float, float, float, float]:
