@@ -10,7 +10,7 @@ from quartic.arrays import HOST, orthonormal
 from quartic.arrays.threads import limited_to
 from quartic.datasets import karate, planted_graph
 from quartic.init import factorization, random_start, spectral_start
-from quartic.init.factorization import leading_eigenpairs
+from quartic.init.factorization import filtered_eigenpairs
 from quartic.losses import Distances, LeastSquares
 from quartic.losses.factor import matrix as factor_matrix
 from quartic.losses.factor.matrix import ProjectedMatrix, as_matrix
@@ -127,7 +127,7 @@ def test_filters_do_not_overflow(library, dtype, degree):
     if library == "torch":
         torch = pytest.importorskip("torch", reason="needs torch")
         Q, factors = torch.from_numpy(Q), torch.from_numpy(factors)
-    found, U = leading_eigenpairs(lambda X: factors * X, Q, 6, 2 * degree, degree)
+    found, U = filtered_eigenpairs(lambda X: factors * X, Q, 6, 2 * degree, degree)
     np.testing.assert_allclose(found[:6], values[:6], rtol=1e-3 if degree == 8 else 1e-5)
     U = np.asarray(U, dtype=np.float64)[:, :6]
     np.testing.assert_allclose(U.T @ U, np.eye(6), atol=100 * np.finfo(dtype).eps)
@@ -150,7 +150,7 @@ def test_one_large_eigenvalue_does_not_hide_the_others(dtype):
     exact = np.linalg.eigvalsh(M)[::-1][:20]
     assert exact[0] > 30 * exact[-1]
     Q = np.random.default_rng(1).standard_normal((800, 30)).astype(dtype)
-    found, _ = leading_eigenpairs(lambda X: M.astype(dtype) @ X, Q, 20, 16, 8)
+    found, _ = filtered_eigenpairs(lambda X: M.astype(dtype) @ X, Q, 20, 16, 8)
     np.testing.assert_allclose(found[:20], exact, rtol=1e-3)
 
 
@@ -290,17 +290,6 @@ def test_errors():
 
 
 # -- its passes -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize(("n", "rank"), [(1, 1), (7, 3), (64, 8), (500, 30), (300, 41)])
-def test_a_turn_in_one_pass(n, rank, dtype):
-    rng = np.random.default_rng(n)
-    Z, Q = rng.standard_normal((n, rank)).astype(dtype), np.linalg.qr(rng.standard_normal((rank, rank)))[0]
-    exact = Z.astype(float).T @ np.maximum(Z.astype(float) @ Q, 0)
-    np.testing.assert_allclose(HOST.turned_gram(Z, Q), exact, atol=300 * n * np.finfo(dtype).eps)
-    # any order of the array will do
-    np.testing.assert_array_equal(HOST.turned_gram(np.asfortranarray(Z), Q), HOST.turned_gram(Z, Q))
 
 
 def test_a_step_of_chebyshevs_recursion():

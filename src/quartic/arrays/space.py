@@ -280,11 +280,6 @@ class Space:
 
         _by_blocks(work, A, *(B for _, B in terms))
 
-    def turned_gram(self, Z: Array, Q: Array) -> Array:
-        """Return Zᵀ max(ZQ, 0), of which ZQ exists only block by block."""
-        sums = _sums_of_pieces(Z, Z, Q.shape, lambda rows, _: rows.T @ np.maximum(rows @ Q, 0))
-        return cast(Array, sums.sum(axis=0))
-
     def small(self, S: Any) -> Array:
         """Return a small float64 matrix as `gram` would."""
         return cast(Array, S)

@@ -27,11 +27,7 @@ _GIGA = 1e9
 
 @dataclass(frozen=True)
 class DeviceSpace(Space):
-    """Tensors on one device.
-
-    Random numbers are drawn on the device, from a generator seeded by the one given: the same seed gives the same
-    numbers on the same kind of device.
-    """
+    """Tensors on one device."""
 
     device: torch.device
     deferred = True
@@ -142,9 +138,6 @@ class DeviceSpace(Space):
         A.mul_(factor)
         for b, B in terms:
             A.add_(B, alpha=b)
-
-    def turned_gram(self, Z: Any, Q: Any) -> Any:
-        return self.gram(Z, self.times(Z, Q).clamp_(min=0))
 
     def small(self, S: Any) -> Any:
         return Waiting(S if isinstance(S, torch.Tensor) else torch.from_numpy(np.ascontiguousarray(S)).to(self.device))

@@ -145,7 +145,7 @@ def spectral_start(problem: Problem, rank: int, generator: np.random.Generator) 
         columns = min(-(-columns // _VECTOR) * _VECTOR, loss.n_points)
     Q = loss.space.normal(generator, (loss.n_points, columns), rough.dtype)
     angle = _ANGLES[projects] if nonnegative else 0.0
-    values, Q = leading_eigenpairs(rough.product, Q, rank, _PRODUCTS, _DEGREE, angle)
+    values, Q = filtered_eigenpairs(rough.product, Q, rank, _PRODUCTS, _DEGREE, angle)
     projected = FullLeastSquares(ProjectedMatrix(cast(Any, loss).matrix, Q, values)) if projects else None
     roots = np.eye(Q.shape[1], rank) * np.sqrt(np.maximum(values[:rank], 0))  # Z is Q times this
     if not nonnegative:
@@ -165,10 +165,10 @@ def spectral_start(problem: Problem, rank: int, generator: np.random.Generator) 
     if projected is None:
         return X
     left_out = 2 * math.sqrt(squared_norm(scale * MX - projected.matrix.product(X)))
-    found = minimize(
-        Problem(projected, Nonnegative()), X, solver="lbfgs", tol=_SHARE, reference=left_out, max_iter=_MOST
-    )
-    return found.X
+    solver = "face-cg" if loss.space is HOST else "lbfgs"  # which a device replays
+    return minimize(
+        Problem(projected, Nonnegative()), X, solver=solver, tol=_SHARE, reference=left_out, max_iter=_MOST
+    ).X
 
 
 def _projecting_helps(matrix: Matrix, columns: int, rank: int) -> bool:
@@ -177,7 +177,7 @@ def _projecting_helps(matrix: Matrix, columns: int, rank: int) -> bool:
     return entries >= _TIMES * columns and matrix.n * entries * rank >= _MULTIPLICATIONS[matrix.space is not HOST]
 
 
-def leading_eigenpairs(
+def filtered_eigenpairs(
     product: Callable[[Array], Array], Q: Array, rank: int, n_products: int, highest: int, angle: float = 0.0
 ) -> tuple[Array, Array]:
     """Return approximations of the algebraically largest eigenvalues of M, falling, and their eigenvectors.
@@ -200,7 +200,7 @@ def leading_eigenpairs(
         reach = math.sqrt(squares.min()) * (1.0 if values[-1] > 0 else _RESOLVED)
         upper = max(values[-1], reach, np.finfo(float_type(Q)).tiny)
         lower = min(-upper, 1.05 * values[-1])
-        centre, half = (lower + upper) / 2, (upper - lower) / 2
+        centre, half = float((lower + upper) / 2), float((upper - lower) / 2)
         # log of what a degree multiplies the first eigenvector by, beyond the last one wanted
         first, last = (math.acosh(max((values[k] - centre) / half, 1.0)) for k in (0, rank - 1))
         rounds = math.ceil(left / min(max(math.log(most) / max(first - last, 1e-300), 2), highest))
@@ -248,7 +248,7 @@ def _turn(U: Array, roots: Array) -> Array:
     Y *= namespace(Y).sign(cubes := (Y * Y * Y).sum(axis=0)) + (cubes == 0)
     turn = _polar(on_host(gram(Z, positive_part(Y))))
     for _ in range(_TURNS - 1):
-        turn = _polar(on_host(space_of(Z).turned_gram(Z, turn)))
+        turn = _polar(on_host(gram(Z, positive_part(times(Z, turn)))))
     return turn
 
 
