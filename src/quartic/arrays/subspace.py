@@ -34,7 +34,7 @@ def orthonormal(A: Any) -> Array:
 
     By products alone: with AᵀA = VΛVᵀ, its columns scaled to length one, AVΛ^-½ is orthonormal but for round-off, which
     a second time is gone (Stathopoulos and Wu 2002), and does not count where Λ is nearly even. That is quicker than a
-    QR decomposition, which is taken where columns are too nearly dependent; on a device, where it is slow, and in single
+    QR decomposition, taken where columns are too nearly dependent; on a device, where it is slow, and in single
     precision, only if more rounds, each of which brings the columns further apart, do not help either.
     """
     B, patient = A, space_of(A) is not HOST or float_type(A) is np.float32
