@@ -391,16 +391,19 @@ def row_pieces(start: Any) -> NDArray[np.int64]:
 
 
 @cache
-def sparse_pass(rank: int, far: bool) -> Any:
-    """Return the compiled product of the rows first ≤ i < last with an X of so many columns, near or far."""
+def sparse_pass(rank: int, line: int) -> Any:
+    """Return the compiled product of the rows first ≤ i < last with an X of so many columns.
+
+    If X lies far, ``line`` is how many numbers a cache line has; 0 if it is near.
+    """
     lanes = (0.0,) * rank
 
     @njit(**FLAGS)
     def run(start: Any, cols: Any, values: Any, X: Any, Y: Any, first: int, last: int) -> None:
         for i in range(first, last):
-            if far:
+            if line:
                 for p in range(start[i] + _AHEAD, min(start[i + 1] + _AHEAD, len(cols))):
-                    for k in range(0, rank, LINE // X.itemsize):
+                    for k in range(0, rank, line):
                         prefetch(X, cols[p], k)
             sparse_row(lanes, cols, values, X, Y, i, start[i], start[i + 1])
 
@@ -413,7 +416,7 @@ def sparse_product(start: Any, cols: Any, values: Array, bounds: NDArray[np.int6
     X and ``out`` are C-ordered, of one type, at most `WIDEST_RANK` columns wide. Every entry is summed in the order
     the row is stored in: the answer is the same on any number of threads.
     """
-    run = sparse_pass(X.shape[1], X.nbytes > _FAR)
+    run = sparse_pass(X.shape[1], LINE // X.itemsize if X.nbytes > _FAR else 0)
     rows = bounds.tolist()
 
     def work(first: int, last: int) -> None:
