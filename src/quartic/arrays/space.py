@@ -262,16 +262,7 @@ class Space:
         if A.size <= _SMALL:
             return A @ S
         out = A if reuse else empty((len(A), S.shape[1]), A.dtype)
-        rows = max(_ROWS, -(-len(A) // _PIECES))
-
-        def work(first: int, last: int) -> None:
-            for piece in range(first, last):
-                end = min((piece + 1) * rows, len(A))
-                for k in range(piece * rows, end, _ROWS):
-                    here = slice(k, min(k + _ROWS, end))
-                    out[here] = A[here] @ S
-
-        spread(work, -(-len(A) // rows), float(A.size) * S.shape[1])
+        _by_blocks(lambda a, new: np.matmul(a, S, out=new), A, out)
         return out
 
     def shrink(self, W: Array, square: float, alpha: float, sigma: float) -> None:

@@ -15,6 +15,8 @@ from quartic.arrays.waiting import on_host
 
 # By products alone where the least eigenvalue of the scaled AᵀA is above so many units of round-off of the largest.
 _INDEPENDENT = 1e4
+# The basis is orthonormal to ten units of round-off where the least eigenvalue is above this share of the largest.
+_EVEN = 0.01
 # Columns that are still dependent after so many rounds on a device are equal, or zero.
 _ROUNDS = 5
 # So many rows of a tall array say as much as all.
@@ -30,24 +32,22 @@ _MEMORY = 1e9
 def orthonormal(A: Any) -> Array:
     """Return an orthonormal basis of the columns of A.
 
-    By products alone, twice: with AᵀA = VΛVᵀ, its columns scaled to length one, AVΛ^-½ is orthonormal but for
-    round-off, which the second time is gone (Stathopoulos and Wu 2002). That is quicker than a QR decomposition, which
-    is taken where columns are too nearly dependent; on a device, where it is slow, and in single precision, only if
-    more rounds, each of which brings the columns further apart, do not help either.
+    By products alone: with AᵀA = VΛVᵀ, its columns scaled to length one, AVΛ^-½ is orthonormal but for round-off, which
+    a second time is gone (Stathopoulos and Wu 2002), and does not count where Λ is nearly even. That is quicker than a
+    QR decomposition, taken where columns are too nearly dependent; on a device, where it is slow, and in single
+    precision, only if more rounds, each of which brings the columns further apart, do not help either.
     """
-    B, good, patient = A, 0, space_of(A) is not HOST or float_type(A) is np.float32
+    B, patient = A, space_of(A) is not HOST or float_type(A) is np.float32
     least = 1e8 * float(np.finfo(float_type(A)).tiny)  # one over it, and over a small root, are numbers of A's type
     for _ in range(_ROUNDS if patient else 2):
         S = on_host(gram(B))
         d = np.maximum(np.sqrt(np.maximum(np.diag(S), 0)), least)
         values, V = np.linalg.eigh(S / d[:, None] / d)
-        independent = values[0] > _INDEPENDENT * eps(A) * values[-1]
-        if not independent and not patient:
+        if not patient and not values[0] > _INDEPENDENT * eps(A) * values[-1]:
             break
         values = np.maximum(values, 1e-12 * values[-1])
         B = times(B, V / np.sqrt(values) / d[:, None], B is not A)
-        good = good + 1 if independent else 0
-        if good == 2:
+        if values[0] > _EVEN * values[-1]:
             return B
     return namespace(A).linalg.qr(A)[0]
 
@@ -59,7 +59,7 @@ def spread_rows(U: Any) -> Any:
 
 def most_different_rows(U: Any) -> Array:
     """Return the r rows of U (n, r) that a QR decomposition of Uᵀ with pivoting takes first, as a small matrix."""
-    rank, U = U.shape[1], spread_rows(U)
+    rank = U.shape[1]
     if space_of(U) is HOST:
         import scipy.linalg
 

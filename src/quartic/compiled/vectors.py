@@ -22,7 +22,6 @@ import numpy as np
 from llvmlite import ir
 from numba import extending, types
 from numba.core.datamodel import models
-from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import register_model
 from numpy.typing import NDArray
 
@@ -193,36 +192,24 @@ def prefetch(typingctx: Any, A: Any, i: Any, at: Any) -> Any:
     return types.void(A, types.int64, types.int64), code
 
 
-@infer_global(operator.add)
-@infer_global(operator.sub)
-class _OfTwo(AbstractTemplate):
-    def generic(self, args: Any, kws: Any) -> Any:
-        """Tell what a + b and a − b are."""
+def _define(operation: Any, instruction: str, *kinds: Any) -> None:
+    """Let compiled code write ``a + b``, ``a - b`` or ``number * a``: what it is, and how it is done."""
+
+    @extending.type_callable(operation)
+    def typed(context: Any) -> Any:
+        return lambda a, b: b if isinstance(b, Lanes) and (a == b or isinstance(a, kinds[0])) else None
+
+    @extending.lower_builtin(operation, *kinds)
+    def lowered(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         a, b = args
-        return signature(a, a, b) if isinstance(a, Lanes) and a == b else None
+        if kinds[0] is not Lanes:
+            a = _spread(builder, context.cast(builder, a, signature.args[0], types.float64), signature.args[1].width)
+        return getattr(builder, instruction)(a, b, flags=_FAST)
 
 
-@infer_global(operator.mul)
-class _Scaled(AbstractTemplate):
-    def generic(self, args: Any, kws: Any) -> Any:
-        """Tell what number * a is."""
-        number, a = args
-        return signature(a, types.float64, a) if isinstance(number, types.Number) and isinstance(a, Lanes) else None
-
-
-@extending.lower_builtin(operator.add, Lanes, Lanes)
-def _add(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    return builder.fadd(*args, flags=_FAST)
-
-
-@extending.lower_builtin(operator.sub, Lanes, Lanes)
-def _subtract(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    return builder.fsub(*args, flags=_FAST)
-
-
-@extending.lower_builtin(operator.mul, types.Float, Lanes)
-def _multiply(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    return builder.fmul(_spread(builder, args[0], signature.return_type.width), args[1], flags=_FAST)
+_define(operator.add, "fadd", Lanes, Lanes)
+_define(operator.sub, "fsub", Lanes, Lanes)
+_define(operator.mul, "fmul", types.Number, Lanes)
 
 
 # -- tiles ------------------------------------------------------------------------------------------------------------
@@ -299,44 +286,35 @@ def sparse_row(
     return types.void(lanes, cols, values, X, Y, *(types.int64,) * 3), codegen
 
 
-def _any_tile(builder: Any, width: Any, last: Any, left: Any, right: Any, lines: list[Any], add: bool) -> None:
-    """Do so for any width that a tile may have on this machine, not known before: there is a loop for each."""
-    for size in range(4, WIDEST + 1, 4):
-        with builder.if_then(builder.icmp_signed("==", width, _I64(size))):
-            _tile(builder, size, _I64(0), last, left, right, lines, add)
-
-
 @intrinsic
-def rows_times_small(typingctx: Any, X: Any, A: Any, W: Any, row: Any, column: Any, width: Any) -> Any:
-    """W[row + h, column:column + width] = Σ_k X[row + h, k]·A[k, column:column + width] for 0 ≤ h < 4."""
+def multiply_tile(
+    typingctx: Any, turned: Any, A: Any, B: Any, C: Any, count: Any, row: Any, column: Any, width: Any
+) -> Any:
+    """C[row + h, column:column + width] = Σ_k A[row + h, k]·B[k, column:column + width] over k < count, for 0 ≤ h < 4.
+
+    With a number in the tuple ``turned`` it is C += AᵀB. The width is not known before: there is a loop for each that a
+    tile may have on this machine.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        (x, inner), (a, columns), (w, stride) = (_array(context, builder, signature.args[k], args[k]) for k in range(3))
-        row, column, width = args[3:]
+        (a, inner), (b, columns), (c, stride) = (
+            _array(context, builder, signature.args[k], args[k]) for k in (1, 2, 3)
+        )
+        count, row, column, width = args[4:]
         rows = [builder.add(row, _I64(h)) for h in range(4)]
-        left = [_at(builder, x, builder.mul(i, inner)) for i in rows]
-        lines = [_at(builder, w, builder.mul(i, stride), column) for i in rows]
-        _any_tile(
-            builder, width, inner, lambda k: [_at(builder, line, k) for line in left],
-            lambda k: _at(builder, a, builder.mul(k, columns), column), lines, add=False,
-        )  # fmt: skip
+        lines = [_at(builder, c, builder.mul(i, stride), column) for i in rows]
+
+        def left(k: Any) -> list[Any]:
+            if len(turned):
+                return [_at(builder, a, builder.mul(k, inner), row, h) for h in range(4)]
+            return [_at(builder, a, builder.mul(i, inner), k) for i in rows]
+
+        def right(k: Any) -> Any:
+            return _at(builder, b, builder.mul(k, columns), column)
+
+        for size in range(4, WIDEST + 1, 4):
+            with builder.if_then(builder.icmp_signed("==", width, _I64(size))):
+                _tile(builder, size, _I64(0), count, left, right, lines, add=len(turned) > 0)
         return context.get_dummy_value()
 
-    return types.void(X, A, W, *(types.int64,) * 3), codegen
-
-
-@intrinsic
-def add_to_gram(typingctx: Any, Y: Any, S: Any, count: Any, row: Any, column: Any, width: Any) -> Any:
-    """S[row + h, column:column + width] += Σ_i Y[i, row + h]·Y[i, column:column + width] over i < count, in float64."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        (y, length), (s, columns) = (_array(context, builder, signature.args[k], args[k]) for k in range(2))
-        count, row, column, width = args[2:]
-        lines = [_at(builder, s, builder.mul(builder.add(row, _I64(h)), columns), column) for h in range(4)]
-        _any_tile(
-            builder, width, count, lambda i: [_at(builder, y, builder.mul(i, length), row, h) for h in range(4)],
-            lambda i: _at(builder, y, builder.mul(i, length), column), lines, add=True,
-        )  # fmt: skip
-        return context.get_dummy_value()
-
-    return types.void(Y, S, *(types.int64,) * 4), codegen
+    return types.void(turned, A, B, C, *(types.int64,) * 4), codegen

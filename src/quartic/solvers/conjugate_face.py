@@ -78,6 +78,7 @@ class FaceCG(Solver):
         if not t > 0:
             raise NoProgress("the line search finds no lower point: round-off is reached")
         new = line.point_within(t)
+        del line  # its product is not needed any more: where arrays are large, new ones take long to get
         if t < 1 and push > _MOSTLY * problem.stationarity(p) ** 2:
             at_zero = problem.loss.arrays.like(p.X)
             _sums(p.X, 0, _set_to_zero, D, new.X, at_zero)

@@ -26,7 +26,7 @@ from quartic.arrays import Array
 from quartic.arrays.space import HOST, LINE, Fresh, mostly_zeros
 from quartic.arrays.threads import spread
 from quartic.compiled.flags import FLAGS, INNER, njit
-from quartic.compiled.vectors import WIDEST, add_to_gram, prefetch, rows_times_small, sparse_row
+from quartic.compiled.vectors import WIDEST, multiply_tile, prefetch, sparse_row
 from quartic.losses.factor.passes import Origin, StepSums
 
 # Rows of a block: with 40 columns in double precision 20 kB, beside the small matrix, stay in the first cache.
@@ -106,31 +106,20 @@ def stepped(
     origin: Origin, S: Array, alpha: float, sigma: float, b: float, shift: float, clip: bool, W: Array
 ) -> float:
     """Fill W = (α·tr S + σ)Y + bG − shift, cut off below zero if ``clip``; return ‖W‖²."""
-    X, MX, Z, MZ, t = origin
-    s, wide = -2 * b, _small(S, alpha * float(S.trace()) + sigma, 2 * b, X)
+    X, start = origin.X, tuple(origin)
+    wide = _small(S, alpha * float(S.trace()) + sigma, 2 * b, X)
     parts = np.zeros(_n_pieces(X))
-    _spread(
-        lambda rows, first, last: _stepped(X, Z, MX, MZ, t, wide, s, shift, clip, W, parts, rows, first, last),
-        X,
-        2 * len(S) + 9,
-    )
+    _spread(lambda *piece: _stepped(start, wide, -2 * b, shift, clip, W, parts, *piece), X, 2 * len(S) + 9)
     return float(parts.sum())
 
 
 def step_sums(X: Array, MX: Array, origin: Origin, ahead: float | None, curved: bool) -> StepSums:
     """Return the sums of the step from the origin to X; the Gram matrix ahead too, since all is in the cache now."""
-    B, MB, Z, MZ, t = origin
-    rank, looks = X.shape[1], ahead is not None
-    grams, steps, following = _grams(X, 3)
+    rank, looks, start = X.shape[1], ahead is not None, tuple(origin)
+    grams, steps, following = made = tuple(_grams(X, 3))
     sums = np.zeros((len(grams), 6))
-    further = 0.0 if ahead is None else ahead
-    _spread(
-        lambda rows, first, last: _step_sums(
-            X, MX, B, Z, MB, MZ, t, curved, looks, further, grams, steps, following, sums, rows, first, last
-        ),
-        X,
-        (1 + curved + looks) * rank + 12,
-    )
+    wanted = curved, looks, 0.0 if ahead is None else ahead
+    _spread(lambda *piece: _step_sums(X, MX, start, *wanted, made, sums, *piece), X, (1 + curved + looks) * rank + 12)
     bend, along, length, fit, pull, feasible = sums.sum(axis=0).tolist()
     return StepSums(
         _sum_of_grams(grams, rank),
@@ -144,7 +133,7 @@ def projected_norm(X: Array, S: Array, MX: Array) -> float:
     """Return ‖∇ᴾ‖² of the gradient G = 2XS − 2MX: G where X > 0, min(G, 0) where X = 0; G itself is not kept."""
     wide = _small(S, 0.0, 2.0, X)
     parts = np.zeros(_n_pieces(X))
-    _spread(lambda rows, first, last: _projected_norm(X, wide, MX, parts, rows, first, last), X, 2 * len(S) + 3)
+    _spread(lambda *piece: _projected_norm(X, wide, MX, parts, *piece), X, 2 * len(S) + 3)
     return float(parts.sum())
 
 
@@ -211,7 +200,7 @@ def block_times_small(rows: int, Y: Any, A: Any, W: Any) -> None:
         while end > 0:
             width = _next_width(end)
             end -= width
-            rows_times_small(Y, A, W, i, end, width)
+            multiply_tile((), Y, A, W, Y.shape[1], i, end, width)
 
 
 @njit(**INNER)
@@ -222,7 +211,7 @@ def add_upper_gram(rows: int, Y: Any, S: Any) -> None:
         while end > row:
             width = _next_width(end - row)
             end -= width
-            add_to_gram(Y, S, rows, row, end, width)
+            multiply_tile((0.0,), Y, Y, S, rows, row, end, width)
 
 
 # -- compiled ---------------------------------------------------------------------------------------------------------
@@ -264,21 +253,9 @@ def _form(x: Any, z: Any, t: float, y: Any) -> None:
 
 @njit(**FLAGS)
 def _stepped(
-    X: Any,
-    Z: Any,
-    MX: Any,
-    MZ: Any,
-    t: float,
-    A: Any,
-    factor: float,
-    offset: float,
-    clip: bool,
-    W: Any,
-    parts: Any,
-    rows: int,
-    first: int,
-    last: int,
+    origin: Any, A: Any, factor: float, offset: float, clip: bool, W: Any, parts: Any, rows: int, first: int, last: int
 ) -> None:
+    X, MX, Z, MZ, t = origin
     kind, rank = X.dtype.type, X.shape[1]
     s, u, shift, zero = kind(factor), kind(t), kind(offset), kind(0)
     Y, V = block(X), block(X)
@@ -304,24 +281,10 @@ def _stepped(
 
 @njit(**FLAGS)
 def _step_sums(
-    X: Any,
-    MX: Any,
-    B: Any,
-    Z: Any,
-    MB: Any,
-    MZ: Any,
-    t: float,
-    curved: bool,
-    looks: bool,
-    ahead: float,
-    grams: Any,
-    steps: Any,
-    following: Any,
-    sums: Any,
-    rows: int,
-    first: int,
+    X: Any, MX: Any, origin: Any, curved: bool, looks: bool, ahead: float, made: Any, sums: Any, rows: int, first: int,
     last: int,
-) -> None:
+) -> None:  # fmt: skip
+    (B, MB, Z, MZ, t), (grams, steps, following) = origin, made
     u, rank = X.dtype.type(t), X.shape[1]
     C, D = block(X), block(X)
     c, d = C.ravel(), D.ravel()
@@ -428,16 +391,19 @@ def row_pieces(start: Any) -> NDArray[np.int64]:
 
 
 @cache
-def sparse_pass(rank: int, far: bool) -> Any:
-    """Return the compiled product of the rows first ≤ i < last with an X of so many columns, near or far."""
+def sparse_pass(rank: int, line: int) -> Any:
+    """Return the compiled product of the rows first ≤ i < last with an X of so many columns.
+
+    If X lies far, ``line`` is how many numbers a cache line has; 0 if it is near.
+    """
     lanes = (0.0,) * rank
 
     @njit(**FLAGS)
     def run(start: Any, cols: Any, values: Any, X: Any, Y: Any, first: int, last: int) -> None:
         for i in range(first, last):
-            if far:
+            if line:
                 for p in range(start[i] + _AHEAD, min(start[i + 1] + _AHEAD, len(cols))):
-                    for k in range(0, rank, LINE // X.itemsize):
+                    for k in range(0, rank, line):
                         prefetch(X, cols[p], k)
             sparse_row(lanes, cols, values, X, Y, i, start[i], start[i + 1])
 
@@ -450,7 +416,7 @@ def sparse_product(start: Any, cols: Any, values: Array, bounds: NDArray[np.int6
     X and ``out`` are C-ordered, of one type, at most `WIDEST_RANK` columns wide. Every entry is summed in the order
     the row is stored in: the answer is the same on any number of threads.
     """
-    run = sparse_pass(X.shape[1], X.nbytes > _FAR)
+    run = sparse_pass(X.shape[1], LINE // X.itemsize if X.nbytes > _FAR else 0)
     rows = bounds.tolist()
 
     def work(first: int, last: int) -> None:
