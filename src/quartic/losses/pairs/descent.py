@@ -25,6 +25,9 @@ from quartic.losses.pairs.numba import data_of, layout, pair_rows, places_of_blo
 from quartic.losses.pairs.pairs import LINEARIZE, PRODUCT, QUARTIC, Pairs
 from quartic.polynomials import real_roots_of_cubic
 
+# In a core a step costs as much as several steps of conjugate gradients: equations are solved further.
+_POWER = 1.5
+
 
 class Descent:
     """Damped steps (JᵀJ + shift·I) D = −G over few pairs, X in records of the passes, rows filled up with zeros.
@@ -53,7 +56,7 @@ class Descent:
         while True:
             self.look(t)
             yield self.X, self.value, self.slope, damping
-            t, gain, _ = self.solve(damping, earlier, first_minimum)
+            t, gain, _ = self.solve(damping, earlier, first_minimum, _POWER)
             if not t > 0:
                 return
             damping, earlier = next_damping(damping, gain), self.slope
@@ -75,13 +78,13 @@ class Descent:
         np.multiply(np.take(B, places, axis=1), there, out=self._L)
 
     def solve(
-        self, damping: float, earlier: float, best: Callable[[float, float, float, float], float]
+        self, damping: float, earlier: float, best: Callable[[float, float, float, float], float], power: float = 1.0
     ) -> tuple[float, float, bool]:
         """Solve for D; return the ``best`` t of the quartic on X + tD, actual to predicted decrease, if it is solved.
 
         How far it is solved follows from the slope and the ``earlier`` one.
         """
-        shift, tolerance = float(damping * self.mean), residual(self._forcing, self.slope, earlier)
+        shift, tolerance = float(damping * self.mean), residual(self._forcing, self.slope, earlier, power)
         invert(self._lanes, self._rank, self._L, shift)
         steps, reached, length = solve_rows(
             *self._product, shift, float(tolerance), self._max_cg, self._D, self._R, self._room

@@ -49,9 +49,9 @@ def next_damping(damping: float, gain: float) -> float:
     return min(max(damping * factor, _LEAST), _MOST)
 
 
-def residual(forcing: float, slope: float, earlier: float) -> float:
+def residual(forcing: float, slope: float, earlier: float, power: float = 1.0) -> float:
     """Return how far to solve the equations: as far as the last step lowered the gradient, at first not so far."""
-    return forcing if math.isinf(earlier) else max(_LEAST_RESIDUAL, min(forcing, slope / earlier))
+    return forcing if math.isinf(earlier) else max(_LEAST_RESIDUAL, min(forcing, (slope / earlier) ** power))
 
 
 class SumOfSquares(Loss):
