@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -359,8 +359,8 @@ class LevenbergMarquardt(Solver):
                 else:
                     loss.gauss_newton_product(p, V, out)
 
-            found = conjugate_gradients(product, G, blocks, ridge + damping, tolerance, self.max_cg)
-            D, slow = found.D, 0 if found.reached else slow + 1
+            D, reached = conjugate_gradients(product, G, blocks, ridge + damping, tolerance, self.max_cg)
+            slow = 0 if reached else slow + 1
         predicted = 0.5 * (damping * squared_norm(D) - inner(G, D))  # of the model without damping, at t = 1
         D = astype(D, float_type(p.X))
         if loss.quadratic:
@@ -421,17 +421,10 @@ def _backtrack(loss: SumOfSquares, penalty: Penalty, p: Point, G: Array, D: Arra
 _UNKNOWNS, _WORK = 100_000, 3e10
 
 
-class Solution(NamedTuple):
-    """D (n, r), in float64, and whether the residual asked for was reached."""
-
-    D: Array
-    reached: bool
-
-
 def conjugate_gradients(
     product: Callable[[Array, Array], None], G: Array, blocks: Array, shift: float, tolerance: float, max_iter: int
-) -> Solution:
-    """Solve (A + shift·I) D = −G, preconditioned by the row blocks plus the shift.
+) -> tuple[Array, bool]:
+    """Solve (A + shift·I) D = −G, preconditioned by the row blocks plus the shift: D in float64, and whether that is it.
 
     ``product(V, out)`` writes AV into ``out``. The residual goes down to ``tolerance`` times that of D = 0, in the norm
     of the preconditioner. What is returned after ``max_iter`` steps, or where A turns out not to be positive definite,
@@ -447,10 +440,10 @@ def conjugate_gradients(
         product(P, H)
         curvature, rz = ops.advance(rz, shift, P, H, L, D, R, Z)
         if not curvature > 0:
-            return Solution(D if k else Z, True)
+            return D if k else Z, True
         if not rz > tolerance**2 * first:
-            return Solution(D, True)
-    return Solution(D, False)
+            return D, True
+    return D, False
 
 
 def has_matrix(loss: SumOfSquares) -> bool:

@@ -73,7 +73,7 @@ class Descent:
     def take(self, value: float, G: Array, B: Array, mean: float) -> None:
         """Take what a pass at X has given before, in place of making it."""
         self.value, self.slope, self.mean = value, HOST.norm(G), mean
-        places, there = _unpacking(self._rank, len(self._lanes))
+        places, there = unpacking(self._rank, len(self._lanes))
         np.negative(G, out=self._R[:, : self._rank])
         np.multiply(np.take(B, places, axis=1), there, out=self._L)
 
@@ -112,7 +112,7 @@ class Descent:
 
 
 @cache
-def _unpacking(rank: int, width: int) -> tuple[Any, Any]:
+def unpacking(rank: int, width: int) -> tuple[Any, Any]:
     """Return where in packed r × r blocks the entries of whole ones, with longer rows, are, and which there are."""
     k, l = np.indices((width, width)).reshape(2, -1)
     high, low = np.maximum(k, l), np.minimum(k, l)
@@ -214,7 +214,7 @@ def first_minimum(c1: float, c2: float, c3: float, c4: float) -> float:
 
 def factor_blocks(B: Array, shift: float, rank: int) -> Array:
     """Return the inverses of the blocks B_i + shift·I; a direction without curvature gets 0."""
-    L: Array = np.take(B, _unpacking(rank, rank)[0], axis=1)
+    L: Array = np.take(B, unpacking(rank, rank)[0], axis=1)
     invert((), rank, L, shift)
     return L
 
