@@ -20,13 +20,10 @@ import numpy as np
 from quartic.arrays import HOST, Array
 from quartic.compiled.flags import FLAGS, njit
 from quartic.compiled.vectors import dot, load, nothing, store, where_squared
-from quartic.losses.pairs.loss import next_damping, residual
+from quartic.losses.pairs.loss import IN_CORES, next_damping, residual
 from quartic.losses.pairs.numba import data_of, layout, pair_rows, places_of_blocks
 from quartic.losses.pairs.pairs import LINEARIZE, PRODUCT, QUARTIC, Pairs
 from quartic.polynomials import real_roots_of_cubic
-
-# In a core a step costs as much as several steps of conjugate gradients: equations are solved further.
-_POWER = 1.5
 
 
 class Descent:
@@ -56,7 +53,7 @@ class Descent:
         while True:
             self.look(t)
             yield self.X, self.value, self.slope, damping
-            t, gain, _ = self.solve(damping, earlier, first_minimum, _POWER)
+            t, gain, _ = self.solve(damping, earlier, first_minimum, IN_CORES)
             if not t > 0:
                 return
             damping, earlier = next_damping(damping, gain), self.slope
@@ -67,8 +64,8 @@ class Descent:
         move(lanes, self._W, self._at, self._V, t, self._D)
         self.value = 0.5 * pair_rows(*self._linearize)[0]
         self._count(1)
-        trace, squares = prepare(lanes, self._W, where_squared(len(lanes)), self._R, self._L)
-        self.mean, self.slope = trace / (rank * n), HOST.root(squares, lambda: self.gradient)
+        self.mean = prepare(lanes, self._W, where_squared(len(lanes)), self._R, self._L) / (rank * n)
+        self.slope = HOST.norm(self.gradient)
 
     def take(self, value: float, G: Array, B: Array, mean: float) -> None:
         """Take what a pass at X has given before, in place of making it."""
@@ -133,17 +130,15 @@ def move(lanes: Any, W: Any, at: int, V: Any, t: float, D: Any) -> None:
 
 @njit(**FLAGS)
 def prepare(lanes: Any, W: Any, where: Any, R: Any, L: Any) -> Any:
-    """Set R = −G and L to the row blocks; return tr JᵀJ and ‖G‖²."""
-    width, none, trace, squares = np.int64(len(lanes)), np.int64(0), 0.0, 0.0
+    """Set R = −G and L to the row blocks; return tr JᵀJ."""
+    width, none, trace = np.int64(len(lanes)), np.int64(0), 0.0
     for i in range(np.int64(len(R))):
-        g = load(lanes, W, i, none)
-        squares += dot(g, g)
-        store(R, i, none, -1.0 * g)
+        store(R, i, none, -1.0 * load(lanes, W, i, none))
         for k in range(width):
             trace += W[i, width + k]
             for l in range(width):
                 L[i, k * width + l] = W[i, width + where[k, l]]
-    return trace, squares
+    return trace
 
 
 @njit(**FLAGS)

@@ -20,6 +20,8 @@ from quartic.losses.steps import Line, Move
 _LEAST, _MOST = 1e-13, 1e8
 # The equations are never solved to a smaller residual, relative to where they start.
 _LEAST_RESIDUAL = 1e-3
+#: In a core they are solved further: a step costs as much as several of conjugate gradients.
+IN_CORES = 1.5
 
 
 def row_blocks_in(space: Space) -> Any:
