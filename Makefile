@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-torch test-oldest test-package test-slow test-browser fuzz results trust audit docs lint format wheel clean
+.PHONY: demo test test-torch test-oldest test-package test-slow test-browser fuzz results audit docs lint format wheel clean
 .DEFAULT_GOAL := test
 
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -34,6 +34,7 @@ $(TORCH_VENV)/.ready: pyproject.toml constraints.txt
 test-torch: $(TORCH_VENV)/.ready
 	$(TORCH_VENV)/bin/python -m pytest -n 2 -m 'not slow and not browser' tests/test_torch.py tests/test_triton.py tests/test_torch_graphs.py tests/test_torch_rows.py tests/test_devices.py
 
+# QUARTIC_MINUTES says for how long fits are made in one process, whose memory must not grow.
 test-slow: $(VENV)/.ready
 	$(BIN)/python -m pytest -m slow
 
@@ -44,10 +45,6 @@ fuzz: $(VENV)/.ready
 # The results page, its table and the numbers that documents quote, from what was measured into results/.
 results: $(VENV)/.ready
 	$(BIN)/quartic bench page --results results -o benchmarks/RESULTS.md $(foreach d,README.md docs/results.md $(wildcard docs/*.rst),--document $(d))
-
-# The section trust of benchmarks/results.csv: two hours, one of them of fits in one process.
-trust: $(VENV)/.ready
-	QUARTIC_MINUTES=60 $(BIN)/python benchmarks/trust.py
 
 # Known vulnerabilities in the pinned dependencies; needs the network, and fails where a package could not be looked up.
 audit: $(VENV)/.ready

@@ -6,40 +6,32 @@ Two processes share a cache folder that begins empty: the first compiles, the se
 cluster fit and a distance fit. Seconds are of the processor, imports left out.
 """
 
-from __future__ import annotations
-
 import json
-import os
-import subprocess
 import sys
 import tempfile
 import time
 
+import numpy as np
+from side_by_side import in_process
+
 
 def fits() -> dict[str, float]:
     """Return the seconds of the first fit of each kind in this process."""
-    import numpy as np
-
     from quartic import DistanceCompletion, SymNMF
     from quartic.datasets import helix, pair_distances, random_pairs
 
     links = np.random.default_rng(0).random((300, 300)) < 0.1
     points, pairs = helix(400, random_state=0), random_pairs(400, 0.2, random_state=0)
-    distances, seconds = pair_distances(points, pairs), {}
-    for name, fit in {
-        "clusters": lambda: SymNMF(4, random_state=0).fit((links | links.T).astype(float)),
-        "distances": lambda: DistanceCompletion(3, random_state=0).fit_pairs(pairs, distances),
-    }.items():
-        begin = time.process_time()
-        fit()
-        seconds[name] = time.process_time() - begin
-    return seconds
+    distances, times = pair_distances(points, pairs), [time.process_time()]
+    SymNMF(4, random_state=0).fit((links | links.T).astype(float))
+    times.append(time.process_time())
+    DistanceCompletion(3, random_state=0).fit_pairs(pairs, distances)
+    return dict(zip(("clusters", "distances"), np.diff([*times, time.process_time()]), strict=True))
 
 
 def measure():
     with tempfile.TemporaryDirectory() as folder:
-        how = {"env": {**os.environ, "NUMBA_CACHE_DIR": folder}, "check": True, "capture_output": True, "text": True}
-        cold, warm = (json.loads(subprocess.run([sys.executable, __file__, "fits"], **how).stdout) for _ in range(2))
+        cold, warm = (in_process(__file__, "fits", NUMBA_CACHE_DIR=folder) for _ in range(2))
     return [(name, "", *one) for name in cold for one in (("first, s", cold[name]), ("afterwards, s", warm[name]))]
 
 

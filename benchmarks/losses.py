@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from quartic import Problem, minimize
-from quartic.bench.numbers import run_script
+from quartic.bench.numbers import run_script, told
 from quartic.losses import CodedDiffraction, Completion, PhaseRetrieval, Quadratic, Sensing
 from quartic.penalties import Nonnegative
 
@@ -99,11 +99,10 @@ def measure(case):
         minimize(problem, X0, solver=solver, max_iter=2)  # compiles
         started = time.process_time()
         result = minimize(problem, X0, solver=solver, tol=1e-6, max_iter=5000)
-        found = {"s": time.process_time() - started, "iterations": result.n_iter}
-        found["products"] = result.history.n_products[-1] - result.history.n_products[0]
-        found["objective"] = result.objective
-        mark = f"{solver} (auto)" if solver == auto else solver
-        yield from ((case, mark, name, float(value)) for name, value in found.items() if result.success)
+        seconds, products = time.process_time() - started, np.ptp(result.history.n_products)
+        if result.success:
+            facts = {"s": seconds, "iterations": result.n_iter, "products": products, "objective": result.objective}
+            yield from told(case, f"{solver} (auto)" if solver == auto else solver, **facts)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from quartic.bench.numbers import run_script
+from quartic.bench.numbers import run_script, told
 from quartic.sdp import SDP, maxcut, read_sdpa, solve_sdp
 
 DATA = Path(os.environ.get("QUARTIC_DATA", "data")) / "sdplib"
@@ -62,7 +62,7 @@ def csdp_seconds(path: Path, limit: float) -> float | None:
 def cvxpy_seconds(problem: SDP, solver: str, limit: float) -> float | None:
     """Return the time that one of CVXPY's solvers takes for the programme in its dual form, an inequality in y."""
     largest = max(problem.blocks)
-    if find_spec("cvxpy") is None or (solver == "clarabel" and largest * (largest + 1) // 2 > MOST_ROWS):
+    if find_spec("cvxpy") is None or (solver == "Clarabel" and largest * (largest + 1) // 2 > MOST_ROWS):
         return None
     import cvxpy as cp
 
@@ -81,7 +81,7 @@ def cvxpy_seconds(problem: SDP, solver: str, limit: float) -> float | None:
         )
         cones.append(cp.reshape(spread @ v, (n, n), order="C") >> 0)
     programme = cp.Problem(cp.Maximize(problem.b @ y), cones)
-    options: dict[str, Any] = {"scs": {"eps": 1e-6, "time_limit_secs": limit}, "clarabel": {"time_limit": limit}}
+    options: dict[str, Any] = {"SCS": {"eps": 1e-6, "time_limit_secs": limit}, "Clarabel": {"time_limit": limit}}
     try:
         programme.solve(solver=solver.upper(), **options[solver])
     except cp.SolverError:
@@ -94,21 +94,17 @@ def torus(n: int) -> sparse.csr_array:
     """Return a toroidal grid of about n nodes with random signs."""
     side = round((n / 2) ** 0.5)
     index = np.arange(2 * side * side).reshape(side, 2 * side)
-    i = np.tile(index.ravel(), 2)
     j = np.r_[np.roll(index, -1, 0).ravel(), np.roll(index, -1, 1).ravel()]
-    return signed(index.size, i, j, np.random.default_rng(0).choice([-1.0, 1.0], len(i)))
+    edges = np.random.default_rng(0).choice([-1.0, 1.0], len(j)), (np.tile(index.ravel(), 2), j)
+    W = sparse.csr_array(edges, shape=(index.size, index.size))
+    return sparse.csr_array(W + W.T)
 
 
 def random_graph(n: int, degree: int = 6) -> sparse.csr_array:
     """Return a random graph of this mean degree."""
-    rng = np.random.default_rng(0)
-    i, j = rng.integers(0, n, (2, n * degree // 2))
-    return signed(n, i[i != j], j[i != j], np.ones(np.count_nonzero(i != j)))
-
-
-def signed(n: int, i: np.ndarray, j: np.ndarray, w: np.ndarray) -> sparse.csr_array:
-    """Return the adjacency matrix of these edges."""
-    W = sparse.coo_array((w, (i, j)), shape=(n, n))
+    i, j = np.random.default_rng(0).integers(0, n, (2, n * degree // 2))
+    W = sparse.csr_array((np.where(i == j, 0.0, 1.0), (i, j)), shape=(n, n))
+    W.eliminate_zeros()
     return sparse.csr_array(W + W.T)
 
 
@@ -120,10 +116,10 @@ def solve(name: str, optimum: str):
     began = time.process_time()
     result = solve_sdp(problem)
     found = {"s": time.process_time() - began, "value": result.primal, "published": optimum}
-    found |= {"largest error": max(result.errors.values()), "gap": result.gap, "rank": float(max(result.rank))}
-    yield from ((name, result.method, *one) for one in {**found, "status": str(result.status)}.items())
+    found |= {"largest error": max(result.errors.values()), "gap": result.gap, "rank": max(result.rank)}
+    yield from told(name, result.method, **found, status=str(result.status))
     for rival in RIVALS:
-        taken = csdp_seconds(path, LIMIT) if rival == "CSDP" else cvxpy_seconds(problem, rival.lower(), LIMIT)
+        taken = csdp_seconds(path, LIMIT) if rival == "CSDP" else cvxpy_seconds(problem, rival, LIMIT)
         if taken is not None:
             yield name, rival, "s", taken
 
@@ -135,17 +131,16 @@ def cut_on_gpu(draw, dtype: str = "float32", n: int = 1_000_000):
     found = maxcut(W, tol=1e-4, n_roundings=5, device="cuda", dtype=dtype, max_time=LIMIT)
     seconds, result = time.perf_counter() - began, found.result
     facts = {"s": result.time, "with rounding s": seconds, "value": result.primal, "bound": found.bound}
-    facts |= {"gap": result.gap, "cut": found.value, "rank": float(max(result.rank)), "status": str(result.status)}
-    return [(f"{draw.__name__.replace('_', ' ')}, {n} nodes, GPU", dtype, *one) for one in facts.items()]
+    facts |= {"gap": result.gap, "cut": found.value, "rank": max(result.rank), "status": str(result.status)}
+    return told(f"{draw.__name__.replace('_', ' ')}, {n} nodes, GPU", dtype, **facts)
 
 
 def cut_torus(n: int):
     maxcut(torus(200), tol=1e-5)
     began = time.process_time()
     found = maxcut(torus(n), tol=1e-5)
-    seconds, result = time.process_time() - began, found.result
-    facts = {"s": seconds, "value": result.primal, "bound": found.bound, "gap": result.gap}
-    return [(f"torus {len(found.cut)}", result.method, *one) for one in facts.items()]
+    facts = {"s": time.process_time() - began, "value": found.result.primal, "bound": found.bound}
+    return told(f"torus {len(found.cut)}", found.result.method, **facts, gap=found.result.gap)
 
 
 CASES = {name: partial(solve, name, optimum) for name, optimum in sorted(published().items())}

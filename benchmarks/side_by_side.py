@@ -4,8 +4,8 @@
     python benchmarks/side_by_side.py OLD/src NEW/src symnmf:tdt2:10:SymNMF edmc:2000:0.1:lm --rounds 5
 
 A is the older checkout, B the newer. For each row the processes run A, B, A, B, …, on one thread each; a process makes
-the row's data, runs the job briefly to load compiled code, and measures it. Only public names of the library are used,
-so that commits far apart can be compared. Rows are chosen by how they begin:
+the row's data, runs the job briefly to load compiled code, and measures it from two starts. Only public names of the
+library are used, so that commits far apart can be compared. Rows are chosen by how they begin:
 
 symnmf:DATA:RANK:METHOD    ε = 1e-3: SymNMF as a user calls it, or a solver from the paper's random start;
                            DATA is a data set, or series-N, dense correlations of N series in 50 groups
@@ -29,6 +29,7 @@ import warnings
 from pathlib import Path
 
 SHORT = 0.3  # seconds for which a short job is repeated within a process
+STARTS = 100, 101
 ROWS = [
     *(f"symnmf:{data}:{rank}:{method}" for data in ("coil20", "cbcl", "tdt2", "reuters") for rank in (10, 20, 30, 40)
       for method in ("SymNMF", "inertial", "dyn-nolips")),
@@ -38,7 +39,14 @@ ROWS = [
 ]  # fmt: skip
 
 
-# -- the process that measures ----------------------------------------------------------------------------------------
+def in_process(script: str, *words: str, **env: str):
+    """Return what a script prints as JSON in a new process on one thread; its last words where it fails."""
+    threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+    command = [sys.executable, script, *words]
+    done = subprocess.run(command, env={**os.environ, **threads, **env}, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError((done.stderr.strip() or "no message").splitlines()[-1])
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def correlations(n: int):
@@ -52,7 +60,7 @@ def correlations(n: int):
     return W @ W.T + (noise + noise.T) / 2
 
 
-def job_of(kind: str, *words: str):
+def job_of(kind: str, data: str, size: str, method: str):
     """Return a job, called with seed and number of iterations: the words are those of a row."""
     import numpy as np
 
@@ -61,7 +69,7 @@ def job_of(kind: str, *words: str):
     from quartic.penalties import Nonnegative
 
     if kind == "symnmf":
-        data, rank, method = words[0], int(words[1]), words[2]
+        rank = int(size)
         M = correlations(int(data[7:])) if data.startswith("series-") else datasets.load_similarity(data).matrix
 
         def factorise(seed: int, max_iter: int):
@@ -71,8 +79,8 @@ def job_of(kind: str, *words: str):
             return minimize(Problem(LeastSquares(M), Nonnegative()), start, solver=method, tol=1e-3, max_iter=max_iter)
 
         return factorise
-    n, method = int(words[0]), words[2]
-    pairs = datasets.random_pairs(n, float(words[1]), random_state=1)
+    n = int(data)
+    pairs = datasets.random_pairs(n, float(size), random_state=1)
     d = datasets.pair_distances(datasets.helix(n, random_state=0), pairs)
     if method == "fit_pairs-noise":
         d = d * np.abs(1 + 0.05 * np.random.default_rng(2).standard_normal(len(d)))
@@ -86,49 +94,31 @@ def job_of(kind: str, *words: str):
     return locate
 
 
-def measure(row: str, starts: int) -> dict[str, float]:
+def measure(row: str) -> dict[str, float]:
     """Return mean seconds over the starts, and products and objective of the runs."""
     warnings.simplefilter("ignore")  # the short runs that load compiled code do not converge
     job = job_of(*row.split(":"))
-    job(100, 3)
+    job(STARTS[0], 3)
     found = []
-    for seed in range(100, 100 + starts):
+    for seed in STARTS:
         times, began = [], time.perf_counter()
         while not times or time.perf_counter() - began < SHORT:
             clock = time.process_time()
             result = job(seed, 100_000)
             times.append(time.process_time() - clock)
-        facts = {"products": result.n_products, "objective": float(result.objective), "success": bool(result.success)}
-        found.append({"seconds": min(times), **facts})
-    return {name: statistics.fmean(one[name] for one in found) for name in found[0]}
+        found.append((min(times), result.n_products, float(result.objective), bool(result.success)))
+    means = map(statistics.fmean, zip(*found, strict=True))
+    return dict(zip(("s", "products", "objective", "success"), means, strict=True))
 
 
-# -- the process that compares ----------------------------------------------------------------------------------------
-
-
-def child(source: Path, cache: Path, row: str, starts: int) -> dict:
-    """Measure a row in a new process that imports the library from ``source``; return what it finds, or why not."""
-    threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-    places = {"PYTHONPATH": str(source), "NUMBA_CACHE_DIR": str(cache), "PYTHONPYCACHEPREFIX": str(cache)}
-    command = [sys.executable, __file__, "--measure", row, "--starts", str(starts)]
-    done = subprocess.run(command, env={**os.environ, **threads, **places}, capture_output=True, text=True)
-    if done.returncode:
-        return {"error": (done.stderr.strip() or "no message").splitlines()[-1]}
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def compare(row: str, asked: argparse.Namespace, caches: Path) -> float | None:
-    """Run both checkouts in turn, print the row, and return B/A, or nothing where one failed."""
+def compare(row: str, sources: dict[str, Path], rounds: int, caches: str) -> float:
+    """Run both checkouts in turn, print the row, and return B/A."""
     runs: dict[str, list[dict]] = {"A": [], "B": []}
-    for _ in range(asked.rounds):
-        for side, source in (("A", asked.a), ("B", asked.b)):
-            runs[side].append(child(source.resolve(), caches / side, row, asked.starts))
-    for side, mine in runs.items():
-        if failed := [run["error"] for run in mine if "error" in run]:
-            print(f"{row:36}{side}: {failed[0]}", flush=True)
-            return None
-    a, b = (min(run["seconds"] for run in mine) for mine in runs.values())
-    first, last = runs["A"][-1], runs["B"][-1]
+    for side in ("A", "B") * rounds:
+        cache = f"{caches}/{side}"
+        where = {"PYTHONPATH": str(sources[side]), "NUMBA_CACHE_DIR": cache, "PYTHONPYCACHEPREFIX": cache}
+        runs[side].append(in_process(__file__, "measure", row, **where))
+    (a, b), (first, last) = ([min(run["s"] for run in mine) for mine in runs.values()], [r[-1] for r in runs.values()])
     change = (last["objective"] - first["objective"]) / max(abs(first["objective"]), 1e-300)
     missed = "".join(f"; {side} did not converge" for side in "AB" if runs[side][-1]["success"] < 1)
     products = f"products {first['products']:.4g}, {last['products']:.4g}"
@@ -138,29 +128,29 @@ def compare(row: str, asked: argparse.Namespace, caches: Path) -> float | None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("a", type=Path, nargs="?", help="src folder of the older checkout")
-    parser.add_argument("b", type=Path, nargs="?", help="src folder of the newer checkout")
+    parser.add_argument("a", type=Path, help="src folder of the older checkout")
+    parser.add_argument("b", type=Path, help="src folder of the newer checkout")
     parser.add_argument("rows", nargs="*", help="how the rows to run begin; all when left out")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--starts", type=int, default=2)
-    parser.add_argument("--measure", help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    if asked.measure:
-        print(json.dumps(measure(asked.measure, asked.starts)))
-        return 0
     for source in (asked.a, asked.b):
-        if source is None or not (source / "quartic" / "__init__.py").is_file():
+        if not (source / "quartic" / "__init__.py").is_file():
             parser.error(f"{source} has no quartic/__init__.py: give the src folders of two checkouts")
-    rows = [row for row in ROWS if not asked.rows or row.startswith(tuple(asked.rows))]
     groups: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for row in rows:
-            if (ratio := compare(row, asked, Path(folder))) is not None:
+        for row in (row for row in ROWS if row.startswith(tuple(asked.rows or [""]))):
+            try:
+                ratio = compare(row, {"A": asked.a.resolve(), "B": asked.b.resolve()}, asked.rounds, folder)
                 groups.setdefault(f"{row.split(':')[0]} {row.split(':')[-1]}", []).append(ratio)
+            except RuntimeError as error:
+                print(f"{row:36}{error}", flush=True)
     for name, ratios in groups.items():
         print(f"{name:36}geometric mean of B/A {statistics.geometric_mean(ratios):.3f} ({len(ratios)} rows)")
     return 0 if groups else 1
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    if sys.argv[1:2] == ["measure"]:
+        print(json.dumps(measure(sys.argv[2])))
+    else:
+        raise SystemExit(main())

@@ -7,13 +7,13 @@ a cache of their own. Each makes iterations on TDT2 (``inertial``) or on the pap
 on one thread. Processor seconds, the least of all; the numbers are how many times as long plain numba takes.
 """
 
-from __future__ import annotations
-
-import os
-import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
+
+import numpy as np
+from side_by_side import in_process
 
 GRAPH, PAIRS = ("sparse product", "blocks of rows"), ("rows of pairs", "asking ahead")
 CASES = {f"TDT2, r = {rank}": GRAPH for rank in (10, 20, 40)}
@@ -23,8 +23,6 @@ ROUNDS, REPEATS, ITERATIONS = 4, 5, 20
 
 def replace(part: str) -> None:
     """Put loops of plain numba in place of a part, before what uses it is imported."""
-    import numpy as np
-
     from quartic.compiled import vectors
     from quartic.compiled.flags import FLAGS, njit
 
@@ -107,8 +105,6 @@ def replace(part: str) -> None:
 
 def run(case: str) -> float:
     """Return the least processor seconds of some iterations on a case."""
-    import numpy as np
-
     from quartic import Problem, datasets, minimize
     from quartic.losses import Distances, LeastSquares
     from quartic.penalties import Nonnegative
@@ -122,34 +118,28 @@ def run(case: str) -> float:
         squares = datasets.pair_distances(datasets.helix(n, random_state=0), pairs) ** 2
         problem = Problem(Distances(pairs, squares, n_points=n))
     X = problem.loss.random_start(rank, problem.penalty.nonnegative, np.random.default_rng(0))
-    seconds = []
+    times = [time.process_time()]
     for _ in range(REPEATS):
-        began = time.process_time()
         minimize(problem, X, solver=solver, tol=0.0, max_iter=ITERATIONS)
-        seconds.append(time.process_time() - began)
-    return min(seconds)
+        times.append(time.process_time())
+    return np.diff(times).min()
 
 
 def measure(case: str, parts: tuple[str, ...]):
     """Measure a case as it is and with each part replaced, in turn."""
-    threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-    least: dict[str, float] = {}
+    least = dict.fromkeys(("", *parts), np.inf)
     with tempfile.TemporaryDirectory() as folder:
         for part in ("", *parts) * ROUNDS:
-            env = {**os.environ, **threads, "NUMBA_CACHE_DIR": os.path.join(folder, part or "ours")}
-            command = [sys.executable, __file__, "--run", part, case]
-            done = subprocess.run(command, env=env, check=True, capture_output=True, text=True)
-            least[part] = min(float(done.stdout), least.get(part, float("inf")))
+            seconds = in_process(__file__, "run", part, case, NUMBA_CACHE_DIR=f"{folder}/{part or 'ours'}")
+            least[part] = min(seconds, least[part])
     return [(case, part, "plain / ours", least[part] / least[""]) for part in parts]
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--run"]:
+    if sys.argv[1:2] == ["run"]:
         replace(sys.argv[2])
         print(run(sys.argv[3]))
     else:
-        from functools import partial
-
         from quartic.bench.numbers import run_script
 
         run_script("vectors", {case: partial(measure, case, parts) for case, parts in CASES.items()})

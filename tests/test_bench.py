@@ -21,9 +21,9 @@ from quartic.bench.methods import GRIDS, METHODS, SOLVERS, pymanopt_edmc, symnmf
 from quartic.bench.numbers import (
     PROVENANCE,
     Number,
-    Table,
     as_markdown,
     best_of,
+    fill_table,
     headline,
     measure_cases,
     ratios,
@@ -463,7 +463,7 @@ def test_ratios_best_and_headline():
     ]  # fmt: skip
     found = {n.measure: n.value for n in headline("t", [*numbers, *best], "s", "ours") if n.method == "best"}
     assert found == {"mean": 2.0, "least": 1.0, "largest": 4.0}
-    header, rows = Table("s", "ours", ".0f").fill(numbers)
+    header, rows = fill_table(numbers, "s", "ours", ".0f")
     assert as_markdown(header, rows) == "| case | hals 1 | hals 2 |\n| --- | --- | --- |\n| c | 8 | 4 |\n| d | 1 | – |"
 
 

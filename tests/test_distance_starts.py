@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 from quartic import DistanceCompletion, Problem, datasets, minimize
 from quartic.datasets import pair_distances, random_pairs
 from quartic.distance import framework, moves, patches
-from quartic.distance.component import Component, Effort, Search
+from quartic.distance.component import Component, Search, Settings
 from quartic.distance.patches import register, start_from_patches
 from quartic.init import classical_mds, eigenmap_start, shortest_path_start
 from quartic.init.distances import distance_graph, place_apart, smallest_eigenvectors
@@ -283,7 +283,8 @@ def test_a_field_is_found_from_patches(shape):
 
 def test_points_that_patches_have_wrong_are_placed_by_their_neighbours(monkeypatch):
     pairs, distances, X = sensor_field(900, 20, 2)
-    search = Search(Component(900, np.sort(pairs, axis=1), *[distances] * 3, None), Effort(2), np.random.default_rng(0))
+    component = Component(900, np.sort(pairs, axis=1), *[distances] * 3, None)
+    search = Search(component, Settings(2), np.random.default_rng(0))
     register = patches.register
 
     def with_strays(*given):
@@ -356,7 +357,7 @@ def chain_with_intervals(n, seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_points_built_up_one_at_a_time_meet_their_bounds(seed):
     component = chain_with_intervals(50, seed)
-    search = Search(component, Effort(3), np.random.default_rng(seed))
+    search = Search(component, Settings(3), np.random.default_rng(seed))
     assert moves.build_up(search)
     assert component.are_nearly_met(component.errors(search.X))
 
@@ -383,7 +384,7 @@ def test_one_bound_that_is_broken_is_seen_among_thousands():
 
 def test_points_that_hang_on_nothing_are_not_built_up():
     component = Component(5, np.array([[0, 1], [2, 3], [3, 4]]), np.ones(3), np.full(3, 2.0), np.full(3, 1.5), None)
-    search = Search(component, Effort(2), np.random.default_rng(0))
+    search = Search(component, Settings(2), np.random.default_rng(0))
     assert not moves.build_up(search)
     assert search.best is None
 

@@ -9,7 +9,7 @@ import pytest
 
 from quartic import Problem, minimize
 from quartic.kernels import GramKernel
-from quartic.losses import Distances, LeastSquares, Loss
+from quartic.losses import Distances, LeastSquares, Loss, RawStress
 from quartic.losses.pairs import descent, placement
 from quartic.losses.pairs import input as pairs_input
 from quartic.losses.pairs import numba as passes
@@ -486,6 +486,38 @@ def test_with_noise_a_step_after_the_core_takes_one_pass():
     assert after_core <= result.n_iter + 2  # equations solved by conjugate gradients take several passes a step
     best = minimize(Problem(loss), points, solver="ncg", tol=1e-10)
     assert result.objective == pytest.approx(best.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+def test_raw_stress_of_random_pairs_is_refined_in_a_pass_a_step(noise, tmp_path):
+    generator = np.random.default_rng(0)
+    points = generator.standard_normal((1000, 3))
+    chosen, squared = known(points, 0.06)
+    loss = RawStress(chosen, np.sqrt(squared) * abs(generator.normal(1, noise, len(squared))))
+    X0, options = points + 0.2 * generator.standard_normal(points.shape), {"solver": "lm", "tol": 1e-9}
+    result = minimize(Problem(loss), X0, **options)
+    assert result.success, result.message
+    assert result.n_products <= result.n_iter + 4  # damped steps take several passes each
+    rival = minimize(Problem(loss), X0, solver="lbfgs", tol=1e-8)
+    assert result.objective == pytest.approx(rival.objective, rel=1e-9, abs=1e-12)
+    assert 2 * result.n_products < rival.n_products
+    minimize(Problem(loss), X0, **options, max_iter=result.n_iter // 2, checkpoint=tmp_path / "run.npz")
+    resumed = minimize(Problem(loss), X0, **options, checkpoint=tmp_path / "run.npz")
+    np.testing.assert_array_equal(resumed.X, result.X)
+
+
+@pytest.mark.parametrize("tol", [1e-6, 1e-13])
+def test_raw_stress_of_near_points_is_refined_by_damped_steps(tol):
+    generator = np.random.default_rng(0)
+    points = generator.random((300, 2))
+    pairs, squared = known(points, 1.0)
+    pairs, squared = pairs[squared < 0.15**2], squared[squared < 0.15**2]
+    d = np.sqrt(squared) * generator.normal(1, 0.02, len(pairs))
+    X0 = points + 0.01 * generator.standard_normal(points.shape)
+    result = minimize(Problem(RawStress(pairs, d)), X0, solver="lm", tol=tol)
+    assert result.success, result.message
+    best = minimize(Problem(RawStress(pairs, d)), X0, solver="lbfgs", tol=1e-10, max_iter=20_000)
+    assert result.objective == pytest.approx(best.objective, rel=1e-8)
 
 
 def test_lm_turns_to_sparse_factors_on_a_long_strip(monkeypatch):

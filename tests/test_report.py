@@ -16,7 +16,8 @@ import scipy.sparse as sp
 from command import invoke
 from quartic import DistanceCompletion, SymNMF
 from quartic.clustering.roles import RoleNMF
-from quartic.datasets import karate, planted_graph
+from quartic.datasets import helix, karate, pair_distances, planted_graph, random_pairs
+from quartic.distance.findings import MisfitWarning
 from quartic.plots import sample_nodes
 from quartic.report import (
     DataTable,
@@ -24,6 +25,7 @@ from quartic.report import (
     cluster_section,
     convergence,
     membership_chart,
+    point_section,
     residuals_of,
     role_section,
     scatter_of_points,
@@ -363,6 +365,22 @@ def test_axes_have_one_scale_and_hold_every_point():
     assert (ranges[:, 1] > X.max(axis=0)).all()
     scales = np.array([scene.aspectratio[axis] for axis in "xyz"]) / np.ptp(ranges, axis=1)
     np.testing.assert_allclose(scales, scales[0])
+
+
+def test_a_misfit_is_named_where_it_is_why_nothing_is_determined():
+    pairs = random_pairs(300, 0.1, random_state=0)
+    noise = 1 + 0.01 * np.random.default_rng(0).standard_normal(len(pairs))
+    distances = noise * pair_distances(helix(300, random_state=0), pairs)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = DistanceCompletion(random_state=0).fit_pairs(pairs, distances)
+    assert not model.determined_.any()
+    (said,) = [str(one.message) for one in caught if issubclass(one.category, MisfitWarning)]
+    assert "far more than the others" in said
+    assert "so that no point is called determined" in said
+    section = point_section(model, pairs, {"distances": model.distances(pairs)}, title="misfit")
+    (table,) = [part for part in section.parts if getattr(part, "title", "") == "What the data determine"]
+    assert [row[:2] for row in table.rows] == [["the misfit is more than noise or round-off", "300"]]
 
 
 def test_points_are_coloured_by_order_or_by_error():

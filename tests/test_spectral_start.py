@@ -7,9 +7,10 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from quartic import Problem, minimize
 from quartic.arrays import HOST, orthonormal
+from quartic.arrays.threads import limited_to
 from quartic.datasets import karate, planted_graph
 from quartic.init import factorization, random_start, spectral_start
-from quartic.init.factorization import leading_eigenpairs
+from quartic.init.factorization import filtered_eigenpairs
 from quartic.losses import Distances, LeastSquares
 from quartic.losses.factor import matrix as factor_matrix
 from quartic.losses.factor.matrix import ProjectedMatrix, as_matrix
@@ -126,7 +127,7 @@ def test_filters_do_not_overflow(library, dtype, degree):
     if library == "torch":
         torch = pytest.importorskip("torch", reason="needs torch")
         Q, factors = torch.from_numpy(Q), torch.from_numpy(factors)
-    found, U = leading_eigenpairs(lambda X: factors * X, Q, 6, 2 * degree, degree)
+    found, U = filtered_eigenpairs(lambda X: factors * X, Q, 6, 2 * degree, degree)
     np.testing.assert_allclose(found[:6], values[:6], rtol=1e-3 if degree == 8 else 1e-5)
     U = np.asarray(U, dtype=np.float64)[:, :6]
     np.testing.assert_allclose(U.T @ U, np.eye(6), atol=100 * np.finfo(dtype).eps)
@@ -149,7 +150,7 @@ def test_one_large_eigenvalue_does_not_hide_the_others(dtype):
     exact = np.linalg.eigvalsh(M)[::-1][:20]
     assert exact[0] > 30 * exact[-1]
     Q = np.random.default_rng(1).standard_normal((800, 30)).astype(dtype)
-    found, _ = leading_eigenpairs(lambda X: M.astype(dtype) @ X, Q, 20, 16, 8)
+    found, _ = filtered_eigenpairs(lambda X: M.astype(dtype) @ X, Q, 20, 16, 8)
     np.testing.assert_allclose(found[:20], exact, rtol=1e-3)
 
 
@@ -291,23 +292,39 @@ def test_errors():
 # -- its passes -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize(("n", "rank"), [(1, 1), (7, 3), (64, 8), (500, 30), (300, 41)])
-def test_a_turn_in_one_pass(n, rank, dtype):
-    rng = np.random.default_rng(n)
-    Z, Q = rng.standard_normal((n, rank)).astype(dtype), np.linalg.qr(rng.standard_normal((rank, rank)))[0]
-    exact = Z.astype(float).T @ np.maximum(Z.astype(float) @ Q, 0)
-    np.testing.assert_allclose(HOST.turned_gram(Z, Q), exact, atol=300 * n * np.finfo(dtype).eps)
-    # any order of the array will do
-    np.testing.assert_array_equal(HOST.turned_gram(np.asfortranarray(Z), Q), HOST.turned_gram(Z, Q))
-
-
 def test_a_step_of_chebyshevs_recursion():
     rng = np.random.default_rng(0)
-    MT, T, before = (rng.standard_normal((50, 4)) for _ in range(3))
+    MT, T, before = (rng.standard_normal((50_000, 4)) for _ in range(3))
     expected = (2 / 0.7) * (MT - 0.3 * T) - before
-    HOST.chebyshev(MT, T, before, 0.3, 0.7)
-    np.testing.assert_allclose(before, expected, rtol=1e-13, atol=1e-14)
+    HOST.mix(before, -1.0, (2 / 0.7, MT), (-2 * 0.3 / 0.7, T))
+    np.testing.assert_allclose(before, expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("shape", [(7,), (50_000, 30), (1 << 17, 1), (0, 5)])
+def test_copies_begin_with_a_cache_line(shape):
+    """In rows of all widths, and views keep the memory that a run would use again."""
+    A = np.random.default_rng(0).standard_normal(shape)
+    for made in (HOST.copy(A), HOST.copy(np.asfortranarray(A)), HOST.astype(HOST.astype(A, np.float32), np.float64)):
+        np.testing.assert_allclose(made, A, rtol=1e-6)
+        assert made.flags.c_contiguous
+        assert made.nbytes < 1 << 16 or (made.ctypes.data % 64 == 0 and made[1:].ravel().base is made)
+
+
+def test_random_numbers_of_tall_arrays():
+    """They come in pieces, the same on any number of threads, and unlike each other."""
+    shape, made = (300_000, 5), []
+    for limit in (1, 2):
+        with limited_to(limit):
+            rng = np.random.default_rng(0)
+            normal = HOST.normal(rng, shape), HOST.normal(rng, shape, np.float32)
+            made.append((*normal, HOST.uniform(rng, 1.0, 3.0, shape)))
+    for one, other in zip(*made, strict=True):
+        np.testing.assert_array_equal(one, other)
+        assert len(np.unique(one.astype(np.float32)[:, 0])) > 0.95 * shape[0]
+    X, Y, U = made[0]
+    assert Y.dtype == np.float32
+    assert abs(np.corrcoef(X[:, 0], Y[:, 0])[0, 1]) < 0.01
+    np.testing.assert_allclose([X.mean(), X.std(), U.min(), U.max()], [0, 1, 1, 3], atol=0.01)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -472,3 +472,25 @@ def test_no_certificate_for_tensors_is_said_clearly():
     problem = Problem(LeastSquares(torch.eye(3, dtype=torch.float64)))
     with pytest.raises(TypeError, match="torch tensors"):
         certify(problem, torch.eye(3, dtype=torch.float64)[:, :1])
+
+
+@pytest.mark.parametrize("bad", [None, 0, 3, (1, 3)])
+def test_the_two_loop_recursion_of_tensors_is_that_of_arrays(bad):
+    """Also where pairs have no positive curvature, the newest among them."""
+    rng = np.random.default_rng(3)
+    S, G = rng.standard_normal((4, 700, 3)), rng.standard_normal((700, 3))
+    Y = S * rng.uniform(1, 2, (700, 3)) + 0.3 * rng.standard_normal(S.shape)
+    if bad is not None:
+        Y[np.atleast_1d(bad)] *= -1
+
+    def metric(q, scale):
+        return q * (1.0 if scale is None else float(scale)) * np.linspace(1, 2, 3)
+
+    def on_tensor(q, scale):
+        return torch.as_tensor(metric(q.numpy(), scale))
+
+    from quartic.compiled import lbfgs, lbfgs_torch
+
+    expected = lbfgs.two_loop(G, tuple(S), tuple(Y), metric)
+    found = lbfgs_torch.two_loop(torch.as_tensor(G), tuple(torch.as_tensor(S)), tuple(torch.as_tensor(Y)), on_tensor)
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-9, atol=1e-12)

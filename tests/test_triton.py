@@ -31,7 +31,7 @@ SAFE = {
     ("_shrink", "W"): "2048 entries for 256 threads",
     ("_sweep", "X"): "at least 32 × 16 entries for 128 threads",
     ("decide_on_line", "S"): "1024 entries for 128 threads",
-    ("multiply_pairs", "pairs"): "stored off the face, loaded on it",
+    ("multiply_pairs", "pairs"): "stored off the face, where what was loaded does not count",
     ("find_direction", "pairs"): "the row stored has the weight zero and is not loaded",
 }
 

@@ -37,10 +37,7 @@ def kind_of(A: Any) -> str:
 
 
 def random_generator(random_state: RandomState) -> np.random.Generator:
-    """Return a generator for anything scikit-learn or NumPy users pass as ``random_state``.
-
-    The global generator is never read or advanced. A legacy ``RandomState`` seeds a new generator with one draw.
-    """
+    """Return a generator for anything scikit-learn or NumPy users pass as ``random_state``."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(0, 2**31 - 1))
     if isinstance(random_state, bool) or (
@@ -56,10 +53,7 @@ def random_generator(random_state: RandomState) -> np.random.Generator:
 
 
 def finite_matrix(A: Any, name: str) -> Array:
-    """Return ``A`` as a C-ordered finite 2-D float array (float32 is kept, all else becomes float64).
-
-    A torch tensor stays one, on its device. The errors say what is wrong, and name the first entry that is not finite.
-    """
+    """Return ``A`` as a C-ordered finite 2-D float array (float32 is kept, all else becomes float64)."""
     if is_torch(A):
         from quartic.arrays import space_torch
 

@@ -27,11 +27,7 @@ _GIGA = 1e9
 
 @dataclass(frozen=True)
 class DeviceSpace(Space):
-    """Tensors on one device.
-
-    Random numbers are drawn on the device, from a generator seeded by the one given: the same seed gives the same
-    numbers on the same kind of device.
-    """
+    """Tensors on one device."""
 
     device: torch.device
     deferred = True
@@ -62,8 +58,9 @@ class DeviceSpace(Space):
     def zeros(self, shape: tuple[int, ...], dtype: type[np.floating[Any]]) -> Any:
         return torch.zeros(shape, dtype=TYPES[dtype], device=self.device)
 
-    def normal(self, generator: np.random.Generator, shape: tuple[int, int]) -> Any:
-        return torch.randn(shape, generator=self._seeded(generator), device=self.device, dtype=DOUBLE)
+    def normal(self, generator: np.random.Generator, shape: tuple[int, int], dtype: Any = np.float64) -> Any:
+        numbers = torch.randn(shape, generator=self._seeded(generator), device=self.device, dtype=DOUBLE)
+        return self.astype(numbers, dtype)
 
     def uniform(self, generator: np.random.Generator, low: float, high: float, shape: tuple[int, int]) -> Any:
         numbers = torch.rand(shape, generator=self._seeded(generator), device=self.device, dtype=DOUBLE)
@@ -119,8 +116,8 @@ class DeviceSpace(Space):
     def positive_part(self, A: Any) -> Any:
         return A.clamp(min=0)
 
-    def clip_in_place(self, A: Any) -> None:
-        A.clamp_(min=0)
+    def clip_in_place(self, A: Any, least: float = 0.0) -> None:
+        A.clamp_(min=least)
 
     def falling_order(self, x: Any) -> Any:
         return (-x).argsort(stable=True)
@@ -137,12 +134,10 @@ class DeviceSpace(Space):
             factor: Any = 1 / norm_scale(square.tensor.sqrt(), alpha, sigma)
             W *= factor.to(W.dtype)
 
-    def chebyshev(self, MT: Any, T: Any, before: Any, centre: float, half: float) -> None:
-        torch.sub(MT, T, alpha=centre, out=MT)
-        torch.sub(MT.mul_(2 / half), before, out=before)
-
-    def turned_gram(self, Z: Any, Q: Any) -> Any:
-        return self.gram(Z, self.times(Z, Q).clamp_(min=0))
+    def mix(self, A: Any, factor: float, *terms: tuple[float, Any]) -> None:
+        A.mul_(factor)
+        for b, B in terms:
+            A.add_(B, alpha=b)
 
     def small(self, S: Any) -> Any:
         return Waiting(S if isinstance(S, torch.Tensor) else torch.from_numpy(np.ascontiguousarray(S)).to(self.device))

@@ -58,10 +58,7 @@ def spread_rows(U: Any) -> Any:
 
 
 def most_different_rows(U: Any) -> Array:
-    """Return the r rows of U (n, r) that a QR decomposition of Uᵀ with pivoting takes first, as a small matrix.
-
-    Of a tall U some do: the decomposition is no work for many threads.
-    """
+    """Return the r rows of U (n, r) that a QR decomposition of Uᵀ with pivoting takes first, as a small matrix."""
     rank, U = U.shape[1], spread_rows(U)
     if space_of(U) is HOST:
         import scipy.linalg

@@ -21,14 +21,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 # Work below this many multiplications is done before a second thread has woken up.
 _WORTH_A_THREAD = 400_000
-# A thread takes this many turns, so that one that is held up does not hold up the others.
-_TURNS = 4
+# A thread takes this share, among all threads, of what is left: one that is held up does not hold up the others.
+_SHARE = 0.5
 
 _limit: ContextVar[int | None] = ContextVar("quartic threads", default=None)
 
@@ -142,18 +141,18 @@ def spread(work: Callable[[int, int], Any], n_pieces: int, multiplications: floa
         if helpers == 0 or pool is None:
             work(0, n_pieces)
             return
-        n_turns = min(n_pieces, _TURNS * (helpers + 1))
-        bounds = [n_pieces * k // n_turns for k in range(n_turns + 1)]
-        turns = pairwise(bounds)
-        lock = threading.Lock()
+        taken, lock = 0, threading.Lock()
 
         def share() -> None:
+            nonlocal taken
             while True:
                 with lock:
-                    turn = next(turns, None)
-                if turn is None:
+                    first = taken
+                    taken += max(1, int(_SHARE * (n_pieces - first) / (helpers + 1)))
+                    last = min(taken, n_pieces)
+                if first >= last:
                     return
-                work(*turn)
+                work(first, last)
 
         # a RuntimeError: the interpreter is on its way out, there will be no more threads, and the caller works alone
         with contextlib.suppress(RuntimeError):

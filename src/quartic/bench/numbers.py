@@ -15,7 +15,6 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, geometric_mean
 from typing import Any, NamedTuple
@@ -195,41 +194,25 @@ def quote_numbers(text: str, numbers: Iterable[Number]) -> str:
 # -- tables -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table made of numbers: a row for each case, a column for each method, showing one measure.
+def fill_table(
+    numbers: Sequence[Number], measure: str = "", over: str = "", form: str = ".3g", of_all: bool = False
+) -> tuple[list[str], list[list[str]]]:
+    """Return header and rows of single cases, or of all together: a row for each case, a column for each method.
 
-    ``over`` names a method whose value all are divided by. Without a measure there is a column for each of them, and a
-    row for each case and method.
+    ``over`` names a method whose values of the measure all are divided by. Without a measure there is a column for each
+    of them, and a row for each case and method.
     """
-
-    measure: str = ""
-    over: str = ""
-    form: str = ".3g"
-
-    def fill(self, numbers: Sequence[Number], of_all: bool = False) -> tuple[list[str], list[list[str]]]:
-        """Return header and rows of single cases, or of all together; no rows where there is nothing to show."""
-        mine = [n for n in numbers if n.case and n.case.startswith("all") == of_all]
-        mine = [n for n in mine if self.measure in ("", n.measure)]
-        values: dict[tuple[str, ...], float | str]
-        if self.measure:
-            values = {(n.case, n.method): n.value for n in mine}
-            if self.over:
-                found = ratios(mine, self.measure, self.over)
-                values = {(case, method): v for method, each in found.items() for case, v in each.items()}
-            names = ["case"]
-        else:
-            values = {(n.case, n.method, n.measure): n.value for n in mine}
-            names = ["case", "method"]
-        columns = sorted(dict.fromkeys(key[-1] for key in values), key=lambda name: name not in _OURS)
-        rows = [
-            [*row, *(self._word(values.get((*row, column))) for column in columns)]
-            for row in dict.fromkeys(key[:-1] for key in values)
-        ]
-        return [*names, *columns], rows
-
-    def _word(self, value: float | str | None) -> str:
-        return "–" if value is None else value if isinstance(value, str) else format(value, self.form)
+    mine = [n for n in numbers if n.case and n.case.startswith("all") == of_all and measure in ("", n.measure)]
+    values: dict[tuple[str, ...], float | str] = {(*n[1:3], *(() if measure else (n.measure,))): n.value for n in mine}
+    if over:
+        found = ratios(mine, measure, over)
+        values = {(case, method): v for method, each in found.items() for case, v in each.items()}
+    columns = sorted(dict.fromkeys(key[-1] for key in values), key=lambda name: name not in _OURS)
+    rows = []
+    for row in dict.fromkeys(key[:-1] for key in values):
+        cells = (values.get((*row, column), "–") for column in columns)
+        rows.append([*row, *(cell if isinstance(cell, str) else format(cell, form) for cell in cells)])
+    return [*(["case"] if measure else ["case", "method"]), *columns], rows
 
 
 def as_markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from quartic.bench.harness import Row, Store
-from quartic.bench.numbers import PROVENANCE, Number, Table, as_markdown, provenance, read_numbers, write_numbers
+from quartic.bench.numbers import PROVENANCE, Number, as_markdown, fill_table, provenance, read_numbers, write_numbers
 from quartic.bench.sections import AXES, section_numbers
 
 #: The sections of the page by name: title, what one must know to read it, tables, and maybe a picture.
@@ -47,8 +47,8 @@ def write_results(results: str | os.PathLike[str], page: Path) -> tuple[list[Num
 def fill_tables(section: str, numbers: Sequence[Number]) -> list[tuple[str, list[str], list[list[str]]]]:
     """Return title, header and rows of the tables of a section that have any: all cases together, then each."""
     mine = [n for n in numbers if n.section == section]
-    filled = [("In short: how many times as long", *Table().fill(mine, of_all=True))]
-    filled += [(table[0], *Table(*table[1:]).fill(mine)) for table in PARTS[section].get("tables", [["All figures"]])]
+    filled = [("In short: how many times as long", *fill_table(mine, of_all=True))]
+    filled += [(table[0], *fill_table(mine, *table[1:])) for table in PARTS[section].get("tables", [["All figures"]])]
     return [found for found in filled if found[2]]
 
 

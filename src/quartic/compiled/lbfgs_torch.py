@@ -7,10 +7,12 @@ from typing import Any
 
 import torch
 
-from quartic.arrays.space_torch import DOUBLE, DeviceSpace, dot
+from quartic.arrays.space_torch import DOUBLE, DeviceSpace, cross, dot
 from quartic.arrays.waiting import Waiting
 
 Pairs = tuple[Any, ...]
+# Entries of which inner products are taken at a time.
+_ENTRIES = 1 << 24
 
 
 def direction(steps: Pairs, changes: Pairs, X: Any, G: Any, D: Any) -> tuple[Any, Any]:
@@ -39,19 +41,38 @@ def pair(X: Any, G: Any, after: Any, D: Any, t: float) -> tuple[Any, Any, Any, A
 def two_loop(G: Any, steps: Pairs, changes: Pairs, first_metric: Callable[[Any, Any], Any]) -> Any:
     """Return H G, with H from the pairs (s, y) and H₀ q = ``first_metric(q, sᵀy/yᵀy)``.
 
-    A pair without positive curvature gets the coefficient 0.
+    Both loops at once, for a few launches a pair: with R the upper triangle of SᵀY, p = R⁻¹SᵀG and z = H₀(G − Yp), it
+    is z + S R⁻ᵀ(diag(SᵀY)p − Yᵀz). A pair without positive curvature gets the coefficient 0.
     """
-    q, scale = G.clone(), torch.zeros((), dtype=DOUBLE, device=G.device)
-    used: list[tuple[Any, Any, Any, Any]] = []
-    for s, y in zip(reversed(steps), reversed(changes), strict=True):
-        sq, sy, yy = dot(s, q), dot(s, y), dot(y, y)
-        good = (sy > 1e-10 * yy * scale) & (sy > 0) & (yy > 0)
-        scale = torch.where(good & (scale == 0), sy / yy, scale)
-        coefficient = torch.where(good, sq / sy, 0.0)
-        q.sub_(coefficient.to(q.dtype) * y)
-        used.append((s, y, coefficient, torch.where(good, 1 / sy, 0.0)))
-    q = first_metric(q, None) if not used else first_metric(q, scale)
-    for s, y, coefficient, inverse in reversed(used):
-        change = torch.where(inverse > 0, coefficient - dot(y, q) * inverse, 0.0)
-        q.add_(change.to(q.dtype) * s)
+    m = len(steps)
+    if not m:
+        return first_metric(G.clone(), None)
+    products = _inner_products((*steps, *changes, G))
+    SY, YY, SG = products[:m, m:-1], products[m:-1, m:-1], products[:m, -1]
+    sy, yy = SY.diagonal(), YY.diagonal()
+    curved = (sy > 0) & (yy > 0)
+    ratio = torch.where(curved, sy / yy, 0.0)
+    at = torch.arange(m, device=G.device)
+    scale = ratio.gather(0, torch.where(curved, at, 0).amax(0, keepdim=True))[0]  # of the newest
+    used = curved & (sy > 1e-10 * yy * scale)
+    unit = torch.eye(m, dtype=DOUBLE, device=G.device)
+    R = torch.where(used[:, None] & used & (at[:, None] <= at), SY, unit)
+    p = torch.linalg.solve_triangular(R, torch.where(used, SG, 0.0)[:, None], upper=True)[:, 0]
+    q = G.clone()
+    for y, a in zip(changes, p.to(G.dtype), strict=True):
+        q.addcmul_(y, a, value=-1)
+    q = first_metric(q, scale)
+    right = torch.where(used, sy * p - _inner_products((*changes, q))[:-1, -1], 0.0)
+    c = torch.linalg.solve_triangular(R.T, right[:, None], upper=False)[:, 0]
+    for s, a in zip(steps, c.to(G.dtype), strict=True):
+        q.addcmul_(s, a)
     return q
+
+
+def _inner_products(arrays: Pairs) -> Any:
+    """Return all inner products of some arrays, of so many entries at a time: memory is short where they are large."""
+    total = 0.0
+    for parts in zip(*(A.reshape(-1).split(_ENTRIES) for A in arrays), strict=True):
+        P = torch.stack(parts).T
+        total = total + cross(P, P)
+    return total

@@ -180,14 +180,14 @@ def where_squared(width: int) -> NDArray[np.int64]:
 
 @intrinsic
 def prefetch(typingctx: Any, A: Any, i: Any, at: Any) -> Any:
-    """Ask for the cache line of ``A[i, at]``, which will be read and written soon."""
+    """Ask for the cache line of ``A[i, at]``, which will be needed soon."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = _I8.as_pointer()
         kind = ir.FunctionType(ir.VoidType(), [pointer, _I32, _I32, _I32])
         asked = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
         place = builder.bitcast(_place(context, builder, signature.args[0], *args), pointer)
-        builder.call(asked, [place, _I32(1), _I32(3), _I32(1)])
+        builder.call(asked, [place, _I32(0), _I32(3), _I32(1)])
         return context.get_dummy_value()
 
     return types.void(A, types.int64, types.int64), code

@@ -72,10 +72,7 @@ class Problem:
         return float(point.once(self.penalty.stationarity_at))
 
     def begin(self, point: Point) -> None:
-        """Set going on a device, without waiting for it, what `objective` and `stationarity` will ask for.
-
-        They are then read together with what decides whether the step to the point is accepted.
-        """
+        """Set going on a device, without waiting for it, what `objective` and `stationarity` will ask for."""
         if self.loss.space.deferred:
             _ = point.value, point.rounding, *map(point.once, (self.penalty.value_at, self.penalty.stationarity_at))
 
@@ -103,10 +100,7 @@ class Problem:
         return replace(self, loss=self.loss.counted())
 
     def in_good_units(self) -> tuple[Problem, Units]:
-        """Return the problem in units in which its data are of size one, and those units.
-
-        Itself, where the data are near enough to that, or where a part of it cannot be had in other units.
-        """
+        """Return the problem in units in which its data are of size one, and those units."""
         units = self.loss.units()
         if not units:
             return self, units

@@ -51,11 +51,7 @@ def check_rank(problem: Problem, X0: Any, rank: int | None) -> int:
 
 @dataclass(frozen=True)
 class Starts:
-    """Makes starts of a rank in the units of a run.
-
-    Strategies see the user's problem, ``given``: what they know besides it is in the user's units too. ``problem`` is
-    the same in the units of the run.
-    """
+    """Makes starts of a rank in the units of a run."""
 
     given: Problem
     problem: Problem
@@ -77,10 +73,12 @@ class Starts:
             # a penalty of one's own may have a domain of its own, which its prox leads to
             own = penalty.cut(1.0) is None and not math.isfinite(penalty.value(X))
             return penalty.prox(X, _LITTLE) if own else X
-        if callable(X0):
+        made = callable(X0)
+        if made:
             X0 = X0(self.given, self.rank, generator)
             check_rank(self.given, X0, self.rank)
-        X = copy(astype(loss.check(X0, "X0"), loss.dtype))  # a run of no iterations returns it
+        X = astype(loss.check(X0, "X0"), loss.dtype)
+        X = X if made else copy(X)  # a run of no iterations returns it
         if is_zero(X):
             raise ValueError(
                 "X0 is all zero, where the gradient of every such loss vanishes; use a random start (rank=r)"

@@ -262,11 +262,7 @@ def objective_falls_for_ever(problem: Problem, X: Array) -> bool:
 
 @np.errstate(over="ignore", invalid="ignore")
 def find_endless_fall(problem: Problem, rank: int) -> bool:
-    """Tell whether Ψ was found to fall for ever somewhere, though a run has come to rest.
-
-    For quadratic F without a known infimum: far out the quartic term rules, and a descent leads to where it
-    vanishes, if there is such a place.
-    """
+    """Tell whether Ψ was found to fall for ever somewhere, though a run has come to rest."""
     from quartic.solvers.lbfgs import LBFGS
 
     loss, penalty, solver = problem.loss, problem.penalty, LBFGS()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +20,7 @@ from quartic.arrays.threads import one_blas_thread
 from quartic.core.loop import Progress
 from quartic.core.result import Result
 from quartic.datasets import pair_distances
+from quartic.distance.component import Settings
 from quartic.distance.data import (
     find_points,
     is_complete,
@@ -34,8 +34,7 @@ from quartic.distance.data import (
 )
 from quartic.distance.determination import Determination
 from quartic.distance.fit import Located, locate, locate_complete, reflect_through
-from quartic.distance.new_points import place_new_points
-from quartic.distance.search import Settings
+from quartic.distance.moves import place_new_points
 from quartic.distributed.inputs import is_dask_array, is_dask_frame
 from quartic.graphs.inputs import refuse_not_finite
 from quartic.losses.devices import device_for
@@ -252,7 +251,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.point_names_ = getattr(self, "feature_names_in_", None) if self.metric == "precomputed" else None
         settings, anchors = self._settings(), find_points(anchors, self.point_names_, "anchors")
         nothing_else = all(given is None for given in (anchors, weights, lower, upper, self.refine))
-        large = D.shape[0] >= _MATRIX_FROM and settings.may_scale()
+        large = D.shape[0] >= _MATRIX_FROM and isinstance(self.init, str) and self.init in ("auto", "mds")
         with one_blas_thread():
             if nothing_else and large and is_complete(D) and not power_of_distances(D[0], D[0]):
                 found = locate_complete(D, settings)
@@ -481,7 +480,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             check_number(self.noise, "noise", cure="; None has it estimated")
 
     def _settings(self) -> Settings:
-        given = {field.name: getattr(self, field.name) for field in fields(Settings)}
+        given = self.get_params(deep=False)
+        del given["metric"]
         if isinstance(self.align_to, dict):
             given["align_to"] = find_points(self.align_to, self.point_names_, "align_to")
         return Settings(**given | {"device": None if self.device is None else device_for(self.device)})

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
-from quartic.arrays import Array, norm, to_host
+from quartic.arrays import Array, RandomState, norm, to_host
 from quartic.core.loop import Progress, minimize
 from quartic.core.problem import Problem
 from quartic.core.result import Result, Status
@@ -150,10 +150,7 @@ class Component:
         return errors if self.weights is None else errors * (self.weights > 0)
 
     def are_met(self, errors: Array, exact: float = _EXACT) -> bool:
-        """Tell whether all distances are met, as far as a solver's tolerance allows; of bounds, each by itself.
-
-        One bound that cannot be met with the others leaves next to nothing in the mean of thousands.
-        """
+        """Tell whether all distances are met, as far as a solver's tolerance allows; of bounds, each by itself."""
         if self.bounded:
             return float(np.abs(self.that_count(errors)).max()) <= _WITHIN * self.size
         return self._root_mean_square(errors) <= exact * self.size
@@ -166,10 +163,7 @@ class Component:
         return float(np.sqrt(np.mean(self.that_count(errors) ** 2)))
 
     def outliers(self, errors: Array) -> NDArray[np.bool_]:
-        """Return the pairs that are missed by far more than the others are, absolutely and for their length.
-
-        Noise may go with the distance or not, and squares let long distances rule; none of that does both.
-        """
+        """Return the pairs that are missed by far more than the others are, absolutely and for their length."""
         errors = np.abs(self.that_count(errors))
         found = np.ones(len(errors), dtype=bool)
         for measure in (errors / max(self.size, _TINY), errors / np.maximum(self.guess, max(0.05 * self.size, _TINY))):
@@ -212,22 +206,34 @@ class Component:
 
 
 @dataclass(frozen=True)
-class Effort:
-    """How runs are made: the estimator's settings."""
+class Settings:
+    """The parameters of `DistanceCompletion` that a fit depends on, and when it ends; ``device`` is one of torch's."""
 
-    rank: int
+    n_components: int
     solver: str | Solver = "auto"
+    init: Any = "auto"
+    n_init: int = 1
     tol: float = 1e-8
     max_iter: int = 10_000
-    deadline: float = np.inf
-    verbose: bool = False
-    device: Any = None
+    max_time: float | None = None
     n_jobs: int | None = None
+    device: Any = None
+    random_state: RandomState = None
+    verbose: bool = False
+    align_to: Any = None
+    signs: Any = None
+    refine: str | None = None
+    noise: float | None = None
+    deadline: float = np.inf
     callback: Callable[[Progress], object] | None = None
     interrupted: threading.Event = field(default_factory=threading.Event)  # set when a run was told to stop
 
     def __reduce__(self) -> Any:  # who watches and interrupts here does not do so in another process
-        return Effort, tuple(getattr(self, each.name) for each in fields(self)[:-2])
+        return Settings, tuple(getattr(self, each.name) for each in fields(self)[:-2])
+
+    def begin(self) -> Settings:
+        """Return the same, the time that is allowed running from now on."""
+        return self if self.max_time is None else replace(self, deadline=time.perf_counter() + self.max_time)
 
     def spent(self) -> bool:
         """Tell whether the search is to end with what it has: the time is up, or it was told to stop."""
@@ -261,7 +267,7 @@ class Search:
     """
 
     component: Component
-    effort: Effort
+    effort: Settings
     generator: np.random.Generator
     best: Result | None = None
     n_iter: int = 0
@@ -274,7 +280,7 @@ class Search:
     @cached_property
     def reference(self) -> float:
         """The gradient at a random start: what the tolerance refers to, whatever the start."""
-        return gradient_at_random(self.component.loss, self.effort.rank)
+        return gradient_at_random(self.component.loss, self.effort.n_components)
 
     @cached_property
     def loss(self) -> Distances | BoundedDistances:
@@ -292,14 +298,11 @@ class Search:
         self, X: Array, *, tol: float | None = None, max_iter: int | None = None, beat: float | None = None,
         loss: Any = None,
     ) -> Result:  # fmt: skip
-        """Minimise from X, in as many dimensions as X has; a run that will not get below ``beat`` is given up.
-
-        Anchors are held, where there are any. Another ``loss`` than that of squares takes solvers for it alone.
-        """
+        """Minimise from X, in as many dimensions as X has; a run that will not get below ``beat`` is given up."""
         effort, X, anchors = self.effort, self.usable(X), self.component.anchors
         reference = self.reference if loss is None and X is not self.drawn else None
         if loss is not None:
-            reference = gradient_at_random(loss, effort.rank)
+            reference = gradient_at_random(loss, effort.n_components)
         solver = "auto" if isinstance(loss, RawStress) else effort.solver
         loss = self.loss if loss is None else loss
         problem, start = Problem(loss), loss.space.adopt(X)
@@ -384,7 +387,7 @@ class Search:
 
     def lie_flat(self) -> None:
         """Offer points that lie nearly in a hyperplane as found within it: across it squares are flat, steps short."""
-        X, rank = self.X - self.X.mean(axis=0), self.effort.rank
+        X, rank = self.X - self.X.mean(axis=0), self.effort.n_components
         extent = np.linalg.eigvalsh(X.T @ X)
         flat = int(np.count_nonzero(extent > FLAT_WHOLE**2 * extent[-1]))
         if 0 < flat < rank and self.component.anchors is None:
@@ -401,7 +404,7 @@ def gradient_at_random(loss: Any, rank: int) -> float:
     return norm(loss.at(loss.random_start(rank, False, np.random.default_rng(0))).gradient)
 
 
-def _join_callbacks(effort: Effort, beat: float | None) -> Callable[[Progress], None] | None:
+def _join_callbacks(effort: Settings, beat: float | None) -> Callable[[Progress], None] | None:
     """Return what sees the iterations of a run: the user, who may end the whole search, and who gives a run up."""
     callback, look = effort.callback, None if beat is None else _give_up_above(beat)
     if callback is None:
@@ -440,10 +443,7 @@ def finish(search: Search, seconds: float) -> Result:
 
 
 def turn_to_principal_axes(X: Array, rank: int | None = None) -> Array:
-    """Return X centred and turned to its principal axes, the first ``rank`` of them, with signs always the same.
-
-    The entry of largest size in each column is positive.
-    """
+    """Return X centred and turned to its principal axes, the first ``rank`` of them, with signs always the same."""
     X = X - X.mean(axis=0)
     _, axes = np.linalg.eigh(X.T @ X)
     Y: Array = X @ axes[:, ::-1][:, : X.shape[1] if rank is None else rank]

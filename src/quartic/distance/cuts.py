@@ -171,11 +171,7 @@ def grow_in_place(graph: PairGraph, X: Array, start: Mask) -> Mask:
 
 
 def find_crowded_planes(X: Array, thickness: float = SLAB) -> list[Mask]:
-    """Return sets of points in one hyperplane that are a tenth of all or more, as far as a sample shows.
-
-    Seen along a flat of d - 1 points of the hyperplane, all of its points lie in one direction. The thickness is
-    relative to the extent of X.
-    """
+    """Return sets of points in one hyperplane that are a tenth of all or more, as far as a sample shows."""
     (n, d), rng, Y = X.shape, np.random.default_rng(0), _whiten(X)
     if Y is None:
         return []

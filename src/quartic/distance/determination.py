@@ -412,10 +412,7 @@ def _number_places(X: Array) -> Indices:
 
 
 def _anchors_first(bodies: list[Mask], known: Indices, ties: Indices, n: int) -> list[Mask]:
-    """Return the bodies, first the one that holds all anchors; where none does, the anchors by themselves.
-
-    A body that holds fewer turns about these, and so is not fixed against the others.
-    """
+    """Return the bodies, first the one that holds all anchors; where none does, the anchors by themselves."""
     anchors = mask_of(known, n)
     at = next((k for k, body in enumerate(bodies) if body[ties].all()), None)
     first = anchors if at is None else anchors | bodies[at]

@@ -150,18 +150,19 @@ def look_at_answer(
     if component.are_met(errors):
         return odd
     outliers, errors = component.outliers(errors), np.abs(errors)
+    doubt = ", so that no point is called determined" if unexplained else ""
     advice = "try n_init, another init or another random_state"
     if outliers.mean() > 1e-3:
         worst = component.pairs[int(np.argmax(errors))].tolist()
         text = (
             f"{int(outliers.sum()):,} of {len(outliers):,} distances are missed by far more than the others, "
-            f"[{_list(worst)}] the most (by {{worst:.3g}}): wrong distances, or a local minimum; {advice}"
+            f"[{_list(worst)}] the most (by {{worst:.3g}}): wrong distances, or a local minimum{doubt}; {advice}"
         )
         odd.append(MisfitWarning(text, {"worst": float(errors.max())}))
     elif unexplained:
         text = (
             "the distances are missed by {typical:.3g} on average, which is more than round-off and not known to be "
-            f"noise: perhaps a local minimum, so that no point is called determined; {advice}, or give noise"
+            f"noise: perhaps a local minimum{doubt}; {advice}, or give noise"
         )
         odd.append(MisfitWarning(text, {"typical": float(np.sqrt(np.mean(errors**2)))}))
     return odd
@@ -207,11 +208,7 @@ def count_broken_triangles(
 
 
 def find_needed_dimension(component: Component, X: Array, errors: Array, label: NDArray[np.int64]) -> int:
-    """Return in how few dimensions the points of the largest component meet the distances as well.
-
-    The fit decides, not how thin the points are: a dimension that is not needed shrinks only as the root of the misfit.
-    Few points never need more dimensions than they have neighbours, which is no news.
-    """
+    """Return in how few dimensions the points of the largest component meet the distances as well."""
     rank = int(X.shape[1])
     largest = label == 0
     if np.count_nonzero(largest) <= rank + 1:

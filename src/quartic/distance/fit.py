@@ -19,6 +19,7 @@ from quartic.distance.bodies import find_proving_core
 from quartic.distance.component import (
     Component,
     Search,
+    Settings,
     Step,
     find_components,
     gradient_at_random,
@@ -37,7 +38,7 @@ from quartic.distance.findings import (
 )
 from quartic.distance.graph import mask_of
 from quartic.distance.noise import find_standard_errors
-from quartic.distance.search import Settings, search_all
+from quartic.distance.search import search_all
 from quartic.init import classical_mds
 from quartic.init.distances import place_apart
 from quartic.losses import CompleteDistances
@@ -101,10 +102,7 @@ class Located:
 
 
 def locate(data: Measurements, settings: Settings, everything: DaskDistances | None = None) -> Located:
-    """Return the points of the measurements, in the user's units whatever those of the measurements are.
-
-    ``everything`` is all pairs, in chunks, where the measurements are only some of them.
-    """
+    """Return the points of the measurements, in the user's units whatever those of the measurements are."""
     if data.power:
         if everything is not None:
             raise ValueError(f"distances in Dask's chunks must be nearer to one: multiply them by 2**{-data.power}")
@@ -127,10 +125,10 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
     core = find_proving_core(fixing, data.n_points, rank, np.random.default_rng(0))
     component = find_components(data) if core is None else np.zeros(data.n_points, dtype=np.int64)
     whole = Component.of_all(data, settings.noise, core)
-    effort, generator = settings.effort(), random_generator(settings.random_state)
-    X, account = search_all(whole, data, component, replace(settings, init=start), effort, generator)
+    settings, generator = replace(settings, init=start).begin(), random_generator(settings.random_state)
+    X, account = search_all(whole, data, component, settings, generator)
     held = (data.anchors, data.places) if len(data.anchors) else None
-    last = Search(replace(whole, anchors=held), effort, generator)
+    last = Search(replace(whole, anchors=held), settings, generator)
     for loss, text in (
         (None if held is None else whole.loss, "minimised with the anchors held"),
         (whole.stress if settings.refine == "stress" else None, "refined by raw stress"),
@@ -144,7 +142,7 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
             account.story[-1].append(Step(text))
             X = account.result.X
     account.n_iter += last.n_iter
-    if effort.stopped():
+    if settings.stopped():
         message = "interrupted; the best points so far are returned"
         account.result = replace(account.result, status=Status.INTERRUPTED, message=message)
     room = data.pairs[data.linked & data.counts & ~data.fixing]

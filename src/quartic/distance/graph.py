@@ -180,10 +180,7 @@ def grow(graph: PairGraph, start: Indices, threshold: int) -> Mask:
 
 
 def find_clique(graph: PairGraph, v: int, size: int, allowed: Mask, rng: np.random.Generator) -> Indices | None:
-    """Return ``size`` mutually linked points, ``v`` among them, or None when a greedy search finds none.
-
-    Each step takes, of a few candidates drawn at random, the first that leaves most candidates over.
-    """
+    """Return ``size`` mutually linked points, ``v`` among them, or None when a greedy search finds none."""
     clique = [v]
     candidates = graph.neighbours(v)
     candidates = candidates[allowed[candidates]]
@@ -227,11 +224,7 @@ def grow_bodies(
     graph: PairGraph, d: int, least: int, rng: np.random.Generator, grown: Callable[[Mask], Mask],
     may_join: Callable[[Mask, Mask], bool], first: Mask | None = None,
 ) -> list[Mask]:  # fmt: skip
-    """Return bodies of ``least`` points or more grown from complete graphs on ``d + 1`` points, largest first.
-
-    ``first`` is a body that is known (of anchors, say). Fewer bodies than there are is no error: the stress test
-    decides about the rest.
-    """
+    """Return bodies of ``least`` points or more grown from complete graphs on ``d + 1`` points, largest first."""
     core, covered = graph.core(d + 1), np.zeros(graph.n_points, dtype=bool)
     bodies = [] if first is None else [grown(first)]
     waiting = rng.permutation(np.flatnonzero(core))  # at random, so that the seeds lie apart

@@ -4,12 +4,17 @@ bounds, building the points up one at a time.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quartic.arrays import Array
 from quartic.core.result import Result
 from quartic.distance.component import Component, Search
+from quartic.distance.cuts import FLAT
+from quartic.distance.findings import DistanceWarning, UndeterminedWarning, mark
 from quartic.distance.graph import Indices, PairGraph, find_clique
 from quartic.init import classical_mds, eigenmap_start, shortest_path_start
 
@@ -55,12 +60,8 @@ _PATIENCE, _FEWEST, _MOST_SHAKES = 200, 20, 2000
 
 
 def go_through_more_dimensions(search: Search, extra: int, spread: float, steps: int) -> bool:
-    """Shake the best points into ``extra`` dimensions more, minimise there, come back; tell whether that helped.
-
-    Where all is well there is no force and nothing moves. A piece that lies on its wrong side is under strain, and
-    turns over through the new dimensions, in which no wall stands between the two sides.
-    """
-    X, rank = search.X, search.effort.rank
+    """Shake the best points into ``extra`` dimensions more, minimise there, come back; tell whether that helped."""
+    X, rank = search.X, search.effort.n_components
     shake = spread * search.component.size * search.generator.standard_normal((len(X), extra))
     lifted = search.run(np.hstack([X, shake]), tol=1e-6, max_iter=steps)
     return search.offer(search.run(search.flatten(lifted.X, rank)))
@@ -110,10 +111,7 @@ def place_points_anew(search: Search) -> int:
 def find_place(
     component: Component, X: Array, i: int, generator: np.random.Generator, among: NDArray[np.bool_] | None = None
 ) -> Array:
-    """Return a place for point i that fits its own distances best, others held; only those ``among`` which count.
-
-    A place is left only for one whose misfit is much lower; without ``among``, X has a place for i already.
-    """
+    """Return a place for point i that fits its own distances best, others held; only those ``among`` which count."""
     A = component.adjacency
     row = slice(A.indptr[i], A.indptr[i + 1])
     near, which = A.indices[row], A.data[row].astype(np.int64) - 1
@@ -154,10 +152,7 @@ def mirror_images(x: Array, Y: Array) -> Array:
 def fit_places(
     x: Array, Y: Array, low: Array, high: Array, w: Array | float = 1.0, *, steps: int = 15
 ) -> tuple[Array, Array]:
-    """Return places (…, d) that fit distances to the points Y (…, k, d), from x, and Σ w e² of squares there.
-
-    Damped Gauss–Newton steps, for all places at once.
-    """
+    """Return places (…, d) that fit distances to the points Y (…, k, d), from x, and Σ w e² of squares there."""
 
     def look(x: Array) -> tuple[Array, Array, Array]:
         U = x[..., None, :] - Y
@@ -181,11 +176,7 @@ def fit_places(
 
 
 def shake_pieces(search: Search, patience: int | None = None) -> int:
-    """Reflect, scatter or lift small pieces where the fit is bad, again and again; return how often that helped.
-
-    A piece is a ball in the graph about an end of a badly met pair. It is reflected in a plane of the points around it,
-    scattered, or shaken into one or two dimensions more; a run from there either leads lower or is soon given up.
-    """
+    """Reflect, scatter or lift small pieces where the fit is bad, again and again; return how often that helped."""
     component, generator = search.component, search.generator
     if patience is None:
         patience = int(np.clip(_PATIENCE * 250 / component.n, _FEWEST, _PATIENCE))
@@ -263,7 +254,7 @@ _REPAIRED, _REPAIR_STEPS = 12, 40
 
 def build_up(search: Search) -> bool:
     """Offer answers built up point by point; tell whether one is lower than the best so far by at least a hundredth."""
-    component, generator, d = search.component, search.generator, search.effort.rank
+    component, generator, d = search.component, search.generator, search.effort.n_components
     before = search.best_objective
     order, near = _order(component, d, generator)
     if len(order) < component.n:
@@ -363,3 +354,94 @@ def _repair(search: Search, X: Array, misfit: Array, placed: Indices) -> tuple[A
         left[k] = np.sum(((q - np.clip(q, part.lower**2, part.upper**2)) / part.size) ** 2)
     search.n_iter, search.n_products = search.n_iter + few.n_iter, search.n_products + few.n_products
     return X, left
+
+
+# -- points added to an answer: each is placed from its distances to points that stay where they are -------------------
+
+# Distances agree with a place where they differ by this share of the largest.
+_AGREES = 1e-6
+
+
+def place_new_points(
+    embedding: Array, D: Any, lower: Any = None, upper: Any = None
+) -> tuple[Array, list[DistanceWarning]]:
+    r"""Return places for new points, and a warning of those that their distances leave open.
+
+    Each minimises :math:`\sum_j (\|x - y_j\|^2 - d_j^2)^2` over its known distances to the n fitted points (rows of D
+    and bounds are the new ones), for a pair with bounds the square of by how much the squared distance leaves them.
+    Tried are the place of linear least squares and its mirror images in the planes of the neighbours; the lowest
+    counts. A point at distance 0 from a fitted one is where that is, unless its other distances contradict that.
+    """
+    n, rank = embedding.shape
+    m = D.shape[0]
+    columns = [_dense_row_reader(given, (m, n), name) for name, given in (("lower", lower), ("upper", upper))]
+    row_of = _dense_row_reader(D, (m, n), "X")
+    X = np.empty((m, rank))
+    open_ones = []
+    for k in range(m):
+        d, low, high = row_of(k), columns[0](k), columns[1](k)
+        bounded = ~(np.isnan(low) & np.isnan(high))
+        known = np.flatnonzero(bounded | ~np.isnan(d))
+        if len(known) == 0:
+            raise ValueError(f"row {k} holds no known distance or bound; a new point needs {rank + 1} to be placed")
+        low = np.where(bounded, np.nan_to_num(low), d)[known]
+        high = np.where(bounded, np.where(np.isnan(high), np.inf, high), d)[known]
+        if (low < 0).any() or (low > high).any():
+            j = int(known[np.argmax((low < 0) | (low > high))])
+            raise ValueError(f"X[{k}, {j}]: distances must not be negative, and bounds need lower <= upper")
+        Y = embedding[known]
+        at_zero = np.flatnonzero(high == 0)
+        if len(at_zero):
+            there = np.linalg.norm(Y - Y[at_zero[0]], axis=1)
+            if (np.abs(there - np.clip(there, low, high)) <= _AGREES * there.max()).all():
+                X[k] = Y[at_zero[0]]
+                continue
+        middle = (low + np.where(np.isinf(high), low, high)) / 2
+        X[k] = _place(Y, low, high, np.where(np.isnan(d[known]), middle, d[known]))
+        if _is_open(Y[low == high], X[k]):
+            open_ones.append(k)
+    if not open_ones:
+        return X, []
+    shown = ", ".join(mark(k) for k in open_ones[:8]) + (", ..." if len(open_ones) > 8 else "")
+    few = f"fewer than {rank + 1} exact distances, or neighbours that lie nearly flat"
+    return X, [
+        UndeterminedWarning(f"{len(open_ones):,} of {m:,} new points have {few}: {shown}; they may sit elsewhere")
+    ]
+
+
+def _place(Y: Array, low: Array, high: Array, guess: Array) -> Array:
+    """Return the best place for one point."""
+    starts = places_to_try(Y.mean(axis=0), Y, guess, np.random.default_rng(0))
+    tries = np.vstack([starts, *(mirror_images(start, Y) for start in starts)])
+    x, misfit = fit_places(tries, Y, low, high, steps=25)
+    best: Array = x[misfit.argmin()]
+    return best
+
+
+def _is_open(Y: Array, x: Array) -> bool:
+    """Tell whether exact distances to Y leave the point x a mirror image."""
+    if len(Y) <= Y.shape[1]:
+        return True
+    center = Y.mean(axis=0)
+    extent = np.linalg.svd(Y - center, compute_uv=False)[-1] / np.sqrt(len(Y))
+    reach = np.sqrt(np.mean(np.sum((x - Y) ** 2, axis=1)))
+    return bool(extent <= 1e-3 * FLAT * reach)
+
+
+def _dense_row_reader(given: Any, shape: tuple[int, int], name: str) -> Any:
+    """Return a function that reads a row as an array with NaN where nothing is known."""
+    if given is None:
+        return lambda k: np.full(shape[1], np.nan)
+    if given.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, one column for each fitted point, got {given.shape}")
+    if not sp.issparse(given):
+        return lambda k: np.asarray(given[k], dtype=np.float64)
+    rows = sp.csr_array(given)
+
+    def read(k: int) -> Array:
+        row = np.full(shape[1], np.nan)
+        inside = slice(rows.indptr[k], rows.indptr[k + 1])
+        row[rows.indices[inside]] = rows.data[inside]
+        return row
+
+    return read

@@ -18,7 +18,7 @@ from joblib import Parallel, delayed
 from scipy.sparse.linalg import eigsh, splu
 
 from quartic.arrays import Array
-from quartic.distance.component import Component, Effort, Search
+from quartic.distance.component import Component, Search, Settings
 from quartic.distance.graph import Indices, Mask, PairGraph
 from quartic.distance.moves import escape, find_place, place_points_anew, start_from_paths
 
@@ -89,7 +89,7 @@ def _cover(graph: PairGraph, size: int, generator: np.random.Generator) -> Itera
 
 def _divide(search: Search, graph: PairGraph) -> Iterator[tuple[Indices, Component, int]]:
     """Yield patches: the points that have enough distances there, the data among them, and a seed."""
-    rank = search.effort.rank
+    rank = search.effort.n_components
     for ball in _cover(graph, _SIZE, search.generator):
         if search.effort.spent():
             return
@@ -106,7 +106,8 @@ def _solve_all(search: Search, patches: Iterator[tuple[Indices, Component, int]]
 
     Between the short passes over a patch there is Python: threads would wait for each other.
     """
-    effort = replace(search.effort, tol=max(_TOL, search.effort.tol), verbose=False, device=None)
+    lean = replace(search.effort, init="auto", align_to=None, signs=None, random_state=None)  # each process is sent it
+    effort = replace(lean, tol=max(_TOL, search.effort.tol), verbose=False, device=None)
     if effort.n_jobs in (None, 1) or search.component.n < _IN_PROCESSES:
         return (_solve(effort, *patch) for patch in patches)
     workers = Parallel(n_jobs=effort.n_jobs, return_as="generator")
@@ -114,10 +115,10 @@ def _solve_all(search: Search, patches: Iterator[tuple[Indices, Component, int]]
     return solved
 
 
-def _solve(effort: Effort, points: Indices, inner: Component, seed: int) -> _Solved:
+def _solve(effort: Settings, points: Indices, inner: Component, seed: int) -> _Solved:
     """Return the points of a patch, their places in a frame of their own, and the iterations and products it took."""
     patch = Search(inner, effort, np.random.default_rng(seed))
-    patch.offer(patch.run(start_from_paths(patch, effort.rank, _LANDMARKS)))
+    patch.offer(patch.run(start_from_paths(patch, effort.n_components, _LANDMARKS)))
     errors = inner.errors(patch.X)
     if not inner.are_nearly_met(errors) and inner.are_suspect(errors):
         escape(patch, _ROUNDS, patience=2)

@@ -12,12 +12,12 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from quartic.arrays import Array, RandomState
+from quartic.arrays import Array
 from quartic.arrays.threads import limited_to, share_of
-from quartic.core.loop import Progress, minimize
+from quartic.core.loop import minimize
 from quartic.core.problem import Problem
 from quartic.core.result import Result, Status
-from quartic.distance.component import Component, Effort, Search, Step, add_anchor_pairs, finish, spans_space
+from quartic.distance.component import Component, Search, Settings, Step, add_anchor_pairs, finish, spans_space
 from quartic.distance.cuts import Cut, OtherSide, find_cuts
 from quartic.distance.data import Measurements
 from quartic.distance.graph import is_local
@@ -36,7 +36,6 @@ from quartic.distance.moves import (
 )
 from quartic.distance.patches import start_from_patches
 from quartic.init.relaxed import sampled_start
-from quartic.solvers import Solver
 
 # Above this many points the costly ways out are not tried; local graphs are first divided into patches, or where the
 # first start fails.
@@ -62,40 +61,6 @@ _ROUNDS = 12
 _BUILDS = 6
 
 
-@dataclass(frozen=True)
-class Settings:
-    """The parameters of `DistanceCompletion` that a fit depends on; ``device`` is a torch device, or None."""
-
-    n_components: int
-    solver: str | Solver
-    init: Any
-    n_init: int
-    tol: float
-    max_iter: int
-    max_time: float | None
-    n_jobs: int | None
-    device: Any
-    random_state: RandomState
-    verbose: bool
-    align_to: Any
-    signs: Any
-    refine: str | None
-    noise: float | None = None
-    callback: Callable[[Progress], object] | None = None
-
-    def effort(self) -> Effort:
-        """Return how runs are made, from now on."""
-        deadline = np.inf if self.max_time is None else time.perf_counter() + self.max_time
-        return Effort(
-            self.n_components, self.solver, self.tol, self.max_iter, deadline, bool(self.verbose), self.device,
-            self.n_jobs, self.callback,
-        )  # fmt: skip
-
-    def may_scale(self) -> bool:
-        """Tell whether the start may be classical scaling."""
-        return isinstance(self.init, str) and self.init in ("auto", "mds")
-
-
 @dataclass
 class Account:
     """What was done on the way: the last run, the iterations of all, and what `Found` says of each component."""
@@ -110,10 +75,7 @@ class Account:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What a search led to: the best run, what was done, whether the misfit is taken for round-off or noise.
-
-    ``sides`` are answers that fit as well: with a piece on the other side of a flat cut, or other starts led to them.
-    """
+    """What a search led to: the best run, what was done, whether the misfit is taken for round-off or noise."""
 
     result: Result
     steps: list[Step]
@@ -122,14 +84,12 @@ class Found:
     in_place: bool | None = None
 
 
-def search_component(component: Component, init: Any, effort: Effort, generator: np.random.Generator) -> Found:
-    """Return the best points found for a connected component, what was done, and what is in doubt.
-
-    ``"auto"`` tries cheap starts first, looks at the fit, and goes on where it is bad.
-    """
+def search_component(component: Component, init: Any, effort: Settings, generator: np.random.Generator) -> Found:
+    """Return the best points found for a connected component, what was done, and what is in doubt."""
     began = time.perf_counter()
     if not component.guess.any():
-        return Found(minimize(Problem(component.loss), rank=effort.rank), [Step("all distances are zero")], True)
+        result = minimize(Problem(component.loss), rank=effort.n_components)
+        return Found(result, [Step("all distances are zero")], True)
     weighted = component
     if component.bounded and component.weights is None:
         # bounds are met or not, whatever the weights; with these a short distance counts as much as a long one
@@ -141,7 +101,7 @@ def search_component(component: Component, init: Any, effort: Effort, generator:
     for name in _order_starts(search) if auto else [init]:
         words, start = _STARTS[name] if isinstance(name, str) else ("the start that was given", lambda *_: init)
         search.best = None  # each start gets its own chance to be improved
-        search.offer(search.run(search.onto_anchors(start(search, effort.rank))))
+        search.offer(search.run(search.onto_anchors(start(search, effort.n_components))))
         search.note(words)
         if auto:
             _improve(search, _ROUNDS if kept is None else _ROUNDS // 2)
@@ -303,7 +263,7 @@ def _other_sides(search: Search) -> list[OtherSide]:
     component = search.component
     if component.bounded or search.best is None or search.effort.spent():
         return []
-    freedom = max(len(component.pairs) - search.effort.rank * component.n, 1)
+    freedom = max(len(component.pairs) - search.effort.n_components * component.n, 1)
     likely = 1 + _LIKELY / freedom  # RSS + c σ², with σ² = RSS / freedom; of squares and of distances, as either may be
     sides = []
     for cut in _flat_cuts(search):
@@ -352,13 +312,10 @@ def _improve(search: Search, rounds: int) -> None:
 
 
 def search_all(
-    whole: Component, data: Measurements, label: NDArray[np.int64], settings: Settings, effort: Effort,
+    whole: Component, data: Measurements, label: NDArray[np.int64], settings: Settings,
     generator: np.random.Generator,
 ) -> tuple[Array, Account]:  # fmt: skip
-    """Return points, each component in a frame of its own, and what was done.
-
-    Of several components the account has the run that failed, else the largest's.
-    """
+    """Return points, each component in a frame of its own, and what was done."""
     X: Array = np.zeros((data.n_points, settings.n_components))
     results: list[Result] = []
     account = Account(None, 0, [], np.zeros(data.n_points, dtype=bool), [])  # type: ignore[arg-type]
@@ -366,10 +323,10 @@ def search_all(
     for c, points, component in _components(whole, data, label):
         init = settings.init if isinstance(settings.init, str) else settings.init[points]
         if several:
-            found = _search_repeatedly(component, settings, effort, generator)
+            found = _search_repeatedly(component, settings, generator)
         else:
             with limited_to(share_of(settings.n_jobs, 1)):
-                found = search_component(component, init, effort, np.random.default_rng(generator.integers(2**63)))
+                found = search_component(component, init, settings, np.random.default_rng(generator.integers(2**63)))
         results.append(found.result)
         if len(points) == len(X):
             X = found.result.X
@@ -411,15 +368,13 @@ def _components(
             yield c, points, component
 
 
-def _search_repeatedly(
-    component: Component, settings: Settings, effort: Effort, generator: np.random.Generator
-) -> Found:
+def _search_repeatedly(component: Component, settings: Settings, generator: np.random.Generator) -> Found:
     """Return the best of the searches from ``n_init`` seeds; they end with the first that meets all distances."""
     seeds = [int(generator.integers(2**63)) for _ in range(settings.n_init)]
 
     def search(seed: int) -> Found:
         with limited_to(share_of(settings.n_jobs, len(seeds))):
-            return search_component(component, settings.init, effort, np.random.default_rng(seed))
+            return search_component(component, settings.init, settings, np.random.default_rng(seed))
 
     _ = component.loss, component.adjacency  # made once, before threads share them
     results, found = map(search, seeds), []
@@ -427,6 +382,6 @@ def _search_repeatedly(
         results = Parallel(n_jobs=settings.n_jobs, require="sharedmem")(delayed(search)(seed) for seed in seeds)
     for each in results:
         found.append(each)
-        if effort.stopped() or component.are_met(component.errors(each.result.X)):
+        if settings.stopped() or component.are_met(component.errors(each.result.X)):
             break
     return min(found, key=lambda each: each.result.objective)

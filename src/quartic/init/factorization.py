@@ -16,7 +16,6 @@ from quartic.arrays import (
     float_type,
     gram,
     inner,
-    is_zero,
     most_different_rows,
     namespace,
     on_host,
@@ -26,7 +25,6 @@ from quartic.arrays import (
     spread_rows,
     squared_norm,
     times,
-    to_host,
 )
 from quartic.core.loop import minimize
 from quartic.core.problem import Problem
@@ -44,6 +42,8 @@ _RANGE = 20
 _LEAST = 0.01
 # Products and highest degree of the filters, dimensions of the subspace beyond r, turns of Q.
 _PRODUCTS, _DEGREE, _EXTRA, _TURNS = 16, 8, 10, 10
+# Numbers in single precision that the machine works on together.
+_VECTOR = 8
 # Eigenvectors that are off by so much, as a mean angle, are as good a start as better ones where X ≥ 0 changes them;
 # those on which M is projected are to be better.
 _ANGLES = 0.1, 0.02
@@ -141,17 +141,19 @@ def spectral_start(problem: Problem, rank: int, generator: np.random.Generator) 
     columns = min(rank + _EXTRA, loss.n_points)
     projects = nonnegative and _projecting_helps(cast(Any, loss).matrix, columns, rank)
     rough: Any = cast(Any, loss).rough() if nonnegative and not projects else loss
-    Q = astype(loss.space.normal(generator, (loss.n_points, columns)), rough.dtype)
+    if rough.dtype != loss.dtype:  # whole vectors take no longer
+        columns = min(-(-columns // _VECTOR) * _VECTOR, loss.n_points)
+    Q = loss.space.normal(generator, (loss.n_points, columns), rough.dtype)
     angle = _ANGLES[projects] if nonnegative else 0.0
-    values, Q = leading_eigenpairs(rough.product, Q, rank, _PRODUCTS, _DEGREE, angle)
+    values, Q = filtered_eigenpairs(rough.product, Q, rank, _PRODUCTS, _DEGREE, angle)
     projected = FullLeastSquares(ProjectedMatrix(cast(Any, loss).matrix, Q, values)) if projects else None
-    U = copy(Q[:, :rank])
-    del Q  # memory is short where arrays are large
-    Z = times(U, np.diag(np.sqrt(np.maximum(values[:rank], 0))))
+    roots = np.eye(Q.shape[1], rank) * np.sqrt(np.maximum(values[:rank], 0))  # Z is Q times this
     if not nonnegative:
-        return loss.random_start(rank, False, generator) if is_zero(Z) else Z
-    typical = math.sqrt(squared_norm(Z) / (loss.n_points * rank))
-    X: Array = astype(_turn(Z, U).clip(_LEAST * typical, None), loss.dtype)
+        return times(Q, roots) if roots.any() else loss.random_start(rank, False, generator)
+    X: Array = times(Q, roots @ _turn(copy(spread_rows(Q)[:, :rank]), roots[:rank]))
+    del Q  # memory is short where arrays are large
+    loss.space.clip_in_place(X, _LEAST * math.sqrt(squared_norm(roots) / (loss.n_points * rank)))
+    X = astype(X, loss.dtype)
     # f(tX) − f(0) = ½t⁴‖XᵀX‖² − t²⟨MX, X⟩ is least at t² = ⟨MX, X⟩ / ‖XᵀX‖².
     MX = product(X)
     X[~MX.any(axis=1)] = 0  # a node without edges: M ≥ 0 and X > 0 leave no other reason, and zero is its best row
@@ -163,10 +165,10 @@ def spectral_start(problem: Problem, rank: int, generator: np.random.Generator) 
     if projected is None:
         return X
     left_out = 2 * math.sqrt(squared_norm(scale * MX - projected.matrix.product(X)))
-    found = minimize(
-        Problem(projected, Nonnegative()), X, solver="lbfgs", tol=_SHARE, reference=left_out, max_iter=_MOST
-    )
-    return found.X
+    solver = "face-cg" if loss.space is HOST else "lbfgs"  # which a device replays
+    return minimize(
+        Problem(projected, Nonnegative()), X, solver=solver, tol=_SHARE, reference=left_out, max_iter=_MOST
+    ).X
 
 
 def _projecting_helps(matrix: Matrix, columns: int, rank: int) -> bool:
@@ -175,7 +177,7 @@ def _projecting_helps(matrix: Matrix, columns: int, rank: int) -> bool:
     return entries >= _TIMES * columns and matrix.n * entries * rank >= _MULTIPLICATIONS[matrix.space is not HOST]
 
 
-def leading_eigenpairs(
+def filtered_eigenpairs(
     product: Callable[[Array], Array], Q: Array, rank: int, n_products: int, highest: int, angle: float = 0.0
 ) -> tuple[Array, Array]:
     """Return approximations of the algebraically largest eigenvalues of M, falling, and their eigenvectors.
@@ -188,36 +190,40 @@ def leading_eigenpairs(
     """
     Q = orthonormal(product(Q))
     MQ = product(Q)
-    values, Q, MQ = _rotate_to_ritz(Q, MQ)
+    values, V, squares = _find_ritz(Q, MQ)
     most = 1 / math.sqrt(np.finfo(float_type(Q)).eps)
     left = n_products if Q.shape[1] < len(Q) else 0
-    while left > 0:
-        squares = to_host((MQ * MQ).sum(axis=0)).astype(np.float64)
-        if _mean_angle(values, squares, rank) <= angle:
-            break
+    while left > 0 and _mean_angle(values, squares, rank) > angle:
+        Q, MQ = times(Q, V, True), times(MQ, V, True)
         # Ritz values close in from inside, and the least ‖Mq‖ tells how much further M reaches, unless negative
         # eigenvalues are seen to be among it. The mirror image of the upper end stands for a lower end not yet seen.
         reach = math.sqrt(squares.min()) * (1.0 if values[-1] > 0 else _RESOLVED)
         upper = max(values[-1], reach, np.finfo(float_type(Q)).tiny)
         lower = min(-upper, 1.05 * values[-1])
-        centre, half = (lower + upper) / 2, (upper - lower) / 2
+        centre, half = float((lower + upper) / 2), float((upper - lower) / 2)
         # log of what a degree multiplies the first eigenvector by, beyond the last one wanted
         first, last = (math.acosh(max((values[k] - centre) / half, 1.0)) for k in (0, rank - 1))
         rounds = math.ceil(left / min(max(math.log(most) / max(first - last, 1e-300), 2), highest))
         degree = math.ceil(left / rounds)
         left -= degree
-        MQ -= centre * Q
-        MQ /= half
-        before, T = _keep_in_range(Q, MQ)
+        space = space_of(Q)
+        space.mix(MQ, 1 / half, (-centre / half, Q))
+        before, T, scale = Q, MQ, 1.0
         del Q, MQ  # of a large graph four such arrays are as many as there is room for
         for _ in range(degree - 1):
-            space_of(T).chebyshev(product(T), T, before, centre, half)
-            before, T = _keep_in_range(T, before)
+            # Outside the interval a term grows by 2|λ − centre| / half, which for a first subspace of 10⁶ rows is a
+            # thousandfold each time: after eight the squares overflow in single precision. The recursion is linear: a
+            # common factor changes nothing, and a power of two rounds nothing.
+            power = exponent(2 * math.cosh(first) * math.sqrt(squared_norm(T))) or 0
+            factor = 2.0**-power if abs(power) > _RANGE else 1.0
+            space.mix(before, -scale * factor, (2 * factor / half, product(T)), (-2 * centre * factor / half, T))
+            before, T, scale = T, before, factor
         del before
-        T = orthonormal(T)
-        values, Q, MQ = _rotate_to_ritz(T, product(T))
+        Q = orthonormal(T)
         del T
-    return values, Q
+        MQ = product(Q)
+        values, V, squares = _find_ritz(Q, MQ)
+    return values, times(Q, V, True)
 
 
 def _mean_angle(values: Array, squares: Array, rank: int) -> float:
@@ -227,37 +233,23 @@ def _mean_angle(values: Array, squares: Array, rank: int) -> float:
     return math.sqrt(np.mean(residuals / np.maximum(wanted - values[-1], 1e-30) ** 2))
 
 
-def _keep_in_range(before: Array, T: Array) -> tuple[Array, Array]:
-    """Return two successive terms of Chebyshev's recursion, scaled alike by a power of two where T leaves the range.
-
-    Outside the interval a term grows by 2|λ − centre| / half, which for a first subspace of 10⁶ rows is a thousandfold
-    each time: after eight the squares overflow in single precision. The recursion is linear, so that a common factor
-    changes nothing, and a power of two rounds nothing.
-    """
-    power = exponent(math.sqrt(squared_norm(T))) or 0
-    if abs(power) > _RANGE:
-        T *= 2.0**-power
-        before *= 2.0**-power
-    return before, T
-
-
-def _rotate_to_ritz(Q: Array, MQ: Array) -> tuple[Array, Array, Array]:
-    """Return the Ritz values of the subspace, falling, with Q and MQ in the basis of the Ritz vectors."""
-    B = on_host(gram(Q, MQ))
+def _find_ritz(Q: Array, MQ: Array) -> tuple[Array, Array, Array]:
+    """Return the Ritz values of the subspace, falling, with the V of the Ritz vectors QV, and ‖Mq‖² of these."""
+    B, C = space_of(Q).read(gram(Q, MQ), gram(MQ))
     values, V = np.linalg.eigh((B + B.T) / 2)
     V = np.ascontiguousarray(V[:, ::-1])
-    return values[::-1].astype(float_type(Q)), times(Q, V, True), times(MQ, V, True)
+    return values[::-1].astype(float_type(Q)), V, np.maximum((V * (C @ V)).sum(axis=0), 0)
 
 
-def _turn(Z: Array, U: Array) -> Array:
-    """Return ZQ with Q orthogonal and ZQ as nonnegative as the turns make it."""
+def _turn(U: Array, roots: Array) -> Array:
+    """Return Q orthogonal with ZQ as nonnegative as the turns make it, Z = U·roots, from rows that stand for all."""
+    Z = times(U, roots)
     Y = times(Z, _polar(most_different_rows(U).T))
     Y *= namespace(Y).sign(cubes := (Y * Y * Y).sum(axis=0)) + (cubes == 0)
     turn = _polar(on_host(gram(Z, positive_part(Y))))
-    some = spread_rows(Z)
     for _ in range(_TURNS - 1):
-        turn = _polar(on_host(space_of(Z).turned_gram(some, turn)))
-    return times(Z, turn)
+        turn = _polar(on_host(gram(Z, positive_part(times(Z, turn)))))
+    return turn
 
 
 def _polar(A: Array) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 
 from quartic.arrays import Array, astype, times
 from quartic.core.problem import Problem
-from quartic.init.factorization import leading_eigenpairs
+from quartic.init.factorization import filtered_eigenpairs
 
 # With more known distances a point than this a random start leads to the answer as well, and sooner.
 _SCARCE = 36.0
@@ -114,7 +114,7 @@ def sampled_start(problem: Problem, rank: int, generator: np.random.Generator) -
         return product(V)
 
     Q = astype(loss.space.normal(generator, (n, rank + _BESIDE)), loss.dtype)
-    values, Q = leading_eigenpairs(counted, Q, rank, _PRODUCTS, _DEGREE)
+    values, Q = filtered_eigenpairs(counted, Q, rank, _PRODUCTS, _DEGREE)
     if not values[rank - 1] > _ABOVE * found[1]:
         return None
     X: Array = loss.best_scale(times(Q[:, :rank], np.diag(np.sqrt(values[:rank]))))

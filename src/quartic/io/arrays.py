@@ -83,20 +83,22 @@ def _sparse(arrays: dict[str, Any], source: Source) -> Any:
             return sp.csr_array(sp.coo_array((data, (arrays["row"], arrays["col"])), shape=(rows, columns)))
         if kind not in ("csr", "csc"):
             raise FileFormatError(f"{source.name}: the sparse format {kind!r} is not known; save it as CSR")
-        check_compressed(data, arrays["indices"], arrays["indptr"], columns if kind == "csr" else rows)
-        make = sp.csr_array if kind == "csr" else sp.csc_array
-        matrix = make((data, arrays["indices"], arrays["indptr"]), shape=(rows, columns))
-        matrix.check_format(full_check=True)
-        return sp.csr_array(matrix)
+        make, shape = (sp.csr_array, (rows, columns)) if kind == "csr" else (sp.csc_array, (columns, rows))
+        check_compressed(data, arrays["indices"], arrays["indptr"], *shape)
+        return sp.csr_array(make((data, arrays["indices"], arrays["indptr"]), shape=(rows, columns)))
 
 
-def check_compressed(data: Any, indices: Any, indptr: Any, width: int) -> None:
-    """Raise unless these are the arrays of a CSR matrix with so many columns, or of a CSC matrix with so many rows."""
+def check_compressed(data: Any, indices: Any, indptr: Any, rows: int, width: int) -> None:
+    """Raise unless these are the arrays of a CSR matrix of this shape, or of a CSC matrix of the transposed one."""
     _check_numbers(data, "data")
     _check_indices(indices, width, "indices")
     _check_indices(indptr, len(data) + 1, "indptr")
     if (np.diff(indptr.astype(np.int64)) < 0).any():
         raise ValueError("indptr must not fall")
+    ends = (int(indptr[0]), int(indptr[-1])) if len(indptr) else ()
+    if len(indptr) != rows + 1 or ends != (0, len(data)) or len(indices) != len(data):
+        counts = f"{len(data)} numbers, {len(indices)} indices and {len(indptr)} pointers"
+        raise ValueError(f"{counts} do not make {rows} rows of {width}")
 
 
 def _check_numbers(values: Any, what: str) -> None:

@@ -141,14 +141,7 @@ def read_block(path: str) -> Any:
         parts = _parts(Path(path))
         shape = _sparse_shape(parts)
         data, indices, indptr = (_in_native_order(parts[name]) for name in _PARTS[:3])
-        check_compressed(data, indices, indptr, shape[1])
-        if (
-            len(indptr) != shape[0] + 1
-            or int(indptr[0]) != 0
-            or int(indptr[-1]) != len(data)
-            or len(indices) != len(data)
-        ):
-            raise ValueError(f"{len(data)} numbers, {len(indices)} indices and {len(indptr)} rows do not make {shape}")
+        check_compressed(data, indices, indptr, *shape)
         return sp.csr_array((data, indices, indptr), shape=shape)
 
 

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from quartic.io.arrays import read_arrays
 from quartic.io.atoms import Structure
 from quartic.io.files import GRAPHS, TABLES, FileFormatError, Source, count, read_lines, read_number, source_of
-from quartic.io.graphs import in_order, merge_repeats, named_matrix
+from quartic.io.graphs import check_repeats, in_order, merge_repeats, named_matrix
 from quartic.io.tables import DISTANCE, LOWER, UPPER, Table, find_column, find_ends, plain, read_table
 
 _WEIGHT = ("weight", "weights", "w", "gewicht", "poids", "peso")
 _EXPECTED = "expected i,j,d, or i,j,lower,upper, and maybe weight"
 _AXES = ("x", "y", "z")
-_BOUNDED = ("distance", "lower bound", "upper bound")
+#: What the columns of numbers are called in messages.
+_WHAT = {"distances": "distance", "lower": "lower bound", "upper": "upper bound", "weights": "weight"}
 _NO_AXES = ("determined", "standard_error")  # what `quartic locate` writes beside the places
 
 Floats = NDArray[np.float64]
@@ -71,20 +72,12 @@ class DistanceTable:
 
     def columns(self) -> dict[str, Any]:
         """Return what `DistanceCompletion.fit_pairs` takes, by name."""
-        return {
-            "distances": self.distances,
-            "lower": self.lower,
-            "upper": self.upper,
-            "weights": self.weights,
-            "n_points": self.n_points,
-        }
+        return {**{role: getattr(self, role) for role in _WHAT}, "n_points": self.n_points}
 
     def take(self, rows: NDArray[Any]) -> DistanceTable:
         """Return the table with these rows only (indices)."""
-        columns: dict[str, Any] = {
-            name: None if (column := getattr(self, name)) is None else column[rows]
-            for name in ("distances", "lower", "upper", "weights")
-        }
+        known = {role: getattr(self, role) for role in _WHAT}
+        columns: dict[str, Any] = {role: None if known[role] is None else known[role][rows] for role in known}
         place = self.place
         return replace(self, pairs=self.pairs[rows], place=lambda row: place(int(rows[row])), **columns)
 
@@ -124,8 +117,7 @@ def read_distances(
     >>> walk.names, walk.pairs.tolist(), walk.distances.tolist()
     (('home', 'shop', 'park'), [[0, 1], [1, 2]], [2.0, 1.5])
     """
-    if repeats not in (None, "mean", "last"):
-        raise ValueError(f"--repeats {repeats}: choose mean or last")
+    check_repeats(repeats, "mean", "last")
     with source_of(path) as source:
         found = _read(source, columns)
         if len(found.pairs) == 0:
@@ -155,7 +147,7 @@ def _from_table(table: Table, given: Sequence[str] | None) -> DistanceTable:
         return _from_matrix(matrix[1], table.name, matrix[0], f"a matrix in {table.layout}")
     roles = _roles(table, given)
     pairs, names = table.identities([roles["i"], roles["j"]], "point")
-    columns: dict[str, Any] = {"distances": None, "lower": None, "upper": None, "weights": None}
+    columns: dict[str, Any] = dict.fromkeys(_WHAT)
     for role in columns:
         if role in roles:
             (columns[role],) = table.numbers([roles[role]], missing=role != "weights", infinite=True).T
@@ -263,13 +255,9 @@ def _from_pairs(arrays: dict[str, Any], name: str) -> DistanceTable:
         at = int(np.argmax(wrong))
         raise FileFormatError(f"{name}: pairs[{at}] = {pairs[at].tolist()}; points are whole numbers from 0 on")
     pairs = pairs.astype(np.int64)
-    columns: dict[str, Any] = {}
-    for role in ("distances", "lower", "upper", "weights"):
-        given = arrays.get(role)
-        if given is None:
-            columns[role] = None
-            continue
-        given = np.asarray(given)
+    columns: dict[str, Any] = dict.fromkeys(_WHAT)
+    for role in columns.keys() & arrays.keys():
+        given = np.asarray(arrays[role])
         if given.shape != (len(pairs),) or given.dtype.kind not in "fiub":
             raise FileFormatError(
                 f"{name}: {role} must be {len(pairs)} numbers, one for each pair, got shape {given.shape}"
@@ -391,44 +379,35 @@ def _vertex(text: str, path: str, at: int) -> int:
 # -- what cannot be in a list of distances ----------------------------------------------------------------------------
 
 
-_ROLES = {"distance": "distances", "lower bound": "lower", "upper bound": "upper", "weight": "weights"}
-
-
 def _quantities(table: DistanceTable) -> dict[str, Floats]:
-    every = {what: getattr(table, role) for what, role in _ROLES.items()}
-    return {what: column for what, column in every.items() if column is not None}
+    return {role: column for role in _WHAT if (column := getattr(table, role)) is not None}
 
 
 def _check_rows(table: DistanceTable, name: str, titles: dict[str, str] | None = None) -> None:
     """Raise an error that names the first row that cannot be, and its column: negative, outside its bounds, …"""
 
-    def refuse(bad: NDArray[np.bool_], before: str, value: Floats | None = None, after: str = "") -> None:
+    def refuse(bad: NDArray[np.bool_], fault: Callable[[int], str]) -> None:
         if bad.any():
             at = int(np.argmax(bad))
-            number = "" if value is None else f"{value[at]:g}"
-            raise FileFormatError(f"{_at(name, table, at)}: {before}{number}{after}")
+            raise FileFormatError(f"{_at(name, table, at)}: {fault(at)}")
 
-    found = _quantities(table)
-    loops = np.flatnonzero(table.pairs[:, 0] == table.pairs[:, 1])
-    if len(loops):
-        point = table.names[table.pairs[loops[0], 0]]
-        raise FileFormatError(
-            f"{_at(name, table, int(loops[0]))}: the point {point} is paired with itself; take it out"
-        )
-    bounded = table.lower is not None or table.upper is not None
-    for what, column in found.items():
-        unknown = np.isnan(column) & (what == "weight" or (what == "distance" and not bounded))
-        unknown |= np.isinf(column) & (what != "upper bound")
-        before, after = (f"the {what} ", "") if titles is None else ("", f" in {titles[_ROLES[what]]}")
+    i, j = table.pairs.T
+    refuse(i == j, lambda at: f"the point {table.names[i[at]]} is paired with itself; take it out")
+    found, bounded = _quantities(table), table.lower is not None or table.upper is not None
+    for role, column in found.items():
+        unknown = np.isnan(column) & (role == "weights" or (role == "distances" and not bounded))
+        unknown |= np.isinf(column) & (role != "upper")
+        called = f"the {_WHAT[role]} {{:g}}" if titles is None else f"{{:g}} in {titles[role]}"
         for bad, word in ((column < 0, "is negative"), (unknown, "is not a finite number")):
-            refuse(bad, before, column, f"{after} {word}; correct it or take it out")
+            refuse(bad, lambda at: f"{called.format(column[at])} {word}; correct it or take it out")  # noqa: B023
     if not bounded:
         return
-    d, low, high = (found.get(what, np.full(len(table.pairs), np.nan)) for what in _BOUNDED)
-    refuse(np.isnan(d) & np.isnan(low) & np.isnan(high), "neither a distance nor a bound; take it out")
-    refuse(low > high, "the lower bound is above the upper; exchange them")
+    d, low, high = (found.get(role, np.full(len(i), np.nan)) for role in ("distances", "lower", "upper"))
+    nothing = np.isnan(d) & np.isnan(low) & np.isnan(high)
+    refuse(nothing, lambda _: "neither a distance nor a bound; take it out")
+    refuse(low > high, lambda _: "the lower bound is above the upper; exchange them")
     outside = (d < low * (1 - 1e-9)) | (d > high * (1 + 1e-9))
-    refuse(outside, "the distance is outside its bounds; correct one of them")
+    refuse(outside, lambda _: "the distance is outside its bounds; correct one of them")
 
 
 def _merged(table: DistanceTable, name: str, repeats: str | None) -> DistanceTable:
@@ -437,17 +416,17 @@ def _merged(table: DistanceTable, name: str, repeats: str | None) -> DistanceTab
     rows = np.arange(len(ordered))
     if repeats is not None and (table.lower is not None or table.upper is not None):
         raise FileFormatError(f"{name}: --repeats is for distances, this file has bounds; keep one row a pair")
-    for what, column in _quantities(table).items():
+    for role, column in _quantities(table).items():
         column, rows, clash = merge_repeats(ordered, column, table.n_points, repeats)
         if clash is not None:
             a, b = clash
             p, q = (table.names[k] for k in table.pairs[b])
             raise FileFormatError(
-                f"{_at(name, table, b)}: the {what} of {p} and {q} is {column[b]:g}, but {column[a]:g} in "
+                f"{_at(name, table, b)}: the {_WHAT[role]} of {p} and {q} is {column[b]:g}, but {column[a]:g} in "
                 f"{table.place(a)}; keep one of them, or say --repeats mean or last"
             )
         if repeats is not None:
-            merged: Any = {"distances" if what == "distance" else "weights": column}
+            merged: Any = {role: column}
             table = replace(table, **merged)
     if len(rows) == len(table.pairs):
         return table

@@ -13,9 +13,8 @@ from quartic.io.arrays import check_finite, one_matrix
 from quartic.io.files import GRAPHS, TABLES, FileFormatError, Source, source_of
 from quartic.io.graphs import MATRIX_NAMES as GRAPH_NAMES
 from quartic.io.graphs import (
-    EdgeOptions,
     GraphTable,
-    check_options,
+    check_repeats,
     graph_of,
     graph_of_matrix,
     graph_of_table,
@@ -186,14 +185,14 @@ def read_similarity(
     """
     if as_ not in (None, "graph", "features"):
         raise ValueError(f"as must be graph or features, got {as_!r}")
-    options = check_options(columns, repeats)
+    check_repeats(repeats, "sum", "mean", "last")
     with source_of(path) as source:
         if as_ == "features":
             return features_of(source)
         if as_ == "graph" or columns is not None or source.kind in (*GRAPHS, "mdjeep", "atoms"):
-            return graph_of(source, options)
+            return graph_of(source, columns, repeats)
         if source.kind in TABLES:
-            return _guessed_table(read_table(source), options)
+            return _guessed_table(read_table(source), repeats)
         return _guessed_matrix(one_matrix(source, (*GRAPH_NAMES, *MATRIX_NAMES)), source.name)
 
 
@@ -207,48 +206,48 @@ def _guessed_matrix(matrix: Any, name: str) -> GraphTable | FeatureTable:
     raise FileFormatError(f"{name}: a square matrix of {n} × {n} that is not symmetric: a graph, or features? {_ASK}")
 
 
-def _guessed_table(table: Table, options: EdgeOptions) -> GraphTable | FeatureTable:
+def _guessed_table(table: Table, repeats: str | None) -> GraphTable | FeatureTable:
     if table.edges or named_matrix(table) is not None:
-        return graph_of_table(table, options)
+        return graph_of_table(table, None, repeats)
     header = table.header
     numeric = [table.is_numeric(column) for column in range(table.n_columns)]
     named = None if header is None else find_ends(header, CLEAR_ENDS)
     if named is not None and all(table.is_integer(column) or not numeric[column] for column in named):
-        return graph_of_table(table, options)
+        return graph_of_table(table, None, repeats)
     if all(numeric) and table.n_columns == len(table) > 1 and header is None:
         return _guessed_matrix(table.numbers(range(table.n_columns)), table.name)
     if all(table.is_integer(column) for column in range(min(2, table.n_columns))) and table.n_columns > 1:
-        return _of_integers(table, options)
+        return _of_integers(table, repeats)
     words = [column for column in range(table.n_columns) if not numeric[column]]
     if len(words) == table.n_columns:
         refuse_words(table)
     if len(words) >= 2:
-        return _of_names(table, words, options)
+        return _of_names(table, words, repeats)
     return features_of_table(table)
 
 
-def _of_names(table: Table, words: list[int], options: EdgeOptions) -> GraphTable | FeatureTable:
+def _of_names(table: Table, words: list[int], repeats: str | None) -> GraphTable | FeatureTable:
     """Two columns of words are the ends of edges if they have words in common, and few rows the same two."""
     only = table.n_columns <= 3
     left, right = (set(table.words(column)) for column in words[:2])
     common = len(left & right)
     if only and table.n_columns == 2:
         if len(left | right) < 2 * len(table):  # some word stands there more than once
-            return graph_of_table(table, options)
+            return graph_of_table(table, None, repeats)
         raise table.fault(0, "two columns of words, none of which comes again: no graph, and no numbers")
     if only and words[:2] == [0, 1]:
         if common:
-            return graph_of_table(table, options)
+            return graph_of_table(table, None, repeats)
         raise _both(table, "two columns of words that have none in common, and one of numbers")
     if 5 * common < min(len(left), len(right)):
         return features_of_table(table)
     pairs, _ = table.identities(words[:2], "node")
     if 2 * len({tuple(sorted(pair)) for pair in pairs.tolist()}) >= len(pairs):
-        return graph_of_table(table, options)
+        return graph_of_table(table, None, repeats)
     raise _both(table, f"{table.title(words[0])} and {table.title(words[1])} hold the same words: the ends of edges?")
 
 
-def _of_integers(table: Table, options: EdgeOptions) -> GraphTable | FeatureTable:
+def _of_integers(table: Table, repeats: str | None) -> GraphTable | FeatureTable:
     """Two columns of whole numbers are the ends of edges if they look like it: each pair once, nothing with itself."""
     ends = table.numbers([0, 1])
     if (ends != np.rint(ends)).any():
@@ -266,8 +265,8 @@ def _of_integers(table: Table, options: EdgeOptions) -> GraphTable | FeatureTabl
         if once and apart and gapless and max(shared) < len(pairs) and 5 * both >= min(shared):
             raise _both(table, "the first two columns are whole numbers: the ends of edges, or features?")
         return features_of_table(table)
-    if apart and (options[1] is not None or (once and (gapless or table.n_columns == 2))):
-        return graph_of_table(table, options)
+    if apart and (repeats is not None or (once and (gapless or table.n_columns == 2))):
+        return graph_of_table(table, None, repeats)
     raise _both(table, "the first two columns are whole numbers: the ends of edges, or features?")
 
 

@@ -59,10 +59,6 @@ class GraphTable:
     guess: str = ""
 
 
-#: Columns of an edge list, where they are said, and what repeated edges become.
-EdgeOptions = tuple[Sequence[str] | None, str | None]
-
-
 def read_graph(
     path: str | os.PathLike[str], *, columns: Sequence[str] | None = None, repeats: str | None = None
 ) -> GraphTable:
@@ -96,26 +92,25 @@ def read_graph(
     >>> friends.names, friends.adjacency.nnz
     (('ann', 'bob', 'cid'), 4)
     """
-    options = check_options(columns, repeats)
+    check_repeats(repeats, "sum", "mean", "last")
     with source_of(path) as source:
-        return graph_of(source, options)
+        return graph_of(source, columns, repeats)
 
 
-def check_options(columns: Sequence[str] | None, repeats: str | None) -> EdgeOptions:
-    """Return how an edge list is to be read."""
-    if repeats not in (None, "sum", "mean", "last"):
-        raise ValueError(f"--repeats {repeats}: choose sum, mean or last")
-    return columns, repeats
+def check_repeats(repeats: str | None, *known: str) -> None:
+    """Raise where it is not known what is to become of repeated pairs."""
+    if repeats not in (None, *known):
+        raise ValueError(f"--repeats {repeats}: choose {', '.join(known[:-1])} or {known[-1]}")
 
 
-def graph_of(source: Source, options: EdgeOptions) -> GraphTable:
+def graph_of(source: Source, columns: Sequence[str] | None, repeats: str | None) -> GraphTable:
     """Return the graph in a source."""
     if source.kind in ("mdjeep", "atoms"):
         raise FileFormatError(f"{source.name}: this kind of file holds distances or places; use quartic locate")
     if source.kind in GRAPHS:
-        return _by_networkx(source, options[1])
+        return _by_networkx(source, repeats)
     if source.kind in TABLES:
-        return graph_of_table(read_table(source), options)
+        return graph_of_table(read_table(source), columns, repeats)
     return graph_of_matrix(one_matrix(source, MATRIX_NAMES), source.name)
 
 
@@ -130,7 +125,8 @@ def graph_of_matrix(matrix: Any, name: str, names: tuple[str, ...] | None = None
     A.eliminate_zeros()
     if A.nnz == 0:
         raise FileFormatError(f"{name}: the matrix is zero, a graph without an edge")
-    if _is_triangle(A):
+    below, above = sp.tril(A, -1).nnz, sp.triu(A, 1).nnz
+    if (below == 0) != (above == 0):
         A = sp.csr_array(A + A.T - sp.diags_array(A.diagonal()))
     elif not is_symmetric(A):
         gap = sp.coo_array(abs(A - A.T))
@@ -147,9 +143,8 @@ def graph_of_matrix(matrix: Any, name: str, names: tuple[str, ...] | None = None
     return _graph(A, given, f"(a {n} × {n} matrix)")
 
 
-def graph_of_table(table: Table, options: EdgeOptions) -> GraphTable:
+def graph_of_table(table: Table, given: Sequence[str] | None, repeats: str | None) -> GraphTable:
     """Return the graph in a table: an edge list, or a matrix with or without names."""
-    given, repeats = options
     if given is None and (labelled := named_matrix(table)) is not None:
         names, A = labelled
         table.numbers(range(table.n_columns - len(table), table.n_columns))  # names the line where one is missing
@@ -246,12 +241,6 @@ def is_symmetric(A: Any) -> bool:
     A = A.astype(np.float64)  # truth values have no difference, and that of bytes wraps around
     gap = abs(A - A.T)
     return bool(gap.max() <= 1e-8 * abs(A).max())
-
-
-def _is_triangle(A: sp.csr_array) -> bool:
-    entries = A.tocoo()
-    off = entries.row != entries.col
-    return bool(off.any()) and bool((entries.row <= entries.col).all() or (entries.row >= entries.col).all())
 
 
 def _graph(A: sp.csr_array, names: tuple[str, ...], how: str) -> GraphTable:

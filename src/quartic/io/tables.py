@@ -129,7 +129,8 @@ class Table:
         codes, words = _encode([self.columns[column] for column in columns])
         index: dict[str, int] = {}
         merged = np.empty(len(words), dtype=np.int64)
-        appear = _first_places(codes, len(merged))
+        appear = np.empty_like(merged)  # where each stands first
+        appear[codes.ravel()[::-1]] = np.arange(codes.size - 1, -1, -1)
         for code in np.argsort(appear).tolist():
             name = words[code].strip()
             if name.lower() in MISSING or ("." in name and _FRACTION.fullmatch(name)):
@@ -292,7 +293,7 @@ def _text_table(name: str, content: bytes, guessed: str) -> Table:
     if attributes:
         content = _ATTRIBUTES.sub(lambda found: b" " + (found[1] or b""), content)
         content = re.sub(rb"[ \t]+$", b"", content, flags=re.MULTILINE)
-    lines = _first_lines(content)
+    lines = [found[0].decode() for found in islice(re.finditer(rb"[^\n]+", content), _LOOKED_AT)]
     if not lines:
         raise FileFormatError(f"{name}: no row of data in the file")
     share, separator, n_columns = _separator(lines)
@@ -384,19 +385,6 @@ def _rows(content: bytes, separator: str) -> Iterator[tuple[int, list[str]]]:
         csv.field_size_limit(limit)
 
 
-def _first_lines(content: bytes) -> list[str]:
-    """Return the first lines that are not blank."""
-    return [found[0].decode() for found in islice(re.finditer(rb"[^\n]+", content), _LOOKED_AT)]
-
-
-def _first_places(codes: NDArray[Any], n: int) -> NDArray[np.int64]:
-    """Return where each code stands first, row by row."""
-    flat = codes.ravel()
-    first = np.empty(n, dtype=np.int64)
-    first[flat[::-1]] = np.arange(len(flat) - 1, -1, -1)
-    return first
-
-
 def _words(cells: Any) -> list[str]:
     """Return cells as text."""
     return (
@@ -421,7 +409,7 @@ def _encode(columns: list[Any]) -> tuple[NDArray[np.int64], list[str]]:
             text = cells.cast(pa.string())
             texts.append(pc.fill_null(text, "") if text.null_count else text)  # which loads pandas
     coded = pa.concat_arrays(texts).dictionary_encode()
-    return _to_numpy(coded.indices).reshape(len(columns), -1).T, coded.dictionary.to_pylist()
+    return _to_numpy(coded.indices, coded.indices.type).reshape(len(columns), -1).T, coded.dictionary.to_pylist()
 
 
 def _whole_numbers(columns: list[Any]) -> NDArray[np.int64] | None:
@@ -434,7 +422,7 @@ def _whole_numbers(columns: list[Any]) -> NDArray[np.int64] | None:
     if not all(pa.types.is_string(cells.type) and cells.null_count == 0 and len(cells) for cells in columns):
         return None
     with suppress(pa.ArrowInvalid):
-        values = np.column_stack([_to_numpy(cells.cast(pa.int64())) for cells in columns])
+        values = np.column_stack([_to_numpy(cells, pa.int64()) for cells in columns])
         n_letters = sum(pc.sum(pc.binary_length(cells)).as_py() for cells in columns)
         if values.min() >= 0 and (top := int(values.max())) <= 4 * values.size + 1000:
             n_digits = values.size + sum(np.count_nonzero(values >= 10**k) for k in range(1, len(str(top))))
@@ -452,16 +440,18 @@ def _cast(cells: pyarrow.Array, decimal_comma: bool) -> NDArray[np.float64] | No
             if pc.any(pc.match_substring(cells, ".")).as_py():  # 1.234,5 perhaps; one by one
                 return None
             cells = pc.replace_substring(cells, ",", ".")
-        return _to_numpy(cells.cast(pa.float64()))
+        return _to_numpy(cells, pa.float64())
     with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):  # spaces, and cells that say there is none
         cells = pc.utf8_trim_whitespace(cells)
         absent = pc.is_in(pc.utf8_lower(cells), pa.array(sorted(MISSING)))
-        return _to_numpy(pc.if_else(absent, None, cells).cast(pa.float64()))
+        return _to_numpy(pc.if_else(absent, None, cells), pa.float64())
     return None
 
 
-def _to_numpy(cells: pyarrow.Array) -> NDArray[Any]:
+def _to_numpy(cells: pyarrow.Array, kind: pyarrow.DataType) -> NDArray[Any]:
     """Return numbers as NumPy has them, NaN where there is none; pyarrow's own way would load pandas first."""
+    cells[:_LOOKED_AT].cast(kind)  # raises at once where the first are no numbers: the others would all be tried
+    cells = cells.cast(kind)
     if cells.null_count:
         return np.asarray(cells.to_numpy(zero_copy_only=False))
     start = cells.offset

@@ -238,10 +238,7 @@ class Loss(ABC):
         return round_off(p)
 
     def extrapolate(self, p: Point, q: Point, t: float, gram: Array | None = None) -> Point:
-        """Return the point at p + t(p − q); free of products where the loss allows it.
-
-        ``gram`` is its Gram matrix where the trial that led to p has made it.
-        """
+        """Return the point at p + t(p − q); free of products where the loss allows it."""
         return self.at(p.X + t * (p.X - q.X))
 
     def between(self, p: Point, q: Point) -> Line | None:
@@ -262,10 +259,7 @@ class Loss(ABC):
         return Move(p, new, remainder, D)
 
     def trial(self, problem: Problem, p: Point, step: float, ahead: float | None = None) -> Trial:
-        """Return the trial of a Bregman step from p, judged; see `quartic.Problem.trial`.
-
-        A loss that comes to the same verdict in a shorter way overrides this default.
-        """
+        """Return the trial of a Bregman step from p, judged; see `quartic.Problem.trial`."""
         return try_bregman_step(problem, p, step)
 
     def replay(self, problem: Problem, p: Point, made: Any, method: str, *settings: Any) -> Any:
@@ -446,10 +440,7 @@ class Loss(ABC):
         return twin
 
     def _with(self, power: int | None = None, **data: Any) -> Self:
-        """Return the same loss of other data: whatever was worked out from the old ones is forgotten.
-
-        L_F alone is kept where it is known to become 2^``power`` times what it was.
-        """
+        """Return the same loss of other data: whatever was worked out from the old ones is forgotten."""
         twin = copy.copy(self)
         for name in list(vars(twin)):
             if isinstance(getattr(type(self), name, None), cached_property):

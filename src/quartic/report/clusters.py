@@ -279,7 +279,9 @@ def _telling_features(labels: Any, n_clusters: int, features: Any, columns: Sequ
         if sp.issparse(features):  # words: rare ones have large scores; a common one says more
             score = score * np.sqrt(inside / max(inside.max(), 1e-300))
         best = [j for j in np.argsort(-np.abs(score), kind="stable")[:_FEATURES] if abs(score[j]) > 1e-9]
-        said = ", ".join(f"{short(columns[j])} {'↑' if score[j] > 0 else '↓'} {inside[j]:.3g}" for j in best)
+        said = ", ".join(
+            f"{short(columns[j])} {'↑' if score[j] > 0 else '↓'} {float(f'{inside[j]:.3g}'):,g}" for j in best
+        )
         rows.append([str(k), said or "–"])
     return DataTable(
         "What sets the clusters apart",

@@ -118,7 +118,7 @@ def scatter_of_points(
                 mode="markers+text" if n <= _MOST_NAMES else "markers", hovertext=hover, hoverinfo="text",
                 marker={"color": rank[here], "coloraxis": "coloraxis", "symbol": symbol,
                         "size": size * larger, "line": {"width": 2 if larger > 1 else 0}},
-                textposition="top center", textfont={"size": 12},
+                textposition="top center", textfont={"size": 12}, **({"cliponaxis": False} if flat else {}),
             )
         )  # fmt: skip
     look = layout(
@@ -280,11 +280,14 @@ def _undetermined(model: DistanceCompletion, names: Names) -> DataTable:
     hanging = np.setdiff1d(found.too_few, isolated)
     rest = ~np.asarray(found.determined)
     rest[isolated] = rest[hanging] = False
+    elsewhere = (
+        "the misfit is more than noise or round-off" if found.unexplained else "may sit elsewhere, as after a flip"
+    )
     kinds = {
         "no distance": isolated,
         f"fewer than {found.n_dimensions + 1} distances": hanging,
         "can move": np.flatnonzero(rest & ~found.locally_rigid),
-        "may sit elsewhere, as after a flip": np.flatnonzero(rest & found.locally_rigid),
+        elsewhere: np.flatnonzero(rest & found.locally_rigid),
     }
     rows = [[why, str(len(points)), _listed(points, names)] for why, points in kinds.items() if len(points)]
     said = f"{found.n_determined} of {found.n_points} points are determined."

@@ -14,15 +14,12 @@ from scipy.linalg import blas, lapack
 from quartic.arrays import Array
 from quartic.arrays.subspace import lowest_eigenpairs
 from quartic.core.result import Status
-from quartic.sdp.passes import mixed_entries, schur_entries
-from quartic.sdp.presolve import dependent
-from quartic.sdp.problem import SDP
+from quartic.sdp.passes import schur_entries
+from quartic.sdp.problem import SDP, dependent
 from quartic.sdp.run import Iterate
 
 # How many operations of BLAS take the time of one of `schur_entries`.
 _BLAS_ADVANTAGE = 20.0
-# Entries that constraints share: a matrix of so many rows is formed.
-_MOST_SHARED = 6000
 # Without any gain for so many iterations the last digits are lost in round-off.
 _PATIENCE = 10
 # X or y, divided by their objective, prove that there is no solution when they solve 𝒜(X) = 0, 𝒜*(y) + Z = 0 so well.
@@ -45,9 +42,7 @@ class _Block:
     dense: Any  # constraints with so many entries here that they are multiplied out, the fullest first
     others: Any  # the rest of those with entries here
     entries: Any  # those of the others, as `schur_entries` takes them
-    mixed: Any  # where the others share entries: how they are made of them, each of which is then one of ``entries``
     basis: Array | None  # of the face that Y lies in: Y = VXVᵀ
-    room: Any = None  # for products of entries
 
     @classmethod
     def of(cls, problem: SDP, rows: Array, c: Array, S: Any, chosen: Array) -> _Block:
@@ -62,17 +57,13 @@ class _Block:
         full = counts[order] * after * 8.0 > 4.0 * n * n * np.minimum(n, 2 * counts[order]) / _BLAS_ADVANTAGE
         n_dense = int(np.argmin(full)) if not full.all() else len(full)
         others = np.sort(order[n_dense:])
-        few, mixed = sparse.csr_array(part[others]), None
-        used = np.unique(few.indices)
-        if few.nnz > 1.5 * len(used) and len(used) <= _MOST_SHARED:
-            mixed, few = sparse.csr_array(few[:, used]), sparse.csr_array(sparse.eye_array(len(row)))[used]
-        at, which = few.indices, others if mixed is None else np.arange(len(used))
+        few = sparse.csr_array(part[others])
         # off the diagonal an entry counts twice, on it two of four terms are the same
-        owner = np.repeat(which, np.diff(few.indptr))
-        entries = which, few.indptr.astype(np.int64), owner, row[at], column[at], 0.5 * few.data
+        owner = np.repeat(others, np.diff(few.indptr))
+        entries = others, few.indptr.astype(np.int64), owner, row[few.indices], column[few.indices], 0.5 * few.data
         U = problem.face(int(problem.components[rows[0]]))
         basis = None if U is None else linalg.qr(U)[0][:, U.shape[1] :]
-        return cls(rows, row, column, c[chosen], part, order[:n_dense], others, entries, mixed, basis)
+        return cls(rows, row, column, c[chosen], part, order[:n_dense], others, entries, basis)
 
     @property
     def n(self) -> int:
@@ -112,23 +103,11 @@ class _Block:
             later = np.r_[self.dense[place:], self.others]
             found = (self.S @ (0.5 * (U[self.row, self.column] + U[self.column, self.row])))[later]
             M[np.minimum(k, later), np.maximum(k, later)] += found
-        if self.mixed is None:
-            schur_entries(self.entries, X, W, M)
-            return
-        if self.room is None:
-            self.room = np.empty((len(self.entries[0]),) * 2)
-        G = self.room
-        G.fill(0.0)
-        schur_entries(self.entries, X, W, G)
-        mixed_entries(self.others, self.mixed.indptr, self.mixed.indices, self.mixed.data, _mirrored(G), M)
+        schur_entries(self.entries, X, W, M)
 
 
 class _Scaled:
-    """The programme with rows, C and b of norm one, its blocks, and its nonnegative numbers.
-
-    ``active`` are the constraints that are used: those that say that Y lies in a face, or that follow from others, are
-    left out.
-    """
+    """The programme with rows, C and b of norm one, its blocks, and its nonnegative numbers."""
 
     def __init__(self, problem: SDP, active: Array) -> None:
         weight = np.where(problem.i == problem.j, 1.0, math.sqrt(0.5))

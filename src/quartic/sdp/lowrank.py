@@ -12,9 +12,8 @@ import numpy as np
 from quartic.arrays import HOST, Array, eps
 from quartic.core.result import Status
 from quartic.sdp.bound import Bound, Bounds, Slack
-from quartic.sdp.preconditioner import Blocks, Slots
 from quartic.sdp.run import Iterate
-from quartic.sdp.spheres import Spheres
+from quartic.sdp.spheres import Blocks, Slots, Spheres
 
 # Products that one Newton step may take.
 _MOST_PRODUCTS = 500
@@ -92,10 +91,7 @@ class Lagrangian:
         return scales
 
     def newton_direction(self, point: _Point, radius: float, forcing: float) -> tuple[Any, float, bool]:
-        """Return about the minimiser of the quadratic model within the radius (Steihaug's conjugate gradients).
-
-        Also its length in the norm of the row scales, and whether that is the radius.
-        """
+        """Return about the minimiser of the quadratic model within the radius (Steihaug's conjugate gradients)."""
         data, passes = self.data, self.data.passes
         weights, scale = data.weights(point.v), self.row_scales(point)
         R = data.space.copy(point.gradient)
@@ -127,10 +123,7 @@ class Lagrangian:
         return D, math.sqrt(max(length2, 0.0)), False
 
     def search(self, point: _Point, D: Any) -> float:
-        """Return a t with a low value at the retraction of X + tD.
-
-        Along that curve u_p(t) = (a + bt + ct²)/(ℓ_i(t)ℓ_j(t)): after one pass, each value costs as much as u.
-        """
+        """Return a t with a low value at the retraction of X + tD."""
         data = self.data
         first, second = data.changes(point.X, D)
         squares, cross = data.by_sphere(D, D), 2 * data.by_sphere(point.X, D)
@@ -148,10 +141,7 @@ class Lagrangian:
 
 
 def _least(value: Any, here: float, noise: float) -> float:
-    """Return about the t > 0 with the least value: doubled or halved from 1, then refined by a parabola.
-
-    Where round-off hides all changes it is 1, Newton's own; where nothing is lower it is 0.
-    """
+    """Return about the t > 0 with the least value: doubled or halved from 1, then refined by a parabola."""
     t, best = 1.0, value(1.0)
     if abs(best - here) <= noise:
         return 1.0
@@ -248,10 +238,7 @@ class _Method:
             self.point = self.lagrangian.at(self.data.retract(space.times(X, np.ascontiguousarray(vectors[:, keep]))))
 
     def escape(self, directions: Array) -> bool:
-        """Add columns along directions in which Z is negative, if that gains more than the last Newton step did.
-
-        Or if it gains anything where no column is nearly zero: one that is could take the direction in itself.
-        """
+        """Add columns along directions in which Z is negative, if that gains more than the last Newton step did."""
         data, X, space = self.data, self.point.X, self.data.space
         V = (directions / data.length[:, None]).astype(data.dtype)
         k = V.shape[1]
@@ -328,11 +315,7 @@ class _Method:
         return value > 0 and value + trace * min(lowest, 0.0) > 0
 
     def prove(self) -> tuple[Bound, Array]:
-        """Return the best bound that the multipliers give, and directions in which Z is negative.
-
-        Where every row has a length of its own, multipliers of those rows alone are lowered in which negative
-        eigenvectors live, as long as that costs less than the gap that is allowed.
-        """
+        """Return the best bound that the multipliers give, and directions in which Z is negative."""
         data, b, primal = self.data, self.data.problem.b, float(self.data.c @ self.point.u)
         scale = data.unit + abs(primal)
         first = best = self.bounds.at(self.multipliers(), self.tol, scale, k=8)

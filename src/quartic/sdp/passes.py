@@ -105,10 +105,7 @@ def _chebyshev_step(
 
 @njit(**FLAGS)
 def make_tangent(X: Any, group: Any, mu: Any, D: Any, H: Any, sums: Any) -> float:
-    """Turn H into the part of H − mu·D along the spheres of the groups, and return its product with D.
-
-    Rows with the same group make up one sphere; the last group is free of any.
-    """
+    """Turn H into the part of H − mu·D along the spheres of the groups, and return its product with D."""
     sums[:] = 0.0
     for i in range(X.shape[0]):
         h, d, x, total = H[i], D[i], X[i], 0.0
@@ -186,28 +183,3 @@ def _schur_entries(
         out = M[which[a]]
         for f in range(begin, total):
             out[owner[f]] += value[f] * u[f]
-
-
-def mixed_entries(which: Any, start: Any, column: Any, value: Any, G: Any, M: Any) -> None:
-    """Add ⟨s_k, G s_l⟩ to M_kl for k ≤ l of ``which``; s_k are the rows of a sparse matrix."""
-    spread(
-        lambda a, b: _mixed_entries(a, b, which, start, column, value, G, M),
-        len(which), float(len(value)) * (len(G) + len(which)),
-    )  # fmt: skip
-
-
-@njit(**FLAGS)
-def _mixed_entries(first: int, last: int, which: Any, start: Any, column: Any, value: Any, G: Any, M: Any) -> None:
-    g = np.empty(len(G))
-    for a in range(first, last):
-        g[:] = 0.0
-        for e in range(start[a], start[a + 1]):
-            weight, row = value[e], G[column[e]]
-            for q in range(len(g)):
-                g[q] += weight * row[q]
-        out = M[which[a]]
-        for b in range(a, len(which)):
-            total = 0.0
-            for f in range(start[b], start[b + 1]):
-                total += value[f] * g[column[f]]
-            out[which[b]] += total

@@ -20,8 +20,7 @@ from quartic.sdp.bound import Bounds, Slack
 from quartic.sdp.interior import independent_on_faces, interior
 from quartic.sdp.lowrank import low_rank
 from quartic.sdp.passes import pair_products
-from quartic.sdp.presolve import independent_constraints
-from quartic.sdp.problem import SDP
+from quartic.sdp.problem import SDP, independent_constraints
 from quartic.sdp.run import Iterate, Run, SDPHistory, SDPProgress
 from quartic.sdp.spheres import Spheres
 
@@ -232,11 +231,7 @@ def _on(device: Any, problem: SDP, method: str) -> Space:
 
 
 def _choose(problem: SDP, active: Array) -> str:
-    """Return the faster method, by measurement.
-
-    Where every constraint is a sphere the low-rank method is, always; where not, its multipliers take some time to
-    converge, and it is the faster one where matrices of n² or m² numbers are large.
-    """
+    """Return the faster method, by measurement."""
     spheres = Spheres(problem, active)
     if not len(spheres.rest) and not spheres.some_free:
         return "low-rank"

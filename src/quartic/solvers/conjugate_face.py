@@ -16,7 +16,7 @@ from quartic.solvers.base import NoProgress, Requirements, Solver, State
 from quartic.solvers.lines import CarriedState, refreshed
 
 # Entries are worked on in so many pieces, whose sums are added in order: the same bits on any number of threads.
-_PIECES, _BLOCK = 64, 1024
+_PIECES, _BLOCK = 128, 1024
 # No step is longer, on a line without bounds.
 _LONGEST = 1e12
 # The last step is forgotten where its curvature is this small beside ‖s‖·‖y‖.
@@ -79,7 +79,9 @@ class FaceCG(Solver):
             raise NoProgress("the line search finds no lower point: round-off is reached")
         new = line.point_within(t)
         if t < 1 and push > _MOSTLY * problem.stationarity(p) ** 2:
-            cut = problem.loss.at(np.where(D == -p.X, 0, new.X))
+            at_zero = problem.loss.arrays.like(p.X)
+            _sums(p.X, 0, _set_to_zero, D, new.X, at_zero)
+            cut = problem.loss.at(at_zero)
             if problem.objective(cut) < problem.objective(new):
                 return FaceState(cut, t, 0, math.inf, (D, G))
         new, carried, fresh = refreshed(problem, new, s.carried + 1, s.fresh)
@@ -137,10 +139,7 @@ def _look(X: Any, D: Any, before: Any, G: Any, sums: Any, size: int, first: int,
 def _combine(
     X: Any, D: Any, before: Any, G: Any, a: Any, b: Any, c: Any, out: Any, sums: Any, size: int, first: int, last: int
 ) -> None:
-    """Fill ``out`` = max(x − q, 0) − x with q = ag + bd + c(g − before) on the face.
-
-    Sum up ⟨g, out⟩; count the x > 0 that ``out`` brings to zero, and sum up their g².
-    """
+    """Fill ``out`` = max(x − q, 0) − x with q = ag + bd + c(g − before) on the face."""
     zero = X.dtype.type(0)
     for piece in range(first, last):
         part = slice(piece * size, (piece + 1) * size)
@@ -157,6 +156,13 @@ def _combine(
             met += on
             push += on * np.float64(g[k]) * np.float64(g[k])
         sums[piece, 0], sums[piece, 1], sums[piece, 2] = slope, met, push
+
+
+@njit(**FLAGS)
+def _set_to_zero(X: Any, D: Any, new: Any, out: Any, sums: Any, size: int, first: int, last: int) -> None:
+    """Fill ``out`` with the new entries, and zero where x + d is zero."""
+    for k in range(first * size, min(last * size, X.size)):
+        out[k] = X.dtype.type(0) if D[k] == -X[k] else new[k]
 
 
 @njit(**FLAGS)

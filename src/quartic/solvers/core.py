@@ -68,11 +68,7 @@ def by_way_of_core(
 
 
 def widened(loss: PairSquares, X: Array) -> Array | None:
-    """Return [X, tz] with z fixed noise and the best t ≥ 0, or None where that is 0: one pass.
-
-    With ζ = (z_i − z_j)² the loss is f(X) + t² Σ w(q − d)ζ + ½t⁴ Σ wζ². Where X fits, the first sum is next to nothing,
-    and so is t.
-    """
+    """Return [X, tz] with z fixed noise and the best t ≥ 0, or None where that is 0: one pass."""
     if not loss.pairs.difference:  # inner products do not gain by a column more
         return None
     n, rank = X.shape

@@ -37,8 +37,10 @@ _NEWTON_GAIN = 1e-2
 # A rise of the objective within so many times the gradient's round-off times ‖X‖ says nothing; a larger one is answered
 # by more damping, up to this much.
 _VALUE_ROUND_OFF, _HEAVY = 16.0, 1e8
-# A quasi-Newton step must lower the objective by this share of what its slope promises.
-_SUFFICIENT = 1e-4
+# A change of the value is known to a digit or two where it is above so many times that.
+_VALUE_KNOWN = 1e3
+# A quasi-Newton step must lower the objective by this share of what its slope promises, and be no shorter than that.
+_SUFFICIENT, _SHORTEST = 1e-4, 1e-6
 # Nearer to the gradient's round-off than this every step is looked at by the loop.
 _NEAR_ROUND_OFF = 1e3
 # Single points are placed anew where the loss no longer falls, and when the gradient has shrunk by this, and by ten
@@ -103,8 +105,8 @@ class LevenbergMarquardt(Solver):
 
     Without a core, and after one where noise leaves much of the loss, the way to the neighbourhood of a solution is
     made by limited-memory BFGS that starts from the row blocks, in about half of the passes: its full step needs one,
-    as a rule. Where residuals stay it goes all the way. Not so where the pairs are those of near points, and the
-    equations ill-conditioned.
+    as a rule. Where residuals stay, and for raw stress, it goes all the way. Not so where the pairs are those of near
+    points, and the equations ill-conditioned.
 
     Parameters
     ----------
@@ -160,15 +162,15 @@ class LevenbergMarquardt(Solver):
         loss, wanted = cast(PairSquares, problem.loss), False
         if loss.offers("core") and problem.penalty.ridge == 0:
             wanted = 0 < 2 * self._core_degree(loss, X0.shape[1]) <= loss.mean_degree()
-        if wanted or not loss.quadratic or self.linear_solver == "direct" or loss.is_local():
+        if wanted or self.linear_solver == "direct" or loss.is_local():
             return LMState(loss.at(X0), damping=self.damping, core_done=int(not wanted))
-        return self._prepared(loss, X0, self.damping)
+        return self._prepared(loss, X0, self.damping, int(not loss.quadratic))
 
-    def _prepared(self, loss: SumOfSquares, X: Array, damping: float) -> LMState:
+    def _prepared(self, loss: SumOfSquares, X: Array, damping: float, newton: int) -> LMState:
         """Return the state at X, from where quasi-Newton steps lead."""
         point, blocks = loss.linearize(X)
         mean = diagonal_mean(blocks, X.shape[1])
-        return self._inverted(loss, LMState(point, damping=damping, blocks=blocks, mean=mean), 0.0)
+        return self._inverted(loss, LMState(point, damping=damping, blocks=blocks, mean=mean, newton=newton), 0.0)
 
     @staticmethod
     def _inverted(loss: SumOfSquares, s: LMState, ridge: float) -> LMState:
@@ -194,7 +196,8 @@ class LevenbergMarquardt(Solver):
                 with suppress(NoProgress):
                     return self._turn(problem, s)
             if s.turns >= 0:
-                s = replace(s, turns=-1, blocks=nothing(), inverse=nothing(), made_at=nothing(), steps=(), changes=())
+                over = LMState(s.point, s.step, damping=s.damping, newton=s.newton if loss.quadratic else 0)
+                s = replace(over, replaced=s.replaced, first=s.first)
         new = self._move(loss, problem.penalty, s)
         problem.begin(new.point)
         rise = problem.objective(new.point) - problem.objective(s.point)
@@ -269,15 +272,20 @@ class LevenbergMarquardt(Solver):
             return self._inverted(loss, new, penalty.ridge or 0.0)
 
         D = -space.lbfgs.two_loop(G, s.steps, s.changes, metric)
-        new = look(1.0) if s.newton else None
-        if new is not None:
-            rise = problem.objective(new.point) - problem.objective(p)
+        slope, new = inner(G, D), look(1.0) if s.newton else None
+        while new is not None:
+            promised, rise = new.step * slope, problem.objective(new.point) - problem.objective(p)
             blurred = rise <= _VALUE_ROUND_OFF * p.rounding * norm(p.X)
-            if not (rise <= _SUFFICIENT * inner(G, D) or (blurred and problem.stationarity(new.point) <= norm(G))):
-                new = None
+            if rise <= _SUFFICIENT * promised or (blurred and problem.stationarity(new.point) <= norm(G)):
+                break
+            if not loss.quadratic and (blurred or new.step < _SHORTEST):
+                raise NoProgress("no quasi-Newton step lowers the objective")
+            # on to the vertex of the parabola through what is known of the line, unless more is
+            to = min(max(0.5 * promised / (promised - rise), 0.1), 0.5)
+            new = None if loss.quadratic else look(to * new.step)
         new = new or look(_exact_step(loss, penalty, p, D)[0])
         change = penalty.smooth_gradient(new.point.X, new.point.gradient) - G
-        newton = int(new.step == 1.0 or new.point.value > (1 - _NEWTON_GAIN) * p.value)
+        newton = int(not loss.quadratic or new.step == 1.0 or new.point.value > (1 - _NEWTON_GAIN) * p.value)
         return replace(
             new,
             steps=(*s.steps, D if new.step == 1.0 else new.step * D)[-_MEMORY[newton] :],
@@ -301,7 +309,7 @@ class LevenbergMarquardt(Solver):
         X, damping, left = astype(found[0], float_type(X)), *found[1:]
         if left <= _FITS:
             return LMState(loss.at(X), damping=damping)
-        return replace(self._prepared(loss, X, damping), newton=1)
+        return self._prepared(loss, X, damping, 1)
 
     def steps_of(self, loss: PairSquares, X: Array, damping: float) -> Steps:
         """Yield points, loss, slope and damping of damped steps from X, as long as they can be made."""
@@ -355,9 +363,12 @@ class LevenbergMarquardt(Solver):
             D, slow = found.D, 0 if found.reached else slow + 1
         predicted = 0.5 * (damping * squared_norm(D) - inner(G, D))  # of the model without damping, at t = 1
         D = astype(D, float_type(p.X))
-        t, change = _exact_step(loss, penalty, p, D) if loss.quadratic else _backtrack(loss, penalty, p, G, D)
+        if loss.quadratic:
+            t, change = _exact_step(loss, penalty, p, D)
+            point, blocks = loss.linearize(p.X + t * D)
+        else:
+            t, change, point, blocks = _backtrack(loss, penalty, p, G, D)
         gain = -change / predicted if predicted > 0 else 0.0
-        point, blocks = loss.linearize(p.X + t * D)
         stays = loss.quadratic and gain > 0.25
         newton = later(lambda f, before: int(f > (1 - _NEWTON_GAIN) * before), point.value, p.value) if stays else 0
         return LMState(
@@ -385,14 +396,21 @@ def _exact_step(loss: SumOfSquares, penalty: Penalty, p: Point, D: Array) -> tup
     return t, line.change(1.0) + linear + quadratic
 
 
-def _backtrack(loss: SumOfSquares, penalty: Penalty, p: Point, G: Array, D: Array) -> tuple[float, float]:
-    """Return the first t of 1, ½, ¼, … with enough decrease, and what the change at t says of that at 1."""
+def _backtrack(loss: SumOfSquares, penalty: Penalty, p: Point, G: Array, D: Array) -> tuple[float, float, Point, Array]:
+    """Return the first t of 1, ½, ¼, … with enough decrease, what the change at t says of that at 1, and what is there.
+
+    Values tell the change but where it is lost in their round-off: a remainder costs as much as several of them.
+    """
     slope, t = inner(G, D), 1.0
     for _ in range(60):
         X = p.X + t * D
-        change = t * inner(p.gradient, D) + loss.move(p, X).remainder + penalty.change(p.X, X)
+        point, blocks = loss.linearize(X)
+        change = point.value - p.value
+        if not abs(change) > _VALUE_KNOWN * p.rounding * norm(X):
+            change = t * inner(p.gradient, D) + loss.move(p, X).remainder
+        change += penalty.change(p.X, X)
         if change <= 1e-4 * t * slope + p.rounding * t * norm(D):
-            return t, change if t == 1.0 else 0.0
+            return t, change if t == 1.0 else 0.0, point, blocks
         t /= 2
     raise NoProgress(f"no step down to {t:.1e} along the Gauss–Newton direction decreases the objective")
 

@@ -23,11 +23,7 @@ _LOOKED_AT = 1_000_000
 
 
 class DaskPairs:
-    """Pairs in chunks: what `quartic.losses.pairs.pairs.Pairs` is for pairs in one place.
-
-    Every pass sends X to each worker once; the chunks' values and gradients are added there, in a tree whose shape
-    depends on the number of chunks alone, and one n × r matrix comes back.
-    """
+    """Pairs in chunks: what `quartic.losses.pairs.pairs.Pairs` is for pairs in one place."""
 
     kind, copies, listed, weight, difference = SQUARES, 1, False, None, True
 

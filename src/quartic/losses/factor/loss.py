@@ -390,7 +390,7 @@ def nonnegative_start(
     mean beside their root mean square ``size``, the bounds follow the scale of the data.
     """
     top = max(math.sqrt(abs(mean) / rank), 2e-5 * math.sqrt(size))
-    return 2 * space.uniform(generator, min(1e-5, top / 2), top, (n, rank))
+    return space.uniform(generator, min(2e-5, top), 2 * top, (n, rank))
 
 
 def _quartic(slope: float, S: Array, U: Array, C: Array, bend: float) -> tuple[float, float, float, float]:
@@ -475,10 +475,7 @@ def _remainder(S: Array, new: Array, C: Array, bend: float) -> float:
 
 
 def try_short(problem: Problem, p: LeastSquaresPoint, step: float, ahead: float | None) -> Trial:
-    """Return the trial of T_λ(p), judged by an estimate where that is clear; the long way where there is none.
-
-    The next step is to start ``ahead`` times as far beyond T_λ(p) as that is from the iterate before.
-    """
+    """Return the trial of T_λ(p), judged by an estimate where that is clear; the long way where there is none."""
     kernel, penalty = problem.kernel, problem.penalty
     # exactly this kernel: another, derived from it, may come to its step in its own way
     if type(kernel) is not NormKernel or penalty.cut(step) is None:

@@ -23,20 +23,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quartic.arrays import Array
-from quartic.arrays.space import HOST, Fresh, mostly_zeros
+from quartic.arrays.space import HOST, LINE, Fresh, mostly_zeros
 from quartic.arrays.threads import spread
 from quartic.compiled.flags import FLAGS, INNER, njit
-from quartic.compiled.vectors import WIDEST, add_to_gram, rows_times_small, sparse_row
+from quartic.compiled.vectors import WIDEST, add_to_gram, prefetch, rows_times_small, sparse_row
 from quartic.losses.factor.passes import Origin, StepSums
 
 # Rows of a block: with 40 columns in double precision 20 kB, beside the small matrix, stay in the first cache.
 BLOCK = 64
 # X is cut into so many pieces, each of whole blocks; into more, of so many rows, where it is long, for many threads.
-_PIECES, _MOST_PIECES, _LONG = 16, 64, 4096
+_PIECES, _MOST_PIECES, _LONG = 16, 128, 4096
 # A direction is measured beside X by about so many rows, and is not stretched by more than this.
 _SAMPLE, _STRETCH = 1024, 1e12
 # A matrix is cut into at most so many pieces: enough to share among threads, few enough to cost nothing.
-_SPARSE_PIECES = 64
+_SPARSE_PIECES = 256
+# An X of more bytes lies beyond the near caches: its rows are asked for so many entries before they are needed.
+_FAR, _AHEAD = 1 << 23, 48
 # Every rank has a pass of its own, compiled when first used; beyond this they would grow too long.
 WIDEST_RANK = 256
 
@@ -426,13 +428,17 @@ def row_pieces(start: Any) -> NDArray[np.int64]:
 
 
 @cache
-def sparse_pass(rank: int) -> Any:
-    """Return the compiled product of the rows first ≤ i < last with a matrix of so many columns."""
+def sparse_pass(rank: int, far: bool) -> Any:
+    """Return the compiled product of the rows first ≤ i < last with an X of so many columns, near or far."""
     lanes = (0.0,) * rank
 
     @njit(**FLAGS)
     def run(start: Any, cols: Any, values: Any, X: Any, Y: Any, first: int, last: int) -> None:
         for i in range(first, last):
+            if far:
+                for p in range(start[i] + _AHEAD, min(start[i + 1] + _AHEAD, len(cols))):
+                    for k in range(0, rank, LINE // X.itemsize):
+                        prefetch(X, cols[p], k)
             sparse_row(lanes, cols, values, X, Y, i, start[i], start[i + 1])
 
     return run
@@ -444,7 +450,7 @@ def sparse_product(start: Any, cols: Any, values: Array, bounds: NDArray[np.int6
     X and ``out`` are C-ordered, of one type, at most `WIDEST_RANK` columns wide. Every entry is summed in the order
     the row is stored in: the answer is the same on any number of threads.
     """
-    run = sparse_pass(X.shape[1])
+    run = sparse_pass(X.shape[1], X.nbytes > _FAR)
     rows = bounds.tolist()
 
     def work(first: int, last: int) -> None:

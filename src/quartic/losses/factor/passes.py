@@ -65,10 +65,7 @@ class Passes(Protocol):
     def stepped(
         self, origin: Origin, S: Array, alpha: float, sigma: float, b: float, shift: float, clip: bool, W: Array
     ) -> float:
-        """Fill W = (α·tr S + σ)Y + bG − shift, cut off below zero if ``clip``; return ‖W‖².
-
-        S = YᵀY, and G = 2YS − 2MY is the gradient, which exists only block by block.
-        """
+        """Fill W = (α·tr S + σ)Y + bG − shift, cut off below zero if ``clip``; return ‖W‖²."""
 
     def step_sums(self, X: Array, MX: Array, origin: Origin, ahead: float | None, curved: bool) -> StepSums:
         """Return the sums of the step from the origin to X, with DᵀD if ``curved``.

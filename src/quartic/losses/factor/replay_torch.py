@@ -27,10 +27,11 @@ from quartic.losses.factor.torch import WIDEST, gram_tensor, tensors_of_step
 if TYPE_CHECKING:
     from quartic.core.problem import Problem
 
-# So many iterations are replayed at most before the host looks.
+# So many iterations are replayed at most before the host takes over the state.
 MOST = 32
-# So many entries of M are gone over in one batch, but for four iterations at least.
-_ENTRIES = 2e9
+# After so many numbers read, but no fewer and no more iterations, it looks whether the state is frozen: replays of a
+# frozen state are lost, and looking takes as long as a short iteration. An iteration reads M, and so many arrays.
+_NUMBERS, _FEWEST, _LONGEST, _ARRAYS = 2e8, 2, 16, 16
 # f on a line is known to so many units of round-off (as in `quartic.losses.steps`).
 _ROUND_OFF = 64.0
 
@@ -51,9 +52,8 @@ class Replay(ABC):
         small = eps(X)
         facts += [_ROUND_OFF * small, 4 * small, SHORT * small]
         self.constants = torch.tensor(facts, dtype=DOUBLE, device=X.device)
-        # replays of a frozen state are lost: the fewer of them in a batch, the more a product takes
-        work = self.matrix.n * self.matrix.entries_per_row()
-        self.most = self.count = int(min(max(_ENTRIES / work, 4), MOST))
+        work = self.matrix.n * self.matrix.entries_per_row() + _ARRAYS * X.numel()
+        self.batch = int(min(max(_NUMBERS / work, _FEWEST), _LONGEST))
         self._graph: Any = None
 
     @abstractmethod
@@ -69,18 +69,18 @@ class Replay(ABC):
             self._record()
         self._set(FROZEN=0.0, TARGET=target, AT=0.0)
         self.rows.zero_()
-        count, made, tried, asked = min(count, self.count), 0, 0, 0
-        while made == 0 and tried == asked:  # as a rule once; not frozen, but only trials that failed: again
-            for _ in range(count):
+        count, made, tried, asked = min(count, MOST), 0, 0, 0
+        while tried == asked and (made == 0 or asked < count):  # not frozen; where all trials failed it goes on
+            batch = min(self.batch, count - asked % count)
+            for _ in range(batch):
                 if self._graph is None:
                     self.iterate()
                 else:
                     self._graph.replay()
-            asked += count
+            asked += batch
             rows = self.rows.cpu().numpy()
             made, tried = (int(x) for x in rows[:, 3:].sum(axis=0))
         self.problem.loss.count_products(tried)
-        self.count = min(2 * self.count, self.most) if tried == asked else max(made, 2)
         return [(float(row[0]), float(row[1]), float(row[2]), int(row[4])) for row in rows[:made]]
 
     def _record(self) -> None:
@@ -196,8 +196,6 @@ class QuasiNewtonReplay(Replay):
         self.pairs = X.new_zeros((rows, X.numel()))
         self.coefficients = X.new_zeros(rows + 1, dtype=DOUBLE)
         columns = self.pairs.T
-        # inner products of pairs take longer than reading them unless tensor cores make them: three parts for float32
-        self.precision = "tf32x3" if X.dtype == torch.float32 else passes.PRECISION
         self.launches = passes.Launch(columns, "pairs"), passes.Launch(columns, "direction"), passes.Launch(X, "moved")
         self._given: tuple[Any, Any] = None, None
 
@@ -234,10 +232,11 @@ class QuasiNewtonReplay(Replay):
         """Make one iteration: the numbers are those of the solver's ``step``."""
         X, MX, G, D, run, flat, rows, numbers = self.X, self.MX, self.G, self.D, *self.launches, self.numbers
         size, count, tiles = run.sizes
-        sums = run.sums((count + 2) * count)
+        sums = run.sums()
         kernels.multiply_pairs[(run.programs,)](
-            numbers, self.pairs, X, G, self.free, sums, size, tiles, **run.settings | {"PRECISION": self.precision}
-        )
+            numbers, self.pairs, X, G, self.free, sums, size, tiles, R=run.settings["R"], C=count,
+            num_warps=run.settings["num_warps"],
+        )  # fmt: skip
         rank = X.shape[1]
         kernels.combine_pairs[(1,)](
             numbers, sums.sum(dim=0), self.S, rank, self.coefficients, MEMORY=self.memory, C=count,

@@ -182,18 +182,15 @@ def tell(numbers, size, square, rows, constants):
 
 
 @triton.jit
-def multiply_pairs(
-    numbers, pairs, X, G, free, sums, size, tiles, R: tl.constexpr, C: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
-    """Set pairs to zero off the face; add up their inner products, those with the gradient there, and its square.
+def multiply_pairs(numbers, pairs, X, G, free, sums, size, tiles, R: tl.constexpr, C: tl.constexpr):
+    """Set pairs to zero off the face, and add up their inner products, with the gradient there in place of a new pair.
 
-    ``free`` tells which entries were on the face before: off it pairs are zero already.
+    ``free`` tells which entries were on the face before: off it pairs are zero already. Tensor cores multiply the
+    leading and the following digits of float32: without them this takes far longer than to read the pairs.
     """
     c, head = tl.arange(0, C), tl.load(numbers + HEAD).to(tl.int32)
     known = (c != head) & (c != head + C // 2)
-    products = tl.zeros((C, C), tl.float64)
-    onto = tl.zeros((R, C), tl.float64)
-    square = tl.zeros((R,), tl.float64)
+    products, mixed = tl.zeros((C, C), tl.float64), tl.zeros((C, C), pairs.dtype.element_ty)
     for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
         at = (tile * R + tl.arange(0, R)).to(tl.int64)
         inside = at < size
@@ -201,17 +198,18 @@ def multiply_pairs(
         on_face = (tl.load(X + at, mask=inside, other=0.0) > 0) | (g < 0)
         before = tl.load(free + at, mask=inside, other=0) != 0
         place = at[:, None] + c[None, :] * size.to(tl.int64)
-        p = tl.load(pairs + place, mask=(inside & on_face)[:, None] & known[None, :], other=0.0)
-        # what is stored was not loaded
+        # not to wait for the face with reading takes half of the time
+        p = tl.where(on_face[:, None], tl.load(pairs + place, mask=inside[:, None] & known[None, :], other=0.0), 0.0)
         tl.store(pairs + place, tl.zeros_like(p), mask=(inside & before & (on_face == 0))[:, None] & known[None, :])
-        q = tl.where(on_face, g, 0.0)
-        products += tl.dot(tl.trans(p), p, input_precision=PRECISION, out_dtype=p.dtype).to(tl.float64)
-        onto += (p * q[:, None]).to(tl.float64)
-        square += (q * q).to(tl.float64)
-    mine = sums + tl.program_id(0) * (C + 2) * C
-    tl.store(mine + c[:, None] * C + c[None, :], products)
-    tl.store(mine + C * C + c, tl.sum(onto, 0))
-    tl.store(mine + C * C + C + c, tl.where(c == 0, tl.sum(square, 0), 0.0))
+        p = tl.where((c == head)[None, :], tl.where(on_face, g, 0.0)[:, None], p)
+        if p.dtype == tl.float32:
+            leading = (p.to(tl.int32, bitcast=True) & -8192).to(tl.float32, bitcast=True)
+            mixed += tl.dot(tl.trans(leading), p - leading, input_precision="tf32")
+            products += tl.dot(tl.trans(leading), leading, input_precision="tf32").to(tl.float64)
+        else:
+            products += tl.dot(tl.trans(p), p, out_dtype=tl.float64)
+    products += (mixed + tl.trans(mixed)).to(tl.float64)
+    tl.store(sums + tl.program_id(0) * C * C + c[:, None] * C + c[None, :], products)
 
 
 @triton.jit
@@ -222,15 +220,16 @@ def combine_pairs(numbers, sums, S, width, coefficients, MEMORY: tl.constexpr, C
     """
     half: tl.constexpr = C // 2
     i = tl.arange(0, half)
-    slot = (tl.load(numbers + HEAD).to(tl.int32) + 1 + i) % (MEMORY + 1)  # the oldest first
+    head = tl.load(numbers + HEAD).to(tl.int32)
+    slot = (head + 1 + i) % (MEMORY + 1)  # the oldest first
     there = i < MEMORY
     both = there[:, None] & there[None, :]
     SY = tl.load(sums + slot[:, None] * C + half + slot[None, :], mask=both, other=0.0)
     YY = tl.load(sums + (half + slot)[:, None] * C + half + slot[None, :], mask=both, other=0.0)
     sy = tl.load(sums + slot * C + half + slot, mask=there, other=0.0)
     yy = tl.load(sums + (half + slot) * C + half + slot, mask=there, other=0.0)
-    Sq = tl.load(sums + C * C + slot, mask=there, other=0.0)
-    Yq = tl.load(sums + C * C + half + slot, mask=there, other=0.0)
+    Sq = tl.load(sums + head * C + slot, mask=there, other=0.0)
+    Yq = tl.load(sums + head * C + half + slot, mask=there, other=0.0)
     curved = (sy > 0) & (yy > 0)
     newest = tl.max(tl.where(curved, i, -1), 0)
     scale = tl.sum(tl.where(curved & (i == newest), sy / tl.where(curved, yy, 1.0), 0.0), 0)
@@ -252,11 +251,11 @@ def combine_pairs(numbers, sums, S, width, coefficients, MEMORY: tl.constexpr, C
         c = tl.where(i == k, first, tl.where(i > k, c - row * first, c))
     w = tl.arange(0, W)
     size = tl.sum(tl.load(S + w * (width + 1), mask=w < width, other=0.0), 0)
-    gamma = tl.where(scale > 0, scale, tl.sqrt(size / tl.load(sums + C * C + C)))
+    gamma = tl.where(scale > 0, scale, tl.sqrt(size / tl.load(sums + head * C + head)))
     tl.store(coefficients + slot, c, mask=there)
     tl.store(coefficients + half + slot, -scale * p, mask=there)
     # what is in the place of the next pair does not count
-    tl.store(coefficients + tl.load(numbers + HEAD).to(tl.int32) + half * tl.arange(0, 2), tl.zeros((2,), tl.float64))
+    tl.store(coefficients + head + half * tl.arange(0, 2), tl.zeros((2,), tl.float64))
     tl.store(coefficients + C, gamma)
 
 

@@ -163,10 +163,7 @@ class Vectors(Measurements):
 
 
 class Matrices(Measurements):
-    """𝒜(Y)_k = ⟨A_k, Y⟩ for symmetric A_k, dense or sparse: T y with y the entries of Y that any A_k touches.
-
-    Row k of the stack (m, n²) is A_k, row after row.
-    """
+    """𝒜(Y)_k = ⟨A_k, Y⟩ for symmetric A_k, dense or sparse: T y with y the entries of Y that any A_k touches."""
 
     def __init__(self, stack: Any, n: int) -> None:
         self.n, self.m, self.space = n, int(stack.shape[0]), space_of(stack)

@@ -275,10 +275,7 @@ class QuadraticPoint(Point):
 
 @dataclass
 class MapLine:
-    """What 𝒜 adds to c₂, c₃ and c₄ of f on X + tD, with XᵀD and DᵀD where they were made for it.
-
-    ``product(t)`` returns 𝒜(XXᵀ)X at the point X + tD, or None where it is best made there.
-    """
+    """What 𝒜 adds to c₂, c₃ and c₄ of f on X + tD, with XᵀD and DᵀD where they were made for it."""
 
     c2: float
     c3: float

@@ -111,10 +111,7 @@ def blocks(kind: str, moving: bool) -> Callable[..., tuple[float, float]]:
 
 @cache
 def pairs(kind: str, moving: bool) -> Callable[..., tuple[float, float]]:
-    """Return the pass ``(X, Y, start, cols, target, weight, delta, G) -> f(Y), remainder`` over known entries.
-
-    The gradient at Y is added to G. Without ``moving`` X is Y, and the remainder 0.
-    """
+    """Return the pass ``(X, Y, start, cols, target, weight, delta, G) -> f(Y), remainder`` over known entries."""
     which = KINDS.index(kind)
 
     @njit(**FLAGS)

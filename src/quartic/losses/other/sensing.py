@@ -29,7 +29,7 @@ from quartic.losses.base import Loss, Point, constant
 from quartic.losses.factor.spectrum import (
     called_from_host,
     collatz_wielandt,
-    leading_eigenpairs,
+    lanczos_eigenpairs,
     least_chi_square,
     upper_bound_of_spectrum,
 )
@@ -260,7 +260,7 @@ class Sensing(Loss):
         if (nonnegative and rank > 1) or rank > _FITTED:
             return self.random_start(rank, nonnegative, generator)
         y = self._preprocessed()
-        values, U = leading_eigenpairs(lambda V: self._on_host(y, V), self.n_points, rank, generator)
+        values, U = lanczos_eigenpairs(lambda V: self._on_host(y, V), self.n_points, rank, generator)
         X = self._fitted(np.ascontiguousarray(U)) if len(values) == rank else None
         if X is None:
             return self.random_start(rank, nonnegative, generator)
@@ -335,10 +335,7 @@ class SensingPoint(Point):
 
 
 def largest_gram_eigenvalue(measurements: Measurements, count: Callable[[int], None]) -> float:
-    """Return an upper bound of λ_max(𝒜𝒜*) = ‖𝒜‖².
-
-    Proven where the A_k are semidefinite and the work is not too much, else but for a probability of about 1e-6.
-    """
+    """Return an upper bound of λ_max(𝒜𝒜*) = ‖𝒜‖²."""
     relative, work, m = float(np.finfo(measurements.dtype).eps), measurements.work, measurements.m
     if work > WORK:
         if not measurements.semidefinite:

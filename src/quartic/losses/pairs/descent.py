@@ -64,8 +64,8 @@ class Descent:
         move(lanes, self._W, self._at, self._V, t, self._D)
         self.value = 0.5 * pair_rows(*self._linearize)[0]
         self._count(1)
-        self.mean = prepare(lanes, self._W, where_squared(len(lanes)), self._R, self._L) / (rank * n)
-        self.slope = HOST.norm(self.gradient)
+        trace, squares = prepare(lanes, self._W, where_squared(len(lanes)), self._R, self._L)
+        self.mean, self.slope = trace / (rank * n), HOST.root(squares, lambda: self.gradient)
 
     def take(self, value: float, G: Array, B: Array, mean: float) -> None:
         """Take what a pass at X has given before, in place of making it."""
@@ -130,15 +130,17 @@ def move(lanes: Any, W: Any, at: int, V: Any, t: float, D: Any) -> None:
 
 @njit(**FLAGS)
 def prepare(lanes: Any, W: Any, where: Any, R: Any, L: Any) -> Any:
-    """Set R = −G and L to the row blocks; return tr JᵀJ."""
-    width, none, trace = np.int64(len(lanes)), np.int64(0), 0.0
+    """Set R = −G and L to the row blocks; return tr JᵀJ and ‖G‖²."""
+    width, none, trace, squares = np.int64(len(lanes)), np.int64(0), 0.0, 0.0
     for i in range(np.int64(len(R))):
-        store(R, i, none, -1.0 * load(lanes, W, i, none))
+        g = load(lanes, W, i, none)
+        squares += dot(g, g)
+        store(R, i, none, -1.0 * g)
         for k in range(width):
             trace += W[i, width + k]
             for l in range(width):
                 L[i, k * width + l] = W[i, width + where[k, l]]
-    return trace
+    return trace, squares
 
 
 @njit(**FLAGS)

@@ -175,6 +175,10 @@ class PairLoss(SumOfSquares):
         """Return the mean number of pairs a point is in."""
         return 2 * self.n_pairs / self.n_points
 
+    def is_local(self) -> bool:
+        """Tell whether the pairs are those of near points, not ones drawn at random; few pairs are not looked at."""
+        return self.n_pairs < _MANY_PAIRS or self.pairs.is_local()
+
     def size(self) -> tuple[str, float]:
         """Return the number of pairs in words, and about how many bytes they take."""
         return self.pairs.size()
@@ -204,10 +208,6 @@ class QuarticPairs(PairLoss):
     """A sum of squares over pairs that is an exact quartic on lines: residuals q − b, q of degree two in X."""
 
     quadratic = True
-
-    def is_local(self) -> bool:
-        """Tell whether the pairs are those of near points, not ones drawn at random; few pairs are not looked at."""
-        return self.n_pairs < _MANY_PAIRS or self.pairs.is_local()
 
     def along(self, p: Point, D: Array) -> Line:
         """Return the exact quartic of f on p + tD, and its gradient there, a cubic: one pass."""

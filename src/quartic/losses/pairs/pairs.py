@@ -158,7 +158,7 @@ class Pairs:
         True where that cannot be told.
         """
         n, generator = self.n_points, np.random.default_rng(0)
-        if self.kind != SQUARES:
+        if self.kind not in (SQUARES, ROOTS):
             return True
         rows = generator.integers(n, size=8 * _WEDGES)
         first, count = (to_host(A) for A in (self.start[rows], self.start[rows + 1] - self.start[rows]))

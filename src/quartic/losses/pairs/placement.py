@@ -26,19 +26,26 @@ def choose_core(start: Any, cols: Any, share: float, least: int) -> tuple[NDArra
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     chosen = ((z ^ (z >> np.uint64(31))) >> np.uint64(11)) / 9007199254740992.0 < share
-    rows = np.flatnonzero(chosen)
-    counts = start[rows + 1] - start[rows]
-    i = np.repeat(rows, counts)
-    pairs = np.arange(len(i)) + np.repeat(start[rows] - (np.cumsum(counts) - counts), counts)
-    j = cols[pairs]
-    kept = np.flatnonzero(chosen[j])
     while True:
-        i, j, pairs = i[kept], j[kept], pairs[kept]
-        few = chosen & (np.bincount(i, minlength=n) + np.bincount(j, minlength=n) < least)
+        rows, pairs = pairs_within(start, cols, chosen)
+        few = chosen & (np.bincount(rows, minlength=n) + np.bincount(cols[pairs], minlength=n) < least)
         if not few.any():
-            return chosen, i, pairs
+            return chosen, rows, pairs
         chosen &= ~few
-        kept = np.flatnonzero(chosen[i] & chosen[j])
+
+
+@njit(**FLAGS)
+def pairs_within(start: Any, cols: Any, chosen: Any) -> Any:
+    """Return rows and numbers of the pairs both of whose points are chosen."""
+    most, m = 0, 0
+    for i in range(len(chosen)):
+        most += chosen[i] * (start[i + 1] - start[i])
+    rows, pairs = np.empty(most + 1, np.int64), np.empty(most + 1, np.int64)
+    for i in range(len(chosen)):
+        for p in range(start[i], start[i + 1] if chosen[i] else start[i]):
+            rows[m], pairs[m] = i, p  # kept if the next one does not take its place: no branch
+            m += chosen[np.uint64(cols[p])]
+    return rows[:m], pairs[:m]
 
 
 def place(pairs: Pairs, X: Array, placed: NDArray[np.bool_]) -> tuple[Array, NDArray[np.bool_]]:
@@ -51,35 +58,46 @@ def place(pairs: Pairs, X: Array, placed: NDArray[np.bool_]) -> tuple[Array, NDA
     X = X.astype(np.float64)
     if pairs.difference:
         X -= X[placed].mean(axis=0)
-    rows, columns = np.tril_indices(rank)
     front = lanes_for(rank + 1)
-    corner = -(-(1 + rank + len(rows)) // len(front)) * len(front)
+    corner = -(-(1 + rank + rank * (rank + 1) // 2) // len(front)) * len(front)
     lanes = lanes_for(corner + len(front))
     span = -(-(corner + len(front)) // len(lanes)) * len(lanes)
     # the record of a placed point holds 1, x and xxᵀ, and from the corner on ‖x‖² times (1, x); that of another one the
     # sums of them over its placed neighbours, with ‖x‖² − b (distances) or b (entries) in place of ‖x‖²
-    W, counts, x = np.zeros((n, span)), None if pairs.weight is None else np.zeros(n, np.int64), X[placed]
-    own = np.zeros((len(x), span))
-    own[:, 0], own[:, 1 : rank + 1], own[:, rank + 1 : rank + 1 + len(rows)] = 1.0, x, x[:, rows] * x[:, columns]
-    if pairs.difference:
-        own[:, corner : corner + rank + 1] = np.einsum("ik,ik->i", x, x)[:, None] * own[:, : rank + 1]
-    W[placed] = own
+    room, counts = pairs.chunks.take_room(n * span), None if pairs.weight is None else np.zeros(n, np.int64)
+    W = room[: n * span].reshape(n, span)
+    record(W, X, placed, corner, pairs.difference)
     sign = -1.0 if pairs.difference else 1.0
     gather(lanes, front, W, corner, sign, placed, pairs.start, pairs.cols, pairs.target, pairs.weight, counts)
     enough = (W[:, 0] if counts is None else counts) >= 2 * (rank + 1)
     new = np.flatnonzero(~placed & enough & (W[:, 0] > 0))
-    sums = np.ascontiguousarray(W[new].T)
-    A = np.empty((rank, rank, len(new)))
-    A[rows, columns] = A[columns, rows] = sums[rank + 1 : rank + 1 + len(rows)]
-    right, total = sums[corner : corner + rank + 1], sums[: rank + 1]
-    b = right[1:]
-    if pairs.difference:
-        mean = total[1:] / total[0]
-        A, b = A - mean[:, None] * total[1:], 0.5 * (b - right[0] * mean)
-    X[new] = _solutions(A, b).T
+    A, b, left = np.empty((len(new), rank, rank)), np.empty((len(new), rank)), np.empty(len(new), bool)
+    solve(W, new, corner, pairs.difference, A, b, left, X)
+    if left.any():
+        X[new[left]] = _by_eigenvalues(A[left], b[left])
+    pairs.chunks.leave_room(room)
     placed = placed.copy()
     placed[new] = True
     return X, placed
+
+
+@njit(**FLAGS)
+def record(W: Any, X: Any, placed: Any, corner: int, difference: bool) -> None:
+    """Fill the records: those of points that are placed, the others with zeros."""
+    rank = X.shape[1]
+    for i in range(len(X)):
+        for k in range(W.shape[1]):
+            W[i, k] = 0.0
+        if placed[i]:
+            W[i, 0], at, size = 1.0, rank + 1, 0.0
+            for k in range(rank):
+                W[i, 1 + k] = X[i, k]
+                size += X[i, k] * X[i, k]
+                for l in range(k + 1):
+                    W[i, at + l] = X[i, k] * X[i, l]
+                at += k + 1
+            for k in range(rank + 1 if difference else 0):
+                W[i, corner + k] = size * W[i, k]
 
 
 @njit(**FLAGS)
@@ -112,35 +130,49 @@ def gather(
                 counts[np.uint64(other)] += 1
 
 
-def _solutions(A: Array, b: Array) -> Array:
-    """Return the x with Ax = b, A positive semidefinite, for many at a time: the last axis says which."""
-    x, left = _by_factors(A, b)
-    if left.any():
-        x[:, left] = _by_eigenvalues(A[:, :, left], b[:, left])
-    return x
+@njit(**FLAGS)
+def solve(W: Any, new: Any, corner: int, difference: bool, A: Any, b: Any, left: Any, X: Any) -> None:
+    """Fill the equations Ax = b of new points, and X with their solutions by Cholesky's factors.
 
-
-def _by_factors(A: Array, b: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Return the solutions by Cholesky's factors, and which points have neighbours too near a plane for them."""
-    rank, trace = len(b), np.einsum("kkn->n", A)
-    C, y, left = np.zeros_like(A), np.empty_like(b), np.zeros(len(trace), bool)
-    for k in range(rank):
-        pivot = A[k, k] - (C[k, :k] ** 2).sum(axis=0)
-        poor = ~(pivot > 1e-4 * trace)
-        left |= poor
-        C[k, k] = np.sqrt(np.where(poor, 1.0, pivot))
-        y[k] = (b[k] - (C[k, :k] * y[:k]).sum(axis=0)) / C[k, k]
-        for l in range(k + 1, rank):
-            C[l, k] = (A[l, k] - (C[l, :k] * C[k, :k]).sum(axis=0)) / C[k, k]
-    for k in range(rank - 1, -1, -1):
-        y[k] = (y[k] - (C[k + 1 :, k] * y[k + 1 :]).sum(axis=0)) / C[k, k]
-    return y, left
+    ``left`` says which points have neighbours too near a plane for that.
+    """
+    rank = X.shape[1]
+    C, y = np.empty((rank, rank)), np.empty(rank)
+    for q in range(len(new)):
+        w, at, trace = W[new[q]], rank + 1, 0.0
+        for k in range(rank):
+            mean = w[1 + k] / w[0] if difference else 0.0
+            for l in range(k + 1):
+                A[q, k, l] = A[q, l, k] = w[at + l] - mean * w[1 + l]
+            b[q, k] = 0.5 * (w[corner + 1 + k] - w[corner] * mean) if difference else w[corner + 1 + k]
+            at += k + 1
+            trace += A[q, k, k]
+        left[q] = False
+        for k in range(rank):
+            for l in range(k + 1):
+                C[k, l] = A[q, k, l]
+                for p in range(l):
+                    C[k, l] -= C[k, p] * C[l, p]
+                if l < k:
+                    C[k, l] *= C[l, l]
+            poor = not C[k, k] > 1e-4 * trace
+            left[q] |= poor
+            C[k, k] = 1.0 if poor else 1.0 / np.sqrt(C[k, k])  # of the diagonal the inverses are kept
+            y[k] = b[q, k]
+            for p in range(k):
+                y[k] -= C[k, p] * y[p]
+            y[k] *= C[k, k]
+        for k in range(rank - 1, -1, -1):
+            for p in range(k + 1, rank):
+                y[k] -= C[p, k] * y[p]
+            y[k] *= C[k, k]
+            X[new[q], k] = y[k]
 
 
 def _by_eigenvalues(A: Array, b: Array) -> Array:
-    """Return the same where neighbours may lie in a plane, which leaves a direction open."""
-    values, vectors = np.linalg.eigh(A.transpose(2, 0, 1))
+    """Return the x with Ax = b where neighbours may lie in a plane, which leaves a direction open."""
+    values, vectors = np.linalg.eigh(A)
     # in an open direction x stays at 0, the middle of what is placed
     inverse = np.where(values > 1e-10 * values[:, -1:], 1 / np.where(values > 0, values, 1.0), 0.0)
-    x: Array = np.einsum("nkl,nl,nml,mn->kn", vectors, inverse, vectors, b, optimize=True)
+    x: Array = np.einsum("nkl,nl,nml,nm->nk", vectors, inverse, vectors, b, optimize=True)
     return x
