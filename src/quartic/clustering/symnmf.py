@@ -440,7 +440,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def _best_run(self, problem: Callable[[], Problem], start: Any, weighted: bool) -> Result:
         n_runs = self.n_init
         if isinstance(start, str):
-            starts = {"random": None, "spectral": spectral_start, "auto": partial(start_of_many, tol=self.tol)}
+            many = partial(start_of_many, tol=self.tol, max_time=self.max_time)
+            starts = {"random": None, "spectral": spectral_start, "auto": many}
             start = starts["random" if weighted and start == "auto" else start]
         elif n_runs > 1:
             warnings.warn(
