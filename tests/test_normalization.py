@@ -118,7 +118,7 @@ def test_unequal_communities_and_hubs():
 
 @pytest.mark.parametrize("draw", range(3))
 def test_walks_give_way_where_another_matrix_is_likelier(draw):
-    """Two rings of neighbours that no edge joins: walks are too short to see one whole, and cut the inner one in halves.
+    """Two rings of neighbours that no edge joins: walks are too short to see one whole, and halve the inner one.
 
     Where a half comes with all of the outer ring, which depends on the seed, NMI is 0.37 nevertheless.
     """
