@@ -146,6 +146,12 @@ def test_no_cluster_is_lost():
     X, _ = make_blobs(50, random_state=1)
     model = SymNMF(8, random_state=0).fit(X)
     assert set(model.labels_) == set(range(8))
+    A, labels = block_model([40, 40], 0.4, 0.05, random_state=0)
+    begin = labels.copy()
+    at = np.flatnonzero(labels == 0)
+    begin[at[:4]], begin[at[4:6]] = 1, 2  # wrong, and two nodes that are no cluster
+    labels[at[4:6]] = 2
+    np.testing.assert_array_equal(BlockModel(A, begin, 3).refine().labels, labels)
 
 
 def test_known_labels_are_not_moved():
