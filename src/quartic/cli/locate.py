@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from quartic.cli.fitting import Fit, axis_names, call_code, read_code, watched_fit, write_points
+from quartic.cli.fitting import Fit, call_code, read_code, watched_fit, write_points
 from quartic.cli.terminal import Options, command_line, print_json
 from quartic.distance.findings import DistanceWarning
 from quartic.io import DistanceTable, FileFormatError, read_anchors, read_distances
+from quartic.io.distances import axis_names
+from quartic.io.files import count
 
 OUTPUTS = (".csv", ".tsv", ".npy", ".pdb", ".cif", ".xyz")
 # Warnings speak of Python's parameters; here they are options.
@@ -100,7 +102,7 @@ def _told(warning: Warning, names: Sequence[str]) -> str:
 def _found(table: DistanceTable, model: Any) -> str:
     sure = int(np.count_nonzero(model.determined_))
     return (
-        f"{table.n_points} points in {model.n_components} dimensions, {sure} of them determined; "
+        f"{table.n_points} points in {count(model.n_components, 'dimension')}, {sure} of them determined; "
         f"root mean square error of the {len(table.pairs)} pairs {model.rmse_:.3g}"
     )
 
