@@ -51,13 +51,19 @@ def point_section(
         _worst_pairs(X, pairs, residuals, given, names),
         _places(X, sure, errors, names),
     ]
-    n, doubt = len(X), int((~sure).sum())
-    determined = f"{n - doubt} of them determined by the data" if doubt else "all determined by the data"
-    answer = (
-        f"{n} points in {count(X.shape[1], 'dimension')}, {determined}; the {len(pairs)} given distances are met with "
-        f"a root mean square error of {model.rmse_:.3g}."
-    )
+    answer = describe_points(model, len(pairs))
     return Section(answer=answer, guessed=guessed, parts=parts, folded=[convergence(model.result_, runs)], **more)
+
+
+def describe_points(model: DistanceCompletion, n_pairs: int) -> str:
+    """Return the answer in a sentence: how many points are determined, and how well the distances are met."""
+    n, d = model.embedding_.shape
+    doubt = n - int(np.count_nonzero(model.determined_))
+    determined = f"{n - doubt} of them determined by the data" if doubt else "all determined by the data"
+    return (
+        f"{n} points in {count(d, 'dimension')}, {determined}; the {n_pairs} given distances are met with a root mean "
+        f"square error of {model.rmse_:.3g}."
+    )
 
 
 # -- the points -------------------------------------------------------------------------------------------------------
