@@ -37,7 +37,10 @@ def kind_of(A: Any) -> str:
 
 
 def random_generator(random_state: RandomState) -> np.random.Generator:
-    """Return a generator for anything scikit-learn or NumPy users pass as ``random_state``."""
+    """Return a generator for anything scikit-learn or NumPy users pass as ``random_state``.
+
+    The global generator is never read or advanced. A legacy ``RandomState`` seeds a new generator with one draw.
+    """
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(0, 2**31 - 1))
     if isinstance(random_state, bool) or (
@@ -53,7 +56,10 @@ def random_generator(random_state: RandomState) -> np.random.Generator:
 
 
 def finite_matrix(A: Any, name: str) -> Array:
-    """Return ``A`` as a C-ordered finite 2-D float array (float32 is kept, all else becomes float64)."""
+    """Return ``A`` as a C-ordered finite 2-D float array (float32 is kept, all else becomes float64).
+
+    A torch tensor stays one, on its device. The errors say what is wrong, and name the first entry that is not finite.
+    """
     if is_torch(A):
         from quartic.arrays import space_torch
 
@@ -78,7 +84,10 @@ def check_finite(A: Any, name: str) -> None:
 
 
 def first_not_finite(A: Any, *, nan: bool = False) -> tuple[int, int, float] | None:
-    """Return row, column and value of a matrix's first NaN (unless ``nan`` allows it) or infinity; None without."""
+    """Return row, column and value of the first NaN or infinity of a matrix, dense or sparse; None where there is none.
+
+    With ``nan`` NaN is allowed, and only infinity is looked for.
+    """
 
     def bad(values: Any) -> Any:
         return np.isinf(values) if nan else ~np.isfinite(values)

@@ -27,7 +27,11 @@ _GIGA = 1e9
 
 @dataclass(frozen=True)
 class DeviceSpace(Space):
-    """Tensors on one device."""
+    """Tensors on one device.
+
+    Random numbers are drawn on the device, from a generator seeded by the one given: the same seed gives the same
+    numbers on the same kind of device.
+    """
 
     device: torch.device
     deferred = True

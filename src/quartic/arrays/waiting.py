@@ -64,7 +64,10 @@ class _Number(NDArrayOperatorsMixin):
 
 
 class Waiting(_Number):
-    """A sum over a tall tensor, or a small matrix of such sums, in float64 on the device."""
+    """A sum over a tall tensor, or a small matrix of such sums, in float64 on the device.
+
+    Further work on the device takes its ``tensor``, without a read.
+    """
 
     def __init__(self, tensor: Any) -> None:
         self.tensor = tensor

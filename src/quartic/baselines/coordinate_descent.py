@@ -91,7 +91,11 @@ def _sweep(matrix: Matrix, X: Array, MX: Array, S: Array) -> bool:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _descend_row(x: Any, Mx: Any, m: float, S: Any, u: Any, d: Any, support: Any) -> bool:
-    """Minimise over each entry of a row in turn; return whether any moved."""
+    """Minimise over each entry of a row in turn; return whether any moved.
+
+    ``Mx`` is the row of MX, S the Gram matrix of all rows: this one is taken out and put back. ``u`` and ``support``
+    are work space; ``d`` gets the change of the row. Most entries are 0 and stay so: they cost next to nothing.
+    """
     r = len(x)
     _add_outer(S, x, -1.0, support)
     u[:] = 0.0
@@ -134,7 +138,10 @@ def _add_outer(S: Any, x: Any, sign: float, support: Any) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sweep(X: Any, MX: Any, S: Any, indptr: Any, indices: Any, data: Any) -> bool:
-    """Sweep over all entries, row by row, changing X, MX and S = XᵀX in place; return whether any moved."""
+    """Sweep over all entries, row by row, changing X, MX and S = XᵀX in place; return whether any moved.
+
+    Without ``indptr`` the data are a dense M, or of a block of rows, those of X and MX, their block of it.
+    """
     n, r = X.shape
     u, d, support = np.empty(r), np.empty(r), np.empty(r, np.int64)
     moved = False

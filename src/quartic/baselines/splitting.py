@@ -31,7 +31,10 @@ _S = TypeVar("_S", bound=Solver)
 
 
 def estimate_eigenvalue(p: LeastSquaresPoint) -> float:
-    """Return |⟨MX, X⟩| / ‖X‖², the scale of M that X sees: the unit of the penalties, so that they are scale-free."""
+    """Return |⟨MX, X⟩| / ‖X‖², the scale of M that X sees: the unit of the penalties, so that they are scale-free.
+
+    At a nonnegative random X it is near the largest eigenvalue of a graph, 1 for a normalised one.
+    """
     quotient = abs(float(inner(p.MX, p.X))) / float(squared_norm(p.X))
     return quotient if quotient > 0 else p.loss.gradient_norm_at_zero
 
@@ -192,7 +195,10 @@ class RandomisedState(SplitState):
 
 
 class RandomisedHALS(SymHALS):
-    """Sweeps on cheaper normal equations, made at random, then on those of `SymHALS` (Hayashi et al. 2024)."""
+    """Sweeps on cheaper normal equations, made at random, then on those of `SymHALS` (Hayashi et al. 2024).
+
+    X is judged on M after ``sweeps`` of them; once stationarity no longer falls, sweeps go on with M.
+    """
 
     requires = Requirements(("on_host", "point_from"), ("only X ≥ 0",))
     state = RandomisedState
@@ -360,7 +366,10 @@ def _sample_rows(Y: Array, size: int, generator: np.random.Generator) -> tuple[A
 
 @dataclass(frozen=True, kw_only=True)
 class ADMMState(State):
-    """Y ≥ 0 (the point), its twin X, the multipliers, ρ, the least ‖X − Y‖ under it, and for how long it is that."""
+    """Y ≥ 0 (the point, which is the symmetric answer), its twin X of free sign, the multipliers Λ, and ρ in use.
+
+    ``apart`` is the least ‖X − Y‖ under this ρ, which has not shrunk for as many iterations as were ``waited``.
+    """
 
     X: Array
     dual: Array
@@ -423,7 +432,11 @@ class ADMM(Solver):
         return self._watched(state, ADMMState(point=loss.at(Y), X=X, dual=dual, rho=rho))
 
     def _watched(self, before: ADMMState, state: ADMMState) -> ADMMState:
-        """Return the state with ρ doubled where X and Y have not drawn nearer for long."""
+        """Return the state with ρ doubled where X and Y have not drawn nearer for long.
+
+        With ρ below the negative curvature of ½‖M − XYᵀ‖² the iteration goes round in circles. A ρ that was asked for
+        stays.
+        """
         if self.rho is not None:
             return state
         apart = norm(state.X - state.point.X)

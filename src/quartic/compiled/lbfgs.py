@@ -53,7 +53,10 @@ def pair(X: Array, G: Array, after: Array, D: Array, t: float) -> tuple[Array, A
 
 
 def two_loop(G: Array, steps: Pairs, changes: Pairs, first_metric: Callable[[Any, Any], Any]) -> Any:
-    """Return H G, with H from the pairs (s, y) and H₀ q = ``first_metric(q, sᵀy/yᵀy)``."""
+    """Return H G, with H from the pairs (s, y) and H₀ q = ``first_metric(q, sᵀy/yᵀy)``.
+
+    Pairs without positive curvature are left out; None for that number where none is left.
+    """
     q = G.copy()
     used: list[tuple[int, float, float]] = []
     coefficient, last, scale = 0.0, q, 0.0

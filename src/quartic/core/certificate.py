@@ -228,7 +228,10 @@ def certify(
 
 
 def explained_by(size: float, X: Array) -> float:
-    """Return how large eigenvalues of Z may be because ZX, zero at a solution, still has this norm."""
+    """Return how large eigenvalues of Z may be because ZX, zero at a solution, still has this norm.
+
+    Ten times ‖ZX‖ over the least singular value of X, those that are zero but for round-off left out.
+    """
     sizes = np.linalg.svd(X, compute_uv=False)
     return 10 * size / float(sizes[sizes > 1e-8 * sizes[0]].min(initial=math.inf))
 

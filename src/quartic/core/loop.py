@@ -286,7 +286,10 @@ def _round_off(point: Point) -> float:
 
 
 def referee(problem: Problem, X: Array, judged: Point | None = None) -> tuple[float, float]:
-    """Return the objective and the norm of stationarity at X, in float64: the one judge of every solver."""
+    """Return the objective and the norm of stationarity at X, in float64: the one judge of every solver.
+
+    ``judged`` may hold a point made afresh at this X, which saves the product.
+    """
     if judged is None or judged.X is not X or float_type(X) is not np.float64:
         judged = problem.loss.at(astype(X, np.float64))
     return problem.objective(judged), problem.stationarity(judged)

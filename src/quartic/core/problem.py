@@ -72,7 +72,10 @@ class Problem:
         return float(point.once(self.penalty.stationarity_at))
 
     def begin(self, point: Point) -> None:
-        """Set going on a device, without waiting for it, what `objective` and `stationarity` will ask for."""
+        """Set going on a device, without waiting for it, what `objective` and `stationarity` will ask for.
+
+        They are then read together with what decides whether the step to the point is accepted.
+        """
         if self.loss.space.deferred:
             _ = point.value, point.rounding, *map(point.once, (self.penalty.value_at, self.penalty.stationarity_at))
 
@@ -100,7 +103,10 @@ class Problem:
         return replace(self, loss=self.loss.counted())
 
     def in_good_units(self) -> tuple[Problem, Units]:
-        """Return the problem in units in which its data are of size one, and those units."""
+        """Return the problem in units in which its data are of size one, and those units.
+
+        Itself, where the data are near enough to that, or where a part of it cannot be had in other units.
+        """
         units = self.loss.units()
         if not units:
             return self, units
@@ -120,7 +126,11 @@ class Problem:
         return self.kernel.iterate(point, self.penalty, step)
 
     def trial(self, p: Point, step: float, ahead: float | None = None) -> Trial:
-        """Return the step from p to T_λ(p), judged; a loss may prepare for the next, ``ahead`` times as far beyond."""
+        """Return the step from p to T_λ(p), and whether it decreases f enough.
+
+        The next one is to start ``ahead`` times as far beyond T_λ(p) as that is from the iterate before: a loss may
+        prepare for that.
+        """
         return self.loss.trial(self, p, step, ahead)
 
     def best_between(self, p: Point, q: Point) -> Point | None:

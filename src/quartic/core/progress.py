@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress_bar(console: Any = None, *, transient: bool = False) -> Iterator[Callable[[Progress], None]]:
-    """Show one run after the other: iteration, objective, stationarity, iterations a second and the time left."""
+    """Show one run after the other: iteration, objective, stationarity, iterations a second and the time left.
+
+    The bar is how far stationarity has come, in powers of ten, from the first iterate to the target.
+    """
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as RichProgress
 

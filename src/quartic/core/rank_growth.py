@@ -171,7 +171,10 @@ def grow_rank(
 
 
 def _needs_precision(result: Result, certificate: Certificate) -> bool:
-    """Tell whether X being a little off may be what keeps the certificate from holding, or what lets it hold."""
+    """Tell whether X being a little off may be what keeps the certificate from holding, or what lets it hold.
+
+    The latter at an exact fit, where eigenvalues below zero are put down to that while they may be real.
+    """
     lowest, size = -certificate.min_eigenvalue, float(np.linalg.norm(result.X))
     if not (result.stationarity > 0 and size > 0):
         return False

@@ -51,7 +51,11 @@ def check_rank(problem: Problem, X0: Any, rank: int | None) -> int:
 
 @dataclass(frozen=True)
 class Starts:
-    """Makes starts of a rank in the units of a run."""
+    """Makes starts of a rank in the units of a run.
+
+    Strategies see the user's problem, ``given``: what they know besides it is in the user's units too. ``problem`` is
+    the same in the units of the run.
+    """
 
     given: Problem
     problem: Problem

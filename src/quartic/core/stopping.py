@@ -47,7 +47,11 @@ def check_limits(max_iter: Any, max_time: Any) -> None:
 
 @dataclass(frozen=True)
 class End:
-    """Why a run ends; convergence is believed within ``bound``, and ``judged`` is the final point made afresh."""
+    """Why a run ends.
+
+    A claim to have converged is only believed if fresh stationarity is within ``bound``; ``judged`` is the final point
+    evaluated afresh, where that was done.
+    """
 
     status: Status
     message: str
@@ -258,7 +262,11 @@ def objective_falls_for_ever(problem: Problem, X: Array) -> bool:
 
 @np.errstate(over="ignore", invalid="ignore")
 def find_endless_fall(problem: Problem, rank: int) -> bool:
-    """Tell whether Ψ was found to fall for ever somewhere, though a run has come to rest."""
+    """Tell whether Ψ was found to fall for ever somewhere, though a run has come to rest.
+
+    For quadratic F without a known infimum: far out the quartic term rules, and a descent leads to where it
+    vanishes, if there is such a place.
+    """
     from quartic.solvers.lbfgs import LBFGS
 
     loss, penalty, solver = problem.loss, problem.penalty, LBFGS()

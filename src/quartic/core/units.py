@@ -59,7 +59,10 @@ class Units:
         return there if 1e-290 < abs(there) < 1e290 else None
 
     def weigh(self, part: _P, degrees: Degrees | None) -> _P | None:
-        """Return a dataclass with its weights of terms of these ``degrees`` in these units."""
+        """Return a dataclass with its weights of terms of these ``degrees`` in these units.
+
+        None without degrees, or where no number is as large or small as a weight would be.
+        """
         given = {name: getattr(part, name) for name, _ in degrees or ()}
         there = {name: self.factor(given[name], degree) if given[name] else 0.0 for name, degree in degrees or ()}
         if degrees is None or None in there.values():

@@ -43,7 +43,11 @@ from quartic.distance.graph import (
 def find_generic_bodies(
     graph: PairGraph, d: int, rng: np.random.Generator, *, given: Indices | None = None
 ) -> tuple[list[Mask], Mask, bool]:
-    """Return the globally rigid bodies, the mask of the locally rigid points, and whether all was tested."""
+    """Return the globally rigid bodies, the mask of the locally rigid points, and whether all was tested.
+
+    The largest body comes first. ``given`` are points whose mutual distances are known (anchors in general position);
+    the body that holds them then is the first.
+    """
     n = graph.n_points
     first = None if given is None else np.isin(np.arange(n), given)
     grown = grow_bodies(graph, d, d + 2, rng, _trilateration(graph, d), sharing(d + 1), first)
@@ -96,7 +100,11 @@ def _trilateration(graph: PairGraph, d: int) -> Callable[[Mask], Mask]:
 def _with_dense_core(
     graph: PairGraph, small: PairGraph, points: Indices, bodies: list[Mask], d: int, rng: np.random.Generator
 ) -> list[Mask]:
-    """Add the bodies found in the well-linked core of a large random-looking graph."""
+    """Add the bodies found in the well-linked core of a large random-looking graph.
+
+    The iteration in place of a factorisation converges fast there, and points of few distances then follow by
+    trilateration; with them in the graph from the start it may not converge at all.
+    """
     core = np.flatnonzero(small.core(int(0.6 * small.degrees.mean())))
     if len(core) <= d + 1:
         return bodies
@@ -140,7 +148,11 @@ _ROUNDS = 12
 
 @dataclass(frozen=True, eq=False)
 class ProvingCore:
-    """Points that prove all determined: stresses those ``inside``, the ``ties`` (v, u) each other v by several u."""
+    """Points of a well-linked graph that prove all its points determined in generic position.
+
+    Stresses prove it for those ``inside`` (n,); by the ``ties`` (v, u) the others follow by trilateration: v from
+    several u before it.
+    """
 
     inside: Mask
     ties: Indices
@@ -186,7 +198,10 @@ def _rest_on_flat_sets(ties: Indices, X: Array, among: Mask) -> Mask:
 
 
 def find_proving_core(pairs: Indices, n: int, d: int, rng: np.random.Generator) -> ProvingCore | None:
-    """Return points drawn at random that prove all n determined in generic position, or None where they do not."""
+    """Return points drawn at random that prove all n determined in generic position, or None where they do not.
+
+    Pairs are i < j, sorted by i.
+    """
     if n < _FEWEST or len(pairs) < (d + 1) * n:
         return None
     start = np.searchsorted(pairs[:, 0], np.arange(n + 1))
@@ -256,7 +271,10 @@ def _core(pairs: Indices, inside: Mask, k: int) -> Mask:
 
 
 def _grow_to_all(pairs: Indices, inside: Mask, d: int) -> Indices | None:
-    """Return pairs by which all other points follow by trilateration from those inside; None where some do not."""
+    """Return pairs by which all other points follow by trilateration from those inside; None where some do not.
+
+    Half of the pairs are enough for nearly all points, and are looked at first.
+    """
     placed, ties = inside, []
     for some in (pairs[::2], *[pairs] * _ROUNDS):
         ends = some[np.flatnonzero(placed[some[:, 0]] != placed[some[:, 1]])]

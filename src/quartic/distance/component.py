@@ -150,7 +150,10 @@ class Component:
         return errors if self.weights is None else errors * (self.weights > 0)
 
     def are_met(self, errors: Array, exact: float = _EXACT) -> bool:
-        """Tell whether all distances are met, as far as a solver's tolerance allows; of bounds, each by itself."""
+        """Tell whether all distances are met, as far as a solver's tolerance allows; of bounds, each by itself.
+
+        One bound that cannot be met with the others leaves next to nothing in the mean of thousands.
+        """
         if self.bounded:
             return float(np.abs(self.that_count(errors)).max()) <= _WITHIN * self.size
         return self._root_mean_square(errors) <= exact * self.size
@@ -163,7 +166,10 @@ class Component:
         return float(np.sqrt(np.mean(self.that_count(errors) ** 2)))
 
     def outliers(self, errors: Array) -> NDArray[np.bool_]:
-        """Return the pairs that are missed by far more than the others are, absolutely and for their length."""
+        """Return the pairs that are missed by far more than the others are, absolutely and for their length.
+
+        Noise may go with the distance or not, and squares let long distances rule; none of that does both.
+        """
         errors = np.abs(self.that_count(errors))
         found = np.ones(len(errors), dtype=bool)
         for measure in (errors / max(self.size, _TINY), errors / np.maximum(self.guess, max(0.05 * self.size, _TINY))):
@@ -261,7 +267,10 @@ class Step:
 
 @dataclass(eq=False)
 class Search:
-    """Runs on one component and what they led to; ``drawn`` is a random start, whose run its own gradient measures."""
+    """Runs on one component, and what they led to: the lowest so far, what was done, whether the misfit is noise.
+
+    ``drawn`` is a random start: the tolerance of a run from it refers to its own gradient.
+    """
 
     component: Component
     effort: Settings
@@ -295,7 +304,10 @@ class Search:
         self, X: Array, *, tol: float | None = None, max_iter: int | None = None, beat: float | None = None,
         loss: Any = None,
     ) -> Result:  # fmt: skip
-        """Minimise from X, in as many dimensions as X has; a run that will not get below ``beat`` is given up."""
+        """Minimise from X, in as many dimensions as X has; a run that will not get below ``beat`` is given up.
+
+        Anchors are held, where there are any. Another ``loss`` than that of squares takes solvers for it alone.
+        """
         effort, X, anchors = self.effort, self.usable(X), self.component.anchors
         reference = self.reference if loss is None and X is not self.drawn else None
         if loss is not None:
@@ -440,7 +452,10 @@ def finish(search: Search, seconds: float) -> Result:
 
 
 def turn_to_principal_axes(X: Array, rank: int | None = None) -> Array:
-    """Return X centred and turned to its principal axes, the first ``rank`` of them, with signs always the same."""
+    """Return X centred and turned to its principal axes, the first ``rank`` of them, with signs always the same.
+
+    The entry of largest size in each column is positive.
+    """
     X = X - X.mean(axis=0)
     _, axes = np.linalg.eigh(X.T @ X)
     Y: Array = X @ axes[:, ::-1][:, : X.shape[1] if rank is None else rank]

@@ -171,7 +171,11 @@ def grow_in_place(graph: PairGraph, X: Array, start: Mask) -> Mask:
 
 
 def find_crowded_planes(X: Array, thickness: float = SLAB) -> list[Mask]:
-    """Return sets of points in one hyperplane that are a tenth of all or more, as far as a sample shows."""
+    """Return sets of points in one hyperplane that are a tenth of all or more, as far as a sample shows.
+
+    Seen along a flat of d - 1 points of the hyperplane, all of its points lie in one direction. The thickness is
+    relative to the extent of X.
+    """
     (n, d), rng, Y = X.shape, np.random.default_rng(0), _whiten(X)
     if Y is None:
         return []
@@ -228,7 +232,10 @@ def _points_near_plane(X: Array, some: Array, thickness: float) -> Mask:
 
 
 def find_planes_of_neighbours(pairs: Indices, X: Array, misfit: float = 0.0) -> Iterator[Mask]:
-    """Yield the points in hyperplanes that hold d + 2 neighbours of a point, to the relative misfit, by a sample."""
+    """Yield the points in hyperplanes that hold d + 2 neighbours of a point, as a sample shows; of few, all are seen.
+
+    The misfit is relative to the distances: a piece beyond a thicker set fits on one side only.
+    """
     (n, d), rng, thickness = X.shape, np.random.default_rng(0), float(np.clip(30 * misfit, _THINNEST, SLAB))
     Y = _whiten(X)
     if d == 1 or Y is None:

@@ -133,7 +133,11 @@ class Joined:
 
 
 def join_doubled(data: Measurements) -> Joined | None:
-    """Return the measurements with points at distance 0 joined, where the others agree; None where there are none."""
+    """Return the measurements with points at distance 0 joined, where the others agree; None where there are none.
+
+    Those that others contradict (two distances to a third point, two places) stay apart: then 0 is a distance measured
+    like others.
+    """
     n, counts, tol = data.n_points, data.counts, _ONE * data.size
     zero = data.pairs[counts & data.exact & (data.guess <= tol)]
     low, high = np.where(counts, data.lower, 0.0), np.where(counts, data.upper, np.inf)
@@ -369,7 +373,10 @@ def read_matrix(D: Any, weights: Any, lower: Any, upper: Any, anchors: Any, rank
 
 
 def known_entries(D: Any, name: str) -> tuple[NDArray[np.int64], Array]:
-    """Return the pairs i < j of a symmetric matrix that are known, and their values, a block of rows at a time."""
+    """Return the pairs i < j of a symmetric matrix that are known, and their values, a block of rows at a time.
+
+    An entry may be given on one side of the diagonal only; given on both, the two must agree.
+    """
     if sp.issparse(D):
         return _known_sparse(D, name)
     pairs, values = [], []

@@ -175,7 +175,10 @@ def _list(points: Sequence[int]) -> str:
 def count_broken_triangles(
     component: Component, generator: np.random.Generator
 ) -> tuple[int, int, tuple[int, int, int] | None]:
-    """Return how many of some triangles break the triangle inequality, of how many, and the worst of them."""
+    """Return how many of the triangles looked at break the triangle inequality, how many were, and the worst of them.
+
+    Two neighbours of a point are drawn again and again; where they are linked themselves there is a triangle.
+    """
     A = component.adjacency
     degree = np.diff(A.indptr)
     middle = np.flatnonzero(degree > 1)
@@ -205,7 +208,11 @@ def count_broken_triangles(
 
 
 def find_needed_dimension(component: Component, X: Array, errors: Array, label: NDArray[np.int64]) -> int:
-    """Return in how few dimensions the points of the largest component meet the distances as well."""
+    """Return in how few dimensions the points of the largest component meet the distances as well.
+
+    The fit decides, not how thin the points are: a dimension that is not needed shrinks only as the root of the misfit.
+    Few points never need more dimensions than they have neighbours, which is no news.
+    """
     rank = int(X.shape[1])
     largest = label == 0
     if np.count_nonzero(largest) <= rank + 1:

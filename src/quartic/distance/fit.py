@@ -102,7 +102,10 @@ class Located:
 
 
 def locate(data: Measurements, settings: Settings, everything: DaskDistances | None = None) -> Located:
-    """Return the points of the measurements, in the user's units whatever those of the measurements are."""
+    """Return the points of the measurements, in the user's units whatever those of the measurements are.
+
+    ``everything`` is all pairs, in chunks, where the measurements are only some of them.
+    """
     if data.power:
         if everything is not None:
             raise ValueError(f"distances in Dask's chunks must be nearer to one: multiply them by 2**{-data.power}")
@@ -289,7 +292,11 @@ def reflect_to_signs(
 def place_answer(
     X: Array, data: Measurements, component: Labels, targets: Known | None, simplices: Known | None, gap: float
 ) -> tuple[Array, str, list[DistanceWarning]]:
-    """Return the points where they are to be, what decided between the mirror images, and signs that are not met."""
+    """Return the points where they are to be, what decided between the two mirror images, and signs that are not met.
+
+    ``X`` has each component in some frame of its own, those with anchors where these say; ``gap`` is between
+    components.
+    """
     fixed = mask_of(component[data.anchors], int(component.max()) + 1)
     spanning = len(data.anchors) > 0 and spans_space(data.places)
     chirality = "the anchors decide" if spanning else "not determined by distances: both mirror images fit"

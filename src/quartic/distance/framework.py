@@ -66,7 +66,12 @@ def rigidity_matrix(pairs: Indices, X: Array, *, unit: bool = False) -> Any:
 
 
 def rigid_motions(X: Array) -> Array:
-    r"""Return the velocities of the translations and rotations of ``X``, columns of length ``n d``."""
+    r"""Return the velocities of the translations and rotations of ``X``, columns of length ``n d``.
+
+    .. math:: v_i = t + S x_i, \qquad S = -S^\top
+
+    The ``d (d + 1) / 2`` columns are not made orthogonal; on degenerate points they may be dependent.
+    """
     n, d = X.shape
     first, second = np.triu_indices(d, 1)
     motions = np.zeros((n, d, d + len(first)))
@@ -113,7 +118,11 @@ TOL_FIT = 1e-6
 
 
 def shell(n: int, d: int, rng: np.random.Generator) -> Array:
-    """Return n random points near the unit sphere of R^d."""
+    """Return n random points near the unit sphere of R^d.
+
+    They are as generic as any others. Far-out points have all neighbours on one side, and balancing the pulls there
+    makes a stress matrix indefinite; on a sphere no point is further out than the others.
+    """
     P = rng.standard_normal((n, d))
     P *= rng.uniform(0.85, 1.15, size=(n, 1)) / np.linalg.norm(P, axis=1, keepdims=True)
     return P
@@ -136,7 +145,10 @@ def equilibrium_stress(R: Array, inverse: Solve, rng: np.random.Generator) -> Ar
 
 
 def moving_with(X: Array, motions: Array, seed: Indices) -> Mask:
-    """Return the mask of the points that follow ``seed``, at least d points, in motions of shape (n, d, k)."""
+    """Return the mask of the points that follow ``seed``, at least d points, in motions of shape (n, d, k).
+
+    Empty where the seed does not itself move rigidly.
+    """
     n, d = X.shape
     rows = (seed[:, None] * d + np.arange(d)).ravel()
     flat = motions.reshape(n * d, -1)
@@ -148,7 +160,10 @@ def moving_with(X: Array, motions: Array, seed: Indices) -> Mask:
 
 
 def moving_as_one(X: Array, motions: Array, graph: PairGraph, held: Indices, rng: np.random.Generator) -> Mask:
-    """Return the points that move rigidly with those held; where these are fewer than d, the largest such set found."""
+    """Return the points that move rigidly with those held, or the largest such set found where these are fewer than d.
+
+    Looked for among a point and all of its neighbours, or some, and among cliques; d points always move as one.
+    """
     n, d = X.shape
     if len(held) >= d:
         return moving_with(X, motions, held)
@@ -339,7 +354,12 @@ def factorised(A: Any, *, definite: bool = True, dense: bool = False) -> Solve:
 
 
 def gram_inverse(R: Any, d: int, adjacency: Any, *, budget: float = CHEAP, tol: float = 1e-8) -> Solve:
-    """Return a solver for ``R^T R`` plus a tiny multiple of the identity."""
+    """Return a solver for ``R^T R`` plus a tiny multiple of the identity.
+
+    Sparse factors where elimination stays sparse (local graphs); conjugate gradients with d × d diagonal blocks where
+    it cannot (random graphs, which are well conditioned). ``budget`` is what factors may cost in operations, ``tol``
+    the relative residual at which the iteration stops.
+    """
     size = R.shape[1]
     # of the d columns of a point a row has all or none
     blocks = sum_squares(R.indices[::d] // d, R.data.reshape(-1, d), size // d)
@@ -392,7 +412,10 @@ def iterated_or_factorised(iterate: Solve, factors: Callable[[], Solve] | None) 
 
 
 def symmetric_inverse(A: Any) -> Solve:
-    """Return a solver for the symmetric, possibly indefinite ``A`` plus a tiny shift, or for its square plus one."""
+    """Return a solver for the symmetric, possibly indefinite ``A`` plus a tiny shift, or for its square plus one.
+
+    Both blow up the null space of ``A``, which is all that inverse iteration asks.
+    """
     size = A.shape[0]
     scale = float(np.abs(A).sum(axis=1).max(initial=1e-300))
 
@@ -425,7 +448,11 @@ def symmetric_inverse(A: Any) -> Solve:
 
 
 def elimination_is_cheap(adjacency: Any, d: int, *, budget: float = CHEAP) -> bool:
-    """Say whether sparse elimination on ``d`` unknowns a point stays within ``budget`` operations."""
+    """Say whether sparse elimination on ``d`` unknowns a point stays within ``budget`` operations.
+
+    Judged by the bandwidth w, as ``n d (w d)^2``: an overestimate for local graphs, whose elimination order is better
+    than the band's; where the band is the whole matrix, as in random graphs, the answer is no.
+    """
     n = adjacency.shape[0]
     if n * d <= 800:
         return True

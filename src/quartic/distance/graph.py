@@ -163,7 +163,11 @@ def is_local(A: sp.csr_array, rng: np.random.Generator) -> bool:
 
 
 def grow(graph: PairGraph, start: Indices, threshold: int) -> Mask:
-    """Return ``start`` and what has ``threshold`` neighbours inside: d + 1 keep global rigidity, d local rigidity."""
+    """Return the mask of ``start`` and of every point reached by adding points with ``threshold`` neighbours inside.
+
+    With ``threshold = d + 1`` global rigidity of ``start`` passes on to the result, with ``threshold = d`` local
+    rigidity does (both for generic positions).
+    """
     inside = mask_of(start, graph.n_points)
     count = np.zeros(graph.n_points, dtype=np.int64)
     frontier = np.flatnonzero(inside)
@@ -176,7 +180,10 @@ def grow(graph: PairGraph, start: Indices, threshold: int) -> Mask:
 
 
 def find_clique(graph: PairGraph, v: int, size: int, allowed: Mask, rng: np.random.Generator) -> Indices | None:
-    """Return ``size`` mutually linked points, ``v`` among them, or None when a greedy search finds none."""
+    """Return ``size`` mutually linked points, ``v`` among them, or None when a greedy search finds none.
+
+    Each step takes, of a few candidates drawn at random, the first that leaves most candidates over.
+    """
     clique = [v]
     candidates = graph.neighbours(v)
     candidates = candidates[allowed[candidates]]
@@ -220,7 +227,11 @@ def grow_bodies(
     graph: PairGraph, d: int, least: int, rng: np.random.Generator, grown: Callable[[Mask], Mask],
     may_join: Callable[[Mask, Mask], bool], first: Mask | None = None,
 ) -> list[Mask]:  # fmt: skip
-    """Return bodies of ``least`` points or more grown from complete graphs on ``d + 1`` points, largest first."""
+    """Return bodies of ``least`` points or more grown from complete graphs on ``d + 1`` points, largest first.
+
+    ``first`` is a body that is known (of anchors, say). Fewer bodies than there are is no error: the stress test
+    decides about the rest.
+    """
     core, covered = graph.core(d + 1), np.zeros(graph.n_points, dtype=bool)
     bodies = [] if first is None else [grown(first)]
     waiting = rng.permutation(np.flatnonzero(core))  # at random, so that the seeds lie apart
@@ -249,7 +260,12 @@ def skeleton(points: Indices, d: int) -> Indices:
 
 
 def reduce_graph(graph: PairGraph, bodies: list[Mask], d: int) -> tuple[PairGraph, Indices, list[Indices]]:
-    """Return a smaller graph that ties the same points, its points, and the rims in it: all that stays of a body."""
+    """Return a smaller graph in which the same points are tied to each other, its points, and the bodies' rims in it.
+
+    Of each body (a set of points whose mutual distances are fixed) only the rim stays, the points linked to others,
+    held together by a skeleton; then all but the d-core comes off, since a point of fewer than ``d`` distances ties
+    nothing.
+    """
     n = graph.n_points
     pairs = graph.pairs
     for body in bodies:

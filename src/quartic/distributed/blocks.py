@@ -47,7 +47,10 @@ class Blocks(ABC):
 
     @abstractmethod
     def sum(self, function: Callable[..., tuple[Any, ...]], *shared: Any) -> tuple[Any, ...]:
-        """Return the sum of ``function(block, *shared)``, a tuple of numbers and arrays, over all blocks."""
+        """Return the sum of ``function(block, *shared)``, a tuple of numbers and arrays, over all blocks.
+
+        It is a binary tree over neighbours, so that the answer does not depend on who was ready first.
+        """
 
     @abstractmethod
     def one(self, k: int, function: Callable[..., Any], *shared: Any) -> Any:
@@ -89,7 +92,11 @@ def blocks_of(
 
 
 class LocalBlocks(Blocks):
-    """Blocks worked on by threads of this process."""
+    """Blocks worked on by threads of this process.
+
+    Blocks are read, and let go, by whichever thread is free; at most as many are in memory as there are threads, and
+    fewer where the limit is low.
+    """
 
     def __init__(
         self, recipes: Sequence[Any], prepare: Callable[[Any, int], Any], inspect: Callable[[Any], Any], keep: Keep,
@@ -219,7 +226,10 @@ def add(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def add_all(items: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Return the sum of a sequence of tuples, added as a binary tree over neighbours, of which log₂ n are kept."""
+    """Return the sum of a sequence of tuples, added as a binary tree over neighbours, of which log₂ n are kept.
+
+    The tree depends on nothing but their number, so that sums made here and on workers are equal to the last bit.
+    """
     parts: list[tuple[int, tuple[Any, ...]]] = []
     for item in items:
         rank = 0

@@ -43,7 +43,10 @@ def is_persisted(source: Any) -> bool:
 
 
 def row_recipes(A: Any, name: str) -> tuple[list[Any], list[int]]:
-    """Return the row blocks of a Dask array as delayed objects, and how many rows each is said to have."""
+    """Return the row blocks of a Dask array as delayed objects, and how many rows each is said to have.
+
+    Where a row block is cut into columns as well, its pieces are joined: the products need whole rows.
+    """
     from dask import delayed
 
     if any(math.isnan(size) for sizes in A.chunks for size in sizes):

@@ -238,7 +238,10 @@ class Loss(ABC):
         return round_off(p)
 
     def extrapolate(self, p: Point, q: Point, t: float, gram: Array | None = None) -> Point:
-        """Return the point at p + t(p − q); free of products where the loss allows it."""
+        """Return the point at p + t(p − q); free of products where the loss allows it.
+
+        ``gram`` is its Gram matrix where the trial that led to p has made it.
+        """
         return self.at(p.X + t * (p.X - q.X))
 
     def between(self, p: Point, q: Point) -> Line | None:
@@ -259,11 +262,17 @@ class Loss(ABC):
         return Move(p, new, remainder, D)
 
     def trial(self, problem: Problem, p: Point, step: float, ahead: float | None = None) -> Trial:
-        """Return the trial of a Bregman step from p, judged; see `quartic.Problem.trial`."""
+        """Return the trial of a Bregman step from p, judged; see `quartic.Problem.trial`.
+
+        A loss that comes to the same verdict in a shorter way overrides this default.
+        """
         return try_bregman_step(problem, p, step)
 
     def replay(self, problem: Problem, p: Point, made: Any, method: str, *settings: Any) -> Any:
-        """Return a solver's iterations recorded for a device (``made``, if they serve); None where there are none."""
+        """Return the iterations of a solver recorded for a device (``made``, if they serve), None where there are none.
+
+        `quartic.losses.factor.replay_torch` has them for symmetric NMF on a GPU.
+        """
         return None
 
     def along(self, p: Point, D: Array) -> Line:
@@ -437,7 +446,10 @@ class Loss(ABC):
         return twin
 
     def _with(self, power: int | None = None, **data: Any) -> Self:
-        """Return the same loss of other data: whatever was worked out from the old ones is forgotten."""
+        """Return the same loss of other data: whatever was worked out from the old ones is forgotten.
+
+        L_F alone is kept where it is known to become 2^``power`` times what it was.
+        """
         twin = copy.copy(self)
         for name in list(vars(twin)):
             if isinstance(getattr(type(self), name, None), cached_property):

@@ -56,7 +56,10 @@ def moved(M: Any, device: Any) -> Any:
 
 
 def brought_here(**given: Any) -> tuple[Space, list[Any]]:
-    """Return where the tensors among the arguments are, and all arguments as NumPy or SciPy arrays (or None)."""
+    """Return where the tensors among the arguments are, and all arguments as NumPy or SciPy arrays (or None).
+
+    For data whose checks and order are worked out on the host before they go back to their device.
+    """
     tensors = {name: A for name, A in given.items() if is_torch(A)}
     if not tensors:
         return HOST, list(given.values())

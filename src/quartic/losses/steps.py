@@ -174,7 +174,10 @@ class Line:
         return self.minimizer_with(0.0, 0.0, upper)
 
     def minimizer_with(self, linear: float, quadratic: float, upper: float = math.inf) -> float:
-        """Return the t in [0, upper] of least f(X + tD) + linear·t + quadratic·t² (a smooth penalty on the line)."""
+        """Return the t in [0, upper] of least f(X + tD) + linear·t + quadratic·t² (a smooth penalty on the line).
+
+        The global one, since all roots of the derivative are tried: see `minimize_quartic`.
+        """
         c1, c2, c3, c4 = map(float, self.coefficients)
         return minimize_quartic((float(c1 + linear), float(c2 + quadratic), c3, c4), eps(self.start.X), float(upper))
 

@@ -107,7 +107,11 @@ class _Block:
 
 
 class _Scaled:
-    """The programme with rows, C and b of norm one, its blocks, and its nonnegative numbers."""
+    """The programme with rows, C and b of norm one, its blocks, and its nonnegative numbers.
+
+    ``active`` are the constraints that are used: those that say that Y lies in a face, or that follow from others, are
+    left out.
+    """
 
     def __init__(self, problem: SDP, active: Array) -> None:
         weight = np.where(problem.i == problem.j, 1.0, math.sqrt(0.5))
@@ -415,7 +419,10 @@ def _mirrored(M: Array) -> Array:
 
 
 def _solver(M: Array, trial: Array) -> Any:
-    """Return a solver with M, given above its diagonal and scaled in place; None where that is hopeless."""
+    """Return a function that solves with M, which may be singular but for round-off; None where that is hopeless.
+
+    M is known on and above its diagonal; it is scaled in place to have ones there. ``trial`` is room for its factor.
+    """
     diagonal = M.diagonal().copy()
     if not len(M):
         return lambda right: right

@@ -91,7 +91,10 @@ class Lagrangian:
         return scales
 
     def newton_direction(self, point: _Point, radius: float, forcing: float) -> tuple[Any, float, bool]:
-        """Return about the minimiser of the quadratic model within the radius (Steihaug's conjugate gradients)."""
+        """Return about the minimiser of the quadratic model within the radius (Steihaug's conjugate gradients).
+
+        Also its length in the norm of the row scales, and whether that is the radius.
+        """
         data, passes = self.data, self.data.passes
         weights, scale = data.weights(point.v), self.row_scales(point)
         R = data.space.copy(point.gradient)
@@ -123,7 +126,10 @@ class Lagrangian:
         return D, math.sqrt(max(length2, 0.0)), False
 
     def search(self, point: _Point, D: Any) -> float:
-        """Return a t with a low value at the retraction of X + tD."""
+        """Return a t with a low value at the retraction of X + tD.
+
+        Along that curve u_p(t) = (a + bt + ct²)/(ℓ_i(t)ℓ_j(t)): after one pass, each value costs as much as u.
+        """
         data = self.data
         first, second = data.changes(point.X, D)
         squares, cross = data.by_sphere(D, D), 2 * data.by_sphere(point.X, D)
@@ -141,7 +147,10 @@ class Lagrangian:
 
 
 def _least(value: Any, here: float, noise: float) -> float:
-    """Return about the t > 0 with the least value: doubled or halved from 1, then refined by a parabola."""
+    """Return about the t > 0 with the least value: doubled or halved from 1, then refined by a parabola.
+
+    Where round-off hides all changes it is 1, Newton's own; where nothing is lower it is 0.
+    """
     t, best = 1.0, value(1.0)
     if abs(best - here) <= noise:
         return 1.0
@@ -238,7 +247,10 @@ class _Method:
             self.point = self.lagrangian.at(self.data.retract(space.times(X, np.ascontiguousarray(vectors[:, keep]))))
 
     def escape(self, directions: Array) -> bool:
-        """Add columns along directions in which Z is negative, if that gains more than the last Newton step did."""
+        """Add columns along directions in which Z is negative, if that gains more than the last Newton step did.
+
+        Or if it gains anything where no column is nearly zero: one that is could take the direction in itself.
+        """
         data, X, space = self.data, self.point.X, self.data.space
         V = (directions / data.length[:, None]).astype(data.dtype)
         k = V.shape[1]
@@ -315,7 +327,11 @@ class _Method:
         return value > 0 and value + trace * min(lowest, 0.0) > 0
 
     def prove(self) -> tuple[Bound, Array]:
-        """Return the best bound that the multipliers give, and directions in which Z is negative."""
+        """Return the best bound that the multipliers give, and directions in which Z is negative.
+
+        Where every row has a length of its own, multipliers of those rows alone are lowered in which negative
+        eigenvectors live, as long as that costs less than the gap that is allowed.
+        """
         data, b, primal = self.data, self.data.problem.b, float(self.data.c @ self.point.u)
         scale = data.unit + abs(primal)
         first = best = self.bounds.at(self.multipliers(), self.tol, scale, k=8)

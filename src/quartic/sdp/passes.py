@@ -105,7 +105,10 @@ def _chebyshev_step(
 
 @njit(**FLAGS)
 def make_tangent(X: Any, group: Any, mu: Any, D: Any, H: Any, sums: Any) -> float:
-    """Turn H into the part of H − mu·D along the spheres of the groups, and return its product with D."""
+    """Turn H into the part of H − mu·D along the spheres of the groups, and return its product with D.
+
+    Rows with the same group make up one sphere; the last group is free of any.
+    """
     sums[:] = 0.0
     for i in range(X.shape[0]):
         h, d, x, total = H[i], D[i], X[i], 0.0

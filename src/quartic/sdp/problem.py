@@ -134,7 +134,10 @@ class SDP:
     def from_entries(
         cls, sizes: Sequence[int], b: Array, matrix: Any, block: Any, row: Any, column: Any, value: Any, maximize: bool
     ) -> SDP:
-        """Return the programme of entries counted from 0, each on or above the diagonal and once; matrix 0 is C."""
+        """Return the programme of entries counted from 0, each on or above the diagonal and once; matrix 0 is C.
+
+        A dense matrix of rank one, such as all ones, is found out and kept as a vector.
+        """
         found = _Entries()
         key = np.asarray(matrix) * len(sizes) + block
         order = np.argsort(key, kind="stable")
@@ -221,7 +224,10 @@ class SDP:
         return np.array(sorted({k for found in self._faces.values() for k in found[1]}), np.int64)
 
     def face(self, component: int) -> Array | None:
-        """Return orthonormal U with UᵀY = 0 in this component for all feasible Y, off which y would be infinite."""
+        """Return orthonormal columns U with UᵀY = 0 in this component for every feasible Y, None where there are none.
+
+        The dual of such a programme has no solution, its multipliers go to infinity; on the face UᵀY = 0 it has.
+        """
         found = self._faces.get(component)
         return None if found is None else found[0]
 

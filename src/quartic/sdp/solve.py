@@ -231,7 +231,11 @@ def _on(device: Any, problem: SDP, method: str) -> Space:
 
 
 def _choose(problem: SDP, active: Array) -> str:
-    """Return the faster method, by measurement."""
+    """Return the faster method, by measurement.
+
+    Where every constraint is a sphere the low-rank method is, always; where not, its multipliers take some time to
+    converge, and it is the faster one where matrices of n² or m² numbers are large.
+    """
     spheres = Spheres(problem, active)
     if not len(spheres.rest) and not spheres.some_free:
         return "low-rank"

@@ -176,5 +176,8 @@ class Solver(ABC):
         """Return the state after one iteration, or raise `NoProgress`."""
 
     def advance(self, problem: Problem, state: State, most: int, target: float) -> tuple[State, Iterations]:
-        """Return the state after up to ``most`` iterations made together, and what there is to tell of them."""
+        """Return the state after up to ``most`` iterations made together, and what there is to tell of them.
+
+        It stops where stationarity is within ``target``. For most solvers: one ``step``, and nothing to tell.
+        """
         return self.step(problem, state), ()

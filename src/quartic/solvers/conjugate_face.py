@@ -140,7 +140,10 @@ def _look(X: Any, D: Any, before: Any, G: Any, sums: Any, size: int, first: int,
 def _combine(
     X: Any, D: Any, before: Any, G: Any, a: Any, b: Any, c: Any, out: Any, sums: Any, size: int, first: int, last: int
 ) -> None:
-    """Fill ``out`` = max(x − q, 0) − x with q = ag + bd + c(g − before) on the face."""
+    """Fill ``out`` = max(x − q, 0) − x with q = ag + bd + c(g − before) on the face.
+
+    Sum up ⟨g, out⟩; count the x > 0 that ``out`` brings to zero, and sum up their g².
+    """
     zero = X.dtype.type(0)
     for piece in range(first, last):
         part = slice(piece * size, (piece + 1) * size)

@@ -39,7 +39,11 @@ def by_way_of_core(
     damping: float,
     steps: Callable[[PairSquares, Array, float], Steps],
 ) -> tuple[Array, float, float] | None:
-    """Return where solving for some points and placing the others leads, with damping and share of the loss left."""
+    """Return where solving for part of the points, and placing the others, leads; damping, and share of the loss, left.
+
+    ``steps(loss, X, damping)`` yields points, loss, slope and damping, beginning at X. Passes over the pairs of the
+    core count by their share. None where no part of the points will do.
+    """
     rank = X.shape[1]
     found = loss.core(degree, rank)
     if found is None:
@@ -64,7 +68,11 @@ def by_way_of_core(
 
 
 def widened(loss: PairSquares, X: Array) -> Array | None:
-    """Return [X, tz] with z fixed noise and the best t ≥ 0, or None where that is 0: one pass."""
+    """Return [X, tz] with z fixed noise and the best t ≥ 0, or None where that is 0: one pass.
+
+    With ζ = (z_i − z_j)² the loss is f(X) + t² Σ w(q − d)ζ + ½t⁴ Σ wζ². Where X fits, the first sum is next to nothing,
+    and so is t.
+    """
     if not loss.pairs.difference:  # inner products do not gain by a column more
         return None
     n, rank = X.shape

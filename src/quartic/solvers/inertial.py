@@ -129,7 +129,10 @@ class InertialNoLips(Solver):
 
 
 def _first_growth(taken: float) -> float:
-    """Return what λ may be multiplied by, when the last step took up such a part of what it was allowed."""
+    """Return what λ may be multiplied by, when the last step took up such a part of what it was allowed.
+
+    A power of two, at most eight: λ must not depend on how the part was rounded.
+    """
     return next((growth for growth in (8.0, 4.0, 2.0) if growth * taken <= 0.9), 1.0)
 
 

@@ -23,7 +23,11 @@ _LOOKED_AT = 1_000_000
 
 
 class DaskPairs:
-    """Pairs in chunks: what `quartic.losses.pairs.pairs.Pairs` is for pairs in one place."""
+    """Pairs in chunks: what `quartic.losses.pairs.pairs.Pairs` is for pairs in one place.
+
+    Every pass sends X to each worker once; the chunks' values and gradients are added there, in a tree whose shape
+    depends on the number of chunks alone, and one n × r matrix comes back.
+    """
 
     kind, copies, listed, weight, difference = SQUARES, 1, False, None, True
 
@@ -130,7 +134,10 @@ class DaskPairs:
         return f"target={checksum!r} weight={self.total_weight()!r}"
 
     def sample(self, share: Array) -> tuple[NDArray[np.int64], Array, Array | None]:
-        """Return about this share of each point's pairs, by a hash of their ends, with values and weights."""
+        """Return about this share of the pairs of each point, chosen by a hash of their ends, with values and weights.
+
+        A pair is chosen or not whatever chunk it is in, so that a repeated one shows.
+        """
         pieces = list(self.blocks.map(sampled, share))
         weights = np.concatenate([piece[2] for piece in pieces]) if self.weighted else None
         return np.concatenate([piece[0] for piece in pieces]), np.concatenate([piece[1] for piece in pieces]), weights

@@ -39,7 +39,10 @@ def is_short(square: float, size: float, X: Array) -> bool:
 
 
 class LeastSquaresPoint(Point):
-    """A point of `FullLeastSquares`: X, MX and what passes found out; ``stride`` is ‖D‖² of the step that came here."""
+    """A point of `FullLeastSquares`: X and the product MX; the rest follows, or is what a pass has found out already.
+
+    ``stride`` is ‖D‖² of the step D that came here, as far as is known: the next will be about as long.
+    """
 
     def __init__(
         self,
@@ -472,7 +475,10 @@ def _remainder(S: Array, new: Array, C: Array, bend: float) -> float:
 
 
 def try_short(problem: Problem, p: LeastSquaresPoint, step: float, ahead: float | None) -> Trial:
-    """Return the trial of T_λ(p), judged by an estimate where that is clear; the long way where there is none."""
+    """Return the trial of T_λ(p), judged by an estimate where that is clear; the long way where there is none.
+
+    The next step is to start ``ahead`` times as far beyond T_λ(p) as that is from the iterate before.
+    """
     kernel, penalty = problem.kernel, problem.penalty
     # exactly this kernel: another, derived from it, may come to its step in its own way
     if type(kernel) is not NormKernel or penalty.cut(step) is None:

@@ -65,10 +65,17 @@ class Passes(Protocol):
     def stepped(
         self, origin: Origin, S: Array, alpha: float, sigma: float, b: float, shift: float, clip: bool, W: Array
     ) -> float:
-        """Fill W = (α·tr S + σ)Y + bG − shift, cut off below zero if ``clip``; return ‖W‖²."""
+        """Fill W = (α·tr S + σ)Y + bG − shift, cut off below zero if ``clip``; return ‖W‖².
+
+        S = YᵀY, and G = 2YS − 2MY is the gradient, which exists only block by block.
+        """
 
     def step_sums(self, X: Array, MX: Array, origin: Origin, ahead: float | None, curved: bool) -> StepSums:
-        """Return the sums of the step to X, with DᵀD if ``curved``; maybe the Gram matrix of the next origin."""
+        """Return the sums of the step from the origin to X, with DᵀD if ``curved``.
+
+        With ``ahead`` maybe the Gram matrix of X + ahead·(X − B) too, where B is the X of the origin: the next step
+        will be taken from there.
+        """
 
     def projected_norm(self, X: Array, S: Array, MX: Array) -> float:
         """Return ‖∇ᴾ‖² of the gradient G = 2XS − 2MX: G where X > 0, min(G, 0) where X = 0; G itself is not kept."""

@@ -102,7 +102,10 @@ def least_chi_square(freedom: int) -> float:
 def lanczos_eigenpairs(
     product: Callable[[Array], Array], n: int, rank: int, generator: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Return the ``rank`` algebraically largest eigenvalues of a symmetric matrix, falling, and their eigenvectors."""
+    """Return the ``rank`` algebraically largest eigenvalues of a symmetric matrix, falling, and their eigenvectors.
+
+    ``product(V)`` multiplies an (n, k) array. Good to a few digits, which is what a start needs.
+    """
     if n <= _DENSE or rank >= n - 1:
         N = product(np.eye(n))
         values, vectors = np.linalg.eigh((N + N.T) / 2)
@@ -121,7 +124,11 @@ def lanczos_eigenpairs(
 def factor_of_positive_part(
     product: Callable[[Array], Array], n: int, rank: int, generator: np.random.Generator
 ) -> Array:
-    """Return X (n, rank) with XXᵀ near the positive part of a symmetric matrix; all zero where there is none."""
+    """Return X (n, rank) with XXᵀ near the positive part of a symmetric matrix; all zero where there is none.
+
+    A column whose eigenvalue is small or negative is kept at a tenth of the largest: a column of zeros would stay zero,
+    for the gradient vanishes there.
+    """
     values, vectors = lanczos_eigenpairs(product, n, rank, generator)
     X = np.zeros((n, rank))
     if len(values) and values[0] > 0:

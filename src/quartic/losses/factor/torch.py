@@ -25,7 +25,10 @@ def _kernels(X: Any) -> Any:
 
 
 def extrapolated(origin: Origin, arrays: Fresh) -> tuple[Origin, Any]:
-    """Return Y = X + t(X − Z) and MY formed, as an origin of their own, and YᵀY."""
+    """Return Y = X + t(X − Z) and MY formed, as an origin of their own, and YᵀY.
+
+    One pass, after which the others have less to read.
+    """
     X, MX, Z, MZ, t = origin
     Y, MY, kernels = arrays.like(X), arrays.like(X), _kernels(X)
     if kernels is not None:
@@ -82,7 +85,10 @@ def stepped(origin: Origin, S: Any, alpha: float, sigma: float, b: float, shift:
 
 
 def step_sums(X: Any, MX: Any, origin: Origin, ahead: float | None, curved: bool) -> StepSums:
-    """Return the sums of the step from the origin to X, always with DᵀD: a GPU waits for memory anyway."""
+    """Return the sums of the step from the origin to X, always with DᵀD: a GPU waits for memory anyway.
+
+    Nothing is prepared for the next step: `extrapolated` has its Gram matrix at once.
+    """
     S, C, sums = tensors_of_step(X, origin.X, MX, origin.MX)
     bend, along, length, fit, outside = entries(sums)
     feasible = delayed(lambda count: count == 0, outside)

@@ -150,7 +150,10 @@ def row_pieces(start: torch.Tensor) -> Iterator[tuple[torch.Tensor, slice]]:
 
 
 def canonical_parts(M: torch.Tensor, name: str) -> Parts:
-    """Return row starts, columns and values of a CSR form, each entry once, in the order of rows, then columns."""
+    """Return row starts, columns and values of a CSR form, each entry once, in the order of rows, then columns.
+
+    Indices are of 32 bits where those suffice; what is so already is not copied.
+    """
     n = M.shape[1]
     if M.layout != torch.sparse_csr:
         with warnings.catch_warnings():

@@ -40,7 +40,10 @@ _FULL = 0.1
 
 
 class Measurements(ABC):
-    """2^power · 𝒜 with 𝒜(Y)_k = ⟨A_k, Y⟩; ``image(X)`` is what is linear in X and saves work along lines."""
+    """2^power · 𝒜, with A_k the matrices of the rows of 𝒜: 𝒜(Y)_k = ⟨A_k, Y⟩.
+
+    ``image(X)`` is whatever is linear in X and saves work: products with X are made there, and carried along lines.
+    """
 
     n: int
     m: int
@@ -160,7 +163,10 @@ class Vectors(Measurements):
 
 
 class Matrices(Measurements):
-    """𝒜(Y)_k = ⟨A_k, Y⟩ for symmetric A_k, dense or sparse: T y with y the entries of Y that any A_k touches."""
+    """𝒜(Y)_k = ⟨A_k, Y⟩ for symmetric A_k, dense or sparse: T y with y the entries of Y that any A_k touches.
+
+    Row k of the stack (m, n²) is A_k, row after row.
+    """
 
     def __init__(self, stack: Any, n: int) -> None:
         self.n, self.m, self.space = n, int(stack.shape[0]), space_of(stack)

@@ -275,7 +275,10 @@ class QuadraticPoint(Point):
 
 @dataclass
 class MapLine:
-    """What 𝒜 adds to c₂, c₃ and c₄ of f on X + tD, with XᵀD and DᵀD where they were made for it."""
+    """What 𝒜 adds to c₂, c₃ and c₄ of f on X + tD, with XᵀD and DᵀD where they were made for it.
+
+    ``product(t)`` returns 𝒜(XXᵀ)X at the point X + tD, or None where it is best made there.
+    """
 
     c2: float
     c3: float
@@ -357,7 +360,10 @@ class QuadraticMap(ABC):
 
 
 class Blocks(QuadraticMap):
-    """𝒜Y = s·Y in the blocks (rows[k], rows[columns[k]]) of Y and 0 elsewhere, through r × r Gram matrices."""
+    """𝒜Y = s·Y in some blocks of Y and 0 in the others, through r × r Gram matrices.
+
+    ``rows`` are the rows of Y in parts, ``columns`` for each part the one whose columns its block has; symmetric.
+    """
 
     free = True
 

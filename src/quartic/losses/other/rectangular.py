@@ -136,7 +136,10 @@ class FullRectangular(_TwoFactors, Quadratic):
 
 
 class BorderedMatrix(Matrix):
-    """s·[0, A; Aᵀ, 0] for an m × n matrix A, dense or in CSR, NumPy's or torch's."""
+    """s·[0, A; Aᵀ, 0] for an m × n matrix A, dense or in CSR, NumPy's or torch's.
+
+    A sparse Aᵀ is kept by rows as well, since products with a transpose are slower.
+    """
 
     def __init__(self, A: Any, scale: float) -> None:
         self.A, self.scale, self.shape = A, scale, (int(A.shape[0]), int(A.shape[1]))
@@ -257,7 +260,10 @@ def check_rectangular(A: Any) -> Any:
 def balanced_factors(
     bordered: Callable[[Array], Array], shape: tuple[int, int], rank: int, generator: np.random.Generator
 ) -> Array:
-    """Return [U√σ; V√σ] of the leading singular triplets of A, at most ``rank`` columns, by subspace iteration."""
+    """Return [U√σ; V√σ] of the leading singular triplets of A, at most ``rank`` columns, by subspace iteration.
+
+    ``bordered`` multiplies by [0, A; Aᵀ, 0]. The columns are balanced: both halves of X have the Gram matrix diag(σ).
+    """
     m, n = shape
     columns = min(rank + _EXTRA, m, n)
     V = np.zeros((m + n, columns))

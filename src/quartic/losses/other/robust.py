@@ -137,7 +137,11 @@ class Robust(Loss):
         return 4 * eps(p.X) * self.smoothness * (cubed + self.delta * length)
 
     def _step(self, X: Array, Y: Array) -> tuple[float, float, Array]:
-        """Return f(Y), f(Y) − f(X) − ⟨∇f(X), D⟩ and ∇f(Y), with D = Y − X, which is 0 where Y is X."""
+        """Return f(Y), f(Y) − f(X) − ⟨∇f(X), D⟩ and ∇f(Y), with D = Y − X, which is 0 where Y is X.
+
+        XXᵀ is made block by block, on and above the diagonal; those above count twice. It changes by
+        D(X + D/2)ᵀ + (X + D/2)Dᵀ. Known entries have a pass of their own.
+        """
         xp, moving = namespace(X), Y is not X
         passes, G, value, remainder = passes_in(self.space), xp.zeros_like(Y), 0.0, 0.0
         if self.matrix is None:

@@ -85,7 +85,11 @@ def gap(which: int, e: float, d: float) -> Any:
 
 @cache
 def blocks(kind: str, moving: bool) -> Callable[..., tuple[float, float]]:
-    """Return the pass ``(E, B, C, delta) -> Σ ρ(E + B), Σ ρ(E + B) − ρ(E) − ψ(E)(B − C)``, which sets E to ψ(E + B)."""
+    """Return the pass ``(E, B, C, delta) -> Σ ρ(E + B), remainder``, which puts ψ(E + B) in place of the residuals E.
+
+    B is by how much the entries of XXᵀ change and C the part of that of second order, DDᵀ: the remainder is
+    Σ ρ(E + B) − ρ(E) − ψ(E)(B − C). Without ``moving`` both are zero, and not looked at.
+    """
     which = KINDS.index(kind)
 
     @njit(**FLAGS)
@@ -107,7 +111,10 @@ def blocks(kind: str, moving: bool) -> Callable[..., tuple[float, float]]:
 
 @cache
 def pairs(kind: str, moving: bool) -> Callable[..., tuple[float, float]]:
-    """Return the pass ``(X, Y, start, cols, target, weight, delta, G) -> f(Y), remainder`` over known entries."""
+    """Return the pass ``(X, Y, start, cols, target, weight, delta, G) -> f(Y), remainder`` over known entries.
+
+    The gradient at Y is added to G. Without ``moving`` X is Y, and the remainder 0.
+    """
     which = KINDS.index(kind)
 
     @njit(**FLAGS)

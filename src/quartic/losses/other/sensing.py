@@ -335,7 +335,10 @@ class SensingPoint(Point):
 
 
 def largest_gram_eigenvalue(measurements: Measurements, count: Callable[[int], None]) -> float:
-    """Return an upper bound of λ_max(𝒜𝒜*) = ‖𝒜‖²."""
+    """Return an upper bound of λ_max(𝒜𝒜*) = ‖𝒜‖².
+
+    Proven where the A_k are semidefinite and the work is not too much, else but for a probability of about 1e-6.
+    """
     relative, work, m = float(np.finfo(measurements.dtype).eps), measurements.work, measurements.m
     if work > WORK:
         if not measurements.semidefinite:

@@ -193,7 +193,10 @@ class Smooth(Loss):
         return self._n
 
     def check(self, X: Any, name: str = "X") -> Array:
-        """Return X as a finite (n, r) array; the first X says what n is, where it was not given."""
+        """Return X as a finite (n, r) array; the first X says what n is, where it was not given.
+
+        F is given what it works with, whatever X came in as: a tensor is brought to the host's memory.
+        """
         X = to_scipy(X) if is_torch(X) else X
         if self._n is None and np.ndim(X) == 2:
             self._n = int(np.shape(X)[0])
@@ -301,7 +304,10 @@ def _number(value: Any) -> float:
 
 @np.errstate(all="ignore")
 def length_beside_zero(loss: Loss) -> float:
-    """Return a length that is not large beside the X the data ask for: 1, unless products near zero tell better."""
+    """Return a length that is not large beside the X the data ask for: 1, unless products near zero tell better.
+
+    With e = eps·length, ∇F(e²vvᵀ)v is ∇F(0)v where a much smaller e gives the same.
+    """
     v = np.abs(np.cos(np.arange(loss.n_points, dtype=np.float64)))[:, None]
     v /= norm(v)
 
@@ -352,7 +358,10 @@ ValueAndGradient: TypeAlias = Callable[[Array], tuple[float, Array]]
 
 
 def differentiate(f: Callable[[Any], Any], X: Array, device: Any = None) -> ValueAndGradient:
-    """Return X ↦ (f(X), ∇f(X)), or raise a TypeError that says what happened when f was tried on X."""
+    """Return X ↦ (f(X), ∇f(X)), or raise a TypeError that says what happened when f was tried on X.
+
+    Neither package is imported here: whoever wrote f with one of them has done so.
+    """
     tried = []
     for name, make in (("torch", _with_torch), ("jax", _with_jax)):
         if name not in sys.modules:
