@@ -178,15 +178,15 @@ def test_both_ways_solve_the_damped_equations(rank):
         loss.gauss_newton_product(p, V, out)
 
     found = conjugate_gradients(product, p.gradient, blocks, 0.1, 1e-13, 500)
-    assert found.reached
-    np.testing.assert_allclose(found.D, expected, atol=1e-9 * size)
+    assert found[1]
+    np.testing.assert_allclose(found[0], expected, atol=1e-9 * size)
     np.testing.assert_allclose(direct(loss, p, p.gradient, 0.1), expected, atol=1e-9 * size)
-    assert not conjugate_gradients(product, p.gradient, blocks, 0.1, 1e-13, 2).reached
+    assert not conjugate_gradients(product, p.gradient, blocks, 0.1, 1e-13, 2)[1]
 
     def negative(V, out):
         out[:] = -V
 
-    D = conjugate_gradients(negative, p.gradient, blocks, 0.1, 1e-13, 500).D
+    D, _ = conjugate_gradients(negative, p.gradient, blocks, 0.1, 1e-13, 500)
     assert np.vdot(D, p.gradient) < 0
 
 
@@ -587,7 +587,9 @@ def test_products_are_counted_truthfully(name, monkeypatch):
 
 @pytest.mark.parametrize("name", FAST)
 def test_resuming_gives_the_very_same_run(name, tmp_path):
-    loss = distances(helix(250), 0.6)
+    chosen, squared = known(helix(250), 0.6)
+    noise = np.random.default_rng(3).normal(1, 1e-3, len(squared))  # exact distances are fitted in one iteration
+    loss = Distances(chosen, squared * noise**2)
     options = {"rank": 3, "solver": FAST[name], "tol": 1e-10, "random_state": 2}
     whole = minimize(Problem(loss), **options)
     file = tmp_path / "run.npz"

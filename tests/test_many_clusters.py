@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 from quartic import Problem, SymNMF
 from quartic.clustering.many import start_of_many
@@ -95,6 +96,19 @@ def test_a_start_of_many_has_converged(hundred):
     reference = problem.stationarity(problem.loss.at(random_start(problem, 110, np.random.default_rng(0))))
     assert problem.stationarity(problem.loss.at(X)) < 2e-3 * reference
     assert (X > 0).mean() < 0.2
+
+
+def test_the_start_keeps_to_max_time(hundred, monkeypatch):
+    sweeps = []
+
+    def count(*given):
+        sweeps.append(given)
+        return descend_rows(*given)
+
+    monkeypatch.setattr("quartic.compiled.graphs.descend_rows", count)
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        SymNMF(110, normalize="regularized", max_time=1e-6, random_state=0).fit(hundred[0])
+    assert len(sweeps) == 1
 
 
 def test_estimator(hundred):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.sparse as sp
-from scipy.sparse.linalg import LinearOperator
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from quartic import Problem, minimize
 from quartic.baselines import coordinate_descent, nnls
@@ -20,6 +20,7 @@ from quartic.datasets import planted_graph
 from quartic.losses import LeastSquares
 from quartic.penalties import Nonnegative, NonnegativeL1
 from quartic.solvers import ADMM, BetaSNMF, CoordinateDescent, SymANLS, SymHALS
+from quartic.solvers.registry import choose_solver
 
 SOLVERS = [BetaSNMF(), CoordinateDescent(), SymHALS(), SymANLS(), ADMM()]
 BY_PRODUCTS = [solver for solver in SOLVERS if not isinstance(solver, CoordinateDescent)]
@@ -472,3 +473,14 @@ def test_each_file_may_be_the_first_one_imported(name):
     code = f"import quartic.baselines.{name}"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ)
     assert run.returncode == 0, run.stderr
+
+
+def test_auto_weighs_products_by_how_fast_they_are_made():
+    def chosen(M, **options):
+        return choose_solver("auto", Problem(LeastSquares(M, **options), Nonnegative())).name
+
+    dense = np.ones((800, 800))
+    assert chosen(dense) == "face-cg"
+    assert chosen(np.ones((1800, 1800))) == "lbfgs"
+    assert chosen(sp.csr_array(np.tril(dense, 600) * np.triu(dense, -600))) == "lbfgs"  # many entries, one by one
+    assert chosen(aslinearoperator(dense), squared_norm=800.0**2) == "lbfgs"  # who knows what a product costs

@@ -174,6 +174,7 @@ def test_without_pyarrow_tables_of_text_are_read_and_the_cure_is_named_for_other
 LAYOUTS = [
     "source,target,weight\na,b,1\nb,c,2\nc,a,3\n",
     "Von;Nach;Gewicht\n a ; b ;1,5\nb;c;1.234,5\nc;a;,5\n",
+    "De;Vers;Poids\na;b;1 234,5\nb;c;2\u00a0000\nc;a;1\u202f000\u202f000,25\n",
     'from,to\n"a, x",b\nb,"c ""d"""\n',
     "1.0 2\n2 3.0\n3 1\n",
     "i,j,d\n1,2,NA\n2,3, 4 \n1,3,5\n",
@@ -181,6 +182,11 @@ LAYOUTS = [
     "a,b,1\nb,c,x\nc,a,2\nd,a,1\n",
     'a,b,1\nb,c,"2\n',
 ]
+
+
+def test_groups_of_digits_may_stand_apart_by_spaces(file):
+    A = io.read_graph(file("De;Vers;Poids\na;b;1 234,5\nb;c;2\u00a0000\nc;a;1\u202f000\u202f000,25\n")).adjacency
+    assert [A[0, 1], A[1, 2], A[0, 2]] == [1234.5, 2000.0, 1000000.25]
 
 
 @pytest.mark.parametrize("text", LAYOUTS)

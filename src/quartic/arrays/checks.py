@@ -78,10 +78,7 @@ def check_finite(A: Any, name: str) -> None:
 
 
 def first_not_finite(A: Any, *, nan: bool = False) -> tuple[int, int, float] | None:
-    """Return row, column and value of the first NaN or infinity of a matrix, dense or sparse; None where there is none.
-
-    With ``nan`` NaN is allowed, and only infinity is looked for.
-    """
+    """Return row, column and value of a matrix's first NaN (unless ``nan`` allows it) or infinity; None without."""
 
     def bad(values: Any) -> Any:
         return np.isinf(values) if nan else ~np.isfinite(values)

@@ -31,10 +31,7 @@ _LONGER = 4.0
 
 @dataclass(frozen=True)
 class SpectralState(CarriedState):
-    """The iterate, the Barzilai–Borwein step, and how many steps were made: its two formulas take turns.
-
-    ``above`` says how much higher than here the last points were, the newest last: differences, which do not cancel.
-    """
+    """The iterate, the step ``alpha``, how much higher than here the last points were, newest last, and steps made."""
 
     alpha: float = math.nan
     above: tuple[float, ...] = (0.0,)

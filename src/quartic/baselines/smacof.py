@@ -11,16 +11,6 @@ from quartic.solvers.base import Requirements, Solver, State, below, checked
 
 
 @dataclass(frozen=True)
-class WithoutPenalty(Requirements):
-    """What is required besides a penalty that is none."""
-
-    def unmet(self, problem: Problem) -> str | None:
-        if problem.penalty.ridge != 0.0:
-            return f"no penalty, but it is {type(problem.penalty).__name__}"
-        return super().unmet(problem)
-
-
-@dataclass(frozen=True)
 class SMACOF(Solver):
     """X⁺ = X − ω V⁺∇f(X), with V the graph Laplacian of the weights, and V⁺ its pseudo-inverse.
 
@@ -44,7 +34,7 @@ class SMACOF(Solver):
     """
 
     name = "smacof"
-    requires = WithoutPenalty(("laplacian_solve",))
+    requires = Requirements(("laplacian_solve",), ("none",))
 
     checks = checked(relaxation=below(2.0))
 

@@ -360,10 +360,7 @@ def _sample_rows(Y: Array, size: int, generator: np.random.Generator) -> tuple[A
 
 @dataclass(frozen=True, kw_only=True)
 class ADMMState(State):
-    """Y ≥ 0 (the point, which is the symmetric answer), its twin X of free sign, the multipliers Λ, and ρ in use.
-
-    ``apart`` is the least ‖X − Y‖ under this ρ, which has not shrunk for as many iterations as were ``waited``.
-    """
+    """Y ≥ 0 (the point), its twin X, the multipliers, ρ, the least ‖X − Y‖ under it, and for how long it is that."""
 
     X: Array
     dual: Array

@@ -13,7 +13,6 @@ from quartic.cli.terminal import Options, command_line, print_json
 from quartic.cli.workers import check_workers, client_code, is_folder, read_folder, spread, workers
 from quartic.distributed.inputs import is_dask_array
 from quartic.io import FeatureTable, FileFormatError, GraphTable, read_similarity
-from quartic.io.files import count
 from quartic.io.graphs import negative_weights
 
 OUTPUTS = (".csv", ".tsv", ".npy", ".npz")
@@ -178,17 +177,14 @@ def _neighbors(given: str) -> int | str | None:
 
 
 def _found(table: GraphTable | FeatureTable, model: Any) -> str:
-    sizes = np.bincount(model.labels_, minlength=model.n_components)
-    strongest = model.memberships_.max(axis=1).mean()
-    what, n = "row" if isinstance(table, FeatureTable) else "node", len(table.names)
-    found = (
-        f"{count(len(sizes), 'cluster')} of {count(n, what)}; sizes from {sizes.min()} to {sizes.max()}; "
-        f"a {what} belongs to its cluster by {100 * strongest:.0f} % on average"
-    )
+    from quartic.report.clusters import describe_clusters
+
+    features = isinstance(table, FeatureTable)
+    found = describe_clusters(model.labels_, model.memberships_, "row" if features else "node")
     if model.normalize_ is not None:
-        found += f"; graph normalised: {model.normalize_}"
-    if isinstance(table, FeatureTable) and len(sizes) > 3 and 3 * sizes.max() > n:
-        found += "; one cluster has more than a third of all: another --neighbors may part it"
+        found += f" Graph normalised: {model.normalize_}."
+    if features and model.n_components > 3 and 3 * np.bincount(model.labels_).max() > len(table.names):
+        found += " One cluster has more than a third of all: another --neighbors may part it."
     return found
 
 

@@ -24,6 +24,7 @@ from quartic.cli.terminal import Options, gathered_warnings, one_line, write_std
 from quartic.compiled.clock import solving_time
 from quartic.core.progress import progress_bar
 from quartic.core.result import Result, Status
+from quartic.io.distances import axis_names
 
 if TYPE_CHECKING:
     from quartic.core.loop import Progress
@@ -229,11 +230,6 @@ def write_points(
             ends = [[*end, repr(error)] for end, error in zip(ends, errors.tolist(), strict=True)]
         rows = zip(names, X.tolist(), ends, strict=True)
         write_table(path, header, ([name, *map(repr, row), *end] for name, row, end in rows))
-
-
-def axis_names(dimension: int) -> list[str]:
-    """Return x, y, z, or x1, x2, … where there are more."""
-    return list("xyz"[:dimension]) if dimension <= 3 else [f"x{k}" for k in range(1, dimension + 1)]
 
 
 # -- the same run as Python code --------------------------------------------------------------------------------------

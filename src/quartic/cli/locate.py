@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from quartic.cli.fitting import Fit, axis_names, call_code, read_code, watched_fit, write_points
+from quartic.cli.fitting import Fit, call_code, read_code, watched_fit, write_points
 from quartic.cli.terminal import Options, command_line, print_json
 from quartic.distance.findings import DistanceWarning
 from quartic.io import DistanceTable, FileFormatError, read_anchors, read_distances
+from quartic.io.distances import axis_names
 
 OUTPUTS = (".csv", ".tsv", ".npy", ".pdb", ".cif", ".xyz")
 # Warnings speak of Python's parameters; here they are options.
@@ -40,6 +41,7 @@ class _Job:
 def run(options: Options) -> None:
     """Locate, write, report; exit with 1 where the run did not converge, with 2 where the input is at fault."""
     from quartic.distance.completion import DistanceCompletion
+    from quartic.report.points import describe_points
 
     _check(options)
     job = _read(options)
@@ -57,7 +59,7 @@ def run(options: Options) -> None:
         _write_report(options, job, model, fit)
     if options.as_json:
         _print_facts(options, job.table, model, fit)
-    fit.say(_found(job.table, model), options)
+    fit.say(describe_points(model, len(job.table.pairs)), options)
 
 
 def _check(options: Options) -> None:
@@ -95,14 +97,6 @@ def _told(warning: Warning, names: Sequence[str]) -> str:
     for parameter, option in _OPTIONS.items():
         text = text.replace(parameter, option)  # before the names are put in, which may look like a parameter
     return type(warning)(text, *warning.args[1:]).told(names)
-
-
-def _found(table: DistanceTable, model: Any) -> str:
-    sure = int(np.count_nonzero(model.determined_))
-    return (
-        f"{table.n_points} points in {model.n_components} dimensions, {sure} of them determined; "
-        f"root mean square error of the {len(table.pairs)} pairs {model.rmse_:.3g}"
-    )
 
 
 def _print_facts(options: Options, table: DistanceTable, model: Any, fit: Fit) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from quartic.arrays import Array
+from quartic.compiled.clock import solving_time
 from quartic.core.problem import Problem
 from quartic.init import random_start, spectral_start
 from quartic.losses.factor.loss import FullLeastSquares
@@ -18,14 +19,17 @@ from quartic.penalties import Nonnegative
 _MANY, _ROOM, _SWEEPS, _ROUNDS = 100, 256, 200, 2
 
 
-def start_of_many(problem: Problem, rank: int, generator: np.random.Generator, *, tol: float) -> Array:
+def start_of_many(
+    problem: Problem, rank: int, generator: np.random.Generator, *, tol: float, max_time: float | None = None
+) -> Array:
     r"""Return a start of :math:`\tfrac12\|M - XX^\top\|^2`, X ≥ 0: the spectral one and, of many columns, its descent.
 
     A product of a sparse M with r columns takes time in proportion to r, but few entries of a row of X are not zero.
     From the labels of `quartic.init.spectral_start`, one nonzero a row, rows are made best in turn
     (`quartic.compiled.graphs`), each in time in proportion to the nonzeros of its neighbours, until the projected
-    gradient is ``tol`` times that at a random start.
+    gradient is ``tol`` times that at a random start, or after ``max_time`` seconds.
     """
+    began = solving_time()
     X = spectral_start(problem, rank, generator)
     loss = problem.loss
     matrix = loss.matrix if isinstance(loss, FullLeastSquares) else None
@@ -48,7 +52,7 @@ def start_of_many(problem: Problem, rank: int, generator: np.random.Generator, *
     graph = M.indptr.astype(np.int64), M.indices.astype(np.int64), M.data.astype(np.float64)
     for _ in range(_SWEEPS):
         squares = descend_rows(*graph, generator.permutation(n), columns, values, count, G, _ROUNDS)
-        if np.sqrt(squares) <= tol * reference:
+        if np.sqrt(squares) <= tol * reference or (max_time is not None and solving_time() - began >= max_time):
             break
     X[:] = 0
     some = np.arange(values.shape[1]) < count[:, None]

@@ -1,4 +1,4 @@
-r"""Labels that a factor gives, moved node by node to where a block model of the graph finds them likelier.
+r"""Labels that a factor gives, refined by a block model of the graph.
 
 With :math:`e_{rs}` the weight of the edges between clusters r and s (both ways round; inside a cluster twice),
 :math:`\kappa_r = \sum_s e_{rs}` and :math:`n_r` nodes, twice the logarithm of the likelihood of the degree-corrected
@@ -8,8 +8,16 @@ block model (Karrer and Newman 2011) at its best rates, with that of the labels 
 
 up to a constant (the complete likelihood of Daudin, Picard and Robin 2008, at a fixed number of clusters). The second
 sum is what keeps noise from halving a large cluster while two small ones become one. Weights count as numbers of edges,
-in the unit in which their variance is their mean. Moving a node changes the few :math:`e_{rs}` of its neighbours'
-clusters, so that a sweep over all nodes takes a few passes over the edges.
+in the unit in which their variance is their mean.
+
+`BlockModel.refine` is the mean field of that model (the variational method of the same authors): memberships q, from
+one cluster a node, become
+
+.. math:: q_{ir} \propto n_r \exp \Bigl(\sum_j A_{ij} \sum_s q_{js} \log \frac{e_{rs}}{\kappa_r}\Bigr), \qquad
+          e_{rs} = \sum_{ij} q_{ir} A_{ij} q_{js}, \quad n_r = \sum_i q_{ir},
+
+by halves, until they stay. Nodes count by how sure they are: fewer end in a wrong cluster than where each in turn
+moves to its likeliest one.
 """
 
 from __future__ import annotations
@@ -27,9 +35,11 @@ from quartic.arrays import Array
 
 Labels = NDArray[np.intp]
 
-_SWEEPS = 50
-_GAIN = 1e-9  # of the graph's volume: less is round-off
+_TINY = np.finfo(float).tiny
 _ROUNDS = 4  # of placing new nodes by each other
+# Sweeps of refinement at most, the largest change of a membership that is none, the least membership that counts, and
+# with more clusters than this, few of which a node has to do with, they are looked at sparsely.
+_SWEEPS, _SETTLED, _LEAST, _MANY = 30, 0.1, 1e-3, 50
 
 
 class BlockModel:
@@ -39,25 +49,47 @@ class BlockModel:
     """
 
     def __init__(self, A: Any, labels: Any, n_clusters: int) -> None:
-        from quartic.compiled.graphs import count_edges
-
         A = sp.csr_array(A, dtype=np.float64)
-        self.scale = float(A.data.sum()) / max(float(A.data @ A.data), np.finfo(float).tiny)
-        # One type of index, so that code is compiled once.
-        self.graph = A.indptr.astype(np.int64), A.indices.astype(np.int64), A.data * self.scale
-        self.degree = np.asarray(A.sum(axis=1)) * self.scale
-        self.labels: Labels = np.array(labels, dtype=np.intp)
-        self.edges, self.volume, self.size = np.zeros((n_clusters, n_clusters)), *np.zeros((2, n_clusters))
-        count_edges(*self.graph, self.degree, self.labels, self.edges, self.volume, self.size)
+        self.scale = float(A.data.sum()) / max(float(A.data @ A.data), _TINY)
+        self.graph = sp.csr_array(A * self.scale)
+        self.degree = np.asarray(self.graph.sum(axis=1))
+        self._relabel(np.array(labels, dtype=np.intp), n_clusters)
+
+    def _relabel(self, labels: Labels, k: int) -> Self:
+        self.labels, self.member = (
+            labels,
+            sp.csr_array((np.ones(len(labels)), labels, np.arange(len(labels) + 1)), shape=(len(labels), k)),
+        )
+        self.edges = (self.member.T @ (self.graph @ self.member)).toarray()
+        self.volume, self.size = self.degree @ self.member, self.member.sum(axis=0)
+        return self
 
     def refine(self, fixed: Any = ()) -> Self:
-        """Move nodes one by one while L grows; those without edges, and the nodes ``fixed``, stay."""
-        from quartic.compiled.graphs import move_nodes
+        """Make labels the largest of the memberships q that the mean field of the model has; the nodes ``fixed`` stay.
 
-        order = np.random.default_rng(0).permutation(np.setdiff1d(np.arange(len(self.labels)), fixed))
-        counts = self.edges, self.volume, self.size
-        move_nodes(*self.graph, self.degree, self.labels, *counts, order, _SWEEPS, _GAIN * self.degree.sum())
-        return self
+        Nodes without edges stay too, and a cluster that would end empty has the nodes it began with.
+        """
+        k = len(self.size)
+        moving = self.degree > 0
+        moving[np.asarray(fixed, dtype=np.intp)] = False
+        q = new = np.eye(k)[self.labels]
+        for _ in range(_SWEEPS):
+            to = self.graph @ q
+            some = sp.csr_array(to) if k > _MANY else to
+            chances = some @ log_rates(q.T @ to)
+            chances += np.log(q.sum(axis=0) + _LEAST)
+            chances -= chances.max(axis=1, keepdims=True)
+            np.exp(chances, out=chances)
+            chances /= chances.sum(axis=1, keepdims=True)
+            new = np.where(moving[:, None], chances, q)
+            if np.abs(new - q).max() < _SETTLED:
+                break
+            q = (q + new) / 2
+            q[q < _LEAST] = 0
+        labels = new.argmax(axis=1)
+        lost = np.isin(self.labels, np.setdiff1d(self.labels, labels))
+        labels[lost] = self.labels[lost]
+        return self._relabel(labels, k) if len(np.unique(labels)) == len(np.unique(self.labels)) else self
 
     def join_gains(self) -> Array:
         """Return what L gains, as a rule less than nothing, where clusters r > s become one; −∞ at r ≤ s."""
@@ -92,10 +124,12 @@ class BlockModel:
 
     def worth(self) -> float:
         """Return the sum of `evidence`, small components aside (`without_pieces`)."""
-        n = len(self.labels)
-        A = sp.csr_array(self.graph[::-1], shape=(n, n))
-        large = without_pieces(A)
-        core = self if len(large) == n else BlockModel(A[large][:, large], self.labels[large], len(self.size))
+        A, large = self.graph, without_pieces(self.graph)
+        core = (
+            self
+            if len(large) == len(self.labels)
+            else BlockModel(A[large][:, large], self.labels[large], len(self.size))
+        )
         return float(core.evidence().sum())
 
     def evidence(self) -> Array:
@@ -131,18 +165,14 @@ class Placement:
               + \log \Bigl(0.01 + \frac{\sum_j b_j m_{jr}}{\sum_j b_j} \Bigr).
 
     The first sum is what L gains, to first order; instead of the size of a cluster, its share :math:`m_{jr}` of the
-    similarities of its neighbours speaks for it, which go further than one edge. To :math:`e_{rs}` five edges are
-    added, on average over all r and s, as chance would have them: few edges tell little of a rate. Edges among new
-    nodes count in the same way, once their other ends have first been placed, by the chances of these.
+    similarities of its neighbours speaks for it, which go further than one edge. Edges among new nodes count in the
+    same way, once their other ends have first been placed, by the chances of these.
     """
 
     def __init__(self, model: BlockModel, M: Any) -> None:
-        n, k = len(model.labels), len(model.size)
-        self.member = sp.csr_array((np.ones(n), (np.arange(n), model.labels)), shape=(n, k))
+        self.member = model.member
         self.shares = _shared(sp.csr_array(M @ self.member))
-        chance = np.outer(model.volume, model.volume)
-        e = model.edges + 5 * chance / max(chance.mean(), np.finfo(float).tiny) + np.finfo(float).tiny
-        self.rates = model.scale * (np.log(e) - np.log(e.sum(axis=1))[:, None]).T
+        self.rates = model.scale * log_rates(model.edges)
 
     def likeliest(self, B: Any, among: Any = None) -> Labels:
         """Return the clusters of new nodes with edges B (m, n) to the graph, and ``among`` (m, m) themselves."""
@@ -154,6 +184,17 @@ class Placement:
             score = (to + theirs) @ self.rates + np.log(_shared(share + theirs) + 0.01)
         labels: Labels = score.argmax(axis=1)
         return labels
+
+
+def log_rates(edges: Array) -> Array:
+    """Return log e_rs / κ_r at [s, r], with edges added to e as chance would have them: few tell little of a rate.
+
+    They are five on average over all r and s, but no more than there are.
+    """
+    chance = np.outer(edges.sum(axis=1), edges.sum(axis=1))
+    e = edges + min(5, edges.mean()) * chance / max(chance.mean(), _TINY) + _TINY
+    rates: Array = (np.log(e) - np.log(e.sum(axis=1))[:, None]).T
+    return rates
 
 
 def without_pieces(A: Any) -> NDArray[np.intp]:

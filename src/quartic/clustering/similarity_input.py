@@ -102,10 +102,13 @@ def _resolved(affinity: Any, X: Any, known: bool) -> Any:
 
 def graph_of_labels(model: SymNMF) -> Any:
     """Return the graph in which the model's labels are refined; None where they stay: see ``labels_`` of `SymNMF`."""
-    if model.normalize_ is None or model._graph is None or model._graph.shape[0] > MOST:
+    given = model.affinity_matrix_ if model.normalize_ is None else model._graph
+    if model.normalize is None or given is None or is_dask_array(given) or given.shape[0] > MOST:
         return None
-    graph = _old_graph(model)
-    return None if model.normalize_ == "symmetric" and graph.diagonal().any() else graph
+    graph = sp.csr_array(on_host(given), dtype=np.float64)
+    if graph.data.min(initial=0.0) < 0 or 2 * graph.nnz > graph.shape[0] ** 2:
+        return None
+    return sp.csr_array(graph - sp.diags_array(graph.diagonal()))
 
 
 def similarity_to_fitted(model: SymNMF, X: Any) -> Any:
@@ -126,8 +129,9 @@ def labels_of(model: SymNMF, X: Any) -> Labels:
     if _is_fitted(model, new):
         return np.array(to_host(model.labels_))
     if model._placement is not None:
-        refuse_negative(sp.csr_array(new))
-        return model._placement.likeliest(new, among)
+        edges = sp.csr_array(new if model._affinity == "precomputed" else _similarity_of_new(model, new))
+        refuse_negative(edges)
+        return model._placement.likeliest(edges, among)
     labels: Labels = place(_similarity_of_new(model, new), to_host(model.embedding_)).argmax(axis=1)
     return labels
 

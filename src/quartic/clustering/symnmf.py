@@ -113,9 +113,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     embedding_ : ndarray (n, r)
         X.
     labels_ : ndarray of int (n,)
-        Cluster of each node: the largest entry of its row of X, the first of equals. Of a graph that was normalised, up
-        to 200,000 nodes and unless nodes are similar to themselves, nodes are then moved to where a block model of the
-        graph finds them likelier (`quartic.clustering.refinement`).
+        Cluster of each node: the largest entry of its row of X, the first of equals. Unless ``normalize=None``, those
+        of a graph with more zeros than entries, up to 200,000 nodes, are then refined by a block model
+        (`quartic.clustering.refinement`).
     memberships_ : ndarray (n, r)
         Rows of X scaled to sum 1: soft memberships. A zero row (a node in no cluster) becomes uniform.
     communities_ : list of sets
@@ -273,7 +273,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.node_names_ = names_of(X, len(best.X))
         self.embedding_ = best.X
         self.labels_ = best.X.argmax(axis=1)
-        graph, blocks, self._placement = graph_of_labels(self), None, None
+        graph, blocks, self._placement = graph_of_labels(self) if weights is None else None, None, None
         if graph is not None:
             blocks = BlockModel(graph, to_host(self.labels_), self.n_components)
             blocks.refine(() if known is None else known.nodes())
@@ -326,11 +326,12 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         best = self._best_run(lambda: Problem(LeastSquares(linked), penalty), self.init, False)
         if (known.labels < 0).all():
             return best
+        self.affinity_matrix_ = M
         graph = graph_of_labels(self)
         clusters = best.X.argmax(axis=1)
         if graph is not None:
             clusters = BlockModel(graph, clusters, self.n_components).refine().labels
-        P = spread_labels(linked, graph, known, clusters, self.n_components)
+        P = spread_labels(linked, None if self.normalize_ is None else graph, known, clusters, self.n_components)
         more, start = anchor(linked, P, strength)
         best = self._best_run(lambda: Problem(LeastSquares(more), penalty), start, False)
         return replace(best, X=best.X[: M.shape[0]])
@@ -364,8 +365,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def predict(self, X: Any) -> NDArray[np.intp]:
         """Return the clusters of new nodes; parameters as in `transform`.
 
-        Where ``labels_`` were refined, edges to nodes of these labels decide (`quartic.clustering.refinement`), in time
-        that does not depend on the graph; else the largest entry of the row that `transform` finds.
+        Where ``labels_`` were refined, edges to nodes of these labels decide (`quartic.clustering.refinement`); else
+        the largest entry of the row that `transform` finds.
         """
         check_is_fitted(self)
         with one_blas_thread():
@@ -439,7 +440,8 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def _best_run(self, problem: Callable[[], Problem], start: Any, weighted: bool) -> Result:
         n_runs = self.n_init
         if isinstance(start, str):
-            starts = {"random": None, "spectral": spectral_start, "auto": partial(start_of_many, tol=self.tol)}
+            many = partial(start_of_many, tol=self.tol, max_time=self.max_time)
+            starts = {"random": None, "spectral": spectral_start, "auto": many}
             start = starts["random" if weighted and start == "auto" else start]
         elif n_runs > 1:
             warnings.warn(

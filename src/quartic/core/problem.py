@@ -120,11 +120,7 @@ class Problem:
         return self.kernel.iterate(point, self.penalty, step)
 
     def trial(self, p: Point, step: float, ahead: float | None = None) -> Trial:
-        """Return the step from p to T_λ(p), and whether it decreases f enough.
-
-        The next one is to start ``ahead`` times as far beyond T_λ(p) as that is from the iterate before: a loss may
-        prepare for that.
-        """
+        """Return the step from p to T_λ(p), judged; a loss may prepare for the next, ``ahead`` times as far beyond."""
         return self.loss.trial(self, p, step, ahead)
 
     def best_between(self, p: Point, q: Point) -> Point | None:

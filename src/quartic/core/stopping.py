@@ -47,11 +47,7 @@ def check_limits(max_iter: Any, max_time: Any) -> None:
 
 @dataclass(frozen=True)
 class End:
-    """Why a run ends.
-
-    A claim to have converged is only believed if fresh stationarity is within ``bound``; ``judged`` is the final point
-    evaluated afresh, where that was done.
-    """
+    """Why a run ends; convergence is believed within ``bound``, and ``judged`` is the final point made afresh."""
 
     status: Status
     message: str

@@ -140,11 +140,7 @@ _ROUNDS = 12
 
 @dataclass(frozen=True, eq=False)
 class ProvingCore:
-    """Points of a well-linked graph that prove all its points determined in generic position.
-
-    Stresses prove it for those ``inside`` (n,); by the ``ties`` (v, u) the others follow by trilateration: v from
-    several u before it.
-    """
+    """Points that prove all determined: stresses those ``inside``, the ``ties`` (v, u) each other v by several u."""
 
     inside: Mask
     ties: Indices

@@ -261,10 +261,7 @@ class Step:
 
 @dataclass(eq=False)
 class Search:
-    """Runs on one component, and what they led to: the lowest so far, what was done, whether the misfit is noise.
-
-    ``drawn`` is a random start: the tolerance of a run from it refers to its own gradient.
-    """
+    """Runs on one component and what they led to; ``drawn`` is a random start, whose run its own gradient measures."""
 
     component: Component
     effort: Settings

@@ -228,10 +228,7 @@ def _points_near_plane(X: Array, some: Array, thickness: float) -> Mask:
 
 
 def find_planes_of_neighbours(pairs: Indices, X: Array, misfit: float = 0.0) -> Iterator[Mask]:
-    """Yield the points in hyperplanes that hold d + 2 neighbours of a point, as a sample shows; of few, all are seen.
-
-    The misfit is relative to the distances: a piece beyond a thicker set fits on one side only.
-    """
+    """Yield the points in hyperplanes that hold d + 2 neighbours of a point, to the relative misfit, by a sample."""
     (n, d), rng, thickness = X.shape, np.random.default_rng(0), float(np.clip(30 * misfit, _THINNEST, SLAB))
     Y = _whiten(X)
     if d == 1 or Y is None:

@@ -438,11 +438,7 @@ def _account_of_well_linked(
 
 
 def _reflections(graph: PairGraph, X: Array, points: Indices, noise: float) -> list[tuple[Indices, Indices]]:
-    """Return the two sides of cuts where reflection changes no distance by more than round-off, or noise.
-
-    Only the ``points`` that are determined so far count: others may follow a piece somehow. A piece that is tied to
-    them by no more than d points is held by more than pairs with them.
-    """
+    """Return the sides of cuts between determined ``points`` whose reflection changes no distance beyond the noise."""
     size = float(np.sqrt(np.mean(np.sum((X - X.mean(axis=0)) ** 2, axis=1)))) if len(X) else 0.0
     allowed = LIKELY * noise**2 + (ROUND_OFF * size) ** 2 * len(graph.indices)
     graph, X = (graph, X) if len(points) == len(X) else (graph.restricted_to(points), X[points])

@@ -175,10 +175,7 @@ def _list(points: Sequence[int]) -> str:
 def count_broken_triangles(
     component: Component, generator: np.random.Generator
 ) -> tuple[int, int, tuple[int, int, int] | None]:
-    """Return how many of the triangles looked at break the triangle inequality, how many were, and the worst of them.
-
-    Two neighbours of a point are drawn again and again; where they are linked themselves there is a triangle.
-    """
+    """Return how many of some triangles break the triangle inequality, of how many, and the worst of them."""
     A = component.adjacency
     degree = np.diff(A.indptr)
     middle = np.flatnonzero(degree > 1)

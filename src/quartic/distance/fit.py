@@ -289,11 +289,7 @@ def reflect_to_signs(
 def place_answer(
     X: Array, data: Measurements, component: Labels, targets: Known | None, simplices: Known | None, gap: float
 ) -> tuple[Array, str, list[DistanceWarning]]:
-    """Return the points where they are to be, what decided between the two mirror images, and signs that are not met.
-
-    ``X`` has each component in some frame of its own, those with anchors where these say; ``gap`` is between
-    components.
-    """
+    """Return the points where they are to be, what decided between the mirror images, and signs that are not met."""
     fixed = mask_of(component[data.anchors], int(component.max()) + 1)
     spanning = len(data.anchors) > 0 and spans_space(data.places)
     chirality = "the anchors decide" if spanning else "not determined by distances: both mirror images fit"

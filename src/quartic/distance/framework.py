@@ -148,10 +148,7 @@ def moving_with(X: Array, motions: Array, seed: Indices) -> Mask:
 
 
 def moving_as_one(X: Array, motions: Array, graph: PairGraph, held: Indices, rng: np.random.Generator) -> Mask:
-    """Return the points that move rigidly with those held, or the largest such set found where these are fewer than d.
-
-    Looked for among a point and all of its neighbours, or some, and among cliques; d points always move as one.
-    """
+    """Return the points that move rigidly with those held; where these are fewer than d, the largest such set found."""
     n, d = X.shape
     if len(held) >= d:
         return moving_with(X, motions, held)

@@ -163,11 +163,7 @@ def is_local(A: sp.csr_array, rng: np.random.Generator) -> bool:
 
 
 def grow(graph: PairGraph, start: Indices, threshold: int) -> Mask:
-    """Return the mask of ``start`` and of every point reached by adding points with ``threshold`` neighbours inside.
-
-    With ``threshold = d + 1`` global rigidity of ``start`` passes on to the result, with ``threshold = d`` local
-    rigidity does (both for generic positions).
-    """
+    """Return ``start`` and what has ``threshold`` neighbours inside: d + 1 keep global rigidity, d local rigidity."""
     inside = mask_of(start, graph.n_points)
     count = np.zeros(graph.n_points, dtype=np.int64)
     frontier = np.flatnonzero(inside)
@@ -253,12 +249,7 @@ def skeleton(points: Indices, d: int) -> Indices:
 
 
 def reduce_graph(graph: PairGraph, bodies: list[Mask], d: int) -> tuple[PairGraph, Indices, list[Indices]]:
-    """Return a smaller graph in which the same points are tied to each other, its points, and the bodies' rims in it.
-
-    Of each body (a set of points whose mutual distances are fixed) only the rim stays, the points linked to others,
-    held together by a skeleton; then all but the d-core comes off, since a point of fewer than ``d`` distances ties
-    nothing.
-    """
+    """Return a smaller graph that ties the same points, its points, and the rims in it: all that stays of a body."""
     n = graph.n_points
     pairs = graph.pairs
     for body in bodies:

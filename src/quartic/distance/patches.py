@@ -102,10 +102,7 @@ def _divide(search: Search, graph: PairGraph) -> Iterator[tuple[Indices, Compone
 
 
 def _solve_all(search: Search, patches: Iterator[tuple[Indices, Component, int]]) -> Iterator[_Solved]:
-    """Yield what `_solve` returns of each patch, in their order; of large fields in as many processes as are allowed.
-
-    Between the short passes over a patch there is Python: threads would wait for each other.
-    """
+    """Yield what `_solve` returns of each patch, in their order; of large fields in processes, not threads."""
     lean = replace(search.effort, init="auto", align_to=None, signs=None, random_state=None)  # each process is sent it
     effort = replace(lean, tol=max(_TOL, search.effort.tol), verbose=False, device=None)
     if effort.n_jobs in (None, 1) or search.component.n < _IN_PROCESSES:
@@ -194,10 +191,7 @@ def _synchronise(point: Indices, patch: Indices, Y: Array, n_patches: int, agree
 
 
 def _turn_onto(group: Indices, weight: Array, Y: Array, Z: Array, n_groups: int) -> tuple[Array, Array, Array]:
-    """Return for each group the turn that brings its rows of Y nearest to those of Z, how well they tell it, and gaps.
-
-    All are moved to their means first. How well: singular values of the cross covariance; gaps: one for each row.
-    """
+    """Return for each group the turn of its rows of Y onto Z, centred, how well they tell it, and a gap a row."""
     total = np.maximum(np.bincount(group, weight, n_groups), _TINY)[:, None]
     U = Y - (_sums(group, weight, Y, n_groups) / total)[group]
     V = Z - (_sums(group, weight, Z, n_groups) / total)[group]

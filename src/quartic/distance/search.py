@@ -214,11 +214,7 @@ def _is_settled(search: Search, ends: list[float]) -> bool:
 
 
 def _keep_doubtful(search: Search, answers: list[Array]) -> bool:
-    """Keep points that meet distances, but not to round-off; tell whether another start may meet them better.
-
-    A fold of points nearly in special position, a grid say, is no answer, and meets them as well as if they were
-    rounded. Where one is found that meets all to round-off, the ``answers`` kept so far are none.
-    """
+    """Keep points that meet distances, not to round-off (folds do); tell whether another start may meet them better."""
     component = search.component
     if component.n > _FOLDED or component.bounded or component.core is not None or search.effort.solver != "auto":
         return False

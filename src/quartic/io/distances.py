@@ -20,7 +20,6 @@ from quartic.io.tables import DISTANCE, LOWER, UPPER, Table, find_column, find_e
 
 _WEIGHT = ("weight", "weights", "w", "gewicht", "poids", "peso")
 _EXPECTED = "expected i,j,d, or i,j,lower,upper, and maybe weight"
-_AXES = ("x", "y", "z")
 #: What the columns of numbers are called in messages.
 _WHAT = {"distances": "distance", "lower": "lower bound", "upper": "upper bound", "weights": "weight"}
 _NO_AXES = ("determined", "standard_error")  # what `quartic locate` writes beside the places
@@ -443,6 +442,11 @@ def _at(name: str, table: DistanceTable, row: int) -> str:
 # -- points whose places are known ------------------------------------------------------------------------------------
 
 
+def axis_names(dimension: int) -> list[str]:
+    """Return x, y, z, or x1, x2, … where there are more."""
+    return list("xyz"[:dimension]) if dimension <= 3 else [f"x{k}" for k in range(1, dimension + 1)]
+
+
 def read_anchors(path: str | os.PathLike[str], names: Sequence[str], dimension: int) -> dict[int, Floats]:
     """Read points whose places are known: a table point,x,y[,z], the points named as in the list of distances.
 
@@ -477,10 +481,8 @@ def read_anchors(path: str | os.PathLike[str], names: Sequence[str], dimension: 
     if table.header is not None:
         columns = [column for column in columns if plain(table.header[column]) not in _NO_AXES]
     if len(columns) != dimension:
-        axes = ",".join(_AXES[:dimension] if dimension <= 3 else [f"x{k}" for k in range(1, dimension + 1)])
-        raise table.fault(
-            0, f"{len(columns)} coordinates where {dimension} are needed (-d {dimension}); an anchor is point,{axes}"
-        )
+        needed = f"{len(columns)} coordinates where {dimension} are needed (-d {dimension})"
+        raise table.fault(0, f"{needed}; an anchor is point,{','.join(axis_names(dimension))}")
     places = table.numbers(columns)
     index = {name: at for at, name in enumerate(names)}
     rows, called = table.identities([0], "point")

@@ -37,7 +37,9 @@ _NONE = "\x1f"  # between the cells of a table that has one column
 MISSING = frozenset({"", "na", "nan", "n/a", "null", "none", "#n/a"})
 _LOOKED_AT = 200  # rows from which the layout is guessed
 _SHORT = 1 << 18  # characters
-_DECIMAL_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+([eE][+-]?\d+)?")
+# groups of three digits stand apart by points or, in French and Swedish, by spaces
+_GROUPED = re.compile(r"[+-]?\d{1,3}([.\s]\d{3})+")
+_DECIMAL_COMMA = re.compile(rf"([+-]?\d+|{_GROUPED.pattern}),\d+([eE][+-]?\d+)?")
 _INTEGER = re.compile(r"[+-]?\d{1,400}")  # longer ones are names
 _WHOLE = re.compile(r"([+-]?\d+)\.0*")
 _FRACTION = re.compile(r"[+-]?\d*\.\d*")
@@ -513,7 +515,7 @@ def _count_titles(rows: list[list[str]], n_columns: int, comma: bool) -> int:
 def _has_decimal_comma(sample: list[list[str]]) -> bool:
     cells = [cell for row in sample for cell in row]
     return any(_DECIMAL_COMMA.fullmatch(cell) for cell in cells) and not any(
-        re.fullmatch(r"[+-]?\d*\.\d+", cell) and not re.fullmatch(r"[+-]?\d{1,3}(\.\d{3})+", cell) for cell in cells
+        re.fullmatch(r"[+-]?\d*\.\d+", cell) and not _GROUPED.fullmatch(cell) for cell in cells
     )
 
 
@@ -547,10 +549,8 @@ def _number(text: str, decimal_comma: bool) -> float | None:
     """Return the number, NaN for a missing one, None for a word."""
     if text.lower() in MISSING:
         return math.nan
-    if decimal_comma and _DECIMAL_COMMA.fullmatch(text):
-        text = text.replace(".", "").replace(",", ".")
-    elif decimal_comma and re.fullmatch(r"[+-]?\d{1,3}(\.\d{3})+", text):
-        text = text.replace(".", "")
+    if decimal_comma and (_DECIMAL_COMMA.fullmatch(text) or _GROUPED.fullmatch(text)):
+        text = re.sub(r"[.\s]", "", text).replace(",", ".")
     try:
         return float(text) if "_" not in text else None
     except ValueError:

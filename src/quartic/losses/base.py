@@ -263,10 +263,7 @@ class Loss(ABC):
         return try_bregman_step(problem, p, step)
 
     def replay(self, problem: Problem, p: Point, made: Any, method: str, *settings: Any) -> Any:
-        """Return the iterations of a solver recorded for a device (``made``, if they serve), None where there are none.
-
-        `quartic.losses.factor.replay_torch` has them for symmetric NMF on a GPU.
-        """
+        """Return a solver's iterations recorded for a device (``made``, if they serve); None where there are none."""
         return None
 
     def along(self, p: Point, D: Array) -> Line:

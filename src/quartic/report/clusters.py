@@ -50,11 +50,12 @@ def cluster_section(
         *_overlaps(model, names),
         *_contents(model, memberships, names, features, columns),
     ]
-    answer = _answer(labels, memberships, "node" if features is None else "row")
+    answer = describe_clusters(labels, memberships, "node" if features is None else "row")
     return Section(answer=answer, guessed=guessed, parts=parts, folded=[convergence(model.result_, runs)], **more)
 
 
-def _answer(labels: Indices, memberships: Array, what: str) -> str:
+def describe_clusters(labels: Indices, memberships: Array, what: str) -> str:
+    """Return the answer in a sentence: how many of what are in clusters of which sizes, and how sure."""
     n, k = memberships.shape
     sizes = np.sort(np.bincount(labels, minlength=k))[::-1]
     listed = ", ".join(map(str, sizes)) if k <= 8 else f"{sizes[-1]} to {sizes[0]}"

@@ -10,6 +10,8 @@ import numpy as np
 
 from quartic.arrays import Array
 from quartic.io import Structure
+from quartic.io.distances import axis_names
+from quartic.io.files import count
 from quartic.report.figures import COLOURS, Indices, Mask, Names, Runs, convergence, layout, ring, short, shown
 from quartic.report.page import DataTable, Part, Section
 
@@ -49,13 +51,19 @@ def point_section(
         _worst_pairs(X, pairs, residuals, given, names),
         _places(X, sure, errors, names),
     ]
-    n, doubt = len(X), int((~sure).sum())
-    determined = f"{n - doubt} of them determined by the data" if doubt else "all determined by the data"
-    answer = (
-        f"{n} points in {X.shape[1]} dimensions, {determined}; the {len(pairs)} given distances are met with a "
-        f"root mean square error of {model.rmse_:.3g}."
-    )
+    answer = describe_points(model, len(pairs))
     return Section(answer=answer, guessed=guessed, parts=parts, folded=[convergence(model.result_, runs)], **more)
+
+
+def describe_points(model: DistanceCompletion, n_pairs: int) -> str:
+    """Return the answer in a sentence: how many points are determined, and how well the distances are met."""
+    n, d = model.embedding_.shape
+    doubt = n - int(np.count_nonzero(model.determined_))
+    determined = f"{n - doubt} of them determined by the data" if doubt else "all determined by the data"
+    return (
+        f"{n} points in {count(d, 'dimension')}, {determined}; the {n_pairs} given distances are met with a root mean "
+        f"square error of {model.rmse_:.3g}."
+    )
 
 
 # -- the points -------------------------------------------------------------------------------------------------------
@@ -133,7 +141,7 @@ def scatter_of_points(
     held = f" {int(fixed.sum())} are anchors." if fixed.any() else ""
     doubt = int((~sure).sum())
     told = f"{doubt} of them, hollow, are not determined by the data" if doubt else "all are determined by the data"
-    return go.Figure([*traces, kind(ring(flat))], look), f"{n} points in {d} dimensions{more}; {told}.{held}"
+    return go.Figure([*traces, kind(ring(flat))], look), f"{n} points in {count(d, 'dimension')}{more}; {told}.{held}"
 
 
 def find_chain(X: Array, pairs: Indices, names: Names) -> tuple[Indices, Indices]:
@@ -195,14 +203,13 @@ def _switch(colourings: dict[str, list[Any]], n_traces: int) -> dict[str, Any]:
 
 def _places(X: Array, sure: Mask, errors: Array, names: Names) -> DataTable:
     n, d = X.shape
-    axes = list("xyz"[:d]) if d <= 3 else [f"x{k + 1}" for k in range(d)]
     rows = [
         [short(names[i]), *(f"{value:.5g}" for value in X[i].tolist()), f"{errors[i]:.2g}", "yes" if sure[i] else "no"]
         for i in range(min(n, _MOST_POINTS))
     ]
     words = f"The first {_MOST_POINTS} of {n}; all are in the output." if n > _MOST_POINTS else ""
     return DataTable(
-        "Where every point is", ["point", *axes, "error", "determined"], rows,
+        "Where every point is", ["point", *axis_names(d), "error", "determined"], rows,
         f"The error is the root mean square of those of the point's distances. {words}".rstrip(), "Find a point",
     )  # fmt: skip
 

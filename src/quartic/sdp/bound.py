@@ -324,10 +324,7 @@ class Bounds:
         return implied if given is None else min(given, implied)
 
     def at(self, y: Array, tol: float, scale: float, feasible: Array | None = None, k: int = 1) -> Bound:
-        """Return the best bound that y gives, accurate to tol · scale where that is possible.
-
-        ``feasible`` is another y, with C − 𝒜*(y) positive definite, to mix with.
-        """
+        """Return the best bound that y gives, to tol · scale; ``feasible`` is a y with C − 𝒜*(y) ≻ 0 to mix with."""
         problem = self.problem
         trace = self.trace
         wanted = 0.5 * tol * min(scale / trace, self.one_c) if 0 < trace < math.inf else 0.0

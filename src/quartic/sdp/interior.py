@@ -415,10 +415,7 @@ def _mirrored(M: Array) -> Array:
 
 
 def _solver(M: Array, trial: Array) -> Any:
-    """Return a function that solves with M, which may be singular but for round-off; None where that is hopeless.
-
-    M is known on and above its diagonal; it is scaled in place to have ones there. ``trial`` is room for its factor.
-    """
+    """Return a solver with M, given above its diagonal and scaled in place; None where that is hopeless."""
     diagonal = M.diagonal().copy()
     if not len(M):
         return lambda right: right

@@ -221,10 +221,7 @@ class SDP:
         return np.array(sorted({k for found in self._faces.values() for k in found[1]}), np.int64)
 
     def face(self, component: int) -> Array | None:
-        """Return orthonormal columns U with UᵀY = 0 in this component for every feasible Y, None where there are none.
-
-        The dual of such a programme has no solution, its multipliers go to infinity; on the face UᵀY = 0 it has.
-        """
+        """Return orthonormal U with UᵀY = 0 in this component for all feasible Y, off which y would be infinite."""
         found = self._faces.get(component)
         return None if found is None else found[0]
 

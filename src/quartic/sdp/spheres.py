@@ -194,11 +194,7 @@ class Spheres:
 
 
 class Slots:
-    """Which constraints each row x_i takes part in: there the gradient of the k-th is g_ki = Σ_j a_ij x_j, a slot.
-
-    The penalty ½σ‖𝒜 − b‖² has a Hessian of about σ Σ_k g_ki g_kiᵀ in the row x_i, stiff along a few directions and zero
-    across them: a number for each row cannot tell the two, and the larger the penalty the more steps it takes.
-    """
+    """Constraints that each row x_i takes part in, by g_ki = Σ_j a_ij x_j: its Hessian is about σ Σ_k g_ki g_kiᵀ."""
 
     def __init__(self, data: Spheres) -> None:
         problem = data.problem

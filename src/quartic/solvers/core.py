@@ -39,11 +39,7 @@ def by_way_of_core(
     damping: float,
     steps: Callable[[PairSquares, Array, float], Steps],
 ) -> tuple[Array, float, float] | None:
-    """Return where solving for part of the points, and placing the others, leads; damping, and share of the loss, left.
-
-    ``steps(loss, X, damping)`` yields points, loss, slope and damping, beginning at X. Passes over the pairs of the
-    core count by their share. None where no part of the points will do.
-    """
+    """Return where solving for some points and placing the others leads, with damping and share of the loss left."""
     rank = X.shape[1]
     found = loss.core(degree, rank)
     if found is None:

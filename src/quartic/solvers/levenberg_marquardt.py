@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from quartic.arrays import Array, astype, eps, float_type, inner, norm, space_of
 from quartic.core.problem import Problem
 from quartic.losses.base import Point
 from quartic.losses.pairs.loss import (
+    IN_CORES,
     PairSquares,
     QuarticPairs,
     SumOfSquares,
@@ -321,7 +322,7 @@ class LevenbergMarquardt(Solver):
         with suppress(NoProgress):
             while True:
                 yield s.point.X, float(s.point.value), norm(s.point.gradient), s.damping
-                s = self._move(loss, Zero(), s)
+                s = self._move(loss, Zero(), s, IN_CORES)
 
     def _with_points_replaced(self, loss: SumOfSquares, penalty: Penalty, s: LMState) -> LMState:
         """Return the state with points that fit far worse than the others placed anew, where that lowers the loss."""
@@ -337,7 +338,7 @@ class LevenbergMarquardt(Solver):
         s = replace(s, point=point, blocks=blocks, mean=mean, before=math.inf, newton=0, steps=(), changes=())
         return s if s.turns < 0 else self._inverted(loss, s, 0.0)
 
-    def _move(self, loss: SumOfSquares, penalty: Penalty, s: LMState) -> LMState:
+    def _move(self, loss: SumOfSquares, penalty: Penalty, s: LMState, power: float = 1.0) -> LMState:
         p, blocks, mean, ridge, later = s.point, s.blocks, s.mean, penalty.ridge or 0.0, loss.space.later
         if not len(blocks):
             p, blocks = loss.linearize(p.X)
@@ -351,7 +352,7 @@ class LevenbergMarquardt(Solver):
         if self.linear_solver == "direct" or (self.linear_solver == "auto" and slow >= 2 and factors > 0):
             D = direct(loss, p, G, ridge + damping)
         else:
-            tolerance = later(lambda g, before: residual(self.forcing, g, before), slope, s.before)
+            tolerance = later(lambda g, before: residual(self.forcing, g, before, power), slope, s.before)
 
             def product(V: Array, out: Array) -> None:
                 if s.newton:
@@ -359,8 +360,8 @@ class LevenbergMarquardt(Solver):
                 else:
                     loss.gauss_newton_product(p, V, out)
 
-            found = conjugate_gradients(product, G, blocks, ridge + damping, tolerance, self.max_cg)
-            D, slow = found.D, 0 if found.reached else slow + 1
+            D, reached = conjugate_gradients(product, G, blocks, ridge + damping, tolerance, self.max_cg)
+            slow = 0 if reached else slow + 1
         predicted = 0.5 * (damping * squared_norm(D) - inner(G, D))  # of the model without damping, at t = 1
         D = astype(D, float_type(p.X))
         if loss.quadratic:
@@ -421,17 +422,10 @@ def _backtrack(loss: SumOfSquares, penalty: Penalty, p: Point, G: Array, D: Arra
 _UNKNOWNS, _WORK = 100_000, 3e10
 
 
-class Solution(NamedTuple):
-    """D (n, r), in float64, and whether the residual asked for was reached."""
-
-    D: Array
-    reached: bool
-
-
 def conjugate_gradients(
     product: Callable[[Array, Array], None], G: Array, blocks: Array, shift: float, tolerance: float, max_iter: int
-) -> Solution:
-    """Solve (A + shift·I) D = −G, preconditioned by the row blocks plus the shift.
+) -> tuple[Array, bool]:
+    """Solve (A + shift·I) D = −G, preconditioned by the row blocks plus the shift; return D and whether it is solved.
 
     ``product(V, out)`` writes AV into ``out``. The residual goes down to ``tolerance`` times that of D = 0, in the norm
     of the preconditioner. What is returned after ``max_iter`` steps, or where A turns out not to be positive definite,
@@ -447,10 +441,10 @@ def conjugate_gradients(
         product(P, H)
         curvature, rz = ops.advance(rz, shift, P, H, L, D, R, Z)
         if not curvature > 0:
-            return Solution(D if k else Z, True)
+            return D if k else Z, True
         if not rz > tolerance**2 * first:
-            return Solution(D, True)
-    return Solution(D, False)
+            return D, True
+    return D, False
 
 
 def has_matrix(loss: SumOfSquares) -> bool:

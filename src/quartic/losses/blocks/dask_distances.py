@@ -130,10 +130,7 @@ class DaskPairs:
         return f"target={checksum!r} weight={self.total_weight()!r}"
 
     def sample(self, share: Array) -> tuple[NDArray[np.int64], Array, Array | None]:
-        """Return about this share of the pairs of each point, chosen by a hash of their ends, with values and weights.
-
-        A pair is chosen or not whatever chunk it is in, so that a repeated one shows.
-        """
+        """Return about this share of each point's pairs, by a hash of their ends, with values and weights."""
         pieces = list(self.blocks.map(sampled, share))
         weights = np.concatenate([piece[2] for piece in pieces]) if self.weighted else None
         return np.concatenate([piece[0] for piece in pieces]), np.concatenate([piece[1] for piece in pieces]), weights

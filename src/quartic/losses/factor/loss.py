@@ -39,10 +39,7 @@ def is_short(square: float, size: float, X: Array) -> bool:
 
 
 class LeastSquaresPoint(Point):
-    """A point of `FullLeastSquares`: X and the product MX; the rest follows, or is what a pass has found out already.
-
-    ``stride`` is ‖D‖² of the step D that came here, as far as is known: the next will be about as long.
-    """
+    """A point of `FullLeastSquares`: X, MX and what passes found out; ``stride`` is ‖D‖² of the step that came here."""
 
     def __init__(
         self,

@@ -68,11 +68,7 @@ class Passes(Protocol):
         """Fill W = (α·tr S + σ)Y + bG − shift, cut off below zero if ``clip``; return ‖W‖²."""
 
     def step_sums(self, X: Array, MX: Array, origin: Origin, ahead: float | None, curved: bool) -> StepSums:
-        """Return the sums of the step from the origin to X, with DᵀD if ``curved``.
-
-        With ``ahead`` maybe the Gram matrix of X + ahead·(X − B) too, where B is the X of the origin: the next step
-        will be taken from there.
-        """
+        """Return the sums of the step to X, with DᵀD if ``curved``; maybe the Gram matrix of the next origin."""
 
     def projected_norm(self, X: Array, S: Array, MX: Array) -> float:
         """Return ‖∇ᴾ‖² of the gradient G = 2XS − 2MX: G where X > 0, min(G, 0) where X = 0; G itself is not kept."""

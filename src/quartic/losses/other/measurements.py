@@ -40,10 +40,7 @@ _FULL = 0.1
 
 
 class Measurements(ABC):
-    """2^power · 𝒜, with A_k the matrices of the rows of 𝒜: 𝒜(Y)_k = ⟨A_k, Y⟩.
-
-    ``image(X)`` is whatever is linear in X and saves work: products with X are made there, and carried along lines.
-    """
+    """2^power · 𝒜 with 𝒜(Y)_k = ⟨A_k, Y⟩; ``image(X)`` is what is linear in X and saves work along lines."""
 
     n: int
     m: int

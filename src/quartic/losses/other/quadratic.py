@@ -357,10 +357,7 @@ class QuadraticMap(ABC):
 
 
 class Blocks(QuadraticMap):
-    """𝒜Y = s·Y in some blocks of Y and 0 in the others, through r × r Gram matrices.
-
-    ``rows`` are the rows of Y in parts, ``columns`` for each part the one whose columns its block has; symmetric.
-    """
+    """𝒜Y = s·Y in the blocks (rows[k], rows[columns[k]]) of Y and 0 elsewhere, through r × r Gram matrices."""
 
     free = True
 

@@ -85,11 +85,7 @@ def gap(which: int, e: float, d: float) -> Any:
 
 @cache
 def blocks(kind: str, moving: bool) -> Callable[..., tuple[float, float]]:
-    """Return the pass ``(E, B, C, delta) -> Σ ρ(E + B), remainder``, which puts ψ(E + B) in place of the residuals E.
-
-    B is by how much the entries of XXᵀ change and C the part of that of second order, DDᵀ: the remainder is
-    Σ ρ(E + B) − ρ(E) − ψ(E)(B − C). Without ``moving`` both are zero, and not looked at.
-    """
+    """Return the pass ``(E, B, C, delta) -> Σ ρ(E + B), Σ ρ(E + B) − ρ(E) − ψ(E)(B − C)``, which sets E to ψ(E + B)."""
     which = KINDS.index(kind)
 
     @njit(**FLAGS)

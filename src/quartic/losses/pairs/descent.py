@@ -20,7 +20,7 @@ import numpy as np
 from quartic.arrays import HOST, Array
 from quartic.compiled.flags import FLAGS, njit
 from quartic.compiled.vectors import dot, load, nothing, store, where_squared
-from quartic.losses.pairs.loss import next_damping, residual
+from quartic.losses.pairs.loss import IN_CORES, next_damping, residual
 from quartic.losses.pairs.numba import data_of, layout, pair_rows, places_of_blocks
 from quartic.losses.pairs.pairs import LINEARIZE, PRODUCT, QUARTIC, Pairs
 from quartic.polynomials import real_roots_of_cubic
@@ -53,7 +53,7 @@ class Descent:
         while True:
             self.look(t)
             yield self.X, self.value, self.slope, damping
-            t, gain, _ = self.solve(damping, earlier, first_minimum)
+            t, gain, _ = self.solve(damping, earlier, first_minimum, IN_CORES)
             if not t > 0:
                 return
             damping, earlier = next_damping(damping, gain), self.slope
@@ -64,24 +64,24 @@ class Descent:
         move(lanes, self._W, self._at, self._V, t, self._D)
         self.value = 0.5 * pair_rows(*self._linearize)[0]
         self._count(1)
-        trace, squares = prepare(lanes, self._W, where_squared(len(lanes)), self._R, self._L)
-        self.mean, self.slope = trace / (rank * n), HOST.root(squares, lambda: self.gradient)
+        self.mean = prepare(lanes, self._W, where_squared(len(lanes)), self._R, self._L) / (rank * n)
+        self.slope = HOST.norm(self.gradient)
 
     def take(self, value: float, G: Array, B: Array, mean: float) -> None:
         """Take what a pass at X has given before, in place of making it."""
         self.value, self.slope, self.mean = value, HOST.norm(G), mean
-        places, there = _unpacking(self._rank, len(self._lanes))
+        places, there = unpacking(self._rank, len(self._lanes))
         np.negative(G, out=self._R[:, : self._rank])
         np.multiply(np.take(B, places, axis=1), there, out=self._L)
 
     def solve(
-        self, damping: float, earlier: float, best: Callable[[float, float, float, float], float]
+        self, damping: float, earlier: float, best: Callable[[float, float, float, float], float], power: float = 1.0
     ) -> tuple[float, float, bool]:
         """Solve for D; return the ``best`` t of the quartic on X + tD, actual to predicted decrease, if it is solved.
 
         How far it is solved follows from the slope and the ``earlier`` one.
         """
-        shift, tolerance = float(damping * self.mean), residual(self._forcing, self.slope, earlier)
+        shift, tolerance = float(damping * self.mean), residual(self._forcing, self.slope, earlier, power)
         invert(self._lanes, self._rank, self._L, shift)
         steps, reached, length = solve_rows(
             *self._product, shift, float(tolerance), self._max_cg, self._D, self._R, self._room
@@ -109,7 +109,7 @@ class Descent:
 
 
 @cache
-def _unpacking(rank: int, width: int) -> tuple[Any, Any]:
+def unpacking(rank: int, width: int) -> tuple[Any, Any]:
     """Return where in packed r × r blocks the entries of whole ones, with longer rows, are, and which there are."""
     k, l = np.indices((width, width)).reshape(2, -1)
     high, low = np.maximum(k, l), np.minimum(k, l)
@@ -130,17 +130,15 @@ def move(lanes: Any, W: Any, at: int, V: Any, t: float, D: Any) -> None:
 
 @njit(**FLAGS)
 def prepare(lanes: Any, W: Any, where: Any, R: Any, L: Any) -> Any:
-    """Set R = −G and L to the row blocks; return tr JᵀJ and ‖G‖²."""
-    width, none, trace, squares = np.int64(len(lanes)), np.int64(0), 0.0, 0.0
+    """Set R = −G and L to the row blocks; return tr JᵀJ."""
+    width, none, trace = np.int64(len(lanes)), np.int64(0), 0.0
     for i in range(np.int64(len(R))):
-        g = load(lanes, W, i, none)
-        squares += dot(g, g)
-        store(R, i, none, -1.0 * g)
+        store(R, i, none, -1.0 * load(lanes, W, i, none))
         for k in range(width):
             trace += W[i, width + k]
             for l in range(width):
                 L[i, k * width + l] = W[i, width + where[k, l]]
-    return trace, squares
+    return trace
 
 
 @njit(**FLAGS)
@@ -211,7 +209,7 @@ def first_minimum(c1: float, c2: float, c3: float, c4: float) -> float:
 
 def factor_blocks(B: Array, shift: float, rank: int) -> Array:
     """Return the inverses of the blocks B_i + shift·I; a direction without curvature gets 0."""
-    L: Array = np.take(B, _unpacking(rank, rank)[0], axis=1)
+    L: Array = np.take(B, unpacking(rank, rank)[0], axis=1)
     invert((), rank, L, shift)
     return L
 

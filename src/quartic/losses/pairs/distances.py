@@ -243,10 +243,7 @@ class BoundedDistances(DistanceConstants):
         """The upper bound of each pair."""
         return self.pairs.upper
 
-    def gauss_newton_matrix(self, p: Point) -> Any:
-        """Return JᵀWJ as a sparse matrix; pairs within their bounds have no part in it: one pass."""
-        self.count_products()
-        return self.pairs.gauss_newton_matrix(p.X)
+    gauss_newton_matrix = PairSquares.gauss_newton_matrix
 
     @cached_property
     def _largest_degree(self) -> float:

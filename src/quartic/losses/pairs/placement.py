@@ -10,7 +10,11 @@ from numpy.typing import NDArray
 from quartic.arrays import Array
 from quartic.compiled.flags import FLAGS, njit
 from quartic.compiled.vectors import lanes_for, load, store
+from quartic.losses.pairs.descent import factor_blocks, solve_blocks, unpacking
 from quartic.losses.pairs.pairs import Pairs
+
+# Where tr A · tr A⁻¹ is above this, neighbours are too near a plane for inverses.
+_PLANE = 1e5
 
 
 def choose_core(start: Any, cols: Any, share: float, least: int) -> tuple[NDArray[np.bool_], Any, Any]:
@@ -65,39 +69,31 @@ def place(pairs: Pairs, X: Array, placed: NDArray[np.bool_]) -> tuple[Array, NDA
     # the record of a placed point holds 1, x and xxᵀ, and from the corner on ‖x‖² times (1, x); that of another one the
     # sums of them over its placed neighbours, with ‖x‖² − b (distances) or b (entries) in place of ‖x‖²
     room, counts = pairs.chunks.take_room(n * span), None if pairs.weight is None else np.zeros(n, np.int64)
-    W = room[: n * span].reshape(n, span)
-    record(W, X, placed, corner, pairs.difference)
+    W, x, (k, l) = room[: n * span].reshape(n, span), X[placed], np.tril_indices(rank)
+    own = np.zeros((len(x), span))
+    own[:, 0], own[:, 1 : rank + 1], own[:, rank + 1 : rank + 1 + len(k)] = 1.0, x, x[:, k] * x[:, l]
+    if pairs.difference:
+        own[:, corner : corner + rank + 1] = np.einsum("ik,ik->i", x, x)[:, None] * own[:, : rank + 1]
+    W[:], W[placed] = 0.0, own
     sign = -1.0 if pairs.difference else 1.0
     gather(lanes, front, W, corner, sign, placed, pairs.start, pairs.cols, pairs.target, pairs.weight, counts)
     enough = (W[:, 0] if counts is None else counts) >= 2 * (rank + 1)
     new = np.flatnonzero(~placed & enough & (W[:, 0] > 0))
-    A, b, left = np.empty((len(new), rank, rank)), np.empty((len(new), rank)), np.empty(len(new), bool)
-    solve(W, new, corner, pairs.difference, A, b, left, X)
+    w = W[new]
+    A, b = w[:, rank + 1 : rank + 1 + len(k)], w[:, corner + 1 : corner + 1 + rank]
+    if pairs.difference:
+        mean = w[:, 1 : rank + 1] / w[:, :1]
+        A, b = A - mean[:, k] * w[:, 1 + l], 0.5 * (b - w[:, corner, None] * mean)
+    x, inverse = np.empty((len(new), rank)), factor_blocks(A, 0.0, rank)
+    solve_blocks(inverse, np.ascontiguousarray(b), x)
+    left = ~(A[:, k == l].sum(axis=1) * inverse[:, :: rank + 1].sum(axis=1) < _PLANE)
     if left.any():
-        X[new[left]] = _by_eigenvalues(A[left], b[left])
+        x[left] = _by_eigenvalues(A[left][:, unpacking(rank, rank)[0]].reshape(-1, rank, rank), b[left])
+    X[new] = x
     pairs.chunks.leave_room(room)
     placed = placed.copy()
     placed[new] = True
     return X, placed
-
-
-@njit(**FLAGS)
-def record(W: Any, X: Any, placed: Any, corner: int, difference: bool) -> None:
-    """Fill the records: those of points that are placed, the others with zeros."""
-    rank = X.shape[1]
-    for i in range(len(X)):
-        for k in range(W.shape[1]):
-            W[i, k] = 0.0
-        if placed[i]:
-            W[i, 0], at, size = 1.0, rank + 1, 0.0
-            for k in range(rank):
-                W[i, 1 + k] = X[i, k]
-                size += X[i, k] * X[i, k]
-                for l in range(k + 1):
-                    W[i, at + l] = X[i, k] * X[i, l]
-                at += k + 1
-            for k in range(rank + 1 if difference else 0):
-                W[i, corner + k] = size * W[i, k]
 
 
 @njit(**FLAGS)
@@ -128,45 +124,6 @@ def gather(
             store(W, other, corner, load(front, W, other, corner) + wb * load(front, W, known, none))
             if weight is not None:
                 counts[np.uint64(other)] += 1
-
-
-@njit(**FLAGS)
-def solve(W: Any, new: Any, corner: int, difference: bool, A: Any, b: Any, left: Any, X: Any) -> None:
-    """Fill the equations Ax = b of new points, and X with their solutions by Cholesky's factors.
-
-    ``left`` says which points have neighbours too near a plane for that.
-    """
-    rank = X.shape[1]
-    C, y = np.empty((rank, rank)), np.empty(rank)
-    for q in range(len(new)):
-        w, at, trace = W[new[q]], rank + 1, 0.0
-        for k in range(rank):
-            mean = w[1 + k] / w[0] if difference else 0.0
-            for l in range(k + 1):
-                A[q, k, l] = A[q, l, k] = w[at + l] - mean * w[1 + l]
-            b[q, k] = 0.5 * (w[corner + 1 + k] - w[corner] * mean) if difference else w[corner + 1 + k]
-            at += k + 1
-            trace += A[q, k, k]
-        left[q] = False
-        for k in range(rank):
-            for l in range(k + 1):
-                C[k, l] = A[q, k, l]
-                for p in range(l):
-                    C[k, l] -= C[k, p] * C[l, p]
-                if l < k:
-                    C[k, l] *= C[l, l]
-            poor = not C[k, k] > 1e-4 * trace
-            left[q] |= poor
-            C[k, k] = 1.0 if poor else 1.0 / np.sqrt(C[k, k])  # of the diagonal the inverses are kept
-            y[k] = b[q, k]
-            for p in range(k):
-                y[k] -= C[k, p] * y[p]
-            y[k] *= C[k, k]
-        for k in range(rank - 1, -1, -1):
-            for p in range(k + 1, rank):
-                y[k] -= C[p, k] * y[p]
-            y[k] *= C[k, k]
-            X[new[q], k] = y[k]
 
 
 def _by_eigenvalues(A: Array, b: Array) -> Array:
