@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -105,6 +106,10 @@ def graph_of_labels(model: SymNMF) -> Any:
     given = model.affinity_matrix_ if model.normalize_ is None else model._graph
     if model.normalize is None or given is None or is_dask_array(given) or given.shape[0] > MOST:
         return None
+    if not (issparse(given) or getattr(given, "is_sparse_csr", False)):  # of a dense matrix some rows tell
+        some = given[:: max(1, len(given) // 256)]
+        if 2 * int((some != 0).sum()) > math.prod(some.shape):
+            return None
     graph = sp.csr_array(on_host(given), dtype=np.float64)
     if graph.data.min(initial=0.0) < 0 or 2 * graph.nnz > graph.shape[0] ** 2:
         return None
