@@ -77,15 +77,13 @@ class FaceCG(Solver):
             t = line.minimizer_with(linear, quadratic, longest)
         if not t > 0:
             raise NoProgress("the line search finds no lower point: round-off is reached")
-        new = line.point_within(t)
-        del line  # its product is not needed any more: where arrays are large, new ones take long to get
         if t < 1 and push > _MOSTLY * problem.stationarity(p) ** 2:
             at_zero = problem.loss.arrays.like(p.X)
-            _sums(p.X, 0, _set_to_zero, D, new.X, at_zero)
+            _sums(p.X, 0, _set_to_zero, D, p.X.dtype.type(t), at_zero)
             cut = problem.loss.at(at_zero)
-            if problem.objective(cut) < problem.objective(new):
+            if problem.objective(cut) < problem.objective(p) + line.change(t) + t * (linear + t * quadratic):
                 return FaceState(cut, t, 0, math.inf, (D, G))
-        new, carried, fresh = refreshed(problem, new, s.carried + 1, s.fresh)
+        new, carried, fresh = refreshed(problem, line.point_within(t), s.carried + 1, s.fresh)
         return FaceState(new, t, carried, fresh, (D, G))
 
 
@@ -163,10 +161,10 @@ def _combine(
 
 
 @njit(**FLAGS)
-def _set_to_zero(X: Any, D: Any, new: Any, out: Any, sums: Any, size: int, first: int, last: int) -> None:
-    """Fill ``out`` with the new entries, and zero where x + d is zero."""
+def _set_to_zero(X: Any, D: Any, t: Any, out: Any, sums: Any, size: int, first: int, last: int) -> None:
+    """Fill ``out`` with x + td, and zero where x + d is zero."""
     for k in range(first * size, min(last * size, X.size)):
-        out[k] = X.dtype.type(0) if D[k] == -X[k] else new[k]
+        out[k] = X.dtype.type(0) if D[k] == -X[k] else X[k] + t * D[k]
 
 
 @njit(**FLAGS)
