@@ -37,9 +37,11 @@ Labels = NDArray[np.intp]
 
 _TINY = np.finfo(float).tiny
 _ROUNDS = 4  # of placing new nodes by each other
-# Sweeps of refinement at most, the largest change of a membership that is none, the least membership that counts, and
-# with more clusters than this, few of which a node has to do with, they are looked at sparsely.
-_SWEEPS, _SETTLED, _LEAST, _MANY = 30, 0.1, 1e-3, 50
+# Sweeps of refinement at most, the largest change of a membership that is none, that which leaves no doubt of it in the
+# first sweep, and the least membership that counts.
+_SWEEPS, _SETTLED, _SURE, _LEAST = 30, 0.1, 0.01, 1e-3
+# With more clusters than this, few of which a node has to do with, they are looked at sparsely.
+_MANY = 50
 
 
 class BlockModel:
@@ -67,26 +69,32 @@ class BlockModel:
     def refine(self, fixed: Any = ()) -> Self:
         """Make labels the largest of the memberships q that the mean field of the model has; the nodes ``fixed`` stay.
 
-        Nodes without edges stay too, and a cluster that would end empty has the nodes it began with.
+        So do nodes without edges, and those of which the first sweep leaves no doubt. A cluster that would end empty
+        has the nodes it began with.
         """
-        k = len(self.size)
-        moving = self.degree > 0
+        k, labels = len(self.size), self.labels.copy()
+        q = np.eye(k)[labels]
+        to = self.graph @ q
+        edges = q.T @ to
+        new = _memberships(to, edges, self.size)
+        moving = (self.degree > 0) & (np.abs(new - q).max(axis=1) >= _SURE)
         moving[np.asarray(fixed, dtype=np.intp)] = False
-        q = new = np.eye(k)[self.labels]
+        # From here on the others stay: of the counts, what they have among themselves is made once
+        rows = np.flatnonzero(moving)
+        A, mine, new = self.graph[rows], q[rows], new[rows]
+        rest = np.where(moving[:, None], 0, q)
+        apart = A @ rest
+        edges -= mine.T @ apart + apart.T @ mine + mine.T @ (to[rows] - apart)
         for _ in range(_SWEEPS):
-            to = self.graph @ q
-            some = sp.csr_array(to) if k > _MANY else to
-            chances = some @ log_rates(q.T @ to)
-            chances += np.log(q.sum(axis=0) + _LEAST)
-            chances -= chances.max(axis=1, keepdims=True)
-            np.exp(chances, out=chances)
-            chances /= chances.sum(axis=1, keepdims=True)
-            new = np.where(moving[:, None], chances, q)
-            if np.abs(new - q).max() < _SETTLED:
+            if np.abs(new - mine).max(initial=0) < _SETTLED:
                 break
-            q = (q + new) / 2
-            q[q < _LEAST] = 0
-        labels = new.argmax(axis=1)
+            mine = (mine + new) / 2
+            mine[mine < _LEAST] = 0
+            q[rows] = mine
+            to, across = A @ q, mine.T @ apart
+            counts = edges + across + across.T + mine.T @ (to - apart)
+            new = _memberships(to, counts, q.sum(axis=0))
+        labels[rows] = new.argmax(axis=1)
         lost = np.isin(self.labels, np.setdiff1d(self.labels, labels))
         labels[lost] = self.labels[lost]
         return self._relabel(labels, k) if len(np.unique(labels)) == len(np.unique(self.labels)) else self
@@ -184,6 +192,17 @@ class Placement:
             score = (to + theirs) @ self.rates + np.log(_shared(share + theirs) + 0.01)
         labels: Labels = score.argmax(axis=1)
         return labels
+
+
+def _memberships(to: Array, edges: Array, size: Array) -> Array:
+    """Return how likely nodes belong to each cluster, given the weight of their edges ``to`` them, and the counts."""
+    some = sp.csr_array(to) if len(size) > _MANY else to
+    q: Array = some @ log_rates(edges)
+    q += np.log(size + _LEAST)
+    q -= q.max(axis=1, keepdims=True, initial=-np.inf)
+    np.exp(q, out=q)
+    q /= q.sum(axis=1, keepdims=True)
+    return q
 
 
 def log_rates(edges: Array) -> Array:
