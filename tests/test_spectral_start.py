@@ -292,6 +292,19 @@ def test_errors():
 # -- its passes -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_an_eigenvalue_that_is_seen_late_does_not_overflow(dtype):
+    """Of a million points on a device the first subspace sees little of the largest eigenvalues."""
+    rng = np.random.default_rng(0)
+    diagonal = rng.uniform(-1, 1, (3000, 1)).astype(dtype)
+    diagonal[0] = 1e7
+    Q = rng.standard_normal((3000, 8)).astype(dtype)
+    Q[0] *= 1e-12
+    values, Q = filtered_eigenpairs(lambda X: diagonal * X, Q, 1, 16, 8)
+    assert values[0] == pytest.approx(1e7, rel=1e-4)
+    assert abs(Q[0, 0]) == pytest.approx(1, abs=1e-4)
+
+
 def test_a_step_of_chebyshevs_recursion():
     rng = np.random.default_rng(0)
     MT, T, before = (rng.standard_normal((50_000, 4)) for _ in range(3))

@@ -28,6 +28,7 @@ from quartic.arrays import (
 )
 from quartic.core.loop import minimize
 from quartic.core.problem import Problem
+from quartic.core.units import exponent
 from quartic.losses.factor.loss import FullLeastSquares
 from quartic.losses.factor.matrix import Matrix, ProjectedMatrix
 from quartic.losses.other.rectangular import balanced_factors
@@ -35,6 +36,8 @@ from quartic.penalties import Nonnegative
 
 # A range that is so much narrower than the spectrum makes the filter, to round-off, a power of M.
 _RESOLVED = 1e-6
+# Log₂ of the norm that a filtered subspace may have: squares, and the next term's, are then far from overflow.
+_RANGE = 20
 # No entry is smaller than this share of a typical one: multiplicative methods cannot leave an exact zero.
 _LEAST = 0.01
 # Products and highest degree of the filters, dimensions of the subspace beyond r, turns of Q.
@@ -203,15 +206,18 @@ def filtered_eigenpairs(
         rounds = math.ceil(left / min(max(math.log(most) / max(first - last, 1e-300), 2), highest))
         degree = math.ceil(left / rounds)
         left -= degree
-        # Outside the interval a term grows by e^first, which for a first subspace of 10⁶ rows is a thousandfold each
-        # time: after eight the squares overflow in single precision. A power of two takes that out, and rounds nothing.
-        space, power = space_of(Q), 2.0 ** -math.floor(first / math.log(2))
-        space.mix(MQ, power / half, (-centre * power / half, Q))
-        before, T = Q, MQ
+        space = space_of(Q)
+        space.mix(MQ, 1 / half, (-centre / half, Q))
+        before, T, scale = Q, MQ, 1.0
         del Q, MQ  # of a large graph four such arrays are as many as there is room for
         for _ in range(degree - 1):
-            space.mix(before, -(power**2), (2 * power / half, product(T)), (-2 * centre * power / half, T))
-            before, T = T, before
+            # Outside the interval a term grows by 2|λ − centre| / half, a thousandfold for a first subspace of 10⁶
+            # rows, or more where an eigenvalue is not seen yet: after eight the squares overflow in single precision.
+            # The recursion is linear: a common factor changes nothing, and a power of two rounds nothing.
+            power = exponent(2 * math.cosh(first) * math.sqrt(squared_norm(T))) or 0
+            factor = 2.0**-power if abs(power) > _RANGE else 1.0
+            space.mix(before, -scale * factor, (2 * factor / half, product(T)), (-2 * centre * factor / half, T))
+            before, T, scale = T, before, factor
         del before
         Q = orthonormal(T)
         del T
