@@ -164,6 +164,7 @@ def spread(work: Callable[[int, int], Any], n_pieces: int, multiplications: floa
             for future in futures:
                 if not future.cancel():
                     future.exception()
+            del work  # what was cancelled waits in the pool's queue, and would keep the arrays from being used again
         for future in futures:
             if not future.cancelled():
                 future.result()

@@ -37,11 +37,9 @@ Labels = NDArray[np.intp]
 
 _TINY = np.finfo(float).tiny
 _ROUNDS = 4  # of placing new nodes by each other
-# Sweeps of refinement at most, the largest change of a membership that is none, that which leaves no doubt of it in the
-# first sweep, and the least membership that counts.
-_SWEEPS, _SETTLED, _SURE, _LEAST = 30, 0.1, 0.01, 1e-3
-# With more clusters than this, few of which a node has to do with, they are looked at sparsely.
-_MANY = 50
+# Sweeps of refinement at most, the largest change of a membership that is none, the least membership that counts, and
+# with more clusters than this, few of which a node has to do with, they are looked at sparsely.
+_SWEEPS, _SETTLED, _LEAST, _MANY = 30, 0.1, 1e-3, 50
 
 
 class BlockModel:
@@ -77,7 +75,7 @@ class BlockModel:
         to = self.graph @ q
         edges = q.T @ to
         new = _memberships(to, edges, self.size)
-        moving = (self.degree > 0) & (np.abs(new - q).max(axis=1) >= _SURE)
+        moving = (self.degree > 0) & (np.abs(new - q).max(axis=1) >= _LEAST)
         moving[np.asarray(fixed, dtype=np.intp)] = False
         # From here on the others stay: of the counts, what they have among themselves is made once
         rows = np.flatnonzero(moving)
