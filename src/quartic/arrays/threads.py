@@ -142,6 +142,7 @@ def spread(work: Callable[[int, int], Any], n_pieces: int, multiplications: floa
             work(0, n_pieces)
             return
         taken, lock = 0, threading.Lock()
+        held = [work]  # what is cancelled waits in the pool's queue: it must not keep the arrays from being used again
 
         def share() -> None:
             nonlocal taken
@@ -152,7 +153,7 @@ def spread(work: Callable[[int, int], Any], n_pieces: int, multiplications: floa
                     last = min(taken, n_pieces)
                 if first >= last:
                     return
-                work(first, last)
+                held[0](first, last)
 
         # a RuntimeError: the interpreter is on its way out, there will be no more threads, and the caller works alone
         with contextlib.suppress(RuntimeError):
@@ -164,7 +165,7 @@ def spread(work: Callable[[int, int], Any], n_pieces: int, multiplications: floa
             for future in futures:
                 if not future.cancel():
                     future.exception()
-            del work  # what was cancelled waits in the pool's queue, and would keep the arrays from being used again
+            held.clear()
         for future in futures:
             if not future.cancelled():
                 future.result()
