@@ -72,7 +72,7 @@ def main(folder, kills, seed, names):
         path.unlink()
         done = strays = 0
         while done < kills:
-            if not killed_once(name, path, rng.uniform(0, 2 * seconds / max(kills, 1))):
+            if not killed_once(name, path, rng.uniform(0, seconds)):
                 path.unlink()  # it came to its end: from the beginning
             else:
                 done += 1
