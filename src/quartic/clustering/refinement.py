@@ -56,10 +56,8 @@ class BlockModel:
         self._relabel(np.array(labels, dtype=np.intp), n_clusters)
 
     def _relabel(self, labels: Labels, k: int) -> Self:
-        self.labels, self.member = (
-            labels,
-            sp.csr_array((np.ones(len(labels)), labels, np.arange(len(labels) + 1)), shape=(len(labels), k)),
-        )
+        n, self.labels = len(labels), labels
+        self.member = sp.csr_array((np.ones(n), labels, np.arange(n + 1)), shape=(n, k))
         self.edges = (self.member.T @ (self.graph @ self.member)).toarray()
         self.volume, self.size = self.degree @ self.member, self.member.sum(axis=0)
         return self
@@ -130,12 +128,10 @@ class BlockModel:
 
     def worth(self) -> float:
         """Return the sum of `evidence`, small components aside (`without_pieces`)."""
-        A, large = self.graph, without_pieces(self.graph)
-        core = (
-            self
-            if len(large) == len(self.labels)
-            else BlockModel(A[large][:, large], self.labels[large], len(self.size))
-        )
+        large = without_pieces(self.graph)
+        if len(large) == len(self.labels):
+            return float(self.evidence().sum())
+        core = BlockModel(self.graph[large][:, large], self.labels[large], len(self.size))
         return float(core.evidence().sum())
 
     def evidence(self) -> Array:
@@ -195,11 +191,7 @@ class Placement:
 def _memberships(to: Array, edges: Array, size: Array) -> Array:
     """Return how likely nodes belong to each cluster, given the weight of their edges ``to`` them, and the counts."""
     some = sp.csr_array(to) if len(size) > _MANY else to
-    q: Array = some @ log_rates(edges)
-    q += np.log(size + _LEAST)
-    q -= q.max(axis=1, keepdims=True, initial=-np.inf)
-    np.exp(q, out=q)
-    q /= q.sum(axis=1, keepdims=True)
+    q: Array = softmax(some @ log_rates(edges) + np.log(size + _LEAST), axis=1)
     return q
 
 
