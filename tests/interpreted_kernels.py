@@ -174,10 +174,29 @@ def runs():
         compare(lambda s=solver: [minimize(located, X0, solver=s, tol=0.0, max_iter=4).X], 1e-8, f"a run of {solver}")
 
 
+def inner_products_of_pairs():
+    """Of float32 by leading and following digits, with the gradient on the face in place of the next pair."""
+    from quartic.losses.factor import replay_triton as kernels
+
+    for dtype, tolerance in ((torch.float32, 1e-6), (torch.float64, 1e-14)):
+        size, head, numbers = 200, 3, torch.zeros(kernels.COUNT, dtype=torch.float64)
+        numbers[kernels.HEAD.value] = head
+        pairs, G, X = tall(16, size, dtype), tall(size, 1, dtype)[:, 0], tall(size, 1, dtype)[:, 0].clamp(min=0)
+        free, sums = torch.ones(size, dtype=torch.int8), torch.empty((2, 16, 16), dtype=torch.float64)
+        face, P = ((X > 0) | (G < 0)).double(), pairs.double()
+        P[head], P[head + 8] = G.double(), 0
+        expected, kept = (P * face) @ (P * face).T, (pairs * face.to(dtype)).clone()
+        kernels.multiply_pairs[(2,)](numbers, pairs, X, G, free, sums, size, 7, R=32, C=16, num_warps=1)
+        np.testing.assert_allclose(sums.sum(0), expected, rtol=tolerance, atol=tolerance * float(expected.max()))
+        rows = [k for k in range(16) if k not in (head, head + 8)]
+        np.testing.assert_array_equal(pairs[rows], kept[rows])  # what left the face is forgotten
+
+
 def replays():
     """Iterations that a device makes by itself are those of NumPy, failed trials and the host's turns included."""
     from quartic.losses.factor import loss, replay_torch
 
+    inner_products_of_pairs()
     Replay = replay_torch.Replay
     made, run = [], Replay.run
 

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from sklearn.datasets import make_blobs
 
 from quartic import SymNMF
+from quartic.clustering import refinement
 from quartic.clustering.refinement import BlockModel, Placement
 from quartic.datasets import block_model, karate, planted_graph
 from quartic.graphs import similarity
@@ -63,6 +64,32 @@ def test_labels_are_those_of_the_mean_field(seed):
     np.testing.assert_array_equal(found[sure], q.argmax(axis=1)[sure])
     assert sure.mean() > 0.9
     assert (found != begin).any()
+
+
+def test_counts_of_a_sweep_are_those_of_all_nodes(monkeypatch):
+    """Though after the first one only the nodes in doubt are gone over."""
+    A, labels = block_model([60, 60, 80], 0.25, 0.05, random_state=0)
+    begin = np.where(np.random.default_rng(0).random(200) < 0.2, 0, labels)
+    seen, memberships = [], refinement._memberships
+
+    def spy(to, edges, size):
+        seen.append((edges.copy(), size, memberships(to, edges, size)))
+        return seen[-1][-1]
+
+    monkeypatch.setattr(refinement, "_memberships", spy)
+    model = BlockModel(A, begin, 3)
+    B, q = model.graph.toarray(), np.eye(3)[begin]
+    model.refine()
+    rows = np.flatnonzero(np.abs(seen[0][-1] - q).max(axis=1) >= 1e-3)
+    assert 10 < len(rows) < 190
+    assert len(seen) > 3
+    new = seen[0][-1][rows]
+    for edges, size, following in seen[1:]:
+        q[rows] = (q[rows] + new) / 2
+        q[q < 1e-3] = 0
+        np.testing.assert_allclose(edges, q.T @ B @ q, rtol=1e-9)
+        np.testing.assert_allclose(size, q.sum(axis=0))
+        new = following
 
 
 def test_what_stays():
