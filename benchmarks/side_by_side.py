@@ -9,6 +9,7 @@ library are used, so that commits far apart can be compared. Rows are chosen by 
 
 symnmf:DATA:RANK:METHOD    ε = 1e-3: SymNMF as a user calls it, or a solver from the paper's random start;
                            DATA is a data set, or series-N, dense correlations of N series in 50 groups
+gpu:NODES:RANK:METHOD      a planted graph in float32 on a GPU, 30 iterations of a solver; wants torch
 edmc:POINTS:SHARE:METHOD   the paper's helix: a solver to a gradient of 1e-8 of the start's, or the estimator
 
 Least processor seconds over the rounds, B/A, products, objective; last the geometric mean of B/A. What compiling takes
@@ -34,6 +35,8 @@ ROWS = [
     *(f"symnmf:{data}:{rank}:{method}" for data in ("coil20", "cbcl", "tdt2", "reuters") for rank in (10, 20, 30, 40)
       for method in ("SymNMF", "inertial", "dyn-nolips")),
     "symnmf:series-2000:20:SymNMF", "symnmf:series-2000:50:SymNMF",
+    *(f"gpu:{n}:32:{method}" for n in (20_000, 1_000_000)
+      for method in ("inertial", "dyn-nolips", "lbfgs", "hals", "pg", "auto")),
     *(f"edmc:{n}:{share}:{method}" for n in (400, 2000, 5000) for share in (0.1, 0.05)
       for method in ("auto", "lm", "lbfgs", "fit_pairs", "fit_pairs-noise")),
 ]  # fmt: skip
@@ -79,6 +82,20 @@ def job_of(kind: str, data: str, size: str, method: str):
             return minimize(Problem(LeastSquares(M), Nonnegative()), start, solver=method, tol=1e-3, max_iter=max_iter)
 
         return factorise
+    if kind == "gpu":
+        import torch
+
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        graph, rank = datasets.planted_graph(int(data), 2 * int(size), random_state=0)[0], int(size)
+        parts = (torch.as_tensor(A) for A in (graph.indptr, graph.indices, graph.data.astype(np.float32)))
+        M = torch.sparse_csr_tensor(*parts, graph.shape).to(device)
+
+        def iterate(seed: int, max_iter: int):
+            X0 = torch.as_tensor(0.01 * np.random.default_rng(seed).random((len(M), rank), np.float32)).to(device)
+            problem = Problem(LeastSquares(M), Nonnegative())
+            return minimize(problem, X0, solver=method, tol=0.0, max_iter=min(max_iter, 30))
+
+        return iterate
     n = int(data)
     pairs = datasets.random_pairs(n, float(size), random_state=1)
     d = datasets.pair_distances(datasets.helix(n, random_state=0), pairs)
@@ -130,7 +147,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("a", type=Path, help="src folder of the older checkout")
     parser.add_argument("b", type=Path, help="src folder of the newer checkout")
-    parser.add_argument("rows", nargs="*", help="how the rows to run begin; all when left out")
+    parser.add_argument("rows", nargs="*", help="how the rows to run begin; all but gpu when left out")
     parser.add_argument("--rounds", type=int, default=3)
     asked = parser.parse_args()
     for source in (asked.a, asked.b):
@@ -138,7 +155,7 @@ def main() -> int:
             parser.error(f"{source} has no quartic/__init__.py: give the src folders of two checkouts")
     groups: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for row in (row for row in ROWS if row.startswith(tuple(asked.rows or [""]))):
+        for row in (row for row in ROWS if row.startswith(tuple(asked.rows or ["symnmf", "edmc"]))):
             try:
                 ratio = compare(row, {"A": asked.a.resolve(), "B": asked.b.resolve()}, asked.rounds, folder)
                 groups.setdefault(f"{row.split(':')[0]} {row.split(':')[-1]}", []).append(ratio)
