@@ -284,8 +284,8 @@ class Space:
         """Return a small float64 matrix as `gram` would."""
         return cast(Array, S)
 
-    def bare(self, S: Array) -> Any:
-        """Return what `gram` returned as an array to compute with, on the device a tensor: without a read."""
+    def bare(self, S: Any) -> Any:
+        """Return what `gram` or a sum returned, to compute with; on a device a tensor, without a read."""
         return S
 
     def front(self, S: Array, alpha: float, sigma: float) -> float:

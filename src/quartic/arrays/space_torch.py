@@ -205,13 +205,11 @@ def cross(A: Any, B: Any) -> torch.Tensor:
     if A.dtype != B.dtype or torch.backends.cuda.matmul.allow_tf32:  # tf32 keeps ten bits only
         return A.to(DOUBLE).T @ B.to(DOUBLE)
     n, whole = len(A), len(A) // _ROWS * _ROWS
-    total = torch.zeros((A.shape[1], B.shape[1]), dtype=DOUBLE, device=A.device)
-    if whole:
-        blocks = A[:whole].view(-1, _ROWS, A.shape[1]).transpose(1, 2) @ B[:whole].view(-1, _ROWS, B.shape[1])
-        total += blocks.sum(dim=0, dtype=DOUBLE)
-    if whole < n:
-        total += A[whole:].to(DOUBLE).T @ B[whole:].to(DOUBLE)
-    return total
+    if not whole:
+        return A.to(DOUBLE).T @ B.to(DOUBLE)
+    blocks = A[:whole].view(-1, _ROWS, A.shape[1]).transpose(1, 2) @ B[:whole].view(-1, _ROWS, B.shape[1])
+    total = blocks.sum(dim=0, dtype=DOUBLE)
+    return total if whole == n else total + A[whole:].T @ B[whole:]
 
 
 def small_for(X: Any, S: Any) -> Any:

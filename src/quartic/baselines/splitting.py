@@ -83,7 +83,8 @@ class PenalisedSolver(Solver):
         state = cast(SplitState, state)
         loss, p, mu = cast(FullLeastSquares, problem.loss), cast(LeastSquaresPoint, state.point), state.mu
         Y = self._update(state.Y, p.X, p.MX, p.gram, mu)
-        X = self._update(p.X, Y, loss.product(Y), gram(Y), mu)
+        other = loss.point_from(Y, loss.product(Y))
+        X = self._update(p.X, Y, other.MX, other.gram, mu)
         new = loss.at(X)
         problem.begin(new)  # before a number is asked for: a device then answers for all of them at once
         return SplitState(point=new, Y=Y, mu=self._next_mu(mu, X, p.X, Y))
@@ -103,7 +104,8 @@ class PenalisedSolver(Solver):
     def _update(self, X: Array, Y: Array, MY: Array, S: Array, mu: float) -> Array:
         """Return the new X for a fixed Y, with S = YᵀY."""
         G = 1.0 * space_of(X).bare(S)  # not read: a device keeps it
-        G.reshape(-1)[:: len(G) + 1] += 2 * mu
+        diagonal = G.reshape(-1)[:: len(G) + 1]
+        diagonal += 2 * mu
         return self._minimize_rows(G, MY + 2 * mu * Y, X)
 
     @abstractmethod

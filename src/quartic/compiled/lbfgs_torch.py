@@ -57,16 +57,22 @@ def two_loop(G: Any, steps: Pairs, changes: Pairs, first_metric: Callable[[Any, 
     used = curved & (sy > 1e-10 * yy * scale)
     unit = torch.eye(m, dtype=DOUBLE, device=G.device)
     R = torch.where(used[:, None] & used & (at[:, None] <= at), SY, unit)
-    p = torch.linalg.solve_triangular(R, torch.where(used, SG, 0.0)[:, None], upper=True)[:, 0]
+    p = _solve_triangle(R, torch.where(used, SG, 0.0), upper=True)
     q = G.clone()
     for y, a in zip(changes, p.to(G.dtype), strict=True):
         q.addcmul_(y, a, value=-1)
     q = first_metric(q, scale)
     right = torch.where(used, sy * p - _inner_products((*changes, q))[:-1, -1], 0.0)
-    c = torch.linalg.solve_triangular(R.T, right[:, None], upper=False)[:, 0]
+    c = _solve_triangle(R.T, right, upper=False)
     for s, a in zip(steps, c.to(G.dtype), strict=True):
         q.addcmul_(s, a)
     return q
+
+
+def _solve_triangle(R: Any, right: Any, upper: bool) -> Any:
+    if len(R) == 1:  # a division takes a tenth of the host's time
+        return right / R[0]
+    return torch.linalg.solve_triangular(R, right[:, None], upper=upper)[:, 0]
 
 
 def _inner_products(arrays: Pairs) -> Any:

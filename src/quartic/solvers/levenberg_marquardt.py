@@ -50,7 +50,7 @@ _REPLACED, _REPLACED_FIRST = 4, 1e-3
 # Quasi-Newton steps come first until the gradient has shrunk by this; where this share of the loss is left, or more,
 # they go on, since with noise Gauss–Newton is no quicker; so many of them at the most.
 _NEAR, _FITS, _QUASI = 1e-3, 1e-6, (40, 400)
-# So many of them are remembered. Row blocks are made anew when X has moved by this share of its norm.
+# So many of them are remembered. Row blocks are made anew when X has come this share of its norm.
 _MEMORY, _STALE = (1, 8), 0.02
 
 
@@ -64,13 +64,13 @@ class LMState(State):
     method, ``core_done`` whether the first phase, on part of the points, is over or not wanted, ``replaced`` how often
     single points were placed anew, ``turns`` how many quasi-Newton steps were made (−1 when they are over or not
     wanted), ``steps`` and ``changes`` what X and the gradient moved by in the last of them; ``inverse`` has inverted
-    blocks, made at ``made_at``, with which they begin.
+    blocks with which they begin, and ``way`` is how far X has come since those were made.
     """
 
     blocks: Array = field(default_factory=nothing)
     mean: float = 0.0
     inverse: Array = field(default_factory=nothing)
-    made_at: Array = field(default_factory=nothing)
+    way: float = 0.0
     steps: tuple[Array, ...] = ()
     changes: tuple[Array, ...] = ()
 
@@ -176,9 +176,10 @@ class LevenbergMarquardt(Solver):
     @staticmethod
     def _inverted(loss: SumOfSquares, s: LMState, ridge: float) -> LMState:
         """Return the state with its blocks inverted, for quasi-Newton steps from here on."""
-        X = s.point.X
-        inverse = row_blocks_in(loss.space).factor_blocks(s.blocks, ridge + SHIFT * float(s.mean), X.shape[1])
-        return replace(s, inverse=inverse, made_at=X, turns=max(s.turns, 0))
+        space = loss.space
+        shift = ridge + SHIFT * space.bare(s.mean)  # not read: a device keeps it
+        inverse = row_blocks_in(space).factor_blocks(s.blocks, shift, s.point.X.shape[1])
+        return replace(s, inverse=inverse, way=0.0, turns=max(s.turns, 0))
 
     def step(self, problem: Problem, state: State) -> LMState:
         """Return the state after one damped step; the first may go by way of the core."""
@@ -265,18 +266,22 @@ class LevenbergMarquardt(Solver):
             return Z
 
         def look(t: float) -> LMState:
-            X = p.X + t * D
-            if norm(X - s.made_at) <= _STALE * norm(X):
-                return replace(s, point=loss.at(X), step=t)
-            point, blocks = loss.linearize(X)
-            new = replace(s, point=point, step=t, blocks=blocks, mean=diagonal_mean(blocks, X.shape[1]))
-            return self._inverted(loss, new, penalty.ridge or 0.0)
+            X, way = p.X + t * D, s.way + t * float(length)
+            if way <= _STALE * size:
+                new = replace(s, point=loss.at(X), step=t, way=way)
+            else:
+                point, blocks = loss.linearize(X)
+                new = replace(s, point=point, step=t, blocks=blocks, mean=diagonal_mean(blocks, X.shape[1]))
+                new = self._inverted(loss, new, penalty.ridge or 0.0)
+            problem.begin(new.point)  # a device then answers for all that is asked of it at once
+            return new
 
         D = -space.lbfgs.two_loop(G, s.steps, s.changes, metric)
-        slope, new = inner(G, D), look(1.0) if s.newton else None
+        slope, length, size = inner(G, D), norm(D), norm(p.X)
+        new = look(1.0) if s.newton else None
         while new is not None:
             promised, rise = new.step * slope, problem.objective(new.point) - problem.objective(p)
-            blurred = rise <= _VALUE_ROUND_OFF * p.rounding * norm(p.X)
+            blurred = rise <= _VALUE_ROUND_OFF * p.rounding * size
             if rise <= _SUFFICIENT * promised or (blurred and problem.stationarity(new.point) <= norm(G)):
                 break
             if not loss.quadratic and (blurred or new.step < _SHORTEST):

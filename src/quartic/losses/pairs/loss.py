@@ -41,8 +41,8 @@ def row_blocks_in(space: Space) -> Any:
 
 def diagonal_mean(B: Array, rank: int) -> float:
     """Return the mean diagonal entry of packed blocks: the scale that damping is measured on."""
-    at = [k * (k + 3) // 2 for k in range(rank)]
-    return total(B.sum(axis=0)[at]) / (rank * max(len(B), 1))
+    sums = B.sum(axis=0) / (rank * max(len(B), 1))
+    return total(namespace(B).stack([sums[k * (k + 3) // 2] for k in range(rank)]))
 
 
 def next_damping(damping: float, gain: float) -> float:

@@ -149,8 +149,11 @@ def move_pairs(pairs: Pairs, device: torch.device) -> Pairs:
 # -- row blocks --------------------------------------------------------------------------------------------------------
 
 
-def factor_blocks(B: Any, shift: float, width: int) -> Any:
-    """Return the inverses of the blocks B_i + shift·I, (n, r, r); a direction without curvature gets 0."""
+def factor_blocks(B: Any, shift: Any, width: int) -> Any:
+    """Return the inverses of the blocks B_i + shift·I, (n, r, r); a direction without curvature gets 0.
+
+    The shift is a number, or one that is still on the device.
+    """
     kernels = _kernels(B[:, :width])
     if kernels is not None:
         return kernels.invert(B, shift, width)

@@ -34,7 +34,10 @@ def run(
     )  # fmt: skip
     if not numbers:
         return None
-    total = 0.5 * sums.sum(dim=0)  # each pair stands in two rows
+    total = sums.sum(dim=0)
+    if mode == 6:
+        return total
+    total *= 0.5  # each pair stands in two rows
     if mode in (0, 1, 4):
         total[0] *= 0.5  # f is half the sum of squares
     return total
@@ -180,6 +183,8 @@ def narrow_pass(
         p = first + at + lane
         known = p < last
         j = tl.load(cols + p, mask=known, other=0)
+        if MODE == 6:  # no row has sums of its own: each pair once, which halves the rows to fetch
+            known = known & (j > row[:, None])
         t0, t1, t2, t3, r0, r1, r2, r3 = _fetch(P, j, known, WIDTH, both, WORDS)
         b0 = zero
         if MODE != 5:
@@ -280,10 +285,10 @@ def _invert(B, L, n, width, shift, ROWS: tl.constexpr, C: tl.constexpr, WIDTH: t
     tl.store(L + row[:, None, None] * (width * width) + k * width + l, A, mask=inside)
 
 
-def invert(B: Any, shift: float, width: int) -> Any:
+def invert(B: Any, shift: Any, width: int) -> Any:
     """Return the inverses (n, r, r) of the packed blocks plus shift·I; a direction without curvature gets 0."""
     L = torch.empty((len(B), width, width), dtype=B.dtype, device=B.device)
-    by = torch.tensor(shift, dtype=B.dtype).to(B.device, non_blocking=True)
+    by = shift if torch.is_tensor(shift) else torch.full((), shift, dtype=B.dtype, device=B.device)
     C = triton.next_power_of_2(width)
     _invert[(triton.cdiv(len(B), 64),)](B, L, len(B), width, by, ROWS=64, C=C, WIDTH=width, num_warps=4)
     return L
