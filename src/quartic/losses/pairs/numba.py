@@ -218,17 +218,6 @@ def look_over(pairs: Any, n: int) -> Any:
     return rising, ordered
 
 
-@njit(**FLAGS)
-def add_by_point(start: Any, cols: Any, values: Any, sums: Any) -> None:
-    """Add the value of each pair to the sums of its two points."""
-    for i in range(len(sums)):
-        mine = 0.0
-        for p in range(start[i], start[i + 1]):
-            mine += values[p]
-            sums[np.uint64(cols[p])] += values[p]
-        sums[i] += mine
-
-
 # -- the pass ----------------------------------------------------------------------------------------------------------
 
 

@@ -103,12 +103,6 @@ def _by_row(out: Any, rows: Any, terms: Any) -> None:
     out.copy_(total.index_add_(0, rows, terms))
 
 
-def sum_by_row(pairs: Pairs, values: Any) -> Any:
-    """Return for each row the sum, over its pairs, of one value a pair."""
-    total = torch.zeros(pairs.n_points, dtype=DOUBLE, device=values.device)
-    return total.index_add_(0, rows_of(pairs), values)
-
-
 def symmetric_product(pairs: Pairs, numbers: Any) -> Callable[[Any], Any]:
     """Return the product with the matrix that has these entries at the pairs."""
     M = csr(pairs.start, pairs.cols.to(pairs.start.dtype), numbers, pairs.n_points)
