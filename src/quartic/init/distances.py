@@ -171,12 +171,10 @@ def _triangulated(landmark_paths: tuple[NDArray[np.int64], Array], n_components:
     squares, inner = paths**2, paths[:, landmarks]
     L = classical_mds((inner + inner.T) / 2, n_components)
     extent = np.sum(L**2, axis=0)  # the eigenvalues: V Λ^-1/2 = L Λ^-1
-    X: Array = (
-        -0.5
-        * (squares - squares[:, landmarks].mean(axis=1, keepdims=True)).T
-        @ (L / np.where(extent > 0, extent, np.inf))
-    )
-    return X - X.mean(axis=0)
+    off = squares - squares[:, landmarks].mean(axis=1, keepdims=True)
+    X: Array = -0.5 * off.T @ (L / np.where(extent > 0, extent, np.inf))
+    X -= X.mean(axis=0)
+    return X
 
 
 def eigenmap_start(
