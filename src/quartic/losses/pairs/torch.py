@@ -176,14 +176,6 @@ def solve_blocks(L: Any, R: Any, Z: Any) -> Any:
     return Waiting(dot(R, Z))
 
 
-def first_direction(G: Any, L: Any, R: Any, Z: Any, P: Any) -> Any:
-    """Set R = −G and P = Z = the preconditioned R; return ⟨R, Z⟩."""
-    torch.neg(G, out=R)
-    rz = solve_blocks(L, R, Z)
-    P.copy_(Z)
-    return rz
-
-
 def advance(rz: Any, shift: float, P: Any, H: Any, L: Any, D: Any, R: Any, Z: Any) -> Any:
     """Make a step of conjugate gradients with A + shift·I, where H = AP; return ⟨P, (A + shift·I)P⟩ and the new ⟨R, Z⟩.
 
