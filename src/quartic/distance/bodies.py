@@ -225,7 +225,7 @@ def find_proving_core(pairs: Indices, n: int, d: int, rng: np.random.Generator) 
 def _prove_by_some(pairs: Indices, start: Indices, d: int, degree: int, rng: np.random.Generator) -> ProvingCore | None:
     """Return points drawn so that each is linked to ``degree`` others if they prove all points determined."""
     n, ends = len(start) - 1, np.ascontiguousarray(pairs[:, 1])
-    share = max(degree * n / (2 * len(pairs)), _FEWEST / n)
+    share = min(max(degree * n / (2 * len(pairs)), _FEWEST / n), 1.0)
     inside, _, among = choose_core(start, ends, share, max(d + 2, int(_CORE * share * 2 * len(pairs) / n)))
     n_inside = int(np.count_nonzero(inside))
     ties = _grow_to_all(pairs, inside, d) if n_inside > d + 1 else None
