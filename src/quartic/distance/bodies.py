@@ -38,6 +38,7 @@ from quartic.distance.graph import (
     reduce_graph,
     sharing,
 )
+from quartic.losses.pairs.placement import choose_core
 
 
 def find_generic_bodies(
@@ -223,19 +224,14 @@ def find_proving_core(pairs: Indices, n: int, d: int, rng: np.random.Generator) 
 
 def _prove_by_some(pairs: Indices, start: Indices, d: int, degree: int, rng: np.random.Generator) -> ProvingCore | None:
     """Return points drawn so that each is linked to ``degree`` others if they prove all points determined."""
-    n = len(start) - 1
-    share = max(degree * n / (2 * len(pairs)), _FEWEST / n)
-    chosen = rng.permutation(n) < share * n  # uniform numbers of the same seed may have made the points
-    drawn = _rows(pairs, start, chosen)
-    drawn = drawn[chosen[drawn[:, 1]]]
-    mean = 2 * len(drawn) / max(int(np.count_nonzero(chosen)), 1)
-    inside = _core(drawn, chosen, max(d + 2, int(_CORE * mean)))
+    n, ends = len(start) - 1, np.ascontiguousarray(pairs[:, 1])
+    share = min(max(degree * n / (2 * len(pairs)), _FEWEST / n), 1.0)
+    inside, _, among = choose_core(start, ends, share, max(d + 2, int(_CORE * share * 2 * len(pairs) / n)))
     n_inside = int(np.count_nonzero(inside))
     ties = _grow_to_all(pairs, inside, d) if n_inside > d + 1 else None
     if ties is None:
         return None
-    number = np.cumsum(inside) - 1
-    core = number[drawn[inside[drawn].all(axis=1)]]
+    core = (np.cumsum(inside) - 1)[pairs[among]]
     proved = _mixes(core, n_inside) and _has_small_stress_kernel(core, n_inside, d, rng)
     return ProvingCore(inside, ties) if proved else None
 
@@ -250,24 +246,6 @@ def _mixes(pairs: Indices, n: int) -> bool:
     one_way = sp.csr_array((scale[pairs].prod(axis=1), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
     values = eigsh(one_way + one_way.T, k=2, which="LA", tol=0.1, v0=np.ones(n), return_eigenvectors=False)
     return bool(values.min() <= _MIXING)
-
-
-def _rows(pairs: Indices, start: Indices, rows: Mask) -> Indices:
-    """Return the pairs whose first point is one of these."""
-    at, counts = start[:-1][rows], np.diff(start)[rows]
-    chosen: Indices = pairs[np.repeat(at - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())]
-    return chosen
-
-
-def _core(pairs: Indices, inside: Mask, k: int) -> Mask:
-    """Return the points inside that are left when those with fewer than k pairs are taken off, repeatedly."""
-    n = len(inside)
-    while True:
-        fewer = inside & (np.bincount(pairs.ravel(), minlength=n) >= k)
-        if (fewer == inside).all():
-            return inside
-        inside = fewer
-        pairs = pairs[inside[pairs].all(axis=1)]
 
 
 def _grow_to_all(pairs: Indices, inside: Mask, d: int) -> Indices | None:

@@ -26,9 +26,9 @@ _PIECES, _PLANES, _ENUMERATED = 2000, 3000, 40
 # A point with more than so many times d + 1 distances is not looked at by itself.
 _HANGS = 4
 # Points in a hyperplane of a well-linked graph are looked for if they are this share of all: among so many points, in
-# so many directions, seen from so many places. Exact ones lie in a slab of the first thickness (a smooth curve has few
-# of its points in it), noisy ones in one of up to the second, which is also how thin a flat set for one point is.
-_CROWD, _SEEN, _DIRECTIONS, _LOOKS, _PLANES_KEPT, SLAB, THIN = 0.1, 192, 512, 300, 12, 2e-3, 1e-2
+# so many hyperplanes. Exact ones lie in a slab of the first thickness (a smooth curve has few of its points in it),
+# noisy ones in one of up to the second, which is also how thin a flat set for one point is.
+_CROWD, _SEEN, _LOOKS, _PLANES_KEPT, SLAB, THIN = 0.1, 160, 3000, 12, 2e-3, 1e-2
 
 # Points whose neighbours are asked, about how many are listed, how often some are drawn, and of them so many beside the
 # d of a hyperplane; points with few neighbours that are looked at; how thin hyperplanes are for exact distances.
@@ -173,42 +173,34 @@ def grow_in_place(graph: PairGraph, X: Array, start: Mask) -> Mask:
 def find_crowded_planes(X: Array, thickness: float = SLAB) -> list[Mask]:
     """Return sets of points in one hyperplane that are a tenth of all or more, as far as a sample shows.
 
-    Seen along a flat of d - 1 points of the hyperplane, all of its points lie in one direction. The thickness is
-    relative to the extent of X.
+    Hyperplanes are laid through d points of it again and again. The thickness is relative to the extent of X.
     """
     (n, d), rng, Y = X.shape, np.random.default_rng(0), _whiten(X)
     if Y is None:
         return []
     some = Y[rng.choice(n, min(n, _SEEN), replace=False)]
-    if d == 1:
-        seen = np.round(some[None] / THIN)[..., 0].astype(np.int64)
-        seen -= seen.min()
-        looks = np.zeros((1, 0), dtype=np.int64)
-    else:
-        looks = rng.integers(len(some), size=(_LOOKS, d - 1))
-        base = some[looks]
-        across = np.linalg.svd(base[:, 1:] - base[:, :1], full_matrices=True)[2][:, -2:]
-        from_base = np.einsum("lad,ld->al", across, base[:, 0])[..., None]
-        u, v = across.transpose(1, 0, 2) @ some.T - from_base
-        length = np.abs(u) + np.abs(v)
-        direction = np.copysign(1, u) * v / np.maximum(length, THIN**4)  # from -1 to 1, the same seen either way
-        seen = ((direction + 1) * (_DIRECTIONS / 2)).astype(np.int64)
-        seen[length < THIN**2] = 0
-    width = int(seen.max()) + 2
-    count = np.bincount((seen + width * np.arange(len(seen))[:, None]).ravel(), minlength=width * len(seen))
-    count = count.reshape(len(seen), width)
-    count[:, 1:] += count[:, :-1].copy()  # a hyperplane may lie on the border of two directions
+    steps = rng.integers(1, max(len(some) // d, 1) + 1, size=(_LOOKS, d))  # d points that differ
+    *_, on_plane = _lay_planes(some[None], np.cumsum(steps, axis=1) % len(some), 3 * thickness)
+    count = np.count_nonzero(on_plane[0], axis=0)
     found: list[Mask] = []
-    for t in np.argsort(-count.max(axis=1), kind="stable")[:_PLANES_KEPT]:
-        at = int(count[t].argmax())
-        if count[t, at] < max(_CROWD * len(some), d + 2):
+    for at in np.argsort(-count, kind="stable")[:_PLANES_KEPT]:
+        if count[at] < max(_CROWD * len(some), d + 2):
             break
-        near = np.abs(seen[t] - at + 0.5) < 1
-        near[looks[t]] = True
-        mask = _points_near_plane(Y, some[near], thickness)
+        mask = _points_near_plane(Y, some[on_plane[0, :, at]], thickness)
         if np.count_nonzero(mask) >= _CROWD * n and not any((mask == other).all() for other in found):
             found.append(mask)
     return found
+
+
+def _lay_planes(groups: Array, subsets: Any, thickness: float) -> tuple[Array, Array, Mask]:
+    """Return normals and offsets of hyperplanes through subsets of d points of each group, and which of it lie there.
+
+    Groups are (g, k, d), subsets (s, d), and what is returned is (g, s, d), (g, s) and (g, k, s).
+    """
+    base = groups[:, subsets]
+    normals = find_normals(base[..., 1:, :] - base[..., :1, :])
+    offsets = np.sum(normals * base[..., 0, :], axis=-1)
+    return normals, offsets, np.abs(groups @ np.swapaxes(normals, 1, 2) - offsets[:, None]) <= thickness
 
 
 def _whiten(X: Array) -> Array | None:
@@ -248,12 +240,9 @@ def find_planes_of_neighbours(pairs: Indices, X: Array, misfit: float = 0.0) -> 
     degree = np.diff(start)
 
     def shared(near: Array, subsets: list[Any]) -> Iterator[Mask]:
-        base = near[:, subsets]
-        normal = find_normals(base[..., 1:, :] - base[..., :1, :])
-        offset = np.sum(normal * base[..., 0, :], axis=-1)
-        height = near @ np.swapaxes(normal, 1, 2) - offset[:, None]
-        for at in zip(*np.nonzero(np.count_nonzero(np.abs(height) <= thickness, axis=1) >= d + 2), strict=True):
-            yield np.abs(Y @ normal[at] - offset[at]) <= thickness
+        normals, offsets, on_plane = _lay_planes(near, subsets, thickness)
+        for at in zip(*np.nonzero(np.count_nonzero(on_plane, axis=1) >= d + 2), strict=True):
+            yield np.abs(Y @ normals[at] - offsets[at]) <= thickness
 
     for v in np.flatnonzero((degree > d + 1) & (degree < 2 * each))[:_FEW]:
         yield from shared(Y[ends[start[v] : start[v + 1], 1]][None], list(combinations(range(degree[v]), d)))
@@ -265,14 +254,14 @@ def find_planes_of_neighbours(pairs: Indices, X: Array, misfit: float = 0.0) -> 
 
 
 def find_normals(edges: Array) -> Array:
-    """Return the unit normals of hyperplanes spanned by d - 1 vectors each, (..., d - 1, d)."""
+    """Return the unit normals of hyperplanes spanned by d - 1 vectors each, (..., d - 1, d); NaN where these vanish."""
     d = edges.shape[-1]
     if d not in (2, 3):  # where a formula would be long
         normals: Array = np.linalg.svd(edges, full_matrices=True)[2][..., -1, :]
         return normals
     normals = edges[..., 0, ::-1] * [1.0, -1.0] if d == 2 else np.cross(edges[..., 0, :], edges[..., 1, :])
-    normals = normals / np.maximum(np.linalg.norm(normals, axis=-1, keepdims=True), 1e-300)
-    return normals
+    length = np.linalg.norm(normals, axis=-1, keepdims=True)
+    return normals / np.where(length > 0, length, np.nan)
 
 
 def _is_flat(Y: Array, around: Array) -> bool:
@@ -328,18 +317,14 @@ def _beside_planes(A: sp.csr_array, X: Array) -> Iterator[Mask]:
     slab, plane = heights <= FLAT * size, heights <= THIN**3 * size  # the piece itself may be no larger than a slab
     near = np.concatenate([slab, plane[np.count_nonzero(plane, axis=1) > d]])
     near = np.unique(near[np.count_nonzero(near, axis=1) < n - 1], axis=0)
-    linked = A.toarray() > 0
-    for cut in near:
-        left = ~cut
-        reached = mask_of(np.argmax(left), n)
-        while True:
-            more = reached | (linked[reached].any(axis=0) & left)
-            if (more == reached).all():
-                break
-            reached = more
-        if (reached != left).any():
-            yield reached
-            yield from _components(A, left & ~reached)
+    left, linked = ~near, (A.toarray() > 0).astype(np.float32)
+    reached, more = left & False, left & (np.cumsum(left, axis=1) == 1)  # from the first that is left
+    while (more != reached).any():
+        reached, more = more, more | (left & (more @ linked > 0))
+    for one, others in zip(reached, left & ~reached, strict=True):
+        if others.any():
+            yield one
+            yield from _components(A, others)
 
 
 def _cut(graph: PairGraph, X: Array, mask: Mask) -> Cut | None:

@@ -16,6 +16,7 @@ from quartic.distance.component import Component, Search
 from quartic.distance.cuts import FLAT
 from quartic.distance.findings import DistanceWarning, UndeterminedWarning, mark
 from quartic.distance.graph import Indices, PairGraph, find_clique
+from quartic.distance.noise import take_damped_steps
 from quartic.init import classical_mds, eigenmap_start, shortest_path_start
 
 # Shortest paths between all points are stored up to this many of them; else from so many.
@@ -154,25 +155,15 @@ def fit_places(
 ) -> tuple[Array, Array]:
     """Return places (…, d) that fit distances to the points Y (…, k, d), from x, and Σ w e² of squares there."""
 
-    def look(x: Array) -> tuple[Array, Array, Array]:
+    def look(x: Array) -> tuple[Array, Array]:
         U = x[..., None, :] - Y
         q = np.sum(U**2, axis=-1)
-        e = q - np.clip(q, low**2, high**2)
-        return U, e, np.sum(w * e**2, axis=-1)
+        e = root * (q - np.clip(q, low**2, high**2))
+        return e, (2 * root * (e != 0))[..., None] * U
 
-    U, e, misfit = look(x)
-    damping, identity = np.full(misfit.shape, 1e-3), np.eye(x.shape[-1])
-    for _ in range(steps):
-        turned = np.swapaxes(U * (w * (e != 0))[..., None], -1, -2)
-        H = turned @ U
-        H += (damping * np.trace(H, axis1=-2, axis2=-1) + 1e-300)[..., None, None] * identity
-        y = x - 0.5 * np.linalg.solve(H, turned @ e[..., None])[..., 0]
-        V, f, new = look(y)
-        better = new < misfit
-        x, misfit = np.where(better[..., None], y, x), np.where(better, new, misfit)
-        U, e = np.where(better[..., None, None], V, U), np.where(better[..., None], f, e)
-        damping = np.where(better, damping / 5, np.minimum(damping * 10, 1e6))
-    return x, misfit
+    root = np.sqrt(w)
+    x, e = take_damped_steps(look, x, steps)
+    return x, np.sum(e**2, axis=-1)
 
 
 def shake_pieces(search: Search, patience: int | None = None) -> int:

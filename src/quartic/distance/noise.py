@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -89,33 +89,36 @@ def _fit_cliques(delta: Array, root: Array, d: int) -> tuple[Array, Array]:
     values, vectors = np.linalg.eigh(B)
     X = vectors[:, :, -d:] * np.sqrt(np.maximum(values[:, None, -d:], 0.0))
 
-    def residuals(X: Array) -> tuple[Array, Array]:
-        U = X[:, first] - X[:, second]
-        return U, root * (np.sum(U**2, axis=2) - delta)
-
-    U, e = residuals(X)
-    value, damping = np.sum(e**2, axis=1), np.full(count, 1e-6)
-
-    def jacobian() -> Array:
+    def look(x: Array) -> tuple[Array, Array]:
+        X = x.reshape(count, k, d)
+        U = 2 * root[:, :, None] * (X[:, first] - X[:, second])
         J = np.zeros((count, m, k, d))
-        J[:, np.arange(m), first] = 2 * root[:, :, None] * U
-        J[:, np.arange(m), second] = -2 * root[:, :, None] * U
-        return J.reshape(count, m, k * d)
+        J[:, np.arange(m), first], J[:, np.arange(m), second] = U, -U
+        return root * (np.sum((X[:, first] - X[:, second]) ** 2, axis=2) - delta), J.reshape(count, m, k * d)
 
-    for _ in range(_STEPS):
-        J = jacobian()
-        H = np.swapaxes(J, 1, 2) @ J
-        trace = np.trace(H, axis1=1, axis2=2) + 1e-300
-        H += (damping * trace)[:, None, None] * np.eye(k * d)
-        step = -np.linalg.solve(H, (np.swapaxes(J, 1, 2) @ e[:, :, None]))[:, :, 0]
-        Y = X + step.reshape(X.shape)
-        V, f = residuals(Y)
-        new = np.sum(f**2, axis=1)
-        better = new < value
-        X[better], U[better], e[better], value[better] = Y[better], V[better], f[better], new[better]
-        damping = np.clip(np.where(better, damping / 10, damping * 10), 1e-12, 1e6)
-    span = np.linalg.svd(jacobian(), full_matrices=False)[0][:, :, : k * d - d * (d + 1) // 2]
+    x, e = take_damped_steps(look, X.reshape(count, k * d), _STEPS)
+    span = np.linalg.svd(look(x)[1], full_matrices=False)[0][:, :, : k * d - d * (d + 1) // 2]
     return e, np.sum(span**2, axis=2)
+
+
+def take_damped_steps(look: Callable[[Array], tuple[Array, Array]], x: Array, steps: int) -> tuple[Array, Array]:
+    """Return where Levenberg–Marquardt steps on many small problems at once lead, and the residuals there.
+
+    ``look`` returns residuals (…, m) and their Jacobians (…, m, k) at unknowns (…, k).
+    """
+    e, J = look(x)
+    shift, identity = np.full(x.shape[:-1], 1e-3), np.eye(x.shape[-1])
+    for _ in range(steps):
+        turned = np.swapaxes(J, -1, -2)
+        H = turned @ J
+        H += (shift * np.trace(H, axis1=-2, axis2=-1) + 1e-300)[..., None, None] * identity
+        y = x - np.linalg.solve(H, turned @ e[..., None])[..., 0]
+        f, K = look(y)
+        better = np.sum(f**2, axis=-1) < np.sum(e**2, axis=-1)
+        x, e = np.where(better[..., None], y, x), np.where(better[..., None], f, e)
+        J = np.where(better[..., None, None], K, J)
+        shift = np.where(better, shift / 5, np.minimum(shift * 10, 1e6))
+    return x, e
 
 
 EXACT_LIMIT = 3000

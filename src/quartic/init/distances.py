@@ -69,7 +69,12 @@ def classical_mds(D: Array, n_components: int = 3, *, random_state: RandomState 
         start = random_generator(random_state).standard_normal(n)
         operator = LinearOperator((n, n), matvec=lambda v: _centred_product(D, v), dtype=np.float64)
         values, vectors = eigsh(operator, k=k, which="LA", v0=start, tol=1e-10)
-    return _coordinates(values, vectors, n_components)
+    order = np.argsort(values)[::-1]
+    values, vectors = values[order], vectors[:, order]
+    # signs that do not depend on the eigensolver
+    vectors = vectors * np.where(vectors[np.abs(vectors).argmax(axis=0), np.arange(k)] < 0, -1.0, 1.0)
+    X[:, :k] = vectors * np.sqrt(np.where(values > 1e-12 * values[0], values, 0.0))
+    return X
 
 
 def _centred_product(D: Array, v: Array) -> Array:
@@ -81,22 +86,6 @@ def _centred_product(D: Array, v: Array) -> Array:
         np.einsum("ij,ij,j->i", block, block, v, out=product[first : first + rows])
     product -= product.mean()
     return -0.5 * product
-
-
-def _coordinates(values: Array, vectors: Array, n_components: int) -> Array:
-    """Scale eigenvectors to coordinates."""
-    X = np.zeros((len(vectors), n_components))
-    values, vectors = _oriented(values, vectors)
-    X[:, : len(values)] = vectors * np.sqrt(values)
-    return X
-
-
-def _oriented(values: Array, vectors: Array) -> tuple[Array, Array]:
-    """Return eigenpairs, largest first, with signs that do not depend on the eigensolver; negative values are 0."""
-    order = np.argsort(values)[::-1]
-    values, vectors = values[order], vectors[:, order]
-    vectors = vectors * np.where(vectors[np.abs(vectors).argmax(axis=0), np.arange(len(values))] < 0, -1.0, 1.0)
-    return np.where(values > 1e-12 * values.max(initial=0.0), values, 0.0), vectors
 
 
 # -- of a graph of known distances -------------------------------------------------------------------------------------
@@ -179,17 +168,13 @@ def _landmark_paths(graph: Any, n_landmarks: int, rng: np.random.Generator) -> t
 
 def _triangulated(landmark_paths: tuple[NDArray[np.int64], Array], n_components: int) -> Array:
     landmarks, paths = landmark_paths
-    squares = paths**2
-    inner = squares[:, landmarks]
-    mean = inner.mean(axis=1)
-    B = -0.5 * (inner - mean[:, None] - mean + mean.mean())
-    k = min(n_components, len(landmarks) - 1)
-    values, vectors = _oriented(*scipy.linalg.eigh((B + B.T) / 2, subset_by_index=(len(B) - k, len(B) - 1)))
-    scale = np.where(values > 0, 1 / np.sqrt(np.where(values > 0, values, 1.0)), 0.0)
-    X = np.zeros((paths.shape[1], n_components))
-    X[:, :k] = -0.5 * (squares - mean[:, None]).T @ (vectors * scale)
-    centred: Array = X - X.mean(axis=0)
-    return centred
+    squares, inner = paths**2, paths[:, landmarks]
+    L = classical_mds((inner + inner.T) / 2, n_components)
+    extent = np.sum(L**2, axis=0)  # the eigenvalues: V Λ^-1/2 = L Λ^-1
+    off = squares - squares[:, landmarks].mean(axis=1, keepdims=True)
+    X: Array = -0.5 * off.T @ (L / np.where(extent > 0, extent, np.inf))
+    X -= X.mean(axis=0)
+    return X
 
 
 def eigenmap_start(

@@ -439,9 +439,10 @@ def conjugate_gradients(
     space = space_of(G)
     ops, xp = row_blocks_in(space), space.xp
     G = space.astype(G, np.float64)
-    D, R, Z, P, H = xp.zeros_like(G), *(xp.empty_like(G) for _ in range(4))
+    D, R, Z, P, H = xp.zeros_like(G), -G, *(xp.empty_like(G) for _ in range(3))
     L = ops.factor_blocks(blocks, shift, G.shape[1])
-    first = rz = ops.first_direction(G, L, R, Z, P)
+    first = rz = ops.solve_blocks(L, R, Z)
+    P[:] = Z
     for k in range(max_iter):
         product(P, H)
         curvature, rz = ops.advance(rz, shift, P, H, L, D, R, Z)

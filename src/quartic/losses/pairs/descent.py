@@ -214,14 +214,6 @@ def factor_blocks(B: Array, shift: float, rank: int) -> Array:
     return L
 
 
-def first_direction(G: Array, L: Array, R: Array, Z: Array, P: Array) -> Any:
-    """Set R = −G and P = Z = the preconditioned R; return ⟨R, Z⟩."""
-    np.negative(G, out=R)
-    rz = solve_blocks(L, R, Z)
-    P[:] = Z
-    return rz
-
-
 @njit(**FLAGS)
 def invert(row: Any, rank: int, L: Any, shift: float) -> None:
     """Invert the blocks plus shift·I in place: Gauss–Jordan, without pivoting since they are positive semidefinite.

@@ -27,8 +27,8 @@ IN_CORES = 1.5
 def row_blocks_in(space: Space) -> Any:
     """Return the module with the passes over r × r blocks, one a row of X, for the arrays of a space.
 
-    `quartic.losses.pairs.descent` and `quartic.losses.pairs.torch` both have ``factor_blocks``, ``solve_blocks``,
-    ``first_direction`` and ``advance``.
+    `quartic.losses.pairs.descent` and `quartic.losses.pairs.torch` both have ``factor_blocks``, ``solve_blocks`` and
+    ``advance``.
     """
     if isinstance(space, HostSpace):
         from quartic.losses.pairs import descent

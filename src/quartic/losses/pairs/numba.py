@@ -218,17 +218,6 @@ def look_over(pairs: Any, n: int) -> Any:
     return rising, ordered
 
 
-@njit(**FLAGS)
-def add_by_point(start: Any, cols: Any, values: Any, sums: Any) -> None:
-    """Add the value of each pair to the sums of its two points."""
-    for i in range(len(sums)):
-        mine = 0.0
-        for p in range(start[i], start[i + 1]):
-            mine += values[p]
-            sums[np.uint64(cols[p])] += values[p]
-        sums[i] += mine
-
-
 # -- the pass ----------------------------------------------------------------------------------------------------------
 
 
@@ -423,13 +412,8 @@ def step_of_interval(kind: Any, q: float, after: float, b: float, c: float, low:
     if len(kind) == ROOTS:
         s0, s1 = np.sqrt(q), np.sqrt(after)
         both = s0 + s1
-        cube = s0 * s1 * both
-        if (cube > 0) & (cube < np.inf):  # one division in place of three
-            inverse = 1.0 / cube
-            slope, half, mean = inverse * s0 * both, 0.5 * inverse * s1 * both, inverse * s0 * s1
-        else:
-            slope = 1.0 / s1 if s1 > 0 else 0.0
-            half, mean = 0.5 / s0 if s0 > 0 else 0.0, 1.0 / both if both > 0 else 0.0
+        slope, half = 1.0 / s1 if s1 > 0 else 0.0, 0.5 / s0 if s0 > 0 else 0.0
+        mean = 1.0 / both if both > 0 else 0.0
         first, change = b * half, (b + c) * mean
         second = (c - first * change) * mean
     e0, e1, point = s0 - min(max(s0, low), high), s1 - min(max(s1, low), high), low == high

@@ -175,15 +175,7 @@ class Pairs:
 
     def sum_by_point(self, values: Array) -> Array:
         """Return for each point the sum, over its pairs, of one value a pair."""
-        if self.copies > 1:
-            from quartic.losses.pairs.torch import sum_by_row
-
-            return cast(Array, sum_by_row(self, values))
-        from quartic.losses.pairs.numba import add_by_point
-
-        sums = np.zeros(self.n_points)
-        add_by_point(self.start, self.cols, values, sums)
-        return sums
+        return self.matrix(values)(self.space.astype(self.space.xp.ones_like(self.start[1:]), np.float64))
 
     def matrix(self, entries: Array) -> Callable[[Array], Array]:
         """Return the product with the symmetric matrix that has these entries at the pairs, and 0 elsewhere."""

@@ -103,12 +103,6 @@ def _by_row(out: Any, rows: Any, terms: Any) -> None:
     out.copy_(total.index_add_(0, rows, terms))
 
 
-def sum_by_row(pairs: Pairs, values: Any) -> Any:
-    """Return for each row the sum, over its pairs, of one value a pair."""
-    total = torch.zeros(pairs.n_points, dtype=DOUBLE, device=values.device)
-    return total.index_add_(0, rows_of(pairs), values)
-
-
 def symmetric_product(pairs: Pairs, numbers: Any) -> Callable[[Any], Any]:
     """Return the product with the matrix that has these entries at the pairs."""
     M = csr(pairs.start, pairs.cols.to(pairs.start.dtype), numbers, pairs.n_points)
@@ -183,14 +177,6 @@ def solve_blocks(L: Any, R: Any, Z: Any) -> Any:
         return Waiting(kernels.solve(L, R, Z))
     torch.sum(L * R[:, None, :], dim=2, out=Z)
     return Waiting(dot(R, Z))
-
-
-def first_direction(G: Any, L: Any, R: Any, Z: Any, P: Any) -> Any:
-    """Set R = −G and P = Z = the preconditioned R; return ⟨R, Z⟩."""
-    torch.neg(G, out=R)
-    rz = solve_blocks(L, R, Z)
-    P.copy_(Z)
-    return rz
 
 
 def advance(rz: Any, shift: float, P: Any, H: Any, L: Any, D: Any, R: Any, Z: Any) -> Any:
