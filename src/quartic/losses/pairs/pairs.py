@@ -216,7 +216,8 @@ class Pairs:
             return rows, fourth, fourth
         b = self.space.astype(self.target, np.float64)
         wb = b if self.weight is None else self.weight * b
-        return self.sum_by_point(wb), inner(wb, wb) / self.copies, inner(wb, b) / self.copies
+        squares = inner(wb, wb) / self.copies
+        return self.sum_by_point(wb), squares, squares if wb is b else inner(wb, b) / self.copies
 
     def largest_eigenvalue(self, rounds: int) -> float:
         """Return an upper bound of λ_max of the weighted degrees plus the weighted adjacency matrix."""

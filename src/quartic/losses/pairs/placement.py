@@ -79,13 +79,9 @@ def place(pairs: Pairs, X: Array, placed: NDArray[np.bool_]) -> tuple[Array, NDA
     gather(lanes, front, W, corner, sign, placed, pairs.start, pairs.cols, pairs.target, pairs.weight, counts)
     enough = (W[:, 0] if counts is None else counts) >= 2 * (rank + 1)
     new = np.flatnonzero(~placed & enough & (W[:, 0] > 0))
-    w = W[new]
-    A, b = w[:, rank + 1 : rank + 1 + len(k)], w[:, corner + 1 : corner + 1 + rank]
-    if pairs.difference:
-        mean = w[:, 1 : rank + 1] / w[:, :1]
-        A, b = A - mean[:, k] * w[:, 1 + l], 0.5 * (b - w[:, corner, None] * mean)
+    A, b = equations(W[new], rank, corner, pairs.difference)
     x, inverse = np.empty((len(new), rank)), factor_blocks(A, 0.0, rank)
-    solve_blocks(inverse, np.ascontiguousarray(b), x)
+    solve_blocks(inverse, b, x)
     left = ~(A[:, k == l].sum(axis=1) * inverse[:, :: rank + 1].sum(axis=1) < _PLANE)
     if left.any():
         x[left] = _by_eigenvalues(A[left][:, unpacking(rank, rank)[0]].reshape(-1, rank, rank), b[left])
@@ -113,17 +109,46 @@ def gather(
         for p in range(start[i], start[i + 1]):
             across[m] = p
             m += here != placed[np.uint64(cols[p])]
+        for o in range(none, span, width):
+            mine = load(lanes, W, i, o)
+            for q in range(m):
+                p = across[q]
+                w = 1.0 if weight is None else np.float64(weight[p])
+                j = np.int64(cols[p])
+                if here:
+                    store(W, j, o, load(lanes, W, j, o) + w * mine)
+                else:
+                    mine = mine + w * load(lanes, W, j, o)
+            if not here:
+                store(W, i, o, mine)
+        own, mine = load(front, W, i, none), load(front, W, i, corner)
         for q in range(m):
             p = across[q]
+            w = sign * np.float64(target[p]) * (1.0 if weight is None else np.float64(weight[p]))
             j = np.int64(cols[p])
-            known, other = (i, j) if here else (j, i)
-            w = 1.0 if weight is None else np.float64(weight[p])
-            for o in range(none, span, width):
-                store(W, other, o, load(lanes, W, other, o) + w * load(lanes, W, known, o))
-            wb = sign * w * np.float64(target[p])
-            store(W, other, corner, load(front, W, other, corner) + wb * load(front, W, known, none))
+            if here:
+                store(W, j, corner, load(front, W, j, corner) + w * own)
+            else:
+                mine = mine + w * load(front, W, j, none)
             if weight is not None:
-                counts[np.uint64(other)] += 1
+                counts[np.uint64(j if here else i)] += 1
+        if not here:
+            store(W, i, corner, mine)
+
+
+@njit(**FLAGS)
+def equations(W: Any, rank: int, corner: int, centred: bool) -> Any:
+    """Return A, packed, and b of the equations Ax = b in the records, less the mean equation where ``centred``."""
+    A, b = np.empty((len(W), rank * (rank + 1) // 2)), np.empty((len(W), rank))
+    for i in range(len(W)):
+        at = 0
+        for k in range(rank):
+            mean = W[i, 1 + k] / W[i, 0] if centred else 0.0
+            b[i, k] = (0.5 if centred else 1.0) * (W[i, corner + 1 + k] - mean * W[i, corner])
+            for l in range(k + 1):
+                A[i, at] = W[i, rank + 1 + at] - mean * W[i, 1 + l]
+                at += 1
+    return A, b
 
 
 def _by_eigenvalues(A: Array, b: Array) -> Array:
