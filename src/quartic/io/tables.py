@@ -60,7 +60,6 @@ class Table:
     content: bytes = field(default=b"", repr=False)  # the text, for the numbers of lines; empty for Parquet
     separator: str = ","
     edges: bool = False  # each row is an edge: networkx wrote it
-    named: dict[tuple[int, ...], tuple[NDArray[np.int64], tuple[str, ...]]] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.columns[0])
@@ -122,12 +121,6 @@ class Table:
 
         Whole numbers lose their decimal point and come in rising order, words as they come.
         """
-        if (kept := self.named.get(tuple(columns))) is not None:
-            return kept
-        if (whole := _whole_numbers([self.columns[column] for column in columns])) is not None:
-            used = np.bincount(whole.ravel()) > 0
-            self.named[tuple(columns)] = (np.cumsum(used) - 1)[whole], tuple(map(str, np.flatnonzero(used).tolist()))
-            return self.named[tuple(columns)]
         codes, words = _encode([self.columns[column] for column in columns])
         index: dict[str, int] = {}
         merged = np.empty(len(words), dtype=np.int64)
@@ -150,8 +143,7 @@ class Table:
             names.sort(key=int)
             place = {name: at for at, name in enumerate(names)}
             merged = np.array([place[name] for name in index], dtype=np.int64)[merged]
-        self.named[tuple(columns)] = merged[codes], tuple(names)
-        return self.named[tuple(columns)]
+        return merged[codes], tuple(names)
 
     def numbers(self, columns: Sequence[int], *, missing: bool = False, infinite: bool = False) -> NDArray[np.float64]:
         """Return columns of numbers, (rows, columns), or raise an error that names the row.
@@ -343,7 +335,10 @@ def _columns(name: str, content: bytes, separator: str, n_columns: int) -> list[
         read = arrow.ReadOptions(
             use_threads=False, block_size=max(len(content) + 64, 1 << 16), autogenerate_column_names=True
         )
-        types = arrow.ConvertOptions(column_types={f"f{k}": pa.string() for k in range(n_columns)})
+        types = arrow.ConvertOptions(
+            column_types={f"f{k}": pa.string() for k in range(n_columns)}, strings_can_be_null=True,
+            null_values=[spelt for word in MISSING for spelt in {word, word.upper(), word.capitalize(), "NaN"}],
+        )  # fmt: skip
         how = arrow.ParseOptions(delimiter=separator, newlines_in_values=True)
         try:
             found = arrow.read_csv(pa.BufferReader(content), read, how, types)
@@ -411,53 +406,25 @@ def _encode(columns: list[Any]) -> tuple[NDArray[np.int64], list[str]]:
             text = cells.cast(pa.string())
             texts.append(pc.fill_null(text, "") if text.null_count else text)  # which loads pandas
     coded = pa.concat_arrays(texts).dictionary_encode()
-    return _to_numpy(coded.indices, coded.indices.type).reshape(len(columns), -1).T, coded.dictionary.to_pylist()
-
-
-def _whole_numbers(columns: list[Any]) -> NDArray[np.int64] | None:
-    """Return cells as whole numbers, (rows, columns), where all are, spelt in one way, not far above their count."""
-    if isinstance(columns[0], list):
-        return None
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not all(pa.types.is_string(cells.type) and cells.null_count == 0 and len(cells) for cells in columns):
-        return None
-    with suppress(pa.ArrowInvalid):
-        values = np.column_stack([_to_numpy(cells, pa.int64()) for cells in columns])
-        n_letters = sum(pc.sum(pc.binary_length(cells)).as_py() for cells in columns)
-        if values.min() >= 0 and (top := int(values.max())) <= 4 * values.size + 1000:
-            n_digits = values.size + sum(np.count_nonzero(values >= 10**k) for k in range(1, len(str(top))))
-            return values if n_digits == n_letters else None  # 007 is another name than 7
-    return None
+    codes = np.frombuffer(coded.indices.buffers()[1], dtype=np.int32)[: len(coded)]
+    return codes.reshape(len(columns), -1).T, coded.dictionary.to_pylist()
 
 
 def _cast(cells: pyarrow.Array, decimal_comma: bool) -> NDArray[np.float64] | None:
-    """Return the numbers in cells, NaN where there is none; None where some cell is something else."""
+    """Return the numbers in cells, NaN where there is none; None where they have to be looked at one by one."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        if decimal_comma and pa.types.is_string(cells.type):
-            if pc.any(pc.match_substring(cells, ".")).as_py():  # 1.234,5 perhaps; one by one
+        if pa.types.is_string(cells.type):
+            if decimal_comma and pc.any(pc.match_substring(cells, ".")).as_py():  # 1.234,5 perhaps
                 return None
-            cells = pc.replace_substring(cells, ",", ".")
-        return _to_numpy(cells, pa.float64())
-    with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):  # spaces, and cells that say there is none
-        cells = pc.utf8_trim_whitespace(cells)
-        absent = pc.is_in(pc.utf8_lower(cells), pa.array(sorted(MISSING)))
-        return _to_numpy(pc.if_else(absent, None, cells), pa.float64())
+            cells = pc.utf8_trim_whitespace(pc.replace_substring(cells, ",", ".") if decimal_comma else cells)
+        cells = cells.cast(pa.float64())
+        if cells.null_count:
+            return np.asarray(cells.to_numpy(zero_copy_only=False))
+        return np.frombuffer(cells.buffers()[1])[cells.offset :][: len(cells)]  # to_numpy would load pandas first
     return None
-
-
-def _to_numpy(cells: pyarrow.Array, kind: pyarrow.DataType) -> NDArray[Any]:
-    """Return numbers as NumPy has them, NaN where there is none; pyarrow's own way would load pandas first."""
-    cells[:_LOOKED_AT].cast(kind)  # raises at once where the first are no numbers: the others would all be tried
-    cells = cells.cast(kind)
-    if cells.null_count:
-        return np.asarray(cells.to_numpy(zero_copy_only=False))
-    start = cells.offset
-    return np.frombuffer(cells.buffers()[1], dtype=str(cells.type))[start : start + len(cells)]
 
 
 # -- the guesses ------------------------------------------------------------------------------------------------------
