@@ -226,32 +226,27 @@ def _json(source: Source) -> Table:
     """Return the table in JSON: rows as objects or lists, or columns by name, as pandas writes them too."""
     content = read_text(source.path, source.name)[0]
     with damage_named(source.name, "not JSON"):
-        found = json.loads(content)
-        names: list[str] | None = None
+        found, header = json.loads(content), None
         if isinstance(found, dict) and {"columns", "data"} <= found.keys():  # pandas' orient="split"
             found = [dict(zip(map(str, found["columns"]), row, strict=True)) for row in found["data"]]
-        if isinstance(found, list) and found and all(isinstance(row, dict) for row in found):
-            names = list(dict.fromkeys(name for row in found for name in row))
-            columns = [[row.get(name) for row in found] for name in names]
-        elif isinstance(found, list) and found and all(isinstance(row, list) and row for row in found):
-            if len({len(row) for row in found}) > 1:
-                raise ValueError("rows of different lengths; make all alike")
-            columns = [list(column) for column in zip(*found, strict=True)]
-        elif isinstance(found, dict) and all(isinstance(column, dict | list) and column for column in found.values()):
-            names = list(found)
+        if isinstance(found, list) and all(isinstance(row, dict) for row in found):
+            header = tuple(dict.fromkeys(name for row in found for name in row))
+            found = [[row.get(name) for name in header] for row in found]
+        elif isinstance(found, dict) and all(isinstance(column, dict | list) for column in found.values()):
+            header = tuple(found)
             columns = [list(column.values() if isinstance(column, dict) else column) for column in found.values()]
-        else:
-            columns = []
-        if not columns or len({len(column) for column in columns}) > 1:
+            found = [list(row) for row in zip(*columns, strict=True)]
+        if not isinstance(found, list) or not all(isinstance(row, list) and row for row in found) or not found:
             raise ValueError(
                 "expected a list of rows, of objects or lists, or columns of equal length by name; or a graph, with "
                 "nodes and links"
             )
-        if any(isinstance(cell, dict | list) for column in columns for cell in column):
+        if len({len(row) for row in found}) > 1:
+            raise ValueError("rows of different lengths; make all alike")
+        if any(isinstance(cell, dict | list) for row in found for cell in row):
             raise ValueError("a cell holds a list or an object; keep numbers and text")
-    made = [["" if cell is None else str(cell) for cell in column] for column in columns]
-    layout = f"JSON, {count(len(made), 'column')}"
-    return Table(source.name, made, None if names is None else tuple(names), layout)
+    made = [["" if cell is None else str(cell) for cell in column] for column in zip(*found, strict=True)]
+    return Table(source.name, made, header, f"JSON, {count(len(made), 'column')}")
 
 
 def _parquet(source: Source) -> Table:
