@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import scipy.sparse as sp
 
 from quartic.cli.fitting import Fit, call_code, read_code, watched_fit, write_result
 from quartic.cli.terminal import Options
-from quartic.cli.workers import check_workers, client_code, is_folder, read_folder, spread, workers
+from quartic.cli.workers import check_workers, client_code, read_folder, spread, workers
 from quartic.distributed.inputs import is_dask_array
 from quartic.io import FeatureTable, FileFormatError, GraphTable, read_similarity
 from quartic.io.graphs import negative_weights
@@ -82,7 +83,7 @@ def run(options: Options) -> None:
 
 
 def _read(options: Options) -> _Job:
-    if is_folder(options.input):
+    if options.input != "-" and Path(options.input).is_dir():
         table: GraphTable | FeatureTable = read_folder(options.input)
         if options.n_clusters is None:
             raise ValueError(f"{options.input}: the number of clusters of a graph on disk is not chosen; say -k")

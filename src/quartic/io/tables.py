@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quartic.archives import check_fits
-from quartic.io.files import FileFormatError, Source, count, damage_named, read_bytes, read_text
+from quartic.io.arrays import one_matrix
+from quartic.io.files import GRAPHS, TABLES, FileFormatError, Source, count, damage_named, read_bytes, read_text
 
 if TYPE_CHECKING:
     import pyarrow
@@ -187,6 +188,13 @@ class Table:
     def is_integer(self, column: int) -> bool:
         """Tell whether the first rows all have a whole number of at least zero there."""
         return all(row[column].isdigit() and row[column].isascii() for row in self.sample)
+
+
+def read_table_or_matrix(source: Source, names: tuple[str, ...], wanted: str) -> Any:
+    """Return the table in a source, or its one matrix of numbers, by one of these names where there are several."""
+    if source.kind in (*GRAPHS, "mdjeep", "atoms"):
+        raise FileFormatError(f"{source.name}: this kind of file holds no {wanted}")
+    return read_table(source) if source.kind in TABLES else one_matrix(source, names)
 
 
 def read_table(source: Source) -> Table:
@@ -388,8 +396,8 @@ def _encode(columns: list[Any]) -> tuple[NDArray[np.int64], list[str]]:
     """Return a number for the text of each cell, (rows, columns), and the texts."""
     if isinstance(columns[0], list):
         index: dict[str, int] = {}
-        codes = [[index.setdefault(cell, len(index)) for cell in cells] for cells in columns]
-        return np.array(codes, dtype=np.int64).T, list(index)
+        numbers = [[index.setdefault(cell, len(index)) for cell in cells] for cells in columns]
+        return np.array(numbers, dtype=np.int64).T, list(index)
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -401,7 +409,7 @@ def _encode(columns: list[Any]) -> tuple[NDArray[np.int64], list[str]]:
             text = cells.cast(pa.string())
             texts.append(pc.fill_null(text, "") if text.null_count else text)  # which loads pandas
     coded = pa.concat_arrays(texts).dictionary_encode()
-    codes = np.frombuffer(coded.indices.buffers()[1], dtype=np.int32)[: len(coded)]
+    codes = np.frombuffer(coded.indices.buffers()[1], dtype=np.int32)[: len(coded)].astype(np.int64)
     return codes.reshape(len(columns), -1).T, coded.dictionary.to_pylist()
 
 
