@@ -338,10 +338,7 @@ def _columns(name: str, content: bytes, separator: str, n_columns: int) -> list[
         read = arrow.ReadOptions(
             use_threads=False, block_size=max(len(content) + 64, 1 << 16), autogenerate_column_names=True
         )
-        types = arrow.ConvertOptions(
-            column_types={f"f{k}": pa.string() for k in range(n_columns)}, strings_can_be_null=True,
-            null_values=[spelt for word in MISSING for spelt in {word, word.upper(), word.capitalize(), "NaN"}],
-        )  # fmt: skip
+        types = arrow.ConvertOptions(column_types={f"f{k}": pa.string() for k in range(n_columns)})
         how = arrow.ParseOptions(delimiter=separator, newlines_in_values=True)
         try:
             found = arrow.read_csv(pa.BufferReader(content), read, how, types)
@@ -423,6 +420,8 @@ def _cast(cells: pyarrow.Array, decimal_comma: bool) -> NDArray[np.float64] | No
             if decimal_comma and pc.any(pc.match_substring(cells, ".")).as_py():  # 1.234,5 perhaps
                 return None
             cells = pc.utf8_trim_whitespace(pc.replace_substring(cells, ",", ".") if decimal_comma else cells)
+            absent = pc.is_in(pc.utf8_lower(cells), pa.array(sorted(MISSING)))
+            cells = pc.if_else(absent, None, cells) if pc.any(absent).as_py() else cells
         cells = cells.cast(pa.float64())
         if cells.null_count:
             return np.asarray(cells.to_numpy(zero_copy_only=False))
