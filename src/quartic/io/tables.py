@@ -415,18 +415,23 @@ def _cast(cells: pyarrow.Array, decimal_comma: bool) -> NDArray[np.float64] | No
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if pa.types.is_string(cells.type):
+        if decimal_comma and pc.any(pc.match_substring(cells, ".")).as_py():  # 1.234,5 perhaps
+            return None
+        cells = pc.utf8_trim_whitespace(pc.replace_substring(cells, ",", ".") if decimal_comma else cells)
     with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        if pa.types.is_string(cells.type):
-            if decimal_comma and pc.any(pc.match_substring(cells, ".")).as_py():  # 1.234,5 perhaps
-                return None
-            cells = pc.utf8_trim_whitespace(pc.replace_substring(cells, ",", ".") if decimal_comma else cells)
-            absent = pc.is_in(pc.utf8_lower(cells), pa.array(sorted(MISSING)))
-            cells = pc.if_else(absent, None, cells) if pc.any(absent).as_py() else cells
-        cells = cells.cast(pa.float64())
-        if cells.null_count:
-            return np.asarray(cells.to_numpy(zero_copy_only=False))
-        return np.frombuffer(cells.buffers()[1])[cells.offset :][: len(cells)]  # to_numpy would load pandas first
+        return _floats(cells.cast(pa.float64()))
+    with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):  # cells that say there is none
+        absent = pc.is_in(pc.utf8_lower(cells), pa.array(sorted(MISSING)))
+        return _floats(pc.if_else(absent, None, cells).cast(pa.float64()))
     return None
+
+
+def _floats(cells: pyarrow.Array) -> NDArray[np.float64]:
+    """Return numbers as NumPy has them, NaN where there is none; pyarrow's own way would load pandas first."""
+    if cells.null_count:
+        return np.asarray(cells.to_numpy(zero_copy_only=False))
+    return np.frombuffer(cells.buffers()[1])[cells.offset :][: len(cells)]
 
 
 # -- the guesses ------------------------------------------------------------------------------------------------------
