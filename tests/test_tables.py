@@ -189,6 +189,15 @@ def test_groups_of_digits_may_stand_apart_by_spaces(file):
     assert [A[0, 1], A[1, 2], A[0, 2]] == [1234.5, 2000.0, 1000000.25]
 
 
+@pytest.mark.parametrize("short", [0, 1 << 18])
+def test_a_name_may_look_like_a_missing_number(file, monkeypatch, short):
+    """NA is Namibia; in a column of numbers it is none."""
+    monkeypatch.setattr("quartic.io.tables._SHORT", short)
+    assert io.read_features(file("name,x\nNA,1\nDE,2\nNone,3\n")).names == ("NA", "DE", "None")
+    with pytest.raises(io.FileFormatError, match=r"csv:3: there is no number in column 'x' \(NA\)"):
+        io.read_features(file("name,x\nDE,1\nFR,NA\nIT,3\n"))
+
+
 @pytest.mark.parametrize("text", LAYOUTS)
 def test_short_and_long_files_are_read_alike(file, text, monkeypatch):
     """Those below a limit row by row, the others by pyarrow."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from quartic.cli.fitting import Fit, call_code, read_code, watched_fit, write_clusters
-from quartic.cli.terminal import Options, command_line, print_json
-from quartic.cli.workers import check_workers, client_code, is_folder, read_folder, spread, workers
+from quartic.cli.fitting import Fit, call_code, read_code, watched_fit, write_result
+from quartic.cli.terminal import Options
+from quartic.cli.workers import check_workers, client_code, read_folder, spread, workers
 from quartic.distributed.inputs import is_dask_array
 from quartic.io import FeatureTable, FileFormatError, GraphTable, read_similarity
 from quartic.io.graphs import negative_weights
@@ -56,17 +58,32 @@ def run(options: Options) -> None:
             options, lambda watcher: model.set_params(callback=watcher).fit(spread(job.data, client)),
             odd=_odd(job.table),
         )  # fmt: skip
-        if not (options.as_json and options.output == "-"):
-            write_clusters(options.output, job.table.names, model.labels_, model.memberships_)
-        if options.report is not None:
-            _write_report(options, job, model, fit)
-        if options.as_json:
-            _print_facts(options, job, model, fit)
-    fit.say(_found(job.table, model), options)
+        fit.finish(
+            _found(job.table, model),
+            write=lambda: _write(options.output, job.table.names, model),
+            section=lambda: _section(options, job, model, fit),
+            facts={
+                "read_as": "graph" if isinstance(job.table, GraphTable) else "features",
+                "guess": job.guess,
+                "n_nodes": len(job.table.names),
+                "n_clusters": job.n_clusters,
+                "votes": job.votes,
+                "affinity": job.settings.get("affinity", "precomputed"),
+                "normalized": model.normalize_,
+                "scaled": job.scaled,
+                "sizes": np.bincount(model.labels_, minlength=job.n_clusters).tolist(),
+            },
+            rows=lambda: {
+                "nodes": [
+                    {"node": node, "cluster": cluster, "memberships": shares}
+                    for node, cluster, shares in _rows(job.table.names, model)
+                ]
+            },
+        )
 
 
 def _read(options: Options) -> _Job:
-    if is_folder(options.input):
+    if options.input != "-" and Path(options.input).is_dir():
         table: GraphTable | FeatureTable = read_folder(options.input)
         if options.n_clusters is None:
             raise ValueError(f"{options.input}: the number of clusters of a graph on disk is not chosen; say -k")
@@ -188,49 +205,29 @@ def _found(table: GraphTable | FeatureTable, model: Any) -> str:
     return found
 
 
-def _print_facts(options: Options, job: _Job, model: Any, fit: Fit) -> None:
-    table = job.table
-    facts: dict[str, Any] = {
-        "command": "cluster",
-        "input": options.input,
-        "read_as": "graph" if isinstance(table, GraphTable) else "features",
-        "guess": job.guess,
-        "n_nodes": len(table.names),
-        "n_clusters": job.n_clusters,
-        "votes": job.votes,
-        "affinity": job.settings.get("affinity", "precomputed"),
-        "normalized": model.normalize_,
-        "scaled": job.scaled,
-        "sizes": np.bincount(model.labels_, minlength=job.n_clusters).tolist(),
-        **fit.numbers(options),
-    }
-    if options.output == "-":
-        rows = zip(table.names, model.labels_.tolist(), model.memberships_.tolist(), strict=True)
-        facts["nodes"] = [{"node": node, "cluster": cluster, "memberships": m} for node, cluster, m in rows]
-    print_json(facts)
+def _rows(names: tuple[str, ...], model: Any) -> Iterator[tuple[str, int, list[float]]]:
+    return zip(names, model.labels_.tolist(), model.memberships_.tolist(), strict=True)
 
 
-def _write_report(options: Options, job: _Job, model: Any, fit: Fit) -> None:
-    from quartic.report import cluster_section, write_page
+def _write(path: str, names: tuple[str, ...], model: Any) -> None:
+    """Write node,cluster,membership_0,…; as .npy the clusters; as .npz nodes, clusters and memberships."""
+    shares = model.memberships_
+    header = ["node", "cluster", *(f"membership_{k}" for k in range(shares.shape[1]))]
+    rows = ([node, cluster, *(f"{share:.6g}" for share in row)] for node, cluster, row in _rows(names, model))
+    arrays = {"node": np.array(names, dtype=np.str_), "cluster": model.labels_, "membership": shares}
+    write_result(path, header, rows, model.labels_, arrays)
+
+
+def _section(options: Options, job: _Job, model: Any, fit: Fit) -> Any:
+    from quartic.report import cluster_section
 
     table = job.table
     features, columns = (table.X, table.columns) if isinstance(table, FeatureTable) else (None, ())
     chosen = "" if options.n_clusters is not None else f"; number of clusters: {job.why}"
-    section = cluster_section(
-        model,
-        table.names,
-        guessed=f"Read as {job.guess}{chosen}.",
-        features=features,
-        columns=columns,
-        runs=fit.runs,
-        title="Clusters by symmetric NMF",
-        notes=fit.said,
-        facts={"input": options.input, "number of clusters": job.why, **fit.facts(options)},
-        command=command_line(),
-        code=_code(options, job),
-    )
-    assert options.report is not None
-    write_page(options.report, f"Clusters of {options.input}", [section])
+    return cluster_section(
+        model, table.names, title=f"Clusters of {options.input}", guessed=f"Read as {job.guess}{chosen}.",
+        features=features, columns=columns, code=_code(options, job), **fit.section(**{"number of clusters": job.why}),
+    )  # fmt: skip
 
 
 def _code(options: Options, job: _Job) -> str:

@@ -1,10 +1,9 @@
-"""What ``quartic cluster`` and ``quartic locate`` do alike: options, a watched fit, what is said and written."""
+"""What ``quartic cluster`` and ``quartic locate`` do alike: a watched fit, what is said, written and reported."""
 
 from __future__ import annotations
 
 import csv
 import io
-import os
 import platform
 import signal
 import sys
@@ -20,14 +19,14 @@ import numpy as np
 
 from quartic._version import __version__
 from quartic.archives import write_whole
-from quartic.cli.terminal import Options, gathered_warnings, one_line, write_stdout
+from quartic.cli.terminal import Options, command_line, gathered_warnings, one_line, print_json, write_stdout
 from quartic.compiled.clock import solving_time
 from quartic.core.progress import progress_bar
 from quartic.core.result import Result, Status
-from quartic.io.distances import axis_names
 
 if TYPE_CHECKING:
     from quartic.core.loop import Progress
+    from quartic.report import Section
 
 
 # -- runs under the eyes of the user: a bar on a terminal, and an end with the best so far on Ctrl-C ------------------
@@ -99,43 +98,70 @@ def watching(options: Options) -> Iterator[Watcher]:
 class Fit:
     """How a fit went: seconds without compiling, what was warned of, whether it was interrupted, and all its runs."""
 
+    options: Options
     result: Result
     seconds: float
     said: list[str]
     interrupted: bool
     runs: list[list[tuple[float, float]]]
 
-    def numbers(self, options: Options) -> dict[str, Any]:
-        """Return what ``--json`` tells of the run."""
-        plain = ("message", "solver", "objective", "stationarity", "n_iter", "n_products")
-        return {
-            "output": None if options.output == "-" else options.output,
-            "report": options.report,
-            "warnings": self.said,
-            "interrupted": self.interrupted,
-            "status": str(self.result.status),
-            "converged": self.result.success,
-            **{name: getattr(self.result, name) for name in plain},
-            "seconds": self.seconds,
-            "seed": options.seed,
-            "version": __version__,
-        }
-
-    def facts(self, options: Options) -> dict[str, str]:
-        """Return the rows of the report's table that tell of the run."""
+    def section(self, **facts: str) -> dict[str, Any]:
+        """Return what a section of the report tells of the run."""
         result = self.result
-        return {
+        about = {
+            "input": self.options.input,
+            **facts,
             "solver": f"{result.solver}: {result.n_iter} iterations, {result.n_products} products with the data",
             "status": result.message,
             "objective": f"{result.objective:.6e}",
             "stationarity": f"{result.stationarity:.3e}",
             "seconds": f"{self.seconds:.2f}",
-            "seed": str(options.seed),
+            "seed": str(self.options.seed),
             "versions": _versions(),
         }
+        return {"runs": self.runs, "notes": self.said, "facts": about, "command": command_line()}
 
-    def say(self, found: str, options: Options) -> None:
+    def finish(
+        self,
+        found: str,
+        write: Callable[[], None],
+        section: Callable[[], Section],
+        facts: dict[str, Any],
+        rows: Callable[[], dict[str, Any]],
+    ) -> None:
+        """Write the result, the report and JSON, with the rows where they go nowhere else; say what was found."""
+        options, result = self.options, self.result
+        inside = options.as_json and options.output == "-"
+        if not inside:
+            write()
+        if options.report is not None:
+            from quartic.report import write_page
+
+            made = section()
+            write_page(options.report, made.title, [made])
+        if options.as_json:
+            plain = ("message", "solver", "objective", "stationarity", "n_iter", "n_products")
+            print_json({
+                "command": options.command,
+                "input": options.input,
+                **facts,
+                "output": None if options.output == "-" else options.output,
+                "report": options.report,
+                "warnings": self.said,
+                "interrupted": self.interrupted,
+                "status": str(result.status),
+                "converged": result.success,
+                **{name: getattr(result, name) for name in plain},
+                "seconds": self.seconds,
+                "seed": options.seed,
+                "version": __version__,
+                **(rows() if inside else {}),
+            })  # fmt: skip
+        self._say(found)
+
+    def _say(self, found: str) -> None:
         """Say what was found, how, and where it is; exit with 1 where it is not a converged result."""
+        options = self.options
         if not options.as_json:
             options.say(found)
             if self.result.success:
@@ -168,7 +194,7 @@ def watched_fit(
     if result.status is Status.MAX_TIME:
         told = result.message.replace("max_time", f"--max-time {options.max_time:g} s")
         result = replace(result, message=told)
-    return Fit(result, seconds, said, watcher.interrupted, watcher.runs)
+    return Fit(options, result, seconds, said, watcher.interrupted, watcher.runs)
 
 
 def _versions() -> str:
@@ -180,56 +206,27 @@ def _versions() -> str:
 # -- what is written, whole or not at all -----------------------------------------------------------------------------
 
 
-def write_table(path: str | os.PathLike[str], header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Write a table to a .csv or .tsv file, or to standard output where the path is ``-``."""
-    suffix = Path(path).suffix.lower()
-    text = io.StringIO()
-    writer = csv.writer(text, delimiter="\t" if suffix == ".tsv" else ",", lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    if str(path) == "-":
-        write_stdout(text.getvalue())
-    else:
-        write_whole(path, lambda file: file.write(text.getvalue().encode()))
-
-
-def write_clusters(path: str | os.PathLike[str], names: Sequence[str], labels: Any, memberships: Any) -> None:
-    """Write node,cluster,membership_0,…; as .npy the clusters; as .npz nodes, clusters and memberships."""
-    suffix = Path(path).suffix.lower()
-    if suffix == ".npy":
-        write_whole(path, lambda file: np.save(file, labels, allow_pickle=False))
-    elif suffix == ".npz":
-        arrays = {"node": np.array(names, dtype=np.str_), "cluster": labels, "membership": memberships}
-        write_whole(path, lambda file: np.savez(file, **arrays))
-    else:
-        header = ["node", "cluster", *(f"membership_{k}" for k in range(memberships.shape[1]))]
-        rows = zip(names, labels.tolist(), memberships.tolist(), strict=True)
-        write_table(path, header, ([name, label, *(f"{m:.6g}" for m in row)] for name, label, row in rows))
-
-
-def write_points(
-    path: str | os.PathLike[str], names: Sequence[str], X: Any, determined: Any, errors: Any = None, atoms: Any = None
+def write_result(
+    path: str, header: Sequence[str], rows: Iterable[Sequence[Any]], array: Any, arrays: dict[str, Any] | None = None
 ) -> None:
-    """Write point,x,y[,z],…,determined[,standard_error]; as .npy the coordinates; as .pdb, .cif or .xyz atoms.
+    """Write a table to a .csv or .tsv file, or to standard output where the path is ``-``.
 
-    ``atoms`` is a `quartic.io.Structure` with their names and residues, where these are known.
+    As .npy only the ``array`` is written, and as .npz the ``arrays``.
     """
     suffix = Path(path).suffix.lower()
     if suffix == ".npy":
-        write_whole(path, lambda file: np.save(file, X, allow_pickle=False))
-    elif suffix in (".pdb", ".cif", ".xyz"):
-        from quartic.io import Structure, write_pdb, write_xyz
-
-        write = write_xyz if suffix == ".xyz" else write_pdb
-        numbered = all(name.isdigit() for name in names)
-        write(Path(path), atoms.at(X) if atoms is not None else Structure.of(X, names=None if numbered else names))
+        write_whole(path, lambda file: np.save(file, array, allow_pickle=False))
+    elif suffix == ".npz" and arrays is not None:
+        write_whole(path, lambda file: np.savez(file, **arrays))
     else:
-        header = ["point", *axis_names(X.shape[1]), "determined", *([] if errors is None else ["standard_error"])]
-        ends = [[str(bool(sure)).lower()] for sure in determined]
-        if errors is not None:
-            ends = [[*end, repr(error)] for end, error in zip(ends, errors.tolist(), strict=True)]
-        rows = zip(names, X.tolist(), ends, strict=True)
-        write_table(path, header, ([name, *map(repr, row), *end] for name, row, end in rows))
+        text = io.StringIO()
+        writer = csv.writer(text, delimiter="\t" if suffix == ".tsv" else ",", lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows([str(cell).lower() if isinstance(cell, bool) else cell for cell in row] for row in rows)
+        if path == "-":
+            write_stdout(text.getvalue())
+        else:
+            write_whole(path, lambda file: file.write(text.getvalue().encode()))
 
 
 # -- the same run as Python code --------------------------------------------------------------------------------------

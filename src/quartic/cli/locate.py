@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from quartic.cli.fitting import Fit, call_code, read_code, watched_fit, write_points
-from quartic.cli.terminal import Options, command_line, print_json
+from quartic.cli.fitting import Fit, call_code, read_code, watched_fit, write_result
+from quartic.cli.terminal import Options
 from quartic.distance.findings import DistanceWarning
-from quartic.io import DistanceTable, FileFormatError, read_anchors, read_distances
+from quartic.io import DistanceTable, FileFormatError, Structure, read_anchors, read_distances, write_pdb, write_xyz
 from quartic.io.distances import axis_names
 
-OUTPUTS = (".csv", ".tsv", ".npy", ".pdb", ".cif", ".xyz")
+_ATOMS = (".pdb", ".cif", ".xyz")
+OUTPUTS = (".csv", ".tsv", ".npy", *_ATOMS)
 # Warnings speak of Python's parameters; here they are options.
 _OPTIONS = {
     'weights="noise"': "--weights noise",
@@ -52,19 +53,35 @@ def run(options: Options) -> None:
         return model.set_params(callback=watcher).fit_pairs(job.table.pairs, **job.known, anchors=job.anchors or None)
 
     fit = watched_fit(options, locate, partial(_told, names=job.table.names))
-    errors = model.standard_errors_ if options.noise is not None else None
-    if not (options.as_json and options.output == "-"):
-        write_points(options.output, job.table.names, model.embedding_, model.determined_, errors, job.table.atoms)
-    if options.report is not None:
-        _write_report(options, job, model, fit)
-    if options.as_json:
-        _print_facts(options, job.table, model, fit)
-    fit.say(describe_points(model, len(job.table.pairs)), options)
+    determined = np.asarray(model.determined_)
+    header = ["point", *axis_names(options.dimension), "determined"]
+    ends = [determined.tolist()]
+    if options.noise is not None:
+        header.append("standard_error")
+        ends.append(model.standard_errors_.tolist())
+    places = zip(job.table.names, model.embedding_.tolist(), *ends, strict=True)
+    rows = [[name, *place, *end] for name, place, *end in places]
+    fit.finish(
+        describe_points(model, len(job.table.pairs)),
+        write=lambda: _write(options.output, header, rows, model.embedding_, job.table),
+        section=lambda: _section(options, job, model, fit),
+        facts={
+            "guess": job.table.guess,
+            "n_points": job.table.n_points,
+            "n_pairs": len(job.table.pairs),
+            "dimension": options.dimension,
+            "rmse": float(model.rmse_),
+            "n_determined": int(determined.sum()),
+            "not_determined": [job.table.names[i] for i in np.flatnonzero(~determined)],
+            "chirality": model.chirality_,
+        },
+        rows=lambda: {"points": [dict(zip(header, row, strict=True)) for row in rows]},
+    )
 
 
 def _check(options: Options) -> None:
     options.check(OUTPUTS)
-    if options.output.lower().endswith((".pdb", ".cif", ".xyz")) and options.dimension > 3:
+    if options.output.lower().endswith(_ATOMS) and options.dimension > 3:
         raise ValueError(f"-o {options.output}: atoms have at most 3 coordinates, not {options.dimension}; write .csv")
     if options.input == "-" and "-" in (options.anchors, options.align):
         raise ValueError("standard input can be read only once; give the anchors as a file")
@@ -99,58 +116,26 @@ def _told(warning: Warning, names: Sequence[str]) -> str:
     return type(warning)(text, *warning.args[1:]).told(names)
 
 
-def _print_facts(options: Options, table: DistanceTable, model: Any, fit: Fit) -> None:
-    determined = np.asarray(model.determined_)
-    facts: dict[str, Any] = {
-        "command": "locate",
-        "input": options.input,
-        "guess": table.guess,
-        "n_points": table.n_points,
-        "n_pairs": len(table.pairs),
-        "dimension": options.dimension,
-        "rmse": float(model.rmse_),
-        "n_determined": int(determined.sum()),
-        "not_determined": [table.names[i] for i in np.flatnonzero(~determined)],
-        "chirality": model.chirality_,
-        **fit.numbers(options),
-    }
-    if options.output == "-":
-        axes = axis_names(options.dimension)
-        rows = zip(table.names, model.embedding_.tolist(), determined.tolist(), strict=True)
-        facts["points"] = [
-            {"point": name, **dict(zip(axes, place, strict=True)), "determined": sure} for name, place, sure in rows
-        ]
-        if options.noise is not None:
-            for point, error in zip(facts["points"], model.standard_errors_.tolist(), strict=True):
-                point["standard_error"] = error
-    print_json(facts)
+def _write(path: str, header: list[str], rows: list[list[Any]], X: Any, table: DistanceTable) -> None:
+    """Write point,x,y[,z],…,determined[,standard_error]; as .npy the coordinates; as .pdb, .cif or .xyz atoms."""
+    if not path.lower().endswith(_ATOMS):
+        write_result(path, header, rows, X)
+        return
+    write = write_xyz if path.lower().endswith(".xyz") else write_pdb
+    numbered = all(name.isdigit() for name in table.names)
+    plain = Structure.of(X, names=None if numbered else table.names)
+    write(path, plain if table.atoms is None else table.atoms.at(X))
 
 
-def _write_report(options: Options, job: _Job, model: Any, fit: Fit) -> None:
-    from quartic.report import point_section, write_page
+def _section(options: Options, job: _Job, model: Any, fit: Fit) -> Any:
+    from quartic.report import point_section
 
     table = job.table
-    section = point_section(
-        model,
-        table.pairs,
-        {"distances": table.distances, "lower": table.lower, "upper": table.upper},
-        table.names,
-        anchors=list(job.anchors),
-        guessed=f"Read as {table.guess}.",
-        runs=fit.runs,
-        title="Points from distances",
-        notes=fit.said,
-        facts={
-            "input": options.input,
-            "mirror image": model.chirality_,
-            "search": model.start_,
-            **fit.facts(options),
-        },
-        command=command_line(),
-        code=_code(options, job),
-    )
-    assert options.report is not None
-    write_page(options.report, f"Points from {options.input}", [section])
+    return point_section(
+        model, table.pairs, {"distances": table.distances, "lower": table.lower, "upper": table.upper}, table.names,
+        title=f"Points from {options.input}", guessed=f"Read as {table.guess}.", anchors=list(job.anchors),
+        code=_code(options, job), **fit.section(**{"mirror image": model.chirality_, "search": model.start_}),
+    )  # fmt: skip
 
 
 def _code(options: Options, job: _Job) -> str:

@@ -10,16 +10,14 @@ import numpy as np
 from quartic._version import __version__
 from quartic.archives import write_whole
 from quartic.cli.fitting import watching
-from quartic.cli.terminal import Options, check_report, check_target, command_line, print_json
+from quartic.cli.terminal import Options, command_line, print_json
 from quartic.report import Section, write_page
 from quartic.sdp import SDPResult, read_sdpa, solve_sdp
 
 
 def run(options: Options) -> None:
     """Read, solve, write, say; exit with 1 where there is no solution to the tolerance, with 2 on a faulty file."""
-    if options.output is not None:
-        check_target(options.output, (".npz",), "-o")
-    check_report(options.report)
+    options.check((".npz",))
     problem = read_sdpa(options.input)
     options.say(f"{options.input}: {problem.m} constraints, blocks {_short(problem.blocks)}")
     with watching(options) as watcher:

@@ -57,7 +57,7 @@ class Options(SimpleNamespace):
 
         check_target(self.output, outputs, "-o")
         check_report(self.report)
-        if self.solver != "auto" and self.solver not in SOLVERS:
+        if getattr(self, "solver", "auto") not in ("auto", *SOLVERS):
             raise ValueError(f"--solver {self.solver}: choose auto or one of {', '.join(SOLVERS)}")
 
     def say(self, text: str) -> None:
@@ -70,9 +70,9 @@ class Options(SimpleNamespace):
         print(f"quartic {self.command}: {one_line(text)}", file=sys.stderr)
 
 
-def check_target(path: str | os.PathLike[str], kinds: Sequence[str], option: str) -> None:
+def check_target(path: str | os.PathLike[str] | None, kinds: Sequence[str], option: str) -> None:
     """Raise where a result could not be written there, before the work begins."""
-    if str(path) == "-":
+    if path is None or str(path) == "-":
         return
     path = Path(path)
     if path.suffix.lower() not in kinds:
@@ -87,10 +87,9 @@ def check_target(path: str | os.PathLike[str], kinds: Sequence[str], option: str
 
 def check_report(path: str | os.PathLike[str] | None) -> None:
     """Raise where a report is asked for that could not be written."""
-    if path is not None:
-        check_target(path, (".html", ".htm"), "--report")
-        if find_spec("plotly") is None:
-            raise ValueError("--report needs plotly: pip install 'quartic[report]'")
+    check_target(path, (".html", ".htm"), "--report")
+    if path is not None and find_spec("plotly") is None:
+        raise ValueError("--report needs plotly: pip install 'quartic[report]'")
 
 
 @contextmanager

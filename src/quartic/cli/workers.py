@@ -6,7 +6,6 @@ import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from quartic.cli.terminal import Options
@@ -78,11 +77,6 @@ def client_code(scheduler: str | None, n_workers: int | None) -> tuple[str, str]
     else:
         return "", "{}"
     return made, f"in_blocks({{}}, {_BLOCKS_EACH} * sum(client.nthreads().values()))"
-
-
-def is_folder(path: str) -> bool:
-    """Tell whether the input is a folder of blocks."""
-    return path != "-" and Path(path).is_dir()
 
 
 def read_folder(path: str) -> GraphTable:

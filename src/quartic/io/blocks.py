@@ -109,23 +109,21 @@ def read_blocks(folder: str | os.PathLike[str]) -> Any:
         from dask import delayed
     except ImportError as missing:
         raise ImportError('blocks on disk need Dask: pip install "quartic[distributed]"') from missing
-    if len({_kind(file) for file in files}) > 1:
+    claims = [_claim(file) for file in files]
+    if len({(file.suffix, sparse) for file, (_, _, sparse) in zip(files, claims, strict=True)}) > 1:
         raise FileFormatError(f"{folder}: blocks of several kinds, sparse and dense; keep one kind")
-    shapes = [_shape(file) for file in files]
-    widths = {shape[1] for shape, _ in shapes}
-    if len(widths) > 1:
-        k = next(k for k, (shape, _) in enumerate(shapes) if shape[1] != shapes[0][0][1])
-        raise FileFormatError(
-            f"{files[k]}: {shapes[k][0][1]} columns, but {files[0].name} has {shapes[0][0][1]}; all blocks must be "
-            "equally wide"
-        )
-    dtype = np.result_type(*(dtype for _, dtype in shapes))
-    meta = np.empty((0, 0), dtype=dtype) if _kind(files[0]) == "dense" else sp.csr_array((0, 0), dtype=dtype)
+    width = claims[0][0][1]
+    for file, (shape, _, _) in zip(files, claims, strict=True):
+        if shape[1] != width:
+            fault = f"{shape[1]} columns, but {files[0].name} has {width}; all blocks must be equally wide"
+            raise FileFormatError(f"{file}: {fault}")
+    dtype = np.result_type(*(dtype for _, dtype, _ in claims))
+    meta = sp.csr_array((0, 0), dtype=dtype) if claims[0][2] else np.empty((0, 0), dtype=dtype)
     read = delayed(read_block, pure=True)
     return da.concatenate(
         [
             da.from_delayed(read(str(file)), shape=shape, dtype=dtype, meta=meta)
-            for file, (shape, _) in zip(files, shapes, strict=True)
+            for file, (shape, _, _) in zip(files, claims, strict=True)
         ]
     )
 
@@ -136,20 +134,14 @@ def read_block(path: str) -> Any:
     What says where numbers are, headers and indices, is checked; the numbers themselves are not looked at.
     """
     with damage_named(path, "not a block of rows"):
-        if _kind(Path(path)) == "dense":
-            return _in_native_order(map_npy(path))
         parts = _parts(Path(path))
-        shape = _sparse_shape(parts)
-        data, indices, indptr = (_in_native_order(parts[name]) for name in _PARTS[:3])
+        data = parts["data"].astype(_native(parts["data"].dtype), copy=False)
+        if "indices" not in parts:
+            return data
+        shape = _shape(parts)
+        indices, indptr = (parts[name].astype(_native(parts[name].dtype), copy=False) for name in ("indices", "indptr"))
         check_compressed(data, indices, indptr, *shape)
         return sp.csr_array((data, indices, indptr), shape=shape)
-
-
-def _kind(path: Path) -> str:
-    """Tell what the file that stands for a block is: ``packed``, ``sparse`` or ``dense``."""
-    if path.suffix == ".npz":
-        return "packed"
-    return "sparse" if path.name.endswith(".shape.npy") else "dense"
 
 
 def _files(folder: Path) -> list[Path]:
@@ -161,24 +153,39 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _parts(path: Path) -> dict[str, Any]:
-    """Return the arrays of a block of sparse rows."""
+    """Return the arrays of a block, only ``data`` where its rows are dense."""
     if path.suffix == ".npz":
         arrays = read_npz(path)
-        kind = arrays["format"].item()
-        if kind not in (b"csr", "csr"):
+        if (kind := arrays["format"].item()) not in (b"csr", "csr"):
             raise ValueError(f"a block must be saved as csr, this one is {kind!r}")
         return arrays
+    if not path.name.endswith(".shape.npy"):
+        return {"data": map_npy(path)}
     return {part: map_npy(path.with_name(path.name.replace(".shape.npy", f".{part}.npy"))) for part in _PARTS}
 
 
-def _in_native_order(array: Any) -> Any:
-    """Return real numbers as this machine computes with them: itself, but for those of other machines and widths."""
-    kind, size = array.dtype.kind, array.dtype.itemsize
-    if kind not in "fiub":
-        raise ValueError(f"a block must be real numbers, got dtype {array.dtype}")
-    if kind == "f" and size not in (4, 8):
-        return array.astype(np.float32 if size < 4 else np.float64)
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+def _native(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type in which this machine computes with real numbers: the same but for other machines' and widths."""
+    if dtype.kind not in "fiub":
+        raise ValueError(f"a block must be real numbers, got dtype {dtype}")
+    if dtype.kind == "f" and dtype.itemsize not in (4, 8):
+        return np.dtype(np.float32 if dtype.itemsize < 4 else np.float64)
+    return dtype.newbyteorder("=")
+
+
+def _shape(parts: dict[str, Any]) -> tuple[int, int]:
+    """Return the shape that a block says it has."""
+    shape = np.asarray(parts["shape"] if "indices" in parts else parts["data"].shape)
+    if shape.shape != (2,) or shape.dtype.kind not in "iu" or (shape < 0).any():
+        raise ValueError(f"a block has rows and columns, this one the shape {shape.tolist()!r}")
+    return int(shape[0]), int(shape[1])
+
+
+def _claim(path: Path) -> tuple[tuple[int, int], np.dtype[Any], bool]:
+    """Return shape and type of a block, from its headers where it is mapped, and whether it is sparse."""
+    with damage_named(str(path), "not a block of rows"):
+        parts = _parts(path)
+        return _shape(parts), _native(parts["data"].dtype), "indices" in parts
 
 
 def _row_blocks(M: Any, rows: int | None) -> Iterator[Any]:
@@ -208,26 +215,3 @@ def _write(folder: Path, k: int, block: Any) -> None:
 
 def _save(path: Path, array: Any) -> None:
     write_whole(path, partial(np.save, arr=np.ascontiguousarray(array), allow_pickle=False))
-
-
-def _shape(path: Path) -> tuple[tuple[int, int], np.dtype[Any]]:
-    """Return shape and type of a block, from its headers where it is mapped."""
-    with damage_named(str(path), "not a block of rows"):
-        if _kind(path) == "dense":
-            whole = map_npy(path)
-            shape, dtype = whole.shape, whole.dtype
-        else:
-            parts = _parts(path)
-            shape, dtype = _sparse_shape(parts), parts["data"].dtype
-        dtype = _in_native_order(np.empty(0, dtype)).dtype
-    if len(shape) != 2:
-        raise FileFormatError(f"{path}: a block has rows and columns, this array has the shape {shape}")
-    return (int(shape[0]), int(shape[1])), dtype
-
-
-def _sparse_shape(parts: dict[str, Any]) -> tuple[int, int]:
-    """Return the shape that a block of sparse rows says it has."""
-    shape = parts["shape"]
-    if shape.shape != (2,) or shape.dtype.kind not in "iu" or (shape < 0).any():
-        raise ValueError(f"the shape must be two whole numbers, got {shape.tolist()!r}")
-    return int(shape[0]), int(shape[1])

@@ -71,12 +71,15 @@ class DistanceTable:
 
     def columns(self) -> dict[str, Any]:
         """Return what `DistanceCompletion.fit_pairs` takes, by name."""
-        return {**{role: getattr(self, role) for role in _WHAT}, "n_points": self.n_points}
+        return {**dict.fromkeys(_WHAT), **self.quantities(), "n_points": self.n_points}
+
+    def quantities(self) -> dict[str, Floats]:
+        """Return the columns of numbers that there are, by their roles."""
+        return {role: column for role in _WHAT if (column := getattr(self, role)) is not None}
 
     def take(self, rows: NDArray[Any]) -> DistanceTable:
         """Return the table with these rows only (indices)."""
-        known = {role: getattr(self, role) for role in _WHAT}
-        columns: dict[str, Any] = {role: None if known[role] is None else known[role][rows] for role in known}
+        columns: dict[str, Any] = {role: column[rows] for role, column in self.quantities().items()}
         place = self.place
         return replace(self, pairs=self.pairs[rows], place=lambda row: place(int(rows[row])), **columns)
 
@@ -378,10 +381,6 @@ def _vertex(text: str, path: str, at: int) -> int:
 # -- what cannot be in a list of distances ----------------------------------------------------------------------------
 
 
-def _quantities(table: DistanceTable) -> dict[str, Floats]:
-    return {role: column for role in _WHAT if (column := getattr(table, role)) is not None}
-
-
 def _check_rows(table: DistanceTable, name: str, titles: dict[str, str] | None = None) -> None:
     """Raise an error that names the first row that cannot be, and its column: negative, outside its bounds, …"""
 
@@ -392,7 +391,7 @@ def _check_rows(table: DistanceTable, name: str, titles: dict[str, str] | None =
 
     i, j = table.pairs.T
     refuse(i == j, lambda at: f"the point {table.names[i[at]]} is paired with itself; take it out")
-    found, bounded = _quantities(table), table.lower is not None or table.upper is not None
+    found, bounded = table.quantities(), table.lower is not None or table.upper is not None
     for role, column in found.items():
         unknown = np.isnan(column) & (role == "weights" or (role == "distances" and not bounded))
         unknown |= np.isinf(column) & (role != "upper")
@@ -415,7 +414,7 @@ def _merged(table: DistanceTable, name: str, repeats: str | None) -> DistanceTab
     rows = np.arange(len(ordered))
     if repeats is not None and (table.lower is not None or table.upper is not None):
         raise FileFormatError(f"{name}: --repeats is for distances, this file has bounds; keep one row a pair")
-    for role, column in _quantities(table).items():
+    for role, column in table.quantities().items():
         column, rows, clash = merge_repeats(ordered, column, table.n_points, repeats)
         if clash is not None:
             a, b = clash

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from quartic.io.arrays import check_finite, one_matrix
-from quartic.io.files import GRAPHS, TABLES, FileFormatError, Source, source_of
+from quartic.io.arrays import check_finite
+from quartic.io.files import GRAPHS, FileFormatError, Source, source_of
 from quartic.io.graphs import MATRIX_NAMES as GRAPH_NAMES
 from quartic.io.graphs import (
     GraphTable,
@@ -22,7 +22,7 @@ from quartic.io.graphs import (
     named_matrix,
     refuse_words,
 )
-from quartic.io.tables import CLEAR_ENDS, NAMES, Table, find_ends, plain, read_table
+from quartic.io.tables import CLEAR_ENDS, NAMES, Table, find_ends, plain, read_table_or_matrix
 
 MATRIX_NAMES = ("X", "fea", "features", "data", "array")
 
@@ -87,11 +87,8 @@ def read_features(path: str | os.PathLike[str]) -> FeatureTable:
 
 def features_of(source: Source) -> FeatureTable:
     """Return the features in a source."""
-    if source.kind in (*GRAPHS, "mdjeep", "atoms"):
-        raise FileFormatError(f"{source.name}: this kind of file holds no features")
-    if source.kind in TABLES:
-        return features_of_table(read_table(source))
-    return features_of_matrix(one_matrix(source, MATRIX_NAMES), source.name)
+    found = read_table_or_matrix(source, MATRIX_NAMES, "features")
+    return features_of_table(found) if isinstance(found, Table) else features_of_matrix(found, source.name)
 
 
 def features_of_matrix(matrix: Any, name: str) -> FeatureTable:
@@ -189,11 +186,10 @@ def read_similarity(
     with source_of(path) as source:
         if as_ == "features":
             return features_of(source)
-        if as_ == "graph" or columns is not None or source.kind in (*GRAPHS, "mdjeep", "atoms"):
+        if as_ == "graph" or columns is not None or source.kind in GRAPHS:
             return graph_of(source, columns, repeats)
-        if source.kind in TABLES:
-            return _guessed_table(read_table(source), repeats)
-        return _guessed_matrix(one_matrix(source, (*GRAPH_NAMES, *MATRIX_NAMES)), source.name)
+        found = read_table_or_matrix(source, (*GRAPH_NAMES, *MATRIX_NAMES), "graph and no features; use quartic locate")
+        return _guessed_table(found, repeats) if isinstance(found, Table) else _guessed_matrix(found, source.name)
 
 
 def _guessed_matrix(matrix: Any, name: str) -> GraphTable | FeatureTable:

@@ -11,10 +11,9 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 from quartic.archives import check_fits, in_short, write_whole
 
@@ -103,20 +102,19 @@ def open_source(path: str | os.PathLike[str]) -> Source:
 
 
 @contextmanager
-def source_of(path: str | os.PathLike[str], stdin: BinaryIO | None = None) -> Iterator[Source]:
+def source_of(path: str | os.PathLike[str]) -> Iterator[Source]:
     """Open a file, or standard input where the path is ``-``; what is read only once, as a pipe is, is kept first.
 
     The kind of what comes through a pipe is told by its first bytes.
     """
-    piped = str(path) != "-" and not (Path(path).is_file() or Path(path).is_dir()) and Path(path).exists()
-    if str(path) != "-" and not piped:
+    given = Path(path)
+    if str(path) != "-" and (given.is_file() or given.is_dir() or not given.exists()):
         yield open_source(path)
         return
-    name = str(path) if piped else "stdin"
-    with tempfile.TemporaryDirectory(prefix="quartic-") as folder, ExitStack() as stack:
+    name = "stdin" if str(path) == "-" else str(path)
+    with tempfile.TemporaryDirectory(prefix="quartic-") as folder:
         spooled = Path(folder) / "stdin"
-        came = stack.enter_context(open(path, "rb")) if piped else stdin or sys.stdin.buffer
-        with spooled.open("wb") as file:
+        with spooled.open("wb") as file, nullcontext(sys.stdin.buffer) if name == "stdin" else given.open("rb") as came:
             shutil.copyfileobj(came, file)
         if spooled.stat().st_size == 0:
             raise FileFormatError(f"{name}: nothing came in; pipe a file into it, or name one")

@@ -15,10 +15,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from quartic.io.arrays import check_finite, one_matrix
+from quartic.io.arrays import check_finite
 from quartic.io.files import (
     GRAPHS,
-    TABLES,
     FileFormatError,
     Source,
     count,
@@ -28,7 +27,7 @@ from quartic.io.files import (
     read_text,
     source_of,
 )
-from quartic.io.tables import DISTANCE, INSTALL, WEIGHT, Table, find_column, find_ends, plain, read_table
+from quartic.io.tables import DISTANCE, INSTALL, WEIGHT, Table, find_column, find_ends, plain, read_table_or_matrix
 
 MATRIX_NAMES = ("A", "M", "W", "adjacency", "similarity", "array")
 
@@ -105,13 +104,10 @@ def check_repeats(repeats: str | None, *known: str) -> None:
 
 def graph_of(source: Source, columns: Sequence[str] | None, repeats: str | None) -> GraphTable:
     """Return the graph in a source."""
-    if source.kind in ("mdjeep", "atoms"):
-        raise FileFormatError(f"{source.name}: this kind of file holds distances or places; use quartic locate")
     if source.kind in GRAPHS:
         return _by_networkx(source, repeats)
-    if source.kind in TABLES:
-        return graph_of_table(read_table(source), columns, repeats)
-    return graph_of_matrix(one_matrix(source, MATRIX_NAMES), source.name)
+    found = read_table_or_matrix(source, MATRIX_NAMES, "graph; use quartic locate")
+    return graph_of_table(found, columns, repeats) if isinstance(found, Table) else graph_of_matrix(found, source.name)
 
 
 def graph_of_matrix(matrix: Any, name: str, names: tuple[str, ...] | None = None) -> GraphTable:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import scipy.io
+import scipy.sparse as sp
 
 
 def read(kind: str, path: str) -> dict[str, Any]:
@@ -42,13 +43,12 @@ def write(matrices: dict[str, Any], folder: Path) -> list[tuple[str, str]]:
     """Write each matrix as NumPy or SciPy would, and return names and files."""
     files = []
     for k, (name, matrix) in enumerate(matrices.items()):
-        if hasattr(matrix, "tocoo"):
-            coo = matrix.tocoo()
-            parts = {"row": coo.row, "col": coo.col, "data": coo.data}
-            np.savez(folder / f"{k}.npz", format="coo", shape=np.array(coo.shape), **parts)
+        sparse = sp.issparse(matrix)
+        if sparse:
+            sp.save_npz(folder / f"{k}.npz", sp.coo_array(matrix), compressed=False)
         else:
             np.save(folder / f"{k}.npy", np.asarray(matrix), allow_pickle=False)
-        files.append((name, f"{k}.npz" if hasattr(matrix, "tocoo") else f"{k}.npy"))
+        files.append((name, f"{k}.npz" if sparse else f"{k}.npy"))
     return files
 
 

@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quartic.archives import check_fits
-from quartic.io.files import FileFormatError, Source, count, damage_named, read_bytes, read_text
+from quartic.io.arrays import one_matrix
+from quartic.io.files import GRAPHS, TABLES, FileFormatError, Source, count, damage_named, read_bytes, read_text
 
 if TYPE_CHECKING:
     import pyarrow
@@ -60,7 +61,6 @@ class Table:
     content: bytes = field(default=b"", repr=False)  # the text, for the numbers of lines; empty for Parquet
     separator: str = ","
     edges: bool = False  # each row is an edge: networkx wrote it
-    named: dict[tuple[int, ...], tuple[NDArray[np.int64], tuple[str, ...]]] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.columns[0])
@@ -122,12 +122,6 @@ class Table:
 
         Whole numbers lose their decimal point and come in rising order, words as they come.
         """
-        if (kept := self.named.get(tuple(columns))) is not None:
-            return kept
-        if (whole := _whole_numbers([self.columns[column] for column in columns])) is not None:
-            used = np.bincount(whole.ravel()) > 0
-            self.named[tuple(columns)] = (np.cumsum(used) - 1)[whole], tuple(map(str, np.flatnonzero(used).tolist()))
-            return self.named[tuple(columns)]
         codes, words = _encode([self.columns[column] for column in columns])
         index: dict[str, int] = {}
         merged = np.empty(len(words), dtype=np.int64)
@@ -150,8 +144,7 @@ class Table:
             names.sort(key=int)
             place = {name: at for at, name in enumerate(names)}
             merged = np.array([place[name] for name in index], dtype=np.int64)[merged]
-        self.named[tuple(columns)] = merged[codes], tuple(names)
-        return self.named[tuple(columns)]
+        return merged[codes], tuple(names)
 
     def numbers(self, columns: Sequence[int], *, missing: bool = False, infinite: bool = False) -> NDArray[np.float64]:
         """Return columns of numbers, (rows, columns), or raise an error that names the row.
@@ -197,6 +190,13 @@ class Table:
         return all(row[column].isdigit() and row[column].isascii() for row in self.sample)
 
 
+def read_table_or_matrix(source: Source, names: tuple[str, ...], wanted: str) -> Any:
+    """Return the table in a source, or its one matrix of numbers, by one of these names where there are several."""
+    if source.kind in (*GRAPHS, "mdjeep", "atoms"):
+        raise FileFormatError(f"{source.name}: this kind of file holds no {wanted}")
+    return read_table(source) if source.kind in TABLES else one_matrix(source, names)
+
+
 def read_table(source: Source) -> Table:
     """Read a table of text, plain or gzip, a sheet of Excel, Parquet or JSON.
 
@@ -234,32 +234,27 @@ def _json(source: Source) -> Table:
     """Return the table in JSON: rows as objects or lists, or columns by name, as pandas writes them too."""
     content = read_text(source.path, source.name)[0]
     with damage_named(source.name, "not JSON"):
-        found = json.loads(content)
-        names: list[str] | None = None
+        found, header = json.loads(content), None
         if isinstance(found, dict) and {"columns", "data"} <= found.keys():  # pandas' orient="split"
             found = [dict(zip(map(str, found["columns"]), row, strict=True)) for row in found["data"]]
-        if isinstance(found, list) and found and all(isinstance(row, dict) for row in found):
-            names = list(dict.fromkeys(name for row in found for name in row))
-            columns = [[row.get(name) for row in found] for name in names]
-        elif isinstance(found, list) and found and all(isinstance(row, list) and row for row in found):
-            if len({len(row) for row in found}) > 1:
-                raise ValueError("rows of different lengths; make all alike")
-            columns = [list(column) for column in zip(*found, strict=True)]
-        elif isinstance(found, dict) and all(isinstance(column, dict | list) and column for column in found.values()):
-            names = list(found)
+        if isinstance(found, list) and all(isinstance(row, dict) for row in found):
+            header = tuple(dict.fromkeys(name for row in found for name in row))
+            found = [[row.get(name) for name in header] for row in found]
+        elif isinstance(found, dict) and all(isinstance(column, dict | list) for column in found.values()):
+            header = tuple(found)
             columns = [list(column.values() if isinstance(column, dict) else column) for column in found.values()]
-        else:
-            columns = []
-        if not columns or len({len(column) for column in columns}) > 1:
+            found = [list(row) for row in zip(*columns, strict=True)]
+        if not isinstance(found, list) or not all(isinstance(row, list) and row for row in found) or not found:
             raise ValueError(
                 "expected a list of rows, of objects or lists, or columns of equal length by name; or a graph, with "
                 "nodes and links"
             )
-        if any(isinstance(cell, dict | list) for column in columns for cell in column):
+        if len({len(row) for row in found}) > 1:
+            raise ValueError("rows of different lengths; make all alike")
+        if any(isinstance(cell, dict | list) for row in found for cell in row):
             raise ValueError("a cell holds a list or an object; keep numbers and text")
-    made = [["" if cell is None else str(cell) for cell in column] for column in columns]
-    layout = f"JSON, {count(len(made), 'column')}"
-    return Table(source.name, made, None if names is None else tuple(names), layout)
+    made = [["" if cell is None else str(cell) for cell in column] for column in zip(*found, strict=True)]
+    return Table(source.name, made, header, f"JSON, {count(len(made), 'column')}")
 
 
 def _parquet(source: Source) -> Table:
@@ -398,8 +393,8 @@ def _encode(columns: list[Any]) -> tuple[NDArray[np.int64], list[str]]:
     """Return a number for the text of each cell, (rows, columns), and the texts."""
     if isinstance(columns[0], list):
         index: dict[str, int] = {}
-        codes = [[index.setdefault(cell, len(index)) for cell in cells] for cells in columns]
-        return np.array(codes, dtype=np.int64).T, list(index)
+        numbers = [[index.setdefault(cell, len(index)) for cell in cells] for cells in columns]
+        return np.array(numbers, dtype=np.int64).T, list(index)
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -411,53 +406,32 @@ def _encode(columns: list[Any]) -> tuple[NDArray[np.int64], list[str]]:
             text = cells.cast(pa.string())
             texts.append(pc.fill_null(text, "") if text.null_count else text)  # which loads pandas
     coded = pa.concat_arrays(texts).dictionary_encode()
-    return _to_numpy(coded.indices, coded.indices.type).reshape(len(columns), -1).T, coded.dictionary.to_pylist()
-
-
-def _whole_numbers(columns: list[Any]) -> NDArray[np.int64] | None:
-    """Return cells as whole numbers, (rows, columns), where all are, spelt in one way, not far above their count."""
-    if isinstance(columns[0], list):
-        return None
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not all(pa.types.is_string(cells.type) and cells.null_count == 0 and len(cells) for cells in columns):
-        return None
-    with suppress(pa.ArrowInvalid):
-        values = np.column_stack([_to_numpy(cells, pa.int64()) for cells in columns])
-        n_letters = sum(pc.sum(pc.binary_length(cells)).as_py() for cells in columns)
-        if values.min() >= 0 and (top := int(values.max())) <= 4 * values.size + 1000:
-            n_digits = values.size + sum(np.count_nonzero(values >= 10**k) for k in range(1, len(str(top))))
-            return values if n_digits == n_letters else None  # 007 is another name than 7
-    return None
+    codes = np.frombuffer(coded.indices.buffers()[1], dtype=np.int32)[: len(coded)].astype(np.int64)
+    return codes.reshape(len(columns), -1).T, coded.dictionary.to_pylist()
 
 
 def _cast(cells: pyarrow.Array, decimal_comma: bool) -> NDArray[np.float64] | None:
-    """Return the numbers in cells, NaN where there is none; None where some cell is something else."""
+    """Return the numbers in cells, NaN where there is none; None where they have to be looked at one by one."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if pa.types.is_string(cells.type):
+        if decimal_comma and pc.any(pc.match_substring(cells, ".")).as_py():  # 1.234,5 perhaps
+            return None
+        cells = pc.utf8_trim_whitespace(pc.replace_substring(cells, ",", ".") if decimal_comma else cells)
     with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        if decimal_comma and pa.types.is_string(cells.type):
-            if pc.any(pc.match_substring(cells, ".")).as_py():  # 1.234,5 perhaps; one by one
-                return None
-            cells = pc.replace_substring(cells, ",", ".")
-        return _to_numpy(cells, pa.float64())
-    with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):  # spaces, and cells that say there is none
-        cells = pc.utf8_trim_whitespace(cells)
+        return _floats(cells.cast(pa.float64()))
+    with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):  # cells that say there is none
         absent = pc.is_in(pc.utf8_lower(cells), pa.array(sorted(MISSING)))
-        return _to_numpy(pc.if_else(absent, None, cells), pa.float64())
+        return _floats(pc.if_else(absent, None, cells).cast(pa.float64()))
     return None
 
 
-def _to_numpy(cells: pyarrow.Array, kind: pyarrow.DataType) -> NDArray[Any]:
+def _floats(cells: pyarrow.Array) -> NDArray[np.float64]:
     """Return numbers as NumPy has them, NaN where there is none; pyarrow's own way would load pandas first."""
-    cells[:_LOOKED_AT].cast(kind)  # raises at once where the first are no numbers: the others would all be tried
-    cells = cells.cast(kind)
     if cells.null_count:
         return np.asarray(cells.to_numpy(zero_copy_only=False))
-    start = cells.offset
-    return np.frombuffer(cells.buffers()[1], dtype=str(cells.type))[start : start + len(cells)]
+    return np.frombuffer(cells.buffers()[1])[cells.offset :][: len(cells)]
 
 
 # -- the guesses ------------------------------------------------------------------------------------------------------

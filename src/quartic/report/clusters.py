@@ -243,25 +243,16 @@ def _contents(
 ) -> list[DataTable]:
     """Return what each cluster holds: its most typical nodes, and the features that set it apart."""
     labels, X = np.asarray(model.labels_), to_host(model.embedding_)
-    typical = _typical(X, labels)
     rows = []
-    for k, nodes in enumerate(typical):
-        inside = memberships[labels == k, k]
-        sure = f"{100 * inside.mean():.0f} %" if len(inside) else "–"
-        rows.append([str(k), str(len(inside)), sure, ", ".join(short(names[i]) for i in nodes) or "–"])
-    tables = [DataTable("What the clusters hold", ["cluster", "nodes", "mean certainty", "the most typical"], rows)]
-    if features is not None:
-        tables.append(_telling_features(labels, len(typical), features, columns))
-    return tables
-
-
-def _typical(X: Array, labels: Any) -> list[list[int]]:
-    """Return the nodes of each cluster with the largest entries in its column."""
-    found = []
     for k in range(X.shape[1]):
         members = np.flatnonzero(labels == k)
-        found.append(members[np.argsort(-X[members, k], kind="stable")[:_EXAMPLES]].tolist())
-    return found
+        typical = members[np.argsort(-X[members, k], kind="stable")[:_EXAMPLES]].tolist()  # the largest entries
+        sure = f"{100 * memberships[members, k].mean():.0f} %" if len(members) else "–"
+        rows.append([str(k), str(len(members)), sure, ", ".join(short(names[i]) for i in typical) or "–"])
+    tables = [DataTable("What the clusters hold", ["cluster", "nodes", "mean certainty", "the most typical"], rows)]
+    if features is not None:
+        tables.append(_telling_features(labels, X.shape[1], features, columns))
+    return tables
 
 
 def _telling_features(labels: Any, n_clusters: int, features: Any, columns: Sequence[str]) -> DataTable:
