@@ -200,6 +200,21 @@ def test_small_components_do_not_choose_the_matrix():
     assert nmi(labels, model.labels_[: len(labels)]) > 0.95
 
 
+def test_small_components_and_nodes_without_edges_go_to_the_largest_cluster():
+    A, labels = block_model([30, 50, 40], 0.4, 0.02, random_state=0)
+    whole = sp.block_diag([A, np.ones((3, 3)) - np.eye(3), sp.csr_array((2, 2))], format="csr")
+    begin = np.r_[labels, 0, 0, 2, 0, 2]
+    np.testing.assert_array_equal(BlockModel(whole, begin, 3).refine().labels, np.r_[labels, np.ones(5)])
+    known = BlockModel(whole, begin, 3).refine([0])  # then that is what says where they belong
+    np.testing.assert_array_equal(known.labels[-2:], begin[-2:])
+    alone = np.where(np.arange(len(begin)) < len(labels), begin, 3)  # a cluster of theirs is not taken away
+    np.testing.assert_array_equal(BlockModel(whole, alone, 4).refine().labels, alone)
+    model = SymNMF(3, random_state=0).fit(A)
+    largest = np.bincount(model.labels_).argmax()
+    for new in (np.zeros((2, 120)), np.zeros((2, 122))):
+        np.testing.assert_array_equal(model.predict(new), [largest] * 2)
+
+
 def test_worth_counts_large_components_only():
     A, labels = block_model([30, 30], 0.4, 0.02, random_state=0)
     both = sp.block_diag([A, np.ones((2, 2)) - np.eye(2)], format="csr")

@@ -65,8 +65,9 @@ class BlockModel:
     def refine(self, fixed: Any = ()) -> Self:
         """Make labels the largest of the memberships q that the mean field of the model has; the nodes ``fixed`` stay.
 
-        So do nodes without edges, and those of which the first sweep leaves no doubt. A cluster that would end empty
-        has the nodes it began with.
+        So do nodes without edges, and those of which the first sweep leaves no doubt. But where nothing is known,
+        small components (`without_pieces`) go to the largest cluster: their edges speak for none, which leaves n_r. A
+        cluster that would end empty has the nodes it began with.
         """
         k, labels = len(self.size), self.labels.copy()
         q = np.eye(k)[labels]
@@ -91,6 +92,9 @@ class BlockModel:
             counts = edges + across + across.T + mine.T @ (to - apart)
             new = _memberships(to, counts, q.sum(axis=0))
         labels[rows] = new.argmax(axis=1)
+        if not len(fixed):
+            large = without_pieces(self.graph)
+            labels[np.setdiff1d(np.arange(len(labels)), large)] = np.bincount(labels[large]).argmax()
         lost = np.isin(self.labels, np.setdiff1d(self.labels, labels))
         labels[lost] = self.labels[lost]
         return self._relabel(labels, k) if len(np.unique(labels)) == len(np.unique(self.labels)) else self
@@ -167,8 +171,9 @@ class Placement:
               + \log \Bigl(0.01 + \frac{\sum_j b_j m_{jr}}{\sum_j b_j} \Bigr).
 
     The first sum is what L gains, to first order; instead of the size of a cluster, its share :math:`m_{jr}` of the
-    similarities of its neighbours speaks for it, which go further than one edge. Edges among new nodes count in the
-    same way, once their other ends have first been placed, by the chances of these.
+    similarities of its neighbours speaks for it, which go further than one edge. A node without edges goes to the
+    largest cluster. Edges among new nodes count in the same way, once their other ends have first been placed, by the
+    chances of these.
     """
 
     def __init__(self, model: BlockModel, M: Any) -> None:
@@ -179,7 +184,7 @@ class Placement:
     def likeliest(self, B: Any, among: Any = None) -> Labels:
         """Return the clusters of new nodes with edges B (m, n) to the graph, and ``among`` (m, m) themselves."""
         B = sp.csr_array(B)
-        to, share = (B @ self.member).toarray(), (B @ self.shares).toarray()
+        to, share = (B @ self.member).toarray(), (B @ self.shares).toarray() + _TINY * self.member.sum(axis=0)
         score = to @ self.rates + np.log(_shared(share) + 0.01)
         for _ in range(0 if among is None else _ROUNDS):
             theirs = among @ softmax(score, axis=1)

@@ -115,7 +115,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     labels_ : ndarray of int (n,)
         Cluster of each node: the largest entry of its row of X, the first of equals. Unless ``normalize=None``, those
         of a graph with more zeros than entries, up to 200,000 nodes, are then refined by a block model
-        (`quartic.clustering.refinement`).
+        (`quartic.clustering.refinement`); components of at most log₂ n nodes go to the largest cluster.
     memberships_ : ndarray (n, r)
         Rows of X scaled to sum 1: soft memberships. A zero row (a node in no cluster) becomes uniform.
     communities_ : list of sets
