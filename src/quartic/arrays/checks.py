@@ -92,8 +92,13 @@ def first_not_finite(A: Any, *, nan: bool = False) -> tuple[int, int, float] | N
     def bad(values: Any) -> Any:
         return np.isinf(values) if nan else ~np.isfinite(values)
 
+    def doubtful(values: Any) -> bool:
+        """A sum shows every NaN and infinity, without memory of its own; it may also overflow."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return not np.isfinite(values.sum())
+
     if hasattr(A, "tocoo"):
-        if A.format in ("csr", "csc", "coo") and not bad(A.data).any():
+        if A.format in ("csr", "csc", "coo") and not doubtful(A.data):
             return None  # without the memory of another format
         stored = A.tocoo()
         at = np.flatnonzero(bad(stored.data))
@@ -103,10 +108,11 @@ def first_not_finite(A: Any, *, nan: bool = False) -> tuple[int, int, float] | N
         return int(stored.row[first]), int(stored.col[first]), float(stored.data[first])
     A = np.asarray(A)
     for top in range(0, len(A), _ROWS):  # blocks of rows: the answers of a large matrix would fill memory of their own
-        faults = bad(A[top : top + _ROWS])
-        if faults.any():
-            row, column = (int(k) for k in np.argwhere(faults)[0])
-            return top + row, column, float(A[top + row, column])
+        block = A[top : top + _ROWS]
+        faults = np.argwhere(bad(block)) if doubtful(block) else ()
+        if len(faults):
+            row, column = (int(k) for k in faults[0])
+            return top + row, column, float(block[row, column])
     return None
 
 

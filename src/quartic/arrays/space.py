@@ -24,8 +24,8 @@ from quartic.arrays.waiting import Waiting, on_host
 
 # float32 input is widened this many rows at a time, so that no float64 copy of a tall array is ever made
 _ROWS = 4096
-# Numbers that stay in the cache.
-_NEAR = 1 << 14
+# Numbers of an array that are worked on in one call: they stay in the cache, and threads seldom wait for Python's lock.
+_NEAR = 1 << 17
 # Sums are made of at most so many pieces; of arrays up to this size in one call. Random numbers of larger ones are
 # drawn so many at a time.
 _PIECES, _SMALL, _DRAWN = 128, 1 << 20, 1 << 18
@@ -221,7 +221,7 @@ class Space:
 
     def is_zero(self, A: Array) -> bool:
         """Tell whether all entries are zero."""
-        return not A.any()
+        return not any(A[k : k + _ROWS].any() for k in range(0, len(A), _ROWS))  # most are told by the first few
 
     def first_entry(self, wanted: Any) -> tuple[int, ...] | None:
         """Return the indices of the first true entry, None where there is none."""
@@ -270,15 +270,11 @@ class Space:
         W *= 1 / norm_scale(self.root(square, lambda: W), alpha, sigma)
 
     def mix(self, A: Array, factor: float, *terms: tuple[float, Array]) -> None:
-        """Set A = factor·A + Σ b·B over the terms (b, B)."""
-        kind = A.dtype.type
+        """Set A = factor·A + b·B + c·C for one or two terms (b, B), (c, C)."""
+        from quartic.compiled.rows import combine
 
-        def work(a: Array, *others: Array) -> None:
-            a *= kind(factor)
-            for (b, _), other in zip(terms, others, strict=True):
-                a += kind(b) * other
-
-        _by_blocks(work, A, *(B for _, B in terms))
+        kind, ((b, B), (c, C)) = A.dtype.type, (*terms, (0.0, A))[:2]
+        _by_blocks(lambda *arrays: combine(*arrays, kind(factor), kind(b), kind(c)), A, B, C)
 
     def small(self, S: Any) -> Array:
         """Return a small float64 matrix as `gram` would."""
@@ -340,7 +336,7 @@ def space_of(A: Any) -> Space:
 
 
 def _by_blocks(work: Callable[..., Any], *arrays: Array) -> None:
-    """Call ``work`` on blocks of rows of all arrays, small enough to stay in the cache for several operations."""
+    """Call ``work`` on blocks of rows of all arrays, small enough to stay in the cache."""
     rows = max(1, _NEAR * len(arrays[0]) // max(arrays[0].size, 1))
     n_blocks = -(-len(arrays[0]) // rows)
 

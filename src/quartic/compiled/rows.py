@@ -27,6 +27,14 @@ def projected_norm(X: Any, G: Any) -> float:
 
 
 @njit(**FLAGS)
+def combine(A: Any, B: Any, C: Any, a: float, b: float, c: float) -> None:
+    """Set A = aA + bB + cC."""
+    for i in range(A.shape[0]):
+        for k in range(A.shape[1]):
+            A[i, k] = a * A[i, k] + b * B[i, k] + c * C[i, k]
+
+
+@njit(**FLAGS)
 def gram_of_few(A: Any, B: Any) -> Any:
     """Return AᵀB by the entries that are not zero."""
     S, r, s = np.zeros((A.shape[1], B.shape[1])), A.shape[1], B.shape[1]
