@@ -109,8 +109,7 @@ def first_not_finite(A: Any, *, nan: bool = False) -> tuple[int, int, float] | N
     A = np.asarray(A)
     for top in range(0, len(A), _ROWS):  # blocks of rows: the answers of a large matrix would fill memory of their own
         block = A[top : top + _ROWS]
-        faults = np.argwhere(bad(block)) if doubtful(block) else ()
-        if len(faults):
+        if doubtful(block) and len(faults := np.argwhere(bad(block))):
             row, column = (int(k) for k in faults[0])
             return top + row, column, float(block[row, column])
     return None
