@@ -157,10 +157,11 @@ def test_one_large_eigenvalue_does_not_hide_the_others(dtype):
 # -- dense matrices ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("library", ["numpy", "torch"])
-def test_dense_matrices_are_descended_on_by_their_projection(library, monkeypatch):
+def test_dense_matrices_are_descended_on_by_their_projection(library, dtype, monkeypatch):
     """The products are those of the sparse start, and the run is nearly done when it begins."""
-    M, rank = _series(700, 20, seed=1), 20
+    M, rank = _series(700, 20, seed=1).astype(dtype), 20
     if library == "torch":
         M = pytest.importorskip("torch", reason="needs torch").from_numpy(M)
     found = {}

@@ -14,7 +14,16 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
-from quartic.arrays import Array, check_finite, check_number, finite_matrix, is_torch, working_dtype
+from quartic.arrays import (
+    Array,
+    astype,
+    check_finite,
+    check_number,
+    finite_matrix,
+    float_type,
+    is_torch,
+    working_dtype,
+)
 from quartic.arrays.space import HOST, Space, space_of
 from quartic.arrays.threads import spread
 from quartic.core.units import exponent, shifted
@@ -148,8 +157,8 @@ class ProjectedMatrix(Matrix):
         return self.matrix.passes
 
     def product(self, X: Array, out: Array | None = None) -> Array:
-        space = self.space
-        return space.times(self.Q, self._factors * space.bare(space.gram(self.Q, X)))
+        space, Q = self.space, astype(self.Q, float_type(X))
+        return space.times(Q, self._factors * space.bare(space.gram(Q, X)))
 
     def replays(self, X: Array, method: str) -> bool:
         return self.matrix.replays(X, method)
