@@ -51,7 +51,7 @@ _ANGLES = 0.1, 0.02
 # takes so many multiplications, on the host and on a device: below that passes over X and launches take the time.
 _TIMES, _MULTIPLICATIONS = 8, (2e7, 1e9)
 # It ends where the gradient is so much of what the projection leaves out of it, or after so many iterations.
-_SHARE, _MOST = 0.05, 500
+_SHARE, _MOST = 0.2, 500
 
 
 def random_start(problem: Problem, rank: int, generator: np.random.Generator) -> Array:
