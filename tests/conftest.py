@@ -38,3 +38,15 @@ def same_numbers_in_any_order(request):
     if numbers is not None:
         states = request.config.stash.setdefault(STATES, {})
         numbers.bit_generator.state = states.setdefault(request.module.__name__, numbers.bit_generator.state)
+
+
+@pytest.fixture
+def no_way_to_numpy(monkeypatch):
+    """Tensors of the host that NumPy cannot take for arrays, as it cannot those of a GPU."""
+    import torch
+
+    def refuse(*args, **kwargs):
+        raise TypeError("a tensor of a GPU is not for NumPy")
+
+    for name in ("__array__", "__array_wrap__"):
+        monkeypatch.setattr(torch.Tensor, name, refuse)

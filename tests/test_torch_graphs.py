@@ -5,9 +5,11 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.metrics import adjusted_rand_score
 
 from quartic import DistanceCompletion, Problem, SymNMF, minimize
-from quartic.datasets import block_model, karate, pair_distances, random_pairs
+from quartic.arrays import to_host
+from quartic.datasets import block_model, karate, pair_distances, planted_graph, random_pairs
 from quartic.graphs import normalize_graph, similarity
 from quartic.losses import Distances
 
@@ -216,3 +218,32 @@ def test_distances_of_random_pairs_have_the_same_start():
     result = minimize(Problem(Distances(*map(torch.from_numpy, (pairs, squared)))), rank=3, tol=1e-8, random_state=0)
     assert result.objective < 1e-9
     assert result.n_products < 80
+
+
+@pytest.mark.parametrize("normalize", ["auto", "regularized", "walks", None])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("normalised", [False, True])
+def test_all_that_a_fit_leaves_behind_is_there_for_tensors(normalize, sparse, normalised, no_way_to_numpy):
+    """Labels, places of new nodes, communities, figures: as for the same graph in NumPy."""
+    plt = pytest.importorskip("matplotlib.pyplot", reason="the report extra is not installed")
+    graph = planted_graph(120, 4, random_state=0)[0]
+    if not normalised:
+        graph = sp.csr_array((graph > 0).astype(float))
+    G = torch.from_numpy(graph.toarray())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch calls CSR a beta feature
+        M = G.to_sparse_csr() if sparse else G
+        rows = M.to_dense()[:5].to_sparse_csr() if sparse else G[:5]
+    ours = SymNMF(4, normalize=normalize, random_state=0).fit(graph if sparse else graph.toarray())
+    theirs = SymNMF(4, normalize=normalize, random_state=0).fit(M)
+    assert adjusted_rand_score(to_host(theirs.labels_), ours.labels_) > 0.9
+    assert theirs.memberships_.shape == (120, 4)
+    assert len(theirs.communities_) == 4
+    assert all(theirs.communities_)
+    np.testing.assert_array_equal(theirs.predict(M), to_host(theirs.labels_))
+    assert adjusted_rand_score(to_host(theirs.predict(rows)), to_host(theirs.labels_[:5])) > 0.9
+    assert theirs.transform(rows).shape == (5, 4)
+    assert np.isfinite(theirs.score(rows))
+    theirs.plot_similarity()
+    theirs.plot_memberships()
+    plt.close("all")

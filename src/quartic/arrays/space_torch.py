@@ -173,7 +173,7 @@ class DeviceSpace(Space):
             from quartic.compiled.rows_triton import sweep
 
             return sweep(X, weights, C)
-        G = np.asarray(on_host(G))
+        G = self.to_host(weights)
         T = C - X @ weights  # the residual t = c − Gx of every row
         for k in range(X.shape[1]):
             if G[k, k] > 0:

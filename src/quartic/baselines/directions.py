@@ -81,8 +81,8 @@ class SNMPBB(Solver):
     def init(self, problem: Problem, X0: Array) -> SpectralState:
         """Return the state at X0; the first step is as long as X0, were nothing cut off."""
         p = problem.loss.at(X0)
-        slope = norm(p.gradient)
-        return SpectralState(p, alpha=norm(X0) / slope if slope > 0 else 1.0)
+        slope = float(norm(p.gradient))
+        return SpectralState(p, alpha=float(norm(X0)) / slope if slope > 0 else 1.0)
 
     def step(self, problem: Problem, state: State) -> SpectralState:
         s = cast(SpectralState, state)
@@ -103,7 +103,7 @@ class SNMPBB(Solver):
             following = t * squared_norm(D) / bend
         above = (*(value - rise for value in s.above), 0.0)[-self.memory :]
         new, carried, fresh = refreshed(problem, new, s.carried + 1, s.fresh)
-        return SpectralState(new, t * alpha, carried, fresh, following, above, s.n_steps + 1)
+        return SpectralState(new, t * alpha, carried, fresh, float(following), above, s.n_steps + 1)
 
 
 def _first_enough(line: Line, above: float) -> float | None:
@@ -230,18 +230,18 @@ class ProjectedGaussNewton(Solver):
         X, G, xp = p.X, p.gradient, namespace(p.X)
         free = (X > 0) | (G < 0)
         R = xp.where(free, -G, 0 * G)
-        E, P, rr = 0 * G, R, inner(R, R)
+        E, P, rr = 0 * G, R, float(inner(R, R))
         goal = self.forcing**2 * rr
         for _ in range(self.n_cg):
             if not rr > goal:
                 break
             A = xp.where(free, 2 * (times(P, p.gram) + times(X, gram(P, X))), 0 * P)
-            bend = inner(P, A)
+            bend = float(inner(P, A))
             if not bend > 1e-14 * inner(P, P) * float(p.gram.trace()):
                 break
             E = E + (rr / bend) * P
             R = R - (rr / bend) * A
-            before, rr = rr, inner(R, R)
+            before, rr = rr, float(inner(R, R))
             P = R + (rr / before) * P
         return E
 

@@ -278,7 +278,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             blocks = BlockModel(graph, to_host(self.labels_), self.n_components)
             blocks.refine(() if known is None else known.nodes())
             self.labels_ = moved(blocks.labels, self.labels_.device) if is_torch(X) else blocks.labels
-            self._placement = Placement(blocks, on_host(M))
+            self._placement = Placement(blocks, on_host(self.affinity_matrix_))
         self.unmet_ = None if known is None else known.unmet(self.labels_)
         self.objective_, self.n_iter_, self.result_ = best.objective, max(best.n_iter, 1), best
         self._n_features_out = self.n_components
@@ -434,7 +434,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         """
         check_is_fitted(self)
         names = self.node_names_
-        inside = above_noise(self.affinity_matrix_, to_host(self.embedding_))
+        inside = above_noise(on_host(self.affinity_matrix_), to_host(self.embedding_))
         return [set(names[column].tolist()) for column in inside.T]
 
     def _best_run(self, problem: Callable[[], Problem], start: Any, weighted: bool) -> Result:
@@ -480,13 +480,13 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         from quartic import plots
 
         check_is_fitted(self)
-        return plots.similarity(self.affinity_matrix_, self.labels_, ax)
+        return plots.similarity(on_host(self.affinity_matrix_), to_host(self.labels_), ax)
 
     def plot_memberships(self, ax: Any = None) -> Any:
         """Draw how much each node belongs to each cluster (matplotlib). Returns the axes."""
         from quartic import plots
 
-        return plots.memberships(self.memberships_, ax)
+        return plots.memberships(to_host(self.memberships_), ax)
 
     def _check_settings(self) -> None:
         """Raise a ValueError that names the first setting that makes no sense."""
