@@ -119,3 +119,10 @@ def test_estimator(hundred):
     assert model.n_iter_ <= 5
     assert model.objective_ < 1.01 * dense.objective_
     assert len(np.unique(labels * 1000 + model.labels_)) < 116  # a few nodes at most are elsewhere
+
+
+def test_as_many_clusters_as_nodes_without_loops():
+    n = 120
+    ring = sp.csr_array(np.roll(np.eye(n), 1, axis=1) + np.roll(np.eye(n), -1, axis=1))
+    model = SymNMF(n, normalize=None, random_state=0).fit(ring)
+    assert np.isfinite(model.embedding_).all()

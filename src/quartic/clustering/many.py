@@ -44,6 +44,8 @@ def start_of_many(
     # the best multiple of P for all rows, and then of each
     between, size = P.T @ (M @ P), np.bincount(labels, minlength=rank)
     scale = np.sqrt(max(between.trace(), 0.0) / np.square(size, dtype=float).sum())
+    if not scale > 0:  # no edges within clusters, as where every node is one
+        return X
     values = np.zeros((n, min(rank, _ROOM)))
     values[:, 0] = np.maximum(np.asarray((M @ P)[np.arange(n), labels]), 0) / (scale * size[labels])
     columns, count = np.zeros(values.shape, np.int64), (values[:, 0] > 0).astype(np.int64)
