@@ -43,6 +43,17 @@ def test_new_nodes_go_where_a_refit_puts_them(normalized, make):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(rows), placed)
 
 
+def test_what_places_new_nodes_is_made_when_one_comes_and_pickles_without_the_graph():
+    rows = A[NEW][:, OLD]
+    fitted, used = (SymNMF(4, **SEED).fit(A[OLD][:, OLD]) for _ in range(2))
+    assert "tables" not in vars(fitted._placement)
+    placed = used.predict(rows)
+    for model in (fitted, used):
+        copied = pickle.loads(pickle.dumps(model))
+        assert list(vars(copied._placement)) == ["tables"]
+        np.testing.assert_array_equal(copied.predict(rows), placed)
+
+
 def test_a_row_is_the_least_squares_fit_of_its_normalised_similarities():
     model = SymNMF(4, normalize="regularized", **SEED).fit(A[OLD][:, OLD])
     old, new = A[OLD][:, OLD].toarray(), A[NEW][:, OLD].toarray()

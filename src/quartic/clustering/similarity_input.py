@@ -111,9 +111,11 @@ def graph_of_labels(model: SymNMF) -> Any:
         if 2 * int((some != 0).sum()) > math.prod(some.shape):
             return None
     graph = sp.csr_array(on_host(given), dtype=np.float64)
-    if graph.data.min(initial=0.0) < 0 or 2 * graph.nnz > graph.shape[0] ** 2:
+    n = graph.shape[0]
+    if graph.data.min(initial=0.0) < 0 or 2 * graph.nnz > n**2:
         return None
-    return sp.csr_array(graph - sp.diags_array(graph.diagonal()))
+    loops = np.repeat(np.arange(n), np.diff(graph.indptr)) == graph.indices
+    return sp.csr_array((np.where(loops, 0.0, graph.data), graph.indices, graph.indptr), shape=(n, n))
 
 
 def similarity_to_fitted(model: SymNMF, X: Any) -> Any:

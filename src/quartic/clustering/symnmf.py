@@ -276,7 +276,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         graph, blocks, self._placement = graph_of_labels(self) if weights is None else None, None, None
         if graph is not None:
             blocks = BlockModel(graph, to_host(self.labels_), self.n_components)
-            blocks.refine(() if known is None else known.nodes())
+            blocks = blocks.refine(() if known is None else known.nodes())
             self.labels_ = moved(blocks.labels, self.labels_.device) if is_torch(X) else blocks.labels
             self._placement = Placement(blocks, on_host(M))
         self.unmet_ = None if known is None else known.unmet(self.labels_)
