@@ -123,17 +123,6 @@ def test_new_nodes_go_where_likelihood_grows_most():
     assert Placement(model, (labels[old] == 2)[None] * np.ones_like(alike)).likeliest(one).tolist() == [2]
 
 
-def test_new_nodes_are_placed_by_each_other():
-    """Half of them have no edge to the old ones, and each has most of its edges to the new of its own cluster."""
-    A, labels = block_model([100, 150], 0.3, 0.02, random_state=0)
-    old = np.arange(250) % 2 > 0
-    B, among = A[~old][:, old].toarray(), A[~old][:, ~old]
-    B[::2] = 0
-    placement = Placement(BlockModel(A[old][:, old], labels[old], 2), A[old][:, old])
-    assert (placement.likeliest(B) == labels[~old]).mean() < 0.9
-    assert (placement.likeliest(B, among) == labels[~old]).mean() > 0.98
-
-
 @pytest.mark.parametrize("mixing", [0.2, 0.3])
 def test_communities_of_unequal_sizes(mixing):
     """Where the factor alone halves the largest: it is 0.1 and more below."""

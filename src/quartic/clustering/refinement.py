@@ -36,7 +36,6 @@ from quartic.arrays import Array
 Labels = NDArray[np.intp]
 
 _TINY = np.finfo(float).tiny
-_ROUNDS = 4  # of placing new nodes by each other
 # Sweeps of refinement at most, the largest change of a membership that is none, the least membership that counts, and
 # with more clusters than this, few of which a node has to do with, they are looked at sparsely.
 _SWEEPS, _SETTLED, _LEAST, _MANY = 30, 0.1, 1e-3, 50
@@ -206,8 +205,7 @@ class Placement:
 
     The first sum is what L gains, to first order; instead of the size of a cluster, its share :math:`m_{jr}` of the
     similarities of its neighbours speaks for it, which go further than one edge. A node without edges goes to the
-    largest cluster. Edges among new nodes count in the same way, once their other ends have first been placed, by the
-    chances of these.
+    largest cluster.
     """
 
     def __init__(self, model: BlockModel, M: Any) -> None:
@@ -224,15 +222,11 @@ class Placement:
         """Keep no graph in a pickle."""
         return {"tables": self.tables}
 
-    def likeliest(self, B: Any, among: Any = None) -> Labels:
-        """Return the clusters of new nodes with edges B (m, n) to the graph, and ``among`` (m, m) themselves."""
+    def likeliest(self, B: Any) -> Labels:
+        """Return the clusters of new nodes with edges B (m, n) to the graph."""
         B, (member, shares, rates) = sp.csr_array(B), self.tables
-        to, share = (B @ member).toarray(), (B @ shares).toarray() + _TINY * member.sum(axis=0)
-        score = to @ rates + np.log(_shared(share) + 0.01)
-        for _ in range(0 if among is None else _ROUNDS):
-            theirs = among @ softmax(score, axis=1)
-            score = (to + theirs) @ rates + np.log(_shared(share + theirs) + 0.01)
-        labels: Labels = score.argmax(axis=1)
+        share = (B @ shares).toarray() + _TINY * member.sum(axis=0)
+        labels: Labels = ((B @ member) @ rates + np.log(_shared(share) + 0.01)).argmax(axis=1)
         return labels
 
 

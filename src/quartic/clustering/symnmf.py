@@ -365,8 +365,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def predict(self, X: Any) -> NDArray[np.intp]:
         """Return the clusters of new nodes; parameters as in `transform`.
 
-        Where ``labels_`` were refined, edges to nodes of these labels decide (`quartic.clustering.refinement`); else
-        the largest entry of the row that `transform` finds.
+        Where ``labels_`` were refined, edges to nodes of these labels decide (`quartic.clustering.refinement`), and
+        with the edges among new nodes the labels of the whole graph are refined from there; else the largest entry of
+        the row that `transform` finds.
         """
         check_is_fitted(self)
         with one_blas_thread():
