@@ -166,7 +166,7 @@ def place(name: str, seeds: int = 3):
     SymNMF(k, random_state=0).fit(A).predict(A[:5])  # compiles
     rows = []
     for seed in range(seeds):
-        order = np.random.default_rng(seed).permutation(n)
+        order = np.random.default_rng(1000 + seed).permutation(n)  # not the draw that made a graph
         G, truth = sp.csr_array(A[order][:, order]), labels[order]
         new = np.arange(n - m, n)
         model = SymNMF(k, random_state=seed).fit(G[:-m, :-m])
@@ -197,7 +197,7 @@ def give_labels(name: str, seeds: int = 3):
     n, k, rows = len(labels), labels.max() + 1, []
     S = normalize(A)
     for seed in range(seeds):
-        known = np.random.default_rng(seed).permutation(n)[: n // 20]
+        known = np.random.default_rng(1000 + seed).permutation(n)[: n // 20]
         y = np.full(n, -1)
         y[known] = labels[known]
         Y, hidden = np.eye(k)[y] * (y >= 0)[:, None], np.flatnonzero(y < 0)

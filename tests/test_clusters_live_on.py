@@ -43,6 +43,17 @@ def test_new_nodes_go_where_a_refit_puts_them(normalized, make):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(rows), placed)
 
 
+def test_what_places_new_nodes_is_made_when_one_comes_and_pickles_without_the_graph():
+    rows = A[NEW][:, OLD]
+    fitted, used = (SymNMF(4, **SEED).fit(A[OLD][:, OLD]) for _ in range(2))
+    assert "tables" not in vars(fitted._placement)
+    placed = used.predict(rows)
+    for model in (fitted, used):
+        copied = pickle.loads(pickle.dumps(model))
+        assert list(vars(copied._placement)) == ["tables"]
+        np.testing.assert_array_equal(copied.predict(rows), placed)
+
+
 def test_a_row_is_the_least_squares_fit_of_its_normalised_similarities():
     model = SymNMF(4, normalize="regularized", **SEED).fit(A[OLD][:, OLD])
     old, new = A[OLD][:, OLD].toarray(), A[NEW][:, OLD].toarray()
@@ -67,6 +78,27 @@ def test_edges_among_new_nodes_help():
         model.predict(-rows[:1, :600])
     with pytest.raises(ValueError, match="X has 650 features, but SymNMF is expecting 600"):
         model.predict(rows[:, :650])
+
+
+def test_new_nodes_are_placed_by_each_other():
+    """Half of them have no edge to the old ones, and each has most of its edges to the new of its own cluster."""
+    G, labels = block_model([100, 150], 0.3, 0.02, random_state=0)
+    old = np.arange(250) % 2 > 0
+    B, among = G[~old][:, old].toarray(), G[~old][:, ~old].toarray()
+    B[::2] = 0
+    model = SymNMF(2, **SEED).fit(G[old][:, old])
+    assert clustering_accuracy(labels[~old], model.predict(B)) < 0.9
+    for loops in (0.0, 50 * np.eye(len(among))):  # say nothing of where a node belongs
+        assert clustering_accuracy(labels[~old], model.predict(np.hstack([B, among + loops]))) > 0.98
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_with_all_their_edges_many_new_nodes_are_placed_as_by_a_refit(seed):
+    """The labels of the old, found from a third of the edges, are refined with theirs."""
+    G, labels = planted_graph(1000, 8, 5, 0.65, random_state=seed)
+    model, refit = SymNMF(8, **SEED).fit(G[:600][:, :600]), SymNMF(8, **SEED).fit(G)
+    placed = clustering_accuracy(labels[600:], model.predict(G[600:]))
+    assert placed >= clustering_accuracy(labels[600:], refit.labels_[600:]) - 0.01
 
 
 def test_walks_from_a_new_node_go_through_its_neighbours():

@@ -1,7 +1,6 @@
 """Generators against their definitions, loaders against what is known of the data."""
 
 import os
-import stat
 
 import numpy as np
 import pytest
@@ -103,76 +102,8 @@ def test_authors_similarities(name, n, norm):
     assert found.labels.min() == 0
 
 
-@pytest.fixture
-def small_cbcl(monkeypatch, tmp_path):
-    """A data folder of our own, with 60 random faces, and a cache folder next to it."""
-    (tmp_path / "data" / "cbcl").mkdir(parents=True)
-    faces = np.random.default_rng(0).integers(0, 256, size=(60, 19, 19), dtype=np.uint8)
-    np.savez(tmp_path / "data" / "cbcl" / "cbcl_faces_19x19.npz", X=faces)
-    monkeypatch.setenv("QUARTIC_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path
-
-
-def test_built_similarity_is_kept_and_reread(small_cbcl, monkeypatch):
-    from quartic import graphs
-
-    first = datasets.load_similarity("cbcl")
-    kept = list((small_cbcl / "cache").rglob("*.*"))
-    assert [file.suffix for file in kept] == [".npz"]  # no half-written file beside it
-    expected = graphs.similarity(datasets.load_cbcl().features, "self_tuning")
-    assert (first.matrix != expected).nnz == 0
-    monkeypatch.setattr(graphs, "similarity", lambda *_, **__: pytest.fail("built twice"))
-    again = datasets.load_similarity("cbcl")
-    assert (again.matrix != expected).nnz == 0
-    assert isinstance(again.matrix, sp.csr_array)
-    assert again.labels is None
-
-
-@pytest.mark.parametrize("damage", [b"", b"PK\x03\x04 cut short", "half", "array", "pickle"], ids=str)
-def test_damaged_cache_is_built_anew(small_cbcl, damage):
-    first = datasets.load_similarity("cbcl")
-    (kept,) = (small_cbcl / "cache").rglob("*.npz")
-    if damage == "pickle":
-        np.savez(kept, data=np.array([{}], dtype=object), indices=[0], indptr=[0, 1])
-    elif damage == "array":
-        with kept.open("wb") as other:
-            np.save(other, np.eye(3))
-    else:
-        content = kept.read_bytes()
-        kept.write_bytes(content[: len(content) // 2] if damage == "half" else damage)
-    assert (datasets.load_similarity("cbcl").matrix != first.matrix).nnz == 0
-    assert kept.stat().st_size > 1000
-
-
-def test_other_data_do_not_meet_the_kept_graph(small_cbcl):
-    first = datasets.load_similarity("cbcl")
-    faces = np.random.default_rng(1).integers(0, 256, size=(50, 19, 19), dtype=np.uint8)
-    np.savez(small_cbcl / "data" / "cbcl" / "cbcl_faces_19x19.npz", X=faces)
-    assert datasets.load_similarity("cbcl").matrix.shape == (50, 50) != first.matrix.shape
-
-
-def test_cache_that_cannot_be_written_is_done_without(small_cbcl, monkeypatch):
-    (small_cbcl / "a file").write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(small_cbcl / "a file"))
-    assert datasets.load_similarity("cbcl").matrix.shape == (60, 60)
-
-
-def test_data_folder_is_only_read(small_cbcl):
-    folder = small_cbcl / "data" / "cbcl"
-    before = sorted(folder.parent.rglob("*"))
-    folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
-    try:
-        datasets.load_similarity("cbcl")
-    finally:
-        folder.chmod(stat.S_IRWXU)
-    assert sorted(folder.parent.rglob("*")) == before
-
-
-def test_coil20_graph_has_ten_components(monkeypatch, tmp_path):
-    need(lambda: datasets.stored.data_file("coil20", "coil20/coil20_128x128.npz"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    M = datasets.load_similarity("coil20")
+def test_coil20_graph_has_ten_components():
+    M = need(datasets.load_similarity, "coil20")
     assert M.matrix.shape == (1440, 1440)
     assert sp.csgraph.connected_components(M.matrix)[0] == 10
     assert M.labels.max() == 19

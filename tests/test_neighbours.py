@@ -78,6 +78,16 @@ def test_networkx_users_get_sets_of_their_nodes():
     assert sum(max(np.bincount(labels[list(role)])) for role in roles) >= 0.99 * len(labels)
 
 
+def test_columns_of_a_frame_are_those_of_the_names():
+    pandas = pytest.importorskip("pandas")
+    A = np.kron([[0, 1, 0], [0, 0, 1], [0, 0, 0]], np.ones((5, 5)))  # a chain of three groups
+    names = [f"n{i}" for i in range(15)]
+    frame = pandas.DataFrame(A, names, names)[names[::-1]]
+    np.testing.assert_array_equal(
+        RoleNMF(3, random_state=0).fit(frame).embedding_, RoleNMF(3, random_state=0).fit(A).embedding_
+    )
+
+
 def test_both_sides_of_a_bipartite_graph():
     rng = np.random.default_rng(0)
     rows, columns = rng.integers(3, size=150), rng.integers(3, size=120)

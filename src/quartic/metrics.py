@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quartic.arrays import RandomState, finite_matrix, random_generator
+from quartic.arrays.checks import check_integer
 
 Floats = NDArray[np.float64]
 
@@ -133,8 +134,7 @@ def normalized_rmse(X: Any, X_true: Any, n_sample: int = 10**7, random_state: Ra
         raise ValueError(f"X and X_true must hold the same points, got {n} and {len(X_true)} rows")
     if n < 2:
         raise ValueError("X must have at least two points, for a distance")
-    if isinstance(n_sample, bool) or not isinstance(n_sample, int | np.integer) or n_sample < 1:
-        raise ValueError(f"n_sample must be a positive integer, got {n_sample!r}")
+    check_integer(n_sample, "n_sample", 1)
     # Sums of squares over- and underflow sooner than the distances; the answer does not depend on this unit.
     unit = float(np.abs(X_true - X_true[0]).max(initial=0.0))
     if unit == 0:

@@ -22,7 +22,7 @@ moves to its likeliest one.
 
 from __future__ import annotations
 
-from copy import copy
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -36,7 +36,6 @@ from quartic.arrays import Array
 Labels = NDArray[np.intp]
 
 _TINY = np.finfo(float).tiny
-_ROUNDS = 4  # of placing new nodes by each other
 # Sweeps of refinement at most, the largest change of a membership that is none, the least membership that counts, and
 # with more clusters than this, few of which a node has to do with, they are looked at sparsely.
 _SWEEPS, _SETTLED, _LEAST, _MANY = 30, 0.1, 1e-3, 50
@@ -45,63 +44,98 @@ _SWEEPS, _SETTLED, _LEAST, _MANY = 30, 0.1, 1e-3, 50
 class BlockModel:
     """The block model of a symmetric graph without negative weights and of labels from 0 on, which are copied.
 
-    Its counts are ``edges`` (k, k), ``volume`` (k,) and ``size`` (k,).
+    Its counts ``edges`` (k, k), ``volume`` (k,) and ``size`` (k,) are made when first asked for.
     """
 
     def __init__(self, A: Any, labels: Any, n_clusters: int) -> None:
         A = sp.csr_array(A, dtype=np.float64)
         self.scale = float(A.data.sum()) / max(float(A.data @ A.data), _TINY)
-        self.graph = sp.csr_array(A * self.scale)
+        self.graph = sp.csr_array((A.data * self.scale, A.indices, A.indptr), shape=A.shape)
         self.degree = np.asarray(self.graph.sum(axis=1))
-        self._relabel(np.array(labels, dtype=np.intp), n_clusters)
+        self.labels, self.n_clusters = np.array(labels, dtype=np.intp), n_clusters
 
-    def _relabel(self, labels: Labels, k: int) -> Self:
-        n, self.labels = len(labels), labels
-        self.member = sp.csr_array((np.ones(n), labels, np.arange(n + 1)), shape=(n, k))
-        self.edges = (self.member.T @ (self.graph @ self.member)).toarray()
-        self.volume, self.size = self.degree @ self.member, self.member.sum(axis=0)
-        return self
+    def _relabelled(self, labels: Labels, n_clusters: int, **counts: Array) -> Self:
+        """Return the model of other labels, with those of its counts that are known."""
+        other = object.__new__(type(self))
+        vars(other).update(scale=self.scale, graph=self.graph, degree=self.degree)
+        vars(other).update(labels=labels, n_clusters=n_clusters, **counts)
+        return other
+
+    @cached_property
+    def member(self) -> sp.csr_array:
+        """A one in the column of its cluster for each node."""
+        n = len(self.labels)
+        return sp.csr_array((np.ones(n), self.labels, np.arange(n + 1)), shape=(n, self.n_clusters))
+
+    @cached_property
+    def to(self) -> sp.csr_array:
+        """Weight of the edges of each node to each cluster."""
+        return sp.csr_array(self.graph @ self.member)
+
+    @cached_property
+    def edges(self) -> Array:
+        """Weight of the edges between two clusters."""
+        found: Array = (self.member.T @ self.to).toarray()
+        return found
+
+    @cached_property
+    def volume(self) -> Array:
+        """Sum of the degrees in a cluster."""
+        return np.asarray(np.bincount(self.labels, self.degree, self.n_clusters), dtype=np.float64)
+
+    @cached_property
+    def size(self) -> Array:
+        """Number of nodes in a cluster."""
+        return np.bincount(self.labels, minlength=self.n_clusters).astype(np.float64)
 
     def refine(self, fixed: Any = ()) -> Self:
-        """Make labels the largest of the memberships q that the mean field of the model has; the nodes ``fixed`` stay.
+        """Return the model whose labels are the largest of the memberships q of the mean field; nodes ``fixed`` stay.
 
         So do nodes without edges, and those of which the first sweep leaves no doubt. But where nothing is known,
         small components (`without_pieces`) go to the largest cluster: their edges speak for none, which leaves n_r. A
         cluster that would end empty has the nodes it began with.
         """
-        k, labels = len(self.size), self.labels.copy()
-        q = np.eye(k)[labels]
-        to = self.graph @ q
-        edges = q.T @ to
-        new = _memberships(to, edges, self.size)
-        moving = (self.degree > 0) & (np.abs(new - q).max(axis=1) >= _LEAST)
+        n, k, labels = len(self.labels), self.n_clusters, self.labels.copy()
+        scores = self.to @ log_rates(self.edges) + np.log(self.size + _LEAST)
+        with np.errstate(over="ignore"):  # of a node that is elsewhere for sure
+            others = np.exp(scores - scores[np.arange(n), labels][:, None]).sum(axis=1) - 1
+        moving = (self.degree > 0) & (others >= _LEAST / (1 - _LEAST))
         moving[np.asarray(fixed, dtype=np.intp)] = False
-        # From here on the others stay: of the counts, what they have among themselves is made once
+        # From here on the others stay: what they have to do with these and among themselves is made once
         rows = np.flatnonzero(moving)
-        A, mine, new = self.graph[rows], q[rows], new[rows]
-        rest = np.where(moving[:, None], 0, q)
-        apart = A @ rest
-        edges -= mine.T @ apart + apart.T @ mine + mine.T @ (to[rows] - apart)
+        mine, new = np.eye(k)[labels[rows]], softmax(scores[rows], axis=1)
+        A = self.graph[rows]
+        out = sp.csr_array((np.where(moving[A.indices], 0.0, A.data), A.indices, A.indptr), shape=A.shape)
+        apart, A = (out @ self.member).toarray(), A[:, rows]
+
+        def count() -> tuple[Array, Array, Array]:
+            """Return the edges of nodes that move to each cluster, and what they add to edges and sizes."""
+            among = A @ mine
+            half = mine.T @ (apart + 0.5 * among)
+            return apart + among, half + half.T, mine.sum(axis=0)
+
+        _, edges, size = count()
+        edges, size = self.edges - edges, self.size - size
         for _ in range(_SWEEPS):
             if np.abs(new - mine).max(initial=0) < _SETTLED:
                 break
             mine = (mine + new) / 2
             mine[mine < _LEAST] = 0
-            q[rows] = mine
-            to, across = A @ q, mine.T @ apart
-            counts = edges + across + across.T + mine.T @ (to - apart)
-            new = _memberships(to, counts, q.sum(axis=0))
+            to, more_edges, more_nodes = count()
+            new = _memberships(to, edges + more_edges, size + more_nodes)
         labels[rows] = new.argmax(axis=1)
-        if not len(fixed):
-            large = without_pieces(self.graph)
-            labels[np.setdiff1d(np.arange(len(labels)), large)] = np.bincount(labels[large]).argmax()
-        lost = np.isin(self.labels, np.setdiff1d(self.labels, labels))
+        large = np.arange(n) if len(fixed) else without_pieces(self.graph)
+        if len(large) < n:
+            pieces = np.ones(n, dtype=bool)
+            pieces[large] = False
+            labels[pieces] = np.bincount(labels[large]).argmax()
+        lost = ((self.size > 0) & (np.bincount(labels, minlength=k) == 0))[self.labels]
         labels[lost] = self.labels[lost]
-        return self._relabel(labels, k) if len(np.unique(labels)) == len(np.unique(self.labels)) else self
+        return self._relabelled(labels, k) if len(np.unique(labels)) == np.count_nonzero(self.size) else self
 
     def join_gains(self) -> Array:
         """Return what L gains, as a rule less than nothing, where clusters r > s become one; −∞ at r ≤ s."""
-        k, E, own = len(self.size), self.edges, _xlogx(self.edges)
+        k, E, own = self.n_clusters, self.edges, _xlogx(self.edges)
         gains = np.full((k, k), -np.inf)
         for r in range(1, k):
             s = np.arange(r)
@@ -115,14 +149,13 @@ class BlockModel:
 
     def joined(self, r: int, s: int) -> Self:
         """Return the model where cluster r > s is part of s, and those after r move up."""
-        other = copy(self)
-        into = np.arange(len(self.size))
+        k = self.n_clusters
+        into = np.arange(k)
         into[r] = s
         into[r + 1 :] -= 1
-        G = np.eye(len(self.size) - 1)[into]
-        other.labels, other.edges = into[self.labels], G.T @ self.edges @ G
-        other.volume, other.size = self.volume @ G, self.size @ G
-        return other
+        G = np.eye(k - 1)[into]
+        counts = {"edges": G.T @ self.edges @ G, "volume": self.volume @ G, "size": self.size @ G}
+        return self._relabelled(into[self.labels], k - 1, **counts)
 
     def join_best(self) -> tuple[int, int, float, Self]:
         """Return the clusters r > s whose join costs least, what L gains by it, and the model where they are one."""
@@ -135,7 +168,7 @@ class BlockModel:
         large = without_pieces(self.graph)
         if len(large) == len(self.labels):
             return float(self.evidence().sum())
-        core = BlockModel(self.graph[large][:, large], self.labels[large], len(self.size))
+        core = BlockModel(self.graph[large][:, large], self.labels[large], self.n_clusters)
         return float(core.evidence().sum())
 
     def evidence(self) -> Array:
@@ -172,24 +205,28 @@ class Placement:
 
     The first sum is what L gains, to first order; instead of the size of a cluster, its share :math:`m_{jr}` of the
     similarities of its neighbours speaks for it, which go further than one edge. A node without edges goes to the
-    largest cluster. Edges among new nodes count in the same way, once their other ends have first been placed, by the
-    chances of these.
+    largest cluster.
     """
 
     def __init__(self, model: BlockModel, M: Any) -> None:
-        self.member = model.member
-        self.shares = _shared(sp.csr_array(M @ self.member))
-        self.rates = model.scale * log_rates(model.edges)
+        self._fitted = model, M
 
-    def likeliest(self, B: Any, among: Any = None) -> Labels:
-        """Return the clusters of new nodes with edges B (m, n) to the graph, and ``among`` (m, m) themselves."""
-        B = sp.csr_array(B)
-        to, share = (B @ self.member).toarray(), (B @ self.shares).toarray() + _TINY * self.member.sum(axis=0)
-        score = to @ self.rates + np.log(_shared(share) + 0.01)
-        for _ in range(0 if among is None else _ROUNDS):
-            theirs = among @ softmax(score, axis=1)
-            score = (to + theirs) @ self.rates + np.log(_shared(share + theirs) + 0.01)
-        labels: Labels = score.argmax(axis=1)
+    @cached_property
+    def tables(self) -> tuple[sp.csr_array, sp.csr_array, Array]:
+        """Members, shares m and rates, made when the first node is placed: a fit need not wait for them."""
+        model, M = self._fitted
+        del self._fitted
+        return model.member, _shared(sp.csr_array(M @ model.member)), model.scale * log_rates(model.edges)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Keep no graph in a pickle."""
+        return {"tables": self.tables}
+
+    def likeliest(self, B: Any) -> Labels:
+        """Return the clusters of new nodes with edges B (m, n) to the graph."""
+        B, (member, shares, rates) = sp.csr_array(B), self.tables
+        share = (B @ shares).toarray() + _TINY * member.sum(axis=0)
+        labels: Labels = ((B @ member) @ rates + np.log(_shared(share) + 0.01)).argmax(axis=1)
         return labels
 
 

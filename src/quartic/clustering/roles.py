@@ -14,11 +14,11 @@ from sklearn.utils import Tags
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import validate_data
 
-from quartic.arrays import Array, RandomState, finite_matrix, random_generator
+from quartic.arrays import Array, RandomState, random_generator
 from quartic.arrays.threads import one_blas_thread
 from quartic.core.loop import minimize
 from quartic.core.problem import Problem
-from quartic.graphs.inputs import is_graph, names_of
+from quartic.graphs.inputs import is_graph, matrix_of, names_of, read_weights
 from quartic.graphs.neighbors import inverse_roots
 from quartic.init import rectangular_start
 from quartic.losses import Rectangular
@@ -92,10 +92,17 @@ class RoleNMF(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Factorise the weights of edges i → j: an array or sparse matrix (n, n), or a networkx digraph."""
-        A = validate_data(self, _matrix(X), accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
+        A = validate_data(
+            self,
+            read_weights(X) if is_graph(X) else matrix_of(X),
+            accept_sparse="csr",
+            dtype=np.float64,
+            ensure_min_samples=2,
+        )
         if A.shape[0] != A.shape[1]:
             raise ValueError(f"a directed graph has a square matrix, got shape {A.shape}; see cluster_both_sides")
-        A = _weights(A)
+        A = sp.csr_array(A)
+        _check_weights(A)
         n, rank = A.shape[0], self.n_components
         if not 1 <= rank <= n:
             raise ValueError(f"n_components must lie between 1 and the number of nodes, n_samples = {n}, got {rank}")
@@ -135,22 +142,11 @@ class RoleNMF(BaseEstimator):  # type: ignore[misc]
         return X / length, S * np.outer(length, length), value, n_iter
 
 
-def _matrix(X: Any) -> Any:
-    """Return the weights of a networkx graph, and all else as it is."""
-    if is_graph(X):
-        import networkx
-
-        return networkx.to_scipy_sparse_array(X, dtype=np.float64, weight="weight")
-    return X
-
-
-def _weights(X: Any) -> sp.csr_array:
-    A = sp.csr_array(X if sp.issparse(X) else finite_matrix(X, "the graph"), dtype=np.float64)
+def _check_weights(A: sp.csr_array) -> None:
     if A.nnz and not A.data.min() >= 0:
         raise ValueError(f"Negative values in data: weights of edges must be at least 0, got {A.data.min():g}")
     if A.sum() == 0:
         raise ValueError("the graph has no edges, and there are no roles")
-    return A
 
 
 def _scaled(A: sp.csr_array) -> sp.csr_array:
@@ -209,7 +205,9 @@ def cluster_both_sides(B: Any, n_components: int, *, tol: float = 1e-3, random_s
     >>> bool((found.row_labels[:3] == found.column_labels[0]).all())
     True
     """
-    M = _scaled(_weights(_matrix(B)))
+    B = read_weights(B)
+    _check_weights(B)
+    M = _scaled(B)
     problem = Problem(Rectangular(M), Nonnegative())
     X = minimize(problem, rectangular_start, rank=n_components, tol=tol, random_state=random_state).X
     U, V = X[: M.shape[0]], X[M.shape[0] :]

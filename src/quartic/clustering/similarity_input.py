@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 from quartic import graphs
 from quartic.arrays import Array, is_torch, to_host
 from quartic.clustering.placing import place
-from quartic.clustering.refinement import Labels
+from quartic.clustering.refinement import BlockModel, Labels
 from quartic.distributed.inputs import is_dask_array
 from quartic.graphs.inputs import features_of, is_annotated, is_graph, matrix_of, refuse_not_finite, refuse_words
 from quartic.graphs.neighbors import inverse_roots
@@ -113,7 +113,12 @@ def graph_of_labels(model: SymNMF) -> Any:
     graph = sp.csr_array(on_host(given), dtype=np.float64)
     if graph.data.min(initial=0.0) < 0 or 2 * graph.nnz > graph.shape[0] ** 2:
         return None
-    return sp.csr_array(graph - sp.diags_array(graph.diagonal()))
+    return _without_loops(graph)
+
+
+def _without_loops(A: sp.csr_array) -> sp.csr_array:
+    loops = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)) == A.indices
+    return sp.csr_array((np.where(loops, 0.0, A.data), A.indices, A.indptr), shape=A.shape)
 
 
 def similarity_to_fitted(model: SymNMF, X: Any) -> Any:
@@ -136,7 +141,13 @@ def labels_of(model: SymNMF, X: Any) -> Labels:
     if model._placement is not None:
         edges = sp.csr_array(new if model._affinity == "precomputed" else _similarity_of_new(model, new))
         refuse_negative(edges)
-        return model._placement.likeliest(edges, among)
+        placed = model._placement.likeliest(edges)
+        if among is None:
+            return placed
+        among, known = sp.csr_array(among), np.array(to_host(model.labels_))
+        refuse_negative(among)
+        whole = sp.block_array([[graph_of_labels(model), edges.T], [edges, _without_loops(among)]], format="csr")
+        return BlockModel(whole, np.append(known, placed), model.n_components).refine().labels[len(known) :]
     labels: Labels = place(_similarity_of_new(model, new), to_host(model.embedding_)).argmax(axis=1)
     return labels
 

@@ -276,7 +276,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         graph, blocks, self._placement = graph_of_labels(self) if weights is None else None, None, None
         if graph is not None:
             blocks = BlockModel(graph, to_host(self.labels_), self.n_components)
-            blocks.refine(() if known is None else known.nodes())
+            blocks = blocks.refine(() if known is None else known.nodes())
             self.labels_ = moved(blocks.labels, self.labels_.device) if is_torch(X) else blocks.labels
             self._placement = Placement(blocks, on_host(self.affinity_matrix_))
         self.unmet_ = None if known is None else known.unmet(self.labels_)
@@ -365,8 +365,9 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def predict(self, X: Any) -> NDArray[np.intp]:
         """Return the clusters of new nodes; parameters as in `transform`.
 
-        Where ``labels_`` were refined, edges to nodes of these labels decide (`quartic.clustering.refinement`); else
-        the largest entry of the row that `transform` finds.
+        Where ``labels_`` were refined, edges to nodes of these labels decide (`quartic.clustering.refinement`), and
+        with the edges among new nodes the labels of the whole graph are refined from there; else the largest entry of
+        the row that `transform` finds.
         """
         check_is_fitted(self)
         with one_blas_thread():

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import os
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +12,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from quartic.archives import DAMAGE, read_npz, write_whole
 from quartic.io.arrays import read_arrays
 from quartic.io.files import FileFormatError, open_source
 
@@ -153,11 +149,7 @@ def _read_labelled(
 
 
 AUTHORS = ("tdt2", "reuters", "orl")
-BUILT: dict[str, tuple[str, Callable[[], Dataset]]] = {
-    "coil20": ("coil20/coil20_128x128.npz", load_coil20),
-    "cbcl": ("cbcl/cbcl_faces_19x19.npz", load_cbcl),
-}
-RECIPE = "self_tuning-1"  # part of the name of a kept file; another number when the graph is built in another way
+BUILT = {"coil20": load_coil20, "cbcl": load_cbcl}
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,47 +168,15 @@ def load_similarity(name: str) -> Similarity:
     ----------
     name : {"coil20", "cbcl", "tdt2", "reuters", "orl"}
         The last three are the authors' files. The first two are built by `quartic.graphs.similarity` from the raw
-        images, self-tuning, and kept in `cache_home` where that can be written.
+        images, self-tuning.
     """
     if name in AUTHORS:
         matrix = read_sparse(name, f"paper_symnmf/{name}_similarity.npz")
         (labels,) = read_stored(name, f"paper_symnmf/{name}_labels.npy")
         return Similarity(name, matrix, labels.astype(np.int64) - 1)
-    if name in BUILT:
-        return _build_or_read(name)
-    raise ValueError(f"name must be one of {', '.join(sorted((*AUTHORS, *BUILT)))}, got {name!r}")
-
-
-def _build_or_read(name: str) -> Similarity:
-    relative, load = BUILT[name]
-    # The name carries a digest of the raw data, so that other data never meet a graph that is not theirs.
-    digest = hashlib.sha256(data_file(name, relative).read_bytes()).hexdigest()[:16]
-    kept = cache_home() / "similarity" / f"{name}-{RECIPE}-{digest}.npz"
-    if (cached := _read_similarity(name, kept)) is not None:
-        return cached
+    if name not in BUILT:
+        raise ValueError(f"name must be one of {', '.join(sorted((*AUTHORS, *BUILT)))}, got {name!r}")
     from quartic.graphs import similarity
 
-    data = load()
-    built = Similarity(name, similarity(data.features, kind="self_tuning"), data.labels)
-    with contextlib.suppress(OSError):  # a cache that cannot be written costs time, not the answer
-        _write_similarity(kept, built)
-    return built
-
-
-def _read_similarity(name: str, path: Path) -> Similarity | None:
-    try:
-        stored = read_npz(path)
-        n = len(stored["indptr"]) - 1
-        matrix = sp.csr_array((stored["data"], stored["indices"], stored["indptr"]), shape=(n, n))
-        matrix.check_format(full_check=True)
-        return Similarity(name, matrix, stored.get("labels"))
-    except (OSError, *DAMAGE):  # absent, or damaged: build it anew
-        return None
-
-
-def _write_similarity(path: Path, built: Similarity) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    arrays = {"data": built.matrix.data, "indices": built.matrix.indices, "indptr": built.matrix.indptr}
-    if built.labels is not None:
-        arrays["labels"] = built.labels
-    write_whole(path, lambda file: np.savez_compressed(file, **arrays))
+    data = BUILT[name]()
+    return Similarity(name, similarity(data.features, kind="self_tuning"), data.labels)

@@ -43,7 +43,7 @@ def as_adjacency(obj: Any) -> sp.csr_array:
     array([[0., 2.],
            [2., 0.]])
     """
-    A = _matrix(obj)
+    A = read_weights(obj)
     if A.shape[0] != A.shape[1]:
         raise ValueError(
             f"an adjacency matrix must be square, got shape {A.shape}; for features, use graphs.similarity first"
@@ -59,7 +59,8 @@ def as_adjacency(obj: Any) -> sp.csr_array:
     return _symmetric(A)
 
 
-def _matrix(obj: Any) -> sp.csr_array:
+def read_weights(obj: Any) -> sp.csr_array:
+    """Return the matrix of a graph in any common form, directed or not, as a new float64 csr_array."""
     if is_graph(obj):
         import networkx
 

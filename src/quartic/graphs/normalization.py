@@ -101,13 +101,15 @@ def choose_normalization(A: sp.csr_array) -> Kind | None:
       node has more than 100 neighbours on average, which are more than walks would keep.
     - ``"walks"``: all else.
     """
-    n = A.shape[0]
+    n, diagonal = A.shape[0], A.diagonal()
+    # what `similarity` makes has 1 / d_i on the diagonal, so that the first product tells: √d is the eigenvector
+    start = 1 / np.sqrt(diagonal) if (diagonal > 0).all() else np.ones(n)
     return choose(
         n,
         A.nnz,
         float(A.data.min(initial=0.0)),
-        lambda: is_normalized(lambda X: A @ X, np.ones((n, 1))),
-        lambda: bool(A.diagonal()[np.diff(A.indptr) > 0].all()),
+        lambda: is_normalized(lambda X: A @ X, start[:, None]),
+        lambda: bool(diagonal[np.diff(A.indptr) > 0].all()),
     )
 
 
@@ -133,16 +135,16 @@ def refuse_negative(A: sp.csr_array) -> None:
         )
 
 
-def is_normalized(product: Callable[[Array], Array], ones: Array) -> bool:
-    """Tell whether the largest eigenvalue of a nonnegative matrix is 1: Lanczos' method from the vector of ones (n, 1).
+def is_normalized(product: Callable[[Array], Array], start: Array) -> bool:
+    """Tell whether the largest eigenvalue of a nonnegative matrix is 1: Lanczos' method from a positive vector (n, 1).
 
     A positive vector is never orthogonal to the eigenvector, which has no negative entry. Old vectors are not kept:
     what Lanczos' method finds twice for want of them is no larger. It ends where ten products gained next to nothing.
     """
     diagonal: list[float] = []
     beside: list[float] = []
-    space, found = space_of(ones), [0.0] * 10
-    q, before = ones / float(space.norm(ones)), 0 * ones
+    space, found = space_of(start), [0.0] * 10
+    q, before = start / float(space.norm(start)), 0 * start
     while len(diagonal) < _PRODUCTS:
         w = product(q) - (beside[-1] if beside else 0.0) * before
         diagonal.append(float(space.inner(q, w)))
