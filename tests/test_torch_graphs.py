@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
-from quartic import DistanceCompletion, Problem, SymNMF, minimize
+from quartic import DistanceCompletion, Problem, SymNMF, minimize, select_rank
 from quartic.arrays import to_host
 from quartic.datasets import block_model, karate, pair_distances, planted_graph, random_pairs
 from quartic.graphs import normalize_graph, similarity
@@ -247,3 +247,16 @@ def test_all_that_a_fit_leaves_behind_is_there_for_tensors(normalize, sparse, no
     theirs.plot_similarity()
     theirs.plot_memberships()
     plt.close("all")
+
+
+def test_nodes_are_added_and_ranks_chosen_from_tensors(no_way_to_numpy):
+    G = torch.from_numpy(planted_graph(120, 4, random_state=0)[0].toarray())
+    more = SymNMF(4, random_state=0).fit(G).partial_fit(torch.cat([G[:3], torch.zeros(3, 3, dtype=G.dtype)], dim=1))
+    assert isinstance(more.embedding_, torch.Tensor)
+    np.testing.assert_array_equal(to_host(more.labels_[-3:]), to_host(more.labels_[:3]))
+    X = torch.from_numpy(features())
+    for affinity in ("self_tuning", "cosine"):
+        model = SymNMF(4, affinity=affinity, random_state=0).fit(X.abs())
+        assert model.partial_fit(X[:5].abs()).embedding_.shape == (305, 4)
+        np.testing.assert_array_equal(to_host(model.labels_[-5:]), to_host(model.labels_[:5]))
+    assert select_rank(G, range(2, 7), random_state=0).best == 4

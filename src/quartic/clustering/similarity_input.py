@@ -181,6 +181,7 @@ def _similarity_of_new(model: SymNMF, new: Any) -> Any:
 
 def add_nodes(model: SymNMF, X: Any) -> tuple[Any, Array]:
     """Return what the model was fitted to with the nodes of its ``partial_fit``, and the rows at which these start."""
+    X = on_host(X)
     if model._affinity != "precomputed":
         rows = place(similarity_to_fitted(model, X), to_host(model.embedding_))
         old, new = (
@@ -188,7 +189,7 @@ def add_nodes(model: SymNMF, X: Any) -> tuple[Any, Array]:
         )
         return (sp.vstack([old, new], format="csr") if issparse(new) else np.vstack([old, new])), rows
     n = len(model.embedding_)
-    new = check_array(on_host(X), accept_sparse="csr", dtype=(np.float64, np.float32))
+    new = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32))
     if new.shape == (n, n):
         return new, np.empty((0, model.n_components))
     if new.shape[1] != n + new.shape[0]:

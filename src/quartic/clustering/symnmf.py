@@ -392,7 +392,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             affinity=self._affinity,
             normalize=self.normalize_ if self._affinity == "precomputed" else self.normalize,
         )
-        self._become(model.fit(whole))
+        self._become(model.fit(moved(whole, X.device) if is_torch(X) else whole))
         return self
 
     def score(self, X: Any, y: Any = None) -> float:
