@@ -7,6 +7,7 @@ scheduler's memory of what was made from what does not grow with the iterations.
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import shutil
@@ -31,6 +32,8 @@ INSTALL = 'pip install "quartic[distributed]"'
 _ATTEMPTS, _PATIENCE = 5, 60
 # A worker's limit must leave room for X and results beside the largest block.
 _ROOM = 0.8
+# What a worker takes before it holds anything: Python, SciPy, compiled code.
+_BARE = 250 << 20
 # Arrays of fewer bytes go along with the tasks.
 _SMALL = 1 << 16
 # Files here are memory, on Linux.
@@ -146,13 +149,20 @@ class ClusterBlocks(Blocks):
     # -- reading ----------------------------------------------------------------------------------------------------
 
     def _read(self, inspect: Callable[[Any], Any], keep: Keep) -> None:
-        """Read each block once, no more at a time than there are threads for, and keep them while there is room."""
+        """Read each block, no more at a time than there are threads for, and keep them while there is room.
+
+        The first is read alone: where as many of its size have no room nothing is kept on the way, since with blocks
+        that wait to be let go a worker would be at its limit already. Blocks that fit all the same are read again.
+        """
         limits = [w["memory_limit"] for w in self.client.scheduler_info()["workers"].values()]
         unlimited = not (limits and all(limits))
-        room, most = SHARE * sum(limits), _ROOM * min(limits, default=0)
+        room = math.inf if unlimited else SHARE * sum(max(limit - _BARE, 0) for limit in limits)
+        most = math.inf if unlimited else _ROOM * min(limits)
         window = 2 * max(1, sum(self.client.nthreads().values()))
-        self.facts, used = [], 0
-        keeping = keep is not False
+        self.facts, used, keeping = [], 0, keep is True
+        if keep == "auto":
+            first = self._gathered([self._on_recipe("inspect", 0, _inspect, (inspect,))])[0][0]
+            keeping = first * self._size <= room
         waiting: deque[Any] = deque()
         for k in range(self._size + window):
             if k < self._size:
@@ -165,13 +175,15 @@ class ClusterBlocks(Blocks):
                 size, found = self._gathered([waiting.popleft()])[0]
                 self.facts.append(found)
                 used += size
-                if size > most and not unlimited:
+                if size > most:
                     raise ValueError(
                         f"block {len(self.facts) - 1} takes {size:,} bytes, too much for workers with a memory limit "
                         f"of {min(limits):,}; cut the rows into smaller blocks"
                     )
-                if keep == "auto" and keeping and used > room and not unlimited:
+                if keep == "auto" and keeping and used > room:
                     keeping, self._futures = False, []
+        if keep == "auto" and not keeping and used <= room:
+            self._futures = [self._keep(k) for k in range(self._size)]
 
     def _keep(self, k: int) -> Any:
         from dask import delayed
