@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from quartic._version import __version__
-from quartic.distributed.blocks import SHARE, Blocks, Keep, Shared, add, apply, count_bytes, make
+from quartic.distributed.blocks import SHARE, Blocks, Keep, Shared, add, apply, count_bytes, make, pack
 
 INSTALL = 'pip install "quartic[distributed]"'
 # A pass is tried this often before the cluster is given up, and this many seconds are given to workers to come back.
@@ -132,13 +132,11 @@ class ClusterBlocks(Blocks):
         self, recipes: Sequence[Any], prepare: Callable[[Any, int], Any], inspect: Callable[[Any], Any], client: Any,
         keep: Keep,
     ) -> None:  # fmt: skip
-        import cloudpickle
-
         self.client, self._size = client, len(recipes)
         self.exchange = Exchange(client)
         self._recipes = list(recipes)
         self._prepare = prepare
-        self._packed = None if keep is True else [cloudpickle.dumps(recipe) for recipe in recipes]
+        self._packed: dict[int, bytes] = {}
         self._futures: list[Any] = []
         self._read(inspect, keep)
         self.kept = len(self._futures) == self._size
@@ -184,13 +182,12 @@ class ClusterBlocks(Blocks):
                     keeping, self._futures = False, []
         if keep == "auto" and not keeping and used <= room:
             self._futures = [self._keep(k) for k in range(self._size)]
+            self._packed.clear()
 
     def _keep(self, k: int) -> Any:
         from dask import delayed
 
-        with warnings.catch_warnings():
-            # of a matrix in memory the recipe is the data: Dask warns of that, and there is no other way
-            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+        with _recipes_may_be_large():
             return self.client.compute(delayed(self._prepare, pure=False)(self._recipes[k], k))
 
     # -- passes -----------------------------------------------------------------------------------------------------
@@ -228,8 +225,10 @@ class ClusterBlocks(Blocks):
 
     def _on_recipe(self, name: str, k: int, function: Callable[..., Any], sent: tuple[Any, ...]) -> Any:
         """Submit reading and working on a block as one task: the block is gone when its task is."""
-        assert self._packed is not None
-        return self._submit(name, _read_and_apply, self._packed[k], self._prepare, k, function, *sent)
+        if k not in self._packed:
+            self._packed[k] = pack(self._recipes[k])
+        with _recipes_may_be_large():
+            return self._submit(name, _read_and_apply, self._packed[k], self._prepare, k, function, *sent)
 
     def _submit(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
         return self.client.submit(function, *arguments, key=f"quartic-{name}-{uuid.uuid4().hex}", pure=False)
@@ -280,6 +279,14 @@ class ClusterBlocks(Blocks):
             f"the Dask cluster at {self.client.scheduler.address} no longer answers, or has no workers; with "
             "checkpoint= the run goes on where it was once there is one again"
         )
+
+
+@contextmanager
+def _recipes_may_be_large() -> Iterator[None]:
+    """Keep Dask from warning that tasks are large: of a matrix in memory the recipe is the data, there is no other."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+        yield
 
 
 def _inspect(block: Any, inspect: Callable[[Any], Any]) -> tuple[int, Any]:
