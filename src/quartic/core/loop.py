@@ -138,7 +138,7 @@ def minimize(
     log = RunLog(problem, started)
     stopping = Stopping(problem, units, log, tol, max_iter, max_time)
     keeper = None if checkpoint is None else Keeper(checkpoint, problem, units, chosen, columns)
-    run = _Minimization(problem, units, chosen, log, stopping, callback, keeper)
+    run = _Minimization(callback, keeper, problem, units, chosen, log, stopping)
     with bar(verbose) as run.show:
         data, size = problem.loss.size()
         tall = problem.loss.n_points * columns * np.dtype(problem.loss.dtype).itemsize
@@ -146,13 +146,15 @@ def minimize(
             return run.go(begin)
 
 
+@dataclass
 class Run(ABC):
     """A run under way: who watches it, and where its checkpoint is written; a kind of method says what it does."""
 
-    show: Callable[[Any], object]
+    callback: Callable[[Any], object] | None
+    checkpoint: Any
 
-    def __init__(self, callback: Callable[[Any], object] | None, checkpoint: Any) -> None:
-        self.callback, self.checkpoint = callback, checkpoint
+    def __post_init__(self) -> None:
+        self.show: Callable[[Any], object] = _no_bar
         self._written = time.perf_counter()
 
     @property
@@ -169,9 +171,12 @@ class Run(ABC):
                 if ended is None:
                     ended = self.advance() or self._tell()
             except KeyboardInterrupt:
-                ended = self.interrupted()
-        if ended.status is not Status.NON_FINITE and self.checkpoint is not None:
-            self.save()
+                if self.n_iter < 0:
+                    raise
+                words = f"interrupted in iteration {self.n_iter}; the best point so far is returned"
+                ended = End(Status.INTERRUPTED, words)
+        if ended.status is not Status.NON_FINITE:
+            self._save()
         return ended
 
     def _tell(self) -> End | None:
@@ -183,29 +188,25 @@ class Run(ABC):
             self.show(progress)
             if self.callback is not None:
                 self.callback(progress)
-            if self.checkpoint is not None and time.perf_counter() - self._written >= _CHECKPOINT_EVERY:
-                self.save()
-                self._written = time.perf_counter()
+            if time.perf_counter() - self._written >= _CHECKPOINT_EVERY:
+                self._save()
         except StopIteration as stop:
             words = f": {stop}" if str(stop) else ""
             return End(Status.CALLBACK, f"stopped by the callback in iteration {self.n_iter}{words}")
-        except KeyboardInterrupt:
-            raise
         except BaseException:
-            if self.checkpoint is not None:
-                self.save()
+            self._save()
             raise
         return None
 
-    def interrupted(self) -> End:
-        """Return the end by Ctrl-C."""
-        words = f"interrupted in iteration {self.n_iter}; the best point so far is returned"
-        return End(Status.INTERRUPTED, words)
+    def _save(self) -> None:
+        if self.checkpoint is not None:
+            self._written = time.perf_counter()
+            self.save()
 
     @property
     @abstractmethod
     def n_iter(self) -> int:
-        """Iterations done."""
+        """Iterations done; −1 before there is anything to return."""
 
     @abstractmethod
     def reason(self) -> End | None:
@@ -224,15 +225,15 @@ class Run(ABC):
         """Write a checkpoint of this iterate."""
 
 
+@dataclass
 class _Minimization(Run):
     """A run of a solver; it works in units of its own, and speaks to the user in the user's."""
 
-    def __init__(
-        self, problem: Problem, units: Units, solver: Solver, log: RunLog, stopping: Stopping,
-        callback: Callable[[Progress], object] | None, keeper: Keeper | None,
-    ) -> None:  # fmt: skip
-        super().__init__(callback, keeper)
-        self.problem, self.units, self.solver, self.log, self.stopping = problem, units, solver, log, stopping
+    problem: Problem
+    units: Units
+    solver: Solver
+    log: RunLog
+    stopping: Stopping
 
     def go(self, begin: Callable[[], tuple[Array, float | None]]) -> Result:
         """Iterate from the checkpoint, or from what ``begin`` returns, until there is a reason to stop."""

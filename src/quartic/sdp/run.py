@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -75,19 +74,19 @@ _PROOFS = {
 }
 
 
+@dataclass
 class SDPRun(Run):
     """A run of a method, and what it has come to; ``name`` is that of the method."""
 
+    problem: SDP
+    name: str
+    tol: float
+    max_iter: int | None
+    max_time: float | None
+    started: float
+    earlier: float = 0.0
+    rows: list[tuple[float, ...]] = field(default_factory=list)
     last: Iterate | None = None
-
-    def __init__(
-        self, problem: SDP, name: str, tol: float, max_iter: int | None, max_time: float | None, started: float,
-        callback: Callable[[SDPProgress], object] | None = None, checkpoint: str | os.PathLike[str] | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(callback, checkpoint)
-        self.problem, self.name, self.tol, self.max_iter, self.max_time = problem, name, tol, max_iter, max_time
-        self.started, self.earlier = started, 0.0
-        self.rows: list[tuple[float, ...]] = []
 
     def go(self, begin: Callable[[dict[str, Array] | None], Iterator[Iterate]], verbose: bool) -> End:
         """Take iterates until there is a reason to stop; where the method has come to its end, it says converged."""
@@ -97,7 +96,7 @@ class SDPRun(Run):
 
     @property
     def n_iter(self) -> int:
-        return len(self.rows) - 1
+        return len(self.rows) - 1 if self.last is not None else -1
 
     def elapsed(self) -> float:
         """Return the seconds so far, without those of compiling."""
@@ -127,11 +126,6 @@ class SDPRun(Run):
         if self.max_time is not None and self.elapsed() > self.max_time:
             return End(Status.MAX_TIME, f"stopped after max_time = {self.max_time:g} s")
         return None
-
-    def interrupted(self) -> End:
-        if self.last is None:
-            raise KeyboardInterrupt
-        return super().interrupted()
 
     def progress(self) -> SDPProgress:
         now, sign = self.last, self.problem.sign

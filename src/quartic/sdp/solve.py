@@ -206,7 +206,7 @@ def solve_sdp(
 
         if chosen == "interior" and method == "auto" and _worth_a_trial(problem):
             most = _TRIAL if max_iter is None else min(_TRIAL, max_iter)
-            trial = SDPRun(problem, "low-rank", tol, most, max_time, started, callback)
+            trial = SDPRun(callback, None, problem, "low-rank", tol, most, max_time, started)
             ended = trial.go(factored, verbose)
             if ended.status in _ENDED or most == max_iter:
                 return _judge(trial, ended, bounds)
@@ -214,7 +214,7 @@ def solve_sdp(
                 found = _judge(trial, ended, bounds)
                 if found.success:
                     return found
-        run = SDPRun(problem, chosen, tol, max_iter, max_time, started, callback, checkpoint)
+        run = SDPRun(callback, checkpoint, problem, chosen, tol, max_iter, max_time, started)
         begin = factored if chosen == "low-rank" else lambda start: interior(whole, active, tol, start)
         return _judge(run, run.go(begin, verbose), bounds)
 
