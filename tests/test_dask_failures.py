@@ -23,6 +23,8 @@ distributed = pytest.importorskip("distributed", reason='needs pip install "quar
 import dask.array as da  # noqa: E402
 
 from quartic.distributed import connect, in_blocks  # noqa: E402
+from quartic.distributed.blocks import pack  # noqa: E402
+from quartic.distributed.inputs import row_recipes  # noqa: E402
 
 # -- what dies -------------------------------------------------------------------------------------------------------
 
@@ -228,6 +230,22 @@ def test_blocks_too_large_for_a_worker_are_an_error_before_they_kill_it():
         pytest.raises(ValueError, match="too much for workers with a memory limit"),
     ):
         LeastSquares(A)
+
+
+def test_what_a_worker_takes_itself_is_no_room_for_blocks():
+    """Two fifths of the limit were kept, beside 200 MB of compiled code: small workers were killed for it."""
+    quiet = {"distributed.worker.memory.pause": False, "distributed.worker.memory.spill": False}
+    local = {"n_workers": 1, "processes": False, "memory_limit": "290 MB", "dashboard_address": ":0"}
+    with dask.config.set(quiet), distributed.LocalCluster(**local) as cluster, distributed.Client(cluster):
+        assert not DaskMatrix(in_blocks(np.ones((1300, 1300)), 10)).blocks.kept  # 13 MB, where 11 have room
+        small = DaskMatrix(da.ones((1000, 1000), chunks=((800, 100, 100), 1000)))
+        assert small.blocks.kept  # though three blocks like the first would not be
+
+
+def test_the_recipe_of_a_block_does_not_carry_the_others():
+    """Pieces of a Dask array share one graph: with ten blocks ten copies of the matrix were sent, and kept here."""
+    recipes = row_recipes(in_blocks(np.ones((1000, 100)), 10), "M")[0]
+    assert len(pack(recipes[3])) < 2 * 80_000
 
 
 def test_no_more_blocks_in_memory_than_the_limit_allows():

@@ -277,7 +277,7 @@ def test_ctrl_c_is_caught_wherever_it_arrives(where, monkeypatch):
         monkeypatch.setattr(Problem, "stationarity", struck(Problem.stationarity))
     else:
         calls = itertools.count(7)
-        monkeypatch.setattr(loop._Run, "_confirm", struck(loop._Run._confirm))
+        monkeypatch.setattr(loop._Minimization, "_believed", struck(loop._Minimization._believed))
     result = minimize(problem, rank=3, solver="dyn-nolips", random_state=0)
     assert result.status == "interrupted"
     assert len(result.history) == result.n_iter + 1

@@ -7,7 +7,6 @@ import glob
 import hashlib
 import json
 import os
-import time
 import warnings
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -42,12 +41,6 @@ class Keeper:
 
     def __init__(self, path: str | os.PathLike[str], problem: Problem, units: Units, solver: Solver, rank: int) -> None:
         self.path, self.problem, self.units, self.solver, self.rank = path, problem, units, solver, rank
-        self._written = time.perf_counter()
-
-    @property
-    def age(self) -> float:
-        """Seconds since the last checkpoint, or since the run began."""
-        return time.perf_counter() - self._written
 
     @cached_property
     def _identity(self) -> dict[str, str]:
@@ -74,7 +67,6 @@ class Keeper:
         arrays = pack_state(state)
         pack(arrays, "best", log.best)
         arrays["history"] = np.array(log.rows)
-        self._written = time.perf_counter()
         keep(self.path, Checkpoint(self._identity, numbers, arrays))
 
     def resume(self, log: RunLog) -> State | None:

@@ -1,9 +1,11 @@
-"""The one loop that runs every solver: stopping, timing, progress, interrupts."""
+"""The one loop that runs every method: stopping, timing, progress, interrupts, checkpoints."""
 
 from __future__ import annotations
 
 import math
 import os
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -136,49 +138,131 @@ def minimize(
     log = RunLog(problem, started)
     stopping = Stopping(problem, units, log, tol, max_iter, max_time)
     keeper = None if checkpoint is None else Keeper(checkpoint, problem, units, chosen, columns)
-    run = _Run(problem, units, chosen, log, stopping, keeper, callback)
-    with _bar(verbose) as show:
+    run = _Minimization(callback, keeper, problem, units, chosen, log, stopping)
+    with bar(verbose) as run.show:
         data, size = problem.loss.size()
         tall = problem.loss.n_points * columns * np.dtype(problem.loss.dtype).itemsize
         with problem.loss.space.errors(f"{data}, rank {columns}", size + _TALL_ARRAYS * tall):
-            return run.go(begin, show)
+            return run.go(begin)
 
 
 @dataclass
-class _Run:
-    """One run under way; it works in units of its own, and speaks to the user in the user's."""
+class Run(ABC):
+    """A run under way: who watches it, and where its checkpoint is written; a kind of method says what it does."""
+
+    callback: Callable[[Any], object] | None
+    checkpoint: Any
+
+    def __post_init__(self) -> None:
+        self.show: Callable[[Any], object] = _no_bar
+        self._written = time.perf_counter()
+
+    @property
+    def watched(self) -> bool:
+        """Whether anything is to be done after each iteration."""
+        return self.callback is not None or self.checkpoint is not None or self.show is not _no_bar
+
+    def loop(self) -> End:
+        """Iterate until there is a reason to stop."""
+        ended: End | None = None
+        while ended is None:
+            try:
+                ended = self.reason()
+                if ended is None:
+                    ended = self.advance() or self._tell()
+            except KeyboardInterrupt:
+                if self.n_iter < 0:
+                    raise
+                words = f"interrupted in iteration {self.n_iter}; the best point so far is returned"
+                ended = End(Status.INTERRUPTED, words)
+        if ended.status is not Status.NON_FINITE:
+            self._save()
+        return ended
+
+    def _tell(self) -> End | None:
+        """Let the callback and the progress bar see the iterate, and keep a checkpoint now and then."""
+        if not self.watched:
+            return None
+        try:
+            progress = self.progress()
+            self.show(progress)
+            if self.callback is not None:
+                self.callback(progress)
+            if time.perf_counter() - self._written >= _CHECKPOINT_EVERY:
+                self._save()
+        except StopIteration as stop:
+            words = f": {stop}" if str(stop) else ""
+            return End(Status.CALLBACK, f"stopped by the callback in iteration {self.n_iter}{words}")
+        except BaseException:
+            self._save()
+            raise
+        return None
+
+    def _save(self) -> None:
+        if self.checkpoint is not None:
+            self._written = time.perf_counter()
+            self.save()
+
+    @property
+    @abstractmethod
+    def n_iter(self) -> int:
+        """Iterations done; −1 before there is anything to return."""
+
+    @abstractmethod
+    def reason(self) -> End | None:
+        """Return why the run ends at this iterate; None where it goes on."""
+
+    @abstractmethod
+    def advance(self) -> End | None:
+        """Make an iteration, or several; return an end where that cannot be done."""
+
+    @abstractmethod
+    def progress(self) -> Any:
+        """Return what those who watch see of this iterate."""
+
+    @abstractmethod
+    def save(self) -> None:
+        """Write a checkpoint of this iterate."""
+
+
+@dataclass
+class _Minimization(Run):
+    """A run of a solver; it works in units of its own, and speaks to the user in the user's."""
 
     problem: Problem
     units: Units
     solver: Solver
     log: RunLog
     stopping: Stopping
-    keeper: Keeper | None
-    callback: Callable[[Progress], object] | None
 
-    def go(self, begin: Callable[[], tuple[Array, float | None]], show: Callable[[Progress], object]) -> Result:
+    def go(self, begin: Callable[[], tuple[Array, float | None]]) -> Result:
         """Iterate from the checkpoint, or from what ``begin`` returns, until there is a reason to stop."""
-        state = self.keeper.resume(self.log) if self.keeper is not None else None
-        if state is None:
-            state = self._begin(*begin())
-        ended: End | None = None
-        while ended is None:
-            try:
-                try:
-                    ended = self.stopping.reason(state)
-                    if ended is None:
-                        state = self._advance(state, show is not _no_bar)
-                        ended = self._tell(state, show)
-                except NoProgress as stop:
-                    ended = self.stopping.stalled(state, f" at iteration {self.log.n_iter}: {stop}")
-                if ended is not None and ended.status is Status.CONVERGED:
-                    state, ended = self._confirm(state, ended)
-            except KeyboardInterrupt:
-                ended = self.stopping.interrupted()
-        if ended.status is not Status.NON_FINITE:
-            self._save(state)
-        del state  # the referee's arrays of float64 take its room
+        state = self.checkpoint.resume(self.log) if self.checkpoint is not None else None
+        self.state: State = self._begin(*begin()) if state is None else state
+        ended = self.loop()
+        del self.state, state  # the referee's arrays of float64 take their room
         return self._finish(ended)
+
+    @property
+    def n_iter(self) -> int:
+        return self.log.n_iter
+
+    def reason(self) -> End | None:
+        ended = self.stopping.reason(self.state)
+        return ended and (self._believed(ended) or self.stopping.reason(self.state))
+
+    def advance(self) -> End | None:
+        while True:
+            try:
+                return self._advance()
+            except NoProgress as stop:
+                ended = self._believed(self.stopping.stalled(self.state, f" at iteration {self.n_iter}: {stop}"))
+                ended = ended or self.stopping.reason(self.state)
+                if ended is not None:
+                    return ended
+
+    def save(self) -> None:
+        self.checkpoint.save(self.state, self.log)
 
     # What overflows shows in the objective or the gradient, and is reported by the status rather than by warnings.
 
@@ -189,65 +273,47 @@ class _Run:
         return state
 
     @np.errstate(over="ignore", invalid="ignore")
-    def _advance(self, state: State, shown: bool) -> State:
-        watched = shown or self.callback is not None or self.keeper is not None
-        most = 1 if watched else min(self.stopping.max_iter - self.log.n_iter, _BATCH, self.stopping.in_time())
-        following, made = self.solver.advance(self.problem, state, most, self.stopping.target)
+    def _advance(self) -> None:
+        most = 1 if self.watched else min(self.stopping.max_iter - self.n_iter, _BATCH, self.stopping.in_time())
+        following, made = self.solver.advance(self.problem, self.state, most, self.stopping.target)
         self.log.record(following, made)
-        return following
+        self.state = following
 
     @np.errstate(over="ignore", invalid="ignore")
-    def _confirm(self, state: State, end: End) -> tuple[State, End | None]:
+    def _believed(self, end: End) -> End | None:
         """Believe in convergence only at a point whose product is fresh (carried products drift), and at the lowest.
 
         A solver that is not monotone, or led astray by round-off, may come to rest above a point it has passed. If that
         one is as stationary, it is the answer. If the two are no further apart in height than stationarity explains,
         ⟨∇Ψ(X), X − best⟩, the run goes on: the next claim may be lower.
         """
-        problem, log = self.problem, self.log
+        if end.status is not Status.CONVERGED:
+            return end
+        problem, log, state = self.problem, self.log, self.state
         known = state.point if state.is_measured else end.judged
         fresh = known if known is not None else problem.loss.at(state.point.X)
         objective, stationarity = problem.objective(fresh), problem.stationarity(fresh)
         if not stationarity <= end.bound:
             log.correct(stationarity)
             log.doubted = log.n_iter
-            return replace(state, point=fresh), None
+            self.state = replace(state, point=fresh)
+            return None
         if objective <= log.best_objective + _round_off(fresh):
-            return state, replace(end, judged=fresh)
+            return replace(end, judged=fresh)
         best = problem.loss.at(log.best.X)
         lowest = problem.objective(best)
         if objective <= lowest + _round_off(fresh) or problem.stationarity(best) <= end.bound:
-            return state, replace(end, judged=fresh if objective <= lowest else best)
+            return replace(end, judged=fresh if objective <= lowest else best)
         if end.judged is None and objective - lowest <= stationarity * norm(fresh.X - best.X):
             log.doubted = log.n_iter
-            return state, None
-        return state, self.stopping.above_best(stationarity, objective, lowest)
-
-    def _tell(self, state: State, show: Callable[[Progress], object]) -> End | None:
-        """Let the callback and the progress bar see the iterate, and keep a checkpoint now and then."""
-        if self.callback is None and self.keeper is None and show is _no_bar:
             return None
-        try:
-            progress = self._progress(state.point.X)
-            show(progress)
-            if self.callback is not None:
-                self.callback(progress)
-            if self.keeper is not None and self.keeper.age >= _CHECKPOINT_EVERY:
-                self._save(state)
-        except StopIteration as stop:
-            return self.stopping.by_callback(stop)
-        except KeyboardInterrupt:
-            return self.stopping.interrupted()
-        except BaseException:
-            self._save(state)
-            raise
-        return None
+        return self.stopping.above_best(stationarity, objective, lowest)
 
-    def _progress(self, X: Array) -> Progress:
+    def progress(self) -> Progress:
         units, (elapsed, objective, stationarity, products, step) = self.units, self.log.latest
         return Progress(
             self.log.n_iter,
-            units.X(X),
+            units.X(self.state.point.X),
             units.objective(objective),
             units.gradient(stationarity),
             products,
@@ -274,10 +340,6 @@ class _Run:
             self.log.history(units, self.solver),
             self.solver.name,
         )
-
-    def _save(self, state: State) -> None:
-        if self.keeper is not None:
-            self.keeper.save(state, self.log)
 
 
 def _round_off(point: Point) -> float:
@@ -314,7 +376,8 @@ def _check_limits(tol: Any, reference: Any, max_iter: Any, max_time: Any) -> Non
     check_limits(max_iter, max_time)
 
 
-def _bar(verbose: bool) -> AbstractContextManager[Callable[[Progress], object]]:
+def bar(verbose: bool) -> AbstractContextManager[Callable[[Any], object]]:
+    """Return the progress bar of ``verbose=True``, or a function that shows nothing."""
     if not verbose:
         return nullcontext(_no_bar)
     from quartic.core.progress import progress_bar
@@ -322,5 +385,5 @@ def _bar(verbose: bool) -> AbstractContextManager[Callable[[Progress], object]]:
     return progress_bar()
 
 
-def _no_bar(progress: Progress) -> None:
+def _no_bar(progress: Any) -> None:
     """Show nothing."""

@@ -143,16 +143,6 @@ class Stopping:
         words = f"stalled: stationarity is down to {size:.3e}, but the objective there, {here:.6e}, is above the "
         return End(Status.STALLED, words + f"{best:.6e} of the best point seen, which is returned; try another solver")
 
-    def interrupted(self) -> End:
-        """Return the end by Ctrl-C."""
-        words = f"interrupted in iteration {self.log.n_iter}; the best point so far is returned"
-        return End(Status.INTERRUPTED, words)
-
-    def by_callback(self, stop: StopIteration) -> End:
-        """Return the end by the callback, with its words where it has some."""
-        words = f": {stop}" if str(stop) else ""
-        return End(Status.CALLBACK, f"stopped by the callback in iteration {self.log.n_iter}{words}")
-
     def _is_deep(self, objective: float) -> bool:
         """Tell whether it is time to look if the objective falls for ever: when it has doubled since the last time."""
         if self.problem.loss.infimum > -math.inf:

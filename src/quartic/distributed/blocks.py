@@ -206,6 +206,15 @@ def apply(function: Callable[..., Any], block: Any, *shared: Any) -> Any:
         return function(block, *(value.open() if isinstance(value, Shared) else value for value in shared))
 
 
+def pack(recipe: Any) -> bytes:
+    """Return a recipe in bytes, without those of all other blocks, which a collection's pieces carry along."""
+    import cloudpickle
+    import dask
+
+    packed: bytes = cloudpickle.dumps(dask.optimize(recipe)[0])
+    return packed
+
+
 def make(recipe: Any) -> Any:
     """Return what a recipe makes, made here and now in this thread."""
     return recipe.compute(scheduler="synchronous")

@@ -7,6 +7,7 @@ scheduler's memory of what was made from what does not grow with the iterations.
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import shutil
@@ -24,13 +25,15 @@ from typing import Any
 import numpy as np
 
 from quartic._version import __version__
-from quartic.distributed.blocks import SHARE, Blocks, Keep, Shared, add, apply, count_bytes, make
+from quartic.distributed.blocks import SHARE, Blocks, Keep, Shared, add, apply, count_bytes, make, pack
 
 INSTALL = 'pip install "quartic[distributed]"'
 # A pass is tried this often before the cluster is given up, and this many seconds are given to workers to come back.
 _ATTEMPTS, _PATIENCE = 5, 60
 # A worker's limit must leave room for X and results beside the largest block.
 _ROOM = 0.8
+# What a worker takes before it holds anything: Python, SciPy, compiled code.
+_BARE = 250 << 20
 # Arrays of fewer bytes go along with the tasks.
 _SMALL = 1 << 16
 # Files here are memory, on Linux.
@@ -129,13 +132,11 @@ class ClusterBlocks(Blocks):
         self, recipes: Sequence[Any], prepare: Callable[[Any, int], Any], inspect: Callable[[Any], Any], client: Any,
         keep: Keep,
     ) -> None:  # fmt: skip
-        import cloudpickle
-
         self.client, self._size = client, len(recipes)
         self.exchange = Exchange(client)
         self._recipes = list(recipes)
         self._prepare = prepare
-        self._packed = None if keep is True else [cloudpickle.dumps(recipe) for recipe in recipes]
+        self._packed: dict[int, bytes] = {}
         self._futures: list[Any] = []
         self._read(inspect, keep)
         self.kept = len(self._futures) == self._size
@@ -146,13 +147,20 @@ class ClusterBlocks(Blocks):
     # -- reading ----------------------------------------------------------------------------------------------------
 
     def _read(self, inspect: Callable[[Any], Any], keep: Keep) -> None:
-        """Read each block once, no more at a time than there are threads for, and keep them while there is room."""
+        """Read each block, no more at a time than there are threads for, and keep them while there is room.
+
+        The first is read alone: where as many of its size have no room nothing is kept on the way, since with blocks
+        that wait to be let go a worker would be at its limit already. Blocks that fit all the same are read again.
+        """
         limits = [w["memory_limit"] for w in self.client.scheduler_info()["workers"].values()]
         unlimited = not (limits and all(limits))
-        room, most = SHARE * sum(limits), _ROOM * min(limits, default=0)
+        room = math.inf if unlimited else SHARE * sum(max(limit - _BARE, 0) for limit in limits)
+        most = math.inf if unlimited else _ROOM * min(limits)
         window = 2 * max(1, sum(self.client.nthreads().values()))
-        self.facts, used = [], 0
-        keeping = keep is not False
+        self.facts, used, keeping = [], 0, keep is True
+        if keep == "auto":
+            first = self._gathered([self._on_recipe("inspect", 0, _inspect, (inspect,))])[0][0]
+            keeping = first * self._size <= room
         waiting: deque[Any] = deque()
         for k in range(self._size + window):
             if k < self._size:
@@ -165,20 +173,21 @@ class ClusterBlocks(Blocks):
                 size, found = self._gathered([waiting.popleft()])[0]
                 self.facts.append(found)
                 used += size
-                if size > most and not unlimited:
+                if size > most:
                     raise ValueError(
                         f"block {len(self.facts) - 1} takes {size:,} bytes, too much for workers with a memory limit "
                         f"of {min(limits):,}; cut the rows into smaller blocks"
                     )
-                if keep == "auto" and keeping and used > room and not unlimited:
+                if keep == "auto" and keeping and used > room:
                     keeping, self._futures = False, []
+        if keep == "auto" and not keeping and used <= room:
+            self._futures = [self._keep(k) for k in range(self._size)]
+            self._packed.clear()
 
     def _keep(self, k: int) -> Any:
         from dask import delayed
 
-        with warnings.catch_warnings():
-            # of a matrix in memory the recipe is the data: Dask warns of that, and there is no other way
-            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+        with _recipes_may_be_large():
             return self.client.compute(delayed(self._prepare, pure=False)(self._recipes[k], k))
 
     # -- passes -----------------------------------------------------------------------------------------------------
@@ -216,8 +225,10 @@ class ClusterBlocks(Blocks):
 
     def _on_recipe(self, name: str, k: int, function: Callable[..., Any], sent: tuple[Any, ...]) -> Any:
         """Submit reading and working on a block as one task: the block is gone when its task is."""
-        assert self._packed is not None
-        return self._submit(name, _read_and_apply, self._packed[k], self._prepare, k, function, *sent)
+        if k not in self._packed:
+            self._packed[k] = pack(self._recipes[k])
+        with _recipes_may_be_large():
+            return self._submit(name, _read_and_apply, self._packed[k], self._prepare, k, function, *sent)
 
     def _submit(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
         return self.client.submit(function, *arguments, key=f"quartic-{name}-{uuid.uuid4().hex}", pure=False)
@@ -268,6 +279,14 @@ class ClusterBlocks(Blocks):
             f"the Dask cluster at {self.client.scheduler.address} no longer answers, or has no workers; with "
             "checkpoint= the run goes on where it was once there is one again"
         )
+
+
+@contextmanager
+def _recipes_may_be_large() -> Iterator[None]:
+    """Keep Dask from warning that tasks are large: of a matrix in memory the recipe is the data, there is no other."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+        yield
 
 
 def _inspect(block: Any, inspect: Callable[[Any], Any]) -> tuple[int, Any]:

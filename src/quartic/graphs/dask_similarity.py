@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from quartic.distributed.blocks import make
+from quartic.distributed.blocks import make, pack
 from quartic.distributed.inputs import checked_dtype, concatenate_rows, is_persisted, row_recipes
 from quartic.graphs import neighbors
 from quartic.graphs.neighbors import SIGMA_NEIGHBOR, Floats, Heap, Integers
@@ -157,9 +157,7 @@ def _pack_if_small(recipe: Any) -> Any:
 
     A block that is one task's result stays in memory until all others have met it: with files that is not needed.
     """
-    import cloudpickle
-
-    packed = cloudpickle.dumps(recipe)
+    packed = pack(recipe)
     return packed if len(packed) < _SMALL_RECIPE else recipe
 
 

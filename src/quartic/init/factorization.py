@@ -267,8 +267,7 @@ def rectangular_start(problem: Problem, rank: int, generator: np.random.Generato
     fraction of the mean, since some methods cannot leave them. Unknown entries count as zeros, and the result is scaled
     to fit the known ones best.
 
-    The triplets come from subspace iteration from a random subspace: eight products with zeros in one half, and one
-    more for the scale; seeds differ.
+    The triplets come from Lanczos' method from a random vector, good to a few digits; seeds differ.
 
     Parameters
     ----------

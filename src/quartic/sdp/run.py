@@ -1,14 +1,10 @@
-"""One run of a method: time, callbacks, interrupts, checkpoints, history. The methods are generators of iterates."""
+"""A run of one of the methods, in the loop that all solvers run in. The methods are generators of iterates."""
 
 from __future__ import annotations
 
 import math
-import os
-import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -16,12 +12,11 @@ from quartic.archives import DAMAGE
 from quartic.arrays import Array
 from quartic.compiled.clock import solving_time
 from quartic.core.checkpoint import Checkpoint, broken, check_folder, digest, keep, load, sweep
-from quartic.core.progress import progress_bar
+from quartic.core.loop import Run, bar
 from quartic.core.result import Status
+from quartic.core.stopping import End
 from quartic.sdp.bound import Bound
 from quartic.sdp.problem import SDP
-
-_CHECKPOINT_EVERY = 5.0
 
 
 @dataclass(frozen=True)
@@ -73,21 +68,35 @@ class SDPHistory:
         return len(self.time)
 
 
+_PROOFS = {
+    Status.INFEASIBLE: "infeasible: multipliers y with 𝒜*(y) ⪯ 0 < bᵀy prove that no Y ⪰ 0 satisfies the constraints",
+    Status.UNBOUNDED: "unbounded: some Y ⪰ 0 with 𝒜(Y) = 0 improves the objective without end; the dual is infeasible",
+}
+
+
 @dataclass
-class Run:
-    """What a run has come to."""
+class SDPRun(Run):
+    """A run of a method, and what it has come to; ``name`` is that of the method."""
 
     problem: SDP
+    name: str
     tol: float
     max_iter: int | None
     max_time: float | None
-    callback: Callable[[SDPProgress], object] | None
-    checkpoint: str | os.PathLike[str] | None
-    verbose: bool
     started: float
+    earlier: float = 0.0
     rows: list[tuple[float, ...]] = field(default_factory=list)
     last: Iterate | None = None
-    earlier: float = 0.0
+
+    def go(self, begin: Callable[[dict[str, Array] | None], Iterator[Iterate]], verbose: bool) -> End:
+        """Take iterates until there is a reason to stop; where the method has come to its end, it says converged."""
+        self.iterates = begin(self._resume())
+        with bar(verbose) as self.show:
+            return self.loop()
+
+    @property
+    def n_iter(self) -> int:
+        return len(self.rows) - 1 if self.last is not None else -1
 
     def elapsed(self) -> float:
         """Return the seconds so far, without those of compiling."""
@@ -98,69 +107,50 @@ class Run:
         columns = np.array(self.rows).reshape(-1, 5).T
         return SDPHistory(columns[0], *(self.problem.sign * columns[1:3]), *columns[3:])
 
-    def go(
-        self, method: str, begin: Callable[[dict[str, Array] | None], Iterator[Iterate]]
-    ) -> tuple[Status | None, str]:
-        """Take iterates until there is a reason to stop; return it, or None where the method has come to its end."""
-        kept = self._resume(method)
-        written = time.perf_counter()
-        with progress_bar() if self.verbose else nullcontext(None) as show:
-            try:
-                for iterate in begin(kept):
-                    self.last = iterate
-                    row = (iterate.primal, iterate.dual, iterate.primal_error, iterate.dual_error)
-                    self.rows.append((self.elapsed(), *row))
-                    if iterate.verdict is not None or iterate.done:
-                        break
-                    if not math.isfinite(iterate.primal):
-                        return Status.NON_FINITE, "the objective is not finite"
-                    self._tell(iterate, show)
-                    if self.checkpoint is not None and time.perf_counter() - written > _CHECKPOINT_EVERY:
-                        self._save(method)
-                        written = time.perf_counter()
-                    if self.max_iter is not None and len(self.rows) > self.max_iter:
-                        return Status.MAX_ITER, f"stopped after max_iter = {self.max_iter} iterations"
-                    if self.max_time is not None and self.elapsed() > self.max_time:
-                        return Status.MAX_TIME, f"stopped after max_time = {self.max_time:g} s"
-            except StopIteration as stop:
-                return Status.CALLBACK, f"stopped by the callback{f': {stop}' if str(stop) else ''}"
-            except KeyboardInterrupt:
-                if self.last is None:
-                    raise
-                return Status.INTERRUPTED, "interrupted"
-            finally:
-                self._save(method)
-        return None, ""
+    def advance(self) -> None:
+        self.last = now = next(self.iterates)
+        self.rows.append((self.elapsed(), now.primal, now.dual, now.primal_error, now.dual_error))
 
-    def _tell(self, iterate: Iterate, show: Any) -> None:
-        if self.callback is None and show is None:
-            return
-        sign = self.problem.sign
-        progress = SDPProgress(
-            len(self.rows) - 1, sign * iterate.primal, sign * iterate.dual, iterate.error, self.elapsed(), self.tol
-        )
-        if show is not None:
-            show(progress)
-        if self.callback is not None:
-            self.callback(progress)
+    def reason(self) -> End | None:
+        now = self.last
+        if now is None:
+            return None
+        if now.verdict is not None:
+            return End(now.verdict, _PROOFS[now.verdict])
+        if now.done:
+            return End(Status.CONVERGED, "the method has no more to give")
+        if not math.isfinite(now.primal):
+            return End(Status.NON_FINITE, "the objective is not finite")
+        if self.max_iter is not None and self.n_iter >= self.max_iter:
+            return End(Status.MAX_ITER, f"stopped after max_iter = {self.max_iter} iterations")
+        if self.max_time is not None and self.elapsed() > self.max_time:
+            return End(Status.MAX_TIME, f"stopped after max_time = {self.max_time:g} s")
+        return None
 
-    def _identity(self, method: str) -> dict[str, str]:
+    def progress(self) -> SDPProgress:
+        now, sign = self.last, self.problem.sign
+        assert now is not None
+        return SDPProgress(self.n_iter, sign * now.primal, sign * now.dual, now.error, self.elapsed(), self.tol)
+
+    # -- checkpoints -------------------------------------------------------------------------------------------------
+
+    @property
+    def _identity(self) -> dict[str, str]:
         p = self.problem
         data = {"b": p.b, "c": p.c, "i": p.i, "j": p.j, "S": p.S.data, "at": p.S.indices, "B": p.B.data}
-        return {"solver": f"sdp {method}", "data": digest(data), "blocks": str(p.blocks)}
+        return {"solver": f"sdp {self.name}", "data": digest(data), "blocks": str(p.blocks)}
 
-    def _save(self, method: str) -> None:
-        if self.checkpoint is None or self.last is None or not math.isfinite(self.last.primal):
-            return
+    def save(self) -> None:
+        assert self.last is not None
         arrays = {**self.last.state(), "history": np.array(self.rows)}
-        keep(self.checkpoint, Checkpoint(self._identity(method), {"time": self.elapsed()}, arrays))
+        keep(self.checkpoint, Checkpoint(self._identity, {"time": self.elapsed()}, arrays))
 
-    def _resume(self, method: str) -> dict[str, Array] | None:
+    def _resume(self) -> dict[str, Array] | None:
         if self.checkpoint is None:
             return None
         check_folder(self.checkpoint)
         sweep(self.checkpoint)
-        kept = load(self.checkpoint, self._identity(method))
+        kept = load(self.checkpoint, self._identity)
         if kept is None:
             return None
         try:

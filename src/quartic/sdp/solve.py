@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,14 @@ from quartic.arrays import HOST, Array, RandomState, Space, check_number, random
 from quartic.arrays.threads import one_blas_thread
 from quartic.compiled.clock import solving_time
 from quartic.core.result import Status
-from quartic.core.stopping import check_limits
+from quartic.core.stopping import End, check_limits
 from quartic.losses.devices import device_for
 from quartic.sdp.bound import Bounds, Slack
 from quartic.sdp.interior import independent_on_faces, interior
 from quartic.sdp.lowrank import low_rank
 from quartic.sdp.passes import pair_products
 from quartic.sdp.problem import SDP, independent_constraints
-from quartic.sdp.run import Iterate, Run, SDPHistory, SDPProgress
+from quartic.sdp.run import Iterate, SDPHistory, SDPProgress, SDPRun
 from quartic.sdp.spheres import Spheres
 
 # What the interior-point method may take: about so many multiplications an iteration, some seconds.
@@ -185,7 +185,6 @@ def solve_sdp(
     method = method if space is HOST else "low-rank"
     with one_blas_thread():
         started = solving_time()
-        run = Run(problem, tol, max_iter, max_time, callback, checkpoint, verbose, started)
         generator = random_generator(random_state)
         independent, agree = independent_constraints(problem)
         chosen = _choose(problem, independent) if method == "auto" else method
@@ -198,7 +197,7 @@ def solve_sdp(
             if agree and len(problem.facing):
                 active, agree = independent_on_faces(whole, active)
         if not agree:
-            return _contradiction(problem, run)
+            return _contradiction(problem, solving_time() - started)
         columns = None if rank == "auto" else int(rank)
 
         def factored(start: dict[str, Array] | None) -> Iterator[Iterate]:
@@ -207,18 +206,17 @@ def solve_sdp(
 
         if chosen == "interior" and method == "auto" and _worth_a_trial(problem):
             most = _TRIAL if max_iter is None else min(_TRIAL, max_iter)
-            trial = replace(run, checkpoint=None, max_iter=most, rows=[])
-            status, message = trial.go("low-rank", factored)
-            if status in _ENDED or trial.max_iter == max_iter:
-                return _judge(problem, trial, "low-rank", status, message, bounds)
-            if status is None:
-                found = _judge(problem, trial, "low-rank", status, message, bounds)
+            trial = SDPRun(callback, None, problem, "low-rank", tol, most, max_time, started)
+            ended = trial.go(factored, verbose)
+            if ended.status in _ENDED or most == max_iter:
+                return _judge(trial, ended, bounds)
+            if ended.status is Status.CONVERGED:
+                found = _judge(trial, ended, bounds)
                 if found.success:
                     return found
-        status, message = run.go(
-            chosen, factored if chosen == "low-rank" else lambda start: interior(whole, active, tol, start)
-        )
-        return _judge(problem, run, chosen, status, message, bounds)
+        run = SDPRun(callback, checkpoint, problem, chosen, tol, max_iter, max_time, started)
+        begin = factored if chosen == "low-rank" else lambda start: interior(whole, active, tol, start)
+        return _judge(run, run.go(begin, verbose), bounds)
 
 
 def _on(device: Any, problem: SDP, method: str) -> Space:
@@ -254,14 +252,15 @@ def _work(problem: SDP) -> float:
     return problem.m**3 / 3 + 8.0 * sum(float(len(rows)) ** 3 for rows in problem.rows_of_components)
 
 
-def _contradiction(problem: SDP, run: Run) -> SDPResult:
+def _contradiction(problem: SDP, seconds: float) -> SDPResult:
     nothing = problem.split(np.zeros((problem.n_rows, 1)))
     errors = dict.fromkeys(_ERRORS, math.nan)
     bad = problem.sign * math.inf
     return SDPResult(
         nothing, math.nan, bad, math.inf, np.zeros(problem.m), errors, Status.INFEASIBLE,
         "infeasible: constraints contradict each other, some combination of the A_k is zero and that of the b_k is not",
-        [0] * len(problem.blocks), run.elapsed(), run.history(), "presolve", 1.0, "no Y satisfies the constraints",
+        [0] * len(problem.blocks), seconds, SDPHistory(*np.empty((5, 0))), "presolve", 1.0,
+        "no Y satisfies the constraints",
     )  # fmt: skip
 
 
@@ -281,11 +280,11 @@ def measure(problem: SDP, X: Array) -> Array:
     return u
 
 
-def _judge(problem: SDP, run: Run, method: str, status: Status | None, message: str, bounds: Bounds) -> SDPResult:
+def _judge(run: SDPRun, ended: End, bounds: Bounds) -> SDPResult:
     """Measure errors and bound at the last iterate, in float64, the same way for every method."""
-    last = run.last
+    problem, last, tol = run.problem, run.last, run.tol
+    status, message = ended.status, ended.message
     assert last is not None
-    tol = run.tol
     X = last.factor()
     y, off_face = _settle_face(problem, last.y, tol)
     u = measure(problem, X)
@@ -293,9 +292,7 @@ def _judge(problem: SDP, run: Run, method: str, status: Status | None, message: 
     bound = bounds.at(y, tol, 1 + abs(primal), last.feasible) if last.bound is None else last.bound
     errors = _dimacs(problem, u, y, bound.lowest.bound - off_face, bounds.one_c)
     gap = abs(primal - bound.value) / (1 + abs(primal)) if math.isfinite(bound.value) else math.inf
-    if last.verdict is not None:
-        status, message = last.verdict, _PROOFS[last.verdict]
-    elif status is None:
+    if status is Status.CONVERGED:  # says the method
         worst = max(errors, key=lambda name: errors[name])
         if errors[worst] <= tol and (gap <= 10 * tol or gap == math.inf):
             proof = f"certified gap {gap:.1e}" if gap < math.inf else f"no bound is proven: {bound.reason}"
@@ -307,15 +304,9 @@ def _judge(problem: SDP, run: Run, method: str, status: Status | None, message: 
     sign = problem.sign
     return SDPResult(
         parts, sign * primal, sign * bound.value, gap, sign * y, errors, status, message,
-        [part.shape[1] if part.ndim == 2 else 1 for part in parts], run.elapsed(), run.history(), method,
+        [part.shape[1] if part.ndim == 2 else 1 for part in parts], run.elapsed(), run.history(), run.name,
         bound.confidence, bound.reason,
     )  # fmt: skip
-
-
-_PROOFS = {
-    Status.INFEASIBLE: "infeasible: multipliers y with 𝒜*(y) ⪯ 0 < bᵀy prove that no Y ⪰ 0 satisfies the constraints",
-    Status.UNBOUNDED: "unbounded: some Y ⪰ 0 with 𝒜(Y) = 0 improves the objective without end; the dual is infeasible",
-}
 
 
 def _settle_face(problem: SDP, y: Array, tol: float) -> tuple[Array, float]:

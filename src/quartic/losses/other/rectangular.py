@@ -32,11 +32,9 @@ from quartic.core.units import shifted
 from quartic.losses.base import Point
 from quartic.losses.devices import brought_here
 from quartic.losses.factor.matrix import Matrix
+from quartic.losses.factor.spectrum import factor_of_positive_part, lanczos_eigenpairs
 from quartic.losses.factor.weighted import WeightedLeastSquares
 from quartic.losses.other.quadratic import Blocks, Quadratic
-
-# Rounds of subspace iteration, and dimensions of the subspace beyond the rank.
-_ROUNDS, _EXTRA = 4, 8
 
 
 def Rectangular(A: Any, weights: Any = None) -> FullRectangular | MaskedRectangular:
@@ -218,10 +216,8 @@ class MaskedRectangular(_TwoFactors, WeightedLeastSquares):
             self.count_products()
             return self._gradient_at_zero @ V  # ½[0, w∘A; (w∘A)ᵀ, 0]
 
-        X = balanced_factors(product, self.shape, rank, generator)
-        noise = 0.1 * math.sqrt(float(np.square(X).mean())) * generator.standard_normal((self.n_points, rank))
-        noise[:, : X.shape[1]] = X  # columns beyond min(m, n) are small, not zero: zero would stay zero
-        return self.best_scale(self.space.adopt(noise)) if X.any() else self.random_start(rank, False, generator)
+        X = factor_of_positive_part(product, self.n_points, rank, generator)
+        return self.best_scale(self.space.adopt(X)) if X.any() else self.random_start(rank, False, generator)
 
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
         """Return a random X of the scale of the known entries."""
@@ -260,23 +256,13 @@ def check_rectangular(A: Any) -> Any:
 def balanced_factors(
     bordered: Callable[[Array], Array], shape: tuple[int, int], rank: int, generator: np.random.Generator
 ) -> Array:
-    """Return [U√σ; V√σ] of the leading singular triplets of A, at most ``rank`` columns, by subspace iteration.
+    """Return [U√σ; V√σ] of the leading singular triplets of A, at most ``rank`` columns.
 
-    ``bordered`` multiplies by [0, A; Aᵀ, 0]. The columns are balanced: both halves of X have the Gram matrix diag(σ).
+    ``bordered`` multiplies by [0, A; Aᵀ, 0], whose eigenvectors for eigenvalues σ > 0 are [u; v]/√2. The columns are
+    balanced: both halves of X have the Gram matrix diag(σ).
     """
-    m, n = shape
-    columns = min(rank + _EXTRA, m, n)
-    V = np.zeros((m + n, columns))
-    V[m:] = np.linalg.qr(generator.standard_normal((n, columns)))[0]
-    for _ in range(_ROUNDS):
-        U = np.zeros_like(V)
-        U[:m] = np.linalg.qr(bordered(V)[:m])[0]
-        V = np.zeros_like(V)
-        V[m:], R = np.linalg.qr(bordered(U)[m:])
-    left, sigma, right = np.linalg.svd(R.T)  # UᵀA = (VR)ᵀ = RᵀVᵀ
-    kept = min(rank, columns)
-    roots = np.sqrt(sigma[:kept])
-    return np.vstack([U[:m] @ (left[:, :kept] * roots), V[m:] @ (right[:kept].T * roots)])
+    sigma, vectors = lanczos_eigenpairs(bordered, sum(shape), min(rank, *shape), generator)
+    return vectors * np.sqrt(2 * np.maximum(sigma, 0))
 
 
 def rectangular_random(
