@@ -299,8 +299,8 @@ class Space:
         return float(a) / float(b)
 
     def quotient_of_norms(self, A: Array, B: Array) -> float:
-        """Return ‖A‖ / ‖B‖."""
-        return self.norm(A) / self.norm(B)
+        """Return ‖A‖ / ‖B‖, ‖A‖ where B is zero."""
+        return self.norm(A) / (self.norm(B) or 1.0)
 
     def sweep_rows(self, X: Array, G: Array, C: Array) -> None:
         """Minimise ½xᵀGx − cᵀx over each entry x_k ≥ 0 in turn, for every row x of X (in place) and c of C."""
