@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from quartic import Problem, minimize
 from quartic.datasets import planted_graph
 from quartic.kernels import NormKernel
-from quartic.losses import FullLeastSquares, LeastSquares
+from quartic.losses import FullLeastSquares, LeastSquares, Loss
 from quartic.losses.factor.passes import Origin
-from quartic.losses.steps import try_bregman_step
 from quartic.penalties import L1, Nonnegative, NonnegativeL1, NonnegativeRidge, Ridge, Zero
 from quartic.solvers.inertial import _first_growth
 
@@ -57,7 +56,7 @@ def test_the_fused_trial_and_the_generic_one_agree(solver, penalty, dtype, monke
     fused = FullLeastSquares.trial
 
     def both(loss, problem, p, step, ahead=None):
-        short, long = fused(loss, problem, p, step, ahead), try_bregman_step(problem, p, step)
+        short, long = fused(loss, problem, p, step, ahead), Loss.trial(loss, problem, p, step)
         np.testing.assert_array_equal(short.point.X, long.point.X)
         verdicts.append((short.enough, long.enough))
         assert short.taken == long.taken
@@ -70,7 +69,7 @@ def test_the_fused_trial_and_the_generic_one_agree(solver, penalty, dtype, monke
     assert {True, False} == {enough for enough, _ in verdicts} or not penalty.nonnegative
     assert all(enough == exact for enough, exact in verdicts)
     monkeypatch.setattr(
-        FullLeastSquares, "trial", lambda loss, problem, p, step, ahead: try_bregman_step(problem, p, step)
+        FullLeastSquares, "trial", lambda loss, problem, p, step, ahead: Loss.trial(loss, problem, p, step)
     )
     long = minimize(problem, **settings)
     np.testing.assert_allclose(short.X, long.X, rtol=1e-4 if dtype == np.float32 else 1e-12, atol=1e-12)

@@ -215,9 +215,8 @@ class Space:
 
     def projected_norm(self, X: Array, G: Array) -> float:
         """Return ‖∇ᴾf(X)‖² from G = ∇f(X)."""
-        from quartic.compiled.rows import projected_norm
-
-        return projected_norm(X, G)
+        V = self.projected(X, G)
+        return self.inner(V, V)
 
     def is_zero(self, A: Array) -> bool:
         """Tell whether all entries are zero."""

@@ -78,7 +78,7 @@ class LBFGS(Solver):
         D, slope, upper = self._direction(problem, s, G)
         # made before the slope is looked at: a device then answers for both at once
         line = loss.along(p, D) if loss.quadratic else None
-        t = 0.0 if line is None else line.minimizer_with(*penalty.on_line(p.X, D), upper)
+        t = 0.0 if line is None else line.minimizer(upper, *penalty.on_line(p.X, D))
         if not slope < 0:
             if not s.steps:
                 raise NoProgress("the gradient no longer descends: round-off is reached")

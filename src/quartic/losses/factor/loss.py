@@ -16,7 +16,7 @@ from quartic.losses.base import Loss, Point, constant
 from quartic.losses.factor.matrix import Matrix, as_matrix
 from quartic.losses.factor.passes import Origin, Passes, StepSums
 from quartic.losses.factor.spectrum import negative_part_of_spectrum
-from quartic.losses.steps import Line, Move, Trial, judge
+from quartic.losses.steps import Line, Move, Trial
 
 if TYPE_CHECKING:
     from quartic.core.problem import Problem
@@ -218,19 +218,20 @@ class FullLeastSquares(Loss):
             return LeastSquaresPoint(self, origin.X, origin.MX, S)
         return ExtrapolatedPoint(self, origin, gram)
 
-    def move(self, p: Any, X: Array, ahead: float | None = None) -> LeastSquaresMove:
+    def move(self, p: Any, X: Array) -> LeastSquaresMove:
+        return self._measured(p, as_floats(X), None)
+
+    def _measured(self, p: LeastSquaresPoint, X: Array, ahead: float | None) -> LeastSquaresMove:
         """Return the step with what one pass over X and MX finds out about it (`Passes.step_sums`)."""
-        X = as_floats(X)
         MX = self.product(X)
         sums = self.passes.step_sums(X, MX, p.origin, ahead, True)
         return LeastSquaresMove(p, LeastSquaresPoint(self, X, MX, sums.gram, sums.fit, sums.feasible), sums)
 
     def trial(self, problem: Problem, p: Any, step: float, ahead: float | None = None) -> Trial:
         """Return the trial of T_λ(p), with the Gram matrix of the point that the next step starts from."""
-        move = self.move(p, problem.bregman_step(p, step), ahead)
+        move = self._measured(p, problem.bregman_step(p, step), ahead)
         problem.begin(move.point)
-        assert problem.kernel is not None
-        return Trial(move.point, *judge(problem.kernel, move, step), move.sums.ahead)
+        return problem.judge(move, step, move.sums.ahead)
 
     def replay(self, problem: Problem, p: Point, made: Any, method: str, *settings: Any) -> Any:
         """Return the iterations recorded for a GPU, where X ≥ 0 is the penalty and launching takes most of the time."""
@@ -400,6 +401,10 @@ class LeastSquaresMove(Move):
     def sizes(self) -> tuple[float, float, float]:
         size = self.start.space.later(_trace, self.start.gram)
         return size, 2 * self.sums.along, self.sums.length
+
+    @property
+    def allowance(self) -> float:
+        return self.start.rounding * math.sqrt(max(float(self.sums.length), 0.0))
 
     def begin(self) -> None:
         """Nothing: the pass has set all of it going."""
