@@ -11,7 +11,7 @@ from quartic.arrays import Array
 from quartic.core.problem import Problem
 from quartic.losses import Point
 from quartic.solvers.base import COUNT, Iterations, NoProgress, Requirements, Solver, State, checked
-from quartic.solvers.lines import LINES, SHRUNK, CarriedState, refreshed, search_line
+from quartic.solvers.lines import LINES, SHRUNK, CarriedState, longest_step, refreshed, search_line
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class LBFGS(Solver):
 
         Pairs are set to zero off the face.
         """
-        X, space, xp, F = s.point.X, problem.loss.space, problem.loss.space.xp, G
+        X, space, F = s.point.X, problem.loss.space, G
         if problem.penalty.nonnegative:
             free = (X > 0) | (G < 0)
             F = G * free
@@ -135,11 +135,11 @@ class LBFGS(Solver):
         q = space.lbfgs.two_loop(F, s.steps, s.changes, partial(self._first_metric, problem, s))
         if not problem.penalty.nonnegative:
             return -q, -space.inner(G, q), math.inf
-        D = xp.subtract(X, q, out=problem.loss.arrays.like(X))
+        D: Array = space.xp.subtract(X, q, out=problem.loss.arrays.like(X))
+        del q  # memory is short where arrays are large
         space.clip_in_place(D)
         D -= X
-        least = space.least(xp.divide(D, xp.where(X > 0, X, 1), out=q))
-        return D, space.inner(G, D), space.later(lambda share: -1 / share if share < 0 else math.inf, least)
+        return D, space.inner(G, D), longest_step(problem.loss, X, D)
 
     def _first_metric(self, problem: Problem, s: LBFGSState, q: Array, scale: float | None) -> Array:
         """Return H₀ q: a multiple of q, by the diagonal of a loss that has one; of q(XᵀX + shift)⁻¹ for free signs."""
