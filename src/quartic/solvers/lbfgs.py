@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
-from quartic.arrays import Array
+from quartic.arrays import Array, Space
 from quartic.core.problem import Problem
 from quartic.losses import Point
 from quartic.solvers.base import COUNT, Iterations, NoProgress, Requirements, Solver, State, checked
@@ -96,7 +96,7 @@ class LBFGS(Solver):
         space, change = loss.space, penalty.smooth_gradient(new.X, new.gradient) - G
         change *= 1 / t
         if penalty.nonnegative:
-            change *= (p.X > 0) | (G < 0)
+            change *= _face(space, p.X, G)
         bend, sizes = space.inner(D, change), space.norm(D) * space.norm(change)
         carried, fresh = 0, math.inf
         if loss.quadratic:
@@ -128,15 +128,16 @@ class LBFGS(Solver):
         """
         X, space, F = s.point.X, problem.loss.space, G
         if problem.penalty.nonnegative:
-            free = (X > 0) | (G < 0)
-            F = G * free
+            F = _face(space, X, G)
             for A in (*s.steps, *s.changes):
-                A *= free
+                A *= F
+            F *= G
         q = space.lbfgs.two_loop(F, s.steps, s.changes, partial(self._first_metric, problem, s))
+        del F  # memory is short where arrays are large
         if not problem.penalty.nonnegative:
             return -q, -space.inner(G, q), math.inf
         D: Array = space.xp.subtract(X, q, out=problem.loss.arrays.like(X))
-        del q  # memory is short where arrays are large
+        del q
         space.clip_in_place(D)
         D -= X
         return D, space.inner(G, D), longest_step(problem.loss, X, D)
@@ -160,3 +161,9 @@ class LBFGS(Solver):
             y = s.changes[-1]
             return Q * space.quotient(space.inner(s.steps[-1], y), space.inner(y, space.times(y, inverse)))
         return Q * space.quotient_of_norms(s.point.X, Q)
+
+
+def _face(space: Space, X: Array, G: Array) -> Array:
+    """Return ones at the free entries and zeros elsewhere, of X's type: products with truth values take far longer."""
+    face: Array = space.xp.asarray((X > 0) | (G < 0), dtype=X.dtype)
+    return face
