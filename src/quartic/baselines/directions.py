@@ -59,12 +59,8 @@ class SNMPBB(Solver):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from quartic import Problem, minimize
-    >>> from quartic.losses import LeastSquares
-    >>> from quartic.penalties import Nonnegative
-    >>> M = np.kron(np.eye(2), np.ones((3, 3)))
-    >>> minimize(Problem(LeastSquares(M), Nonnegative()), rank=2, solver="snmpbb", random_state=0).success
+    >>> from quartic import SymNMF, datasets
+    >>> SymNMF(2, solver="snmpbb", random_state=0).fit(datasets.karate().adjacency).result_.success
     True
     """
 

@@ -45,12 +45,8 @@ class FaceCG(Solver):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from quartic import Problem, minimize
-    >>> from quartic.losses import LeastSquares
-    >>> from quartic.penalties import Nonnegative
-    >>> M = np.kron(np.eye(2), np.ones((3, 3)))
-    >>> minimize(Problem(LeastSquares(M), Nonnegative()), rank=2, solver="face-cg", random_state=0).success
+    >>> from quartic import SymNMF, datasets
+    >>> SymNMF(2, solver="face-cg", random_state=0).fit(datasets.karate().adjacency).result_.success
     True
     """
 

@@ -399,7 +399,7 @@ class LeastSquaresMove(Move):
 
     @cached_property
     def sizes(self) -> tuple[float, float, float]:
-        size = self.start.space.later(_trace, self.start.gram)
+        size = self.start.space.later(np.trace, self.start.gram)
         return size, 2 * self.sums.along, self.sums.length
 
     @property
@@ -413,10 +413,6 @@ class LeastSquaresMove(Move):
     def remainder(self) -> float:  # type: ignore[override]  # worked out when asked for
         """f(p + D) − f(p) − ⟨∇f(p), D⟩."""
         return self.start.space.later(_remainder, self.start.gram, self.sums.gram, self.C, self.sums.bend)
-
-
-def _trace(S: Array) -> float:
-    return float(S.trace())
 
 
 def _remainder(S: Array, new: Array, C: Array, bend: float) -> float:
