@@ -13,10 +13,12 @@ from quartic.arrays.threads import spread
 from quartic.compiled.flags import FLAGS, njit
 from quartic.core.problem import Problem
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
-from quartic.solvers.lines import CarriedState, longest_step, refreshed
+from quartic.solvers.lines import CarriedState, refreshed
 
 # Entries are worked on in so many pieces, whose sums are added in order: the same bits on any number of threads.
 _PIECES, _BLOCK = 128, 1024
+# No step is longer, on a line without bounds.
+_LONGEST = 1e12
 # The last step is forgotten where its curvature is this small beside ‖s‖·‖y‖.
 _FLAT = 1e-12
 # Entries on their way to zero are set to it where they hold so much of the squared gradient: a product more.
@@ -67,14 +69,13 @@ class FaceCG(Solver):
         linear, quadratic = penalty.on_line(p.X, D)
         t = line.minimizer(math.inf, linear, quadratic)
         if not 0 < t <= 1:  # beyond 1 an entry may meet its bound, if none has
-            longest = 1.0 if n_met else float(longest_step(problem.loss, p.X, D))
+            longest = 1.0 if n_met else float(_sums(p.X, 1, _longest, D).min())
             t = line.minimizer(longest, linear, quadratic)
         if not t > 0:
             raise NoProgress("the line search finds no lower point: round-off is reached")
         if t < 1 and push > _MOSTLY * problem.stationarity(p) ** 2:
-            at_zero = np.multiply(D, t, out=problem.loss.arrays.like(p.X))
-            at_zero += p.X
-            at_zero[D == -p.X] = 0
+            at_zero = problem.loss.arrays.like(p.X)
+            _sums(p.X, 0, _set_to_zero, D, p.X.dtype.type(t), at_zero)
             cut = problem.loss.at(at_zero)
             if problem.objective(cut) < problem.objective(p) + line.change(t) + t * (linear + t * quadratic):
                 return FaceState(cut, t, 0, math.inf, (D, G))
@@ -153,3 +154,21 @@ def _combine(
             met += on
             push += on * np.float64(g[k]) * np.float64(g[k])
         sums[piece, 0], sums[piece, 1], sums[piece, 2] = slope, met, push
+
+
+@njit(**FLAGS)
+def _set_to_zero(X: Any, D: Any, t: Any, out: Any, sums: Any, size: int, first: int, last: int) -> None:
+    """Fill ``out`` with x + td, and zero where x + d is zero."""
+    for k in range(first * size, min(last * size, X.size)):
+        out[k] = X.dtype.type(0) if D[k] == -X[k] else X[k] + t * D[k]
+
+
+@njit(**FLAGS)
+def _longest(X: Any, D: Any, sums: Any, size: int, first: int, last: int) -> None:
+    """Find the largest t with x + td ≥ 0 in each piece; where x = 0, d ≥ 0."""
+    for piece in range(first, last):
+        t = _LONGEST
+        for k in range(piece * size, min((piece + 1) * size, X.size)):
+            if X[k] + t * D[k] < 0:
+                t = -np.float64(X[k]) / np.float64(D[k])
+        sums[piece, 0] = t

@@ -11,7 +11,7 @@ from quartic.arrays import Array, Space
 from quartic.core.problem import Problem
 from quartic.losses import Point
 from quartic.solvers.base import COUNT, Iterations, NoProgress, Requirements, Solver, State, checked
-from quartic.solvers.lines import LINES, SHRUNK, CarriedState, longest_step, refreshed, search_line
+from quartic.solvers.lines import LINES, SHRUNK, CarriedState, refreshed, search_line
 
 
 @dataclass(frozen=True)
@@ -137,10 +137,10 @@ class LBFGS(Solver):
         if not problem.penalty.nonnegative:
             return -q, -space.inner(G, q), math.inf
         D: Array = space.xp.subtract(X, q, out=problem.loss.arrays.like(X))
-        del q
         space.clip_in_place(D)
         D -= X
-        return D, space.inner(G, D), longest_step(problem.loss, X, D)
+        least = space.least(space.xp.divide(D, space.xp.where(X > 0, X, 1), out=q))
+        return D, space.inner(G, D), space.later(lambda share: -1 / share if share < 0 else math.inf, least)
 
     def _first_metric(self, problem: Problem, s: LBFGSState, q: Array, scale: float | None) -> Array:
         """Return H₀ q: a multiple of q, by the diagonal of a loss that has one; of q(XᵀX + shift)⁻¹ for free signs."""

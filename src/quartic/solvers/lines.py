@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from quartic.arrays import Array, inner
 from quartic.core.problem import Problem
-from quartic.losses import Loss, Point
+from quartic.losses import Point
 from quartic.solvers.base import State
 
 # Ψ must fall by this share of what its slope promises.
@@ -63,13 +63,6 @@ def _vertex(slope: float, remainder: float) -> float:
     if not remainder > 0:
         return math.inf if remainder <= 0 else 0.0
     return -slope / (2 * remainder)
-
-
-def longest_step(loss: Loss, X: Array, D: Array) -> float:
-    """Return the largest t with X + tD ≥ 0, for an X ≥ 0 and a D that is nowhere negative where X is zero."""
-    space, share = loss.space, loss.arrays.like(X)
-    least = space.least(space.xp.divide(D, space.xp.where(X > 0, X, 1), out=share))
-    return space.later(lambda least: -1 / least if least < 0 else math.inf, least)
 
 
 def refreshed(problem: Problem, point: Point, carried: int, fresh: float) -> tuple[Point, int, float]:
