@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from quartic import Problem, minimize
 from quartic.arrays import threads
@@ -15,6 +16,7 @@ from quartic.losses import LeastSquares
 from quartic.losses.factor import numba as line
 from quartic.penalties import Nonnegative, NonnegativeL1, NonnegativeRidge
 from quartic.solvers import LBFGS
+from quartic.solvers.lbfgs import LBFGSState
 
 DTYPES = [np.float64, np.float32]
 
@@ -63,13 +65,14 @@ class Walk:
         after = (self.G + 0.5 * (D * (1 + rng.random(self.shape)) + 0.1 * rng.standard_normal(self.shape))).astype(
             self.dtype
         )
-        s, y, bend, sizes = face.pair(self.X, self.G, after, D, 0.5)
         Y = np.where(self.free, (after.astype(np.float64) - self.G) / 0.5, 0).astype(self.dtype)
-        assert np.array_equal(y, Y)
-        assert bend == pytest.approx(float((D.astype(np.float64) * Y).sum()), rel=1e-6)
-        assert sizes == pytest.approx(float(np.linalg.norm(D) * np.linalg.norm(Y)), rel=1e-6)
-        self.steps, self.changes = (*self.steps, s)[-self.most :], (*self.changes, y)[-self.most :]
-        self.whole = [*self.whole, (D.copy(), Y)][-self.most :]
+        self.steps, self.changes = (*self.steps, D)[-self.most :], (*self.changes, Y)[-self.most :]
+        self.whole = [*self.whole, (D.copy(), Y.copy())][-self.most :]
+
+    def direction(self, steps, changes):
+        loss = LeastSquares(sp.eye_array(len(self.X), dtype=self.dtype, format="csr"))
+        state = LBFGSState(loss.at(self.X), steps=steps, changes=changes)
+        return LBFGS()._direction(Problem(loss, Nonnegative()), state, self.G)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -78,14 +81,14 @@ def test_the_direction_is_that_of_the_two_loop_recursion(dtype, n_pairs, monkeyp
     walk = Walk((3000, 5), dtype, most=7)
     for k in range(n_pairs):
         walk.go(k, changed=0.1 if k else 1.0)
-        face.direction(walk.steps, walk.changes, walk.X, walk.G, np.empty_like(walk.X))
+        walk.direction(walk.steps, walk.changes)
         walk.remember(k + 100)
     walk.go(50, changed=0.1 if n_pairs else 1.0)
     X, G = walk.X, walk.G
-    D, before = np.full_like(X, np.nan), tuple(tuple(A.copy() for A in kept) for kept in (walk.steps, walk.changes))
-    slope, longest = face.direction(walk.steps, walk.changes, X, G, D)
-    again = np.empty_like(D)
-    assert on_two(monkeypatch, lambda: face.direction(*before, X, G, again)) == (slope, longest)
+    before = tuple(tuple(A.copy() for A in kept) for kept in (walk.steps, walk.changes))
+    D, slope, longest = walk.direction(walk.steps, walk.changes)
+    again, *numbers = on_two(monkeypatch, lambda: walk.direction(*before))
+    assert numbers == [slope, longest]
     assert np.array_equal(D, again)  # the same bits
     for s, y, (S, Y) in zip(walk.steps, walk.changes, walk.whole, strict=True):  # what left the face is forgotten
         assert np.array_equal(s, S)

@@ -215,9 +215,8 @@ class Space:
 
     def projected_norm(self, X: Array, G: Array) -> float:
         """Return ‖∇ᴾf(X)‖² from G = ∇f(X)."""
-        from quartic.compiled.rows import projected_norm
-
-        return projected_norm(X, G)
+        V = self.projected(X, G)
+        return self.inner(V, V)
 
     def is_zero(self, A: Array) -> bool:
         """Tell whether all entries are zero."""
@@ -299,8 +298,8 @@ class Space:
         return float(a) / float(b)
 
     def quotient_of_norms(self, A: Array, B: Array) -> float:
-        """Return ‖A‖ / ‖B‖."""
-        return self.norm(A) / self.norm(B)
+        """Return ‖A‖ / ‖B‖, ‖A‖ where B is zero."""
+        return self.norm(A) / (self.norm(B) or 1.0)
 
     def sweep_rows(self, X: Array, G: Array, C: Array) -> None:
         """Minimise ½xᵀGx − cᵀx over each entry x_k ≥ 0 in turn, for every row x of X (in place) and c of C."""

@@ -91,10 +91,6 @@ class DeviceSpace(Space):
     def least(self, A: Any) -> Any:
         return Waiting(A.amin().clamp(max=0).double())
 
-    def projected_norm(self, X: Any, G: Any) -> Any:
-        V = self.projected(X, G)
-        return Waiting(dot(V, V))
-
     def is_zero(self, A: Any) -> Any:
         return delayed(lambda some: not some, Waiting(A.any().double()))
 

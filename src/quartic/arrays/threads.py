@@ -21,7 +21,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, cached_property
-from pathlib import Path
 from typing import Any
 
 # Work below this many multiplications is done before a second thread has woken up.
@@ -68,32 +67,14 @@ _team = _Team()
 @cache
 def max_threads() -> int:
     """Return how many threads this process may use at most: its processors, the container's share, the environment."""
-    try:
-        found = len(os.sched_getaffinity(0))
-    except AttributeError:  # not on Linux
-        found = os.cpu_count() or 1
-    found = min(found, _container_share() or found)
+    import joblib
+
+    found: int = joblib.cpu_count()
     for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
         asked = os.environ.get(name, "").split(",")[0].strip()
         if asked.isdigit() and int(asked) > 0:
             return max(1, min(found, int(asked)))
     return max(1, found)
-
-
-def _container_share() -> int | None:
-    """Return how many processors a container's quota comes to (cgroup v2, v1), or None."""
-    folder = Path("/sys/fs/cgroup")
-    try:
-        quota, period = (folder / "cpu.max").read_text().split()
-    except (OSError, ValueError):
-        try:
-            quota = (folder / "cpu/cpu.cfs_quota_us").read_text().strip()
-            period = (folder / "cpu/cpu.cfs_period_us").read_text().strip()
-        except OSError:
-            return None
-    if not quota.isdigit() or int(period) <= 0:  # "max" or −1: no quota
-        return None
-    return max(1, -(-int(quota) // int(period)))
 
 
 def n_threads() -> int:

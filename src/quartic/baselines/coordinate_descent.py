@@ -90,14 +90,14 @@ def _sweep(matrix: Matrix, X: Array, MX: Array, S: Array) -> bool:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _descend_row(x: Any, Mx: Any, m: float, S: Any, u: Any, d: Any, support: Any) -> bool:
+def _descend_row(x: Any, Mx: Any, m: float, S: Any, u: Any, d: Any) -> bool:
     """Minimise over each entry of a row in turn; return whether any moved.
 
-    ``Mx`` is the row of MX, S the Gram matrix of all rows: this one is taken out and put back. ``u`` and ``support``
-    are work space; ``d`` gets the change of the row. Most entries are 0 and stay so: they cost next to nothing.
+    ``Mx`` is the row of MX, S the Gram matrix of all rows: this one is taken out and put back. ``u`` is work
+    space; ``d`` gets the change of the row. Most entries are 0 and stay so: they cost next to nothing.
     """
     r = len(x)
-    _add_outer(S, x, -1.0, support)
+    _add_outer(S, x, -1.0)
     u[:] = 0.0
     square = 0.0
     for l in range(r):
@@ -117,23 +117,17 @@ def _descend_row(x: Any, Mx: Any, m: float, S: Any, u: Any, d: Any, support: Any
             square += d[k] * (x[k] + old)
             for l in range(r):
                 u[l] += d[k] * S[k, l]
-    _add_outer(S, x, 1.0, support)
+    _add_outer(S, x, 1.0)
     return moved
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _add_outer(S: Any, x: Any, sign: float, support: Any) -> None:
+def _add_outer(S: Any, x: Any, sign: float) -> None:
     """Add ±xxᵀ to S."""
-    size = 0
     for k in range(len(x)):
         if x[k] != 0.0:
-            support[size] = k
-            size += 1
-    for s in range(size):
-        k = support[s]
-        scaled = sign * x[k]
-        for t in range(size):
-            S[k, support[t]] += scaled * x[support[t]]
+            for l in range(len(x)):
+                S[k, l] += sign * x[k] * x[l]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -143,7 +137,7 @@ def sweep(X: Any, MX: Any, S: Any, indptr: Any, indices: Any, data: Any) -> bool
     Without ``indptr`` the data are a dense M, or of a block of rows, those of X and MX, their block of it.
     """
     n, r = X.shape
-    u, d, support = np.empty(r), np.empty(r), np.empty(r, np.int64)
+    u, d = np.empty(r), np.empty(r)
     moved = False
     for i in range(n):
         m = 0.0
@@ -153,7 +147,7 @@ def sweep(X: Any, MX: Any, S: Any, indptr: Any, indices: Any, data: Any) -> bool
             for e in range(indptr[i], indptr[i + 1]):
                 if indices[e] == i:
                     m = data[e]
-        if _descend_row(X[i], MX[i], m, S, u, d, support):
+        if _descend_row(X[i], MX[i], m, S, u, d):
             moved = True
             if data.ndim == 2:
                 for j in range(n):

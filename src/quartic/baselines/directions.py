@@ -11,7 +11,7 @@ from typing import cast
 
 import numpy as np
 
-from quartic.arrays import Array, gram, inner, namespace, norm, on_host, squared_norm, times, trace_inner
+from quartic.arrays import Array, gram, inner, namespace, norm, on_host, squared_norm, times
 from quartic.core.problem import Problem
 from quartic.losses import Point
 from quartic.losses.factor.loss import LeastSquaresPoint
@@ -59,12 +59,8 @@ class SNMPBB(Solver):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from quartic import Problem, minimize
-    >>> from quartic.losses import LeastSquares
-    >>> from quartic.penalties import Nonnegative
-    >>> M = np.kron(np.eye(2), np.ones((3, 3)))
-    >>> minimize(Problem(LeastSquares(M), Nonnegative()), rank=2, solver="snmpbb", random_state=0).success
+    >>> from quartic import SymNMF, datasets
+    >>> SymNMF(2, solver="snmpbb", random_state=0).fit(datasets.karate().adjacency).result_.success
     True
     """
 
@@ -147,6 +143,7 @@ class BetaSNMF(Solver):
 
     name = "beta"
     requires = Requirements(("on_host", "point_from"), ("only X ≥ 0",))
+    state = CarriedState
 
     checks = checked(beta=NONNEGATIVE)
 
@@ -157,18 +154,14 @@ class BetaSNMF(Solver):
         if not 0 < self.beta <= 1:
             raise ValueError(f"beta must be positive and at most 1, got {self.beta!r}")
 
-    def step(self, problem: Problem, state: State) -> State:
-        p = cast(LeastSquaresPoint, state.point)
-        move = problem.loss.move(p, self._update(p))
-        new, slope = move.point, inner(p.gradient, move.D)
-        # the quartic on the line, from what the step already knows: c₂ + c₃ + c₄ is its remainder
-        c3, c4 = 2 * trace_inner(move.T, move.C), 0.5 * trace_inner(move.C, move.C)
-        quartic = slope, move.remainder - c3 - c4, c3, c4
-        line = Line(p, quartic, lambda t: problem.loss.extrapolate(new, p, t - 1))
-        t = 1.0 if slope + move.remainder < 0 else line.minimizer(1.0)
+    def step(self, problem: Problem, state: State) -> CarriedState:
+        s = cast(CarriedState, state)
+        p = cast(LeastSquaresPoint, s.point)
+        line = problem.loss.along(p, self._update(p) - p.X)
+        t = 1.0 if line.change(1.0) < 0 else line.minimizer(1.0)
         if not line.change(t) < 0:
             raise NoProgress("the multiplicative update does not decrease the loss; entries that are 0 stay 0")
-        return State(new if t == 1.0 else line.point(t), step=t)
+        return _moved_to(problem, s, line, t)
 
     def _update(self, p: LeastSquaresPoint) -> Array:
         size = p.X @ p.gram.astype(p.X.dtype, copy=False)
@@ -221,8 +214,7 @@ class ProjectedGaussNewton(Solver):
                 line = problem.loss.along(p, D)
                 t = line.minimizer(1.0)
                 if t > 0:
-                    point, carried, fresh = refreshed(problem, line.point_within(t), s.carried + 1, s.fresh)
-                    return CarriedState(point, t, carried, fresh)
+                    return _moved_to(problem, s, line, t)
         raise NoProgress("no step along the projected direction decreases the loss: round-off is reached")
 
     def _solve(self, p: LeastSquaresPoint) -> Array:
@@ -244,6 +236,12 @@ class ProjectedGaussNewton(Solver):
             before, rr = rr, float(inner(R, R))
             P = R + (rr / before) * P
         return E
+
+
+def _moved_to(problem: Problem, s: CarriedState, line: Line, t: float) -> CarriedState:
+    """Return the state at t on a line from the point of another, without leaving X ≥ 0."""
+    point, carried, fresh = refreshed(problem, line.point_within(t), s.carried + 1, s.fresh)
+    return CarriedState(point, t, carried, fresh)
 
 
 @dataclass(frozen=True)
@@ -304,5 +302,5 @@ class ScaledGD(Solver):
         if self.step_size is not None:
             t = self.step_size / problem.loss.smoothness
             return problem.loss.at(p.X + t * D), t
-        t = problem.loss.along(p, D).minimizer_with(*problem.penalty.on_line(p.X, D))
+        t = problem.loss.along(p, D).minimizer(math.inf, *problem.penalty.on_line(p.X, D))
         return (problem.loss.at(p.X + t * D), t) if t > 0 else None

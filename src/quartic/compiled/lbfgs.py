@@ -1,13 +1,10 @@
-"""What L-BFGS remembers: steps s and changes y of the gradient, whole arrays that are zero off the face of X.
+"""The two-loop recursion of L-BFGS over steps s and changes y of the gradient, whole arrays.
 
-The face of X is its free entries: those off the bound, and those the gradient pushes off it. What was known of an entry
-that leaves it is forgotten. Sums are kept for each piece of the entries, in float64, and added in order: the same bits
-on any number of threads.
+Sums are kept for each piece of the entries, in float64, and added in order: the same bits on any number of threads.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -24,32 +21,9 @@ Pairs = tuple[Array, ...]
 _BLOCK, _SMALL, _PIECES = 512, 1 << 18, 16
 
 
-def direction(steps: Pairs, changes: Pairs, X: Array, G: Array, D: Array) -> tuple[float, float]:
-    """Fill D = max(X − q, 0) − X with q = HG on the face; return ⟨G, D⟩ and the largest t with X + tD ≥ 0.
-
-    Pairs are set to zero off the face.
-    """
-    free = ((X > 0) | (G < 0)).astype(X.dtype)
-    for A in (*steps, *changes):
-        A *= free
-    free *= G
-    length = HOST.norm(X) / (HOST.norm(free) or 1.0)  # where no pair is of use: as long a step as X is
-    q = two_loop(free, steps, changes, lambda q, scale: np.multiply(q, scale or length, out=q))
-    np.subtract(X, q, out=D)
-    np.maximum(D, 0, out=D)
-    D -= X
-    np.copyto(q, D)
-    np.divide(q, X, out=q, where=X > 0)
-    least = float(q.min(initial=0.0))
-    return HOST.inner(G, D), -1 / least if least < 0 else math.inf
-
-
-def pair(X: Array, G: Array, after: Array, D: Array, t: float) -> tuple[Array, Array, float, float]:
-    """Return the pair s = D and y = (∇⁺ − G)/t on the face, with ⟨s, y⟩ and ‖s‖·‖y‖; D is zero elsewhere."""
-    y = after - G
-    y /= t
-    y *= (X > 0) | (G < 0)
-    return D, y, HOST.inner(D, y), HOST.norm(D) * HOST.norm(y)
+def scaled(q: Array, scale: float | None, X: Array) -> Array:
+    """Return q times the scale; where there is none, as long as X."""
+    return np.multiply(q, scale or HOST.quotient_of_norms(X, q), out=q)
 
 
 def two_loop(G: Array, steps: Pairs, changes: Pairs, first_metric: Callable[[Any, Any], Any]) -> Any:

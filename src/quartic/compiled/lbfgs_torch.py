@@ -7,35 +7,17 @@ from typing import Any
 
 import torch
 
-from quartic.arrays.space_torch import DOUBLE, DeviceSpace, cross, dot
-from quartic.arrays.waiting import Waiting
+from quartic.arrays.space_torch import DOUBLE, DeviceSpace, cross
 
 Pairs = tuple[Any, ...]
 # Entries of which inner products are taken at a time.
 _ENTRIES = 1 << 24
 
 
-def direction(steps: Pairs, changes: Pairs, X: Any, G: Any, D: Any) -> tuple[Any, Any]:
-    """Fill D = max(X − q, 0) − X with q = HG on the face; return ⟨G, D⟩ and the largest t with X + tD ≥ 0."""
-    free = (X > 0) | (G < 0)
-    for A in (*steps, *changes):
-        A.mul_(free)
-    q = two_loop(G * free, steps, changes, lambda q, scale: q * _scale(X, q, scale))
-    torch.sub(X, q, out=D)
-    D.clamp_(min=0).sub_(X)
-    return Waiting(dot(G, D)), Waiting(torch.where(D < 0, -X / D, torch.inf).amin().double())
-
-
-def _scale(X: Any, q: Any, scale: Any) -> Any:
+def scaled(q: Any, scale: Any, X: Any) -> Any:
+    """Return q times the scale; where there is none, as long as X."""
     first = DeviceSpace(X.device).quotient_of_norms(X, q)
-    return (first if scale is None else torch.where(scale > 0, scale, first)).to(q.dtype)
-
-
-def pair(X: Any, G: Any, after: Any, D: Any, t: float) -> tuple[Any, Any, Any, Any]:
-    """Return the pair s = D and y = (∇⁺ − G)/t on the face, with ⟨s, y⟩ and ‖s‖·‖y‖."""
-    y = (after - G).mul_(1 / t).mul_((X > 0) | (G < 0))
-    space = DeviceSpace(D.device)
-    return D, y, space.inner(D, y), space.norm(D) * space.norm(y)
+    return q * (first if scale is None else torch.where(scale > 0, scale, first)).to(q.dtype)
 
 
 def two_loop(G: Any, steps: Pairs, changes: Pairs, first_metric: Callable[[Any, Any], Any]) -> Any:

@@ -14,19 +14,6 @@ from quartic.compiled.flags import FLAGS, njit
 
 
 @njit(**FLAGS)
-def projected_norm(X: Any, G: Any) -> float:
-    """‖∇ᴾ‖² of the projected gradient: G where X > 0, min(G, 0) where X = 0."""
-    x, g = X.ravel(), G.ravel()
-    total = 0.0
-    for k in range(x.size):
-        v = np.float64(g[k])
-        if x[k] <= 0:
-            v = min(v, np.float64(0))
-        total += v * v
-    return total
-
-
-@njit(**FLAGS)
 def combine(A: Any, B: Any, C: Any, a: float, b: float, c: float) -> None:
     """Set A = aA + bB + cC."""
     for i in range(A.shape[0]):

@@ -133,6 +133,14 @@ class Problem:
         """
         return self.loss.trial(self, p, step, ahead)
 
+    def judge(self, move: Move, step: float, ahead: Array | None = None) -> Trial:
+        """Return the trial that a step with T_λ was, with the Gram matrix ``ahead`` of the next one."""
+        assert self.kernel is not None
+        room = float(self.kernel.divergence_of(move)) / step
+        remainder = float(move.remainder)
+        enough = remainder <= room + float(move.allowance)
+        return Trial(move.point, enough, remainder / room if room > 0 else 1.0, ahead)
+
     def best_between(self, p: Point, q: Point) -> Point | None:
         """Return the point of least Ψ between two feasible ones, where that costs no product and it is below p."""
         if not self.penalty.has_lines:
@@ -143,7 +151,7 @@ class Problem:
         cut = self.penalty.cut(1.0)
         constraint = cut is not None and cut[1:] == (0.0, 0.0)
         linear, quadratic = (0.0, 0.0) if constraint else self.penalty.on_line(p.X, q.X - p.X)
-        t = line.minimizer_with(float(linear), float(quadratic), 1.0)
+        t = line.minimizer(1.0, float(linear), float(quadratic))
         if not t > 0:
             return None
         best = line.point(t)

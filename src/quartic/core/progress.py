@@ -17,7 +17,7 @@ def progress_bar(console: Any = None, *, transient: bool = False) -> Iterator[Ca
 
     The bar is how far stationarity has come, in powers of ten, from the first iterate to the target.
     """
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as RichProgress
 
     columns = (
@@ -26,10 +26,10 @@ def progress_bar(console: Any = None, *, transient: bool = False) -> Iterator[Ca
         TextColumn("stationarity {task.fields[stationarity]:.2e}"),
         TextColumn("{task.fields[rate]}"),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
+        TimeRemainingColumn(),  # stationarity falls by a steady factor an iteration, more or less
     )
     with RichProgress(*columns, console=console, transient=transient) as bar:
-        task = bar.add_task("", total=1.0, n_iter=0, objective=math.nan, stationarity=math.nan, rate="", left="")
+        task = bar.add_task("", total=1.0, n_iter=0, objective=math.nan, stationarity=math.nan, rate="")
         run = _Run()
 
         def show(progress: Progress) -> None:
@@ -41,7 +41,6 @@ def progress_bar(console: Any = None, *, transient: bool = False) -> Iterator[Ca
                 objective=progress.objective,
                 stationarity=progress.stationarity,
                 rate=run.rate,
-                left=run.left,
             )
 
         yield show
@@ -52,26 +51,17 @@ class _Run:
 
     def __init__(self) -> None:
         self.first, self.n_iter, self.began = math.nan, 0, 0.0
-        self.done, self.rate, self.left = 0.0, "", ""
+        self.done, self.rate = 0.0, ""
 
     def see(self, progress: Progress) -> None:
         """Take note of an iterate; a smaller number of iterations than before belongs to the next run."""
         if progress.n_iter <= self.n_iter or math.isnan(self.first):
             self.first, self.began = progress.stationarity, progress.time
-            self.rate = self.left = ""
+            self.rate = ""
         self.n_iter = progress.n_iter
         first, target, now = self.first, progress.target, progress.stationarity
         way = math.log(first / target) if 0 < target < first else math.inf
         gone = math.log(first / now) if 0 < now < first else 0.0
         self.done = min(1.0, gone / way)
-        seconds = progress.time - self.began
-        if seconds > 0.5:
+        if progress.time - self.began > 0.5:
             self.rate = f"{self.n_iter / progress.time:.3g}/s"
-            # the gradient falls by a steady factor an iteration, more or less
-            self.left = f"about {_duration(seconds * (1 / self.done - 1))} left" if self.done > 0.02 else ""
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

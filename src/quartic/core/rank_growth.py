@@ -215,7 +215,7 @@ def _escape(problem: Problem, X: Array, V: Array) -> Array:
     loss, penalty = problem.loss, problem.penalty
     point = loss.at(wide)
     if loss.quadratic:
-        t = loss.along(point, D).minimizer_with(*penalty.on_line(wide, D))
+        t = loss.along(point, D).minimizer(math.inf, *penalty.on_line(wide, D))
         return wide + t * D
     here, t = problem.objective(point), _first_step(problem, X, V)
     best = lowest = math.inf

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+from scipy.optimize import brentq
 
 from quartic.arrays import (
     Array,
@@ -161,8 +162,7 @@ def solve_subproblem(eta: Array, alpha: float, beta: float, sigma: float) -> Arr
     """Return the μ ≥ 0 with (α‖μ‖² + σ) μ_i + β μ_i³ = η_i, to machine precision.
 
     For a given s = ‖μ‖² each μ_i(s) is the root of a monotone cubic. What is left is log Σμ_i(s)² = log s, an
-    equation in log s whose slope always lies between −3 and −1: Newton's method with a bracket needs a handful of
-    steps at any scale of the data.
+    equation in log s whose slope always lies between −3 and −1.
     """
     eta = np.asarray(eta, dtype=np.float64)
     if alpha == 0.0:
@@ -174,23 +174,12 @@ def solve_subproblem(eta: Array, alpha: float, beta: float, sigma: float) -> Arr
     low = 2 * math.log(size / norm_scale(size, alpha + beta, sigma))
     high = 2 * math.log(size / norm_scale(size, alpha, sigma))
     low, high = low - 1e-12 * (1 + abs(low)), high + 1e-12 * (1 + abs(high))
-    log_s = 0.5 * (low + high)
-    mu = eta
-    for _ in range(100):
-        s = math.exp(log_s)
-        mu = _cubic(eta, beta, alpha * s + sigma)
-        squares = mu**2
-        total = float(squares.sum())
-        gap = math.log(total) - log_s
-        low, high = (log_s, high) if gap > 0 else (low, log_s)
-        slope = 1 + 2 * alpha * s * float((squares / (alpha * s + sigma + 3 * beta * squares)).sum()) / total
-        following = log_s + gap / slope
-        if not low <= following <= high:
-            following = 0.5 * (low + high)
-        if abs(following - log_s) <= 4e-16 * max(1.0, abs(log_s)):
-            break
-        log_s = following
-    return mu
+
+    def gap(log_s: float) -> float:
+        return math.log(float(np.square(_cubic(eta, beta, alpha * math.exp(log_s) + sigma)).sum())) - log_s
+
+    log_s = brentq(gap, low, high, xtol=1e-16 * (1 + abs(low)))
+    return _cubic(eta, beta, alpha * math.exp(log_s) + sigma)
 
 
 def _cubic(eta: Array, beta: float, linear: float) -> Array:

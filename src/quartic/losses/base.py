@@ -14,7 +14,7 @@ import numpy as np
 from quartic.arrays import Array, as_floats, astype, check_number, eps, finite_matrix, gram, inner, norm, space_of
 from quartic.arrays.space import HOST, Fresh, Space, Workspace
 from quartic.core.units import Units, shift_to_one, shifted
-from quartic.losses.steps import Line, Move, Trial, try_bregman_step
+from quartic.losses.steps import Line, Move, Trial
 
 if TYPE_CHECKING:
     from quartic.core.problem import Problem
@@ -266,7 +266,7 @@ class Loss(ABC):
 
         A loss that comes to the same verdict in a shorter way overrides this default.
         """
-        return try_bregman_step(problem, p, step)
+        return problem.judge(problem.move(p, problem.bregman_step(p, step)), step)
 
     def replay(self, problem: Problem, p: Point, made: Any, method: str, *settings: Any) -> Any:
         """Return the iterations of a solver recorded for a device (``made``, if they serve), None where there are none.

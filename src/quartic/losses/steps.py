@@ -12,8 +12,6 @@ from quartic.arrays import Array, eps, gram, space_of
 from quartic.polynomials import real_roots_of_cubic
 
 if TYPE_CHECKING:
-    from quartic.core.problem import Problem
-    from quartic.kernels.base import Kernel
     from quartic.losses.base import Point
 
 # The relative round-off of a coefficient of a line, a sum over all of the data, in units of eps.
@@ -101,20 +99,6 @@ class Trial(NamedTuple):
     ahead: Array | None = None
 
 
-def try_bregman_step(problem: Problem, p: Point, step: float) -> Trial:
-    """Return the trial of X⁺ = T_λ(p) for any loss, kernel and penalty: the mirror map, one product, the remainder."""
-    move = problem.move(p, problem.bregman_step(p, step))
-    assert problem.kernel is not None
-    return Trial(move.point, *judge(problem.kernel, move, step))
-
-
-def judge(kernel: Kernel, move: Move, step: float) -> tuple[bool, float]:
-    """Tell whether the decrease is sufficient, and which part of D_h(X⁺, p)/λ the remainder takes up."""
-    room = float(kernel.divergence_of(move)) / step
-    remainder = float(move.remainder)
-    return remainder <= room + float(move.allowance), remainder / room if room > 0 else 1.0
-
-
 def minimize_quartic(c: tuple[float, float, float, float], precision: float, upper: float = math.inf) -> float:
     """Return the t in [0, upper] of least c₁t + c₂t² + c₃t³ + c₄t⁴.
 
@@ -169,11 +153,7 @@ class Line:
         """Return f(X + tD)."""
         return float(self.start.value) + self.change(t)
 
-    def minimizer(self, upper: float = math.inf) -> float:
-        """Return the t in [0, upper] of least f: the global one, since all roots of the derivative are tried."""
-        return self.minimizer_with(0.0, 0.0, upper)
-
-    def minimizer_with(self, linear: float, quadratic: float, upper: float = math.inf) -> float:
+    def minimizer(self, upper: float = math.inf, linear: float = 0.0, quadratic: float = 0.0) -> float:
         """Return the t in [0, upper] of least f(X + tD) + linear·t + quadratic·t² (a smooth penalty on the line).
 
         The global one, since all roots of the derivative are tried: see `minimize_quartic`.

@@ -38,14 +38,11 @@ class State:
 
     #: fields whose arrays are not of the shape of X; ``check`` knows what they must be
     listed: ClassVar[tuple[str, ...]] = ()
+    #: whether every point was made by a product at X; one carried along drifts, and is made anew at the end
+    is_measured: ClassVar[bool] = False
 
     point: Point
     step: float = math.nan
-
-    @property
-    def is_measured(self) -> bool:
-        """Whether the point was made by a product at X; one carried along drifts, and is made anew at the end."""
-        return False
 
     def check(self, shape: tuple[int, int]) -> None:
         """Raise a ValueError where what a checkpoint held under ``listed`` does not go with an X of this shape."""

@@ -47,12 +47,8 @@ class FaceCG(Solver):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from quartic import Problem, minimize
-    >>> from quartic.losses import LeastSquares
-    >>> from quartic.penalties import Nonnegative
-    >>> M = np.kron(np.eye(2), np.ones((3, 3)))
-    >>> minimize(Problem(LeastSquares(M), Nonnegative()), rank=2, solver="face-cg", random_state=0).success
+    >>> from quartic import SymNMF, datasets
+    >>> SymNMF(2, solver="face-cg", random_state=0).fit(datasets.karate().adjacency).result_.success
     True
     """
 
@@ -71,10 +67,10 @@ class FaceCG(Solver):
             return self.step(problem, replace(s, last=()))
         line = problem.loss.along(p, D)
         linear, quadratic = penalty.on_line(p.X, D)
-        t = line.minimizer_with(linear, quadratic, math.inf)
+        t = line.minimizer(math.inf, linear, quadratic)
         if not 0 < t <= 1:  # beyond 1 an entry may meet its bound, if none has
             longest = 1.0 if n_met else float(_sums(p.X, 1, _longest, D).min())
-            t = line.minimizer_with(linear, quadratic, longest)
+            t = line.minimizer(longest, linear, quadratic)
         if not t > 0:
             raise NoProgress("the line search finds no lower point: round-off is reached")
         if t < 1 and push > _MOSTLY * problem.stationarity(p) ** 2:

@@ -121,7 +121,7 @@ class ConjugateGradient(Solver):
     def _one_pass(self, problem: Problem, s: CGState, G: Array, D: Array, scale: float) -> CGState:
         p = s.point
         line = problem.loss.along(p, D)
-        t = _positive(line.minimizer_with(*problem.penalty.on_line(p.X, D)))
+        t = _positive(line.minimizer(math.inf, *problem.penalty.on_line(p.X, D)))
         new, carried, fresh = refreshed(problem, line.point(t), s.carried + 1, s.fresh)
         return CGState(new, step=t, direction=D, earlier=G, scale=scale, carried=carried, fresh=fresh)
 
@@ -130,7 +130,7 @@ class ConjugateGradient(Solver):
 
         p, loss = s.point, cast(QuarticPairs, problem.loss)
         line = Line(p, loss.quartic(p, D), lambda t: loss.at(p.X + t * D))
-        t = _positive(line.minimizer_with(*problem.penalty.on_line(p.X, D)))
+        t = _positive(line.minimizer(math.inf, *problem.penalty.on_line(p.X, D)))
         X = p.X + t * D
         moved, size = norm(X - s.made_at), norm(X)
         if moved > _STALE * size:

@@ -75,11 +75,10 @@ class LBFGS(Solver):
         s = cast(LBFGSState, state)
         p, penalty, loss = s.point, problem.penalty, problem.loss
         G = penalty.smooth_gradient(p.X, p.gradient)
-        on_face = penalty.nonnegative and loss.curvature_diagonal(p) is None
-        D, slope, upper = (self._on_face if on_face else self._anywhere)(problem, s, G)
+        D, slope, upper = self._direction(problem, s, G)
         # made before the slope is looked at: a device then answers for both at once
         line = loss.along(p, D) if loss.quadratic else None
-        t = 0.0 if line is None else line.minimizer_with(*penalty.on_line(p.X, D), upper)
+        t = 0.0 if line is None else line.minimizer(upper, *penalty.on_line(p.X, D))
         if not slope < 0:
             if not s.steps:
                 raise NoProgress("the gradient no longer descends: round-off is reached")
@@ -94,18 +93,17 @@ class LBFGS(Solver):
             raise NoProgress("the line search finds no lower point: round-off is reached")
         new, t = found
         del line, found  # and with them MD
-        after = penalty.smooth_gradient(new.X, new.gradient)
-        if on_face:
-            moved, change, bend, sizes = loss.space.lbfgs.pair(p.X, G, after, D, t)
-        else:
-            moved, change, bend, sizes = _whole_pair(loss.space, G, after, D, t)
-        del D
+        space, change = loss.space, penalty.smooth_gradient(new.X, new.gradient) - G
+        change *= 1 / t
+        if penalty.nonnegative:
+            change *= _face(space, p.X, G)
+        bend, sizes = space.inner(D, change), space.norm(D) * space.norm(change)
         carried, fresh = 0, math.inf
         if loss.quadratic:
             new, carried, fresh = refreshed(problem, new, s.carried + 1, s.fresh)
         steps, changes = s.steps, s.changes
         if bend > 1e-12 * sizes:
-            steps, changes = (*steps, moved)[-self.memory :], (*changes, change)[-self.memory :]
+            steps, changes = (*steps, D)[-self.memory :], (*changes, change)[-self.memory :]
         return LBFGSState(new, t, carried, fresh, steps, changes)
 
     def advance(self, problem: Problem, state: State, most: int, target: float) -> tuple[State, Iterations]:
@@ -123,32 +121,34 @@ class LBFGS(Solver):
             point, carried, fresh = refreshed(problem, point, carried, fresh)
         return LBFGSState(point, made[-1][2], carried, fresh, steps, changes, replay), made
 
-    def _on_face(self, problem: Problem, s: LBFGSState, G: Array) -> tuple[Array, float, float]:
-        """Return a direction, the slope along it (negative unless the memory misleads), and the longest step."""
-        D = problem.loss.arrays.like(G)
-        return D, *problem.loss.space.lbfgs.direction(s.steps, s.changes, s.point.X, G, D)
+    def _direction(self, problem: Problem, s: LBFGSState, G: Array) -> tuple[Array, float, float]:
+        """Return a direction, the slope along it (negative unless the memory misleads), and the longest step.
 
-    def _anywhere(self, problem: Problem, s: LBFGSState, G: Array) -> tuple[Array, float, float]:
-        """Return the same with a metric that is more than a number."""
-        X, space, xp, F = s.point.X, problem.loss.space, problem.loss.space.xp, G
+        Pairs are set to zero off the face.
+        """
+        X, space, F = s.point.X, problem.loss.space, G
         if problem.penalty.nonnegative:
-            free = (X > 0) | (G < 0)
-            F = G * free
+            F = _face(space, X, G)
             for A in (*s.steps, *s.changes):
-                A *= free
+                A *= F
+            F *= G
         q = space.lbfgs.two_loop(F, s.steps, s.changes, partial(self._first_metric, problem, s))
+        del F  # memory is short where arrays are large
         if not problem.penalty.nonnegative:
             return -q, -space.inner(G, q), math.inf
-        D = space.positive_part(X - q) - X
-        least = space.least(xp.where(D < 0, D, 0) / xp.where(X > 0, X, 1))
+        D: Array = space.xp.subtract(X, q, out=problem.loss.arrays.like(X))
+        space.clip_in_place(D)
+        D -= X
+        least = space.least(space.xp.divide(D, space.xp.where(X > 0, X, 1), out=q))
         return D, space.inner(G, D), space.later(lambda share: -1 / share if share < 0 else math.inf, least)
 
     def _first_metric(self, problem: Problem, s: LBFGSState, q: Array, scale: float | None) -> Array:
-        """Return H₀ q: a multiple of q by the loss's diagonal, or of q(XᵀX + shift)⁻¹ where signs are free."""
+        """Return H₀ q: a multiple of q, by the diagonal of a loss that has one; of q(XᵀX + shift)⁻¹ for free signs."""
         X, space = s.point.X, problem.loss.space
         if problem.penalty.nonnegative:
             diagonal = problem.loss.curvature_diagonal(s.point)
-            assert diagonal is not None
+            if diagonal is None:
+                return space.lbfgs.scaled(q, scale, X)
             Q: Array = q / diagonal
             y = s.changes[-1] if s.steps else None
             factor = 0.0 if y is None else float(space.inner(s.steps[-1], y) / space.inner(y, y / diagonal))
@@ -163,7 +163,7 @@ class LBFGS(Solver):
         return Q * space.quotient_of_norms(s.point.X, Q)
 
 
-def _whole_pair(space: Space, G: Array, after: Array, D: Array, t: float) -> tuple[Array, Array, float, float]:
-    """Return s = D and y = (∇⁺ − G)/t, with ⟨s, y⟩ and ‖s‖·‖y‖."""
-    y = (after - G) / t
-    return D, y, space.inner(D, y), space.norm(D) * space.norm(y)
+def _face(space: Space, X: Array, G: Array) -> Array:
+    """Return ones at the free entries and zeros elsewhere, of X's type: products with truth values take far longer."""
+    face: Array = space.xp.asarray((X > 0) | (G < 0), dtype=X.dtype)
+    return face

@@ -396,7 +396,7 @@ def _exact_step(loss: SumOfSquares, penalty: Penalty, p: Point, D: Array) -> tup
     """Return the t > 0 of least Ψ(p + tD), and the change of Ψ at t = 1."""
     line = Line(p, cast(QuarticPairs, loss).quartic(p, D), lambda t: loss.at(p.X + t * D))
     linear, quadratic = penalty.on_line(p.X, D)
-    t = line.minimizer_with(linear, quadratic)
+    t = line.minimizer(math.inf, linear, quadratic)
     if not t > 0:
         raise NoProgress("the Gauss–Newton direction no longer descends: round-off is reached")
     return t, line.change(1.0) + linear + quadratic

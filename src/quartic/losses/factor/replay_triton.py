@@ -48,7 +48,7 @@ def _most(c1, c2, c3, c4, t, unknown):
 
 @triton.jit
 def least_on_line(c1, c2, c3, c4, upper, unknown):
-    """Return the t in [0, upper] of least c₁t + … + c₄t⁴, c₄ > 0, as `quartic.losses.Line.minimizer_with` finds it.
+    """Return the t in [0, upper] of least c₁t + … + c₄t⁴, c₄ > 0, as `quartic.losses.Line.minimizer` finds it.
 
     The derivative rises up to the lesser root of the second derivative and beyond the greater: a minimum lies in one of
     these two parts, and all beyond a known length is higher.
