@@ -109,9 +109,9 @@ def _values(M):
 
 def symnmf():
     """A million nodes, 21 million entries, k = 32."""
-    for dtype in (torch.float32, torch.float64):
-        M, member = planted(MILLION, 32, dtype, DEVICE)
-        yield from cluster("graph, million nodes", str(dtype).split(".")[1], M, 32, member)
+    for dtype in ("float32", "float64"):
+        M, member = planted(MILLION, 32, getattr(torch, dtype), DEVICE)
+        yield from cluster("graph, million nodes", dtype, M, 32, member)
 
 
 def large():

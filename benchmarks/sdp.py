@@ -1,10 +1,10 @@
-"""SDPLIB's problems and large MaxCuts: value, errors, certified gap and time, beside other solvers that are there.
+"""SDPLIB's problems and large MaxCuts: value, errors, certified gap and time, beside CSDP, SCS and Clarabel.
 
-    python benchmarks/sdp.py [NAME ...] ["torus 20000"] ["torus on a GPU" "random graph on a GPU"] [--results results]
+    python benchmarks/sdp.py [NAME …] ["torus 20000"] ["torus on a GPU" "random graph on a GPU"] [--results results]
 
-reads ``$QUARTIC_DATA/sdplib/*.dat-s.gz``. Times are of the processor, one thread, after one run that compiles; on a
-GPU wall clock. SCS (tolerance 1e-6) and Clarabel are called through CVXPY, whose own time is not counted; see
-``LIMIT``.
+reads ``$QUARTIC_DATA/sdplib/*.dat-s.gz``. Times are of the processor, one thread, after a run that compiles; on a GPU
+wall clock. Other solvers are left out where they are not installed, or take longer than ``LIMIT`` seconds; SCS
+(tolerance 1e-6) and Clarabel are called through CVXPY, whose own time is not counted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from quartic.bench.numbers import run_script, told
 from quartic.sdp import SDP, maxcut, read_sdpa, solve_sdp
 
 DATA = Path(os.environ.get("QUARTIC_DATA", "data")) / "sdplib"
-# Where another solver takes longer, nothing is said of it.
 RIVALS, LIMIT = ("CSDP", "SCS", "Clarabel"), 200.0
 # Clarabel keeps a square matrix with a row for each number of a semidefinite block: more are not tried.
 MOST_ROWS = 10_000
@@ -37,10 +36,8 @@ MOST_ROWS = 10_000
 
 def published() -> dict[str, str]:
     """Return the optima in the folder's README; none where the folder is not there."""
-    if not (DATA / "README.md").is_file():
-        return {}
-    rows = re.findall(r"\| (\S+) \| \d+ \| \d+ \| (.+?) \|", (DATA / "README.md").read_text())
-    return {name: value for name, value in rows if name != "problem"}
+    text = (DATA / "README.md").read_text() if DATA.is_dir() else ""
+    return dict(re.findall(r"\| (\S+) \| \d+ \| \d+ \| (.+?) \|", text))
 
 
 def csdp_seconds(path: Path, limit: float) -> float | None:
