@@ -38,7 +38,7 @@ def measure(checkout: Path, words: list[str], caches: str) -> dict[tuple[str, st
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         in_process(*script, *words[1:], "--results", folder, **where)
-        for line in (line for file in Path(folder).glob("*.jsonl") for line in file.read_text().splitlines()):
+        for line in (line for file in Path(folder).glob("*.jsonl") for line in file.read_text().splitlines() if line):
             row = json.loads(line)
             for case, method, name, s in row.get("numbers", ()):
                 if {"s", "ms"} & set(name.split()):

@@ -484,7 +484,7 @@ def test_the_commands_and_their_pages(tmp_path):
     done = invoke("paper", "figure2", *words)
     assert done.exit_code == 0, done.output
     made = {path.suffix for path in tmp_path.glob("figure2-quick.*")}
-    assert made == {".png", ".pdf", ".jsonl", ".lock"}
+    assert made == {".png", ".pdf", ".jsonl"}
     done = invoke("bench", "page", "--results", tmp_path, "-o", tmp_path / "out" / "RESULTS.md", "--report", report)
     assert done.exit_code == 0, done.output
     text = (tmp_path / "out" / "RESULTS.md").read_text(encoding="utf-8")

@@ -58,20 +58,16 @@ def page(options: Any) -> None:
             path.write_text(text, encoding="utf-8")
         folder = options.out.parent / "figures"
         folder.mkdir(exist_ok=True)
-        figures = {_section(store): _figures(store, store.rows, folder) for store in stores}
+        figures = {store.section: _figures(store, store.rows, folder) for store in stores}
         if options.report is not None:
             write_report(options.report, numbers, figures, command_line())
             written.append(options.report)
     print(json.dumps({"written": written}) if options.as_json else "\n".join(f"wrote {path}" for path in written))
 
 
-def _section(store: Store) -> str:
-    return store.path.stem.partition("-")[0]
-
-
 def _figures(store: Store, rows: list[Row], folder: Path) -> list[Path]:
     """Draw what a section has to show."""
-    name = _section(store)
+    name = store.section
     return draw(panels_of(name, rows), folder / store.path.stem, AXES[name]) if name in AXES else []
 
 
@@ -81,7 +77,7 @@ def _finish(store: Store, rows: list[Row], options: Any) -> None:
     files: list[Any] = [*figures, store.path]
     numbers = numbers_of(store, rows)
     if options.report is not None:
-        write_report(options.report, numbers, {_section(store): figures}, command_line())
+        write_report(options.report, numbers, {store.section: figures}, command_line())
         files.append(options.report)
     if options.as_json:
         write_stdout(json.dumps(rows, ensure_ascii=False) + "\n")

@@ -94,17 +94,13 @@ def league_numbers(rows: Sequence[Row], section: str) -> list[Number]:
                 found = profiles(rows, family, epsilon, measure)
                 case = f"{family} ({words}, ε = {epsilon:g}, {len(next(iter(found.values()), ()))} problems)"
                 for name, ratio in found.items():
-                    for factor in (1.0, 1.2, 2.0, 10.0):
-                        share = float(np.mean(ratio <= factor * (1 + 1e-9)))
-                        numbers.append(Number(section, case, name, f"within {factor:g}", share))
-                    if "auto" in found:
-                        both = np.isfinite(ratio) & np.isfinite(found["auto"])
-                        if both.any():
-                            mean = math.exp(float(np.mean(np.log(ratio[both] / found["auto"][both]))))
-                            numbers.append(Number(section, case, name, "over auto's", mean))
-                    numbers.append(
-                        Number(section, case, name, "at worst", float(ratio[np.isfinite(ratio)].max(initial=0.0)))
-                    )
+                    shares = {f: float(np.mean(ratio <= f * (1 + 1e-9))) for f in (1.0, 1.2, 2.0, 10.0)}
+                    facts = {f"within {factor:g}": share for factor, share in shares.items()}
+                    compared = np.log(ratio / found.get("auto", np.inf))
+                    if np.isfinite(compared).any():
+                        facts["over auto's"] = math.exp(float(np.mean(compared[np.isfinite(compared)])))
+                    facts["at worst"] = float(ratio[np.isfinite(ratio)].max(initial=0.0))
+                    numbers += [Number(section, case, name, *fact) for fact in facts.items()]
     return numbers
 
 

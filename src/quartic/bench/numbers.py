@@ -109,7 +109,9 @@ def headline(section: str, numbers: Sequence[Number], measure: str, over: str, c
 
 def provenance(store: Store, section: str, command: str) -> list[Number]:
     """Return the conditions of a section's runs, each once; the command is that of the store where it knows it."""
-    words = {name: "; ".join(dict.fromkeys(s[name] for s in store.sessions if name in s)) for name in PROVENANCE}
+    words = {
+        name: "; ".join(dict.fromkeys(s[name] for s in store.sessions.values() if name in s)) for name in PROVENANCE
+    }
     return [
         Number(section, "", "", name, value)
         for name, value in {**words, "command": words["command"] or command}.items()

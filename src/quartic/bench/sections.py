@@ -20,18 +20,7 @@ from quartic.bench.cases import DATA, PAPER, RANKS, Cell, Recorder
 from quartic.bench.harness import Row, Say, Store, describe_machine, one_thread, take_turns
 from quartic.bench.league import EPSILONS as LEAGUE_EPSILONS
 from quartic.bench.league import choose_games, league_numbers, profile_panels
-from quartic.bench.methods import (
-    EDMC,
-    GRIDS,
-    LEAGUE,
-    METHODS,
-    SOLVERS,
-    SYMNMF,
-    Answer,
-    CannotDo,
-    Method,
-    methods_of,
-)
+from quartic.bench.methods import EDMC, GRIDS, LEAGUE, METHODS, SOLVERS, SYMNMF, Answer, CannotDo, Method, methods_of
 from quartic.bench.numbers import Number, best_of, headline, summarise
 from quartic.datasets import DatasetNotFound
 from quartic.metrics import nmi

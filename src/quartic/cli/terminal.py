@@ -88,8 +88,9 @@ def check_target(path: str | os.PathLike[str] | None, kinds: Sequence[str], opti
 def check_report(path: str | os.PathLike[str] | None) -> None:
     """Raise where a report is asked for that could not be written."""
     check_target(path, (".html", ".htm"), "--report")
-    if path is not None and find_spec("plotly") is None:
-        raise ValueError("--report needs plotly: pip install 'quartic[report]'")
+    missing = [package for package in ("plotly", "jinja2") if find_spec(package) is None]
+    if path is not None and missing:
+        raise ValueError(f"--report needs {' and '.join(missing)}: pip install 'quartic[report]'")
 
 
 @contextmanager
