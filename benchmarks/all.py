@@ -132,7 +132,7 @@ def main() -> None:
     with (asked.out / "log.txt").open("ab", buffering=0) as log, ThreadPoolExecutor(cores.qsize()) as pool:
         end = began + asked.budget - 8
         list(pool.map(partial(run_task, cores=cores, runs=runs, asked=asked, end=end, log=log), tasks))
-    from quartic.bench.page import write_results
+    from quartic.bench.commands import write_results
 
     write_results(runs, asked.out / "RESULTS.md")
     print(f"{time.monotonic() - began:.0f} s; {asked.out}: results, results.csv, RESULTS.md, log.txt")

@@ -15,6 +15,7 @@ from command import invoke
 from quartic.bench import Cell, Store, describe_machine, run_section, settings_of
 from quartic.bench import sections as sections_module
 from quartic.bench.cases import DATA, PAPER, RANKS, Enough, Recorder
+from quartic.bench.commands import fill_tables, numbers_of
 from quartic.bench.growth import growth_cases
 from quartic.bench.harness import Watch, one_thread, take_turns
 from quartic.bench.methods import GRIDS, METHODS, SOLVERS, pymanopt_edmc, symnmf_solver
@@ -31,7 +32,6 @@ from quartic.bench.numbers import (
     summarise,
     write_numbers,
 )
-from quartic.bench.page import fill_tables, numbers_of
 from quartic.bench.sections import OURS, panels_of, run_method, section_numbers, with_penalties
 from quartic.core.loop import referee
 from quartic.report.panels import average

@@ -10,9 +10,17 @@ import pytest
 
 from command import invoke
 from quartic.bench.cases import Cell, parse_case
-from quartic.bench.league import SHAPES, choose_games, league_numbers, profiles
 from quartic.bench.methods import LEAGUE
-from quartic.bench.sections import AXES, panels_of, run_section, settings_of
+from quartic.bench.sections import (
+    AXES,
+    SHAPES,
+    choose_games,
+    league_numbers,
+    panels_of,
+    profiles,
+    run_section,
+    settings_of,
+)
 from quartic.report.panels import draw
 
 

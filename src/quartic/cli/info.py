@@ -30,13 +30,13 @@ def run(options: Any) -> None:
         "gpu": _gpu(),
         "data folder": str(data_home()),
         "cache folder": str(cache_home()),
-        **{package: _found(package) for package in packages},
+        **{package: _version_of(package) for package in packages},
     }
     told = [json.dumps(facts, indent=2)] if options.as_json else [f"{key:18} {value}" for key, value in facts.items()]
     print("\n".join(told))
 
 
-def _found(package: str) -> str:
+def _version_of(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:

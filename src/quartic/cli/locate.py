@@ -1,4 +1,4 @@
-"""``quartic locate``: from a few distances to coordinates."""
+"""``quartic locate``: from some distances to coordinates."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def run(options: Options) -> None:
     def locate(watcher: Any) -> Any:
         return model.set_params(callback=watcher).fit_pairs(job.table.pairs, **job.known, anchors=job.anchors or None)
 
-    fit = watched_fit(options, locate, partial(_told, names=job.table.names))
+    fit = watched_fit(options, locate, partial(_rephrase, names=job.table.names))
     determined = np.asarray(model.determined_)
     header = ["point", *axis_names(options.dimension), "determined"]
     ends = [determined.tolist()]
@@ -106,8 +106,8 @@ def _read(options: Options) -> _Job:
     return _Job(table, anchors, align_to, settings, known)
 
 
-def _told(warning: Warning, names: Sequence[str]) -> str:
-    """Return what is warned of, with points by their names in the file, and parameters as options."""
+def _rephrase(warning: Warning, names: Sequence[str]) -> str:
+    """Return a warning with points called by their names in the file, and parameters replaced by options."""
     if not isinstance(warning, DistanceWarning):
         return str(warning)
     text = str(warning.args[0])

@@ -19,7 +19,7 @@ def run(options: Options) -> None:
     """Read, solve, write, say; exit with 1 where there is no solution to the tolerance, with 2 on a faulty file."""
     options.check((".npz",))
     problem = read_sdpa(options.input)
-    options.say(f"{options.input}: {problem.m} constraints, blocks {_short(problem.blocks)}")
+    options.say(f"{options.input}: {problem.m} constraints, blocks {_shorten(problem.blocks)}")
     with watching(options) as watcher:
         result = solve_sdp(
             problem, tol=options.tol, rank="auto" if options.rank is None else options.rank, method=options.method,
@@ -47,7 +47,7 @@ def _write(path: str, result: SDPResult) -> None:
     write_whole(path, lambda file: np.savez(file, y=result.y, **arrays))
 
 
-def _short(blocks: tuple[int, ...]) -> str:
+def _shorten(blocks: tuple[int, ...]) -> str:
     shown = ", ".join(map(str, blocks[:6]))
     return f"{shown}, … ({len(blocks)} in all)" if len(blocks) > 6 else shown
 
@@ -59,7 +59,7 @@ def _report(result: SDPResult) -> dict[str, str]:
         "bound": f"{result.dual:.9e} ({result.bound_from})",
         "gap": f"{result.gap:.1e}",
         **{name.replace("_", " "): f"{value:.1e}" for name, value in result.errors.items() if name != "gap"},
-        "rank": _short(tuple(result.rank)),
+        "rank": _shorten(tuple(result.rank)),
         "method": f"{result.method}, {result.n_iter} iterations, {result.time:.2f} s",
     }
 
@@ -86,7 +86,7 @@ def _write_report(path: str, name: str, problem: Any, result: SDPResult) -> None
     answer = (
         f"The value is {result.primal:.9g}, the proven bound {result.dual:.9g}: a relative gap of {result.gap:.1e}."
     )
-    facts = {"constraints": str(problem.m), "blocks": _short(problem.blocks), **_report(result)}
+    facts = {"constraints": str(problem.m), "blocks": _shorten(problem.blocks), **_report(result)}
     notes = [] if result.success else [f"{result.message}."]
     section = Section("Semidefinite programme", answer, notes, [(figure, words)], facts, command=command_line())
     write_page(path, f"Semidefinite programme {name}", [section])

@@ -1,6 +1,6 @@
-"""How a command speaks: what it has to say goes to standard error, one line each; results go to standard output.
+"""What commands share: messages on standard error, results on standard output, and the parser of options.
 
-Faults in how it is called are one line too: what is wrong, and where the options are listed.
+An invalid call gets one line too: what is wrong, and where the options are listed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def one_line(text: object) -> str:
 
 
 class Options(SimpleNamespace):
-    """What was asked for, the arguments of a command by name; and its voice, on standard error."""
+    """The arguments of a command by name, and its messages on standard error."""
 
     quiet = False
 
@@ -61,12 +61,12 @@ class Options(SimpleNamespace):
             raise ValueError(f"--solver {self.solver}: choose auto or one of {', '.join(SOLVERS)}")
 
     def say(self, text: str) -> None:
-        """Say something that matters only to those who watch."""
+        """Print a message, unless --quiet."""
         if not self.quiet:
             print(one_line(text), file=sys.stderr)
 
     def warn(self, text: str) -> None:
-        """Say something that must be heard."""
+        """Print a warning or an error."""
         print(f"quartic {self.command}: {one_line(text)}", file=sys.stderr)
 
 
@@ -111,7 +111,7 @@ def errors_as_one_line(options: Options) -> Iterator[None]:
 
 @contextmanager
 def gathered_warnings(tell: Callable[[Warning], str] = str) -> Iterator[list[str]]:
-    """Gather what is warned of, each thing once, less that a run did not converge, which is said in any case."""
+    """Collect warnings, each once, except that a run did not converge, which is printed in any case."""
     from sklearn.exceptions import ConvergenceWarning
 
     said: list[str] = []
@@ -130,7 +130,7 @@ def print_json(facts: dict[str, Any]) -> None:
 
 
 def write_stdout(text: str) -> None:
-    """Write to standard output; whoever reads may stop reading."""
+    """Write to standard output; the reader of a pipe may stop reading."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()

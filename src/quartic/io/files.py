@@ -117,7 +117,7 @@ def source_of(path: str | os.PathLike[str]) -> Iterator[Source]:
         with spooled.open("wb") as file, nullcontext(sys.stdin.buffer) if name == "stdin" else given.open("rb") as came:
             shutil.copyfileobj(came, file)
         if spooled.stat().st_size == 0:
-            raise FileFormatError(f"{name}: nothing came in; pipe a file into it, or name one")
+            raise FileFormatError(f"{name}: no input; pipe a file into the command, or name a file")
         yield Source(spooled, name, _kind_of_content(spooled, name))
 
 
