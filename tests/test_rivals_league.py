@@ -163,7 +163,7 @@ def test_the_command_runs_a_game_and_prints_the_profiles(tmp_path):
 
 
 def test_every_solver_has_a_colour_of_its_own():
-    from quartic.report.panels import STYLES
+    from quartic.report.panels import OURS, RIVALS
 
-    assert {name.split(" ")[0] for entries in LEAGUE.values() for name in entries} <= set(STYLES)
-    assert len({colour for colour, _ in STYLES.values()}) == len(STYLES)
+    assert {name.split(" ")[0] for entries in LEAGUE.values() for name in entries} <= set(OURS | RIVALS)
+    assert len({*OURS.values(), *RIVALS.values()}) == len(OURS) + len(RIVALS)

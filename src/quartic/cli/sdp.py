@@ -77,11 +77,8 @@ def _write_report(path: str, name: str, problem: Any, result: SDPResult) -> None
         go.Scatter(y=np.maximum(curve, 1e-17), name=title, mode="lines", line={"color": colour})
         for (title, curve), colour in zip(curves.items(), COLOURS, strict=False)
     ]
-    axes = {
-        "xaxis": {"title": "iteration"},
-        "yaxis": {"title": "relative error", "type": "log", "exponentformat": "power"},
-    }
-    figure = go.Figure(traces, layout("Convergence", **axes))
+    up = {"title": "relative error", "type": "log", "exponentformat": "power"}
+    figure = go.Figure(traces, layout("Convergence", xaxis={"title": "iteration"}, yaxis=up))
     words = f"After {result.n_iter} iterations the largest of the six errors is {max(result.errors.values()):.1e}."
     answer = (
         f"The value is {result.primal:.9g}, the proven bound {result.dual:.9g}: a relative gap of {result.gap:.1e}."
@@ -95,15 +92,12 @@ def _write_report(path: str, name: str, problem: Any, result: SDPResult) -> None
 def _facts(options: Options, problem: Any, result: SDPResult) -> dict[str, Any]:
     plain = ("message", "primal", "dual", "gap", "bound_from", "confidence", "errors", "rank", "method", "n_iter")
     return {
-        "command": "sdp",
-        "input": options.input,
-        "output": options.output,
+        **{name: getattr(options, name) for name in ("command", "input", "output", "report", "seed")},
         "n_constraints": problem.m,
         "blocks": list(problem.blocks),
         "status": str(result.status),
         "converged": result.success,
         **{name: getattr(result, name) for name in plain},
         "seconds": result.time,
-        "seed": options.seed,
         "version": __version__,
     }
