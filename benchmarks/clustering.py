@@ -33,7 +33,7 @@ from sklearn.neighbors import kneighbors_graph
 from quartic import SymNMF, select_rank
 from quartic.bench.cases import Recorder, uneven_graph
 from quartic.bench.methods import networkx_louvain, spectral_clustering
-from quartic.bench.numbers import run_script, told
+from quartic.bench.numbers import record, run_script
 from quartic.datasets import block_model, load_coil20, load_graph, load_similarity, planted_graph
 from quartic.graphs import normalize, similarity
 from quartic.metrics import nmi
@@ -119,7 +119,7 @@ METHODS: dict[str, Callable] = {
 }  # fmt: skip
 
 
-def labelled(name: str) -> tuple[sp.csr_array, np.ndarray, int]:
+def load_labelled(name: str) -> tuple[sp.csr_array, np.ndarray, int]:
     """Return a graph, its labels and their number; all is compiled then."""
     warnings.simplefilter("ignore")
     A, labels = load(name)
@@ -129,21 +129,21 @@ def labelled(name: str) -> tuple[sp.csr_array, np.ndarray, int]:
     return A, labels, labels.max() + 1
 
 
-def timed(work: Callable) -> tuple:
+def measure_time(work: Callable) -> tuple:
     """Return what the work returns, and its processor seconds."""
     start = time.process_time()
     return work(), time.process_time() - start
 
 
 def compare(name: str):
-    A, labels, k = labelled(name)
-    yield from told(name, "alone", NMI=nmi(labels, np.arange(len(labels))))
+    A, labels, k = load_labelled(name)
+    yield from record(name, "alone", NMI=nmi(labels, np.arange(len(labels))))
     for method, cluster in METHODS.items():
         try:
-            found, s = timed(lambda: [nmi(labels, cluster(A, k, seed)) for seed in range(SEEDS)])  # noqa: B023
+            found, s = measure_time(lambda: [nmi(labels, cluster(A, k, seed)) for seed in range(SEEDS)])  # noqa: B023
         except ImportError:
             continue
-        yield from told(name, method, NMI=np.mean(found), s=s / SEEDS)
+        yield from record(name, method, NMI=np.mean(found), s=s / SEEDS)
 
 
 def accuracy(truth: np.ndarray, found: np.ndarray, at: np.ndarray) -> float:
@@ -154,7 +154,7 @@ def accuracy(truth: np.ndarray, found: np.ndarray, at: np.ndarray) -> float:
 
 
 def place(name: str):
-    A, labels, k = labelled(name)
+    A, labels, k = load_labelled(name)
     n, m, rows = len(labels), len(labels) // 5, []
     new = np.arange(n - m, n)
     for seed in range(SEEDS):
@@ -162,8 +162,8 @@ def place(name: str):
         G, truth = sp.csr_array(A[order][:, order]), labels[order]
         model = SymNMF(k, random_state=seed).fit(G[:-m, :-m])
         edges = sp.csr_array(G[-m:])
-        refit, cost = timed(lambda: SymNMF(k, random_state=seed).fit_predict(G))  # noqa: B023
-        _, hundred = timed(lambda: [model.predict(edges[:100, :-m]) for _ in range(5)])  # noqa: B023
+        refit, cost = measure_time(lambda: SymNMF(k, random_state=seed).fit_predict(G))  # noqa: B023
+        _, hundred = measure_time(lambda: [model.predict(edges[:100, :-m]) for _ in range(5)])  # noqa: B023
         same = sp.block_array([[G[:-m, :-m], G[:-m, -m:]], [G[-m:, :-m], None]], format="csr")
         found = {"refit": refit, "refit, same edges": SymNMF(k, random_state=seed).fit_predict(same)}
         placed = {"predict": model.predict(edges[:, :-m]), "predict, all edges": model.predict(edges)}
@@ -177,7 +177,7 @@ def place(name: str):
 
 
 def give_labels(name: str):
-    A, labels, k = labelled(name)
+    A, labels, k = load_labelled(name)
     n, rows, S = len(labels), [], normalize(A)
     for seed in range(SEEDS):
         known = np.random.default_rng(seed).permutation(n)[: n // 20]
@@ -205,24 +205,24 @@ def average_f1(true: sp.csr_array, found: sp.csr_array) -> float:
 def overlap(name: str):
     graph = load_graph(name)
     A, true = sp.csr_array(graph.adjacency, dtype=float), sp.csr_array(graph.membership, dtype=float)
-    labelled("karate")
+    load_labelled("karate")
     methods = {
         f"SymNMF, k = {k}": partial(lambda k: SymNMF(k, random_state=0).fit(A).communities_, k) for k in (30, 90)
     }
     methods |= {f"Leiden, seed {seed}": partial(by_igraph, A, seed, "Leiden") for seed in range(3)}
     for method, cluster in methods.items():
-        sets, s = timed(cluster)
+        sets, s = measure_time(cluster)
         if not isinstance(sets, list):
             sets = [np.flatnonzero(sets == label) for label in range(sets.max() + 1)]
         nodes, columns = np.concatenate([list(some) for some in sets]), np.repeat(range(len(sets)), [*map(len, sets)])
         member = sp.csr_array((np.ones(len(nodes)), (nodes, columns)), shape=(A.shape[0], len(sets)))
-        yield from told(f"overlap:{name}", method, F1=average_f1(true, member), communities=len(sets), s=s)
+        yield from record(f"overlap:{name}", method, F1=average_f1(true, member), communities=len(sets), s=s)
 
 
 def count(name: str):
-    A, _, k = labelled(name)
-    found, s = timed(lambda: select_rank(A, range(2, max(2 * k, 10) + 1), random_state=0))
-    yield from told(f"rank:{name}", "select_rank", clusters=found.best, labels=k, s=s)
+    A, _, k = load_labelled(name)
+    found, s = measure_time(lambda: select_rank(A, range(2, max(2 * k, 10) + 1), random_state=0))
+    yield from record(f"rank:{name}", "select_rank", clusters=found.best, labels=k, s=s)
 
 
 TASKS = {"": compare, "rank:": count, "held:": place, "labels:": give_labels}

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from distributed import Client, LocalCluster
 
 from quartic import Problem, minimize
-from quartic.bench.numbers import run_script, told
+from quartic.bench.numbers import record, run_script
 from quartic.distributed import in_blocks
 from quartic.losses import DaskMatrix, LeastSquares
 from quartic.penalties import Nonnegative
@@ -48,7 +48,7 @@ def measure(n, per_row):
             times[loss] += np.diff(result.history.time).tolist()
     one, several = statistics.median(times[here]), statistics.median(times[there])
     facts = {"iteration, 1 process": one, "iteration, Dask": several, "ratio": several / one}
-    return told(f"n = {n:,}, {per_row} entries a row, r = {RANK}", **facts)
+    return record(f"n = {n:,}, {per_row} entries a row, r = {RANK}", **facts)
 
 
 CASES = {f"{n}:{per_row}": partial(measure, n, per_row)

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from quartic import Problem, minimize
-from quartic.bench.numbers import run_script, told
+from quartic.bench.numbers import record, run_script
 from quartic.losses import CodedDiffraction, Completion, PhaseRetrieval, Quadratic, Sensing
 from quartic.penalties import Nonnegative
 
@@ -96,7 +96,7 @@ def measure(case):
         seconds, products = time.process_time() - started, np.ptp(result.history.n_products)
         if result.success:
             facts = {"s": seconds, "iterations": result.n_iter, "products": products, "objective": result.objective}
-            yield from told(case, f"{solver} (auto)" if solver == auto else solver, **facts)
+            yield from record(case, f"{solver} (auto)" if solver == auto else solver, **facts)
 
 
 if __name__ == "__main__":

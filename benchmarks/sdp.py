@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from quartic.bench.numbers import run_script, told
+from quartic.bench.numbers import record, run_script
 from quartic.sdp import SDP, maxcut, read_sdpa, solve_sdp
 
 DATA = Path(os.environ.get("QUARTIC_DATA", "data")) / "sdplib"
@@ -114,7 +114,7 @@ def solve(name: str, optimum: str):
     result = solve_sdp(problem)
     found = {"s": time.process_time() - began, "value": result.primal, "published": optimum}
     found |= {"largest error": max(result.errors.values()), "gap": result.gap, "rank": max(result.rank)}
-    yield from told(name, result.method, **found, status=str(result.status))
+    yield from record(name, result.method, **found, status=str(result.status))
     for rival in RIVALS:
         taken = csdp_seconds(path, LIMIT) if rival == "CSDP" else cvxpy_seconds(problem, rival, LIMIT)
         if taken is not None:
@@ -129,7 +129,7 @@ def cut_on_gpu(draw, dtype: str = "float32", n: int = 1_000_000):
     seconds, result = time.perf_counter() - began, found.result
     facts = {"s": result.time, "with rounding s": seconds, "value": result.primal, "bound": found.bound}
     facts |= {"gap": result.gap, "cut": found.value, "rank": max(result.rank), "status": str(result.status)}
-    return told(f"{draw.__name__.replace('_', ' ')}, {n} nodes, GPU", dtype, **facts)
+    return record(f"{draw.__name__.replace('_', ' ')}, {n} nodes, GPU", dtype, **facts)
 
 
 def cut_torus(n: int):
@@ -137,7 +137,7 @@ def cut_torus(n: int):
     began = time.process_time()
     found = maxcut(torus(n), tol=1e-5)
     facts = {"s": time.process_time() - began, "value": found.result.primal, "bound": found.bound}
-    return told(f"torus {len(found.cut)}", found.result.method, **facts, gap=found.result.gap)
+    return record(f"torus {len(found.cut)}", found.result.method, **facts, gap=found.result.gap)
 
 
 CASES = {name: partial(solve, name, optimum) for name, optimum in sorted(published().items())}

@@ -1,4 +1,4 @@
-"""The cases, and who watches a run on them: the cells of the paper's Table 1, its helix, the games of the league."""
+"""The problems, and what records a run on them: the cells of the paper's Table 1, its helix, those of the league."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who competes: our solvers and estimators, the command line, and other libraries through their own public interface.
+"""The methods compared: our solvers and estimators, the command line, other libraries through their public interface.
 
 A method takes a case, a seed, a tolerance and a `Recorder`, to which it shows its iterates, or returns an answer. Other
 libraries are at their best: they are given our compiled passes, and none is repeated at the same X.

@@ -133,8 +133,8 @@ def measure_cases(folder: str | os.PathLike[str], section: str, cases: Cases, sa
     return store
 
 
-def told(case: str, method: str = "", **facts: Any) -> list[tuple[str, str, str, float | str]]:
-    """Return the numbers of a case, named by keyword with spaces in place of underscores."""
+def record(case: str, method: str = "", **facts: Any) -> list[tuple[str, str, str, float | str]]:
+    """Return the numbers of a case: each keyword is a measure, with spaces in place of underscores."""
     words = {name.replace("_", " "): value for name, value in facts.items()}
     return [(case, method, name, value if isinstance(value, str) else float(value)) for name, value in words.items()]
 

@@ -1,4 +1,4 @@
-"""Arrays and matrices in binary files and in Matrix Market: never unpickled, sizes checked before they are believed."""
+"""Arrays and matrices in binary files and in Matrix Market: nothing is unpickled, sizes are checked before reading."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ _PATIENCE = 30.0  # seconds for a small file, SciPy's loading included; damaged 
 
 
 def ask_child(seconds: float, **request: str) -> dict[str, Any]:
-    """Return what a process that reads files by SciPy answers, or a message where it died or took longer."""
+    """Return the answer of a process that reads a file by SciPy, or a message if it crashed or took too long."""
     command = [sys.executable, "-P", str(Path(__file__).with_name("scipy_child.py")), str(child_memory())]
     try:
         done = subprocess.run(command, input=json.dumps(request), capture_output=True, text=True, timeout=seconds)

@@ -118,9 +118,9 @@ class Table:
         return found
 
     def identities(self, columns: Sequence[int], what: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-        """Return the things that cells name, as numbers (rows, columns), and their names.
+        """Return the nodes or points that these columns name as indices (rows, columns), and their names.
 
-        Whole numbers lose their decimal point and come in rising order, words as they come.
+        Names that are whole numbers lose their decimal point and are sorted; others keep the order of the file.
         """
         codes, words = _encode([self.columns[column] for column in columns])
         index: dict[str, int] = {}

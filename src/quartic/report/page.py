@@ -1,4 +1,4 @@
-"""One HTML file that opens anywhere: the answer first, the plotting library inside, every word escaped."""
+"""The report as one HTML file: the answer first, the plotting library inside, all text escaped."""
 
 from __future__ import annotations
 
