@@ -572,3 +572,29 @@ def test_one_script_measures_without_the_extras_and_keeps_what_it_has(tmp_path):
     done = subprocess.run([*command, "--budget", "9"], env=environment, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stderr
     assert "out of time" in (out / "log.txt").read_text()
+
+
+@pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="the benchmarks are in the repository, not in packages made of it")
+def test_two_checkouts_are_compared_by_their_own_scripts(tmp_path):
+    """Each has a script of its own, here one that writes what it is told; the least of the rounds counts."""
+    for side, seconds in (("old", 2.0), ("new", 0.5)):
+        (tmp_path / side / "src" / "quartic").mkdir(parents=True)
+        (tmp_path / side / "src" / "quartic" / "__init__.py").touch()
+        (tmp_path / side / "benchmarks").mkdir()
+        (tmp_path / side / "benchmarks" / "fake.py").write_text(f"""
+import json, os, sys
+assert sys.argv[1] == "a case" and os.environ["PYTHONPATH"].endswith("{side}/src")
+numbers = [["c", "m", "s", {seconds}], ["c", "m", "products", 7.0]]
+row = {{"case": "a case", "method": "", "seed": 0, "numbers": numbers}}
+with open(sys.argv[sys.argv.index("--results") + 1] + "/fake.jsonl", "w") as file:
+    print("", json.dumps(row), "", sep="\\n", file=file)
+print("done")
+""")
+    script = [sys.executable, str(BENCHMARKS / "side_by_side.py")]
+    call = [*script, str(tmp_path / "old"), str(tmp_path / "new"), "fake.py", "a case", "--rounds", "2"]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0].split() == ["c;", "m;", "s", "2", "0.5", "0.250"]
+    assert done.stdout.splitlines()[-1] == "geometric mean of B/A: 0.250 (1 rows)"
+    done = subprocess.run([*script, str(tmp_path), str(tmp_path / "new"), "fake.py"], capture_output=True, text=True)
+    assert "give the folders of two checkouts" in done.stderr
