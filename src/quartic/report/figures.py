@@ -101,7 +101,7 @@ def convergence(result: Result, runs: Runs = ()) -> tuple[Any, str]:
     )  # fmt: skip
     many = "" if len(values) == 1 else f" in {len(values)} runs"
     return go.Figure(traces, look), (
-        f"{result.solver}: {result.n_iter} iterations{many}, {result.n_products} products with the data; in "
-        f"the run kept, stationarity fell from {history.stationarity[0]:.2e} to {history.stationarity[-1]:.2e}. "
-        f"{result.message}."
+        f"{result.solver}: {result.n_iter} iterations{many}, {result.n_products} products with the data; stationarity "
+        f"fell from {history.stationarity[0]:.2e} to {history.stationarity[-1]:.2e}{' in the best run' if many else ''}. "
+        f"Status: {result.message}."
     )

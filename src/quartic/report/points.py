@@ -210,7 +210,7 @@ def _places(X: Array, sure: Mask, errors: Array, names: Names) -> DataTable:
     words = f"The first {_MOST_POINTS} of {n}; all are in the output." if n > _MOST_POINTS else ""
     return DataTable(
         "Where every point is", ["point", *axis_names(d), "error", "determined"], rows,
-        f"The error is the root mean square of those of the point's distances. {words}".rstrip(), "Find a point",
+        f"The error is the root mean square error of the point's distances. {words}".rstrip(), "Find a point",
     )  # fmt: skip
 
 
