@@ -548,7 +548,7 @@ MISSING = """
 import sys
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("rich", "pandas", "pyarrow", "openpyxl", "cvxpy", "plotly"):
+        if name.split(".")[0] in ("rich", "pandas", "pyarrow", "openpyxl", "cvxpy", "plotly", "jinja2"):
             raise ImportError(name)
 sys.meta_path.insert(0, Missing())
 """
