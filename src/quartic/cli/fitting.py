@@ -108,6 +108,7 @@ class Fit:
     def section(self, **facts: str) -> dict[str, Any]:
         """Return what the report says about the run."""
         result = self.result
+        packages = [f"{name} {version(name)}" for name in ("numpy", "scipy", "numba", "scikit-learn")]
         about = {
             "input": self.options.input,
             **facts,
@@ -117,7 +118,7 @@ class Fit:
             "stationarity": f"{result.stationarity:.3e}",
             "seconds": f"{self.seconds:.2f}",
             "seed": str(self.options.seed),
-            "versions": _versions(),
+            "versions": ", ".join([f"quartic {__version__}", f"Python {platform.python_version()}", *packages]),
         }
         return {"runs": self.runs, "notes": self.said, "facts": about, "command": command_line()}
 
@@ -195,12 +196,6 @@ def watched_fit(
         told = result.message.replace("max_time", f"--max-time {options.max_time:g} s")
         result = replace(result, message=told)
     return Fit(options, result, seconds, said, watcher.interrupted, watcher.runs)
-
-
-def _versions() -> str:
-    parts = [f"quartic {__version__}", f"Python {platform.python_version()}"]
-    parts += [f"{name} {version(name)}" for name in ("numpy", "scipy", "numba", "scikit-learn")]
-    return ", ".join(parts)
 
 
 # -- what is written, whole or not at all -----------------------------------------------------------------------------

@@ -44,7 +44,11 @@ def run(options: Options) -> None:
     from quartic.distance.completion import DistanceCompletion
     from quartic.report.points import describe_points
 
-    _check(options)
+    options.check(OUTPUTS)
+    if options.output.lower().endswith(_ATOMS) and options.dimension > 3:
+        raise ValueError(f"-o {options.output}: atoms have at most 3 coordinates, not {options.dimension}; write .csv")
+    if options.input == "-" and "-" in (options.anchors, options.align):
+        raise ValueError("standard input can be read only once; give the anchors as a file")
     job = _read(options)
     model = DistanceCompletion(options.dimension, align_to=job.align_to, **job.settings)
     options.say(f"{options.source}: {job.table.guess}")
@@ -77,14 +81,6 @@ def run(options: Options) -> None:
         },
         rows=lambda: {"points": [dict(zip(header, row, strict=True)) for row in rows]},
     )
-
-
-def _check(options: Options) -> None:
-    options.check(OUTPUTS)
-    if options.output.lower().endswith(_ATOMS) and options.dimension > 3:
-        raise ValueError(f"-o {options.output}: atoms have at most 3 coordinates, not {options.dimension}; write .csv")
-    if options.input == "-" and "-" in (options.anchors, options.align):
-        raise ValueError("standard input can be read only once; give the anchors as a file")
 
 
 def _read(options: Options) -> _Job:

@@ -25,8 +25,9 @@ def run(options: Options) -> None:
             problem, tol=options.tol, rank="auto" if options.rank is None else options.rank, method=options.method,
             max_time=options.max_time, random_state=options.seed, callback=watcher,
         )  # fmt: skip
-    if options.output is not None:
-        _write(options.output, result)
+    if options.output is not None:  # a factor of each block; of a diagonal block, its numbers
+        arrays: dict[str, Any] = {"y": result.y, **{f"X{k}": X for k, X in enumerate(result.X, 1)}}
+        write_whole(options.output, lambda file: np.savez(file, **arrays))
     if options.report is not None:
         _write_report(options.report, options.input, problem, result)
     if options.as_json:
@@ -39,12 +40,6 @@ def run(options: Options) -> None:
     if watcher.interrupted or not result.success:
         options.warn(result.message)
         raise SystemExit(1)
-
-
-def _write(path: str, result: SDPResult) -> None:
-    """Write y and a factor (of a diagonal block: the numbers) for each block, X1, X2, …"""
-    arrays: dict[str, Any] = {f"X{k}": X for k, X in enumerate(result.X, 1)}
-    write_whole(path, lambda file: np.savez(file, y=result.y, **arrays))
 
 
 def _shorten(blocks: tuple[int, ...]) -> str:

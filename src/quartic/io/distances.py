@@ -196,7 +196,11 @@ def _guess_roles(table: Table, given: Sequence[str] | None) -> dict[str, int]:
         )
     known = {"lower": LOWER, "upper": UPPER, "weights": _WEIGHT, "distances": DISTANCE}
     roles = {role: at for role, names in known.items() if (at := find_column(table.header, names)) is not None}
-    ends = find_ends(table.header) or _find_unnamed_ends(table, roles)
+    ends = find_ends(table.header)
+    if ends is None:  # the first two columns that may name points: words, or whole numbers
+        others = [k for k in range(table.n_columns) if k not in roles.values()]
+        names = [k for k in others if not table.is_numeric(k) or table.is_integer(k)]
+        ends = (names[0], names[1]) if len(names) > 1 else None
     if ends is not None:
         roles |= {"i": ends[0], "j": ends[1]}
     unknown = [k for k in range(table.n_columns) if k not in roles.values() and table.is_numeric(k)]
@@ -211,13 +215,6 @@ def _guess_roles(table: Table, given: Sequence[str] | None) -> dict[str, int]:
         cure = "rename or remove it" if unknown and not missing else "rename the columns"
         raise table.fault(-1, f"{fault}; {_EXPECTED}: {cure}, or say --columns POINT,POINT,DISTANCE")
     return roles
-
-
-def _find_unnamed_ends(table: Table, roles: dict[str, int]) -> tuple[int, int] | None:
-    """Return the first two columns that may name points: words, or whole numbers."""
-    others = [column for column in range(table.n_columns) if column not in roles.values()]
-    ends = [column for column in others if not table.is_numeric(column) or table.is_integer(column)]
-    return (ends[0], ends[1]) if len(ends) > 1 else None
 
 
 # -- arrays -----------------------------------------------------------------------------------------------------------

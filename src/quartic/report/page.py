@@ -93,21 +93,14 @@ def write_page(path: str | os.PathLike[str], title: str, sections: Sequence[Sect
         for section in sections
     ]
     parts = [part for section in ready for part in (*section.parts, *section.folded)]
-    drawn = any(not isinstance(part, DataTable) and isinstance(part[0], dict) for part in parts)
-    page = template.render(
-        title=title,
-        sections=ready,
-        style=style,
-        script=script if parts else "",
-        library=_plotting_library() if drawn else "",
-    )
+    library = ""
+    if any(not isinstance(part, DataTable) and isinstance(part[0], dict) for part in parts):
+        from plotly.offline import get_plotlyjs
+
+        library = base64.b64encode(gzip.compress(get_plotlyjs().encode(), mtime=0)).decode()
+    words = {"title": title, "sections": ready, "style": style, "script": script if parts else "", "library": library}
+    page = template.render(words)
     write_whole(path, lambda file: file.write(page.encode()))
-
-
-def _plotting_library() -> str:
-    from plotly.offline import get_plotlyjs
-
-    return base64.b64encode(gzip.compress(get_plotlyjs().encode(), mtime=0)).decode()
 
 
 def _prepare(part: Part) -> Part:

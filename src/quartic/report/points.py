@@ -296,13 +296,11 @@ def _undetermined(model: DistanceCompletion, names: Names) -> DataTable:
         "can move": np.flatnonzero(rest & ~found.locally_rigid),
         elsewhere: np.flatnonzero(rest & found.locally_rigid),
     }
-    rows = [[why, str(len(points)), _listed(points, names)] for why, points in kinds.items() if len(points)]
+    rows = []
+    for why, points in ((why, points) for why, points in kinds.items() if len(points)):
+        some, more = [short(names[i]) for i in points[:_MOST_LISTED]], len(points) - _MOST_LISTED
+        rows.append([why, str(len(points)), ", ".join(some) + (f" … and {more} more" if more > 0 else "")])
     said = f"{found.n_determined} of {found.n_points} points are determined."
     if found.n_components > 1:
         said += f" {found.n_components} parts have no distance between them; their places to each other are arbitrary."
     return DataTable("What the data determine", ["not determined because", "how many", "points"], rows, said)
-
-
-def _listed(points: Indices, names: Names) -> str:
-    some = [short(names[i]) for i in points[:_MOST_LISTED]]
-    return ", ".join(some) + (f" … and {len(points) - len(some)} more" if len(points) > len(some) else "")
