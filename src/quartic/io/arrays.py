@@ -126,7 +126,7 @@ def ask_child(seconds: float, **request: str) -> dict[str, Any]:
     try:
         done = subprocess.run(command, input=json.dumps(request), capture_output=True, text=True, timeout=seconds)
     except subprocess.TimeoutExpired:
-        return {"message": "reading it took too long"}
+        return {"message": "SciPy took too long to read it"}
     answer = done.stdout.strip().rpartition("\n")[2]
     return dict(json.loads(answer)) if answer.startswith("{") else {"message": "SciPy crashed while reading it"}
 
