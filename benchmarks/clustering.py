@@ -158,7 +158,7 @@ def place(name: str):
     n, m, rows = len(labels), len(labels) // 5, []
     new = np.arange(n - m, n)
     for seed in range(SEEDS):
-        order = np.random.default_rng(seed).permutation(n)
+        order = np.random.default_rng(1000 + seed).permutation(n)  # not the draw that made a graph
         G, truth = sp.csr_array(A[order][:, order]), labels[order]
         model = SymNMF(k, random_state=seed).fit(G[:-m, :-m])
         edges = sp.csr_array(G[-m:])
@@ -180,7 +180,7 @@ def give_labels(name: str):
     A, labels, k = load_labelled(name)
     n, rows, S = len(labels), [], normalize(A)
     for seed in range(SEEDS):
-        known = np.random.default_rng(seed).permutation(n)[: n // 20]
+        known = np.random.default_rng(1000 + seed).permutation(n)[: n // 20]
         y = np.full(n, -1)
         y[known] = labels[known]
         Y, hidden, spread = np.eye(k)[y] * (y >= 0)[:, None], np.flatnonzero(y < 0), []
