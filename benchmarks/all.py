@@ -30,14 +30,13 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 SCRIPTS = {"gpu": "gpu.py", "dask": "dask_overhead.py", "first": "first_fits.py"}  # each in one process, on all cores
-BY_CASE = {"sdp": "sdp.py", "acceptance": "distance_acceptance.py", "estimator": "distance_estimator.py",
-           "clustering": "clustering.py", "losses": "losses.py", "vectors": "vectors.py"}  # fmt: skip
+BY_CASE = {"sdp": "sdp.py", "acceptance": "distance_acceptance.py", "clustering": "clustering.py",
+           "losses": "losses.py"}  # fmt: skip
 RACES = ("speed", "peers", "figure2", "figure1", "table1", "league")
 #: One start of each case first; further ones, and what takes hours, when all else is under way.
-ORDER = ("gpu", "growth", "speed", "first", "acceptance", "peers", "sdp", "dask", "estimator", "clustering",
-         "losses", "vectors", "figure2", "speed again", "figure1", "league", "table1", "peers again",
-         "table1 again",
-         "figure2 again", "figure1 again")  # fmt: skip
+ORDER = ("gpu", "growth", "speed", "first", "acceptance", "peers", "sdp", "dask", "clustering", "losses", "figure2",
+         "speed again", "figure1", "league", "table1", "peers again", "table1 again", "figure2 again",
+         "figure1 again")  # fmt: skip
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -133,7 +132,7 @@ def main() -> None:
     with (asked.out / "log.txt").open("ab", buffering=0) as log, ThreadPoolExecutor(cores.qsize()) as pool:
         end = began + asked.budget - 8
         list(pool.map(partial(run_task, cores=cores, runs=runs, asked=asked, end=end, log=log), tasks))
-    from quartic.bench.page import write_results
+    from quartic.bench.commands import write_results
 
     write_results(runs, asked.out / "RESULTS.md")
     print(f"{time.monotonic() - began:.0f} s; {asked.out}: results, results.csv, RESULTS.md, log.txt")

@@ -1,19 +1,16 @@
-"""Normalised mutual information of SymNMF's defaults beside Leiden, Louvain and spectral clustering, and times.
+"""SymNMF's defaults beside Leiden, Louvain and spectral clustering on labelled graphs: NMI, accuracy and times.
 
     python benchmarks/clustering.py [karate polbooks …] [held:cora labels:cora rank:cora …] [--results results]
 
 Each graph with the k of its labels, mean of three seeds; Leiden and Louvain choose their own number. Leiden needs
-``pip install leidenalg igraph`` and is left out where they are missing; Louvain is then NetworkX's. The data folder is
-needed for polbooks, polblogs, cora, eu-core, orl, coil20 and those from reuters to dblp-largest. NMI is not corrected
-for chance: ``alone`` is what each node for itself would get. ``dblp`` has 47,404 components, 32,126 of them one node:
-there it says who returns the most clusters. ``dblp-largest`` is its largest component.
+leidenalg and igraph; without igraph Louvain is NetworkX's. NMI is not corrected for chance: ``alone`` is what each node
+for itself would get. ``dblp``: nodes in one of its 200 largest communities, most of them without an edge;
+``dblp-largest`` is the largest component.
 
-``held:``: a fifth of the nodes is placed after a fit to the others, by their edges to these alone, or to each other as
-well; the accuracy of those nodes beside that of a refit to the whole graph, and of a fit to the same edges.
-``labels:``: 5 % of the labels are given; the accuracy at the other nodes, classes matched, beside the best
-of three label spreadings. ``overlap:dblp``: F1 of found and true communities, each with its best partner, averaged over
-both sides (Yang and Leskovec 2013), over the whole graph. ``rank:``: what `select_rank` finds among 2 and twice the
-number of labels, and that number.
+``held:`` a fifth of the nodes is placed after a fit to the others, by edges to these alone or to all; their accuracy,
+beside that of a refit. ``labels:`` 5 % of the labels are given; accuracy at the other nodes, beside the best of three
+label spreadings. ``overlap:dblp``: F1 of found and true communities, each with its best partner (Yang and Leskovec
+2013). ``rank:`` the number that `select_rank` finds, and that of the labels.
 """
 
 from __future__ import annotations
@@ -26,7 +23,6 @@ from functools import partial
 from importlib.util import find_spec
 from types import SimpleNamespace
 
-import networkx as nx
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
@@ -37,14 +33,15 @@ from sklearn.neighbors import kneighbors_graph
 from quartic import SymNMF, select_rank
 from quartic.bench.cases import Recorder, uneven_graph
 from quartic.bench.methods import networkx_louvain, spectral_clustering
-from quartic.bench.numbers import run_script, told
+from quartic.bench.numbers import record, run_script
 from quartic.datasets import block_model, load_coil20, load_graph, load_similarity, planted_graph
 from quartic.graphs import normalize, similarity
 from quartic.metrics import nmi
 
+SEEDS = 3
 NAMES = ("karate", "polbooks", "polblogs", "cora", "eu-core", "orl", "coil20", "planted", "blocks", "hubs", "digits",
-         "lfr-.1", "lfr-.2", "lfr-.3", "lfr-.4", "lfr-.5", "unequal", "sparse", "mixed", "many", "hundreds",
-         "reuters", "tdt2", "lfr", "cora-full", "dblp", "dblp-largest",
+         "unequal", "sparse", "mixed", "many", "hundreds", "reuters", "tdt2", "lfr", "cora-full", "dblp",
+         "dblp-largest",
          *(f"blocks-{k}" for k in (2, 5, 12, 35, 60)), *(f"points-{k}" for k in (3, 6, 12, 25)))  # fmt: skip
 
 
@@ -68,8 +65,6 @@ def load(name: str) -> tuple[sp.csr_array, np.ndarray]:
             X, y = make_blobs(100 * int(name[7:]), 5, centers=int(name[7:]), cluster_std=1.5, random_state=3)
         A = kneighbors_graph(X, 10)
         return sp.csr_array(A.maximum(A.T)), y
-    if name.startswith("lfr-"):
-        return draw_lfr(float(name[4:]))
     if name in UNEVEN:
         return uneven_graph(*UNEVEN[name], np.random.default_rng(100))
     graph = load_graph(name.removesuffix("-largest"))
@@ -95,60 +90,60 @@ UNEVEN = {
 }
 
 
-def draw_lfr(mixing: float, n: int = 1000) -> tuple[sp.csr_array, np.ndarray]:
-    """Draw a graph of Lancichinetti, Fortunato and Radicchi; of some seeds networkx makes none."""
-    for seed in range(100, 200):
-        try:
-            G = nx.LFR_benchmark_graph(n, 3, 1.5, mixing, average_degree=10, min_community=20, seed=seed)
-        except nx.ExceededMaxIterations:
-            continue
-        G.remove_edges_from(nx.selfloop_edges(G))
-        return nx.to_scipy_sparse_array(G), np.array([min(G.nodes[node]["community"]) for node in G])
-    raise ValueError(f"no graph of mixing {mixing} was found")
-
-
 def by_igraph(A: sp.csr_array, seed: int, method: str) -> np.ndarray:
     import igraph
 
     upper = sp.triu(A, 1, format="coo")
     graph, weights = igraph.Graph(A.shape[0], np.column_stack(upper.coords).tolist()), upper.data.tolist()
-    if method == "Leiden":
-        import leidenalg
+    if method == "Louvain":
+        random.seed(seed)  # igraph's own source
+        return np.array(graph.community_multilevel(weights=weights).membership)
+    import leidenalg
 
-        kind = leidenalg.ModularityVertexPartition
-        return np.array(leidenalg.find_partition(graph, kind, weights=weights, seed=seed).membership)
-    random.seed(seed)  # igraph's own source
-    return np.array(graph.community_multilevel(weights=weights).membership)
+    kind = leidenalg.ModularityVertexPartition
+    return np.array(leidenalg.find_partition(graph, kind, weights=weights, seed=seed).membership)
+
+
+def by_peer(method: Callable, A: sp.csr_array, k: int, seed: int) -> np.ndarray:
+    return method(SimpleNamespace(rank=k, given=[sp.csr_matrix(A)]), seed, 0.0, Recorder(dict)).labels
 
 
 def louvain(A: sp.csr_array, k: int, seed: int) -> np.ndarray:
-    if find_spec("igraph"):
-        return by_igraph(A, seed, "Louvain")
-    return networkx_louvain(SimpleNamespace(given=[A]), seed, 0.0, None).labels
+    return by_igraph(A, seed, "Louvain") if find_spec("igraph") else by_peer(networkx_louvain, A, k, seed)
 
 
 METHODS: dict[str, Callable] = {
     "SymNMF": lambda A, k, seed: SymNMF(k, random_state=seed).fit_predict(A),
     "Leiden": lambda A, k, seed: by_igraph(A, seed, "Leiden"), "Louvain": louvain,
-    "spectral": lambda A, k, seed: spectral_clustering(
-        SimpleNamespace(rank=k, given=[sp.csr_matrix(A)]), seed, 0.0, Recorder(dict)).labels,
+    "spectral": partial(by_peer, spectral_clustering),
 }  # fmt: skip
 
 
-def compare(name: str, seeds: int = 3):
+def load_labelled(name: str) -> tuple[sp.csr_array, np.ndarray, int]:
+    """Return a graph, its labels and their number; all is compiled then."""
     warnings.simplefilter("ignore")
     A, labels = load(name)
-    A, k = sp.csr_array(A, dtype=float), len(np.unique(labels))
-    yield from told(name, "alone", NMI=nmi(labels, np.arange(len(labels))))
-    for graph in (planted_graph(200, 3, random_state=0)[0], load("blocks")[0]):  # compiles
-        SymNMF(3, random_state=0).fit(graph)
+    A, labels = sp.csr_array(A, dtype=float), np.unique(labels, return_inverse=True)[1]
+    for graph in (planted_graph(200, 3, random_state=0)[0], load("blocks")[0]):
+        SymNMF(3, random_state=0).fit(graph).predict(graph[:5])
+    return A, labels, labels.max() + 1
+
+
+def measure_time(work: Callable) -> tuple:
+    """Return what the work returns, and its processor seconds."""
+    start = time.process_time()
+    return work(), time.process_time() - start
+
+
+def compare(name: str):
+    A, labels, k = load_labelled(name)
+    yield from record(name, "alone", NMI=nmi(labels, np.arange(len(labels))))
     for method, cluster in METHODS.items():
-        start = time.process_time()
         try:
-            found = [nmi(labels, cluster(A, k, seed)) for seed in range(seeds)]
+            found, s = measure_time(lambda: [nmi(labels, cluster(A, k, seed)) for seed in range(SEEDS)])  # noqa: B023
         except ImportError:
             continue
-        yield from told(name, method, NMI=np.mean(found), s=(time.process_time() - start) / seeds)
+        yield from record(name, method, NMI=np.mean(found), s=s / SEEDS)
 
 
 def accuracy(truth: np.ndarray, found: np.ndarray, at: np.ndarray) -> float:
@@ -158,108 +153,80 @@ def accuracy(truth: np.ndarray, found: np.ndarray, at: np.ndarray) -> float:
     return float(np.mean(linear_sum_assignment(-shared)[1][found[at]] == truth[at]))
 
 
-def place(name: str, seeds: int = 3):
-    warnings.simplefilter("ignore")
-    A, labels = load(name)
-    A, labels = sp.csr_array(A, dtype=float), np.unique(labels, return_inverse=True)[1]
-    n, k, m = len(labels), labels.max() + 1, len(labels) // 5
-    SymNMF(k, random_state=0).fit(A).predict(A[:5])  # compiles
-    rows = []
-    for seed in range(seeds):
+def place(name: str):
+    A, labels, k = load_labelled(name)
+    n, m, rows = len(labels), len(labels) // 5, []
+    new = np.arange(n - m, n)
+    for seed in range(SEEDS):
         order = np.random.default_rng(1000 + seed).permutation(n)  # not the draw that made a graph
         G, truth = sp.csr_array(A[order][:, order]), labels[order]
-        new = np.arange(n - m, n)
         model = SymNMF(k, random_state=seed).fit(G[:-m, :-m])
-        edges = sp.csr_array(G[-m:, np.r_[: n - m, new]])
-        start = time.process_time()
-        refit = SymNMF(k, random_state=seed).fit_predict(G)
-        cost, start = time.process_time() - start, time.process_time()
-        for _ in range(5):
-            model.predict(edges[:100, :-m])
-        share = (time.process_time() - start) / 5 / cost
-        same = SymNMF(k, random_state=seed).fit_predict(
-            sp.block_array([[G[:-m, :-m], G[:-m, -m:]], [G[-m:, :-m], None]], format="csr")
-        )
-        placed = [np.r_[model.labels_, model.predict(some)] for some in (edges[:, :-m], edges)]
-        placed.append(np.r_[model.labels_, model.transform(edges[:, :-m]).argmax(axis=1)])
-        found = [accuracy(truth, some, new) for some in (refit, same, *placed)]
-        rows.append([*found, accuracy(truth[:-m], model.labels_, np.arange(n - m)), share])
-    names = "refit", "refit, same edges", "predict", "predict, all edges", "transform", "nodes of the fit"
-    for method, value in zip(names, np.mean(rows, axis=0)[:-1], strict=True):
+        edges = sp.csr_array(G[-m:])
+        refit, cost = measure_time(lambda: SymNMF(k, random_state=seed).fit_predict(G))  # noqa: B023
+        _, hundred = measure_time(lambda: [model.predict(edges[:100, :-m]) for _ in range(5)])  # noqa: B023
+        same = sp.block_array([[G[:-m, :-m], G[:-m, -m:]], [G[-m:, :-m], None]], format="csr")
+        found = {"refit": refit, "refit, same edges": SymNMF(k, random_state=seed).fit_predict(same)}
+        placed = {"predict": model.predict(edges[:, :-m]), "predict, all edges": model.predict(edges)}
+        placed["transform"] = model.transform(edges[:, :-m]).argmax(axis=1)
+        found |= {method: np.r_[model.labels_, some] for method, some in placed.items()}
+        rows.append([*(accuracy(truth, some, new) for some in found.values()), hundred / 5 / cost])
+    *means, share = np.mean(rows, axis=0)
+    for method, value in zip(found, means, strict=True):
         yield f"held:{name}", method, "accuracy", float(value)
-    yield f"held:{name}", "predict", "100 rows / refit", float(np.mean(rows, axis=0)[-1])
+    yield f"held:{name}", "predict", "100 rows / refit", float(share)
 
 
-def give_labels(name: str, seeds: int = 3):
-    warnings.simplefilter("ignore")
-    A, labels = load(name)
-    A, labels = sp.csr_array(A, dtype=float), np.unique(labels, return_inverse=True)[1]
-    n, k, rows = len(labels), labels.max() + 1, []
-    S = normalize(A)
-    for seed in range(seeds):
+def give_labels(name: str):
+    A, labels, k = load_labelled(name)
+    n, rows, S = len(labels), [], normalize(A)
+    for seed in range(SEEDS):
         known = np.random.default_rng(1000 + seed).permutation(n)[: n // 20]
         y = np.full(n, -1)
         y[known] = labels[known]
-        Y, hidden = np.eye(k)[y] * (y >= 0)[:, None], np.flatnonzero(y < 0)
-        found = [SymNMF(k, random_state=seed).fit_predict(A), SymNMF(k, random_state=seed).fit(A, y).labels_]
+        Y, hidden, spread = np.eye(k)[y] * (y >= 0)[:, None], np.flatnonzero(y < 0), []
         for share in (0.2, 0.8, 0.95):
             F = Y
             for _ in range(100):
                 F = share * (S @ F) + (1 - share) * Y
-            found.append(F.argmax(axis=1))
-        right = [accuracy(labels, some, hidden) for some in found]
-        rows.append([*right[:2], max(right[2:]), float(np.mean(found[1][hidden] == labels[hidden]))])
-    for method, value in zip(
-        ("no labels", "labels", "label spreading", "labels, by name"), np.mean(rows, axis=0), strict=True
-    ):
+            spread.append(accuracy(labels, F.argmax(axis=1), hidden))
+        free, told_some = SymNMF(k, random_state=seed).fit_predict(A), SymNMF(k, random_state=seed).fit(A, y).labels_
+        by_name = float(np.mean(told_some[hidden] == labels[hidden]))
+        rows.append([accuracy(labels, free, hidden), accuracy(labels, told_some, hidden), max(spread), by_name])
+    methods = "no labels", "labels", "label spreading", "labels, by name"
+    for method, value in zip(methods, np.mean(rows, axis=0), strict=True):
         yield f"labels:{name}", method, "accuracy", float(value)
 
 
 def average_f1(true: sp.csr_array, found: sp.csr_array) -> float:
-    shared = sp.coo_array(true.T @ found)
-    sizes = np.asarray(true.sum(axis=0)), np.asarray(found.sum(axis=0))
-    value, sides = 2 * shared.data / (sizes[0][shared.row] + sizes[1][shared.col]), []
-    for at, size in zip(shared.coords, sizes, strict=True):
-        best = np.zeros(len(size))
-        np.maximum.at(best, at, value)
-        sides.append(best[size > 0].mean())
-    return float(np.mean(sides))
+    shared = (true.T @ found).multiply(2 / np.add.outer(true.sum(axis=0), found.sum(axis=0)))
+    return float(np.mean([shared.max(axis=side).toarray()[shared.sum(axis=side) > 0].mean() for side in (0, 1)]))
 
 
 def overlap(name: str):
-    warnings.simplefilter("ignore")
     graph = load_graph(name)
     A, true = sp.csr_array(graph.adjacency, dtype=float), sp.csr_array(graph.membership, dtype=float)
-    SymNMF(3, random_state=0).fit(planted_graph(200, 3, random_state=0)[0])  # compiles
+    load_labelled("karate")
     methods = {
         f"SymNMF, k = {k}": partial(lambda k: SymNMF(k, random_state=0).fit(A).communities_, k) for k in (30, 90)
     }
     methods |= {f"Leiden, seed {seed}": partial(by_igraph, A, seed, "Leiden") for seed in range(3)}
     for method, cluster in methods.items():
-        start = time.process_time()
-        found = cluster()
-        spent = time.process_time() - start
-        sets = (
-            found if isinstance(found, list) else [np.flatnonzero(found == label) for label in range(found.max() + 1)]
-        )
-        at = np.concatenate([np.fromiter(nodes, int) for nodes in sets])
-        shape = A.shape[0], len(sets)
-        columns = np.repeat(np.arange(len(sets)), [len(nodes) for nodes in sets])
-        member = sp.csr_array((np.ones(len(at)), (at, columns)), shape=shape)
-        yield from told(f"overlap:{name}", method, F1=average_f1(true, member), communities=len(sets), s=spent)
+        sets, s = measure_time(cluster)
+        if not isinstance(sets, list):
+            sets = [np.flatnonzero(sets == label) for label in range(sets.max() + 1)]
+        nodes, columns = np.concatenate([list(some) for some in sets]), np.repeat(range(len(sets)), [*map(len, sets)])
+        member = sp.csr_array((np.ones(len(nodes)), (nodes, columns)), shape=(A.shape[0], len(sets)))
+        yield from record(f"overlap:{name}", method, F1=average_f1(true, member), communities=len(sets), s=s)
 
 
 def count(name: str):
-    A, labels = load(name)
-    k, start = len(np.unique(labels)), time.process_time()
-    found = select_rank(A, range(2, max(2 * k, 10) + 1), random_state=0)
-    yield from told(f"rank:{name}", "select_rank", clusters=found.best, labels=k, s=time.process_time() - start)
+    A, _, k = load_labelled(name)
+    found, s = measure_time(lambda: select_rank(A, range(2, max(2 * k, 10) + 1), random_state=0))
+    yield from record(f"rank:{name}", "select_rank", clusters=found.best, labels=k, s=s)
 
 
-CASES = {name: partial(compare, name) for name in NAMES} | {f"rank:{name}": partial(count, name) for name in NAMES}
-CASES |= {f"held:{name}": partial(place, name) for name in NAMES} | {
-    f"labels:{name}": partial(give_labels, name) for name in NAMES
-}
+TASKS = {"": compare, "rank:": count, "held:": place, "labels:": give_labels}
+CASES = {f"{task}{name}": partial(measure, name) for task, measure in TASKS.items() for name in NAMES}
 CASES["overlap:dblp"] = partial(overlap, "dblp")
 
 if __name__ == "__main__":

@@ -19,41 +19,39 @@ import scipy.sparse as sp
 from distributed import Client, LocalCluster
 
 from quartic import Problem, minimize
-from quartic.bench.numbers import run_script, told
+from quartic.bench.numbers import record, run_script
 from quartic.distributed import in_blocks
 from quartic.losses import DaskMatrix, LeastSquares
 from quartic.penalties import Nonnegative
 
-WORKERS = 2
+WORKERS, REPEATS, RANK = 2, 3, 20
 
 
-def graph(n: int, per_row: int, seed: int = 0) -> sp.csr_array:
+def graph(n: int, per_row: int) -> sp.csr_array:
     """Return a random symmetric matrix with about ``per_row`` entries a row, the worst case for the cache."""
-    rng = np.random.default_rng(seed)
-    half = per_row // 2
-    rows = np.repeat(np.arange(n, dtype=np.int32), half)
-    A = sp.csr_array((rng.random(n * half), (rows, rng.integers(0, n, n * half, dtype=np.int32))), shape=(n, n))
+    ends = np.random.default_rng(0).integers(0, n, (2, n * per_row // 2), dtype=np.int32)
+    A = sp.csr_array((np.random.default_rng(1).random(ends.shape[1]), ends), shape=(n, n))
     return sp.csr_array(A + A.T)
 
 
-def measure(n, per_row, rank, repeats=3):
+def measure(n, per_row):
     local = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
-    M, X = graph(n, per_row), 0.1 * np.random.default_rng(1).random((n, rank))
+    M, X = graph(n, per_row), 0.1 * np.random.default_rng(1).random((n, RANK))
     with LocalCluster(n_workers=WORKERS, threads_per_worker=1, **local) as cluster, Client(cluster) as client:
         pieces = in_blocks(M, 2 * WORKERS)
         with dask.config.set(num_workers=WORKERS):
             here = LeastSquares(DaskMatrix(pieces, client=False, keep=True))
         there = LeastSquares(DaskMatrix(pieces, client=client))
         times: dict[LeastSquares, list[float]] = {here: [], there: []}
-        for loss in (here, there) * repeats:
+        for loss in (here, there) * REPEATS:
             result = minimize(Problem(loss, Nonnegative()), X, solver="inertial", tol=0, max_iter=3)
             times[loss] += np.diff(result.history.time).tolist()
     one, several = statistics.median(times[here]), statistics.median(times[there])
     facts = {"iteration, 1 process": one, "iteration, Dask": several, "ratio": several / one}
-    return told(f"n = {n:,}, {per_row} entries a row, r = {rank}", **facts)
+    return record(f"n = {n:,}, {per_row} entries a row, r = {RANK}", **facts)
 
 
-CASES = {f"{n}:{per_row}": partial(measure, n, per_row, 20)
+CASES = {f"{n}:{per_row}": partial(measure, n, per_row)
          for n, per_row in ((20_000, 20), (200_000, 20), (200_000, 100))}  # fmt: skip
 
 if __name__ == "__main__":

@@ -15,86 +15,81 @@ from functools import partial
 import numpy as np
 
 from quartic import DistanceCompletion, datasets
-from quartic.bench.numbers import run_script, told
+from quartic.bench.numbers import record, run_script
 from quartic.datasets import helix, load_points, pair_distances, pairs_within, protein, random_pairs, sensor_field
 from quartic.io import read_mdjeep
 from quartic.metrics import align, normalized_rmse, rmsd
 
-PROTEINS = ("1ptq", "1pht", "1ax8", "1rgs")
-INTERVALS = ("1hj0", "2jmy", "2ksl", "sensor118")
-PLAIN, NOISE, STRESS = {}, {"weights": "noise"}, {"refine": "stress"}
-WAYS = {"default": PLAIN, "weights=noise": NOISE, "refine=stress": STRESS, "both": {**NOISE, **STRESS}}
-FIELDS = (("square", 20), ("square", 14), ("c", 20))
+WAYS = {"default": {}, "weights=noise": {"weights": "noise"}, "refine=stress": {"refine": "stress"},
+        "both": {"weights": "noise", "refine": "stress"}}  # fmt: skip
 SEEDS = 10
 
 
-def fitted(pairs, distances, r, **settings):
-    known = {
-        name: settings.pop(name) for name in ("anchors", "lower", "upper", "weights", "n_points") if name in settings
-    }
+def fit(pairs, distances, r, *, n_init=1, refine=None, device=None, n_jobs=None, **known):
+    """Return a fitted model and its seconds."""
+    model = DistanceCompletion(r, random_state=0, n_init=n_init, refine=refine, device=device, n_jobs=n_jobs)
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = DistanceCompletion(r, random_state=0, **settings).fit_pairs(pairs, distances, **known)
+        model.fit_pairs(pairs, distances, **known)
     return model, time.perf_counter() - began
+
+
+def measure_errors(model, X, at=slice(None)):
+    return np.linalg.norm(align(model.embedding_[at], X[at]) - X[at], axis=1)
 
 
 def atoms(name):
     X = protein(name).coordinates
     pairs = pairs_within(X, 6.0)
     d = pair_distances(X, pairs)
-    model, seconds = fitted(pairs, d, 3, n_points=len(X))
-    error = np.linalg.norm(align(model.embedding_, X) - X, axis=1)
-    exact = {"s": seconds, "share within 5 pm": np.mean(error < 0.05), "determined": model.determined_.sum()}
-    exact["may flip"] = model.determination_.may_flip.sum()
-    yield from told(f"{name}, {len(X)} atoms, exact below 6 Å", "default", **exact)
+    model, seconds = fit(pairs, d, 3, n_points=len(X))
+    exact = {"s": seconds, "share within 5 pm": np.mean(measure_errors(model, X) < 0.05)}
+    exact |= {"determined": model.determined_.sum(), "may flip": model.determination_.may_flip.sum()}
+    yield from record(f"{name}, {len(X)} atoms, exact below 6 Å", "default", **exact)
     noisy = d * (1 + 0.02 * np.random.default_rng(0).standard_normal(len(d)))
     for way in ("default", "weights=noise", "refine=stress"):
-        model, seconds = fitted(pairs, noisy, 3, n_points=len(X), **WAYS[way])
-        yield from told(f"{name}, 2 % noise", way, s=seconds, RMSD=rmsd(model.embedding_, X))
+        model, seconds = fit(pairs, noisy, 3, n_points=len(X), **WAYS[way])
+        yield from record(f"{name}, 2 % noise", way, s=seconds, RMSD=rmsd(model.embedding_, X))
 
 
 def intervals(name):
     given = read_mdjeep(datasets.data_home() / "mdjeep" / "interval" / f"{name}.nmr.gz")
     bounds = {"lower": given.lower, "upper": given.upper, "n_points": given.n_points}
-    model, seconds = fitted(given.pairs, None, 3, n_init=2, **bounds)
+    model, seconds = fit(given.pairs, None, 3, n_init=2, **bounds)
     d = model.distances(given.pairs)
     worst = float(np.max(np.maximum(given.lower - d, d - given.upper)))
-    return told(
-        f"MD-jeep {name}, {given.n_points} points, {len(d)} intervals", "default", s=seconds, worst_violation=worst
-    )
+    case = f"MD-jeep {name}, {given.n_points} points, {len(d)} intervals"
+    return record(case, "default", s=seconds, worst_violation=worst)
 
 
 def sensors(shape, degree):
     worst, began = [], time.perf_counter()
     for seed in range(SEEDS):
         field = sensor_field(2000, degree, shape=shape, random_state=seed)
-        model, _ = fitted(field.pairs, field.distances, 2, n_points=2000)
-        X, sure = field.coordinates, model.determined_
-        worst.append(float(np.linalg.norm(align(model.embedding_[sure], X[sure]) - X[sure], axis=1).max()))
+        model, _ = fit(field.pairs, field.distances, 2, n_points=2000)
+        worst.append(float(measure_errors(model, field.coordinates, model.determined_).max()))
     seconds, reached = (time.perf_counter() - began) / SEEDS, np.mean(np.array(worst) < 1e-6)
     case = f"2000 sensors, {shape}, degree {degree}, {SEEDS} fields"
-    return told(case, "default", s=seconds, share_to_1e_6=reached, median_of_worst=np.median(worst))
+    return record(case, "default", s=seconds, share_to_1e_6=reached, median_of_worst=np.median(worst))
 
 
 def anchors():
     field = datasets.load_sensor_field()
     free = np.setdiff1d(np.arange(len(field.coordinates)), list(field.anchors))
+    known = {"n_points": len(field.coordinates), "anchors": field.anchors}
     for way, settings in WAYS.items():
-        known = {"n_points": len(field.coordinates), "anchors": field.anchors}
-        model, seconds = fitted(field.pairs, field.distances, 2, **known, **settings)
+        model, seconds = fit(field.pairs, field.distances, 2, **known, **settings)
         error = np.linalg.norm(model.embedding_ - field.coordinates, axis=1)[free]
-        yield from told("test10-500", way, s=seconds, median_error=np.median(error), largest_error=error.max())
+        yield from record("test10-500", way, s=seconds, median_error=np.median(error), largest_error=error.max())
 
 
 def cities():
     X = load_points("uscities")
     pairs = random_pairs(len(X), 0.05, random_state=0)
-    model, seconds = fitted(pairs, pair_distances(X, pairs), 2, n_points=len(X))
-    worst = np.linalg.norm(align(model.embedding_, X) - X, axis=1).max()
-    return told(
-        f"{len(X)} US cities, 5 %", "default", s=seconds, RMSE=normalized_rmse(model.embedding_, X), largest_error=worst
-    )
+    model, seconds = fit(pairs, pair_distances(X, pairs), 2, n_points=len(X))
+    facts = {"RMSE": normalized_rmse(model.embedding_, X), "largest error": measure_errors(model, X).max()}
+    return record(f"{len(X)} US cities, 5 %", "default", s=seconds, **facts)
 
 
 def large(shape, noise=0.0, N=100_000, **settings):
@@ -105,20 +100,23 @@ def large(shape, noise=0.0, N=100_000, **settings):
     else:
         field = sensor_field(N, 20, shape=shape, n_anchors=1000 if noise else 0, noise=noise, random_state=0)
         X, pairs, d, known = field.coordinates, field.pairs, field.distances, field.anchors
-    model, seconds = fitted(pairs, d, X.shape[1], n_points=N, anchors=known, **settings)
+    model, seconds = fit(pairs, d, X.shape[1], n_points=N, anchors=known, **settings)
     sure = model.determination_.body == 0
-    Y = model.embedding_[sure] if known else align(model.embedding_[sure], X[sure])
-    error = np.linalg.norm(Y - X[sure], axis=1) / float(d.max())
+    error = np.linalg.norm((model.embedding_ - X)[sure], axis=1) if known else measure_errors(model, X, sure)
+    error /= float(d.max())
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     case = f"n = {N:,}, {shape}, {noise:.0%} noise, {len(known)} anchors"
     facts = {"s": seconds, "median error": np.median(error), "error of 999 in 1000": np.quantile(error, 0.999)}
-    return told(case, settings.get("device", "default"), **facts, peak_GiB=peak, determined=sure.sum())
+    return record(case, settings.get("device", "default"), **facts, peak_GiB=peak, determined=sure.sum())
 
 
 CASES = {
-    **{name: partial(atoms, name) for name in PROTEINS},
-    **{name: partial(intervals, name) for name in INTERVALS},
-    **{f"{shape} {degree}": partial(sensors, shape, degree) for shape, degree in FIELDS},
+    **{name: partial(atoms, name) for name in ("1ptq", "1pht", "1ax8", "1rgs")},
+    **{name: partial(intervals, name) for name in ("1hj0", "2jmy", "2ksl", "sensor118")},
+    **{
+        f"{shape} {degree}": partial(sensors, shape, degree)
+        for shape, degree in (("square", 20), ("square", 14), ("c", 20))
+    },
     "anchors": anchors,
     "cities": cities,
     "large helix": partial(large, "helix"),

@@ -18,7 +18,7 @@ import torch
 from distance_acceptance import large as large_field
 
 from quartic import Problem, SymNMF, minimize
-from quartic.bench.numbers import run_script, told
+from quartic.bench.numbers import record, run_script
 from quartic.graphs import similarity
 from quartic.losses import Distances, LeastSquares
 from quartic.losses.factor import torch_matrix
@@ -100,7 +100,7 @@ def cluster(case: str, method: str, M, rank: int, member=None, seeds: int = 3):
         del model
     middle = {name: float(np.median([run[name] for run in runs[1:]])) for name in runs[0]}
     checks = seconds_of(lambda: LeastSquares(M))[1]
-    yield from told(case, method, **middle, slowest_s=max(run["s"] for run in runs[1:]), checks_s=checks)
+    yield from record(case, method, **middle, slowest_s=max(run["s"] for run in runs[1:]), checks_s=checks)
 
 
 def _values(M):
@@ -109,9 +109,9 @@ def _values(M):
 
 def symnmf():
     """A million nodes, 21 million entries, k = 32."""
-    for dtype in (torch.float32, torch.float64):
-        M, member = planted(MILLION, 32, dtype, DEVICE)
-        yield from cluster("graph, million nodes", str(dtype).split(".")[1], M, 32, member)
+    for dtype in ("float32", "float64"):
+        M, member = planted(MILLION, 32, getattr(torch, dtype), DEVICE)
+        yield from cluster("graph, million nodes", dtype, M, 32, member)
 
 
 def large():
@@ -157,7 +157,7 @@ def small():
                     times.append(1e3 * s / result.n_iter)
             host, replayed = (float(np.median(times[1:])) for times in found.values())
             case = f"{'graph' if sparse else 'dense'}, {n} nodes, rank {rank}"
-            yield from told(case, solver, ms_an_iteration=replayed, by_the_host=host, ratio=host / replayed)
+            yield from record(case, solver, ms_an_iteration=replayed, by_the_host=host, ratio=host / replayed)
 
 
 def ratios():
@@ -185,7 +185,7 @@ def _ratio(case, solver, problem, X0, bare):
     s = min(seconds_of(lambda: [bare() for _ in range(20)])[1] for _ in range(3)) / 20
     assert long[1] > short[1], f"{solver} was at round-off within eight iterations"
     each = (long[0] - short[0]) / (long[1] - short[1])
-    yield from told(case, solver, ms_a_product=1e3 * each, bare=1e3 * s, ratio=each / s)
+    yield from record(case, solver, ms_a_product=1e3 * each, bare=1e3 * s, ratio=each / s)
 
 
 def edmc():
@@ -202,7 +202,7 @@ def edmc():
         run(99)  # to compile
         runs = [seconds_of(lambda s=s: run(s)) for s in range(seeds)]
         case = f"{'ten ' if n == 10 else ''}million points, {'two hundred' if n == 10 else 'twenty'} million pairs"
-        yield from told(
+        yield from record(
             case, f"{str(dtype).split('.')[1]} {solver}", s=float(np.median([s for _, s in runs])),
             slowest_s=max(s for _, s in runs), passes=runs[-1][0].n_products,
             rmse=max(rmse(result.X, points) for result, _ in runs),
@@ -225,7 +225,7 @@ def agreement():
         theirs = minimize(there, torch.from_numpy(X0).to(DEVICE), solver=solver, tol=0.0, max_iter=20)
         gap = float(np.abs(ours.X - theirs.X.cpu().numpy()).max())
         case = f"host and device, {name}, 20 iterations"
-        yield from told(case, getattr(solver, "name", solver), largest_difference=gap)
+        yield from record(case, getattr(solver, "name", solver), largest_difference=gap)
 
 
 def features():
@@ -245,7 +245,7 @@ def features():
         facts = {"s": s, "graph s": graph_s, "entries": W.values().numel(), "iterations": model.n_iter_}
         facts |= {"peak GiB": torch.cuda.max_memory_allocated() / 2**30}
         facts |= {"purity": float(groups.max(dim=1).values.sum()) / MILLION}
-        yield from told("features, a million points in 64 dimensions", f"seed {seed}", **facts)
+        yield from record("features, a million points in 64 dimensions", f"seed {seed}", **facts)
 
 
 def field():

@@ -18,73 +18,67 @@ import numpy as np
 import scipy.sparse as sp
 
 from quartic import Problem, minimize
-from quartic.bench.numbers import run_script, told
+from quartic.bench.numbers import record, run_script
 from quartic.losses import CodedDiffraction, Completion, PhaseRetrieval, Quadratic, Sensing
 from quartic.penalties import Nonnegative
 
 FREE, SIGNED = ("lm", "lbfgs", "ncg", "tr", "inertial"), ("lbfgs", "inertial")
 
 
-def completion(share, noise, nonnegative=False):
+def completion(noise, draw):
     rng = np.random.default_rng(1)
-    n, T = 2000, rng.standard_normal((2000, 5))
-    T = np.abs(T) if nonnegative else T
-    i, j = np.triu_indices(n)
-    known = rng.random(len(i)) < share
+    T = draw(rng.standard_normal((2000, 5)))
+    i, j = np.triu_indices(2000)
+    known = rng.random(len(i)) < 0.03
     i, j = i[known], j[known]
     values = np.einsum("ij,ij->i", T[i], T[j])
-    return Completion(i, j, values + noise * values.std() * rng.standard_normal(len(i)), n), 5
+    return Completion(i, j, values + noise * values.std() * rng.standard_normal(len(i)), 2000), 5
 
 
-def sensing(nonnegative=False):
+def sensing(draw):
     rng = np.random.default_rng(2)
-    T = rng.standard_normal((150, 2))
-    T = np.abs(T) if nonnegative else T
-    A = rng.standard_normal((6 * 150 * 2, 150))
+    T, A = draw(rng.standard_normal((150, 2))), rng.standard_normal((6 * 150 * 2, 150))
     b = ((A @ T) ** 2).sum(axis=1)
     return Sensing(A, b * (1 + 0.05 * rng.standard_normal(len(b)))), 2
 
 
-def gaussian_phases():
-    rng = np.random.default_rng(3)
-    A = rng.standard_normal((6 * 256, 256)) + 1j * rng.standard_normal((6 * 256, 256))
-    z = rng.standard_normal(256) + 1j * rng.standard_normal(256)
+def phases(seed, n, measurements):
+    rng = np.random.default_rng(seed)
+    A = measurements(rng)
+    z = rng.standard_normal(n) + 1j * rng.standard_normal(n)
     return PhaseRetrieval(A, np.abs(A @ z) ** 2), 1
 
 
-def patterns():
-    rng = np.random.default_rng(4)
-    A = CodedDiffraction.random(6, (64, 64), random_state=0)
-    z = rng.standard_normal(4096) + 1j * rng.standard_normal(4096)
-    return PhaseRetrieval(A, np.abs(A @ z) ** 2), 1
+def gaussian(rng):
+    return rng.standard_normal((6 * 256, 256)) + 1j * rng.standard_normal((6 * 256, 256))
 
 
 def cut(rho):
     W = sp.random_array((800, 800), density=0.01, random_state=1, format="csr")
     W = sp.csr_array(((W + W.T) > 0).astype(float))
-    L = sp.csr_array(sp.diags_array(W.sum(axis=1)) - W)
-    eye = sp.eye_array(800, format="csr")
+    L, eye = sp.csr_array(sp.diags_array(W.sum(axis=1)) - W), sp.eye_array(800, format="csr")
     return Quadratic(rho * eye, -L / 4 - rho * eye), 41
 
 
-def weighted(nonnegative=False):
+def weighted(draw):
     M = np.random.default_rng(5).standard_normal((400, 400))
-    M = np.abs(M + M.T) if nonnegative else M + M.T
+    M = draw(M + M.T)
     return Quadratic(1 + np.abs(M), -M), 5
 
 
 CASES = {
-    "completion, n = 2000, r = 5, 3 %": (partial(completion, 0.03, 0.0), None),
-    "completion, 10 % noise": (partial(completion, 0.03, 0.1), None),
-    "completion, X ≥ 0": (partial(completion, 0.03, 0.1, True), Nonnegative()),
-    "sensing, 6nr vectors, n = 150, r = 2, 5 % noise": (sensing, None),
-    "sensing, X ≥ 0": (partial(sensing, True), Nonnegative()),
-    "phase retrieval, complex, 6 · 256 Gaussian": (gaussian_phases, None),
-    "phase retrieval, six patterns of 64 × 64": (patterns, None),
+    "completion, n = 2000, r = 5, 3 %": (partial(completion, 0.0, np.array), None),
+    "completion, 10 % noise": (partial(completion, 0.1, np.array), None),
+    "completion, X ≥ 0": (partial(completion, 0.1, np.abs), Nonnegative()),
+    "sensing, 6nr vectors, n = 150, r = 2, 5 % noise": (partial(sensing, np.array), None),
+    "sensing, X ≥ 0": (partial(sensing, np.abs), Nonnegative()),
+    "phase retrieval, complex, 6 · 256 Gaussian": (partial(phases, 3, 256, gaussian), None),
+    "phase retrieval, six patterns of 64 × 64": (
+        partial(phases, 4, 4096, lambda rng: CodedDiffraction.random(6, (64, 64), random_state=0)), None),
     "MaxCut, n = 800, r = 41, ρ = 100": (partial(cut, 100.0), None),
-    "quadratic, dense weights, n = 400, r = 5": (weighted, None),
-    "quadratic, X ≥ 0": (partial(weighted, True), Nonnegative()),
-}
+    "quadratic, dense weights, n = 400, r = 5": (partial(weighted, np.array), None),
+    "quadratic, X ≥ 0": (partial(weighted, np.abs), Nonnegative()),
+}  # fmt: skip
 
 
 def measure(case):
@@ -102,7 +96,7 @@ def measure(case):
         seconds, products = time.process_time() - started, np.ptp(result.history.n_products)
         if result.success:
             facts = {"s": seconds, "iterations": result.n_iter, "products": products, "objective": result.objective}
-            yield from told(case, f"{solver} (auto)" if solver == auto else solver, **facts)
+            yield from record(case, f"{solver} (auto)" if solver == auto else solver, **facts)
 
 
 if __name__ == "__main__":

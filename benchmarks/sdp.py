@@ -1,10 +1,10 @@
-"""SDPLIB's problems and large MaxCuts: value, errors, certified gap and time, beside other solvers that are there.
+"""SDPLIB's problems and large MaxCuts: value, errors, certified gap and time, beside CSDP, SCS and Clarabel.
 
-    python benchmarks/sdp.py [NAME ...] ["torus 20000"] ["torus on a GPU" "random graph on a GPU"] [--results results]
+    python benchmarks/sdp.py [NAME …] ["torus 20000"] ["torus on a GPU" "random graph on a GPU"] [--results results]
 
-reads ``$QUARTIC_DATA/sdplib/*.dat-s.gz``. Times are of the processor, one thread, after one run that compiles; on a
-GPU wall clock. SCS (tolerance 1e-6) and Clarabel are called through CVXPY, whose own time is not counted; see
-``LIMIT``.
+reads ``$QUARTIC_DATA/sdplib/*.dat-s.gz``. Times are of the processor, one thread, after a run that compiles; on a GPU
+wall clock. Other solvers are left out where they are not installed, or take longer than ``LIMIT`` seconds; SCS
+(tolerance 1e-6) and Clarabel are called through CVXPY, whose own time is not counted.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from quartic.bench.numbers import run_script, told
+from quartic.bench.numbers import record, run_script
 from quartic.sdp import SDP, maxcut, read_sdpa, solve_sdp
 
 DATA = Path(os.environ.get("QUARTIC_DATA", "data")) / "sdplib"
-# Where another solver takes longer, nothing is said of it.
 RIVALS, LIMIT = ("CSDP", "SCS", "Clarabel"), 200.0
 # Clarabel keeps a square matrix with a row for each number of a semidefinite block: more are not tried.
 MOST_ROWS = 10_000
@@ -37,10 +36,8 @@ MOST_ROWS = 10_000
 
 def published() -> dict[str, str]:
     """Return the optima in the folder's README; none where the folder is not there."""
-    if not (DATA / "README.md").is_file():
-        return {}
-    rows = re.findall(r"\| (\S+) \| \d+ \| \d+ \| (.+?) \|", (DATA / "README.md").read_text())
-    return {name: value for name, value in rows if name != "problem"}
+    text = (DATA / "README.md").read_text() if DATA.is_dir() else ""
+    return dict(re.findall(r"\| (\S+) \| \d+ \| \d+ \| (.+?) \|", text))
 
 
 def csdp_seconds(path: Path, limit: float) -> float | None:
@@ -117,7 +114,7 @@ def solve(name: str, optimum: str):
     result = solve_sdp(problem)
     found = {"s": time.process_time() - began, "value": result.primal, "published": optimum}
     found |= {"largest error": max(result.errors.values()), "gap": result.gap, "rank": max(result.rank)}
-    yield from told(name, result.method, **found, status=str(result.status))
+    yield from record(name, result.method, **found, status=str(result.status))
     for rival in RIVALS:
         taken = csdp_seconds(path, LIMIT) if rival == "CSDP" else cvxpy_seconds(problem, rival, LIMIT)
         if taken is not None:
@@ -132,7 +129,7 @@ def cut_on_gpu(draw, dtype: str = "float32", n: int = 1_000_000):
     seconds, result = time.perf_counter() - began, found.result
     facts = {"s": result.time, "with rounding s": seconds, "value": result.primal, "bound": found.bound}
     facts |= {"gap": result.gap, "cut": found.value, "rank": max(result.rank), "status": str(result.status)}
-    return told(f"{draw.__name__.replace('_', ' ')}, {n} nodes, GPU", dtype, **facts)
+    return record(f"{draw.__name__.replace('_', ' ')}, {n} nodes, GPU", dtype, **facts)
 
 
 def cut_torus(n: int):
@@ -140,7 +137,7 @@ def cut_torus(n: int):
     began = time.process_time()
     found = maxcut(torus(n), tol=1e-5)
     facts = {"s": time.process_time() - began, "value": found.result.primal, "bound": found.bound}
-    return told(f"torus {len(found.cut)}", found.result.method, **facts, gap=found.result.gap)
+    return record(f"torus {len(found.cut)}", found.result.method, **facts, gap=found.result.gap)
 
 
 CASES = {name: partial(solve, name, optimum) for name, optimum in sorted(published().items())}

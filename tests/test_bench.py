@@ -15,6 +15,7 @@ from command import invoke
 from quartic.bench import Cell, Store, describe_machine, run_section, settings_of
 from quartic.bench import sections as sections_module
 from quartic.bench.cases import DATA, PAPER, RANKS, Enough, Recorder
+from quartic.bench.commands import fill_tables, numbers_of
 from quartic.bench.growth import growth_cases
 from quartic.bench.harness import Watch, one_thread, take_turns
 from quartic.bench.methods import GRIDS, METHODS, SOLVERS, pymanopt_edmc, symnmf_solver
@@ -31,7 +32,6 @@ from quartic.bench.numbers import (
     summarise,
     write_numbers,
 )
-from quartic.bench.page import fill_tables, numbers_of
 from quartic.bench.sections import OURS, panels_of, run_method, section_numbers, with_penalties
 from quartic.core.loop import referee
 from quartic.report.panels import average
@@ -484,7 +484,7 @@ def test_the_commands_and_their_pages(tmp_path):
     done = invoke("paper", "figure2", *words)
     assert done.exit_code == 0, done.output
     made = {path.suffix for path in tmp_path.glob("figure2-quick.*")}
-    assert made == {".png", ".pdf", ".jsonl", ".lock"}
+    assert made == {".png", ".pdf", ".jsonl"}
     done = invoke("bench", "page", "--results", tmp_path, "-o", tmp_path / "out" / "RESULTS.md", "--report", report)
     assert done.exit_code == 0, done.output
     text = (tmp_path / "out" / "RESULTS.md").read_text(encoding="utf-8")
@@ -548,7 +548,7 @@ MISSING = """
 import sys
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("rich", "pandas", "pyarrow", "openpyxl", "cvxpy", "plotly"):
+        if name.split(".")[0] in ("rich", "pandas", "pyarrow", "openpyxl", "cvxpy", "plotly", "jinja2"):
             raise ImportError(name)
 sys.meta_path.insert(0, Missing())
 """
@@ -572,3 +572,29 @@ def test_one_script_measures_without_the_extras_and_keeps_what_it_has(tmp_path):
     done = subprocess.run([*command, "--budget", "9"], env=environment, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stderr
     assert "out of time" in (out / "log.txt").read_text()
+
+
+@pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="the benchmarks are in the repository, not in packages made of it")
+def test_two_checkouts_are_compared_by_their_own_scripts(tmp_path):
+    """Each has a script of its own, here one that writes what it is told; the least of the rounds counts."""
+    for side, seconds in (("old", 2.0), ("new", 0.5)):
+        (tmp_path / side / "src" / "quartic").mkdir(parents=True)
+        (tmp_path / side / "src" / "quartic" / "__init__.py").touch()
+        (tmp_path / side / "benchmarks").mkdir()
+        (tmp_path / side / "benchmarks" / "fake.py").write_text(f"""
+import json, os, sys
+assert sys.argv[1] == "a case" and os.environ["PYTHONPATH"].endswith("{side}/src")
+numbers = [["c", "m", "s", {seconds}], ["c", "m", "products", 7.0]]
+row = {{"case": "a case", "method": "", "seed": 0, "numbers": numbers}}
+with open(sys.argv[sys.argv.index("--results") + 1] + "/fake.jsonl", "w") as file:
+    print("", json.dumps(row), "", sep="\\n", file=file)
+print("done")
+""")
+    script = [sys.executable, str(BENCHMARKS / "side_by_side.py")]
+    call = [*script, str(tmp_path / "old"), str(tmp_path / "new"), "fake.py", "a case", "--rounds", "2"]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0].split() == ["c;", "m;", "s", "2", "0.5", "0.250"]
+    assert done.stdout.splitlines()[-1] == "geometric mean of B/A: 0.250 (1 rows)"
+    done = subprocess.run([*script, str(tmp_path), str(tmp_path / "new"), "fake.py"], capture_output=True, text=True)
+    assert "give the folders of two checkouts" in done.stderr

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from quartic.bench.commands import render_page
 from quartic.bench.numbers import QUOTED, quote_numbers, read_numbers
-from quartic.bench.page import render_page
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"```python\n# (src/\S+)\n(.*?)```", re.DOTALL)

@@ -10,9 +10,17 @@ import pytest
 
 from command import invoke
 from quartic.bench.cases import Cell, parse_case
-from quartic.bench.league import SHAPES, choose_games, league_numbers, profiles
 from quartic.bench.methods import LEAGUE
-from quartic.bench.sections import AXES, panels_of, run_section, settings_of
+from quartic.bench.sections import (
+    AXES,
+    SHAPES,
+    choose_games,
+    league_numbers,
+    panels_of,
+    profiles,
+    run_section,
+    settings_of,
+)
 from quartic.report.panels import draw
 
 
@@ -155,7 +163,7 @@ def test_the_command_runs_a_game_and_prints_the_profiles(tmp_path):
 
 
 def test_every_solver_has_a_colour_of_its_own():
-    from quartic.report.panels import STYLES
+    from quartic.report.panels import OURS, RIVALS
 
-    assert {name.split(" ")[0] for entries in LEAGUE.values() for name in entries} <= set(STYLES)
-    assert len({colour for colour, _ in STYLES.values()}) == len(STYLES)
+    assert {name.split(" ")[0] for entries in LEAGUE.values() for name in entries} <= set(OURS | RIVALS)
+    assert len({*OURS.values(), *RIVALS.values()}) == len(OURS) + len(RIVALS)

@@ -95,7 +95,7 @@ def test_standard_input(file, monkeypatch):
     monkeypatch.setattr(sys, "stdin", Stdin)
     assert io.read_graph("-").names == ("ann", "bob", "cid")
     Stdin.buffer = standard_io.BytesIO(b"")
-    with pytest.raises(io.FileFormatError, match="stdin: nothing came in"), source_of("-"):
+    with pytest.raises(io.FileFormatError, match="stdin: no input"), source_of("-"):
         pass
 
 

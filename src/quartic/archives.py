@@ -1,4 +1,4 @@
-"""Files at the bottom of the package: written whole or not at all, and NumPy's own, whose headers are not believed."""
+"""Atomic writing, and reading of NumPy's files with headers and sizes checked before memory is taken."""
 
 from __future__ import annotations
 

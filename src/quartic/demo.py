@@ -1,4 +1,4 @@
-"""``quartic demo``: both flagship jobs on data made on the spot, in a table and on a page."""
+"""``quartic demo``: both tasks on generated data, in a table and an HTML report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cases, and who watches a run on them: the cells of the paper's Table 1, its helix, the games of the league."""
+"""The problems, and what records a run on them: the cells of the paper's Table 1, its helix, those of the league."""
 
 from __future__ import annotations
 
@@ -19,15 +19,7 @@ from quartic.arrays import Array
 from quartic.bench.harness import Row, Watch
 from quartic.core.loop import minimize, referee
 from quartic.core.problem import Problem
-from quartic.datasets import (
-    helix,
-    load_graph,
-    load_similarity,
-    pair_distances,
-    planted_graph,
-    random_pairs,
-    swiss_roll,
-)
+from quartic.datasets import helix, load_graph, load_similarity, pair_distances, planted_graph, random_pairs, swiss_roll
 from quartic.graphs import similarity
 from quartic.init import random_start, shortest_path_start, spectral_start
 from quartic.losses import Distances, LeastSquares, RawStress

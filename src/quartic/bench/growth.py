@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import gc
-import statistics
+import time
 import tracemalloc
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from quartic.bench.harness import Jobs, in_turns, median_ratio, one_thread
+from quartic.bench.harness import one_thread
 from quartic.bench.numbers import Cases
 from quartic.core.problem import Problem
 from quartic.datasets import helix, load_similarity, pair_distances, planted_graph, random_pairs
@@ -75,21 +75,37 @@ def _measure(problem: Problem, rank: int, solver: Any, repeats: int) -> dict[str
     if not isinstance(solver, LBFGS):
         problem = problem.with_kernel(tight=False)
     X = loss.random_start(rank, problem.penalty.nonnegative, np.random.default_rng(0))
-    jobs: Jobs = {"product": lambda: loss.at(X)}
+    jobs: dict[str, Callable[[], object]] = {"product": lambda: loss.at(X)}
     if rank > 3:
         M, out = loss.matrix.M, np.empty_like(X)
         jobs = {"product": lambda: loss.matrix.product(X, out), "SciPy": lambda: M @ X}
     with one_thread():
         step = Stepping(problem, solver, X, _TOGETHER)
-        seconds = in_turns({**jobs, "iteration": step}, 1, repeats)
-        each = step.each(seconds["iteration"])
-        found = {"s": statistics.median(each), "iteration / product": median_ratio(each, seconds["product"])}
-        if "SciPy" in jobs:
-            found["SciPy / ours"] = median_ratio(seconds["SciPy"], seconds["product"])
+        seconds = in_turns({**jobs, "iteration": step}, repeats)
+        each = seconds["iteration"] * step.calls / step.products  # one whose first step was too long makes two
+        found = {"s": float(np.median(each)), "iteration / product": float(np.median(each / seconds["product"]))}
+        if "SciPy" in jobs:  # ratios round by round, which drift of the machine leaves alone
+            found["SciPy / ours"] = float(np.median(seconds["SciPy"] / seconds["product"]))
         del step
         getattr(loss, "_layout", []).clear()  # what passes keep for the next is to be counted
         gc.collect()
         return {**found, "arrays like X": peak_memory(problem, solver, X, 12 + 7) / X.nbytes}
+
+
+def in_turns(jobs: Mapping[str, Callable[[], object]], repeats: int, least: float = 0.002) -> dict[str, Any]:
+    """Return the seconds of each job in each of each round; a turn is ``least`` seconds or more."""
+
+    def measure(job: Callable[[], object], times: int = 1) -> float:
+        began = time.thread_time()
+        for _ in range(times):
+            job()
+        return (time.thread_time() - began) / times
+
+    times = {
+        name: max(1, min(1000, round(least / max(min(measure(job), measure(job)), 1e-9)))) for name, job in jobs.items()
+    }
+    rounds = [[measure(job, times[name]) for name, job in jobs.items()] for _ in range(repeats)]
+    return dict(zip(jobs, np.array(rounds).T, strict=True))
 
 
 class Stepping:
@@ -112,10 +128,6 @@ class Stepping:
             self.problem.stationarity(self.state.point)
         self.products += self.problem.loss.n_products - before
         self.calls += 1
-
-    def each(self, seconds: list[float]) -> list[float]:
-        """Return seconds for each product: an iteration whose first step was too long makes two."""
-        return [s * self.calls / self.products for s in seconds]
 
 
 def peak_memory(problem: Any, solver: Any, X: Any, iterations: int) -> int:

@@ -11,9 +11,9 @@ import json
 import os
 import platform
 import random
-import statistics
 import subprocess
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
@@ -24,7 +24,6 @@ from typing import Any
 Row = dict[str, Any]
 Say = Callable[[str], object]
 Run = Callable[[int], Mapping[str, Any] | None]
-Jobs = Mapping[str, Callable[[], object]]
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "networkx", "pymanopt")
 
@@ -103,62 +102,42 @@ class Watch:
             self.pause += time.process_time() - began
 
 
-def in_turns(jobs: Jobs, threads: int, repeats: int, least: float = 0.002) -> dict[str, list[float]]:
-    """Return the seconds of each short job in each of ``repeats`` rounds; in a round the jobs take turns.
-
-    A job is done several times in its turn, so that a turn takes ``least`` seconds at least.
-    """
-    clock = time.thread_time if threads == 1 else time.perf_counter
-    times = {}
-    for name, job in jobs.items():  # once to warm up, once to see how long it takes
-        job()
-        began = clock()
-        job()
-        times[name] = max(1, min(1000, round(least / max(clock() - began, 1e-9))))
-    found: dict[str, list[float]] = {name: [] for name in jobs}
-    for _ in range(repeats):
-        for name, job in jobs.items():
-            began = clock()
-            for _ in range(times[name]):
-                job()
-            found[name].append((clock() - began) / times[name])
-    return found
-
-
-def median_ratio(above: Sequence[float], below: Sequence[float]) -> float:
-    """Return the median of the ratios round by round, which drift of the machine leaves alone."""
-    return statistics.median(a / b for a, b in zip(above, below, strict=True))
-
-
 class Store:
     """The runs of one section, ``<folder>/<name>.jsonl``: a line of JSON for each run, there whole or not at all.
 
-    A line cut short when the machine stopped is not read. Lines with ``settings`` say under what conditions the runs
-    with that number in ``session`` were made.
+    Several processes may add to one file: a line is appended by one write. Of a run that is there twice the first
+    counts, and a line cut short when the machine stopped is not read. Lines with ``settings`` say under what conditions
+    the runs of their ``session`` were made.
     """
 
     def __init__(self, folder: str | os.PathLike[str], name: str) -> None:
         self.path = Path(folder) / f"{name}.jsonl"
-        self.rows: list[Row] = []
-        self.sessions: list[Row] = []
-        self._session, self._read = 0, 0
-        self._update()
+        self.section = name.partition("-")[0]
+        self.sessions: dict[str, Row] = {}
+        self._session = ""
+        runs: dict[tuple[Any, ...], Row] = {}
+        for line in self.path.read_bytes().splitlines() if self.path.is_file() else ():
+            with suppress(ValueError):  # part of a JSON object is never one
+                found = json.loads(line)
+                if "settings" in found:
+                    self.sessions[found["session"]] = found
+                else:
+                    runs.setdefault((found["case"], found["method"], found["seed"]), found)
+        self.rows = list(runs.values())
 
     def open(self, settings: Any, record: Mapping[str, str]) -> Store:
         """Take up what is there, if it was made with the same settings, and note who goes on with it."""
         asked: Row = json.loads(json.dumps(settings))
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self._locked():
-            self._update()
-            for kept in (session["settings"] for session in self.sessions if self.rows):
-                if other := sorted(k for k in {*asked, *kept} if asked.get(k) != kept.get(k)):
-                    was = ", ".join(f"{k} = {kept.get(k)!r}" for k in other)
-                    cure = "delete it, or name another results folder"
-                    raise ValueError(f"{self.path} was made with other settings ({was}); {cure}")
-            same = [s["session"] for s in self.sessions if {**s, **record, "date": s.get("date")} == s]
-            self._session = same[0] if same else len(self.sessions)
-            if not same:
-                self._write({"session": self._session, "settings": asked, **record})
+        for kept in (session["settings"] for session in self.sessions.values() if self.rows):
+            if other := sorted(k for k in {*asked, *kept} if asked.get(k) != kept.get(k)):
+                was = ", ".join(f"{k} = {kept.get(k)!r}" for k in other)
+                cure = "delete it, or name another results folder"
+                raise ValueError(f"{self.path} was made with other settings ({was}); {cure}")
+        lasting = json.dumps([asked, {name: value for name, value in record.items() if name != "date"}])
+        self._session = f"{zlib.crc32(lasting.encode()):08x}"
+        if self._session not in self.sessions:
+            self.sessions[self._session] = {"session": self._session, "settings": asked, **record}
+            self._append(self.sessions[self._session])
         return self
 
     def find(self, **wanted: Any) -> list[Row]:
@@ -166,40 +145,15 @@ class Store:
         return [row for row in self.rows if all(row.get(name) == value for name, value in wanted.items())]
 
     def add(self, case: str, method: str, seed: int, measured: Mapping[str, Any]) -> None:
-        """Write a run, which is safe on disk when this returns, and take up what others wrote meanwhile."""
-        with self._locked():
-            self._update()
-            if not self.find(case=case, method=method, seed=seed):
-                self._write({"case": case, "method": method, "seed": seed, **measured, "session": self._session})
+        """Write a run, which is safe on disk when this returns."""
+        self.rows.append({"case": case, "method": method, "seed": seed, **measured, "session": self._session})
+        self._append(self.rows[-1])
 
-    def _write(self, line: Row) -> None:
-        with self.path.open("a+b") as file:
-            # A line cut short is ended, so that it spoils no other.
-            cut = file.tell() > 0 and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n"
-            file.write(b"\n" * cut + json.dumps(line, ensure_ascii=False).encode() + b"\n")
-            file.flush()
+    def _append(self, line: Row) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("ab", buffering=0) as file:  # one write; a line before it that was cut short is ended
+            file.write(b"\n" + json.dumps(line, ensure_ascii=False).encode() + b"\n")
             os.fsync(file.fileno())
-        self._update()
-
-    def _update(self) -> None:
-        with suppress(FileNotFoundError), self.path.open("rb") as file:
-            file.seek(self._read)
-            for line in file:
-                found = None
-                with suppress(ValueError):  # part of a JSON object is never one
-                    found = json.loads(line)
-                    (self.sessions if "settings" in found else self.rows).append(found)
-                self._read += len(line) if found or line.endswith(b"\n") else 0
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Hold a lock that the system lets go of when its holder ends; Windows has none: one process at a time."""
-        with self.path.with_suffix(".lock").open("a") as file:
-            with suppress(ImportError):
-                import fcntl
-
-                fcntl.flock(file, fcntl.LOCK_EX)
-            yield  # closing the file lets go
 
 
 def take_turns(

@@ -1,4 +1,4 @@
-"""Who competes: our solvers and estimators, the command line, and other libraries through their own public interface.
+"""The methods compared: our solvers and estimators, the command line, other libraries through their public interface.
 
 A method takes a case, a seed, a tolerance and a `Recorder`, to which it shows its iterates, or returns an answer. Other
 libraries are at their best: they are given our compiled passes, and none is repeated at the same X.
@@ -202,18 +202,6 @@ def command_locate(case: Cell, seed: int, tol: float, see: Recorder) -> Answer:
     return Answer(X, seconds=seconds)
 
 
-def _at_last_point(function: Callable[[Array], Any]) -> Callable[[Array], Any]:
-    """Return a function that remembers what it gave at its last X: cost, gradient and Hessian there share one pass."""
-    last: list[Any] = [np.empty(0), None]
-
-    def at(X: Array) -> Any:
-        if not np.array_equal(X, last[0]):
-            last[:] = np.array(X, copy=True), function(X)
-        return last[1]
-
-    return at
-
-
 def pymanopt_edmc(manifold_name: str, optimizer_name: str, case: Cell, seed: int, tol: float, see: Recorder) -> Answer:
     """Run pymanopt with our compiled passes, none of which is repeated at the same X."""
     try:
@@ -221,8 +209,15 @@ def pymanopt_edmc(manifold_name: str, optimizer_name: str, case: Cell, seed: int
         from pymanopt import manifolds, optimizers
     except ImportError:
         raise ImportError("pymanopt is not installed (pip install 'quartic[bench]')") from None
-    loss: Any = case.problem().loss
-    at, X0 = _at_last_point(loss.at), case.start(seed)
+    loss, X0 = case.problem().loss, case.start(seed)
+    last: Any = loss.at(X0)
+
+    def at(X: Array) -> Any:
+        nonlocal last
+        if not np.array_equal(X, last.X):
+            last = loss.at(np.array(X, copy=True))
+        return last
+
     goal = tol * float(np.linalg.norm(at(X0).gradient))
     manifold = getattr(manifolds, manifold_name)(*X0.shape)
 
@@ -302,48 +297,40 @@ EDMC: dict[str, Method] = {
 # -- the league -------------------------------------------------------------------------------------------------------
 
 
-#: Who competes in the league, by family: a name and its entries, those of one rival being the values of its grid.
-_LEAGUE: dict[str, dict[str, tuple[str | Solver, ...]]] = {
-    "symnmf": {
-        **{name: (name,) for name in ("auto", "face-cg", "inertial", "lbfgs", "pgncg", "dyn-nolips", "cd", "pg",
-                                      "beta", "scipy")},
-        "snmpbb": (SNMPBB(), SNMPBB(memory=1), SNMPBB(alternate=False)),
-        "lai": (LAI(mu=1e-2), LAI(mu=1e-1), LAI()),
-        "lvs-hals": (LvSHALS(mu=1e-2), LvSHALS(mu=1e-1), LvSHALS(mu=1e-1, share=0.2)),
-        "cocain": (CoCaIn(first=1e-3), CoCaIn(first=1e-2)),
-        "abpg": (ABPG(),),
-        "hals": (SymHALS(1e-3), SymHALS(1e-2), SymHALS(1e-1)),
-        "anls": (SymANLS(1e-2), SymANLS(1e-1)),
-        "admm": (ADMM(1e-2), ADMM(1e-1)),
-    },
-    "edmc": {
-        **{name: (name,) for name in ("auto", "lm", "ncg", "lbfgs", "inertial", "tr", "dyn-nolips", "gd", "scaledgd",
-                                      "scipy")},
-        "cocain": (CoCaIn(first=1e-2), CoCaIn(first=1e-1)),
-        "abpg": (ABPG(),),
-    },
-    "stress": {
-        **{name: (name,) for name in ("auto", "lbfgs", "scipy")},
-        "smacof": (SMACOF(), SMACOF(1.5), SMACOF(1.9)),
-    },
-}  # fmt: skip
+def _entries(name: str, *solvers: Solver) -> dict[str, Method]:
+    """Return a rival of the league by name, or once for each of its settings, those of a grid."""
 
-
-def _entry(solver: str | Solver) -> Method:
-    def run(case: Cell, seed: int, tol: float, see: Recorder) -> Answer:
+    def run(solver: str | Solver, case: Cell, seed: int, tol: float, see: Recorder) -> Answer:
         return run_solver(Cell.problem, case.start(seed), solver, case, seed, tol, see)
 
-    return scipy_lbfgs if solver == "scipy" else run
+    if not solvers:
+        return {name: scipy_lbfgs if name == "scipy" else partial(run, name)}
+    return {f"{name} {str(solver).partition('(')[2].rstrip(')')}".strip(): partial(run, solver) for solver in solvers}
 
 
-def _called(name: str, solver: str | Solver) -> str:
-    """Return a rival's name, with its settings where it is one of a grid."""
-    return name if isinstance(solver, str) else f"{name} {str(solver).partition('(')[2].rstrip(')')}".strip()
+def _all_of(names: str) -> dict[str, Method]:
+    return {called: method for name in names.split() for called, method in _entries(name).items()}
 
 
+#: Who competes in the league, by family.
 LEAGUE: dict[str, dict[str, Method]] = {
-    family: {_called(name, solver): _entry(solver) for name, solvers in rivals.items() for solver in solvers}
-    for family, rivals in _LEAGUE.items()
+    "symnmf": {
+        **_all_of("auto face-cg inertial lbfgs pgncg dyn-nolips cd pg beta scipy"),
+        **_entries("snmpbb", SNMPBB(), SNMPBB(memory=1), SNMPBB(alternate=False)),
+        **_entries("lai", LAI(mu=1e-2), LAI(mu=1e-1), LAI()),
+        **_entries("lvs-hals", LvSHALS(mu=1e-2), LvSHALS(mu=1e-1), LvSHALS(mu=1e-1, share=0.2)),
+        **_entries("cocain", CoCaIn(first=1e-3), CoCaIn(first=1e-2)),
+        **_entries("abpg", ABPG()),
+        **_entries("hals", SymHALS(1e-3), SymHALS(1e-2), SymHALS(1e-1)),
+        **_entries("anls", SymANLS(1e-2), SymANLS(1e-1)),
+        **_entries("admm", ADMM(1e-2), ADMM(1e-1)),
+    },
+    "edmc": {
+        **_all_of("auto lm ncg lbfgs inertial tr dyn-nolips gd scaledgd scipy"),
+        **_entries("cocain", CoCaIn(first=1e-2), CoCaIn(first=1e-1)),
+        **_entries("abpg", ABPG()),
+    },
+    "stress": {**_all_of("auto lbfgs scipy"), **_entries("smacof", SMACOF(), SMACOF(1.5), SMACOF(1.9))},
 }
 
 

@@ -109,7 +109,9 @@ def headline(section: str, numbers: Sequence[Number], measure: str, over: str, c
 
 def provenance(store: Store, section: str, command: str) -> list[Number]:
     """Return the conditions of a section's runs, each once; the command is that of the store where it knows it."""
-    words = {name: "; ".join(dict.fromkeys(s[name] for s in store.sessions if name in s)) for name in PROVENANCE}
+    words = {
+        name: "; ".join(dict.fromkeys(s[name] for s in store.sessions.values() if name in s)) for name in PROVENANCE
+    }
     return [
         Number(section, "", "", name, value)
         for name, value in {**words, "command": words["command"] or command}.items()
@@ -131,8 +133,8 @@ def measure_cases(folder: str | os.PathLike[str], section: str, cases: Cases, sa
     return store
 
 
-def told(case: str, method: str = "", **facts: Any) -> list[tuple[str, str, str, float | str]]:
-    """Return the numbers of a case, named by keyword with spaces in place of underscores."""
+def record(case: str, method: str = "", **facts: Any) -> list[tuple[str, str, str, float | str]]:
+    """Return the numbers of a case: each keyword is a measure, with spaces in place of underscores."""
     words = {name.replace("_", " "): value for name, value in facts.items()}
     return [(case, method, name, value if isinstance(value, str) else float(value)) for name, value in words.items()]
 

@@ -2,11 +2,19 @@
 
 All are run by one loop: cases, methods, starts, one referee. A section differs by who takes part, what is to be
 reached, and what its runs come to.
+
+The league has our solvers and their rivals from the same starts, on shapes that nobody tuned for: seconds and products
+until stationarity is ε of that at the paper's random start, as performance profiles (Dolan and Moré 2002), for each
+method the share of the problems on which it is within a factor τ of the best. Rivals with a parameter are entered once
+for each value of a grid, and the best of them counts, problem by problem. A run counts only where it ends as low as
+the others: within 1 % of the lowest.
 """
 
 from __future__ import annotations
 
+import math
 import os
+import random
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,26 +24,21 @@ from typing import Any
 
 import numpy as np
 
+from quartic.arrays import Array
 from quartic.bench.cases import DATA, PAPER, RANKS, Cell, Recorder
 from quartic.bench.harness import Row, Say, Store, describe_machine, one_thread, take_turns
-from quartic.bench.league import EPSILONS as LEAGUE_EPSILONS
-from quartic.bench.league import choose_games, league_numbers, profile_panels
-from quartic.bench.methods import (
-    EDMC,
-    GRIDS,
-    LEAGUE,
-    METHODS,
-    SOLVERS,
-    SYMNMF,
-    Answer,
-    CannotDo,
-    Method,
-    methods_of,
-)
+from quartic.bench.methods import EDMC, GRIDS, LEAGUE, METHODS, SOLVERS, SYMNMF, Answer, CannotDo, Method, methods_of
 from quartic.bench.numbers import Number, best_of, headline, summarise
 from quartic.datasets import DatasetNotFound
 from quartic.metrics import nmi
 from quartic.report.panels import Axes, Line, Panel, average
+
+_LEAGUE_EPSILONS = (1e-2, 1e-3, 1e-6)
+#: A run counts where its objective is within this share of the lowest (or has all but vanished).
+_AS_LOW = 0.01
+_GRAPHS = (("karate", 2), ("polbooks", 3), ("polblogs", 2), ("eu-core", 42), ("cora", 7))
+SHAPES = ("helix", "swiss", "sphere", "cube", "cloud", "clusters", "field")
+NOISE, KNOWN = (0.0, 0.01, 0.05), (0.02, 0.05, 0.1)
 
 #: The paper's ε, and what it becomes where squared norms are compared, as the authors' code does.
 EPSILONS = (1e-3, 0.0316)
@@ -99,7 +102,7 @@ def settings_of(name: str, quick: bool = False) -> Settings:
         "speed": Settings("speed", (*cells, *exact, *noisy), speed, 3, **race),
         "peers": Settings("peers", (Cell("coil20", 20), Cell("tdt2", 30), Cell("reuters", 25), Cell.helix(2000),
                                     Cell.helix(300, 1.0)), peers, 3, **race),
-        "league": Settings("league", choose_games(quick), rivals, 1, targets=LEAGUE_EPSILONS, seconds=12.0,
+        "league": Settings("league", choose_games(quick), rivals, 1, targets=_LEAGUE_EPSILONS, seconds=12.0,
                            patience=4.0, least=0.5, tol=1e-9, pacemakers=("auto",)),
     }  # fmt: skip
     shorter: dict[str, dict[str, Any]] = {
@@ -269,7 +272,7 @@ def _race_numbers(rows: Sequence[Row], section: str) -> list[Number]:
 AXES = {
     "figure1": Axes("seconds", "(f(Xᵏ) − f_min) / ‖M‖²", floor=1e-8),
     "figure2": Axes("seconds", "normalised RMSE over all distances", floor=1e-10),
-    "league": Axes("times the best one's seconds", "share of problems", floor=0.0, columns=len(LEAGUE_EPSILONS)),
+    "league": Axes("times the best one's seconds", "share of problems", floor=0.0, columns=len(_LEAGUE_EPSILONS)),
 }
 
 
@@ -293,3 +296,93 @@ def panels_of(name: str, rows: Sequence[Row]) -> list[Panel]:
         order = dict.fromkeys((*SOLVERS, *METHODS))
         panels.append(Panel(f"{case}, mean of {len(seeds)} start(s)", [lines[m] for m in order if m in lines]))
     return panels
+
+
+# -- the league --------------------------------------------------------------------------------------------------------
+
+
+def choose_games(quick: bool = False) -> tuple[Cell, ...]:
+    """Return the whole league, or a few minutes of it, in such an order that any first part is a fair sample."""
+    kinds = ("planted", 2000), ("lfr", 2000), ("mixture", 2000), ("kernel", 800)
+    drawn = [(f"{kind}-{n}-{k}", k) for kind, n in kinds for k in (8, 20)]
+    graphs = [*((data, rank) for data in DATA for rank in RANKS), ("orl", 40), *_GRAPHS, *drawn]
+    shapes = [(f"{shape}-2000-{known:g}-{noise:g}", 2 if shape == "field" else 3)
+              for shape in SHAPES for noise in NOISE for known in KNOWN]  # fmt: skip
+    if quick:
+        drawn = [("planted-1000-8", 8), ("lfr-1000-8", 8), ("kernel-300-8", 8)]
+        graphs = [("coil20", 20), ("reuters", 10), ("karate", 2), *drawn]
+        shapes = [("helix-600-0.1-0", 3), ("cloud-600-0.05-0.05", 3), ("field-600-0.1-0.01", 2)]
+    families = {"symnmf": graphs, "edmc": shapes, "stress": [s for s in shapes if s[0].endswith("-0.05")]}
+    order = random.Random(0)
+    placed: list[tuple[float, Cell]] = []
+    for family, problems in families.items():
+        starts = ("random", "spectral") if family != "stress" else ("spectral",)
+        mine = [Cell(what, rank, family, start) for what, rank in problems for start in starts]
+        order.shuffle(mine)
+        placed += [((k + 0.5) / len(mine), game) for k, game in enumerate(mine)]
+    return tuple(game for _, game in sorted(placed, key=lambda one: one[0]))
+
+
+def profiles(rows: Sequence[Row], family: str, epsilon: float, measure: str) -> dict[str, Array]:
+    """Return for each method, problem by problem, its measure over the best one's; infinity where it failed.
+
+    The best entry of a grid stands for its rival. Problems that not all have played are left out.
+    """
+    found: dict[tuple[str, int], dict[str, float]] = {}
+    played: dict[tuple[str, int], list[Row]] = {}
+    for row in rows:
+        if row["case"].startswith(f"{family} "):
+            played.setdefault((row["case"], row["seed"]), []).append(row)
+    most = max(map(len, played.values()), default=0)
+    for (case, seed), runs in played.items():
+        if len(runs) < most:
+            continue
+        lowest = min((row["final"] for row in runs if math.isfinite(row.get("final", math.nan))), default=math.inf)
+        floor = 1e-9 * max((row["first"] for row in runs if "first" in row), default=0.0)
+        best: dict[str, float] = {}
+        for row in runs:
+            name, value = row["method"].split(" ")[0], row.get(f"{measure} to {epsilon:g}", math.inf)
+            if row.get("final", math.inf) > (1 + _AS_LOW) * lowest + floor:
+                value = math.inf
+            best[name] = min(best.get(name, math.inf), float(value))
+        if math.isfinite(min(best.values(), default=math.inf)):
+            found[case, seed] = best
+    names = dict.fromkeys(name for best in found.values() for name in best)
+    least = [min(best.values()) for best in found.values()]
+    return {
+        name: np.array(
+            [best.get(name, math.inf) / max(low, 1e-12) for best, low in zip(found.values(), least, strict=True)]
+        )
+        for name in names
+    }
+
+
+def league_numbers(rows: Sequence[Row], section: str) -> list[Number]:
+    """Return of each method at each ε the shares of problems within 1.2, 2 and 10 of the best, and its worst ratio."""
+    numbers = []
+    for family in LEAGUE:
+        for epsilon in _LEAGUE_EPSILONS:
+            for measure, words in (("s", "time"), ("products", "products")):
+                found = profiles(rows, family, epsilon, measure)
+                case = f"{family} ({words}, ε = {epsilon:g}, {len(next(iter(found.values()), ()))} problems)"
+                for name, ratio in found.items():
+                    shares = {f: float(np.mean(ratio <= f * (1 + 1e-9))) for f in (1.0, 1.2, 2.0, 10.0)}
+                    facts = {f"within {factor:g}": share for factor, share in shares.items()}
+                    compared = np.log(ratio / found.get("auto", np.inf))
+                    if np.isfinite(compared).any():
+                        facts["over auto's"] = math.exp(float(np.mean(compared[np.isfinite(compared)])))
+                    facts["at worst"] = float(ratio[np.isfinite(ratio)].max(initial=0.0))
+                    numbers += [Number(section, case, name, *fact) for fact in facts.items()]
+    return numbers
+
+
+def profile_panels(rows: Sequence[Row]) -> list[Panel]:
+    """Return the profiles in time, a panel for each family and ε."""
+    at = np.geomspace(1, 30, 300)
+    found = {(f, e): profiles(rows, f, e, "s") for f in LEAGUE for e in _LEAGUE_EPSILONS}
+    return [
+        Panel(f"{family}, ε = {epsilon:g}", [
+            Line(name, at, np.array([(ratio <= factor).mean() for factor in at])) for name, ratio in ratios.items()
+        ])
+        for (family, epsilon), ratios in found.items() if found[family, _LEAGUE_EPSILONS[0]]
+    ]  # fmt: skip

@@ -114,36 +114,36 @@ _LOCATE = (
     _tolerance(1e-8), *_FITS,
 )  # fmt: skip
 _SDP = (
-    _option("input", metavar="FILE.dat-s", help="a programme in SDPA's sparse format, plain or .gz"),
+    _option("input", metavar="FILE.dat-s", help="a semidefinite programme in SDPA sparse format, plain or .gz"),
     _option("--output", "-o", metavar="FILE.npz", help="write y and a factor of each block"),
     _REPORT,
-    _option("--tol", type=float, default=1e-6, help="what each of the six DIMACS errors may be"),
-    _option("--rank", type=int, help="columns to begin with; chosen if left out"),
-    _choice("--method", "auto|low-rank|interior", default="auto", help="how to solve it"),
+    _option("--tol", type=float, default=1e-6, help="tolerance for each of the six DIMACS error measures"),
+    _option("--rank", type=int, help="initial number of columns of the factors; chosen if left out"),
+    _choice("--method", "auto|low-rank|interior", default="auto", help="solution method"),
     _MAX_TIME, _SEED, _JSON, _QUIET,
 )  # fmt: skip
 _RUNS = (
     _flag("--quick", help="a few minutes instead of hours"),
     _option("--results", "-o", type=Path, default=Path("results"), metavar="FOLDER",
-            help="folder for results; a run that was interrupted goes on from it"),
+            help="folder for results; the same command continues an interrupted run"),
     _REPORT,
     _flag("--json", dest="as_json", help="print the rows as JSON, nothing else"),
 )  # fmt: skip
 _RACE = (
     _option("--case", action="append", metavar="DATA:RANK|POINTS:SHARE[:NOISE]",
-            help="a case, as in tdt2:20, or a helix, 5000:0.1; may be given several times"),
-    _choice("--only", "symnmf|edmc|stress", help="leave out the other families"),
+            help="a data set and rank, such as tdt2:20, or a helix, such as 5000:0.1; may be given several times"),
+    _choice("--only", "symnmf|edmc|stress", help="run this family of problems only"),
     _option("--solver", action="append", help="a solver, such as dyn-nolips or auto; may be given several times"),
     _option("--starts", type=_number(0), help="random starts"),
-    _option("--seconds", type=_number(0.1, float), help="limit on one run, in seconds"),
-    _option("--patience", type=_number(1, float), help="times what dyn-nolips took that a run may take"),
+    _option("--seconds", type=_number(0.1, float), help="time limit of a single run, in seconds"),
+    _option("--patience", type=_number(1, float), help="stop a run after this many times what dyn-nolips took"),
     *_RUNS,
 )  # fmt: skip
 _PAGE = (
     _option("--out", "-o", type=Path, default=Path("RESULTS.md"), metavar="FILE", help="the Markdown file to write"),
     _option("--results", type=Path, default=Path("results"), metavar="FOLDER", help="folder of the results"),
     _option("--document", type=Path, action="append", metavar="FILE", default=[],
-            help="a document whose numbers are put right too; may be given several times"),
+            help="a document whose quoted numbers are updated too; may be given several times"),
     _REPORT,
     _flag("--json", dest="as_json", help="print the paths written as JSON, nothing else"),
 )  # fmt: skip
@@ -205,27 +205,27 @@ _COMMANDS = {
     "sdp": Command(
         "Solve a semidefinite programme, with a proven bound on its optimum.",
         "maxG11.dat-s --tol 1e-6 -o solution.npz", _SDP, "cli.sdp",
-        more=f"The file says: maximise ⟨F_0, Y⟩ over Y ⪰ 0 with ⟨F_k, Y⟩ = c_k. {_ENDS}"),
+        more=f"The file defines: maximise ⟨F_0, Y⟩ over Y ⪰ 0 subject to ⟨F_k, Y⟩ = c_k. {_ENDS}"),
     "demo": Command(
         "Both tasks on generated data: clusters of a graph, points from a few distances, with an HTML report.",
         "--report my-report.html", _DEMO, "demo"),
     "info": Command("Versions, threads, GPU and cache folders, for bug reports.", "--json",
                     (_flag("--json", dest="as_json", help="print as JSON"),), "cli.info"),
     "paper table1": Command(
-        "Time to ε of the start's projected gradient: sixteen cells, the paper's solvers and ours.",
+        "Time until the projected gradient is ε times that at the start: sixteen problems, all solvers.",
         "--case coil20:20 --starts 2", _RACE, "bench.commands", "race"),
     "paper figure1": Command("Normalised objective gap against time: four panels, as PNG and PDF.",
                              "--quick", _RACE, "bench.commands", "race"),
     "paper figure2": Command("Normalised RMSE over all distances against time, on the helix.",
                              "--case 2000:0.1 --starts 3", _RACE, "bench.commands", "race"),
     "bench speed": Command(
-        "How many times faster the estimators are than the paper's solvers, SciPy and pymanopt. One thread.",
+        "Compare the estimators with the paper's solvers, SciPy and pymanopt, on one thread.",
         "--case reuters:20 --starts 2", _RACE, "bench.commands", "race"),
     "bench peers": Command(
-        "The same jobs by scikit-learn, SciPy, pymanopt and NetworkX, each through its own public interface.",
+        "Compare with scikit-learn, SciPy, pymanopt and NetworkX, each through its public interface.",
         "--quick", _RACE, "bench.commands", "race"),
     "bench league": Command(
-        "All solvers from the same starts, on stored and generated problems: performance profiles.",
+        "Performance profiles of all solvers, from the same starts, on stored and generated problems.",
         "--quick --only symnmf", _RACE, "bench.commands", "race"),
     "bench growth": Command(
         "Cost of an iteration relative to its product; time and memory as nodes and pairs grow.", "--quick", _RUNS,
@@ -233,7 +233,7 @@ _COMMANDS = {
     "bench page": Command(
         "Write the results page, and its table results.csv, from the results folder, without running anything.",
         "-o benchmarks/RESULTS.md --document README.md", _PAGE, "bench.commands", "page",
-        "Sections of the table that the folder has nothing new for stay as they are."),
+        "Sections of the table without new runs in the folder are kept."),
 }  # fmt: skip
 
 

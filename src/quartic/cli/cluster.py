@@ -12,13 +12,13 @@ import scipy.sparse as sp
 
 from quartic.cli.fitting import Fit, call_code, read_code, watched_fit, write_result
 from quartic.cli.terminal import Options
-from quartic.cli.workers import check_workers, client_code, read_folder, spread, workers
+from quartic.cli.workers import check_workers, client_code, read_folder, split_data, workers
 from quartic.distributed.inputs import is_dask_array
 from quartic.io import FeatureTable, FileFormatError, GraphTable, read_similarity
 from quartic.io.graphs import negative_weights
 
 OUTPUTS = (".csv", ".tsv", ".npy", ".npz")
-_MOST_CLUSTERS = 10  # tried where the number is not given
+_MOST_CLUSTERS = 10  # tried if the number is not given
 # Few columns whose spreads differ by so much are quantities in different units, and one of them would decide alone.
 _FEW_COLUMNS, _OTHER_UNITS = 50, 20.0
 
@@ -55,11 +55,11 @@ def run(options: Options) -> None:
     model = SymNMF(job.n_clusters, **job.settings)
     with workers(options) as client:
         fit = watched_fit(
-            options, lambda watcher: model.set_params(callback=watcher).fit(spread(job.data, client)),
-            odd=_odd(job.table),
+            options, lambda watcher: model.set_params(callback=watcher).fit(split_data(job.data, client)),
+            odd=_find_oddities(job.table),
         )  # fmt: skip
         fit.finish(
-            _found(job.table, model),
+            _describe(job.table, model),
             write=lambda: _write(options.output, job.table.names, model),
             section=lambda: _section(options, job, model, fit),
             facts={
@@ -176,13 +176,13 @@ def _count_groups(M: Any) -> int:
     return int(np.count_nonzero(sizes >= 0.05)) if sizes[sizes < 0.05].sum() <= 0.05 else 1
 
 
-def _odd(table: GraphTable | FeatureTable) -> list[str]:
-    """Return what in a graph is no fault, but may not be meant."""
+def _find_oddities(table: GraphTable | FeatureTable) -> list[str]:
+    """Return warnings about data that are valid but may be unintended, such as negative weights."""
     on_disk = isinstance(table, FeatureTable) or is_dask_array(table.adjacency)
     found = None if on_disk else negative_weights(table)  # type: ignore[arg-type]
     if found is None:
         return []
-    return [f"{found}: a negative weight only pushes two nodes apart; where that is not meant, correct it, or write 0"]
+    return [f"{found}: a negative weight only pushes two nodes apart; if that is not intended, correct it or use 0"]
 
 
 def _neighbors(given: str) -> int | str | None:
@@ -193,7 +193,7 @@ def _neighbors(given: str) -> int | str | None:
     return int(given)
 
 
-def _found(table: GraphTable | FeatureTable, model: Any) -> str:
+def _describe(table: GraphTable | FeatureTable, model: Any) -> str:
     from quartic.report.clusters import describe_clusters
 
     features = isinstance(table, FeatureTable)
@@ -201,7 +201,7 @@ def _found(table: GraphTable | FeatureTable, model: Any) -> str:
     if model.normalize_ is not None:
         found += f" Graph normalised: {model.normalize_}."
     if features and model.n_components > 3 and 3 * np.bincount(model.labels_).max() > len(table.names):
-        found += " One cluster has more than a third of all: another --neighbors may part it."
+        found += " One cluster has more than a third of all: another --neighbors may split it."
     return found
 
 

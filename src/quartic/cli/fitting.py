@@ -1,4 +1,4 @@
-"""What ``quartic cluster`` and ``quartic locate`` do alike: a watched fit, what is said, written and reported."""
+"""What ``quartic cluster`` and ``quartic locate`` share: running a fit, messages, output files and the report."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from quartic.report import Section
 
 
-# -- runs under the eyes of the user: a bar on a terminal, and an end with the best so far on Ctrl-C ------------------
+# -- runs that can be watched and interrupted: a progress bar on a terminal; Ctrl-C keeps the best result so far ------
 
 
 class StoppedAtOnce(BaseException):
@@ -96,7 +96,7 @@ def watching(options: Options) -> Iterator[Watcher]:
 
 @dataclass(frozen=True)
 class Fit:
-    """How a fit went: seconds without compiling, what was warned of, whether it was interrupted, and all its runs."""
+    """The outcome of a fit: seconds without compilation, warnings, whether it was interrupted, and all its runs."""
 
     options: Options
     result: Result
@@ -106,8 +106,9 @@ class Fit:
     runs: list[list[tuple[float, float]]]
 
     def section(self, **facts: str) -> dict[str, Any]:
-        """Return what a section of the report tells of the run."""
+        """Return what the report says about the run."""
         result = self.result
+        packages = [f"{name} {version(name)}" for name in ("numpy", "scipy", "numba", "scikit-learn")]
         about = {
             "input": self.options.input,
             **facts,
@@ -117,7 +118,7 @@ class Fit:
             "stationarity": f"{result.stationarity:.3e}",
             "seconds": f"{self.seconds:.2f}",
             "seed": str(self.options.seed),
-            "versions": _versions(),
+            "versions": ", ".join([f"quartic {__version__}", f"Python {platform.python_version()}", *packages]),
         }
         return {"runs": self.runs, "notes": self.said, "facts": about, "command": command_line()}
 
@@ -160,7 +161,7 @@ class Fit:
         self._say(found)
 
     def _say(self, found: str) -> None:
-        """Say what was found, how, and where it is; exit with 1 where it is not a converged result."""
+        """Print what was found and where it is written; exit with 1 if the run did not converge."""
         options = self.options
         if not options.as_json:
             options.say(found)
@@ -182,7 +183,7 @@ class Fit:
 def watched_fit(
     options: Options, fit: Callable[[Watcher], Any], tell: Callable[[Warning], str] = str, odd: Sequence[str] = ()
 ) -> Fit:
-    """Fit under the eyes of the user, and say what is warned of; ``odd`` is what the data alone give cause for."""
+    """Run a fit with a progress bar, and print warnings; ``odd`` are those about the data themselves."""
     began = solving_time()
     with gathered_warnings(tell) as said, watching(options) as watcher:
         model = fit(watcher)
@@ -195,12 +196,6 @@ def watched_fit(
         told = result.message.replace("max_time", f"--max-time {options.max_time:g} s")
         result = replace(result, message=told)
     return Fit(options, result, seconds, said, watcher.interrupted, watcher.runs)
-
-
-def _versions() -> str:
-    parts = [f"quartic {__version__}", f"Python {platform.python_version()}"]
-    parts += [f"{name} {version(name)}" for name in ("numpy", "scipy", "numba", "scikit-learn")]
-    return ", ".join(parts)
 
 
 # -- what is written, whole or not at all -----------------------------------------------------------------------------

@@ -30,17 +30,14 @@ def run(options: Any) -> None:
         "gpu": _gpu(),
         "data folder": str(data_home()),
         "cache folder": str(cache_home()),
-        **{package: _found(package) for package in packages},
     }
+    for package in packages:
+        try:
+            facts[package] = version(package)
+        except PackageNotFoundError:
+            facts[package] = "not installed"
     told = [json.dumps(facts, indent=2)] if options.as_json else [f"{key:18} {value}" for key, value in facts.items()]
     print("\n".join(told))
-
-
-def _found(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
 
 
 def _blas_threads() -> str:
@@ -53,9 +50,8 @@ def _blas_threads() -> str:
 
 
 def _gpu() -> str:
-    # torch takes seconds to load; it is asked only where it is installed
     if find_spec("torch") is None:
         return "torch is not installed"
-    import torch
+    import torch  # takes seconds to load
 
     return torch.cuda.get_device_name(0) if torch.cuda.is_available() else "none"

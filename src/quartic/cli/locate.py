@@ -1,4 +1,4 @@
-"""``quartic locate``: from a few distances to coordinates."""
+"""``quartic locate``: from some distances to coordinates."""
 
 from __future__ import annotations
 
@@ -44,7 +44,11 @@ def run(options: Options) -> None:
     from quartic.distance.completion import DistanceCompletion
     from quartic.report.points import describe_points
 
-    _check(options)
+    options.check(OUTPUTS)
+    if options.output.lower().endswith(_ATOMS) and options.dimension > 3:
+        raise ValueError(f"-o {options.output}: atoms have at most 3 coordinates, not {options.dimension}; write .csv")
+    if options.input == "-" and "-" in (options.anchors, options.align):
+        raise ValueError("standard input can be read only once; give the anchors as a file")
     job = _read(options)
     model = DistanceCompletion(options.dimension, align_to=job.align_to, **job.settings)
     options.say(f"{options.source}: {job.table.guess}")
@@ -52,7 +56,7 @@ def run(options: Options) -> None:
     def locate(watcher: Any) -> Any:
         return model.set_params(callback=watcher).fit_pairs(job.table.pairs, **job.known, anchors=job.anchors or None)
 
-    fit = watched_fit(options, locate, partial(_told, names=job.table.names))
+    fit = watched_fit(options, locate, partial(_rephrase, names=job.table.names))
     determined = np.asarray(model.determined_)
     header = ["point", *axis_names(options.dimension), "determined"]
     ends = [determined.tolist()]
@@ -79,14 +83,6 @@ def run(options: Options) -> None:
     )
 
 
-def _check(options: Options) -> None:
-    options.check(OUTPUTS)
-    if options.output.lower().endswith(_ATOMS) and options.dimension > 3:
-        raise ValueError(f"-o {options.output}: atoms have at most 3 coordinates, not {options.dimension}; write .csv")
-    if options.input == "-" and "-" in (options.anchors, options.align):
-        raise ValueError("standard input can be read only once; give the anchors as a file")
-
-
 def _read(options: Options) -> _Job:
     table = read_distances(options.input, **options.reading)
     if options.dimension > table.n_points - 1:
@@ -106,8 +102,8 @@ def _read(options: Options) -> _Job:
     return _Job(table, anchors, align_to, settings, known)
 
 
-def _told(warning: Warning, names: Sequence[str]) -> str:
-    """Return what is warned of, with points by their names in the file, and parameters as options."""
+def _rephrase(warning: Warning, names: Sequence[str]) -> str:
+    """Return a warning with points called by their names in the file, and parameters replaced by options."""
     if not isinstance(warning, DistanceWarning):
         return str(warning)
     text = str(warning.args[0])

@@ -19,14 +19,15 @@ def run(options: Options) -> None:
     """Read, solve, write, say; exit with 1 where there is no solution to the tolerance, with 2 on a faulty file."""
     options.check((".npz",))
     problem = read_sdpa(options.input)
-    options.say(f"{options.input}: {problem.m} constraints, blocks {_short(problem.blocks)}")
+    options.say(f"{options.input}: {problem.m} constraints, blocks {_shorten(problem.blocks)}")
     with watching(options) as watcher:
         result = solve_sdp(
             problem, tol=options.tol, rank="auto" if options.rank is None else options.rank, method=options.method,
             max_time=options.max_time, random_state=options.seed, callback=watcher,
         )  # fmt: skip
-    if options.output is not None:
-        _write(options.output, result)
+    if options.output is not None:  # a factor of each block; of a diagonal block, its numbers
+        arrays: dict[str, Any] = {"y": result.y, **{f"X{k}": X for k, X in enumerate(result.X, 1)}}
+        write_whole(options.output, lambda file: np.savez(file, **arrays))
     if options.report is not None:
         _write_report(options.report, options.input, problem, result)
     if options.as_json:
@@ -41,13 +42,7 @@ def run(options: Options) -> None:
         raise SystemExit(1)
 
 
-def _write(path: str, result: SDPResult) -> None:
-    """Write y and a factor (of a diagonal block: the numbers) for each block, X1, X2, …"""
-    arrays: dict[str, Any] = {f"X{k}": X for k, X in enumerate(result.X, 1)}
-    write_whole(path, lambda file: np.savez(file, y=result.y, **arrays))
-
-
-def _short(blocks: tuple[int, ...]) -> str:
+def _shorten(blocks: tuple[int, ...]) -> str:
     shown = ", ".join(map(str, blocks[:6]))
     return f"{shown}, … ({len(blocks)} in all)" if len(blocks) > 6 else shown
 
@@ -59,7 +54,7 @@ def _report(result: SDPResult) -> dict[str, str]:
         "bound": f"{result.dual:.9e} ({result.bound_from})",
         "gap": f"{result.gap:.1e}",
         **{name.replace("_", " "): f"{value:.1e}" for name, value in result.errors.items() if name != "gap"},
-        "rank": _short(tuple(result.rank)),
+        "rank": _shorten(tuple(result.rank)),
         "method": f"{result.method}, {result.n_iter} iterations, {result.time:.2f} s",
     }
 
@@ -77,16 +72,13 @@ def _write_report(path: str, name: str, problem: Any, result: SDPResult) -> None
         go.Scatter(y=np.maximum(curve, 1e-17), name=title, mode="lines", line={"color": colour})
         for (title, curve), colour in zip(curves.items(), COLOURS, strict=False)
     ]
-    axes = {
-        "xaxis": {"title": "iteration"},
-        "yaxis": {"title": "relative error", "type": "log", "exponentformat": "power"},
-    }
-    figure = go.Figure(traces, layout("Convergence", **axes))
+    up = {"title": "relative error", "type": "log", "exponentformat": "power"}
+    figure = go.Figure(traces, layout("Convergence", xaxis={"title": "iteration"}, yaxis=up))
     words = f"After {result.n_iter} iterations the largest of the six errors is {max(result.errors.values()):.1e}."
     answer = (
         f"The value is {result.primal:.9g}, the proven bound {result.dual:.9g}: a relative gap of {result.gap:.1e}."
     )
-    facts = {"constraints": str(problem.m), "blocks": _short(problem.blocks), **_report(result)}
+    facts = {"constraints": str(problem.m), "blocks": _shorten(problem.blocks), **_report(result)}
     notes = [] if result.success else [f"{result.message}."]
     section = Section("Semidefinite programme", answer, notes, [(figure, words)], facts, command=command_line())
     write_page(path, f"Semidefinite programme {name}", [section])
@@ -95,15 +87,12 @@ def _write_report(path: str, name: str, problem: Any, result: SDPResult) -> None
 def _facts(options: Options, problem: Any, result: SDPResult) -> dict[str, Any]:
     plain = ("message", "primal", "dual", "gap", "bound_from", "confidence", "errors", "rank", "method", "n_iter")
     return {
-        "command": "sdp",
-        "input": options.input,
-        "output": options.output,
+        **{name: getattr(options, name) for name in ("command", "input", "output", "report", "seed")},
         "n_constraints": problem.m,
         "blocks": list(problem.blocks),
         "status": str(result.status),
         "converged": result.success,
         **{name: getattr(result, name) for name in plain},
         "seconds": result.time,
-        "seed": options.seed,
         "version": __version__,
     }

@@ -1,6 +1,6 @@
-"""How a command speaks: what it has to say goes to standard error, one line each; results go to standard output.
+"""What commands share: messages on standard error, results on standard output, and the parser of options.
 
-Faults in how it is called are one line too: what is wrong, and where the options are listed.
+An invalid call gets one line too: what is wrong, and where the options are listed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def one_line(text: object) -> str:
 
 
 class Options(SimpleNamespace):
-    """What was asked for, the arguments of a command by name; and its voice, on standard error."""
+    """The arguments of a command by name, and its messages on standard error."""
 
     quiet = False
 
@@ -61,12 +61,12 @@ class Options(SimpleNamespace):
             raise ValueError(f"--solver {self.solver}: choose auto or one of {', '.join(SOLVERS)}")
 
     def say(self, text: str) -> None:
-        """Say something that matters only to those who watch."""
+        """Print a message, unless --quiet."""
         if not self.quiet:
             print(one_line(text), file=sys.stderr)
 
     def warn(self, text: str) -> None:
-        """Say something that must be heard."""
+        """Print a warning or an error."""
         print(f"quartic {self.command}: {one_line(text)}", file=sys.stderr)
 
 
@@ -88,8 +88,9 @@ def check_target(path: str | os.PathLike[str] | None, kinds: Sequence[str], opti
 def check_report(path: str | os.PathLike[str] | None) -> None:
     """Raise where a report is asked for that could not be written."""
     check_target(path, (".html", ".htm"), "--report")
-    if path is not None and find_spec("plotly") is None:
-        raise ValueError("--report needs plotly: pip install 'quartic[report]'")
+    missing = [package for package in ("plotly", "jinja2") if find_spec(package) is None]
+    if path is not None and missing:
+        raise ValueError(f"--report needs {' and '.join(missing)}: pip install 'quartic[report]'")
 
 
 @contextmanager
@@ -110,7 +111,7 @@ def errors_as_one_line(options: Options) -> Iterator[None]:
 
 @contextmanager
 def gathered_warnings(tell: Callable[[Warning], str] = str) -> Iterator[list[str]]:
-    """Gather what is warned of, each thing once, less that a run did not converge, which is said in any case."""
+    """Collect warnings, each once, except that a run did not converge, which is printed in any case."""
     from sklearn.exceptions import ConvergenceWarning
 
     said: list[str] = []
@@ -129,7 +130,7 @@ def print_json(facts: dict[str, Any]) -> None:
 
 
 def write_stdout(text: str) -> None:
-    """Write to standard output; whoever reads may stop reading."""
+    """Write to standard output; the reader of a pipe may stop reading."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()

@@ -19,7 +19,7 @@ from quartic.io import GraphTable, read_blocks
 _BLOCKS_EACH, _ROWS_AT_LEAST = 4, 2000
 
 # A terminal sends Ctrl-C to all processes in front. It is this one's to take: workers that ended would end the run.
-_DEAF = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+_IGNORE_INTERRUPT = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
 
 
 def check_workers(scheduler: str | None, n_workers: int | None) -> None:
@@ -45,7 +45,11 @@ def workers(options: Options) -> Iterator[Any]:
         else:
             from distributed import Client, LocalCluster
 
-            local: dict[str, Any] = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "preload": [_DEAF]}
+            local: dict[str, Any] = {
+                "host": "127.0.0.1",
+                "dashboard_address": "127.0.0.1:0",
+                "preload": [_IGNORE_INTERRUPT],
+            }
             cluster = LocalCluster(
                 n_workers=options.workers, threads_per_worker=1, silence_logs=logging.CRITICAL, **local
             )
@@ -57,7 +61,7 @@ def workers(options: Options) -> Iterator[Any]:
         yield client
 
 
-def spread(data: Any, client: Any) -> Any:
+def split_data(data: Any, client: Any) -> Any:
     """Return what is to be clustered: in blocks where there is a cluster, as it is otherwise."""
     if client is None or is_dask_array(data):
         return data

@@ -1,4 +1,4 @@
-"""Arrays and matrices in binary files and in Matrix Market: never unpickled, sizes checked before they are believed."""
+"""Arrays and matrices in binary files and in Matrix Market: nothing is unpickled, sizes are checked before reading."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def read_arrays(source: Source) -> dict[str, Any]:
     if source.kind == "npz":
         with damage_named(source.name, "damaged .npz file"):
             arrays = read_npz(source.path)
-        return {"": _sparse(arrays, source)} if {"format", "shape", "data"} <= set(arrays) else arrays
+        return {"": _make_sparse(arrays, source)} if {"format", "shape", "data"} <= set(arrays) else arrays
     if source.kind in ("mat", "mtx"):
-        return _by_scipy(source)
+        return _read_by_scipy(source)
     raise FileFormatError(f"{source.name}: this kind of file holds no matrix of numbers")
 
 
@@ -68,7 +68,7 @@ def check_finite(matrix: Any, name: str) -> None:
 # -- sparse matrices --------------------------------------------------------------------------------------------------
 
 
-def _sparse(arrays: dict[str, Any], source: Source) -> Any:
+def _make_sparse(arrays: dict[str, Any], source: Source) -> Any:
     """Return the matrix that `scipy.sparse.save_npz` wrote, with its indices checked."""
     with damage_named(source.name, "damaged sparse matrix"):
         kind = arrays["format"].item()
@@ -121,14 +121,14 @@ _PATIENCE = 30.0  # seconds for a small file, SciPy's loading included; damaged 
 
 
 def ask_child(seconds: float, **request: str) -> dict[str, Any]:
-    """Return what a process that reads files by SciPy answers, or a message where it died or took longer."""
+    """Return the answer of a process that reads a file by SciPy, or a message if it crashed or took too long."""
     command = [sys.executable, "-P", str(Path(__file__).with_name("scipy_child.py")), str(child_memory())]
     try:
         done = subprocess.run(command, input=json.dumps(request), capture_output=True, text=True, timeout=seconds)
     except subprocess.TimeoutExpired:
-        return {"message": "SciPy took far too long on it"}
+        return {"message": "SciPy took too long to read it"}
     answer = done.stdout.strip().rpartition("\n")[2]
-    return dict(json.loads(answer)) if answer.startswith("{") else {"message": "SciPy crashed on it"}
+    return dict(json.loads(answer)) if answer.startswith("{") else {"message": "SciPy crashed while reading it"}
 
 
 def child_memory() -> int:
@@ -136,7 +136,7 @@ def child_memory() -> int:
     return machine_memory() // 2 + 2**31
 
 
-def _by_scipy(source: Source) -> dict[str, Any]:
+def _read_by_scipy(source: Source) -> dict[str, Any]:
     what = "not a MATLAB file" if source.kind == "mat" else "not a Matrix Market file"
     with tempfile.TemporaryDirectory(prefix="quartic-") as folder:
         with source.path.open("rb") as file:

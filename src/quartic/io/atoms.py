@@ -346,9 +346,5 @@ def write_xyz(path: str | Path, atoms: Any, comment: str = "") -> None:
     if "\n" in comment or "\r" in comment:
         raise ValueError("comment must be a single line")
     rows = zip(atoms.names, atoms.coordinates.tolist(), strict=True)
-    lines = [f"{_word(name)} {x!r} {y!r} {z!r}" for name, (x, y, z) in rows]
+    lines = [f"{'_'.join(name.split()) or 'X'} {x!r} {y!r} {z!r}" for name, (x, y, z) in rows]
     write_lines(path, [str(len(atoms)), comment, *lines])
-
-
-def _word(name: str) -> str:
-    return "_".join(name.split()) or "X"

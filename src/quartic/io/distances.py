@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from quartic.io.arrays import read_arrays
 from quartic.io.atoms import Structure
 from quartic.io.files import GRAPHS, TABLES, FileFormatError, Source, count, read_lines, read_number, source_of
-from quartic.io.graphs import check_repeats, in_order, merge_repeats, named_matrix
+from quartic.io.graphs import check_repeats, merge_repeats, named_matrix
 from quartic.io.tables import DISTANCE, LOWER, UPPER, Table, find_column, find_ends, plain, read_table
 
 _WEIGHT = ("weight", "weights", "w", "gewicht", "poids", "peso")
@@ -124,7 +124,7 @@ def read_distances(
         found = _read(source, columns)
         if len(found.pairs) == 0:
             raise FileFormatError(f"{source.name}: no distance between two different points")
-        return _merged(found, source.name, repeats)
+        return _merge(found, source.name, repeats)
 
 
 def _read(source: Source, columns: Sequence[str] | None) -> DistanceTable:
@@ -145,9 +145,9 @@ def _read(source: Source, columns: Sequence[str] | None) -> DistanceTable:
 def _from_table(table: Table, given: Sequence[str] | None) -> DistanceTable:
     if table.n_columns == 1:
         raise table.fault(-1, f"only one column; {_EXPECTED}")
-    if given is None and (matrix := _matrix(table)) is not None:
+    if given is None and (matrix := _find_matrix(table)) is not None:
         return _from_matrix(matrix[1], table.name, matrix[0], f"a matrix in {table.layout}")
-    roles = _roles(table, given)
+    roles = _guess_roles(table, given)
     pairs, names = table.identities([roles["i"], roles["j"]], "point")
     columns: dict[str, Any] = dict.fromkeys(_WHAT)
     for role in columns:
@@ -168,7 +168,7 @@ def _from_table(table: Table, given: Sequence[str] | None) -> DistanceTable:
     return replace(found, guess=guess)
 
 
-def _matrix(table: Table) -> tuple[tuple[str, ...], Floats] | None:
+def _find_matrix(table: Table) -> tuple[tuple[str, ...], Floats] | None:
     """Return names and entries of a square matrix with zeros, or nothing, on its diagonal; NaN where blank."""
     columns = range(table.n_columns - len(table), table.n_columns)
     found = named_matrix(table)
@@ -180,7 +180,7 @@ def _matrix(table: Table) -> tuple[tuple[str, ...], Floats] | None:
     return found
 
 
-def _roles(table: Table, given: Sequence[str] | None) -> dict[str, int]:
+def _guess_roles(table: Table, given: Sequence[str] | None) -> dict[str, int]:
     """Return the column of each role: as told, by its name, or by what is in it; raise where that leaves a doubt."""
     if given is not None:
         if len(given) != 3:
@@ -196,7 +196,11 @@ def _roles(table: Table, given: Sequence[str] | None) -> dict[str, int]:
         )
     known = {"lower": LOWER, "upper": UPPER, "weights": _WEIGHT, "distances": DISTANCE}
     roles = {role: at for role, names in known.items() if (at := find_column(table.header, names)) is not None}
-    ends = find_ends(table.header) or _unnamed_ends(table, roles)
+    ends = find_ends(table.header)
+    if ends is None:  # the first two columns that may name points: words, or whole numbers
+        others = [k for k in range(table.n_columns) if k not in roles.values()]
+        names = [k for k in others if not table.is_numeric(k) or table.is_integer(k)]
+        ends = (names[0], names[1]) if len(names) > 1 else None
     if ends is not None:
         roles |= {"i": ends[0], "j": ends[1]}
     unknown = [k for k in range(table.n_columns) if k not in roles.values() and table.is_numeric(k)]
@@ -211,13 +215,6 @@ def _roles(table: Table, given: Sequence[str] | None) -> dict[str, int]:
         cure = "rename or remove it" if unknown and not missing else "rename the columns"
         raise table.fault(-1, f"{fault}; {_EXPECTED}: {cure}, or say --columns POINT,POINT,DISTANCE")
     return roles
-
-
-def _unnamed_ends(table: Table, roles: dict[str, int]) -> tuple[int, int] | None:
-    """Return the first two columns that may name points: words, or whole numbers."""
-    others = [column for column in range(table.n_columns) if column not in roles.values()]
-    ends = [column for column in others if not table.is_numeric(column) or table.is_integer(column)]
-    return (ends[0], ends[1]) if len(ends) > 1 else None
 
 
 # -- arrays -----------------------------------------------------------------------------------------------------------
@@ -293,8 +290,8 @@ def _from_matrix(D: Any, name: str, names: tuple[str, ...], kind: str) -> Distan
     )
     if len(pairs):
         _check_rows(found, name)
-        found = _merged(found, name, None)
-        found = replace(found, pairs=in_order(found.pairs))
+        found = _merge(found, name, None)
+        found = replace(found, pairs=np.sort(found.pairs, axis=1))
     return replace(
         found, atoms=Structure.named(names), guess=f"{len(found.pairs)} pairs of {len(names)} points ({kind})"
     )
@@ -350,7 +347,7 @@ def read_mdjeep(path: str | Path, name: str | None = None) -> DistanceTable:
             atom, residue = fields[column + 2 + k :: 2] if len(fields) == column + 6 else ("", "")
             atoms[vertex] = atom, residue, int(fields[2 + k]) if numbered else 0
     used, numbers = np.unique(np.array(ends), return_inverse=True)
-    pairs, (lower, upper) = in_order(numbers.reshape(-1, 2).astype(np.int64)), np.array(bounds).T
+    pairs, (lower, upper) = np.sort(numbers.reshape(-1, 2).astype(np.int64), axis=1), np.array(bounds).T
     named, residues, groups = zip(*(atoms[vertex] for vertex in used.tolist()), strict=True)
     guess = (
         f"{len(pairs)} pairs of {len(used)} points (MD-jeep, {'exact' if (lower == upper).all() else 'with bounds'})"
@@ -387,7 +384,7 @@ def _check_rows(table: DistanceTable, name: str, titles: dict[str, str] | None =
     def refuse(bad: NDArray[np.bool_], fault: Callable[[int], str]) -> None:
         if bad.any():
             at = int(np.argmax(bad))
-            raise FileFormatError(f"{_at(name, table, at)}: {fault(at)}")
+            raise FileFormatError(f"{_place(name, table, at)}: {fault(at)}")
 
     i, j = table.pairs.T
     refuse(i == j, lambda at: f"the point {table.names[i[at]]} is paired with itself; take it out")
@@ -408,9 +405,9 @@ def _check_rows(table: DistanceTable, name: str, titles: dict[str, str] | None =
     refuse(outside, lambda _: "the distance is outside its bounds; correct one of them")
 
 
-def _merged(table: DistanceTable, name: str, repeats: str | None) -> DistanceTable:
+def _merge(table: DistanceTable, name: str, repeats: str | None) -> DistanceTable:
     """Return each pair once; without ``repeats``, pairs given twice must agree."""
-    ordered = in_order(table.pairs)
+    ordered = np.sort(table.pairs, axis=1)
     rows = np.arange(len(ordered))
     if repeats is not None and (table.lower is not None or table.upper is not None):
         raise FileFormatError(f"{name}: --repeats is for distances, this file has bounds; keep one row a pair")
@@ -420,7 +417,7 @@ def _merged(table: DistanceTable, name: str, repeats: str | None) -> DistanceTab
             a, b = clash
             p, q = (table.names[k] for k in table.pairs[b])
             raise FileFormatError(
-                f"{_at(name, table, b)}: the {_WHAT[role]} of {p} and {q} is {column[b]:g}, but {column[a]:g} in "
+                f"{_place(name, table, b)}: the {_WHAT[role]} of {p} and {q} is {column[b]:g}, but {column[a]:g} in "
                 f"{table.place(a)}; keep one of them, or say --repeats mean or last"
             )
         if repeats is not None:
@@ -432,7 +429,7 @@ def _merged(table: DistanceTable, name: str, repeats: str | None) -> DistanceTab
     return replace(table.take(rows), guess=table.guess + said)
 
 
-def _at(name: str, table: DistanceTable, row: int) -> str:
+def _place(name: str, table: DistanceTable, row: int) -> str:
     """Return where a row stands, ``file:line`` where it has a line."""
     place = table.place(row)
     return f"{name}:{place.removeprefix('line ')}" if place.startswith("line ") else f"{name}: {place}"

@@ -107,7 +107,7 @@ def features_of_table(table: Table) -> FeatureTable:
     """Return the columns of numbers as features."""
     numeric = [column for column in range(table.n_columns) if table.is_numeric(column)]
     words = [column for column in range(table.n_columns) if column not in numeric]
-    naming = _columns_of_names(table, words)
+    naming = _find_name_columns(table, words)
     named = naming[0] if naming else None
     numeric = [column for column in numeric if column not in naming]
     if not numeric:
@@ -126,7 +126,7 @@ def features_of_table(table: Table) -> FeatureTable:
     return FeatureTable(X, names, columns, "; ".join(guess))
 
 
-def _columns_of_names(table: Table, words: list[int]) -> list[int]:
+def _find_name_columns(table: Table, words: list[int]) -> list[int]:
     """Return the columns that name the rows, words first: those called so, or a first one of text; no name twice."""
     called = [] if table.header is None else [k for k, name in enumerate(table.header) if plain(name) in NAMES]
     first = [k for k in words[:1] if set(range(k)) <= set(called)]  # nothing but row numbers before it
@@ -189,10 +189,10 @@ def read_similarity(
         if as_ == "graph" or columns is not None or source.kind in GRAPHS:
             return graph_of(source, columns, repeats)
         found = read_table_or_matrix(source, (*GRAPH_NAMES, *MATRIX_NAMES), "graph and no features; use quartic locate")
-        return _guessed_table(found, repeats) if isinstance(found, Table) else _guessed_matrix(found, source.name)
+        return _guess_table(found, repeats) if isinstance(found, Table) else _guess_matrix(found, source.name)
 
 
-def _guessed_matrix(matrix: Any, name: str) -> GraphTable | FeatureTable:
+def _guess_matrix(matrix: Any, name: str) -> GraphTable | FeatureTable:
     check_finite(matrix, name)
     n, p = matrix.shape
     if n != p:
@@ -202,7 +202,7 @@ def _guessed_matrix(matrix: Any, name: str) -> GraphTable | FeatureTable:
     raise FileFormatError(f"{name}: a square matrix of {n} × {n} that is not symmetric: a graph, or features? {_ASK}")
 
 
-def _guessed_table(table: Table, repeats: str | None) -> GraphTable | FeatureTable:
+def _guess_table(table: Table, repeats: str | None) -> GraphTable | FeatureTable:
     if table.edges or named_matrix(table) is not None:
         return graph_of_table(table, None, repeats)
     header = table.header
@@ -211,18 +211,18 @@ def _guessed_table(table: Table, repeats: str | None) -> GraphTable | FeatureTab
     if named is not None and all(table.is_integer(column) or not numeric[column] for column in named):
         return graph_of_table(table, None, repeats)
     if all(numeric) and table.n_columns == len(table) > 1 and header is None:
-        return _guessed_matrix(table.numbers(range(table.n_columns)), table.name)
+        return _guess_matrix(table.numbers(range(table.n_columns)), table.name)
     if all(table.is_integer(column) for column in range(min(2, table.n_columns))) and table.n_columns > 1:
-        return _of_integers(table, repeats)
+        return _guess_by_integers(table, repeats)
     words = [column for column in range(table.n_columns) if not numeric[column]]
     if len(words) == table.n_columns:
         refuse_words(table)
     if len(words) >= 2:
-        return _of_names(table, words, repeats)
+        return _guess_by_names(table, words, repeats)
     return features_of_table(table)
 
 
-def _of_names(table: Table, words: list[int], repeats: str | None) -> GraphTable | FeatureTable:
+def _guess_by_names(table: Table, words: list[int], repeats: str | None) -> GraphTable | FeatureTable:
     """Two columns of words are the ends of edges if they have words in common, and few rows the same two."""
     only = table.n_columns <= 3
     left, right = (set(table.words(column)) for column in words[:2])
@@ -234,16 +234,18 @@ def _of_names(table: Table, words: list[int], repeats: str | None) -> GraphTable
     if only and words[:2] == [0, 1]:
         if common:
             return graph_of_table(table, None, repeats)
-        raise _both(table, "two columns of words that have none in common, and one of numbers")
+        raise _ambiguity(table, "two columns of words that have none in common, and one of numbers")
     if 5 * common < min(len(left), len(right)):
         return features_of_table(table)
     pairs, _ = table.identities(words[:2], "node")
     if 2 * len({tuple(sorted(pair)) for pair in pairs.tolist()}) >= len(pairs):
         return graph_of_table(table, None, repeats)
-    raise _both(table, f"{table.title(words[0])} and {table.title(words[1])} hold the same words: the ends of edges?")
+    raise _ambiguity(
+        table, f"{table.title(words[0])} and {table.title(words[1])} hold the same words: the ends of edges?"
+    )
 
 
-def _of_integers(table: Table, repeats: str | None) -> GraphTable | FeatureTable:
+def _guess_by_integers(table: Table, repeats: str | None) -> GraphTable | FeatureTable:
     """Two columns of whole numbers are the ends of edges if they look like it: each pair once, nothing with itself."""
     ends = table.numbers([0, 1])
     if (ends != np.rint(ends)).any():
@@ -259,12 +261,12 @@ def _of_integers(table: Table, repeats: str | None) -> GraphTable | FeatureTable
         shared = [len(np.unique(column)) for column in pairs.T]
         both = sum(shared) - len(names)
         if once and apart and gapless and max(shared) < len(pairs) and 5 * both >= min(shared):
-            raise _both(table, "the first two columns are whole numbers: the ends of edges, or features?")
+            raise _ambiguity(table, "the first two columns are whole numbers: the ends of edges, or features?")
         return features_of_table(table)
     if apart and (repeats is not None or (once and (gapless or table.n_columns == 2))):
         return graph_of_table(table, None, repeats)
-    raise _both(table, "the first two columns are whole numbers: the ends of edges, or features?")
+    raise _ambiguity(table, "the first two columns are whole numbers: the ends of edges, or features?")
 
 
-def _both(table: Table, why: str) -> FileFormatError:
+def _ambiguity(table: Table, why: str) -> FileFormatError:
     return table.fault(0, f"{why} {_ASK}")

@@ -117,7 +117,7 @@ def source_of(path: str | os.PathLike[str]) -> Iterator[Source]:
         with spooled.open("wb") as file, nullcontext(sys.stdin.buffer) if name == "stdin" else given.open("rb") as came:
             shutil.copyfileobj(came, file)
         if spooled.stat().st_size == 0:
-            raise FileFormatError(f"{name}: nothing came in; pipe a file into it, or name one")
+            raise FileFormatError(f"{name}: no input; pipe a file into the command, or name a file")
         yield Source(spooled, name, _kind_of_content(spooled, name))
 
 
@@ -169,8 +169,8 @@ def read_bytes(path: str | Path, name: str | None = None) -> bytes:
 def read_text(path: str | Path, name: str | None = None) -> tuple[bytes, str]:
     """Return a text file's content in UTF-8, its lines ended by ``\\n``, and how it was decoded if that was a guess.
 
-    UTF-8, UTF-16 with its mark, as spreadsheets write it; all else is taken for Windows-1252, which is what programs
-    in western Europe and America write that do not write Unicode.
+    UTF-8, or UTF-16 with a byte order mark, as spreadsheets write it; anything else is read as Windows-1252, the usual
+    encoding of programs in western Europe and America that do not write Unicode.
     """
     content, called, guessed = read_bytes(path, name), name or path, ""
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):

@@ -105,7 +105,7 @@ def check_repeats(repeats: str | None, *known: str) -> None:
 def graph_of(source: Source, columns: Sequence[str] | None, repeats: str | None) -> GraphTable:
     """Return the graph in a source."""
     if source.kind in GRAPHS:
-        return _by_networkx(source, repeats)
+        return _read_by_networkx(source, repeats)
     found = read_table_or_matrix(source, MATRIX_NAMES, "graph; use quartic locate")
     return graph_of_table(found, columns, repeats) if isinstance(found, Table) else graph_of_matrix(found, source.name)
 
@@ -136,7 +136,7 @@ def graph_of_matrix(matrix: Any, name: str, names: tuple[str, ...] | None = None
         A = sp.csr_array((A + A.T) / 2)
     A.sort_indices()
     given = names or tuple(map(str, range(n)))
-    return _graph(A, given, f"(a {n} × {n} matrix)")
+    return _make_graph(A, given, f"(a {n} × {n} matrix)")
 
 
 def graph_of_table(table: Table, given: Sequence[str] | None, repeats: str | None) -> GraphTable:
@@ -145,7 +145,7 @@ def graph_of_table(table: Table, given: Sequence[str] | None, repeats: str | Non
         names, A = labelled
         table.numbers(range(table.n_columns - len(table), table.n_columns))  # names the line where one is missing
         return graph_of_matrix(A, table.name, names)
-    roles = _edge_columns(table, given)
+    roles = _find_edge_columns(table, given)
     if roles is None and table.header is None and table.n_columns == len(table) > 3:
         return graph_of_matrix(table.numbers(range(table.n_columns)), table.name)
     if roles is None:
@@ -155,7 +155,7 @@ def graph_of_table(table: Table, given: Sequence[str] | None, repeats: str | Non
     return _edge_list(table, *roles, repeats)
 
 
-def _edge_columns(table: Table, given: Sequence[str] | None) -> tuple[int, int, int | None] | None:
+def _find_edge_columns(table: Table, given: Sequence[str] | None) -> tuple[int, int, int | None] | None:
     """Return the columns of the two ends and of the weight: as told, by their names, or by what is in them."""
     if given is not None:
         if len(given) not in (2, 3):
@@ -167,15 +167,15 @@ def _edge_columns(table: Table, given: Sequence[str] | None) -> tuple[int, int, 
         if table.n_columns == 2:
             return 0, 1, None
         if table.n_columns == 3 and table.is_numeric(2):
-            return 0, 1, _weight_column(table, (0, 1))
+            return 0, 1, _find_weight_column(table, (0, 1))
         words = [column for column in range(table.n_columns) if not table.is_numeric(column)]
         if len(words) < 2 or len(words) == table.n_columns:
             return None
         ends = words[0], words[1]
-    return *ends, _weight_column(table, ends)
+    return *ends, _find_weight_column(table, ends)
 
 
-def _weight_column(table: Table, ends: tuple[int, int]) -> int | None:
+def _find_weight_column(table: Table, ends: tuple[int, int]) -> int | None:
     """Return the column of the weights: called so, or the only one with numbers; raise where several could be."""
     header = table.header or tuple(str(k + 1) for k in range(table.n_columns))
     named = find_column(header, WEIGHT)
@@ -239,7 +239,7 @@ def is_symmetric(A: Any) -> bool:
     return bool(gap.max() <= 1e-8 * abs(A).max())
 
 
-def _graph(A: sp.csr_array, names: tuple[str, ...], how: str) -> GraphTable:
+def _make_graph(A: sp.csr_array, names: tuple[str, ...], how: str) -> GraphTable:
     """Return the graph, with what there is to say about it."""
     n_edges = int((A.nnz + np.count_nonzero(A.diagonal())) // 2)
     return GraphTable(A, names, f"graph: {len(names)} nodes, {count(n_edges, 'edge')} {how}")
@@ -251,7 +251,7 @@ def _edge_list(table: Table, first: int, second: int, weight: int | None, repeat
     pairs, names = table.identities([first, second], "node")
     _refuse_header(table, pairs, names)
     weights = np.ones(len(pairs)) if weight is None else table.numbers([weight])[:, 0]
-    ordered = in_order(pairs)
+    ordered = np.sort(pairs, axis=1)
     weights, kept, clash = merge_repeats(ordered, weights, len(names), repeats)
     if clash is not None:
         a, b = clash
@@ -268,7 +268,7 @@ def _edge_list(table: Table, first: int, second: int, weight: int | None, repeat
         said += f"; {count(len(pairs) - len(kept), 'repeated edge')}: {repeats}"
     if left:
         said += f"; left out: {', '.join(table.title(column) for column in left)}"
-    return _graph(A, names, said)
+    return _make_graph(A, names, said)
 
 
 def _refuse_header(table: Table, pairs: NDArray[np.int64], names: tuple[str, ...]) -> None:
@@ -309,11 +309,6 @@ def _symmetric_matrix(pairs: NDArray[np.int64], w: NDArray[np.float64], n: int) 
     return A
 
 
-def in_order(pairs: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return pairs (i, j) with i ≤ j."""
-    return np.column_stack([np.minimum(*pairs.T), np.maximum(*pairs.T)])
-
-
 def merge_repeats(
     pairs: NDArray[np.int64], values: NDArray[np.float64], n: int, how: str | None
 ) -> tuple[NDArray[np.float64], NDArray[np.intp], tuple[int, int] | None]:
@@ -325,30 +320,25 @@ def merge_repeats(
     rising = np.sort(key)
     if (rising[1:] != rising[:-1]).all():
         return values, np.arange(len(key)), None
-    order = np.argsort(key, kind="stable")
-    new = np.concatenate([[True], key[order][1:] != key[order][:-1]])
+    _, first, group = np.unique(key, return_index=True, return_inverse=True)
     if how is None:
-        again = np.flatnonzero(~new)
-        one, two = order[again - 1], order[again]
-        a, b = values[one], values[two]
-        same = (a == b) | (np.isnan(a) & np.isnan(b))
-        differs = ~(same | (np.abs(a - b) <= 1e-9 * np.maximum(np.abs(a), np.abs(b))))
-        at = int(np.argmax(differs)) if differs.any() else None
-        return values, np.sort(order[new]), None if at is None else (int(one[at]), int(two[at]))
+        given = values[first][group]
+        same = (values == given) | (np.isnan(values) & np.isnan(given))
+        differs = ~(same | (np.abs(values - given) <= 1e-9 * np.maximum(np.abs(values), np.abs(given))))
+        at = int(np.argmax(differs))
+        return values, np.sort(first), (int(first[group[at]]), at) if differs.any() else None
     if how == "last":
-        return values, np.sort(order[np.append(new[1:], True)]), None
-    group = np.empty(len(key), dtype=np.intp)
-    group[order] = np.cumsum(new) - 1
+        return values, np.sort(len(key) - 1 - np.unique(key[::-1], return_index=True)[1]), None
     total: NDArray[np.float64] = np.bincount(group, weights=values).astype(np.float64)
     if how == "mean":
         total /= np.bincount(group)
-    return total[group], np.sort(order[new]), None
+    return total[group], np.sort(first), None
 
 
 # -- what networkx reads ----------------------------------------------------------------------------------------------
 
 
-def _by_networkx(source: Source, repeats: str | None) -> GraphTable:
+def _read_by_networkx(source: Source, repeats: str | None) -> GraphTable:
     """Return the graph of a GraphML, GEXF, GML, Pajek or JSON file."""
     what = {"graphml": "GraphML", "gexf": "GEXF", "gml": "GML", "pajek": "Pajek", "json graph": "JSON"}[source.kind]
     needed = ["networkx", *(["defusedxml"] if source.kind in ("graphml", "gexf") else [])]
@@ -359,12 +349,12 @@ def _by_networkx(source: Source, repeats: str | None) -> GraphTable:
 
     with damage_named(source.name, f"not a {what} file"), catch_warnings():
         simplefilter("ignore")  # of keys that are not declared, which are then text
-        graph = _parsed(source, networkx)
+        graph = _parse(source, networkx)
         edges = list(graph.edges(data="weight", default=1.0))
     if not edges:
         raise FileFormatError(f"{source.name}: a graph without an edge")
     index = {node: at for at, node in enumerate(graph.nodes)}
-    pairs = in_order(np.array([(index[a], index[b]) for a, b, _ in edges], dtype=np.int64))
+    pairs = np.sort(np.array([(index[a], index[b]) for a, b, _ in edges], dtype=np.int64), axis=1)
     with damage_named(source.name, "an edge's weight is not a number"):
         weights = np.array([float(w) for _, _, w in edges])
     weights, kept, _ = merge_repeats(pairs, weights, len(index), repeats or "sum")
@@ -375,16 +365,16 @@ def _by_networkx(source: Source, repeats: str | None) -> GraphTable:
     said = ", directions dropped" if graph.is_directed() else ""
     if len(kept) < len(pairs):
         said += f", {count(len(pairs) - len(kept), 'repeated edge')}: {repeats or 'sum'}"
-    return _graph(A, names, f"({what}{said})")
+    return _make_graph(A, names, f"({what}{said})")
 
 
-def _parsed(source: Source, networkx: Any) -> Any:
+def _parse(source: Source, networkx: Any) -> Any:
     if source.kind == "gml":
         return networkx.parse_gml(read_lines(source.path, source.name), label="id")
     if source.kind == "pajek":
         return networkx.parse_pajek(read_lines(source.path, source.name))
     if source.kind == "json graph":
-        return _of_json(json.loads(read_text(source.path, source.name)[0]), networkx)
+        return _parse_json(json.loads(read_text(source.path, source.name)[0]), networkx)
     import defusedxml.ElementTree
 
     content = read_bytes(source.path, source.name)
@@ -394,7 +384,7 @@ def _parsed(source: Source, networkx: Any) -> Any:
     return read(BytesIO(content))
 
 
-def _of_json(found: dict[str, Any], networkx: Any) -> Any:
+def _parse_json(found: dict[str, Any], networkx: Any) -> Any:
     """Return the graph that JSON describes by nodes and links, by neighbours, or as Cytoscape has it."""
     if "elements" in found:
         return networkx.cytoscape_graph({"data": [], "directed": False, "multigraph": False, **found})

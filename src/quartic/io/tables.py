@@ -73,13 +73,13 @@ class Table:
     @cached_property
     def sample(self) -> list[list[str]]:
         """The first rows, as text."""
-        first = [_words(column[:_LOOKED_AT]) for column in self.columns]
+        first = [_as_text(column[:_LOOKED_AT]) for column in self.columns]
         return [list(row) for row in zip(*first, strict=True)]
 
     @cached_property
     def lines(self) -> list[int]:
         """The line of each row of a text, counted from 1."""
-        found = [line for line, _ in _rows(self.content, self.separator)]
+        found = [line for line, _ in _iterate_rows(self.content, self.separator)]
         return found[len(found) - len(self) :]
 
     def place(self, row: int) -> str:
@@ -90,7 +90,7 @@ class Table:
         """Return the error that names a row, −1 for the header."""
         if not self.content:
             return FileFormatError(f"{self.name}: {self.place(row)}: {what}" if row >= 0 else f"{self.name}: {what}")
-        first = next(line for line, _ in _rows(self.content, self.separator))
+        first = next(line for line, _ in _iterate_rows(self.content, self.separator))
         return FileFormatError.at(self.name, self.lines[row] if row >= 0 else first, what)
 
     def title(self, column: int) -> str:
@@ -101,7 +101,7 @@ class Table:
 
     def words(self, column: int) -> list[str]:
         """Return the cells of a column as text."""
-        return _words(self.columns[column])
+        return _as_text(self.columns[column])
 
     def find(self, given: Sequence[str]) -> list[int]:
         """Return the columns of these names, or numbers counted from 1."""
@@ -118,9 +118,9 @@ class Table:
         return found
 
     def identities(self, columns: Sequence[int], what: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-        """Return the things that cells name, as numbers (rows, columns), and their names.
+        """Return the nodes or points that these columns name as indices (rows, columns), and their names.
 
-        Whole numbers lose their decimal point and come in rising order, words as they come.
+        Names that are whole numbers lose their decimal point and are sorted; others keep the order of the file.
         """
         codes, words = _encode([self.columns[column] for column in columns])
         index: dict[str, int] = {}
@@ -203,13 +203,13 @@ def read_table(source: Source) -> Table:
     Lines that start with ``#`` or ``%`` are comments; a line of separators alone, below a header, is left out.
     """
     if source.kind in ("parquet", "json"):
-        return _parquet(source) if source.kind == "parquet" else _json(source)
-    return _text_table(
-        source.name, *(_excel(source) if source.kind == "excel" else read_text(source.path, source.name))
+        return _read_parquet(source) if source.kind == "parquet" else _read_json(source)
+    return _read_text_table(
+        source.name, *(_read_excel(source) if source.kind == "excel" else read_text(source.path, source.name))
     )
 
 
-def _excel(source: Source) -> tuple[bytes, str]:
+def _read_excel(source: Source) -> tuple[bytes, str]:
     """Return the first sheet that is not empty as CSV, and which it is; rows stay in their lines."""
     try:
         import openpyxl
@@ -230,7 +230,7 @@ def _excel(source: Source) -> tuple[bytes, str]:
     raise FileFormatError(f"{source.name}: no row of data in the file")
 
 
-def _json(source: Source) -> Table:
+def _read_json(source: Source) -> Table:
     """Return the table in JSON: rows as objects or lists, or columns by name, as pandas writes them too."""
     content = read_text(source.path, source.name)[0]
     with damage_named(source.name, "not JSON"):
@@ -257,7 +257,7 @@ def _json(source: Source) -> Table:
     return Table(source.name, made, header, f"JSON, {count(len(made), 'column')}")
 
 
-def _parquet(source: Source) -> Table:
+def _read_parquet(source: Source) -> Table:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -281,7 +281,7 @@ def _parquet(source: Source) -> Table:
     return Table(source.name, columns, header, f"Parquet, {len(columns)} columns")
 
 
-def _text_table(name: str, content: bytes, guessed: str) -> Table:
+def _read_text_table(name: str, content: bytes, guessed: str) -> Table:
     content = re.sub(rb"\A\"?sep=.\"?\n", b"\n", content)  # Excel's word on the separator, which we find anyway
     indented = any(sign in content and b"\n" + sign in content for sign in (b" ", b"\t"))
     if indented or b"#" in content or b"%" in content:
@@ -293,26 +293,26 @@ def _text_table(name: str, content: bytes, guessed: str) -> Table:
     lines = [found[0].decode() for found in islice(re.finditer(rb"[^\n]+", content), _LOOKED_AT)]
     if not lines:
         raise FileFormatError(f"{name}: no row of data in the file")
-    share, separator, n_columns = _separator(lines)
+    share, separator, n_columns = _find_separator(lines)
     if share < 1 and b'"' in content:  # cells in quotes may run over several lines
-        joined = _joined(lines)
-        if (found := _separator(joined))[0] > share:
+        joined = _join_quoted(lines)
+        if (found := _find_separator(joined))[0] > share:
             lines, (share, separator, n_columns) = joined, found
-    sample = [row for row in _cells(lines, separator) if len(row) == n_columns]
+    sample = [row for row in _split_lines(lines, separator) if len(row) == n_columns]
     if not sample:
         raise FileFormatError(f"{name}: not a table: its lines are not alike")
     comma = separator != "," and _has_decimal_comma(sample)
-    if n_titles := _count_titles(_cells(lines, separator), n_columns, comma):
+    if n_titles := _count_titles(_split_lines(lines, separator), n_columns, comma):
         content = re.sub(rb"^.+$", b"", content, count=n_titles, flags=re.MULTILINE)
-        sample = [row for row in _cells(lines[n_titles:], separator) if len(row) == n_columns]
-    header = _header(sample, n_columns, comma)
+        sample = [row for row in _split_lines(lines[n_titles:], separator) if len(row) == n_columns]
+    header = _find_header(sample, n_columns, comma)
     if header is not None and header[0] and f"\n{separator}".encode() in content:
         content = re.sub(rf"^[{re.escape(separator)} \t]+$".encode(), b"", content, flags=re.MULTILINE)
     if separator == " " and any(sign in content for sign in (b"  ", b"\t", b"\n ", b" \n")):
         content = re.sub(rb"[ \t]+", b" ", re.sub(rb"^[ \t]+|[ \t]+$", b"", content, flags=re.MULTILINE))
-    columns = _columns(name, content, separator, n_columns)
+    columns = _read_columns(name, content, separator, n_columns)
     if len(columns[-1]) and "\n" in str(columns[-1][-1]):
-        *_, (line, _) = _rows(content, separator)
+        *_, (line, _) = _iterate_rows(content, separator)
         raise FileFormatError.at(name, line, "the last cell runs over several lines; is a quotation mark left open?")
     if header is not None:
         columns = [column[1:] for column in columns]
@@ -326,10 +326,10 @@ def _text_table(name: str, content: bytes, guessed: str) -> Table:
     table = Table(name, columns, header, layout, comma, content, separator, attributes)
     if len(table) == 0:
         raise table.fault(-1, "there are column names, but no rows below them")
-    return _without_empty_columns(table)
+    return _drop_empty_columns(table)
 
 
-def _columns(name: str, content: bytes, separator: str, n_columns: int) -> list[Any]:
+def _read_columns(name: str, content: bytes, separator: str, n_columns: int) -> list[Any]:
     """Return the cells column by column, as lists where the text is short."""
     if len(content) > _SHORT and find_spec("pyarrow") is not None:
         import pyarrow as pa
@@ -347,7 +347,7 @@ def _columns(name: str, content: bytes, separator: str, n_columns: int) -> list[
         except pa.ArrowInvalid:
             pass
     rows = []
-    for line, cells in _rows(content, separator):
+    for line, cells in _iterate_rows(content, separator):
         if len(cells) != n_columns:
             between = "" if separator == _NONE else f" (separated by {SEPARATORS[separator]})"
             opened = "; a quotation mark is left open" if any("\n" in cell for cell in cells) else ""
@@ -357,7 +357,7 @@ def _columns(name: str, content: bytes, separator: str, n_columns: int) -> list[
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-def _without_empty_columns(table: Table) -> Table:
+def _drop_empty_columns(table: Table) -> Table:
     """Leave out columns with neither a name nor a cell, as spreadsheets write them; a square may be a matrix."""
     header = table.header or ("",) * table.n_columns
     kept = [k for k, name in enumerate(header) if name or any(row[k] for row in table.sample) or any(table.words(k))]
@@ -368,7 +368,7 @@ def _without_empty_columns(table: Table) -> Table:
     return replace(table, columns=[table.columns[k] for k in kept], header=named, layout=layout)
 
 
-def _rows(content: bytes, separator: str) -> Iterator[tuple[int, list[str]]]:
+def _iterate_rows(content: bytes, separator: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the first line and the cells of each row that is not blank."""
     text = content.decode()
     limit = csv.field_size_limit(max(len(text), 1 << 17))
@@ -382,7 +382,7 @@ def _rows(content: bytes, separator: str) -> Iterator[tuple[int, list[str]]]:
         csv.field_size_limit(limit)
 
 
-def _words(cells: Any) -> list[str]:
+def _as_text(cells: Any) -> list[str]:
     """Return cells as text."""
     return (
         cells if isinstance(cells, list) else ["" if cell is None else str(cell).strip() for cell in cells.to_pylist()]
@@ -420,14 +420,14 @@ def _cast(cells: pyarrow.Array, decimal_comma: bool) -> NDArray[np.float64] | No
             return None
         cells = pc.utf8_trim_whitespace(pc.replace_substring(cells, ",", ".") if decimal_comma else cells)
     with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return _floats(cells.cast(pa.float64()))
+        return _as_floats(cells.cast(pa.float64()))
     with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):  # cells that say there is none
         absent = pc.is_in(pc.utf8_lower(cells), pa.array(sorted(MISSING)))
-        return _floats(pc.if_else(absent, None, cells).cast(pa.float64()))
+        return _as_floats(pc.if_else(absent, None, cells).cast(pa.float64()))
     return None
 
 
-def _floats(cells: pyarrow.Array) -> NDArray[np.float64]:
+def _as_floats(cells: pyarrow.Array) -> NDArray[np.float64]:
     """Return numbers as NumPy has them, NaN where there is none; pyarrow's own way would load pandas first."""
     if cells.null_count:
         return np.asarray(cells.to_numpy(zero_copy_only=False))
@@ -437,13 +437,13 @@ def _floats(cells: pyarrow.Array) -> NDArray[np.float64]:
 # -- the guesses ------------------------------------------------------------------------------------------------------
 
 
-def _cells(lines: Sequence[str], separator: str) -> list[list[str]]:
+def _split_lines(lines: Sequence[str], separator: str) -> list[list[str]]:
     if separator == " ":
-        return [_cut(re.sub(r"[ \t]+", " ", line.strip(" \t\n")), separator) for line in lines]
-    return [[cell.strip() for cell in _cut(line.rstrip("\n"), separator)] for line in lines]
+        return [_split_line(re.sub(r"[ \t]+", " ", line.strip(" \t\n")), separator) for line in lines]
+    return [[cell.strip() for cell in _split_line(line.rstrip("\n"), separator)] for line in lines]
 
 
-def _cut(line: str, separator: str) -> list[str]:
+def _split_line(line: str, separator: str) -> list[str]:
     if '"' not in line:
         return line.split(separator)
     try:  # line by line: a quote left open would swallow the lines after it
@@ -452,7 +452,7 @@ def _cut(line: str, separator: str) -> list[str]:
         return line.split(separator)
 
 
-def _joined(lines: Sequence[str]) -> list[str]:
+def _join_quoted(lines: Sequence[str]) -> list[str]:
     """Return lines with those put together between which a quotation mark is open."""
     joined: list[str] = []
     for line in lines:
@@ -463,11 +463,11 @@ def _joined(lines: Sequence[str]) -> list[str]:
     return joined
 
 
-def _separator(lines: Sequence[str]) -> tuple[float, str, int]:
+def _find_separator(lines: Sequence[str]) -> tuple[float, str, int]:
     """Return the share of lines that the best separator cuts alike, the separator, and the number of cells."""
     best: tuple[float, str, int] = (0.0, _NONE, 1)
     for separator in SEPARATORS:
-        counts = Counter(len(cells) for cells in _cells(lines, separator))
+        counts = Counter(len(cells) for cells in _split_lines(lines, separator))
         n_cells, n_lines = max(counts.items(), key=lambda pair: (pair[1], pair[0]))
         share = n_lines / len(lines)
         # a few odd lines are faults in a table; many are no table
@@ -482,7 +482,7 @@ def _count_titles(rows: list[list[str]], n_columns: int, comma: bool) -> int:
     alike = [row for row in rows[n:] if len(row) == n_columns]
     if n == 0 or rows[n] not in alike[:1] or n_columns == 1:
         return 0
-    header = _header(alike, n_columns, comma)
+    header = _find_header(alike, n_columns, comma)
     return n if header is not None and all(_number(name, comma) is None for name in header if name) else 0
 
 
@@ -493,7 +493,7 @@ def _has_decimal_comma(sample: list[list[str]]) -> bool:
     )
 
 
-def _header(sample: list[list[str]], n_columns: int, comma: bool) -> tuple[str, ...] | None:
+def _find_header(sample: list[list[str]], n_columns: int, comma: bool) -> tuple[str, ...] | None:
     """Return the names in the first row: it has words where the rows below have numbers, or words that we know.
 
     All of them, or those of the two ends of a pair.

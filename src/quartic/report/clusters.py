@@ -115,8 +115,8 @@ def node_map(M: Any, memberships: Array, names: Names) -> tuple[Any, str]:
     )  # fmt: skip
     sample = f"A sample of {len(kept)} of {n} nodes, drawn with their neighbours" if len(kept) < n else f"All {n} nodes"
     return go.Figure([*traces, go.Scatter(ring())], look), (
-        f"{sample}: strongly linked nodes lie near each other, the colour is the cluster, and a smaller mark is a less "
-        f"certain one. A click on the legend hides a cluster; drag to move."
+        f"{sample}: strongly linked nodes lie near each other, colours are clusters, and the smaller a mark, the less "
+        f"certain its cluster. Click a legend entry to hide a cluster; drag to pan."
     )
 
 
@@ -157,7 +157,7 @@ def _members(memberships: Array, labels: Indices, names: Names) -> DataTable:
         other = int(np.where(np.arange(k) == own, -1.0, shares).argmax())
         next_best = f"{other} ({100 * shares[other]:.0f} %)" if k > 1 and shares[other] >= 0.005 else ""
         rows.append([short(names[node]), str(own), f"{100 * shares[own]:.0f} %", next_best])
-    words = "A click on the head of a column sorts by it."
+    words = "Click a column header to sort."
     words += f" These are the first {_MOST_ROWS} of {n}; all are in the output." if n > _MOST_ROWS else ""
     return DataTable("Who is where", ["name", "cluster", "certainty", "next best"], rows, words, "Find a name")
 
@@ -214,7 +214,8 @@ def membership_chart(memberships: Array, names: Names | None = None) -> tuple[An
     sample = f" ({len(kept)} of {n} nodes shown)" if len(kept) < n else ""
     return figure, (
         f"How much each node belongs to each cluster{sample}: on average a node belongs to its own cluster by "
-        f"{100 * strongest.mean():.0f} %; {doubtful} of {n} nodes stand between clusters, below {100 * _SURE:.0f} %."
+        f"{100 * strongest.mean():.0f} %; {doubtful} of {n} nodes lie between clusters, with less than "
+        f"{100 * _SURE:.0f} %."
     )
 
 

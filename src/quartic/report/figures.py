@@ -99,9 +99,9 @@ def convergence(result: Result, runs: Runs = ()) -> tuple[Any, str]:
                 "type": "log" if logarithmic else "linear", "tickmode": "auto", **axis},
         margin={"l": 60, "r": 60, "t": 35, "b": 45},
     )  # fmt: skip
-    many = "" if len(values) == 1 else f" in {len(values)} runs"
+    many, best = ("", "") if len(values) == 1 else (f" in {len(values)} runs", " in the best run")
     return go.Figure(traces, look), (
-        f"{result.solver}: {result.n_iter} iterations{many}, {result.n_products} products with the data; in "
-        f"the run kept, stationarity fell from {history.stationarity[0]:.2e} to {history.stationarity[-1]:.2e}. "
-        f"{result.message}."
+        f"{result.solver}: {result.n_iter} iterations{many}, {result.n_products} products with the data; stationarity "
+        f"fell from {history.stationarity[0]:.2e} to {history.stationarity[-1]:.2e}{best}. "
+        f"Status: {result.message}."
     )

@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-#: One colour for a method in every figure: ours warm, solid; rivals, the paper's too, in cool and grey tones, dashed.
-STYLES: dict[str, tuple[str, bool]] = {
-    **{name: (colour, True) for name, colour in {
-        "dyn-nolips": "#1f4e9c", "dyn-nolips-gram": "#3b9fd1", "pg": "#7f7f7f", "gd": "#9a8c73", "beta": "#b5b5b5",
-        "cd": "#5a9c6e", "hals": "#17a3a3", "anls": "#7d6bb8", "tr": "#a874c9", "admm": "#3d3d3d", "snmpbb": "#0b6e4f",
-        "pgncg": "#8fbf3f", "lai": "#6fa8dc", "cocain": "#4b5fd6", "abpg": "#2f6f8f", "scaledgd": "#93c5b5",
-        "lvs-hals": "#1f4e79", "smacof": "#556b2f", "scipy": "#000000"}.items()},
-    "inertial": ("#d9480f", False), "lbfgs": ("#f0a020", False), "ncg": ("#c2255c", False), "lm": ("#e377c2", False),
-    "face-cg": ("#8c564b", False), "auto": ("#8b1a1a", False),
+#: One colour for a method in every figure: ours warm, solid; rivals, the paper's too, cool or grey, dashed.
+OURS = {
+    "inertial": "#d9480f", "lbfgs": "#f0a020", "ncg": "#c2255c", "lm": "#e377c2", "face-cg": "#8c564b",
+    "auto": "#8b1a1a",
+}  # fmt: skip
+RIVALS = {
+    "dyn-nolips": "#1f4e9c", "dyn-nolips-gram": "#3b9fd1", "pg": "#7f7f7f", "gd": "#9a8c73", "beta": "#b5b5b5",
+    "cd": "#5a9c6e", "hals": "#17a3a3", "anls": "#7d6bb8", "tr": "#a874c9", "admm": "#3d3d3d", "snmpbb": "#0b6e4f",
+    "pgncg": "#8fbf3f", "lai": "#6fa8dc", "cocain": "#4b5fd6", "abpg": "#2f6f8f", "scaledgd": "#93c5b5",
+    "lvs-hals": "#1f4e79", "smacof": "#556b2f", "scipy": "#000000",
 }  # fmt: skip
 
 
@@ -65,8 +66,6 @@ def draw(panels: list[Panel], stem: Path, titles: Axes) -> list[Path]:
     """Draw panels to ``<stem>.png`` and ``.pdf``, and return the paths; none without matplotlib."""
     if not panels or find_spec("matplotlib") is None:
         return []
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.backends.backend_pdf import FigureCanvasPdf
     from matplotlib.figure import Figure
 
     columns = min(titles.columns, len(panels))
@@ -76,23 +75,21 @@ def draw(panels: list[Panel], stem: Path, titles: Axes) -> list[Path]:
     handles = {}
     for axis, panel in zip(axes.flat, panels, strict=False):
         for line in panel.lines:
-            colour, dashed = STYLES.get(line.name, ("#000000", False))
+            dashes = {"linestyle": "--", "linewidth": 1.4} if line.name in RIVALS else {"linewidth": 1.8}
             # A mark at the end: a method that is there at its first iterate is a dot.
             (handles[line.name],) = axis.plot(
-                line.times, np.maximum(line.values, titles.floor), color=colour, linestyle="--" if dashed else "-",
-                linewidth=1.4 if dashed else 1.8, marker="o", markersize=4, markevery=[len(line.times) - 1],
-                label=line.name,
+                line.times, np.maximum(line.values, titles.floor), color=(OURS | RIVALS).get(line.name, "#000000"),
+                marker="o", markersize=4, markevery=[len(line.times) - 1], label=line.name, **dashes,
             )  # fmt: skip
         axis.set_title(panel.title, fontsize=10)
         axis.set(xlabel=titles.across, ylabel=titles.up, xscale="log", yscale="log" if titles.floor else "linear")
         axis.grid(True, which="major", alpha=0.25)
     for axis in list(axes.flat)[len(panels) :]:
         axis.set_visible(False)
-    order = [known for known in STYLES if known in handles]
+    order = [known for known in RIVALS | OURS if known in handles]
     figure.legend(
         [handles[known] for known in order], order, loc="outside lower center", ncols=min(len(order), 8), frameon=False
     )
-    png, pdf = stem.with_suffix(".png"), stem.with_suffix(".pdf")
-    FigureCanvasAgg(figure).print_figure(png, dpi=110)
-    FigureCanvasPdf(figure).print_figure(pdf)
-    return [png, pdf]
+    for kind in ("png", "pdf"):  # without pyplot, savefig chooses a canvas that needs no screen
+        figure.savefig(stem.with_suffix(f".{kind}"), dpi=110)
+    return [stem.with_suffix(".png"), stem.with_suffix(".pdf")]

@@ -210,7 +210,7 @@ def _places(X: Array, sure: Mask, errors: Array, names: Names) -> DataTable:
     words = f"The first {_MOST_POINTS} of {n}; all are in the output." if n > _MOST_POINTS else ""
     return DataTable(
         "Where every point is", ["point", *axis_names(d), "error", "determined"], rows,
-        f"The error is the root mean square of those of the point's distances. {words}".rstrip(), "Find a point",
+        f"The error is the root mean square error of the point's distances. {words}".rstrip(), "Find a point",
     )  # fmt: skip
 
 
@@ -296,13 +296,11 @@ def _undetermined(model: DistanceCompletion, names: Names) -> DataTable:
         "can move": np.flatnonzero(rest & ~found.locally_rigid),
         elsewhere: np.flatnonzero(rest & found.locally_rigid),
     }
-    rows = [[why, str(len(points)), _listed(points, names)] for why, points in kinds.items() if len(points)]
+    rows = []
+    for why, points in ((why, points) for why, points in kinds.items() if len(points)):
+        some, more = [short(names[i]) for i in points[:_MOST_LISTED]], len(points) - _MOST_LISTED
+        rows.append([why, str(len(points)), ", ".join(some) + (f" … and {more} more" if more > 0 else "")])
     said = f"{found.n_determined} of {found.n_points} points are determined."
     if found.n_components > 1:
         said += f" {found.n_components} parts have no distance between them; their places to each other are arbitrary."
     return DataTable("What the data determine", ["not determined because", "how many", "points"], rows, said)
-
-
-def _listed(points: Indices, names: Names) -> str:
-    some = [short(names[i]) for i in points[:_MOST_LISTED]]
-    return ", ".join(some) + (f" … and {len(points) - len(some)} more" if len(points) > len(some) else "")
