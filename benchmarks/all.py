@@ -30,12 +30,12 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 SCRIPTS = {"gpu": "gpu.py", "dask": "dask_overhead.py", "first": "first_fits.py"}  # each in one process, on all cores
-BY_CASE = {"sdp": "sdp.py", "acceptance": "distance_acceptance.py", "clustering": "clustering.py",
-           "losses": "losses.py"}  # fmt: skip
+BY_CASE = {"sdp": "sdp.py", "acceptance": "distance_acceptance.py", "estimator": "distance_estimator.py",
+           "clustering": "clustering.py", "losses": "losses.py"}  # fmt: skip
 RACES = ("speed", "peers", "figure2", "figure1", "table1", "league")
 #: One start of each case first; further ones, and what takes hours, when all else is under way.
-ORDER = ("gpu", "growth", "speed", "first", "acceptance", "peers", "sdp", "dask", "clustering", "losses", "figure2",
-         "speed again", "figure1", "league", "table1", "peers again", "table1 again", "figure2 again",
+ORDER = ("gpu", "growth", "speed", "first", "acceptance", "peers", "sdp", "dask", "estimator", "clustering", "losses",
+         "figure2", "speed again", "figure1", "league", "table1", "peers again", "table1 again", "figure2 again",
          "figure1 again")  # fmt: skip
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS")
 
