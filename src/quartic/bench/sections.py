@@ -326,7 +326,8 @@ def choose_games(quick: bool = False) -> tuple[Cell, ...]:
 def profiles(rows: Sequence[Row], family: str, epsilon: float, measure: str) -> dict[str, Array]:
     """Return for each method, problem by problem, its measure over the best one's; infinity where it failed.
 
-    The best entry of a grid stands for its rival. Problems that not all have played are left out.
+    The best entry of a grid stands for its rival. Problems that not all have played are left out. What two methods
+    have computed alike to the last bit, as ``auto`` and its choice have, takes the less of their two times.
     """
     found: dict[tuple[str, int], dict[str, float]] = {}
     played: dict[tuple[str, int], list[Row]] = {}
@@ -340,11 +341,15 @@ def profiles(rows: Sequence[Row], family: str, epsilon: float, measure: str) -> 
         lowest = min((row["final"] for row in runs if math.isfinite(row.get("final", math.nan))), default=math.inf)
         floor = 1e-9 * max((row["first"] for row in runs if "first" in row), default=0.0)
         best: dict[str, float] = {}
+        alike: dict[tuple[object, ...], float] = {}
         for row in runs:
-            name, value = row["method"].split(" ")[0], row.get(f"{measure} to {epsilon:g}", math.inf)
+            value = float(row.get(f"{measure} to {epsilon:g}", math.inf))
+            alike[_trace(row)] = min(alike.get(_trace(row), math.inf), value)
+        for row in runs:
+            name, value = row["method"].split(" ")[0], alike[_trace(row)]
             if row.get("final", math.inf) > (1 + _AS_LOW) * lowest + floor:
                 value = math.inf
-            best[name] = min(best.get(name, math.inf), float(value))
+            best[name] = min(best.get(name, math.inf), value)
         if math.isfinite(min(best.values(), default=math.inf)):
             found[case, seed] = best
     names = dict.fromkeys(name for best in found.values() for name in best)
@@ -355,6 +360,11 @@ def profiles(rows: Sequence[Row], family: str, epsilon: float, measure: str) -> 
         )
         for name in names
     }
+
+
+def _trace(row: Row) -> tuple[object, ...]:
+    """Return what tells one computation from another: the objective at the end, and the products to each ε."""
+    return row.get("final", row["method"]), *(row.get(f"products to {epsilon:g}") for epsilon in _LEAGUE_EPSILONS)
 
 
 def league_numbers(rows: Sequence[Row], section: str) -> list[Number]:
