@@ -571,8 +571,8 @@ def test_products_are_counted_truthfully(name, monkeypatch):
 
     watch(passes, "pair_rows")
     watch(Pairs, "degrees")
-    watch(descent, "pair_rows")
-    watch(descent, "solve_rows", lambda found: found[0])
+    watch(descent, "look")
+    watch(descent, "take_steps", lambda found: found[3])
     watch(placement, "choose_core")
     watch(placement, "gather")
     result = minimize(Problem(loss), rank=3, solver=FAST[name], tol=1e-9, random_state=0)
