@@ -9,11 +9,11 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components, dijkstra, laplacian
+from scipy.sparse.csgraph import connected_components, dijkstra
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from quartic.arrays import Array, RandomState, check_count, finite_matrix, random_generator
-from quartic.distance.framework import elimination_is_cheap
+from quartic.distance.framework import elimination_is_cheap, factorised, preconditioned_cg
 from quartic.losses.pairs.input import check_pairs, each_once
 
 # Up to so many points all eigenvectors are worked out.
@@ -225,13 +225,30 @@ def smallest_eigenvectors(graph: Any, k: int, rng: np.random.Generator) -> Array
     k = min(k, n - 1)
     W = graph.copy()
     W.data = np.ones(len(W.data))
-    L = sp.csc_array(laplacian(W))
+    degree = np.asarray(W.sum(axis=1)).ravel()
+    L = sp.csr_array(sp.diags_array(degree) - W)
     if n <= DENSE_LIMIT or k >= n // 3:
-        return np.asarray(scipy.linalg.eigh(L.toarray(), subset_by_index=(1, k))[1])
-    # beside 0 where factors stay sparse; a start needs a few digits, not all
-    near_zero = {"sigma": -1e-9 * float(L.diagonal().mean())} if elimination_is_cheap(W, 1) else {"which": "SA"}
-    values, U = eigsh(L, k + 1, **near_zero, v0=rng.standard_normal(n), tol=1e-4)
-    return np.asarray(U[:, np.argsort(values)[1:]])
+        _, U = scipy.linalg.eigh(L.toarray(), subset_by_index=(1, k))
+        return np.asarray(U)
+    shift = 1e-9 * float(degree.mean())
+    if elimination_is_cheap(W, 1):
+        solve = factorised(L + shift * sp.eye_array(n))
+    else:
+
+        def solve(B: Array) -> Array:
+            return preconditioned_cg(
+                lambda Z: L @ Z + shift * Z, lambda Z: Z / degree[:, None], B, tol=1e-3, max_iter=5000
+            )
+
+    # Inverse iteration on a block somewhat larger than asked for; a start needs a few digits, not all.
+    Z: Array = rng.standard_normal((n, k + 4))
+    for _ in range(8):
+        Z, _ = np.linalg.qr(Z - Z.mean(axis=0))
+        Z = solve(Z)
+    Z, _ = np.linalg.qr(Z - Z.mean(axis=0))
+    _, rotation = np.linalg.eigh(Z.T @ (L @ Z))
+    U = Z @ rotation[:, :k]
+    return np.asarray(U)
 
 
 def _fitted(U: Array, graph: Any, n_components: int, rng: np.random.Generator) -> Array:

@@ -216,13 +216,21 @@ class LevenbergMarquardt(Solver):
         What is out of the ordinary is left to ``step``.
         """
         s, loss, counted = cast(LMState, state), cast(PairSquares, problem.loss), problem.loss.n_products
-        run = self._descent(problem, s)
+        odd: Any = (
+            s.newton or s.turns >= 0 or not s.core_done or self.linear_solver == "direct" or problem.penalty.ridge
+        )
+        odd = odd or (s.slow_solves >= 2 and s.direct) or not loss.offers("descent")
+        p, run = s.point, None if odd else loss.descent(s.point.X, self.forcing, self.max_cg, s.damping)
         if run is None:
             return self.step(problem, s), ()
-        near = max(target, _NEAR_ROUND_OFF * s.point.rounding)
+        run.earlier, run.slow = float(s.before), s.slow_solves
+        if len(s.blocks):
+            run.take(float(p.value), p.gradient, s.blocks, float(s.mean))
+        else:
+            run.look()
+        looked, near = loss.n_products - counted, max(target, _NEAR_ROUND_OFF * p.rounding)
         most, goal = (most, near) if run.slope > near else (1, 0.0)
-        looked, slow = loss.n_products - counted, 2 if s.direct else math.inf
-        made, little, failed = run.go(most, goal, power=1.0, gain=0.25, far=True, slow=slow)
+        made, little, failed = run.go(most, goal, power=1.0, gain=0.25, far=True, slow=2.0 if s.direct else math.inf)
         if not made:
             return self.step(problem, s), ()
         made[0] = *made[0][:3], made[0][3] + looked
@@ -234,22 +242,6 @@ class LevenbergMarquardt(Solver):
             point, made[-1][2], blocks=blocks, mean=run.mean, damping=run.damping, before=run.earlier,
             slow_solves=run.slow, direct=s.direct, newton=int(little), replaced=s.replaced, first=s.first,
         ), made  # fmt: skip
-
-    def _descent(self, problem: Problem, s: LMState) -> Any:
-        """Return damped steps from here that are made together, where nothing is out of the ordinary, or None."""
-        loss, p = problem.loss, s.point
-        odd = s.newton or s.turns >= 0 or not s.core_done or (s.slow_solves >= 2 and s.direct)
-        if odd or self.linear_solver == "direct" or problem.penalty.ridge or not loss.offers("descent"):
-            return None
-        run = cast(PairSquares, loss).descent(p.X, self.forcing, self.max_cg, s.damping)
-        if run is None:
-            return None
-        run.earlier, run.slow = float(s.before), s.slow_solves
-        if len(s.blocks):
-            run.take(float(p.value), p.gradient, s.blocks, float(s.mean))
-        else:
-            run.look()
-        return run
 
     def _turn(self, problem: Problem, s: LMState) -> LMState:
         """Return the state after a quasi-Newton step: the whole of it, or the best on its line where that fails."""

@@ -49,12 +49,12 @@ class Descent:
         self._W[:, sums : sums + rank] = V[:, width : width + rank] = X
         self._R, D, room = np.zeros((3, n, width))
         self._L, where = np.empty((n, width * width)), where_squared(width)
-        modes = (0,) * LINEARIZE, (0,) * PRODUCT, (0,) * QUARTIC, (0,) * pairs.kind
-        self._data = *modes, lanes, self._W, sums, V, D, self._R, room, self._L, where, rank, *data_of(pairs)
+        modes, kind = ((0,) * LINEARIZE, (0,) * PRODUCT, (0,) * QUARTIC), (0,) * pairs.kind
+        self._here = modes, kind, lanes, rank, sums, where, self._W, V, D, self._R, room, self._L, data_of(pairs)
 
     def look(self) -> None:
         """Make a pass at X."""
-        self.value, self.slope, self.mean = look(*self._data, 0.0)
+        self.value, self.slope, self.mean = look(self._here, 0.0)
         self._count(1)
 
     def take(self, value: float, G: Array, B: Array, mean: float) -> None:
@@ -76,7 +76,7 @@ class Descent:
         """
         made, rules = np.empty((most, 4)), (*self._limits, power, gain, far, axes, slow)
         now = self.value, self.slope, self.mean, self.damping, self.earlier, self.slow
-        n_made, little, failed, passes, now = take_steps(*self._data, rules, now, float(goal), made)
+        n_made, little, failed, passes, now = take_steps(self._here, rules, now, float(goal), made)
         self.value, self.slope, self.mean, self.damping, self.earlier, self.slow = now
         self._count(passes)
         return [(f, slope, t, int(each)) for f, slope, t, each in made[:n_made].tolist()], little, failed
@@ -107,14 +107,11 @@ def unpacking(rank: int, width: int) -> tuple[Any, Any]:
 
 
 @njit(**FLAGS)
-def take_steps(
-    linearize: Any, product: Any, quartic: Any, kind: Any, lanes: Any, W: Any, at: int, V: Any, D: Any, R: Any, Z: Any,
-    L: Any, where: Any, rank: int, start: Any, cols: Any, target: Any, upper: Any, weight: Any, rules: Any, now: Any,
-    goal: float, made: Any,
-) -> Any:  # fmt: skip
+def take_steps(here: Any, rules: Any, now: Any, goal: float, made: Any) -> Any:
     """Do the work of `Descent.go`; return how many steps were made, how they ended, the passes, and what is now."""
     forcing, max_cg, power, least_gain, far, axes, most_slow = rules
     value, slope, mean, damping, earlier, slow = now
+    modes, kind, lanes, rank, at, _, W, V, D, _, Z, L, data = here
     n, width, none = np.int64(len(D)), np.int64(len(lanes)), np.int64(0)
     count, passes, little, failed = 0, 0, False, False
     while count < len(made) and slope > goal and slow < most_slow and not little:
@@ -123,24 +120,18 @@ def take_steps(
         shift = damping * mean
         invert(lanes, rank, L, shift)
         tolerance = _residual(forcing, slope, earlier, power)
-        steps, reached, length = solve_rows(
-            product, kind, lanes, V, start, cols, target, upper, weight, L, shift, tolerance, max_cg, D, R, Z
-        )
-        c = pair_rows(
-            quartic, kind, lanes, None, none, V, width, False, none, n, start, cols, target, upper, weight
-        )  # fmt: skip
+        steps, reached, length = solve_rows(here, shift, tolerance, max_cg)
+        c = pair_rows(modes[2], kind, lanes, None, none, V, width, False, none, n, *data)
         t = best_step(c, far)
         passes += steps + 2
         for i in range(n):  # for the case that the step fails
             store(Z, i, none, load(lanes, W, i, at))
-        following, following_slope, following_mean = look(
-            linearize, product, quartic, kind, lanes, W, at, V, D, R, Z, L, where, rank, start, cols, target, upper,
-            weight, t,
-        )  # fmt: skip
+        following, following_slope, following_mean = look(here, t)
         failed = not (t > 0 and following <= value)
         if failed:
             for i in range(n):
                 store(W, i, at, load(lanes, Z, i, none))
+                store(V, i, width, load(lanes, Z, i, none))
             break
         predicted = 0.5 * (shift * length - c[0])
         gain = -(c[0] + c[1] + c[2] + c[3]) / predicted if predicted > 0 else 0.0
@@ -153,14 +144,17 @@ def take_steps(
 
 
 @njit(**FLAGS)
-def look(
-    linearize: Any, product: Any, quartic: Any, kind: Any, lanes: Any, W: Any, at: int, V: Any, D: Any, R: Any, Z: Any,
-    L: Any, where: Any, rank: int, start: Any, cols: Any, target: Any, upper: Any, weight: Any, t: float,
-) -> Any:  # fmt: skip
+def look(here: Any, t: float) -> Any:
     """Go to X + tD and make a pass there; set R = −G and L to the row blocks; return f, ‖G‖ and the mean diagonal."""
+    modes, kind, lanes, rank, at, where, W, V, D, R, _, L, data = here
     n, width, none, trace, square = np.int64(len(R)), np.int64(len(lanes)), np.int64(0), 0.0, 0.0
-    move(lanes, W, at, V, t, D)
-    total = pair_rows(linearize, kind, lanes, None, None, W, at, False, none, n, start, cols, target, upper, weight)[0]
+    for i in range(n):
+        for k in range(none, at, width):
+            store(W, i, k, nothing(lanes))
+        x = load(lanes, W, i, at) + t * load(lanes, D, i, none)
+        store(W, i, at, x)
+        store(V, i, width, x)
+    total = pair_rows(modes[0], kind, lanes, None, None, W, at, False, none, n, *data)[0]
     for i in range(n):
         g = load(lanes, W, i, none)
         store(R, i, none, -1.0 * g)
@@ -170,18 +164,6 @@ def look(
             for l in range(width):
                 L[i, k * width + l] = W[i, width + where[k, l]]
     return 0.5 * total, np.sqrt(square), trace / (rank * n)
-
-
-@njit(**FLAGS)
-def move(lanes: Any, W: Any, at: int, V: Any, t: float, D: Any) -> None:
-    """Move X by tD, in the records of both kinds, and set the sums to zero."""
-    width, none = np.int64(len(lanes)), np.int64(0)
-    for i in range(np.int64(len(D))):
-        for k in range(none, at, width):
-            store(W, i, k, nothing(lanes))
-        x = load(lanes, W, i, at) + t * load(lanes, D, i, none)
-        store(W, i, at, x)
-        store(V, i, width, x)
 
 
 @njit(**FLAGS)
@@ -256,14 +238,12 @@ def cross(c: Any, low: float, high: float) -> float:
 
 
 @njit(**FLAGS)
-def solve_rows(
-    product: Any, kind: Any, lanes: Any, V: Any, start: Any, cols: Any, target: Any, upper: Any, weight: Any,
-    L: Any, shift: float, tolerance: float, most: int, D: Any, R: Any, Z: Any,
-) -> Any:  # fmt: skip
+def solve_rows(here: Any, shift: float, tolerance: float, most: int) -> Any:
     """Solve (JᵀJ + shift·I) D = R by conjugate gradients; return the steps, if they are enough, and ‖D‖².
 
     L has the inverses of the row blocks, the preconditioner. D ends as the direction in the records, too.
     """
+    modes, kind, lanes, _, _, _, _, V, D, R, Z, L, data = here
     n, width, none = np.int64(len(D)), np.int64(len(lanes)), np.int64(0)
     places, first, rz, b, steps = 2 * width, np.inf, 0.0, 0.0, 0
     while True:
@@ -286,7 +266,7 @@ def solve_rows(
         for i in range(n):
             store(V, i, none, nothing(lanes))
             store(V, i, places, load(lanes, Z, i, none) + b * load(lanes, V, i, places))
-        pair_rows(product, kind, lanes, None, none, V, width, False, none, n, start, cols, target, upper, weight)
+        pair_rows(modes[1], kind, lanes, None, none, V, width, False, none, n, *data)
         steps += 1
         curvature = 0.0
         for i in range(n):
