@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from itertools import islice
-
 import numpy as np
 import pytest
 
@@ -13,6 +10,7 @@ from quartic.losses import Distances
 from quartic.losses.pairs import descent
 from quartic.losses.pairs import numba as passes
 from quartic.losses.pairs.loss import PairSquares, next_damping, residual
+from quartic.losses.steps import minimize_quartic
 from quartic.metrics import normalized_rmse
 from quartic.solvers import LevenbergMarquardt, core
 from quartic.solvers.core import by_way_of_core, widened
@@ -83,14 +81,21 @@ def test_where_a_quartic_stops_falling():
     for _ in range(200):
         c = generator.standard_normal(4) * 10.0 ** generator.uniform(-3, 3, 4)
         c[0], c[3] = -abs(c[0]), abs(c[3])
-        t = descent.first_minimum(*c)
+        t, lowest = (descent.best_step(tuple(c), far) for far in (False, True))
         derivative = np.polynomial.Polynomial(c * [1, 2, 3, 4])
         scale = np.abs(c * [1, 2, 3, 4]) @ t ** np.arange(4)
         assert t > 0
         assert abs(derivative(t)) <= 1e-9 * scale
         assert derivative.deriv()(t) >= -1e-6 * scale / t
-    assert descent.first_minimum(1.0, -1.0, 0.0, 1.0) == 0.0
-    assert descent.first_minimum(-1.0, 0.0, 0.0, 0.0) == 0.0
+        assert (derivative(np.linspace(0, 0.999, 50) * t) <= 1e-9 * scale).all()
+        value = np.polynomial.Polynomial([0.0, *c])
+        least = value(minimize_quartic(tuple(c), float(np.finfo(float).eps)))
+        assert value(lowest) <= least + 1e-9 * abs(least)
+    second_lower, first_lower = (-3.75, 3.875, -5 / 3, 0.25), (-5.0, 4.75, -5.5 / 3, 0.25)  # minima at 1 and 2.5
+    found = [descent.best_step(c, far) for c in (second_lower, first_lower) for far in (False, True)]
+    np.testing.assert_allclose(found, [1.0, 2.5, 1.0, 1.0], rtol=1e-12)
+    for without in ((1.0, -1.0, 0.0, 1.0), (-1.0, 0.0, 0.0, 0.0)):
+        assert descent.best_step(without, False) == 0.0
 
 
 def test_rules_of_damping():
@@ -131,7 +136,7 @@ def test_row_blocks_and_the_equations_are_those_of_the_jacobian(rank):
     A = loss.gauss_newton_matrix(p).toarray().reshape(30, rank, 30, rank)
     rows, columns = np.tril_indices(rank)
     np.testing.assert_allclose(B, [A[i, rows, i, columns] for i in range(30)], rtol=1e-12, atol=1e-12)
-    run, before = loss.descent(X, 1e-12, 1000), loss.n_products
+    run, before = loss.descent(X, 1e-12, 1000, 1e-3), loss.n_products
     if rank > 32:
         assert run is None
         return
@@ -142,15 +147,20 @@ def test_row_blocks_and_the_equations_are_those_of_the_jacobian(rank):
     A = A.reshape(30 * rank, -1)
     np.testing.assert_allclose(run.mean, np.trace(A) / (30 * rank), rtol=1e-12)
     np.testing.assert_allclose(run.blocks, B, rtol=1e-13, atol=1e-12)
-    assert run.solve(0.3 / run.mean, math.inf, lambda *c: 0.0)[2]
-    steps = loss.n_products - before - 2  # one pass was for the point, one for the line
+    run.damping = 0.3 / run.mean
+    ((value, slope, t, n_passes),), *_ = run.go(1, 0.0, power=1.0, gain=0.25, far=True)
+    assert run.slow == 0
+    steps = n_passes - 2  # one pass is for the line, one for the point
+    assert loss.n_products - before == n_passes + 1
     assert 1 < steps < 1000
-    run.look(1.0)
-    wanted = np.linalg.solve(A + 0.3 * np.eye(30 * rank), -p.gradient.ravel()).reshape(X.shape)
+    wanted = t * np.linalg.solve(A + 0.3 * np.eye(30 * rank), -p.gradient.ravel()).reshape(X.shape)
     np.testing.assert_allclose(run.X - X, wanted, atol=1e-8 * np.abs(wanted).max())
-    fewer = loss.descent(X, 1e-12, steps - 1)
+    np.testing.assert_allclose((value, slope), (loss.value(run.X), np.linalg.norm(loss.gradient(run.X))), rtol=1e-12)
+    fewer = loss.descent(X, 1e-12, steps - 1, 1e-3)
     fewer.look()
-    assert not fewer.solve(0.3 / fewer.mean, math.inf, lambda *c: 0.0)[2]
+    fewer.damping = 0.3 / fewer.mean
+    fewer.go(1, 0.0, power=1.0, gain=0.25, far=True)
+    assert fewer.slow == 1
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1])
@@ -165,8 +175,10 @@ def test_steps_made_together_are_those_made_one_by_one(noise):
     )
     assert together.n_iter > 5
     np.testing.assert_array_equal(together.X, watched.X)
-    for name in ("objective", "stationarity", "n_products", "step"):
+    for name in ("objective", "n_products", "step"):
         np.testing.assert_array_equal(getattr(together.history, name), getattr(watched.history, name))
+    # squares are summed in another order
+    np.testing.assert_allclose(together.history.stationarity, watched.history.stationarity, rtol=1e-14)
     solver, target = LevenbergMarquardt(), 1e-11 * np.linalg.norm(problem.loss.at(start).gradient)
     state = solver.init(problem, start)
     while not problem.stationarity(state.point) <= target:
@@ -174,36 +186,63 @@ def test_steps_made_together_are_those_made_one_by_one(noise):
     np.testing.assert_allclose(state.point.value, together.objective, rtol=1e-9, atol=1e-16)
 
 
-def test_a_descent_ends_where_it_is_told_to(monkeypatch):
+def test_a_descent_ends_where_it_is_told_to():
     generator = np.random.default_rng(0)
     X = generator.standard_normal((40, 3))
     loss = from_points(X, 12, generator)
 
-    def descend(target=0.0, axes=0, most=50, gain=0.0, flat=0.0):
-        for name, value in {"_STEPS": most, "_GAIN": gain, "_FLAT": flat}.items():
-            monkeypatch.setattr(core, name, value)
+    def descend(start=0.9 * X, target=0.0, axes=0, most=50, gain=-np.inf):
         before = loss.n_products
-        found = core.descend(loss.descent(0.9 * X, 0.1, 50).steps(1e-3), target, axes)
-        return *found, loss.n_products - before
+        run = loss.descent(start, 0.1, 50, 1e-3)
+        run.look()
+        made, little, failed = run.go(most, target, power=1.5, gain=gain, far=False, axes=axes)
+        assert run.value == pytest.approx(loss.value(run.X), rel=1e-6, abs=1e-20)
+        return run, made, little, failed, loss.n_products - before - 1
 
-    Y, damping, value, n_passes = descend(most=0)
-    np.testing.assert_array_equal(Y, 0.9 * X)
-    assert (damping, n_passes) == (1e-3, 1)
-    assert value == pytest.approx(loss.value(Y))
-    assert descend(target=1e9)[3] == 1  # the gradient is small enough
-    assert descend(axes=2, flat=1.0)[3] == 1  # flat enough
-    assert descend(axes=2, flat=1e-9)[3] > 1
-    near = descend(gain=0.5)[0]  # until a step no longer halves it
-    np.testing.assert_allclose(np.linalg.norm(near[0] - near[1]), np.linalg.norm(X[0] - X[1]), rtol=1e-6)
+    run, *_, n_passes = descend(most=0)
+    np.testing.assert_array_equal(run.X, 0.9 * X)
+    assert (run.damping, n_passes) == (1e-3, 1)
+    assert not descend(target=1e9)[1]  # the gradient is small enough
+    assert descend(axes=2)[1]
+    assert not descend(0.9 * X * [1.0, 1.0, 0.1], axes=2)[1]  # flat enough
+    noisy = Distances(np.column_stack([loss.rows, loss.cols]), loss.target * generator.uniform(0.9, 1.1, loss.n_pairs))
+    left = noisy.descent(0.9 * X, 0.1, 50, 1e-3)
+    left.look()
+    made, little, failed = left.go(50, 0.0, power=1.5, gain=-np.inf, far=False)
+    assert (little, failed) == (True, False)  # noise is left
+    assert made[-1][0] > 0.99 * made[-2][0]
+    assert made[-2][0] <= 0.99 * made[-3][0]
+    best, made, _, failed, _ = descend()
+    values = [value for value, *_ in made]
+    assert values == sorted(values, reverse=True)
+    Y = best.X
+    np.testing.assert_allclose(np.linalg.norm(Y[0] - Y[1]), np.linalg.norm(X[0] - X[1]), rtol=1e-6)
+
+
+def test_a_step_that_fails_leaves_the_points_where_they_were():
+    generator = np.random.default_rng(0)
+    X = generator.standard_normal((40, 3))
+    loss = from_points(X, 12, generator)
+    run = loss.descent(X, 0.1, 50, 1e-3)
+    run.look()
+    while True:
+        before = run.X
+        made, _, failed = run.go(1, 0.0, power=1.0, gain=np.inf, far=True)
+        if failed:
+            break
+        assert made
+    assert not made
+    np.testing.assert_array_equal(run.X, before)
 
 
 def test_one_descent_is_compiled_for_all_ranks_of_a_vector():
     generator = np.random.default_rng(0)
-    compiled, counts = (passes.pair_rows, descent.prepare, descent.solve_rows, descent.invert), []
+    compiled, counts = (passes.pair_rows, descent.take_steps, descent.look), []
     for rank in (4, 3):
         X = generator.standard_normal((30, rank))
-        steps = from_points(X, 8, generator).descent(X, 0.1, 50).steps(1e-3)
-        assert len(list(islice(steps, 3))) > 0
+        run = from_points(X, 8, generator).descent(0.9 * X, 0.1, 50, 1e-3)
+        run.look()
+        assert run.go(3, 0.0, power=1.0, gain=0.25, far=True)[0]
         counts.append([len(f.signatures) for f in compiled])
     assert counts[0] == counts[1]
 
@@ -235,7 +274,7 @@ def test_a_core_of_few_pairs_is_solved_one_column_wider(monkeypatch):
             X = corner(600, generator)
             loss = from_points(X, 60, generator)
             X0 = loss.random_start(2, False, generator)
-            found, *_ = by_way_of_core(loss, X0, 24, 1e-2, LevenbergMarquardt().steps_of)
+            found, *_ = by_way_of_core(loss, X0, 24, 1e-2, LevenbergMarquardt()._descend)
             right += normalized_rmse(found, X) < 1e-6
         return right
 
@@ -262,7 +301,7 @@ def test_a_good_start_is_kept():
     loss = from_points(X, 80, generator)
     X0 = X + 1e-4 * generator.standard_normal(X.shape)
     solver = LevenbergMarquardt()
-    found, *_ = by_way_of_core(loss, X0, 24, solver.damping, solver.steps_of)
+    found, *_ = by_way_of_core(loss, X0, 24, solver.damping, solver._descend)
     assert normalized_rmse(found, X) < 1e-6
     assert loss.n_products < 10
 

@@ -53,7 +53,7 @@ def find_generic_bodies(
     first = None if given is None else np.isin(np.arange(n), given)
     grown = grow_bodies(graph, d, d + 2, rng, _trilateration(graph, d), sharing(d + 1), first)
     small, points, rims = reduce_graph(graph, grown, d)
-    if small.n_points > DENSE_LIMIT and not elimination_is_cheap(small.matrix(), d):
+    if small.n_points > DENSE_LIMIT and not elimination_is_cheap(small.matrix, d):
         grown = _with_dense_core(graph, small, points, grown, d, rng)
         small, points, rims = reduce_graph(graph, grown, d)
     bodies, framework, complete = grown, None, True

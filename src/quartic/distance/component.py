@@ -22,7 +22,7 @@ from quartic.core.units import shifted
 from quartic.distance.bodies import ProvingCore
 from quartic.distance.cuts import rigid_motion
 from quartic.distance.data import Measurements
-from quartic.distance.graph import PairGraph, find_among, mask_of
+from quartic.distance.graph import PairGraph, mask_of
 from quartic.distance.noise import FLAT_WHOLE, noise_explains
 from quartic.losses import Anchored, BoundedDistances, Distances, RawStress
 from quartic.solvers import Solver
@@ -79,15 +79,10 @@ class Component:
 
     def restricted_to(self, points: NDArray[np.int64]) -> Component:
         """Return the data among some points, in ascending order, which are numbered so."""
-        A = self.adjacency
-        counts = A.indptr[points + 1] - A.indptr[points]
-        at = np.repeat(A.indptr[points] - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
-        owner = np.repeat(np.arange(len(points)), counts)
-        ends, inside = find_among(A.indices[at], points)
-        once = inside & (ends > owner)
-        mine = A.data[at[once]].astype(np.int64) - 1
+        inner = sp.triu(self.adjacency[points][:, points], format="coo")
+        mine = inner.data.astype(np.int64) - 1
         order = np.argsort(mine)
-        return self._with(mine[order], np.column_stack([owner[once], ends[once]])[order], len(points))
+        return self._with(mine[order], np.column_stack([inner.row, inner.col]).astype(np.int64)[order], len(points))
 
     def with_pairs(self, mine: NDArray[np.int64], number: NDArray[np.int64], n: int) -> Component:
         """Return the pairs with these numbers, point i called ``number[i]``."""

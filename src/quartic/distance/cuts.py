@@ -111,7 +111,7 @@ def find_cuts(graph: PairGraph, X: Array, rng: np.random.Generator) -> list[Cut]
     bodies = stable_bodies(graph, X, rng)
     if n <= d + 1 or (bodies and bodies[0].all()):
         return []
-    A = graph.matrix()
+    A = graph.matrix
     seen: set[bytes] = set()
     cuts = []
     for count, mask in enumerate(_pieces(graph, A, X, bodies)):

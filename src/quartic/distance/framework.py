@@ -201,7 +201,7 @@ class GenericFramework:
         self.graph, self.d, self._rng = graph, d, rng
         self.P = shell(n, d, rng)
         R = rigidity_matrix(pairs, self.P)
-        adjacency = graph.matrix()
+        adjacency = graph.matrix
         inverse = gram_inverse(R, d, adjacency)
         known = orthonormal_columns(rigid_motions(self.P))
         scale = float(np.sqrt((R * R).sum(axis=0).max()))

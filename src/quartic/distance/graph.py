@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -37,13 +38,6 @@ def check_indices(pairs: Any, n_points: int) -> Indices:
         row = int(np.flatnonzero(loops)[0])
         raise ValueError(f"pairs[{row}] joins point {int(pairs[row, 0])} to itself; leave such pairs out")
     return checked
-
-
-def find_among(numbers: Indices, points: Indices) -> tuple[Indices, Mask]:
-    """Return where each number stands among ascending points, and whether it does."""
-    at = np.searchsorted(points, numbers)
-    at[at == len(points)] = 0
-    return at, points[at] == numbers if len(points) else np.zeros(len(at), dtype=bool)
 
 
 def mask_of(points: Any, n: int) -> Mask:
@@ -112,21 +106,20 @@ class PairGraph:
         touched = np.flatnonzero(counts)
         return touched, counts[touched]
 
+    @cached_property
     def matrix(self) -> Any:
-        """Return the adjacency matrix, SciPy CSR."""
+        """The adjacency matrix, SciPy CSR."""
         n = self.n_points
         return sp.csr_array((np.ones(len(self.indices)), self.indices, self.indptr), shape=(n, n))
 
     def restricted_to(self, points: Indices) -> PairGraph:
-        """Return the graph on ``points`` alone, in ascending order, numbered so; costs no more than they and theirs."""
-        owner = np.repeat(np.arange(len(points)), self.degrees_of(points))
-        ends, inside = find_among(self.neighbours_of_all(points), points)
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(owner[inside], minlength=len(points)))])
-        return PairGraph(indptr, ends[inside])
+        """Return the graph on ``points`` alone, in ascending order, numbered so."""
+        A = self.matrix[points][:, points]
+        return PairGraph(A.indptr.astype(np.int64), A.indices.astype(np.int64))
 
     def components(self) -> Indices:
         """Return the label of each point's connected component, the largest component first."""
-        _, labels = connected_components(self.matrix(), directed=False)
+        _, labels = connected_components(self.matrix, directed=False)
         sizes = np.bincount(labels)
         rank = np.empty(len(sizes), dtype=np.int64)
         rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))

@@ -280,7 +280,7 @@ class _Linearised:
         self.J = scaled.tocsc()[:, self.columns].tocsr()
         self.noise = noise * root  # the noise of the weighted residuals
         self.motions = self._free_motions(anchor)
-        adjacency = self.graph.matrix()[self.points][:, self.points]
+        adjacency = self.graph.matrix[self.points][:, self.points]
         self.exact = len(self.columns) <= EXACT_LIMIT
         # Many right-hand sides repay costly factors, and an estimate from samples needs no more than a few digits.
         self.solve: Solve = (

@@ -223,7 +223,7 @@ def _place_rest(search: Search, graph: PairGraph, X: Array) -> Array:
     """Return X with points that no patch holds placed by their neighbours, those with most of them first."""
     component, X = search.component, X.copy()
     placed: Mask = np.isfinite(X[:, 0])
-    links = graph.matrix()
+    links = graph.matrix
     while not placed.all():
         waiting = np.flatnonzero(~placed)
         count = (links @ placed)[waiting]

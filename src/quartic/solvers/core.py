@@ -13,23 +13,16 @@ turning X to its principal axes, when the variance along the last axis is a smal
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg.lapack import dsyev
 
 from quartic.arrays import Array, norm
 from quartic.losses.pairs.loss import PairSquares
 from quartic.losses.pairs.pairs import QUARTIC
 
-Steps: TypeAlias = Iterator[tuple[Array, float, float, float]]
-
-# The added column goes when the variance along it is this share of the variance along the last axis that stays. With
-# three times as much a few more random starts end in local minima.
-_FLAT = 0.03
-# The core is left when the gradient has shrunk by this, or a step makes the loss smaller by less than this share.
-_TOLERANCE, _GAIN, _STEPS = 1e-9, 1e-2, 60
+# The core is left when the gradient has shrunk by this.
+_TOLERANCE = 1e-9
 
 
 def by_way_of_core(
@@ -37,12 +30,13 @@ def by_way_of_core(
     X: Array,
     degree: float,
     damping: float,
-    steps: Callable[[PairSquares, Array, float], Steps],
+    descend: Callable[[PairSquares, Array, float, float, int], tuple[Array, float, float]],
 ) -> tuple[Array, float, float] | None:
     """Return where solving for part of the points, and placing the others, leads; damping, and share of the loss, left.
 
-    ``steps(loss, X, damping)`` yields points, loss, slope and damping, beginning at X. Passes over the pairs of the
-    core count by their share. None where no part of the points will do.
+    ``descend(loss, X, damping, target, axes)`` returns X, damping and loss where slope or loss have fallen enough, or X
+    hardly extends beyond so many axes. Passes over the pairs of the core count by their share. None where no part of
+    the points will do.
     """
     rank = X.shape[1]
     found = loss.core(degree, rank)
@@ -53,9 +47,9 @@ def by_way_of_core(
     target = _TOLERANCE * float(norm(start.gradient))
     Y, wide = start.X, widened(part, start.X)
     if wide is not None:
-        Y, damping, _ = descend(steps(part, wide, damping), target, rank)
+        Y, damping, _ = descend(part, wide, damping, target, rank)
         Y = _principal(Y, rank)
-    Y, damping, left = descend(steps(part, Y, damping), target)
+    Y, damping, left = descend(part, Y, damping, target, 0)
     share = part.mean_degree() * part.n_points / (loss.mean_degree() * loss.n_points)
     loss.count_products(math.ceil(part.n_products * share))
     whole = X.copy()
@@ -85,24 +79,6 @@ def widened(loss: PairSquares, X: Array) -> Array | None:
         return None
     wide[:, rank] = math.sqrt(-c2 / (2 * c4)) * D[:, rank]
     return wide
-
-
-def descend(steps: Steps, target: float, axes: int = 0) -> tuple[Array, float, float]:
-    """Return X, damping and loss where slope or loss have fallen enough, or X hardly extends beyond so many axes."""
-    before = math.inf
-    for k, found in enumerate(steps):
-        X, value, slope, _ = found
-        if k == _STEPS or not value <= (1 - _GAIN) * before or slope <= target or (axes and _is_flat(X, axes)):
-            break
-        before = value
-    return found[0], found[3], found[1]
-
-
-def _is_flat(X: Array, rank: int) -> bool:
-    """Tell whether X has so little variance beyond ``rank`` axes that they will do."""
-    X = X - X.mean(axis=0)
-    variances = dsyev(X.T @ X, compute_v=0)[0]
-    return bool(variances[-rank - 1] <= _FLAT * variances[-rank])
 
 
 def _principal(X: Array, rank: int) -> Array:

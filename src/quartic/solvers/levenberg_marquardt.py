@@ -10,11 +10,12 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from quartic.arrays import Array, astype, eps, float_type, inner, norm, space_of, squared_norm
+from quartic.arrays import Array, astype, float_type, inner, norm, space_of, squared_norm
 from quartic.core.problem import Problem
 from quartic.losses.base import Point
 from quartic.losses.pairs.loss import (
     IN_CORES,
+    LITTLE,
     PairSquares,
     QuarticPairs,
     SumOfSquares,
@@ -23,18 +24,18 @@ from quartic.losses.pairs.loss import (
     residual,
     row_blocks_in,
 )
-from quartic.losses.steps import Line, minimize_quartic
+from quartic.losses.steps import Line
 from quartic.penalties import Penalty, Zero
 from quartic.solvers.base import Iterations, NoProgress, Requirements, Solver, State
 from quartic.solvers.conjugate_gradient import SHIFT, nothing
-from quartic.solvers.core import Steps, by_way_of_core
+from quartic.solvers.core import by_way_of_core
 
 # "auto" wants so many pairs a point in the core for each column of X, and at least so many, where there are twice as
 # many in all: the first where a core is solved with a column more than wanted (`quartic.solvers.core`), the second
 # where it is not. With two thirds of the second, one random start in four on a square ends in a local minimum.
 _CORE_FOR_EACH_COLUMN, _CORE_AT_LEAST = (8, 16), (24, 48)
-# Where a step lowers the loss by less than this share, residuals are there to stay and their curvature counts.
-_NEWTON_GAIN = 1e-2
+# So many steps in a core, at the most.
+_IN_A_CORE = 60
 # A rise of the objective within so many times the gradient's round-off times ‖X‖ says nothing; a larger one is answered
 # by more damping, up to this much.
 _VALUE_ROUND_OFF, _HEAVY = 16.0, 1e8
@@ -215,45 +216,32 @@ class LevenbergMarquardt(Solver):
         What is out of the ordinary is left to ``step``.
         """
         s, loss, counted = cast(LMState, state), cast(PairSquares, problem.loss), problem.loss.n_products
-        run, made = self._descent(problem, s), list[tuple[float, float, float, int]]()
+        odd: Any = (
+            s.newton or s.turns >= 0 or not s.core_done or self.linear_solver == "direct" or problem.penalty.ridge
+        )
+        odd = odd or (s.slow_solves >= 2 and s.direct) or not loss.offers("descent")
+        p, run = s.point, None if odd else loss.descent(s.point.X, self.forcing, self.max_cg, s.damping)
         if run is None:
             return self.step(problem, s), ()
-        p, damping, before, slow, newton, back = s.point, s.damping, s.before, s.slow_solves, 0, False
-        near = max(target, _NEAR_ROUND_OFF * p.rounding)
-        while len(made) < most and not newton and not (slow >= 2 and s.direct) and (not made or run.slope > near):
-            X, value, slope, mean = run.X, run.value, run.slope, run.mean
-            t, gain, reached = run.solve(damping, before, lambda *c: minimize_quartic(c, eps(p.X)))
-            if t > 0:
-                run.look(t)
-            if back := not (t > 0 and run.value <= value):
-                break
-            damping, before, slow = next_damping(damping, gain), slope, 0 if reached else slow + 1
-            newton = int(gain > 0.25 and run.value > (1 - _NEWTON_GAIN) * value)
-            made.append((run.value, run.slope, t, loss.n_products - counted))
-            counted = loss.n_products
+        run.earlier, run.slow = float(s.before), s.slow_solves
+        if len(s.blocks):
+            run.take(float(p.value), p.gradient, s.blocks, float(s.mean))
+        else:
+            run.look()
+        looked, near = loss.n_products - counted, max(target, _NEAR_ROUND_OFF * p.rounding)
+        most, goal = (most, near) if run.slope > near else (1, 0.0)
+        made, little, failed = run.go(most, goal, power=1.0, gain=0.25, far=True, slow=2.0 if s.direct else math.inf)
         if not made:
             return self.step(problem, s), ()
-        if back:
-            point, blocks = loss.linearize(X)
+        made[0] = *made[0][:3], made[0][3] + looked
+        if failed:
+            point, blocks = loss.linearize(run.X)
         else:
-            point, blocks, mean = loss._point(run.X, run.value, run.gradient), run.blocks, run.mean
+            point, blocks = loss._point(run.X, run.value, run.gradient), run.blocks
         return LMState(
-            point, made[-1][2], blocks=blocks, mean=mean, damping=damping, before=before, slow_solves=slow,
-            direct=s.direct, newton=newton, replaced=s.replaced, first=s.first,
+            point, made[-1][2], blocks=blocks, mean=run.mean, damping=run.damping, before=run.earlier,
+            slow_solves=run.slow, direct=s.direct, newton=int(little), replaced=s.replaced, first=s.first,
         ), made  # fmt: skip
-
-    def _descent(self, problem: Problem, s: LMState) -> Any:
-        """Return damped steps from here that are made together, where nothing is out of the ordinary, or None."""
-        loss, p = problem.loss, s.point
-        odd = s.newton or s.turns >= 0 or not s.core_done or (s.slow_solves >= 2 and s.direct)
-        if odd or self.linear_solver == "direct" or problem.penalty.ridge or not loss.offers("descent"):
-            return None
-        run = cast(PairSquares, loss).descent(p.X, self.forcing, self.max_cg)
-        if run is not None and len(s.blocks):
-            run.take(float(p.value), p.gradient, s.blocks, float(s.mean))
-        elif run is not None:
-            run.look()
-        return run
 
     def _turn(self, problem: Problem, s: LMState) -> LMState:
         """Return the state after a quasi-Newton step: the whole of it, or the best on its line where that fails."""
@@ -291,7 +279,7 @@ class LevenbergMarquardt(Solver):
             new = None if loss.quadratic else look(to * new.step)
         new = new or look(_exact_step(loss, penalty, p, D)[0])
         change = penalty.smooth_gradient(new.point.X, new.point.gradient) - G
-        newton = int(not loss.quadratic or new.step == 1.0 or new.point.value > (1 - _NEWTON_GAIN) * p.value)
+        newton = int(not loss.quadratic or new.step == 1.0 or new.point.value > (1 - LITTLE) * p.value)
         return replace(
             new,
             steps=(*s.steps, D if new.step == 1.0 else new.step * D)[-_MEMORY[newton] :],
@@ -309,7 +297,7 @@ class LevenbergMarquardt(Solver):
     def _by_way_of_core(self, loss: PairSquares, s: LMState) -> LMState | None:
         """Return where solving for part of the points, and placing the others, leads; None where no part will do."""
         X = s.point.X
-        found = by_way_of_core(loss, X, self._core_degree(loss, X.shape[1]), self.damping, self.steps_of)
+        found = by_way_of_core(loss, X, self._core_degree(loss, X.shape[1]), self.damping, self._descend)
         if found is None:
             return None
         X, damping, left = astype(found[0], float_type(X)), *found[1:]
@@ -317,17 +305,27 @@ class LevenbergMarquardt(Solver):
             return LMState(loss.at(X), damping=damping)
         return self._prepared(loss, X, damping, 1)
 
-    def steps_of(self, loss: PairSquares, X: Array, damping: float) -> Steps:
-        """Yield points, loss, slope and damping of damped steps from X, as long as they can be made."""
-        run = None if self.linear_solver == "direct" else loss.descent(astype(X, np.float64), self.forcing, self.max_cg)
+    def _descend(
+        self, loss: PairSquares, X: Array, damping: float, target: float, axes: int
+    ) -> tuple[Array, float, float]:
+        """Return X, damping and loss where slope or loss have fallen enough, or X hardly extends beyond the axes."""
+        wide, cg = astype(X, np.float64), self.linear_solver != "direct"
+        run = loss.descent(wide, self.forcing, self.max_cg, damping) if cg else None
         if run is not None:
-            yield from run.steps(damping)
-            return
-        s = LMState(loss.at(X), damping=damping)
+            run.look()
+            run.go(_IN_A_CORE, target, power=IN_CORES, gain=-math.inf, far=False, axes=axes)
+            return run.X, run.damping, run.value
+        from quartic.losses.pairs.descent import is_flat
+
+        s, before = LMState(loss.at(X), damping=damping), math.inf
         with suppress(NoProgress):
-            while True:
-                yield s.point.X, float(s.point.value), norm(s.point.gradient), s.damping
+            for _ in range(_IN_A_CORE):
+                enough = norm(s.point.gradient) <= target or not s.point.value <= (1 - LITTLE) * before
+                if enough or (axes and is_flat(s.point.X, 0, X.shape[1], axes)):
+                    break
+                before = s.point.value
                 s = self._move(loss, Zero(), s, IN_CORES)
+        return s.point.X, s.damping, float(s.point.value)
 
     def _with_points_replaced(self, loss: SumOfSquares, penalty: Penalty, s: LMState) -> LMState:
         """Return the state with points that fit far worse than the others placed anew, where that lowers the loss."""
@@ -376,7 +374,7 @@ class LevenbergMarquardt(Solver):
             t, change, point, blocks = _backtrack(loss, penalty, p, G, D)
         gain = -change / predicted if predicted > 0 else 0.0
         stays = loss.quadratic and gain > 0.25
-        newton = later(lambda f, before: int(f > (1 - _NEWTON_GAIN) * before), point.value, p.value) if stays else 0
+        newton = later(lambda f, before: int(f > (1 - LITTLE) * before), point.value, p.value) if stays else 0
         return LMState(
             point,
             step=t,

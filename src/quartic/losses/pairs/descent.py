@@ -2,7 +2,7 @@
 
 It does what `quartic.solvers.LevenbergMarquardt` does, by the same rules (`loss.py`) and the same passes
 (`numba.py`). With a few thousand pairs a pass takes some microseconds, and all that a solver does between two of them
-would take longer. So the points stay in the records of the passes, and all conjugate gradients are one compiled call.
+would take longer. So the points stay in the records of the passes, and all steps are one compiled call.
 
 Where there are many pairs the solver makes the passes, and what is here besides, with r × r row blocks: the
 preconditioner of conjugate gradients, and what their steps do to X.
@@ -11,85 +11,75 @@ preconditioner of conjugate gradients, and what their steps do to X.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from quartic.arrays import HOST, Array
-from quartic.compiled.flags import FLAGS, njit
+from quartic.compiled.flags import FLAGS, INNER, njit
 from quartic.compiled.vectors import dot, load, nothing, store, where_squared
-from quartic.losses.pairs.loss import IN_CORES, next_damping, residual
+from quartic.losses.pairs.loss import FLAT, LITTLE, next_damping, residual
 from quartic.losses.pairs.numba import data_of, layout, pair_rows, places_of_blocks
 from quartic.losses.pairs.pairs import LINEARIZE, PRODUCT, QUARTIC, Pairs
-from quartic.polynomials import real_roots_of_cubic
+
+EPS = float(np.finfo(np.float64).eps)
+_next_damping, _residual = njit(**INNER)(next_damping), njit(**INNER)(residual)
 
 
 class Descent:
     """Damped steps (JᵀJ + shift·I) D = −G over few pairs, X in records of the passes, rows filled up with zeros.
 
-    ``value`` and ``slope`` are f(X) and ‖G‖, ``mean`` is the mean diagonal entry of JᵀJ there. ``count`` is told of
+    ``value`` and ``slope`` are f(X) and ‖G‖, ``mean`` is the mean diagonal entry of JᵀJ there. ``earlier`` is the slope
+    one step before, ``slow`` how many times in a row conjugate gradients ran into their limit. ``count`` is told of
     passes.
     """
 
     value = slope = mean = math.nan
+    slow = 0
 
-    def __init__(self, X: Array, pairs: Pairs, forcing: float, max_cg: int, count: Callable[[int], None]) -> None:
-        (n, rank), (self._lanes, _, width, sums) = X.shape, layout(LINEARIZE, X.shape[1])
-        self._rank, self._at, self._forcing, self._max_cg, self._count = rank, sums, forcing, max_cg, count
-        self._W, self._V = np.zeros((n, sums + width)), np.zeros((n, 3 * width))
-        self._W[:, sums : sums + rank] = self._V[:, width : width + rank] = X
-        self._R, self._D, self._room = np.zeros((3, n, width))
-        self._L = np.empty((n, width * width))
-        kind, data = (0,) * pairs.kind, data_of(pairs)
-        self._linearize = (0,) * LINEARIZE, kind, self._lanes, None, None, self._W, sums, False, 0, n, *data
-        self._product = (0,) * PRODUCT, kind, self._lanes, self._V, *data, self._L
-        self._quartic = (0,) * QUARTIC, kind, self._lanes, None, 0, self._V, width, False, 0, n, *data
+    def __init__(
+        self, X: Array, pairs: Pairs, forcing: float, max_cg: int, damping: float, count: Callable[[int], None]
+    ) -> None:
+        (n, rank), (lanes, _, width, sums) = X.shape, layout(LINEARIZE, X.shape[1])
+        self._rank, self._at, self._limits, self._count = rank, sums, (float(forcing), max_cg), count
+        self.damping, self.earlier = damping, math.inf
+        self._W, V = np.zeros((n, sums + width)), np.zeros((n, 3 * width))
+        self._W[:, sums : sums + rank] = V[:, width : width + rank] = X
+        self._R, D, room = np.zeros((3, n, width))
+        self._L, where = np.empty((n, width * width)), where_squared(width)
+        modes, kind = ((0,) * LINEARIZE, (0,) * PRODUCT, (0,) * QUARTIC), (0,) * pairs.kind
+        self._here = modes, kind, lanes, rank, sums, where, self._W, V, D, self._R, room, self._L, data_of(pairs)
 
-    def steps(self, damping: float) -> Iterator[tuple[Array, float, float, float]]:
-        """Yield X, loss, slope and damping, here and after each step, as long as there is one."""
-        earlier, t = math.inf, 0.0
-        while True:
-            self.look(t)
-            yield self.X, self.value, self.slope, damping
-            t, gain, _ = self.solve(damping, earlier, first_minimum, IN_CORES)
-            if not t > 0:
-                return
-            damping, earlier = next_damping(damping, gain), self.slope
-
-    def look(self, t: float = 0.0) -> None:
-        """Go to X + tD, where D was solved for last, and make a pass there."""
-        n, lanes, rank = len(self._W), self._lanes, self._rank
-        move(lanes, self._W, self._at, self._V, t, self._D)
-        self.value = 0.5 * pair_rows(*self._linearize)[0]
+    def look(self) -> None:
+        """Make a pass at X."""
+        self.value, self.slope, self.mean = look(self._here, 0.0)
         self._count(1)
-        self.mean = prepare(lanes, self._W, where_squared(len(lanes)), self._R, self._L) / (rank * n)
-        self.slope = HOST.norm(self.gradient)
 
     def take(self, value: float, G: Array, B: Array, mean: float) -> None:
         """Take what a pass at X has given before, in place of making it."""
         self.value, self.slope, self.mean = value, HOST.norm(G), mean
-        places, there = unpacking(self._rank, len(self._lanes))
+        places, there = unpacking(self._rank, self._R.shape[1])
         np.negative(G, out=self._R[:, : self._rank])
         np.multiply(np.take(B, places, axis=1), there, out=self._L)
 
-    def solve(
-        self, damping: float, earlier: float, best: Callable[[float, float, float, float], float], power: float = 1.0
-    ) -> tuple[float, float, bool]:
-        """Solve for D; return the ``best`` t of the quartic on X + tD, actual to predicted decrease, if it is solved.
+    def go(
+        self, most: int, goal: float, *, power: float, gain: float, far: bool, axes: int = 0, slow: float = math.inf
+    ) -> tuple[list[tuple[float, float, float, int]], bool, bool]:
+        """Make up to so many steps; return value, slope, t and passes of each, if little is left, if one failed.
 
-        How far it is solved follows from the slope and the ``earlier`` one.
+        Little, where the last one lowered the loss by next to nothing, but by more than the share ``gain`` of what was
+        predicted. Where one more failed X is where that began, and gradient and blocks are not. Steps also end where
+        the slope is at the ``goal``, where X hardly extends beyond so many ``axes``, and where conjugate gradients have
+        been ``slow`` so often. Of two minima on a line the lower one counts if one may go ``far``, else the first.
         """
-        shift, tolerance = float(damping * self.mean), residual(self._forcing, self.slope, earlier, power)
-        invert(self._lanes, self._rank, self._L, shift)
-        steps, reached, length = solve_rows(
-            *self._product, shift, float(tolerance), self._max_cg, self._D, self._R, self._room
-        )
-        c = pair_rows(*self._quartic)
-        self._count(steps + 1)
-        predicted = 0.5 * (shift * length - c[0])
-        return best(*c), -sum(c) / predicted if predicted > 0 else 0.0, reached
+        made, rules = np.empty((most, 4)), (*self._limits, power, gain, far, axes, slow)
+        now = self.value, self.slope, self.mean, self.damping, self.earlier, self.slow
+        n_made, little, failed, passes, now = take_steps(self._here, rules, now, float(goal), made)
+        self.value, self.slope, self.mean, self.damping, self.earlier, self.slow = now
+        self._count(passes)
+        return [(f, slope, t, int(each)) for f, slope, t, each in made[:n_made].tolist()], little, failed
 
     @property
     def X(self) -> Array:
@@ -104,7 +94,7 @@ class Descent:
     @property
     def blocks(self) -> Array:
         """The packed row blocks of JᵀJ there."""
-        found: Array = np.take(self._W, places_of_blocks(len(self._lanes), self._rank), axis=1)
+        found: Array = np.take(self._W, places_of_blocks(self._R.shape[1], self._rank), axis=1)
         return found
 
 
@@ -117,39 +107,143 @@ def unpacking(rank: int, width: int) -> tuple[Any, Any]:
 
 
 @njit(**FLAGS)
-def move(lanes: Any, W: Any, at: int, V: Any, t: float, D: Any) -> None:
-    """Move X by tD, in the records of both kinds, and set the sums to zero."""
-    width, none = np.int64(len(lanes)), np.int64(0)
-    for i in range(np.int64(len(D))):
+def take_steps(here: Any, rules: Any, now: Any, goal: float, made: Any) -> Any:
+    """Do the work of `Descent.go`; return how many steps were made, how they ended, the passes, and what is now."""
+    forcing, max_cg, power, least_gain, far, axes, most_slow = rules
+    value, slope, mean, damping, earlier, slow = now
+    modes, kind, lanes, rank, at, _, W, V, D, _, Z, L, data = here
+    n, width, none = np.int64(len(D)), np.int64(len(lanes)), np.int64(0)
+    count, passes, little, failed = 0, 0, False, False
+    while count < len(made) and slope > goal and slow < most_slow and not little:
+        if axes > 0 and is_flat(W, at, rank, axes):
+            break
+        shift = damping * mean
+        invert(lanes, rank, L, shift)
+        tolerance = _residual(forcing, slope, earlier, power)
+        steps, reached, length = solve_rows(here, shift, tolerance, max_cg)
+        c = pair_rows(modes[2], kind, lanes, None, none, V, width, False, none, n, *data)
+        t = best_step(c, far)
+        passes += steps + 2
+        for i in range(n):  # for the case that the step fails
+            store(Z, i, none, load(lanes, W, i, at))
+        following, following_slope, following_mean = look(here, t)
+        failed = not (t > 0 and following <= value)
+        if failed:
+            for i in range(n):
+                store(W, i, at, load(lanes, Z, i, none))
+                store(V, i, width, load(lanes, Z, i, none))
+            break
+        predicted = 0.5 * (shift * length - c[0])
+        gain = -(c[0] + c[1] + c[2] + c[3]) / predicted if predicted > 0 else 0.0
+        damping, earlier, slow = _next_damping(damping, gain), slope, 0 if reached else slow + 1
+        made[count, 0], made[count, 1], made[count, 2], made[count, 3] = following, following_slope, t, steps + 2
+        count += 1
+        little = gain > least_gain and following > (1 - LITTLE) * value
+        value, slope, mean = following, following_slope, following_mean
+    return count, little, failed, passes, (value, slope, mean, damping, earlier, slow)
+
+
+@njit(**FLAGS)
+def look(here: Any, t: float) -> Any:
+    """Go to X + tD and make a pass there; set R = −G and L to the row blocks; return f, ‖G‖ and the mean diagonal."""
+    modes, kind, lanes, rank, at, where, W, V, D, R, _, L, data = here
+    n, width, none, trace, square = np.int64(len(R)), np.int64(len(lanes)), np.int64(0), 0.0, 0.0
+    for i in range(n):
         for k in range(none, at, width):
             store(W, i, k, nothing(lanes))
         x = load(lanes, W, i, at) + t * load(lanes, D, i, none)
         store(W, i, at, x)
         store(V, i, width, x)
-
-
-@njit(**FLAGS)
-def prepare(lanes: Any, W: Any, where: Any, R: Any, L: Any) -> Any:
-    """Set R = −G and L to the row blocks; return tr JᵀJ."""
-    width, none, trace = np.int64(len(lanes)), np.int64(0), 0.0
-    for i in range(np.int64(len(R))):
-        store(R, i, none, -1.0 * load(lanes, W, i, none))
+    total = pair_rows(modes[0], kind, lanes, None, None, W, at, False, none, n, *data)[0]
+    for i in range(n):
+        g = load(lanes, W, i, none)
+        store(R, i, none, -1.0 * g)
+        square += dot(g, g)
         for k in range(width):
             trace += W[i, width + k]
             for l in range(width):
                 L[i, k * width + l] = W[i, width + where[k, l]]
-    return trace
+    return 0.5 * total, np.sqrt(square), trace / (rank * n)
 
 
 @njit(**FLAGS)
-def solve_rows(
-    product: Any, kind: Any, lanes: Any, V: Any, start: Any, cols: Any, target: Any, upper: Any, weight: Any,
-    L: Any, shift: float, tolerance: float, most: int, D: Any, R: Any, Z: Any,
-) -> Any:  # fmt: skip
+def is_flat(W: Any, at: int, rank: int, axes: int) -> Any:
+    """Tell whether X, from that column on, has so little variance beyond ``axes`` axes that they will do."""
+    mean, S = np.zeros(rank), np.zeros((rank, rank))
+    for i in range(len(W)):
+        for k in range(rank):
+            mean[k] += W[i, at + k] / len(W)
+    for i in range(len(W)):
+        for k in range(rank):
+            for l in range(rank):
+                S[k, l] += (W[i, at + k] - mean[k]) * (W[i, at + l] - mean[l])
+    variances = np.linalg.eigvalsh(S)
+    return variances[-axes - 1] <= FLAT * variances[-axes]
+
+
+@njit(**FLAGS)
+def best_step(c: Any, far: bool) -> float:
+    """Return the t > 0 at which c₁t + c₂t² + c₃t³ + c₄t⁴ is least, or, not ``far``, first stops falling; or 0.
+
+    It is 0 where the quartic does not fall, never stops, or falls by no more than its round-off.
+    """
+    c1, c2, c3, c4 = c
+    if not c1 < 0:
+        return 0.0
+    # the slope rises up to the first of these, falls up to the second, and rises from there on
+    low, high, square = 0.0, 0.0, 9 * c3 * c3 - 24 * c2 * c4
+    if square > 0 and c4 > 0:
+        q = -3 * c3 - np.copysign(np.sqrt(square), c3)
+        one, other = q / (12 * c4), 2 * c2 / q if q != 0 else 0.0
+        low, high = max(min(one, other), 0.0), max(one, other, 0.0)
+    first = cross(c, 0.0, low) if slope_at(c, low) > 0 else 0.0
+    last, end = 0.0, 2 * high + 1.0
+    if slope_at(c, high) < 0:
+        while slope_at(c, end) < 0 and end < 1e9:
+            end *= 2.0
+        last = cross(c, high, end) if slope_at(c, end) >= 0 else 0.0
+    t = first if first > 0 and (not far or not least_fall(c, last) < least_fall(c, first)) else last
+    return t if least_fall(c, t) < 0 else 0.0
+
+
+@njit(**INNER)
+def slope_at(c: Any, t: float) -> Any:
+    """Return the slope of the quartic."""
+    return c[0] + t * (2 * c[1] + t * (3 * c[2] + t * 4 * c[3]))
+
+
+@njit(**INNER)
+def least_fall(c: Any, t: float) -> Any:
+    """Return the most that the change at t can be, its coefficients being known to a few units of their last digits."""
+    change = t * (c[0] + t * (c[1] + t * (c[2] + t * c[3])))
+    return change + 64 * EPS * t * (abs(c[0]) + t * (abs(c[1]) + t * (abs(c[2]) + t * abs(c[3]))))
+
+
+@njit(**INNER)
+def cross(c: Any, low: float, high: float) -> float:
+    """Return where the slope crosses zero, which is negative at ``low`` and not at ``high``: Newton, or halving."""
+    t = min(max(1.0, low), high)
+    for _ in range(300):
+        slope, curvature = slope_at(c, t), 2 * c[1] + t * (6 * c[2] + t * 12 * c[3])
+        if slope < 0:
+            low = t
+        else:
+            high = t
+        new = t - slope / curvature if curvature != 0 else low
+        new = new if low < new < high else 0.5 * (low + high)
+        if abs(new - t) <= 2 * EPS * t:
+            break
+        t = new
+    return t
+
+
+@njit(**FLAGS)
+def solve_rows(here: Any, shift: float, tolerance: float, most: int) -> Any:
     """Solve (JᵀJ + shift·I) D = R by conjugate gradients; return the steps, if they are enough, and ‖D‖².
 
     L has the inverses of the row blocks, the preconditioner. D ends as the direction in the records, too.
     """
+    modes, kind, lanes, _, _, _, _, V, D, R, Z, L, data = here
     n, width, none = np.int64(len(D)), np.int64(len(lanes)), np.int64(0)
     places, first, rz, b, steps = 2 * width, np.inf, 0.0, 0.0, 0
     while True:
@@ -172,7 +266,7 @@ def solve_rows(
         for i in range(n):
             store(V, i, none, nothing(lanes))
             store(V, i, places, load(lanes, Z, i, none) + b * load(lanes, V, i, places))
-        pair_rows(product, kind, lanes, None, none, V, width, False, none, n, start, cols, target, upper, weight)
+        pair_rows(modes[1], kind, lanes, None, none, V, width, False, none, n, *data)
         steps += 1
         curvature = 0.0
         for i in range(n):
@@ -194,11 +288,6 @@ def solve_rows(
         store(V, i, places, d)
         length += dot(d, d)
     return steps, steps < most or not total > tolerance**2 * first, length
-
-
-def first_minimum(c1: float, c2: float, c3: float, c4: float) -> float:
-    """Return the t > 0 at which c₁t + c₂t² + c₃t³ + c₄t⁴ stops falling; 0 where it does not fall, or never stops."""
-    return next((t for t in real_roots_of_cubic(4 * c4, 3 * c3, 2 * c2, c1) if t > 0), 0.0) if c1 < 0 else 0.0
 
 
 # -- row blocks --------------------------------------------------------------------------------------------------------

@@ -22,6 +22,11 @@ _LEAST, _MOST = 1e-13, 1e8
 _LEAST_RESIDUAL = 1e-3
 #: In a core they are solved further: a step costs as much as several of conjugate gradients.
 IN_CORES = 1.5
+#: A step that lowers the loss by less than this share does next to nothing: residuals are there to stay.
+LITTLE = 1e-2
+#: A core's added column goes when the variance along it is this share of the variance along the last axis that stays.
+#: With three times as much a few more random starts end in local minima.
+FLAT = 0.03
 
 
 def row_blocks_in(space: Space) -> Any:
@@ -292,7 +297,7 @@ class PairSquares(QuarticPairs):
         self.count_products()
         return place(self.pairs, X, placed)
 
-    def descent(self, X: Array, forcing: float, max_cg: int) -> Any:
+    def descent(self, X: Array, forcing: float, max_cg: int, damping: float) -> Any:
         """Return damped steps from X with little in between them (`quartic.losses.pairs.descent.Descent`), or None.
 
         None with many pairs, or where what a step takes over would be rounded.
@@ -301,7 +306,7 @@ class PairSquares(QuarticPairs):
             return None
         from quartic.losses.pairs.descent import Descent
 
-        return Descent(X, self.pairs, forcing, max_cg, self.count_products)
+        return Descent(X, self.pairs, forcing, max_cg, damping, self.count_products)
 
     def _is_small(self, X: Array) -> bool:
         """Tell whether a compiled call is worth it that makes many passes on one thread."""
