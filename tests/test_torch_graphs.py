@@ -260,3 +260,27 @@ def test_nodes_are_added_and_ranks_chosen_from_tensors(no_way_to_numpy):
         assert model.partial_fit(X[:5].abs()).embedding_.shape == (305, 4)
         np.testing.assert_array_equal(to_host(model.labels_[-5:]), to_host(model.labels_[:5]))
     assert select_rank(G, range(2, 7), random_state=0).best == 4
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_distances_may_be_tensors_wherever_they_are(dtype, no_way_to_numpy):
+    rng = np.random.default_rng(0)
+    points = rng.random((60, 3))
+    pairs = random_pairs(60, 0.5, random_state=1)
+    d = torch.from_numpy(pair_distances(points, pairs)).to(dtype)
+    ends = torch.from_numpy(pairs)
+    D = torch.full((60, 60), torch.nan, dtype=dtype)
+    D[ends[:, 0], ends[:, 1]] = d
+    whole = torch.cdist(torch.from_numpy(points), torch.from_numpy(points)).to(dtype)
+    for model in (
+        DistanceCompletion(random_state=0).fit_pairs(ends, d, n_points=60),
+        DistanceCompletion(random_state=0).fit_pairs(ends, d, n_points=60, weights=torch.ones_like(d)),
+        DistanceCompletion(random_state=0).fit_pairs(ends, n_points=60, lower=d, upper=d),
+        DistanceCompletion(random_state=0).fit(D),
+        DistanceCompletion(random_state=0).fit(whole),
+        DistanceCompletion(metric="euclidean").fit(torch.from_numpy(points).to(dtype)),
+    ):
+        assert isinstance(model.embedding_, np.ndarray)
+        np.testing.assert_allclose(model.distances(ends), d.numpy(), atol=5e-3)
+        assert model.score_pairs(ends, d) > -5e-3
+    assert model.transform(torch.from_numpy(points[:4]).to(dtype)).shape == (4, 3)

@@ -110,7 +110,7 @@ def graph_of_labels(model: SymNMF) -> Any:
         some = given[:: max(1, len(given) // 256)]
         if 2 * int((some != 0).sum()) > math.prod(some.shape):
             return None
-    graph = sp.csr_array(on_host(given), dtype=np.float64)
+    graph = sp.csr_array(to_scipy(given), dtype=np.float64)
     if graph.data.min(initial=0.0) < 0 or 2 * graph.nnz > graph.shape[0] ** 2:
         return None
     return _without_loops(graph)
@@ -162,7 +162,7 @@ def _read_new(model: SymNMF, X: Any) -> tuple[Any, Any]:
     """Return similarities (m, n) or features of what is new, and the similarities (m, m) to each other where given."""
     if any(map(is_dask_array, (X, model._features, model.affinity_matrix_))) or isinstance(X, DaskMatrix):
         raise TypeError("new nodes must be in memory, but these are in Dask's blocks; pass rows of NumPy or SciPy")
-    new, n, among = on_host(X) if is_torch(X) else features_of(X), model.n_features_in_, None
+    new, n, among = to_scipy(X) if is_torch(X) else features_of(X), model.n_features_in_, None
     if model._affinity == "precomputed" and hasattr(new, "shape") and new.shape[1:] == (n + new.shape[0],):
         among, new = check_array(new, accept_sparse="csr")[:, n:], new[:, :n]
     return validate_data(model, new, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False), among
@@ -181,7 +181,7 @@ def _similarity_of_new(model: SymNMF, new: Any) -> Any:
 
 def add_nodes(model: SymNMF, X: Any) -> tuple[Any, Array]:
     """Return what the model was fitted to with the nodes of its ``partial_fit``, and the rows at which these start."""
-    X = on_host(X)
+    X = to_scipy(X)
     if model._affinity != "precomputed":
         rows = place(similarity_to_fitted(model, X), to_host(model.embedding_))
         old, new = (
@@ -208,12 +208,7 @@ def add_nodes(model: SymNMF, X: Any) -> tuple[Any, Array]:
 def _old_graph(model: SymNMF) -> Any:
     """Return the graph, or the matrix, that was handed in."""
     old = model.affinity_matrix_ if model._graph is None else model._graph
-    return on_host(old)
-
-
-def on_host(M: Any) -> Any:
-    """Return a matrix as NumPy or SciPy have it."""
-    return to_scipy(M) if is_torch(M) else M
+    return to_scipy(old)
 
 
 def _normalized_rows(model: SymNMF, new: Any) -> Any:
@@ -223,7 +218,7 @@ def _normalized_rows(model: SymNMF, new: Any) -> Any:
     refuse_negative(B)
     if model.normalize_ == "walks":
         B.data /= np.repeat(B.sum(axis=1), np.diff(B.indptr))
-        return B @ sp.csr_array(on_host(model.affinity_matrix_))
+        return B @ sp.csr_array(to_scipy(model.affinity_matrix_))
     degree, mine = np.asarray(A.sum(axis=1)), np.asarray(B.sum(axis=1))
     more = degree.mean() if model.normalize_ == "regularized" else 0.0
     B.data *= np.repeat(inverse_roots(mine + more), np.diff(B.indptr)) * inverse_roots(degree + more)[B.indices]
@@ -231,7 +226,7 @@ def _normalized_rows(model: SymNMF, new: Any) -> Any:
 
 
 def _old_features(model: SymNMF) -> Any:
-    return check_array(features_of(on_host(model._features)), accept_sparse="csr", dtype=(np.float64, np.float32))
+    return check_array(features_of(to_scipy(model._features)), accept_sparse="csr", dtype=(np.float64, np.float32))
 
 
 def _similarity_graph(model: SymNMF) -> SimilarityGraph:

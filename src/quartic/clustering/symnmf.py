@@ -28,7 +28,6 @@ from quartic.clustering.similarity_input import (
     add_nodes,
     graph_of_labels,
     labels_of,
-    on_host,
     rows_of,
     similarity_of,
     similarity_to_fitted,
@@ -41,7 +40,7 @@ from quartic.graphs.normalization import KINDS
 from quartic.init import random_start, spectral_start
 from quartic.losses import LeastSquares
 from quartic.losses.blocks.dask_matrix import DaskMatrix
-from quartic.losses.devices import device_for, moved
+from quartic.losses.devices import device_for, moved, to_scipy
 from quartic.losses.factor.matrix import StoredMatrix
 from quartic.penalties import Nonnegative, NonnegativeL1, NonnegativeRidge, Penalty
 from quartic.solvers import Solver
@@ -278,7 +277,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             blocks = BlockModel(graph, to_host(self.labels_), self.n_components)
             blocks = blocks.refine(() if known is None else known.nodes())
             self.labels_ = moved(blocks.labels, self.labels_.device) if is_torch(X) else blocks.labels
-            self._placement = Placement(blocks, on_host(self.affinity_matrix_))
+            self._placement = Placement(blocks, to_scipy(self.affinity_matrix_))
         self.unmet_ = None if known is None else known.unmet(self.labels_)
         self.objective_, self.n_iter_, self.result_ = best.objective, max(best.n_iter, 1), best
         self._n_features_out = self.n_components
@@ -317,7 +316,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         best = self._best_run(problem, self.init, weights is not None)
         if not is_torch(X):  # what came as NumPy goes back as such
             best = replace(best, X=to_host(best.X))
-            M = on_host(M)
+            M = to_scipy(M)
         return best, M, None
 
     def _run_with(self, known: Known, M: Any, penalty: Penalty, strength: float) -> Result:
@@ -435,7 +434,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         """
         check_is_fitted(self)
         names = self.node_names_
-        inside = above_noise(on_host(self.affinity_matrix_), to_host(self.embedding_))
+        inside = above_noise(to_scipy(self.affinity_matrix_), to_host(self.embedding_))
         return [set(names[column].tolist()) for column in inside.T]
 
     def _best_run(self, problem: Callable[[], Problem], start: Any, weighted: bool) -> Result:
@@ -481,7 +480,7 @@ class SymNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         from quartic import plots
 
         check_is_fitted(self)
-        return plots.similarity(on_host(self.affinity_matrix_), to_host(self.labels_), ax)
+        return plots.similarity(to_scipy(self.affinity_matrix_), to_host(self.labels_), ax)
 
     def plot_memberships(self, ax: Any = None) -> Any:
         """Draw how much each node belongs to each cluster (matplotlib). Returns the axes."""

@@ -37,7 +37,7 @@ from quartic.distance.fit import Located, locate, locate_complete, reflect_throu
 from quartic.distance.moves import place_new_points
 from quartic.distributed.inputs import is_dask_array, is_dask_frame
 from quartic.graphs.inputs import refuse_not_finite
-from quartic.losses.devices import device_for
+from quartic.losses.devices import device_for, to_scipy
 from quartic.solvers import Solver
 
 _STARTS = ("auto", "random", "mds", "landmark", "eigenmap", "patches", "relaxed")
@@ -78,9 +78,9 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         points and more are solved in so many processes. None: one search at a time, on as many threads as the
         environment allows. The answer does not depend on it.
     device : None, "cpu", "cuda" or another device of torch
-        Where the runs over all points are made. The distances are moved there once, and points come back as NumPy. Runs
-        with bounds or anchors, patches, complete matrices, and what decides which points are determined, stay on the
-        CPU.
+        Where the runs over all points are made. The distances (NumPy, SciPy, or tensors of any device) are moved there
+        once, and points come back as NumPy. Runs with bounds or anchors, patches, complete matrices, and what decides
+        which points are determined, stay on the CPU.
     random_state : int, RandomState, Generator or None
         Seed.
     verbose : bool, default=False
@@ -247,7 +247,8 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self
         """
         self._check_settings()
-        D = self._validated(X, reset=True)
+        weights, lower, upper = map(to_scipy, (weights, lower, upper))
+        D = self._validated(to_scipy(X), reset=True)
         self.point_names_ = getattr(self, "feature_names_in_", None) if self.metric == "precomputed" else None
         settings, anchors = self._settings(), find_points(anchors, self.point_names_, "anchors")
         nothing_else = all(given is None for given in (anchors, weights, lower, upper, self.refine))
@@ -297,6 +298,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """
         self._check_settings()
         everything, rank = None, self.n_components
+        pairs, distances, weights, lower, upper = map(to_scipy, (pairs, distances, weights, lower, upper))
         in_chunks = is_dask_array(pairs) or is_dask_frame(pairs)
         pairs, self.point_names_ = (pairs, None) if in_chunks else number_points(pairs)
         settings, anchors = self._settings(), find_points(anchors, self.point_names_, "anchors")
@@ -366,7 +368,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             from scipy.spatial.distance import cdist
 
             return np.asarray(cdist(self.embedding_, self.embedding_))
-        return pair_distances(self.embedding_, find_points(pairs, self.point_names_, "pairs"))
+        return pair_distances(self.embedding_, find_points(to_scipy(pairs), self.point_names_, "pairs"))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return −rmse over the known distances of X.
@@ -407,7 +409,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         True
         """
         check_is_fitted(self)
-        known = np.asarray(distances, dtype=np.float64)
+        known = np.asarray(to_scipy(distances), dtype=np.float64)
         found = self.distances(pairs)
         if known.shape != found.shape:
             raise ValueError(f"distances must be one number for each of the {len(found)} pairs, got {known.shape}")
@@ -516,6 +518,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _validated_new(self, X: Any) -> Any:
         """Return distances to the fitted points, from distances or from features."""
+        X = to_scipy(X)
         if self.metric == "euclidean":
             from scipy.spatial.distance import cdist
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from quartic.arrays import finite_matrix, first_not_finite, is_torch
+from quartic.arrays import finite_matrix, first_not_finite
 from quartic.distributed.inputs import is_instance_if_loaded
 from quartic.losses.devices import to_scipy
 
@@ -62,8 +62,7 @@ def as_adjacency(obj: Any) -> sp.csr_array:
 
 def read_weights(obj: Any) -> sp.csr_array:
     """Return the matrix of a graph in any common form, directed or not, as a new float64 csr_array."""
-    if is_torch(obj):
-        obj = to_scipy(obj)
+    obj = to_scipy(obj)
     if is_graph(obj):
         import networkx
 

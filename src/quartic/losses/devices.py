@@ -67,7 +67,7 @@ def brought_here(**given: Any) -> tuple[Space, list[Any]]:
     space = space_of(tensors[first])
     for name, A in tensors.items():
         space.take(A, name)  # raises where it is on another device
-    return space, [to_scipy(A) if is_torch(A) else A for A in given.values()]
+    return space, [to_scipy(A) for A in given.values()]
 
 
 def refuse_tensors(loss: str, **given: Any) -> None:
@@ -78,7 +78,9 @@ def refuse_tensors(loss: str, **given: Any) -> None:
 
 
 def to_scipy(M: Any) -> Any:
-    """Return a tensor as a NumPy array, a sparse one as a csr_array."""
+    """Return a tensor as a NumPy array, a sparse one as a csr_array, and all else as it is."""
+    if not is_torch(M):
+        return M
     import scipy.sparse as sp
     import torch
 

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from quartic.arrays import Array, as_floats, check_count, check_number, gram, inner, is_torch, norm, trace_inner
+from quartic.arrays import Array, as_floats, check_count, check_number, gram, inner, norm, trace_inner
 from quartic.core.units import Units, exponent, shifted
 from quartic.losses.base import Loss, Point, constant
 from quartic.losses.devices import to_scipy
@@ -197,7 +197,7 @@ class Smooth(Loss):
 
         F is given what it works with, whatever X came in as: a tensor is brought to the host's memory.
         """
-        X = to_scipy(X) if is_torch(X) else X
+        X = to_scipy(X)
         if self._n is None and np.ndim(X) == 2:
             self._n = int(np.shape(X)[0])
         return super().check(X, name)
