@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.spatial.distance import pdist, squareform
+from scipy.spatial.distance import cdist, pdist, squareform
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -986,3 +986,29 @@ def test_pairs_given_the_other_way_round_are_left_as_they_are():
     )
     assert (pairs == kept).all()
     assert model.rmse_ < 1e-10
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_diagonal_of_round_off_is_zero(dtype):
+    """As ‖x‖² − 2⟨x, y⟩ + ‖y‖² leaves it; what is more than that is refused."""
+    X = np.random.default_rng(0).random((30, 2))
+    D = cdist(X, X).astype(dtype)
+    D[3, 3] = 0.5 * np.sqrt(np.finfo(dtype).eps)
+    given = D.copy()
+    model = DistanceCompletion(2, random_state=0).fit(D)
+    np.testing.assert_array_equal(D, given)
+    np.testing.assert_allclose(model.distances(), cdist(X, X), atol=3 * np.sqrt(np.finfo(dtype).eps))
+    assert model.score(D) > -np.sqrt(np.finfo(dtype).eps)
+    D[3, 3] = 0.01
+    with pytest.raises(ValueError, match=r"D\[3, 3\] = 0.0\d*, but a point has distance 0 to itself"):
+        DistanceCompletion(2).fit(D)
+
+
+def test_single_precision_may_round_the_two_sides_apart():
+    X = np.random.default_rng(0).random((30, 2))
+    D = cdist(X, X).astype(np.float32)
+    D[np.triu_indices(30, 1)] *= np.float32(1 + 3e-7)
+    model = DistanceCompletion(2, random_state=0).fit(D)
+    assert model.rmse_ < 1e-6
+    with pytest.raises(ValueError, match="D is not symmetric"):
+        DistanceCompletion(2).fit(D.astype(np.float64))

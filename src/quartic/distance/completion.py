@@ -31,6 +31,7 @@ from quartic.distance.data import (
     read_chunks,
     read_matrix,
     read_pairs,
+    without_round_off,
 )
 from quartic.distance.determination import Determination
 from quartic.distance.fit import Located, locate, locate_complete, reflect_through
@@ -514,7 +515,7 @@ class DistanceCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 f'D must be a square matrix of distances, got shape {D.shape}; for features use metric="euclidean", '
                 "for a list of pairs fit_pairs"
             )
-        return D
+        return D if sp.issparse(D) else without_round_off(D)
 
     def _validated_new(self, X: Any) -> Any:
         """Return distances to the fitted points, from distances or from features."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -337,7 +338,10 @@ def check_anchors(anchors: Any, n: int, rank: int) -> tuple[NDArray[np.int64], A
 
 
 _BLOCK = 1 << 22  # entries of a matrix looked at together
-_ASYMMETRY = 1e-8  # relative; what rounding in somebody's file may leave
+# Relative: what rounding in somebody's file may leave, and so many eps of D's type.
+_ASYMMETRY, _EPS = 1e-8, 8
+# The distance of a point to itself may be so many roots of eps, as a share of the largest one: it is then round-off.
+_SELF = 8
 
 
 def read_matrix(D: Any, weights: Any, lower: Any, upper: Any, anchors: Any, rank: int) -> Measurements:
@@ -392,9 +396,11 @@ def is_symmetric(D: Any) -> bool:
     if sp.issparse(D):
         D = sp.csr_array(D)
         both = D.multiply((D > 0).T)
-        return not D.diagonal().any() and bool(abs(both - both.T).max() <= _ASYMMETRY * max(float(D.max()), 0.0))
+        return not D.diagonal().any() and bool(abs(both - both.T).max() <= _asymmetry(D) * max(float(D.max()), 0.0))
     gap = np.abs(D - D.T)
-    return not np.nan_to_num(np.diagonal(D)).any() and not (gap > _ASYMMETRY * np.maximum(np.abs(D), np.abs(D.T))).any()
+    return (
+        not np.nan_to_num(np.diagonal(D)).any() and not (gap > _asymmetry(D) * np.maximum(np.abs(D), np.abs(D.T))).any()
+    )
 
 
 def is_complete(D: Any) -> bool:
@@ -407,6 +413,21 @@ def is_complete(D: Any) -> bool:
         if missing.any():
             return False
     return True
+
+
+def _asymmetry(D: Any) -> float:
+    """Return by how much of their size two entries that should be the same may differ."""
+    return max(_ASYMMETRY, _EPS * float(np.finfo(D.dtype).eps))
+
+
+def without_round_off(D: Array) -> Array:
+    """Return D with zeros on its diagonal where round-off of ‖x‖² − 2⟨x, y⟩ + ‖y‖² has left something else."""
+    most = float(np.nan_to_num(np.diagonal(D)).max())
+    if not 0 < most <= _SELF * math.sqrt(np.finfo(D.dtype).eps) * float(np.nanmax(D)):
+        return D
+    clean = D.copy()
+    np.fill_diagonal(clean, 0.0)
+    return clean
 
 
 def _upper_blocks(D: Any, name: str) -> Iterator[tuple[int, Array]]:
@@ -422,7 +443,7 @@ def _upper_blocks(D: Any, name: str) -> Iterator[tuple[int, Array]]:
             raise ValueError(f"{name}[{i}, {i}] = {float(D[i, i])}, but a point has distance 0 to itself")
         _refuse_negative(upper, name, first)
         _refuse_negative(mirror, name, first)
-        gap = np.abs(upper - mirror) > _ASYMMETRY * np.maximum(np.abs(upper), np.abs(mirror))
+        gap = np.abs(upper - mirror) > _asymmetry(D) * np.maximum(np.abs(upper), np.abs(mirror))
         if gap.any():
             i, j = np.argwhere(gap)[0] + first
             raise ValueError(
@@ -456,7 +477,7 @@ def _known_sparse(D: Any, name: str) -> tuple[NDArray[np.int64], Array]:
     order = each_once(low, high, D.shape[0], {})
     key = low * D.shape[0] + high
     first = values[order][np.searchsorted(key[order], key)]
-    gap = np.abs(values - first) > _ASYMMETRY * np.maximum(values, first)
+    gap = np.abs(values - first) > _asymmetry(D) * np.maximum(values, first)
     if gap.any():
         at = int(np.argmax(gap))
         raise ValueError(
