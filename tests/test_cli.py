@@ -599,6 +599,8 @@ CLUSTER_FAULTS = {
         ("-k", 2),
         "in.csv:1: 'who' and 'whom' are in no other row: names of columns, or an edge?",
     ),
+    "repeats of features": ("a;x;y\nb;1,5;2\nc;3,5;1\n", ("-k", 2, "--repeats", "sum"), "--repeats is for graphs"),
+    "no such feature": ("a;x;y\nb;1,5;2\nc;3,5;1\n", ("-k", 2, "--as", "features", "--columns", "z"), "no column 'z'"),
     "unknown kind": ("a,b,1\nb,c,2\n", ("-k", 2, "--as", "poem"), "choose graph, features"),
 }
 LOCATE_FAULTS = {

@@ -105,6 +105,8 @@ def _read(options: Options) -> _Job:
         return _Job(table, table.adjacency, {"normalize": normalize, **settings}, guess, options.n_clusters or 2)
     if options.normalize != "auto":
         raise ValueError(f"--normalize is for graphs, {options.source} was read as features; leave it out")
+    if options.repeats is not None:
+        raise ValueError(f"--repeats is for graphs, {options.source} was read as features; leave it out")
     affinity = options.affinity or ("cosine" if sp.issparse(table.X) else "self_tuning")
     settings = {"affinity": affinity, "n_neighbors": _neighbors(options.neighbors), **settings}
     guess += f"; similarity: {affinity}" + ("" if options.affinity else " (--affinity chooses)")
