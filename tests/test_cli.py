@@ -437,6 +437,14 @@ def test_locate_takes_any_names_of_columns_and_blanks():
     assert "1 repeated pair: mean" in facts["guess"]
 
 
+def test_locate_says_what_too_few_anchors_leave_open(tmp_path):
+    pairs, known = "i,j,d\na,b,3\nb,c,4\na,c,5\n", tmp_path / "known.csv"
+    known.write_text("point,x,y\na,0,0\nb,3,0\n")  # c is at (3, 4) or (3, −4)
+    words = "2 anchors do not fix the whole in space (3 in general position do): it may still be turned or reflected."
+    assert words in quick("locate", "-", "-d", 2, "--anchors", known, given=pairs).stderr
+    assert "anchor" not in quick("locate", "-", "-d", 2, given=pairs).stderr
+
+
 def test_locate_with_anchors_noise_and_names(tmp_path):
     places = {"north": (0.0, 1.0), "east": (1.0, 0.0), "south": (0.0, -1.0), "here": (0.2, 0.1)}
     names = list(places)

@@ -704,7 +704,7 @@ def test_bounds_and_weights(file):
         ("i,j,d,weight\n0,1,1,\n0,2,1,1\n", "data.csv:2: there is no number in column 'weight'"),
         ("i,j,d\n0,0,1\n", "data.csv:2: the point 0 is paired with itself"),
         ("i,j,lower,upper\n0,1,3,2\n", "data.csv:2: the lower bound is above the upper"),
-        ("i,j,d,upper\n0,1,3,2\n", "data.csv:2: the distance is outside its bounds"),
+        ("i,j,d,upper\n0,1,3,2\n", "outside its bounds (distance 3 in column 'd', upper bound 2 in column 'upper')"),
         ("i,j,lower,upper\n0,1,,\n", "no distance between two different points"),
         ("i,j,d\n0,1,1\n0,2\n1,2,1\n", "data.csv:3: 2 cells where the others have 3"),
         (",a,b\na,0,1\nb,2,0\n", "the distance of b and a is 2, but 1"),
