@@ -246,6 +246,25 @@ def test_anchors_that_contradict_distances_are_kept_with_a_warning():
     np.testing.assert_array_equal(model.embedding_[1], places[1])
 
 
+def test_distances_between_anchors_may_differ_by_noise_that_is_known():
+    X = points(12, 2)
+    D = pdist(X)
+    D += 0.001 * np.random.default_rng(0).uniform(-1, 1, len(D))
+    D[1] += 0.003  # between 0 and 2
+    D, places = squareform(D), dict(enumerate(X[:3]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.filterwarnings("error", ".* distances between anchors")
+        DistanceCompletion(2, noise=0.001, random_state=0).fit(D, anchors=places)
+    with pytest.raises(InconsistentWarning, match=r"3 distances .* the most between 0 and 2 \(by 0\.00"):
+        DistanceCompletion(2, random_state=0).fit(D, anchors=places)
+
+
+def test_anchors_that_are_no_dict_are_named():
+    with pytest.raises(TypeError, match=r"anchors must be a dict .*, got tuple"):
+        DistanceCompletion(2).fit(squareform(pdist(points(5, 2))), anchors=([0, 1], [[0, 0, 0], [1, 0, 0]]))
+
+
 def test_stanford_benchmark():
     field = or_skip(load_sensor_field)
     with warnings.catch_warnings():

@@ -114,6 +114,37 @@ def test_decimal_commas_are_said(file):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_points_between_thousands(file):
+    """1.240.000 is no other number; 1.240 beside 950 may be either, and what it is taken for is said."""
+    million = io.read_features(file("name;a\nx;1.240.000\ny;950\nz;1.250\n"))
+    assert million.X.ravel().tolist() == [1_240_000, 950, 1250]
+    thousand = io.read_features(file("name;a\nx;1.240\ny;950\n"))
+    assert thousand.X.ravel().tolist() == [1.24, 950]
+    assert "decimal points: 1.240 is 1.24" in thousand.guess
+    for clear in ("name;a\nx;1.240\ny;95.0\n", "name;a\nx;0.240\ny;95\n", "name,a\nx,1.240\ny,95\n"):
+        assert "decimal points" not in io.read_features(file(clear)).guess
+
+
+def test_columns_of_features_may_be_chosen(file):
+    path = file("name;no;height;age;kind\nann;7;1,5;30;p\nbob;8;2,5;40;q\ncid;11;3,5;60;q\n")
+    chosen = io.read_similarity(path, "features", columns=["age", "height"])
+    assert chosen.columns == ("age", "height")
+    assert chosen.names == ("ann", "bob", "cid")
+    assert chosen.X.tolist() == [[30, 1.5], [40, 2.5], [60, 3.5]]
+    assert io.read_features(path, columns=["3"]).columns == ("height",)
+    assert "left out: column 'height', column 'age'" in io.read_features(path, columns=["no"]).guess
+    with pytest.raises(io.FileFormatError, match="there is no column 'size'; it has the columns name, no, height"):
+        io.read_features(path, columns=["size"])
+    with pytest.raises(io.FileFormatError, match="'p' in column 'kind' is not a number"):
+        io.read_features(path, columns=["age", "kind"])
+
+
+def test_a_matrix_has_no_columns_to_choose(tmp_path):
+    np.save(tmp_path / "x.npy", np.eye(3, 2))
+    with pytest.raises(io.FileFormatError, match="leave --columns out"):
+        io.read_features(tmp_path / "x.npy", columns=["a"])
+
+
 def test_a_pipe_with_a_name_is_read_once(tmp_path):
     """As ``quartic cluster <(zcat edges.gz)`` gives one, or /dev/stdin."""
     os.mkfifo(tmp_path / "pipe")
@@ -476,7 +507,7 @@ def test_features_in_many_files(tmp_path):
         ("5,3,1.2\n4,2,2.2\n5,3,1.1\n6,6,1\n", "whole numbers: the ends of edges, or features"),
         ("1,2\n1,2\n4,7\n", "whole numbers"),
         ("1,2\n3,4\n", "not symmetric: a graph, or features"),
-        ("a,x,1\nb,y,2\n", "two columns of words that have none in common"),
+        ("a,x,1\nb,y,2\n", "have none in common, and one of numbers: a graph, or features\\? say"),
     ],
 )
 def test_ambiguous_input_is_an_error_until_said(file, text, words):
@@ -673,7 +704,7 @@ def test_bounds_and_weights(file):
         ("i,j,d,weight\n0,1,1,\n0,2,1,1\n", "data.csv:2: there is no number in column 'weight'"),
         ("i,j,d\n0,0,1\n", "data.csv:2: the point 0 is paired with itself"),
         ("i,j,lower,upper\n0,1,3,2\n", "data.csv:2: the lower bound is above the upper"),
-        ("i,j,d,upper\n0,1,3,2\n", "data.csv:2: the distance is outside its bounds"),
+        ("i,j,d,upper\n0,1,3,2\n", "outside its bounds (distance 3 in column 'd', upper bound 2 in column 'upper')"),
         ("i,j,lower,upper\n0,1,,\n", "no distance between two different points"),
         ("i,j,d\n0,1,1\n0,2\n1,2,1\n", "data.csv:3: 2 cells where the others have 3"),
         (",a,b\na,0,1\nb,2,0\n", "the distance of b and a is 2, but 1"),

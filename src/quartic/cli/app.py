@@ -64,14 +64,17 @@ _QUIET = _flag("--quiet", "-q", help="print warnings and errors only")
 _FITS = (
     _option("--output", "-o", metavar="FILE", default="-", help="result file; - is standard output"),
     _REPORT,
-    _option("--columns", metavar="A,B[,C]",
-            help="columns of the two nodes (points) and of the value: names or numbers"),
     _option("--solver", default="auto", help="auto, or the name of a solver (listed in the README)"),
     _option("--max-iter", type=_number(0), default=10_000, help="maximum number of iterations per run"),
     _MAX_TIME,
     _option("--n-init", type=_number(1), default=1, help="runs from different starts; the best is kept"),
     _SEED, _JSON, _QUIET,
 )  # fmt: skip
+
+
+def _columns(more: str = "") -> Option:
+    words = f"columns of the two nodes (points) and of the value: names or numbers{more}"
+    return _option("--columns", metavar="A,B[,C]", help=words)
 
 
 def _tolerance(default: float) -> Option:
@@ -97,7 +100,7 @@ _CLUSTER = (
     _choice("--repeats", "sum|mean|last", help="how to combine edges that are listed more than once"),
     _option("--scheduler", metavar="ADDRESS", help="use this Dask cluster, such as tcp://10.0.0.1:8786"),
     _option("--workers", metavar="N", type=_number(1), help="start a local Dask cluster of N processes and use it"),
-    _tolerance(1e-3), *_FITS,
+    _columns("; with --as features, the columns that are features"), _tolerance(1e-3), *_FITS,
 )  # fmt: skip
 _LOCATE = (
     _option("input", metavar="INPUT",
@@ -111,7 +114,7 @@ _LOCATE = (
             help="standard deviation of the distances; adds a column standard_error"),
     _choice("--refine", "stress", help="stress: finish by minimising errors in the distances themselves"),
     _choice("--repeats", "mean|last", help="how to combine distances that are listed more than once"),
-    _tolerance(1e-8), *_FITS,
+    _columns(), _tolerance(1e-8), *_FITS,
 )  # fmt: skip
 _SDP = (
     _option("input", metavar="FILE.dat-s", help="a semidefinite programme in SDPA sparse format, plain or .gz"),

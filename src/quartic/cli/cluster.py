@@ -105,6 +105,8 @@ def _read(options: Options) -> _Job:
         return _Job(table, table.adjacency, {"normalize": normalize, **settings}, guess, options.n_clusters or 2)
     if options.normalize != "auto":
         raise ValueError(f"--normalize is for graphs, {options.source} was read as features; leave it out")
+    if options.repeats is not None:
+        raise ValueError(f"--repeats is for graphs, {options.source} was read as features; leave it out")
     affinity = options.affinity or ("cosine" if sp.issparse(table.X) else "self_tuning")
     settings = {"affinity": affinity, "n_neighbors": _neighbors(options.neighbors), **settings}
     guess += f"; similarity: {affinity}" + ("" if options.affinity else " (--affinity chooses)")
@@ -161,7 +163,11 @@ def _choose(options: Options, job: _Job) -> _Job:
             return replace(job, n_clusters=n_groups, votes={"groups": n_groups}, why=why)
     found = select_rank(M, range(2, last + 1), n_runs=5, solver=options.solver, random_state=options.seed)
     votes = ", ".join(f"{name.replace('_', '-')} {vote}" for name, vote in found.votes.items())
-    by = "the eigengap of the neighbour graph" if found.neighbors else "the larger of two block-model estimates"
+    by = (
+        "the eigengap of the neighbour graph"
+        if found.neighbors
+        else "the likelier of two block models, or the eigenvalues where they tell of more"
+    )
     why = f"chosen from 2 to {last} by {by} ({votes})"
     return replace(job, n_clusters=found.best, votes=found.votes, why=why)
 

@@ -205,7 +205,10 @@ def find_points(given: Any, names: NDArray[Any] | None, what: str) -> Any:
     if isinstance(given, Mapping):
         named = any(isinstance(name, str) for name in given)
     else:
-        table = np.asarray(given)
+        try:
+            table = np.asarray(given)
+        except ValueError:  # rows of different lengths; whoever reads it says what is wrong
+            return given
         named = table.dtype.kind == "U" or (table.dtype.kind == "O" and any(isinstance(k, str) for k in table.flat))
     if not named:
         return given

@@ -85,6 +85,8 @@ class MisfitWarning(DistanceWarning):
 
 # A triangle is broken when a side is longer than the other two by this share: noise as people have it stays below.
 _SLACK = 1e-6
+# Noise of known size explains so many standard deviations.
+_DEVIATIONS = 4.0
 # Triangles looked at.
 _TRIANGLES = 200_000
 # Points are flat where the distances are met to this share of their size without a direction.
@@ -93,8 +95,11 @@ _FLAT = 1e-6
 _THICK = 0.1
 
 
-def look_at_data(data: Measurements) -> list[DistanceWarning]:
-    """Return what is odd in the data: pairs given twice, anchors whose distances contradict their places."""
+def look_at_data(data: Measurements, noise: float | None = None) -> list[DistanceWarning]:
+    """Return what is odd in the data: pairs given twice, anchors whose distances contradict their places.
+
+    Noise with this standard deviation is not odd.
+    """
     found: list[DistanceWarning] = []
     if data.n_repeated:
         text = f"{data.n_repeated} pairs are given more than once and agree; each counts once"
@@ -106,14 +111,16 @@ def look_at_data(data: Measurements) -> list[DistanceWarning]:
     both = (place[data.pairs] >= 0).all(axis=1)
     at = place[data.pairs[both]]
     between = np.linalg.norm(data.places[at[:, 0]] - data.places[at[:, 1]], axis=1)
-    slack = _SLACK * np.maximum(between, data.guess[both])
+    slack = _SLACK * np.maximum(between, data.guess[both]) + _DEVIATIONS * (noise or 0.0)
     wrong = (between < data.lower[both] - slack) | (between > data.upper[both] + slack)
     if wrong.any():
-        i, j = data.pairs[both][int(np.argmax(wrong))].tolist()
+        off = np.where(wrong, np.maximum(data.lower[both] - between, between - data.upper[both]), 0.0)
+        i, j = data.pairs[both][(most := int(np.argmax(off)))].tolist()
         n_wrong = int(wrong.sum())
         differ = "1 distance between anchors differs" if n_wrong == 1 else f"{n_wrong} distances between anchors differ"
-        text = f"{differ} from those of their places, the first between {mark(i)} and {mark(j)}; the places are kept"
-        found.append(InconsistentWarning(text))
+        pair = f"{mark(i)} and {mark(j)}"
+        text = f"{differ} from those of their places, the most between {pair} (by {{off:.3g}}); the places are kept"
+        found.append(InconsistentWarning(text, {"off": float(off[most])}))
     return found
 
 

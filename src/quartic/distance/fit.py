@@ -115,7 +115,7 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
     targets = None if settings.align_to is None else check_targets(settings.align_to, n, rank)
     simplices = None if settings.signs is None else check_signs(settings.signs, n, rank)
     start = settings.init if isinstance(settings.init, str) else _check_start(settings.init, (n, rank))
-    findings = look_at_data(data)
+    findings = look_at_data(data, settings.noise)
     if not data.lower.any() and not len(data.anchors) and not data.exact.all():
         raise ValueError("every lower bound is 0: all points in one place keep every bound; give some distances")
     # under noise that is known 0 is a distance like others, and pairs in chunks are not at hand

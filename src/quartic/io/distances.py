@@ -400,9 +400,15 @@ def _check_rows(table: DistanceTable, name: str, titles: dict[str, str] | None =
     d, low, high = (found.get(role, np.full(len(i), np.nan)) for role in ("distances", "lower", "upper"))
     nothing = np.isnan(d) & np.isnan(low) & np.isnan(high)
     refuse(nothing, lambda _: "neither a distance nor a bound; take it out")
-    refuse(low > high, lambda _: "the lower bound is above the upper; exchange them")
+    place = {role: "" if titles is None else f" in {titles[role]}" for role in found}
+
+    def told(at: int) -> str:
+        roles = (role for role in ("distances", "lower", "upper") if role in found and not np.isnan(found[role][at]))
+        return ", ".join(f"{_WHAT[role]} {found[role][at]:g}{place[role]}" for role in roles)
+
+    refuse(low > high, lambda at: f"the lower bound is above the upper ({told(at)}); exchange them")
     outside = (d < low * (1 - 1e-9)) | (d > high * (1 + 1e-9))
-    refuse(outside, lambda _: "the distance is outside its bounds; correct one of them")
+    refuse(outside, lambda at: f"the distance is outside its bounds ({told(at)}); correct one of them")
 
 
 def _merge(table: DistanceTable, name: str, repeats: str | None) -> DistanceTable:

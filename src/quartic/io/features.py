@@ -56,7 +56,7 @@ class FeatureTable:
     guess: str = ""
 
 
-def read_features(path: str | os.PathLike[str]) -> FeatureTable:
+def read_features(path: str | os.PathLike[str], *, columns: Sequence[str] | None = None) -> FeatureTable:
     """Read features: .csv, .tsv or other tables of text, .npy, .npz, .mat, .mtx.
 
     In a table the separator, a header and a column of names are detected; other columns of text are left out.
@@ -65,6 +65,8 @@ def read_features(path: str | os.PathLike[str]) -> FeatureTable:
     ----------
     path : str or Path
         The file; ``-`` is standard input.
+    columns : sequence of str, optional
+        Of a table: names (or numbers, counted from 1) of the columns that are features; all of numbers when left out.
 
     Returns
     -------
@@ -82,13 +84,17 @@ def read_features(path: str | os.PathLike[str]) -> FeatureTable:
     (('rose', 'fern'), [1.5, 0.5])
     """
     with source_of(path) as source:
-        return features_of(source)
+        return features_of(source, columns)
 
 
-def features_of(source: Source) -> FeatureTable:
+def features_of(source: Source, columns: Sequence[str] | None = None) -> FeatureTable:
     """Return the features in a source."""
     found = read_table_or_matrix(source, MATRIX_NAMES, "features")
-    return features_of_table(found) if isinstance(found, Table) else features_of_matrix(found, source.name)
+    if isinstance(found, Table):
+        return features_of_table(found, columns)
+    if columns is not None:
+        raise FileFormatError(f"{source.name}: a matrix of numbers, whose columns have no names; leave --columns out")
+    return features_of_matrix(found, source.name)
 
 
 def features_of_matrix(matrix: Any, name: str) -> FeatureTable:
@@ -103,27 +109,36 @@ def features_of_matrix(matrix: Any, name: str) -> FeatureTable:
     )
 
 
-def features_of_table(table: Table) -> FeatureTable:
-    """Return the columns of numbers as features."""
+def features_of_table(table: Table, columns: Sequence[str] | None = None) -> FeatureTable:
+    """Return the columns of numbers, or these, as features."""
     numeric = [column for column in range(table.n_columns) if table.is_numeric(column)]
     words = [column for column in range(table.n_columns) if column not in numeric]
     naming = _find_name_columns(table, words)
+    left: list[int] = []
+    if columns is None:
+        numeric = [column for column in numeric if column not in naming]
+    else:
+        chosen = dict.fromkeys(table.find(columns))
+        left = [column for column in numeric if column not in chosen and column not in naming]
+        numeric = [column for column in chosen if column in numeric or column not in naming]
+        naming = [column for column in naming if column not in numeric]
     named = naming[0] if naming else None
-    numeric = [column for column in numeric if column not in naming]
     if not numeric:
         raise table.fault(0, "no column of numbers, and no two columns of names: not a table of data")
     X = table.numbers(numeric)
     names = tuple(map(str, range(len(table)))) if named is None else tuple(table.words(named))
-    columns = tuple(str(column) if table.header is None else table.header[column] or str(column) for column in numeric)
+    titles = tuple(str(column) if table.header is None else table.header[column] or str(column) for column in numeric)
     count = "one column" if len(numeric) == 1 else f"{len(numeric)} columns"
     guess = [f"features: {len(table)} rows, {count} of numbers ({table.layout})"]
     if named is not None:
         guess.append(f"names from {table.title(named)}")
-    if left := [table.title(column) for column in words if column != named]:
-        guess.append(f"text left out: {', '.join(left)}")
+    if text := [table.title(column) for column in words if column != named]:
+        guess.append(f"text left out: {', '.join(text)}")
+    if left:
+        guess.append(f"left out: {', '.join(map(table.title, left))}")
     if numbers := [table.title(column) for column in naming[1:] if column not in words]:
         guess.append(f"row numbers left out: {', '.join(numbers)}")
-    return FeatureTable(X, names, columns, "; ".join(guess))
+    return FeatureTable(X, names, titles, "; ".join(guess))
 
 
 def _find_name_columns(table: Table, words: list[int]) -> list[int]:
@@ -159,7 +174,8 @@ def read_similarity(
     as_ : {"graph", "features"}, optional
         Which of the two; detected when left out.
     columns, repeats
-        Of an edge list, as in `read_graph`; columns say that it is one.
+        Of an edge list, as in `read_graph`; columns say that it is one, unless ``as_`` says features: see
+        `read_features`.
 
     Returns
     -------
@@ -185,7 +201,7 @@ def read_similarity(
     check_repeats(repeats, "sum", "mean", "last")
     with source_of(path) as source:
         if as_ == "features":
-            return features_of(source)
+            return features_of(source, columns)
         if as_ == "graph" or columns is not None or source.kind in GRAPHS:
             return graph_of(source, columns, repeats)
         found = read_table_or_matrix(source, (*GRAPH_NAMES, *MATRIX_NAMES), "graph and no features; use quartic locate")
@@ -234,7 +250,8 @@ def _guess_by_names(table: Table, words: list[int], repeats: str | None) -> Grap
     if only and words[:2] == [0, 1]:
         if common:
             return graph_of_table(table, None, repeats)
-        raise _ambiguity(table, "two columns of words that have none in common, and one of numbers")
+        why = "two columns of words that have none in common, and one of numbers: a graph, or features?"
+        raise _ambiguity(table, why)
     if 5 * common < min(len(left), len(right)):
         return features_of_table(table)
     pairs, _ = table.identities(words[:2], "node")

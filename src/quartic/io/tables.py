@@ -40,6 +40,8 @@ _LOOKED_AT = 200  # rows from which the layout is guessed
 _SHORT = 1 << 18  # characters
 # groups of three digits stand apart by points or, in French and Swedish, by spaces
 _GROUPED = re.compile(r"[+-]?\d{1,3}([.\s]\d{3})+")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")  # or a number of three decimals
+_MILLIONS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3}){2,}")
 _DECIMAL_COMMA = re.compile(rf"([+-]?\d+|{_GROUPED.pattern}),\d+([eE][+-]?\d+)?")
 _INTEGER = re.compile(r"[+-]?\d{1,400}")  # longer ones are names
 _WHOLE = re.compile(r"([+-]?\d+)\.0*")
@@ -321,7 +323,9 @@ def _read_text_table(name: str, content: bytes, guessed: str) -> Table:
     if n_columns > 1 and not guessed.startswith("sheet "):
         cut += f" separated by {SEPARATORS[separator]}"
     titles = f"{count(n_titles, 'line')} above left out" if n_titles else ""
-    kinds = ["decimal commas" if comma else "", "attributes of networkx" if attributes else ""]
+    doubtful = None if comma or separator == "," else _find_doubtful_point(sample)
+    points = f"decimal points: {doubtful} is {float(doubtful):g}" if doubtful else ""
+    kinds = ["decimal commas" if comma else points, "attributes of networkx" if attributes else ""]
     layout = ", ".join(filter(None, [cut, named, titles, *kinds, guessed]))
     table = Table(name, columns, header, layout, comma, content, separator, attributes)
     if len(table) == 0:
@@ -488,9 +492,18 @@ def _count_titles(rows: list[list[str]], n_columns: int, comma: bool) -> int:
 
 def _has_decimal_comma(sample: list[list[str]]) -> bool:
     cells = [cell for row in sample for cell in row]
-    return any(_DECIMAL_COMMA.fullmatch(cell) for cell in cells) and not any(
+    return any(_DECIMAL_COMMA.fullmatch(cell) or _MILLIONS.fullmatch(cell) for cell in cells) and not any(
         re.fullmatch(r"[+-]?\d*\.\d+", cell) and not _GROUPED.fullmatch(cell) for cell in cells
     )
+
+
+def _find_doubtful_point(sample: list[list[str]]) -> str | None:
+    """Return a cell like 1.240 that may be a thousand: it stands among whole numbers, and no point says otherwise."""
+    for column in zip(*sample, strict=True):
+        dotted: list[str] = [cell for cell in column if "." in cell and _number(cell, False) is not None]
+        if dotted and all(map(_THOUSANDS.fullmatch, dotted)) and any(map(_INTEGER.fullmatch, column)):
+            return dotted[0]
+    return None
 
 
 def _find_header(sample: list[list[str]], n_columns: int, comma: bool) -> tuple[str, ...] | None:

@@ -146,11 +146,13 @@ class Loss(ABC):
 
     A loss of your own needs ``n_points``, ``at`` and the constants ``smoothness`` and ``gradient_norm_at_zero``. Every
     product with the data (or pass over the pairs) goes through ``count_products``, so that a run can say truthfully how
-    many it took. What else is here has a default; what a loss knows better it overrides, ``move`` first.
+    many it took. What else is here has a default; what a loss knows better it overrides, ``move`` first. Whether value
+    and gradient go together, `quartic.diagnostics.check_gradient` tells.
 
     Examples
     --------
-    Counts A_ij of mean (XXᵀ)_ij, with F(Y) = Σ (Y + c) − A log(Y + c):
+    Counts A_ij of mean (XXᵀ)_ij, A symmetric, with F(Y) = Σ (Y + c) − A log(Y + c). It serves X ≥ 0: where signs are
+    free, Y has negative entries, and the logarithm must be continued there.
 
     >>> import numpy as np
     >>> from quartic import Problem, minimize

@@ -60,9 +60,14 @@ def describe_points(model: DistanceCompletion, n_pairs: int) -> str:
     n, d = model.embedding_.shape
     doubt = n - int(np.count_nonzero(model.determined_))
     determined = f"{n - doubt} of them determined by the data" if doubt else "all determined by the data"
+    account = model.determination_
+    free = ""
+    if account.n_anchors and not account.anchors_span:
+        fix = "1 anchor does not fix" if account.n_anchors == 1 else f"{account.n_anchors} anchors do not fix"
+        free = f" {fix} the whole in space ({d + 1} in general position do): it may still be turned or reflected."
     return (
         f"{n} points in {count(d, 'dimension')}, {determined}; the {n_pairs} given distances are met with a root mean "
-        f"square error of {model.rmse_:.3g}."
+        f"square error of {model.rmse_:.3g}.{free}"
     )
 
 
