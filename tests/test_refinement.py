@@ -215,6 +215,6 @@ def test_worth_counts_large_components_only():
 
 def test_dense_matrices_are_not_made_sparse_to_see_that_they_are_dense(monkeypatch):
     """Of 10,000 nodes on a GPU that took a thousand times as long as the fit."""
-    monkeypatch.setattr("quartic.clustering.similarity_input.on_host", lambda M: pytest.fail("M was moved"))
+    monkeypatch.setattr("quartic.clustering.similarity_input.to_scipy", lambda M: pytest.fail("M was moved"))
     W = np.random.default_rng(0).random((60, 3)) ** 3
     assert SymNMF(3, random_state=0).fit(W @ W.T).result_.success
