@@ -75,6 +75,11 @@ def test_a_report_opens(browser, reports, name, width):
     assert browser.evaluate(
         "[...document.querySelectorAll('figure')].every(f => f.getBoundingClientRect().height > 150)"
     )
+    # nothing is cut off: code wraps, columns find room, and no bar of colours takes the points' width
+    cut = "[...document.querySelectorAll('pre, .data:not(.paged .data)')].filter(e => e.scrollWidth > e.clientWidth)"
+    assert browser.evaluate(f"{cut}.length") == 0
+    points = "document.querySelector('.plotly-graph-div')"
+    assert browser.evaluate(f"{points}._fullLayout._size.w / {points}.clientWidth") > 0.8
     assert browser.evaluate("typeof window.bitten") == "undefined"
     assert EVIL in browser.evaluate("document.body.innerText")
     browser.evaluate("new Promise(resolve => setTimeout(resolve, 300))")  # whatever comes late
@@ -188,6 +193,9 @@ def test_a_page_of_the_site_opens(browser, page, width):
     assert browser.evaluate(f"{pictures}.every(i => i.complete && i.naturalWidth > 0 && i.alt !== null)")
     clipped = "[...document.querySelectorAll('article pre')].filter(p => p.scrollWidth > p.clientWidth + 1).length"
     assert browser.evaluate(clipped) == 0  # code wraps
+    # the table of contents beside the page wraps too; a telephone has it behind a button
+    beside = "[...document.querySelectorAll('.bd-sidebar-secondary a')].filter(a => a.getClientRects().length)"
+    assert width < 500 or browser.evaluate(f"{beside}.every(a => a.getBoundingClientRect().right <= innerWidth)")
     # what is ours stands where it is seen without scrolling
     ours = "[...document.querySelectorAll('article th')].filter(h => h.innerText === 'auto')"
     assert browser.evaluate(f"{ours}.every(h => h.getBoundingClientRect().right <= innerWidth)")

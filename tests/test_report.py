@@ -12,6 +12,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 from command import invoke
 from quartic import DistanceCompletion, SymNMF
@@ -394,6 +395,9 @@ def test_points_are_coloured_by_order_or_by_error():
     assert by_order.args[0]["marker.color"] == [[0, 1, 3, 5], [2], [4]]
     assert by_error.args[0]["marker.color"] == [[0.0, 0.1, 0.3, 0.5], [0.2], [0.4]]
     assert figure.data[by_error.args[2][0]].hovertext[3] == "5<br>error 0.5"
+    # the order has no halves, errors have
+    assert figure.layout.coloraxis.colorbar.dtick == by_order.args[1]["coloraxis.colorbar.dtick"] == 1
+    assert by_error.args[1]["coloraxis.colorbar.dtick"] is None
 
 
 def test_convergence_shows_every_run():
@@ -403,7 +407,18 @@ def test_convergence_shows_every_run():
     np.testing.assert_array_equal(figure.data[0].y[:4], [1.0, 0.5, np.nan, 2.0])
     np.testing.assert_array_equal(figure.data[1].y[:4], [5.0, 4.0, np.nan, 6.0])
     assert "in 2 runs" in words
-    np.testing.assert_array_equal(convergence(result)[0].data[1].y, result.history.objective)
+    watched = [list(zip(result.history.stationarity[1:], result.history.objective[1:], strict=True))]
+    for of_one in ([], watched):  # with the start, which nobody watches
+        np.testing.assert_array_equal(convergence(result, of_one)[0].data[1].y, result.history.objective)
+
+
+def test_a_run_of_one_iteration_is_counted_in_whole_ones():
+    with pytest.warns(ConvergenceWarning):
+        result = SymNMF(2, max_iter=1, tol=1e-12, random_state=0).fit(karate().adjacency).result_
+    figure, words = convergence(result)
+    assert result.n_iter == 1
+    assert "1 iteration," in words
+    assert figure.layout.xaxis.dtick == 1
 
 
 def test_the_command_line_reports_every_run_of_a_search(club, tmp_path):

@@ -73,6 +73,7 @@ def run(options: Any) -> None:
 def _cluster(seed: int) -> Job:
     from quartic import SymNMF
     from quartic.datasets import planted_graph
+    from quartic.io.files import count
     from quartic.metrics import clustering_accuracy, nmi
     from quartic.report import cluster_section, report_available
 
@@ -84,7 +85,7 @@ def _cluster(seed: int) -> Job:
     facts = {
         "given": f"a graph of {M.shape[0]} nodes, {M.nnz} entries, 8 hidden communities",
         "found": f"{100 * accuracy:.1f} % of the nodes in the right community (NMI {information:.3f})",
-        "solver": f"{model.result_.solver}: {model.n_iter_} iterations, {model.result_.n_products} products",
+        "solver": f"{model.result_.solver}: {count(model.n_iter_, 'iteration')}, {model.result_.n_products} products",
         "status": model.result_.message,
         "seconds": f"{seconds:.2f}",
     }
@@ -100,6 +101,7 @@ def _cluster(seed: int) -> Job:
 def _locate(seed: int) -> Job:
     from quartic import DistanceCompletion
     from quartic.datasets import helix, pair_distances, random_pairs
+    from quartic.io.files import count
     from quartic.metrics import normalized_rmse
     from quartic.report import point_section, report_available
 
@@ -115,7 +117,7 @@ def _locate(seed: int) -> Job:
         "given": f"{len(pairs)} of the {len(truth) * (len(truth) - 1) // 2} distances of {len(truth)} points",
         "found": f"all distances to a relative error of {error:.1e}",
         "determined": f"{int(determined.sum())} of {len(truth)} points",
-        "solver": f"{model.result_.solver}: {model.n_iter_} iterations, {model.result_.n_products} passes",
+        "solver": f"{model.result_.solver}: {count(model.n_iter_, 'iteration')}, {model.result_.n_products} passes",
         "status": model.result_.message,
         "seconds": f"{seconds:.2f}",
     }

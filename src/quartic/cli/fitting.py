@@ -23,6 +23,7 @@ from quartic.cli.terminal import Options, command_line, gathered_warnings, one_l
 from quartic.compiled.clock import solving_time
 from quartic.core.progress import progress_bar
 from quartic.core.result import Result, Status
+from quartic.io.files import count
 
 if TYPE_CHECKING:
     from quartic.core.loop import Progress
@@ -112,7 +113,8 @@ class Fit:
         about = {
             "input": self.options.input,
             **facts,
-            "solver": f"{result.solver}: {result.n_iter} iterations, {result.n_products} products with the data",
+            "solver": f"{result.solver}: {count(result.n_iter, 'iteration')}, "
+            f"{result.n_products} products with the data",
             "status": result.message,
             "objective": f"{result.objective:.6e}",
             "stationarity": f"{result.stationarity:.3e}",

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quartic.core.result import Result
+from quartic.io.files import count
 
 # Okabe and Ito's palette
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
@@ -66,6 +67,11 @@ def ring(flat: bool = True) -> dict[str, Any]:
             "marker": marker, "showlegend": False, "name": "found"}  # fmt: skip
 
 
+def whole_ticks(n: int) -> dict[str, Any]:
+    """Return what keeps the ticks of an axis that counts to n at whole numbers."""
+    return {"dtick": 1} if n <= 6 else {}
+
+
 def convergence(result: Result, runs: Runs = ()) -> tuple[Any, str]:
     """Return stationarity and objective of each iteration of all runs, and the same in words.
 
@@ -75,7 +81,7 @@ def convergence(result: Result, runs: Runs = ()) -> tuple[Any, str]:
 
     history = result.history
     values = [np.array(run) for run in runs if len(run)]
-    if sum(map(len, values)) < len(history) - 1:
+    if sum(map(len, values)) < len(history):  # of one run, the history knows the start too
         values = [np.column_stack([history.stationarity, history.objective])]
     kept = np.unique(np.linspace(0, sum(map(len, values)) - 1, _MOST_ITERATIONS).astype(int))
     # a gap where a run begins
@@ -93,7 +99,8 @@ def convergence(result: Result, runs: Runs = ()) -> tuple[Any, str]:
     axis = {"exponentformat": "power", "nticks": 6}
     look = layout(
         "Convergence",
-        xaxis={"title": "iteration" if len(values) == 1 else f"iteration, {len(values)} runs one after the other"},
+        xaxis={"title": "iteration" if len(values) == 1 else f"iteration, {len(values)} runs one after the other",
+               **whole_ticks(len(x))},
         yaxis={"title": "stationarity", "type": "log", **axis},
         yaxis2={"title": "objective", "overlaying": "y", "side": "right", "showgrid": False, "automargin": True,
                 "type": "log" if logarithmic else "linear", "tickmode": "auto", **axis},
@@ -101,7 +108,7 @@ def convergence(result: Result, runs: Runs = ()) -> tuple[Any, str]:
     )  # fmt: skip
     many, best = ("", "") if len(values) == 1 else (f" in {len(values)} runs", " in the best run")
     return go.Figure(traces, look), (
-        f"{result.solver}: {result.n_iter} iterations{many}, {result.n_products} products with the data; stationarity "
-        f"fell from {history.stationarity[0]:.2e} to {history.stationarity[-1]:.2e}{best}. "
+        f"{result.solver}: {count(result.n_iter, 'iteration')}{many}, {result.n_products} products with the data; "
+        f"stationarity fell from {history.stationarity[0]:.2e} to {history.stationarity[-1]:.2e}{best}. "
         f"Status: {result.message}."
     )

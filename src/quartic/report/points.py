@@ -12,7 +12,19 @@ from quartic.arrays import Array
 from quartic.io import Structure
 from quartic.io.distances import axis_names
 from quartic.io.files import count
-from quartic.report.figures import COLOURS, Indices, Mask, Names, Runs, convergence, layout, ring, short, shown
+from quartic.report.figures import (
+    COLOURS,
+    Indices,
+    Mask,
+    Names,
+    Runs,
+    convergence,
+    layout,
+    ring,
+    short,
+    shown,
+    whole_ticks,
+)
 from quartic.report.page import DataTable, Part, Section
 
 if TYPE_CHECKING:
@@ -136,9 +148,9 @@ def scatter_of_points(
         )  # fmt: skip
     look = layout(
         f"The points (drag to {'move' if flat else 'turn'})", find="Find a point",
-        coloraxis={"colorscale": _SCALE, "colorbar": {"title": {"text": "order"}, "thickness": 12, "len": 0.7}},
+        coloraxis={"colorscale": _SCALE, "colorbar": _colour_bar(n)},
         legend={"orientation": "h", "y": -0.1 if flat else 0, "yanchor": "top"},
-        updatemenus=[_switch(colourings, len(traces))], **_true_to_scale(places, flat),
+        updatemenus=[_switch(colourings, len(traces), n)], **_true_to_scale(places, flat),
     )  # fmt: skip
     some = f" (a sample of {len(drawn)} of {len(pairs)} known distances drawn)" if len(drawn) < len(pairs) else ""
     some = "; consecutive points are joined" if len(links) else some
@@ -180,8 +192,8 @@ def _true_to_scale(places: Array, flat: bool) -> dict[str, Any]:
     """Return axes with one scale for all, which hold every point, however long and thin the whole is."""
     if flat:
         axis = {"zeroline": False, "automargin": True}
-        return {"xaxis": axis, "yaxis": {**axis, "scaleanchor": "x"}, "dragmode": "pan", "height": 520,
-                "margin": {"l": 45, "r": 10, "t": 45, "b": 35}}  # fmt: skip
+        return {"xaxis": axis, "yaxis": {**axis, "scaleanchor": "x"}, "dragmode": "pan", "height": 560,
+                "margin": {"l": 45, "r": 10, "t": 90, "b": 35}}  # fmt: skip
     low, high = places.min(axis=0), places.max(axis=0)
     room = _MARGIN * max(float((high - low).max()), 1e-300)
     low, high = low - room, high + room
@@ -192,15 +204,23 @@ def _true_to_scale(places: Array, flat: bool) -> dict[str, Any]:
     }  # fmt: skip
     for name, a, b in zip("xyz", low.tolist(), high.tolist(), strict=True):
         scene[f"{name}axis"] = {"range": [a, b], "nticks": 4, "title": name, "tickfont": {"size": 10}}
-    return {"scene": scene, "margin": {"l": 0, "r": 0, "t": 40, "b": 0}, "height": 520}
+    return {"scene": scene, "margin": {"l": 0, "r": 0, "t": 90, "b": 0}, "height": 560}
 
 
-def _switch(colourings: dict[str, list[Any]], n_traces: int) -> dict[str, Any]:
+def _colour_bar(n: int) -> dict[str, Any]:
+    """Return a bar beside the buttons and above the points, whose width on a telephone they need for themselves."""
+    where = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1, "yanchor": "bottom", "len": 0.45, "thickness": 10}
+    return {**where, "title": {"text": "order", "side": "top"}, "nticks": 5, "tickfont": {"size": 11}, **whole_ticks(n)}
+
+
+def _switch(colourings: dict[str, list[Any]], n_traces: int, n: int) -> dict[str, Any]:
     """Return buttons that colour the points, the last traces but that of what is found, one way or the other."""
     buttons = []
     for name, colours in colourings.items():
         points = list(range(n_traces - len(colours), n_traces))
-        change = [{"marker.color": colours}, {"coloraxis.colorbar.title.text": name}, points]
+        ticks = whole_ticks(n).get("dtick") if name == "order" else None
+        bar = {"coloraxis.colorbar.title.text": name, "coloraxis.colorbar.dtick": ticks}
+        change = [{"marker.color": colours}, bar, points]
         buttons.append({"label": f"by {name}", "method": "update", "args": change})
     where = {"x": 0, "xanchor": "left", "y": 1.0, "yanchor": "bottom", "pad": {"b": 6}}
     return {"type": "buttons", "direction": "right", "buttons": buttons, **where}
