@@ -61,7 +61,7 @@ def test_the_space_of_tensors_has_its_own_of_everything():
     from quartic.arrays.space_torch import DeviceSpace
 
     inherited = {name for name in vars(Space) if not name.startswith("_")} - set(vars(DeviceSpace))
-    assert inherited == {"norm", "root", "projected"}
+    assert inherited == {"norm", "root", "projected", "projected_norm"}
 
 
 SYMNMF = ["nolips", "dyn-nolips", "inertial", "lbfgs", "pg", "hals"]

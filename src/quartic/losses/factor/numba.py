@@ -125,7 +125,7 @@ def step_sums(X: Array, MX: Array, origin: Origin, ahead: float | None, curved: 
         _sum_of_grams(grams, rank),
         _sum_of_grams(steps, rank) if curved else None,
         _sum_of_grams(following, rank) if looks else None,
-        bend, along, length, fit, feasible == X.size, pull,
+        bend, along, length, fit, pull, feasible == X.size,
     )  # fmt: skip
 
 

@@ -5,7 +5,6 @@ Numbers are float64 whatever the type of X. On a torch device they may still be 
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple, Protocol
 
 from quartic.arrays import Array
@@ -35,8 +34,9 @@ class StepSums(NamedTuple):
     """What a pass adds up of the step D = X − Y from an origin Y, with MD = MX − MY.
 
     ``gram`` is XᵀX; ``curved`` DᵀD, where it was asked for or comes for nothing; ``ahead`` the Gram matrix of the
-    origin of the next step, where it was asked for and costs less here than there. ``bend``, ``along``, ``length`` and
-    ``fit`` are ⟨MD, D⟩, ⟨Y, D⟩, ‖D‖² and ⟨MX, X⟩; ``feasible`` is whether X ≥ 0; ``pull``, on the host, is ⟨MY, X⟩.
+    origin of the next step, where it was asked for and costs less here than there. ``bend``, ``along``, ``length``,
+    ``fit`` and, where ``curved`` is None, ``pull`` are ⟨MD, D⟩, ⟨Y, D⟩, ‖D‖², ⟨MX, X⟩ and ⟨MY, X⟩; ``feasible`` is
+    whether X ≥ 0.
     """
 
     gram: Array
@@ -46,8 +46,8 @@ class StepSums(NamedTuple):
     along: float
     length: float
     fit: float
+    pull: float
     feasible: bool
-    pull: float = math.nan
 
 
 class Passes(Protocol):

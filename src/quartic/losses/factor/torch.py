@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -89,10 +90,9 @@ def step_sums(X: Any, MX: Any, origin: Origin, ahead: float | None, curved: bool
     Nothing is prepared for the next step: `extrapolated` has its Gram matrix at once.
     """
     S, C, sums = tensors_of_step(X, origin.X, MX, origin.MX)
-    grams: tuple[Any, Any] = Waiting(S), Waiting(C)
     bend, along, length, fit, outside = entries(sums)
     feasible = delayed(lambda count: count == 0, outside)
-    return StepSums(*grams, None, bend, along, length, fit, feasible)
+    return StepSums(Waiting(S), Waiting(C), None, bend, along, length, fit, math.nan, feasible)  # type: ignore[arg-type]
 
 
 def projected_norm(X: Any, S: Any, MX: Any) -> Any:
