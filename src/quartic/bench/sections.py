@@ -329,15 +329,13 @@ def profiles(rows: Sequence[Row], family: str, epsilon: float, measure: str) -> 
     The best entry of a grid stands for its rival. Problems that not all have played are left out. What two methods
     have computed alike to the last bit, as ``auto`` and its choice have, takes the less of their two times.
     """
-    found: dict[tuple[str, int], dict[str, float]] = {}
+    found: list[dict[str, float]] = []
     played: dict[tuple[str, int], list[Row]] = {}
     for row in rows:
         if row["case"].startswith(f"{family} "):
             played.setdefault((row["case"], row["seed"]), []).append(row)
     most = max(map(len, played.values()), default=0)
-    for (case, seed), runs in played.items():
-        if len(runs) < most:
-            continue
+    for runs in (runs for runs in played.values() if len(runs) == most):
         lowest = min((row["final"] for row in runs if math.isfinite(row.get("final", math.nan))), default=math.inf)
         floor = 1e-9 * max((row["first"] for row in runs if "first" in row), default=0.0)
         best: dict[str, float] = {}
@@ -350,16 +348,11 @@ def profiles(rows: Sequence[Row], family: str, epsilon: float, measure: str) -> 
             if row.get("final", math.inf) > (1 + _AS_LOW) * lowest + floor:
                 value = math.inf
             best[name] = min(best.get(name, math.inf), value)
-        if math.isfinite(min(best.values(), default=math.inf)):
-            found[case, seed] = best
-    names = dict.fromkeys(name for best in found.values() for name in best)
-    least = [min(best.values()) for best in found.values()]
-    return {
-        name: np.array(
-            [best.get(name, math.inf) / max(low, 1e-12) for best, low in zip(found.values(), least, strict=True)]
-        )
-        for name in names
-    }
+        low = min(best.values(), default=math.inf)
+        if math.isfinite(low):
+            found.append({name: value / max(low, 1e-12) for name, value in best.items()})
+    names = dict.fromkeys(name for ratios in found for name in ratios)
+    return {name: np.array([ratios.get(name, math.inf) for ratios in found]) for name in names}
 
 
 def _trace(row: Row) -> tuple[object, ...]:
