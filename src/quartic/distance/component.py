@@ -20,7 +20,7 @@ from quartic.core.problem import Problem
 from quartic.core.result import Result, Status
 from quartic.core.units import shifted
 from quartic.distance.bodies import ProvingCore
-from quartic.distance.cuts import rigid_motion
+from quartic.distance.cuts import Cut, rigid_motion
 from quartic.distance.data import Measurements
 from quartic.distance.graph import PairGraph, mask_of
 from quartic.distance.noise import FLAT_WHOLE, noise_explains
@@ -264,7 +264,8 @@ class Step:
 class Search:
     """Runs on one component, and what they led to: the lowest so far, what was done, whether the misfit is noise.
 
-    ``drawn`` is a random start: the tolerance of a run from it refers to its own gradient.
+    ``drawn`` is a random start: the tolerance of a run from it refers to its own gradient. ``cuts`` are the flat cuts
+    of a result.
     """
 
     component: Component
@@ -277,6 +278,7 @@ class Search:
     settled: bool = False
     in_place: bool | None = None
     drawn: Array | None = None
+    cuts: tuple[Result | None, list[Cut]] | None = None
 
     @cached_property
     def reference(self) -> float:

@@ -167,7 +167,8 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
         errors = whole.errors(X)
     determination = possible.without([], account.unexplained)
     if not whole.are_met(errors):  # else no triangle can be broken
-        findings += look_at_triangles(whole, advise=given.weights is None and settings.refine is None and settings.noise is None)
+        advise = given.weights is None and settings.refine is None and settings.noise is None
+        findings += look_at_triangles(whole, advise=advise)
     unexplained = determination.unexplained and account.result.success
     findings += look_at_answer(possible, unexplained, whole, X, errors, int(np.count_nonzero(~given.exact)))
     X, chirality, unmet = place_answer(X, given, component, targets, simplices, whole.size)

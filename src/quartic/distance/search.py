@@ -52,6 +52,8 @@ _SHAKEN = 5000
 _SMALL, _DOUBTS = 100, 40
 # Two runs end alike where their losses differ by less; a run leads lower where it is at most this share of another.
 _SAME, _LOWER = 1.01, 0.99
+# Two runs end in one minimum where their losses differ by less.
+_AGAIN = 1 + 1e-6
 # Cuts tried; steeper ones are not worth a run. A side is as likely as the other where twice the logarithm of their
 # likelihoods differs by less than this. A point has moved if by this share of the distances.
 _CUTS, _STEEP, _LIKELY, _MOVED = 12, 0.5, 12.0, 1e-4
@@ -103,6 +105,8 @@ def search_component(component: Component, init: Any, effort: Settings, generato
         search.best = None  # each start gets its own chance to be improved
         search.offer(search.run(search.onto_anchors(start(search, effort.n_components))))
         search.note(words)
+        if auto and kept is None and _is_found_again(search):
+            break
         if auto:
             _improve(search, _ROUNDS if kept is None else _ROUNDS // 2)
             ends.append(search.best_objective)
@@ -198,6 +202,33 @@ def _is_local(component: Component, generator: np.random.Generator) -> bool:
     return component.core is None and is_local(component.adjacency, generator)
 
 
+def _is_found_again(search: Search) -> bool:
+    """Tell whether noise explains the first fit of a well-linked graph: noise that is known, or another start does.
+
+    A point or a piece in a wrong place misses most of its distances there by far, so that the minima differ: two starts
+    that lead to one value, to the digits of a run, have found the lowest. Of the minima next to it, a point or a piece
+    reflected, there are cheaper ways out than through more dimensions.
+    """
+    component = search.component
+    if component.core is None or component.bounded or component.n <= _SMALL or search.done():
+        return False
+    if component.are_suspect(component.errors(search.X)):
+        return False
+    if component.noise is None:
+        first = search.best_objective
+        again = search.run(search.onto_anchors(start_relaxed(search, search.effort.n_components)))
+        search.offer(again)
+        if max(first, again.objective) > _AGAIN * search.best_objective:
+            return False
+        search.note("another start, which led there again")
+    elif not component.is_explained(search.X, search.generator):
+        return False
+    if place_points_anew(search) or _turn_over(search):
+        return False
+    search.settled = True
+    return True
+
+
 def _is_settled(search: Search, ends: list[float]) -> bool:
     """Tell whether what is left of the misfit is noise: the data say so, or several starts end alike."""
     component = search.component
@@ -235,8 +266,10 @@ def _flat_cuts(search: Search) -> list[Cut]:
     component = search.component
     if component.n > _SHAKEN or search.stands_in_place():
         return []
-    cuts = find_cuts(component.graph, search.X, np.random.default_rng(0))
-    return [cut for cut in cuts if cut.slope <= _STEEP][:_CUTS]
+    if search.cuts is None or search.cuts[0] is not search.best:
+        cuts = find_cuts(component.graph, search.X, np.random.default_rng(0))
+        search.cuts = search.best, [cut for cut in cuts if cut.slope <= _STEEP][:_CUTS]
+    return search.cuts[1]
 
 
 def _turn_over(search: Search) -> bool:
