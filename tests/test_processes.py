@@ -1,6 +1,7 @@
 """Fits in many threads and processes at once: no crash, and the answers of one."""
 
 import json
+import os
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -34,6 +35,30 @@ def test_threads_and_processes_give_the_answers_of_one():
 @pytest.mark.skipif(find_spec("distributed") is None, reason="Dask is not installed (the extra distributed)")
 def test_fits_inside_dask_workers():
     assert told_of("dask") == {"again": True, "dask": []}
+
+
+FITS = """
+import hashlib
+import numpy as np
+from quartic import DistanceCompletion, SymNMF
+links = np.random.default_rng(0).random((60, 60)) < 0.2
+X = np.random.default_rng(1).random((150, 2))
+pairs = np.argwhere(np.triu(((X[:, None] - X) ** 2).sum(axis=2) < 0.1, 1))
+distances = np.linalg.norm(X[pairs[:, 0]] - X[pairs[:, 1]], axis=1)
+cluster = SymNMF(3, random_state=0, normalize=None).fit((links | links.T).astype(float))
+locate = DistanceCompletion(2, random_state=0).fit_pairs(pairs, distances)
+for X in cluster.embedding_, locate.embedding_:
+    print(hashlib.sha256(X.tobytes()).hexdigest())
+"""
+
+
+def test_the_run_that_compiles_gives_the_answers_of_later_ones(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    first, second = (
+        subprocess.check_output([sys.executable, "-c", FITS], text=True, timeout=900, env=environment) for _ in range(2)
+    )
+    assert first == second
+    assert any(tmp_path.rglob("*.nbc"))
 
 
 # -- the same answer -------------------------------------------------------------------------------------------------

@@ -68,13 +68,16 @@ listener = _Listener(_find_marker())
 # The clock stands still while something is compiled, and the logger ``quartic`` says so, at level INFO.
 event.register("numba:compile", listener)  # type: ignore[no-untyped-call]
 
-# Sums may be reordered and fused; NaN and infinity keep their meaning.
+# Sums may be reordered and fused; NaN and infinity keep their meaning. What one compiled function calls of ours becomes
+# a part of it: of a function that stands apart there would be several versions, each compiled with its caller and
+# rounding in its own way, and which of them all callers take depends on what was compiled or read from disk before.
 FLAGS: dict[str, Any] = {
     "cache": True,
     "nogil": True,
     "error_model": "numpy",
     "fastmath": {"contract", "reassoc", "nsz"},
     "no_cfunc_wrapper": True,  # an entry for callers in C, which takes time to compile and nobody uses
+    "forceinline": True,
 }
 
 # The same for what only compiled code calls: it is kept with its callers, and needs no entry for Python.

@@ -401,7 +401,7 @@ def squared_slope(kind: Any, q: float, low: float, high: float) -> Any:
     return square if outside else 0.0
 
 
-@njit(**INNER, forceinline=True)  # a call for each pair would take longer than what it does
+@njit(**INNER)
 def step_of_interval(kind: Any, q: float, after: float, b: float, c: float, low: float, high: float) -> Any:
     """Return the same after a step, with the remainder in place of what it was before: φ(s₁) − φ(s₀) − φ′(s₀)·δs.
 
