@@ -467,6 +467,15 @@ def test_ratios_best_and_headline():
     assert as_markdown(header, rows) == "| case | hals 1 | hals 2 |\n| --- | --- | --- |\n| c | 8 | 4 |\n| d | 1 | – |"
 
 
+@pytest.mark.parametrize("command", ["paper table1", "paper figure2", "bench speed", "bench league --quick"])
+def test_a_section_names_the_command_that_makes_it(tmp_path, command):
+    store = Store(tmp_path, command.split()[1] + "-quick" * command.endswith("quick"))
+    assert (
+        next(n.value for n in numbers_of(store, [{"numbers": [["c", "m", "s", 1.0]]}]) if n.measure == "command")
+        == f"quartic {command}"
+    )
+
+
 # -- the command line -------------------------------------------------------------------------------------------------
 
 

@@ -133,7 +133,8 @@ PARTS = tomllib.loads(resources.files(__package__).joinpath("parts.toml").read_t
 def numbers_of(store: Store, rows: Sequence[Row] | None = None) -> list[Number]:
     """Return what the runs of a store come to, and where and by which command they were made."""
     rows, (name, _, tail) = store.rows if rows is None else rows, store.path.stem.partition("-")
-    command = f"quartic {'paper' if name in ('table1', *AXES) else 'bench'} {name}" + (f" --{tail}" if tail else "")
+    group = "paper" if name[:-1] in ("table", "figure") else "bench"
+    command = f"quartic {group} {name}" + (f" --{tail}" if tail else "")
     found = [Number(name, *number) for row in rows for number in row.get("numbers", ())]
     if not found and rows:
         found = section_numbers(rows, name)

@@ -368,7 +368,7 @@ def low_rank(
     run.begin(data.first_rank() if rank is None else rank, start)
     constrained = data.n_rest > 0
     # in double precision half of the gap costs little more, and the value is good to the digits that tol names
-    aim = tol if eps(run.point.X) > 1e-10 else 0.5 * tol
+    aim, enough = tol if eps(run.point.X) > 1e-10 else 0.5 * tol, 0.05 * tol
     wanted, previous, least, failures, hopeless = 0.1, math.inf, math.inf, 0, 0
     yield run.iterate()
     while True:
@@ -390,8 +390,8 @@ def low_rank(
                 yield run.iterate()
                 continue
             run.lagrangian.y = run.lagrangian.y - run.lagrangian.sigma * run.point.residual
-            if slow:
-                run.lagrangian.sigma *= 10
+            if slow:  # once X is feasible, a lower penalty: what a negative direction gains, round-off would hide
+                run.lagrangian.sigma *= 10 if infeasible > enough else 0.25
             hopeless = hopeless + 1 if infeasible > max(0.9 * previous, tol) else 0
             if hopeless > _HOPELESS or run.lagrangian.sigma > _STIFFEST * run.penalty:
                 yield replace(run.iterate(done=True), verdict=Status.INFEASIBLE if run.infeasible() else None)
@@ -399,7 +399,7 @@ def low_rank(
             previous = infeasible
             run.point = run.lagrangian.at(run.point.X)
             wanted = max(0.3 * wanted, 1e-10)
-            quiet = infeasible <= 0.05 * tol  # the value is off by as much, times the multipliers
+            quiet = infeasible <= enough  # the value is off by as much, times the multipliers
         if quiet and (run.gain <= min(0.3 * tol * scale, run.tried) or stuck):
             run.shrink()
             bound, directions = run.prove()
