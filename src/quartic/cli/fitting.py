@@ -235,9 +235,13 @@ def call_code(name: str, first: str, settings: dict[str, Any], defaults: dict[st
     return f"{name}({', '.join([first, *told])})"
 
 
-def read_code(reader: str, options: Options) -> tuple[str, str]:
-    """Return the call that reads the input, and a line to say so where it came by a pipe."""
+def fit_code(options: Options, reader: str, fitted: str, each: str, found: str, before: str = "") -> str:
+    """Return the lines of Python that read the input, make the fit, and print what is found of each name."""
     path = "input.csv" if options.input == "-" else options.input
     note = "# the input came by a pipe: save it as input.csv\n" if options.input == "-" else ""
     given = {key: value for key, value in options.reading.items() if value is not None}
-    return call_code(reader, repr(path), given, {}), note
+    return (
+        f"{before}from quartic import {fitted.partition('(')[0]}, io\n\n{note}"
+        f"table = {call_code(f'io.{reader}', repr(path), given, {})}\nmodel = {fitted}\n"
+        f"for name, {each} in zip(table.names, model.{found}):\n    print(name, {each})\n"
+    )
