@@ -18,6 +18,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from io import StringIO
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, simplefilter
 from zipfile import ZipFile
@@ -310,8 +311,8 @@ def _read_text_table(name: str, content: bytes, guessed: str) -> Table:
     header = _find_header(sample, n_columns, comma)
     if header is not None and header[0] and f"\n{separator}".encode() in content:
         content = re.sub(rf"^[{re.escape(separator)} \t]+$".encode(), b"", content, flags=re.MULTILINE)
-    if separator == " " and any(sign in content for sign in (b"  ", b"\t", b"\n ", b" \n")):
-        content = re.sub(rb"[ \t]+", b" ", re.sub(rb"^[ \t]+|[ \t]+$", b"", content, flags=re.MULTILINE))
+    if separator == " ":
+        content = _squeeze(content)
     columns = _read_columns(name, content, separator, n_columns)
     if len(columns[-1]) and "\n" in str(columns[-1][-1]):
         *_, (line, _) = _iterate_rows(content, separator)
@@ -331,6 +332,23 @@ def _read_text_table(name: str, content: bytes, guessed: str) -> Table:
     if len(table) == 0:
         raise table.fault(-1, "there are column names, but no rows below them")
     return _drop_empty_columns(table)
+
+
+def read_columns(path: str | Path, name: str) -> Table:
+    """Return the columns of a text file between which there is white space; nothing is guessed, none has a name."""
+    content = _squeeze(_REMARK.sub(b"", read_text(path, name)[0]))
+    n_columns = len(content.strip().split(b"\n", 1)[0].split())
+    if n_columns == 0:
+        raise FileFormatError(f"{name}: no row of data in the file")
+    return Table(name, _read_columns(name, content, " ", n_columns), None, "", content=content, separator=" ")
+
+
+def _squeeze(content: bytes) -> bytes:
+    """Return text with one space between words, and none at the ends of lines."""
+    padded = b"\n" + content + b"\n"
+    if not any(sign in padded for sign in (b"  ", b"\t", b"\n ", b" \n")):
+        return content
+    return re.sub(rb"[ \t]+", b" ", re.sub(rb"^[ \t]+|[ \t]+$", b"", content, flags=re.MULTILINE))
 
 
 def _read_columns(name: str, content: bytes, separator: str, n_columns: int) -> list[Any]:
