@@ -202,7 +202,7 @@ def test_demo_writes_a_page_that_needs_no_network(tmp_path):
     page = (tmp_path / "quartic-report.html").read_text(encoding="utf-8")
     head = page.split("<script>")[0] + page.split("</script>")[-1]
     assert "http" not in head  # nothing is fetched: the plotting library stands inside
-    assert page.count("<figure") == 7
+    assert page.count("<figure") == 6
     assert page.count("aria-label") >= 7
     assert "Soft memberships" in page
 
