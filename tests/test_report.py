@@ -5,7 +5,6 @@ import csv
 import json
 import re
 import warnings
-from base64 import b64decode
 from html import unescape
 from html.parser import HTMLParser
 
@@ -397,16 +396,12 @@ def test_points_are_coloured_by_order_or_by_error():
     assert by_error.args[1]["coloraxis.colorbar.dtick"] is None
 
 
-def test_convergence_shows_every_run():
+def test_convergence_is_that_of_the_run_which_led_to_the_result():
     result = SymNMF(2, random_state=0).fit(karate().adjacency).result_
-    runs = [[(1.0, 5.0), (0.5, 4.0)], [], [(2.0, 6.0)] * len(result.history)]
-    figure, words = convergence(result, runs)
-    np.testing.assert_array_equal(figure.data[0].y[:4], [1.0, 0.5, np.nan, 2.0])
-    np.testing.assert_array_equal(figure.data[1].y[:4], [5.0, 4.0, np.nan, 6.0])
-    assert "in 2 runs" in words
-    watched = [list(zip(result.history.stationarity[1:], result.history.objective[1:], strict=True))]
-    for of_one in ([], watched):  # with the start, which nobody watches
-        np.testing.assert_array_equal(convergence(result, of_one)[0].data[1].y, result.history.objective)
+    figure, words = convergence(result)
+    np.testing.assert_array_equal(figure.data[0].y, result.history.stationarity)
+    np.testing.assert_array_equal(figure.data[1].y, result.history.objective)
+    assert f"{result.n_products} products with the data in all" in words
 
 
 def test_a_run_of_one_iteration_is_counted_in_whole_ones():
@@ -414,16 +409,8 @@ def test_a_run_of_one_iteration_is_counted_in_whole_ones():
         result = SymNMF(2, max_iter=1, tol=1e-12, random_state=0).fit(karate().adjacency).result_
     figure, words = convergence(result)
     assert result.n_iter == 1
-    assert "1 iteration," in words
+    assert "1 iteration and" in words
     assert figure.layout.xaxis.dtick == 1
-
-
-def test_the_command_line_reports_every_run_of_a_search(club, tmp_path):
-    page = report(tmp_path, "cluster", club, "-k", 2, "-o", tmp_path / "out.csv", "--n-init", 3)
-    assert " in 3 runs" in page.figures[-1]
-    x = traces(page.drawn[-1])["stationarity"]["x"]
-    x = np.frombuffer(b64decode(x["bdata"]), x["dtype"]) if isinstance(x, dict) else np.array(x, dtype=float)
-    assert np.isnan(x).sum() == 2
 
 
 # -- figures in matplotlib --------------------------------------------------------------------------------------------

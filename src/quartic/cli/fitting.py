@@ -49,16 +49,10 @@ class Watcher:
         self.seen = 0
         self.asked = False
         self.interrupted = False  # a run, or a search, was ended
-        self.runs: list[list[tuple[float, float]]] = []  # stationarity and objective of their iterations
-        self.last = 0
 
     def __call__(self, progress: Any) -> None:
         """See an iteration."""
         self.seen += 1
-        if not self.runs or progress.n_iter <= self.last:
-            self.runs.append([])
-        self.last = progress.n_iter
-        self.runs[-1].append((progress.stationarity, progress.objective))
         if self.show is not None:
             self.show(progress)
         if self.asked:
@@ -97,14 +91,13 @@ def watching(options: Options) -> Iterator[Watcher]:
 
 @dataclass(frozen=True)
 class Fit:
-    """The outcome of a fit: seconds without compilation, warnings, whether it was interrupted, and all its runs."""
+    """The outcome of a fit: seconds without compilation, warnings, and whether it was interrupted."""
 
     options: Options
     result: Result
     seconds: float
     said: list[str]
     interrupted: bool
-    runs: list[list[tuple[float, float]]]
 
     def section(self, **facts: str) -> dict[str, Any]:
         """Return what the report says about the run."""
@@ -122,7 +115,7 @@ class Fit:
             "seed": str(self.options.seed),
             "versions": ", ".join([f"quartic {__version__}", f"Python {platform.python_version()}", *packages]),
         }
-        return {"runs": self.runs, "notes": self.said, "facts": about, "command": command_line()}
+        return {"notes": self.said, "facts": about, "command": command_line()}
 
     def finish(
         self,
@@ -197,7 +190,7 @@ def watched_fit(
     if result.status is Status.MAX_TIME:
         told = result.message.replace("max_time", f"--max-time {options.max_time:g} s")
         result = replace(result, message=told)
-    return Fit(options, result, seconds, said, watcher.interrupted, watcher.runs)
+    return Fit(options, result, seconds, said, watcher.interrupted)
 
 
 # -- what is written, whole or not at all -----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from quartic.arrays import Array, RandomState, random_generator, to_host
 from quartic.clustering.placing import above_noise
 from quartic.distributed.inputs import is_dask_array
 from quartic.plots import membership_order, sample_nodes
-from quartic.report.figures import Indices, Names, Runs, cluster_marker, convergence, layout, ring, short, shown
+from quartic.report.figures import Indices, Names, cluster_marker, convergence, layout, ring, short, shown
 from quartic.report.page import DataTable, Part, Section
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _SURE = 0.6
 
 def cluster_section(
     model: SymNMF, names: Names | None = None, *, guessed: str = "", features: Any = None,
-    columns: Sequence[str] = (), runs: Runs = (), **more: Any
+    columns: Sequence[str] = (), **more: Any
 ) -> Section:  # fmt: skip
     """Return the section on a fitted model, and on the features of its nodes where there are any.
 
@@ -50,7 +50,7 @@ def cluster_section(
         *_contents(model, memberships, names, features, columns),
     ]
     answer = describe_clusters(labels, memberships, "node" if features is None else "row")
-    return Section(answer=answer, guessed=guessed, parts=parts, folded=[convergence(model.result_, runs)], **more)
+    return Section(answer=answer, guessed=guessed, parts=parts, folded=[convergence(model.result_)], **more)
 
 
 def describe_clusters(labels: Indices, memberships: Array, what: str) -> str:

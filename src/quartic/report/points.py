@@ -17,7 +17,6 @@ from quartic.report.figures import (
     Indices,
     Mask,
     Names,
-    Runs,
     convergence,
     layout,
     ring,
@@ -44,7 +43,7 @@ _MARGIN = 0.04
 
 def point_section(
     model: DistanceCompletion, pairs: Indices, known: dict[str, Array | None], names: Names | None = None, *,
-    anchors: Sequence[int] = (), guessed: str = "", runs: Runs = (), **more: Any
+    anchors: Sequence[int] = (), guessed: str = "", **more: Any
 ) -> Section:  # fmt: skip
     """Return the section on a model fitted to pairs, with their known distances, lower and upper bounds.
 
@@ -64,7 +63,7 @@ def point_section(
         _places(X, sure, errors, names),
     ]
     answer = describe_points(model, len(pairs))
-    return Section(answer=answer, guessed=guessed, parts=parts, folded=[convergence(model.result_, runs)], **more)
+    return Section(answer=answer, guessed=guessed, parts=parts, folded=[convergence(model.result_)], **more)
 
 
 def describe_points(model: DistanceCompletion, n_pairs: int) -> str:
