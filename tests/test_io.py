@@ -10,16 +10,6 @@ from quartic import datasets, io
 ATOM = "ATOM      1  N   THR A   1      17.047  14.099   3.625  1.00 13.79           N"
 
 
-@pytest.fixture
-def file(tmp_path):
-    def write(text, name="file"):
-        path = tmp_path / name
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return path
-
-    return write
-
-
 def test_pdb_fields(file):
     lines = [
         "HEADER    SOMETHING",

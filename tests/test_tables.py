@@ -17,17 +17,6 @@ from quartic.io.files import open_source, source_of
 from quartic.io.graphs import negative_weights
 from quartic.io.tables import read_table
 
-
-@pytest.fixture
-def file(tmp_path):
-    def write(content, name="data.csv"):
-        path = tmp_path / name
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return path
-
-    return write
-
-
 # -- the layout of a table --------------------------------------------------------------------------------------------
 
 
