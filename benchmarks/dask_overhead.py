@@ -6,12 +6,8 @@ python benchmarks/dask_overhead.py [--results results]
 from __future__ import annotations
 
 import logging
-import os
 import statistics
 from functools import partial
-
-for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
 
 import dask
 import numpy as np

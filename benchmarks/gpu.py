@@ -13,7 +13,6 @@ import time
 from unittest.mock import patch
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from distance_acceptance import large as large_field
 
@@ -24,7 +23,6 @@ from quartic.losses import Distances, LeastSquares
 from quartic.losses.factor import torch_matrix
 from quartic.losses.factor.torch_matrix import csr
 from quartic.penalties import Nonnegative
-from quartic.solvers import LevenbergMarquardt
 
 MILLION, DEVICE = int(os.environ.get("QUARTIC_MILLION", 1_000_000)), torch.device("cuda")
 
@@ -91,7 +89,10 @@ def cluster(case: str, method: str, M, rank: int, member=None, seeds: int = 3):
             groups = torch.bincount(torch.as_tensor(model.labels_).to(member) * rank + member, minlength=rank * rank)
             purity = float(groups.reshape(rank, rank).max(dim=1).values.sum()) / len(member)
         facts = {"s": seconds, "products": model.result_.n_products, "purity": purity}
-        facts |= {"residual": (2 * model.objective_) ** 0.5 / float(_values(M).norm())}
+        facts |= {
+            "residual": (2 * model.objective_) ** 0.5
+            / float((M.values() if M.layout == torch.sparse_csr else M).norm())
+        }
         history = model.result_.history  # the residual is the root of the objective; what is no iteration comes first
         near = int(np.argmax(np.sqrt(history.objective / history.objective[-1]) <= 1.04))
         facts |= {"s to 1.04 times it": seconds - history.time[-1] + history.time[near]}
@@ -101,10 +102,6 @@ def cluster(case: str, method: str, M, rank: int, member=None, seeds: int = 3):
     middle = {name: float(np.median([run[name] for run in runs[1:]])) for name in runs[0]}
     checks = seconds_of(lambda: LeastSquares(M))[1]
     yield from record(case, method, **middle, slowest_s=max(run["s"] for run in runs[1:]), checks_s=checks)
-
-
-def _values(M):
-    return M.values() if M.layout == torch.sparse_csr else M
 
 
 def symnmf():
@@ -209,25 +206,6 @@ def edmc():
         )  # fmt: skip
 
 
-def agreement():
-    """The same runs in float64 by NumPy on the host and by torch on the device: largest difference of X."""
-    M, _ = planted(20_000, 16, torch.float64, DEVICE)
-    host = sp.csr_array((M.values().cpu().numpy(), M.col_indices().cpu().numpy(), M.crow_indices().cpu().numpy()))
-    X0 = np.random.default_rng(0).uniform(0.01, 0.05, (20_000, 16))
-    both = [Problem(LeastSquares(matrix), Nonnegative()) for matrix in (host, M)]
-    jobs = [("symnmf", both, X0, solver) for solver in ("inertial", "lbfgs", "dyn-nolips", "pg")]
-    _, pairs, squared = cloud(5000, 100_000, torch.float64, DEVICE)
-    X0 = np.random.default_rng(1).standard_normal((5000, 3)) * 0.4
-    both = [Problem(Distances(pairs.cpu().numpy(), squared.cpu().numpy())), Problem(Distances(pairs, squared))]
-    jobs += [("edmc", both, X0, solver) for solver in (LevenbergMarquardt(core=0), "ncg", "gd", "dyn-nolips", "tr")]
-    for name, (here, there), X0, solver in jobs:
-        ours = minimize(here, X0, solver=solver, tol=0.0, max_iter=20)
-        theirs = minimize(there, torch.from_numpy(X0).to(DEVICE), solver=solver, tol=0.0, max_iter=20)
-        gap = float(np.abs(ours.X - theirs.X.cpu().numpy()).max())
-        case = f"host and device, {name}, 20 iterations"
-        yield from record(case, getattr(solver, "name", solver), largest_difference=gap)
-
-
 def features():
     """Points about 50 centres in 64 dimensions: neighbours, similarities and clusters, the points to their labels."""
     for seed in range(2):
@@ -254,7 +232,7 @@ def field():
 
 
 CASES = {"symnmf": symnmf, "large": large, "dense": dense, "small": small, "ratios": ratios, "edmc": edmc,
-         "features": features, "agreement": agreement, "field": field}  # fmt: skip
+         "features": features, "field": field}  # fmt: skip
 
 if __name__ == "__main__":
     run_script("gpu", CASES, machine=torch.cuda.get_device_name(), versions=f"torch {torch.__version__}")

@@ -7,10 +7,6 @@ the run (the start's and the constants' are left out), seconds are CPU seconds o
 
 from __future__ import annotations
 
-import os
-
-os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", NUMBA_NUM_THREADS="1")
-
 import time
 from functools import partial
 
@@ -18,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from quartic import Problem, minimize
+from quartic.bench.harness import one_thread
 from quartic.bench.numbers import record, run_script
 from quartic.losses import CodedDiffraction, Completion, PhaseRetrieval, Quadratic, Sensing
 from quartic.penalties import Nonnegative
@@ -100,4 +97,5 @@ def measure(case):
 
 
 if __name__ == "__main__":
-    run_script("losses", {case: partial(measure, case) for case in CASES})
+    with one_thread():
+        run_script("losses", {case: partial(measure, case) for case in CASES})

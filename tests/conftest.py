@@ -31,6 +31,18 @@ def client(cluster):
         yield client
 
 
+@pytest.fixture
+def file(tmp_path):
+    """Write a file of these bytes or words, and return where it is."""
+
+    def write(content, name="data.csv"):
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
+
+
 @pytest.fixture(autouse=True)
 def same_numbers_in_any_order(request):
     """A module's `RNG` begins each test as it was after import: which tests ran before here must not matter."""

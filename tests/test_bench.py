@@ -539,7 +539,7 @@ def test_documents_are_updated_together_or_not_at_all(tmp_path):
         ("paper", "table1 --solver fast", "is not one of dyn-nolips"),
         ("bench", "speed --case 5", "is no case"),
         ("bench", "speed --case 100:2", "is no case"),
-        ("bench", "peers --only all", "is unknown; choose symnmf, edmc"),
+        ("bench", "peers --only all", "--only: invalid choice: 'all' (choose from "),
         ("paper", "figure1 --report x.txt", "must end in one of .html"),
     ],
 )

@@ -66,7 +66,7 @@ def test_a_report_opens(browser, reports, name, width):
     page = reports / f"{name}.html"
     browser.open(page, width, 844, mobile=width < 500)
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
-    assert browser.evaluate("document.querySelectorAll('figure').length") == (4 if name == "club" else 3)
+    assert browser.evaluate("document.querySelectorAll('figure').length") == 3
     assert browser.evaluate("document.querySelector('details').open") is False
     browser.evaluate("document.querySelector('summary').click()")
     browser.until(

@@ -10,16 +10,6 @@ from quartic import datasets, io
 ATOM = "ATOM      1  N   THR A   1      17.047  14.099   3.625  1.00 13.79           N"
 
 
-@pytest.fixture
-def file(tmp_path):
-    def write(text, name="file"):
-        path = tmp_path / name
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return path
-
-    return write
-
-
 def test_pdb_fields(file):
     lines = [
         "HEADER    SOMETHING",
@@ -159,16 +149,17 @@ def test_mdjeep_layouts(file, layout, packed):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("1 2 1.0 1.0\n1 3 1.0\n", ":2: expected at least 4 columns, got 3"),
-        ("1 2 7 8 1.0 1.0\n1 3 7 8\n", ":2: expected at least 6 columns, got 4"),
+        ("1 2 1.0 1.0\n1 3 1.0\n", ":2: 3 cells where the others have 4"),
+        ("1 2 7 8 1.0 1.0\n1 3 7 8\n", ":2: 4 cells where the others have 6"),
         ("0 2 1.0 1.0\n", ":1: a vertex must be an integer from 1 to 2³¹, got '0'"),
         ("1 x 1.0 1.0\n", ":1: a vertex"),
         ("\n2 2 1.0 1.0\n", ":2: the point 2 is paired with itself"),
         ("1 2 2.0 1.0\n", ":1: the lower bound is above the upper"),
         ("1 2 -1.0 1.0\n", ":1: the lower bound -1 is negative"),
-        ("1 2 one 1.0\n", ":1: the lower bound must be a finite number, got 'one'"),
-        ("1 2 1.0 inf\n", ":1: the upper bound"),
-        ("# nothing\n", "no pair"),
+        ("1 2 one 1.0\n", ":1: 'one' in column 3 is not a number"),
+        ("1 2 1.0 inf\n", ":1: inf in column 4 is not finite"),
+        ("1 2 1.0\n", ":1: expected at least 4 columns, got 3"),
+        ("# nothing\n", "no row of data"),
     ],
 )
 def test_bad_mdjeep(file, text, words):

@@ -17,17 +17,6 @@ from quartic.io.files import open_source, source_of
 from quartic.io.graphs import negative_weights
 from quartic.io.tables import read_table
 
-
-@pytest.fixture
-def file(tmp_path):
-    def write(content, name="data.csv"):
-        path = tmp_path / name
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return path
-
-    return write
-
-
 # -- the layout of a table --------------------------------------------------------------------------------------------
 
 
@@ -39,6 +28,9 @@ def file(tmp_path):
         ("a;b\n1,5;2\n3;4,25\n", ";", ("a", "b"), [[1.5, 2], [3, 4.25]]),
         ("1\t2\n3\t4\n", "\t", None, [[1, 2], [3, 4]]),
         ("# said\n% said\n\n1 2\n 3   4 \n", " ", None, [[1, 2], [3, 4]]),
+        (" 1 20\n10 20\n 1 30 ", " ", None, [[1, 20], [10, 20], [1, 30]]),
+        ("10 20\n10 2 ", " ", None, [[10, 20], [10, 2]]),
+        (" 1 20\n10 2\n", " ", None, [[1, 20], [10, 2]]),
         ("x|y\n1|2\n3|4\n", "|", ("x", "y"), [[1, 2], [3, 4]]),
         ('"a, b","c"\n"1",2\n3,4\n', ",", ("a, b", "c"), [[1, 2], [3, 4]]),
         ("\ufeffa,b\r\n1,2\r\n3,4\r\n", ",", ("a", "b"), [[1, 2], [3, 4]]),
@@ -185,6 +177,8 @@ def test_parquet(tmp_path):
     assert (features.names, features.columns, features.X.tolist()) == (("r", "s"), ("x", "y"), [[1.5, 1], [2, 2]])
     pandas.DataFrame({"i": [0, 1], "j": [1.0, 2.0], "d": [1.5, None]}).to_parquet(tmp_path / "d.parquet")
     assert io.read_distances(tmp_path / "d.parquet").names == ("0", "1", "2")
+    pandas.DataFrame({"i": ["a ", " b", "c"], "j": ["b", "c", "a"], "d": [1, 2, 3]}).to_parquet(tmp_path / "s.parquet")
+    assert io.read_distances(tmp_path / "s.parquet").names == ("a", "b", "c")
     pandas.DataFrame({"x": [1.0, None]}).to_parquet(tmp_path / "gap.parquet")
     with pytest.raises(io.FileFormatError, match=r"gap\.parquet: row 2: there is no number in column 'x'"):
         io.read_features(tmp_path / "gap.parquet")
@@ -227,6 +221,16 @@ def test_a_name_may_look_like_a_missing_number(file, monkeypatch, short):
     assert io.read_features(file("name,x\nNA,1\nDE,2\nNone,3\n")).names == ("NA", "DE", "None")
     with pytest.raises(io.FileFormatError, match=r"csv:3: there is no number in column 'x' \(NA\)"):
         io.read_features(file("name,x\nDE,1\nFR,NA\nIT,3\n"))
+
+
+@pytest.mark.parametrize("short", [0, 1 << 18])
+def test_blanks_around_cells_do_not_count(file, monkeypatch, short):
+    """In names, and in cells that say there is no number, whoever cuts the file into cells."""
+    monkeypatch.setattr("quartic.io.tables._SHORT", short)
+    assert io.read_features(file("name, x\nann , 1\n bob,2\ncid, 3\n")).names == ("ann", "bob", "cid")
+    assert io.read_distances(file("i;j;d\na ; b; NA\nb;c;1,5 \n a;c; 2\n")).distances.tolist() == [1.5, 2]
+    with pytest.raises(io.FileFormatError, match=r"csv:3: 'b' in column 'x' is not a number"):
+        io.read_features(file("x,y\n1,2\n b ,3\n4,5\n6,7\n"))
 
 
 @pytest.mark.parametrize("text", LAYOUTS)

@@ -26,17 +26,6 @@ def _flag(*flags: str, **how: Any) -> Option:
     return flags, {"action": "store_true", **how}
 
 
-def _choice(flag: str, words: str, **how: Any) -> Option:
-    """Return an option that takes one of the words, written ``one|other``."""
-
-    def read(text: str) -> str:
-        if text not in words.split("|"):
-            raise argparse.ArgumentTypeError(f"{text!r} is unknown; choose {words.replace('|', ', ')}")
-        return text
-
-    return (flag,), {"type": read, "metavar": words, **how}
-
-
 def _number(low: float, kind: type = int, above: bool = False) -> Callable[[str], Any]:
     """Return what reads a number, and refuses those below a least one, or that one too."""
 
@@ -88,16 +77,16 @@ _CLUSTER = (
             "(.csv .xlsx .parquet .json .npy .npz .mat); - is standard input"),
     _option("--clusters", "-k", dest="n_clusters", type=_number(1), metavar="K",
             help="number of clusters; chosen between 2 and 10 if left out"),
-    _choice("--as", "graph|features", dest="as_", help="what INPUT is, if the guess is wrong"),
-    _choice("--affinity", "precomputed|cosine|self_tuning",
+    _option("--as", choices=("graph", "features"), dest="as_", help="what INPUT is, if the guess is wrong"),
+    _option("--affinity", choices=("precomputed", "cosine", "self_tuning"),
             help="similarity for features: cosine for documents, self_tuning otherwise; precomputed: a graph"),
     _option("--neighbors", metavar="N|auto|all", default="auto",
             help="for features: neighbours kept per sample, including the sample itself"),
-    _choice("--normalize", "auto|none|symmetric|regularized|walks", default="auto",
+    _option("--normalize", choices=("auto", "none", "symmetric", "regularized", "walks"), default="auto",
             help="for graphs: how edge weights are normalised first"),
-    _choice("--scale", "auto|none|standard", default="auto",
+    _option("--scale", choices=("auto", "none", "standard"), default="auto",
             help="for features: scale columns to variance 1; auto: if units differ"),
-    _choice("--repeats", "sum|mean|last", help="how to combine edges that are listed more than once"),
+    _option("--repeats", choices=("sum", "mean", "last"), help="how to combine edges that are listed more than once"),
     _option("--scheduler", metavar="ADDRESS", help="use this Dask cluster, such as tcp://10.0.0.1:8786"),
     _option("--workers", metavar="N", type=_number(1), help="start a local Dask cluster of N processes and use it"),
     _columns("; with --as features, the columns that are features"), _tolerance(1e-3), *_FITS,
@@ -109,11 +98,11 @@ _LOCATE = (
     _option("--dimension", "-d", type=_number(1), default=3, help="dimension of the space"),
     _option("--anchors", metavar="FILE", help="points with known positions: .csv point,x,y[,z]"),
     _option("--align", metavar="FILE", help="points (point,x,y[,z]) to which the result is aligned"),
-    _choice("--weights", "noise", help="noise: for errors proportional to the distance"),
+    _option("--weights", choices=("noise",), help="noise: for errors proportional to the distance"),
     _option("--noise", type=_number(0, float, above=True),
             help="standard deviation of the distances; adds a column standard_error"),
-    _choice("--refine", "stress", help="stress: finish by minimising errors in the distances themselves"),
-    _choice("--repeats", "mean|last", help="how to combine distances that are listed more than once"),
+    _option("--refine", choices=("stress",), help="stress: finish by minimising errors in the distances themselves"),
+    _option("--repeats", choices=("mean", "last"), help="how to combine distances that are listed more than once"),
     _columns(), _tolerance(1e-8), *_FITS,
 )  # fmt: skip
 _SDP = (
@@ -122,7 +111,7 @@ _SDP = (
     _REPORT,
     _option("--tol", type=float, default=1e-6, help="tolerance for each of the six DIMACS error measures"),
     _option("--rank", type=int, help="initial number of columns of the factors; chosen if left out"),
-    _choice("--method", "auto|low-rank|interior", default="auto", help="solution method"),
+    _option("--method", choices=("auto", "low-rank", "interior"), default="auto", help="solution method"),
     _MAX_TIME, _SEED, _JSON, _QUIET,
 )  # fmt: skip
 _RUNS = (
@@ -135,7 +124,7 @@ _RUNS = (
 _RACE = (
     _option("--case", action="append", metavar="DATA:RANK|POINTS:SHARE[:NOISE]",
             help="a data set and rank, such as tdt2:20, or a helix, such as 5000:0.1; may be given several times"),
-    _choice("--only", "symnmf|edmc|stress", help="run this family of problems only"),
+    _option("--only", choices=("symnmf", "edmc", "stress"), help="run this family of problems only"),
     _option("--solver", action="append", help="a solver, such as dyn-nolips or auto; may be given several times"),
     _option("--starts", type=_number(0), help="random starts"),
     _option("--seconds", type=_number(0.1, float), help="time limit of a single run, in seconds"),

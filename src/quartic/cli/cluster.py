@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from quartic.cli.fitting import Fit, call_code, read_code, watched_fit, write_result
+from quartic.cli.fitting import Fit, call_code, fit_code, watched_fit, write_result
 from quartic.cli.terminal import Options
 from quartic.cli.workers import check_workers, client_code, read_folder, split_data, workers
 from quartic.distributed.inputs import is_dask_array
@@ -243,16 +243,12 @@ def _code(options: Options, job: _Job) -> str:
     before, how = client_code(options.scheduler, options.workers)
     if is_dask_array(job.data):
         return (
-            f"{before}from quartic import SymNMF\nfrom quartic.io import read_blocks\n\n"
-            f"model = {made}.fit(read_blocks({options.input!r}))\nprint(model.labels_)\n"
+            f"{before}from quartic import SymNMF, io\n\n"
+            f"model = {made}.fit(io.read_blocks({options.input!r}))\nprint(model.labels_)\n"
         )
     reader, data = ("read_graph", "adjacency") if isinstance(job.table, GraphTable) else ("read_features", "X")
-    read, note = read_code(reader, options)
-    scaler = "from sklearn.preprocessing import StandardScaler\n" if job.scaled else ""
-    fitted = "StandardScaler().fit_transform(table.X)" if job.scaled else f"table.{data}"
-    return (
-        f"{before}from quartic import SymNMF\nfrom quartic.io import {reader}\n{scaler}\n{note}"
-        f"table = {read}\n"
-        f"model = {made}.fit({how.format(fitted)})\n"
-        "for name, cluster in zip(table.names, model.labels_):\n    print(name, cluster)\n"
-    )
+    data = f"table.{data}"
+    if job.scaled:
+        before += "from sklearn.preprocessing import StandardScaler\n"
+        data = f"StandardScaler().fit_transform({data})"
+    return fit_code(options, reader, f"{made}.fit({how.format(data)})", "cluster", "labels_", before)

@@ -49,16 +49,10 @@ class Watcher:
         self.seen = 0
         self.asked = False
         self.interrupted = False  # a run, or a search, was ended
-        self.runs: list[list[tuple[float, float]]] = []  # stationarity and objective of their iterations
-        self.last = 0
 
     def __call__(self, progress: Any) -> None:
         """See an iteration."""
         self.seen += 1
-        if not self.runs or progress.n_iter <= self.last:
-            self.runs.append([])
-        self.last = progress.n_iter
-        self.runs[-1].append((progress.stationarity, progress.objective))
         if self.show is not None:
             self.show(progress)
         if self.asked:
@@ -97,14 +91,13 @@ def watching(options: Options) -> Iterator[Watcher]:
 
 @dataclass(frozen=True)
 class Fit:
-    """The outcome of a fit: seconds without compilation, warnings, whether it was interrupted, and all its runs."""
+    """The outcome of a fit: seconds without compilation, warnings, and whether it was interrupted."""
 
     options: Options
     result: Result
     seconds: float
     said: list[str]
     interrupted: bool
-    runs: list[list[tuple[float, float]]]
 
     def section(self, **facts: str) -> dict[str, Any]:
         """Return what the report says about the run."""
@@ -122,7 +115,7 @@ class Fit:
             "seed": str(self.options.seed),
             "versions": ", ".join([f"quartic {__version__}", f"Python {platform.python_version()}", *packages]),
         }
-        return {"runs": self.runs, "notes": self.said, "facts": about, "command": command_line()}
+        return {"notes": self.said, "facts": about, "command": command_line()}
 
     def finish(
         self,
@@ -197,7 +190,7 @@ def watched_fit(
     if result.status is Status.MAX_TIME:
         told = result.message.replace("max_time", f"--max-time {options.max_time:g} s")
         result = replace(result, message=told)
-    return Fit(options, result, seconds, said, watcher.interrupted, watcher.runs)
+    return Fit(options, result, seconds, said, watcher.interrupted)
 
 
 # -- what is written, whole or not at all -----------------------------------------------------------------------------
@@ -235,9 +228,13 @@ def call_code(name: str, first: str, settings: dict[str, Any], defaults: dict[st
     return f"{name}({', '.join([first, *told])})"
 
 
-def read_code(reader: str, options: Options) -> tuple[str, str]:
-    """Return the call that reads the input, and a line to say so where it came by a pipe."""
+def fit_code(options: Options, reader: str, fitted: str, each: str, found: str, before: str = "") -> str:
+    """Return the lines of Python that read the input, make the fit, and print what is found of each name."""
     path = "input.csv" if options.input == "-" else options.input
     note = "# the input came by a pipe: save it as input.csv\n" if options.input == "-" else ""
     given = {key: value for key, value in options.reading.items() if value is not None}
-    return call_code(reader, repr(path), given, {}), note
+    return (
+        f"{before}from quartic import {fitted.partition('(')[0]}, io\n\n{note}"
+        f"table = {call_code(f'io.{reader}', repr(path), given, {})}\nmodel = {fitted}\n"
+        f"for name, {each} in zip(table.names, model.{found}):\n    print(name, {each})\n"
+    )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from quartic.cli.fitting import Fit, call_code, read_code, watched_fit, write_result
+from quartic.cli.fitting import Fit, call_code, fit_code, watched_fit, write_result
 from quartic.cli.terminal import Options
 from quartic.distance.findings import DistanceWarning
 from quartic.io import DistanceTable, FileFormatError, Structure, read_anchors, read_distances, write_pdb, write_xyz
@@ -137,22 +137,13 @@ def _section(options: Options, job: _Job, model: Any, fit: Fit) -> Any:
 def _code(options: Options, job: _Job) -> str:
     from quartic import DistanceCompletion
 
-    read, note = read_code("read_distances", options)
-    readers = "read_anchors, read_distances" if options.anchors or options.align else "read_distances"
-    lines = [f"table = {read}"]
-    settings, fit = dict(job.settings), ["table.pairs", "**table.columns()"]
-    if options.weights is not None:
-        fit[1] = f'**table.columns() | {{"weights": {options.weights!r}}}'
-    if options.anchors is not None:
-        lines.append(f"anchors = read_anchors({options.anchors!r}, table.names, {options.dimension})")
-        fit.append("anchors=anchors")
-    made = call_code("DistanceCompletion", str(options.dimension), settings, DistanceCompletion().get_params())
+    def places(path: str) -> str:
+        return f"io.read_anchors({path!r}, table.names, {options.dimension})"
+
+    made = call_code("DistanceCompletion", str(options.dimension), job.settings, DistanceCompletion().get_params())
     if options.align is not None:
-        lines.append(f"align_to = read_anchors({options.align!r}, table.names, {options.dimension})")
-        made = made[:-1] + ", align_to=align_to)"
-    return (
-        f"from quartic import DistanceCompletion\nfrom quartic.io import {readers}\n\n{note}"
-        + "\n".join(lines)
-        + f"\nmodel = {made}\nmodel.fit_pairs({', '.join(fit)})\n"
-        "for name, place in zip(table.names, model.embedding_):\n    print(name, place)\n"
-    )
+        made = f"{made[:-1]}, align_to={places(options.align)})"
+    known = "**table.columns()" + ("" if options.weights is None else f' | {{"weights": {options.weights!r}}}')
+    anchors = "" if options.anchors is None else f", anchors={places(options.anchors)}"
+    fitted = f"{made}.fit_pairs(table.pairs, {known}{anchors})"
+    return fit_code(options, "read_distances", fitted, "place", "embedding_")

@@ -6,14 +6,11 @@ import gc
 import sys
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 # What scikit-learn, SciPy and joblib load in advance: more than half of the time that ``import sklearn.base`` takes.
 _LATER = ("scipy.stats", "pandas", "asyncio", "numpy.f2py", "numpy.testing")
-# numba looks whether there are foreign functions to call, and whether a file of settings is there.
-_UNUSED = ("cffi", "yaml")
 
 
 class _Later(ModuleType):
@@ -38,13 +35,9 @@ def import_libraries() -> None:
         later.__spec__, later.__path__ = spec, []
         if above:
             vars(import_module(above))[last] = later
-    absent = [name for name in _UNUSED if name not in sys.modules and not Path(".numba_config.yaml").exists()]
-    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]  # None: an import finds nothing
-    import numba.core.typing.cffi_utils  # noqa: F401
+    import numba  # noqa: F401
     import sklearn.base  # noqa: F401
 
-    for name in absent:
-        del sys.modules[name]
     # whoever finds pandas among the modules takes it for loaded; others import what is below asyncio
     for name in ("pandas", "asyncio"):
         if isinstance(sys.modules.get(name), _Later):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import re
 import shlex
@@ -126,7 +125,8 @@ def gathered_warnings(tell: Callable[[Warning], str] = str) -> Iterator[list[str
 
 def print_json(facts: dict[str, Any]) -> None:
     """Print one object; numbers that JSON does not have become null."""
-    write_stdout(json.dumps(_plain(facts), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    plain = json.loads(json.dumps(facts, default=lambda value: value.tolist()), parse_constant=lambda _: None)
+    write_stdout(json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
 
 
 def write_stdout(text: str) -> None:
@@ -137,18 +137,6 @@ def write_stdout(text: str) -> None:
     except BrokenPipeError:
         # what is still in the buffer goes nowhere, or Python would complain of it when it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 def command_line() -> str:

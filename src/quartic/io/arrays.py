@@ -10,7 +10,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 
 from quartic.archives import check_claim, machine_memory, read_npy, read_npz
@@ -73,45 +72,24 @@ def _make_sparse(arrays: dict[str, Any], source: Source) -> Any:
     with damage_named(source.name, "damaged sparse matrix"):
         kind = arrays["format"].item()
         kind = kind.decode("ascii") if isinstance(kind, bytes) else str(kind)
-        rows, columns = (int(k) for k in arrays["shape"])
-        data = arrays["data"]
-        check_claim(8 * (max(rows, columns) + 1), os.path.getsize(source.path), f"{rows} × {columns}")
+        shape = rows, columns = tuple(int(k) for k in arrays["shape"])
+        check_claim(8 * (max(shape) + 1), os.path.getsize(source.path), f"{rows} × {columns}")
         if kind == "coo":
-            _check_numbers(data, "data")
-            _check_indices(arrays["row"], rows, "row")
-            _check_indices(arrays["col"], columns, "col")
-            return sp.csr_array(sp.coo_array((data, (arrays["row"], arrays["col"])), shape=(rows, columns)))
+            return sp.csr_array(sp.coo_array((arrays["data"], (arrays["row"], arrays["col"])), shape=shape))
         if kind not in ("csr", "csc"):
             raise FileFormatError(f"{source.name}: the sparse format {kind!r} is not known; save it as CSR")
-        make, shape = (sp.csr_array, (rows, columns)) if kind == "csr" else (sp.csc_array, (columns, rows))
-        check_compressed(data, arrays["indices"], arrays["indptr"], *shape)
-        return sp.csr_array(make((data, arrays["indices"], arrays["indptr"]), shape=(rows, columns)))
+        return sp.csr_array(make_compressed(kind, arrays["data"], arrays["indices"], arrays["indptr"], shape))
 
 
-def check_compressed(data: Any, indices: Any, indptr: Any, rows: int, width: int) -> None:
-    """Raise unless these are the arrays of a CSR matrix of this shape, or of a CSC matrix of the transposed one."""
-    _check_numbers(data, "data")
-    _check_indices(indices, width, "indices")
-    _check_indices(indptr, len(data) + 1, "indptr")
-    if (np.diff(indptr.astype(np.int64)) < 0).any():
-        raise ValueError("indptr must not fall")
-    ends = (int(indptr[0]), int(indptr[-1])) if len(indptr) else ()
-    if len(indptr) != rows + 1 or ends != (0, len(data)) or len(indices) != len(data):
-        counts = f"{len(data)} numbers, {len(indices)} indices and {len(indptr)} pointers"
-        raise ValueError(f"{counts} do not make {rows} rows of {width}")
-
-
-def _check_numbers(values: Any, what: str) -> None:
-    if values.ndim != 1 or values.dtype.kind not in "fiub":
-        raise ValueError(f"{what} must be real numbers in a row, got {values.dtype} of shape {values.shape}")
-
-
-def _check_indices(values: Any, below: int, what: str) -> None:
-    """Raise unless these are indices from 0 to below ``below``: compiled code follows them without a look."""
-    if values.ndim != 1 or values.dtype.kind not in "iu":
-        raise ValueError(f"{what} must be whole numbers in a row, got {values.dtype} of shape {values.shape}")
-    if len(values) and (int(values.min()) < 0 or int(values.max()) >= below):
-        raise ValueError(f"{what} must lie between 0 and {below - 1}")
+def make_compressed(kind: str, data: Any, indices: Any, indptr: Any, shape: tuple[int, ...]) -> Any:
+    """Return a matrix in the format csr or csc, or raise: compiled code follows its indices without a look."""
+    if indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu":
+        raise ValueError(f"indices must be whole numbers, got {indices.dtype} and {indptr.dtype}")
+    M = (sp.csr_array if kind == "csr" else sp.csc_array)((data, indices, indptr), shape=shape)
+    M.check_format(full_check=True)
+    if M.nnz != len(data):
+        raise ValueError(f"{len(data)} numbers, of which the pointers name {M.nnz}")
+    return M
 
 
 # -- MATLAB and Matrix Market, in another process ---------------------------------------------------------------------

@@ -69,22 +69,15 @@ class Structure:
         n, d = X.shape
         if not 1 <= d <= 3:
             raise ValueError(f"coordinates must have 1 to 3 columns for a file of atoms, got {d}; write .csv or .npy")
-        numbers = np.zeros(n) if residue_ids is None else np.asarray(residue_ids)
-        fields = {
-            "names": ("X",) * n if names is None else tuple(map(str, names)),
-            "residues": ("",) * n if residues is None else tuple(map(str, residues)),
-            "chains": ("",) * n if chains is None else tuple(map(str, chains)),
-        }
-        for field, given in (*fields.items(), ("residue_ids", numbers)):
-            if len(given) != n:
-                raise ValueError(f"{field} must have one entry for each of the {n} atoms, got {len(given)}")
-        return cls(
-            np.pad(X, ((0, 0), (0, 3 - d))),
-            fields["names"],
-            fields["residues"],
-            numbers.astype(np.int64),
-            fields["chains"],
-        )
+        given = {"names": names, "residues": residues, "chains": chains, "residue_ids": residue_ids}
+        other = {"names": "X", "residue_ids": 0}
+        fields: Any = {name: [other.get(name, "")] * n if values is None else values for name, values in given.items()}
+        for field, values in fields.items():
+            if len(values) != n:
+                raise ValueError(f"{field} must have one entry for each of the {n} atoms, got {len(values)}")
+        numbers = np.asarray(fields.pop("residue_ids")).astype(np.int64)
+        words = {field: tuple(map(str, values)) for field, values in fields.items()}
+        return cls(np.pad(X, ((0, 0), (0, 3 - d))), residue_ids=numbers, **words)
 
     @classmethod
     def named(cls, names: Sequence[str]) -> Structure | None:
@@ -111,13 +104,8 @@ class Structure:
         ('H', 'H')
         """
         at = np.arange(len(self))[np.asarray(rows)]
-        return Structure(
-            self.coordinates[at],
-            tuple(self.names[i] for i in at),
-            tuple(self.residues[i] for i in at),
-            self.residue_ids[at],
-            tuple(self.chains[i] for i in at),
-        )
+        words: Any = {name: tuple(getattr(self, name)[i] for i in at) for name in ("names", "residues", "chains")}
+        return replace(self, coordinates=self.coordinates[at], residue_ids=self.residue_ids[at], **words)
 
 
 def as_structure(atoms: Any) -> Structure:

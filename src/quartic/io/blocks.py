@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from quartic.archives import map_npy, read_npz, write_whole
 from quartic.distributed.inputs import is_dask_array
-from quartic.io.arrays import check_compressed
+from quartic.io.arrays import make_compressed
 from quartic.io.files import FileFormatError, damage_named
 
 _PARTS = ("data", "indices", "indptr", "shape")  # of a block of sparse rows; the last is written last
@@ -140,8 +140,7 @@ def read_block(path: str) -> Any:
             return data
         shape = _shape(parts)
         indices, indptr = (parts[name].astype(_native(parts[name].dtype), copy=False) for name in ("indices", "indptr"))
-        check_compressed(data, indices, indptr, *shape)
-        return sp.csr_array((data, indices, indptr), shape=shape)
+        return make_compressed("csr", data, indices, indptr, shape)
 
 
 def _files(folder: Path) -> list[Path]:

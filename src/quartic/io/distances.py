@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from quartic.io.arrays import read_arrays
 from quartic.io.atoms import Structure
-from quartic.io.files import GRAPHS, TABLES, FileFormatError, Source, count, read_lines, read_number, source_of
+from quartic.io.files import GRAPHS, TABLES, FileFormatError, Source, count, source_of
 from quartic.io.graphs import check_repeats, merge_repeats, named_matrix
-from quartic.io.tables import DISTANCE, LOWER, UPPER, Table, find_column, find_ends, plain, read_table
+from quartic.io.tables import DISTANCE, LOWER, UPPER, Table, find_column, find_ends, plain, read_columns, read_table
 
 _WEIGHT = ("weight", "weights", "w", "gewicht", "poids", "peso")
 _EXPECTED = "expected i,j,d, or i,j,lower,upper, and maybe weight"
@@ -329,50 +329,32 @@ def read_mdjeep(path: str | Path, name: str | None = None) -> DistanceTable:
     ([[0, 1], [0, 2]], [1.5, 3.0])
     """
     called = str(path) if name is None else name
-    lines = [(at, line.split()) for at, line in enumerate(read_lines(path, name), start=1)]
-    rows = [(at, fields) for at, fields in lines if fields and not fields[0].startswith("#")]
-    if not rows:
-        raise FileFormatError(f"{called}: no pair of vertices in the file")
-    column = 4 if len(rows[0][1]) > 5 and all(map(_is_number, rows[0][1][4:6])) else 2  # of the lower bound
-    ends, bounds = [], []
-    atoms: dict[int, tuple[str, str, int]] = {}
-    for at, fields in rows:
-        if len(fields) < column + 2:
-            raise FileFormatError.at(called, at, f"expected at least {column + 2} columns, got {len(fields)}")
-        ends.append([_vertex(text, called, at) for text in fields[:2]])
-        words = zip(("lower", "upper"), fields[column:], strict=False)
-        bounds.append([read_number(text, f"the {which} bound", called, at) for which, text in words])
-        for k, vertex in enumerate(ends[-1]):
-            numbered = column == 4 and fields[2 + k].isdecimal() and len(fields[2 + k]) < 9
-            atom, residue = fields[column + 2 + k :: 2] if len(fields) == column + 6 else ("", "")
-            atoms[vertex] = atom, residue, int(fields[2 + k]) if numbered else 0
-    used, numbers = np.unique(np.array(ends), return_inverse=True)
-    pairs, (lower, upper) = np.sort(numbers.reshape(-1, 2).astype(np.int64), axis=1), np.array(bounds).T
-    named, residues, groups = zip(*(atoms[vertex] for vertex in used.tolist()), strict=True)
-    guess = (
-        f"{len(pairs)} pairs of {len(used)} points (MD-jeep, {'exact' if (lower == upper).all() else 'with bounds'})"
-    )
-    found = DistanceTable(
-        pairs, None, lower, upper, None, tuple(map(str, used.tolist())), guess,
-        Structure.of(np.zeros((len(used), 3)), named, residues, groups) if all(named) else None,
-        place=lambda row: f"line {rows[row][0]}",
-    )  # fmt: skip
+    table = read_columns(path, called)
+    if table.n_columns < 4:
+        raise table.fault(0, f"expected at least 4 columns, got {table.n_columns}")
+    numbered = table.n_columns > 5 and table.is_numeric(4) and table.is_numeric(5)
+    column = 4 if numbered else 2  # of the lower bound
+    pairs, names = table.identities([0, 1], "vertex")
+    wrong = np.array([not vertex.isdecimal() or not 1 <= int(vertex[:11]) <= 2**31 for vertex in names])[pairs]
+    if wrong.any():
+        row, end = np.argwhere(wrong)[0].tolist()
+        raise table.fault(row, f"a vertex must be an integer from 1 to 2³¹, got {table.words(end)[row]!r}")
+    lower, upper = table.numbers([column, column + 1]).T
+    first = np.unique(pairs.T, return_index=True)[1].tolist()  # where each vertex stands
+
+    def told(column: int) -> list[str]:
+        words = [*table.words(column), *table.words(column + 1)]
+        return [words[k] for k in first]
+
+    atoms = None
+    if table.n_columns == column + 6:
+        groups = [int(word) if word.isdecimal() and len(word) < 9 else 0 for word in told(2)] if numbered else None
+        atoms = Structure.of(np.zeros((len(names), 3)), told(column + 2), told(column + 4), groups)
+    kind = "exact" if (lower == upper).all() else "with bounds"
+    guess = f"{len(pairs)} pairs of {len(names)} points (MD-jeep, {kind})"
+    found = DistanceTable(np.sort(pairs, axis=1), None, lower, upper, None, names, guess, atoms, table.place)
     _check_rows(found, called)
     return found
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _vertex(text: str, path: str, at: int) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 11 and 1 <= int(text) <= 2**31):
-        raise FileFormatError.at(path, at, f"a vertex must be an integer from 1 to 2³¹, got {text[:80]!r}")
-    return int(text)
 
 
 # -- what cannot be in a list of distances ----------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from io import StringIO
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, simplefilter
 from zipfile import ZipFile
@@ -36,6 +37,7 @@ INSTALL = "pip install 'quartic[cli]'"
 SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas", " ": "spaces"}
 _NONE = "\x1f"  # between the cells of a table that has one column
 MISSING = frozenset({"", "na", "nan", "n/a", "null", "none", "#n/a"})
+_BLANK = " \t\u00a0\u202f"  # around cells; not the ends of lines, by which open quotation marks are told
 _LOOKED_AT = 200  # rows from which the layout is guessed
 _SHORT = 1 << 18  # characters
 # groups of three digits stand apart by points or, in French and Swedish, by spaces
@@ -130,7 +132,7 @@ class Table:
         appear = np.empty_like(merged)  # where each stands first
         appear[codes.ravel()[::-1]] = np.arange(codes.size - 1, -1, -1)
         for code in np.argsort(appear).tolist():
-            name = words[code].strip()
+            name = words[code]
             if name.lower() in MISSING or ("." in name and _FRACTION.fullmatch(name)):
                 number = _WHOLE.fullmatch(name)
                 if number is None:
@@ -161,7 +163,7 @@ class Table:
             bad |= np.isinf(values)
         if bad.any():
             row, k = np.argwhere(bad)[0]
-            cell, where, value = self.words(columns[k])[row].strip(), self.title(columns[k]), values[row, k]
+            cell, where, value = self.words(columns[k])[row], self.title(columns[k]), values[row, k]
             if math.isnan(value):
                 said = f"there is no number in {where}" + (f" ({cell})" if cell else "")
                 raise self.fault(int(row), f"{said}; fill it in, or take the row out")
@@ -255,13 +257,14 @@ def _read_json(source: Source) -> Table:
             raise ValueError("rows of different lengths; make all alike")
         if any(isinstance(cell, dict | list) for row in found for cell in row):
             raise ValueError("a cell holds a list or an object; keep numbers and text")
-    made = [["" if cell is None else str(cell) for cell in column] for column in zip(*found, strict=True)]
+    made = [["" if cell is None else str(cell).strip(_BLANK) for cell in column] for column in zip(*found, strict=True)]
     return Table(source.name, made, header, f"JSON, {count(len(made), 'column')}")
 
 
 def _read_parquet(source: Source) -> Table:
     try:
         import pyarrow as pa
+        import pyarrow.compute as pc
         import pyarrow.parquet as pq
     except ImportError:
         raise ImportError(f"{source.name}: Parquet is read by pyarrow: {INSTALL}") from None
@@ -276,7 +279,8 @@ def _read_parquet(source: Source) -> Table:
             if pa.types.is_nested(kind) or pa.types.is_binary(kind):
                 raise FileFormatError(f"{source.name}: column {name!r} holds {kind}; keep numbers and text")
             text = not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
-            columns.append(column.combine_chunks().cast(pa.string() if text else kind))
+            cells = column.combine_chunks().cast(pa.string() if text else kind)
+            columns.append(pc.utf8_trim(cells, _BLANK) if text else cells)
     if not columns or len(columns[0]) == 0:
         raise FileFormatError(f"{source.name}: no row of data in the file")
     header = tuple("" if name.startswith("__index_level_") else name for name in found.column_names)
@@ -310,8 +314,8 @@ def _read_text_table(name: str, content: bytes, guessed: str) -> Table:
     header = _find_header(sample, n_columns, comma)
     if header is not None and header[0] and f"\n{separator}".encode() in content:
         content = re.sub(rf"^[{re.escape(separator)} \t]+$".encode(), b"", content, flags=re.MULTILINE)
-    if separator == " " and any(sign in content for sign in (b"  ", b"\t", b"\n ", b" \n")):
-        content = re.sub(rb"[ \t]+", b" ", re.sub(rb"^[ \t]+|[ \t]+$", b"", content, flags=re.MULTILINE))
+    if separator == " ":
+        content = _squeeze(content)
     columns = _read_columns(name, content, separator, n_columns)
     if len(columns[-1]) and "\n" in str(columns[-1][-1]):
         *_, (line, _) = _iterate_rows(content, separator)
@@ -333,10 +337,28 @@ def _read_text_table(name: str, content: bytes, guessed: str) -> Table:
     return _drop_empty_columns(table)
 
 
+def read_columns(path: str | Path, name: str) -> Table:
+    """Return the columns of a text file between which there is white space; nothing is guessed, none has a name."""
+    content = _squeeze(_REMARK.sub(b"", read_text(path, name)[0]))
+    n_columns = len(content.strip().split(b"\n", 1)[0].split())
+    if n_columns == 0:
+        raise FileFormatError(f"{name}: no row of data in the file")
+    return Table(name, _read_columns(name, content, " ", n_columns), None, "", content=content, separator=" ")
+
+
+def _squeeze(content: bytes) -> bytes:
+    """Return text with one space between words, and none at the ends of lines."""
+    padded = b"\n" + content + b"\n"
+    if not any(sign in padded for sign in (b"  ", b"\t", b"\n ", b" \n")):
+        return content
+    return re.sub(rb"[ \t]+", b" ", re.sub(rb"^[ \t]+|[ \t]+$", b"", content, flags=re.MULTILINE))
+
+
 def _read_columns(name: str, content: bytes, separator: str, n_columns: int) -> list[Any]:
     """Return the cells column by column, as lists where the text is short."""
     if len(content) > _SHORT and find_spec("pyarrow") is not None:
         import pyarrow as pa
+        import pyarrow.compute as pc
         import pyarrow.csv as arrow
 
         read = arrow.ReadOptions(
@@ -347,7 +369,7 @@ def _read_columns(name: str, content: bytes, separator: str, n_columns: int) -> 
         try:
             found = arrow.read_csv(pa.BufferReader(content), read, how, types)
             if found.num_columns == n_columns:
-                return [column.combine_chunks() for column in found.columns]
+                return [pc.utf8_trim(column.combine_chunks(), _BLANK) for column in found.columns]
         except pa.ArrowInvalid:
             pass
     rows = []
@@ -358,7 +380,7 @@ def _read_columns(name: str, content: bytes, separator: str, n_columns: int) -> 
             fault = f"{count(len(cells), 'cell')} where the others have {n_columns}{between}{opened}"
             raise FileFormatError.at(name, line, f"{fault}; make all rows alike")
         rows.append(cells)
-    return [list(column) for column in zip(*rows, strict=True)]
+    return [[cell.strip(_BLANK) for cell in column] for column in zip(*rows, strict=True)]
 
 
 def _drop_empty_columns(table: Table) -> Table:
@@ -388,9 +410,7 @@ def _iterate_rows(content: bytes, separator: str) -> Iterator[tuple[int, list[st
 
 def _as_text(cells: Any) -> list[str]:
     """Return cells as text."""
-    return (
-        cells if isinstance(cells, list) else ["" if cell is None else str(cell).strip() for cell in cells.to_pylist()]
-    )
+    return cells if isinstance(cells, list) else ["" if cell is None else str(cell) for cell in cells.to_pylist()]
 
 
 def _encode(columns: list[Any]) -> tuple[NDArray[np.int64], list[str]]:
@@ -422,7 +442,7 @@ def _cast(cells: pyarrow.Array, decimal_comma: bool) -> NDArray[np.float64] | No
     if pa.types.is_string(cells.type):
         if decimal_comma and pc.any(pc.match_substring(cells, ".")).as_py():  # 1.234,5 perhaps
             return None
-        cells = pc.utf8_trim_whitespace(pc.replace_substring(cells, ",", ".") if decimal_comma else cells)
+        cells = pc.replace_substring(cells, ",", ".") if decimal_comma else cells
     with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return _as_floats(cells.cast(pa.float64()))
     with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):  # cells that say there is none

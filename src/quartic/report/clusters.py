@@ -12,7 +12,7 @@ from quartic.arrays import Array, RandomState, random_generator, to_host
 from quartic.clustering.placing import above_noise
 from quartic.distributed.inputs import is_dask_array
 from quartic.plots import membership_order, sample_nodes
-from quartic.report.figures import Indices, Names, Runs, cluster_marker, convergence, layout, ring, short, shown
+from quartic.report.figures import Indices, Names, cluster_marker, convergence, layout, ring, short, shown
 from quartic.report.page import DataTable, Part, Section
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _SURE = 0.6
 
 def cluster_section(
     model: SymNMF, names: Names | None = None, *, guessed: str = "", features: Any = None,
-    columns: Sequence[str] = (), runs: Runs = (), **more: Any
+    columns: Sequence[str] = (), **more: Any
 ) -> Section:  # fmt: skip
     """Return the section on a fitted model, and on the features of its nodes where there are any.
 
@@ -45,13 +45,12 @@ def cluster_section(
     parts: list[Part] = [
         node_map(model.affinity_matrix_, memberships, names),
         _members(memberships, labels, names),
-        cluster_sizes(labels, memberships.shape[1]),
         membership_chart(memberships, names),
         *_overlaps(model, names),
         *_contents(model, memberships, names, features, columns),
     ]
     answer = describe_clusters(labels, memberships, "node" if features is None else "row")
-    return Section(answer=answer, guessed=guessed, parts=parts, folded=[convergence(model.result_, runs)], **more)
+    return Section(answer=answer, guessed=guessed, parts=parts, folded=[convergence(model.result_)], **more)
 
 
 def describe_clusters(labels: Indices, memberships: Array, what: str) -> str:
@@ -163,23 +162,6 @@ def _members(memberships: Array, labels: Indices, names: Names) -> DataTable:
 
 
 # -- how sure ---------------------------------------------------------------------------------------------------------
-
-
-def cluster_sizes(labels: Indices, n_clusters: int | None = None) -> tuple[Any, str]:
-    """Return a bar for the size of each cluster, in its colour."""
-    import plotly.graph_objects as go
-
-    sizes = np.bincount(labels, minlength=n_clusters or 0)
-    colours = [cluster_marker(k)["color"] for k in range(len(sizes))]
-    text = sizes.tolist() if len(sizes) <= 20 else None
-    axis = {"title": "cluster", "dtick": max(1, len(sizes) // 20)}
-    figure = go.Figure(
-        go.Bar(x=list(range(len(sizes))), y=sizes, marker_color=colours, text=text),
-        layout("Sizes of the clusters", xaxis=axis, yaxis={"title": "nodes"}, height=300),
-    )
-    empty = int((sizes == 0).sum())
-    said = f"; {empty} are empty" if empty else ""
-    return figure, f"{len(sizes)} clusters; the smallest has {sizes.min()} nodes, the largest {sizes.max()}{said}."
 
 
 def membership_chart(memberships: Array, names: Names | None = None) -> tuple[Any, str]:
@@ -315,4 +297,4 @@ def role_section(model: RoleNMF, names: Names | None = None, **more: Any) -> Sec
     memberships = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
     answer = f"{len(names)} nodes in {k} roles of {', '.join(map(str, sizes))}. {words}"
     members = _members(memberships, np.asarray(model.labels_), names)
-    return Section(answer=answer, parts=[(figure, words), members, cluster_sizes(model.labels_, k)], **more)
+    return Section(answer=answer, parts=[(figure, words), members], **more)

@@ -20,8 +20,6 @@ _SHAPES = ("circle", "square", "diamond", "triangle-up", "star", "hexagon", "pen
 _MOST_ITERATIONS = 2000
 _LONGEST = 40
 
-# of each run, (stationarity, objective) after each iteration
-Runs = Sequence[Sequence[tuple[float, float]]]
 Names = Sequence[object]
 Indices = NDArray[np.integer[Any]]
 Mask = NDArray[np.bool_]
@@ -72,43 +70,32 @@ def whole_ticks(n: int) -> dict[str, Any]:
     return {"dtick": 1} if n <= 6 else {}
 
 
-def convergence(result: Result, runs: Runs = ()) -> tuple[Any, str]:
-    """Return stationarity and objective of each iteration of all runs, and the same in words.
-
-    Where nobody watched the runs, the history of the result is drawn.
-    """
+def convergence(result: Result) -> tuple[Any, str]:
+    """Return stationarity and objective of each iteration of the run that led to the result, and the same in words."""
     import plotly.graph_objects as go
 
     history = result.history
-    values = [np.array(run) for run in runs if len(run)]
-    if sum(map(len, values)) < len(history):  # of one run, the history knows the start too
-        values = [np.column_stack([history.stationarity, history.objective])]
-    kept = np.unique(np.linspace(0, sum(map(len, values)) - 1, _MOST_ITERATIONS).astype(int))
-    # a gap where a run begins
-    gaps = np.flatnonzero(np.diff(np.searchsorted(np.cumsum([len(run) for run in values]), kept, side="right"))) + 1
-    x = np.insert(kept.astype(float), gaps, np.nan)
-    stationarity, objective = np.insert(np.concatenate(values)[kept], gaps, np.nan, axis=0).T
-    style = {"x": x, "mode": "lines+markers" if len(kept) <= max(30, 3 * len(gaps)) else "lines", "marker": {"size": 4}}
+    x = np.unique(np.linspace(0, len(history) - 1, _MOST_ITERATIONS).astype(int))
+    stationarity, objective = history.stationarity[x], history.objective[x]
+    style = {"x": x, "mode": "lines+markers" if len(x) <= 30 else "lines", "marker": {"size": 4}}
     floor = np.maximum(stationarity, np.finfo(float).tiny)
     dotted = {"color": COLOURS[5], "dash": "dot"}
     traces = [
         go.Scatter(y=floor, name="stationarity", line={"color": COLOURS[0]}, **style),
         go.Scatter(y=objective, name="objective", yaxis="y2", line=dotted, **style),
     ]
-    logarithmic = np.nanmin(objective) > 0 and np.nanmax(objective) > 100 * np.nanmin(objective)
+    logarithmic = objective.min() > 0 and objective.max() > 100 * objective.min()
     axis = {"exponentformat": "power", "nticks": 6}
     look = layout(
         "Convergence",
-        xaxis={"title": "iteration" if len(values) == 1 else f"iteration, {len(values)} runs one after the other",
-               **whole_ticks(len(x))},
+        xaxis={"title": "iteration", **whole_ticks(len(x))},
         yaxis={"title": "stationarity", "type": "log", **axis},
         yaxis2={"title": "objective", "overlaying": "y", "side": "right", "showgrid": False, "automargin": True,
                 "type": "log" if logarithmic else "linear", "tickmode": "auto", **axis},
         margin={"l": 60, "r": 60, "t": 35, "b": 45},
     )  # fmt: skip
-    many, best = ("", "") if len(values) == 1 else (f" in {len(values)} runs", " in the best run")
     return go.Figure(traces, look), (
-        f"{result.solver}: {count(result.n_iter, 'iteration')}{many}, {result.n_products} products with the data; "
-        f"stationarity fell from {history.stationarity[0]:.2e} to {history.stationarity[-1]:.2e}{best}. "
+        f"{result.solver}: {count(result.n_iter, 'iteration')} and {result.n_products} products with the data in all; "
+        f"in the run shown stationarity fell from {history.stationarity[0]:.2e} to {history.stationarity[-1]:.2e}. "
         f"Status: {result.message}."
     )

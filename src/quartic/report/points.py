@@ -17,7 +17,6 @@ from quartic.report.figures import (
     Indices,
     Mask,
     Names,
-    Runs,
     convergence,
     layout,
     ring,
@@ -44,7 +43,7 @@ _MARGIN = 0.04
 
 def point_section(
     model: DistanceCompletion, pairs: Indices, known: dict[str, Array | None], names: Names | None = None, *,
-    anchors: Sequence[int] = (), guessed: str = "", runs: Runs = (), **more: Any
+    anchors: Sequence[int] = (), guessed: str = "", **more: Any
 ) -> Section:  # fmt: skip
     """Return the section on a model fitted to pairs, with their known distances, lower and upper bounds.
 
@@ -56,15 +55,16 @@ def point_section(
     residuals, given = residuals_of(X, pairs, *(known.get(kind) for kind in ("distances", "lower", "upper")))
     errors = _errors_of_points(pairs, residuals, len(X))
     at = np.array(sorted(anchors), dtype=np.int64)
+    determined = model.determination_.in_words(lambda point: short(names[point]), _MOST_LISTED)
     parts: list[Part] = [
         scatter_of_points(X, pairs, sure, at, names, errors),
-        _undetermined(model, names),
+        DataTable("What the data determine", [], [], determined),
         residual_histogram(residuals),
         _worst_pairs(X, pairs, residuals, given, names),
         _places(X, sure, errors, names),
     ]
     answer = describe_points(model, len(pairs))
-    return Section(answer=answer, guessed=guessed, parts=parts, folded=[convergence(model.result_, runs)], **more)
+    return Section(answer=answer, guessed=guessed, parts=parts, folded=[convergence(model.result_)], **more)
 
 
 def describe_points(model: DistanceCompletion, n_pairs: int) -> str:
@@ -303,29 +303,3 @@ def _worst_pairs(X: Array, pairs: Indices, residuals: Array, given: Sequence[str
         for k, d in zip(worst.tolist(), found.tolist(), strict=True)
     ]
     return DataTable("The pairs that fit worst", ["point", "point", "given", "found", "error"], rows)
-
-
-def _undetermined(model: DistanceCompletion, names: Names) -> DataTable:
-    """Return the points that the data do not determine, by why they are not."""
-    found = model.determination_
-    isolated = np.asarray(found.isolated)
-    hanging = np.setdiff1d(found.too_few, isolated)
-    rest = ~np.asarray(found.determined)
-    rest[isolated] = rest[hanging] = False
-    elsewhere = (
-        "the misfit is more than noise or round-off" if found.unexplained else "may sit elsewhere, as after a flip"
-    )
-    kinds = {
-        "no distance": isolated,
-        f"fewer than {found.n_dimensions + 1} distances": hanging,
-        "can move": np.flatnonzero(rest & ~found.locally_rigid),
-        elsewhere: np.flatnonzero(rest & found.locally_rigid),
-    }
-    rows = []
-    for why, points in ((why, points) for why, points in kinds.items() if len(points)):
-        some, more = [short(names[i]) for i in points[:_MOST_LISTED]], len(points) - _MOST_LISTED
-        rows.append([why, str(len(points)), ", ".join(some) + (f" … and {more} more" if more > 0 else "")])
-    said = f"{found.n_determined} of {found.n_points} points are determined."
-    if found.n_components > 1:
-        said += f" {found.n_components} parts have no distance between them; their places to each other are arbitrary."
-    return DataTable("What the data determine", ["not determined because", "how many", "points"], rows, said)
