@@ -9,7 +9,8 @@ for itself would get. ``dblp``: nodes in one of its 200 largest communities, mos
 
 ``held:`` a fifth of the nodes is placed after a fit to the others, by edges to these alone or to all; their accuracy,
 beside that of a refit. ``labels:`` 5 % of the labels are given; accuracy at the other nodes, beside the best of three
-label spreadings. ``rank:`` the number that `select_rank` finds, and that of the labels.
+label spreadings. ``overlap:dblp``: F1 of found and true communities, each with its best partner (Yang and Leskovec
+2013). ``rank:`` the number that `select_rank` finds, and that of the labels.
 """
 
 from __future__ import annotations
@@ -199,8 +200,31 @@ def count(name: str):
     yield from record(f"rank:{name}", "select_rank", clusters=found.best, labels=k, s=s)
 
 
+def average_f1(true: sp.csr_array, found: sp.csr_array) -> float:
+    shared = (true.T @ found).multiply(2 / np.add.outer(true.sum(axis=0), found.sum(axis=0)))
+    return float(np.mean([shared.max(axis=side).toarray()[shared.sum(axis=side) > 0].mean() for side in (0, 1)]))
+
+
+def overlap(name: str):
+    graph = load_graph(name)
+    A, true = sp.csr_array(graph.adjacency, dtype=float), sp.csr_array(graph.membership, dtype=float)
+    load_labelled("karate")
+    methods = {
+        f"SymNMF, k = {k}": partial(lambda k: SymNMF(k, random_state=0).fit(A).communities_, k) for k in (30, 90)
+    }
+    methods |= {f"Leiden, seed {seed}": partial(by_igraph, A, seed, "Leiden") for seed in range(3)}
+    for method, cluster in methods.items():
+        sets, s = measure_time(cluster)
+        if not isinstance(sets, list):
+            sets = [np.flatnonzero(sets == label) for label in range(sets.max() + 1)]
+        nodes, columns = np.concatenate([list(some) for some in sets]), np.repeat(range(len(sets)), [*map(len, sets)])
+        member = sp.csr_array((np.ones(len(nodes)), (nodes, columns)), shape=(A.shape[0], len(sets)))
+        yield from record(f"overlap:{name}", method, F1=average_f1(true, member), communities=len(sets), s=s)
+
+
 TASKS = {"": compare, "rank:": count, "held:": place, "labels:": give_labels}
 CASES = {f"{task}{name}": partial(measure, name) for task, measure in TASKS.items() for name in NAMES}
+CASES["overlap:dblp"] = partial(overlap, "dblp")
 
 if __name__ == "__main__":
     run_script("clustering", CASES)
