@@ -98,7 +98,9 @@ def test_a_start_of_many_has_converged(hundred):
     assert (X > 0).mean() < 0.2
 
 
-def test_the_start_keeps_to_max_time(hundred, monkeypatch):
+@pytest.fixture
+def sweeps(monkeypatch):
+    """What each sweep was given."""
     sweeps = []
 
     def count(*given):
@@ -106,6 +108,17 @@ def test_the_start_keeps_to_max_time(hundred, monkeypatch):
         return descend_rows(*given)
 
     monkeypatch.setattr("quartic.compiled.graphs.descend_rows", count)
+    return sweeps
+
+
+def test_where_sweeps_are_slow_the_solver_takes_over(sweeps):
+    """In a graph without communities they take a hundred, and longer than iterations with so few columns."""
+    A, _ = block_model([600], 0.01, 0.0, random_state=0)
+    assert SymNMF(100, normalize="regularized", random_state=0).fit(A).result_.success
+    assert len(sweeps) == 25
+
+
+def test_the_start_keeps_to_max_time(hundred, sweeps):
     with pytest.warns(ConvergenceWarning, match="max_time"):
         SymNMF(110, normalize="regularized", max_time=1e-6, random_state=0).fit(hundred[0])
     assert len(sweeps) == 1

@@ -7,6 +7,7 @@ from sklearn.datasets import make_blobs, make_circles
 from sklearn.neighbors import kneighbors_graph
 
 from quartic import SymNMF
+from quartic.compiled.graphs import follow_walks
 from quartic.datasets import block_model, karate, planted_graph
 from quartic.graphs import as_adjacency, normalize, normalize_graph, similarity
 from quartic.graphs.normalization import choose_normalization
@@ -59,6 +60,33 @@ def test_walks_cut_short_are_close_to_whole_ones():
     assert np.abs(walks.toarray() - exact)[kept].max() < 0.25
     largest = np.sort(exact, axis=1)[:, -90]
     assert kept[exact > largest[:, None]].mean() > 0.9
+
+
+def test_walks_are_followed_at_the_likeliest_nodes_the_first_of_equals():
+    """On a torus, where equals abound and every sum is exact."""
+    ring = np.roll(np.eye(12), 1, axis=1) + np.roll(np.eye(12), -1, axis=1)
+    A = sp.csr_array(np.kron(ring, np.eye(12)) + np.kron(np.eye(12), ring))
+    n, n_steps, front, cap = 144, 8, 20, 15
+    counts, columns, values = np.zeros(n, np.int64), np.empty((n, cap), np.int64), np.empty((n, cap))
+    scale, mixed = np.full(n, n / n_steps), np.full(n, 1 / n_steps)
+    follow_walks(0, n, A.indptr, A.indices, A.data / 4, scale, mixed, n_steps, front, counts, columns, values)
+    for i in range(n):
+        here, total, lost = {i: 1.0}, {}, 0.0
+        for _ in range(n_steps):
+            mass = {}
+            for j, weight in here.items():
+                for neighbor in A[[j]].indices.tolist():
+                    mass[neighbor] = mass.get(neighbor, 0.0) + weight / 4
+            largest = set(sorted(mass, key=mass.get, reverse=True)[:front])
+            here = {j: weight for j, weight in mass.items() if j in largest}
+            lost += 1 - sum(here.values())
+            for j, weight in here.items():
+                total[j] = total.get(j, 0.0) + weight
+        found = {j: weight * n / n_steps + lost / n_steps for j, weight in total.items()}
+        largest = set(sorted((j for j in found if found[j] > 1), key=found.get, reverse=True)[:cap])
+        expected = [(j, np.log(weight)) for j, weight in found.items() if j in largest]
+        assert columns[i, : counts[i]].tolist() == [j for j, _ in expected]
+        np.testing.assert_allclose(values[i, : counts[i]], [weight for _, weight in expected], rtol=1e-13)
 
 
 @pytest.mark.parametrize(

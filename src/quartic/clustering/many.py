@@ -15,8 +15,9 @@ from quartic.losses.factor.loss import FullLeastSquares
 from quartic.losses.factor.matrix import StoredMatrix
 from quartic.penalties import Nonnegative
 
-# Fewer columns are as quick dense; of a row so many nonzeros are kept; sweeps, and rounds in a row at each.
-_MANY, _ROOM, _SWEEPS, _ROUNDS = 100, 256, 200, 2
+# Fewer columns are as quick dense; of a row so many nonzeros are kept; sweeps for each column, since columns make an
+# iteration longer but no sweep; and rounds in a row at each.
+_MANY, _ROOM, _SWEEPS, _ROUNDS = 100, 256, 0.25, 2
 
 
 def start_of_many(
@@ -27,7 +28,8 @@ def start_of_many(
     A product of a sparse M with r columns takes time in proportion to r, but few entries of a row of X are not zero.
     From the labels of `quartic.init.spectral_start`, one nonzero a row, rows are made best in turn
     (`quartic.compiled.graphs`), each in time in proportion to the nonzeros of its neighbours, until the projected
-    gradient is ``tol`` times that at a random start, or after ``max_time`` seconds.
+    gradient is ``tol`` times that at a random start, or after ``max_time`` seconds, or after r/4 sweeps: from
+    there on iterations with dense rows are quicker, the more so the fewer the columns.
     """
     began = solving_time()
     X = spectral_start(problem, rank, generator)
@@ -52,7 +54,7 @@ def start_of_many(
     columns[:, 0] = labels
     G = np.diag(np.bincount(labels, values[:, 0] ** 2, rank))
     graph = M.indptr.astype(np.int64), M.indices.astype(np.int64), M.data.astype(np.float64)
-    for _ in range(_SWEEPS):
+    for _ in range(int(_SWEEPS * rank)):
         squares = descend_rows(*graph, generator.permutation(n), columns, values, count, G, _ROUNDS)
         if np.sqrt(squares) <= tol * reference or (max_time is not None and solving_time() - began >= max_time):
             break

@@ -21,48 +21,49 @@ def follow_walks(
     """Write the largest entries of rows ``first`` to ``last`` of the walk matrix."""
     n, cap = len(scale), columns.shape[1]
     mass, total, sizes = np.zeros(n), np.zeros(n), np.empty(n)
-    near, reached = np.empty(n, np.int64), np.empty(n, np.int64)
-    here, amount = np.empty(front, np.int64), np.empty(front)
+    # What may belong to a list is written at its end, and the list grows or does not: there is no branch to guess wrong
+    near, reached, here = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
+    amount = np.empty(front)
     for i in range(first, last):
         seen, size, lost, here[0], amount[0] = 0, 1, 0.0, i, 1.0
         for _ in range(n_steps):
             found = np.int64(0)  # a number like others: for a constant the calls below would be compiled anew
             for f in range(size):
+                share = amount[f]
                 for p in range(indptr[here[f]], indptr[here[f] + 1]):
                     j = indices[p]
-                    if mass[j] == 0.0:
-                        near[found] = j
-                        found += 1
-                    mass[j] += amount[f] * chance[p]
+                    near[found], before = j, mass[j]
+                    found += before == 0.0
+                    mass[j] = before + share * chance[p]
             size = _take_largest(near, found, mass, front, sizes, here)
             lost += 1.0
             for f in range(size):
-                j = here[f]
+                j = reached[seen] = here[f]
                 amount[f] = mass[j]
-                lost -= mass[j]
-                if total[j] == 0.0:
-                    reached[seen] = j
-                    seen += 1
-                total[j] += mass[j]
+                lost -= amount[f]
+                seen += total[j] == 0.0
+                total[j] += amount[f]
             for f in range(found):
                 mass[near[f]] = 0.0
         kept = np.int64(0)
         for f in range(seen):
             j = reached[f]
             total[j] = total[j] * scale[j] + max(lost, 0.0) * mixed[j]
-            if total[j] > 1.0 + 1e-9:  # round-off at log 1 would be an edge
-                near[kept] = j
-                kept += 1
-        counts[i] = _take_largest(near, kept, total, cap, sizes, columns[i])
+            near[kept] = j
+            kept += total[j] > 1.0 + 1e-9  # round-off at log 1 would be an edge
+        counts[i] = _take_largest(near, kept, total, cap, sizes, here)
         for f in range(counts[i]):
-            values[i, f] = math.log(total[columns[i, f]])
+            columns[i, f], values[i, f] = here[f], math.log(total[here[f]])
         for f in range(seen):
             total[reached[f]] = 0.0
 
 
 @njit(**INNER)
 def _take_largest(nodes: Any, count: int, weight: Any, most: int, sizes: Any, out: Any) -> int:
-    """Write to ``out`` the nodes of the largest weights, ``most`` at most, the first of equals; return how many."""
+    """Write to ``out`` the nodes of the largest weights, ``most`` at most, the first of equals; return how many.
+
+    There must be room for one more.
+    """
     least, ties = 0.0, most
     if count > most:
         for f in range(count):
@@ -73,10 +74,10 @@ def _take_largest(nodes: Any, count: int, weight: Any, most: int, sizes: Any, ou
     size = 0
     for f in range(count):
         j = nodes[f]
-        if weight[j] > least or (weight[j] == least and ties > 0):
-            ties -= weight[j] == least
-            out[size] = j
-            size += 1
+        tie = weight[j] == least and ties > 0
+        ties -= tie
+        out[size] = j
+        size += weight[j] > least or tie
     return size
 
 
@@ -84,27 +85,23 @@ def _take_largest(nodes: Any, count: int, weight: Any, most: int, sizes: Any, ou
 def _rising(x: Any, count: int, place: int) -> float:
     """Return what stands at this place of the first numbers of x when they are sorted; they are put in another order.
 
-    Hoare's selection. (``np.partition`` within compiled code takes five seconds to compile.)
+    Smaller ones go before a pivot, and then its equals, by swaps that are always made.
     """
-    low, high = 0, count - 1
-    while low < high:
-        pivot, i, j = x[(low + high) // 2], low, high
-        while i <= j:
-            while x[i] < pivot:
-                i += 1
-            while x[j] > pivot:
-                j -= 1
-            if i <= j:
-                x[i], x[j] = x[j], x[i]
-                i += 1
-                j -= 1
-        if place <= j:
-            high = j
-        elif place >= i:
-            low = i
-        else:
-            break
-    return x[place]  # type: ignore[no-any-return]
+    low, high = 0, count
+    while True:
+        pivot, less = x[(low + high) // 2], low
+        for i in range(low, high):
+            number = x[i]
+            x[i], x[less] = x[less], number
+            less += number < pivot
+        equal = less
+        for i in range(less, high):
+            number = x[i]
+            x[i], x[equal] = x[equal], number
+            equal += number == pivot
+        if less <= place < equal:
+            return pivot  # type: ignore[no-any-return]
+        low, high = (low, less) if place < less else (equal, high)
 
 
 # -- one row of X after the other, each coordinate to its best, where rows have few nonzeros --------------------------
