@@ -211,7 +211,7 @@ class Loss(ABC):
         formulas = (
             "quadratic", "infimum", "restore", "extrapolate", "between", "move", "trial", "replay", "along",
             "hessian_product", "curvature_diagonal", "gradient_operator", "exponents", "in_units", "fingerprint",
-            "random_start", "default_start",
+            "random_start", "best_scale", "default_start",
         )  # fmt: skip
         drop_stale(cls, Loss, ("at",), formulas)
 
@@ -407,8 +407,11 @@ class Loss(ABC):
         return f"{type(self).__name__} n={self.n_points} value={self.at(X).value!r}"
 
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
-        """Return a random X (n, rank): from the scale that the constants suggest, doubled or halved while f falls."""
-        X = self._gaussian(rank, nonnegative, generator)
+        """Return a random X (n, rank) of the best scale."""
+        return self.best_scale(self._gaussian(rank, nonnegative, generator))
+
+    def best_scale(self, X: Array) -> Array:
+        """Return tX with about the least f(tX): from the scale that the constants suggest, doubled or halved."""
         t = self._natural_length() / math.sqrt(norm(gram(X)))
         lowest = float(self.at(t * X).value)
         for factor, most in ((2.0, _DOUBLINGS), (0.5, _HALVINGS)):
