@@ -21,7 +21,7 @@ ROOT = Path(quartic.__file__).parent
 LAYERS = [
     ["arrays", "_version"],
     ["compiled", "polynomials", "archives"],
-    ["core/units", "distributed"],
+    ["core/parts", "core/units", "distributed"],
     ["penalties"],
     ["kernels"],
     ["losses"],

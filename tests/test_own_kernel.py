@@ -60,6 +60,33 @@ def test_every_bregman_solver_takes_it(loss, penalty, solver):
         assert result.solver == "inertial"
 
 
+class Tripled(NormKernel):
+    """Derived from one of ours, and another function."""
+
+    def value(self, X):
+        return 3 * super().value(X)
+
+    def gradient(self, X):
+        return 3 * super().gradient(X)
+
+    def mirror(self, V, penalty=None, t=1.0):
+        return super().mirror(V / 3, penalty, t / 3)
+
+
+@pytest.mark.parametrize("penalty", [None, Nonnegative()], ids=repr)
+def test_a_kernel_derived_from_one_of_ours_is_its_own_function(penalty):
+    """Steps and distances are those of 3h: a step λ with it is one of λ/3 with h."""
+    loss, kernel = LOSSES["least squares"], Tripled(6.0, 1.0)
+    X, Y = np.abs(POINTS), np.abs(POINTS[::-1])
+    assert kernel.divergence(X, Y) == pytest.approx(3 * NormKernel(6.0, 1.0).divergence(X, Y))
+    p = loss.at(X)
+    steps = [Problem(loss, penalty, h).bregman_step(p, t) for h, t in ((kernel, 0.3), (NormKernel(6.0, 1.0), 0.1))]
+    np.testing.assert_allclose(*steps, rtol=1e-12, atol=1e-14)
+    assert minimize(Problem(loss, penalty, kernel), rank=2, random_state=0).success
+    with pytest.raises(TypeError, match="give your kernel a for_loss"):
+        Tripled.for_loss(loss)
+
+
 def test_checkpoints_and_float32(tmp_path):
     problem = Problem(LOSSES["least squares"], Nonnegative(), Rows(SCALE))
     whole = minimize(problem, rank=2, tol=0, max_iter=10, random_state=0)

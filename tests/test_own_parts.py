@@ -7,7 +7,7 @@ from scipy.optimize import minimize as scipy_minimize
 from quartic import Problem, minimize
 from quartic.diagnostics import check_gradient, check_mirror
 from quartic.kernels import EuclideanKernel, GramKernel, NormKernel
-from quartic.losses import Distances, LeastSquares, Loss, Point, Quadratic, RawStress, Rectangular
+from quartic.losses import Distances, FullLeastSquares, LeastSquares, Loss, Point, Quadratic, RawStress, Rectangular
 from quartic.penalties import (
     L0,
     L1,
@@ -71,6 +71,12 @@ class Bounded(Nonnegative):
         return np.where(X >= 1, np.maximum(G, 0), G)
 
 
+class Mixed(
+    type("Methods", (), {name: vars(Bounded)[name] for name in ("value", "prox", "stationarity")}), Nonnegative
+):
+    """The same bounds, by methods that come from a class that is no penalty."""
+
+
 class Renamed(Nonnegative):
     """Derived, and the same function."""
 
@@ -122,7 +128,7 @@ def name_of(part):
     return type(part).__name__
 
 
-OWN = [RowNorms(), Bounded(), Renamed(), Price(0.05), Smoothed(), Counted()]
+OWN = [RowNorms(), Bounded(), Mixed(), Renamed(), Price(0.05), Smoothed(), Counted()]
 
 
 def first_order_gap(penalty, X, gradient):
@@ -165,6 +171,8 @@ def test_what_follows_from_the_old_function_is_not_inherited():
     X = np.full((2, 1), 2.0)
     assert Bounded().value_at(LeastSquares(np.eye(2)).at(X)) == np.inf
     assert Bounded().cut(1.0) is None
+    assert Mixed().cut(1.0) is None
+    assert type("Twice", (Mixed,), {"cut": lambda self, t: "own"})().cut(1.0) == "own"
     assert not Bounded().has_lines
     assert Renamed().cut(1.0) == (True, 0.0, 0.0)
     assert Price(1.0).ridge is None
@@ -332,6 +340,40 @@ def test_an_own_loss_goes_on_from_a_checkpoint(tmp_path):
     other = Problem(Poisson(counts() + np.eye(40), 0.1), Nonnegative())
     with pytest.raises(ValueError, match="another run"):
         minimize(other, checkpoint=tmp_path / "run.npz", **settings)
+
+
+class Tilted(FullLeastSquares):
+    """½‖M − XXᵀ‖² + tr XXᵀ: derived from one of ours, and another function."""
+
+    def at(self, X):
+        p = super().at(X)
+        return Point(p.X, float(p.value) + float(np.sum(X * X)), p.gradient + 2 * X)
+
+
+class Weighed(Distances):
+    """Twice the distances' misfit."""
+
+    def at(self, X):
+        p = super().at(X)
+        return Point(p.X, 2 * float(p.value), 2 * p.gradient)
+
+
+@pytest.mark.parametrize("loss", [Tilted(M), Weighed(PAIRS, SQUARED)], ids=name_of)
+@pytest.mark.parametrize("penalty", [Zero(), Nonnegative(), L1(0.1)], ids=name_of)
+@pytest.mark.parametrize("name", ["auto", *SOLVERS])
+def test_a_loss_derived_from_one_of_ours_is_its_own_function(loss, penalty, name):
+    """What ours know of lines and steps does not hold for it: solvers do without, or say what is missing."""
+    problem = Problem(loss, penalty)
+    if name != "auto" and why_not(SOLVERS[name](), problem) is not None:
+        with pytest.raises(ValueError, match=rf"solver '{name}' needs .*({loss.name}|{name_of(penalty)})"):
+            minimize(problem, rank=2, solver=name)
+        return
+    result = minimize(problem, rank=2, solver=name, random_state=0, tol=1e-3, max_iter=5000)
+    assert result.success or name == "nolips", result.message
+    assert result.objective == pytest.approx(loss.at(result.X).value + penalty.value(result.X))
+    assert result.stationarity == pytest.approx(
+        np.linalg.norm(penalty.stationarity(result.X, loss.gradient(result.X))), rel=1e-6, abs=1e-9
+    )
 
 
 MISSING = {"lm": "linearize", "ncg": "along", "tr": "along", "beta": "point_from", "cd": "point_from"}

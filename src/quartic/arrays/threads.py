@@ -284,7 +284,7 @@ def _renew_property_locks() -> None:
             if isinstance(kind, type) and kind.__module__ == module.__name__:
                 for attribute in vars(kind).values():
                     if isinstance(attribute, cached_property):
-                        vars(attribute)["lock"] = threading.RLock()
+                        attribute.lock = threading.RLock()  # type: ignore[attr-defined]
 
 
 if hasattr(os, "register_at_fork"):

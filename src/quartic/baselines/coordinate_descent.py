@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
+import scipy.sparse as sp
 
 from quartic.arrays import Array
 from quartic.compiled.flags import njit
@@ -26,7 +27,6 @@ from quartic.compiled.rows import quartic_minimizer
 from quartic.core.problem import Problem
 from quartic.losses import FullLeastSquares
 from quartic.losses.factor.loss import LeastSquaresPoint
-from quartic.losses.factor.matrix import DenseMatrix, Matrix, SparseMatrix
 from quartic.solvers.base import NoProgress, Requirements, Solver, State
 
 # Sweeps after which the carried product is made anew, lest its round-off grow.
@@ -67,18 +67,17 @@ class CoordinateDescent(Solver):
         loss, p = cast(FullLeastSquares, problem.loss), cast(LeastSquaresPoint, state.point)
         X, MX, S = (np.array(A, order="C") for A in (p.X, p.MX, p.gram))
         loss.count_products()
-        if not _sweep(loss.matrix, X, MX, S):
+        if not _sweep(loss.matrix.M, X, MX, S):  # type: ignore[attr-defined]  # one that shows its entries has them
             raise NoProgress("no entry moves: each is at its best")
         age = cast(SweepState, state).age + 1
         return SweepState(loss.point_from(X, MX), age=age) if age < _REFRESH else SweepState(loss.at(X))
 
 
-def _sweep(matrix: Matrix, X: Array, MX: Array, S: Array) -> bool:
+def _sweep(M: Any, X: Array, MX: Array, S: Array) -> bool:
     """Sweep over all entries, changing X, MX and S = XᵀX in place; return whether any moved."""
-    if isinstance(matrix, SparseMatrix):
-        return bool(sweep(X, MX, S, matrix.M.indptr, matrix.M.indices, matrix.M.data))
-    assert isinstance(matrix, DenseMatrix)
-    M, moved = matrix.M, False
+    if sp.issparse(M):
+        return bool(sweep(X, MX, S, M.indptr, M.indices, M.data))
+    moved = False
     for first in range(0, len(X), _BLOCK):
         # Within a block only the block's own rows of MX are needed; the rest follows in one matrix product.
         rows = slice(first, first + _BLOCK)

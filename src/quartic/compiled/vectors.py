@@ -21,6 +21,7 @@ import llvmlite.binding
 import numpy as np
 from llvmlite import ir
 from numba import extending, types
+from numba.core.cgutils import alloca_once_value, for_range
 from numba.core.datamodel import models
 from numba.extending import register_model
 from numpy.typing import NDArray
@@ -73,10 +74,6 @@ def _spread(builder: Any, number: Any, width: int) -> Any:
     return builder.shuffle_vector(first, empty, ir.Constant(ir.VectorType(_I32, width), [0] * width))
 
 
-def _zero(kind: Any, width: int) -> Any:
-    return ir.Constant(ir.VectorType(kind, width), [0.0] * width)
-
-
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 
@@ -105,7 +102,7 @@ def nothing(typingctx: Any, lanes: Any) -> Any:
     kind = Lanes(len(lanes))
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _zero(_DOUBLE, kind.width)
+        return ir.VectorType(_DOUBLE, kind.width)(None)
 
     return kind(lanes), code
 
@@ -127,7 +124,6 @@ def store(typingctx: Any, A: Any, i: Any, at: Any, v: Any) -> Any:
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         _store(builder, _place(context, builder, signature.args[0], *args[:3]), args[3])
-        return context.get_dummy_value()
 
     return types.void(A, types.int64, types.int64, v), code
 
@@ -138,9 +134,8 @@ def dot(typingctx: Any, a: Any, b: Any) -> Any:
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         terms = builder.fmul(*args, flags=_FAST)
-        name = f"llvm.vector.reduce.fadd.v{a.width}f64"
         kind = ir.FunctionType(_DOUBLE, [_DOUBLE, terms.type])
-        reduce = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+        reduce = builder.module.declare_intrinsic(f"llvm.vector.reduce.fadd.v{a.width}f64", (), kind)
         return builder.call(reduce, [_DOUBLE(-0.0), terms], fastmath=_FAST)
 
     return types.float64(a, b), code
@@ -164,7 +159,6 @@ def add_square(typingctx: Any, A: Any, i: Any, at: Any, number: Any, u: Any) -> 
             place = builder.gep(first, [_I64(d * width)])
             sums = builder.fadd(_load(builder, place, width), builder.fmul(scaled, turned, flags=_FAST), flags=_FAST)
             _store(builder, place, sums)
-        return context.get_dummy_value()
 
     return types.void(A, types.int64, types.int64, types.float64, u), code
 
@@ -187,7 +181,6 @@ def prefetch(typingctx: Any, A: Any, i: Any, at: Any) -> Any:
         asked = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
         place = builder.bitcast(_place(context, builder, signature.args[0], *args), pointer)
         builder.call(asked, [place, _I32(0), _I32(3), _I32(1)])
-        return context.get_dummy_value()
 
     return types.void(A, types.int64, types.int64), code
 
@@ -232,30 +225,20 @@ def _tile(builder: Any, size: int, first: Any, last: Any, left: Any, right: Any,
     lengths = [32] * (size // 32) + [1 << k for k in (4, 3, 2, 1, 0) if size % 32 >> k & 1]
     parts = [(sum(lengths[:k]), length) for k, length in enumerate(lengths)]
     places = [(_at(builder, line, offset), length) for line in lines for offset, length in parts]
-    begin = [_load(builder, place, length, wide) if add else _zero(wide, length) for place, length in places]
-    entry = builder.block
-    head, body, done = (builder.append_basic_block(name) for name in ("head", "body", "done"))
-    builder.branch(head)
-    builder.position_at_end(head)
-    k, totals = builder.phi(_I64), [builder.phi(value.type) for value in begin]
-    for total, value in zip([k, *totals], [first, *begin], strict=True):
-        total.add_incoming(value, entry)
-    builder.cbranch(builder.icmp_signed("<", k, last), body, done)
-    builder.position_at_end(body)
-    there, pointers = right(k), left(k)
-    factors = [_load(builder, _at(builder, there, offset), length, wide) for offset, length in parts]
-    following = [builder.add(k, _I64(1))]
-    for total, (pointer, factor) in zip(totals, product(pointers, factors), strict=True):
-        one = builder.load(pointer)
-        one = one if one.type == wide else builder.fpext(one, wide)
-        term = builder.fmul(_spread(builder, one, factor.type.count), factor, flags=once)
-        following.append(builder.fadd(total, term, flags=once))
-    for total, value in zip([k, *totals], following, strict=True):
-        total.add_incoming(value, builder.block)
-    builder.branch(head)
-    builder.position_at_end(done)
+    totals = [
+        alloca_once_value(builder, _load(builder, place, length, wide) if add else ir.VectorType(wide, length)(None))
+        for place, length in places
+    ]
+    with for_range(builder, last, first) as loop:
+        there, pointers = right(loop.index), left(loop.index)
+        factors = [_load(builder, _at(builder, there, offset), length, wide) for offset, length in parts]
+        for total, (pointer, factor) in zip(totals, product(pointers, factors), strict=True):
+            one = builder.load(pointer)
+            one = one if one.type == wide else builder.fpext(one, wide)
+            term = builder.fmul(_spread(builder, one, factor.type.count), factor, flags=once)
+            builder.store(builder.fadd(builder.load(total), term, flags=once), total)
     for total, (place, _) in zip(totals, places, strict=True):
-        _store(builder, place, total)
+        _store(builder, place, builder.load(total))
 
 
 @intrinsic
@@ -281,7 +264,6 @@ def sparse_row(
             line = _at(builder, y, builder.mul(i, _I64(width)), column)
             size = min(_PANEL, width - column)
             _tile(builder, size, first, last, lambda p: [_at(builder, entries, p)], row, [line], add=False)
-        return context.get_dummy_value()
 
     return types.void(lanes, cols, values, X, Y, *(types.int64,) * 3), codegen
 
@@ -315,6 +297,5 @@ def multiply_tile(
         for size in range(4, WIDEST + 1, 4):
             with builder.if_then(builder.icmp_signed("==", width, _I64(size))):
                 _tile(builder, size, _I64(0), count, left, right, lines, add=len(turned) > 0)
-        return context.get_dummy_value()
 
     return types.void(turned, A, B, C, *(types.int64,) * 4), codegen

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from quartic.arrays import Array, inner
+from quartic.core.parts import drop_stale
 from quartic.core.units import Degrees, Units
 
 if TYPE_CHECKING:
@@ -17,13 +18,21 @@ if TYPE_CHECKING:
 class Kernel(ABC):
     """A strictly convex function h that sets the geometry: the Bregman distance D_h replaces ½‖X − Y‖².
 
-    A kernel of your own needs ``value``, ``gradient`` and ``mirror``; then it works with every Bregman solver.
+    A kernel of your own needs ``value``, ``gradient`` and ``mirror``; then it works with every Bregman solver. A class
+    derived from one of ours that changes these takes over no formula that followed from them.
     """
 
     #: the unit of a step λ is that of X to this power, over that of Ψ to the other: none where h has the unit of Ψ
     step_unit: ClassVar[tuple[int, int]] = (0, 0)
     #: for a dataclass: the degrees in X of the terms that its fields are weights of
     degrees: ClassVar[Degrees | None] = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        drop_stale(
+            cls, Kernel, ("value", "gradient"), ("divergence", "divergence_of", "in_units", "degrees", "for_loss")
+        )
+        drop_stale(cls, Kernel, ("gradient", "mirror"), ("iterate", "why_not"))
 
     @abstractmethod
     def value(self, X: Array) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 
 from quartic.arrays import Array, as_floats, astype, check_number, eps, finite_matrix, gram, inner, norm, space_of
 from quartic.arrays.space import HOST, Fresh, Space, Workspace
+from quartic.core.parts import drop_stale, is_stale
 from quartic.core.units import Units, shift_to_one, shifted
 from quartic.losses.steps import Line, Move, Trial
 
@@ -147,7 +148,8 @@ class Loss(ABC):
     A loss of your own needs ``n_points``, ``at`` and the constants ``smoothness`` and ``gradient_norm_at_zero``. Every
     product with the data (or pass over the pairs) goes through ``count_products``, so that a run can say truthfully how
     many it took. What else is here has a default; what a loss knows better it overrides, ``move`` first. Whether value
-    and gradient go together, `quartic.diagnostics.check_gradient` tells.
+    and gradient go together, `quartic.diagnostics.check_gradient` tells. A class derived from one of ours that changes
+    ``at`` takes over no formula that followed from it, only the constants.
 
     Examples
     --------
@@ -206,6 +208,12 @@ class Loss(ABC):
         super().__init_subclass__(**kwargs)
         if "name" not in cls.__dict__:
             cls.name = cls.__name__
+        formulas = (
+            "quadratic", "infimum", "restore", "extrapolate", "between", "move", "trial", "replay", "along",
+            "hessian_product", "curvature_diagonal", "gradient_operator", "exponents", "in_units", "fingerprint",
+            "random_start", "best_scale", "default_start",
+        )  # fmt: skip
+        drop_stale(cls, Loss, ("at",), formulas)
 
     def __init__(self, smoothness: float | None = None) -> None:
         self._counter = ProductCounter()
@@ -266,7 +274,7 @@ class Loss(ABC):
     def trial(self, problem: Problem, p: Point, step: float, ahead: float | None = None) -> Trial:
         """Return the trial of a Bregman step from p, judged; see `quartic.Problem.trial`.
 
-        A loss that comes to the same verdict in a shorter way overrides this default.
+        A loss that can prepare the next step on the way overrides this default.
         """
         return problem.judge(problem.move(p, problem.bregman_step(p, step)), step)
 
@@ -399,8 +407,11 @@ class Loss(ABC):
         return f"{type(self).__name__} n={self.n_points} value={self.at(X).value!r}"
 
     def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
-        """Return a random X (n, rank): from the scale that the constants suggest, doubled or halved while f falls."""
-        X = self._gaussian(rank, nonnegative, generator)
+        """Return a random X (n, rank) of the best scale."""
+        return self.best_scale(self._gaussian(rank, nonnegative, generator))
+
+    def best_scale(self, X: Array) -> Array:
+        """Return tX with about the least f(tX): from the scale that the constants suggest, doubled or halved."""
         t = self._natural_length() / math.sqrt(norm(gram(X)))
         lowest = float(self.at(t * X).value)
         for factor, most in ((2.0, _DOUBLINGS), (0.5, _HALVINGS)):
@@ -470,4 +481,4 @@ class Loss(ABC):
 def defines(kind: type[Loss], method: str) -> bool:
     """Tell whether a class of losses has a method, other than the one of `Loss` that says it is missing."""
     own = getattr(kind, method, None)
-    return own is not None and own is not getattr(Loss, method, None)
+    return own is not None and own is not getattr(Loss, method, None) and not is_stale(kind, method, ("at",))

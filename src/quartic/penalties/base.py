@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
 from quartic.arrays import Array, check_number, norm, squared_norm
+from quartic.core.parts import drop_stale
 from quartic.core.units import Degrees, Units
 
 
@@ -30,18 +31,14 @@ class Penalty(ABC):
     ridge: float | None = None
     #: for a dataclass: the degrees in X of the terms that its fields are weights of
     degrees: ClassVar[Degrees | None] = None
-    _what_g_is: ClassVar[tuple[str, ...]] = ("value", "prox", "stationarity")
-    _what_follows: ClassVar[tuple[str, ...]] = (
-        "smooth", "ridge", "has_lines", "value_at", "stationarity_at", "smooth_gradient",
-        "on_line", "change", "in_units", "degrees", "cut", "norm_mirror", "pull_at",
-    )  # fmt: skip
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if any(name in cls.__dict__ for name in Penalty._what_g_is):
-            for name in Penalty._what_follows:
-                if name not in cls.__dict__:
-                    setattr(cls, name, Penalty.__dict__[name])
+        formulas = (
+            "smooth", "ridge", "has_lines", "value_at", "stationarity_at", "smooth_gradient",
+            "on_line", "change", "in_units", "degrees", "cut", "norm_mirror",
+        )  # fmt: skip
+        drop_stale(cls, Penalty, ("value", "prox", "stationarity"), formulas)
 
     @abstractmethod
     def value(self, X: Array) -> float:
@@ -96,10 +93,6 @@ class Penalty(ABC):
         high = low + gap(low) + 1e-12
         z = math.exp(brentq(gap, low, high, xtol=1e-16)) if gap(low) > 0 else sigma
         return self.prox(V / z, t / z)
-
-    def pull_at(self, point: Any) -> float:
-        """Return ⟨s, X⟩ for the subgradients s of g at a point, for penalties with a `cut`."""
-        raise NotImplementedError
 
     # -- measures ---------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -153,13 +154,19 @@ class Part:
             Z = Z - ZU @ U.T - U @ ZU.T + U @ (U.T @ ZU + np.eye(U.shape[1])) @ U.T
         return 0.5 * (Z + Z.T)
 
-    def chebyshev(self, centre: float, factor: float, new: Any, old: Any) -> None:
-        """Set old to factor·(Z − centre)·new − old."""
-        if self.plain:
-            self.passes.chebyshev_step(*self.Z, centre, factor, new, old)
-        else:
+    def recurrence(self, centre: float, factor: float) -> Callable[[Any, Any], None]:
+        """Return the function of ``new`` and ``old`` that sets old to factor·(Z − centre)·new − old."""
+        shifted = sparse.csr_array(factor * (self.sparse - centre * sparse.eye_array(self.n)))
+        parts = [self.space.adopt(part) for part in (shifted.indptr, shifted.indices, shifted.data)]
+
+        def step(new: Any, old: Any) -> None:
             old *= -1.0
-            old += (self.product(new) - centre * new) * factor
+            if self.plain:
+                self.passes.weighted_rows(*parts, new, old, False)
+            else:
+                old += (self.product(new) - centre * new) * factor
+
+        return step
 
 
 def _dense_lowest(Z: Array, k: int) -> Lowest:
@@ -249,8 +256,9 @@ def _chebyshev_bound(Z: Part, wanted: float, generator: np.random.Generator, s: 
     if steps > _MOST_STEPS:
         return -math.inf, old, None
     new = (Z.product(old) - centre * old) / radius
+    step = Z.recurrence(centre, 2 / radius)
     for _ in range(steps - 1):
-        Z.chebyshev(centre, 2 / radius, new, old)
+        step(new, old)
         old, new = new, old
     largest = math.sqrt(float(Z.passes.row_products(new.T, new.T).max())) / delta
     if not math.isfinite(largest):

@@ -171,7 +171,8 @@ def independent_on_faces(problem: SDP, active: Array) -> tuple[Array, bool]:
     """Return constraints that all others follow from on the faces that Y lies in, and whether the others agree."""
     data = _Scaled(problem, active)
     ones: list[Any] = [np.eye(block.n) for block in data.blocks]
-    products = _mirrored(data.products(ones, ones, np.ones(len(data.lp_rows))))
+    products = data.products(ones, ones, np.ones(len(data.lp_rows)))
+    products = np.triu(products) + np.triu(products, 1).T
     scale = 1 / np.sqrt(np.maximum(products.diagonal(), 1e-24))
 
     def apart(chosen: Any, others: Any, coefficients: Array) -> Array:
@@ -407,15 +408,6 @@ def _inverse(L: Array) -> Array:
     """Return (LLᵀ)⁻¹."""
     half, _ = lapack.dpotri(L, lower=1)
     return np.tril(half) + np.tril(half, -1).T
-
-
-def _mirrored(M: Array) -> Array:
-    """Return M, known on and above its diagonal, as a symmetric matrix, in place."""
-    for first in range(0, len(M), 512):  # a block at a time stays in the cache
-        last = first + 512
-        M[last:, first:last] = M[first:last, last:].T
-        M[first:last, first:last] = np.triu(M[first:last, first:last]) + np.triu(M[first:last, first:last], 1).T
-    return M
 
 
 def _solver(M: Array, trial: Array) -> Any:

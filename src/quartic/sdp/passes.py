@@ -81,28 +81,6 @@ def _weighted_rows(start: Any, columns: Any, weights: Any, X: Any, G: Any, fresh
                 out[k] += weight * x[k]
 
 
-def chebyshev_step(start: Any, columns: Any, weights: Any, centre: float, factor: float, new: Any, old: Any) -> None:
-    """Set old to factor·(Z − centre)·new − old, Z a sparse matrix: the three-term recurrence."""
-    spread(
-        lambda a, b: _chebyshev_step(start[a : b + 1], columns, weights, centre, factor, new, new[a:b], old[a:b]),
-        len(old), len(columns) * new.shape[1],
-    )  # fmt: skip
-
-
-@njit(**FLAGS)
-def _chebyshev_step(
-    start: Any, columns: Any, weights: Any, centre: float, factor: float, new: Any, own: Any, old: Any
-) -> None:
-    for i in range(len(start) - 1):
-        out, x = old[i], own[i]
-        for k in range(len(out)):
-            out[k] = -factor * centre * x[k] - out[k]
-        for q in range(start[i], start[i + 1]):
-            weight, x = factor * weights[q], new[columns[q]]
-            for k in range(len(out)):
-                out[k] += weight * x[k]
-
-
 @njit(**FLAGS)
 def make_tangent(X: Any, group: Any, mu: Any, D: Any, H: Any, sums: Any) -> float:
     """Turn H into the part of H − mu·D along the spheres of the groups, and return its product with D.

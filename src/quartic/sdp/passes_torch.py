@@ -53,12 +53,6 @@ def weighted_rows(start: Any, columns: Any, weights: Any, X: Any, G: Any, fresh:
         G += product
 
 
-def chebyshev_step(start: Any, columns: Any, weights: Any, centre: float, factor: float, new: Any, old: Any) -> None:
-    """Set old to factor·(Z − centre)·new − old, Z a sparse matrix."""
-    product = _matrix(start, columns, weights.to(new.dtype), (len(new), len(new))) @ new
-    torch.sub(product.sub_(new, alpha=centre).mul_(factor), old, out=old)
-
-
 def make_tangent(X: Any, group: Any, mu: Any, D: Any, H: Any, sums: Any) -> Any:
     """Turn H into the part of H − mu·D along the spheres of the groups, and return its product with D."""
     H -= mu[group].to(H.dtype)[:, None] * D

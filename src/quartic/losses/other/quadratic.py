@@ -214,10 +214,6 @@ class Quadratic(Loss):
 
     # -- bookkeeping ------------------------------------------------------------------------------------------------
 
-    def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
-        """Return a Gaussian X, scaled so that f(tX) is least: one product."""
-        return self.best_scale(self._gaussian(rank, nonnegative, generator))
-
     def best_scale(self, X: Array) -> Array:
         """Return the tX with the least f(tX): one product."""
         p = self.at(X)

@@ -243,10 +243,6 @@ class Sensing(Loss):
 
     # -- starts -----------------------------------------------------------------------------------------------------
 
-    def random_start(self, rank: int, nonnegative: bool, generator: np.random.Generator) -> Array:
-        """Return a Gaussian X, scaled so that f(tX) is least: one product."""
-        return self.best_scale(self._gaussian(rank, nonnegative, generator))
-
     def best_scale(self, X: Array) -> Array:
         """Return the tX with the least f(tX), where that is not 0: t² = ⟨𝒜(XXᵀ), b⟩ / ‖𝒜(XXᵀ)‖²."""
         self.count_products()
