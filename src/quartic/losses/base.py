@@ -274,7 +274,7 @@ class Loss(ABC):
     def trial(self, problem: Problem, p: Point, step: float, ahead: float | None = None) -> Trial:
         """Return the trial of a Bregman step from p, judged; see `quartic.Problem.trial`.
 
-        A loss that can prepare the next step on the way overrides this default.
+        A loss that comes to the same verdict in a shorter way overrides this default.
         """
         return problem.judge(problem.move(p, problem.bregman_step(p, step)), step)
 

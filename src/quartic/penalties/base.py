@@ -36,7 +36,7 @@ class Penalty(ABC):
         super().__init_subclass__(**kwargs)
         formulas = (
             "smooth", "ridge", "has_lines", "value_at", "stationarity_at", "smooth_gradient",
-            "on_line", "change", "in_units", "degrees", "cut", "norm_mirror",
+            "on_line", "change", "in_units", "degrees", "cut", "norm_mirror", "pull_at",
         )  # fmt: skip
         drop_stale(cls, Penalty, ("value", "prox", "stationarity"), formulas)
 
@@ -93,6 +93,10 @@ class Penalty(ABC):
         high = low + gap(low) + 1e-12
         z = math.exp(brentq(gap, low, high, xtol=1e-16)) if gap(low) > 0 else sigma
         return self.prox(V / z, t / z)
+
+    def pull_at(self, point: Any) -> float:
+        """Return ⟨s, X⟩ for the subgradients s of g at a point, for penalties with a `cut`."""
+        raise NotImplementedError
 
     # -- measures ---------------------------------------------------------------------------------------------------
 

@@ -113,6 +113,13 @@ class Family(Penalty):
         """Return W/z, with W the thresholded V and z from the cubic of Proposition 2 with σ + tρ."""
         return norm_length(self._threshold(V, t * self._lambda), alpha, sigma + t * self._rho)
 
+    def pull_at(self, point: Any) -> float:
+        """Return λΣ|X| + ρ‖X‖² at a point."""
+        pull: float = 0.0
+        if self._lambda:
+            pull = self._lambda * total(abs(point.X))
+        return pull + self._rho * squared_norm(point.X) if self._rho else pull
+
     def _threshold(self, V: Array, level: float) -> Array:
         if self.nonnegative:
             return positive_part(V - level if level else V)

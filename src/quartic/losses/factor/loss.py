@@ -1,11 +1,17 @@
-"""The least-squares loss ½‖M − XXᵀ‖² of symmetric (nonnegative) matrix factorisation, its points and its steps."""
+"""The least-squares loss ½‖M − XXᵀ‖² of symmetric (nonnegative) matrix factorisation, its points and its steps.
+
+A short way to try a Bregman step: the remainder of a step D is a matter of DᵀD, which costs as much as XᵀX, a third of
+the pass over the new X. A Bregman step of the norm kernel is optimal, which gives ⟨∇f(p), X⁺⟩ for nothing; from there
+the remainder follows by a difference of sums that are made anyway. The difference loses digits, but says how many.
+While steps are long it decides, and DᵀD is made only where it cannot.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -17,17 +23,26 @@ from quartic.losses.factor.matrix import Matrix, as_matrix
 from quartic.losses.factor.passes import Origin, Passes, StepSums
 from quartic.losses.factor.spectrum import negative_part_of_spectrum
 from quartic.losses.steps import Line, Move, Trial
+from quartic.penalties.base import Penalty
 
 if TYPE_CHECKING:
     from quartic.core.problem import Problem
 
 
-# A step D is short where ‖D‖² is below so many units of round-off of ‖X‖²: differences of sums then mean little.
+# A step is short where ‖D‖² is below so many units of round-off of ‖X‖²: see `LeastSquaresMove.estimate`.
 SHORT = 2.0**14
 
 
+def is_short(square: float, size: float, X: Array) -> bool:
+    """Tell whether a step D is too short beside X, given ‖D‖² and ‖X‖², for a difference of values to mean much."""
+    return not square > SHORT * eps(X) * size
+
+
 class LeastSquaresPoint(Point):
-    """A point of `FullLeastSquares`: X and the product MX; the rest follows, or is what a pass has found out."""
+    """A point of `FullLeastSquares`: X and the product MX; the rest follows, or is what a pass has found out already.
+
+    ``stride`` is ‖D‖² of the step D that came here, as far as is known: the next will be about as long.
+    """
 
     def __init__(
         self,
@@ -39,8 +54,9 @@ class LeastSquaresPoint(Point):
         feasible: bool | None = None,
         gradient: Array | None = None,
         projected_norm: float | None = None,
+        stride: float = math.inf,
     ) -> None:
-        self.loss, self.X, self.MX = loss, X, MX
+        self.loss, self.X, self.MX, self.stride = loss, X, MX, stride
         self._know(gram=gram, fit=fit, feasible=feasible, gradient=gradient, projected_norm=projected_norm)
 
     def _know(self, **found: Any) -> None:
@@ -110,6 +126,13 @@ class LeastSquaresPoint(Point):
 
         return self.space.later(finish, self.gram)
 
+    @property
+    def takes_short_steps(self) -> bool:
+        """Whether steps have become so short that a difference of values would not tell a good one from a bad one."""
+        if self.stride == math.inf:
+            return False
+        return is_short(float(self.stride), float(self.gram.trace()), self.origin.X)
+
     def arrays(self) -> dict[str, Array]:
         """X, MX, XᵀX and ⟨MX, X⟩, and the gradient if it is at hand: made anew they might differ in the last bits."""
         kept = {"X": self.X, "MX": self.MX, "gram": self.gram, "fit": np.array(float(self.fit))}
@@ -119,8 +142,8 @@ class LeastSquaresPoint(Point):
 class ExtrapolatedPoint(LeastSquaresPoint):
     """A point p + t(p − q) ahead of p, known by its origin: its arrays are formed only if somebody asks for them."""
 
-    def __init__(self, loss: FullLeastSquares, origin: Origin, gram: Array | None) -> None:
-        self.loss, self._origin = loss, origin
+    def __init__(self, loss: FullLeastSquares, origin: Origin, gram: Array | None, stride: float) -> None:
+        self.loss, self.stride, self._origin = loss, stride, origin
         self._know(gram=gram)
 
     @property
@@ -216,21 +239,34 @@ class FullLeastSquares(Loss):
         origin, S = self.passes.extrapolated(Origin(p.X, p.MX, q.X, q.MX, t), self.arrays)
         if origin.t == 0:
             return LeastSquaresPoint(self, origin.X, origin.MX, S)
-        return ExtrapolatedPoint(self, origin, gram)
+        return ExtrapolatedPoint(self, origin, gram, p.stride)
 
     def move(self, p: Any, X: Array) -> LeastSquaresMove:
-        return self._measured(p, as_floats(X), None)
+        return self._measured(p, as_floats(X), None, curved=True)
 
-    def _measured(self, p: LeastSquaresPoint, X: Array, ahead: float | None) -> LeastSquaresMove:
+    def _measured(self, p: LeastSquaresPoint, X: Array, ahead: float | None, curved: bool) -> LeastSquaresMove:
         """Return the step with what one pass over X and MX finds out about it (`Passes.step_sums`)."""
         MX = self.product(X)
-        sums = self.passes.step_sums(X, MX, p.origin, ahead, True)
-        return LeastSquaresMove(p, LeastSquaresPoint(self, X, MX, sums.gram, sums.fit, sums.feasible), sums)
+        sums = self.passes.step_sums(X, MX, p.origin, ahead, curved)
+        new = LeastSquaresPoint(self, X, MX, sums.gram, sums.fit, sums.feasible, stride=sums.length)
+        return LeastSquaresMove(p, new, sums)
 
     def trial(self, problem: Problem, p: Any, step: float, ahead: float | None = None) -> Trial:
-        """Return the trial of T_λ(p), with the Gram matrix of the point that the next step starts from."""
-        move = self._measured(p, problem.bregman_step(p, step), ahead)
+        """Return the trial of T_λ(p), with the Gram matrix of the point that the next step starts from.
+
+        Where steps are long, that of the norm kernel is judged without DᵀD: by an estimate, where that is clear.
+        """
+        kernel, penalty = problem.kernel, problem.penalty
+        # exactly this kernel: another, derived from it, may come to its step in its own way
+        norm = kernel if type(kernel) is NormKernel and penalty.cut(step) is not None else None
+        move = self._measured(p, problem.bregman_step(p, step), ahead, curved=norm is None or p.takes_short_steps)
         problem.begin(move.point)
+        if norm is not None and move.sums.curved is None:
+            room = float(norm.divergence_of(move)) / step
+            most = room + float(move.allowance)
+            value, error = move.estimate(slope_of_step(norm, penalty, move, step))
+            if abs(value - most) > error:
+                return Trial(move.point, value <= most, value / room if room > 0 else 1.0, move.sums.ahead)
         return problem.judge(move, step, move.sums.ahead)
 
     def replay(self, problem: Problem, p: Point, made: Any, method: str, *settings: Any) -> Any:
@@ -272,7 +308,7 @@ class FullLeastSquares(Loss):
         change = new - S - C
         bend, fit = float(sums.bend), float(p.fit)
         slope = 0.5 * (float(q.fit) - fit - bend)  # ⟨Mp, D⟩
-        if not float(sums.length) > SHORT * eps(p.X) * float(S.trace()):
+        if is_short(float(sums.length), float(S.trace()), p.X):
             return None  # differences of sums would say nothing
         coefficients = (
             trace_inner(S, change) - 2 * slope,
@@ -377,6 +413,17 @@ def _quartic(slope: float, S: Array, U: Array, C: Array, bend: float) -> tuple[f
     return float(slope), float(quadratic), trace_inner(U, C), 0.5 * trace_inner(C, C)
 
 
+# Sums over tall arrays are made in blocks; their round-off is within so many units of the size of their terms.
+_ROUND_OFF = 32.0
+
+
+class Estimate(NamedTuple):
+    """A number that may be wrong by ``error``."""
+
+    value: float
+    error: float
+
+
 class LeastSquaresMove(Move):
     """A step D from p to X = p + D, known by the sums of one pass.
 
@@ -391,11 +438,14 @@ class LeastSquaresMove(Move):
     def __init__(self, start: LeastSquaresPoint, point: LeastSquaresPoint, sums: StepSums) -> None:
         self.start, self.point, self.sums = start, point, sums
 
-    @property
+    @cached_property
     def C(self) -> Array:
-        """DᵀD."""
-        assert self.sums.curved is not None
-        return self.sums.curved
+        """DᵀD, by another pass if the first has not made it, which is rare."""
+        sums = self.sums
+        if sums.curved is None:
+            sums = self.start.loss.passes.step_sums(self.point.X, self.point.MX, self.start.origin, None, True)
+        assert sums.curved is not None
+        return sums.curved
 
     @cached_property
     def sizes(self) -> tuple[float, float, float]:
@@ -414,8 +464,35 @@ class LeastSquaresMove(Move):
         """f(p + D) − f(p) − ⟨∇f(p), D⟩."""
         return self.start.space.later(_remainder, self.start.gram, self.sums.gram, self.C, self.sums.bend)
 
+    def estimate(self, slope: Estimate) -> Estimate:
+        """Return the remainder from ⟨∇f(p), X⟩, by differences of sums that were made anyway.
+
+        With 2⟨pS, X⟩ = ⟨∇f(p), X⟩ + 2⟨Mp, X⟩ and 2⟨pS, p⟩ = 2‖S‖² the remainder ½‖XᵀX‖² − ½‖S‖² − ⟨MD, D⟩ − 2⟨pS, D⟩ is
+        ½‖XᵀX‖² + (3/2)‖S‖² − ⟨MD, D⟩ − ⟨∇f(p), X⟩ − 2⟨Mp, X⟩. Its terms are of order ‖X‖⁴ where it is of order
+        ‖X‖²‖D‖²: good enough for long steps, and it says how good.
+        """
+        S, sums = self.start.gram, self.sums
+        before, after = 1.5 * trace_inner(S, S), 0.5 * trace_inner(sums.gram, sums.gram)
+        value = (after + before) - sums.bend - slope.value - 2 * sums.pull
+        size = after + before + abs(sums.bend) + 2 * abs(sums.pull)
+        return Estimate(value, slope.error + _ROUND_OFF * eps(self.point.X) * size)
+
 
 def _remainder(S: Array, new: Array, C: Array, bend: float) -> float:
     """Return what f(X + D) − f(X) is beyond the first order, from XᵀX, that of X + D, DᵀD and bend = ⟨MD, D⟩."""
     B = new - S
     return trace_inner(S, C) + 0.5 * trace_inner(B, B) - bend
+
+
+def slope_of_step(kernel: NormKernel, penalty: Penalty, move: Move, step: float) -> Estimate:
+    """Return ⟨∇f(X), X⁺⟩ where X⁺ = T_λ(X), from the optimality of X⁺.
+
+    ∇h(X) − λ∇f(X) − ∇h(X⁺) lies in λ∂g(X⁺), whose inner product with X⁺ is kλg(X⁺) for a g of degree k, and 0 for a
+    constraint to a cone: λ⟨∇f(X), X⁺⟩ = (α‖X‖² + σ)⟨X, X⁺⟩ − (α‖X⁺‖² + σ)‖X⁺‖² − kλg(X⁺).
+    """
+    a, b, c = move.sizes
+    new = a + b + c
+    before = (kernel.alpha * a + kernel.sigma) * (a + 0.5 * b) / step
+    after = (kernel.alpha * new + kernel.sigma) * new / step
+    pull = penalty.pull_at(move.point)
+    return Estimate(before - after - pull, _ROUND_OFF * eps(move.point.X) * (abs(before) + after + pull))
