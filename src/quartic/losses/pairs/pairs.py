@@ -175,7 +175,12 @@ class Pairs:
 
     def sum_by_point(self, values: Array) -> Array:
         """Return for each point the sum, over its pairs, of one value a pair."""
-        return self.matrix(values)(self.space.astype(self.space.xp.ones_like(self.start[1:]), np.float64))
+        if self.copies > 1:
+            return self.matrix(values)(self.space.astype(self.space.xp.ones_like(self.start[1:]), np.float64))
+        from quartic.losses.pairs.numba import sum_by_point
+
+        sums: Array = sum_by_point(self.start, self.cols, values)
+        return sums
 
     def matrix(self, entries: Array) -> Callable[[Array], Array]:
         """Return the product with the symmetric matrix that has these entries at the pairs, and 0 elsewhere."""
@@ -351,7 +356,7 @@ class RowChunks:
         inner = np.searchsorted(start, [m * k / n_chunks for k in range(1, n_chunks)])
         self.start = start
         #: chunk k has the rows ``bounds[k]`` to ``bounds[k + 1]`` − 1
-        self.bounds: list[int] = [0, *inner.tolist(), n]
+        self.bounds = np.array([0, *inner, n])
         # one for the records of a pass, one for the sums of its chunks
         self._rooms: tuple[list[Array], list[Array]] = ([], [])
 
