@@ -575,7 +575,7 @@ def test_products_are_counted_truthfully(name, monkeypatch):
 
         monkeypatch.setattr(module, function, watched)
 
-    watch(passes, "run_chunk")
+    watch(passes, "pair_rows")
     watch(Pairs, "degrees")
     watch(descent, "look")
     watch(descent, "take_steps", lambda found: found[3])

@@ -621,9 +621,9 @@ class TestCompiling:
 
     def test_what_is_compiled_is_kept_apart(self):
         from quartic.compiled.flags import _CacheFile
-        from quartic.losses.pairs.numba import run_chunk
+        from quartic.losses.pairs.numba import pair_rows
 
-        assert type(run_chunk._cache._cache_file) is _CacheFile
+        assert type(pair_rows._cache._cache_file) is _CacheFile
 
     def test_a_new_function_is_heard_of(self, caplog, monkeypatch):
         def new(x):

@@ -96,18 +96,21 @@ def _over_pairs(mode: int, X: Array, V: Array | None, pairs: Pairs, out: Any = N
     far = 8 * n * size > _NEAR
     coarse = far and B is None and all(A is None or A.dtype == np.float32 for A in (X, V, out))
     stride = _stride(size, _LINE // (4 if coarse else 8))
-    kept = chunks.take_room(len(chunks) * n * sums, 1) if len(chunks) > 1 and sums else None
+    kept = chunks.take_room(len(chunks) * n * sums) if len(chunks) > 1 and sums else None
     parts: Any = None if kept is None else kept[: len(chunks) * n * sums].reshape(len(chunks), n, sums)
     found: list[Any] = [None] * len(chunks)
     X, V = np.ascontiguousarray(X), V if V is None else np.ascontiguousarray(V)
-    spec = (0,) * mode, (0,) * pairs.kind, lanes, tiles
+    spec = (0,) * mode, (0,) * pairs.kind, lanes, tiles, None if V is None else 0
 
     def work(k: int) -> None:
         room = chunks.take_room(n * stride // (2 if coarse else 1))
         W = (room.view(np.float32) if coarse else room)[: n * stride].reshape(n, stride)
-        here, part = chunks.bounds[k : k + 2], None if parts is None else parts[k]
-        found[k] = run_chunk(*spec, X, V, W, sums, far, *here, data, part)
-        if parts is None and sums:
+        first, last = chunks.bounds[k : k + 2]
+        fill(lanes, W, sums, span, first, X, V, mode == REMAINDER)
+        found[k] = pair_rows(*spec, W, sums, far, first, last, *data)
+        if parts is not None:
+            keep(lanes, W, first, parts[k])
+        elif sums:
             take_out(W[None])
         chunks.leave_room(room)
 
@@ -123,7 +126,7 @@ def _over_pairs(mode: int, X: Array, V: Array | None, pairs: Pairs, out: Any = N
     chunks.each(work)
     if kept is not None:
         take_out(parts)
-        chunks.leave_room(kept, 1)
+        chunks.leave_room(kept)
     if len(found) == 1:
         return found[0]  # type: ignore[no-any-return]
     n1, n2, n3, n4 = (float(sum(column)) for column in zip(*found, strict=True))
@@ -159,27 +162,25 @@ def _stride(size: int, line: int) -> int:
 
 
 @njit(**FLAGS)
-def run_chunk(
-    mode: Any, kind: Any, lanes: Any, tiles: Any, X: Any, V: Any, W: Any, at: int, far: bool, first: int, last: int,
-    data: Any, part: Any,
-) -> Any:  # fmt: skip
-    """Make records, of zeros, X and, where there is one, the direction; run the pass; keep the sums of a part."""
-    none, n, width = np.int64(0), np.int64(W.shape[0]), np.int64(len(lanes))
-    span = width if tiles is None else width * tiles
-    for i in range(first, n):
-        for o in range(none, at + (span if V is None else 2 * span), width):
+def fill(lanes: Any, W: Any, at: int, span: int, first: int, X: Any, V: Any, less: bool) -> None:
+    """Make records of zeros, X and, where there is one, V, or V less X."""
+    width = np.int64(len(lanes))
+    for i in range(first, W.shape[0]):
+        for o in range(np.int64(0), at + (span if V is None else 2 * span), width):
             store(W, i, o, nothing(lanes))
         for k in range(X.shape[1]):
             W[i, at + k] = X[i, k]
             if V is not None:
                 d = np.float64(V[i, k])
-                W[i, at + span + k] = d - np.float64(X[i, k]) if len(mode) == REMAINDER else d
-    numbers = pair_rows(mode, kind, lanes, tiles, V, W, at, far, first, last, *data)
-    if part is not None:
-        for i in range(first, n):
-            for o in range(none, at, width):
-                store(part, i, o, load(lanes, W, i, o))
-    return numbers
+                W[i, at + span + k] = d - np.float64(X[i, k]) if less else d
+
+
+@njit(**FLAGS)
+def keep(lanes: Any, W: Any, first: int, part: Any) -> None:
+    """Copy the sums, which records begin with."""
+    for i in range(first, W.shape[0]):
+        for o in range(np.int64(0), np.int64(part.shape[1]), np.int64(len(lanes))):
+            store(part, i, o, load(lanes, W, i, o))
 
 
 @njit(**FLAGS)
@@ -223,7 +224,7 @@ def sum_by_point(start: Any, cols: Any, values: Any) -> Any:
 # -- the pass ----------------------------------------------------------------------------------------------------------
 
 
-@njit(**INNER)
+@njit(**FLAGS)
 def pair_rows(
     mode: Any, kind: Any, lanes: Any, tiles: Any, two: Any, W: Any, at: int, far: bool, first: int, last: int,
     start: Any, cols: Any, target: Any, upper: Any, weight: Any,

@@ -357,8 +357,7 @@ class RowChunks:
         self.start = start
         #: chunk k has the rows ``bounds[k]`` to ``bounds[k + 1]`` − 1
         self.bounds = np.array([0, *inner, n])
-        # one for the records of a pass, one for the sums of its chunks
-        self._rooms: tuple[list[Array], list[Array]] = ([], [])
+        self._rooms: list[Array] = []
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
@@ -375,10 +374,10 @@ class RowChunks:
 
         spread(some, len(self), _COST * float(self.start[-1]))
 
-    def take_room(self, size: int, kind: int = 0) -> Array:
+    def take_room(self, size: int) -> Array:
         """Return an array of so many float64, which no other pass has, and which begins at a cache line."""
         try:
-            room = self._rooms[kind].pop()
+            room = self._rooms.pop()
         except IndexError:
             room = np.empty(0)
         if len(room) < size:
@@ -386,10 +385,10 @@ class RowChunks:
             room = room[-room.ctypes.data % 64 // 8 :]
         return room
 
-    def leave_room(self, room: Array, kind: int = 0) -> None:
-        """Keep the array for the next pass; those of several threads at a time would add up, and only one is kept."""
-        if not self._rooms[kind]:
-            self._rooms[kind].append(room)
+    def leave_room(self, room: Array) -> None:
+        """Keep the array for the next pass: one for records, one for sums; those of several threads would add up."""
+        if len(self._rooms) < 2:
+            self._rooms.append(room)
 
 
 def bound_by_degrees(degree: Array, adjacency: Callable[[Array], Array], rounds: int) -> float:
