@@ -100,7 +100,6 @@ def computed(loss, X, D):
 def test_what_the_sums_written_out_are(rank, difference, weighted, dtype, far, chunks, monkeypatch):
     if far:
         monkeypatch.setattr(passes, "_NEAR", 0)
-        monkeypatch.setattr(passes, "_PIECE", 7)
     monkeypatch.setattr(row_chunks, "_PAIRS_IN_A_CHUNK", 10**9 if chunks == 1 else 50)
     monkeypatch.setattr(row_chunks, "_PAIRS_FOR_A_ROW", 1)
     monkeypatch.setattr(row_chunks, "_MOST_CHUNKS", chunks)

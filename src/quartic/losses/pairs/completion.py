@@ -142,8 +142,6 @@ class Completion(KnownEntries):
     6.0
     """
 
-    infimum = 0.0
-
     def __init__(
         self, rows: Any, cols: Any, values: Any, n: int | None = None, *, weights: Any = None, ridge: float = 0.0
     ) -> None:

@@ -24,14 +24,12 @@ whose sums are added in order: the same bits on any number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from quartic.arrays import Array
-from quartic.arrays.threads import spread
 from quartic.compiled.flags import FLAGS, INNER, njit
 from quartic.compiled.vectors import add_square, dot, lanes_for, load, nothing, prefetch, store, where_squared
 from quartic.losses.pairs.pairs import (
@@ -56,8 +54,6 @@ _NEAR = 400_000
 _AHEAD = np.uint64(16)
 # Bytes in a cache line.
 _LINE = 64
-# Points that are put into records at a time.
-_PIECE = 1 << 14
 
 
 def run(mode: int, X: Array, V: Array | None, pairs: Pairs, out: Array | None, B: Array | None) -> tuple[float, ...]:
@@ -100,41 +96,37 @@ def _over_pairs(mode: int, X: Array, V: Array | None, pairs: Pairs, out: Any = N
     far = 8 * n * size > _NEAR
     coarse = far and B is None and all(A is None or A.dtype == np.float32 for A in (X, V, out))
     stride = _stride(size, _LINE // (4 if coarse else 8))
-    several = len(chunks) > 1 and sums
-    kept = chunks.take_room(len(chunks) * n * sums, 1) if several else np.empty(0)
-    parts = kept[: len(chunks) * n * sums].reshape(len(chunks), n, sums) if several else None
+    kept = chunks.take_room(len(chunks) * n * sums) if len(chunks) > 1 and sums else None
+    parts: Any = None if kept is None else kept[: len(chunks) * n * sums].reshape(len(chunks), n, sums)
     found: list[Any] = [None] * len(chunks)
-    X = np.ascontiguousarray(X)
-    if V is not None:
-        V = np.subtract(V, X, dtype=np.float64) if mode == REMAINDER else np.ascontiguousarray(V)
-    flat: Any = out if out is None else out.reshape(n, -1) if out.flags.c_contiguous else np.empty((n, out[0].size))
-    spec = (0,) * mode, (0,) * pairs.kind, lanes, tiles, 0 if two else None
+    X, V = np.ascontiguousarray(X), V if V is None else np.ascontiguousarray(V)
+    spec = (0,) * mode, (0,) * pairs.kind, lanes, tiles, None if V is None else 0
 
     def work(k: int) -> None:
-        first, last = chunks.bounds[k], chunks.bounds[k + 1]
         room = chunks.take_room(n * stride // (2 if coarse else 1))
         W = (room.view(np.float32) if coarse else room)[: n * stride].reshape(n, stride)
-        _in_pieces(_fill, first, n, W, sums, span, X, V)
-        found[k] = pair_rows(*spec, W, sums, far, first, last, *data_of(pairs))
+        first, last = chunks.bounds[k : k + 2]
+        fill(lanes, W, sums, span, first, X, V, mode == REMAINDER)
+        found[k] = pair_rows(*spec, W, sums, far, first, last, *data)
         if parts is not None:
-            _in_pieces(copy, first, n, W, 0, parts[k], 0, sums)
+            keep(lanes, W, first, parts[k])
         elif sums:
-            take_out(W)
+            take_out(W[None])
         chunks.leave_room(room)
 
-    def take_out(W: Array) -> None:
-        for k in range(3 if mode == LINE else 1):
-            _in_pieces(copy, 0, n, W, k * span, flat, k * rank, rank)
-        if mode == LINEARIZE:
-            np.take(W, places_of_blocks(span, rank), axis=1, out=B)
+    def take_out(parts: Array) -> None:
+        flat: Any = out.reshape(n, -1) if out.flags.c_contiguous else np.empty((n, out[0].size))
+        collect(parts, chunks.bounds, places_of_sums(mode, span, rank), flat)
+        if not out.flags.c_contiguous:
+            out[...] = flat.reshape(out.shape)
+        if B is not None:
+            collect(parts, chunks.bounds, places_of_blocks(span, rank), B)
 
+    data = data_of(pairs)
     chunks.each(work)
-    if parts is not None:
-        add_up(parts, np.array(chunks.bounds))
-        take_out(parts[0])
-        chunks.leave_room(kept, 1)
-    if flat is not None and not out.flags.c_contiguous:
-        out[...] = flat.reshape(out.shape)
+    if kept is not None:
+        take_out(parts)
+        chunks.leave_room(kept)
     if len(found) == 1:
         return found[0]  # type: ignore[no-any-return]
     n1, n2, n3, n4 = (float(sum(column)) for column in zip(*found, strict=True))
@@ -151,6 +143,12 @@ def layout(mode: int, rank: int) -> tuple[tuple[float, ...], int | None, int, in
 
 
 @cache
+def places_of_sums(mode: int, span: int, rank: int) -> Any:
+    """Return where in a record the sums of its row are."""
+    return np.add.outer(span * np.arange(3 if mode == LINE else 1), np.arange(rank)).ravel()
+
+
+@cache
 def places_of_blocks(span: int, rank: int) -> Any:
     """Return where in a record the entries of its packed block are."""
     return span + where_squared(span)[np.tril_indices(rank)]
@@ -163,46 +161,38 @@ def _stride(size: int, line: int) -> int:
     return size if 2 * size <= 3 * line else -(-size // line) * line
 
 
-def _in_pieces(call: Callable[..., None], first: int, last: int, *arrays: Any) -> None:
-    """Call ``call(first, last, *arrays)`` on ranges that make up the rows, by several threads if it pays."""
-    n_pieces = -(-(last - first) // _PIECE)
-    if n_pieces <= 1:
-        call(first, last, *arrays)
-        return
-
-    def work(a: int, b: int) -> None:
-        call(first + a * _PIECE, min(last, first + b * _PIECE), *arrays)
-
-    spread(work, n_pieces, 4.0 * arrays[0].size)
-
-
-def _fill(first: int, last: int, W: Array, sums: int, span: int, X: Array, V: Array | None) -> None:
-    """Make records of zeros, X and, where there is one, V."""
-    W[first:last] = 0.0
-    copy(first, last, X, 0, W, sums, X.shape[1])
-    if V is not None:
-        copy(first, last, V, 0, W, sums + span, X.shape[1])
+@njit(**FLAGS)
+def fill(lanes: Any, W: Any, at: int, span: int, first: int, X: Any, V: Any, less: bool) -> None:
+    """Make records of zeros, X and, where there is one, V, or V less X."""
+    width = np.int64(len(lanes))
+    for i in range(first, W.shape[0]):
+        for o in range(np.int64(0), at + (span if V is None else 2 * span), width):
+            store(W, i, o, nothing(lanes))
+        for k in range(X.shape[1]):
+            W[i, at + k] = X[i, k]
+            if V is not None:
+                d = np.float64(V[i, k])
+                W[i, at + span + k] = d - np.float64(X[i, k]) if less else d
 
 
 @njit(**FLAGS)
-def copy(first: int, last: int, A: Any, at: int, B: Any, to: int, width: int) -> None:
-    """Copy some columns of some rows."""
-    a, b = A[first:last, at : at + width], B[first:last, to : to + width]
-    for i in range(b.shape[0]):
-        for k in range(b.shape[1]):
-            b[i, k] = a[i, k]
+def keep(lanes: Any, W: Any, first: int, part: Any) -> None:
+    """Copy the sums, which records begin with."""
+    for i in range(first, W.shape[0]):
+        for o in range(np.int64(0), np.int64(part.shape[1]), np.int64(len(lanes))):
+            store(part, i, o, load(lanes, W, i, o))
 
 
 @njit(**FLAGS)
-def add_up(parts: Any, bounds: Any) -> None:
-    """Set the first of the parts to the sum of all, in order; part c begins at the row ``bounds[c]``."""
-    for c in range(1, len(parts)):
+def collect(parts: Any, bounds: Any, places: Any, out: Any) -> None:
+    """Set each row to what lies at these places in all parts together; part c begins at the row ``bounds[c]``."""
+    for c in range(len(parts)):
         for i in range(bounds[c], bounds[c + 1]):
-            for k in range(parts.shape[2]):
-                total = parts[0, i, k]
+            for k in range(len(places)):
+                total = parts[0, i, places[k]]
                 for b in range(1, c + 1):
-                    total += parts[b, i, k]
-                parts[0, i, k] = total
+                    total += parts[b, i, places[k]]
+                out[i, k] = total
 
 
 @njit(**FLAGS)
@@ -216,6 +206,19 @@ def look_over(pairs: Any, n: int) -> Any:
         ordered &= (key > before) & (i <= j)
         before = key
     return rising, ordered
+
+
+@njit(**FLAGS)
+def sum_by_point(start: Any, cols: Any, values: Any) -> Any:
+    """Return for each point the sum, over its pairs, of one value a pair."""
+    sums = np.zeros(len(start) - 1)
+    for i in range(len(sums)):
+        total = 0.0
+        for p in range(start[i], start[i + 1]):
+            total += values[p]
+            sums[np.uint64(cols[p])] += values[p]
+        sums[i] += total
+    return sums
 
 
 # -- the pass ----------------------------------------------------------------------------------------------------------

@@ -175,7 +175,12 @@ class Pairs:
 
     def sum_by_point(self, values: Array) -> Array:
         """Return for each point the sum, over its pairs, of one value a pair."""
-        return self.matrix(values)(self.space.astype(self.space.xp.ones_like(self.start[1:]), np.float64))
+        if self.copies > 1:
+            return self.matrix(values)(self.space.astype(self.space.xp.ones_like(self.start[1:]), np.float64))
+        from quartic.losses.pairs.numba import sum_by_point
+
+        sums: Array = sum_by_point(self.start, self.cols, values)
+        return sums
 
     def matrix(self, entries: Array) -> Callable[[Array], Array]:
         """Return the product with the symmetric matrix that has these entries at the pairs, and 0 elsewhere."""
@@ -351,9 +356,8 @@ class RowChunks:
         inner = np.searchsorted(start, [m * k / n_chunks for k in range(1, n_chunks)])
         self.start = start
         #: chunk k has the rows ``bounds[k]`` to ``bounds[k + 1]`` − 1
-        self.bounds: list[int] = [0, *inner.tolist(), n]
-        # one for the records of a pass, one for the sums of its chunks
-        self._rooms: tuple[list[Array], list[Array]] = ([], [])
+        self.bounds = np.array([0, *inner, n])
+        self._rooms: list[Array] = []
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
@@ -370,10 +374,10 @@ class RowChunks:
 
         spread(some, len(self), _COST * float(self.start[-1]))
 
-    def take_room(self, size: int, kind: int = 0) -> Array:
+    def take_room(self, size: int) -> Array:
         """Return an array of so many float64, which no other pass has, and which begins at a cache line."""
         try:
-            room = self._rooms[kind].pop()
+            room = self._rooms.pop()
         except IndexError:
             room = np.empty(0)
         if len(room) < size:
@@ -381,10 +385,10 @@ class RowChunks:
             room = room[-room.ctypes.data % 64 // 8 :]
         return room
 
-    def leave_room(self, room: Array, kind: int = 0) -> None:
-        """Keep the array for the next pass; those of several threads at a time would add up, and only one is kept."""
-        if not self._rooms[kind]:
-            self._rooms[kind].append(room)
+    def leave_room(self, room: Array) -> None:
+        """Keep the array for the next pass: one for records, one for sums; those of several threads would add up."""
+        if len(self._rooms) < 2:
+            self._rooms.append(room)
 
 
 def bound_by_degrees(degree: Array, adjacency: Callable[[Array], Array], rounds: int) -> float:
