@@ -331,6 +331,40 @@ def test_points_that_no_patch_holds_are_placed_by_their_neighbours():
 
 
 @pytest.mark.filterwarnings("ignore::quartic.estimators.DistanceWarning")  # noise breaks triangles
+@pytest.mark.parametrize(("seed", "noise"), [(100, 0.1), (105, 0.1), (105, None)])
+def test_a_folded_start_is_mended_though_noise_would_explain_it(seed, noise):
+    """Of points on a circle, most of whose links go to a few hubs, the first start folds some over."""
+    rng = np.random.default_rng(seed)
+    n, hubs = 200, 12
+    angle = rng.uniform(0, 2 * np.pi, n)
+    truth = np.column_stack([np.cos(angle), np.sin(angle)])
+    pairs = random_pairs(n, 6 / (n - 1), rng)
+    to_hubs = np.column_stack([np.repeat(np.arange(hubs, n), 6), rng.integers(hubs, size=6 * (n - hubs))])
+    pairs = np.unique(np.sort(np.concatenate([pairs, to_hubs]), axis=1), axis=0)
+    d = np.abs(pair_distances(truth, pairs) + 0.1 * rng.standard_normal(len(pairs)))
+    lowest = minimize(Problem(Distances(pairs, d**2, n)), truth, tol=1e-8).objective
+    model = DistanceCompletion(2, noise=noise, random_state=0).fit_pairs(pairs, d)
+    assert model.result_.objective <= (1 + 1e-9) * lowest
+
+
+@pytest.mark.filterwarnings("ignore::quartic.estimators.DistanceWarning")
+@pytest.mark.parametrize("noise", [None, 0.1])
+@pytest.mark.parametrize(("share", "times"), [(0.06, 3), (0.03, 10)])
+def test_under_noise_a_well_linked_graph_takes_two_runs_and_no_more(share, times, noise):
+    """Few pairs take the second run through more dimensions."""
+    n = 1000
+    pairs = random_pairs(n, share, random_state=0)
+    d = pair_distances(np.random.default_rng(0).standard_normal((n, 3)), pairs)
+    d = np.abs(d + 0.1 * np.random.default_rng(1).standard_normal(len(d)))
+    alone = minimize(Problem(Distances(pairs, d**2, n)), rank=3, tol=1e-8, random_state=0)
+    model = DistanceCompletion(noise=noise, random_state=0).fit_pairs(pairs, d)
+    assert model.result_.objective <= (1 + 1e-9) * alone.objective
+    assert model.determined_.all()
+    assert model.result_.n_products <= times * alone.n_products
+    assert model.start_.count(";") == 1, model.start_  # a start, and another
+
+
+@pytest.mark.filterwarnings("ignore::quartic.estimators.DistanceWarning")  # noise breaks triangles
 def test_large_local_graphs_start_from_patches_and_hold_their_anchors():
     field = datasets.sensor_field(3500, 18, shape="c", n_anchors=40, noise=0.05, random_state=2)
     model = DistanceCompletion(2, random_state=0).fit_pairs(field.pairs, field.distances, anchors=field.anchors)

@@ -21,8 +21,8 @@ from quartic.init import classical_mds, eigenmap_start, shortest_path_start
 
 # Shortest paths between all points are stored up to this many of them; else from so many.
 _ALL_PATHS, LANDMARKS = 3000, 50
-# Steps in the larger space: it is a way, not an aim.
-_LOOSE, _STEPS = 1e-5, 100
+# Steps in the larger space, and the tolerance there, also where all points are well linked: it is a way, not an aim.
+_STEPS, _LOOSE, _WELL_LINKED = 100, 1e-5, 1e-3
 
 
 def start_from_paths(search: Search, rank: int, n_landmarks: int | None = LANDMARKS) -> Array:
@@ -45,8 +45,10 @@ def start_from_eigenmap(search: Search, rank: int) -> Array:
 
 def start_relaxed(search: Search, rank: int, first: Array | None = None) -> Array:
     """Return the principal axes of a solution in two dimensions more, where there are fewer local minima."""
-    X = search.component.loss.random_start(rank + 2, False, search.generator) if first is None else first
-    return search.flatten(search.run(X, tol=_LOOSE, max_iter=_STEPS).X, rank)
+    component = search.component
+    X = component.loss.random_start(rank + 2, False, search.generator) if first is None else first
+    tol = _LOOSE if component.core is None else _WELL_LINKED
+    return search.flatten(search.run(X, tol=tol, max_iter=_STEPS).X, rank)
 
 
 # Bounds are approached from outside, where the gradient vanishes with the misfit, and points that may nearly move are
@@ -71,9 +73,9 @@ def go_through_more_dimensions(search: Search, extra: int, spread: float, steps:
 def approach(search: Search) -> None:
     """Go on where distances are nearly met, to see whether they can be."""
     component = search.component
-    if not search.done() and component.are_nearly_met(component.errors(search.X)):
+    if not search.done() and component.are_nearly_met(search.errors):
         search.lie_flat()
-    if not search.done() and component.are_nearly_met(component.errors(search.X)):
+    if not search.done() and component.are_nearly_met(search.errors):
         search.offer(
             search.run(search.X, tol=RIM * search.effort.tol, max_iter=RIM_STEPS if component.bounded else 200)
         )
@@ -93,8 +95,7 @@ def escape(search: Search, rounds: int, patience: int) -> int:
 
 def place_points_anew(search: Search) -> int:
     """Place badly fitted points anew, one at a time, from their neighbours; return how many found a better place."""
-    component, X = search.component, search.X.copy()
-    errors = component.errors(X)
+    component, X, errors = search.component, search.X.copy(), search.errors
     bad = np.unique(component.pairs[component.outliers(errors)])
     if len(bad) == 0:
         return 0
@@ -176,7 +177,7 @@ def shake_pieces(search: Search, patience: int | None = None) -> int:
         if search.done() or idle >= patience:
             break
         best = search.X
-        errors = np.abs(component.that_count(component.errors(best))) ** generator.integers(1, 3)
+        errors = np.abs(component.that_count(search.errors)) ** generator.integers(1, 3)
         pair = component.pairs[generator.choice(len(errors), p=errors / errors.sum())]
         size = 1 + int(np.exp(generator.uniform(0, np.log(max(component.n / 2, 2)))))
         piece = _ball(component, int(pair[generator.integers(2)]), size, generator)
