@@ -736,6 +736,18 @@ def test_bodies_on_a_line_that_share_nearly_one_place_are_not_joined():
     assert assess(pairs, X).determined.all()
 
 
+def test_standard_errors_where_the_largest_body_moves_against_the_rest():
+    """Two triangles linked by three parallel bars: rigid in general, but each moves against the other here."""
+    triangle = np.array([[0.0, 0.0], [1.0, 0.2], [0.3, 1.0]])
+    inner = np.array([[0, 1], [0, 2], [1, 2]])
+    pairs = np.concatenate([inner, inner + 3, [[0, 3], [1, 4], [2, 5]]])
+    errors = standard_errors(pairs, np.concatenate([triangle, triangle + [3.0, 1.0]]), 1e-3)
+    alone = standard_errors(inner, triangle, 1e-3)
+    held = np.isfinite(errors)
+    assert held.tolist() in ([True] * 3 + [False] * 3, [False] * 3 + [True] * 3)
+    np.testing.assert_allclose(errors[held], alone, rtol=1e-9)
+
+
 def test_a_loose_neighbour_does_not_hold_a_point_on_its_side():
     X = generic(8, 3)
     X[:4, 2] = 0.0  # 6 hangs on four points of a plane; 7, with three distances, follows it wherever it is
