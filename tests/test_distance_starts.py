@@ -18,6 +18,7 @@ from quartic.init import classical_mds, eigenmap_start, shortest_path_start
 from quartic.init.distances import distance_graph, place_apart, smallest_eigenvectors
 from quartic.init.relaxed import sampled_start
 from quartic.losses import Distances
+from quartic.metrics import align
 
 STARTS = [
     shortest_path_start,
@@ -29,9 +30,7 @@ NAMES = ["landmarks", "all paths", "eigenmap"]
 
 def aligned_error(Y, X):
     """Root mean square distance after the best rigid motion, relative to the extent of X."""
-    Y, X = Y - Y.mean(axis=0), X - X.mean(axis=0)
-    U, _, Vt = np.linalg.svd(Y.T @ X)
-    return np.linalg.norm(Y @ U @ Vt - X) / np.linalg.norm(X)
+    return np.linalg.norm(align(Y, X) - X) / np.linalg.norm(X - X.mean(axis=0))
 
 
 def sensor_field(n, degree, d, seed=0):
@@ -39,7 +38,7 @@ def sensor_field(n, degree, d, seed=0):
     X = rng.random((n, d))
     radius = np.sqrt(degree / n / np.pi) if d == 2 else (degree / n * 0.75 / np.pi) ** (1 / 3)
     pairs = cKDTree(X).query_pairs(radius, output_type="ndarray")
-    return pairs, np.linalg.norm(X[pairs[:, 0]] - X[pairs[:, 1]], axis=1), X
+    return pairs, pair_distances(X, pairs), X
 
 
 # Classical scaling

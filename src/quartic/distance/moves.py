@@ -62,14 +62,6 @@ _LOWER = 0.7
 _PATIENCE, _FEWEST, _MOST_SHAKES = 200, 20, 2000
 
 
-def go_through_more_dimensions(search: Search, extra: int, spread: float, steps: int) -> bool:
-    """Shake the best points into ``extra`` dimensions more, minimise there, come back; tell whether that helped."""
-    X, rank = search.X, search.effort.n_components
-    shake = spread * search.component.size * search.generator.standard_normal((len(X), extra))
-    lifted = search.run(np.hstack([X, shake]), tol=1e-6, max_iter=steps)
-    return search.offer(search.run(search.flatten(lifted.X, rank)))
-
-
 def approach(search: Search) -> None:
     """Go on where distances are nearly met, to see whether they can be."""
     component = search.component
@@ -82,13 +74,18 @@ def approach(search: Search) -> None:
 
 
 def escape(search: Search, rounds: int, patience: int) -> int:
-    """Go through more dimensions, in turn by one and by two, until nothing is gained; return how often."""
+    """Shake the best points into one and two dimensions more in turn, minimise there and come back; return how often.
+
+    It ends when nothing is gained any more.
+    """
     idle = 0
     for k in range(rounds):
         if search.done() or idle >= patience:
             return k
-        spread = (0.3, 0.1, 1.0)[k // 2 % 3]
-        helped = go_through_more_dimensions(search, 1 + k % 2, spread, 20 if k % 2 == 0 else 60)
+        spread, steps = (0.3, 0.1, 1.0)[k // 2 % 3] * search.component.size, 20 if k % 2 == 0 else 60
+        shake = spread * search.generator.standard_normal((search.component.n, 1 + k % 2))
+        lifted = search.run(np.hstack([search.X, shake]), tol=1e-6, max_iter=steps)
+        helped = search.offer(search.run(search.flatten(lifted.X, search.effort.n_components)))
         idle = 0 if helped else idle + 1
     return rounds
 
@@ -389,7 +386,11 @@ def place_new_points(
                 X[k] = Y[at_zero[0]]
                 continue
         middle = (low + np.where(np.isinf(high), low, high)) / 2
-        X[k] = _place(Y, low, high, np.where(np.isnan(d[known]), middle, d[known]))
+        guess = np.where(np.isnan(d[known]), middle, d[known])
+        starts = places_to_try(Y.mean(axis=0), Y, guess, np.random.default_rng(0))
+        tries = np.vstack([starts, *(mirror_images(start, Y) for start in starts)])
+        x, misfit = fit_places(tries, Y, low, high, steps=25)
+        X[k] = x[misfit.argmin()]
         if _is_open(Y[low == high], X[k]):
             open_ones.append(k)
     if not open_ones:
@@ -399,15 +400,6 @@ def place_new_points(
     return X, [
         UndeterminedWarning(f"{len(open_ones):,} of {m:,} new points have {few}: {shown}; they may sit elsewhere")
     ]
-
-
-def _place(Y: Array, low: Array, high: Array, guess: Array) -> Array:
-    """Return the best place for one point."""
-    starts = places_to_try(Y.mean(axis=0), Y, guess, np.random.default_rng(0))
-    tries = np.vstack([starts, *(mirror_images(start, Y) for start in starts)])
-    x, misfit = fit_places(tries, Y, low, high, steps=25)
-    best: Array = x[misfit.argmin()]
-    return best
 
 
 def _is_open(Y: Array, x: Array) -> bool:

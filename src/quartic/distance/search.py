@@ -20,6 +20,7 @@ from quartic.core.result import Result, Status
 from quartic.distance.component import Component, Search, Settings, Step, add_anchor_pairs, finish, spans_space
 from quartic.distance.cuts import Cut, OtherSide, find_cuts
 from quartic.distance.data import Measurements
+from quartic.distance.determination import MOVED
 from quartic.distance.graph import is_local
 from quartic.distance.moves import (
     LANDMARKS,
@@ -55,8 +56,8 @@ _SAME, _LOWER = 1.01, 0.99
 # Two runs end in one minimum where their losses differ by less; other starts tried until one ends in the lowest.
 _AGAIN, _STARTS_AGAIN = 1 + 1e-6, 3
 # Cuts tried; steeper ones are not worth a run. A side is as likely as the other where twice the logarithm of their
-# likelihoods differs by less than this. A point has moved if by this share of the distances.
-_CUTS, _STEEP, _LIKELY, _MOVED = 12, 0.5, 12.0, 1e-4
+# likelihoods differs by less than this.
+_CUTS, _STEEP, _LIKELY = 12, 0.5, 12.0
 # Rounds through more dimensions after the first start.
 _ROUNDS = 12
 # Times that points are built up one by one within their bounds.
@@ -170,7 +171,6 @@ _STARTS: dict[str, tuple[str, Callable[[Search, int], Array]]] = {
 
 
 def _order_starts(search: Search) -> list[str]:
-    """Return the starts to be tried, the cheap ones first."""
     component = search.component
     order = ["sampled", "relaxed", "landmark", "lifted"]
     if _is_local(component, search.generator):
@@ -304,7 +304,7 @@ def _other_sides(search: Search) -> list[OtherSide]:
         squares, others = (float(np.sum(component.that_count(errors) ** 2)) for errors in (here, there))
         as_good = other.objective <= likely * search.best_objective or others <= likely * squares
         if component.are_met(there) if component.are_met(here) else as_good:
-            least = max(_MOVED * component.size, 4 * (squares / len(component.pairs)) ** 0.5)
+            least = max(MOVED * component.size, 4 * (squares / len(component.pairs)) ** 0.5)
             near, far = cut.sides(search.X, least)
             sides.append(OtherSide(near, far, other.X[np.concatenate([near, far])]))
     return sides
