@@ -363,6 +363,16 @@ def test_under_noise_a_well_linked_graph_takes_two_runs_and_no_more(share, times
     assert model.start_.count(";") == 1, model.start_  # a start, and another
 
 
+@pytest.mark.filterwarnings("ignore::quartic.estimators.DistanceWarning")
+def test_starts_that_agree_do_not_account_for_more_noise_than_is_said():
+    pairs = random_pairs(105, 0.5, random_state=0)
+    d = pair_distances(np.random.default_rng(0).standard_normal((105, 3)), pairs)
+    d = np.abs(d + 0.1 * np.random.default_rng(1).standard_normal(len(d)))
+    for noise in (0.05, 0.1):
+        model = DistanceCompletion(noise=noise, random_state=0).fit_pairs(pairs, d)
+        assert model.determined_.all() == (noise == 0.1)
+
+
 @pytest.mark.filterwarnings("ignore::quartic.estimators.DistanceWarning")  # noise breaks triangles
 def test_large_local_graphs_start_from_patches_and_hold_their_anchors():
     field = datasets.sensor_field(3500, 18, shape="c", n_anchors=40, noise=0.05, random_state=2)

@@ -222,8 +222,9 @@ def _is_found_again(search: Search) -> bool:
         if max(before, again.objective) <= _AGAIN * search.best_objective:
             others = "another start, which" if k == 1 else f"{k} other starts, the last of which"
             search.note(f"{others} led there again")
-            search.settled = not (place_points_anew(search) or _turn_over(search))
-            return search.settled
+            lowest = not (place_points_anew(search) or _turn_over(search))
+            search.settled = lowest and component.noise is None  # noise that is known tells itself
+            return lowest
     return False
 
 
