@@ -970,6 +970,17 @@ def test_new_points_that_are_left_open_or_wrong_are_named():
         model.transform(D[:, :7])
 
 
+@pytest.mark.filterwarnings("ignore::quartic.estimators.DistanceWarning")  # one distance leaves a point open
+@pytest.mark.parametrize("seed", range(4))
+def test_new_points_next_to_old_ones(seed):
+    """Steps to a distance that is next to nothing halve it each time, along one line."""
+    T = points(8, 3, seed=seed)
+    D = np.full((1, 8), np.nan)
+    D[0, seed] = 1e-9
+    model = DistanceCompletion(align_to=T, random_state=0).fit(squareform(pdist(T)))
+    np.testing.assert_allclose(model.transform(D), T[[seed]], atol=1e-6)
+
+
 def test_features_of_new_points():
     X = points(40, 2, seed=6)
     model = DistanceCompletion(2, metric="euclidean", align_to=X[:30], random_state=0).fit(X[:30])

@@ -18,6 +18,7 @@ from quartic.init import classical_mds, eigenmap_start, shortest_path_start
 from quartic.init.distances import distance_graph, place_apart, smallest_eigenvectors
 from quartic.init.relaxed import sampled_start
 from quartic.losses import Distances
+from quartic.metrics import align
 
 STARTS = [
     shortest_path_start,
@@ -29,9 +30,7 @@ NAMES = ["landmarks", "all paths", "eigenmap"]
 
 def aligned_error(Y, X):
     """Root mean square distance after the best rigid motion, relative to the extent of X."""
-    Y, X = Y - Y.mean(axis=0), X - X.mean(axis=0)
-    U, _, Vt = np.linalg.svd(Y.T @ X)
-    return np.linalg.norm(Y @ U @ Vt - X) / np.linalg.norm(X)
+    return np.linalg.norm(align(Y, X) - X) / np.linalg.norm(X - X.mean(axis=0))
 
 
 def sensor_field(n, degree, d, seed=0):
@@ -39,7 +38,7 @@ def sensor_field(n, degree, d, seed=0):
     X = rng.random((n, d))
     radius = np.sqrt(degree / n / np.pi) if d == 2 else (degree / n * 0.75 / np.pi) ** (1 / 3)
     pairs = cKDTree(X).query_pairs(radius, output_type="ndarray")
-    return pairs, np.linalg.norm(X[pairs[:, 0]] - X[pairs[:, 1]], axis=1), X
+    return pairs, pair_distances(X, pairs), X
 
 
 # Classical scaling
@@ -328,6 +327,50 @@ def test_points_that_no_patch_holds_are_placed_by_their_neighbours():
     distances = np.concatenate([field.distances, [0.1, 0.2, 0.1]])
     model = DistanceCompletion(2, init="patches", random_state=0).fit_pairs(pairs, distances)
     assert model.rmse_ < 1e-6
+
+
+@pytest.mark.filterwarnings("ignore::quartic.estimators.DistanceWarning")  # noise breaks triangles
+@pytest.mark.parametrize(("seed", "noise"), [(100, 0.1), (105, 0.1), (105, None)])
+def test_a_folded_start_is_mended_though_noise_would_explain_it(seed, noise):
+    """Of points on a circle, most of whose links go to a few hubs, the first start folds some over."""
+    rng = np.random.default_rng(seed)
+    n, hubs = 200, 12
+    angle = rng.uniform(0, 2 * np.pi, n)
+    truth = np.column_stack([np.cos(angle), np.sin(angle)])
+    pairs = random_pairs(n, 6 / (n - 1), rng)
+    to_hubs = np.column_stack([np.repeat(np.arange(hubs, n), 6), rng.integers(hubs, size=6 * (n - hubs))])
+    pairs = np.unique(np.sort(np.concatenate([pairs, to_hubs]), axis=1), axis=0)
+    d = np.abs(pair_distances(truth, pairs) + 0.1 * rng.standard_normal(len(pairs)))
+    lowest = minimize(Problem(Distances(pairs, d**2, n)), truth, tol=1e-8).objective
+    model = DistanceCompletion(2, noise=noise, random_state=0).fit_pairs(pairs, d)
+    assert model.result_.objective <= (1 + 1e-9) * lowest
+
+
+@pytest.mark.filterwarnings("ignore::quartic.estimators.DistanceWarning")
+@pytest.mark.parametrize("noise", [None, 0.1])
+@pytest.mark.parametrize(("share", "times"), [(0.06, 3), (0.03, 10)])
+def test_under_noise_a_well_linked_graph_takes_two_runs_and_no_more(share, times, noise):
+    """Few pairs take the second run through more dimensions."""
+    n = 1000
+    pairs = random_pairs(n, share, random_state=0)
+    d = pair_distances(np.random.default_rng(0).standard_normal((n, 3)), pairs)
+    d = np.abs(d + 0.1 * np.random.default_rng(1).standard_normal(len(d)))
+    alone = minimize(Problem(Distances(pairs, d**2, n)), rank=3, tol=1e-8, random_state=0)
+    model = DistanceCompletion(noise=noise, random_state=0).fit_pairs(pairs, d)
+    assert model.result_.objective <= (1 + 1e-9) * alone.objective
+    assert model.determined_.all()
+    assert model.result_.n_products <= times * alone.n_products
+    assert model.start_.count(";") == 1, model.start_  # a start, and another
+
+
+@pytest.mark.filterwarnings("ignore::quartic.estimators.DistanceWarning")
+def test_starts_that_agree_do_not_account_for_more_noise_than_is_said():
+    pairs = random_pairs(105, 0.5, random_state=0)
+    d = pair_distances(np.random.default_rng(0).standard_normal((105, 3)), pairs)
+    d = np.abs(d + 0.1 * np.random.default_rng(1).standard_normal(len(d)))
+    for noise in (0.05, 0.1):
+        model = DistanceCompletion(noise=noise, random_state=0).fit_pairs(pairs, d)
+        assert model.determined_.all() == (noise == 0.1)
 
 
 @pytest.mark.filterwarnings("ignore::quartic.estimators.DistanceWarning")  # noise breaks triangles

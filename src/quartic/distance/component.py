@@ -34,7 +34,7 @@ _EXACT, _WITHIN, _NEARLY = 1e-7, 1e-5, 1e-4
 _OUTLIER, _FEW = 6.0, 1e-3
 # The loss alone tells that all is met where it is that of relative errors of squares of this size.
 _TINY_LOSS = 1e-8
-# Pairs that are enough to tell how a step went; and as many as stay in the cache, looked at together.
+# Pairs that are enough to tell what is typical; and as many as stay in the cache, looked at together.
 _SAMPLE, _AT_A_TIME = 5000, 1 << 14
 # A misfit is above the noise that was given where noise would leave as much only once in ten thousand fits.
 _SURE = 0.9999
@@ -158,7 +158,8 @@ class Component:
         return self._root_mean_square(errors) <= _NEARLY * self.size
 
     def _root_mean_square(self, errors: Array) -> float:
-        return float(np.sqrt(np.mean(self.that_count(errors) ** 2)))
+        counted = self.that_count(errors)
+        return float(np.sqrt(counted @ counted / len(counted)))
 
     def outliers(self, errors: Array) -> NDArray[np.bool_]:
         """Return the pairs that are missed by far more than the others are, absolutely and for their length.
@@ -169,6 +170,7 @@ class Component:
         found = np.ones(len(errors), dtype=bool)
         for measure in (errors / max(self.size, _TINY), errors / np.maximum(self.guess, max(0.05 * self.size, _TINY))):
             missed = measure[measure > 0]
+            missed = missed[:: max(1, len(missed) // _SAMPLE)]
             typical = 1.4826 * float(np.median(missed)) if len(missed) else 0.0
             found &= measure > _OUTLIER * max(typical, _EXACT)
         return found
@@ -177,9 +179,8 @@ class Component:
         """Tell whether the misfit looks like folds and flips rather than like noise."""
         return float(self.outliers(errors).mean()) > _FEW
 
-    def is_explained(self, X: Array, generator: np.random.Generator) -> bool | None:
+    def is_explained(self, X: Array, errors: Array, generator: np.random.Generator) -> bool | None:
         """Tell whether the misfit is round-off or what noise leaves; None where the data do not show the noise."""
-        errors = self.errors(X)
         if self.are_met(errors):
             return True
         if self.are_suspect(errors):
@@ -265,7 +266,7 @@ class Search:
     """Runs on one component, and what they led to: the lowest so far, what was done, whether the misfit is noise.
 
     ``drawn`` is a random start: the tolerance of a run from it refers to its own gradient. ``cuts`` are the flat cuts
-    of a result.
+    of a result, ``_missed`` by how much one misses the distances.
     """
 
     component: Component
@@ -278,7 +279,8 @@ class Search:
     settled: bool = False
     in_place: bool | None = None
     drawn: Array | None = None
-    cuts: tuple[Result | None, list[Cut]] | None = None
+    cuts: tuple[Result | None, list[Cut]] = (None, [])
+    _missed: tuple[Result | None, Array] = (None, np.empty(0))
 
     @cached_property
     def reference(self) -> float:
@@ -370,13 +372,24 @@ class Search:
         """Their loss."""
         return np.inf if self.best is None else self.best.objective
 
+    @property
+    def errors(self) -> Array:
+        """By how much they miss each distance."""
+        if self._missed[0] is not self.best:
+            self._missed = self.best, self.component.errors(self.X)
+        return self._missed[1]
+
+    def is_explained(self) -> bool | None:
+        """Tell whether their misfit is round-off or what noise leaves; None where the data do not show the noise."""
+        return self.component.is_explained(self.X, self.errors, self.generator)
+
     def note(self, text: str) -> None:
         """Write down a step, and how well the best points meet the distances now."""
         self.steps.append(Step(text, self.component.sample_rmse(self.X), self.is_met()))
 
     def is_met(self) -> bool:
         """Tell whether the best points meet all distances, from the loss alone where it is as small as can be."""
-        return self.has_loss_of(_TINY_LOSS) or self.component.are_met(self.component.errors(self.X))
+        return self.has_loss_of(_TINY_LOSS) or self.component.are_met(self.errors)
 
     def has_loss_of(self, error: float) -> bool:
         """Tell whether the loss is no more than that of relative errors of squares of this size; False if weighted."""

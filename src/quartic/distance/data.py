@@ -231,11 +231,7 @@ def _points_with_anchors(pairs: NDArray[Any], n_points: int | None, anchors: Any
     """Return the number of points where it is left out: enough for the anchors too."""
     if n_points is not None or not isinstance(anchors, Mapping) or pairs.size == 0 or pairs.dtype.kind not in "iu":
         return n_points
-    try:
-        highest = max((int(k) for k in anchors), default=-1)
-    except (TypeError, ValueError):
-        return n_points
-    return max(int(pairs.max()), highest) + 1
+    return max([int(pairs.max()), *(int(k) for k in anchors if isinstance(k, int | np.integer))]) + 1
 
 
 def _bounds(m: int, distances: Any, lower: Any, upper: Any) -> tuple[Array, Array, Array]:

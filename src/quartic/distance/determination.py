@@ -380,25 +380,15 @@ def assess_at(
     flips = flips_in_graph(measured, X, flip_tol) & is_larger_than_a_simplex(component, d)
     flips[known] = False
     few = ~determined & (linked.degrees <= d)
-    alone = linked.degrees == 0
+    alone = (linked.degrees == 0) & (n > 1)
     alone[known] = False
-    found = (
-        Determination(
-            determined=determined,
-            component=component,
-            body=label,
-            locally_rigid=locally_rigid,
-            may_flip=flips,
-            too_few=np.flatnonzero(few),
-            isolated=np.flatnonzero(alone) if n > 1 else np.empty(0, dtype=np.int64),
-            n_dimensions=d,
-            n_anchors=len(known),
-            anchors_span=anchors_span,
-            complete=complete,
-        )
-        .without(_reflections(graph, X, np.flatnonzero(determined), noise), anchors=known)
-        .proved_by_itself(determined, pairs, known)
-    )
+    found = replace(
+        Determination.of_all(flips, d, len(known), anchors_span),
+        determined=determined, component=component, body=label, locally_rigid=locally_rigid,
+        too_few=np.flatnonzero(few), isolated=np.flatnonzero(alone), complete=complete,
+    )  # fmt: skip
+    found = found.without(_reflections(graph, X, np.flatnonzero(determined), noise), anchors=known)
+    found = found.proved_by_itself(determined, pairs, known)
     return found.proved_by_itself(found.determined, pairs, known, _number_places(X))
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from quartic.arrays import Array
 from quartic.core.units import shifted
 from quartic.distance.component import Component
-from quartic.distance.data import Measurements
+from quartic.distance.data import Measurements, keys_of
 from quartic.distance.determination import Determination
 
 
@@ -184,34 +184,30 @@ def count_broken_triangles(
 ) -> tuple[int, int, tuple[int, int, int] | None]:
     """Return how many of the triangles looked at break the triangle inequality, how many were, and the worst of them.
 
-    Two neighbours of a point are drawn again and again; where they are linked themselves there is a triangle.
+    Two later neighbours of a point are drawn again and again; where they are linked themselves there is a triangle.
     """
-    A = component.adjacency
-    degree = np.diff(A.indptr)
-    middle = np.flatnonzero(degree > 1)
-    if len(middle) == 0:
+    links, n = np.flatnonzero(component.links), component.n
+    pairs = component.pairs[links]  # in order
+    start, keys = np.searchsorted(pairs[:, 0], np.arange(n + 1)), keys_of(pairs, n)
+    later = np.diff(start)
+    ways = np.cumsum(later * (later - 1))
+    if ways[-1] == 0:
         return 0, 0, None
-    draws = min(_TRIANGLES, 20 * component.n + 1000)
-    k = middle[generator.integers(len(middle), size=draws)]
-    first = (generator.random(draws) * degree[k]).astype(np.int64)
-    second = (first + 1 + (generator.random(draws) * (degree[k] - 1)).astype(np.int64)) % degree[k]
-    a, b = A.indptr[k] + first, A.indptr[k] + second
-    i, j = A.indices[a], A.indices[b]
-    third = np.asarray(A[i, j]).ravel()
-    closed = third > 0
-    sides = [A.data[a][closed], A.data[b][closed], third[closed]]
-    if not closed.any():
+    draws = min(_TRIANGLES, 20 * n + 1000)
+    i = np.searchsorted(ways, generator.integers(ways[-1], size=draws), side="right")
+    a = (generator.random(draws) * later[i]).astype(np.int64)
+    b = (a + 1 + (generator.random(draws) * (later[i] - 1)).astype(np.int64)) % later[i]
+    a, b = start[i] + np.minimum(a, b), start[i] + np.maximum(a, b)
+    across = keys_of(np.column_stack([pairs[a, 1], pairs[b, 1]]), n)
+    c = np.searchsorted(keys[:-1], across)
+    numbers = np.unique(np.column_stack([a, b, c])[keys[c] == across], axis=0).T
+    if numbers.size == 0:
         return 0, 0, None
-    numbers = [side.astype(np.int64) - 1 for side in sides]
-    low = [component.lower[number] for number in numbers]
-    high = [component.upper[number] for number in numbers]
-    excess = np.max([low[c] - high[c - 1] - high[c - 2] for c in range(3)], axis=0)
-    worst = int(np.argmax(excess))
-    corners = np.sort(np.column_stack([k[closed], i[closed], j[closed]]), axis=1)
-    broken = excess > _SLACK * np.maximum.reduce(low)
-    count = len(np.unique(corners[broken], axis=0)) if broken.any() else 0
-    total = len(np.unique(corners, axis=0))
-    return count, total, tuple(corners[worst].tolist()) if count else None
+    low, high = (column[links][numbers] for column in (component.lower, component.upper))
+    excess = np.max([low[k] - high[k - 1] - high[k - 2] for k in range(3)], axis=0)
+    count, worst = int(np.count_nonzero(excess > _SLACK * low.max(axis=0))), int(np.argmax(excess))
+    a, b, _ = numbers[:, worst]
+    return count, len(excess), (*pairs[a].tolist(), int(pairs[b, 1])) if count else None
 
 
 def find_needed_dimension(component: Component, X: Array, errors: Array, label: NDArray[np.int64]) -> int:
@@ -233,13 +229,13 @@ def find_needed_dimension(component: Component, X: Array, errors: Array, label: 
         return rank
     inside = largest[component.pairs].all(axis=1)
 
-    def misfit(Y: Array) -> float:
-        return float(np.sqrt(np.mean(component.errors(Y)[inside] ** 2)))
+    def root_mean_square(errors: Array) -> float:
+        return float(np.sqrt(np.mean(errors[inside] ** 2)))
 
-    before, loss = misfit(Y), component.loss.value(Y)
+    before, loss = root_mean_square(errors), component.loss.value(Y)
     for k in range(rank, 0, -1):
         Y[largest, k - 1] = 0.0
-        after = misfit(Y)
+        after = root_mean_square(component.errors(Y))
         # under noise a dimension that is needed may still matter little: then the loss alone tells
         as_good = after <= 1.001 * before and component.loss.value(Y) <= (1 + 1e-6) * loss
         if after > _FLAT * component.size and not as_good:

@@ -28,7 +28,7 @@ from quartic.distance.component import (
     turn_to_principal_axes,
 )
 from quartic.distance.data import Joined, Measurements, join_doubled
-from quartic.distance.determination import Determination, assess_at
+from quartic.distance.determination import MOVED, Determination, assess_at
 from quartic.distance.findings import (
     DistanceWarning,
     InconsistentWarning,
@@ -47,8 +47,6 @@ from quartic.losses.blocks.dask_distances import DaskDistances
 Labels: TypeAlias = NDArray[np.int64]
 Known: TypeAlias = tuple[NDArray[np.int64], Array]
 
-# Another answer differs from this one where a point is elsewhere by this share of the distances.
-_MOVED = 1e-4
 # So many pairs a point of a complete matrix are looked at for warnings.
 _SAMPLED = 60
 # Components whose search is told of.
@@ -153,7 +151,7 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
     # a misfit that counts as met may be that of a piece on its wrong side
     noise = float(np.linalg.norm(errors)) if whole.are_met(errors) and not whole.bounded else 0.0
     possible = assess_at(fixing, X, data.anchors, room, core, generator, in_place=account.in_place, noise=noise)
-    sure, least = possible.determined, _MOVED * whole.size
+    sure, least = possible.determined, MOVED * whole.size
     sides = [(side.here, side.there) for side in account.sides if side.differs(X, sure, least)]
     possible = possible.without(sides, anchors=data.anchors).proved_by_itself(sure, fixing, data.anchors)
     for side in account.sides:

@@ -21,8 +21,8 @@ from quartic.init import classical_mds, eigenmap_start, shortest_path_start
 
 # Shortest paths between all points are stored up to this many of them; else from so many.
 _ALL_PATHS, LANDMARKS = 3000, 50
-# Steps in the larger space: it is a way, not an aim.
-_LOOSE, _STEPS = 1e-5, 100
+# Steps in the larger space, and the tolerance there, also where all points are well linked: it is a way, not an aim.
+_STEPS, _LOOSE, _WELL_LINKED = 100, 1e-5, 1e-3
 
 
 def start_from_paths(search: Search, rank: int, n_landmarks: int | None = LANDMARKS) -> Array:
@@ -45,8 +45,10 @@ def start_from_eigenmap(search: Search, rank: int) -> Array:
 
 def start_relaxed(search: Search, rank: int, first: Array | None = None) -> Array:
     """Return the principal axes of a solution in two dimensions more, where there are fewer local minima."""
-    X = search.component.loss.random_start(rank + 2, False, search.generator) if first is None else first
-    return search.flatten(search.run(X, tol=_LOOSE, max_iter=_STEPS).X, rank)
+    component = search.component
+    X = component.loss.random_start(rank + 2, False, search.generator) if first is None else first
+    tol = _LOOSE if component.core is None else _WELL_LINKED
+    return search.flatten(search.run(X, tol=tol, max_iter=_STEPS).X, rank)
 
 
 # Bounds are approached from outside, where the gradient vanishes with the misfit, and points that may nearly move are
@@ -60,41 +62,37 @@ _LOWER = 0.7
 _PATIENCE, _FEWEST, _MOST_SHAKES = 200, 20, 2000
 
 
-def go_through_more_dimensions(search: Search, extra: int, spread: float, steps: int) -> bool:
-    """Shake the best points into ``extra`` dimensions more, minimise there, come back; tell whether that helped."""
-    X, rank = search.X, search.effort.n_components
-    shake = spread * search.component.size * search.generator.standard_normal((len(X), extra))
-    lifted = search.run(np.hstack([X, shake]), tol=1e-6, max_iter=steps)
-    return search.offer(search.run(search.flatten(lifted.X, rank)))
-
-
 def approach(search: Search) -> None:
     """Go on where distances are nearly met, to see whether they can be."""
     component = search.component
-    if not search.done() and component.are_nearly_met(component.errors(search.X)):
+    if not search.done() and component.are_nearly_met(search.errors):
         search.lie_flat()
-    if not search.done() and component.are_nearly_met(component.errors(search.X)):
+    if not search.done() and component.are_nearly_met(search.errors):
         search.offer(
             search.run(search.X, tol=RIM * search.effort.tol, max_iter=RIM_STEPS if component.bounded else 200)
         )
 
 
 def escape(search: Search, rounds: int, patience: int) -> int:
-    """Go through more dimensions, in turn by one and by two, until nothing is gained; return how often."""
+    """Shake the best points into one and two dimensions more in turn, minimise there and come back; return how often.
+
+    It ends when nothing is gained any more.
+    """
     idle = 0
     for k in range(rounds):
         if search.done() or idle >= patience:
             return k
-        spread = (0.3, 0.1, 1.0)[k // 2 % 3]
-        helped = go_through_more_dimensions(search, 1 + k % 2, spread, 20 if k % 2 == 0 else 60)
+        spread, steps = (0.3, 0.1, 1.0)[k // 2 % 3] * search.component.size, 20 if k % 2 == 0 else 60
+        shake = spread * search.generator.standard_normal((search.component.n, 1 + k % 2))
+        lifted = search.run(np.hstack([search.X, shake]), tol=1e-6, max_iter=steps)
+        helped = search.offer(search.run(search.flatten(lifted.X, search.effort.n_components)))
         idle = 0 if helped else idle + 1
     return rounds
 
 
 def place_points_anew(search: Search) -> int:
     """Place badly fitted points anew, one at a time, from their neighbours; return how many found a better place."""
-    component, X = search.component, search.X.copy()
-    errors = component.errors(X)
+    component, X, errors = search.component, search.X.copy(), search.errors
     bad = np.unique(component.pairs[component.outliers(errors)])
     if len(bad) == 0:
         return 0
@@ -176,7 +174,7 @@ def shake_pieces(search: Search, patience: int | None = None) -> int:
         if search.done() or idle >= patience:
             break
         best = search.X
-        errors = np.abs(component.that_count(component.errors(best))) ** generator.integers(1, 3)
+        errors = np.abs(component.that_count(search.errors)) ** generator.integers(1, 3)
         pair = component.pairs[generator.choice(len(errors), p=errors / errors.sum())]
         size = 1 + int(np.exp(generator.uniform(0, np.log(max(component.n / 2, 2)))))
         piece = _ball(component, int(pair[generator.integers(2)]), size, generator)
@@ -388,7 +386,11 @@ def place_new_points(
                 X[k] = Y[at_zero[0]]
                 continue
         middle = (low + np.where(np.isinf(high), low, high)) / 2
-        X[k] = _place(Y, low, high, np.where(np.isnan(d[known]), middle, d[known]))
+        guess = np.where(np.isnan(d[known]), middle, d[known])
+        starts = places_to_try(Y.mean(axis=0), Y, guess, np.random.default_rng(0))
+        tries = np.vstack([starts, *(mirror_images(start, Y) for start in starts)])
+        x, misfit = fit_places(tries, Y, low, high, steps=25)
+        X[k] = x[misfit.argmin()]
         if _is_open(Y[low == high], X[k]):
             open_ones.append(k)
     if not open_ones:
@@ -398,15 +400,6 @@ def place_new_points(
     return X, [
         UndeterminedWarning(f"{len(open_ones):,} of {m:,} new points have {few}: {shown}; they may sit elsewhere")
     ]
-
-
-def _place(Y: Array, low: Array, high: Array, guess: Array) -> Array:
-    """Return the best place for one point."""
-    starts = places_to_try(Y.mean(axis=0), Y, guess, np.random.default_rng(0))
-    tries = np.vstack([starts, *(mirror_images(start, Y) for start in starts)])
-    x, misfit = fit_places(tries, Y, low, high, steps=25)
-    best: Array = x[misfit.argmin()]
-    return best
 
 
 def _is_open(Y: Array, x: Array) -> bool:

@@ -32,6 +32,8 @@ _CLIQUES, _ENOUGH = 300, 60
 # Residuals of the whole fit may exceed what the cliques show by this factor, in squares.
 _FACTOR = 1.5
 _STEPS = 12
+# Steps are damped by this share of the trace at least: a Hessian may be singular, round-off not be seen beside it.
+_LEAST_SHIFT = 1e-12
 
 
 def noise_explains(
@@ -117,7 +119,7 @@ def take_damped_steps(look: Callable[[Array], tuple[Array, Array]], x: Array, st
         better = np.sum(f**2, axis=-1) < np.sum(e**2, axis=-1)
         x, e = np.where(better[..., None], y, x), np.where(better[..., None], f, e)
         J = np.where(better[..., None, None], K, J)
-        shift = np.where(better, shift / 5, np.minimum(shift * 10, 1e6))
+        shift = np.where(better, np.maximum(shift / 5, _LEAST_SHIFT), np.minimum(shift * 10, 1e6))
     return x, e
 
 
@@ -225,8 +227,8 @@ def standard_errors(
                 if scale < np.inf:
                     errors[rigid & ~anchor] = scale * problem.errors(n_samples, rng)
                     seen = [scale * noise[inside], np.zeros(1) if left is None else left]
-                    body = X[bodies[0] & rigid if bodies else rigid]
-                    hidden = _hidden_across(body, max(float(np.sqrt(np.mean(part**2))) for part in seen))
+                    body = next((body & rigid for body in bodies if (body & rigid).any()), rigid)
+                    hidden = _hidden_across(X[body], max(float(np.sqrt(np.mean(part**2))) for part in seen))
                     errors = np.hypot(errors, hidden)
                 break
         except Undecided as cause:

@@ -20,6 +20,7 @@ from quartic.core.result import Result, Status
 from quartic.distance.component import Component, Search, Settings, Step, add_anchor_pairs, finish, spans_space
 from quartic.distance.cuts import Cut, OtherSide, find_cuts
 from quartic.distance.data import Measurements
+from quartic.distance.determination import MOVED
 from quartic.distance.graph import is_local
 from quartic.distance.moves import (
     LANDMARKS,
@@ -35,7 +36,7 @@ from quartic.distance.moves import (
     start_relaxed,
 )
 from quartic.distance.patches import start_from_patches
-from quartic.init.relaxed import sampled_start
+from quartic.init.relaxed import relaxing_helps, sampled_start
 
 # Above this many points the costly ways out are not tried; local graphs are first divided into patches, or where the
 # first start fails.
@@ -52,11 +53,11 @@ _SHAKEN = 5000
 _SMALL, _DOUBTS = 100, 40
 # Two runs end alike where their losses differ by less; a run leads lower where it is at most this share of another.
 _SAME, _LOWER = 1.01, 0.99
-# Two runs end in one minimum where their losses differ by less.
-_AGAIN = 1 + 1e-6
+# Two runs end in one minimum where their losses differ by less; other starts tried until one ends in the lowest.
+_AGAIN, _STARTS_AGAIN = 1 + 1e-6, 3
 # Cuts tried; steeper ones are not worth a run. A side is as likely as the other where twice the logarithm of their
-# likelihoods differs by less than this. A point has moved if by this share of the distances.
-_CUTS, _STEEP, _LIKELY, _MOVED = 12, 0.5, 12.0, 1e-4
+# likelihoods differs by less than this.
+_CUTS, _STEEP, _LIKELY = 12, 0.5, 12.0
 # Rounds through more dimensions after the first start.
 _ROUNDS = 12
 # Times that points are built up one by one within their bounds.
@@ -132,7 +133,7 @@ def search_component(component: Component, init: Any, effort: Settings, generato
             search.best = replace(search.best, status=Status.CONVERGED)
         search.n_iter, search.n_products = search.n_iter + plain.n_iter, search.n_products + plain.n_products
     met = weighted is component and search.is_met()  # which the loss may tell alone
-    explained = search.settled or met or component.is_explained(search.X, generator)
+    explained = search.settled or met or search.is_explained()
     if explained is None:  # of so many points a local minimum has outliers, which were looked for
         explained = component.n > _LARGE
     result = finish(search, time.perf_counter() - began)
@@ -170,7 +171,6 @@ _STARTS: dict[str, tuple[str, Callable[[Search, int], Array]]] = {
 
 
 def _order_starts(search: Search) -> list[str]:
-    """Return the starts to be tried, the cheap ones first."""
     component = search.component
     order = ["sampled", "relaxed", "landmark", "lifted"]
     if _is_local(component, search.generator):
@@ -203,43 +203,42 @@ def _is_local(component: Component, generator: np.random.Generator) -> bool:
 
 
 def _is_found_again(search: Search) -> bool:
-    """Tell whether noise explains the first fit of a well-linked graph: noise that is known, or another start does.
+    """Tell whether other starts lead to the first fit of a well-linked graph again, or twice to a lower one.
 
     A point or a piece in a wrong place misses most of its distances there by far, so that the minima differ: two starts
-    that lead to one value, to the digits of a run, have found the lowest. Of the minima next to it, a point or a piece
-    reflected, there are cheaper ways out than through more dimensions.
+    that lead to one value, to the digits of a run, and none to a lower one, have found the lowest. That noise which is
+    known would leave as much says less: it leaves room for many points that are folded over. Of the minima next to the
+    lowest, a point or a piece reflected, there are cheaper ways out than through more dimensions.
     """
-    component = search.component
+    component, rank = search.component, search.effort.n_components
     if component.core is None or component.bounded or component.n <= _SMALL or search.done():
         return False
-    if component.are_suspect(component.errors(search.X)):
+    if component.are_suspect(search.errors):
         return False
-    if component.noise is None:
-        first = search.best_objective
-        again = search.run(search.onto_anchors(start_relaxed(search, search.effort.n_components)))
+    start = start_relaxed if relaxing_helps(Problem(component.loss)) else _start_at_random
+    for k in range(1, _STARTS_AGAIN + 1):
+        before, again = search.best_objective, search.run(search.onto_anchors(start(search, rank)))
         search.offer(again)
-        if max(first, again.objective) > _AGAIN * search.best_objective:
-            return False
-        search.note("another start, which led there again")
-    elif not component.is_explained(search.X, search.generator):
-        return False
-    if place_points_anew(search) or _turn_over(search):
-        return False
-    search.settled = True
-    return True
+        if max(before, again.objective) <= _AGAIN * search.best_objective:
+            others = "another start, which" if k == 1 else f"{k} other starts, the last of which"
+            search.note(f"{others} led there again")
+            lowest = not (place_points_anew(search) or _turn_over(search))
+            search.settled = lowest and component.noise is None  # noise that is known tells itself
+            return lowest
+    return False
 
 
 def _is_settled(search: Search, ends: list[float]) -> bool:
     """Tell whether what is left of the misfit is noise: the data say so, or several starts end alike."""
     component = search.component
-    explained = component.is_explained(search.X, search.generator)
+    explained = search.is_explained()
     if explained is None:
         again = sum(end <= _SAME * search.best_objective for end in ends)
         explained = again >= (3 if component.n <= _SMALL else 2)
         if explained and component.n <= _SMALL and shake_pieces(search, _DOUBTS):
             return search.done()  # they ended alike in a local minimum
     if explained and _turn_over(search):
-        return search.done() or component.is_explained(search.X, search.generator) is True
+        return search.done() or search.is_explained() is True
     search.settled = explained
     return explained
 
@@ -256,7 +255,7 @@ def _keep_doubtful(search: Search, answers: list[Array]) -> bool:
     if search.is_met():
         _polish(search)
         answers.append(search.X)
-        if component.are_met(component.errors(search.X), _NEARLY_MET):
+        if component.are_met(search.errors, _NEARLY_MET):
             answers.clear()
     return 0 < len(answers) < _ALIKE
 
@@ -264,10 +263,11 @@ def _keep_doubtful(search: Search, answers: list[Array]) -> bool:
 def _flat_cuts(search: Search) -> list[Cut]:
     """Return the cuts that are worth a run, the flattest first."""
     component = search.component
-    if component.n > _SHAKEN or search.stands_in_place():
+    if component.n > _SHAKEN:
         return []
-    if search.cuts is None or search.cuts[0] is not search.best:
-        cuts = find_cuts(component.graph, search.X, np.random.default_rng(0))
+    if search.cuts[0] is not search.best:
+        none = search.stands_in_place()
+        cuts = [] if none else find_cuts(component.graph, search.X, np.random.default_rng(0))
         search.cuts = search.best, [cut for cut in cuts if cut.slope <= _STEEP][:_CUTS]
     return search.cuts[1]
 
@@ -300,12 +300,12 @@ def _other_sides(search: Search) -> list[OtherSide]:
     likely = 1 + _LIKELY / freedom  # RSS + c σ², with σ² = RSS / freedom; of squares and of distances, as either may be
     sides = []
     for cut in _flat_cuts(search):
-        here, other = component.errors(search.X), search.run(cut.reflect(search.X), max_iter=200)
+        here, other = search.errors, search.run(cut.reflect(search.X), max_iter=200)
         there = component.errors(other.X)
         squares, others = (float(np.sum(component.that_count(errors) ** 2)) for errors in (here, there))
         as_good = other.objective <= likely * search.best_objective or others <= likely * squares
         if component.are_met(there) if component.are_met(here) else as_good:
-            least = max(_MOVED * component.size, 4 * (squares / len(component.pairs)) ** 0.5)
+            least = max(MOVED * component.size, 4 * (squares / len(component.pairs)) ** 0.5)
             near, far = cut.sides(search.X, least)
             sides.append(OtherSide(near, far, other.X[np.concatenate([near, far])]))
     return sides
@@ -331,7 +331,7 @@ def _polish(search: Search) -> None:
 def _improve(search: Search, rounds: int) -> None:
     """Leave the local minimum by way of more dimensions, then point by point."""
     large = search.component.n > _LARGE
-    if search.done() or (large and not search.component.are_suspect(search.component.errors(search.X))):
+    if search.done() or (large and not search.component.are_suspect(search.errors)):
         return
     approach(search)
     made = 0 if large else escape(search, rounds, patience=3)
