@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.optimize
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
@@ -197,3 +198,35 @@ def test_torch_functions_need_no_gradient():
 def test_jax_functions_need_no_gradient():
     jax = pytest.importorskip("jax", reason="jax is not installed")
     check_differentiated(lambda of: lambda Z: 0.5 * jax.numpy.sum(((Z @ Z.T if of == "X" else Z) - M) ** 2))
+
+
+@pytest.mark.parametrize("offset", [1e-3, 1e-9])
+def test_round_off_is_that_of_the_point_not_of_the_largest_curvature(offset):
+    # counts with the likelihood of Poisson: ∇F is 1e18 times as curved at Y = 0 as where the solution is
+    generator = np.random.default_rng(0)
+    factors = generator.gamma(1.0, 1.0, (30, 3)) * (generator.random((30, 3)) < 0.5)
+    counts = np.triu(generator.poisson(3 * factors @ factors.T))
+    counts = counts + np.triu(counts, 1).T
+
+    def F(X):
+        Y = X @ X.T + offset
+        return float((Y - counts * np.log(Y)).sum())
+
+    def product(X):
+        return (1 - counts / (X @ X.T + offset)) @ X
+
+    result = minimize(Problem(Smooth(F, product, n=30), Nonnegative()), rank=3, tol=1e-6, random_state=0)
+    assert result.success
+    assert "round-off" not in result.message
+    bounds = [(0, None)] * 90
+    peer = scipy.optimize.minimize(
+        lambda x: (F(x.reshape(30, 3)), 2 * product(x.reshape(30, 3)).ravel()),
+        result.X.ravel(), jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 5000},
+    )  # fmt: skip
+    assert result.objective <= peer.fun + 1e-8 * abs(peer.fun)
+
+
+def test_a_gradient_that_is_not_finite_at_zero_is_refused():
+    loss = Smooth(lambda X: float(-np.log(X @ X.T).sum()), lambda X: -(1 / (X @ X.T)) @ X, n=5)
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match=r"not finite.*1e-6"):
+        minimize(Problem(loss, Nonnegative()), rank=2, random_state=0)

@@ -15,7 +15,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from quartic.arrays import Array, as_floats, check_count, check_number, gram, inner, norm, trace_inner
 from quartic.core.units import Units, exponent, shifted
-from quartic.losses.base import Loss, Point, constant
+from quartic.losses.base import Loss, Point, constant, round_off
 from quartic.losses.devices import to_scipy
 from quartic.losses.factor.spectrum import sampled_norm_bound, upper_bound_of_spectrum
 
@@ -25,6 +25,8 @@ _DENSE, _SAMPLES = 200, 96
 _SCALES = (1.0, 1e2, 1e-2, 1e4, 1e-4, 1e6, 1e-6, 1e12, 1e20, 1e30, 1e40, 1e50, 1e60, 1e70)
 # Differences of ∇F are believed where they are this share of it.
 _VISIBLE = 1e-10
+# A bound of the round-off in ∇f is used as it is up to this share of ∇f.
+_HARMLESS = 1e-7
 
 
 class Smooth(Loss):
@@ -127,10 +129,21 @@ class Smooth(Loss):
         return shifted(value, units.value), shifted(G, units.value - units.length)
 
     def _rounding(self, p: Point) -> float:
-        """Return about 8 eps·L_F·‖X(XᵀX)‖, what the products of a smooth F of this size leave."""
+        """Return about the norm of the round-off in ∇f(X): what rounding X itself makes of it.
+
+        8 eps·L_F·‖X(XᵀX)‖ bounds it. But L_F is the curvature where it is largest, such as that of log(Y + ε) at
+        Y = 0, and may be a billion times that at X. Where the bound could hide what is left of the gradient, X is
+        shaken by a few units of round-off, for one product.
+        """
         S = gram(p.X)
-        cubed = math.sqrt(max(trace_inner(S @ S, S), 0.0))
-        return 8 * float(np.finfo(p.X.dtype).eps) * self.smoothness * cubed
+        unit = float(np.finfo(p.X.dtype).eps)
+        bound = 8 * unit * self.smoothness * math.sqrt(max(trace_inner(S @ S, S), 0.0))
+        if not bound > _HARMLESS * norm(p.gradient):
+            return bound
+        signs = np.where(np.cos(np.arange(p.X.size, dtype=np.float64)) < 0, -1, 1).reshape(p.X.shape)
+        shaken = self.at(p.X * (1 + 4 * unit * signs).astype(p.X.dtype))
+        seen = 2 * norm(shaken.gradient - p.gradient)
+        return min(bound, max(seen, round_off(p))) if math.isfinite(seen) else bound
 
     # -- constants --------------------------------------------------------------------------------------------------
 
@@ -148,7 +161,12 @@ class Smooth(Loss):
         """‖∇F(0)‖, for large n a bound from products with random vectors that fails with a probability of 1e-6."""
         n, apply = self.n_points, self._at_zero()
         size = norm(apply(np.eye(n))) if n <= _DENSE else sampled_norm_bound(apply, n, _SAMPLES)
-        return size if math.isfinite(size) else 1.0
+        if not math.isfinite(size):
+            raise ValueError(
+                "∇F(0), the gradient of F where XXᵀ is zero, is not finite, and the steps are measured by it: "
+                "keep F smooth there, as with log(Y + 1e-6) in place of log(Y)"
+            )
+        return size
 
     @constant
     def curvature_at_zero(self) -> float:
