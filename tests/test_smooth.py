@@ -230,3 +230,10 @@ def test_a_gradient_that_is_not_finite_at_zero_is_refused():
     loss = Smooth(lambda X: float(-np.log(X @ X.T).sum()), lambda X: -(1 / (X @ X.T)) @ X, n=5)
     with np.errstate(all="ignore"), pytest.raises(ValueError, match=r"not finite.*1e-6"):
         minimize(Problem(loss, Nonnegative()), rank=2, random_state=0)
+
+
+def test_a_function_of_Y_that_is_given_X_is_told_the_cure():
+    loss = Smooth(lambda Y: 0.5 * np.sum((Y - M) ** 2), lambda Y: Y - M, n=N)
+    with pytest.raises(ValueError, match="broadcast") as fault:
+        loss.at(np.ones((N, 2)))
+    assert 'of="Y"' in "".join(fault.value.__notes__)

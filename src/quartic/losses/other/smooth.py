@@ -242,7 +242,12 @@ class UsersFunction:
         if self.gradient is None:
             return self._differentiated(X)
         argument = X @ X.T if self.of_Y else X
-        value, found = self.F(argument) if self.gradient is True else (self.F(argument), self._gradient(argument))
+        try:
+            value, found = self.F(argument) if self.gradient is True else (self.F(argument), self._gradient(argument))
+        except Exception as error:
+            if not self.of_Y:
+                error.add_note(f'Smooth called F with X of shape {X.shape}; where F takes Y = XXᵀ, pass of="Y"')
+            raise
         return _number(value), self._gradient_of_f(X, found, count)
 
     def _differentiated(self, X: Array) -> tuple[float, Array]:
