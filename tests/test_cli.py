@@ -332,6 +332,22 @@ def test_whoever_reads_may_stop_reading(club):
     assert "BrokenPipe" not in done.stderr
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", ["info --json", "cluster --help", "--version", "paper"])
+def test_every_command_ends_quietly_where_nobody_reads(words, unbuffered):
+    command = f"{sys.executable} -m quartic {words} | true"
+    given = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=given)
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_messages_that_nobody_reads_do_not_keep_the_result_from_being_written(club, tmp_path):
+    command = f"{sys.executable} -m quartic cluster {club} -k 2 -o {tmp_path}/out.csv 2>&1 | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("0\n", "")
+    assert (tmp_path / "out.csv").is_file()
+
+
 def test_cluster_in_json(club, tmp_path):
     facts = json.loads(quick("cluster", club, "-k", 2, "--json").stdout)
     assert (facts["read_as"], facts["n_nodes"], sum(facts["sizes"])) == ("graph", 34, 34)
