@@ -342,7 +342,8 @@ def test_every_command_ends_quietly_where_nobody_reads(words, unbuffered):
 
 
 def test_messages_that_nobody_reads_do_not_keep_the_result_from_being_written(club, tmp_path):
-    command = f"{sys.executable} -m quartic cluster {club} -k 2 -o {tmp_path}/out.csv 2>&1 | true; echo ${{PIPESTATUS[0]}}"
+    words = f"cluster {club} -k 2 -o {tmp_path}/out.csv"
+    command = f"{sys.executable} -m quartic {words} 2>&1 | true; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("0\n", "")
     assert (tmp_path / "out.csv").is_file()

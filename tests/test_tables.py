@@ -105,7 +105,6 @@ def test_decimal_commas_are_said(file):
     assert "a header, decimal commas" in io.read_features(file("name;x\na;1,5\nb;2,5\n")).guess
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 def test_points_between_thousands(file):
     """1.240.000 is no other number; 1.240 beside 950 may be either, and what it is taken for is said."""
     million = io.read_features(file("name;a\nx;1.240.000\ny;950\nz;1.250\n"))
@@ -137,6 +136,7 @@ def test_a_matrix_has_no_columns_to_choose(tmp_path):
         io.read_features(tmp_path / "x.npy", columns=["a"])
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 def test_a_pipe_with_a_name_is_read_once(tmp_path):
     """As ``quartic cluster <(zcat edges.gz)`` gives one, or /dev/stdin."""
     os.mkfifo(tmp_path / "pipe")
@@ -546,12 +546,31 @@ def test_ambiguous_input_is_an_error_until_said(file, text, words):
         ("x,y\n1,2\n3,\n", "data.csv:3: there is no number in column 'y'"),
         ("# who\nann,likes,bob\nbob,knows,cid\n", "data.csv:2: 'ann', 'likes', 'bob': all columns are words. An edge"),
         ("a,b,c,d,e\nb,c,d,e,f\n", "'a', 'b', 'c', 'd', …: all columns are words"),
+        ("a;b;12,5%\nb;c;7 %\n", "data.csv:1: '12,5%' in column 3 is text; format the column as plain numbers"),
+        ("source,target,weight\na,b,2\nb,c,€ 3\n", "data.csv:3: '€ 3' in column 'weight' is not a number; format"),
+        ("name,x\na,1\nb,2\nc,none at all\n", "take the row out, or choose columns by --as features --columns"),
+        ("name;x;y\na;1,5;2\nb;1;2\nSumme;;4\n", "choose columns by --as features --columns (a row of totals?)"),
+        ("source,target,weight\na,b,2\nb,c,3\nTotal,,5\n", "names no node; fill it in, or take the row out (a row of"),
     ],
 )
 def test_faulty_tables(file, text, words):
     with pytest.raises(io.FileFormatError) as error:
         io.read_similarity(file(text))
     assert words in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["Total", "Grand total:", "Summe 2024", "", "Somme"])
+def test_a_row_of_totals_is_no_sample(file, name):
+    rows = "region;sales;staff\nNorth;12,5;3\nSouth;7,25;4\nEast;8,5;2\n"
+    with pytest.raises(io.FileFormatError, match=r"csv:5: these are the sums .* \(a row of totals\?\)"):
+        io.read_similarity(file(f"{rows}{name};28,25;9\n"))
+    assert len(io.read_similarity(file(f"{rows}{name or 'x'};5;3\n")).names) == 4  # called so, and no sum
+    assert len(io.read_similarity(file(f"{rows}West;28,25;9\n")).names) == 4
+
+
+def test_columns_of_text_that_are_numbers_with_a_sign_say_how_to_be_used(file):
+    found = io.read_similarity(file("name;price;n\na;9,99 €;2\nb;19,99 €;3\nc;1.200,00 €;9\n"))
+    assert "names from column 'name'; text left out: column 'price' (9,99 € is text: format the" in found.guess
 
 
 def test_messages_stay_short_whatever_is_in_the_file(file):

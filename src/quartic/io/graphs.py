@@ -136,7 +136,7 @@ def graph_of_matrix(matrix: Any, name: str, names: tuple[str, ...] | None = None
         A = sp.csr_array((A + A.T) / 2)
     A.sort_indices()
     given = names or tuple(map(str, range(n)))
-    return _make_graph(A, given, f"(a {n} × {n} matrix)")
+    return _make_graph(A, given, f"(a {n} × {n} matrix{', named by its header' if names else ''})")
 
 
 def graph_of_table(table: Table, given: Sequence[str] | None, repeats: str | None) -> GraphTable:
@@ -199,6 +199,9 @@ def refuse_words(table: Table) -> None:
         return
     cells = table.sample[0]
     shown = ", ".join(repr(cell[:40]) for cell in cells[:4]) + (", …" if len(cells) > 4 else "")
+    for column in range(table.n_columns):
+        if number := table.disguised(column):
+            raise table.fault(0, f"{number!r} in {table.title(column)} is text; format the column as plain numbers")
     raise table.fault(
         0,
         f"{shown}: all columns are words. An edge list has two columns of nodes, and weights, if any, are numbers; "

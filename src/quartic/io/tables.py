@@ -48,6 +48,9 @@ _DECIMAL_COMMA = re.compile(rf"([+-]?\d+|{_GROUPED.pattern}),\d+([eE][+-]?\d+)?"
 _INTEGER = re.compile(r"[+-]?\d{1,400}")  # longer ones are names
 _WHOLE = re.compile(r"([+-]?\d+)\.0*")
 _FRACTION = re.compile(r"[+-]?\d*\.\d*")
+# numbers as spreadsheets show them: 12,5 %, € 9.99, 1 200 kr
+_SHOWN = re.compile(r"[%€$£¥]\s*([+-]?[\d.,\s]*\d)|([+-]?\d[\d.,\s]*?)\s*(?:[%‰€$£¥]|kr\.?|zł|CHF|EUR|USD|GBP)")
+_TOTAL = re.compile(r"(grand |sub)?(total|sum|summe|gesamt|insgesamt|zusammen|somme|suma)(e|s|en)?\b", re.IGNORECASE)
 _REMARK = re.compile(rb"^[ \t]*([#%].*)?$", re.MULTILINE)
 # networkx writes an edge list with the attributes of an edge as a dictionary at the end of its line
 _ATTRIBUTES = re.compile(rb"[ \t]+\{(?:[^}\n]*'weight': ([^,}\n]*))?[^}\n]*\}[ \t]*$", re.MULTILINE)
@@ -92,10 +95,23 @@ class Table:
 
     def fault(self, row: int, what: str) -> FileFormatError:
         """Return the error that names a row, −1 for the header."""
+        what += " (a row of totals?)" if row == len(self) - 1 and self.ends_in_total else ""
         if not self.content:
             return FileFormatError(f"{self.name}: {self.place(row)}: {what}" if row >= 0 else f"{self.name}: {what}")
         first = next(line for line, _ in _iterate_rows(self.content, self.separator))
         return FileFormatError.at(self.name, self.lines[row] if row >= 0 else first, what)
+
+    @cached_property
+    def ends_in_total(self) -> bool:
+        """Whether the last row is called a total, or has no name where others have one."""
+        last = [self.words(k)[-1] for k in range(self.n_columns) if not self.is_numeric(k)]
+        return any(map(_TOTAL.match, last)) or (not any(last) and len(last) > 0)
+
+    def disguised(self, column: int) -> str | None:
+        """Return a cell of a column of text that holds numbers with a sign of percent or of a currency."""
+        found = [cell for row in self.sample if (cell := row[column])]
+        shown = [cell for cell in found if _SHOWN.fullmatch(cell)]
+        return shown[0] if 2 * len(shown) > len(found) else None
 
     def title(self, column: int) -> str:
         """Return what messages call a column."""
@@ -150,14 +166,16 @@ class Table:
             merged = np.array([place[name] for name in index], dtype=np.int64)[merged]
         return merged[codes], tuple(names)
 
-    def numbers(self, columns: Sequence[int], *, missing: bool = False, infinite: bool = False) -> NDArray[np.float64]:
+    def numbers(
+        self, columns: Sequence[int], *, missing: bool = False, infinite: bool = False, cure: str = ""
+    ) -> NDArray[np.float64]:
         """Return columns of numbers, (rows, columns), or raise an error that names the row.
 
-        ``missing``: an empty cell, or NA, becomes NaN. ``infinite``: such numbers may be.
+        ``missing``: an empty cell, or NA, becomes NaN. ``infinite``: such numbers may be. ``cure``: what else helps.
         """
         values = np.empty((len(self), len(columns)))
         for k, column in enumerate(columns):
-            values[:, k] = self._numbers(column)
+            values[:, k] = self._numbers(column, cure)
         bad = np.zeros(values.shape, dtype=bool) if missing else np.isnan(values)
         if not infinite:
             bad |= np.isinf(values)
@@ -166,11 +184,11 @@ class Table:
             cell, where, value = self.words(columns[k])[row], self.title(columns[k]), values[row, k]
             if math.isnan(value):
                 said = f"there is no number in {where}" + (f" ({cell})" if cell else "")
-                raise self.fault(int(row), f"{said}; fill it in, or take the row out")
-            raise self.fault(int(row), f"{cell} in {where} is not finite; correct it or take the row out")
+                raise self.fault(int(row), f"{said}; fill it in, or take the row out{cure}")
+            raise self.fault(int(row), f"{cell} in {where} is not finite; correct it or take the row out{cure}")
         return values
 
-    def _numbers(self, column: int) -> NDArray[np.float64]:
+    def _numbers(self, column: int, cure: str) -> NDArray[np.float64]:
         cells = self.columns[column]
         if not isinstance(cells, list) and (found := _cast(cells, self.decimal_comma)) is not None:
             return found
@@ -178,7 +196,8 @@ class Table:
         for row, cell in enumerate(self.words(column)):
             value = _number(cell, self.decimal_comma)
             if value is None:
-                fault = f"{cell!r} in {self.title(column)} is not a number; correct it or take the row out"
+                plainly = "format the column as plain numbers" if _SHOWN.fullmatch(cell) else "correct it"
+                fault = f"{cell!r} in {self.title(column)} is not a number; {plainly} or take the row out{cure}"
                 raise self.fault(row, fault)
             values[row] = value
         return values
