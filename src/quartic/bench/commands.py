@@ -74,7 +74,8 @@ def page(options: Any) -> None:
         if options.report is not None:
             write_report(options.report, numbers, figures, command_line())
             written.append(options.report)
-    write(json.dumps({"written": written}) + "\n" if options.as_json else "".join(f"wrote {path}\n" for path in written))
+    words = json.dumps({"written": written}) if options.as_json else "\n".join(f"wrote {path}" for path in written)
+    write(f"{words}\n")
 
 
 def _figures(store: Store, rows: list[Row], folder: Path) -> list[Path]:
