@@ -270,13 +270,13 @@ def test_cluster_warns_of_negative_weights_and_refuses_to_do_without_positive_on
 def test_without_k_the_number_is_chosen_and_said(club, tmp_path):
     done = quick("cluster", club, "-o", tmp_path / "out.csv", "--report", tmp_path / "r.html")
     said = re.search(
-        r"(\d+) clusters: chosen from 2 to 10 by the likelier of two block models, .*? \((.*?)\)", done.stderr
+        r"(\d+) clusters: chosen from 2 to 10 by the random graph model that fits best, .*? \((.*?)\)", done.stderr
     )
     votes = [int(vote) for vote in re.findall(r"\d+", said[2])]
     assert int(said[1]) in votes
     assert len({row["cluster"] for row in rows_of((tmp_path / "out.csv").read_text())}) == int(said[1])
     assert (
-        "the likelier of two block models, or the eigenvalues where they tell of more"
+        "the random graph model that fits best, or by the eigenvalues if these show more clusters"
         in (tmp_path / "r.html").read_text()
     )
     facts = json.loads(quick("cluster", club, "--json").stdout)

@@ -15,7 +15,7 @@ ELSEWHERE = ("tcp://", "torch.distributed")  # a cluster, several GPUs
 @pytest.mark.parametrize("page", sorted(path.name for path in PAGES.glob("*.rst") if BLOCK.search(path.read_text())))
 def test_code_on_pages_runs(page, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    text, names, seen = (PAGES / page).read_text(encoding="utf-8"), {}, 0
+    text, names = (PAGES / page).read_text(encoding="utf-8"), {}
     if "import torch" in text:
         pytest.importorskip("torch")
         text = text.replace('"cuda"', '"cpu"')

@@ -164,9 +164,9 @@ def _choose(options: Options, job: _Job) -> _Job:
     found = select_rank(M, range(2, last + 1), n_runs=5, solver=options.solver, random_state=options.seed)
     votes = ", ".join(f"{name.replace('_', '-')} {vote}" for name, vote in found.votes.items())
     by = (
-        "the eigengap of the neighbour graph"
+        "the largest gap between eigenvalues of the neighbour graph"
         if found.neighbors
-        else "the likelier of two block models, or the eigenvalues where they tell of more"
+        else "the random graph model that fits best, or by the eigenvalues if these show more clusters"
     )
     why = f"chosen from 2 to {last} by {by} ({votes})"
     return replace(job, n_clusters=found.best, votes=found.votes, why=why)
