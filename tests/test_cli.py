@@ -267,6 +267,19 @@ def test_cluster_warns_of_negative_weights_and_refuses_to_do_without_positive_on
     assert not (tmp_path / "none.csv").exists()
 
 
+def test_distances_given_as_similarities_cause_a_warning(tmp_path):
+    X = np.random.default_rng(0).random((12, 2))
+    D = np.linalg.norm(X[:, None] - X, axis=2)
+    for given, warned in (
+        (D, True),
+        (1 - D / D.max() - np.diag(np.ones(12)), False),
+        (np.exp(-9 * D) * (D > 0), False),
+    ):
+        np.savetxt(tmp_path / "m.csv", given, delimiter=",")
+        done = quick("cluster", tmp_path / "m.csv", "-k", 2, "-o", tmp_path / "out.csv", "--max-iter", 10**5)
+        assert ("the weights may be distances" in done.stderr) == warned
+
+
 def test_without_k_the_number_is_chosen_and_said(club, tmp_path):
     done = quick("cluster", club, "-o", tmp_path / "out.csv", "--report", tmp_path / "r.html")
     said = re.search(

@@ -261,6 +261,8 @@ def test_short_and_long_files_are_read_alike(file, text, monkeypatch):
         ("data.json", b"[[1, 2], [1]]", "rows of different lengths"),
         ("data.json", b'[{"a": [1]}]', "a cell holds a list"),
         ("data.json", b'{"x": [1], "y": [1', "not JSON"),
+        ("data.csv.zip", b"PK\x03\x04\x14\x00 data.csv", "an archive; unpack it"),
+        ("photo.jpg", b"\xff\xd8\xff\xe0\n\x81\x90", "jpg:2: not a text file, nor of another kind that is read"),
         ("picture", b"\x89PNG\r\n\x1a\n\x00\x00\x00", "not a text file"),
     ],
 )
@@ -549,6 +551,19 @@ def test_ambiguous_input_is_an_error_until_said(file, text, words):
         ("a;b;12,5%\nb;c;7 %\n", "data.csv:1: '12,5%' in column 3 is text; format the column as plain numbers"),
         ("source,target,weight\na,b,2\nb,c,€ 3\n", "data.csv:3: '€ 3' in column 'weight' is not a number; format"),
         ("name,x\na,1\nb,2\nc,none at all\n", "take the row out, or choose columns by --as features --columns"),
+        (
+            "Ort;Umsatz;;Kosten;\n;2023;2024;2023;2024\nA;1;2;3;4\nB;2;3;4;6\n",
+            "data.csv:2: each column needs a name, all",
+        ),
+        (
+            "Ort;Umsatz;\nA;netto;3\nB;2;3\nC;2;3\nD;4;3\n",
+            "correct it or take the row out, or choose columns by --as fe",
+        ),
+        ("Ort;Umsatz;\nA;netto;3\nB;2;3\nC;2;3\nD;4;3\n", "(a second row of names?)"),
+        (
+            "0 2\n1 {'weight': 4}\n2 {'weight': 1}\n1 1\n2 {'weight': 3}\n",
+            "a list of neighbours; write edges, by networkx",
+        ),
         ("name;x;y\na;1,5;2\nb;1;2\nSumme;;4\n", "choose columns by --as features --columns (a row of totals?)"),
         ("source,target,weight\na,b,2\nb,c,3\nTotal,,5\n", "names no node; fill it in, or take the row out (a row of"),
     ],
@@ -566,6 +581,16 @@ def test_a_row_of_totals_is_no_sample(file, name):
         io.read_similarity(file(f"{rows}{name};28,25;9\n"))
     assert len(io.read_similarity(file(f"{rows}{name or 'x'};5;3\n")).names) == 4  # called so, and no sum
     assert len(io.read_similarity(file(f"{rows}West;28,25;9\n")).names) == 4
+
+
+def test_the_columns_that_are_features_are_named(file):
+    found = io.read_similarity(file("Name;Kunden-Nr.;Umsatz\na;17;1,5\nb;18;2,5\nc;30;9\n"))
+    assert "3 rows, 2 columns of numbers: Kunden-Nr., Umsatz (3 columns separated by semicolons" in found.guess
+
+
+def test_a_json_object_on_each_line(file):
+    found = io.read_similarity(file('{"source": "a", "target": "b"}\n{"source": "b", "target": "c"}\n', "edges.jsonl"))
+    assert found.names == ("a", "b", "c")
 
 
 def test_columns_of_text_that_are_numbers_with_a_sign_say_how_to_be_used(file):
@@ -658,6 +683,7 @@ def test_a_sparse_file_with_indices_out_of_range_is_refused(tmp_path):
         ",a,b,c\na,0,3,4\nb,3,0,5\nc,4,5,0\n",
         ",a,b,c\na,,3,4\nb,,,5\nc,,,\n",
         "a\tb\tc\n0\t3\t4\n3\t0\t5\n4\t5\t0\n",
+        ",a,b,c\na,0,0,0\nb,3,0,0\nc,4,5,0\n",
     ],
 )
 def test_one_set_of_distances_in_many_tables(file, text):

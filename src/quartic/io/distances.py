@@ -280,7 +280,10 @@ def _from_matrix(D: Any, name: str, names: tuple[str, ...], kind: str) -> Distan
         entries = D.tocoo()
         i, j, d = entries.row.astype(np.int64), entries.col.astype(np.int64), entries.data.astype(np.float64)
     else:
-        D = np.asarray(D, dtype=np.float64)
+        D = np.array(D, dtype=np.float64)
+        for zero, other in ((np.triu, np.tril), (np.tril, np.triu)):  # one side is enough
+            if not np.nan_to_num(zero(D)).any() and other(D).any():
+                D[zero(np.ones(D.shape, dtype=bool))] = np.nan
         i, j = np.nonzero(~np.isnan(D))
         d = D[i, j]
     off = (i != j) & ~np.isnan(d)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from quartic.io.arrays import check_finite
-from quartic.io.files import GRAPHS, FileFormatError, Source, source_of
+from quartic.io.files import GRAPHS, FileFormatError, Source, count, source_of
 from quartic.io.graphs import MATRIX_NAMES as GRAPH_NAMES
 from quartic.io.graphs import (
     GraphTable,
@@ -131,8 +131,9 @@ def features_of_table(table: Table, columns: Sequence[str] | None = None) -> Fea
         raise table.fault(len(X) - 1, "these are the sums of the rows above; take the row out")
     names = tuple(map(str, range(len(table)))) if named is None else tuple(table.words(named))
     titles = tuple(str(column) if table.header is None else table.header[column] or str(column) for column in numeric)
-    count = "one column" if len(numeric) == 1 else f"{len(numeric)} columns"
-    guess = [f"features: {len(table)} rows, {count} of numbers ({table.layout})"]
+    used = "one column" if len(numeric) == 1 else f"{len(numeric)} columns"
+    used += " of numbers" if table.header is None or len(numeric) > 8 else f" of numbers: {', '.join(titles)}"
+    guess = [f"features: {count(len(table), 'row')}, {used} ({table.layout})"]
     if named is not None:
         guess.append(f"names from {table.title(named)}")
     if text := [_title_text(table, column) for column in words if column != named]:

@@ -222,6 +222,15 @@ def negative_weights(table: GraphTable) -> str | None:
     return f"{n_below} of {upper.nnz} edges {verb}, the first {upper.data[at]:g} between {i} and {j}"
 
 
+def seem_distances(A: sp.csr_array) -> bool:
+    """Tell whether all pairs have weights, unlike each other, that keep the triangle inequality, as few graphs have."""
+    n = A.shape[0]
+    if not 4 <= n <= 1000 or A.nnz != n * (n - 1) or A.diagonal().any() or A.data.max() <= 2 * A.data.min():
+        return False
+    D = A.toarray()
+    return all(((D[k] + D[k, :, None]) * (1 + 1e-9) >= D).all() for k in range(0, n, max(1, n // 50)))
+
+
 def named_matrix(table: Table) -> tuple[tuple[str, ...], NDArray[np.float64]] | None:
     """Return names and entries, NaN where blank, of a square matrix named in its first row, and maybe column."""
     beside = table.n_columns - len(table)

@@ -96,6 +96,7 @@ class Table:
     def fault(self, row: int, what: str) -> FileFormatError:
         """Return the error that names a row, −1 for the header."""
         what += " (a row of totals?)" if row == len(self) - 1 and self.ends_in_total else ""
+        what += " (a second row of names?)" if row == 0 and "" in (self.header or ())[1:] else ""
         if not self.content:
             return FileFormatError(f"{self.name}: {self.place(row)}: {what}" if row >= 0 else f"{self.name}: {what}")
         first = next(line for line, _ in _iterate_rows(self.content, self.separator))
@@ -257,7 +258,11 @@ def _read_json(source: Source) -> Table:
     """Return the table in JSON: rows as objects or lists, or columns by name, as pandas writes them too."""
     content = read_text(source.path, source.name)[0]
     with damage_named(source.name, "not JSON"):
-        found, header = json.loads(content), None
+        try:
+            found = json.loads(content)
+        except ValueError:  # an object on each line, perhaps
+            found = [json.loads(line) for line in content.splitlines() if line.strip()]
+        header = None
         if isinstance(found, dict) and {"columns", "data"} <= found.keys():  # pandas' orient="split"
             found = [dict(zip(map(str, found["columns"]), row, strict=True)) for row in found["data"]]
         if isinstance(found, list) and all(isinstance(row, dict) for row in found):
@@ -313,6 +318,8 @@ def _read_text_table(name: str, content: bytes, guessed: str) -> Table:
         content = _REMARK.sub(b"", content)  # lines stay, so that they can be counted
     attributes = _ATTRIBUTES.search(content[:100_000]) is not None
     if attributes:
+        if re.search(rb"^\S+[ \t]+\{", content, re.MULTILINE):
+            raise FileFormatError(f"{name}: a list of neighbours; write edges, by networkx.write_edgelist")
         content = _ATTRIBUTES.sub(lambda found: b" " + (found[1] or b""), content)
         content = re.sub(rb"[ \t]+$", b"", content, flags=re.MULTILINE)
     lines = [found[0].decode() for found in islice(re.finditer(rb"[^\n]+", content), _LOOKED_AT)]
@@ -353,6 +360,8 @@ def _read_text_table(name: str, content: bytes, guessed: str) -> Table:
     table = Table(name, columns, header, layout, comma, content, separator, attributes)
     if len(table) == 0:
         raise table.fault(-1, "there are column names, but no rows below them")
+    if header is not None and header[0] and "" in header[1:] and not sample[1][0]:  # cells above were merged
+        raise table.fault(0, "each column needs a name, all of them in one row")
     return _drop_empty_columns(table)
 
 
