@@ -548,8 +548,8 @@ def test_ambiguous_input_is_an_error_until_said(file, text, words):
         ("x,y\n1,2\n3,\n", "data.csv:3: there is no number in column 'y'"),
         ("# who\nann,likes,bob\nbob,knows,cid\n", "data.csv:2: 'ann', 'likes', 'bob': all columns are words. An edge"),
         ("a,b,c,d,e\nb,c,d,e,f\n", "'a', 'b', 'c', 'd', …: all columns are words"),
-        ("a;b;12,5%\nb;c;7 %\n", "data.csv:1: '12,5%' in column 3 is text; format the column as plain numbers"),
-        ("source,target,weight\na,b,2\nb,c,€ 3\n", "data.csv:3: '€ 3' in column 'weight' is not a number; format"),
+        ("a;b;12,5%\nb;c;7 %\n", "data.csv:1: '12,5%' in column 3 is text; write plain numbers"),
+        ("source,target,weight\na,b,2\nb,c,€ 3\n", "data.csv:3: '€ 3' in column 'weight' is not a number; write"),
         ("name,x\na,1\nb,2\nc,none at all\n", "take the row out, or choose columns by --as features --columns"),
         (
             "Ort;Umsatz;;Kosten;\n;2023;2024;2023;2024\nA;1;2;3;4\nB;2;3;4;6\n",
@@ -557,7 +557,7 @@ def test_ambiguous_input_is_an_error_until_said(file, text, words):
         ),
         (
             "Ort;Umsatz;\nA;netto;3\nB;2;3\nC;2;3\nD;4;3\n",
-            "correct it or take the row out, or choose columns by --as fe",
+            "correct it, or take the row out, or choose columns by --as fe",
         ),
         ("Ort;Umsatz;\nA;netto;3\nB;2;3\nC;2;3\nD;4;3\n", "(a second row of names?)"),
         (
@@ -588,6 +588,12 @@ def test_the_columns_that_are_features_are_named(file):
     assert "3 rows, 2 columns of numbers: Kunden-Nr., Umsatz (3 columns separated by semicolons" in found.guess
 
 
+def test_truth_values_are_neither_nodes_nor_names(file):
+    found = io.read_similarity(file("id,x,smoker,old\n1,2,TRUE,FALSE\n2,3,FALSE,FALSE\n3,1,TRUE,TRUE\n"))
+    assert isinstance(found, io.FeatureTable)
+    assert "text left out: column 'smoker' (TRUE is text: write plain numbers), column 'old'" in found.guess
+
+
 def test_a_json_object_on_each_line(file):
     found = io.read_similarity(file('{"source": "a", "target": "b"}\n{"source": "b", "target": "c"}\n', "edges.jsonl"))
     assert found.names == ("a", "b", "c")
@@ -595,7 +601,7 @@ def test_a_json_object_on_each_line(file):
 
 def test_columns_of_text_that_are_numbers_with_a_sign_say_how_to_be_used(file):
     found = io.read_similarity(file("name;price;n\na;9,99 €;2\nb;19,99 €;3\nc;1.200,00 €;9\n"))
-    assert "names from column 'name'; text left out: column 'price' (9,99 € is text: format the" in found.guess
+    assert "names from column 'name'; text left out: column 'price' (9,99 € is text: write plain" in found.guess
 
 
 def test_messages_stay_short_whatever_is_in_the_file(file):
@@ -748,6 +754,8 @@ def test_bounds_and_weights(file):
         ("0 1\n1 2\n0 3\n", "only two columns"),
         ("0 1 2 3\n1 2 2 3\n", "4 columns without names"),
         ("i,j,d\n0,1.5,1\n", "data.csv:2: 1.5 in column 'j' is no point"),
+        ("i,j,d²\n0,1,9\n1,2,1\n", "data.csv:1: column 'd²' seems to hold squares; take their roots, or rename it"),
+        ("von,nach,km\na,b,255 km\n", "'255 km' in column 'km' is not a number; write plain numbers, or take the row"),
         ("i,j,d\n0,1,far\n0,2,1\n1,2,1\n", "data.csv:2: 'far' in column 'd' is not a number"),
         ("i,j,d\n0,1,\n0,2,\n", "no distance between two different points"),
         ("i,j,d,weight\n0,1,1,\n0,2,1,1\n", "data.csv:2: there is no number in column 'weight'"),

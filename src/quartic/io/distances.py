@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -148,6 +149,10 @@ def _from_table(table: Table, given: Sequence[str] | None) -> DistanceTable:
     if given is None and (matrix := _find_matrix(table)) is not None:
         return _from_matrix(matrix[1], table.name, matrix[0], f"a matrix in {table.layout}")
     roles = _guess_roles(table, given)
+    if "distances" in roles and re.search(r"²|\^\s*2|squared", table.title(roles["distances"])):
+        raise table.fault(
+            -1, f"{table.title(roles['distances'])} seems to hold squares; take their roots, or rename it"
+        )
     pairs, names = table.identities([roles["i"], roles["j"]], "point")
     columns: dict[str, Any] = dict.fromkeys(_WHAT)
     for role in columns:

@@ -22,7 +22,7 @@ from quartic.io.graphs import (
     named_matrix,
     refuse_words,
 )
-from quartic.io.tables import CLEAR_ENDS, NAMES, Table, find_ends, plain, read_table_or_matrix
+from quartic.io.tables import CLEAR_ENDS, NAMES, SEPARATORS, Table, find_ends, plain, read_table_or_matrix
 
 MATRIX_NAMES = ("X", "fea", "features", "data", "array")
 
@@ -124,7 +124,8 @@ def features_of_table(table: Table, columns: Sequence[str] | None = None) -> Fea
         naming = [column for column in naming if column not in numeric]
     named = naming[0] if naming else None
     if not numeric:
-        raise table.fault(0, "no column of numbers, and no two columns of names: not a table of data")
+        alike = "" if table.n_columns > 1 else f"; its lines are not cut alike by {', '.join(SEPARATORS.values())}"
+        raise table.fault(0, f"no column of numbers, and no two columns of names: not a table of data{alike}")
     X = table.numbers(numeric, cure=", or choose columns by --as features --columns")
     total = X[:-1].sum(axis=0)
     if table.ends_in_total and len(X) > 2 and ((np.abs(X[-1] - total) <= 1e-3 * np.abs(total)) & (total != 0)).any():
@@ -147,7 +148,7 @@ def features_of_table(table: Table, columns: Sequence[str] | None = None) -> Fea
 
 def _title_text(table: Table, column: int) -> str:
     shown = table.disguised(column)
-    return table.title(column) + (f" ({shown} is text: format the column as plain numbers)" if shown else "")
+    return table.title(column) + (f" ({shown} is text: write plain numbers)" if shown else "")
 
 
 def _find_name_columns(table: Table, words: list[int]) -> list[int]:

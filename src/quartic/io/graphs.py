@@ -201,7 +201,7 @@ def refuse_words(table: Table) -> None:
     shown = ", ".join(repr(cell[:40]) for cell in cells[:4]) + (", …" if len(cells) > 4 else "")
     for column in range(table.n_columns):
         if number := table.disguised(column):
-            raise table.fault(0, f"{number!r} in {table.title(column)} is text; format the column as plain numbers")
+            raise table.fault(0, f"{number!r} in {table.title(column)} is text; write plain numbers")
     raise table.fault(
         0,
         f"{shown}: all columns are words. An edge list has two columns of nodes, and weights, if any, are numbers; "

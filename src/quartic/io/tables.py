@@ -48,8 +48,12 @@ _DECIMAL_COMMA = re.compile(rf"([+-]?\d+|{_GROUPED.pattern}),\d+([eE][+-]?\d+)?"
 _INTEGER = re.compile(r"[+-]?\d{1,400}")  # longer ones are names
 _WHOLE = re.compile(r"([+-]?\d+)\.0*")
 _FRACTION = re.compile(r"[+-]?\d*\.\d*")
-# numbers as spreadsheets show them: 12,5 %, € 9.99, 1 200 kr
-_SHOWN = re.compile(r"[%€$£¥]\s*([+-]?[\d.,\s]*\d)|([+-]?\d[\d.,\s]*?)\s*(?:[%‰€$£¥]|kr\.?|zł|CHF|EUR|USD|GBP)")
+# numbers as spreadsheets show them: 12,5 %, € 9.99, 1 200 kr, TRUE
+_SHOWN = re.compile(
+    r"[%€$£¥]\s*[+-]?[\d.,\s]*\d|[+-]?\d[\d.,\s]*?\s*([%‰€$£¥]|kr\.?|zł|CHF|EUR|USD|GBP)|"
+    "true|false|wahr|falsch|vrai|faux|verdadero|falso|vero",
+    re.IGNORECASE,
+)
 _TOTAL = re.compile(r"(grand |sub)?(total|sum|summe|gesamt|insgesamt|zusammen|somme|suma)(e|s|en)?\b", re.IGNORECASE)
 _REMARK = re.compile(rb"^[ \t]*([#%].*)?$", re.MULTILINE)
 # networkx writes an edge list with the attributes of an edge as a dictionary at the end of its line
@@ -109,7 +113,7 @@ class Table:
         return any(map(_TOTAL.match, last)) or (not any(last) and len(last) > 0)
 
     def disguised(self, column: int) -> str | None:
-        """Return a cell of a column of text that holds numbers with a sign of percent or of a currency."""
+        """Return a cell of a column of text that holds truth values, or numbers with a sign of percent or currency."""
         found = [cell for row in self.sample if (cell := row[column])]
         shown = [cell for cell in found if _SHOWN.fullmatch(cell)]
         return shown[0] if 2 * len(shown) > len(found) else None
@@ -197,8 +201,8 @@ class Table:
         for row, cell in enumerate(self.words(column)):
             value = _number(cell, self.decimal_comma)
             if value is None:
-                plainly = "format the column as plain numbers" if _SHOWN.fullmatch(cell) else "correct it"
-                fault = f"{cell!r} in {self.title(column)} is not a number; {plainly} or take the row out{cure}"
+                plainly = "write plain numbers" if _SHOWN.fullmatch(cell) or cell[:1].isdigit() else "correct it"
+                fault = f"{cell!r} in {self.title(column)} is not a number; {plainly}, or take the row out{cure}"
                 raise self.fault(row, fault)
             values[row] = value
         return values
