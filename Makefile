@@ -33,7 +33,7 @@ $(TORCH_VENV)/.ready: pyproject.toml constraints.txt
 
 test-torch: $(TORCH_VENV)/.ready
 	$(TORCH_VENV)/bin/python -m pytest -n 2 -m 'not slow and not browser' tests/test_torch.py tests/test_triton.py tests/test_torch_graphs.py tests/test_torch_rows.py tests/test_devices.py \
-		tests/test_torch_sdp.py tests/test_normalization.py tests/test_smooth.py tests/test_spectral_start.py tests/test_units.py
+		tests/test_torch_sdp.py tests/test_normalization.py tests/test_smooth.py tests/test_spectral_start.py tests/test_units.py tests/test_docs.py
 
 # QUARTIC_MINUTES says for how long fits are made in one process, whose memory must not grow.
 test-slow: $(VENV)/.ready

@@ -267,16 +267,29 @@ def test_cluster_warns_of_negative_weights_and_refuses_to_do_without_positive_on
     assert not (tmp_path / "none.csv").exists()
 
 
+def test_distances_given_as_similarities_cause_a_warning(tmp_path):
+    X = np.random.default_rng(0).random((12, 2))
+    D = np.linalg.norm(X[:, None] - X, axis=2)
+    for given, warned in (
+        (D, True),
+        (1 - D / D.max() - np.diag(np.ones(12)), False),
+        (np.exp(-9 * D) * (D > 0), False),
+    ):
+        np.savetxt(tmp_path / "m.csv", given, delimiter=",")
+        done = quick("cluster", tmp_path / "m.csv", "-k", 2, "-o", tmp_path / "out.csv", "--max-iter", 10**5)
+        assert ("the weights may be distances" in done.stderr) == warned
+
+
 def test_without_k_the_number_is_chosen_and_said(club, tmp_path):
     done = quick("cluster", club, "-o", tmp_path / "out.csv", "--report", tmp_path / "r.html")
     said = re.search(
-        r"(\d+) clusters: chosen from 2 to 10 by the likelier of two block models, .*? \((.*?)\)", done.stderr
+        r"(\d+) clusters: chosen from 2 to 10 by the random graph model that fits best, .*? \((.*?)\)", done.stderr
     )
     votes = [int(vote) for vote in re.findall(r"\d+", said[2])]
     assert int(said[1]) in votes
     assert len({row["cluster"] for row in rows_of((tmp_path / "out.csv").read_text())}) == int(said[1])
     assert (
-        "the likelier of two block models, or the eigenvalues where they tell of more"
+        "the random graph model that fits best, or by the eigenvalues if these show more clusters"
         in (tmp_path / "r.html").read_text()
     )
     facts = json.loads(quick("cluster", club, "--json").stdout)
@@ -330,6 +343,23 @@ def test_whoever_reads_may_stop_reading(club):
     assert done.stdout == "node,cluster,membership_0,membership_1\n"
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", ["info --json", "cluster --help", "--version", "paper"])
+def test_every_command_ends_quietly_where_nobody_reads(words, unbuffered):
+    command = f"{sys.executable} -m quartic {words} | true"
+    given = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=given)
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_messages_that_nobody_reads_do_not_keep_the_result_from_being_written(club, tmp_path):
+    words = f"cluster {club} -k 2 -o {tmp_path}/out.csv"
+    command = f"{sys.executable} -m quartic {words} 2>&1 | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("0\n", "")
+    assert (tmp_path / "out.csv").is_file()
 
 
 def test_cluster_in_json(club, tmp_path):

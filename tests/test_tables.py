@@ -105,7 +105,6 @@ def test_decimal_commas_are_said(file):
     assert "a header, decimal commas" in io.read_features(file("name;x\na;1,5\nb;2,5\n")).guess
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 def test_points_between_thousands(file):
     """1.240.000 is no other number; 1.240 beside 950 may be either, and what it is taken for is said."""
     million = io.read_features(file("name;a\nx;1.240.000\ny;950\nz;1.250\n"))
@@ -137,6 +136,7 @@ def test_a_matrix_has_no_columns_to_choose(tmp_path):
         io.read_features(tmp_path / "x.npy", columns=["a"])
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 def test_a_pipe_with_a_name_is_read_once(tmp_path):
     """As ``quartic cluster <(zcat edges.gz)`` gives one, or /dev/stdin."""
     os.mkfifo(tmp_path / "pipe")
@@ -261,6 +261,8 @@ def test_short_and_long_files_are_read_alike(file, text, monkeypatch):
         ("data.json", b"[[1, 2], [1]]", "rows of different lengths"),
         ("data.json", b'[{"a": [1]}]', "a cell holds a list"),
         ("data.json", b'{"x": [1], "y": [1', "not JSON"),
+        ("data.csv.zip", b"PK\x03\x04\x14\x00 data.csv", "an archive; unpack it"),
+        ("photo.jpg", b"\xff\xd8\xff\xe0\n\x81\x90", "jpg:2: not a text file, nor of another kind that is read"),
         ("picture", b"\x89PNG\r\n\x1a\n\x00\x00\x00", "not a text file"),
     ],
 )
@@ -546,12 +548,60 @@ def test_ambiguous_input_is_an_error_until_said(file, text, words):
         ("x,y\n1,2\n3,\n", "data.csv:3: there is no number in column 'y'"),
         ("# who\nann,likes,bob\nbob,knows,cid\n", "data.csv:2: 'ann', 'likes', 'bob': all columns are words. An edge"),
         ("a,b,c,d,e\nb,c,d,e,f\n", "'a', 'b', 'c', 'd', …: all columns are words"),
+        ("a;b;12,5%\nb;c;7 %\n", "data.csv:1: '12,5%' in column 3 is text; write plain numbers"),
+        ("source,target,weight\na,b,2\nb,c,€ 3\n", "data.csv:3: '€ 3' in column 'weight' is not a number; write"),
+        ("name,x\na,1\nb,2\nc,none at all\n", "take the row out, or choose columns by --as features --columns"),
+        (
+            "Ort;Umsatz;;Kosten;\n;2023;2024;2023;2024\nA;1;2;3;4\nB;2;3;4;6\n",
+            "data.csv:2: each column needs a name, all",
+        ),
+        (
+            "Ort;Umsatz;\nA;netto;3\nB;2;3\nC;2;3\nD;4;3\n",
+            "correct it, or take the row out, or choose columns by --as fe",
+        ),
+        ("Ort;Umsatz;\nA;netto;3\nB;2;3\nC;2;3\nD;4;3\n", "(a second row of names?)"),
+        (
+            "0 2\n1 {'weight': 4}\n2 {'weight': 1}\n1 1\n2 {'weight': 3}\n",
+            "a list of neighbours; write edges, by networkx",
+        ),
+        ("name;x;y\na;1,5;2\nb;1;2\nSumme;;4\n", "choose columns by --as features --columns (a row of totals?)"),
+        ("source,target,weight\na,b,2\nb,c,3\nTotal,,5\n", "names no node; fill it in, or take the row out (a row of"),
     ],
 )
 def test_faulty_tables(file, text, words):
     with pytest.raises(io.FileFormatError) as error:
         io.read_similarity(file(text))
     assert words in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["Total", "Grand total:", "Summe 2024", "", "Somme"])
+def test_a_row_of_totals_is_no_sample(file, name):
+    rows = "region;sales;staff\nNorth;12,5;3\nSouth;7,25;4\nEast;8,5;2\n"
+    with pytest.raises(io.FileFormatError, match=r"csv:5: these are the sums .* \(a row of totals\?\)"):
+        io.read_similarity(file(f"{rows}{name};28,25;9\n"))
+    assert len(io.read_similarity(file(f"{rows}{name or 'x'};5;3\n")).names) == 4  # called so, and no sum
+    assert len(io.read_similarity(file(f"{rows}West;28,25;9\n")).names) == 4
+
+
+def test_the_columns_that_are_features_are_named(file):
+    found = io.read_similarity(file("Name;Kunden-Nr.;Umsatz\na;17;1,5\nb;18;2,5\nc;30;9\n"))
+    assert "3 rows, 2 columns of numbers: Kunden-Nr., Umsatz (3 columns separated by semicolons" in found.guess
+
+
+def test_truth_values_are_neither_nodes_nor_names(file):
+    found = io.read_similarity(file("id,x,smoker,old\n1,2,TRUE,FALSE\n2,3,FALSE,FALSE\n3,1,TRUE,TRUE\n"))
+    assert isinstance(found, io.FeatureTable)
+    assert "text left out: column 'smoker' (TRUE is text: write plain numbers), column 'old'" in found.guess
+
+
+def test_a_json_object_on_each_line(file):
+    found = io.read_similarity(file('{"source": "a", "target": "b"}\n{"source": "b", "target": "c"}\n', "edges.jsonl"))
+    assert found.names == ("a", "b", "c")
+
+
+def test_columns_of_text_that_are_numbers_with_a_sign_say_how_to_be_used(file):
+    found = io.read_similarity(file("name;price;n\na;9,99 €;2\nb;19,99 €;3\nc;1.200,00 €;9\n"))
+    assert "names from column 'name'; text left out: column 'price' (9,99 € is text: write plain" in found.guess
 
 
 def test_messages_stay_short_whatever_is_in_the_file(file):
@@ -639,6 +689,7 @@ def test_a_sparse_file_with_indices_out_of_range_is_refused(tmp_path):
         ",a,b,c\na,0,3,4\nb,3,0,5\nc,4,5,0\n",
         ",a,b,c\na,,3,4\nb,,,5\nc,,,\n",
         "a\tb\tc\n0\t3\t4\n3\t0\t5\n4\t5\t0\n",
+        ",a,b,c\na,0,0,0\nb,3,0,0\nc,4,5,0\n",
     ],
 )
 def test_one_set_of_distances_in_many_tables(file, text):
@@ -703,6 +754,8 @@ def test_bounds_and_weights(file):
         ("0 1\n1 2\n0 3\n", "only two columns"),
         ("0 1 2 3\n1 2 2 3\n", "4 columns without names"),
         ("i,j,d\n0,1.5,1\n", "data.csv:2: 1.5 in column 'j' is no point"),
+        ("i,j,d²\n0,1,9\n1,2,1\n", "data.csv:1: column 'd²' seems to hold squares; take their roots, or rename it"),
+        ("von,nach,km\na,b,255 km\n", "'255 km' in column 'km' is not a number; write plain numbers, or take the row"),
         ("i,j,d\n0,1,far\n0,2,1\n1,2,1\n", "data.csv:2: 'far' in column 'd' is not a number"),
         ("i,j,d\n0,1,\n0,2,\n", "no distance between two different points"),
         ("i,j,d,weight\n0,1,1,\n0,2,1,1\n", "data.csv:2: there is no number in column 'weight'"),

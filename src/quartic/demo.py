@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -42,7 +41,7 @@ def run(options: Any) -> None:
     """Run the demo, print its results, and write the page where the figures can be drawn."""
     from rich.console import Console
 
-    from quartic.cli.terminal import check_target
+    from quartic.cli.terminal import check_target, print_json
 
     report, as_json = options.report, options.as_json
     check_target(report, (".html", ".htm"), "--report")
@@ -58,7 +57,7 @@ def run(options: Any) -> None:
         write_page(report, "quartic demo", [job.section for job in jobs])
         page = str(report)
     if as_json:
-        print(json.dumps({"report": page, **{job.title: job.numbers for job in jobs}}, indent=2))
+        print_json({"report": page, **{job.title: job.numbers for job in jobs}})
         return
     for job in jobs:
         console.print(f"\n[bold]{job.title}[/bold]")

@@ -28,7 +28,7 @@ from quartic.bench.numbers import (
     write_numbers,
 )
 from quartic.bench.sections import AXES, panels_of, run_section, section_numbers, settings_of
-from quartic.cli.terminal import check_report, command_line, write_stdout
+from quartic.cli.terminal import check_report, command_line, write
 from quartic.report.panels import draw
 
 
@@ -74,7 +74,8 @@ def page(options: Any) -> None:
         if options.report is not None:
             write_report(options.report, numbers, figures, command_line())
             written.append(options.report)
-    print(json.dumps({"written": written}) if options.as_json else "\n".join(f"wrote {path}" for path in written))
+    words = json.dumps({"written": written}) if options.as_json else "\n".join(f"wrote {path}" for path in written)
+    write(f"{words}\n")
 
 
 def _figures(store: Store, rows: list[Row], folder: Path) -> list[Path]:
@@ -92,14 +93,14 @@ def _finish(store: Store, rows: list[Row], options: Any) -> None:
         write_report(options.report, numbers, {store.section: figures}, command_line())
         files.append(options.report)
     if options.as_json:
-        write_stdout(json.dumps(rows, ensure_ascii=False) + "\n")
+        write(json.dumps(rows, ensure_ascii=False) + "\n")
         return
     if not rows:
         raise SystemExit(1)
     for section in dict.fromkeys(n.section for n in numbers):
         for title, header, cells in fill_tables(section, numbers):
-            print(f"\n{title}\n\n{as_markdown(header, cells)}")
-    print(*files, sep="\n")
+            write(f"\n{title}\n\n{as_markdown(header, cells)}\n")
+    write("".join(f"{file}\n" for file in files))
 
 
 def _check(option: str, words: Sequence[str], known: Sequence[str]) -> None:

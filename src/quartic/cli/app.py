@@ -67,7 +67,7 @@ def _columns(more: str = "") -> Option:
 
 
 def _tolerance(default: float) -> Option:
-    words = "stop when the gradient norm is TOL times its norm at a random start"
+    words = "accuracy: stop when the gradient has shrunk to TOL times its norm at a random start; smaller is slower"
     return _option("--tol", type=_number(0, float), default=default, help=words)
 
 

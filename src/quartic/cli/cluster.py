@@ -15,7 +15,7 @@ from quartic.cli.terminal import Options
 from quartic.cli.workers import check_workers, client_code, read_folder, split_data, workers
 from quartic.distributed.inputs import is_dask_array
 from quartic.io import FeatureTable, FileFormatError, GraphTable, read_similarity
-from quartic.io.graphs import negative_weights
+from quartic.io.graphs import negative_weights, seem_distances
 
 OUTPUTS = (".csv", ".tsv", ".npy", ".npz")
 _MOST_CLUSTERS = 10  # tried if the number is not given
@@ -91,7 +91,7 @@ def _read(options: Options) -> _Job:
         table = read_similarity(options.input, _kind(options), **options.reading)
     n = len(table.names)
     if n < 2:
-        raise FileFormatError(f"{options.input}: only {n} row; there is nothing to cluster")
+        raise FileFormatError(f"{options.input}: only {n} row; there is nothing to cluster ({table.guess})")
     if options.n_clusters is not None and options.n_clusters > n:
         what = "nodes" if isinstance(table, GraphTable) else "rows"
         raise ValueError(
@@ -164,9 +164,9 @@ def _choose(options: Options, job: _Job) -> _Job:
     found = select_rank(M, range(2, last + 1), n_runs=5, solver=options.solver, random_state=options.seed)
     votes = ", ".join(f"{name.replace('_', '-')} {vote}" for name, vote in found.votes.items())
     by = (
-        "the eigengap of the neighbour graph"
+        "the largest gap between eigenvalues of the neighbour graph"
         if found.neighbors
-        else "the likelier of two block models, or the eigenvalues where they tell of more"
+        else "the random graph model that fits best, or by the eigenvalues if these show more clusters"
     )
     why = f"chosen from 2 to {last} by {by} ({votes})"
     return replace(job, n_clusters=found.best, votes=found.votes, why=why)
@@ -184,11 +184,14 @@ def _count_groups(M: Any) -> int:
 
 def _find_oddities(table: GraphTable | FeatureTable) -> list[str]:
     """Return warnings about data that are valid but may be unintended, such as negative weights."""
-    on_disk = isinstance(table, FeatureTable) or is_dask_array(table.adjacency)
-    found = None if on_disk else negative_weights(table)  # type: ignore[arg-type]
-    if found is None:
+    if isinstance(table, FeatureTable) or is_dask_array(table.adjacency):
         return []
-    return [f"{found}: a negative weight only pushes two nodes apart; if that is not intended, correct it or use 0"]
+    if found := negative_weights(table):
+        return [f"{found}: a negative weight only pushes two nodes apart; if that is not intended, correct it or use 0"]
+    if seem_distances(table.adjacency):
+        why = "no triangle has a side longer than the two others together"
+        return [f"the weights may be distances ({why}), but similar nodes need large weights: see quartic locate"]
+    return []
 
 
 def _neighbors(given: str) -> int | str | None:

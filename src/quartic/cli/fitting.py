@@ -19,7 +19,7 @@ import numpy as np
 
 from quartic._version import __version__
 from quartic.archives import write_whole
-from quartic.cli.terminal import Options, command_line, gathered_warnings, one_line, print_json, write_stdout
+from quartic.cli.terminal import Options, command_line, gathered_warnings, one_line, print_json, write
 from quartic.compiled.clock import solving_time
 from quartic.core.progress import progress_bar
 from quartic.core.result import Result, Status
@@ -214,7 +214,7 @@ def write_result(
         writer.writerow(header)
         writer.writerows([str(cell).lower() if isinstance(cell, bool) else cell for cell in row] for row in rows)
         if path == "-":
-            write_stdout(text.getvalue())
+            write(text.getvalue())
         else:
             write_whole(path, lambda file: file.write(text.getvalue().encode()))
 

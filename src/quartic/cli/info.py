@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from quartic._version import __version__
+from quartic.cli.terminal import write
 
 
 def run(options: Any) -> None:
@@ -37,7 +38,7 @@ def run(options: Any) -> None:
         except PackageNotFoundError:
             facts[package] = "not installed"
     told = [json.dumps(facts, indent=2)] if options.as_json else [f"{key:18} {value}" for key, value in facts.items()]
-    print("\n".join(told))
+    write("\n".join(told) + "\n")
 
 
 def _blas_threads() -> str:

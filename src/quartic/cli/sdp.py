@@ -10,7 +10,7 @@ import numpy as np
 from quartic._version import __version__
 from quartic.archives import write_whole
 from quartic.cli.fitting import watching
-from quartic.cli.terminal import Options, command_line, print_json
+from quartic.cli.terminal import Options, command_line, print_json, write
 from quartic.report import Section, write_page
 from quartic.sdp import SDPResult, read_sdpa, solve_sdp
 
@@ -33,8 +33,7 @@ def run(options: Options) -> None:
     if options.as_json:
         print_json(_facts(options, problem, result))
     else:
-        for name, value in _report(result).items():
-            print(f"{name:22} {value}")
+        write("".join(f"{name:22} {value}\n" for name, value in _report(result).items()))
         if options.output is not None:
             options.say(f"written: {options.output}")
     if watcher.interrupted or not result.success:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, TextIO, cast
 
 # Control characters in names and messages could drive the terminal.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
@@ -62,11 +62,11 @@ class Options(SimpleNamespace):
     def say(self, text: str) -> None:
         """Print a message, unless --quiet."""
         if not self.quiet:
-            print(one_line(text), file=sys.stderr)
+            write(f"{one_line(text)}\n", sys.stderr)
 
     def warn(self, text: str) -> None:
         """Print a warning or an error."""
-        print(f"quartic {self.command}: {one_line(text)}", file=sys.stderr)
+        write(f"quartic {self.command}: {one_line(text)}\n", sys.stderr)
 
 
 def check_target(path: str | os.PathLike[str] | None, kinds: Sequence[str], option: str) -> None:
@@ -126,17 +126,18 @@ def gathered_warnings(tell: Callable[[Warning], str] = str) -> Iterator[list[str
 def print_json(facts: dict[str, Any]) -> None:
     """Print one object; numbers that JSON does not have become null."""
     plain = json.loads(json.dumps(facts, default=lambda value: value.tolist()), parse_constant=lambda _: None)
-    write_stdout(json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
+    write(json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
 
 
-def write_stdout(text: str) -> None:
-    """Write to standard output; the reader of a pipe may stop reading."""
+def write(text: str, stream: TextIO | None = None) -> None:
+    """Write to standard output, or another stream; the reader of a pipe may stop reading."""
+    stream = sys.stdout if stream is None else stream
     try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        stream.write(text)
+        stream.flush()
     except BrokenPipeError:
         # what is still in the buffer goes nowhere, or Python would complain of it when it ends
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def command_line() -> str:
@@ -169,6 +170,9 @@ class Parser(argparse.ArgumentParser):
         """Return what takes commands below this one; without any of them it prints the help."""
         self.set_defaults(run=self._help_only, parser=self)
         return self.add_subparsers(metavar="COMMAND", title="commands")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        write(message, file or sys.stderr)
 
     def _help_only(self, options: object) -> NoReturn:
         self.print_help()

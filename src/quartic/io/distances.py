@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -148,6 +149,10 @@ def _from_table(table: Table, given: Sequence[str] | None) -> DistanceTable:
     if given is None and (matrix := _find_matrix(table)) is not None:
         return _from_matrix(matrix[1], table.name, matrix[0], f"a matrix in {table.layout}")
     roles = _guess_roles(table, given)
+    if "distances" in roles and re.search(r"²|\^\s*2|squared", table.title(roles["distances"])):
+        raise table.fault(
+            -1, f"{table.title(roles['distances'])} seems to hold squares; take their roots, or rename it"
+        )
     pairs, names = table.identities([roles["i"], roles["j"]], "point")
     columns: dict[str, Any] = dict.fromkeys(_WHAT)
     for role in columns:
@@ -280,7 +285,10 @@ def _from_matrix(D: Any, name: str, names: tuple[str, ...], kind: str) -> Distan
         entries = D.tocoo()
         i, j, d = entries.row.astype(np.int64), entries.col.astype(np.int64), entries.data.astype(np.float64)
     else:
-        D = np.asarray(D, dtype=np.float64)
+        D = np.array(D, dtype=np.float64)
+        for zero, other in ((np.triu, np.tril), (np.tril, np.triu)):  # one side is enough
+            if not np.nan_to_num(zero(D)).any() and other(D).any():
+                D[zero(np.ones(D.shape, dtype=bool))] = np.nan
         i, j = np.nonzero(~np.isnan(D))
         d = D[i, j]
     off = (i != j) & ~np.isnan(d)

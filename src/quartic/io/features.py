@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from quartic.io.arrays import check_finite
-from quartic.io.files import GRAPHS, FileFormatError, Source, source_of
+from quartic.io.files import GRAPHS, FileFormatError, Source, count, source_of
 from quartic.io.graphs import MATRIX_NAMES as GRAPH_NAMES
 from quartic.io.graphs import (
     GraphTable,
@@ -22,7 +22,7 @@ from quartic.io.graphs import (
     named_matrix,
     refuse_words,
 )
-from quartic.io.tables import CLEAR_ENDS, NAMES, Table, find_ends, plain, read_table_or_matrix
+from quartic.io.tables import CLEAR_ENDS, NAMES, SEPARATORS, Table, find_ends, plain, read_table_or_matrix
 
 MATRIX_NAMES = ("X", "fea", "features", "data", "array")
 
@@ -124,21 +124,31 @@ def features_of_table(table: Table, columns: Sequence[str] | None = None) -> Fea
         naming = [column for column in naming if column not in numeric]
     named = naming[0] if naming else None
     if not numeric:
-        raise table.fault(0, "no column of numbers, and no two columns of names: not a table of data")
-    X = table.numbers(numeric)
+        alike = "" if table.n_columns > 1 else f"; its lines are not cut alike by {', '.join(SEPARATORS.values())}"
+        raise table.fault(0, f"no column of numbers, and no two columns of names: not a table of data{alike}")
+    X = table.numbers(numeric, cure=", or choose columns by --as features --columns")
+    total = X[:-1].sum(axis=0)
+    if table.ends_in_total and len(X) > 2 and ((np.abs(X[-1] - total) <= 1e-3 * np.abs(total)) & (total != 0)).any():
+        raise table.fault(len(X) - 1, "these are the sums of the rows above; take the row out")
     names = tuple(map(str, range(len(table)))) if named is None else tuple(table.words(named))
     titles = tuple(str(column) if table.header is None else table.header[column] or str(column) for column in numeric)
-    count = "one column" if len(numeric) == 1 else f"{len(numeric)} columns"
-    guess = [f"features: {len(table)} rows, {count} of numbers ({table.layout})"]
+    used = "one column" if len(numeric) == 1 else f"{len(numeric)} columns"
+    used += " of numbers" if table.header is None or len(numeric) > 8 else f" of numbers: {', '.join(titles)}"
+    guess = [f"features: {count(len(table), 'row')}, {used} ({table.layout})"]
     if named is not None:
         guess.append(f"names from {table.title(named)}")
-    if text := [table.title(column) for column in words if column != named]:
+    if text := [_title_text(table, column) for column in words if column != named]:
         guess.append(f"text left out: {', '.join(text)}")
     if left:
         guess.append(f"left out: {', '.join(map(table.title, left))}")
     if numbers := [table.title(column) for column in naming[1:] if column not in words]:
         guess.append(f"row numbers left out: {', '.join(numbers)}")
     return FeatureTable(X, names, titles, "; ".join(guess))
+
+
+def _title_text(table: Table, column: int) -> str:
+    shown = table.disguised(column)
+    return table.title(column) + (f" ({shown} is text: write plain numbers)" if shown else "")
 
 
 def _find_name_columns(table: Table, words: list[int]) -> list[int]:
@@ -230,8 +240,8 @@ def _guess_table(table: Table, repeats: str | None) -> GraphTable | FeatureTable
         return _guess_matrix(table.numbers(range(table.n_columns)), table.name)
     if all(table.is_integer(column) for column in range(min(2, table.n_columns))) and table.n_columns > 1:
         return _guess_by_integers(table, repeats)
-    words = [column for column in range(table.n_columns) if not numeric[column]]
-    if len(words) == table.n_columns:
+    words = [column for column in range(table.n_columns) if not numeric[column] and not table.disguised(column)]
+    if not any(numeric):
         refuse_words(table)
     if len(words) >= 2:
         return _guess_by_names(table, words, repeats)

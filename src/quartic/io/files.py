@@ -131,6 +131,8 @@ def _kind_of_content(path: Path, name: str) -> str:
     except (OSError, EOFError, zlib.error) as error:
         raise FileFormatError(f"{name}: damaged gzip file ({error})") from None
     if start.startswith(b"PK\x03\x04"):
+        if name.lower().endswith(".zip"):
+            raise FileFormatError(f"{name}: an archive; unpack it, and read the file in it")
         return "npz" if re.search(rb"\.npyPK|\.npy\x01|\.npy", start) else "excel"
     if start.startswith(b"\xd0\xcf\x11\xe0"):
         raise FileFormatError(f"{name}: a spreadsheet of another kind than .xlsx; save the sheet as .xlsx or CSV")
@@ -172,7 +174,7 @@ def read_text(path: str | Path, name: str | None = None) -> tuple[bytes, str]:
     UTF-8, or UTF-16 with a byte order mark, as spreadsheets write it; anything else is read as Windows-1252, the usual
     encoding of programs in western Europe and America that do not write Unicode.
     """
-    content, called, guessed = read_bytes(path, name), name or path, ""
+    content, called, guessed, line = read_bytes(path, name), name or path, "", 0
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
         coding = "utf-16"
     else:
@@ -187,10 +189,13 @@ def read_text(path: str | Path, name: str | None = None) -> tuple[bytes, str]:
             guessed = "decoded as Windows-1252"
         except UnicodeError as error:
             line = content.count(b"\n", 0, getattr(error, "start", 0)) + 1
-            raise FileFormatError.at(called, line, "not a text file in UTF-8; save it as UTF-8") from None
-    if b"\x00" in content:
+    if not line and b"\x00" in content:
         line = content.count(b"\n", 0, content.index(b"\x00")) + 1
-        raise FileFormatError.at(called, line, "not a text file; is its name right?")
+    if line:
+        fault = (
+            "not a text file, nor of another kind that is read (quartic cluster --help); save a table as CSV, in UTF-8"
+        )
+        raise FileFormatError.at(called, line, fault)
     if b"\r" in content:
         content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     return content, guessed

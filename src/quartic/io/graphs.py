@@ -136,7 +136,7 @@ def graph_of_matrix(matrix: Any, name: str, names: tuple[str, ...] | None = None
         A = sp.csr_array((A + A.T) / 2)
     A.sort_indices()
     given = names or tuple(map(str, range(n)))
-    return _make_graph(A, given, f"(a {n} × {n} matrix)")
+    return _make_graph(A, given, f"(a {n} × {n} matrix{', named by its header' if names else ''})")
 
 
 def graph_of_table(table: Table, given: Sequence[str] | None, repeats: str | None) -> GraphTable:
@@ -199,6 +199,9 @@ def refuse_words(table: Table) -> None:
         return
     cells = table.sample[0]
     shown = ", ".join(repr(cell[:40]) for cell in cells[:4]) + (", …" if len(cells) > 4 else "")
+    for column in range(table.n_columns):
+        if number := table.disguised(column):
+            raise table.fault(0, f"{number!r} in {table.title(column)} is text; write plain numbers")
     raise table.fault(
         0,
         f"{shown}: all columns are words. An edge list has two columns of nodes, and weights, if any, are numbers; "
@@ -217,6 +220,15 @@ def negative_weights(table: GraphTable) -> str | None:
     i, j = (table.names[int(ends[at])] for ends in (upper.row, upper.col))
     verb = "has a negative weight" if n_below == 1 else "have negative weights"
     return f"{n_below} of {upper.nnz} edges {verb}, the first {upper.data[at]:g} between {i} and {j}"
+
+
+def seem_distances(A: sp.csr_array) -> bool:
+    """Tell whether all pairs have weights, unlike each other, that keep the triangle inequality, as few graphs have."""
+    n = A.shape[0]
+    if not 4 <= n <= 1000 or A.nnz != n * (n - 1) or A.diagonal().any() or A.data.max() <= 2 * A.data.min():
+        return False
+    D = A.toarray()
+    return all(((D[k] + D[k, :, None]) * (1 + 1e-9) >= D).all() for k in range(0, n, max(1, n // 50)))
 
 
 def named_matrix(table: Table) -> tuple[tuple[str, ...], NDArray[np.float64]] | None:

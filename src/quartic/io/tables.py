@@ -48,6 +48,13 @@ _DECIMAL_COMMA = re.compile(rf"([+-]?\d+|{_GROUPED.pattern}),\d+([eE][+-]?\d+)?"
 _INTEGER = re.compile(r"[+-]?\d{1,400}")  # longer ones are names
 _WHOLE = re.compile(r"([+-]?\d+)\.0*")
 _FRACTION = re.compile(r"[+-]?\d*\.\d*")
+# numbers as spreadsheets show them: 12,5 %, € 9.99, 1 200 kr, TRUE
+_SHOWN = re.compile(
+    r"[%€$£¥]\s*[+-]?[\d.,\s]*\d|[+-]?\d[\d.,\s]*?\s*([%‰€$£¥]|kr\.?|zł|CHF|EUR|USD|GBP)|"
+    "true|false|wahr|falsch|vrai|faux|verdadero|falso|vero",
+    re.IGNORECASE,
+)
+_TOTAL = re.compile(r"(grand |sub)?(total|sum|summe|gesamt|insgesamt|zusammen|somme|suma)(e|s|en)?\b", re.IGNORECASE)
 _REMARK = re.compile(rb"^[ \t]*([#%].*)?$", re.MULTILINE)
 # networkx writes an edge list with the attributes of an edge as a dictionary at the end of its line
 _ATTRIBUTES = re.compile(rb"[ \t]+\{(?:[^}\n]*'weight': ([^,}\n]*))?[^}\n]*\}[ \t]*$", re.MULTILINE)
@@ -92,10 +99,24 @@ class Table:
 
     def fault(self, row: int, what: str) -> FileFormatError:
         """Return the error that names a row, −1 for the header."""
+        what += " (a row of totals?)" if row == len(self) - 1 and self.ends_in_total else ""
+        what += " (a second row of names?)" if row == 0 and "" in (self.header or ())[1:] else ""
         if not self.content:
             return FileFormatError(f"{self.name}: {self.place(row)}: {what}" if row >= 0 else f"{self.name}: {what}")
         first = next(line for line, _ in _iterate_rows(self.content, self.separator))
         return FileFormatError.at(self.name, self.lines[row] if row >= 0 else first, what)
+
+    @cached_property
+    def ends_in_total(self) -> bool:
+        """Whether the last row is called a total, or has no name where others have one."""
+        last = [self.words(k)[-1] for k in range(self.n_columns) if not self.is_numeric(k)]
+        return any(map(_TOTAL.match, last)) or (not any(last) and len(last) > 0)
+
+    def disguised(self, column: int) -> str | None:
+        """Return a cell of a column of text that holds truth values, or numbers with a sign of percent or currency."""
+        found = [cell for row in self.sample if (cell := row[column])]
+        shown = [cell for cell in found if _SHOWN.fullmatch(cell)]
+        return shown[0] if 2 * len(shown) > len(found) else None
 
     def title(self, column: int) -> str:
         """Return what messages call a column."""
@@ -150,14 +171,16 @@ class Table:
             merged = np.array([place[name] for name in index], dtype=np.int64)[merged]
         return merged[codes], tuple(names)
 
-    def numbers(self, columns: Sequence[int], *, missing: bool = False, infinite: bool = False) -> NDArray[np.float64]:
+    def numbers(
+        self, columns: Sequence[int], *, missing: bool = False, infinite: bool = False, cure: str = ""
+    ) -> NDArray[np.float64]:
         """Return columns of numbers, (rows, columns), or raise an error that names the row.
 
-        ``missing``: an empty cell, or NA, becomes NaN. ``infinite``: such numbers may be.
+        ``missing``: an empty cell, or NA, becomes NaN. ``infinite``: such numbers may be. ``cure``: what else helps.
         """
         values = np.empty((len(self), len(columns)))
         for k, column in enumerate(columns):
-            values[:, k] = self._numbers(column)
+            values[:, k] = self._numbers(column, cure)
         bad = np.zeros(values.shape, dtype=bool) if missing else np.isnan(values)
         if not infinite:
             bad |= np.isinf(values)
@@ -166,11 +189,11 @@ class Table:
             cell, where, value = self.words(columns[k])[row], self.title(columns[k]), values[row, k]
             if math.isnan(value):
                 said = f"there is no number in {where}" + (f" ({cell})" if cell else "")
-                raise self.fault(int(row), f"{said}; fill it in, or take the row out")
-            raise self.fault(int(row), f"{cell} in {where} is not finite; correct it or take the row out")
+                raise self.fault(int(row), f"{said}; fill it in, or take the row out{cure}")
+            raise self.fault(int(row), f"{cell} in {where} is not finite; correct it or take the row out{cure}")
         return values
 
-    def _numbers(self, column: int) -> NDArray[np.float64]:
+    def _numbers(self, column: int, cure: str) -> NDArray[np.float64]:
         cells = self.columns[column]
         if not isinstance(cells, list) and (found := _cast(cells, self.decimal_comma)) is not None:
             return found
@@ -178,7 +201,8 @@ class Table:
         for row, cell in enumerate(self.words(column)):
             value = _number(cell, self.decimal_comma)
             if value is None:
-                fault = f"{cell!r} in {self.title(column)} is not a number; correct it or take the row out"
+                plainly = "write plain numbers" if _SHOWN.fullmatch(cell) or cell[:1].isdigit() else "correct it"
+                fault = f"{cell!r} in {self.title(column)} is not a number; {plainly}, or take the row out{cure}"
                 raise self.fault(row, fault)
             values[row] = value
         return values
@@ -238,7 +262,11 @@ def _read_json(source: Source) -> Table:
     """Return the table in JSON: rows as objects or lists, or columns by name, as pandas writes them too."""
     content = read_text(source.path, source.name)[0]
     with damage_named(source.name, "not JSON"):
-        found, header = json.loads(content), None
+        try:
+            found = json.loads(content)
+        except ValueError:  # an object on each line, perhaps
+            found = [json.loads(line) for line in content.splitlines() if line.strip()]
+        header = None
         if isinstance(found, dict) and {"columns", "data"} <= found.keys():  # pandas' orient="split"
             found = [dict(zip(map(str, found["columns"]), row, strict=True)) for row in found["data"]]
         if isinstance(found, list) and all(isinstance(row, dict) for row in found):
@@ -294,6 +322,8 @@ def _read_text_table(name: str, content: bytes, guessed: str) -> Table:
         content = _REMARK.sub(b"", content)  # lines stay, so that they can be counted
     attributes = _ATTRIBUTES.search(content[:100_000]) is not None
     if attributes:
+        if re.search(rb"^\S+[ \t]+\{", content, re.MULTILINE):
+            raise FileFormatError(f"{name}: a list of neighbours; write edges, by networkx.write_edgelist")
         content = _ATTRIBUTES.sub(lambda found: b" " + (found[1] or b""), content)
         content = re.sub(rb"[ \t]+$", b"", content, flags=re.MULTILINE)
     lines = [found[0].decode() for found in islice(re.finditer(rb"[^\n]+", content), _LOOKED_AT)]
@@ -334,6 +364,8 @@ def _read_text_table(name: str, content: bytes, guessed: str) -> Table:
     table = Table(name, columns, header, layout, comma, content, separator, attributes)
     if len(table) == 0:
         raise table.fault(-1, "there are column names, but no rows below them")
+    if header is not None and header[0] and "" in header[1:] and not sample[1][0]:  # cells above were merged
+        raise table.fault(0, "each column needs a name, all of them in one row")
     return _drop_empty_columns(table)
 
 
