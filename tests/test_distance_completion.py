@@ -36,6 +36,7 @@ from quartic.estimators import (
     UndeterminedWarning,
 )
 from quartic.metrics import align, normalized_rmse, rmsd
+from quartic.rigidity import assess
 
 
 def points(n=60, r=3, seed=0):
@@ -1042,3 +1043,57 @@ def test_single_precision_may_round_the_two_sides_apart():
     assert model.rmse_ < 1e-6
     with pytest.raises(ValueError, match="D is not symmetric"):
         DistanceCompletion(2).fit(D.astype(np.float64))
+
+
+def noisy_points(seed, sigma=None):
+    """Return few points, some distances with noise, and its standard deviation."""
+    g = np.random.default_rng(seed)
+    n, d = int(g.choice([8, 10, 12, 20])), 2 + seed % 2
+    X, pairs = g.random((n, d)), np.column_stack(np.triu_indices(n, 1))
+    pairs = pairs[g.random(len(pairs)) < g.uniform(0.45, 0.95)]
+    sigma = float(g.choice([1e-3, 5e-3, 2e-2])) if sigma is None else sigma
+    return X, pairs, np.abs(pair_distances(X, pairs) + sigma * g.standard_normal(len(pairs))), sigma
+
+
+@pytest.mark.filterwarnings("ignore::quartic.estimators.UndeterminedWarning")
+@pytest.mark.filterwarnings("error::quartic.estimators.DistanceWarning")
+def test_noise_that_is_known_explains_what_few_distances_miss():
+    n_sure = n_fixed = 0
+    for seed in range(30):
+        X, pairs, d, sigma = noisy_points(seed)
+        model = DistanceCompletion(X.shape[1], noise=sigma, random_state=0).fit_pairs(pairs, d, n_points=len(X))
+        sure = model.determined_
+        if sure.any():
+            off = np.linalg.norm(align(model.embedding_[sure], X[sure]) - X[sure], axis=1)
+            assert (off <= 6 * np.maximum(model.standard_errors_[sure], sigma)).all()
+        n_sure, n_fixed = n_sure + sure.sum(), n_fixed + assess(pairs, X).determined.sum()
+    assert n_sure > 0.9 * n_fixed
+
+
+@pytest.mark.parametrize(("seed", "n_sure"), [(1249, 0), (1766, 2), (2711, 0), (3725, 9)])
+def test_what_fits_in_two_ways_within_the_noise_is_not_determined(seed, n_sure):
+    """With a distance or two more than it takes, exact ones would determine most of these points."""
+    X, pairs, d, sigma = noisy_points(seed, 1e-3)
+    with pytest.warns(UndeterminedWarning):
+        model = DistanceCompletion(X.shape[1], noise=sigma, random_state=0).fit_pairs(pairs, d, n_points=len(X))
+    assert error_of_the_sure(model, X) < 6 * sigma
+    assert model.determined_.sum() == n_sure
+
+
+def test_a_misfit_is_counted_once_and_anchors_stay_determined():
+    X = points(12, 2, seed=1)
+    pairs = np.array([pair for pair in np.column_stack(np.triu_indices(12, 1)) if 11 not in pair or 0 in pair])
+    d = pair_distances(X, pairs)
+    d[3] += 0.5
+    model = DistanceCompletion(2, noise=1e-3, random_state=0)
+    with pytest.warns(DistanceWarning) as caught:
+        model.fit_pairs(pairs, d, anchors={k: X[k] for k in (5, 6, 7)})
+    assert np.flatnonzero(model.determined_).tolist() == [5, 6, 7]
+    said = [str(each.message) for each in caught]
+    assert any(text.startswith("3 of 12 points are determined in the frame of the anchors. ") for text in said)
+    assert any("so that 8 points are not called determined" in text for text in said)
+    summary = model.determination_.summary()
+    assert "puts 8 in doubt: 0, 1, 2, 3, 4, 8, 9, 10." in summary
+    assert "cannot move" not in summary
+    few = assess(np.array([[0, 1], [1, 2]]), X[:3], anchors=[0])
+    assert few.summary().startswith("1 of 3 points is determined, but 1 anchor fixes")

@@ -30,8 +30,9 @@ from quartic.solvers import Solver
 # Distances met to this, relative to their size, are met: what remains is what the solver's tolerance leaves. Bounds are
 # met at their rim, where steps grow short.
 _EXACT, _WITHIN, _NEARLY = 1e-7, 1e-5, 1e-4
-# A pair is an outlier when its relative error is so many times the typical one; of honest noise no pair is.
-_OUTLIER, _FEW = 6.0, 1e-3
+# A pair is an outlier when its error is so many times the typical one, and the noise that is known; few may be so by
+# chance.
+OUTLIER, _FEW = 6.0, 1e-3
 # The loss alone tells that all is met where it is that of relative errors of squares of this size.
 _TINY_LOSS = 1e-8
 # Pairs that are enough to tell what is typical; and as many as stay in the cache, looked at together.
@@ -164,15 +165,16 @@ class Component:
     def outliers(self, errors: Array) -> NDArray[np.bool_]:
         """Return the pairs that are missed by far more than the others are, absolutely and for their length.
 
-        Noise may go with the distance or not, and squares let long distances rule; none of that does both.
+        Noise may go with the distance or not, and squares let long distances rule; none of that does both. Where the
+        noise is known it decides too: of few distances most may be met, and the others by no more than noise misses.
         """
         errors = np.abs(self.that_count(errors))
-        found = np.ones(len(errors), dtype=bool)
+        found = errors > OUTLIER * (self.noise or 0.0)
         for measure in (errors / max(self.size, _TINY), errors / np.maximum(self.guess, max(0.05 * self.size, _TINY))):
             missed = measure[measure > 0]
             missed = missed[:: max(1, len(missed) // _SAMPLE)]
             typical = 1.4826 * float(np.median(missed)) if len(missed) else 0.0
-            found &= measure > _OUTLIER * max(typical, _EXACT)
+            found &= measure > OUTLIER * max(typical, _EXACT)
         return found
 
     def are_suspect(self, errors: Array) -> bool:

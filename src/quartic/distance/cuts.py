@@ -98,6 +98,21 @@ class OtherSide:
         return bool(np.abs((Y - y) @ Q + x - X).max() > tolerance)
 
 
+def compare_answers(X: Array, Y: Array, tolerance: float) -> OtherSide:
+    """Return the points that are elsewhere in Y by more than this, and the others, which lie alike; or all and none."""
+    stay = np.ones(len(X), dtype=bool)
+    for _ in range(len(X)):
+        Q, y, x = rigid_motion(Y[stay], X[stay])
+        near = np.linalg.norm((Y - y) @ Q + x - X, axis=1) <= tolerance
+        if (near == stay).all() or np.count_nonzero(near) <= X.shape[1]:
+            break
+        stay = near
+    if not near[stay].all():
+        stay[:] = False
+    here, there = np.flatnonzero(~stay), np.flatnonzero(stay)
+    return OtherSide(here, there, Y[np.concatenate([here, there])])
+
+
 def rigid_motion(X: Array, onto: Array) -> tuple[Array, Array, Array]:
     """Return Q, x̄ and ȳ of the motion x ↦ (x − x̄)Q + ȳ that brings X nearest to ``onto``; Q may reflect."""
     x, y = X.mean(axis=0), onto.mean(axis=0)

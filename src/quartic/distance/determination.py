@@ -41,8 +41,8 @@ class Determination:
         only up to the motions and reflections that leave the anchors where they are.
     complete : bool
         False where the stress test was given up as too large: then more points may be determined than are said to be.
-    unexplained : bool
-        True where points are not called determined because the distances are missed by more than noise or round-off.
+    in_doubt : (n,) array of bool
+        The point is not called determined because the distances are missed by more than noise or round-off.
 
     Examples
     --------
@@ -66,40 +66,41 @@ class Determination:
     n_anchors: int
     anchors_span: bool
     complete: bool
-    unexplained: bool = False
+    in_doubt: Mask
 
     @classmethod
     def of_all(cls, flips: Mask, d: int, n_anchors: int = 0, anchors_span: bool = False) -> Determination:
         """Return the account of points that are all determined; some may flip nearly."""
         one, no_one, everyone = np.zeros(len(flips), dtype=np.int64), np.empty(0, dtype=np.int64), np.ones_like(flips)
-        return cls(everyone, one, one, everyone, flips, no_one, no_one, d, n_anchors, anchors_span, complete=True)
+        nowhere = np.zeros_like(flips)
+        return cls(everyone, one, one, everyone, flips, no_one, no_one, d, n_anchors, anchors_span, True, nowhere)
 
-    def without(
-        self, sides: list[tuple[Indices, Indices]], misfit: Mask | None = None, anchors: Indices | None = None
-    ) -> Determination:
-        """Return the account with points in doubt that may be reflected, or whose misfit is no noise.
+    def doubting(self, misfit: Mask, anchors: Indices) -> Determination:
+        """Return the account with points in doubt whose misfit is no noise; anchors stand where they were said to."""
+        in_doubt = misfit & self.determined & ~mask_of(anchors, self.n_points)
+        return replace(self, determined=self.determined & ~in_doubt, in_doubt=in_doubt)
+
+    def without(self, sides: list[tuple[Indices, Indices]], anchors: Indices) -> Determination:
+        """Return the account with points that may be elsewhere no longer determined.
 
         Each item of ``sides`` is two sets of points that fit each other in two ways. The one with anchors stays
-        determined, else the larger; where both have anchors, these decide.
+        determined, else the larger; where both have anchors, these decide. Where the second is empty none stays.
         """
         determined, body, flips = self.determined.copy(), self.body.copy(), self.may_flip.copy()
-        known = np.zeros(self.n_points, dtype=bool)
-        if anchors is not None:
-            known[anchors] = True
-        for pair in sides:
-            keep, lose = sorted(pair, key=lambda side: (-known[side].sum(), -determined[side].sum()))
-            if known[lose].any() or not determined[keep].any():
+        known = mask_of(anchors, self.n_points)
+        for here, there in sides:
+            keep, lose = sorted((here, there), key=lambda side: (-known[side].sum(), -determined[side].sum()))
+            if len(there) == 0:
+                lose = here[~known[here]]
+            elif known[lose].any() or not determined[keep].any():
                 continue
             lost = lose[determined[lose]]
             flips[lost] = True
             determined[lost] = False
             body[lost] = body.max(initial=-1) + 1
-        unexplained = misfit is not None and bool((misfit & determined).any())
-        if misfit is not None and unexplained:
-            determined &= ~misfit
         _, numbers = np.unique(body[body >= 0], return_inverse=True)
         body[body >= 0] = numbers
-        return replace(self, determined=determined, body=body, may_flip=flips, unexplained=unexplained)
+        return replace(self, determined=determined, body=body, may_flip=flips)
 
     def proved_by_itself(
         self, before: Mask, pairs: Indices, anchors: Indices, place: Indices | None = None
@@ -136,7 +137,7 @@ class Determination:
         several = np.bincount(label)[label] > 1
         return replace(
             self, determined=self.determined[label], body=self.body[label], locally_rigid=self.locally_rigid[label],
-            may_flip=self.may_flip[label], component=component,
+            may_flip=self.may_flip[label], in_doubt=self.in_doubt[label], component=component,
             too_few=np.flatnonzero(np.isin(label, self.too_few)),
             isolated=np.flatnonzero(np.isin(label, self.isolated) & ~several),
         )  # fmt: skip
@@ -150,6 +151,11 @@ class Determination:
     def n_determined(self) -> int:
         """The number of determined points."""
         return int(np.count_nonzero(self.determined))
+
+    @property
+    def unexplained(self) -> bool:
+        """Whether points are in doubt."""
+        return bool(self.in_doubt.any())
 
     @property
     def n_components(self) -> int:
@@ -172,7 +178,8 @@ class Determination:
             text = ", ".join(name(int(k)) for k in points[:max_listed])
             return f"{text}, ..." if len(points) > max_listed else text
 
-        sentences = [f"{self.n_determined:,} of {self.n_points:,} points are determined{self._frame()}."]
+        verb = "is" if self.n_determined == 1 else "are"
+        sentences = [f"{self.n_determined:,} of {self.n_points:,} points {verb} determined{self._frame()}."]
         if len(self.isolated):
             verb = "has" if len(self.isolated) == 1 else "have"
             sentences.append(f"{len(self.isolated):,} {verb} no distance at all: {named(self.isolated)}.")
@@ -185,7 +192,7 @@ class Determination:
         moving = np.flatnonzero(~self.locally_rigid)
         if len(moving):
             sentences.append(f"{len(moving):,} can still move continuously.")
-        turning = np.flatnonzero(self.locally_rigid & ~self.determined)
+        turning = np.flatnonzero(self.locally_rigid & ~self.determined & ~self.in_doubt)
         if len(turning):
             sentences.append(
                 f"{len(turning):,} cannot move but may sit elsewhere, as after a flip across a hinge: {named(turning)}."
@@ -214,7 +221,11 @@ class Determination:
                 f"{named(flipping)}."
             )
         if self.unexplained:
-            sentences.append("The distances are missed by more than noise or round-off: these places are in doubt.")
+            doubtful = np.flatnonzero(self.in_doubt)
+            sentences.append(
+                f"The distances are missed by more than noise or round-off, which puts {len(doubtful):,} in doubt: "
+                f"{named(doubtful)}."
+            )
         if not self.complete:
             sentences.append(
                 "The test was cut short as too large: more points may be determined than are counted here."
@@ -387,7 +398,7 @@ def assess_at(
         determined=determined, component=component, body=label, locally_rigid=locally_rigid,
         too_few=np.flatnonzero(few), isolated=np.flatnonzero(alone), complete=complete,
     )  # fmt: skip
-    found = found.without(_reflections(graph, X, np.flatnonzero(determined), noise), anchors=known)
+    found = found.without(_reflections(graph, X, np.flatnonzero(determined), noise), known)
     found = found.proved_by_itself(determined, pairs, known)
     return found.proved_by_itself(found.determined, pairs, known, _number_places(X))
 
@@ -426,7 +437,7 @@ def _account_of_well_linked(
     if in_place:
         return found
     graph = PairGraph.from_pairs(np.concatenate([pairs, skeleton(known, d)]), n)
-    lessened = found.without(_reflections(graph, X, np.arange(n), noise), anchors=known)
+    lessened = found.without(_reflections(graph, X, np.arange(n), noise), known)
     return lessened.proved_by_itself(found.determined, pairs, known)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from quartic.arrays import Array
 from quartic.core.units import shifted
-from quartic.distance.component import Component
+from quartic.distance.component import OUTLIER, Component
 from quartic.distance.data import Measurements, keys_of
 from quartic.distance.determination import Determination
 
@@ -85,8 +85,6 @@ class MisfitWarning(DistanceWarning):
 
 # A triangle is broken when a side is longer than the other two by this share: noise as people have it stays below.
 _SLACK = 1e-6
-# Noise of known size explains so many standard deviations.
-_DEVIATIONS = 4.0
 # Triangles looked at.
 _TRIANGLES = 200_000
 # Points are flat where the distances are met to this share of their size without a direction.
@@ -111,7 +109,7 @@ def look_at_data(data: Measurements, noise: float | None = None) -> list[Distanc
     both = (place[data.pairs] >= 0).all(axis=1)
     at = place[data.pairs[both]]
     between = np.linalg.norm(data.places[at[:, 0]] - data.places[at[:, 1]], axis=1)
-    slack = _SLACK * np.maximum(between, data.guess[both]) + _DEVIATIONS * (noise or 0.0)
+    slack = _SLACK * np.maximum(between, data.guess[both]) + OUTLIER * (noise or 0.0)
     wrong = (between < data.lower[both] - slack) | (between > data.upper[both] + slack)
     if wrong.any():
         off = np.where(wrong, np.maximum(data.lower[both] - between, between - data.upper[both]), 0.0)
@@ -139,11 +137,11 @@ def look_at_triangles(component: Component, advise: bool = True) -> list[Distanc
 
 
 def look_at_answer(
-    found: Determination, unexplained: bool, component: Component, X: Array, errors: Array, n_bounds: int
+    found: Determination, converged: bool, component: Component, X: Array, errors: Array, n_bounds: int
 ) -> list[DistanceWarning]:
     """Return warnings of points that are not determined, of flat points, and of a misfit that is no noise."""
     odd: list[DistanceWarning] = []
-    if not found.determined.all():
+    if not (found.determined | found.in_doubt).all():
         note = f" Only exact distances count here, not the {n_bounds:,} pairs with room between their bounds."
         odd.append(UndeterminedWarning(found.in_words(mark) + (note if n_bounds else "")))
     dimension = find_needed_dimension(component, X, errors, found.component)
@@ -157,7 +155,9 @@ def look_at_answer(
     if component.are_met(errors):
         return odd
     outliers, errors = component.outliers(errors), np.abs(errors)
-    doubt = ", so that no point is called determined" if unexplained else ""
+    n_doubtful = int(np.count_nonzero(found.in_doubt))
+    which = "no point is" if not found.determined.any() else f"{n_doubtful:,} points are not"
+    doubt = f", so that {which} called determined" if n_doubtful and converged else ""
     advice = "try n_init, another init or another random_state"
     if outliers.mean() > 1e-3:
         worst = component.pairs[int(np.argmax(errors))].tolist()
@@ -166,7 +166,7 @@ def look_at_answer(
             f"[{_list(worst)}] the most (by {{worst:.3g}}): wrong distances, or a local minimum{doubt}; {advice}"
         )
         odd.append(MisfitWarning(text, {"worst": float(errors.max())}))
-    elif unexplained:
+    elif doubt:
         text = (
             "the distances are missed by {typical:.3g} on average, which is more than round-off and not known to be "
             f"noise: perhaps a local minimum{doubt}; {advice}, or give noise"
@@ -205,7 +205,8 @@ def count_broken_triangles(
         return 0, 0, None
     low, high = (column[links][numbers] for column in (component.lower, component.upper))
     excess = np.max([low[k] - high[k - 1] - high[k - 2] for k in range(3)], axis=0)
-    count, worst = int(np.count_nonzero(excess > _SLACK * low.max(axis=0))), int(np.argmax(excess))
+    slack = _SLACK * low.max(axis=0) + OUTLIER * 3**0.5 * (component.noise or 0.0)
+    count, worst = int(np.count_nonzero(excess > slack)), int(np.argmax(excess))
     a, b, _ = numbers[:, worst]
     return count, len(excess), (*pairs[a].tolist(), int(pairs[b, 1])) if count else None
 

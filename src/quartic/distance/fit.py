@@ -152,23 +152,28 @@ def locate(data: Measurements, settings: Settings, everything: DaskDistances | N
     noise = float(np.linalg.norm(errors)) if whole.are_met(errors) and not whole.bounded else 0.0
     possible = assess_at(fixing, X, data.anchors, room, core, generator, in_place=account.in_place, noise=noise)
     sure, least = possible.determined, MOVED * whole.size
-    sides = [(side.here, side.there) for side in account.sides if side.differs(X, sure, least)]
-    possible = possible.without(sides, anchors=data.anchors).proved_by_itself(sure, fixing, data.anchors)
-    for side in account.sides:
-        if not len(side.there):  # another start led there: nothing tells which of the two is right
-            account.unexplained[side.here] |= side.differs(X, possible.determined, least)
+    for everyone in (False, True):  # who stays must be sure of the others; then answers in which no one stays
+        sides = [
+            (side.here, side.there)
+            for side in account.sides
+            if (len(side.there) == 0) == everyone and side.differs(X, possible.determined, least)
+        ]
+        possible = possible.without(sides, data.anchors)
+        if not everyone:
+            possible = possible.proved_by_itself(sure, fixing, data.anchors)
     if joined is not None:
         account.story[0].insert(0, Step(f"{n - data.n_points} points joined to others at distance 0"))
         component, X, account.unexplained = find_components(given), X[joined.label], account.unexplained[joined.label]
         possible = possible.spread(joined.label, component)
         whole = Component.of_all(given, None, None)
         errors = whole.errors(X)
-    determination = possible.without([], account.unexplained)
+    determination = possible.doubting(account.unexplained, given.anchors)
     if not whole.are_met(errors):  # else no triangle can be broken
         advise = given.weights is None and settings.refine is None and settings.noise is None
         findings += look_at_triangles(whole, advise=advise)
-    unexplained = determination.unexplained and account.result.success
-    findings += look_at_answer(possible, unexplained, whole, X, errors, int(np.count_nonzero(~given.exact)))
+    findings += look_at_answer(
+        determination, account.result.success, whole, X, errors, int(np.count_nonzero(~given.exact))
+    )
     X, chirality, unmet = place_answer(X, given, component, targets, simplices, whole.size)
     rmse = float(np.sqrt(np.mean(errors**2))) if everything is None else everything.misfit(X)
     return Located(
@@ -343,7 +348,7 @@ def locate_complete(D: Array, settings: Settings) -> Located:
     X: Array = result.X.astype(np.float64)
     component = np.zeros(n, dtype=np.int64)
     all_fixed = Determination.of_all(np.zeros(n, dtype=bool), rank)
-    findings = look_at_triangles(some) + look_at_answer(all_fixed, False, some, X, some.errors(X), 0)
+    findings = look_at_triangles(some) + look_at_answer(all_fixed, result.success, some, X, some.errors(X), 0)
     X, chirality, unmet = place_answer(X, data, component, targets, simplices, some.size)
     story = [[Step("classical scaling of the complete matrix")]]
     return Located(

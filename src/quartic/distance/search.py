@@ -17,8 +17,8 @@ from quartic.arrays.threads import limited_to, share_of
 from quartic.core.loop import minimize
 from quartic.core.problem import Problem
 from quartic.core.result import Result, Status
-from quartic.distance.component import Component, Search, Settings, Step, add_anchor_pairs, finish, spans_space
-from quartic.distance.cuts import Cut, OtherSide, find_cuts
+from quartic.distance.component import OUTLIER, Component, Search, Settings, Step, add_anchor_pairs, finish, spans_space
+from quartic.distance.cuts import Cut, OtherSide, compare_answers, find_cuts
 from quartic.distance.data import Measurements
 from quartic.distance.determination import MOVED
 from quartic.distance.graph import is_local
@@ -137,7 +137,7 @@ def search_component(component: Component, init: Any, effort: Settings, generato
     if explained is None:  # of so many points a local minimum has outliers, which were looked for
         explained = component.n > _LARGE
     result = finish(search, time.perf_counter() - began)
-    sides += [OtherSide(np.arange(component.n), np.empty(0, dtype=np.int64), places) for places in answers]
+    sides += _other_answers(search, answers)
     return Found(result, search.steps, explained or component.bounded, sides, search.in_place)
 
 
@@ -247,12 +247,16 @@ def _keep_doubtful(search: Search, answers: list[Array]) -> bool:
     """Keep points that meet distances, but not to round-off; tell whether another start may meet them better.
 
     A fold of points nearly in special position, a grid say, is no answer, and meets them as well as if they were
-    rounded. Where one is found that meets all to round-off, the ``answers`` kept so far are none.
+    rounded. Where one is found that meets all to round-off, the ``answers`` kept so far are none. Within noise that is
+    known few distances may be met in several ways, of which none is better.
     """
     component = search.component
     if component.n > _FOLDED or component.bounded or component.core is not None or search.effort.solver != "auto":
         return False
-    if search.is_met():
+    if component.noise is not None and not search.is_met():
+        if component.n <= _SMALL and search.is_explained():
+            answers.append(search.X)
+    elif search.is_met():
         _polish(search)
         answers.append(search.X)
         if component.are_met(search.errors, _NEARLY_MET):
@@ -308,6 +312,21 @@ def _other_sides(search: Search) -> list[OtherSide]:
             least = max(MOVED * component.size, 4 * (squares / len(component.pairs)) ** 0.5)
             near, far = cut.sides(search.X, least)
             sides.append(OtherSide(near, far, other.X[np.concatenate([near, far])]))
+    return sides
+
+
+def _other_answers(search: Search, answers: list[Array]) -> list[OtherSide]:
+    """Return the answers that others starts led to; of those that noise leaves, where some points are elsewhere."""
+    component, noise = search.component, search.component.noise
+    everyone, no_one = np.arange(component.n), np.empty(0, dtype=np.int64)
+    sides = [OtherSide(everyone, no_one, places) for places in answers]
+    if noise is None:
+        return sides
+    sides = []
+    most = float(np.sum(component.that_count(search.errors) ** 2)) + _LIKELY * noise**2
+    for places in answers:
+        if float(np.sum(component.that_count(component.errors(places)) ** 2)) <= most:
+            sides.append(compare_answers(search.X, places, OUTLIER * noise))
     return sides
 
 
