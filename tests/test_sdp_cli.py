@@ -1,11 +1,14 @@
 """``quartic sdp``."""
 
+import io
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from command import invoke
+from quartic.sdp import read_sdpa, solve_sdp
 
 PENTAGON = "5\n1\n5\n1 1 1 1 1\n" + "".join(
     f"0 1 {min(i, j)} {max(i, j)} -0.25\n" for i, j in [(1, 2), (2, 3), (3, 4), (4, 5), (5, 1)]
@@ -55,6 +58,11 @@ def test_bad_options_are_one_line(file, arguments):
     found = invoke("sdp", str(file), *arguments)
     assert found.exit_code == 2
     assert len(found.stderr.strip().splitlines()) <= 2
+
+
+def test_standard_input(monkeypatch):
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(PENTAGON.encode())))
+    assert solve_sdp(read_sdpa("-")).primal == pytest.approx(4.522542, abs=1e-5)
 
 
 def test_spoiled_file_is_one_line(file):

@@ -229,6 +229,23 @@ def test_maxcut_against_brute_force():
         assert float((W * (1 - np.outer(found.cut, found.cut))).sum()) / 4 == pytest.approx(found.value)
 
 
+@pytest.mark.parametrize(
+    ("pairs", "distances", "more", "message"),
+    [
+        ([(0, 1), (1, 1)], [1.0, 0.0], {}, r"pairs\[1\] = \[1, 1\] joins a point to itself"),
+        ([(0, 1)], [-1.0], {}, r"distances\[0\] = -1.0 is negative"),
+        ([(0, 1)], [np.nan], {}, r"distances\[0\] is nan"),
+        ([(0, 1)], [1.0], {"weights": [-2.0]}, r"weights\[0\] = -2.0 is negative"),
+        ([(0, 1.5)], [1.0], {}, "integer"),
+        ([(0, 3)], [1.0], {"n_points": 2}, "outside the 2 points"),
+        ([(0, 1)], [1.0], {"dimension": 0}, "dimension must be at least 1"),
+    ],
+)
+def test_localise_says_what_is_wrong_with_its_data(pairs, distances, more, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        localise(pairs, distances, **more)
+
+
 def test_localisation():
     rng = np.random.default_rng(0)
     P = rng.uniform(size=(12, 2))

@@ -91,6 +91,19 @@ def test_a_function_flat_at_zero_keeps_its_scale():
     assert not loss.units()
 
 
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_a_linear_function_is_refused(scale):
+    """What round-off makes of ∇F(XXᵀ) − ∇F(0) is no curvature: a run ended "converged" with entries of 1e96."""
+    for of, C in (("X", scale * (M + np.eye(N))), ("Y", -scale * M), ("X", M - np.eye(N))):
+        loss = Smooth(lambda Z, C=C, of=of: np.sum(C * (Z @ Z.T if of == "X" else Z)), lambda _, C=C: C, n=N, of=of)
+        with pytest.raises(ValueError, match=r"F is linear in XXᵀ.*give smoothness="):
+            minimize(Problem(loss, Nonnegative()), rank=2, random_state=0)
+    known = Smooth(lambda X: np.sum(M * (X @ X.T)), lambda X: M @ X, 1.0, n=N)
+    assert known.smoothness == 1.0
+    nothing = Smooth(lambda X: 3.0, lambda X: 0 * X, n=N)
+    assert not minimize(Problem(nothing), rank=2, random_state=0).X.any()
+
+
 def test_known_constants_are_used_as_given():
     loss = Smooth(F, lambda X: (X @ X.T - M) @ X, 1.0, n=N, strong_convexity=1.0)
     assert GramKernel.for_loss(loss).alpha == 0

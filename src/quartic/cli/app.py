@@ -106,7 +106,8 @@ _LOCATE = (
     _columns(), _tolerance(1e-8), *_FITS,
 )  # fmt: skip
 _SDP = (
-    _option("input", metavar="FILE.dat-s", help="a semidefinite programme in SDPA sparse format, plain or .gz"),
+    _option("input", metavar="FILE.dat-s", help="a semidefinite programme in SDPA sparse format, plain or .gz; - is "
+            "standard input"),
     _option("--output", "-o", metavar="FILE.npz", help="write y and a factor of each block"),
     _REPORT,
     _option("--tol", type=float, default=1e-6, help="tolerance for each of the six DIMACS error measures"),

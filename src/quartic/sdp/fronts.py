@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from quartic.arrays import Array, RandomState, random_generator
+from quartic.arrays import Array, RandomState, check_count, random_generator
 from quartic.compiled.flags import FLAGS, njit
 from quartic.graphs import as_adjacency
+from quartic.losses.pairs.input import check_pairs, refuse_self_pairs
 from quartic.sdp.problem import SDP, LowRank
 from quartic.sdp.solve import SDPResult, solve_sdp
 
@@ -304,13 +305,11 @@ def localise(
     >>> found.misfit < 1e-4
     True
     """
-    where = np.asarray(pairs, np.int64).reshape(-1, 2)
-    squared = np.asarray(distances, np.float64).ravel() ** 2
-    w = np.ones(len(squared)) if weights is None else np.asarray(weights, np.float64).ravel()
-    if not len(where) == len(squared) == len(w):
-        raise ValueError(f"there are {len(where)} pairs, {len(squared)} distances and {len(w)} weights")
-    n = int(where.max(initial=0)) + 1 if n_points is None else int(n_points)
-    m = len(squared)
+    check_count(dimension, "dimension")
+    where, lengths, weights, n = check_pairs(pairs, distances, n_points, weights, "distances")
+    refuse_self_pairs(where)
+    squared, m = np.square(lengths, dtype=np.float64), len(where)
+    w = np.ones(m) if weights is None else weights
     A: list[Any] = []
     for k, (i, j) in enumerate(where.tolist()):
         A.append([[(i, i, 1.0), (j, j, 1.0), (i, j, -1.0)], [(k, k, 1.0), (m + k, m + k, -1.0)]])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from quartic.arrays import Array
-from quartic.io.files import FileFormatError, read_lines, read_number
+from quartic.io.files import FileFormatError, read_lines, read_number, source_of
 from quartic.sdp.problem import SDP
 
 # What SDPA allows between numbers.
@@ -27,7 +27,7 @@ def read_sdpa(path: str | os.PathLike[str]) -> SDP:
     Parameters
     ----------
     path : path
-        The file.
+        The file; ``-`` is standard input.
 
     Returns
     -------
@@ -47,12 +47,8 @@ def read_sdpa(path: str | os.PathLike[str]) -> SDP:
     >>> read_sdpa(path)
     SDP(maximise, 1 constraints, blocks [2], 3 entries)
     """
-    path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: no such file; check the name and the folder")
-    if path.is_dir():
-        raise FileFormatError(f"{path}: this is a folder; name a file in it")
-    lines = read_lines(path)
+    with source_of(path) as source:
+        path, lines = Path(source.name), read_lines(source.path, source.name)
     at = next((k for k, line in enumerate(lines) if line.strip() and line.lstrip()[0] not in '"*'), len(lines))
     m, at = _count(path, lines, at, "the number of constraints")
     n_blocks, at = _count(path, lines, at, "the number of blocks")

@@ -19,7 +19,6 @@ from quartic.losses.devices import device_for
 from quartic.sdp.bound import Bounds, Slack
 from quartic.sdp.interior import independent_on_faces, interior
 from quartic.sdp.lowrank import low_rank
-from quartic.sdp.passes import pair_products
 from quartic.sdp.problem import SDP, independent_constraints
 from quartic.sdp.run import Iterate, SDPHistory, SDPProgress, SDPRun
 from quartic.sdp.spheres import Spheres
@@ -269,17 +268,6 @@ _ERRORS = (
 )  # fmt: skip
 
 
-def measure(problem: SDP, X: Array) -> Array:
-    """Return u: every entry of XXᵀ, ‖uᵀX‖² of every vector and ⟨X, operator X⟩ that the programme looks at."""
-    u = np.empty(len(problem.c))
-    P, T = problem.n_pairs, problem.B.shape[1]
-    pair_products(np.ascontiguousarray(X), problem.i, problem.j, u[:P])
-    u[P : P + T] = ((problem.B.T @ X) ** 2).sum(axis=1)
-    for k, (first, last, operator) in enumerate(problem.operators):
-        u[P + T + k] = np.vdot(X[first:last], operator @ X[first:last])
-    return u
-
-
 def _judge(run: SDPRun, ended: End, bounds: Bounds) -> SDPResult:
     """Measure errors and bound at the last iterate, in float64, the same way for every method."""
     problem, last, tol = run.problem, run.last, run.tol
@@ -287,7 +275,7 @@ def _judge(run: SDPRun, ended: End, bounds: Bounds) -> SDPResult:
     assert last is not None
     X = last.factor()
     y, off_face = _settle_face(problem, last.y, tol)
-    u = measure(problem, X)
+    u = Spheres(problem, np.zeros(0, np.int64)).measure(X)
     primal = float(problem.c @ u)
     bound = bounds.at(y, tol, 1 + abs(primal), last.feasible) if last.bound is None else last.bound
     errors = _dimacs(problem, u, y, bound.lowest.bound - off_face, bounds.one_c)

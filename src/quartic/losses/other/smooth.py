@@ -45,7 +45,8 @@ class Smooth(Loss):
         differentiated.
     smoothness : float, optional
         L_F, the Lipschitz constant of ∇F. When left out it is estimated from a few random points, and the dynamic step
-        of ``dyn-nolips``, ``inertial`` and others corrects the estimate; ``nolips``, whose step is fixed, needs it.
+        of ``dyn-nolips``, ``inertial`` and others corrects the estimate; ``nolips``, whose step is fixed, needs it, and
+        so does an F that is linear in XXᵀ.
     n : int, optional
         The number of rows of X; needed for a random start, taken from X0 otherwise.
     of : {"X", "Y"}, default="X"
@@ -188,9 +189,9 @@ class Smooth(Loss):
 
     def exponents(self) -> tuple[int | None, int | None] | None:
         """Return log₂ of √(‖∇F(0)‖/L_F), and of L_F."""
-        slope, curvature = self.gradient_norm_at_zero, self.smoothness
-        length = math.sqrt(slope / curvature) if slope > 0 else 0.0
-        return None if not 0 < length < math.inf else (exponent(length), exponent(curvature))
+        slope = self.gradient_norm_at_zero
+        length = math.sqrt(slope / self.smoothness) if slope > 0 else 0.0
+        return None if not 0 < length < math.inf else (exponent(length), exponent(self.smoothness))
 
     def in_units(self, units: Units) -> Self:
         twin, slope, curvature = copy.copy(self), units.value - 2 * units.length, units.value - 4 * units.length
@@ -351,28 +352,40 @@ def length_beside_zero(loss: Loss) -> float:
 
 @np.errstate(all="ignore")
 def largest_curvature(loss: Loss, at_zero: Callable[[Array], Array]) -> float:
-    """Return the largest curvature of F seen along a few random Y = xxᵀ, at the scale of the data."""
-    generator, largest = np.random.default_rng(0), 0.0
+    """Return the largest curvature of F seen along a few random Y = xxᵀ, at the scale of the data.
+
+    Raise where ∇F is the same wherever it is looked at: in products of such a size anything else is round-off.
+    """
+    generator, largest, linear = np.random.default_rng(0), 0.0, True
     slope = loss.gradient_norm_at_zero
     for columns in (1, 1, 2, 4):
         # X ≥ 0: there every entry of XXᵀ is positive, and logarithms and roots of them exist
         X = np.abs(generator.standard_normal((loss.n_points, min(columns, loss.n_points))))
         X /= math.sqrt(norm(gram(X)))  # ‖XXᵀ‖ = 1
-        before = inner(at_zero(X), X)
+        product = at_zero(X)
+        before, hidden = inner(product, X), _VISIBLE * norm(product) * norm(X)
 
         def change(tau: float, X: Array = X, before: float = before) -> float:
             return abs(0.5 * inner(loss.at(math.sqrt(tau) * X).gradient, X) / math.sqrt(tau) - before)
 
         tau, step, seen = 1.0, 1e6, change(1.0)
-        while seen <= _VISIBLE * abs(before) and tau * step < 1e280:  # large data, beside which τY is not seen
+        while seen <= hidden and tau * step < 1e280:  # large data, beside which τY is not seen
             tau, step = tau * step, step**2
             seen = change(tau)
+        if seen <= hidden:
+            continue
+        linear = False
         for k in range(3):
             curvature = (seen if k == 0 else change(tau)) / tau
             if not (math.isfinite(curvature) and curvature > 0):
                 break
             largest = max(largest, curvature)
             tau = slope / curvature if slope > 0 else tau / 10
+    if linear:
+        raise ValueError(
+            "F is linear in XXᵀ (∇F is the same at 0 and at any XXᵀ that was tried): f is least at X = 0 or unbounded "
+            "below; if a penalty of your own bounds X give smoothness=, any positive number"
+        )
     return largest if largest > 0 else 1.0
 
 
